@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: Apache-2.0
+#
+#   make demo       build the package and run examples/quickstart.py
+#   make test       build the package and run the tests
+#   make bench      build the package and print the table of ratios
+#   make clean      remove the virtual environment and what the build left
+#
+# All of it happens in one virtual environment inside the checkout, so that the large packages are
+# fetched and the core is compiled once. A second run starts at once: the files made-* in the
+# environment record which interpreter it was made with and what was installed into it.
+#
+#   PYTHON=python3.12 make test     another interpreter (the environment is then made anew)
+#   VENV=/elsewhere make test       another place for the environment
+
+PYTHON ?= python3
+VENV ?= .venv
+EXTRAS ?= test
+PYTEST_ARGS ?=
+
+# Empty where $(PYTHON) does not run; the recipe below then says so.
+tag := $(shell $(PYTHON) -c 'import sys; print("%s-%d.%d.%d" % ((sys.implementation.name,) + sys.version_info[:3]))' 2>/dev/null)
+native := pyproject.toml $(shell find bridge -name '*.pyx' -o -name '*.pxd' -o -name '*.h')
+environment := $(VENV)/made-with-$(tag)
+installed := $(VENV)/made-package-$(EXTRAS)
+run := $(VENV)/bin/python
+
+.PHONY: demo test bench clean help
+
+help:
+	@sed -n '3,/^$$/s/^# \{0,1\}//p' Makefile
+
+demo: $(installed)
+	$(run) examples/quickstart.py
+
+test: $(installed)
+	$(run) -m pytest $(PYTEST_ARGS)
+
+bench: $(installed)
+	$(run) -m tests.benchmarks
+
+clean:
+	rm -rf $(VENV) build dist *.egg-info
+	find bridge \( -name '*.so' -o -name '*.c' \) -exec rm -f {} +
+
+# What a bare Debian or Ubuntu may lack is asked for by its package name before anything is made.
+$(environment):
+	@test -n "$(tag)" || { echo "$(PYTHON) does not run: install Python 3.10 or newer (apt-get install python3), or name one: PYTHON=/path/to/python3 make" >&2; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' || { echo "$(PYTHON) is older than Python 3.10; name a newer one: PYTHON=python3.12 make" >&2; exit 1; }
+	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { echo "$(PYTHON) cannot make virtual environments: apt-get install python3-venv" >&2; exit 1; }
+	@$(PYTHON) -c 'import os, sys, sysconfig; sys.exit(not os.path.exists(os.path.join(sysconfig.get_path("include"), "Python.h")))' || { echo "$(PYTHON) comes without Python.h, which the compiler needs: apt-get install python3-dev" >&2; exit 1; }
+	@command -v $${CC:-cc} >/dev/null || { echo "There is no C compiler: apt-get install gcc libc6-dev" >&2; exit 1; }
+	@test ! -e "$(VENV)" || test -e "$(VENV)/pyvenv.cfg" || { echo "$(VENV) exists and is no virtual environment: name another, VENV=... make" >&2; exit 1; }
+	rm -rf "$(VENV)"
+	$(PYTHON) -m venv "$(VENV)"
+	@touch $@
+
+# Editable, so that a changed .py needs no step; a changed .pyx, .pxd or .h compiles again.
+$(installed): $(environment) constraints.txt $(native)
+	$(run) -m pip install --disable-pip-version-check --constraint constraints.txt --editable '.[$(EXTRAS)]'
+	@touch $@

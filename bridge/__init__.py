@@ -1,0 +1,36 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One tensor for all frameworks: at.Tensor and caffe2.Tensor around one TensorImpl,
+zero-copy to and from torch, NumPy and everything else that speaks DLPack.
+
+``import bridge`` imports no framework; each is loaded when its first tensor is met.
+"""
+
+from __future__ import annotations
+
+from bridge import at, c10, caffe2
+from bridge._version import __version__
+from bridge.front import (
+    asarray,
+    convert,
+    from_dlpack,
+    to_cupy,
+    to_jax,
+    to_numpy,
+    to_tensorflow,
+    to_torch,
+)
+
+__all__ = [
+    "__version__",
+    "asarray",
+    "at",
+    "c10",
+    "caffe2",
+    "convert",
+    "from_dlpack",
+    "to_cupy",
+    "to_jax",
+    "to_numpy",
+    "to_tensorflow",
+    "to_torch",
+]

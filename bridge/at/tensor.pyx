@@ -1,0 +1,672 @@
+# SPDX-License-Identifier: Apache-2.0
+# cython: language_level=3, boundscheck=False, wraparound=False
+"""at.Tensor, the ATen-style wrapper: strided views here, every other operation by torch."""
+
+cimport cython
+from cpython.object cimport PyObject
+from cpython.ref cimport Py_INCREF
+from libc.stdint cimport int64_t, uintptr_t
+
+from bridge.at.indexing cimport index
+from bridge.c10.array_ref cimport Dims, array_ref_of, parse_dims, parse_dims_args
+from bridge.c10.copy cimport contiguous_copy
+from bridge.c10.device cimport device_of
+from bridge.c10.storage cimport READONLY
+from bridge.c10.tensor_impl cimport CONTIGUOUS, TensorImpl, wrap_dim
+from bridge.c10.type_meta cimport TypeMeta, as_type
+from bridge.c10 cimport views
+from bridge.wrapper cimport (
+    Wrapper,
+    new_exchange_table,
+    set_class,
+    set_construct,
+    slow_construct,
+)
+
+from bridge.at import data, torch_ops
+from bridge.c10.errors import EnforceNotMet, EnforceTypeError
+
+
+@cython.freelist(64)
+cdef class Tensor(Wrapper):
+    """A strided tensor over the memory of anybody; the ATen-style API.
+
+    ``at.Tensor(t)`` of either kind of wrapper shares the TensorImpl: data and
+    metadata. bridge.from_dlpack and the factories make new ones.
+
+    Besides the methods below, every tensor method of torch runs torch's operation
+    on the same memory and gives back an at.Tensor.
+
+    Raises EnforceNotMet: a caffe2.Tensor without memory or type, or of a non-POD
+    type; also a TypeError, for anything but a wrapper.
+
+    Follows at::Tensor, aten/src/ATen/core/TensorBody.h, PyTorch 1.8.1.
+
+    >>> import bridge
+    >>> x = bridge.at.zeros(2, 3)
+    >>> y = x.transpose(0, 1)
+    >>> y[0, 1] = 7.0
+    >>> x.tolist(), y.sizes(), y.strides()
+    ([[0.0, 0.0, 0.0], [7.0, 0.0, 0.0]], ArrayRef([3, 2]), ArrayRef([1, 3]))
+    """
+
+    __dlpack_c_exchange_api__ = new_exchange_table(False)
+
+    def __init__(self, source=None, /):
+        if source is None:
+            return
+        self.impl = _impl_for_at(source)
+
+    @staticmethod
+    def _wrap(TensorImpl impl not None):
+        """An at.Tensor of `impl`."""
+        return wrap(impl)
+
+    # Metadata.
+
+    def sizes(self):
+        """The sizes, in elements, as an ArrayRef that keeps its values."""
+        cdef TensorImpl impl = self.impl
+        if impl.sizes_ref is not None:
+            return impl.sizes_ref
+        impl.require_defined("Tensor.sizes")
+        return impl.sizes_view()
+
+    def strides(self):
+        """The strides, in elements, as an ArrayRef that keeps its values."""
+        self.impl.require_defined("Tensor.strides")
+        return array_ref_of(self.impl.c_strides(), self.impl.ndim)
+
+    def size(self, dim=None):
+        """The size of dimension `dim`, negative from the end; without `dim` all sizes."""
+        self.impl.require_defined("Tensor.size")
+        if dim is None:
+            return self.impl.sizes_view()
+        _require_dim(self.impl, "Tensor.size")
+        return self.impl.c_sizes[wrap_dim(dim, self.impl.ndim, "Tensor.size")]
+
+    def stride(self, dim=None):
+        """The stride of dimension `dim`, in elements; without `dim` all strides."""
+        self.impl.require_defined("Tensor.stride")
+        if dim is None:
+            return array_ref_of(self.impl.c_strides(), self.impl.ndim)
+        _require_dim(self.impl, "Tensor.stride")
+        return self.impl.c_strides()[wrap_dim(dim, self.impl.ndim, "Tensor.stride")]
+
+    @property
+    def shape(self):
+        """The sizes as a tuple of ints."""
+        cdef TensorImpl impl = self.impl
+        impl.require_defined("Tensor.shape")
+        return tuple([impl.c_sizes[i] for i in range(impl.ndim)])
+
+    @property
+    def ndim(self):
+        """Number of dimensions."""
+        self.impl.require_defined("Tensor.ndim")
+        return self.impl.ndim
+
+    def dim(self):
+        """Number of dimensions."""
+        self.impl.require_defined("Tensor.dim")
+        return self.impl.ndim
+
+    def numel(self):
+        """Number of elements."""
+        self.impl.require_defined("Tensor.numel")
+        return self.impl.c_numel
+
+    def dtype(self):
+        """The TypeMeta of the elements."""
+        return self.impl.c_dtype
+
+    def device(self):
+        """The Device that the memory is on."""
+        self.impl.require_defined("Tensor.device")
+        return device_of(self.impl.storage.device_type, self.impl.storage.device_index)
+
+    def storage(self):
+        """The Storage, shared."""
+        self.impl.require_defined("Tensor.storage")
+        return self.impl.storage
+
+    def storage_offset(self):
+        """Elements from the beginning of the storage to the first element."""
+        self.impl.require_defined("Tensor.storage_offset")
+        return self.impl.offset
+
+    def is_contiguous(self):
+        """Whether the elements lie row-major without gaps."""
+        self.impl.require_defined("Tensor.is_contiguous")
+        return (self.impl.flags & CONTIGUOUS) != 0
+
+    def data_ptr(self):
+        """The address of the first element; 0 where there are none."""
+        cdef char* address = self.impl.data("Tensor.data_ptr")
+        return <uintptr_t>address if self.impl.c_numel else 0
+
+    def itemsize(self):
+        """Bytes an element takes."""
+        return self.impl.c_dtype.itemsize
+
+    def nbytes(self):
+        """Bytes that the elements take: numel() * itemsize()."""
+        self.impl.require_defined("Tensor.nbytes")
+        return self.impl.c_numel * self.impl.c_dtype.itemsize
+
+    @property
+    def readonly(self):
+        """Whether the memory must not be written."""
+        return self.impl.storage is not None and (self.impl.storage.flags & READONLY) != 0
+
+    # Views: all share the memory, none copies.
+
+    def view(self, *sizes):
+        """The same elements in other sizes, one of which may be -1; or, with one element
+        type, the same bytes as that type.
+
+        Raises EnforceNotMet: the number of elements differs, or the strides do not
+        allow it without a copy.
+        """
+        cdef Dims dims
+        if len(sizes) == 1 and not isinstance(sizes[0], (int, tuple, list)):
+            retyped = data.as_other_type(self, sizes[0])
+            if retyped is not None:
+                return retyped
+        dims = parse_dims_args(sizes, "Tensor.view")
+        return wrap(views.view(self.impl, dims.data, dims.n, "Tensor.view"))
+
+    def reshape(self, *sizes):
+        """The same elements in other sizes; a view if the strides allow it, else a copy."""
+        cdef Dims dims = parse_dims_args(sizes, "Tensor.reshape")
+        cdef TensorImpl impl = self.impl
+        try:
+            return wrap(views.view(impl, dims.data, dims.n, "Tensor.reshape"))
+        except ValueError:
+            raise
+        except EnforceNotMet:
+            impl = contiguous_copy(impl, "Tensor.reshape")
+        return wrap(views.view(impl, dims.data, dims.n, "Tensor.reshape"))
+
+    def as_strided(self, size, stride, storage_offset=None):
+        """A view of any sizes and strides (elements) within the storage.
+
+        Raises EnforceNotMet: it reaches outside.
+        """
+        cdef Dims sizes = parse_dims(size, "Tensor.as_strided")
+        cdef Dims strides = parse_dims(stride, "Tensor.as_strided")
+        cdef int64_t offset
+        self.impl.require_defined("Tensor.as_strided")
+        if sizes.n != strides.n:
+            raise EnforceNotMet(
+                f"There are {sizes.n} sizes and {strides.n} strides.",
+                "len(size) == len(stride)", "Tensor.as_strided")
+        offset = self.impl.offset if storage_offset is None else storage_offset
+        return wrap(views.as_strided(
+            self.impl, sizes.data, strides.data, sizes.n, offset, "Tensor.as_strided"))
+
+    def transpose(self, int64_t dim0, int64_t dim1):
+        """A view with two dimensions swapped."""
+        return wrap(views.transpose(self.impl, dim0, dim1, "Tensor.transpose"))
+
+    def permute(self, *dims):
+        """A view with the dimensions in another order."""
+        cdef Dims order = parse_dims_args(dims, "Tensor.permute")
+        return wrap(views.permute(self.impl, order.data, order.n, "Tensor.permute"))
+
+    def t(self):
+        """The transpose of a tensor of at most two dimensions."""
+        self.impl.require_defined("Tensor.t")
+        if self.impl.ndim > 2:
+            raise EnforceNotMet(
+                f"t() is for at most two dimensions, and there are {self.impl.ndim}. "
+                "Use transpose(a, b) or permute().", "dim() <= 2", "Tensor.t")
+        if self.impl.ndim < 2:
+            return wrap(views.alias(self.impl, "Tensor.t"))
+        return wrap(views.transpose(self.impl, 0, 1, "Tensor.t"))
+
+    def select(self, int64_t dim, int64_t index):
+        """A view of one index of a dimension, which goes."""
+        return wrap(views.select(self.impl, dim, index, "Tensor.select"))
+
+    def slice(self, int64_t dim=0, start=None, end=None, step=1):
+        """A view of every `step`-th index of a dimension from `start` to before `end`."""
+        return wrap(_sliced(self.impl, dim, start, end, step))
+
+    def narrow(self, int64_t dim, int64_t start, int64_t length):
+        """A view of `length` indices of a dimension from `start` on."""
+        cdef TensorImpl impl = self.impl
+        cdef int64_t d, first = start
+        _require_dim(impl, "Tensor.narrow")
+        d = wrap_dim(dim, impl.ndim, "Tensor.narrow")
+        if first < 0:
+            first += impl.c_sizes[d]
+        if first < 0 or length < 0 or first > impl.c_sizes[d] - length:
+            raise EnforceNotMet(
+                f"{length} indices from {start} on are not in dimension {d} of size "
+                f"{impl.c_sizes[d]}.", "start + length <= size(dim)", "Tensor.narrow")
+        return wrap(views.slice_dim(impl, d, first, length, 1, "Tensor.narrow"))
+
+    def squeeze(self, dim=None):
+        """A view without the dimensions of size one, or without dimension `dim` if of size one."""
+        if isinstance(dim, (tuple, list)):
+            return data.squeeze_all(self, dim)
+        return wrap(views.squeeze(
+            self.impl, 0 if dim is None else dim, dim is None, "Tensor.squeeze"))
+
+    def unsqueeze(self, int64_t dim):
+        """A view with a new dimension of size one."""
+        return wrap(views.unsqueeze(self.impl, dim, "Tensor.unsqueeze"))
+
+    def expand(self, *sizes):
+        """A view with dimensions of size one repeated; -1 keeps a size."""
+        cdef Dims dims = parse_dims_args(sizes, "Tensor.expand")
+        return wrap(views.expand(self.impl, dims.data, dims.n, "Tensor.expand"))
+
+    def flatten(self, int64_t start_dim=0, int64_t end_dim=-1):
+        """The dimensions from one to another as one; a view if the strides allow it, else a copy."""
+        try:
+            return wrap(views.flatten(self.impl, start_dim, end_dim, "Tensor.flatten"))
+        except (ValueError, IndexError):
+            raise
+        except EnforceNotMet:
+            self.impl.require_defined("Tensor.flatten")
+        return wrap(views.flatten(
+            contiguous_copy(self.impl, "Tensor.flatten"), start_dim, end_dim, "Tensor.flatten"))
+
+    def diagonal(self, int64_t offset=0, int64_t dim1=0, int64_t dim2=1):
+        """A view of a diagonal, as a new last dimension."""
+        return wrap(views.diagonal(self.impl, offset, dim1, dim2, "Tensor.diagonal"))
+
+    def unfold(self, int64_t dimension, int64_t size, int64_t step):
+        """A view of windows of `size` along a dimension, `step` apart, as a new last dimension."""
+        return wrap(views.unfold(self.impl, dimension, size, step, "Tensor.unfold"))
+
+    def alias(self):
+        """Another tensor of the same memory with metadata of its own."""
+        return wrap(views.alias(self.impl, "Tensor.alias"))
+
+    def detach(self):
+        """The same as `alias`: nothing here records gradients."""
+        return wrap(views.alias(self.impl, "Tensor.detach"))
+
+    def __getitem__(self, key):
+        cdef TensorImpl impl
+        if type(key) is slice and (<object>key).step is None:
+            return wrap(_sliced(self.impl, 0, (<object>key).start, (<object>key).stop, 1))
+        impl = index(self.impl, key)
+        if impl is None:
+            return data.advanced_index(self, key)
+        return wrap(impl)
+
+    def __setitem__(self, key, value):
+        cdef TensorImpl impl
+        self.impl.writable("Tensor.__setitem__")
+        impl = index(self.impl, key)
+        if impl is None:
+            data.advanced_assign(self, key, value)
+        else:
+            data.assign(wrap(impl), value)
+
+    def __iter__(self):
+        cdef int64_t i
+        _require_dim(self.impl, "Tensor.__iter__")
+        for i in range(self.impl.c_sizes[0]):
+            yield wrap(views.select(self.impl, 0, i, "Tensor.__iter__"))
+
+    # Data.
+
+    def clone(self):
+        """A row-major copy with memory of its own, on the same device."""
+        return wrap(contiguous_copy(self.impl, "Tensor.clone"))
+
+    def contiguous(self):
+        """This tensor if it is contiguous, else a row-major copy."""
+        self.impl.require_defined("Tensor.contiguous")
+        if self.impl.flags & CONTIGUOUS:
+            return self
+        return wrap(contiguous_copy(self.impl, "Tensor.contiguous"))
+
+    def copy_(self, src, non_blocking=False):
+        """Copy the elements of `src` here, converted and broadcast; gives this tensor."""
+        return data.copy_(self, src)
+
+    def fill_(self, value):
+        """Set every element to a number; gives this tensor."""
+        return data.fill_(self, value)
+
+    def zero_(self):
+        """Set every element to zero; gives this tensor."""
+        return data.zero_(self)
+
+    def item(self):
+        """The one element as a Python number. EnforceNotMet, also a ValueError: not one."""
+        return data.item(self)
+
+    def tolist(self):
+        """The elements as nested lists of Python numbers; a number for a 0-d tensor."""
+        return data.tolist(self)
+
+    def to(self, *args, **kwargs):
+        """This tensor on device `D` and of type `T` (either or both); itself if it is so already.
+
+        Raises EnforceNotMet: what is given names neither, or the device is not here.
+        """
+        return data.to(self, *args, **kwargs)
+
+    def cpu(self):
+        """This tensor in host memory; itself if it is there already."""
+        return data.to(self, "cpu")
+
+    def cuda(self, device=None):
+        """This tensor on a CUDA device, the current one by default; itself if there already."""
+        return data.to(self, "cuda" if device is None else device)
+
+    def pin_memory(self):
+        """A copy in page-locked host memory; itself if it is there already."""
+        return data.to(self, "cuda_host")
+
+    def resize_(self, *sizes):
+        """Other sizes in place, row-major; elements that are there stay, new ones are not set.
+
+        Raises EnforceNotMet: more bytes than memory from outside has.
+        """
+        cdef Dims dims = parse_dims_args(sizes, "Tensor.resize_")
+        data.resize_(self, [dims.data[i] for i in range(dims.n)])
+        return self
+
+    def set_(self, source=None, storage_offset=0, size=None, stride=None):
+        """Look at the memory of another tensor or Storage; without one at none."""
+        data.set_(self, source, storage_offset, size, stride)
+        return self
+
+    def equal(self, other):
+        """Whether `other` has the same sizes and elements."""
+        return data.equal(self, other)
+
+    def __bool__(self):
+        self.impl.require_defined("Tensor.__bool__")
+        return bool(data.item(self))
+
+    def __int__(self):
+        return int(data.item(self))
+
+    def __float__(self):
+        return float(data.item(self))
+
+    def __complex__(self):
+        return complex(data.item(self))
+
+    def __index__(self):
+        value = data.item(self)
+        if not isinstance(value, int):
+            raise EnforceTypeError(
+                f"Only one integer serves as an index, not {self.impl.c_dtype}.", "",
+                "Tensor.__index__")
+        return int(value)
+
+    def __contains__(self, value):
+        return bool((self == value).any())
+
+    def __repr__(self):
+        return data.shown(self)
+
+    def __copy__(self):
+        return wrap(views.alias(self.impl, "Tensor.__copy__"))
+
+    def __deepcopy__(self, memo):
+        if self.impl.storage is None:
+            return wrap(self.impl)
+        return wrap(contiguous_copy(self.impl, "Tensor.__deepcopy__"))
+
+    # Every other operation, by torch.
+
+    def __getattr__(self, name):
+        return torch_ops.method(self, name)
+
+    def __dir__(self):
+        return sorted(set(object.__dir__(self)) | torch_ops.method_names())
+
+    @classmethod
+    def __torch_function__(cls, func, types, args=(), kwargs=None):
+        return torch_ops.torch_function(func, args, kwargs)
+
+    __array_priority__ = 1000
+
+    def __hash__(self):
+        return <Py_ssize_t>(<uintptr_t><void*>self >> 4)
+
+    def __eq__(self, other):
+        return torch_ops.compare("eq", self, other)
+
+    def __ne__(self, other):
+        return torch_ops.compare("ne", self, other)
+
+    def __lt__(self, other):
+        return torch_ops.compare("lt", self, other)
+
+    def __le__(self, other):
+        return torch_ops.compare("le", self, other)
+
+    def __gt__(self, other):
+        return torch_ops.compare("gt", self, other)
+
+    def __ge__(self, other):
+        return torch_ops.compare("ge", self, other)
+
+    def __neg__(self):
+        return torch_ops.call_method("neg", self)
+
+    def __pos__(self):
+        return self
+
+    def __abs__(self):
+        return torch_ops.call_method("abs", self)
+
+    def __invert__(self):
+        return torch_ops.call_method("bitwise_not", self)
+
+    def __pow__(self, other, modulo):
+        return _binary("pow", self, other)
+
+    def __rpow__(self, other, modulo):
+        return _binary("pow", other, self)
+
+    def __ipow__(self, other):
+        return _in_place("pow_", self, other)
+
+    def __matmul__(self, other):
+        return _binary("matmul", self, other)
+
+    def __rmatmul__(self, other):
+        return _binary("matmul", other, self)
+
+    def __add__(self, other):
+        return _binary("add", self, other)
+
+    def __radd__(self, other):
+        return _binary("add", other, self)
+
+    def __iadd__(self, other):
+        return _in_place("add_", self, other)
+
+    def __sub__(self, other):
+        return _binary("sub", self, other)
+
+    def __rsub__(self, other):
+        return _binary("sub", other, self)
+
+    def __isub__(self, other):
+        return _in_place("sub_", self, other)
+
+    def __mul__(self, other):
+        return _binary("mul", self, other)
+
+    def __rmul__(self, other):
+        return _binary("mul", other, self)
+
+    def __imul__(self, other):
+        return _in_place("mul_", self, other)
+
+    def __truediv__(self, other):
+        return _binary("div", self, other)
+
+    def __rtruediv__(self, other):
+        return _binary("div", other, self)
+
+    def __itruediv__(self, other):
+        return _in_place("div_", self, other)
+
+    def __floordiv__(self, other):
+        return _binary("floor_divide", self, other)
+
+    def __rfloordiv__(self, other):
+        return _binary("floor_divide", other, self)
+
+    def __ifloordiv__(self, other):
+        return _in_place("floor_divide_", self, other)
+
+    def __mod__(self, other):
+        return _binary("remainder", self, other)
+
+    def __rmod__(self, other):
+        return _binary("remainder", other, self)
+
+    def __imod__(self, other):
+        return _in_place("remainder_", self, other)
+
+    def __and__(self, other):
+        return _binary("bitwise_and", self, other)
+
+    def __rand__(self, other):
+        return _binary("bitwise_and", other, self)
+
+    def __iand__(self, other):
+        return _in_place("bitwise_and_", self, other)
+
+    def __or__(self, other):
+        return _binary("bitwise_or", self, other)
+
+    def __ror__(self, other):
+        return _binary("bitwise_or", other, self)
+
+    def __ior__(self, other):
+        return _in_place("bitwise_or_", self, other)
+
+    def __xor__(self, other):
+        return _binary("bitwise_xor", self, other)
+
+    def __rxor__(self, other):
+        return _binary("bitwise_xor", other, self)
+
+    def __ixor__(self, other):
+        return _in_place("bitwise_xor_", self, other)
+
+    def __lshift__(self, other):
+        return _binary("bitwise_left_shift", self, other)
+
+    def __rlshift__(self, other):
+        return _binary("bitwise_left_shift", other, self)
+
+    def __ilshift__(self, other):
+        return _in_place("bitwise_left_shift_", self, other)
+
+    def __rshift__(self, other):
+        return _binary("bitwise_right_shift", self, other)
+
+    def __rrshift__(self, other):
+        return _binary("bitwise_right_shift", other, self)
+
+    def __irshift__(self, other):
+        return _in_place("bitwise_right_shift_", self, other)
+
+
+cdef object _binary(str name, object a, object b):
+    return torch_ops.binary(name, a, b)
+
+
+cdef object _in_place(str name, object a, object b):
+    return torch_ops.call_method(name, a, b)
+
+
+cdef int _require_dim(TensorImpl impl, str caller) except -1:
+    impl.require_defined(caller)
+    if impl.ndim == 0:
+        from bridge.c10.errors import EnforceIndexError
+        raise EnforceIndexError("A 0-d tensor has no dimensions.", "dim() > 0", caller)
+    return 0
+
+
+cdef TensorImpl _sliced(TensorImpl impl, int64_t dim, object start, object end, object step):
+    cdef int64_t d, first, last, every, size
+    _require_dim(impl, "Tensor.slice")
+    d = wrap_dim(dim, impl.ndim, "Tensor.slice")
+    size = impl.c_sizes[d]
+    every = step
+    if every <= 0:
+        raise EnforceNotMet(
+            f"A step is positive, as {every} is not. Use x[::{every}] for a view backwards.",
+            "step > 0", "Tensor.slice")
+    first = 0 if start is None else _clamped(start, size)
+    last = size if end is None else _clamped(end, size)
+    if last < first:
+        last = first
+    return views.slice_dim(
+        impl, d, first, (last - first + every - 1) // every, every, "Tensor.slice")
+
+
+cdef int64_t _clamped(object value, int64_t size) except -1:
+    """A slice's end as Python counts it: negative from the end, outside cut off."""
+    if not isinstance(value, int):
+        value = value.__index__()
+    if value < 0:
+        value += size
+    return 0 if value < 0 else size if value > size else value
+
+
+cdef TensorImpl _impl_for_at(object source):
+    cdef TensorImpl impl
+    if not isinstance(source, Wrapper):
+        raise EnforceTypeError(
+            f"at.Tensor is made of an at.Tensor or a caffe2.Tensor, not of "
+            f"{type(source).__name__}. bridge.from_dlpack(x) takes tensors of any framework, "
+            "at.tensor(data) takes numbers.", "", "at.Tensor")
+    impl = (<Wrapper>source).impl
+    if impl.c_dtype.is_pod and (impl.c_numel == 0 or impl.storage.data != NULL):
+        return impl
+    if impl.storage is None:
+        return impl
+    if not impl.c_dtype:
+        raise EnforceNotMet(
+            "The caffe2.Tensor has no element type yet. Call mutable_data(T) on it first.",
+            "dtype_initialized()", "at.Tensor")
+    if not impl.c_dtype.is_pod:
+        raise EnforceNotMet(
+            f"Elements of the non-POD type {impl.c_dtype} are for caffe2.Tensor only; ATen "
+            "tensors hold plain memory.", "dtype().is_pod", "at.Tensor")
+    raise EnforceNotMet(
+        "The caffe2.Tensor is not allocated. Call mutable_data(T) on it first.",
+        "storage_initialized()", "at.Tensor")
+
+
+cdef Tensor wrap(TensorImpl impl):
+    """An at.Tensor of `impl`; every new one comes from here."""
+    cdef Tensor tensor = Tensor.__new__(Tensor)
+    tensor.impl = impl
+    return tensor
+
+
+cdef PyObject* _construct(
+    PyObject* cls, PyObject** args, size_t nargsf, PyObject* names,
+) except NULL:
+    cdef Tensor tensor = Tensor.__new__(Tensor)
+    if names == NULL and (nargsf & <size_t>0xFFFF) == 1:
+        tensor.impl = _impl_for_at(<object>args[0])
+    else:
+        slow_construct(tensor, args, nargsf, names)
+    Py_INCREF(tensor)
+    return <PyObject*>tensor
+
+
+set_construct(Tensor, _construct)
+set_class(False, Tensor)

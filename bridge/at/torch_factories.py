@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Factories whose values torch computes; the memory is torch's, taken over as it is."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from bridge.at.tensor import Tensor
+from bridge.c10.errors import EnforceTypeError, EnforceValueError
+from bridge.c10.options import TensorOptions, as_options
+from bridge.exchange.ingest import ingest
+from bridge.wrapper import Wrapper
+
+__all__ = ["arange", "eye", "rand", "randn", "tensor"]
+
+
+def _keywords(options: TensorOptions, caller: str) -> dict[str, Any]:
+    """The options in torch's keywords."""
+    named: dict[str, Any] = {}
+    dtype = options.dtype()
+    if dtype is not None:
+        if dtype.torch is None:
+            raise EnforceTypeError(f"torch has no element type {dtype}.", "", caller)
+        named["dtype"] = dtype.torch
+    if options.device() is not None:
+        named["device"] = str(options.device())
+    if options.pinned_memory():
+        named["pin_memory"] = True
+    return named
+
+
+def _made(name: str, args: tuple[Any, ...], options: TensorOptions) -> Tensor:
+    import torch
+
+    caller = f"at.{name}"
+    try:
+        made = getattr(torch, name)(*args, **_keywords(options, caller))
+    except TypeError as error:
+        raise EnforceTypeError(str(error), "", caller) from error
+    except (ValueError, RuntimeError) as error:
+        raise EnforceValueError(str(error), "", caller) from error
+    return Tensor._wrap(ingest(made))
+
+
+def _with_options(
+    args: tuple[Any, ...], dtype: Any, device: Any
+) -> tuple[tuple[Any, ...], TensorOptions]:
+    """Split trailing options from positional numbers or sizes."""
+    if args and not isinstance(args[-1], (bool, int, float, complex, tuple, list)):
+        if isinstance(args[-1], Wrapper) or (
+            hasattr(args[-1], "__len__") and not isinstance(args[-1], str)
+        ):
+            return args, as_options(None, dtype, device)
+        return args[:-1], as_options(args[-1], dtype, device)
+    from bridge.c10.device import DeviceType
+
+    if len(args) > 1 and isinstance(args[-1], DeviceType):
+        return args[:-1], as_options(args[-1], dtype, device)
+    return args, as_options(None, dtype, device)
+
+
+def arange(*args: Any, dtype: Any = None, device: Any = None) -> Tensor:
+    """``arange(end)``, ``arange(start, end)``, ``arange(start, end, step)``, then options.
+
+    1-D; int64 for ints and float32 for floats, as torch has it, unless options name
+    a type.
+
+    >>> from bridge import at
+    >>> at.arange(3).tolist()
+    [0, 1, 2]
+    """
+    args, options = _with_options(args, dtype, device)
+    return _made("arange", args, options)
+
+
+def eye(*args: Any, dtype: Any = None, device: Any = None) -> Tensor:
+    """``eye(n)``, ``eye(n, m)``, then options: (n, m) with ones on the diagonal."""
+    args, options = _with_options(args, dtype, device)
+    return _made("eye", args, options)
+
+
+def _sizes(args: tuple[Any, ...]) -> tuple[Any, ...]:
+    if len(args) == 1 and not isinstance(args[0], int):
+        return (tuple(args[0]),)
+    return args
+
+
+def rand(*dims: Any, dtype: Any = None, device: Any = None) -> Tensor:
+    """Uniform numbers from [0, 1) of torch's generator; sizes, then options."""
+    args, options = _with_options(dims, dtype, device)
+    return _made("rand", _sizes(args), options)
+
+
+def randn(*dims: Any, dtype: Any = None, device: Any = None) -> Tensor:
+    """Normal numbers of mean 0 and variance 1 of torch's generator; sizes, then options."""
+    args, options = _with_options(dims, dtype, device)
+    return _made("randn", _sizes(args), options)
+
+
+def tensor(data: Any, options: Any = None, *, dtype: Any = None, device: Any = None) -> Tensor:
+    """A new tensor with a copy of `data`: numbers, nested lists, or any tensor.
+
+    The type is inferred as torch does it (floats are float32) unless options name one.
+
+    >>> from bridge import at
+    >>> at.tensor([[1, 2], [3, 4]]).dtype()
+    TypeMeta('int64')
+    """
+    chosen = as_options(options, dtype, device)
+    if isinstance(data, Wrapper) or hasattr(data, "__dlpack__"):
+        copied = Tensor._wrap(ingest(data, None, True))
+        return copied.to(chosen) if chosen.has_dtype() or chosen.has_device() else copied
+    return _made("tensor", (data,), chosen)

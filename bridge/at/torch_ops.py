@@ -1,0 +1,249 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every operation that at.Tensor has not of its own: torch's, on the same memory.
+
+A tensor goes to torch, the operation runs, and what comes back goes to at.Tensor.
+Two things torch cannot know are looked after here. Read-only memory is lent to
+torch for operations that read it; those that write (by the convention that their
+names end in an underscore, or by ``out=``) are refused, and what shares the
+memory with a read-only argument is read-only, too. And memory with negative
+strides, of which torch gets a copy, is written back after an operation in place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from bridge.c10.errors import EnforceNotMet, EnforceTypeError
+from bridge.c10.tensor_impl import TensorImpl
+from bridge.exchange.ingest import ingest
+from bridge.exchange.torch import is_torch_tensor, tensor_out
+from bridge.wrapper import Wrapper
+
+__all__ = ["binary", "call_method", "compare", "function", "method", "method_names", "written"]
+
+_wrap: Callable[[TensorImpl], Any]
+_write_back: Callable[[TensorImpl, Any], None]
+_mark_readonly: Callable[[TensorImpl], None]
+
+
+def set_hooks(
+    wrap: Callable[[TensorImpl], Any],
+    write_back: Callable[[TensorImpl, Any], None],
+    mark_readonly: Callable[[TensorImpl], None],
+) -> None:
+    """Hand over what this module must not import (`bridge.at` calls it)."""
+    global _wrap, _write_back, _mark_readonly
+    _wrap, _write_back, _mark_readonly = wrap, write_back, mark_readonly
+
+
+# Not operations: attributes of torch.Tensor that mean something else here, or nothing.
+_NOT_OPERATIONS = frozenset(
+    {
+        "backward", "data", "detach_", "grad", "grad_fn", "is_leaf", "layout", "names", "numpy",
+        "output_nr", "register_hook", "requires_grad", "requires_grad_", "retain_grad",
+        "retains_grad", "share_memory_", "storage_type", "typed_storage", "untyped_storage",
+        "dlpack", "map_", "map2_", "apply_", "module_load", "volatile", "as_subclass", "new",
+        "storage", "device", "dtype", "shape", "type", "grad_dtype", "cdata",
+    }
+)  # fmt: skip
+
+
+def _torch() -> Any:
+    import torch
+
+    return torch
+
+
+class _Call:
+    """One operation: what its arguments became for torch, and what was read-only of them."""
+
+    __slots__ = ("pairs", "readonly", "writes")
+
+    def __init__(self, writes: bool) -> None:
+        self.writes = writes
+        self.pairs: list[tuple[Wrapper, Any]] = []
+        self.readonly: list[tuple[int, int]] = []
+
+    def argument(self, value: Any, written: bool = False) -> Any:
+        """What torch gets for an argument; tuples, lists and dicts are looked into."""
+        if isinstance(value, Wrapper):
+            return self._tensor(value, written)
+        if type(value) is tuple or type(value) is list:
+            return type(value)([self.argument(one, written) for one in value])
+        if type(value) is dict:
+            return {name: self.argument(one, written) for name, one in value.items()}
+        return _torch_spelling(value)
+
+    def _tensor(self, wrapper: Wrapper, written: bool) -> Any:
+        impl = wrapper.unsafeGetTensorImpl()
+        storage = impl.get_storage()
+        if storage.readonly:
+            if written:
+                raise EnforceNotMet(
+                    "The memory is read-only. Write to a copy: clone().",
+                    "!readonly",
+                    "Tensor",
+                )
+            first = storage.data_ptr()
+            self.readonly.append((first, first + storage.nbytes()))
+        tensor = tensor_out(impl, None, True)
+        self.pairs.append((wrapper, tensor))
+        return tensor
+
+    def result(self, value: Any) -> Any:
+        """What the caller gets for what torch gave."""
+        if is_torch_tensor(value):
+            for wrapper, tensor in self.pairs:
+                if value is tensor:
+                    return wrapper
+            return self._new(value)
+        if isinstance(value, tuple) and hasattr(value, "_fields"):  # a named tuple of torch's own
+            return type(value)([self.result(one) for one in value])  # type: ignore[call-arg]
+        if type(value) is tuple or type(value) is list:
+            return type(value)([self.result(one) for one in value])
+        if isinstance(value, tuple) and type(value).__module__.startswith("torch."):
+            if type(value).__name__ == "Size":
+                return tuple(value)
+            return type(value)([self.result(one) for one in value])
+        return value
+
+    def _new(self, value: Any) -> Any:
+        if value.requires_grad:
+            value = value.detach()
+        impl = ingest(value)
+        if self.readonly and impl.numel():
+            address = impl.get_storage().data_ptr()
+            if any(first <= address < end for first, end in self.readonly):
+                _mark_readonly(impl)
+        return _wrap(impl)
+
+    def finish(self) -> None:
+        """Bring home what was written to copies."""
+        for wrapper, tensor in self.pairs:
+            _write_back(wrapper.unsafeGetTensorImpl(), tensor)
+
+
+def _torch_spelling(value: Any) -> Any:
+    """Types, devices and sizes of the bridge in torch's terms; everything else as it is."""
+    from bridge.c10.array_ref import ArrayRef
+    from bridge.c10.device import Device, DeviceType
+    from bridge.c10.type_meta import TypeMeta
+
+    if isinstance(value, TypeMeta):
+        if value.torch is None:
+            raise EnforceTypeError(f"torch has no element type {value}.", "", "Tensor")
+        return value.torch
+    if isinstance(value, (Device, DeviceType)):
+        return str(Device(value))
+    if isinstance(value, ArrayRef):
+        return tuple(value)
+    return value
+
+
+def _writes(name: str) -> bool:
+    return name.endswith("_") and not name.endswith("__")
+
+
+def _run(name: str, func: Callable[..., Any], args: Any, kwargs: Any) -> Any:
+    call = _Call(_writes(name))
+    given = [call.argument(one, written=call.writes and i == 0) for i, one in enumerate(args)]
+    named = {key: call.argument(one, written=key == "out") for key, one in kwargs.items()}
+    result = func(*given, **named)
+    if call.writes or kwargs.get("out") is not None:
+        call.finish()
+    return call.result(result)
+
+
+def call_method(name: str, *args: Any, **kwargs: Any) -> Any:
+    """Run the method `name` of torch.Tensor on the first argument."""
+    return _run(name, getattr(_torch().Tensor, name), args, kwargs)
+
+
+def binary(name: str, a: Any, b: Any) -> Any:
+    """An operator: NotImplemented where an operand is nothing that torch takes."""
+    torch = _torch()
+    for operand in (a, b):
+        if not isinstance(operand, (Wrapper, int, float, complex)) and not is_torch_tensor(operand):
+            if not hasattr(operand, "__dlpack__") and not hasattr(operand, "__array_interface__"):
+                return NotImplemented
+    a, b = _operand(a), _operand(b)
+    func = torch.true_divide if name == "div" else getattr(torch, name)
+    if not isinstance(a, Wrapper) and not is_torch_tensor(a):
+        # a number on the left: some operations take a tensor there only
+        a = torch.tensor(a) if name in ("floor_divide", "matmul") or name.startswith("bit") else a
+    return _run(name, func, (a, b), {})
+
+
+def _operand(x: Any) -> Any:
+    """NumPy arrays and other producers as tensors, sharing their memory."""
+    if isinstance(x, (Wrapper, int, float, complex)) or is_torch_tensor(x):
+        return x
+    return _wrap(ingest(x))
+
+
+def compare(name: str, a: Any, b: Any) -> Any:
+    """A comparison by element; NotImplemented with what is neither tensor nor number."""
+    return binary(name, a, b)
+
+
+def torch_function(func: Callable[..., Any], args: Any, kwargs: Any) -> Any:
+    """What ``torch.<function>`` of our tensors does (the protocol `__torch_function__`)."""
+    name = getattr(func, "__name__", "")
+    if name == "__get__" and len(args) >= 1:
+        return func(_Call(False).argument(args[0]))
+    return _run(name, func, args, kwargs or {})
+
+
+def method(tensor: Any, name: str) -> Any:
+    """The bound operation ``tensor.<name>``; AttributeError where torch has none of that name."""
+    found = None
+    if not name.startswith("__") and name not in _NOT_OPERATIONS:
+        found = getattr(_torch().Tensor, name, None)
+    if found is None or not tensor.defined():
+        hint = " The tensor is undefined." if found is not None else ""
+        raise AttributeError(f"at.Tensor has no attribute {name!r}, nor has torch.{hint}")
+    if not callable(found):
+        return _run(name, lambda t: getattr(t, name), (tensor,), {})
+
+    def bound(*args: Any, **kwargs: Any) -> Any:
+        return _run(name, found, (tensor, *args), kwargs)
+
+    bound.__name__ = name
+    bound.__doc__ = found.__doc__
+    return bound
+
+
+def method_names() -> set[str]:
+    """The names that `method` finds."""
+    torch = _torch()
+    return {
+        name for name in dir(torch.Tensor)
+        if not name.startswith("_") and name not in _NOT_OPERATIONS
+    }  # fmt: skip
+
+
+def function(name: str) -> Callable[..., Any]:
+    """``torch.<name>`` for at.Tensors; AttributeError where torch has no such function."""
+    torch = _torch()
+    found = getattr(torch, name, None) if not name.startswith("_") else None
+    if found is None:
+        found = getattr(torch.nn.functional, name, None) if not name.startswith("_") else None
+    if found is None or not callable(found) or isinstance(found, type):
+        raise AttributeError(f"bridge.at has no function {name!r}, nor has torch.")
+
+    def run(*args: Any, **kwargs: Any) -> Any:
+        return _run(name, found, args, kwargs)
+
+    run.__name__ = name
+    run.__doc__ = found.__doc__
+    return run
+
+
+@contextmanager
+def written(impl: TensorImpl) -> Iterator[Any]:
+    """A torch tensor to write `impl` through, also where torch cannot share its strides."""
+    tensor = tensor_out(impl, None, True)
+    yield tensor
+    _write_back(impl, tensor)

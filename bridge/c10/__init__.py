@@ -1,0 +1,189 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What both APIs share: devices, element types, memory, and the tensor behind both."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from bridge.c10.allocator import Allocator, AllocatorStats, DataPtr, GetAllocator, SetAllocator
+from bridge.c10.array_ref import ArrayRef
+from bridge.c10.device import Device, DeviceType
+from bridge.c10.errors import (
+    EnforceBufferError,
+    EnforceIndexError,
+    EnforceKeyError,
+    EnforceNotMet,
+    EnforceTypeError,
+    EnforceValueError,
+)
+from bridge.c10.options import TensorOptions
+from bridge.c10.storage import Storage
+from bridge.c10.tensor_impl import TensorImpl, UndefinedTensorImpl
+from bridge.c10.type_meta import TypeMeta
+from bridge.c10.type_meta import as_type as _type
+
+IntArrayRef = ArrayRef
+
+CPU = DeviceType.CPU
+CUDA = DeviceType.CUDA
+CUDAHost = DeviceType.CUDAHost
+OpenCL = DeviceType.OpenCL
+Vulkan = DeviceType.Vulkan
+Metal = DeviceType.Metal
+VPI = DeviceType.VPI
+ROCM = DeviceType.ROCM
+ROCMHost = DeviceType.ROCMHost
+ExtDev = DeviceType.ExtDev
+CUDAManaged = DeviceType.CUDAManaged
+OneAPI = DeviceType.OneAPI
+WebGPU = DeviceType.WebGPU
+Hexagon = DeviceType.Hexagon
+MAIA = DeviceType.MAIA
+Trn = DeviceType.Trn
+
+
+def dtype(T: Any) -> TensorOptions:
+    """TensorOptions with the element type `T`."""
+    return TensorOptions(dtype=T)
+
+
+def device(D: Any) -> TensorOptions:
+    """TensorOptions with the device `D`."""
+    return TensorOptions(device=D)
+
+
+def pinned_memory(value: bool = True) -> TensorOptions:
+    """TensorOptions for page-locked host memory."""
+    return TensorOptions(pinned_memory=value)
+
+
+bool = _type("bool")
+int8 = _type("int8")
+int16 = _type("int16")
+int32 = _type("int32")
+int64 = _type("int64")
+uint8 = _type("uint8")
+uint16 = _type("uint16")
+uint32 = _type("uint32")
+uint64 = _type("uint64")
+float16 = _type("float16")
+float32 = _type("float32")
+float64 = _type("float64")
+bfloat16 = _type("bfloat16")
+complex32 = _type("complex32")
+complex64 = _type("complex64")
+complex128 = _type("complex128")
+float8_e3m4 = _type("float8_e3m4")
+float8_e4m3 = _type("float8_e4m3")
+float8_e4m3b11fnuz = _type("float8_e4m3b11fnuz")
+float8_e4m3fn = _type("float8_e4m3fn")
+float8_e4m3fnuz = _type("float8_e4m3fnuz")
+float8_e5m2 = _type("float8_e5m2")
+float8_e5m2fnuz = _type("float8_e5m2fnuz")
+float8_e8m0fnu = _type("float8_e8m0fnu")
+float6_e2m3fn = _type("float6_e2m3fn")
+float6_e3m2fn = _type("float6_e3m2fn")
+float4_e2m1fn = _type("float4_e2m1fn")
+float4_e2m1fn_x2 = _type("float4_e2m1fn_x2")
+int1 = _type("int1")
+int2 = _type("int2")
+int3 = _type("int3")
+int4 = _type("int4")
+int5 = _type("int5")
+int6 = _type("int6")
+int7 = _type("int7")
+uint1 = _type("uint1")
+uint2 = _type("uint2")
+uint3 = _type("uint3")
+uint4 = _type("uint4")
+uint5 = _type("uint5")
+uint6 = _type("uint6")
+uint7 = _type("uint7")
+string = _type("string")
+tensor = _type("tensor")
+
+__all__ = [
+    "Allocator",
+    "AllocatorStats",
+    "ArrayRef",
+    "CPU",
+    "CUDA",
+    "CUDAHost",
+    "CUDAManaged",
+    "DataPtr",
+    "Device",
+    "DeviceType",
+    "EnforceBufferError",
+    "EnforceIndexError",
+    "EnforceKeyError",
+    "EnforceNotMet",
+    "EnforceTypeError",
+    "EnforceValueError",
+    "ExtDev",
+    "GetAllocator",
+    "Hexagon",
+    "IntArrayRef",
+    "MAIA",
+    "Metal",
+    "OneAPI",
+    "OpenCL",
+    "ROCM",
+    "ROCMHost",
+    "SetAllocator",
+    "Storage",
+    "TensorImpl",
+    "TensorOptions",
+    "Trn",
+    "TypeMeta",
+    "UndefinedTensorImpl",
+    "VPI",
+    "Vulkan",
+    "WebGPU",
+    "bfloat16",
+    "bool",
+    "complex128",
+    "complex32",
+    "complex64",
+    "device",
+    "dtype",
+    "float16",
+    "float32",
+    "float4_e2m1fn",
+    "float4_e2m1fn_x2",
+    "float64",
+    "float6_e2m3fn",
+    "float6_e3m2fn",
+    "float8_e3m4",
+    "float8_e4m3",
+    "float8_e4m3b11fnuz",
+    "float8_e4m3fn",
+    "float8_e4m3fnuz",
+    "float8_e5m2",
+    "float8_e5m2fnuz",
+    "float8_e8m0fnu",
+    "int1",
+    "int16",
+    "int2",
+    "int3",
+    "int32",
+    "int4",
+    "int5",
+    "int6",
+    "int64",
+    "int7",
+    "int8",
+    "pinned_memory",
+    "string",
+    "tensor",
+    "uint1",
+    "uint16",
+    "uint2",
+    "uint3",
+    "uint32",
+    "uint4",
+    "uint5",
+    "uint6",
+    "uint64",
+    "uint7",
+    "uint8",
+]

@@ -1,0 +1,25 @@
+# SPDX-License-Identifier: Apache-2.0
+from libc.stdint cimport int32_t, int64_t
+
+cdef class AllocatorStats:
+    cdef readonly int64_t allocated_bytes
+    cdef readonly int64_t peak_bytes
+    cdef readonly int64_t allocations
+    cdef void add(self, int64_t nbytes) noexcept
+    cdef void remove(self, int64_t nbytes) noexcept
+
+cdef class Allocator:
+    cdef public object alignment
+    cdef readonly AllocatorStats stats
+    cdef dict sizes             # of what raw_allocate gave out: address -> bytes
+    cdef bint builtin           # the C path may be taken: nothing is overridden
+    cdef DataPtr get(self, int64_t nbytes)
+
+# Owns a buffer. Its end gives the buffer back to the allocator it came from.
+cdef class DataPtr:
+    cdef void* data
+    cdef int64_t c_nbytes
+    cdef Allocator allocator
+    cdef bint counted           # DataPtr and not raw_allocate told the statistics
+
+cdef Allocator allocator_of(int32_t device_type, int32_t index)

@@ -1,0 +1,282 @@
+# SPDX-License-Identifier: Apache-2.0
+# cython: language_level=3, boundscheck=False, wraparound=False
+"""Allocators: one a device, replaceable, each buffer back to where it came from.
+
+The name, alignment and raw/typed split follow TensorFlow's ``tsl::Allocator``;
+registry and DataPtr follow c10/core/Allocator.h, PyTorch 1.8.1.
+"""
+
+cimport cython
+from libc.stdint cimport INT64_MAX, int32_t, int64_t, uintptr_t
+from libc.stdlib cimport free
+
+from bridge.c10.device cimport Device, as_device
+from bridge.dlpack.abi cimport DL_CPU
+
+from bridge.c10.device import DeviceType
+from bridge.c10.errors import EnforceNotMet, EnforceTypeError, EnforceValueError
+
+cdef extern from "stdlib.h" nogil:
+    int posix_memalign(void** out, size_t alignment, size_t nbytes)
+
+cdef enum:
+    DEFAULT_ALIGNMENT = 64      # a cache line, and the widest vector register
+
+
+@cython.final
+cdef class AllocatorStats:
+    """What an allocator has given out: bytes now, bytes at most, how often (read-only)."""
+
+    cdef void add(self, int64_t nbytes) noexcept:
+        self.allocations += 1
+        self.allocated_bytes += nbytes
+        if self.allocated_bytes > self.peak_bytes:
+            self.peak_bytes = self.allocated_bytes
+
+    cdef void remove(self, int64_t nbytes) noexcept:
+        self.allocated_bytes -= nbytes
+
+    def __repr__(self):
+        return (f"AllocatorStats(allocated_bytes={self.allocated_bytes}, "
+                f"peak_bytes={self.peak_bytes}, allocations={self.allocations})")
+
+
+@cython.final
+@cython.freelist(64)
+@cython.no_gc
+cdef class DataPtr:
+    """A buffer and the duty to give it back, which its end does.
+
+    Follows c10::DataPtr, c10/core/Allocator.h, PyTorch 1.8.1.
+    """
+
+    def __init__(self):
+        raise TypeError("A DataPtr comes from Allocator.allocate(nbytes).")
+
+    @property
+    def address(self):
+        """Where the buffer begins; 0 where it has no bytes."""
+        return <uintptr_t>self.data
+
+    @property
+    def nbytes(self):
+        """How many bytes it has."""
+        return self.c_nbytes
+
+    def __dealloc__(self):
+        # Not under the garbage collector: an allocator holds no DataPtr, so no cycle.
+        cdef Allocator allocator = self.allocator
+        cdef void* data = self.data
+        if data == NULL:
+            return
+        self.data = NULL
+        if self.counted:
+            allocator.stats.remove(self.c_nbytes)
+        if allocator.builtin:
+            free(data)
+        else:
+            give_back(allocator, data)
+
+
+cdef int give_back(Allocator allocator, void* data) except -1:
+    allocator.raw_deallocate(<uintptr_t>data)
+    return 0
+
+
+cdef class Allocator:
+    """Host memory, aligned; subclass it to bring your own.
+
+    A subclass overrides ``raw_allocate(nbytes) -> address`` and
+    ``raw_deallocate(address)``; ``allocate`` then wraps what they give. `alignment`
+    (bytes, a power of two) is what `raw_allocate` of this class keeps to.
+
+    >>> from bridge.c10 import Allocator
+    >>> allocator = Allocator()
+    >>> buffer = allocator.allocate(1000)
+    >>> buffer.nbytes, buffer.address % 64, allocator.stats.allocated_bytes
+    (1000, 0, 1000)
+    >>> del buffer
+    >>> allocator.stats
+    AllocatorStats(allocated_bytes=0, peak_bytes=1000, allocations=1)
+    """
+
+    def __cinit__(self, *args, **kwargs):
+        self.alignment = DEFAULT_ALIGNMENT
+        self.stats = AllocatorStats.__new__(AllocatorStats)
+        self.sizes = {}
+        self.builtin = type(self) is Allocator
+
+    def raw_allocate(self, nbytes):
+        """The address of `nbytes` new bytes, 0 for none; for raw_deallocate to take back.
+
+        Raises MemoryError: there are not so many. EnforceNotMet, also a TypeError
+        or ValueError: `nbytes` is no count.
+        """
+        cdef int64_t n = _count(nbytes)
+        cdef void* data = NULL
+        if n:
+            data = host_allocate(n, _alignment(self))
+            self.sizes[<uintptr_t>data] = n
+            self.stats.add(n)
+        return <uintptr_t>data
+
+    def raw_deallocate(self, address):
+        """Take back what raw_allocate gave; 0 is nothing and welcome.
+
+        Raises EnforceNotMet: the address did not come from this allocator, or
+        was taken back before.
+        """
+        cdef uintptr_t data
+        if not address:
+            return
+        nbytes = self.sizes.pop(address, None)
+        if nbytes is None:
+            raise EnforceNotMet(
+                f"{address:#x} is not a live address of this allocator.", "",
+                "Allocator.raw_deallocate")
+        self.stats.remove(nbytes)
+        data = address
+        free(<void*>data)
+
+    def allocate(self, nbytes):
+        """A DataPtr to `nbytes` new bytes, which gives them back at its end.
+
+        Raises MemoryError: there are not so many.
+        """
+        return self.get(_count(nbytes))
+
+    cdef DataPtr get(self, int64_t nbytes):
+        cdef DataPtr ptr
+        cdef uintptr_t address
+        cdef int64_t before
+        if self.builtin:
+            ptr = DataPtr.__new__(DataPtr)
+            ptr.allocator = self
+            ptr.c_nbytes = nbytes
+            if nbytes:
+                ptr.data = host_allocate(nbytes, _alignment(self))
+                ptr.counted = True
+                self.stats.add(nbytes)
+            return ptr
+        before = self.stats.allocations
+        given = self.raw_allocate(nbytes) if nbytes else 0
+        if not isinstance(given, int) or given < 0 or given > <uintptr_t>-1:
+            raise EnforceNotMet(
+                f"{type(self).__name__}.raw_allocate gave {given!r}; an address is an int.",
+                "", "Allocator.allocate")
+        if nbytes and not given:
+            raise MemoryError(
+                f"{type(self).__name__}.raw_allocate gave no address for {nbytes} bytes.")
+        address = given
+        ptr = DataPtr.__new__(DataPtr)
+        ptr.allocator = self
+        ptr.c_nbytes = nbytes
+        ptr.data = <void*>address
+        # A subclass that calls our raw_allocate has been counted there.
+        ptr.counted = nbytes != 0 and self.stats.allocations == before
+        if ptr.counted:
+            self.stats.add(nbytes)
+        return ptr
+
+    def __repr__(self):
+        return f"<{type(self).__name__}: {self.stats!r}>"
+
+
+cdef int64_t _alignment(Allocator allocator) except -1:
+    cdef int64_t alignment
+    if allocator.alignment is _default_alignment:
+        return DEFAULT_ALIGNMENT
+    alignment = allocator.alignment
+    if alignment < 1 or alignment & (alignment - 1):
+        raise EnforceValueError(
+            f"An alignment is a power of two, not {alignment}.", "", "Allocator.alignment")
+    return alignment if alignment >= <int64_t>sizeof(void*) else <int64_t>sizeof(void*)
+
+
+cdef object _default_alignment = DEFAULT_ALIGNMENT
+
+
+cdef void* host_allocate(int64_t nbytes, int64_t alignment) except NULL:
+    cdef void* data = NULL
+    if posix_memalign(&data, alignment, nbytes) != 0 or data == NULL:
+        raise MemoryError(f"{nbytes} bytes of host memory could not be allocated.")
+    return data
+
+
+cdef int64_t _count(object nbytes) except -1:
+    if isinstance(nbytes, bool) or not hasattr(nbytes, "__index__"):
+        raise EnforceTypeError(
+            f"A number of bytes is an int, not {nbytes!r}.", "", "Allocator.allocate")
+    nbytes = nbytes.__index__()
+    if nbytes < 0:
+        raise EnforceValueError(
+            f"A number of bytes is not negative, as {nbytes} is.", "nbytes >= 0",
+            "Allocator.allocate")
+    if nbytes > INT64_MAX:
+        raise MemoryError(f"{nbytes} bytes are more than an address can name.")
+    return nbytes
+
+
+# (device type, index) -> Allocator; index -1 holds for the whole type.
+cdef dict _registry = {(DL_CPU, -1): Allocator()}
+cdef Allocator _cpu = _registry[(DL_CPU, -1)]
+# device type -> function of an index that makes the default allocator
+cdef dict _providers = {}
+
+
+def set_provider(device_type, provider):
+    """Let `provider(index) -> Allocator` make the default allocators of a device type."""
+    _providers[int(device_type)] = provider
+
+
+cdef Allocator allocator_of(int32_t device_type, int32_t index):
+    """The allocator in force for a device; EnforceNotMet where there is none."""
+    if device_type == DL_CPU:
+        return _cpu
+    found = _registry.get((device_type, index))
+    if found is None:
+        found = _registry.get((device_type, -1))
+    if found is None and device_type in _providers:
+        found = _providers[device_type](index)
+        _registry[(device_type, index)] = found
+    if found is None:
+        raise EnforceNotMet(
+            f"There is no allocator for {DeviceType(device_type).name} memory. "
+            "Set one with c10.SetAllocator(device, allocator).", "", "GetAllocator")
+    return <Allocator>found
+
+
+def GetAllocator(D):
+    """The Allocator in force for the device that `D` names.
+
+    Raises EnforceNotMet: there is none; c10.SetAllocator sets one.
+
+    Follows c10::GetAllocator, c10/core/Allocator.h, PyTorch 1.8.1.
+    """
+    cdef Device device = as_device(D)
+    return allocator_of(device.c_type, device.c_index)
+
+
+def SetAllocator(D, allocator):
+    """Allocate on the device that `D` names with `allocator` from now on.
+
+    A device without a number means all of its type. Buffers in use go back to
+    the allocator they came from.
+
+    Raises EnforceNotMet, also a TypeError: `allocator` is no c10.Allocator.
+
+    Follows c10::SetAllocator, c10/core/Allocator.h, PyTorch 1.8.1.
+    """
+    global _cpu
+    cdef Device device = as_device(D)
+    if not isinstance(allocator, Allocator):
+        raise EnforceTypeError(
+            f"An allocator is a c10.Allocator or of a subclass, not {type(allocator).__name__}.",
+            "", "SetAllocator")
+    if device.c_type == DL_CPU:
+        _cpu = <Allocator>allocator
+    if isinstance(D, str) and ":" in D or (device.c_type != DL_CPU and device.c_index > 0):
+        _registry[(device.c_type, device.c_index)] = allocator
+    else:
+        _registry.pop((device.c_type, device.c_index), None)
+        _registry[(device.c_type, -1)] = allocator

@@ -1,0 +1,10 @@
+# SPDX-License-Identifier: Apache-2.0
+from libc.stdint cimport int64_t
+
+from bridge.c10.tensor_impl cimport TensorImpl
+
+cdef void copy_strided(
+    char* dst, const int64_t* dst_strides, const char* src, const int64_t* src_strides,
+    const int64_t* sizes, int ndim, int64_t itemsize) noexcept nogil
+cdef int copy_elements(TensorImpl dst, TensorImpl src, str caller) except -1
+cdef TensorImpl contiguous_copy(TensorImpl src, str caller)

@@ -1,0 +1,209 @@
+# SPDX-License-Identifier: Apache-2.0
+# cython: language_level=3
+"""DeviceType and Device: where memory is, in DLPack's numbers."""
+
+from enum import IntEnum
+
+from libc.stdint cimport int32_t
+
+from bridge.dlpack.abi cimport DL_CPU, DL_CUDA_HOST, DL_EXT_DEV, DL_ROCM_HOST
+
+from bridge.c10.errors import EnforceTypeError, EnforceValueError
+
+
+class DeviceType(IntEnum):
+    """Kinds of device, with the numbers of DLPack 1.3's DLDeviceType.
+
+    >>> from bridge import c10
+    >>> c10.DeviceType.CUDA is c10.CUDA, int(c10.CUDA)
+    (True, 2)
+    """
+
+    CPU = 1
+    CUDA = 2
+    CUDAHost = 3
+    OpenCL = 4
+    Vulkan = 7
+    Metal = 8
+    VPI = 9
+    ROCM = 10
+    ROCMHost = 11
+    ExtDev = 12
+    CUDAManaged = 13
+    OneAPI = 14
+    WebGPU = 15
+    Hexagon = 16
+    MAIA = 17
+    Trn = 18
+
+
+# One spelling a type for printing; what else people write leads to the same.
+cdef dict _NAME_OF = {
+    DeviceType.CPU: "cpu", DeviceType.CUDA: "cuda", DeviceType.CUDAHost: "cuda_host",
+    DeviceType.OpenCL: "opencl", DeviceType.Vulkan: "vulkan", DeviceType.Metal: "metal",
+    DeviceType.VPI: "vpi", DeviceType.ROCM: "rocm", DeviceType.ROCMHost: "rocm_host",
+    DeviceType.ExtDev: "ext_dev", DeviceType.CUDAManaged: "cuda_managed",
+    DeviceType.OneAPI: "oneapi", DeviceType.WebGPU: "webgpu",
+    DeviceType.Hexagon: "hexagon", DeviceType.MAIA: "maia", DeviceType.Trn: "trn",
+}
+cdef dict _TYPE_OF = {name.replace("_", ""): kind for kind, name in _NAME_OF.items()}
+# torch's names for what DLPack calls otherwise
+_TYPE_OF.update(gpu=DeviceType.CUDA, mps=DeviceType.Metal, xpu=DeviceType.OneAPI)
+cdef dict _known = {}
+
+
+cdef class Device:
+    """A device: its type and its index.
+
+    Parameters
+    ----------
+    spec: anything that names a device: ``"cpu"``, ``"cuda:1"``, a `Device`, a
+        `DeviceType`, a ``torch.device``, or DLPack's pair ``(type, index)``.
+
+    The index of the CPU and of a type that has no further devices is 0;
+    ``"cuda"`` without a number is the framework's current CUDA device, index -1.
+    Compares equal to whatever names the same device.
+
+    Raises
+    ------
+    EnforceNotMet, also a TypeError or ValueError: `spec` names no device.
+
+    Follows c10::Device, c10/core/Device.h, PyTorch 1.8.1, with DLPack's numbers.
+
+    >>> from bridge.c10 import Device
+    >>> Device("cuda:1"), Device("cuda:1") == "cuda:1", Device("cpu").index
+    (Device('cuda:1'), True, 0)
+    """
+
+    def __cinit__(self, spec, index=None):
+        if index is not None:
+            if isinstance(index, bool) or not isinstance(index, int):
+                raise EnforceTypeError(
+                    f"A device index is an int, not {index!r}.", "", "Device")
+            kind, found = _parse(spec)
+            if found not in (-1, index) and not (found == 0 and kind != DeviceType.CUDA):
+                raise EnforceValueError(
+                    f"{spec!r} has an index already, and {index} is another.", "", "Device")
+        else:
+            kind, index = _parse(spec)
+        _check_index(kind, index)
+        self.type = kind
+        self.c_type = kind
+        self.c_index = index
+
+    @property
+    def index(self):
+        """Number of the device among those of its type; -1: the current one."""
+        return self.c_index
+
+    def __eq__(self, other):
+        cdef Device that
+        if not isinstance(other, Device):
+            try:
+                other = as_device(other)
+            except (TypeError, ValueError):
+                return NotImplemented
+        that = <Device>other
+        return self.c_type == that.c_type and self.c_index == that.c_index
+
+    def __hash__(self):
+        return hash(str(self))
+
+    def __str__(self):
+        name = _NAME_OF[self.type]
+        if self.c_index == -1 or (self.c_index == 0 and self.c_type != 2):
+            return name
+        return f"{name}:{self.c_index}"
+
+    def __repr__(self):
+        return f"Device({str(self)!r})"
+
+    def __reduce__(self):
+        return as_device, ((int(self.type), self.c_index),)
+
+
+def _check_index(kind, index):
+    if index < -1 or index > 0x7FFFFFFF:
+        raise EnforceValueError(
+            f"A device index is 0 or more, not {index}.", "index >= 0", "Device")
+    if kind == DeviceType.CPU and index > 0:
+        raise EnforceValueError(
+            f"There is one CPU device, of index 0, and no index {index}.", "", "Device")
+
+
+def _default_index(kind):
+    return -1 if kind == DeviceType.CUDA else 0
+
+
+def _parse(spec):
+    """(DeviceType, index) of anything that names a device."""
+    if isinstance(spec, Device):
+        return spec.type, spec.index
+    if isinstance(spec, DeviceType):
+        return spec, _default_index(spec)
+    if isinstance(spec, str):
+        name, colon, number = spec.partition(":")
+        kind = _TYPE_OF.get(name.strip().lower().replace("_", ""))
+        if kind is None:
+            raise EnforceValueError(
+                f"{spec!r} names no device; known are {', '.join(_NAME_OF.values())}, "
+                "with an index as in 'cuda:1'.", "", "Device")
+        if not colon:
+            return kind, _default_index(kind)
+        if not (number.isascii() and number.isdigit()):
+            raise EnforceValueError(
+                f"{spec!r} names no device: the index after ':' is a number such as 'cuda:1'.",
+                "", "Device")
+        return kind, int(number)
+    if isinstance(spec, tuple) and len(spec) == 2:
+        number, index = spec
+        if isinstance(number, int) and isinstance(index, int):
+            try:
+                return DeviceType(number), index
+            except ValueError:
+                raise EnforceValueError(
+                    f"{number} is no device type of DLPack.", "", "Device") from None
+    # torch.device, without importing torch for its sake
+    kind = getattr(spec, "type", None)
+    if type(spec).__name__ == "device" and isinstance(kind, str):
+        index = spec.index
+        return _parse(kind if index is None else f"{kind}:{index}")
+    raise EnforceTypeError(
+        f"{spec!r} names no device. Give a string such as 'cpu' or 'cuda:1', a c10.Device, "
+        "a c10.DeviceType or a torch.device.", "", "Device")
+
+
+cdef Device device_of(int32_t device_type, int32_t index):
+    """The one Device of these numbers; ValueError (EnforceNotMet) for an unknown type."""
+    key = (device_type, index)
+    found = _known.get(key)
+    if found is None:
+        found = Device(key)
+        if len(_known) < 4096:
+            _known[key] = found
+    return <Device>found
+
+
+cpdef Device as_device(object spec):
+    """`spec` itself where it is a Device, otherwise the Device that it names."""
+    if isinstance(spec, Device):
+        return <Device>spec
+    if type(spec) is str:
+        found = _known.get(spec)
+        if found is None:
+            found = Device(spec)
+            if len(_known) < 4096:
+                _known[spec] = found
+        return <Device>found
+    kind, index = _parse(spec)
+    return device_of(kind, index)
+
+
+cdef bint host_accessible(int32_t device_type) noexcept nogil:
+    """Whether the CPU can read and write the memory by its address.
+
+    kDLExtDev stands for host memory here: DLPack keeps it for testing devices,
+    and device rules are exercised on it without a GPU.
+    """
+    return (device_type == DL_CPU or device_type == DL_CUDA_HOST
+            or device_type == DL_ROCM_HOST or device_type == DL_EXT_DEV)

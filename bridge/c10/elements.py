@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The view of a non-POD buffer: a mutable sequence of its elements."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, MutableSequence
+from typing import Any
+
+from bridge.c10.errors import EnforceNotMet, EnforceTypeError
+from bridge.c10.type_meta import TypeMeta
+
+__all__ = ["ElementView", "as_element"]
+
+
+def as_element(value: Any, dtype: TypeMeta) -> Any:
+    """`value` as an element of `dtype`: text becomes UTF-8 bytes where those are asked for.
+
+    Raises EnforceNotMet, also a TypeError: it is no such element.
+    """
+    if dtype.name == "string":
+        if type(value) is bytes:
+            return value
+        if isinstance(value, str):
+            return value.encode()
+        if isinstance(value, (bytes, bytearray, memoryview)):
+            return bytes(value)
+    elif isinstance(value, dtype.element_class):
+        return value
+    raise EnforceTypeError(
+        f"Elements are of {dtype}, and {type(value).__name__} is not.", "", "Tensor.mutable_data"
+    )
+
+
+class ElementView(MutableSequence[Any]):
+    """`numel()` elements from an offset on; shares them, and keeps them alive.
+
+    The length is fixed: elements are replaced, not inserted or deleted.
+    """
+
+    __slots__ = ("_dtype", "_items", "_n", "_offset")
+
+    def __init__(self, items: list[Any], dtype: TypeMeta, offset: int, n: int) -> None:
+        self._items = items
+        self._dtype = dtype
+        self._offset = offset
+        self._n = n
+
+    def __len__(self) -> int:
+        return self._n
+
+    def _place(self, index: Any) -> int:
+        i = index.__index__()
+        if i < 0:
+            i += self._n
+        if not 0 <= i < self._n:
+            raise IndexError(f"Element {index} is out of range for {self._n} elements.")
+        return int(self._offset + i)
+
+    def _range(self, key: slice) -> range:
+        return range(self._offset, self._offset + self._n)[key]
+
+    def __getitem__(self, index: Any) -> Any:
+        if isinstance(index, slice):
+            return [self._items[i] for i in self._range(index)]
+        return self._items[self._place(index)]
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        if isinstance(index, slice):
+            places = self._range(index)
+            values = [as_element(one, self._dtype) for one in value]
+            if len(values) != len(places):
+                raise EnforceNotMet(
+                    f"{len(values)} elements do not replace {len(places)}; their number is "
+                    "fixed. Use Resize or Extend.",
+                    "len(values) == len(slice)",
+                    "Tensor.mutable_data",
+                )
+            for i, one in zip(places, values, strict=True):
+                self._items[i] = one
+            return
+        self._items[self._place(index)] = as_element(value, self._dtype)
+
+    def __delitem__(self, index: Any) -> None:
+        raise EnforceTypeError(
+            "Elements are not deleted, since their number is the tensor's. Use ShrinkTo or Resize.",
+            "",
+            "Tensor.mutable_data",
+        )
+
+    def insert(self, index: int, value: Any) -> None:
+        """Refused: the number of elements is the tensor's. Use Extend."""
+        raise EnforceTypeError(
+            "Elements are not inserted, since their number is the tensor's. Use Extend or Resize.",
+            "",
+            "Tensor.mutable_data",
+        )
+
+    def replace(self, values: Iterable[Any]) -> None:
+        """Set all elements at once; as many as there are."""
+        self[:] = values
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, (ElementView, list, tuple)):
+            return list(self) == list(other)
+        return NotImplemented
+
+    def __repr__(self) -> str:
+        return f"ElementView({list(self)!r})"

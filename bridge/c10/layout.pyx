@@ -1,0 +1,142 @@
+# SPDX-License-Identifier: Apache-2.0
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
+"""Sizes and strides: counting, contiguity, extent, all overflow-checked."""
+
+from libc.stdint cimport INT64_MAX, int64_t
+
+cdef int64_t INT64_MAX_ = INT64_MAX
+
+
+cdef int64_t checked_mul(int64_t a, int64_t b) noexcept nogil:
+    """Product of two counts that are not negative, or -1 where it overflows."""
+    if a == 0 or b == 0:
+        return 0
+    if a > INT64_MAX // b:
+        return -1
+    return a * b
+
+
+cdef int64_t checked_numel(const int64_t* sizes, int ndim) noexcept nogil:
+    """Number of elements; -1 where a size is negative or the product overflows.
+
+    The product of the sizes that are not zero must fit, also where one is
+    zero: otherwise strides could not be computed.
+    """
+    cdef int64_t numel = 1
+    cdef bint empty = False
+    cdef int i
+    for i in range(ndim):
+        if sizes[i] < 0:
+            return -1
+        if sizes[i] == 0:
+            empty = True
+        else:
+            if numel > INT64_MAX // sizes[i]:
+                return -1
+            numel *= sizes[i]
+    return 0 if empty else numel
+
+
+cdef void contiguous_strides(const int64_t* sizes, int64_t* strides, int ndim) noexcept nogil:
+    """Row-major strides; a size of zero counts as one, as in c10::TensorImpl."""
+    cdef int64_t step = 1
+    cdef int i
+    for i in range(ndim - 1, -1, -1):
+        strides[i] = step
+        if sizes[i] > 1:
+            step *= sizes[i]
+
+
+cdef bint is_contiguous(const int64_t* sizes, const int64_t* strides, int ndim) noexcept nogil:
+    """Row-major without gaps; dimensions of size one may have any stride."""
+    cdef int64_t step = 1
+    cdef int i
+    for i in range(ndim):
+        if sizes[i] == 0:
+            return True
+    for i in range(ndim - 1, -1, -1):
+        if sizes[i] != 1:
+            if strides[i] != step:
+                return False
+            step *= sizes[i]
+    return True
+
+
+cdef int extent(
+    const int64_t* sizes, const int64_t* strides, int ndim,
+    int64_t* lowest, int64_t* highest,
+) noexcept nogil:
+    """Offsets of the lowest and the highest element, seen from the first; -1 on overflow.
+
+    For a tensor that has elements; lowest <= 0 <= highest.
+    """
+    cdef int64_t low = 0
+    cdef int64_t high = 0
+    cdef int64_t span
+    cdef int i
+    for i in range(ndim):
+        if sizes[i] <= 1 or strides[i] == 0:
+            continue
+        if strides[i] > 0:
+            span = checked_mul(sizes[i] - 1, strides[i])
+            if span < 0 or high > INT64_MAX - span:
+                return -1
+            high += span
+        else:
+            if strides[i] < -INT64_MAX:
+                return -1
+            span = checked_mul(sizes[i] - 1, -strides[i])
+            if span < 0 or low < -INT64_MAX + span:
+                return -1
+            low -= span
+    lowest[0] = low
+    highest[0] = high
+    return 0
+
+
+cdef bint overlaps_itself(const int64_t* sizes, const int64_t* strides, int ndim) noexcept nogil:
+    """Whether two indices surely name the same memory: a stride of zero over several elements."""
+    cdef int i
+    for i in range(ndim):
+        if sizes[i] > 1 and strides[i] == 0:
+            return True
+    return False
+
+
+cdef int view_strides(
+    const int64_t* old_sizes, const int64_t* old_strides, int old_ndim,
+    const int64_t* new_sizes, int64_t* new_strides, int new_ndim,
+) noexcept nogil:
+    """Strides that show the same elements in new sizes; -1 where only a copy could.
+
+    Both sizes have the same number of elements, which is not zero. Groups the
+    old dimensions into runs that are contiguous among themselves and lays the
+    new sizes over one run after another, last dimension first.
+    """
+    cdef int view_d = new_ndim - 1
+    cdef int64_t base_stride
+    cdef int64_t tensor_numel = 1
+    cdef int64_t view_numel = 1
+    cdef int d
+    if old_ndim == 0:
+        for d in range(new_ndim):
+            new_strides[d] = 1
+        return 0
+    base_stride = old_strides[old_ndim - 1]
+    for d in range(old_ndim - 1, -1, -1):
+        tensor_numel *= old_sizes[d]
+        if d == 0 or (
+            old_sizes[d - 1] != 1
+            and old_strides[d - 1] != tensor_numel * base_stride
+        ):
+            while view_d >= 0 and (view_numel < tensor_numel or new_sizes[view_d] == 1):
+                new_strides[view_d] = view_numel * base_stride
+                view_numel *= new_sizes[view_d]
+                view_d -= 1
+            if view_numel != tensor_numel:
+                return -1
+            if d > 0:
+                base_stride = old_strides[d - 1]
+                tensor_numel = 1
+                view_numel = 1
+    return 0 if view_d == -1 else -1

@@ -1,0 +1,390 @@
+# SPDX-License-Identifier: Apache-2.0
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
+"""The memory manager that a TensorImpl is in Caffe2 style.
+
+Every function checks and allocates first and changes the tensor after that, so
+one that raises leaves it as it was. The rules are those of
+c10/core/TensorImpl.h and caffe2/core/tensor.{h,cc}, PyTorch 1.8.1; where those
+would touch freed memory or memory out of bounds, the tensor is reallocated or
+the call refused, and a comment says so.
+"""
+
+from libc.math cimport ceil
+from libc.stdint cimport INT64_MAX, int64_t, uint8_t
+
+from bridge.c10.array_ref cimport Dims, new_dims
+from bridge.c10.copy cimport copy_elements
+from bridge.c10.layout cimport checked_mul
+from bridge.c10.storage cimport (
+    EXTERNAL,
+    READONLY,
+    Elements,
+    Storage,
+    allocate_buffer,
+    install,
+    new_storage,
+)
+from bridge.c10.tensor_impl cimport (
+    CONTIGUOUS,
+    RESERVED,
+    TensorImpl,
+    allocated,
+    require_numel,
+)
+from bridge.c10.type_meta cimport TypeMeta, undefined_type
+
+from bridge.c10.errors import EnforceNotMet, EnforceValueError
+from bridge.c10.flags import FLAGS
+
+
+cdef int _require_contiguous(TensorImpl self, str caller) except -1:
+    self.require_defined(caller)
+    if not self.flags & CONTIGUOUS:
+        raise EnforceNotMet(
+            f"{caller.rpartition('.')[2]} is for contiguous tensors; this one has strides "
+            f"{self.strides().vec()}. Call contiguous() first.", "is_contiguous()", caller)
+    return 0
+
+
+cdef int64_t _nbytes(TensorImpl self, int64_t numel, str caller) except -1:
+    """Bytes from the beginning of the storage that `numel` elements need."""
+    cdef int64_t total = checked_mul(self.offset + numel, self.c_dtype.itemsize) \
+        if numel <= INT64_MAX - self.offset else -1
+    if total < 0:
+        raise EnforceValueError(
+            f"{numel} elements of {self.c_dtype} are more bytes than an int64 counts.",
+            "nbytes() < 2**63", caller)
+    return total
+
+
+cdef int free_memory(TensorImpl self, str caller) except -1:
+    """A new, empty Storage; who shared the old one keeps it."""
+    self.require_defined(caller)
+    self.set_storage(new_storage(self.storage.device_type, self.storage.device_index))
+    self.offset = 0
+    return 0
+
+
+cdef int resize(TensorImpl self, const int64_t* sizes, int ndim, str caller) except -1:
+    """New sizes; the buffer goes where it cannot hold them, or need not."""
+    cdef int64_t numel, needed
+    cdef bint changed, drop
+    self.require_defined(caller)
+    numel = require_numel(sizes, ndim, caller)
+    needed = _nbytes(self, numel, caller)
+    changed = numel != self.c_numel
+    self.set_contiguous(sizes, ndim, numel)
+    if not changed:
+        return 0
+    drop = self.storage.c_nbytes < needed
+    if not drop and not self.flags & RESERVED:
+        drop = (not FLAGS.caffe2_keep_on_shrink
+                or self.storage.c_nbytes - needed > _max_keep())
+    if drop and self.storage_initialized():
+        free_memory(self, caller)
+    return 0
+
+
+cdef int64_t _max_keep() except? -1:
+    cdef int64_t value = FLAGS.caffe2_max_keep_on_shrink_memory
+    # compared as an unsigned number upstream, so a negative one keeps everything
+    return value if value >= 0 else INT64_MAX
+
+
+cdef int reshape(TensorImpl self, const int64_t* sizes, int ndim, str caller) except -1:
+    """Other sizes of the same product; the buffer stays."""
+    cdef int64_t numel
+    _require_contiguous(self, caller)
+    numel = require_numel(sizes, ndim, caller)
+    if numel != self.c_numel:
+        raise EnforceNotMet(
+            f"{self.c_numel} elements do not become {numel}. Reshape keeps their number; "
+            "Resize changes it.", "numel() == new numel", caller)
+    self.set_contiguous(sizes, ndim, numel)
+    return 0
+
+
+cdef int mutable_data(TensorImpl self, TypeMeta dtype, str caller) except -1:
+    """Have memory for elements of `dtype`: what is there, where it fits, or new memory.
+
+    A tensor that shares its storage gets the new memory for all that share.
+    """
+    cdef Storage storage
+    cdef char* data = NULL
+    cdef int64_t needed
+    self.require_defined(caller)
+    if dtype is undefined_type:
+        raise EnforceNotMet(
+            "The tensor has no element type yet, and none was given. Call mutable_data(T) with "
+            "a type.", "dtype_initialized()", caller)
+    storage = self.storage
+    needed = checked_mul(self.c_numel, dtype.itemsize)
+    if needed < 0:
+        raise MemoryError(f"{self.c_numel} elements of {dtype} are more than memory can be.")
+    if self.c_dtype is dtype and self.storage_initialized():
+        if self.c_numel:
+            self.writable(caller)
+            if _still_there(self):
+                storage.check()
+                return 0
+            # Another tensor that shares the storage left too little, or other
+            # elements: upstream would overrun here. Our own rule: new memory.
+    elif self.c_numel == 0:
+        self.offset = 0
+        self.origin = None
+        self.c_dtype = dtype
+        return 0
+    elif (dtype.is_pod and (self.c_dtype.is_pod or self.c_dtype is undefined_type)
+            and type(storage.ctx) is not Elements
+            and storage.data != NULL and storage.c_nbytes >= needed):
+        # neither constructor nor destructor to run: the bytes serve again
+        self.writable(caller)
+        storage.check()
+        self.offset = 0
+        self.origin = None
+        self.c_dtype = dtype
+        storage.c_dtype = dtype
+        return 0
+    if self.c_numel == 0:
+        return 0
+    ctx = allocate_buffer(storage.device_type, storage.device_index, dtype, self.c_numel, &data)
+    self.offset = 0
+    self.origin = None
+    self.c_dtype = dtype
+    install(storage, ctx, data, dtype, needed, 0)
+    return 0
+
+
+cdef bint _still_there(TensorImpl self):
+    """Whether the storage still holds all elements, of this type."""
+    cdef Storage storage = self.storage
+    if (type(storage.ctx) is Elements) == self.c_dtype.is_pod:
+        return False
+    if not self.c_dtype.is_pod and storage.c_dtype is not self.c_dtype:
+        return False
+    if not self.flags & CONTIGUOUS:
+        return True     # data() looks closer
+    return (self.offset + self.c_numel) * self.c_dtype.itemsize <= storage.c_nbytes
+
+
+cdef int extend(TensorImpl self, int64_t num, double growth_pct, str caller) except -1:
+    """(d0, ...) -> (d0 + num, ...), keeping the data; spare room of growth_pct percent."""
+    cdef Dims dims
+    cdef Storage storage
+    cdef int64_t numel, outer, i
+    cdef double grown
+    cdef TensorImpl target
+    _require_contiguous(self, caller)
+    if self.ndim < 1:
+        raise EnforceNotMet(
+            "A tensor without dimensions has no outer one to extend.", "dim() >= 1", caller)
+    if num < 0:
+        raise EnforceNotMet(
+            f"Extend adds rows, and {num} is negative. ShrinkTo takes rows away.", "num >= 0",
+            caller)
+    if num > INT64_MAX - self.c_sizes[0]:
+        raise EnforceValueError(
+            f"{num} rows on top of {self.c_sizes[0]} do not fit an int64.", "", caller)
+    storage = self.storage
+    dims = new_dims(self.ndim)
+    for i in range(self.ndim):
+        dims.data[i] = self.c_sizes[i]
+    dims.data[0] += num
+    if storage.data == NULL:
+        return resize(self, dims.data, dims.n, caller)
+    numel = require_numel(dims.data, dims.n, caller)
+    if _nbytes(self, numel, caller) <= storage.c_nbytes and (
+            self.c_dtype is storage.c_dtype or self.c_dtype.is_pod):
+        self.set_contiguous(dims.data, dims.n, numel)
+        return 0
+    outer = dims.data[0]
+    # in single precision, as upstream computes the factor
+    grown = ceil(<double>(<float>self.c_sizes[0] * (<float>1 + <float>growth_pct / <float>100)))
+    if grown > <double>outer:
+        if grown >= 9.2e18:
+            raise EnforceValueError(
+                f"Growing {self.c_sizes[0]} rows by {growth_pct} percent does not fit an int64.",
+                "", caller)
+        dims.data[0] = <int64_t>grown
+    target = allocated(dims.data, dims.n, self.c_dtype, storage.device_type,
+                       storage.device_index, caller)
+    target.set_contiguous(self.c_sizes, self.ndim, self.c_numel)
+    copy_elements(target, self, caller)
+    dims.data[0] = outer
+    # A storage of its own from here on; who shared the old one keeps it. (Upstream
+    # the others are left with freed memory.)
+    self.set_storage(target.storage)
+    self.offset = 0
+    self.flags |= RESERVED
+    self.set_contiguous(dims.data, dims.n, numel)
+    return 0
+
+
+cdef int shrink_to(TensorImpl self, int64_t outer_dim, str caller) except -1:
+    """(d0, ...) -> (outer_dim, ...), keeping data and buffer."""
+    cdef Dims dims
+    cdef int i
+    _require_contiguous(self, caller)
+    if self.ndim < 1:
+        raise EnforceNotMet(
+            "A tensor without dimensions has no outer one to shrink.", "dim() >= 1", caller)
+    if outer_dim < 0 or outer_dim > self.c_sizes[0]:
+        raise EnforceNotMet(
+            f"ShrinkTo goes from {self.c_sizes[0]} rows to fewer, and {outer_dim} is not that. "
+            "Extend adds rows.", "0 <= outer_dim <= size(0)", caller)
+    if self.storage.users != 1:
+        raise EnforceNotMet(
+            f"{self.storage.users} tensors share the storage. Call Resize instead.",
+            "storage().unique()", caller)
+    dims = new_dims(self.ndim)
+    for i in range(self.ndim):
+        dims.data[i] = self.c_sizes[i]
+    dims.data[0] = outer_dim
+    self.set_contiguous(dims.data, dims.n, require_numel(dims.data, dims.n, caller))
+    return 0
+
+
+cdef int reserve_space(TensorImpl self, int64_t outer_dim, str caller) except -1:
+    """Memory for `outer_dim` rows, the old data dropped if that needs a new buffer."""
+    cdef Dims dims
+    cdef Storage storage
+    cdef char* data = NULL
+    cdef int64_t capacity, i
+    _require_contiguous(self, caller)
+    storage = self.storage
+    if storage.users != 1:
+        raise EnforceNotMet(
+            f"{storage.users} tensors share the storage, and the others would lose their data.",
+            "storage().unique()", caller)
+    if self.ndim < 1:
+        raise EnforceNotMet(
+            "A tensor without dimensions has no outer one to reserve rows for.", "dim() >= 1",
+            caller)
+    if outer_dim < 0:
+        raise EnforceNotMet(
+            f"{outer_dim} rows cannot be reserved.", "outer_dim >= 0", caller)
+    dims = new_dims(self.ndim)
+    for i in range(self.ndim):
+        dims.data[i] = self.c_sizes[i]
+    dims.data[0] = outer_dim
+    capacity = require_numel(dims.data, dims.n, caller)
+    if _nbytes(self, capacity, caller) <= storage.c_nbytes:
+        return 0
+    if capacity < self.c_numel:
+        # Upstream leaves fewer bytes than the sizes say; enough for both is safe.
+        capacity = self.c_numel
+    ctx = allocate_buffer(
+        storage.device_type, storage.device_index, self.c_dtype, capacity, &data)
+    self.offset = 0
+    self.origin = None
+    install(storage, ctx, data, self.c_dtype, capacity * self.c_dtype.itemsize, 0)
+    self.flags |= RESERVED
+    return 0
+
+
+cdef int share_data(TensorImpl self, TensorImpl src, str caller) except -1:
+    """Share the storage of `src`, its type and its offset; sizes stay."""
+    self.require_defined(caller)
+    src.require_defined(caller)
+    if src.c_numel != self.c_numel:
+        raise EnforceNotMet(
+            f"The source has {src.c_numel} elements and this tensor {self.c_numel}. "
+            "Call ResizeLike(src) first.", "src.numel() == numel()", caller)
+    if not src.flags & CONTIGUOUS or not self.flags & CONTIGUOUS:
+        raise EnforceNotMet(
+            "Both tensors must be contiguous to share data with other sizes.",
+            "is_contiguous()", caller)
+    if not src.storage_initialized():
+        raise EnforceNotMet(
+            "The source has no content: call mutable_data(T) on it first.",
+            "src.storage_initialized()", caller)
+    self.set_storage(src.storage)
+    self.c_dtype = src.c_dtype
+    self.offset = src.offset
+    return 0
+
+
+cdef int share_external(
+    TensorImpl self, object ctx, char* data, TypeMeta dtype, int64_t nbytes, str caller,
+) except -1:
+    """Look at memory from outside; a storage that others share is left to them."""
+    cdef Storage storage
+    _require_contiguous(self, caller)
+    if self.storage.users == 1:
+        storage = self.storage
+    else:
+        storage = new_storage(self.storage.device_type, self.storage.device_index)
+    self.origin = None
+    self.c_dtype = dtype
+    self.offset = 0
+    if storage is not self.storage:
+        self.set_storage(storage)
+    install(storage, ctx, data, dtype, nbytes, EXTERNAL)
+    return 0
+
+
+cdef int copy_from(TensorImpl self, TensorImpl src, str caller) except -1:
+    """Become a copy of `src`: its sizes, type and elements, on the device of `self`.
+
+    Elements of the same type go into the buffer that is there, if Resize would
+    keep it; tensors that share it see them. Of another type they go into a
+    storage of their own.
+    """
+    cdef Storage storage
+    cdef TensorImpl target
+    cdef bint same_type
+    self.require_defined(caller)
+    src.require_defined(caller)
+    if not src.flags & CONTIGUOUS:
+        raise EnforceNotMet(
+            "CopyFrom takes contiguous tensors; call contiguous() on the source.",
+            "src.is_contiguous()", caller)
+    if not src.storage_initialized():
+        raise EnforceNotMet(
+            "The source has no content: call mutable_data(T) on it first.",
+            "src.storage_initialized()", caller)
+    if self is src:
+        return 0
+    same_type = self.c_dtype is src.c_dtype
+    if src.c_numel == 0:
+        if not same_type:
+            free_memory(self, caller)
+            self.c_dtype = src.c_dtype
+        return resize(self, src.c_sizes, src.ndim, caller)
+    src.data(caller)
+    storage = self.storage
+    if same_type and _keeps_buffer(self, src.c_numel):
+        storage.check()
+        self.set_contiguous(src.c_sizes, src.ndim, src.c_numel)
+        return copy_elements(self, src, caller)
+    # Values into new memory first; then nothing can fail any more.
+    target = allocated(src.c_sizes, src.ndim, src.c_dtype, storage.device_type,
+                       storage.device_index, caller)
+    copy_elements(target, src, caller)
+    self.set_contiguous(src.c_sizes, src.ndim, src.c_numel)
+    self.offset = 0
+    self.c_dtype = src.c_dtype
+    if same_type and storage.data == NULL:
+        # whoever shares the empty storage gets the memory, too
+        self.origin = None
+        install(storage, target.storage.ctx, target.storage.data, src.c_dtype,
+                target.storage.c_nbytes, 0)
+    else:
+        self.set_storage(target.storage)
+    return 0
+
+
+cdef bint _keeps_buffer(TensorImpl self, int64_t numel):
+    """Whether `numel` elements of the same type go into the buffer that is there."""
+    cdef Storage storage = self.storage
+    cdef int64_t itemsize = self.c_dtype.itemsize
+    cdef int64_t needed
+    if storage.data == NULL or storage.flags & READONLY or storage.c_dtype is not self.c_dtype:
+        return False
+    if numel > (INT64_MAX // itemsize) - self.offset:
+        return False
+    needed = (self.offset + numel) * itemsize
+    if needed > storage.c_nbytes:
+        return False
+    return (numel == self.c_numel or self.flags & RESERVED
+            or (FLAGS.caffe2_keep_on_shrink and storage.c_nbytes - needed <= _max_keep()))

@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: Apache-2.0
+# cython: language_level=3, boundscheck=False, wraparound=False
+"""TensorImpls out of their parts: bytes, sizes and type; and the bytes of one."""
+
+from cpython.buffer cimport PyBUF_SIMPLE, PyBUF_WRITABLE, PyBuffer_FillInfo
+from libc.stdint cimport int64_t, uintptr_t
+
+from bridge.c10.array_ref cimport Dims, parse_dims
+from bridge.c10.copy cimport contiguous_copy
+from bridge.c10.device cimport Device
+from bridge.c10.layout cimport checked_mul
+from bridge.c10.storage cimport (
+    EXTERNAL,
+    READONLY,
+    Elements,
+    Storage,
+    install,
+    new_storage,
+)
+from bridge.c10.tensor_impl cimport CONTIGUOUS, TensorImpl, allocated, new_impl, require_numel
+from bridge.c10.type_meta cimport TypeMeta, undefined_type
+from bridge.dlpack.abi cimport DL_CPU
+
+from bridge.c10.errors import EnforceNotMet
+
+
+cdef class ByteView:
+    """The bytes of a contiguous tensor in host memory, through the buffer protocol."""
+
+    cdef object ctx
+    cdef char* data
+    cdef Py_ssize_t nbytes
+    cdef bint readonly
+
+    def __getbuffer__(self, Py_buffer* buffer, int flags):
+        PyBuffer_FillInfo(
+            buffer, self, self.data if self.data != NULL else <void*>&self.nbytes, self.nbytes,
+            self.readonly, flags)
+
+
+def byte_view(TensorImpl impl):
+    """The bytes of `impl`, which is in host memory; shared where it is contiguous."""
+    cdef ByteView view = ByteView.__new__(ByteView)
+    if not impl.flags & CONTIGUOUS:
+        impl = contiguous_copy(impl, "byte_view")
+    view.data = impl.data("byte_view")
+    impl.storage.pin()
+    view.ctx = impl.storage.ctx
+    view.nbytes = impl.c_numel * impl.c_dtype.itemsize
+    view.readonly = impl.storage.flags & READONLY
+    return view
+
+
+cdef class _Held:
+    """A buffer held for as long as a tensor looks at it."""
+
+    cdef Py_buffer buffer
+    cdef bint held
+
+    def __dealloc__(self):
+        if self.held:
+            PyBuffer_Release(&self.buffer)
+
+
+cdef extern from "Python.h":
+    int PyObject_GetBuffer(object, Py_buffer*, int) except -1
+    void PyBuffer_Release(Py_buffer*)
+
+
+def from_buffer(buffer, sizes, TypeMeta dtype):
+    """A TensorImpl over the bytes of `buffer`; read-only where the buffer is. Not copied,
+    but where it is not aligned for the type.
+
+    Raises EnforceNotMet: the buffer has not as many bytes as the sizes take.
+    """
+    cdef _Held held = _Held.__new__(_Held)
+    cdef Dims dims = parse_dims(sizes, "from_buffer")
+    cdef int64_t numel = require_numel(dims.data, dims.n, "from_buffer")
+    cdef int64_t nbytes
+    cdef Storage storage
+    cdef TensorImpl impl
+    if not dtype.is_pod:
+        raise EnforceNotMet(
+            f"A buffer holds POD elements, not {dtype}.", "dtype.is_pod", "from_buffer")
+    nbytes = checked_mul(numel, dtype.itemsize)
+    PyObject_GetBuffer(buffer, &held.buffer, PyBUF_SIMPLE)
+    held.held = True
+    if nbytes < 0 or held.buffer.len != nbytes:
+        raise EnforceNotMet(
+            f"The buffer has {held.buffer.len} bytes, and {numel} elements of {dtype} take "
+            f"{nbytes}.", "len(buffer) == nbytes", "from_buffer")
+    storage = new_storage(DL_CPU, 0)
+    impl = new_impl(storage, dtype)
+    impl.set_contiguous(dims.data, dims.n, numel)
+    install(storage, held, <char*>held.buffer.buf, dtype, nbytes,
+            EXTERNAL | READONLY if held.buffer.readonly else EXTERNAL)
+    if <uintptr_t>held.buffer.buf % <uintptr_t>min(dtype.itemsize, 8) != 0 and numel:
+        return contiguous_copy(impl, "from_buffer")
+    return impl
+
+
+def from_items(sizes, TypeMeta dtype, items):
+    """A TensorImpl of a non-POD type with these elements, which it takes over."""
+    cdef Dims dims = parse_dims(sizes, "from_items")
+    cdef TensorImpl impl = allocated(dims.data, dims.n, dtype, DL_CPU, 0, "from_items")
+    if len(items) != impl.c_numel:
+        raise EnforceNotMet(
+            f"There are {len(items)} elements for {impl.c_numel} places.",
+            "len(items) == numel()", "from_items")
+    if impl.c_numel:
+        (<Elements>impl.storage.ctx).items[:] = items
+    return impl
+
+
+def sized(sizes, TypeMeta dtype, Device device):
+    """A TensorImpl that is sized and not allocated."""
+    cdef Dims dims = parse_dims(sizes, "sized")
+    cdef TensorImpl impl = new_impl(
+        new_storage(device.c_type, device.c_index), dtype if dtype else undefined_type)
+    impl.set_contiguous(dims.data, dims.n, require_numel(dims.data, dims.n, "sized"))
+    return impl

@@ -1,0 +1,292 @@
+# SPDX-License-Identifier: Apache-2.0
+# cython: language_level=3, boundscheck=False, wraparound=False
+"""Storage: the memory that tensors share, apart from how each of them looks at it.
+
+Two levels of ownership. TensorImpls share a Storage, which may change its
+buffer under them (`mutable_data` of another type does). The buffer has an owner
+of its own, `ctx`, and everything that was handed out, a NumPy view or a DLPack
+capsule, holds that and not the Storage: it stays valid when the Storage moves
+on, and does not count as a share.
+"""
+
+import copy
+
+cimport cython
+from libc.stdint cimport INT64_MAX, int32_t, int64_t, uintptr_t
+
+from bridge.c10.allocator cimport DataPtr, allocator_of
+from bridge.c10.device cimport Device, device_of
+from bridge.c10.type_meta cimport (
+    TypeMeta,
+    as_type,
+    string_type,
+    tensor_type,
+    undefined_type,
+)
+from bridge.dlpack.abi cimport DL_CPU
+
+from bridge.c10.errors import EnforceNotMet, EnforceTypeError, EnforceValueError
+
+# What an adapter does for memory that a framework's tensor holds: tell whether
+# it is still where it was, and keep it there for good.
+cdef storage_hook _check_borrowed = NULL
+cdef storage_hook _pin_borrowed = NULL
+
+
+cdef void set_borrow_hooks(storage_hook check, storage_hook pin):
+    global _check_borrowed, _pin_borrowed
+    _check_borrowed = check
+    _pin_borrowed = pin
+
+
+@cython.final
+@cython.freelist(64)
+cdef class Storage:
+    """Memory on one device, its element type, and who shares it.
+
+    Got from a tensor's ``storage()``. Tensors that share it see each other's
+    data. Follows c10::Storage, c10/core/Storage.h, PyTorch 1.8.1.
+
+    >>> from bridge import caffe2, c10
+    >>> t = caffe2.Tensor([2, 3], "cpu")
+    >>> t.storage().nbytes()
+    0
+    >>> _ = t.mutable_data("float32")
+    >>> t.storage().nbytes(), t.storage().use_count(), t.storage().IsType("float32")
+    (24, 1, True)
+    """
+
+    def __init__(self):
+        raise TypeError("A Storage comes with a tensor; see its storage().")
+
+    cdef int check(self) except -1:
+        """Before memory is read or written here: is it still there?"""
+        if self.flags & BORROWED:
+            return _check_borrowed(self)
+        return 0
+
+    cdef int pin(self) except -1:
+        """Before memory is handed out: see that it stays."""
+        if self.flags & BORROWED:
+            return _pin_borrowed(self)
+        return 0
+
+    cdef void clear(self):
+        self.data = NULL
+        self.c_nbytes = 0
+        self.flags = 0
+        self.ctx = None
+
+    def data_ptr(self):
+        """The address of the first byte; 0 where nothing is allocated."""
+        self.check()
+        return <uintptr_t>self.data
+
+    def nbytes(self):
+        """Bytes in the buffer, used or not."""
+        return self.c_nbytes
+
+    def capacity(self):
+        """The same as `nbytes`."""
+        return self.c_nbytes
+
+    def device(self):
+        """The Device that the memory is on."""
+        return device_of(self.device_type, self.device_index)
+
+    def dtype(self):
+        """The TypeMeta of the elements it was allocated for; undefined before that."""
+        return self.c_dtype
+
+    def IsType(self, T):
+        """Whether it holds elements of the type that `T` names."""
+        return as_type(T) is self.c_dtype
+
+    def use_count(self):
+        """How many TensorImpls share it. Views of the memory do not count."""
+        return self.users
+
+    def unique(self):
+        """Whether one TensorImpl alone holds it."""
+        return self.users == 1
+
+    @property
+    def readonly(self):
+        """Whether the memory must not be written."""
+        return bool(self.flags & READONLY)
+
+    def is_alias_of(self, other):
+        """Whether `other` is the same Storage."""
+        return self is other
+
+    def reset(self):
+        """Let the buffer go; every tensor that shares the Storage is unallocated then.
+
+        Views handed out keep the buffer alive for themselves.
+        """
+        self.clear()
+
+    def UniqueStorageShareExternalPointer(self, src, T, capacity, deleter=None):
+        """Look at memory from outside: `capacity` bytes at the address `src`, of type `T`.
+
+        `deleter(src)` is called once, when neither a tensor nor a view needs the
+        memory. Raises EnforceNotMet: the Storage is shared (`unique()` is False),
+        the type is not POD, or the address or capacity is no such thing.
+
+        Follows StorageImpl::UniqueStorageShareExternalPointer,
+        c10/core/StorageImpl.h, PyTorch 1.8.1.
+        """
+        cdef TypeMeta dtype = as_type(T)
+        cdef uintptr_t address
+        caller = "Storage.UniqueStorageShareExternalPointer"
+        if self.users > 1:
+            raise EnforceNotMet(
+                f"The Storage is shared by {self.users} tensors; the others would lose their "
+                "memory. Take a tensor with a Storage of its own.", "unique()", caller)
+        if not dtype.is_pod:
+            raise EnforceNotMet(
+                f"Memory from outside holds POD elements, not {dtype}.", "T.is_pod", caller)
+        address = as_address(src, caller)
+        nbytes = as_nbytes(capacity, caller)
+        install(self, external_ptr(<void*>address, None, as_deleter(deleter, caller)),
+                <char*>address, dtype, nbytes, EXTERNAL)
+
+    def __bool__(self):
+        return True
+
+    def __repr__(self):
+        return (f"Storage(nbytes={self.c_nbytes}, dtype={self.c_dtype}, "
+                f"device='{self.device()}', use_count={self.users})")
+
+
+@cython.final
+cdef class Elements:
+    """The elements of a non-POD buffer, Python objects all."""
+
+    def __init__(self):
+        raise TypeError("Elements come with the Storage of a non-POD tensor.")
+
+
+@cython.final
+@cython.no_gc_clear
+cdef class ExternalPtr:
+    """Memory from outside and the duty to tell its owner when it may go."""
+
+    # no_gc_clear: the deleter must still be there when a cycle is collected.
+
+    def __init__(self):
+        raise TypeError("An ExternalPtr is made by sharing external memory.")
+
+    def __dealloc__(self):
+        deleter = self.deleter
+        if deleter is not None:
+            self.deleter = None
+            deleter(<uintptr_t>self.data)
+
+
+def as_address(src, caller):
+    """An address that is not NULL, as an int."""
+    if isinstance(src, bool) or not isinstance(src, int):
+        raise EnforceTypeError(f"An address is an int, not {type(src).__name__}.", "", caller)
+    if src <= 0 or src > <uintptr_t>-1:
+        raise EnforceValueError(f"{src} is no address.", "src != nullptr", caller)
+    return src
+
+
+def as_nbytes(nbytes, caller):
+    """A number of bytes that is not negative and fits an int64."""
+    if isinstance(nbytes, bool) or not isinstance(nbytes, int):
+        raise EnforceTypeError(
+            f"A number of bytes is an int, not {type(nbytes).__name__}.", "", caller)
+    if nbytes < 0 or nbytes > INT64_MAX:
+        raise EnforceValueError(
+            f"{nbytes} is no number of bytes.", "0 <= nbytes < 2**63", caller)
+    return nbytes
+
+
+def as_deleter(deleter, caller):
+    """A callable or None."""
+    if deleter is not None and not callable(deleter):
+        raise EnforceTypeError(
+            f"A deleter is called with the address; {type(deleter).__name__} cannot be.",
+            "callable(deleter)", caller)
+    return deleter
+
+
+cdef ExternalPtr external_ptr(void* data, object keep, object deleter):
+    cdef ExternalPtr ptr = ExternalPtr.__new__(ExternalPtr)
+    ptr.data = data
+    ptr.keep = keep
+    ptr.deleter = deleter
+    return ptr
+
+
+cdef Storage new_storage(int32_t device_type, int32_t device_index):
+    """A Storage without memory, as Storage::create_legacy makes."""
+    cdef Storage storage = Storage.__new__(Storage)
+    storage.device_type = device_type
+    storage.device_index = device_index
+    storage.c_dtype = undefined_type
+    return storage
+
+
+cdef Elements new_elements(TypeMeta dtype, int64_t n):
+    """`n` elements of a non-POD type, constructed."""
+    cdef Elements elements = Elements.__new__(Elements)
+    elements.dtype = dtype
+    if n > INT64_MAX // 8:
+        raise MemoryError(f"{n} elements of {dtype}")
+    if dtype is string_type:
+        elements.items = [b""] * n
+    else:
+        cls = dtype.cls
+        elements.items = [cls() for _ in range(n)]
+    return elements
+
+
+def copied_items(items, TypeMeta dtype):
+    """Copies of elements: immutable strings as they are, others deep-copied."""
+    if dtype is string_type:
+        return list(items)
+    if dtype is tensor_type:
+        # an undefined tensor has nothing to copy
+        return [copy.deepcopy(item) if item.defined() else type(item)() for item in items]
+    return [copy.deepcopy(item) for item in items]
+
+
+cdef object allocate_buffer(
+    int32_t device_type, int32_t device_index, TypeMeta dtype, int64_t numel, char** data,
+):
+    """The owner of a new buffer of `numel` elements, and its address; MemoryError if it fails.
+
+    Changes nothing else, so that a tensor is as it was when this raises.
+    """
+    cdef DataPtr ptr
+    cdef Elements elements
+    if dtype.is_pod:
+        if numel > INT64_MAX // dtype.itemsize:
+            raise MemoryError(f"{numel} elements of {dtype} are more than memory can be.")
+        ptr = allocator_of(device_type, device_index).get(numel * dtype.itemsize)
+        data[0] = <char*>ptr.data
+        return ptr
+    if device_type != DL_CPU:
+        raise EnforceNotMet(
+            f"Elements of the non-POD type {dtype} live on the CPU only.", "", "mutable_data")
+    elements = new_elements(dtype, numel)
+    data[0] = <char*><void*>elements if numel else NULL
+    return elements
+
+
+cdef int install(
+    Storage storage, object ctx, char* data, TypeMeta dtype, int64_t nbytes, int flags,
+) except -1:
+    """Give `storage` a buffer in place of the one it has."""
+    # The old owner goes last: its end may run Python, which must not see us half done.
+    old = storage.ctx
+    storage.ctx = ctx
+    storage.data = data
+    storage.c_dtype = dtype
+    storage.c_nbytes = nbytes
+    storage.flags = flags
+    del old
+    return 0

@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: Apache-2.0
+from libc.stdint cimport int32_t, int64_t, uint8_t
+
+from bridge.c10.array_ref cimport ArrayRef
+from bridge.c10.storage cimport Storage
+from bridge.c10.type_meta cimport TypeMeta
+
+cdef enum:
+    INLINE_NDIM = 2     # sizes and strides of so many dimensions need no block of their own
+
+# TensorImpl.flags
+cdef enum:
+    CONTIGUOUS = 1
+    RESERVED = 2        # Resize keeps the buffer as long as it is large enough
+
+cdef class TensorImpl:
+    cdef Storage storage        # None: undefined
+    cdef TypeMeta c_dtype
+    # The framework's tensor that this was made from, as long as the metadata
+    # of both agree; it goes out again where its framework is asked for.
+    cdef object origin
+    cdef ArrayRef sizes_ref     # what sizes() gave last, while it holds
+    cdef int64_t offset         # elements from storage.data to the first element
+    cdef int64_t c_numel
+    cdef int64_t* c_sizes       # ndim sizes, then ndim strides, in elements
+    cdef int32_t ndim
+    cdef uint8_t flags
+    cdef int64_t[2 * INLINE_NDIM] inline
+    cdef object __weakref__
+
+    cdef int64_t* c_strides(self) noexcept
+    cdef int set_ndim(self, int ndim) except -1
+    cdef int set_contiguous(self, const int64_t* sizes, int ndim, int64_t numel) except -1
+    cdef int set_strided(
+        self, const int64_t* sizes, const int64_t* strides, int ndim, int64_t numel) except -1
+    cdef void finish(self) noexcept
+    cdef int set_storage(self, Storage storage) except -1
+    cdef char* data(self, str caller) except? NULL
+    cdef int writable(self, str caller) except -1
+    cdef int require_defined(self, str caller) except -1
+    cdef bint storage_initialized(self) noexcept
+    cdef ArrayRef sizes_view(self)
+
+cdef TensorImpl undefined_impl
+cdef TensorImpl new_impl(Storage storage, TypeMeta dtype)
+cdef TensorImpl like(TensorImpl source)
+cdef TensorImpl allocated(
+    const int64_t* sizes, int ndim, TypeMeta dtype, int32_t device_type, int32_t device_index,
+    str caller)
+cdef int64_t require_numel(const int64_t* sizes, int ndim, str caller) except -1
+cdef int64_t wrap_dim(int64_t dim, int64_t ndim, str caller) except -1

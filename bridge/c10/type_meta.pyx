@@ -1,0 +1,376 @@
+# SPDX-License-Identifier: Apache-2.0
+# cython: language_level=3
+"""TypeMeta: the one table of element types, a row a type, its name in every framework."""
+
+import sys
+
+from bridge.dlpack.abi cimport (
+    DL_BFLOAT,
+    DL_BOOL,
+    DL_COMPLEX,
+    DL_FLOAT,
+    DL_INT,
+    DL_UINT,
+    DLDataType,
+)
+
+from bridge.c10.errors import EnforceTypeError
+
+
+cdef class TypeMeta:
+    """A type of tensor elements; one object a type, so ``is`` compares them.
+
+    ``bool(meta)`` is False for the undefined type alone.
+
+    Follows caffe2::TypeMeta, c10/util/typeid.h, PyTorch 1.8.1. Names are those
+    of NumPy and ``ml_dtypes``.
+
+    >>> from bridge.c10 import TypeMeta
+    >>> meta = TypeMeta.Make("float32")
+    >>> meta.name, meta.itemsize, meta.dlpack, meta.Match(float)
+    ('float32', 4, (2, 32, 1), False)
+    """
+
+    def __init__(self):
+        raise TypeError("Get a TypeMeta by TypeMeta.Make(T), or register a class by "
+                        "TypeMeta.Register(cls).")
+
+    @staticmethod
+    def Make(T):
+        """The TypeMeta that `T` names.
+
+        `T` is a TypeMeta, a NumPy dtype or scalar type, a ``torch.dtype``, a name
+        such as ``"float32"``, a Python type (``bool``, ``int`` = int64, ``float`` =
+        float64, ``complex`` = complex128, ``bytes`` and ``str`` = string) or a
+        registered class.
+
+        Raises EnforceNotMet, also a TypeError: `T` names no element type.
+        """
+        return as_type(T)
+
+    @staticmethod
+    def Register(cls):
+        """Make the class `cls` an element type; gives its TypeMeta, always the same.
+
+        Elements are made by ``cls()`` when a tensor allocates and copied by
+        ``copy.deepcopy``. Raises EnforceNotMet, also a TypeError: `cls` is no class.
+        """
+        cdef TypeMeta meta
+        if not isinstance(cls, type):
+            raise EnforceTypeError(
+                f"An element type is a class, not {cls!r}.", "isinstance(cls, type)",
+                "TypeMeta.Register")
+        found = _by_spec.get(cls)
+        if found is not None:
+            return found
+        meta = _new(f"{cls.__module__}.{cls.__qualname__}", 8, False)
+        meta.cls = cls
+        _by_spec[cls] = meta
+        return meta
+
+    def Match(self, T):
+        """Whether this is the type that `T` names. Raises as `Make` does."""
+        return as_type(T) is self
+
+    @property
+    def numpy(self):
+        """The NumPy dtype; ``object`` for non-POD types. Imports NumPy (and ml_dtypes).
+
+        Raises EnforceNotMet, also a TypeError, where NumPy has no such type.
+        """
+        if self.c_numpy is None:
+            self.c_numpy = _numpy_dtype(self)
+        return self.c_numpy
+
+    @property
+    def element_class(self):
+        """The Python class of non-POD elements; None for POD types."""
+        return self.cls
+
+    @property
+    def torch(self):
+        """The ``torch.dtype``, None where torch has none. Imports torch."""
+        if not self.torch_known:
+            import torch
+            self.c_torch = getattr(torch, _TORCH_NAME.get(self.name, self.name), None) \
+                if self.is_pod else None
+            if not isinstance(self.c_torch, torch.dtype):
+                self.c_torch = None
+            self.torch_known = True
+        return self.c_torch
+
+    @property
+    def dlpack(self):
+        """DLPack's (code, bits, lanes), None for non-POD types."""
+        if not self.is_pod:
+            return None
+        return self.c_dlpack.code, self.c_dlpack.bits, self.c_dlpack.lanes
+
+    def __bool__(self):
+        return self is not undefined_type
+
+    def __eq__(self, other):
+        if isinstance(other, TypeMeta):
+            return self is other
+        return NotImplemented
+
+    def __hash__(self):
+        return hash(self.name)
+
+    def __repr__(self):
+        if self is undefined_type:
+            return "TypeMeta()"
+        return f"TypeMeta({self.name!r})"
+
+    def __str__(self):
+        return self.name
+
+    def __reduce__(self):
+        if self is undefined_type:
+            return _undefined, ()
+        return as_type, (self.name if self.name in _by_spec else self.cls,)
+
+
+def _undefined():
+    return undefined_type
+
+
+# What `T` may be, with the TypeMeta that it names; grows by what is asked for.
+cdef dict _by_spec = {}
+cdef dict _by_dlpack = {}
+cdef dict _TORCH_NAME = {}
+# NumPy's type characters whose elements the bridge does not hold, by what they are called.
+cdef dict _REFUSED_KINDS = {
+    "O": "Python objects", "V": "structured or void elements",
+    "M": "datetime64", "m": "timedelta64",
+}
+
+
+cdef TypeMeta _new(str name, int itemsize, bint is_pod):
+    cdef TypeMeta meta = TypeMeta.__new__(TypeMeta)
+    meta.name = name
+    meta.itemsize = itemsize
+    meta.is_pod = is_pod
+    return meta
+
+
+cdef TypeMeta _row(str name, int itemsize, int code, int bits, bytes format=None,
+                   str torch=None, int lanes=1):
+    cdef TypeMeta meta = _new(name, itemsize, True)
+    meta.c_dlpack.code = code
+    meta.c_dlpack.bits = bits
+    meta.c_dlpack.lanes = lanes
+    meta.format = format
+    if torch is not None:
+        _TORCH_NAME[name] = torch
+    _by_spec[name] = meta
+    _by_dlpack[(code, bits, lanes)] = meta
+    ROWS.append(meta)
+    return meta
+
+
+# Every row, in order. Types of fewer than eight bits take one byte an element
+# here, as in ml_dtypes; "_x2" is torch's pair of float4 in one byte.
+ROWS = []
+_row("bool", 1, DL_BOOL, 8, b"?")
+_row("int8", 1, DL_INT, 8, b"b")
+_row("int16", 2, DL_INT, 16, b"h")
+_row("int32", 4, DL_INT, 32, b"i")
+_row("int64", 8, DL_INT, 64, b"l" if sizeof(long) == 8 else b"q")
+cdef TypeMeta uint8_type = _row("uint8", 1, DL_UINT, 8, b"B")
+_row("uint16", 2, DL_UINT, 16, b"H")
+_row("uint32", 4, DL_UINT, 32, b"I")
+_row("uint64", 8, DL_UINT, 64, b"L" if sizeof(long) == 8 else b"Q")
+_row("float16", 2, DL_FLOAT, 16, b"e")
+cdef TypeMeta float32_type = _row("float32", 4, DL_FLOAT, 32, b"f")
+_row("float64", 8, DL_FLOAT, 64, b"d")
+_row("bfloat16", 2, DL_BFLOAT, 16)
+_row("complex32", 4, DL_COMPLEX, 32)
+_row("complex64", 8, DL_COMPLEX, 64, b"Zf")
+_row("complex128", 16, DL_COMPLEX, 128, b"Zd")
+_row("float8_e3m4", 1, 7, 8)
+_row("float8_e4m3", 1, 8, 8)
+_row("float8_e4m3b11fnuz", 1, 9, 8)
+_row("float8_e4m3fn", 1, 10, 8)
+_row("float8_e4m3fnuz", 1, 11, 8)
+_row("float8_e5m2", 1, 12, 8)
+_row("float8_e5m2fnuz", 1, 13, 8)
+_row("float8_e8m0fnu", 1, 14, 8)
+_row("float6_e2m3fn", 1, 15, 6)
+_row("float6_e3m2fn", 1, 16, 6)
+_row("float4_e2m1fn", 1, 17, 4)
+_row("float4_e2m1fn_x2", 1, 17, 4, None, "float4_e2m1fn_x2", 2)
+for _bits in range(1, 8):
+    _row(f"int{_bits}", 1, DL_INT, _bits)
+    _row(f"uint{_bits}", 1, DL_UINT, _bits)
+
+cdef TypeMeta undefined_type = _new("nullptr (uninitialized)", 0, False)
+cdef TypeMeta string_type = _new("string", 8, False)
+string_type.cls = bytes
+_by_spec["string"] = string_type
+cdef TypeMeta tensor_type = _new("tensor", 8, False)
+_by_spec["tensor"] = tensor_type
+
+_by_spec.update({
+    bool: _by_spec["bool"], int: _by_spec["int64"], float: _by_spec["float64"],
+    complex: _by_spec["complex128"], bytes: string_type, str: string_type,
+    "std::string": string_type, "str": string_type,
+    "bytes": string_type,
+})
+
+
+def set_tensor_class(cls, *others):
+    """Say which class makes elements of type `tensor`, and which classes name that type."""
+    tensor_type.cls = cls
+    for name in (cls, *others):
+        _by_spec[name] = tensor_type
+
+
+def undefined():
+    """The type of a tensor that has none yet; it is False."""
+    return undefined_type
+
+
+cdef enum:
+    CODES = 32
+    WIDTHS = 13
+
+# The rows of one lane by code and width; borrowed, since the rows live for ever.
+cdef (void*)[CODES * WIDTHS] _one_lane
+
+
+cdef int _place(int code, int bits) noexcept:
+    cdef int width
+    if code >= CODES:
+        return -1
+    if bits <= 8:
+        width = bits
+    elif bits == 16:
+        width = 9
+    elif bits == 32:
+        width = 10
+    elif bits == 64:
+        width = 11
+    elif bits == 128:
+        width = 12
+    else:
+        return -1
+    return code * WIDTHS + width
+
+
+for (_code, _width, _lanes), _meta in _by_dlpack.items():
+    if _lanes == 1:
+        _one_lane[_place(_code, _width)] = <void*>_meta
+
+
+cdef TypeMeta from_dlpack_type(DLDataType dtype):
+    """The row of a DLPack type; None where the table has none."""
+    cdef int place
+    if dtype.lanes == 1:
+        place = _place(dtype.code, dtype.bits)
+        if place < 0 or _one_lane[place] == NULL:
+            return None
+        return <TypeMeta>_one_lane[place]
+    return _by_dlpack.get((dtype.code, dtype.bits, dtype.lanes))
+
+
+cpdef TypeMeta as_type(object spec):
+    """What TypeMeta.Make does."""
+    if isinstance(spec, TypeMeta):
+        return <TypeMeta>spec
+    try:
+        found = _by_spec.get(spec)
+    except TypeError:  # unhashable, so nothing that names a type
+        found = None
+    if found is None:
+        found = _look_up(spec)
+        if len(_by_spec) < 65536:
+            _by_spec[spec] = found
+    return <TypeMeta>found
+
+
+cdef TypeMeta _look_up(object spec):
+    cdef TypeMeta found = None
+    kind = type(spec)
+    module = kind.__module__ or ""
+    if kind.__name__ == "dtype" and module == "torch":
+        name = str(spec).partition(".")[2]
+        for row in ROWS:
+            if _TORCH_NAME.get(row.name, row.name) == name:
+                return row
+        raise EnforceTypeError(
+            f"{spec} is no element type of the bridge: quantized and bit types of torch "
+            "carry meaning that memory alone does not.", "", "TypeMeta.Make")
+    if isinstance(spec, type) and getattr(spec, "dtype", None) is not None \
+            and (spec.__module__ or "").partition(".")[0] in ("numpy", "ml_dtypes"):
+        import numpy
+        return _of_numpy(numpy.dtype(spec))
+    numpy = sys.modules.get("numpy")
+    if numpy is not None and isinstance(spec, numpy.dtype):
+        return _of_numpy(spec)
+    # jax.numpy.float32 and the like carry their NumPy dtype
+    inner = getattr(spec, "dtype", None)
+    if numpy is not None and isinstance(inner, numpy.dtype) and callable(spec):
+        return _of_numpy(inner)
+    if isinstance(spec, str) and len(spec) < 64:
+        import numpy
+        try:
+            return _of_numpy(numpy.dtype(spec))
+        except TypeError:
+            found = None
+    raise EnforceTypeError(
+        f"{spec!r} names no element type. Give a c10.TypeMeta, a NumPy dtype, a torch.dtype, "
+        "a name such as 'float32', one of bool, int, float, complex, bytes, str, or a class "
+        "after c10.TypeMeta.Register(cls).", "", "TypeMeta.Make")
+
+
+cdef TypeMeta _of_numpy(object dtype):
+    """The row of a NumPy dtype in native byte order."""
+    cdef TypeMeta found
+    if dtype.kind in "SU":
+        return string_type
+    if not dtype.isnative:
+        raise EnforceTypeError(
+            f"{dtype!r} is of foreign byte order; an element type is of native order. "
+            "Use dtype.newbyteorder('=').", "dtype.isnative", "TypeMeta.Make")
+    if dtype.kind == "O":
+        raise EnforceTypeError(
+            "NumPy's object dtype names no element type; register the class of the elements "
+            "with c10.TypeMeta.Register(cls).", "", "TypeMeta.Make")
+    if dtype.names is not None or dtype.subdtype is not None:
+        found = None
+    else:
+        # int64 may be long or long long; their names and bytes agree
+        found = _by_spec.get(dtype.name)
+    if found is None or not found.is_pod or found.itemsize != dtype.itemsize:
+        what = _REFUSED_KINDS.get(dtype.kind, f"{dtype.itemsize} bytes an element")
+        raise EnforceTypeError(
+            f"NumPy's {dtype!r} ({what}) is no element type of the bridge.", "",
+            "TypeMeta.Make")
+    return found
+
+
+cdef object _numpy_dtype(TypeMeta meta):
+    import numpy
+    if not meta.is_pod:
+        if meta is undefined_type:
+            raise EnforceTypeError(
+                "The tensor has no element type yet; call mutable_data(T) first.",
+                "dtype_initialized()", "TypeMeta.numpy")
+        return numpy.dtype(object)
+    try:
+        return numpy.dtype(meta.name)
+    except TypeError:
+        dtype = None
+    try:
+        import ml_dtypes
+        dtype = getattr(ml_dtypes, meta.name, None)
+    except ImportError as error:
+        raise EnforceTypeError(
+            f"NumPy has {meta.name} only with the package ml_dtypes, which is not installed.",
+            "", "TypeMeta.numpy") from error
+    if dtype is None:
+        raise EnforceTypeError(
+            f"Neither NumPy nor ml_dtypes has {meta.name}; view the tensor as bytes, or use "
+            "to_torch().", "", "TypeMeta.numpy")
+    return numpy.dtype(dtype)

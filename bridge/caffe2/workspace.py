@@ -1,0 +1,303 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Named blobs: feed, fetch, and workspaces to keep them apart.
+
+The functions act on the current workspace, which is one for the whole process: a switch in one
+thread is a switch for all, as in Caffe2.
+
+Follows caffe2/python/workspace.py and caffe2/python/pybind_state.cc, PyTorch 1.8.1.
+
+>>> import numpy as np
+>>> from bridge.caffe2 import workspace
+>>> workspace.FeedBlob("x", np.arange(3))
+True
+>>> workspace.FetchBlob("x")
+array([0, 1, 2])
+>>> workspace.ResetWorkspace()
+True
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, MutableMapping
+from typing import TYPE_CHECKING, Any
+
+from bridge.c10.errors import EnforceKeyError, EnforceTypeError
+from bridge.caffe2.blob import Blob
+from bridge.caffe2.feed import put
+from bridge.caffe2.int8 import Int8Tensor, Int8TensorCPU
+from bridge.caffe2.refusal import refusal
+from bridge.caffe2.workspaces import (
+    Workspace,
+    feed_failure,
+    feed_named,
+    fetch_int8_named,
+    find_named,
+    listed,
+    name_of,
+    state,
+)
+
+if TYPE_CHECKING:
+    import numpy as np
+    import torch
+
+__all__ = [
+    "Blob",
+    "Blobs",
+    "CreateBlob",
+    "CurrentWorkspace",
+    "FeedBlob",
+    "FetchBlob",
+    "FetchBlobs",
+    "FetchInt8Blob",
+    "FetchInt8BlobRealVal",
+    "FetchTorch",
+    "GetBlobSizeBytes",
+    "HasBlob",
+    "Int8Tensor",
+    "Int8TensorCPU",
+    "ResetBlob",
+    "ResetWorkspace",
+    "RootFolder",
+    "SwitchWorkspace",
+    "Workspace",
+    "Workspaces",
+    "blobs",
+]
+
+
+def FeedBlob(name: Any, value: Any, device_option: Any = None) -> bool:
+    """Make the blob `name` hold `value`, and the blob if there is none; give True.
+
+    A torch tensor, an ``at.Tensor``, a ``caffe2.Tensor`` or another DLPack producer is shared: no
+    bytes are copied, and it has to be contiguous. A NumPy array is copied, into the buffer that the
+    blob's own tensor has where the type is the same and it fits, so that what `FetchTorch` gave out
+    sees it; memory that came from outside is never written. `bytes` and `str` are stored as a
+    string, arrays of them as a tensor of strings.
+
+    `device_option` says where a NumPy array goes: None (the CPU), anything that names a device, or
+    an object with Caffe2's `device_type` and `device_id`.
+
+    Raises EnforceNotMet: `value` is none of these or cannot be shared (the reason is its
+    ``__cause__``), or `name` is no name. The blob then holds what it held, and no name is created.
+
+    >>> import torch
+    >>> from bridge.caffe2 import workspace
+    >>> t = torch.zeros(2)
+    >>> workspace.FeedBlob("shared", t), workspace.FetchTorch("shared") is t
+    (True, True)
+    """
+    if device_option is None:
+        try:
+            blob = state.blobs.get(name)
+            if blob is not None:
+                put(blob, value)
+                return True
+        except Exception as cause:
+            raise feed_failure(name, value, cause, "FeedBlob") from cause
+    return feed_named(state.workspace, name, value, device_option, "FeedBlob")
+
+
+def FetchBlob(name: Any) -> Any:
+    """Copy what the blob `name` holds: a tensor into NumPy, a string into `bytes`.
+
+    A tensor of strings gives an object array of `bytes`.
+
+    Raises EnforceNotMet: no such blob (also a KeyError), or it holds nothing that can be fetched;
+    the error says what it holds. A quantized tensor is got by `FetchInt8Blob`.
+    """
+    try:
+        blob = state.blobs[name]
+    except (KeyError, TypeError):  # or `name` is not a plain str
+        blob = find_named(state.workspace, name, "FetchBlob")
+    fetched = blob._fetch(f"Blob {name!s}", "FetchBlob")
+    if type(fetched) is Int8Tensor:
+        raise EnforceTypeError(
+            f"Blob {name!s} holds a quantized tensor; use FetchInt8Blob.", "", "FetchBlob"
+        )
+    return fetched
+
+
+def FetchBlobs(names: Iterable[Any]) -> list[Any]:
+    """Copy what each of the blobs `names` holds, as `FetchBlob` does."""
+    try:
+        every = list(names)
+    except TypeError as cause:
+        raise refusal("FetchBlobs takes a sequence of names", "FetchBlobs", cause) from cause
+    return [FetchBlob(name) for name in every]
+
+
+def FetchTorch(name: Any) -> torch.Tensor:
+    """Give the tensor of the blob `name` to torch, sharing memory.
+
+    A torch tensor that was fed is that same object. Data is shared, metadata is not: each side
+    resizes for itself.
+
+    Raises EnforceNotMet: no such blob (also a KeyError), it holds no tensor, or one that torch
+    cannot have.
+    """
+    try:
+        return state.blobs[name]._tensor.to_torch()  # type: ignore[union-attr]
+    except Exception:  # noqa: BLE001  the slow way, which finds and raises what is wrong
+        blob = find_named(state.workspace, name, "FetchTorch")
+        return blob._to_torch(f"Blob {name!s}", "FetchTorch")
+
+
+def FetchInt8Blob(name: Any) -> Int8Tensor:
+    """Copy what the quantized blob `name` holds: data, scale and zero point.
+
+    Raises EnforceNotMet: no such blob (also a KeyError), or it holds something else.
+    """
+    return fetch_int8_named(state.workspace, name, "FetchInt8Blob")
+
+
+def FetchInt8BlobRealVal(name: Any) -> np.ndarray[Any, Any]:
+    """Compute the real numbers, float32, that the quantized blob `name` stands for.
+
+    Raises as `FetchInt8Blob` does.
+    """
+    data, scale, zero_point = fetch_int8_named(state.workspace, name, "FetchInt8BlobRealVal")
+    real: np.ndarray[Any, Any] = (data.astype("int32") - int(zero_point)).astype("float32") * scale
+    return real
+
+
+def Blobs() -> list[str]:
+    """List the names of the blobs, sorted."""
+    return sorted(state.blobs)
+
+
+def HasBlob(name: Any) -> bool:
+    """Say whether there is a blob `name`. Raises EnforceNotMet: `name` is no name."""
+    return name_of(name, "HasBlob") in state.blobs
+
+
+def CreateBlob(name: Any) -> bool:
+    """Make an empty blob `name` unless there is one; give True.
+
+    Raises EnforceNotMet: `name` is no name.
+    """
+    state.blobs.setdefault(name_of(name, "CreateBlob"), Blob())
+    return True
+
+
+def ResetBlob(name: Any) -> None:
+    """Make the blob `name` hold nothing; it keeps its name.
+
+    Raises EnforceNotMet, also a KeyError: no such blob.
+    """
+    find_named(state.workspace, name, "ResetBlob").Reset()
+
+
+def GetBlobSizeBytes(name: Any) -> int:
+    """Count the bytes of the tensor that the blob `name` holds; 0 for what is no tensor.
+
+    In a tensor of strings an element takes its itemsize and the bytes of its string.
+    Raises EnforceNotMet, also a KeyError: no such blob.
+    """
+    return find_named(state.workspace, name, "GetBlobSizeBytes")._size_bytes()
+
+
+def CurrentWorkspace() -> str:
+    """Give the name of the current workspace; the first one is ``"default"``."""
+    return state.name
+
+
+def Workspaces() -> list[str]:
+    """List the names of the workspaces, sorted; those made by ``Workspace()`` have none."""
+    return sorted(state.workspaces)
+
+
+def RootFolder() -> str:
+    """Give the root folder of the current workspace; ``"."`` unless a reset set it."""
+    return state.workspace._root_folder
+
+
+def SwitchWorkspace(name: Any, create_if_missing: bool = False) -> None:
+    """Make the workspace `name` the current one, for all threads.
+
+    Raises EnforceNotMet: there is none (also a KeyError) and it is not to be created.
+    """
+    text = name_of(name, "SwitchWorkspace")
+    with state.lock:
+        workspace = state.workspaces.get(text)
+        if workspace is None:
+            if not create_if_missing:
+                raise EnforceKeyError(
+                    f"There is no workspace {text!r}; there are {listed(sorted(state.workspaces))}. "
+                    "SwitchWorkspace(name, True) makes one.",
+                    "create_if_missing",
+                    "SwitchWorkspace",
+                )
+            workspace = Workspace()
+        state.put(text, workspace)
+
+
+def ResetWorkspace(root_folder: str | os.PathLike[str] | None = None) -> bool:
+    """Put a new, empty workspace in the place of the current one; give True.
+
+    `root_folder` becomes its root folder and is made if it does not exist; None keeps that of the
+    old one. Blobs that are still held, and tensors shared with them, stay usable.
+
+    Raises EnforceNotMet: the folder cannot be made; the workspace is then as it was.
+    """
+    caller = "ResetWorkspace"
+    folder = state.workspace._root_folder
+    if root_folder is not None:
+        try:
+            folder = os.fsdecode(root_folder)
+            if not os.path.exists(folder):
+                os.makedirs(folder, exist_ok=True)
+        except Exception as cause:
+            raise refusal(f"{root_folder!r} cannot be the root folder", caller, cause) from cause
+    with state.lock:
+        workspace = Workspace()
+        workspace._root_folder = folder
+        state.put(state.name, workspace)
+    return True
+
+
+class BlobDict(MutableMapping[str, Any]):
+    """The values of the current workspace's blobs by name: reading fetches, writing feeds.
+
+    >>> from bridge.caffe2 import workspace
+    >>> workspace.blobs["greeting"] = "hello"
+    >>> workspace.blobs["greeting"], "greeting" in workspace.blobs
+    (b'hello', True)
+    >>> del workspace.blobs["greeting"]
+    """
+
+    __slots__ = ()
+
+    def __getitem__(self, name: Any) -> Any:
+        return FetchBlob(name)
+
+    def __setitem__(self, name: Any, value: Any) -> None:
+        FeedBlob(name, value)
+
+    def __delitem__(self, name: Any) -> None:
+        find_named(state.workspace, name, "blobs")
+        state.workspace.remove_blob(name)
+
+    def __contains__(self, name: object) -> bool:
+        return HasBlob(name)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(sorted(state.blobs))
+
+    def __len__(self) -> int:
+        return len(state.blobs)
+
+    def clear(self) -> None:
+        """Forget all blobs."""
+        state.blobs.clear()
+
+    # Values are arrays, so equality of contents is not a yes or no.
+    __eq__ = object.__eq__
+    __hash__ = object.__hash__
+
+    def __repr__(self) -> str:
+        return f"<blobs of workspace {state.name!r}: {listed(sorted(state.blobs))}>"
+
+
+blobs = BlobDict()

@@ -1,0 +1,256 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Workspaces: blobs by name, and which workspace is the current one."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from bridge.c10 import EnforceNotMet
+from bridge.c10.errors import EnforceKeyError, EnforceTypeError
+from bridge.caffe2.blob import Blob
+from bridge.caffe2.feed import feed_refusal, put, put_on
+from bridge.caffe2.int8 import Int8Tensor, Int8TensorCPU
+from bridge.caffe2.refusal import refusal
+
+__all__ = [
+    "BlobMap",
+    "Workspace",
+    "feed_failure",
+    "feed_named",
+    "fetch_int8_named",
+    "fetch_named",
+    "find_named",
+    "listed",
+    "name_of",
+    "state",
+]
+
+_SHOWN_NAMES = 5
+
+
+def name_of(name: Any, caller: str) -> str:
+    """Give a name as plain `str`; `bytes` are UTF-8, a BlobReference stands for its name.
+
+    Raises EnforceNotMet, also a TypeError or ValueError: it is no name.
+    """
+    try:
+        if isinstance(name, bytes):
+            return name.decode()
+        if isinstance(name, str) or type(name).__name__ == "BlobReference":
+            text = str(name)
+            text.encode()
+            return text
+    except UnicodeError as cause:
+        raise refusal(f"{name!r} is no name, since names are UTF-8", caller, cause) from cause
+    raise EnforceTypeError(
+        f"A name is a str, bytes or a BlobReference, not {type(name).__name__}.", "", caller
+    )
+
+
+def listed(names: Iterable[str]) -> str:
+    """Show the first few names, and whether there are more."""
+    first = list(itertools.islice(names, _SHOWN_NAMES + 1))
+    shown = ", ".join(map(repr, first[:_SHOWN_NAMES]))
+    return f"{shown}, ..." if len(first) > _SHOWN_NAMES else shown or "none"
+
+
+class BlobMap(Mapping[str, Blob]):
+    """The blobs of a workspace by name: a live view, for reading, in the order of the names."""
+
+    __slots__ = ("_workspace",)
+
+    def __init__(self, workspace: Workspace) -> None:
+        self._workspace = workspace
+
+    def __getitem__(self, name: Any) -> Blob:
+        return find_named(self._workspace, name, "Workspace.blobs")
+
+    def __contains__(self, name: object) -> bool:
+        try:
+            return name in self._workspace._blobs
+        except TypeError:
+            return False
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(sorted(self._workspace._blobs))
+
+    def __len__(self) -> int:
+        return len(self._workspace._blobs)
+
+    def __repr__(self) -> str:
+        return repr(dict(self))
+
+
+class _WorkspaceType(type):
+    """The class of `Workspace`, for what are attributes of that class."""
+
+    @property
+    def current(cls) -> Workspace:
+        """The current workspace; the same object until a switch or a reset."""
+        return state.workspace
+
+    @property
+    def current_blobs(cls) -> BlobMap:
+        """The blobs of the current workspace by name."""
+        return state.workspace.blobs
+
+
+class Workspace(metaclass=_WorkspaceType):
+    """Blobs by name, apart from those of every other workspace.
+
+    ``Workspace()`` makes one that has no name and is never the current one. ``Workspace.current``
+    is the one that the functions of this package act on, ``Workspace.current_blobs`` its blobs.
+
+    Follows Workspace, caffe2/core/workspace.h, and its Python class in
+    caffe2/python/pybind_state.cc, PyTorch 1.8.1.
+
+    >>> from bridge.caffe2.workspace import Workspace
+    >>> ws = Workspace()
+    >>> ws.feed_blob("x", b"text"), ws.fetch_blob("x"), ws.blobs
+    (True, b'text', {'x': <Blob that holds a string of 4 bytes>})
+    """
+
+    __slots__ = ("__weakref__", "_blobs", "_root_folder")
+
+    _blobs: dict[str, Blob]
+    _root_folder: str
+
+    def __init__(self) -> None:
+        self._blobs = {}
+        self._root_folder = "."
+
+    @property
+    def current(self) -> Workspace:
+        """The current workspace, as ``Workspace.current``."""
+        return state.workspace
+
+    @property
+    def current_blobs(self) -> BlobMap:
+        """The blobs of the current workspace, as ``Workspace.current_blobs``."""
+        return state.workspace.blobs
+
+    @property
+    def blobs(self) -> BlobMap:
+        """The blobs by name, a live view."""
+        return BlobMap(self)
+
+    def create_blob(self, name: Any) -> Blob:
+        """Give the blob `name`; make an empty one if there is none.
+
+        Raises EnforceNotMet: `name` is no name.
+        """
+        return self._blobs.setdefault(name_of(name, "Workspace.create_blob"), Blob())
+
+    def feed_blob(self, name: Any, value: Any, device_option: Any = None) -> bool:
+        """Feed the blob `name`, as `FeedBlob` does."""
+        return feed_named(self, name, value, device_option, "Workspace.feed_blob")
+
+    def fetch_blob(self, name: Any) -> Any:
+        """Copy what the blob `name` holds, as `Blob.fetch` does.
+
+        Raises EnforceNotMet: no such blob (also a KeyError), or it holds nothing to fetch.
+        """
+        return fetch_named(self, name, "Workspace.fetch_blob")
+
+    def fetch_int8_blob(self, name: Any) -> Int8Tensor:
+        """Copy what the quantized blob `name` holds, as `FetchInt8Blob` does."""
+        return fetch_int8_named(self, name, "Workspace.fetch_int8_blob")
+
+    def has_blob(self, name: Any) -> bool:
+        """Say whether there is a blob `name`. Raises EnforceNotMet: `name` is no name."""
+        return name_of(name, "Workspace.has_blob") in self._blobs
+
+    def remove_blob(self, name: Any) -> None:
+        """Forget the blob `name`, if there is one; whoever holds it can go on using it.
+
+        Raises EnforceNotMet: `name` is no name.
+        """
+        self._blobs.pop(name_of(name, "Workspace.remove_blob"), None)
+
+
+class _State:
+    """The workspaces that have names, and the current one: one state for the whole process."""
+
+    __slots__ = ("blobs", "lock", "name", "workspace", "workspaces")
+
+    name: str
+    workspace: Workspace
+    blobs: dict[str, Blob]  # of `workspace`, for the functions that are called most
+    workspaces: dict[str, Workspace]
+    # Held while the above change; by the same thread again where what ends then runs Python.
+    lock: threading.RLock
+
+    def __init__(self) -> None:
+        self.workspaces = {}
+        self.lock = threading.RLock()
+        self.put("default", Workspace())
+
+    def put(self, name: str, workspace: Workspace) -> None:
+        """Make `workspace` the one of that name, and the current one."""
+        self.workspaces[name] = workspace
+        self.name = name
+        self.workspace = workspace
+        self.blobs = workspace._blobs
+
+
+state = _State()
+
+
+def find_named(workspace: Workspace, name: Any, caller: str) -> Blob:
+    """Give the blob `name`. Raises EnforceNotMet, also a KeyError: there is none."""
+    text = name_of(name, caller)
+    blob = workspace._blobs.get(text)
+    if blob is not None:
+        return blob
+    here = f"workspace {state.name!r}" if workspace is state.workspace else "the workspace"
+    others = [other for other, ws in list(state.workspaces.items()) if text in ws._blobs]
+    hint = f" There is one in the workspace {listed(others)}: SwitchWorkspace." if others else ""
+    raise EnforceKeyError(
+        f"There is no blob {text!r} in {here}, which has {listed(workspace._blobs)}.{hint} Feed it "
+        "first by FeedBlob(name, value), or make an empty one by CreateBlob(name).",
+        "HasBlob(name)",
+        caller,
+    )
+
+
+def feed_named(
+    workspace: Workspace, name: Any, value: Any, device_option: Any, caller: str
+) -> bool:
+    """Feed the blob `name`; one that is new gets its name when it holds the value."""
+    text = name_of(name, caller)
+    blob = workspace._blobs.get(text) or Blob()
+    try:
+        if device_option is None:
+            put(blob, value)
+        else:
+            put_on(blob, value, device_option)
+    except Exception as cause:
+        raise feed_failure(text, value, cause, caller) from cause
+    workspace._blobs.setdefault(text, blob)
+    return True
+
+
+def feed_failure(name: Any, value: Any, cause: Exception, caller: str) -> EnforceNotMet:
+    """Make the EnforceNotMet of a feed that failed. Raises it, too, if the name is at fault."""
+    return feed_refusal(f"Blob {name_of(name, caller)!r}", value, caller, cause)
+
+
+def fetch_named(workspace: Workspace, name: Any, caller: str) -> Any:
+    """Copy what the blob `name` holds."""
+    return find_named(workspace, name, caller)._fetch(f"Blob {name!s}", caller)
+
+
+def fetch_int8_named(workspace: Workspace, name: Any, caller: str) -> Int8Tensor:
+    """Copy what the quantized blob `name` holds. Raises EnforceNotMet: it holds something else."""
+    blob = find_named(workspace, name, caller)
+    if not isinstance(blob._object, Int8TensorCPU):
+        raise EnforceNotMet(
+            f"Blob {name!s} holds {blob._described()}, no quantized tensor; use FetchBlob.",
+            "",
+            caller,
+        )
+    fetched: Int8Tensor = blob._fetch(f"Blob {name!s}", caller)
+    return fetched

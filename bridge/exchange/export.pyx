@@ -1,0 +1,281 @@
+# SPDX-License-Identifier: Apache-2.0
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
+"""From a TensorImpl to DLPack structs and to the buffer protocol; nothing is copied.
+
+A DLPack tensor that leaves is one block of memory: struct, sizes, strides. Its
+`manager_ctx` is a reference to the owner of the buffer (`Storage.ctx`), so what
+was handed out stays valid whatever becomes of the tensor and its Storage.
+"""
+
+from cpython.buffer cimport (
+    PyBUF_ANY_CONTIGUOUS,
+    PyBUF_C_CONTIGUOUS,
+    PyBUF_F_CONTIGUOUS,
+    PyBUF_FORMAT,
+    PyBUF_ND,
+    PyBUF_STRIDES,
+    PyBUF_WRITABLE,
+)
+from cpython.ref cimport Py_DECREF, Py_INCREF
+from libc.stdint cimport int64_t, uintptr_t
+from libc.stdlib cimport free, malloc
+from libc.string cimport memcpy
+
+from bridge.c10.device cimport host_accessible
+from bridge.c10.layout cimport contiguous_strides
+from bridge.c10.storage cimport READONLY, Storage
+from bridge.c10.tensor_impl cimport CONTIGUOUS, TensorImpl
+from bridge.dlpack.abi cimport (
+    DLPACK_MAJOR,
+    DLPACK_MINOR,
+    DLPACK_READ_ONLY,
+    DLPACK_SUBBYTE_PADDED,
+    DLManagedTensor,
+    DLManagedTensorVersioned,
+    DLTensor,
+)
+
+from bridge.c10.errors import EnforceBufferError
+
+cdef extern from "Python.h":
+    int Py_IsInitialized() nogil
+    int PyGILState_Check() nogil
+
+cdef extern from *:
+    """
+    #if PY_VERSION_HEX >= 0x030D0000
+    #define bridge_is_finalizing Py_IsFinalizing
+    #else
+    #define bridge_is_finalizing _Py_IsFinalizing
+    #endif
+    """
+    int bridge_is_finalizing() nogil
+
+
+cdef void _drop(void* ctx) noexcept nogil:
+    """Give up a reference from any thread, at any time."""
+    if not Py_IsInitialized():
+        return                  # no interpreter any more: leak, since nothing else is safe
+    if PyGILState_Check():
+        with gil:
+            Py_DECREF(<object>ctx)
+    elif not bridge_is_finalizing():
+        with gil:
+            Py_DECREF(<object>ctx)
+    # else: a foreign thread cannot get the GIL while the interpreter goes down; leak
+
+
+cdef void _delete_versioned(DLManagedTensorVersioned* self) noexcept nogil:
+    cdef void* ctx = self.manager_ctx
+    free(self)
+    _drop(ctx)
+
+
+cdef void _delete_legacy(DLManagedTensor* self) noexcept nogil:
+    cdef void* ctx = self.manager_ctx
+    free(self)
+    _drop(ctx)
+
+
+cdef int _describe(TensorImpl impl, DLTensor* out, int64_t* dims) except -1:
+    """Fill `out`; sizes and strides go to `dims`, 2 * ndim of them."""
+    cdef Storage storage = impl.storage
+    cdef char* data
+    if not impl.c_dtype.is_pod:
+        impl.require_defined("__dlpack__")
+        if not impl.c_dtype:
+            raise EnforceBufferError(
+                "The tensor has no element type yet, so there is nothing to exchange. Call "
+                "mutable_data(T) first.", "dtype_initialized()", "__dlpack__")
+        raise EnforceBufferError(
+            f"Elements of the non-POD type {impl.c_dtype} are no plain memory, so DLPack cannot "
+            "exchange them. Read them through data().", "dtype().is_pod", "__dlpack__")
+    try:
+        data = impl.data("__dlpack__")
+    except BufferError:
+        raise
+    except RuntimeError as error:
+        raise EnforceBufferError(str(error), "", "__dlpack__") from error
+    storage.pin()
+    out.data = data
+    out.device.device_type = storage.device_type
+    out.device.device_id = storage.device_index if storage.device_index >= 0 else 0
+    out.ndim = impl.ndim
+    out.dtype = impl.c_dtype.c_dlpack
+    out.byte_offset = 0
+    out.shape = dims
+    out.strides = dims + impl.ndim
+    memcpy(dims, impl.c_sizes, 2 * impl.ndim * sizeof(int64_t))
+    if impl.flags & CONTIGUOUS:
+        # dimensions of size one may have any stride; some consumers want the plain one
+        contiguous_strides(dims, dims + impl.ndim, impl.ndim)
+    return 0
+
+
+cdef DLManagedTensorVersioned* export_versioned(TensorImpl impl, int flags) except NULL:
+    """A new DLManagedTensorVersioned that shares the memory; `flags` besides read-only."""
+    cdef DLManagedTensorVersioned* managed
+    cdef size_t head = sizeof(DLManagedTensorVersioned)
+    managed = <DLManagedTensorVersioned*>malloc(head + 2 * <size_t>impl.ndim * sizeof(int64_t))
+    if managed == NULL:
+        raise MemoryError()
+    try:
+        _describe(impl, &managed.dl_tensor, <int64_t*>(<char*>managed + head))
+    except BaseException:
+        free(managed)
+        raise
+    managed.version.major = DLPACK_MAJOR
+    managed.version.minor = DLPACK_MINOR
+    managed.flags = flags
+    if impl.storage.flags & READONLY:
+        managed.flags |= DLPACK_READ_ONLY
+    if impl.c_dtype.c_dlpack.bits < 8 and impl.c_dtype.c_dlpack.lanes == 1:
+        managed.flags |= DLPACK_SUBBYTE_PADDED
+    managed.deleter = _delete_versioned
+    ctx = impl.storage.ctx
+    Py_INCREF(ctx)
+    managed.manager_ctx = <void*>ctx
+    return managed
+
+
+cdef DLManagedTensor* export_legacy(TensorImpl impl) except NULL:
+    """A new DLManagedTensor that shares the memory, which must be writable."""
+    cdef DLManagedTensor* managed
+    cdef size_t head = sizeof(DLManagedTensor)
+    if impl.storage is not None and impl.storage.flags & READONLY:
+        raise EnforceBufferError(
+            "The memory is read-only, which a legacy DLPack capsule cannot say. Ask for "
+            "max_version=(1, 0) or later, or for a copy.", "!readonly", "__dlpack__")
+    if impl.c_dtype.is_pod and impl.c_dtype.c_dlpack.bits < 8 \
+            and impl.c_dtype.c_dlpack.lanes == 1:
+        raise EnforceBufferError(
+            f"Each {impl.c_dtype} takes a byte of its own here, which a legacy DLPack capsule "
+            "cannot say. Ask for max_version=(1, 1) or later.", "", "__dlpack__")
+    managed = <DLManagedTensor*>malloc(head + 2 * <size_t>impl.ndim * sizeof(int64_t))
+    if managed == NULL:
+        raise MemoryError()
+    try:
+        _describe(impl, &managed.dl_tensor, <int64_t*>(<char*>managed + head))
+    except BaseException:
+        free(managed)
+        raise
+    managed.deleter = _delete_legacy
+    ctx = impl.storage.ctx
+    Py_INCREF(ctx)
+    managed.manager_ctx = <void*>ctx
+    return managed
+
+
+cdef int borrow(TensorImpl impl, DLTensor* out) except -1:
+    """Describe `impl` for the time of a call; sizes and strides are those of `impl` itself."""
+    cdef int64_t* dims = impl.c_sizes
+    if impl.c_dtype.is_pod and impl.c_dtype.c_dlpack.bits < 8 \
+            and impl.c_dtype.c_dlpack.lanes == 1:
+        raise EnforceBufferError(
+            f"Each {impl.c_dtype} takes a byte of its own here, which a bare DLTensor cannot "
+            "say. Use __dlpack__.", "", "__dlpack_c_exchange_api__")
+    impl.require_defined("__dlpack_c_exchange_api__")
+    _describe_in_place(impl, out)
+    return 0
+
+
+cdef int _describe_in_place(TensorImpl impl, DLTensor* out) except -1:
+    cdef Storage storage = impl.storage
+    if not impl.c_dtype.is_pod:
+        raise EnforceBufferError(
+            f"Elements of type {impl.c_dtype} are no plain memory.", "dtype().is_pod",
+            "__dlpack_c_exchange_api__")
+    out.data = impl.data("__dlpack_c_exchange_api__")
+    out.device.device_type = storage.device_type
+    out.device.device_id = storage.device_index if storage.device_index >= 0 else 0
+    out.ndim = impl.ndim
+    out.dtype = impl.c_dtype.c_dlpack
+    out.byte_offset = 0
+    out.shape = impl.c_sizes
+    out.strides = impl.c_strides()
+    return 0
+
+
+cdef int fill_buffer(TensorImpl impl, object exporter, Py_buffer* buffer, int flags) except -1:
+    """Export `impl` through the buffer protocol; the memory outlives the tensor's changes.
+
+    `buffer.obj` is `exporter`, whose __releasebuffer__ calls release_buffer.
+    """
+    cdef Py_ssize_t* block
+    cdef Py_ssize_t* dims
+    cdef Storage storage = impl.storage
+    cdef Py_ssize_t itemsize, step
+    cdef char* data
+    cdef bint fortran
+    cdef int i
+    buffer.obj = None
+    impl.require_defined("memoryview")
+    if not impl.c_dtype.is_pod:
+        raise EnforceBufferError(
+            f"Elements of type {impl.c_dtype} are no plain memory; read them through data().",
+            "dtype().is_pod", "memoryview")
+    if impl.c_dtype.format is None:
+        raise EnforceBufferError(
+            f"The buffer protocol has no format for {impl.c_dtype}. Use numpy(), or view the "
+            "bytes.", "", "memoryview")
+    if not host_accessible(storage.device_type):
+        raise EnforceBufferError(
+            f"The memory is on {impl.device()}, where the buffer protocol does not reach. "
+            "Use cpu().", "", "memoryview")
+    if impl.ndim > 64:
+        raise EnforceBufferError(
+            f"A buffer has at most 64 dimensions, and the tensor has {impl.ndim}.", "",
+            "memoryview")
+    if flags & PyBUF_WRITABLE and storage.flags & READONLY:
+        raise EnforceBufferError("The memory is read-only.", "!readonly", "memoryview")
+    data = impl.data("memoryview")
+    storage.pin()
+    itemsize = impl.c_dtype.itemsize
+    if not impl.flags & CONTIGUOUS:
+        fortran = True
+        step = 1
+        for i in range(impl.ndim):
+            if impl.c_sizes[i] != 1 and impl.c_strides()[i] != step:
+                fortran = False
+            step *= impl.c_sizes[i]
+        if flags & PyBUF_C_CONTIGUOUS == PyBUF_C_CONTIGUOUS \
+                or flags & PyBUF_STRIDES != PyBUF_STRIDES \
+                or (flags & PyBUF_ANY_CONTIGUOUS == PyBUF_ANY_CONTIGUOUS and not fortran) \
+                or (flags & PyBUF_F_CONTIGUOUS == PyBUF_F_CONTIGUOUS and not fortran):
+            raise EnforceBufferError(
+                "The tensor is not contiguous, which this consumer asks for. Call "
+                "contiguous().", "is_contiguous()", "memoryview")
+    elif flags & PyBUF_F_CONTIGUOUS == PyBUF_F_CONTIGUOUS and impl.ndim > 1:
+        raise EnforceBufferError(
+            "The tensor is row-major and not column-major.", "", "memoryview")
+    block = <Py_ssize_t*>malloc((2 * impl.ndim + 1) * sizeof(Py_ssize_t))
+    if block == NULL:
+        raise MemoryError()
+    # The owner of the memory rides along, since the exporter may get other memory.
+    ctx = storage.ctx
+    Py_INCREF(ctx)
+    block[0] = <Py_ssize_t><uintptr_t><void*>ctx
+    dims = block + 1
+    for i in range(impl.ndim):
+        dims[i] = impl.c_sizes[i]
+        dims[impl.ndim + i] = impl.c_strides()[i] * itemsize
+    buffer.buf = data if data != NULL else <void*>block
+    buffer.len = impl.c_numel * itemsize
+    buffer.itemsize = itemsize
+    buffer.readonly = storage.flags & READONLY
+    buffer.ndim = impl.ndim
+    buffer.format = <char*>impl.c_dtype.format if flags & PyBUF_FORMAT else NULL
+    buffer.shape = dims if flags & PyBUF_ND else NULL
+    buffer.strides = dims + impl.ndim if flags & PyBUF_STRIDES == PyBUF_STRIDES else NULL
+    buffer.suboffsets = NULL
+    buffer.internal = block
+    buffer.obj = exporter
+    return 0
+
+
+cdef void release_buffer(Py_buffer* buffer) noexcept:
+    cdef Py_ssize_t* block = <Py_ssize_t*>buffer.internal
+    if block != NULL:
+        buffer.internal = NULL
+        Py_DECREF(<object><void*><uintptr_t>block[0])
+        free(block)

@@ -1,0 +1,371 @@
+# SPDX-License-Identifier: Apache-2.0
+# cython: language_level=3, boundscheck=False, wraparound=False
+"""Anything that has a tensor's memory to a TensorImpl: one ladder of producers.
+
+A type is looked at once. What was found, which of the ways below it offers, is
+remembered for the type.
+"""
+
+from cpython.buffer cimport PyObject_CheckBuffer
+from cpython.object cimport PyObject, PyTypeObject
+from cpython.pycapsule cimport PyCapsule_CheckExact, PyCapsule_GetPointer, PyCapsule_IsValid
+
+from bridge.c10.copy cimport contiguous_copy
+from bridge.c10.device cimport Device, as_device
+from bridge.c10.storage cimport READONLY
+from bridge.c10.tensor_impl cimport TensorImpl
+from bridge.c10.views cimport alias
+from bridge.dlpack.abi cimport (
+    DL_CPU,
+    DL_CUDA,
+    DL_ROCM,
+    DLPACK_MAJOR,
+    DLPACK_MINOR,
+    DLManagedTensorVersioned,
+    DLPackExchangeAPI,
+)
+from bridge.dlpack.capsule cimport ManagedTensor, own_versioned, take
+from bridge.exchange.incoming cimport adopt_managed
+from bridge.exchange.numpy cimport array_in, meet_numpy, numpy_array_type
+from bridge.exchange.torch cimport (
+    any_tensor_in,
+    meet_torch,
+    tensor_in,
+    torch_parameter_type,
+    torch_tensor_type,
+)
+
+from weakref import WeakKeyDictionary
+
+from bridge.exchange.transfer import to_device
+
+cdef extern from "Python.h":
+    PyTypeObject* Py_TYPE(object)
+    PyObject* PyErr_Occurred()
+
+cdef enum:
+    UNKNOWN = 0
+    OURS = 1            # one of our wrappers
+    TORCH = 2           # torch.Tensor or a subclass
+    NUMPY = 3           # numpy.ndarray or a subclass
+    TABLE = 4           # has __dlpack_c_exchange_api__
+    DLPACK = 5          # has __dlpack__
+    CAPSULE = 6
+    BUFFER = 7
+    INTERFACE = 8       # has __array_interface__ or __cuda_array_interface__
+    NOTHING = 9
+
+# type -> one of the above; weak, so that classes can go
+cdef object _ways = WeakKeyDictionary()
+cdef object _wrapper_class = None
+cdef object _impl_of = None
+MAX_VERSION = (DLPACK_MAJOR, DLPACK_MINOR)
+
+
+def set_wrapper(cls, impl_of):
+    """Say which class our wrappers have in common, and how to get at their TensorImpl."""
+    global _wrapper_class, _impl_of
+    _wrapper_class = cls
+    _impl_of = impl_of
+
+
+cpdef TensorImpl ingest(object x, object device=None, object copy=None):
+    """The TensorImpl of anything that has a tensor's memory, shared where it can be.
+
+    `copy`: True copies always, False never (BufferError where it would have to),
+    None where it must. `device`: copy there if it is elsewhere.
+
+    Raises BufferError: the memory cannot be exchanged, and why. TypeError: `x`
+    has no tensor's memory at all.
+    """
+    cdef TensorImpl impl
+    cdef PyTypeObject* cls = Py_TYPE(x)
+    if copy is None and device is None:
+        if cls == torch_tensor_type or cls == torch_parameter_type and cls != NULL:
+            return tensor_in(x)
+        if <PyObject*>cls == <PyObject*>numpy_array_type:
+            return array_in(x, None)
+    elif copy is not None and copy is not True and copy is not False:
+        raise TypeError(f"copy is True, False or None, not {copy!r}.")
+    impl = _by_way(x, copy)
+    if device is not None:
+        return to_device(impl, as_device(device), copy)
+    return impl
+
+
+cdef TensorImpl _by_way(object x, object copy):
+    cdef TensorImpl impl
+    cdef int way = _ways.get(type(x), UNKNOWN)
+    if way == UNKNOWN:
+        way = _find_way(x)
+        if not isinstance(x, type):
+            _ways[type(x)] = way
+    if way == TORCH:
+        return any_tensor_in(x, copy)
+    if way == NUMPY:
+        return array_in(x, copy)
+    if way == OURS:
+        impl = alias_out(<TensorImpl>_impl_of(x))
+    elif way == TABLE:
+        impl = _by_table(x, copy)
+    elif way == DLPACK:
+        impl = _by_dlpack(x, copy)
+    elif way == CAPSULE:
+        impl = adopt_managed(take(x), 0, copy)
+        return impl
+    elif way == BUFFER:
+        return _by_buffer(x, copy)
+    elif way == INTERFACE:
+        return _by_interface(x, copy)
+    else:
+        raise TypeError(
+            f"{_describe(x)} has no tensor's memory: neither __dlpack__, nor a buffer, nor an "
+            "array interface, nor is it a DLPack capsule. bridge.asarray takes Python scalars, "
+            "lists and strings, too.")
+    if copy is True:
+        return contiguous_copy(impl, "from_dlpack")
+    return impl
+
+
+def _describe(x):
+    if isinstance(x, type):
+        return f"The class {x.__name__!r} itself (not an object of it)"
+    return f"An object of type {type(x).__module__}.{type(x).__qualname__}"
+
+
+cdef int _find_way(object x) except -1:
+    """Which way leads to the memory of objects of this type; imports no framework."""
+    cls = type(x)
+    if isinstance(x, type):
+        return NOTHING
+    if _wrapper_class is not None and isinstance(x, _wrapper_class):
+        return OURS
+    if meet_torch() and issubclass(cls, <object>torch_tensor_type):
+        return TORCH
+    if meet_numpy() and issubclass(cls, numpy_array_type):
+        return NUMPY
+    if PyCapsule_CheckExact(x):
+        return CAPSULE
+    if hasattr(cls, "__dlpack_c_exchange_api__"):
+        return TABLE
+    if hasattr(cls, "__dlpack__"):
+        return DLPACK
+    if PyObject_CheckBuffer(x):
+        return BUFFER
+    if hasattr(cls, "__cuda_array_interface__") or hasattr(cls, "__array_interface__") \
+            or hasattr(cls, "__array_struct__"):
+        return INTERFACE
+    # set on the object and not on its class; remembered for neither
+    if hasattr(x, "__dlpack__"):
+        return DLPACK
+    if hasattr(x, "__array_interface__") or hasattr(x, "__cuda_array_interface__"):
+        return INTERFACE
+    return NOTHING
+
+
+cdef TensorImpl alias_out(TensorImpl impl):
+    """Another TensorImpl over the same Storage, for exchange: allocated and POD."""
+    cdef TensorImpl out
+    if impl.storage is None:
+        raise BufferError("The tensor is undefined, so it has no memory to exchange.")
+    if not impl.c_dtype.is_pod:
+        what = f"elements of the non-POD type {impl.c_dtype}" if impl.c_dtype else \
+            "no element type yet"
+        raise BufferError(
+            f"The tensor has {what}, so there is no plain memory to exchange. "
+            "Read the elements through data().")
+    try:
+        impl.data("from_dlpack")
+    except BufferError:
+        raise
+    except RuntimeError as error:
+        raise BufferError(f"The tensor has no memory to exchange: {error}") from error
+    out = alias(impl, "from_dlpack")
+    out.origin = impl.origin
+    return out
+
+
+cdef int _raise_pending() except -1:
+    return -1
+
+
+cdef TensorImpl _by_table(object x, object copy):
+    cdef DLPackExchangeAPI* api
+    cdef DLManagedTensorVersioned* managed = NULL
+    capsule = type(x).__dlpack_c_exchange_api__
+    if not PyCapsule_IsValid(capsule, "dlpack_exchange_api"):
+        raise BufferError(
+            f"{type(x).__name__}.__dlpack_c_exchange_api__ is no capsule of the name "
+            "'dlpack_exchange_api'.")
+    api = <DLPackExchangeAPI*>PyCapsule_GetPointer(capsule, "dlpack_exchange_api")
+    while api.header.version.major != DLPACK_MAJOR:
+        if api.header.version.major < DLPACK_MAJOR or api.header.prev_api == NULL:
+            if hasattr(x, "__dlpack__"):
+                return _by_dlpack(x, copy)
+            raise BufferError(
+                f"The DLPack exchange table of {type(x).__name__} is of major version "
+                f"{api.header.version.major}; {DLPACK_MAJOR} is understood.")
+        api = <DLPackExchangeAPI*>api.header.prev_api
+    if api.managed_tensor_from_py_object_no_sync == NULL:
+        raise BufferError(
+            f"The DLPack exchange table of {type(x).__name__} is broken: a function that must "
+            "be there is NULL.")
+    if api.managed_tensor_from_py_object_no_sync(<void*>x, &managed) != 0:
+        if PyErr_Occurred() == NULL:
+            raise BufferError(
+                f"The DLPack exchange table of {type(x).__name__} failed without saying why.")
+        _translate(x)
+    if PyErr_Occurred() != NULL:
+        _raise_pending()
+    return adopt_managed(own_versioned(managed), _nature(x), copy)
+
+
+cdef int _translate(object x) except -1:
+    """Raise the pending exception of a producer as a BufferError."""
+    try:
+        _raise_pending()
+    except BufferError:
+        raise
+    except Exception as error:
+        raise BufferError(
+            f"{type(x).__name__} does not give its memory: {error}") from error
+
+
+cdef int _nature(object x) except -1:
+    """READONLY for what is immutable by nature, whatever its DLPack tensor says."""
+    root = (type(x).__module__ or "").partition(".")[0]
+    return READONLY if root in ("jaxlib", "jax", "tensorflow") else 0
+
+
+cdef TensorImpl _by_dlpack(object x, object copy):
+    cdef ManagedTensor managed
+    cdef TensorImpl impl
+    where = _device_of(x)
+    arguments = {}
+    if where[0] in (DL_CUDA, DL_ROCM):
+        arguments["stream"] = _current_stream(where)
+    try:
+        capsule = _call_dlpack(x, arguments)
+    except (BufferError, TypeError):
+        raise
+    except Exception as error:
+        raise BufferError(
+            f"{type(x).__name__}.__dlpack__ does not give its memory: "
+            f"{type(error).__name__}: {error}") from error
+    if not PyCapsule_CheckExact(capsule):
+        raise BufferError(
+            f"{type(x).__name__}.__dlpack__ gave {type(capsule).__name__} and not a capsule.")
+    managed = take(capsule)
+    if (managed.tensor().device.device_type, managed.tensor().device.device_id) != where:
+        raise BufferError(
+            f"{type(x).__name__}.__dlpack_device__ says {where}, but the capsule is on "
+            f"({managed.tensor().device.device_type}, {managed.tensor().device.device_id}).")
+    impl = adopt_managed(managed, _nature(x), copy)
+    return impl
+
+
+def _call_dlpack(x, arguments):
+    """``x.__dlpack__``, versioned if it can, with what is left of the arguments if not."""
+    first = None
+    for given in ({"max_version": MAX_VERSION, **arguments}, arguments, {}):
+        try:
+            return x.__dlpack__(**given)
+        except TypeError as error:
+            # an old signature; or a TypeError of its own, which comes again
+            first = first if first is not None else error
+            if not given:
+                raise BufferError(
+                    f"{type(x).__name__}.__dlpack__ does not give its memory: {error}"
+                ) from first
+        if not arguments and not given:
+            break
+
+
+def _device_of(x):
+    try:
+        where = x.__dlpack_device__()
+    except AttributeError:
+        raise BufferError(
+            f"{type(x).__name__} has __dlpack__ and no __dlpack_device__, so it is no DLPack "
+            "producer.") from None
+    except (BufferError, TypeError):
+        raise
+    except Exception as error:
+        raise BufferError(
+            f"{type(x).__name__}.__dlpack_device__ does not say where the memory is: "
+            f"{error}") from error
+    try:
+        kind, index = where
+        return int(kind), int(index)
+    except (TypeError, ValueError):
+        raise BufferError(
+            f"{type(x).__name__}.__dlpack_device__ gave {where!r} and not (device type, index)."
+        ) from None
+
+
+def _current_stream(where):
+    """The stream we work on, as the array API standard passes it: torch's current one."""
+    if not meet_torch():
+        return 1                # the legacy default stream
+    import torch
+    stream = torch.cuda.current_stream(where[1]).cuda_stream
+    return 1 if stream == 0 else stream
+
+
+cdef TensorImpl _by_buffer(object x, object copy):
+    """The memory of a buffer, by way of a NumPy array of it."""
+    import numpy
+    if not meet_numpy():
+        raise ImportError("NumPy is imported and not to be found.")
+    try:
+        view = memoryview(x)
+    except (TypeError, ValueError) as error:
+        raise BufferError(f"{type(x).__name__} gives no buffer: {error}") from error
+    if view.itemsize == 0 and view.nbytes == 0 and view.format not in ("B", "b"):
+        raise BufferError(f"{type(x).__name__} has elements of no size.")
+    try:
+        array = numpy.asarray(view)
+    except (TypeError, ValueError) as error:
+        raise BufferError(
+            f"The buffer of {type(x).__name__} has the format {view.format!r}, which is no "
+            f"element type: {error}") from error
+    if array.dtype.kind in "SU" and view.format == "c":
+        array = array.view("uint8")
+    return array_in(array, copy)
+
+
+cdef TensorImpl _by_interface(object x, object copy):
+    """The memory that ``__array_interface__`` or ``__cuda_array_interface__`` describes."""
+    if hasattr(x, "__cuda_array_interface__"):
+        from bridge.exchange.cuda_interface import described
+        impl = ingest(described(x), None, copy)
+        return impl
+    import numpy
+    if not meet_numpy():
+        raise ImportError("NumPy is imported and not to be found.")
+    interface = getattr(x, "__array_interface__", None)
+    if interface is not None:
+        _check_interface(x, interface)
+    try:
+        array = numpy.asarray(x)
+    except Exception as error:
+        raise BufferError(
+            f"{type(x).__name__}.__array_interface__ describes no array: {error}") from error
+    return array_in(array, copy)
+
+
+def _check_interface(x, interface):
+    # numpy.asarray believes the address; these it would not notice
+    if not isinstance(interface, dict):
+        raise BufferError(
+            f"{type(x).__name__}.__array_interface__ is {type(interface).__name__} and no dict.")
+    data = interface.get("data")
+    shape = interface.get("shape")
+    if isinstance(data, tuple) and len(data) == 2 and isinstance(shape, tuple) \
+            and all(isinstance(size, int) for size in shape):
+        if not data[0] and all(shape):
+            raise BufferError(
+                f"{type(x).__name__}.__array_interface__ has elements and no memory (NULL).")
+        if interface.get("mask") is not None:
+            raise BufferError(
+                "A masked array has no plain memory for what is masked.")

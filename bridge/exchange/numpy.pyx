@@ -1,0 +1,298 @@
+# SPDX-License-Identifier: Apache-2.0
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
+"""NumPy, through its C API, which is fetched when the first array is met.
+
+``import bridge`` must not import NumPy, so neither its headers' import macro nor
+Cython's is used. The API is what they use: the capsule ``_ARRAY_API`` holds a
+table of functions whose places NumPy keeps across releases (NumPy's C API
+reference, "Array API"; the places are those of NumPy 1.7 to 2.x), and the head
+of PyArrayObject has had the same fields as long.
+"""
+
+import sys
+
+from cpython.object cimport PyObject, PyTypeObject
+from cpython.pycapsule cimport PyCapsule_GetPointer
+from cpython.ref cimport Py_INCREF
+from libc.stdint cimport int64_t
+from libc.stdlib cimport free, malloc
+
+from bridge.c10.copy cimport contiguous_copy
+from bridge.c10.device cimport host_accessible
+from bridge.c10.layout cimport extent
+from bridge.c10.storage cimport EXTERNAL, READONLY, Storage, install, new_storage
+from bridge.c10.tensor_impl cimport TensorImpl, new_impl
+from bridge.c10.type_meta cimport TypeMeta, as_type
+from bridge.dlpack.abi cimport DL_CPU
+
+from bridge.c10.errors import EnforceBufferError
+
+cdef extern from *:
+    """
+    /* The part of PyArrayObject and PyArray_Descr that every NumPy since 1.7 has. */
+    typedef struct {
+        PyObject_HEAD
+        PyTypeObject *typeobj;
+        char kind, type, byteorder, former_flags;
+        int type_num;
+    } bridge_descr;
+    typedef struct {
+        PyObject_HEAD
+        char *data;
+        int nd;
+        Py_ssize_t *dimensions;
+        Py_ssize_t *strides;
+        PyObject *base;
+        bridge_descr *descr;
+        int flags;
+    } bridge_array;
+    """
+    ctypedef struct bridge_descr:
+        char kind
+        char byteorder
+        int type_num
+    ctypedef struct bridge_array:
+        char* data
+        int nd
+        Py_ssize_t* dimensions
+        Py_ssize_t* strides
+        bridge_descr* descr
+        int flags
+
+cdef extern from "Python.h":
+    void _drop_one "Py_DECREF"(PyObject*)
+
+cdef enum:
+    BIG_ENDIAN_MARK = 62        # '>' ; a little-endian machine is all that is built for
+    ARRAY_ALIGNED = 0x0100
+    ARRAY_WRITEABLE = 0x0400
+    PLACE_TYPE = 2              # PyArray_Type
+    PLACE_NEW_FROM_DESCR = 94   # PyArray_NewFromDescr
+    PLACE_SET_BASE = 282        # PyArray_SetBaseObject
+    TYPE_NUMS = 24              # built-in types have numbers below this
+
+ctypedef PyObject* (*new_from_descr)(
+    PyTypeObject*, PyObject*, int, const Py_ssize_t*, const Py_ssize_t*, void*, int,
+    PyObject*) noexcept
+ctypedef int (*set_base_object)(PyObject*, PyObject*) noexcept
+
+cdef new_from_descr _new_from_descr = NULL
+cdef set_base_object _set_base_object = NULL
+cdef object numpy_array_type = None
+cdef object _masked_array = None
+cdef int _max_ndim = 32
+# the TypeMeta of each built-in type number, None: not exchanged
+cdef list _type_of_num = [None] * TYPE_NUMS
+
+
+cdef int _raise_pending() except -1:
+    return -1                   # with the exception that a C function has set
+
+
+cdef bint meet_numpy() except -1:
+    """Fetch NumPy's C API if NumPy is imported; whether it is there."""
+    if numpy_array_type is not None:
+        return True
+    if "numpy" not in sys.modules:
+        return False
+    _fetch()
+    return True
+
+
+cdef int _fetch() except -1:
+    global _new_from_descr, _set_base_object, numpy_array_type, _max_ndim, _masked_array
+    cdef void** api
+    import numpy
+    major = int(numpy.__version__.partition(".")[0])
+    if major >= 2:
+        from numpy._core import _multiarray_umath as umath
+        _max_ndim = 64
+    else:
+        from numpy.core import _multiarray_umath as umath
+    api = <void**>PyCapsule_GetPointer(umath._ARRAY_API, NULL)
+    if <PyObject*>numpy.ndarray != <PyObject*>api[PLACE_TYPE]:
+        raise ImportError(
+            f"NumPy {numpy.__version__} keeps its C API in other places than the bridge knows.")
+    for name in ("bool", "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64",
+                 "uint64", "float16", "float32", "float64", "complex64", "complex128"):
+        _type_of_num[numpy.dtype(name).num] = as_type(name)
+    # long and long long have different numbers, and one of them is int64
+    for kind in ("l", "q", "L", "Q", "i", "I"):
+        dtype = numpy.dtype(kind)
+        _type_of_num[dtype.num] = as_type(dtype.name)
+    _new_from_descr = <new_from_descr>api[PLACE_NEW_FROM_DESCR]
+    _set_base_object = <set_base_object>api[PLACE_SET_BASE]
+    _masked_array = numpy.ma.MaskedArray
+    numpy_array_type = numpy.ndarray
+    return 0
+
+
+cdef TypeMeta _type_of(object array, bridge_descr* descr):
+    """The TypeMeta of an array's elements, whatever their byte order."""
+    cdef TypeMeta found = None
+    if 0 <= descr.type_num < TYPE_NUMS:
+        found = <TypeMeta>_type_of_num[descr.type_num]
+        if found is not None:
+            return found
+    try:
+        found = as_type(array.dtype.newbyteorder("="))
+    except TypeError as error:
+        raise BufferError(
+            f"Arrays of {array.dtype!r} are not exchanged: {_why_not(array.dtype)}") from error
+    if not found.is_pod:
+        raise BufferError(
+            f"Arrays of {array.dtype!r} are not exchanged: {_why_not(array.dtype)}")
+    return found
+
+
+def _why_not(dtype):
+    kind = dtype.kind
+    if kind == "O":
+        return "their elements are Python objects, not memory."
+    if kind in "SU":
+        return ("their elements are strings. Feed them with caffe2.workspace.FeedBlob, or use "
+                "view('uint8').")
+    if kind in "Mm":
+        return "DLPack has no times. Use view('int64')."
+    if dtype.names is not None:
+        return "their elements are structures. Take one field, as in array['name']."
+    if kind in "fc":
+        return "long double differs from machine to machine. Use astype('float64')."
+    return "no element type of the bridge is the same."
+
+
+cdef TensorImpl array_in(object array, object copy):
+    """The TensorImpl of a NumPy array: shared, or copied where it must be and may."""
+    cdef bridge_array* a = <bridge_array*><PyObject*>array
+    cdef TypeMeta dtype
+    cdef TensorImpl impl
+    cdef Storage storage
+    cdef int64_t itemsize, numel = 1, low = 0, high = 0, stride
+    cdef int64_t* strides
+    cdef int i
+    cdef bint whole = True
+    if type(array) is not numpy_array_type and isinstance(array, _masked_array):
+        raise BufferError(
+            "A masked array has no plain memory for what is masked. Use filled(value), or "
+            "take .data and .mask apart.")
+    dtype = _type_of(array, a.descr)
+    itemsize = dtype.itemsize
+    if itemsize > 1 and a.descr.byteorder == BIG_ENDIAN_MARK:
+        return _copied(array, copy, f"its byte order, {array.dtype.str}, is foreign")
+    if not a.flags & ARRAY_ALIGNED:
+        return _copied(array, copy, "its elements are not aligned")
+    storage = new_storage(DL_CPU, 0)
+    impl = new_impl(storage, dtype)
+    impl.set_ndim(a.nd)
+    strides = impl.c_strides()
+    for i in range(a.nd):
+        impl.c_sizes[i] = a.dimensions[i]
+        numel *= a.dimensions[i]
+        stride = a.strides[i] // itemsize
+        if stride * itemsize != a.strides[i]:
+            if a.dimensions[i] > 1:
+                whole = False
+            else:
+                stride = 1
+        strides[i] = stride
+    if not whole and numel:
+        return _copied(array, copy, "its strides are not a whole number of elements")
+    impl.finish()
+    if numel:
+        if extent(impl.c_sizes, strides, a.nd, &low, &high) != 0:
+            raise BufferError("The strides of the array overflow.")
+    else:
+        high = -1
+    impl.offset = -low
+    install(storage, array, a.data + low * itemsize, dtype, (high - low + 1) * itemsize,
+            EXTERNAL if a.flags & ARRAY_WRITEABLE else EXTERNAL | READONLY)
+    if copy is True:
+        return contiguous_copy(impl, "from_dlpack")
+    return impl
+
+
+cdef TensorImpl _copied(object array, object copy, str why):
+    if copy is False:
+        raise BufferError(
+            f"The array cannot be shared, since {why}. Allow a copy with copy=None, or make one "
+            "with numpy.ascontiguousarray or astype.")
+    import numpy
+    native = array.dtype.newbyteorder("=")
+    return array_in(numpy.array(array, dtype=native, order="C", copy=True, subok=False), None)
+
+
+cdef object _wrap(
+    TensorImpl impl, int nd, const Py_ssize_t* sizes, const Py_ssize_t* strides, char* data,
+    int flags,
+):
+    cdef PyObject* made
+    cdef object array
+    descr = impl.c_dtype.numpy
+    Py_INCREF(descr)            # NewFromDescr takes one
+    made = _new_from_descr(
+        <PyTypeObject*>numpy_array_type, <PyObject*>descr, nd, sizes, strides, data, flags, NULL)
+    if made == NULL:
+        _raise_pending()
+    array = <object>made
+    # `made` came with a reference that <object> added to
+    _drop_one(made)
+    ctx = impl.storage.ctx
+    if data != NULL:
+        Py_INCREF(ctx)          # SetBaseObject takes one
+        if _set_base_object(made, <PyObject*>ctx) != 0:
+            _raise_pending()
+    return array
+
+
+cdef object array_out(TensorImpl impl, str caller):
+    """A NumPy array of the same memory; not writable where the memory is not."""
+    cdef Py_ssize_t[16] small
+    cdef Py_ssize_t* strides = small
+    cdef Storage storage
+    cdef char* data
+    cdef int64_t itemsize
+    cdef int i, flags
+    impl.require_defined(caller)
+    storage = impl.storage
+    if not impl.c_dtype.is_pod:
+        raise EnforceBufferError(
+            f"Elements of type {impl.c_dtype} are no plain memory. Read them through data().",
+            "dtype().is_pod", caller)
+    if not host_accessible(storage.device_type):
+        raise EnforceBufferError(
+            f"The memory is on {impl.device()}, which NumPy cannot reach. Copy it with cpu().",
+            "", caller)
+    if numpy_array_type is None:
+        _fetch()
+    if impl.ndim > _max_ndim:
+        raise EnforceBufferError(
+            f"NumPy arrays have at most {_max_ndim} dimensions, and the tensor has "
+            f"{impl.ndim}. Use view() or to_torch().", "", caller)
+    data = impl.data(caller)
+    storage.pin()
+    itemsize = impl.c_dtype.itemsize
+    if impl.ndim > 16:
+        strides = <Py_ssize_t*>malloc(impl.ndim * sizeof(Py_ssize_t))
+        if strides == NULL:
+            raise MemoryError()
+    for i in range(impl.ndim):
+        strides[i] = impl.c_strides()[i] * itemsize
+    flags = ARRAY_ALIGNED if storage.flags & READONLY else ARRAY_ALIGNED | ARRAY_WRITEABLE
+    try:
+        return _wrap(impl, impl.ndim, <const Py_ssize_t*>impl.c_sizes, strides, data, flags)
+    finally:
+        if strides != small:
+            free(strides)
+
+
+cdef object flat_array(TensorImpl impl, bint writable, str caller):
+    """A one-dimensional NumPy array of the elements of a contiguous tensor in host memory."""
+    cdef Py_ssize_t n = impl.c_numel
+    cdef Py_ssize_t step = impl.c_dtype.itemsize
+    cdef char* data
+    if numpy_array_type is None:
+        _fetch()
+    data = impl.data(caller)
+    impl.storage.pin()
+    return _wrap(impl, 1, &n, &step, data,
+                 ARRAY_ALIGNED | (ARRAY_WRITEABLE if writable else 0))

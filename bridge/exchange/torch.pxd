@@ -1,0 +1,12 @@
+# SPDX-License-Identifier: Apache-2.0
+from cpython.object cimport PyTypeObject
+
+from bridge.c10.tensor_impl cimport TensorImpl
+
+cdef PyTypeObject* torch_tensor_type    # torch.Tensor once torch was met, before that NULL
+cdef PyTypeObject* torch_parameter_type
+cdef bint meet_torch() except -1
+cdef TensorImpl tensor_in(object tensor)
+cpdef TensorImpl any_tensor_in(object tensor, object copy=*)
+cpdef object tensor_out(TensorImpl impl, object copy=*, bint writable=*)
+cpdef bint is_torch_tensor(object x)

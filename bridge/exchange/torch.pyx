@@ -1,0 +1,428 @@
+# SPDX-License-Identifier: Apache-2.0
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
+"""torch, through its DLPack exchange table and public methods.
+
+In. The table's DLTensor is read while the call lasts, and the Python tensor is
+kept instead of a DLPack one: half the time of an owning import, and the same
+object can go out again. The table does not look at what `__dlpack__` looks at
+(requires_grad, the lazy conjugate and negative bits), so this module does, by
+torch's own methods.
+
+What a kept tensor does not promise is that its memory stays: `resize_`, `set_`
+and an assignment to `.data` let go of it, and a storage may have been shrunk
+under it before. Asking torch for the storage costs 2 us for a tensor whose
+storage Python has not seen yet, ten times the import itself (measured with torch
+2.13), so it is asked at the first access to the data and not at import: the
+Storage is BORROWED, and checked before every read (`_check`). Only NULL, which a
+freed storage gives, is refused at once. Where memory is handed out for good, it
+is pinned (`_pin`): a tensor of torch's over the same storage is kept, and the
+storage made unresizable, as torch's own `numpy()` does.
+
+Out. The tensor that came in, while the metadata agree; otherwise a new one made
+by the table from a DLPack tensor that holds the buffer.
+"""
+
+import sys
+
+from cpython.object cimport PyObject, PyTypeObject
+from cpython.pycapsule cimport PyCapsule_GetPointer, PyCapsule_IsValid
+from libc.stdint cimport int64_t, uintptr_t
+
+from bridge.c10.copy cimport contiguous_copy
+from bridge.c10.layout cimport extent
+from bridge.c10.storage cimport (
+    BORROWED,
+    READONLY,
+    UNVERIFIED,
+    Storage,
+    set_borrow_hooks,
+)
+from bridge.c10.tensor_impl cimport TensorImpl
+from bridge.dlpack.abi cimport (
+    DL_BOOL,
+    DL_COMPLEX,
+    DL_INT,
+    DL_UINT,
+    DLPACK_MAJOR,
+    DLManagedTensorVersioned,
+    DLPackExchangeAPI,
+    DLTensor,
+)
+from bridge.exchange.export cimport export_legacy, export_versioned
+from bridge.exchange.incoming cimport adopt, adopt_managed
+from bridge.dlpack.capsule cimport make, take
+
+from bridge.c10.copy import set_device_copier
+from bridge.c10.errors import EnforceBufferError
+
+cdef extern from "Python.h":
+    PyTypeObject* Py_TYPE(object)
+    PyObject* Py_True
+    PyObject* PyErr_Occurred()
+    Py_ssize_t PyObject_Size(object) except -1
+    object PyObject_CallMethodNoArgs(object, object)
+    object PyObject_GetAttr(object, object)
+    void _drop_one "Py_DECREF"(PyObject*)
+
+ctypedef PyObject* (*c_method)(PyObject*, PyObject*) noexcept
+ctypedef PyObject* (*c_getter)(PyObject*, void*) noexcept
+
+cdef extern from *:
+    """
+    /* A method descriptor's C function, if it takes no arguments; NULL otherwise. */
+    static PyCFunction bridge_noargs(PyObject *descr) {
+        if (!Py_IS_TYPE(descr, &PyMethodDescr_Type)) return NULL;
+        PyMethodDef *def = ((PyMethodDescrObject *)descr)->d_method;
+        return def->ml_flags == METH_NOARGS ? def->ml_meth : NULL;
+    }
+    static getter bridge_getter(PyObject *descr, void **closure) {
+        if (!Py_IS_TYPE(descr, &PyGetSetDescr_Type)) return NULL;
+        *closure = ((PyGetSetDescrObject *)descr)->d_getset->closure;
+        return ((PyGetSetDescrObject *)descr)->d_getset->get;
+    }
+    """
+    c_method bridge_noargs(PyObject*)
+    c_getter bridge_getter(PyObject*, void**)
+
+cdef PyTypeObject* torch_tensor_type = NULL
+cdef PyTypeObject* torch_parameter_type = NULL
+cdef DLPackExchangeAPI* _api = NULL
+# torch's own methods, called without Python's method lookup: a third of their time
+cdef c_method _is_neg = NULL
+cdef c_method _is_conj = NULL
+cdef c_getter _requires_grad = NULL
+cdef void* _requires_grad_closure = NULL
+cdef object _torch = None
+cdef list _kept = []            # descriptors whose functions are called
+
+
+cdef bint meet_torch() except -1:
+    """Fetch torch's exchange table if torch is imported; whether it is there."""
+    if torch_tensor_type != NULL:
+        return True
+    if "torch" not in sys.modules:
+        return False
+    _fetch()
+    return True
+
+
+cdef int _fetch() except -1:
+    global _api, _is_neg, _is_conj, _requires_grad, _torch
+    global torch_tensor_type, torch_parameter_type
+    cdef DLPackExchangeAPI* api = NULL
+    try:
+        import torch
+        base = torch._C.TensorBase
+    except (ImportError, AttributeError) as error:
+        raise ImportError(
+            f"torch is needed here and cannot be imported: {error}. "
+            "Install it with: pip install torch") from error
+    capsule = getattr(torch.Tensor, "__dlpack_c_exchange_api__", None)
+    if capsule is not None and PyCapsule_IsValid(capsule, "dlpack_exchange_api"):
+        api = <DLPackExchangeAPI*>PyCapsule_GetPointer(capsule, "dlpack_exchange_api")
+        while api != NULL and api.header.version.major != DLPACK_MAJOR:
+            api = <DLPackExchangeAPI*>api.header.prev_api
+        if api != NULL and api.dltensor_from_py_object_no_sync == NULL:
+            api = NULL
+    is_neg, is_conj, requires_grad = base.is_neg, base.is_conj, base.requires_grad
+    _kept[:] = [capsule, is_neg, is_conj, requires_grad]
+    _is_neg = bridge_noargs(<PyObject*>is_neg)
+    _is_conj = bridge_noargs(<PyObject*>is_conj)
+    _requires_grad = bridge_getter(<PyObject*>requires_grad, &_requires_grad_closure)
+    if _is_neg == NULL or _is_conj == NULL or _requires_grad == NULL:
+        api = NULL              # another torch than the fast path knows: ask in Python
+    _api = api
+    _torch = torch
+    torch_parameter_type = <PyTypeObject*>torch.nn.Parameter
+    torch_tensor_type = <PyTypeObject*>torch.Tensor
+    return 0
+
+
+cdef int _raise_pending() except -1:
+    return -1                   # with the exception that a C function has set
+
+
+cpdef bint is_torch_tensor(object x):
+    """Whether `x` is a torch.Tensor or of a subclass. Does not import torch."""
+    return meet_torch() and isinstance(x, <object>torch_tensor_type)
+
+
+cdef bint _asks(PyObject* answer) except -1:
+    """The truth of a new reference to a bool."""
+    cdef bint yes
+    if answer == NULL:
+        _raise_pending()
+    yes = answer == Py_True
+    _drop_one(answer)
+    return yes
+
+
+cdef TensorImpl tensor_in(object tensor):
+    """The TensorImpl of a plain torch.Tensor or Parameter, its memory shared.
+
+    What needs a second look goes to `any_tensor_in`, which copies or refuses.
+    """
+    cdef DLTensor described
+    cdef TensorImpl impl
+    cdef Storage storage
+    cdef PyObject* t = <PyObject*>tensor
+    if _api == NULL:
+        return any_tensor_in(tensor, None)
+    if _api.dltensor_from_py_object_no_sync(t, &described) != 0:
+        if PyErr_Occurred() != NULL:
+            try:
+                _raise_pending()
+            except Exception as error:
+                _refuse(tensor, error)
+        _refuse(tensor, None)
+    if _asks(_is_neg(t, NULL)):
+        return any_tensor_in(tensor, None)
+    if described.dtype.code != DL_INT and described.dtype.code != DL_UINT \
+            and described.dtype.code != DL_BOOL:
+        if _asks(_requires_grad(t, _requires_grad_closure)):
+            _refuse_grad()
+        if described.dtype.code == DL_COMPLEX and _asks(_is_conj(t, NULL)):
+            return any_tensor_in(tensor, None)
+    if described.data == NULL:
+        _refuse_empty(tensor, &described)
+    impl = adopt(&described, tensor, BORROWED | UNVERIFIED, False, None)
+    if impl.storage.ctx is tensor:
+        impl.origin = tensor
+    return impl
+
+
+cdef int _refuse_grad() except -1:
+    raise BufferError(
+        "The tensor requires grad, and what the bridge would do to it autograd would not see. "
+        "Use tensor.detach().")
+
+
+cdef int _refuse_empty(object tensor, DLTensor* described) except -1:
+    # torch gives NULL for tensors without elements as well
+    cdef int i
+    for i in range(described.ndim):
+        if described.shape[i] == 0:
+            return 0
+    _refuse(tensor, None)
+
+
+cdef int _refuse(object tensor, object error) except -1:
+    """BufferError that says why a tensor of torch's has no memory to exchange."""
+    raise BufferError(_why_not(tensor, error)) from error
+
+
+def _why_not(tensor, error):
+    torch = _torch
+    with torch._C.DisableTorchFunctionSubclass():
+        if tensor.is_nested:
+            return "A nested tensor is several; exchange each of tensor.unbind()."
+        if tensor.layout != torch.strided:
+            return (f"A tensor of layout {tensor.layout} is not one block of memory. "
+                    "Use tensor.to_dense().")
+        if tensor.is_quantized:
+            return ("A quantized tensor's numbers mean nothing without its scale. Use "
+                    "tensor.dequantize() or tensor.int_repr().")
+        if tensor.device.type == "meta":
+            return "A meta tensor has sizes and no data."
+    if type(tensor).__name__ == "FakeTensor":
+        return "A fake tensor has sizes and no data."
+    if torch._C._functorch.is_functorch_wrapped_tensor(tensor) \
+            or torch._is_functional_tensor(tensor):
+        return ("Inside torch.func transforms (vmap, grad, functionalize) and tracing a tensor "
+                "stands for others and has no memory of its own. Convert outside of them.")
+    cause = f" ({error})" if error is not None else ""
+    return (f"The torch tensor has no memory to exchange{cause}: its storage is missing, was "
+            "freed or resized, or torch's DLPack knows neither its type nor its device.")
+
+
+cpdef TensorImpl any_tensor_in(object tensor, object copy=None):
+    """The TensorImpl of any torch tensor: shared, or copied where it must be and may.
+
+    Lazy conjugate and negative bits are resolved by a copy. `copy=True` copies
+    always, `copy=False` never. BufferError where neither sharing nor copying is
+    right.
+    """
+    cdef TensorImpl impl
+    cdef Storage storage
+    torch = _torch
+    with torch._C.DisableTorchFunctionSubclass():
+        if torch._C._functorch.is_functorch_wrapped_tensor(tensor) \
+                or torch._is_functional_tensor(tensor) \
+                or tensor.is_nested or tensor.layout != torch.strided \
+                or tensor.is_quantized or tensor.device.type == "meta":
+            _refuse(tensor, None)
+        if _has_no_memory(tensor):
+            _refuse(tensor, None)
+        if tensor.requires_grad:
+            _refuse_grad()
+        if tensor.is_conj() or tensor.is_neg():
+            if copy is False:
+                which = "conjugate" if tensor.is_conj() else "negative"
+                raise BufferError(
+                    f"The tensor has torch's lazy {which} bit: its memory holds other values "
+                    f"than it shows, so it cannot be shared. Use tensor.resolve_conj()"
+                    ".resolve_neg(), or allow a copy with copy=None.")
+            return any_tensor_in(tensor.resolve_conj().resolve_neg().clone(), None)
+        impl = _described(tensor)
+    storage = impl.storage
+    if storage.ctx is tensor:
+        impl.origin = tensor
+    if storage.flags & UNVERIFIED:
+        storage.check()
+    if copy is True:
+        return contiguous_copy(impl, "from_dlpack")
+    return impl
+
+
+cdef bint _has_no_memory(object tensor) except -1:
+    """Whether a subclass dispatches for itself and has nothing behind its sizes."""
+    cls = type(tensor)
+    if cls is <object>torch_tensor_type or cls is <object>torch_parameter_type:
+        return False
+    if cls.__torch_dispatch__ is _torch.Tensor.__torch_dispatch__:
+        return False
+    if _torch.utils._python_dispatch.is_traceable_wrapper_subclass(tensor):
+        return True
+    try:
+        address = tensor.data_ptr()
+        nbytes = tensor.untyped_storage().nbytes()
+    except Exception as error:
+        _refuse(tensor, error)
+    return tensor.numel() > 0 and (address == 0 or nbytes == 0)
+
+
+cdef TensorImpl _described(object tensor):
+    cdef DLTensor described
+    if _api == NULL:
+        # before torch 2.10: an owning import, by the methods that torch had then
+        try:
+            capsule = _torch.Tensor.__dlpack__(tensor)
+        except Exception as error:
+            _refuse(tensor, error)
+        return adopt_managed(take(capsule), 0, None)
+    if _api.dltensor_from_py_object_no_sync(<PyObject*>tensor, &described) != 0:
+        try:
+            _raise_pending()
+        except Exception as error:
+            _refuse(tensor, error)
+    if described.data == NULL:
+        _refuse_empty(tensor, &described)
+    return adopt(&described, tensor, BORROWED | UNVERIFIED, False, None)
+
+
+cdef int _check(Storage storage) except -1:
+    """Whether the tensor that lends the memory still has it there."""
+    cdef DLTensor now
+    cdef int64_t low = 0, high = -1
+    cdef uintptr_t begin, end
+    if storage.c_nbytes == 0:
+        return 0
+    if _api.dltensor_from_py_object_no_sync(<PyObject*>storage.ctx, &now) != 0:
+        try:
+            _raise_pending()
+        except Exception as error:
+            raise EnforceBufferError(
+                "The torch tensor that this memory came from has none any more.", "",
+                "Storage") from error
+    if <char*>now.data != storage.data:
+        raise EnforceBufferError(
+            "The torch tensor that this memory came from was resized, or given other memory, "
+            "after it was imported; the memory is gone. Import it again.",
+            "tensor.data_ptr() as at import", "Storage")
+    if storage.flags & UNVERIFIED:
+        untyped = _torch.Tensor.untyped_storage(storage.ctx)
+        begin = untyped.data_ptr()
+        end = begin + <uintptr_t>PyObject_Size(untyped)
+        if <uintptr_t>storage.data < begin \
+                or <uintptr_t>storage.data + <uintptr_t>storage.c_nbytes > end:
+            raise EnforceBufferError(
+                f"The storage of the torch tensor has {end - begin} bytes, fewer than the "
+                "tensor's sizes and strides reach: it was resized under the tensor.",
+                "sizes and strides lie within the storage", "Storage")
+        storage.flags &= ~UNVERIFIED
+    return 0
+
+
+cdef int _pin(Storage storage) except -1:
+    """Keep the memory for good: whatever becomes of the tensor, its storage stays."""
+    _check(storage)
+    if storage.c_nbytes == 0:
+        return 0
+    torch = _torch
+    untyped = torch.Tensor.untyped_storage(storage.ctx)
+    holder = torch.empty(0, dtype=torch.uint8, device=untyped.device)
+    holder.set_(untyped)
+    if untyped.device.type == "cpu" and not holder.is_inference():
+        holder.numpy()          # torch marks the storage: resize_ raises from now on
+    storage.ctx = holder
+    storage.flags &= ~(BORROWED | UNVERIFIED)
+    return 0
+
+
+set_borrow_hooks(_check, _pin)
+
+
+cpdef object tensor_out(TensorImpl impl, object copy=None, bint writable=False):
+    """A torch.Tensor of the same memory: the one that came in, or a new one.
+
+    Memory that torch cannot express, read-only or with negative strides, is
+    copied unless `copy` is False; `writable` shares read-only memory all the same.
+    """
+    cdef DLManagedTensorVersioned* managed
+    cdef void* out = NULL
+    cdef int i
+    if copy is not True and impl.origin is not None \
+            and (torch_tensor_type != NULL and isinstance(impl.origin, <object>torch_tensor_type)):
+        return impl.origin
+    if torch_tensor_type == NULL:
+        _fetch()
+    impl.require_defined("to_torch")
+    if copy is True:
+        return tensor_out(_plain_copy(impl))
+    if impl.storage.flags & READONLY and not writable:
+        if copy is False:
+            raise BufferError(
+                "The memory is read-only, which a torch tensor cannot be. Allow a copy with "
+                "copy=None, or share it with writable=True and do not write.")
+        return tensor_out(_plain_copy(impl))
+    for i in range(impl.ndim):
+        if impl.c_strides()[i] < 0 and impl.c_numel:
+            if copy is False:
+                raise BufferError(
+                    f"The strides {impl.strides().vec()} are negative, which torch has not. "
+                    "Allow a copy with copy=None.")
+            return tensor_out(_plain_copy(impl))
+    if _api == NULL:
+        return _out_by_capsule(impl)
+    managed = export_versioned(impl, 0)
+    if _api.managed_tensor_to_py_object_no_sync(managed, &out) != 0 or out == NULL:
+        # what the table refuses it leaves with us
+        managed.deleter(managed)
+        try:
+            _raise_pending()
+        except Exception as error:
+            raise BufferError(
+                f"torch does not take a tensor of {impl.c_dtype} on {impl.device()}: "
+                f"{error}") from error
+    tensor = <object><PyObject*>out
+    _drop_one(<PyObject*>out)
+    return tensor
+
+
+cdef TensorImpl _plain_copy(TensorImpl impl):
+    return contiguous_copy(impl, "to_torch")
+
+
+cdef object _out_by_capsule(TensorImpl impl):
+    # before torch 2.10
+    return _torch.utils.dlpack.from_dlpack(make(export_legacy(impl), False))
+
+
+def copy_between_devices(TensorImpl dst, TensorImpl src):
+    """Copy elements where the CPU cannot reach, by torch on its current stream."""
+    if torch_tensor_type == NULL:
+        _fetch()
+    tensor_out(dst, False, True).copy_(tensor_out(src, None, True))
+
+
+set_device_copier(copy_between_devices)

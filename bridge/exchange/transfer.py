@@ -1,0 +1,26 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A TensorImpl on another device: itself where it is there already, else a copy."""
+
+from __future__ import annotations
+
+from bridge.c10.device import Device
+from bridge.c10.tensor_impl import TensorImpl
+from bridge.exchange.devices import copied_to, current_index
+
+__all__ = ["to_device"]
+
+
+def to_device(impl: TensorImpl, device: Device, copy: bool | None = None) -> TensorImpl:
+    """`impl` where it is on `device` already, otherwise a copy there.
+
+    Raises BufferError under ``copy=False`` where a copy would be needed.
+    """
+    here = impl.device()
+    index = current_index(device)
+    if here.type == device.type and here.index == index:
+        return impl
+    if copy is False:
+        raise BufferError(
+            f"The tensor is on {here}; having it on {device} takes a copy. Allow it with copy=None."
+        )
+    return copied_to(impl, device.type, index)

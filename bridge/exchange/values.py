@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tensors out of plain Python values, with NumPy's rules for their types."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from bridge.c10.type_meta import TypeMeta
+
+__all__ = ["is_plain", "is_text", "plain", "text"]
+
+
+def is_plain(x: Any) -> bool:
+    """Whether `x` is a Python number or a list or tuple."""
+    return isinstance(x, (bool, int, float, complex, list, tuple))
+
+
+def is_text(x: Any, dtype: Any) -> bool:
+    """Whether `x` makes strings: text, ``bytes``, or a list that holds such."""
+    if isinstance(x, (str, bytes)):
+        return dtype is None or TypeMeta.Make(dtype).name == "string"
+    if dtype is not None and not TypeMeta.Make(dtype).is_pod:
+        return True
+    while isinstance(x, (list, tuple)) and x:
+        x = x[0]
+        if isinstance(x, (str, bytes)):
+            return True
+    return False
+
+
+def text(x: Any, device: Any, copy: bool | None) -> Any:
+    """A caffe2.Tensor of type string."""
+    from bridge.c10.device import Device
+    from bridge.caffe2.tensor import Tensor
+
+    if copy is False:
+        raise BufferError("Strings are copied into a tensor. Allow it with copy=None.")
+    if device is not None and Device(device) != "cpu":
+        raise BufferError(f"Strings live on the CPU, not on {device}.")
+    if isinstance(x, (str, bytes)):
+        return Tensor([], [x], "string")
+    sizes: list[int] = []
+    level: list[Any] = list(x)
+    sizes.append(len(level))
+    while level and isinstance(level[0], (list, tuple)):
+        width = len(level[0])
+        if any(not isinstance(row, (list, tuple)) or len(row) != width for row in level):
+            raise ValueError("The list of strings is ragged.")
+        sizes.append(width)
+        level = [one for row in level for one in row]
+    return Tensor(sizes, level, "string")
+
+
+def plain(x: Any, dtype: Any, device: Any) -> Any:
+    """An at.Tensor of numbers, of NumPy's type for them or `dtype`."""
+    import numpy
+
+    from bridge.at.tensor import Tensor
+    from bridge.exchange.ingest import ingest
+
+    if dtype is None:
+        array = numpy.array(x)
+    else:
+        meta = TypeMeta.Make(dtype)
+        try:
+            array = numpy.array(x, dtype=meta.numpy)
+        except OverflowError as error:
+            raise ValueError(f"A value does not fit {meta}: {error}") from error
+    if array.dtype.kind not in "biufcV" or array.dtype.names is not None:
+        raise TypeError(f"{type(x).__name__} of {array.dtype} makes no tensor of numbers.")
+    return Tensor._wrap(ingest(array, device))

@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Pickle for both wrappers: protocol 5 out-of-band buffers, so that no copy is made."""
+
+from __future__ import annotations
+
+import pickle
+from typing import Any
+
+from bridge.c10.device import Device
+from bridge.c10.errors import EnforceNotMet
+from bridge.c10.rebuild import from_buffer, from_items, sized
+
+__all__ = ["reduced"]
+
+
+def reduced(tensor: Any, protocol: int) -> tuple[Any, ...]:
+    """What ``__reduce_ex__`` of a wrapper gives.
+
+    Host memory goes as one buffer, out of band where the pickler takes those:
+    shared, read-only where the receiver's buffer is. Other devices go through a
+    host copy and back to the same device. Row-major afterwards.
+    """
+    cls = type(tensor)
+    impl = tensor.unsafeGetTensorImpl()
+    if not impl.defined():
+        return _undefined, (cls,)
+    device = impl.device()
+    sizes = tuple(impl.sizes())
+    dtype = impl.dtype()
+    if not dtype or (impl.numel() and not impl.get_storage().data_ptr()):
+        return _sized, (cls, sizes, dtype, str(device))
+    if not dtype.is_pod:
+        return _items, (cls, sizes, dtype, list(tensor.data()))
+    if str(device) not in ("cpu", "cuda_host"):
+        return _moved, (cls, bytes(_bytes_of(_on_host(impl))), sizes, dtype, str(device))
+    buffer = _bytes_of(impl)
+    if protocol >= 5:
+        return _buffer, (cls, pickle.PickleBuffer(buffer), sizes, dtype)
+    return _buffer, (cls, bytearray(buffer), sizes, dtype)
+
+
+def _bytes_of(impl: Any) -> Any:
+    """The elements of an impl in host memory, row-major, as a buffer of bytes; shared if so."""
+    from bridge.c10.rebuild import byte_view
+
+    return byte_view(impl)
+
+
+def _on_host(impl: Any) -> Any:
+    from bridge.exchange.transfer import to_device
+
+    return to_device(impl, Device("cpu"))
+
+
+def _undefined(cls: Any) -> Any:
+    return cls._wrap(_singleton())
+
+
+def _singleton() -> Any:
+    from bridge.c10.tensor_impl import UndefinedTensorImpl
+
+    return UndefinedTensorImpl.singleton()
+
+
+def _sized(cls: Any, sizes: Any, dtype: Any, device: str) -> Any:
+    return cls._wrap(sized(sizes, dtype, Device(device)))
+
+
+def _items(cls: Any, sizes: Any, dtype: Any, items: list[Any]) -> Any:
+    return cls._wrap(from_items(sizes, dtype, items))
+
+
+def _buffer(cls: Any, buffer: Any, sizes: Any, dtype: Any) -> Any:
+    return cls._wrap(from_buffer(buffer, sizes, dtype))
+
+
+def _moved(cls: Any, buffer: Any, sizes: Any, dtype: Any, device: str) -> Any:
+    from bridge.exchange.transfer import to_device
+
+    try:
+        return cls._wrap(to_device(from_buffer(buffer, sizes, dtype), Device(device)))
+    except EnforceNotMet as error:
+        raise pickle.UnpicklingError(
+            f"The tensor was on {device}, which is not to be had here: {error}"
+        ) from error

@@ -1,0 +1,14 @@
+# SPDX-License-Identifier: Apache-2.0
+from cpython.object cimport PyObject
+
+from bridge.c10.tensor_impl cimport TensorImpl
+
+cdef class Wrapper:
+    cdef TensorImpl impl        # never None
+    cdef object __weakref__
+
+ctypedef PyObject* (*construct)(PyObject*, PyObject**, size_t, PyObject*) except NULL
+cdef void set_construct(object cls, construct function)
+cdef int slow_construct(object self, PyObject** args, size_t nargsf, PyObject* names) except -1
+cdef object new_exchange_table(bint caffe2)
+cdef int set_class(bint caffe2, object cls) except -1

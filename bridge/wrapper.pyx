@@ -1,0 +1,355 @@
+# SPDX-License-Identifier: Apache-2.0
+# cython: language_level=3, boundscheck=False, wraparound=False
+"""What both wrappers have in common: a TensorImpl, and the ways out of the bridge."""
+
+from cpython.object cimport PyObject, PyTypeObject
+from cpython.pycapsule cimport PyCapsule_New
+from cpython.ref cimport Py_INCREF
+from libc.stdint cimport int32_t, int64_t, uintptr_t
+
+from bridge.c10.copy cimport contiguous_copy
+from bridge.c10.device cimport Device, device_of, host_accessible
+from bridge.c10.storage cimport READONLY, Storage, install, new_storage
+from bridge.c10.tensor_impl cimport CONTIGUOUS, TensorImpl, allocated, undefined_impl
+from bridge.c10.type_meta cimport TypeMeta, from_dlpack_type
+from bridge.dlpack.abi cimport (
+    DL_CPU,
+    DL_CUDA,
+    DL_CUDA_HOST,
+    DL_ROCM,
+    DLPACK_IS_COPIED,
+    DLPACK_MAJOR,
+    DLPACK_MINOR,
+    DLManagedTensorVersioned,
+    DLPackExchangeAPI,
+    DLSetError,
+    DLTensor,
+)
+from bridge.dlpack.capsule cimport make, own_versioned
+from bridge.exchange.export cimport (
+    borrow,
+    export_legacy,
+    export_versioned,
+    fill_buffer,
+    release_buffer,
+)
+from bridge.exchange.incoming cimport adopt_managed
+from bridge.exchange.numpy cimport array_out
+from bridge.exchange.torch cimport tensor_out
+
+from bridge.c10.device import Device as DeviceClass
+from bridge.c10.errors import EnforceNotMet, EnforceTypeError
+from bridge.exchange.ingest import set_wrapper
+from bridge.exchange.transfer import to_device
+from bridge.pickling import reduced
+
+cdef extern from "Python.h":
+    ctypedef PyObject* (*vectorcallfunc)(PyObject*, PyObject**, size_t, PyObject*)
+    ctypedef struct TypeFields "PyTypeObject":
+        vectorcallfunc tp_vectorcall
+    Py_ssize_t PyVectorcall_NARGS(size_t)
+
+
+cdef class Wrapper:
+    """The common base of `bridge.at.Tensor` and `bridge.caffe2.Tensor`; not made by itself."""
+
+    def __cinit__(self):
+        self.impl = undefined_impl
+
+    def defined(self):
+        """Whether this is a tensor at all."""
+        return self.impl.storage is not None
+
+    def unsafeGetTensorImpl(self):
+        """The TensorImpl that this holds, shared."""
+        return self.impl
+
+    def is_same(self, other):
+        """Whether `other`, of either kind of wrapper, holds the same TensorImpl."""
+        if not isinstance(other, Wrapper):
+            raise EnforceTypeError(
+                f"A bridge tensor is compared with another, not with {type(other).__name__}.",
+                "", f"{type(self).__name__}.is_same")
+        return self.impl is (<Wrapper>other).impl
+
+    def to_torch(self, *, copy=None, writable=False):
+        """A ``torch.Tensor`` of the same memory; the same object if torch's came in.
+
+        Read-only memory and negative strides, which torch cannot express, are
+        copied under ``copy=None``; `writable` shares read-only memory all the same.
+        Raises BufferError: non-POD or unallocated, of a type that torch lacks, or
+        ``copy=False`` where a copy would be needed.
+        """
+        if copy is None and not writable:
+            return tensor_out(self.impl)
+        return tensor_out(self.impl, _tristate(copy), writable)
+
+    def numpy(self):
+        """A ``numpy.ndarray`` of the same memory, not writable where the memory is not.
+
+        Raises BufferError: not in host memory, non-POD, unallocated, of a type or a
+        number of dimensions that NumPy lacks.
+        """
+        return array_out(self.impl, "numpy")
+
+    def __array__(self, dtype=None, copy=None):
+        array = array_out(self.impl, "__array__")
+        if dtype is not None and dtype != array.dtype:
+            if copy is False:
+                raise ValueError(f"{array.dtype} becomes {dtype} by a copy only.")
+            return array.astype(dtype)
+        return array.copy() if copy else array
+
+    def __dlpack_device__(self):
+        """DLPack's (device type, index) of the memory."""
+        cdef Storage storage = self.impl.storage
+        if storage is None:
+            self.impl.require_defined("__dlpack_device__")
+        return storage.device_type, storage.device_index if storage.device_index > 0 else 0
+
+    def __dlpack__(self, *, stream=None, max_version=None, dl_device=None, copy=None):
+        """A DLPack capsule of the memory, as the Python array API standard (2024.12) has it.
+
+        Versioned if `max_version` is (1, 0) or later, else legacy. `copy`: True
+        always, False never, None where needed. `dl_device`: copy there if it is
+        elsewhere. `stream`: the consumer's CUDA stream, which waits for ours; -1 for
+        none of that.
+
+        Raises BufferError: it cannot be exchanged so. ValueError, TypeError: an
+        argument is none of the standard's.
+        """
+        cdef TensorImpl impl = self.impl
+        cdef int flags = 0
+        copy = _tristate(copy)
+        if max_version is not None and not (
+                isinstance(max_version, tuple) and len(max_version) == 2):
+            raise TypeError(f"max_version is a pair such as (1, 0), not {max_version!r}.")
+        if dl_device is not None:
+            impl = _on_device(impl, dl_device, copy)
+        if copy is True and impl is self.impl:
+            impl = contiguous_copy(impl, "__dlpack__")
+        if impl is not self.impl:
+            flags = DLPACK_IS_COPIED
+        if impl.storage is not None:
+            _meet_stream(impl.storage, stream)
+        if max_version is None or max_version[0] < DLPACK_MAJOR:
+            impl.require_defined("__dlpack__")
+            return make(export_legacy(impl), False)
+        impl.require_defined("__dlpack__")
+        return make(export_versioned(impl, flags), True)
+
+    @property
+    def __cuda_array_interface__(self):
+        """The CUDA Array Interface, version 3; AttributeError where it is not CUDA memory."""
+        cdef TensorImpl impl = self.impl
+        if impl.storage is None or impl.storage.device_type != DL_CUDA:
+            where = "undefined" if impl.storage is None else f"on {impl.device()}"
+            raise AttributeError(
+                f"__cuda_array_interface__ is for CUDA memory, and this tensor is {where}.")
+        return _cuda_interface(impl)
+
+    def __getbuffer__(self, Py_buffer* buffer, int flags):
+        fill_buffer(self.impl, self, buffer, flags)
+
+    def __releasebuffer__(self, Py_buffer* buffer):
+        release_buffer(buffer)
+
+    def __len__(self):
+        cdef TensorImpl impl = self.impl
+        impl.require_defined("len")
+        if impl.ndim == 0:
+            raise TypeError("A 0-d tensor has no len().")
+        return impl.c_sizes[0]
+
+    def __reduce_ex__(self, protocol):
+        return reduced(self, protocol)
+
+    def __reduce__(self):
+        return reduced(self, 2)
+
+
+def _tristate(copy):
+    if copy is None or copy is True or copy is False:
+        return copy
+    raise TypeError(f"copy is True, False or None, not {copy!r}.")
+
+
+cdef TensorImpl _on_device(TensorImpl impl, object dl_device, object copy):
+    try:
+        kind, index = dl_device
+        device = DeviceClass((int(kind), int(index)))
+    except (TypeError, ValueError) as error:
+        raise BufferError(
+            f"dl_device {dl_device!r} is no (device type, index) of DLPack.") from error
+    try:
+        return to_device(impl, device, copy)
+    except EnforceNotMet as error:
+        raise BufferError(f"The tensor does not go to {device}: {error}") from error
+
+
+cdef int _meet_stream(Storage storage, object stream) except -1:
+    """Have the consumer's stream wait for the work on ours (array API standard, __dlpack__)."""
+    if storage.device_type != DL_CUDA and storage.device_type != DL_ROCM:
+        if stream is not None and stream != -1:
+            raise BufferError(
+                f"There are no streams on {storage.device()}; stream is None and not {stream!r}.")
+        return 0
+    from bridge.exchange.streams import meet
+    meet(storage.device_index, stream)
+    return 0
+
+
+def _cuda_interface(TensorImpl impl):
+    cdef char* data
+    if not impl.c_dtype.is_pod:
+        raise AttributeError("__cuda_array_interface__ is for POD elements.")
+    data = impl.data("__cuda_array_interface__")
+    impl.storage.pin()
+    from bridge.exchange.streams import current
+    cdef int64_t size = impl.c_dtype.itemsize
+    return {
+        "shape": tuple(impl.sizes()),
+        "typestr": impl.c_dtype.numpy.str,
+        "data": (<uintptr_t>data, bool(impl.storage.flags & READONLY)),
+        "strides": None if impl.flags & CONTIGUOUS else tuple(
+            stride * size for stride in impl.strides()),
+        "version": 3,
+        "stream": current(impl.storage.device_index),
+    }
+
+
+def impl_of(Wrapper wrapper):
+    """The TensorImpl of a wrapper, for the exchange."""
+    return wrapper.impl
+
+
+set_wrapper(Wrapper, impl_of)
+
+
+# Construction without Python's argument passing. A type's tp_vectorcall is what
+# `type(x)(...)` calls; it is not inherited, so subclasses take the ordinary way.
+
+cdef void set_construct(object cls, construct function):
+    (<TypeFields*><PyObject*>cls).tp_vectorcall = <vectorcallfunc>function
+
+
+cdef int slow_construct(object self, PyObject** args, size_t nargsf, PyObject* names) except -1:
+    """Call ``self.__init__`` with the arguments of a vectorcall."""
+    cdef Py_ssize_t n = PyVectorcall_NARGS(nargsf)
+    cdef Py_ssize_t i
+    positional = tuple([<object>args[i] for i in range(n)])
+    keywords = {}
+    if names != NULL:
+        for i, name in enumerate(<object>names):
+            keywords[name] = <object>args[n + i]
+    self.__init__(*positional, **keywords)
+    return 0
+
+
+# The exchange tables that we offer, one a wrapper class; they live for ever.
+
+cdef DLPackExchangeAPI[2] _tables
+cdef list _classes = [None, None]
+
+
+cdef int _from_object(void* obj, DLManagedTensorVersioned** out) noexcept:
+    try:
+        out[0] = export_versioned((<Wrapper?><object>obj).impl, 0)
+        return 0
+    except BaseException as error:
+        _set_error(error)
+        return -1
+
+
+cdef int _borrow_object(void* obj, DLTensor* out) noexcept:
+    try:
+        return borrow((<Wrapper?><object>obj).impl, out)
+    except BaseException as error:
+        _set_error(error)
+        return -1
+
+
+cdef int _to_object(DLManagedTensorVersioned* managed, void** out, int which) noexcept:
+    try:
+        made = _classes[which]._wrap(adopt_managed(own_versioned(managed), 0, None))
+        Py_INCREF(made)
+        out[0] = <void*>made
+        return 0
+    except BaseException as error:
+        _set_error(error)
+        return -1
+
+
+cdef int _to_at(DLManagedTensorVersioned* managed, void** out) noexcept:
+    return _to_object(managed, out, 0)
+
+
+cdef int _to_caffe2(DLManagedTensorVersioned* managed, void** out) noexcept:
+    return _to_object(managed, out, 1)
+
+
+cdef int _allocate(
+    DLTensor* prototype, DLManagedTensorVersioned** out, void* error_ctx, DLSetError set_error,
+) noexcept with gil:
+    cdef TypeMeta dtype
+    try:
+        if prototype.ndim < 0 or (prototype.ndim and prototype.shape == NULL):
+            raise BufferError("The prototype has no shape.")
+        dtype = from_dlpack_type(prototype.dtype)
+        if dtype is None:
+            raise BufferError("The prototype's type is not known.")
+        device_of(prototype.device.device_type, prototype.device.device_id)
+        out[0] = export_versioned(
+            allocated(prototype.shape, prototype.ndim, dtype, prototype.device.device_type,
+                      prototype.device.device_id, "managed_tensor_allocator"), 0)
+        return 0
+    except BaseException as error:
+        kind = type(error).__name__.encode()
+        message = str(error).encode()
+        if set_error != NULL:
+            set_error(error_ctx, kind, message)
+        return -1
+
+
+cdef int _work_stream(int32_t device_type, int32_t device_id, void** out) noexcept:
+    cdef uintptr_t stream
+    try:
+        out[0] = NULL
+        if device_type == DL_CUDA or device_type == DL_ROCM:
+            from bridge.exchange.streams import current_handle
+            stream = current_handle(device_id)
+            out[0] = <void*>stream
+        return 0
+    except BaseException as error:
+        _set_error(error)
+        return -1
+
+
+cdef extern from "Python.h":
+    void PyErr_SetObject(PyObject*, PyObject*)
+
+
+cdef void _set_error(object error) noexcept:
+    # for a C caller, which reads -1 and the pending exception
+    kind = type(error)
+    PyErr_SetObject(<PyObject*>kind, <PyObject*>error)
+
+
+cdef object new_exchange_table(bint caffe2):
+    """The capsule for ``__dlpack_c_exchange_api__`` (DLPack 1.3, DLPackExchangeAPI)."""
+    cdef DLPackExchangeAPI* table = &_tables[caffe2]
+    table.header.version.major = DLPACK_MAJOR
+    table.header.version.minor = DLPACK_MINOR
+    table.header.prev_api = NULL
+    table.managed_tensor_allocator = _allocate
+    table.managed_tensor_from_py_object_no_sync = _from_object
+    table.managed_tensor_to_py_object_no_sync = _to_caffe2 if caffe2 else _to_at
+    table.dltensor_from_py_object_no_sync = _borrow_object
+    table.current_work_stream = _work_stream
+    return PyCapsule_New(table, "dlpack_exchange_api", NULL)
+
+
+cdef int set_class(bint caffe2, object cls) except -1:
+    """Say which class the table makes tensors of."""
+    _classes[caffe2] = cls
+    return 0

@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Work on one tensor in Caffe2 style and in ATen style: they share data and metadata."""
+
+from __future__ import annotations
+
+import torch
+
+from bridge import at, c10, caffe2
+
+
+def main() -> None:
+    """Convert both ways, and see each side's changes on the other."""
+    c = caffe2.Tensor([2, 3], "cpu")
+    c.mutable_data("float32")[:] = range(6)
+    a = at.Tensor(c)  # both hold the same TensorImpl now
+
+    a.mul_(10)
+    print("after at.mul_:        caffe2 sees", c.data().tolist())
+    c.Resize(3, 2)
+    print("after caffe2.Resize:  at sees sizes", tuple(a.sizes()))
+    assert a.data_ptr() == c.raw_data()
+
+    print("torch takes it:      ", torch.sum(a, dim=0).tolist())
+    print("softmax, by torch:   ", [round(p, 2) for p in at.softmax(a[0], -1).tolist()])
+
+    # Caffe2 knows contiguous tensors only; the boundary says so, and a copy passes it.
+    turned = a.t()
+    try:
+        caffe2.Tensor(turned)
+    except c10.EnforceNotMet as error:
+        print("a transposed view:   ", str(error).splitlines()[0])
+    copied = caffe2.Tensor(turned.contiguous())
+    print("contiguous() copies: ", tuple(copied.sizes()), copied.data().tolist())
+    assert copied.raw_data() != c.raw_data()
+
+    # An Alias has metadata of its own over the same storage.
+    flat = c.Alias()
+    flat.Reshape([6])
+    print("an Alias reshapes:   ", tuple(flat.sizes()), "and leaves", tuple(c.sizes()))
+    assert flat.raw_data() == c.raw_data()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,194 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a tensor says of itself, and that both wrappers of one TensorImpl say the same."""
+
+import gc
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+import bridge
+from bridge import at, c10, caffe2
+
+from .comparing import ERRORS, pair, read_only
+
+SHAPES = [(), (0,), (1,), (5,), (2, 3), (2, 0, 3), (2, 3, 4), (1, 2, 1, 3, 1)]
+every_shape = pytest.mark.parametrize("shape", SHAPES, ids=str)
+
+
+@every_shape
+@pytest.mark.parametrize("dtype", ["float32", "int8", "complex128", "bfloat16"])
+def test_metadata(shape: tuple[int, ...], dtype: str) -> None:
+    tensor = at.empty(shape, dtype)
+    expected = torch.empty(shape, dtype=getattr(torch, dtype))
+    assert tensor.sizes() == shape
+    assert tensor.strides() == expected.stride()
+    assert isinstance(tensor.sizes(), c10.ArrayRef)
+    assert isinstance(tensor.strides(), c10.ArrayRef)
+    assert tensor.shape == shape
+    assert type(tensor.shape) is tuple
+    assert tensor.dim() == tensor.ndim == len(shape)
+    assert tensor.numel() == expected.numel()
+    assert tensor.itemsize() == expected.element_size()
+    assert tensor.nbytes() == expected.numel() * expected.element_size()
+    assert tensor.dtype() == getattr(c10, dtype)
+    assert tensor.device() == "cpu"
+    assert isinstance(tensor.device(), c10.Device)
+    assert isinstance(tensor.storage(), c10.Storage)
+    assert tensor.storage_offset() == 0
+    assert tensor.is_contiguous() is True
+    assert tensor.defined() is True
+    assert tensor.readonly is False
+    assert isinstance(tensor.data_ptr(), int)
+    assert repr(tensor)
+
+
+@every_shape
+def test_size_and_stride_of_one_dimension(shape: tuple[int, ...]) -> None:
+    tensor, expected = at.empty(shape), torch.empty(shape)
+    for dim in range(-len(shape), len(shape)):
+        assert tensor.size(dim) == expected.size(dim)
+        assert tensor.stride(dim) == expected.stride(dim)
+    for dim in [len(shape), -len(shape) - 1, 2**40]:
+        with pytest.raises(ERRORS):
+            tensor.size(dim)
+        with pytest.raises(ERRORS):
+            tensor.stride(dim)
+
+
+@every_shape
+def test_len(shape: tuple[int, ...]) -> None:
+    if shape:
+        assert len(at.empty(shape)) == shape[0]
+    else:
+        with pytest.raises(TypeError):
+            len(at.empty(shape))
+
+
+def test_metadata_of_a_view() -> None:
+    tensor, expected = pair((4, 6))
+    view, expected = tensor[1:, 2:4].t(), expected[1:, 2:4].t()
+    assert view.strides() == expected.stride()
+    assert view.storage_offset() == expected.storage_offset() == 8
+    assert view.data_ptr() == tensor.data_ptr() + 4 * 8
+    assert view.is_contiguous() is False
+    assert (view.numel(), view.nbytes(), view.dim()) == (6, 24, 2)
+
+
+def test_values_can_be_read_but_not_set() -> None:
+    tensor = at.zeros((2, 3))
+    for name, value in {"shape": (6,), "ndim": 1, "readonly": True}.items():
+        with pytest.raises(AttributeError):
+            setattr(tensor, name, value)
+    assert (tensor.shape, tensor.readonly) == ((2, 3), False)
+
+
+def test_readonly() -> None:
+    tensor, _ = read_only()
+    assert tensor.readonly is True
+    assert tensor[0].readonly is True
+    assert at.Tensor(tensor).readonly is True
+    assert tensor.clone().readonly is False
+    assert bridge.from_dlpack(b"bytes").readonly is True
+    assert bridge.from_dlpack(np.zeros(3)).readonly is False
+
+
+def test_is_same() -> None:
+    tensor = at.zeros((2, 3))
+    assert tensor.is_same(tensor) is True
+    assert tensor.is_same(at.Tensor(tensor)) is True
+    assert tensor.is_same(at.Tensor(caffe2.Tensor(tensor))) is True
+    assert tensor.is_same(tensor.alias()) is False
+    assert tensor.is_same(tensor.clone()) is False
+
+
+def test_both_wrappers_show_the_same() -> None:
+    tensor = at.zeros((2, 3), "int16")
+    shared = caffe2.Tensor(tensor)
+    assert shared.sizes() == tensor.sizes()
+    assert shared.strides() == tensor.strides()
+    assert shared.dtype() == tensor.dtype()
+    assert (shared.numel(), shared.dim(), shared.nbytes()) == (6, 2, 12)
+    assert shared.GetDevice() == tensor.device()
+    assert shared.raw_data() == tensor.data_ptr()
+
+
+def test_data_is_shared_between_the_wrappers() -> None:
+    tensor = at.zeros((2, 3))
+    shared = caffe2.Tensor(tensor)
+    tensor.fill_(3)
+    assert shared.data().tolist() == [3.0] * 6
+    shared.mutable_data("float32")[1] = 9
+    assert tensor.tolist() == [[3.0, 9.0, 3.0], [3.0, 3.0, 3.0]]
+
+
+def test_metadata_is_shared_between_the_wrappers() -> None:
+    tensor = at.zeros((2, 3))
+    first, second = caffe2.Tensor(tensor), at.Tensor(caffe2.Tensor(tensor))
+    tensor.resize_(4, 5)
+    assert first.sizes() == second.sizes() == (4, 5)
+    assert first.raw_data() == second.data_ptr() == tensor.data_ptr()
+    first.Resize(6)
+    assert tensor.sizes() == second.sizes() == (6,)
+    first.Reshape((3, 2))
+    assert tensor.strides() == (2, 1)
+    assert tensor.shape == second.shape == (3, 2)
+
+
+def test_a_new_type_is_shared_between_the_wrappers() -> None:
+    tensor = at.zeros((2, 3))
+    shared = caffe2.Tensor(tensor)
+    shared.mutable_data("float64")[:] = 2
+    assert tensor.dtype() == c10.float64
+    assert tensor.tolist() == [[2.0] * 3] * 2
+
+
+def test_set_is_shared_between_the_wrappers() -> None:
+    tensor, other = at.zeros((2, 3)), at.ones((4,))
+    shared = caffe2.Tensor(tensor)
+    tensor.set_(other)
+    assert shared.sizes() == (4,)
+    assert shared.raw_data() == other.data_ptr()
+
+
+@pytest.mark.parametrize("number", range(3))
+def test_memory_outlives_either_wrapper(number: int) -> None:
+    tensor = at.full((100,), 5.0)
+    shared = caffe2.Tensor(tensor)
+    third = at.Tensor(shared)
+    holders: list[Any] = [tensor, shared, third]
+    del tensor, shared, third
+    kept = holders.pop(number)
+    holders.clear()
+    gc.collect()
+    garbage = [at.zeros((100,)) for _ in range(20)]
+    assert len(garbage) == 20
+    assert kept.numpy().tolist() == [5.0] * 100
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda tensor: tensor.t(),
+        lambda tensor: tensor[:, 1:],
+        lambda tensor: tensor[::2],
+        lambda tensor: tensor[::-1],
+        lambda tensor: tensor[0].expand(4, 6),
+    ],
+    ids=["t", "columns", "step", "reversed", "expand"],
+)
+def test_the_boundary_to_caffe2_wants_contiguous_tensors(make) -> None:
+    tensor = make(at.zeros((4, 6)))
+    with pytest.raises(c10.EnforceNotMet, match="contiguous"):
+        caffe2.Tensor(tensor)
+    assert caffe2.Tensor(tensor.contiguous()).sizes() == tensor.sizes()
+
+
+def test_contiguous_views_pass_the_boundary() -> None:
+    tensor = at.zeros((4, 6))
+    shared = caffe2.Tensor(tensor[1:3])
+    shared.mutable_data("float32")[:] = 5
+    assert tensor[:, 0].tolist() == [0.0, 5.0, 5.0, 0.0]
+    assert caffe2.Tensor(tensor[2:2]).numel() == 0
+    assert caffe2.Tensor(at.zeros((1, 6)).t()).sizes() == (6, 1)

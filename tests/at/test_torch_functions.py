@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`at.<function>`, `out=`, and torch's own functions given our tensors."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+
+from bridge import at
+
+from .comparing import expect_result, pair
+
+FUNCTIONS: dict[str, Callable[[Any, Any], Any]] = {
+    "softmax": lambda lib, x: lib.softmax(x, -1),
+    "softmax dim": lambda lib, x: lib.softmax(x, dim=0),
+    "cat": lambda lib, x: lib.cat([x, x]),
+    "cat dim": lambda lib, x: lib.cat((x, x), dim=1),
+    "stack": lambda lib, x: lib.stack([x, x], 1),
+    "where": lambda lib, x: lib.where(x > 2, x, -x),
+    "einsum": lambda lib, x: lib.einsum("ij,kj->ik", x, x),
+    "relu": lambda lib, x: lib.relu(x - 2),
+    "sum": lambda lib, x: lib.sum(x, dim=0, dtype=torch.float64),
+    "add": lambda lib, x: lib.add(x, x, alpha=2),
+    "mm": lambda lib, x: lib.mm(x, x.t()),
+    "tril": lambda lib, x: lib.tril(x),
+    "clamp": lambda lib, x: lib.clamp(x, min=1.0),
+    "std": lambda lib, x: lib.std(x, dim=1, correction=0),
+    "linspace": lambda lib, x: lib.linspace(0, 1, 5),
+}
+
+
+@pytest.mark.parametrize("function", FUNCTIONS.values(), ids=FUNCTIONS)
+def test_functions_of_at(function: Callable[[Any, Any], Any]) -> None:
+    ours, theirs = pair((2, 3))
+    expect_result(function(at, ours), function(torch, theirs))
+
+
+@pytest.mark.parametrize("function", FUNCTIONS.values(), ids=FUNCTIONS)
+def test_functions_of_at_take_torch_tensors(function: Callable[[Any, Any], Any]) -> None:
+    _, theirs = pair((2, 3))
+    expect_result(function(at, theirs), function(torch, theirs))
+
+
+TORCH_FUNCTIONS = {name: run for name, run in FUNCTIONS.items() if name != "linspace"}
+
+
+@pytest.mark.parametrize("function", TORCH_FUNCTIONS.values(), ids=TORCH_FUNCTIONS)
+def test_functions_of_torch_take_our_tensors(function: Callable[[Any, Any], Any]) -> None:
+    ours, theirs = pair((2, 3))
+    expect_result(function(torch, ours), function(torch, theirs))
+
+
+def test_functions_of_torch_take_both() -> None:
+    ours, theirs = pair((2, 3))
+    expect_result(torch.add(ours, theirs), theirs + theirs)
+    expect_result(torch.add(theirs, ours), theirs + theirs)
+    expect_result(torch.add(theirs, other=ours, alpha=2), theirs * 3)
+    expect_result(torch.cat([theirs, ours]), torch.cat([theirs, theirs]))
+    expect_result(torch.where(ours > 2, theirs, ours), theirs)
+    expect_result(torch.nn.functional.relu(ours - 2), torch.relu(theirs - 2))
+    expect_result(torch.Tensor.add(theirs, ours), theirs + theirs)
+    expect_result(theirs.add(ours), theirs + theirs)
+    expect_result(at.add(ours, theirs), theirs + theirs)
+    assert torch.allclose(ours, theirs) is True
+    assert torch.equal(ours, theirs) is True
+
+
+def test_out() -> None:
+    ours, theirs = pair((2, 3))
+    target, theirs_target = pair((2, 3))
+    result = at.add(ours, 10, out=target)
+    assert result is target
+    assert torch.equal(theirs_target, theirs + 10)
+    result = torch.mul(ours, 2, out=target)
+    assert isinstance(result, at.Tensor)
+    assert result.is_same(target)
+    assert torch.equal(theirs_target, theirs * 2)
+    values, indices = at.zeros((2,)), at.zeros((2,), "int64")
+    at.max(ours, 1, out=(values, indices))
+    assert (values.tolist(), indices.tolist()) == ([2.0, 5.0], [2, 2])
+
+
+def test_out_that_must_grow_is_right_or_refused() -> None:
+    ours, theirs = pair((2, 3))
+    target = at.empty((0,))
+    try:
+        at.add(ours, 1, out=target)
+    except (RuntimeError, BufferError):
+        assert target.shape == (0,)
+        return
+    assert target.tolist() == (theirs + 1).tolist()

@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs inside the Python that has the real Caffe2, as a plain script; Python 3.8.
+
+Reads lines of JSON, {"statement": ..., "number": ...}, and answers each with a line that starts
+with ANSWER: the seconds for one run. Caffe2's own output may stand between.
+"""
+
+import json
+import sys
+
+import numpy as np
+import torch
+from caffe2.python import workspace
+from loop import compile_loop  # beside this file
+
+ANSWER = "seconds "
+
+
+def main() -> None:
+    """Answer until the input ends."""
+    names = {
+        "FeedBlob": workspace.FeedBlob,
+        "FetchBlob": workspace.FetchBlob,
+        "FetchTorch": workspace.FetchTorch,
+        "t": torch.zeros((2, 3)),
+        "n": np.zeros(4096, np.float32),  # 16 KiB
+    }
+    workspace.FeedBlob("from_torch", names["t"])
+    workspace.FeedBlob("from_numpy", names["n"])
+    loops = {}
+    for line in sys.stdin:
+        task = json.loads(line)
+        statement = task["statement"]
+        if statement not in loops:
+            loops[statement] = compile_loop(statement, names)
+        print(f"{ANSWER}{loops[statement](task['number'])!r}", flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Measure two things by turns, and say what one is over the other.
+
+Times on a shared machine drift by tens of percent within a run; the ratio of two neighbouring
+measurements hardly does. So each round measures both sides, in alternating order, and the figure is
+the median over the rounds of the round's own ratio.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from statistics import median
+from typing import Any
+
+from tests.benchmarks.loop import compile_loop
+
+# Seconds for one run, measured over at least that many runs.
+Timer = Callable[[int], float]
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How much work a run of the benchmarks puts in."""
+
+    rounds: int = 31
+    seconds: float = 0.004  # that one side's share of a round takes, at least
+    blobs: int = 1_000_000
+    huge: int = 1 << 30  # bytes
+    cycles: int = 1_000_000
+    held: int = 200_000
+
+
+# Enough to see that every benchmark still runs; its figures mean nothing.
+SMOKE = Effort(rounds=1, seconds=0.0, blobs=100, huge=1 << 20, cycles=100, held=100)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What was measured: the ratio (or the bare figure, where nothing is compared), both sides."""
+
+    figure: float
+    ours: str
+    peers: str
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of the table. `must` and `goal` are upper bounds of the outcome's figure."""
+
+    what: str
+    over: str
+    must: float
+    goal: float
+    outcome: Outcome
+
+    @property
+    def verdict(self) -> str:
+        """Say which bound the figure keeps: `goal`, `must`, or `MISSED`."""
+        if self.outcome.figure <= self.goal:
+            return "goal"
+        return "must" if self.outcome.figure <= self.must else "MISSED"
+
+
+def loop(statement: str, before: Callable[[], Any] | None = None, **names: Any) -> Timer:
+    """Time a statement over the given names; `before` runs ahead of each measurement, untimed."""
+    timed = compile_loop(statement, names)
+    if before is None:
+        return timed
+
+    def timer(number: int) -> float:
+        before()
+        return timed(number)
+
+    return timer
+
+
+def runs_needed(timer: Timer, seconds: float) -> int:
+    """Find how many runs take `seconds`. The runs made meanwhile warm up what is measured."""
+    number = 1
+    while number < 10_000_000:
+        taken = timer(number) * number
+        if taken >= seconds:
+            break
+        number *= 2 if taken > seconds / 8 else 8
+    return number
+
+
+def compare(ours: Timer, peers: Timer, effort: Effort) -> Outcome:
+    """Measure both sides in interleaved rounds; ours over theirs."""
+    our_number = runs_needed(ours, effort.seconds)
+    peer_number = runs_needed(peers, effort.seconds)
+    our_times, peer_times = [], []
+    for turn in range(effort.rounds):
+        if turn % 2:
+            peer_times.append(peers(peer_number))
+            our_times.append(ours(our_number))
+        else:
+            our_times.append(ours(our_number))
+            peer_times.append(peers(peer_number))
+    ratio = median(a / b for a, b in zip(our_times, peer_times, strict=True))
+    return Outcome(ratio, in_words(median(our_times)), in_words(median(peer_times)))
+
+
+def in_words(seconds: float) -> str:
+    """Write a time with its unit."""
+    if seconds < 1e-5:
+        return f"{seconds * 1e9:,.0f} ns"
+    return f"{seconds * 1e6:,.0f} µs" if seconds < 1e-2 else f"{seconds * 1e3:,.0f} ms"
+
+
+def table(rows: Iterable[Row]) -> str:
+    """Set the rows as a Markdown table."""
+    lines = [
+        "| what | over | bridge | peer | figure | must | goal | keeps |",
+        "|---|---|--:|--:|--:|--:|--:|---|",
+    ]
+    for row in rows:
+        out = row.outcome
+        lines.append(
+            f"| {row.what} | {row.over} | {out.ours} | {out.peers} "
+            f"| {out.figure:.3g} | {row.must:g} | {row.goal:g} | {row.verdict} |"
+        )
+    return "\n".join(lines)

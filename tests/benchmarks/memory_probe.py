@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The process in which `memory` measures; writes one line of JSON.
+
+Its arguments: `held bridge COUNT` or `held tvm_ffi COUNT` for the bytes per held import,
+`growth CYCLES` for the bytes that each route leaves.
+"""
+
+from __future__ import annotations
+
+import gc
+import json
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+import tvm_ffi
+
+import bridge
+from bridge import at, caffe2
+from bridge.caffe2 import workspace
+from tests.benchmarks.loop import compile_loop
+
+PAGE = os.sysconf("SC_PAGE_SIZE")
+
+
+def resident() -> int:
+    """Give the bytes of this process that are in memory now."""
+    return int(Path("/proc/self/statm").read_text().split()[1]) * PAGE
+
+
+def bytes_per_import(take: Callable[[Any], Any], count: int) -> float:
+    """Hold `count` imports of one tensor; what each adds to the process."""
+    t = torch.zeros((2, 3))
+    held: list[Any] = [0] * count
+    for index in range(min(count, 1000)):  # whatever is made once, is made now
+        held[index] = take(t)
+    gc.collect()
+    start = min(count, 1000)
+    before = resident()
+    for index in range(start, count):
+        held[index] = take(t)
+    return (resident() - before) / max(1, count - start)
+
+
+def growth(cycles: int) -> dict[str, int]:
+    """Go round each route `cycles` times and drop the result; the bytes that stay."""
+    names: dict[str, Any] = {
+        "bridge": bridge,
+        "at": at,
+        "caffe2": caffe2,
+        "np": np,
+        "torch": torch,
+        "ws": workspace,
+        "t": torch.zeros((2, 3)),
+        "n": np.zeros((2, 3), np.float32),
+        "a": at.zeros((2, 3)),
+        "c": caffe2.Tensor(at.zeros((2, 3))),
+    }
+    workspace.FeedBlob("fetched", names["t"])
+    statements = (
+        "bridge.from_dlpack(t)",
+        "bridge.from_dlpack(n)",
+        "bridge.from_dlpack(t.__dlpack__())",
+        "bridge.to_torch(n)",
+        "a.to_torch()",
+        "at.zeros((2, 3)).to_torch()",
+        "a.numpy()",
+        "np.from_dlpack(a)",
+        "torch.from_dlpack(a)",
+        "a.__dlpack__()",
+        "memoryview(a)",
+        "caffe2.Tensor(a)",
+        "at.Tensor(c)",
+        "a.transpose(0, 1)",
+        "a[0:1]",
+        "c.data()",
+        "ws.FeedBlob('x', t)",
+        "ws.FeedBlob('x', n)",
+        "ws.FetchTorch('fetched')",
+        "ws.FetchBlob('fetched')",
+    )
+    grown = {}
+    for statement in statements:
+        run = compile_loop(statement, names)
+        run(max(10, cycles // 20))
+        gc.collect()
+        before = resident()
+        run(cycles)
+        gc.collect()
+        grown[f"`{statement}`"] = resident() - before
+    return grown
+
+
+def main(task: str, *arguments: str) -> None:
+    """Do one task and report it."""
+    report: object
+    if task == "held":
+        which, count = arguments
+        take = {"bridge": bridge.from_dlpack, "tvm_ffi": tvm_ffi.from_dlpack}[which]
+        report = bytes_per_import(take, int(count))
+    else:
+        report = growth(int(arguments[0]))
+    print(json.dumps(report))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,39 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Importing the bridge, over importing NumPy: each time in an interpreter of its own."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+
+from tests.benchmarks.harness import Effort, Row, Timer, compare
+
+CODE = """
+import time
+start = time.perf_counter()
+import {module}
+print(time.perf_counter() - start)
+"""
+
+
+def importing(module: str) -> Timer:
+    """Time the import statement alone; starting the interpreter is not counted."""
+
+    def timer(number: int) -> float:
+        code = CODE.format(module=module)
+        total = 0.0
+        for _ in range(number):
+            done = subprocess.run(
+                [sys.executable, "-c", code], check=True, capture_output=True, text=True
+            )
+            total += float(done.stdout)
+        return total / number
+
+    return timer
+
+
+def rows(effort: Effort) -> Iterator[Row]:
+    """Measure the import, warm from the first one."""
+    outcome = compare(importing("bridge"), importing("numpy"), effort)
+    yield Row("`import bridge`", "`import numpy`", 0.5, 0.25, outcome)

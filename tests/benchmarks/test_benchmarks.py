@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The benchmarks run, each for one round, and their harness tells fast from slow."""
+
+from __future__ import annotations
+
+import importlib
+import math
+import os
+from pathlib import Path
+
+import pytest
+
+from tests.benchmarks import real_caffe2
+from tests.benchmarks.__main__ import GROUPS, insert
+from tests.benchmarks.harness import SMOKE, Effort, Outcome, Row, compare, loop, table
+
+
+@pytest.mark.parametrize("group", GROUPS)
+def test_group_runs(group: str) -> None:
+    rows = list(importlib.import_module(f"tests.benchmarks.{group}").rows(SMOKE))
+    if group == "real_caffe2" and not os.environ.get(real_caffe2.VARIABLE):
+        assert rows == []
+        return
+    assert rows
+    for row in rows:
+        assert math.isfinite(row.outcome.figure)
+        assert 0 <= row.goal <= row.must
+
+
+def test_ratio_is_ours_over_theirs() -> None:
+    effort = Effort(rounds=9, seconds=0.001)
+    fast, slow = loop("sum(few)", few=range(10)), loop("sum(many)", many=range(1000))
+    assert compare(fast, slow, effort).figure < 0.5
+    assert compare(slow, fast, effort).figure > 2
+
+
+def test_time_spent_before_is_not_counted() -> None:
+    waits: list[None] = []
+    timer = loop("None", before=lambda: [waits.append(None) for _ in range(200_000)])
+    assert timer(10) < 1e-4
+    assert len(waits) == 200_000
+
+
+@pytest.mark.parametrize(
+    ("figure", "verdict"), [(0.1, "goal"), (0.2, "goal"), (0.3, "must"), (0.41, "MISSED")]
+)
+def test_verdict(figure: float, verdict: str) -> None:
+    row = Row("ours", "theirs", 0.4, 0.2, Outcome(figure, "1 ns", "2 ns"))
+    assert row.verdict == verdict
+    assert table([row]).splitlines()[-1].endswith(f"| 0.4 | 0.2 | {verdict} |")
+
+
+def test_table_goes_between_the_markers(tmp_path: Path) -> None:
+    readme = tmp_path / "README.md"
+    readme.write_text("a\n<!-- figures -->\nold\n<!-- figures -->\nb\n")
+    insert(readme, "new")
+    insert(readme, "newer")
+    assert readme.read_text() == "a\n<!-- figures -->\nnewer\n<!-- figures -->\nb\n"
+    readme.write_text("nothing here\n")
+    with pytest.raises(SystemExit, match="no place"):
+        insert(readme, "new")

@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A host allocator set for `ext_dev`: the rules of devices, without a device."""
+
+import gc
+
+import pytest
+
+from bridge import at, c10, caffe2
+
+from .host_allocators import FailingAllocator, HostAllocator
+
+REFUSALS = (RuntimeError, TypeError, ValueError, BufferError, NotImplementedError)
+
+
+def test_get_what_was_set(ext_dev_allocator: HostAllocator) -> None:
+    assert c10.GetAllocator("ext_dev") is ext_dev_allocator
+    assert c10.GetAllocator(c10.DeviceType.ExtDev) is ext_dev_allocator
+    assert c10.GetAllocator("cpu") is not ext_dev_allocator
+
+
+@pytest.mark.parametrize("device", ["vulkan", "metal"])
+def test_a_device_without_an_allocator_is_refused(device: str) -> None:
+    with pytest.raises(RuntimeError):
+        c10.GetAllocator(device)
+    with pytest.raises(RuntimeError):
+        at.empty((2, 3), device=device)
+    with pytest.raises(RuntimeError):
+        caffe2.Tensor((2, 3), device).mutable_data("float32")
+
+
+def test_at_tensors_on_the_device(ext_dev_allocator: HostAllocator) -> None:
+    tensor = at.empty((2, 3), device="ext_dev")
+    address = tensor.data_ptr()
+    assert tensor.device() == "ext_dev"
+    assert tensor.storage().device() == "ext_dev"
+    assert address in ext_dev_allocator.live
+    assert ext_dev_allocator.live[address] >= 24
+    assert tensor.__dlpack_device__()[0] == c10.DeviceType.ExtDev
+    assert isinstance(repr(tensor), str)
+    view = tensor[1:]
+    assert view.device() == "ext_dev"
+    assert view.data_ptr() == address + 12
+    del tensor
+    gc.collect()
+    assert ext_dev_allocator.freed == []
+    del view
+    gc.collect()
+    assert ext_dev_allocator.freed == [address]
+
+
+def test_caffe2_tensors_on_the_device(ext_dev_allocator: HostAllocator) -> None:
+    tensor = caffe2.Tensor((2, 3), "ext_dev")
+    assert tensor.GetDevice() == "ext_dev"
+    assert tensor.GetDeviceType() == c10.DeviceType.ExtDev
+    assert not ext_dev_allocator.live
+    address = tensor.raw_mutable_data("float32")
+    assert list(ext_dev_allocator.live) == [address]
+    assert tensor.raw_mutable_data("float32") == address
+    assert tensor.raw_data() == address
+    assert at.Tensor(tensor).device() == "ext_dev"
+    del tensor
+    gc.collect()
+    assert ext_dev_allocator.freed == [address]
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda tensor: tensor.numpy(),
+        lambda tensor: tensor.__array__(),
+        lambda tensor: memoryview(tensor),
+        lambda tensor: tensor.tolist(),
+        lambda tensor: tensor + 1,
+        lambda tensor: tensor.to_torch(),
+        lambda tensor: tensor.__dlpack__(dl_device=(1, 0), copy=False),
+    ],
+    ids=["numpy", "array", "memoryview", "tolist", "add", "to_torch", "dlpack"],
+)
+def test_memory_of_another_device_is_not_read_as_the_cpus(
+    use, ext_dev_allocator: HostAllocator
+) -> None:
+    tensor = at.empty((2, 3), device="ext_dev")
+    with pytest.raises(REFUSALS):
+        use(tensor)
+
+
+def test_swapped_while_tensors_live(ext_dev_allocator: HostAllocator) -> None:
+    old = at.empty((2, 3), device="ext_dev")
+    other = HostAllocator()
+    c10.SetAllocator("ext_dev", other)
+    new = at.empty((2, 3), device="ext_dev")
+    addresses = (old.data_ptr(), new.data_ptr())
+    assert list(ext_dev_allocator.live) == [addresses[0]]
+    assert list(other.live) == [addresses[1]]
+    del old, new
+    gc.collect()
+    assert ext_dev_allocator.freed == [addresses[0]]
+    assert other.freed == [addresses[1]]
+
+
+def test_failure_on_the_device(ext_dev_allocator: HostAllocator) -> None:
+    tensor = caffe2.Tensor((2, 3), "ext_dev")
+    c10.SetAllocator("ext_dev", FailingAllocator(MemoryError("full")))
+    with pytest.raises(MemoryError):
+        at.empty((2, 3), device="ext_dev")
+    with pytest.raises(MemoryError):
+        tensor.raw_mutable_data("float32")
+    assert not tensor.storage_initialized()
+    c10.SetAllocator("ext_dev", ext_dev_allocator)
+    assert tensor.raw_mutable_data("float32") in ext_dev_allocator.live
+
+
+def test_stats_are_per_allocator(ext_dev_allocator: HostAllocator) -> None:
+    cpu_bytes = c10.GetAllocator("cpu").stats.allocated_bytes
+    tensor = at.empty((1000,), device="ext_dev")
+    assert tensor.nbytes() == 4000
+    assert ext_dev_allocator.stats.allocated_bytes >= 4000
+    assert c10.GetAllocator("cpu").stats.allocated_bytes == cpu_bytes
+    del tensor
+    gc.collect()
+    assert ext_dev_allocator.stats.allocated_bytes == 0

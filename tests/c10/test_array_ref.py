@@ -1,0 +1,306 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`c10.ArrayRef`: a read-only view of int64 values over every kind of sequence."""
+
+import contextlib
+import gc
+from array import array
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bridge import at, c10, caffe2
+
+INT64 = st.integers(-(2**63), 2**63 - 1)
+
+SOURCES: dict[str, Callable[[list[int]], Any]] = {
+    "list": list,
+    "tuple": tuple,
+    "array": lambda values: array("q", values),
+    "numpy": lambda values: np.array(values, dtype=np.int64),
+    "ArrayRef": lambda values: c10.ArrayRef(values),
+    "torch.Size": torch.Size,
+}
+every_source = pytest.mark.parametrize("make", SOURCES.values(), ids=SOURCES)
+
+
+def address(ref: c10.ArrayRef) -> int:
+    """The address of the first element."""
+    return np.frombuffer(ref.data, dtype=np.int64).__array_interface__["data"][0]
+
+
+def test_int_array_ref_is_the_same() -> None:
+    assert c10.IntArrayRef is c10.ArrayRef
+
+
+@every_source
+def test_every_source(make: Callable[[list[int]], Any]) -> None:
+    ref = c10.ArrayRef(make([4, -5, 6]))
+    assert (len(ref), ref.size(), ref.empty()) == (3, 3, False)
+    assert [ref[0], ref[1], ref[2]] == [4, -5, 6]
+    assert [ref[-1], ref[-2], ref[-3]] == [6, -5, 4]
+    assert all(type(value) is int for value in ref)
+    assert list(ref) == [4, -5, 6]
+    assert list(reversed(ref)) == [6, -5, 4]
+    assert (ref.front(), ref.back()) == (4, 6)
+    assert ref.vec() == [4, -5, 6]
+    assert -5 in ref
+    assert 5 not in ref
+
+
+@every_source
+def test_empty(make: Callable[[list[int]], Any]) -> None:
+    ref = c10.ArrayRef(make([]))
+    assert (len(ref), ref.size(), ref.empty(), ref.vec()) == (0, 0, True, [])
+    assert ref == ()
+    assert len(ref.data) == 0
+    for broken in [ref.front, ref.back, lambda: ref[0], lambda: ref[-1]]:
+        with pytest.raises((IndexError, RuntimeError)):
+            broken()
+
+
+def test_over_the_sizes_of_tensors() -> None:
+    sizes = at.empty((2, 3, 4)).sizes()
+    assert isinstance(sizes, c10.ArrayRef)
+    assert c10.ArrayRef(sizes) == (2, 3, 4)
+    assert caffe2.Tensor((5, 6), "cpu").sizes() == [5, 6]
+    assert at.empty((2, 3)).strides() == (3, 1)
+    assert at.empty(()).sizes().empty()
+
+
+@pytest.mark.parametrize("index", [3, -4, 2**31, -(2**31), 2**63 - 1, -(2**63), 2**70])
+def test_index_outside(index: int) -> None:
+    ref = c10.ArrayRef([1, 2, 3])
+    with pytest.raises(IndexError):
+        ref[index]
+
+
+def test_index_types() -> None:
+    ref = c10.ArrayRef([1, 2, 3])
+    assert ref[np.int64(1)] == 2
+    assert ref[np.int8(-1)] == 3
+    for index in ["0", 1.0, None]:
+        with pytest.raises(TypeError):
+            ref[index]
+
+
+@given(
+    st.lists(INT64, max_size=8), st.none() | st.integers(-10, 10), st.none() | st.integers(-10, 10)
+)
+def test_slices_are_those_of_a_list(values: list[int], start: int | None, stop: int | None) -> None:
+    part = c10.ArrayRef(values)[start:stop]
+    assert isinstance(part, c10.ArrayRef)
+    assert part.vec() == values[start:stop]
+
+
+def test_slices_are_views() -> None:
+    ref = c10.ArrayRef([10, 11, 12, 13, 14])
+    assert address(ref[2:4]) == address(ref) + 16
+    assert address(ref.slice(3, 1)) == address(ref) + 24
+    assert address(ref[1:][1:]) == address(ref) + 16
+    part = ref[2:4]
+    del ref
+    gc.collect()
+    assert part.vec() == [12, 13]
+
+
+@given(st.lists(INT64, max_size=6), st.data())
+def test_slice_method(values: list[int], data: st.DataObject) -> None:
+    ref = c10.ArrayRef(values)
+    start = data.draw(st.integers(0, len(values)))
+    count = data.draw(st.integers(0, len(values) - start))
+    part = ref.slice(start, count)
+    assert isinstance(part, c10.ArrayRef)
+    assert part.vec() == values[start : start + count]
+
+
+@pytest.mark.parametrize(
+    ("start", "count"), [(0, 4), (2, 2), (4, 0), (-1, 1), (0, -1), (1, 2**63 - 1)]
+)
+def test_slice_method_outside(start: int, count: int) -> None:
+    with pytest.raises((IndexError, ValueError, RuntimeError)):
+        c10.ArrayRef([1, 2, 3]).slice(start, count)
+
+
+@given(st.lists(INT64, max_size=8))
+def test_equality_with_any_sequence_of_ints(values: list[int]) -> None:
+    ref = c10.ArrayRef(values)
+    for make in SOURCES.values():
+        other = make(values)
+        assert ref == other
+        assert (ref != other) is False
+        assert ref.equals(other) is True
+        assert (ref == make([*values, 1])) is False
+        assert ref != make([*values, 1])
+    assert values == ref
+    assert tuple(values) == ref
+    assert hash(ref) == hash(tuple(values))
+
+
+def test_equality_with_other_sequences() -> None:
+    ref = c10.ArrayRef([0, 1, 2])
+    assert ref == range(3)
+    assert ref == array("i", [0, 1, 2])
+    assert ref == np.array([0, 1, 2], dtype=np.int8)
+    assert ref == memoryview(array("q", [0, 1, 2]))
+    assert ref != range(1, 4)
+    assert not ref.equals([0, 1, 3])
+    assert not ref.equals([])
+
+
+@pytest.mark.parametrize("other", [None, 3, "012", object(), [0, 1, None], [0, 1, 2**70]])
+def test_unequal_to_anything_else(other: object) -> None:
+    ref = c10.ArrayRef([0, 1, 2])
+    assert (ref == other) is False
+    assert ref != other
+
+
+def test_hash_makes_it_a_key() -> None:
+    assert {(2, 3): "found"}[c10.ArrayRef([2, 3])] == "found"
+    assert {at.empty((2, 3)).sizes(): "found"}[(2, 3)] == "found"
+
+
+def test_contains_with_other_types() -> None:
+    ref = c10.ArrayRef([1, 2])
+    assert np.int64(2) in ref
+    assert "1" not in ref
+    assert None not in ref
+
+
+def test_vec_is_a_copy() -> None:
+    ref = c10.ArrayRef([1, 2, 3])
+    copied = ref.vec()
+    assert type(copied) is list
+    copied[0] = 99
+    assert ref == [1, 2, 3]
+
+
+@every_source
+def test_data_is_a_read_only_int64_memoryview(make: Callable[[list[int]], Any]) -> None:
+    data = c10.ArrayRef(make([7, -8, 9])).data
+    assert isinstance(data, memoryview)
+    assert data.readonly
+    assert (data.ndim, data.itemsize, data.nbytes, data.shape) == (1, 8, 24, (3,))
+    assert data.c_contiguous
+    assert np.asarray(data).dtype == np.int64
+    assert data.tolist() == [7, -8, 9]
+    with pytest.raises(TypeError):
+        data[0] = 1
+
+
+def test_elements_cannot_be_assigned() -> None:
+    ref = c10.ArrayRef([1, 2])
+    with pytest.raises(TypeError):
+        ref[0] = 3
+    with pytest.raises(TypeError):
+        del ref[0]
+    assert ref == [1, 2]
+
+
+def test_numpy_and_array_sources_are_viewed() -> None:
+    for source in [np.array([1, 2, 3], dtype=np.int64), array("q", [1, 2, 3])]:
+        ref = c10.ArrayRef(source)
+        source[1] = 20
+        assert ref == [1, 20, 3]
+        kept = ref.data
+        del ref
+        gc.collect()
+        assert kept.tolist() == [1, 20, 3]
+
+
+def test_list_sources_are_copied() -> None:
+    source = [1, 2, 3]
+    ref = c10.ArrayRef(source)
+    source[1] = 20
+    source.clear()
+    assert ref == [1, 2, 3]
+
+
+def test_a_source_stays_alive() -> None:
+    ref = c10.ArrayRef(np.arange(100_000, dtype=np.int64) + 0)
+    gc.collect()
+    assert (ref[0], ref[99_999], len(ref)) == (0, 99_999, 100_000)
+
+
+def test_an_array_cannot_move_under_its_view() -> None:
+    source = array("q", range(10))
+    ref = c10.ArrayRef(source)
+    with contextlib.suppress(BufferError):  # Refusing to move is as good as not being viewed.
+        source.extend(range(100_000))
+    assert ref[:10] == range(10)
+
+
+def test_strided_arrays_are_read_right_or_refused() -> None:
+    source = np.arange(10, dtype=np.int64)[::3]
+    try:
+        ref = c10.ArrayRef(source)
+    except (BufferError, TypeError, ValueError, RuntimeError):
+        return
+    assert ref == [0, 3, 6, 9]
+
+
+@pytest.mark.parametrize(
+    "source",
+    [5, None, object(), [1.5], ["a"], "12", [None], np.array([1.5]), array("d", [1.0])],
+    ids=repr,
+)
+def test_wrong_kinds_of_source(source: object) -> None:
+    with pytest.raises(TypeError):
+        c10.ArrayRef(source)
+
+
+@pytest.mark.parametrize("value", [2**63, -(2**63) - 1, 2**200])
+def test_values_beyond_int64(value: int) -> None:
+    with pytest.raises((OverflowError, ValueError, RuntimeError)):
+        c10.ArrayRef([value])
+
+
+def test_two_dimensions_are_refused() -> None:
+    with pytest.raises((TypeError, ValueError, RuntimeError, BufferError)):
+        c10.ArrayRef(np.zeros((2, 2), dtype=np.int64))
+
+
+@pytest.mark.parametrize("shape", [(), (0,), (4,), (2, 3, 4)])
+def test_shape_arguments(shape: Sequence[int]) -> None:
+    tensor = at.empty(shape)
+    assert torch.empty(*tensor.sizes(), 1).shape == (*shape, 1)
+    assert np.empty(tensor.sizes()).shape == tuple(shape)
+    assert np.zeros(tensor.numel()).reshape(tensor.sizes()).shape == tuple(shape)
+    assert at.empty(tensor.sizes()).shape == tuple(shape)
+    assert caffe2.Tensor(tensor.sizes(), "cpu").sizes() == shape
+
+
+def test_a_view_keeps_its_values_when_the_tensor_is_resized() -> None:
+    tensor = at.empty((2, 3))
+    sizes, strides = tensor.sizes(), tensor.strides()
+    part, data = sizes[1:], sizes.data
+    tensor.resize_(4, 5, 6, 7, 8)
+    assert (sizes, strides, part) == ((2, 3), (3, 1), (3,))
+    assert data.tolist() == [2, 3]
+    tensor.resize_(1)
+    assert (sizes, strides, part) == ((2, 3), (3, 1), (3,))
+    assert tensor.sizes() == (1,)
+
+
+def test_a_view_keeps_its_values_when_a_caffe2_tensor_is_resized() -> None:
+    tensor = caffe2.Tensor((2, 3), "cpu")
+    sizes, strides = tensor.sizes(), tensor.strides()
+    tensor.Resize(7, 8, 9)
+    tensor.Reshape((9, 8, 7))
+    assert (sizes, strides) == ((2, 3), (3, 1))
+    assert tensor.sizes() == (9, 8, 7)
+
+
+def test_a_view_keeps_its_values_when_the_tensor_is_freed() -> None:
+    views = [at.empty((2, number)).sizes() for number in range(100)]
+    data = [view.data for view in views]
+    gc.collect()
+    garbage = [at.empty((9, 9)) for _ in range(200)]  # Reuses the memory that was freed.
+    assert len(garbage) == 200
+    assert [view.vec() for view in views] == [[2, number] for number in range(100)]
+    del views
+    assert [view.tolist() for view in data] == [[2, number] for number in range(100)]

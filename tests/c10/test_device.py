@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`c10.DeviceType` and `c10.Device`: every spelling of a device, and equality with each."""
+
+import pytest
+import torch
+
+from bridge import at, c10
+
+# The enumerators of DLDeviceType in dlpack.h 1.3, without their prefix.
+DLPACK_DEVICES = {
+    "CPU": 1,
+    "CUDA": 2,
+    "CUDAHost": 3,
+    "OpenCL": 4,
+    "Vulkan": 7,
+    "Metal": 8,
+    "VPI": 9,
+    "ROCM": 10,
+    "ROCMHost": 11,
+    "ExtDev": 12,
+    "CUDAManaged": 13,
+    "OneAPI": 14,
+    "WebGPU": 15,
+    "Hexagon": 16,
+    "MAIA": 17,
+    "Trn": 18,
+}
+
+SPELLINGS = [
+    pytest.param("cpu", c10.DeviceType.CPU, id="str-cpu"),
+    pytest.param("cuda", c10.DeviceType.CUDA, id="str-cuda"),
+    pytest.param("cuda:1", c10.DeviceType.CUDA, id="str-cuda1"),
+    pytest.param("ext_dev", c10.DeviceType.ExtDev, id="str-ext_dev"),
+    pytest.param(c10.DeviceType.CPU, c10.DeviceType.CPU, id="type-cpu"),
+    pytest.param(c10.DeviceType.CUDA, c10.DeviceType.CUDA, id="type-cuda"),
+    pytest.param(c10.DeviceType.ExtDev, c10.DeviceType.ExtDev, id="type-ext_dev"),
+    pytest.param(c10.Device("cuda:1"), c10.DeviceType.CUDA, id="Device"),
+    pytest.param(torch.device("cpu"), c10.DeviceType.CPU, id="torch-cpu"),
+    pytest.param(torch.device("cuda"), c10.DeviceType.CUDA, id="torch-cuda"),
+    pytest.param(torch.device("cuda", 1), c10.DeviceType.CUDA, id="torch-cuda1"),
+]
+
+
+@pytest.mark.parametrize(("name", "number"), DLPACK_DEVICES.items(), ids=DLPACK_DEVICES)
+def test_device_types_are_those_of_dlpack(name: str, number: int) -> None:
+    assert int(getattr(c10.DeviceType, name)) == number
+
+
+def test_short_names() -> None:
+    assert c10.CPU == c10.DeviceType.CPU
+    assert c10.CUDA == c10.DeviceType.CUDA
+    assert c10.CPU != c10.CUDA
+
+
+@pytest.mark.parametrize(("spelling", "device_type"), SPELLINGS)
+def test_device_from_every_spelling(spelling: object, device_type: c10.DeviceType) -> None:
+    device = c10.Device(spelling)
+    assert device.type == device_type
+    assert device == spelling
+    assert spelling == device
+    assert (device != spelling) is False
+
+
+@pytest.mark.parametrize("spelling", ["cuda:1", torch.device("cuda:1"), c10.Device("cuda:1")])
+def test_index(spelling: object) -> None:
+    assert c10.Device(spelling).index == 1
+
+
+def test_index_is_an_int() -> None:
+    assert isinstance(c10.Device("cuda:3").index, int)
+    assert c10.Device("cuda:3").index == 3
+
+
+@pytest.mark.parametrize("name", DLPACK_DEVICES)
+def test_text_names_the_same_device(name: str) -> None:
+    device = c10.Device(getattr(c10.DeviceType, name))
+    assert c10.Device(str(device)) == device
+    assert c10.Device(str(device)).type == device.type
+
+
+def test_text_keeps_the_index() -> None:
+    assert c10.Device(str(c10.Device("cuda:1"))).index == 1
+    assert "cuda" in repr(c10.Device("cuda:1"))
+
+
+@pytest.mark.parametrize(
+    ("left", "right"),
+    [
+        ("cpu", "cuda"),
+        ("cuda:0", "cuda:1"),
+        ("cpu", "ext_dev"),
+        ("cpu", c10.DeviceType.CUDA),
+        ("cuda:1", torch.device("cuda:0")),
+        ("cuda:1", torch.device("cpu")),
+    ],
+)
+def test_different_devices_are_unequal(left: object, right: object) -> None:
+    assert c10.Device(left) != c10.Device(right)
+    assert c10.Device(left) != right
+    assert (c10.Device(left) == right) is False
+
+
+@pytest.mark.parametrize("other", [None, 3.5, "no_such_device", object(), [], "cpu:x"])
+def test_comparison_with_what_is_no_device_is_false(other: object) -> None:
+    assert (c10.Device("cpu") == other) is False
+    assert c10.Device("cpu") != other
+
+
+def test_equal_devices_have_equal_hashes() -> None:
+    assert hash(c10.Device("cuda:1")) == hash(c10.Device(torch.device("cuda:1")))
+    assert len({c10.Device("cpu"), c10.Device("cpu"), c10.Device("cuda:1")}) == 2
+
+
+@pytest.mark.parametrize("text", ["", "no_such_device", "cuda:", "cuda:x", "cuda:-1", "cuda:1:2"])
+def test_text_that_names_no_device_is_refused(text: str) -> None:
+    with pytest.raises((ValueError, RuntimeError)):
+        c10.Device(text)
+
+
+@pytest.mark.parametrize("spelling", [3.5, [], object(), {"type": "cpu"}])
+def test_wrong_kind_of_argument(spelling: object) -> None:
+    with pytest.raises(TypeError):
+        c10.Device(spelling)
+
+
+def test_torch_device_without_a_counterpart_is_refused() -> None:
+    with pytest.raises((TypeError, ValueError, RuntimeError)):
+        c10.Device(torch.device("meta"))
+
+
+@pytest.mark.parametrize(("attribute", "value"), [("type", c10.DeviceType.CPU), ("index", 2)])
+def test_devices_are_immutable(attribute: str, value: object) -> None:
+    device = c10.Device("cuda:1")
+    with pytest.raises(AttributeError):
+        setattr(device, attribute, value)
+    assert device == "cuda:1"
+
+
+@pytest.mark.parametrize(
+    "spelling", ["cpu", c10.CPU, c10.DeviceType.CPU, c10.Device("cpu"), torch.device("cpu")]
+)
+def test_a_tensor_on_the_device_says_so(spelling: object) -> None:
+    device = at.empty((2, 3), device=spelling).device()
+    assert isinstance(device, c10.Device)
+    assert device == spelling
+    assert device.type == c10.CPU

@@ -1,0 +1,262 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`c10.TypeMeta`: the table of element types, every spelling of a type, and registered classes."""
+
+from typing import Any, NamedTuple
+
+import ml_dtypes
+import numpy as np
+import pytest
+import torch
+
+from bridge import at, c10, caffe2
+
+
+class Row(NamedTuple):
+    """What one plain type must say: sizes in bytes, DLPack as (code, bits, lanes)."""
+
+    name: str
+    itemsize: int
+    numpy: Any
+    torch: torch.dtype | None
+    dlpack: tuple[int, int, int]
+
+
+ROWS = [
+    Row("bool", 1, np.bool_, torch.bool, (6, 8, 1)),
+    Row("int8", 1, np.int8, torch.int8, (0, 8, 1)),
+    Row("int16", 2, np.int16, torch.int16, (0, 16, 1)),
+    Row("int32", 4, np.int32, torch.int32, (0, 32, 1)),
+    Row("int64", 8, np.int64, torch.int64, (0, 64, 1)),
+    Row("uint8", 1, np.uint8, torch.uint8, (1, 8, 1)),
+    Row("uint16", 2, np.uint16, torch.uint16, (1, 16, 1)),
+    Row("uint32", 4, np.uint32, torch.uint32, (1, 32, 1)),
+    Row("uint64", 8, np.uint64, torch.uint64, (1, 64, 1)),
+    Row("float16", 2, np.float16, torch.float16, (2, 16, 1)),
+    Row("float32", 4, np.float32, torch.float32, (2, 32, 1)),
+    Row("float64", 8, np.float64, torch.float64, (2, 64, 1)),
+    Row("complex64", 8, np.complex64, torch.complex64, (5, 64, 1)),
+    Row("complex128", 16, np.complex128, torch.complex128, (5, 128, 1)),
+    Row("bfloat16", 2, ml_dtypes.bfloat16, torch.bfloat16, (4, 16, 1)),
+    Row("float8_e3m4", 1, ml_dtypes.float8_e3m4, None, (7, 8, 1)),
+    Row("float8_e4m3", 1, ml_dtypes.float8_e4m3, None, (8, 8, 1)),
+    Row("float8_e4m3b11fnuz", 1, ml_dtypes.float8_e4m3b11fnuz, None, (9, 8, 1)),
+    Row("float8_e4m3fn", 1, ml_dtypes.float8_e4m3fn, torch.float8_e4m3fn, (10, 8, 1)),
+    Row("float8_e4m3fnuz", 1, ml_dtypes.float8_e4m3fnuz, torch.float8_e4m3fnuz, (11, 8, 1)),
+    Row("float8_e5m2", 1, ml_dtypes.float8_e5m2, torch.float8_e5m2, (12, 8, 1)),
+    Row("float8_e5m2fnuz", 1, ml_dtypes.float8_e5m2fnuz, torch.float8_e5m2fnuz, (13, 8, 1)),
+    Row("float8_e8m0fnu", 1, ml_dtypes.float8_e8m0fnu, torch.float8_e8m0fnu, (14, 8, 1)),
+]
+every_row = pytest.mark.parametrize("row", ROWS, ids=[row.name for row in ROWS])
+
+PYTHON_TYPES = [
+    (bool, "bool"),
+    (int, "int64"),
+    (float, "float64"),
+    (complex, "complex128"),
+    (bytes, "string"),
+    (str, "string"),
+]
+
+
+class Registered:
+    """A class that is made an element type."""
+
+
+class Unregistered:
+    """A class that never is."""
+
+
+@every_row
+def test_row(row: Row) -> None:
+    meta = getattr(c10, row.name)
+    assert isinstance(meta, c10.TypeMeta)
+    assert meta.name == row.name
+    assert meta.itemsize == row.itemsize
+    assert meta.is_pod is True
+    assert meta.numpy == np.dtype(row.numpy)
+    assert isinstance(meta.numpy, np.dtype)
+    assert meta.torch is row.torch
+    assert meta.dlpack == row.dlpack
+    assert bool(meta) is True
+    assert row.name in repr(meta)
+
+
+@every_row
+def test_make_from_every_spelling(row: Row) -> None:
+    singleton = getattr(c10, row.name)
+    spellings = [singleton, row.name, np.dtype(row.numpy), row.numpy, np.dtype(row.numpy).type]
+    spellings += [] if row.torch is None else [row.torch]
+    for spelling in spellings:
+        assert c10.TypeMeta.Make(spelling) is singleton, spelling
+        assert singleton.Match(spelling) is True, spelling
+
+
+@every_row
+def test_match_refuses_every_other_type(row: Row) -> None:
+    meta = getattr(c10, row.name)
+    assert [other.name for other in ROWS if meta.Match(other.name)] == [row.name]
+    assert [other.name for other in ROWS if meta.Match(other.numpy)] == [row.name]
+    assert not meta.Match(c10.string)
+    assert not meta.Match(c10.tensor)
+
+
+@every_row
+def test_tensors_of_the_type(row: Row) -> None:
+    for dtype in [row.name, row.numpy, getattr(c10, row.name)]:
+        zeros = at.zeros((2, 3), dtype=dtype)
+        assert zeros.dtype() == getattr(c10, row.name)
+        assert (zeros.itemsize(), zeros.nbytes()) == (row.itemsize, 6 * row.itemsize)
+        assert zeros.numpy().dtype == np.dtype(row.numpy)
+        tensor = caffe2.Tensor((2, 3), "cpu")
+        assert tensor.mutable_data(dtype).dtype == np.dtype(row.numpy)
+        assert tensor.IsType(row.name)
+        assert (tensor.itemsize(), tensor.nbytes()) == (row.itemsize, 6 * row.itemsize)
+
+
+def test_complex32_is_torchs_complex_half() -> None:
+    meta = c10.complex32
+    assert (meta.name, meta.itemsize, meta.is_pod) == ("complex32", 4, True)
+    assert (meta.torch, meta.dlpack) == (torch.complex32, (5, 32, 1))
+    assert c10.TypeMeta.Make(torch.complex32) is meta
+    assert c10.TypeMeta.Make("complex32") is meta
+    if hasattr(ml_dtypes, "complex32"):
+        assert meta.numpy == np.dtype(ml_dtypes.complex32)
+
+
+@pytest.mark.parametrize("name", ["float6_e2m3fn", "float6_e3m2fn", "float4_e2m1fn"])
+def test_sub_byte_types_of_dlpack_have_a_singleton(name: str) -> None:
+    meta = getattr(c10, name)
+    assert isinstance(meta, c10.TypeMeta)
+    assert meta.name == name
+    assert meta.is_pod is True
+
+
+@pytest.mark.parametrize(("python_type", "name"), PYTHON_TYPES)
+def test_python_types(python_type: type, name: str) -> None:
+    assert c10.TypeMeta.Make(python_type) is getattr(c10, name)
+    assert getattr(c10, name).Match(python_type) is True
+
+
+def test_equality_and_hash() -> None:
+    metas = [getattr(c10, row.name) for row in ROWS] + [c10.string, c10.tensor]
+    assert len(set(metas)) == len(metas)
+    assert c10.float32 == c10.TypeMeta.Make("float32")
+    assert c10.float32 != c10.float64
+    assert hash(c10.float32) == hash(c10.TypeMeta.Make(np.float32))
+
+
+@pytest.mark.parametrize("text", ["no_such_type", "", "float33"])
+def test_text_that_names_no_type_is_refused(text: str) -> None:
+    with pytest.raises((TypeError, ValueError, RuntimeError)):
+        c10.TypeMeta.Make(text)
+
+
+@pytest.mark.parametrize("spelling", [3, 1.5, [], object(), Unregistered])
+def test_make_of_the_wrong_kind_of_argument(spelling: object) -> None:
+    with pytest.raises(TypeError):
+        c10.TypeMeta.Make(spelling)
+
+
+@pytest.mark.parametrize(
+    "dtype", [np.dtype("M8[s]"), np.dtype("m8[s]"), np.dtype([("a", "f4"), ("b", "i4")])], ids=str
+)
+def test_numpy_types_without_a_counterpart_are_refused(dtype: np.dtype) -> None:
+    with pytest.raises((TypeError, ValueError, RuntimeError, BufferError)):
+        c10.TypeMeta.Make(dtype)
+
+
+@pytest.mark.parametrize(("attribute", "value"), [("name", "other"), ("itemsize", 8)])
+def test_type_metas_are_immutable(attribute: str, value: object) -> None:
+    with pytest.raises((AttributeError, TypeError)):
+        setattr(c10.float32, attribute, value)
+    assert (c10.float32.name, c10.float32.itemsize) == ("float32", 4)
+
+
+@pytest.mark.parametrize("name", ["string", "tensor"])
+def test_types_that_are_not_plain(name: str) -> None:
+    meta = getattr(c10, name)
+    assert isinstance(meta, c10.TypeMeta)
+    assert meta.name == name
+    assert meta.is_pod is False
+    assert meta.dlpack is None
+    assert meta.torch is None
+    assert bool(meta) is True
+    assert c10.TypeMeta.Make(meta) is meta
+
+
+@pytest.mark.parametrize("name", ["Make", "Match"])
+def test_undefined_type(name: str) -> None:
+    undefined = caffe2.Tensor((2, 3), "cpu").dtype()
+    assert isinstance(undefined, c10.TypeMeta)
+    assert bool(undefined) is False
+    assert not undefined.Match("float32")
+    assert not c10.float32.Match(undefined)
+    assert callable(getattr(undefined, name))
+
+
+def test_string_elements_are_bytes() -> None:
+    tensor = caffe2.Tensor((3,), "cpu")
+    elements = tensor.mutable_data(c10.string)
+    assert len(elements) == 3
+    elements[0] = b"one"
+    elements[2] = b"\x00\xff"
+    assert list(tensor.data()) == [b"one", b"", b"\x00\xff"]
+    assert tensor.IsType(bytes)
+    assert tensor.IsType(c10.string)
+    assert not tensor.IsType("float32")
+    assert all(type(element) is bytes for element in tensor.data(str))
+
+
+def test_string_elements_refuse_what_is_no_string() -> None:
+    tensor = caffe2.Tensor((2,), "cpu")
+    elements = tensor.mutable_data(c10.string)
+    elements[0] = b"kept"
+    with pytest.raises((TypeError, RuntimeError)):
+        elements[0] = 3.5
+    assert elements[0] == b"kept"
+    with pytest.raises(IndexError):
+        elements[2] = b"outside"
+
+
+def test_tensor_elements_are_tensors() -> None:
+    tensor = caffe2.Tensor((2,), "cpu")
+    elements = tensor.mutable_data(c10.tensor)
+    inner = caffe2.Tensor((3,), [1.0, 2.0, 3.0])
+    elements[1] = inner
+    found = tensor.data(c10.tensor)[1]
+    assert isinstance(found, caffe2.Tensor | at.Tensor)
+    assert found.sizes() == (3,)
+    assert found.numpy().tolist() == [1.0, 2.0, 3.0]
+    assert tensor.IsType(c10.tensor)
+
+
+def test_register_makes_a_class_an_element_type() -> None:
+    meta = c10.TypeMeta.Register(Registered)
+    assert isinstance(meta, c10.TypeMeta)
+    assert meta.is_pod is False
+    assert meta.dlpack is None
+    assert meta.torch is None
+    assert "Registered" in meta.name
+    assert c10.TypeMeta.Make(Registered) is meta
+    assert meta.Match(Registered)
+    assert not meta.Match(c10.string)
+    assert c10.TypeMeta.Register(Registered) is meta
+
+
+def test_elements_of_a_registered_class() -> None:
+    meta = c10.TypeMeta.Register(Registered)
+    tensor = caffe2.Tensor((2,), "cpu")
+    elements = tensor.mutable_data(meta)
+    element = Registered()
+    elements[1] = element
+    assert tensor.data(Registered)[1] is element
+    assert tensor.IsType(Registered)
+    assert tensor.dtype() == meta
+    with pytest.raises(c10.EnforceNotMet):
+        tensor.data("float32")
+
+
+@pytest.mark.parametrize("argument", [3, "Registered", None, Registered()])
+def test_register_takes_classes_only(argument: object) -> None:
+    with pytest.raises(TypeError):
+        c10.TypeMeta.Register(argument)

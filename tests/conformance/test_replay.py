@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every recorded sequence again, step by step, with the whole state compared after each step.
+
+Three times: as it is; with an allocator that never gives one address twice, so that a buffer that
+should have been dropped, or kept, is told by its address and by when it came back; and with a view
+held of everything that is ever readable, which must change nothing but when memory is let go.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import gc
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from bridge import c10
+
+from .observer import Buffers, check_tensors
+from .transcripts import Sequence, Step, load
+from .world import DEFAULT_MAX_KEEP, World, set_flags
+
+SEQUENCES = load("rules") + load("random")
+every_sequence = pytest.mark.parametrize(
+    "sequence", SEQUENCES, ids=[sequence.name.replace(" ", "_") for sequence in SEQUENCES]
+)
+
+
+class QuarantineAllocator(c10.Allocator):
+    """Host memory whose addresses stay taken until the allocator is gone."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._blocks: list[Any] = []
+        self.live: set[int] = set()
+        self.released: list[int] = []
+
+    def raw_allocate(self, nbytes: int) -> int:
+        block = ctypes.create_string_buffer(nbytes + 64)
+        self._blocks.append(block)
+        address = (ctypes.addressof(block) + 63) & ~63
+        self.live.add(address)
+        return address
+
+    def raw_deallocate(self, address: int) -> None:
+        self.live.remove(address)
+        self.released.append(address)
+
+
+@pytest.fixture(autouse=True)
+def default_flags() -> Iterator[None]:
+    yield
+    set_flags(keep=True, max_keep=DEFAULT_MAX_KEEP)
+
+
+@pytest.fixture
+def quarantine() -> Iterator[QuarantineAllocator]:
+    original = c10.GetAllocator("cpu")
+    allocator = QuarantineAllocator()
+    c10.SetAllocator("cpu", allocator)
+    yield allocator
+    c10.SetAllocator("cpu", original)
+
+
+def run_step(world: World, step: Step) -> None:
+    """Run one operation, which is refused exactly where it was."""
+    if step.error is None:
+        world.run(step.op)
+        return
+    with pytest.raises(c10.EnforceNotMet):
+        world.run(step.op)
+
+
+def check_step(world: World, step: Step, number: int, buffers: Buffers) -> None:
+    try:
+        check_tensors(world.tensors, step.tensors, buffers)
+    except AssertionError as error:
+        raise AssertionError(f"step {number}, {step.op!r}: {error}") from error
+
+
+def check_deleters(world: World, sequence: Sequence) -> None:
+    """Once the tensors are gone, each deleter has been called once."""
+    world.tensors.clear()
+    gc.collect()
+    given = [
+        int(words[2])
+        for words in (step.op.split(" ") for step in sequence.steps() if step.error is None)
+        if words[0] == "external" and words[5] == "1"
+    ]
+    assert sorted(world.deleted) == given
+
+
+@every_sequence
+def test_replay(sequence: Sequence) -> None:
+    world, buffers = World(), Buffers(never_reused=False)
+    for number, step in enumerate(sequence.steps()):
+        world.deleted.clear()
+        run_step(world, step)
+        assert world.deleted == step.deleted, f"{number}: {step.op}"
+        check_step(world, step, number, buffers)
+
+
+@every_sequence
+def test_replay_where_addresses_never_come_back(
+    sequence: Sequence, quarantine: QuarantineAllocator
+) -> None:
+    world, buffers = World(), Buffers(never_reused=True)
+    for number, step in enumerate(sequence.steps()):
+        quarantine.released.clear()
+        run_step(world, step)
+        # What was seen before and let go now: no earlier, no later than the real tensor does.
+        let_go = {buffers.address(buffer) for buffer in step.released}
+        assert let_go == set(quarantine.released) & buffers.addresses(), f"{number}: {step.op}"
+        check_step(world, step, number, buffers)
+    check_deleters(world, sequence)
+    assert not quarantine.live
+
+
+@every_sequence
+def test_replay_with_every_view_held(sequence: Sequence) -> None:
+    world, buffers = World(), Buffers(never_reused=False)
+    views: list[Any] = []
+    for number, step in enumerate(sequence.steps()):
+        run_step(world, step)
+        check_step(world, step, number, buffers)
+        views += [
+            tensor.data()
+            for name, tensor in world.tensors.items()
+            if step.tensors[name].get("dtype_initialized") and tensor.storage_initialized()
+        ]
+    world.tensors.clear()
+    for view in views:  # every one can be read still
+        assert len(list(view)) == len(view)
+    views.clear()
+    check_deleters(world, sequence)

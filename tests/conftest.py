@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What every test shares: the `cuda` marker and the hypothesis profiles."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+# No deadline: the first example pays for imports. No example database: a run leaves nothing behind
+# and starts from the same place everywhere.
+settings.register_profile(
+    "default",
+    deadline=None,
+    database=None,
+    derandomize=True,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+# Fresh random examples, more of them, each failure with the line that repeats it.
+settings.register_profile(
+    "thorough", deadline=None, database=None, max_examples=2000, print_blob=True
+)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
+
+
+def _why_no_cuda() -> str | None:
+    """Say why tests marked `cuda` cannot run here; None where they can."""
+    import torch
+
+    if torch.version.cuda is None:
+        return "this torch is built without CUDA"
+    if not torch.cuda.is_available():
+        return "torch sees no CUDA device"
+    return None
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Skip the tests that need a CUDA device where there is none, with the reason."""
+    needing = [item for item in items if item.get_closest_marker("cuda")]
+    if not needing:  # torch is not imported to find out what nobody asks
+        return
+    reason = _why_no_cuda()
+    if reason is not None:
+        skip = pytest.mark.skip(reason=reason)
+        for item in needing:
+            item.add_marker(skip)

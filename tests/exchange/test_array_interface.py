@@ -1,0 +1,160 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Objects that have `__array_interface__` and nothing else, truthful and not."""
+
+import gc
+import weakref
+from typing import Any
+
+import bridge
+import numpy as np
+import pytest
+from bridge import at
+
+from tests.helpers.check import check_tensor
+from tests.helpers.element_types import IN_BUFFERS, ElementType
+from tests.helpers.isolate import isolated
+
+
+class Interface:
+    """An object with only `__array_interface__`, over a NumPy array that it keeps."""
+
+    def __init__(self, array: np.ndarray, **fields: Any) -> None:
+        self.array = array
+        self.__array_interface__ = {**array.__array_interface__, **fields}
+
+
+def base() -> np.ndarray:
+    return np.arange(6, dtype=np.float32).reshape(2, 3)
+
+
+@pytest.mark.parametrize("element", IN_BUFFERS, ids=str)
+def test_every_element_type(element: ElementType) -> None:
+    data = element.sample_bytes(6)
+    array = np.frombuffer(bytearray(data), element.numpy).reshape(2, 3)
+    x = bridge.from_dlpack(Interface(array))
+    assert type(x) is at.Tensor
+    check_tensor(x, (2, 3), element, address=array.ctypes.data, data=data)
+
+
+@pytest.mark.parametrize(
+    "array", [base().T, base()[::-1], base()[:, ::2], base()[1:1], np.array(2.5, np.float32)]
+)
+def test_every_layout(array: np.ndarray) -> None:
+    x = bridge.from_dlpack(Interface(array))
+    strides = [stride // 4 for stride in array.strides]
+    check_tensor(x, array.shape, strides=strides, address=array.ctypes.data, data=array.tobytes())
+
+
+def test_read_only() -> None:
+    array = base()
+    array.flags.writeable = False
+    x = bridge.from_dlpack(Interface(array))
+    check_tensor(x, (2, 3), address=array.ctypes.data, readonly=True)
+    assert not bridge.to_numpy(Interface(array)).flags.writeable
+
+
+def test_the_object_is_held() -> None:
+    holder = Interface(base())
+    alive = weakref.ref(holder)
+    x = bridge.from_dlpack(holder)
+    del holder
+    gc.collect()
+    assert alive() is not None
+    assert x.tolist() == base().tolist()
+    del x
+    gc.collect()
+    assert alive() is None
+
+
+def test_foreign_byte_order() -> None:
+    array = base().astype(">f4")
+    assert bridge.from_dlpack(Interface(array)).tolist() == base().tolist()
+    with pytest.raises(BufferError):
+        bridge.from_dlpack(Interface(array), copy=False)
+
+
+def test_a_buffer_as_data() -> None:
+    data = bytearray(base().tobytes())
+    holder = Interface(base(), data=data)
+    assert bridge.from_dlpack(holder).tolist() == base().tolist()
+    offset = Interface(base(), data=data, offset=8, shape=(4,))
+    assert bridge.from_dlpack(offset).tolist() == [2, 3, 4, 5]
+
+
+def test_strides_of_none_are_compact() -> None:
+    x = bridge.from_dlpack(Interface(base(), strides=None))
+    assert x.tolist() == base().tolist()
+
+
+BROKEN: dict[str, dict[str, Any]] = {
+    "no data": {"data": None},
+    "NULL": {"data": (0, False)},
+    "data that is no address": {"data": ("here", False)},
+    "negative address": {"data": (-8, False)},
+    "negative extent": {"shape": (-2, 3)},
+    "shape that is none": {"shape": None},
+    "overflowing shape": {"shape": (2**40, 2**40)},
+    "huge extents": {"shape": (2**100,)},
+    "overflowing strides": {"strides": (2**62, 4)},
+    "too few strides": {"strides": (4,)},
+    "unknown type": {"typestr": "<q9"},
+    "no type": {"typestr": None},
+    "objects": {"typestr": "|O8"},
+    "strings": {"typestr": "|S4"},
+    "void": {"typestr": "|V4"},
+    "dates": {"typestr": "<M8[s]"},
+    "long double": {"typestr": "<f16"},
+    "a mask": {"mask": Interface(np.zeros(6, bool))},
+    "a buffer too small": {"data": bytearray(4)},
+    "an offset beyond the buffer": {"data": bytearray(24), "offset": 8},
+}
+
+
+@pytest.mark.parametrize("name", BROKEN)
+@isolated
+def test_broken_interfaces(name: str) -> None:
+    with pytest.raises((BufferError, TypeError)):
+        bridge.from_dlpack(Interface(base(), **BROKEN[name]))
+
+
+@pytest.mark.parametrize("missing", ["shape", "typestr"])
+@isolated
+def test_missing_entries(missing: str) -> None:
+    holder = Interface(base())
+    del holder.__array_interface__[missing]
+    with pytest.raises((BufferError, TypeError)):
+        bridge.from_dlpack(holder)
+
+
+@pytest.mark.parametrize("wrong", [None, 5, "text", [], ()], ids=repr)
+@isolated
+def test_interfaces_that_are_none(wrong: Any) -> None:
+    holder = Interface(base())
+    holder.__array_interface__ = wrong
+    with pytest.raises((BufferError, TypeError)):
+        bridge.from_dlpack(holder)
+
+
+class CudaInterface:
+    """An object with only `__cuda_array_interface__`, of memory that is nowhere."""
+
+    def __init__(self, **fields: Any) -> None:
+        self.__cuda_array_interface__ = {
+            "shape": (2,),
+            "typestr": "<f4",
+            "data": (0x10000, False),
+            "version": 3,
+            "strides": None,
+            **fields,
+        }
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [{"shape": (-1,)}, {"typestr": "|O8"}, {"shape": (2**40, 2**40)}, {"data": None}],
+    ids=str,
+)
+@isolated
+def test_broken_cuda_interfaces(fields: dict[str, Any]) -> None:
+    with pytest.raises((BufferError, TypeError)):
+        bridge.from_dlpack(CudaInterface(**fields))

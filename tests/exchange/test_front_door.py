@@ -1,0 +1,213 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`from_dlpack`, `asarray`, `convert` and `to_*`: arguments, kinds of sources, errors."""
+
+import datetime
+import decimal
+from typing import Any
+
+import bridge
+import numpy as np
+import pytest
+import torch
+from bridge import at, c10, caffe2
+
+from tests.helpers.check import check_tensor
+from tests.helpers.element_types import BY_NAME
+
+TARGETS = ("torch", "numpy", "jax", "tensorflow", "cupy", "at", "caffe2")
+
+
+def test_torch_to_numpy_at_one_address() -> None:
+    t = torch.arange(6.0).reshape(2, 3)
+    array = bridge.to_numpy(t)
+    assert array.ctypes.data == t.data_ptr()
+    assert array.flags.writeable
+    array[0, 0] = 5
+    assert t[0, 0] == 5
+    assert bridge.to_torch(array).data_ptr() == t.data_ptr()
+
+
+@pytest.mark.parametrize("source", [torch.ones(2, 3), np.ones((2, 3), np.float32)], ids=type)
+def test_convert_by_name(source: Any) -> None:
+    address = source.data_ptr() if isinstance(source, torch.Tensor) else source.ctypes.data
+    kinds = {
+        "torch": torch.Tensor,
+        "numpy": np.ndarray,
+        "at": at.Tensor,
+        "caffe2": caffe2.Tensor,
+    }
+    for name, kind in kinds.items():
+        out = bridge.convert(source, name)
+        assert type(out) is kind
+        assert bridge.to_numpy(out).ctypes.data == address
+        assert bridge.convert(out, name) is out
+
+
+@pytest.mark.parametrize("name", ["", "Torch", "pytorch", "numpy ", "mxnet"])
+def test_convert_to_an_unknown_name(name: str) -> None:
+    with pytest.raises(ValueError) as caught:
+        bridge.convert(torch.ones(2), name)
+    for target in TARGETS:
+        assert target in str(caught.value)
+
+
+@pytest.mark.parametrize("name", [None, 5, np, b"torch", torch.Tensor])
+def test_convert_to_no_name(name: Any) -> None:
+    with pytest.raises((TypeError, ValueError)):
+        bridge.convert(torch.ones(2), name)
+
+
+def test_convert_passes_copy_on() -> None:
+    t = torch.ones(3)
+    for name in ("torch", "numpy", "at", "caffe2"):
+        copied = bridge.convert(t, name, copy=True)
+        shared = bridge.convert(t, name, copy=False)
+        assert not bridge.shares_memory(t, copied)
+        assert bridge.shares_memory(t, shared)
+
+
+def test_convert_to_caffe2_wants_contiguous() -> None:
+    t = torch.arange(6.0).reshape(2, 3).t()
+    with pytest.raises((BufferError, c10.EnforceNotMet)):
+        bridge.convert(t, "caffe2", copy=False)
+
+
+NO_TENSORS: dict[str, Any] = {
+    "None": None,
+    "object": object(),
+    "int": 5,
+    "float": 2.5,
+    "str": "text",
+    "list": [1, 2],
+    "tuple": (1, 2),
+    "dict": {},
+    "set": {1},
+    "function": test_torch_to_numpy_at_one_address,
+    "type": torch.Tensor,
+    "wrapper type": at.Tensor,
+    "numpy type": np.ndarray,
+    "module": np,
+    "generator": (i for i in range(3)),
+    "decimal": decimal.Decimal(1),
+    "date": datetime.date(2020, 1, 1),
+}
+
+
+@pytest.mark.parametrize("name", NO_TENSORS)
+@pytest.mark.parametrize("entry", [bridge.from_dlpack, bridge.to_numpy, bridge.to_torch])
+def test_no_tensor_at_all(entry: Any, name: str) -> None:
+    with pytest.raises(TypeError):
+        entry(NO_TENSORS[name])
+
+
+@pytest.mark.parametrize("entry", [bridge.from_dlpack, bridge.asarray, bridge.to_numpy])
+def test_unknown_keywords(entry: Any) -> None:
+    with pytest.raises(TypeError):
+        entry(at.ones(2), coopy=True)
+    with pytest.raises(TypeError):
+        entry()
+
+
+@pytest.mark.parametrize("entry", [bridge.from_dlpack, bridge.asarray])
+def test_options_are_by_name(entry: Any) -> None:
+    with pytest.raises(TypeError):
+        entry(at.ones(2), None)
+
+
+def test_devices_out_of_reach() -> None:
+    t = torch.ones(2)
+    for device in ("nowhere", "cpu:", "cuda:-3", 5.5, object()):
+        with pytest.raises((TypeError, ValueError, RuntimeError, BufferError)):
+            bridge.from_dlpack(t, device=device)
+
+
+@pytest.mark.parametrize(
+    ("value", "name", "shape"),
+    [
+        (True, "bool", ()),
+        (5, "int64", ()),
+        (2.5, "float64", ()),
+        (1 + 2j, "complex128", ()),
+        ([1, 2, 3], "int64", (3,)),
+        ([1, 2.5], "float64", (2,)),
+        ([True, False], "bool", (2,)),
+        ([[1, 2], [3, 4], [5, 6]], "int64", (3, 2)),
+        ((1, 2), "int64", (2,)),
+        ([], "float64", (0,)),
+        ([[], []], "float64", (2, 0)),
+        ([1j], "complex128", (1,)),
+        (np.float32(2), "float32", ()),
+        (np.int16(2), "int16", ()),
+        (range(4), "int64", (4,)),
+    ],
+    ids=repr,
+)
+def test_asarray_infers_as_numpy_does(value: Any, name: str, shape: tuple[int, ...]) -> None:
+    x = bridge.asarray(value)
+    assert type(x) is at.Tensor
+    assert np.asarray(value).dtype.name == name
+    check_tensor(x, shape, BY_NAME[name], data=np.asarray(value).tobytes())
+
+
+@pytest.mark.parametrize("value", ["text", b"text"])
+def test_asarray_of_a_string(value: Any) -> None:
+    x = bridge.asarray(value)
+    assert x.dtype() == c10.string
+    assert tuple(x.sizes()) == ()
+    assert x.item() == b"text"
+
+
+def test_asarray_of_strings() -> None:
+    x = bridge.asarray(["a", "bcd", ""])
+    assert x.dtype() == c10.string
+    assert tuple(x.sizes()) == (3,)
+    assert x.tolist() == [b"a", b"bcd", b""]
+
+
+@pytest.mark.parametrize("value", [[[1, 2], [3]], [1, [2]]], ids=repr)
+def test_asarray_of_ragged_lists(value: Any) -> None:
+    with pytest.raises((ValueError, TypeError, BufferError)):
+        bridge.asarray(value)
+
+
+@pytest.mark.parametrize("value", [object(), None, [object()], {}, [None]], ids=repr)
+def test_asarray_of_no_values(value: Any) -> None:
+    with pytest.raises((TypeError, BufferError)):
+        bridge.asarray(value)
+
+
+def test_asarray_shares_what_it_can() -> None:
+    array = np.arange(6, dtype=np.float32)
+    t = torch.arange(6, dtype=torch.float32)
+    assert bridge.asarray(array).data_ptr() == array.ctypes.data
+    assert bridge.asarray(t).data_ptr() == t.data_ptr()
+    assert bridge.asarray(array, dtype="float32").data_ptr() == array.ctypes.data
+    assert bridge.asarray(array, copy=False, dtype=np.float32).data_ptr() == array.ctypes.data
+    assert bridge.asarray(array, copy=True).data_ptr() != array.ctypes.data
+
+
+def test_asarray_casts() -> None:
+    array = np.array([0.5, 1.5, 300.0], np.float32)
+    for spelling in ("float64", np.float64, torch.float64, float, c10.float64):
+        x = bridge.asarray(array, dtype=spelling)
+        check_tensor(x, (3,), BY_NAME["float64"], data=array.astype(np.float64).tobytes())
+    assert bridge.asarray([1, 2], dtype="bfloat16").dtype() == c10.bfloat16
+    assert bridge.asarray([0, 1, 5], dtype=bool).tolist() == [False, True, True]
+    with pytest.raises(BufferError):
+        bridge.asarray(array, dtype="float64", copy=False)
+
+
+def test_asarray_of_unknown_types() -> None:
+    for wrong in ("float33", object(), 7):
+        with pytest.raises((TypeError, ValueError)):
+            bridge.asarray([1.0], dtype=wrong)
+
+
+def test_a_list_cannot_be_shared() -> None:
+    with pytest.raises((BufferError, ValueError)):
+        bridge.asarray([1, 2], copy=False)
+
+
+def test_version() -> None:
+    assert isinstance(bridge.__version__, str)
+    assert bridge.__version__[0].isdigit()

@@ -1,0 +1,324 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Owners are released exactly once, at the right time, in every order, from every thread."""
+
+import gc
+import itertools
+import sys
+import threading
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+import bridge
+import numpy as np
+import pytest
+import torch
+from bridge import at, caffe2
+
+from tests.helpers.dlpack_consumer import ExchangeTable, take
+from tests.helpers.dlpack_producer import ManagedTensor, Producer, TensorSpec, stray_deletes
+from tests.helpers.dlpack_table import Table, producer_type
+from tests.helpers.isolate import isolated
+
+
+def values() -> np.ndarray:
+    return np.arange(6, dtype=np.float32)
+
+
+class Interface:
+    """An owner with only `__array_interface__`."""
+
+    def __init__(self) -> None:
+        self.array = values()
+        self.__array_interface__ = self.array.__array_interface__
+
+
+class Buffer(bytearray):
+    """A bytearray that can be watched."""
+
+
+def same_twice(owner: Any) -> tuple[Any, Any]:
+    return owner, owner
+
+
+def torch_of_numpy() -> tuple[Any, Any]:
+    # torch lends the array's memory: when the array goes is when torch's storage has gone.
+    array = values()
+    return torch.from_numpy(array), array
+
+
+# What comes in, and the owner of its memory, which the import alone is to keep.
+OWNERS: dict[str, Callable[[], tuple[Any, Any]]] = {
+    "torch": torch_of_numpy,
+    "numpy": lambda: same_twice(values()),
+    "interface": lambda: same_twice(Interface()),
+    "buffer": lambda: same_twice(Buffer(values().tobytes())),
+}
+
+# Ways out, each of which keeps the memory alive on its own.
+EXPORTS: dict[str, Callable[[at.Tensor], Any]] = {
+    "wrapper": lambda x: x,
+    "view": lambda x: x[1:],
+    "alias": lambda x: x.alias(),
+    "shared impl": lambda x: at.Tensor(x),
+    "caffe2": caffe2.Tensor,
+    "numpy": lambda x: x.numpy(),
+    "slice of numpy": lambda x: x.numpy()[2:],
+    "torch": lambda x: x.to_torch(),
+    "torch of a view": lambda x: x[1:3].to_torch(),
+    "memoryview": memoryview,
+    "capsule": lambda x: x.__dlpack__(max_version=(1, 3)),
+    "legacy capsule": lambda x: x.__dlpack__(),
+    "np.from_dlpack": np.from_dlpack,
+    "torch.from_dlpack": torch.from_dlpack,
+    "caffe2 data": lambda x: caffe2.Tensor(x).data(),
+    "caffe2 mutable_data": lambda x: caffe2.Tensor(x).mutable_data(x.dtype()),
+    "storage": lambda x: x.storage(),
+}
+
+
+@pytest.mark.parametrize("export", EXPORTS)
+@pytest.mark.parametrize("owner", OWNERS)
+def test_each_export_keeps_the_owner(owner: str, export: str) -> None:
+    source, memory = OWNERS[owner]()
+    alive = weakref.ref(memory)
+    x = bridge.from_dlpack(source)
+    del source, memory
+    out = EXPORTS[export](x)
+    del x
+    gc.collect()
+    assert alive() is not None
+    del out
+    gc.collect()
+    assert alive() is None
+
+
+@pytest.mark.parametrize("export", EXPORTS)
+@pytest.mark.parametrize("versioned", [True, False])
+def test_each_export_keeps_the_deleter(versioned: bool, export: str) -> None:
+    managed = ManagedTensor(TensorSpec.of_array(values()), versioned=versioned)
+    x = bridge.from_dlpack(managed.capsule())
+    out = EXPORTS[export](x)
+    del x
+    gc.collect()
+    assert managed.deleted == 0
+    del out
+    gc.collect()
+    assert managed.deleted == 1
+    assert stray_deletes == []
+
+
+@pytest.mark.parametrize("order", itertools.permutations(range(4)), ids=str)
+def test_every_order_of_destruction(order: tuple[int, ...]) -> None:
+    managed = ManagedTensor(TensorSpec.of_array(values()), versioned=True)
+    x = bridge.from_dlpack(managed.capsule())
+    holders = [x, x[1:].to_torch(), x.numpy(), take(x)]
+    del x
+    for position, which in enumerate(order):
+        assert managed.deleted == 0
+        holder, holders[which] = holders[which], None
+        if which == 3:
+            assert holder.data() == values().tobytes()
+            holder.release()
+        del holder
+        gc.collect()
+        assert managed.deleted == (position == 3)
+
+
+def test_references_go_at_once() -> None:
+    """No cycle of ours: nothing waits for the garbage collector."""
+    gc.disable()
+    try:
+        for make in OWNERS.values():
+            source, memory = make()
+            alive = weakref.ref(memory)
+            x = bridge.from_dlpack(source)
+            view = caffe2.Tensor(x[0:2])
+            del source, memory, x
+            assert alive() is not None
+            del view
+            assert alive() is None
+    finally:
+        gc.enable()
+
+
+def test_an_import_takes_one_reference() -> None:
+    for make in OWNERS.values():
+        source, _ = make()
+        before = sys.getrefcount(source)
+        x = bridge.from_dlpack(source)
+        assert sys.getrefcount(source) > before
+        views = [x[1:], x.alias(), caffe2.Tensor(x), x.numpy()]
+        del x, views
+        gc.collect()
+        assert sys.getrefcount(source) == before
+
+
+def test_a_failed_import_takes_none() -> None:
+    source = np.arange(6, dtype=np.float32)[::-1]
+    odd = np.zeros(3, object)
+    grad = torch.ones(3, requires_grad=True)
+    for owner, call in (
+        (odd, bridge.from_dlpack),
+        (grad, bridge.from_dlpack),
+        (source, lambda a: bridge.to_torch(a, copy=False)),
+        (source, lambda a: bridge.convert(a, "nowhere")),
+    ):
+        before = sys.getrefcount(owner)
+        for _ in range(10):
+            with pytest.raises((BufferError, ValueError)):
+                call(owner)
+        gc.collect()
+        assert sys.getrefcount(owner) == before
+
+
+def test_the_table_releases_once() -> None:
+    producer = producer_type(Table())(TensorSpec.of_array(values()))
+    x = bridge.from_dlpack(producer)
+    taken = ExchangeTable(at.Tensor).take(x)
+    del x
+    assert producer.deletions == [0]
+    taken.release()
+    assert producer.deletions == [1]
+
+
+def test_the_producer_may_go_first() -> None:
+    producer = Producer(TensorSpec.of_array(values()))
+    x = bridge.from_dlpack(producer)
+    (managed,) = producer.made
+    alive = weakref.ref(producer)
+    del producer
+    gc.collect()
+    assert alive() is None, "the struct is the owner, not the object that made it"
+    assert x.tolist() == [0, 1, 2, 3, 4, 5]
+    del x
+    assert managed.deleted == 1
+
+
+@isolated
+def test_cycles_through_an_attribute_of_torch() -> None:
+    """A torch tensor that holds the bridge tensor made from it: a cycle, and collected."""
+    for wrap in (at.Tensor, caffe2.Tensor):
+        t = torch.arange(6.0)
+        alive = weakref.ref(t)
+        t.partner = wrap(bridge.from_dlpack(t))  # type: ignore[attr-defined]
+        assert t.partner.to_torch() is t  # type: ignore[attr-defined]
+        del t
+        gc.collect()
+        assert alive() is None
+
+
+@isolated
+def test_cycles_through_an_owner_of_ours() -> None:
+    holder = Interface()
+    alive = weakref.ref(holder)
+    holder.tensor = bridge.from_dlpack(holder)  # type: ignore[attr-defined]
+    del holder
+    gc.collect()
+    assert alive() is None
+
+
+@isolated
+def test_cycles_that_live_are_left_alone() -> None:
+    t = torch.arange(6.0)
+    t.partner = bridge.from_dlpack(t)  # type: ignore[attr-defined]
+    out = t.partner.numpy()  # type: ignore[attr-defined]
+    del t
+    gc.collect()
+    others = [torch.full((6,), 7.0) for _ in range(16)]
+    assert out.tolist() == [0, 1, 2, 3, 4, 5]
+    assert len(others) == 16
+
+
+def in_a_thread(work: Callable[[], None]) -> None:
+    failures: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            work()
+        except BaseException as error:
+            failures.append(error)
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    thread.join()
+    assert failures == []
+
+
+@pytest.mark.parametrize("owner", OWNERS)
+def test_release_from_another_thread(owner: str) -> None:
+    source, memory = OWNERS[owner]()
+    alive = weakref.ref(memory)
+    holders = [bridge.from_dlpack(source)]
+    del source, memory
+    in_a_thread(holders.clear)
+    gc.collect()
+    assert alive() is None
+
+
+@isolated
+def test_release_without_the_gil() -> None:
+    """torch frees what its autograd threads held without asking for the GIL first."""
+    managed = ManagedTensor(TensorSpec.of_array(values()), versioned=True)
+    t = bridge.from_dlpack(managed.capsule()).to_torch()
+    leaf = torch.ones(6, requires_grad=True)
+    loss = (leaf * t).sum()
+    del t
+    in_a_thread(loss.backward)
+    assert leaf.grad is not None and leaf.grad.tolist() == values().tolist()
+    assert managed.deleted in (0, 1)
+    del loss
+    gc.collect()
+    assert managed.deleted == 1
+
+
+@isolated
+def test_many_threads_at_once() -> None:
+    t, array = torch.arange(64.0), np.arange(64.0)
+    counts = [sys.getrefcount(t), sys.getrefcount(array)]
+    producers = [Producer(TensorSpec.of_array(values())) for _ in range(4)]
+    barrier = threading.Barrier(4)
+    failures: list[BaseException] = []
+
+    def work(producer: Producer) -> None:
+        barrier.wait()
+        try:
+            for _ in range(300):
+                x, y = bridge.from_dlpack(t), bridge.from_dlpack(array)
+                assert x[5:].numpy()[0] == y[5].item() == 5.0
+                assert bridge.from_dlpack(producer)[1:].to_torch()[0] == 1.0
+                assert bridge.from_dlpack(caffe2.Tensor(y).__dlpack__()).numel() == 64
+        except BaseException as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=work, args=(producer,)) for producer in producers]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert failures == []
+    gc.collect()
+    assert [sys.getrefcount(t), sys.getrefcount(array)] == counts
+    for producer in producers:
+        assert producer.deletions == [1] * 300
+
+
+@isolated
+def test_one_tensor_shared_between_threads() -> None:
+    """Wrappers of one impl made and dropped in four threads: the count comes back to one."""
+    x = bridge.from_dlpack(torch.arange(64.0))
+    before = x.storage().use_count()
+
+    def work() -> None:
+        for _ in range(500):
+            assert caffe2.Tensor(x).numel() == 64
+            assert x[1:].storage().use_count() >= 1
+            assert x.alias().numpy()[3] == 3.0
+
+    threads = [threading.Thread(target=in_a_thread, args=(work,)) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    gc.collect()
+    assert x.storage().use_count() == before

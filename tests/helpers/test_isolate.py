@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The helper that runs tests in processes of their own sees every way in which they can end."""
+
+import ctypes
+import os
+import threading
+import warnings
+
+import pytest
+
+from tests.helpers.isolate import isolated, run_python
+
+
+@isolated
+def passes(value: int, caller: int) -> None:
+    assert value == 3
+    assert os.getpid() != caller
+
+
+@isolated
+def fails(value: int) -> None:
+    assert value == 4, "not four"
+
+
+@isolated
+def crashes() -> None:
+    ctypes.string_at(0)
+
+
+@isolated
+def exits() -> None:
+    os._exit(3)
+
+
+@isolated
+def skips() -> None:
+    pytest.skip("nothing to do")
+
+
+@isolated
+def warns() -> None:
+    warnings.warn("careful", UserWarning, stacklevel=1)
+
+
+@isolated
+def raises_where_nobody_listens() -> None:
+    class Dying:
+        def __del__(self) -> None:
+            raise ValueError("in __del__")
+
+    Dying()
+
+
+@isolated
+def starts_a_thread() -> None:
+    seen: list[int] = []
+    thread = threading.Thread(target=lambda: seen.append(1))
+    thread.start()
+    thread.join()
+    assert seen == [1]
+
+
+def test_ways_to_pass() -> None:
+    passes(value=3, caller=os.getpid())
+    starts_a_thread()
+
+
+def test_a_failed_assertion() -> None:
+    with pytest.raises(pytest.fail.Exception, match="not four"):
+        fails(value=3)
+
+
+def test_a_crash() -> None:
+    with pytest.raises(pytest.fail.Exception, match="SIGSEGV"):
+        crashes()
+    passes(value=3, caller=os.getpid())
+
+
+def test_an_early_exit() -> None:
+    with pytest.raises(pytest.fail.Exception, match="exit status 3"):
+        exits()
+
+
+def test_a_skip() -> None:
+    with pytest.raises(pytest.skip.Exception, match="nothing to do"):
+        skips()
+
+
+def test_a_warning() -> None:
+    with pytest.raises(pytest.fail.Exception, match="careful"):
+        warns()
+
+
+def test_an_error_that_nobody_could_raise() -> None:
+    with pytest.raises(pytest.fail.Exception, match="in __del__"):
+        raises_where_nobody_listens()
+
+
+def test_run_python() -> None:
+    assert run_python("print(6 * 7)") == "42\n"
+    for code in ("import sys; sys.exit(2)", "import sys; print('bad', file=sys.stderr)", "1 / 0"):
+        with pytest.raises(pytest.fail.Exception):
+            run_python(code)

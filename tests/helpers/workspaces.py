@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A fresh current workspace for a test, and what every refusal of the workspace has in common."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from bridge import c10
+from bridge.caffe2 import workspace
+
+
+@pytest.fixture
+def fresh_workspace() -> Iterator[None]:
+    """Give the test an empty default workspace, and leave one behind."""
+    workspace.SwitchWorkspace("default")
+    workspace.ResetWorkspace(".")
+    yield
+    workspace.SwitchWorkspace("default")
+    workspace.ResetWorkspace(".")
+
+
+class BlobReference:
+    """What stands for a blob's name in Caffe2's nets, known to the workspace by its class's name."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __str__(self) -> str:
+        return self._name
+
+
+def refused(
+    error: BaseException, *words: str, kind: type[BaseException] = c10.EnforceNotMet
+) -> Any:
+    """Check that `error` is an EnforceNotMet, of the kind `kind` too, and says all of `words`."""
+    assert isinstance(error, c10.EnforceNotMet), type(error)
+    assert isinstance(error, kind), type(error).__mro__
+    for word in words:
+        assert word in str(error), (word, str(error))
+    return error

@@ -1,0 +1,165 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every public name says what it does, and every example in a docstring runs as shown.
+
+The names are found by walking the package, compiled modules included, so that a new one is checked
+without being listed here. doctest's own finder passes over Cython's functions; hence the walk.
+"""
+
+from __future__ import annotations
+
+import doctest
+import importlib
+import inspect
+import pkgutil
+import re
+from collections.abc import Iterator
+from types import ModuleType
+
+import pytest
+
+import bridge
+
+# What each part promises; the list in the interface, not what happens to be importable.
+PUBLIC_MODULES = (
+    "bridge",
+    "bridge.at",
+    "bridge.c10",
+    "bridge.caffe2",
+    "bridge.caffe2.workspace",
+)
+
+
+def bridge_modules() -> list[str]:
+    """Name every module of the package that is source here, generated protobuf code aside."""
+    found = pkgutil.walk_packages(bridge.__path__, "bridge.")
+    return ["bridge", *(info.name for info in found if not info.name.endswith("_pb2"))]
+
+
+def is_ours(value: object) -> bool:
+    """Say whether `value` is defined in the package and can carry a docstring of its own."""
+    if not (inspect.isclass(value) or callable(value) or inspect.isdatadescriptor(value)):
+        return False
+    home = getattr(value, "__module__", None)
+    if home is None:  # a getter or a method of an extension class names its class only
+        home = getattr(getattr(value, "__objclass__", None), "__module__", None)
+    return isinstance(home, str) and home.split(".")[0] == "bridge"
+
+
+def public_names(module: ModuleType) -> list[str]:
+    """Give what a module exports: `__all__`, else what has no leading underscore."""
+    exported = getattr(module, "__all__", None)
+    return list(exported) if exported is not None else [n for n in vars(module) if n[0] != "_"]
+
+
+def members(cls: type) -> Iterator[tuple[str, object]]:
+    """Yield the public methods, properties and nested classes that `cls` itself defines."""
+    for name, value in vars(cls).items():
+        if name.startswith("_"):
+            continue
+        if isinstance(value, (staticmethod, classmethod)):
+            yield name, value.__func__
+        elif inspect.isroutine(value) or inspect.isdatadescriptor(value) or inspect.isclass(value):
+            yield name, value
+
+
+def prose(value: object) -> str:
+    """Give the docstring without the signature line that Cython may put above it."""
+    text = inspect.cleandoc(getattr(value, "__doc__", None) or "")
+    return re.sub(r"\A[\w.]+\(.*\)( -> .*)?(\n|\Z)", "", text).strip()
+
+
+def documented() -> Iterator[tuple[str, object]]:
+    """Yield (qualified name, object) of everything public, once, wherever it is exported from."""
+    seen: set[int] = set()
+    for module_name in PUBLIC_MODULES:
+        module = importlib.import_module(module_name)
+        yield module_name, module
+        for name in public_names(module):
+            value = getattr(module, name)
+            if not is_ours(value) or id(value) in seen:
+                continue
+            seen.add(id(value))
+            if not inspect.isclass(value) and not inspect.isroutine(value):
+                continue  # an instance, such as c10.float32, is documented by its class
+            yield f"{module_name}.{name}", value
+            if inspect.isclass(value):
+                for base in value.__mro__:
+                    if is_ours(base):
+                        for member, function in members(base):
+                            yield f"{module_name}.{name}.{member}", function
+
+
+PUBLIC = dict(documented())
+
+
+def test_the_walk_finds_what_the_interface_names() -> None:
+    wanted = {
+        "bridge.from_dlpack",
+        "bridge.to_torch",
+        "bridge.at.Tensor",
+        "bridge.at.Tensor.transpose",
+        "bridge.c10.TypeMeta",
+        "bridge.c10.TypeMeta.Match",
+        "bridge.caffe2.Tensor",
+        "bridge.caffe2.Tensor.Resize",
+        "bridge.caffe2.workspace.FeedBlob",
+    }
+    assert wanted <= PUBLIC.keys(), sorted(wanted - PUBLIC.keys())
+
+
+@pytest.mark.parametrize("name", PUBLIC)
+def test_public_name_has_a_docstring(name: str) -> None:
+    assert prose(PUBLIC[name]), f"{name} has no docstring"
+
+
+def test_every_listed_name_exists() -> None:
+    for module_name in bridge_modules():
+        module = importlib.import_module(module_name)
+        for name in getattr(module, "__all__", ()):
+            assert hasattr(module, name), f"{module_name}.__all__ lists {name}"
+
+
+def docstrings(module: ModuleType) -> Iterator[tuple[str, str]]:
+    """Yield (qualified name, docstring) of a module and of all that is defined in it."""
+    yield module.__name__, module.__doc__ or ""
+    for name, value in sorted(vars(module).items()):
+        if getattr(value, "__module__", None) != module.__name__:
+            continue
+        if inspect.isclass(value):
+            yield f"{module.__name__}.{name}", value.__doc__ or ""
+            for member, function in sorted(vars(value).items()):
+                text = getattr(function, "__doc__", None)
+                own = inspect.isroutine(function) or inspect.isdatadescriptor(function)
+                if own and isinstance(text, str):
+                    yield f"{module.__name__}.{name}.{member}", text
+        elif inspect.isroutine(value):
+            yield f"{module.__name__}.{name}", value.__doc__ or ""
+
+
+def examples_in(module: ModuleType) -> list[doctest.DocTest]:
+    """Parse the examples of a module; each sees the module's names and nothing else."""
+    parser = doctest.DocTestParser()
+    found = []
+    for name, text in docstrings(module):
+        test = parser.get_doctest(text, dict(vars(module)), name, module.__file__, 0)
+        if test.examples:
+            found.append(test)
+    return found
+
+
+@pytest.mark.parametrize("module_name", bridge_modules())
+def test_docstring_examples_run(module_name: str) -> None:
+    output: list[str] = []
+    runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS)
+    for example in examples_in(importlib.import_module(module_name)):
+        runner.run(example, out=output.append)
+    assert runner.summarize(verbose=False).failed == 0, "".join(output)
+
+
+@pytest.mark.parametrize(
+    "module_name", ["bridge", "bridge.at", "bridge.c10", "bridge.caffe2", "bridge.caffe2.workspace"]
+)
+def test_each_part_shows_examples(module_name: str) -> None:
+    names = [n for n in bridge_modules() if n == module_name or n.startswith(module_name + ".")]
+    examples = [e for n in names for e in examples_in(importlib.import_module(n))]
+    assert examples, f"no docstring in {module_name} shows an example"

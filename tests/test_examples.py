@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The programs in examples/ run, and the first of them fails when what it shows is not so."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import numpy as np
+import pytest
+
+EXAMPLES = Path(__file__).parents[1] / "examples"
+PROGRAMS = sorted(EXAMPLES.glob("*.py"))
+
+
+def run(program: Path) -> subprocess.CompletedProcess[str]:
+    """Run a program as a user would, in a fresh interpreter; warnings are errors there too."""
+    return subprocess.run(
+        [sys.executable, "-W", "error", str(program)], capture_output=True, text=True, timeout=600
+    )
+
+
+@pytest.fixture
+def quickstart() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("quickstart", EXAMPLES / "quickstart.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["quickstart"] = module  # dataclasses looks its module up there
+    spec.loader.exec_module(module)
+    yield module
+    del sys.modules["quickstart"]
+    module.workspace.ResetWorkspace()
+
+
+def test_there_are_examples() -> None:
+    assert {"accept_any_tensor", "quickstart", "two_wrappers"} <= {p.stem for p in PROGRAMS}
+
+
+@pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.stem)
+def test_example_runs(program: Path) -> None:
+    done = run(program)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout
+    assert not done.stderr
+
+
+def test_quickstart_ends_with_one_address_for_each_memory() -> None:
+    output = run(EXAMPLES / "quickstart.py").stdout
+    rows = re.findall(r"^(\w+(?: \w+)?) +\S.* (0x[0-9a-f]+) +(\d+) +(\d+)$", output, re.MULTILINE)
+    addresses: dict[str, set[str]] = {}
+    for what, address, nbytes, copied in rows:
+        addresses.setdefault(what, set()).add(address)
+        assert int(nbytes) > 0
+        assert copied == "0"
+    assert addresses.keys() == {"images", "held out", "labels", "fc1", "fc2"}
+    assert all(len(seen) == 1 for seen in addresses.values()), addresses
+    assert output.splitlines()[-1] == "0 bytes copied on the way"
+
+
+def test_quickstart_reports_over_90_percent() -> None:
+    match = re.search(r"([\d.]+)% of 360 held-out", run(EXAMPLES / "quickstart.py").stdout)
+    assert match is not None
+    assert float(match[1]) > 90
+
+
+def test_quickstart_fails_on_a_copy(
+    quickstart: ModuleType, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(quickstart, "STEPS", 60)
+    monkeypatch.setattr(quickstart.bridge, "to_numpy", lambda x: np.array(x.numpy()))
+    assert quickstart.main() == 1
+    assert "FAILED" in capsys.readouterr().err
+
+
+def test_quickstart_fails_on_poor_accuracy(
+    quickstart: ModuleType, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(quickstart, "STEPS", 0)
+    assert quickstart.main() == 1
+    assert "FAILED: 0 bytes copied" in capsys.readouterr().err

@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`import bridge` is light: each framework is loaded when the first tensor of it arrives.
+
+Every case runs in an interpreter of its own, since this one has loaded them all.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+FRAMEWORKS = (
+    "cupy",
+    "jax",
+    "jaxlib",
+    "ml_dtypes",
+    "numpy",
+    "pyarrow",
+    "scipy",
+    "tensorflow",
+    "torch",
+    "tvm_ffi",
+)
+
+
+def loaded_after(code: str) -> set[str]:
+    """Run `code` in a fresh interpreter; the frameworks that it has loaded by the end."""
+    report = f"import json, sys; print(json.dumps([n for n in {FRAMEWORKS!r} if n in sys.modules]))"
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", f"{code}\n{report}"],
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stderr
+    return set(json.loads(done.stdout.splitlines()[-1]))
+
+
+def test_the_probe_sees_a_framework_that_is_loaded() -> None:
+    assert "numpy" in loaded_after("import numpy")
+
+
+def test_import_bridge_loads_no_framework() -> None:
+    assert loaded_after("import bridge") == set()
+
+
+def test_front_door_is_listed_before_any_framework_is_loaded() -> None:
+    code = "import bridge; assert {'from_dlpack', 'to_torch'} <= set(dir(bridge)), dir(bridge)"
+    assert loaded_after(code) == set()
+
+
+@pytest.mark.parametrize(
+    "module", ["bridge.c10", "bridge.at", "bridge.caffe2", "bridge.caffe2.workspace"]
+)
+def test_no_part_loads_torch(module: str) -> None:
+    assert loaded_after(f"import {module}") <= {"numpy", "ml_dtypes"}
+
+
+def test_numpy_work_never_loads_torch() -> None:
+    code = """
+import numpy as np
+import bridge
+from bridge import at, caffe2
+from bridge.caffe2 import workspace
+
+array = np.arange(6.0).reshape(2, 3)
+tensor = bridge.from_dlpack(array)
+assert tensor.data_ptr() == array.ctypes.data
+assert np.shares_memory(bridge.to_numpy(tensor), array)
+assert caffe2.Tensor(tensor).sizes() == (2, 3)
+workspace.FeedBlob("x", tensor)
+assert (workspace.FetchBlob("x") == array).all()
+"""
+    assert loaded_after(code) <= {"numpy", "ml_dtypes"}
+
+
+def test_works_where_torch_is_not_installed() -> None:
+    code = """
+import sys
+sys.modules["torch"] = None  # as if it were not installed: importing it raises ImportError
+import numpy as np
+import bridge
+tensor = bridge.from_dlpack(np.arange(3))
+assert bridge.to_numpy(tensor).tolist() == [0, 1, 2]
+try:
+    bridge.to_torch(tensor)
+except ImportError as error:
+    assert "torch" in str(error), error
+else:
+    raise AssertionError("to_torch worked without torch")
+del sys.modules["torch"]
+"""
+    assert "torch" not in loaded_after(code)
+
+
+def test_a_torch_tensor_is_taken_though_torch_came_later() -> None:
+    code = """
+import bridge
+import torch
+tensor = torch.arange(3)
+assert bridge.from_dlpack(tensor).data_ptr() == tensor.data_ptr()
+"""
+    assert "torch" in loaded_after(code)

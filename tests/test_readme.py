@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: Apache-2.0
+"""README keeps its word: its Python runs as printed, its two commands exist."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from bridge.caffe2 import workspace
+
+ROOT = Path(__file__).parents[1]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+def blocks(language: str) -> list[tuple[int, str]]:
+    """Give (line number, text) of each fenced block of a language."""
+    fence = re.compile(rf"^```{language}\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+    return [(README.count("\n", 0, m.start()) + 2, m[1]) for m in fence.finditer(README)]
+
+
+PYTHON = blocks("python")
+
+
+@pytest.mark.parametrize(("line", "source"), PYTHON, ids=[f"line {line}" for line, _ in PYTHON])
+def test_python_block_runs(line: int, source: str) -> None:
+    workspace.ResetWorkspace()
+    # Blank lines above it, so that a traceback names README's own line.
+    code = compile("\n" * (line - 1) + source, str(ROOT / "README.md"), "exec")
+    exec(code, {"__name__": "__readme__"})
+    workspace.ResetWorkspace()
+
+
+def test_there_are_python_blocks() -> None:
+    assert len(PYTHON) >= 4
+    first = PYTHON[0][1].strip().splitlines()
+    assert len(first) <= 10, "the first block is to fit the first screen"
+
+
+def test_it_shows_two_commands_of_one_line_each() -> None:
+    commands = [text.strip() for _, text in blocks("sh")]
+    assert commands == ["make demo", "make test"]
+    assert "```bash" not in README
+    assert "```shell" not in README
+
+
+def test_make_has_the_targets_that_the_readme_names() -> None:
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    named = set(re.findall(r"\bmake ([a-z]+)\b", " ".join(re.findall(r"`[^`]+`", README))))
+    assert named >= {"test", "bench"}
+    for target in {*named, "demo"}:
+        assert re.search(rf"^{target}:", makefile, re.MULTILINE), target
+
+
+def test_the_files_that_it_links_to_exist() -> None:
+    links = re.findall(r"\]\((?!https?:)([^)#]+)\)", README)
+    assert links
+    for link in links:
+        assert (ROOT / link).exists(), link
+
+
+def test_the_figures_have_their_place() -> None:
+    assert README.count("<!-- figures -->") == 2

@@ -1,0 +1,161 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Pickling of both wrappers, with protocol 5 out-of-band buffers, and `copy`."""
+
+import copy
+import pickle
+from typing import Any
+
+import bridge
+import numpy as np
+import pytest
+import torch
+from bridge import at, c10, caffe2
+
+from tests.helpers.check import check_tensor
+from tests.helpers.element_types import ELEMENT_TYPES, ElementType
+
+both_wrappers = pytest.mark.parametrize("wrap", [at.Tensor, caffe2.Tensor], ids=["at", "caffe2"])
+
+
+def six(wrap: type) -> Any:
+    return wrap(at.arange(6, dtype="float32").view(2, 3))
+
+
+@both_wrappers
+@pytest.mark.parametrize("protocol", range(2, pickle.HIGHEST_PROTOCOL + 1))
+def test_there_and_back(wrap: type, protocol: int) -> None:
+    x = six(wrap)
+    y = pickle.loads(pickle.dumps(x, protocol))
+    assert type(y) is wrap
+    check_tensor(y, (2, 3), data=x.numpy().tobytes())
+    y.numpy()[0, 0] = 70
+    assert x.numpy()[0, 0] == 0
+
+
+@both_wrappers
+@pytest.mark.parametrize("element", ELEMENT_TYPES, ids=str)
+def test_every_element_type(wrap: type, element: ElementType) -> None:
+    data = element.sample_bytes(6)
+    x = wrap(at.from_blob(bytearray(data), (2, 3), options=element.name))
+    check_tensor(pickle.loads(pickle.dumps(x)), (2, 3), element, data=data)
+
+
+@both_wrappers
+@pytest.mark.parametrize("shape", [(), (0,), (2, 0, 3), (1,) * 70], ids=str)
+def test_every_shape(wrap: type, shape: tuple[int, ...]) -> None:
+    y = pickle.loads(pickle.dumps(wrap(at.zeros(shape))))
+    check_tensor(y, shape)
+
+
+@both_wrappers
+def test_out_of_band_buffers_are_no_copy(wrap: type) -> None:
+    x = six(wrap)
+    buffers: list[pickle.PickleBuffer] = []
+    stream = pickle.dumps(x, protocol=5, buffer_callback=buffers.append)
+    assert len(buffers) == 1
+    raw = buffers[0].raw()
+    assert raw.nbytes == 24
+    assert np.frombuffer(raw, np.uint8).ctypes.data == x.numpy().ctypes.data
+    assert len(stream) < 1000
+    y = pickle.loads(stream, buffers=buffers)
+    assert type(y) is wrap
+    check_tensor(y, (2, 3), address=x.numpy().ctypes.data)
+    y.numpy()[1, 1] = 44
+    assert x.numpy()[1, 1] == 44
+
+
+@both_wrappers
+def test_large_streams_hold_no_data(wrap: type) -> None:
+    x = wrap(at.zeros(1 << 20))
+    buffers: list[pickle.PickleBuffer] = []
+    assert len(pickle.dumps(x, protocol=5, buffer_callback=buffers.append)) < 1000
+
+
+@both_wrappers
+def test_buffers_from_elsewhere(wrap: type) -> None:
+    """What comes out of a socket or a file: writable memory stays so, read-only too."""
+    buffers: list[pickle.PickleBuffer] = []
+    stream = pickle.dumps(six(wrap), protocol=5, buffer_callback=buffers.append)
+    received = bytearray(buffers[0].raw())
+    y = pickle.loads(stream, buffers=[received])
+    check_tensor(y, (2, 3), address=np.frombuffer(received, np.uint8).ctypes.data)
+    y.numpy()[0, 0] = 1
+    assert np.frombuffer(received, np.float32)[0] == 1
+    frozen = bytes(received)
+    z = pickle.loads(stream, buffers=[frozen])
+    assert not z.numpy().flags.writeable
+    assert z.numpy().tobytes() == frozen
+
+
+@both_wrappers
+def test_buffers_of_the_wrong_size(wrap: type) -> None:
+    buffers: list[pickle.PickleBuffer] = []
+    stream = pickle.dumps(six(wrap), protocol=5, buffer_callback=buffers.append)
+    for wrong in (b"", bytes(23), bytes(4)):
+        with pytest.raises((ValueError, BufferError, c10.EnforceNotMet, TypeError)):
+            pickle.loads(stream, buffers=[wrong])
+
+
+def test_views_keep_their_values() -> None:
+    x = at.arange(24, dtype="int32").view(2, 3, 4)
+    reversed_rows = bridge.from_dlpack(np.arange(6.0).reshape(2, 3)[::-1])
+    views = (x.permute(2, 0, 1), x[:, 1:, ::2], x[1, 2, 3], x[:1].expand(5, 3, 4), reversed_rows)
+    for view in views:
+        for protocol in (2, 5):
+            y = pickle.loads(pickle.dumps(view, protocol))
+            assert y.tolist() == view.tolist()
+            assert tuple(y.sizes()) == tuple(view.sizes())
+        buffers: list[pickle.PickleBuffer] = []
+        stream = pickle.dumps(view, protocol=5, buffer_callback=buffers.append)
+        assert pickle.loads(stream, buffers=buffers).tolist() == view.tolist()
+
+
+def test_a_small_view_of_a_large_tensor_is_a_small_pickle() -> None:
+    view = at.zeros(1000, 1000)[::500, :3]
+    assert len(pickle.dumps(view)) < 2000
+
+
+def test_read_only_memory() -> None:
+    x = bridge.from_dlpack(b"abcd")
+    y = pickle.loads(pickle.dumps(x))
+    assert y.tolist() == list(b"abcd")
+    buffers: list[pickle.PickleBuffer] = []
+    stream = pickle.dumps(x, protocol=5, buffer_callback=buffers.append)
+    z = pickle.loads(stream, buffers=buffers)
+    assert z.readonly
+    assert z.data_ptr() == x.data_ptr()
+
+
+@both_wrappers
+def test_memory_of_torch(wrap: type) -> None:
+    t = torch.arange(6.0)
+    y = pickle.loads(pickle.dumps(wrap(bridge.from_dlpack(t))))
+    assert y.numpy().tolist() == t.tolist()
+    assert not bridge.shares_memory(y, t)
+
+
+def test_strings() -> None:
+    x = bridge.asarray(["a", "bcd", ""])
+    y = pickle.loads(pickle.dumps(x))
+    assert y.dtype() == c10.string
+    assert y.tolist() == [b"a", b"bcd", b""]
+
+
+def test_nothing() -> None:
+    y = pickle.loads(pickle.dumps(caffe2.Tensor()))
+    assert type(y) is caffe2.Tensor
+    assert not y.defined() and not y
+
+
+@both_wrappers
+def test_deepcopy(wrap: type) -> None:
+    x = six(wrap)
+    y = copy.deepcopy(x)
+    assert type(y) is wrap
+    check_tensor(y, (2, 3), data=x.numpy().tobytes())
+    assert not bridge.shares_memory(x, y)
+
+
+def test_copy() -> None:
+    with pytest.raises(TypeError, match="Clone"):
+        copy.copy(six(caffe2.Tensor))

@@ -1,0 +1,200 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What both wrappers offer: `__array__`, the buffer protocol, `len`, `repr`, `numpy`."""
+
+import ctypes
+import gc
+from typing import Any
+
+import bridge
+import numpy as np
+import pytest
+from bridge import at, c10, caffe2
+
+from tests.helpers.check import check_tensor
+from tests.helpers.element_types import BY_NAME
+
+both_wrappers = pytest.mark.parametrize("wrap", [at.Tensor, caffe2.Tensor], ids=["at", "caffe2"])
+
+
+def six(wrap: type) -> Any:
+    return wrap(at.arange(6, dtype="float32").view(2, 3))
+
+
+def address(x: Any) -> int:
+    return int(x.numpy().ctypes.data)
+
+
+@both_wrappers
+def test_array(wrap: type) -> None:
+    x = six(wrap)
+    shared = x.__array__()
+    assert type(shared) is np.ndarray
+    assert shared.ctypes.data == address(x)
+    cast = x.__array__(np.float64)
+    assert cast.dtype == np.float64
+    assert cast.tolist() == [[0, 1, 2], [3, 4, 5]]
+    assert x.__array__(np.float32).ctypes.data == address(x)
+    assert np.asarray(x, dtype="int32").tolist() == [[0, 1, 2], [3, 4, 5]]
+
+
+@both_wrappers
+def test_array_copy(wrap: type) -> None:
+    x = six(wrap)
+    assert np.array(x).ctypes.data != address(x)
+    assert np.array(x, copy=False).ctypes.data == address(x)
+    assert np.array(x, copy=True).ctypes.data != address(x)
+    assert np.asarray(x).ctypes.data == address(x)
+    assert x.__array__(copy=True).ctypes.data != address(x)
+    assert x.__array__(copy=False).ctypes.data == address(x)
+    with pytest.raises(ValueError):
+        np.array(x, dtype=np.float64, copy=False)
+
+
+@both_wrappers
+def test_array_of_read_only_memory(wrap: type) -> None:
+    source = np.arange(3, dtype=np.float32)
+    source.flags.writeable = False
+    x = wrap(bridge.from_dlpack(source))
+    assert not np.asarray(x).flags.writeable
+    assert np.array(x).flags.writeable
+    assert not x.numpy().flags.writeable
+
+
+@both_wrappers
+def test_numpy_shares(wrap: type) -> None:
+    x = six(wrap)
+    first, second = x.numpy(), x.numpy()
+    assert first.ctypes.data == second.ctypes.data
+    first[1, 2] = 50
+    assert second[1, 2] == 50
+    assert x.to_torch()[1, 2].item() == 50
+
+
+@both_wrappers
+def test_buffer(wrap: type) -> None:
+    x = six(wrap)
+    view = memoryview(x)
+    assert (view.format, view.itemsize, view.shape) == ("f", 4, (2, 3))
+    assert not view.readonly and view.c_contiguous
+    view[1, 2] = 9.0
+    assert x.numpy()[1, 2] == 9
+    assert bytes(x) == x.numpy().tobytes()
+    assert np.frombuffer(x, np.float32).ctypes.data == address(x)
+    assert bytearray(x)[:4] == b"\0\0\0\0"
+
+
+def test_buffer_of_a_view_says_its_strides() -> None:
+    x = six(at.Tensor).t()
+    view = memoryview(x)
+    assert (view.shape, view.strides) == ((3, 2), (4, 12))
+    assert not view.c_contiguous and view.f_contiguous
+    assert view.tolist() == [[0, 3], [1, 4], [2, 5]]
+    # A consumer that wants plain bytes cannot be given strided ones.
+    with pytest.raises((BufferError, ValueError)):
+        np.frombuffer(x, np.float32)
+
+
+@both_wrappers
+def test_a_buffer_holds_the_memory(wrap: type) -> None:
+    source = np.arange(1000, dtype=np.float64)
+    expected = source.tobytes()
+    x = wrap(bridge.from_dlpack(source))
+    view = memoryview(x)
+    del x, source
+    gc.collect()
+    assert view.tobytes() == expected
+
+
+@both_wrappers
+def test_a_buffer_stays_as_it_was_through_a_resize(wrap: type) -> None:
+    x = six(wrap)
+    view = memoryview(x)
+    try:
+        (x.Resize(100, 100) if wrap is caffe2.Tensor else x.resize_(100, 100))
+    except (BufferError, c10.EnforceNotMet):
+        assert tuple(x.sizes()) == (2, 3)
+    assert view.shape == (2, 3)
+    assert view.tolist() == [[0, 1, 2], [3, 4, 5]]
+
+
+@both_wrappers
+def test_a_buffer_of_read_only_memory(wrap: type) -> None:
+    x = wrap(bridge.from_dlpack(b"abc"))
+    view = memoryview(x)
+    assert view.readonly
+    with pytest.raises(TypeError):
+        view[0] = 1
+    with pytest.raises((BufferError, TypeError)):
+        (ctypes.c_char * 3).from_buffer(x)
+
+
+def test_what_has_no_buffer() -> None:
+    for x in (caffe2.Tensor(), caffe2.Tensor([2], "cpu"), bridge.asarray(["a"])):
+        with pytest.raises((BufferError, TypeError)):
+            memoryview(x)
+
+
+@both_wrappers
+def test_len(wrap: type) -> None:
+    assert len(six(wrap)) == 2
+    assert len(wrap(at.empty(0, 5))) == 0
+    with pytest.raises(TypeError):
+        len(wrap(at.tensor(2.0)))
+
+
+@both_wrappers
+def test_repr(wrap: type) -> None:
+    text = repr(six(wrap))
+    assert "float32" in text
+    assert "2" in text and "3" in text
+    assert len(repr(wrap(at.zeros(1000, 1000)))) < 10_000
+    for x in (wrap(at.empty(0)), wrap(at.tensor(1.0)), wrap(at.empty(2, dtype="bfloat16"))):
+        assert repr(x)
+
+
+def test_repr_of_nothing() -> None:
+    for x in (caffe2.Tensor(), caffe2.Tensor([2, 3], "cpu"), bridge.asarray(["a", "b"])):
+        assert repr(x)
+
+
+def test_numpy_of_what_is_not_there() -> None:
+    for x in (caffe2.Tensor(), caffe2.Tensor([2, 3], "cpu")):
+        with pytest.raises((BufferError, c10.EnforceNotMet)):
+            x.numpy()
+
+
+@both_wrappers
+def test_no_cuda_interface_on_the_cpu(wrap: type) -> None:
+    with pytest.raises(AttributeError):
+        _ = six(wrap).__cuda_array_interface__
+    assert not hasattr(six(wrap), "__cuda_array_interface__")
+
+
+def test_two_wrappers_of_one_impl() -> None:
+    x = six(at.Tensor)
+    flat = caffe2.Tensor(x)
+    again = at.Tensor(flat)
+    flat.Resize(3, 2)
+    assert tuple(x.sizes()) == tuple(again.sizes()) == (3, 2)
+    check_tensor(x, (3, 2), address=flat.raw_data())
+    check_tensor(flat, (3, 2), address=x.data_ptr())
+    flat.mutable_data("float32")[0] = 8
+    assert again[0, 0].item() == 8
+    x.resize_(6)
+    assert tuple(flat.sizes()) == (6,)
+
+
+def test_check_tensor_sees_a_difference() -> None:
+    x = six(at.Tensor)
+    wrong: dict[str, Any] = {
+        "address": x.data_ptr() + 4,
+        "data": bytes(24),
+        "readonly": True,
+        "strides": (1, 2),
+        "element": BY_NAME["int32"],
+        "shape": (3, 2),
+    }
+    for name, value in wrong.items():
+        fields: dict[str, Any] = {"shape": (2, 3), "element": BY_NAME["float32"], name: value}
+        with pytest.raises(AssertionError):
+            check_tensor(x, **fields)
