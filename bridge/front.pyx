@@ -45,8 +45,9 @@ def asarray(x, *, dtype=None, device=None, copy=None):
     strings and ``bytes``.
 
     Types are inferred as NumPy does. Strings and ``bytes`` (and lists of them) make a
-    caffe2.Tensor of type string, since at.Tensors hold plain memory. `dtype`, `device`:
-    convert and copy if it is of another type or elsewhere. `copy` as in `from_dlpack`.
+    tensor of type string, which tolist() reads and caffe2.Tensor(x) takes over; nothing
+    else of the ATen style works on it. `dtype`, `device`: convert and copy if it is of
+    another type or elsewhere. `copy` as in `from_dlpack`.
 
     Raises BufferError, TypeError as `from_dlpack`; ValueError: a ragged list.
     """
@@ -168,7 +169,7 @@ def _wrapped(x, caffe2, copy):
         return x
     if isinstance(x, Wrapper) and copy is not True:
         return Caffe2Tensor(x) if caffe2 else AtTensor(x)
-    if isinstance(x, Wrapper) and not (<Wrapper>x).impl.c_dtype.is_pod and caffe2:
+    if isinstance(x, Wrapper) and not (<Wrapper>x).impl.c_dtype.c_is_pod and caffe2:
         return x.Clone()
     impl = ingest(x, None, copy)
     if not caffe2:

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # cython: language_level=3, boundscheck=False, wraparound=False
+# cython: binding=False, embedsignature=True, embedsignature.format=clinic
 """What both wrappers have in common: a TensorImpl, and the ways out of the bridge."""
 
+cimport cython
 from cpython.object cimport PyObject, PyTypeObject
 from cpython.pycapsule cimport PyCapsule_New
 from cpython.ref cimport Py_INCREF
@@ -50,6 +52,7 @@ cdef extern from "Python.h":
     Py_ssize_t PyVectorcall_NARGS(size_t)
 
 
+@cython.freelist(128)
 cdef class Wrapper:
     """The common base of `bridge.at.Tensor` and `bridge.caffe2.Tensor`; not made by itself."""
 
@@ -80,9 +83,9 @@ cdef class Wrapper:
         Raises BufferError: non-POD or unallocated, of a type that torch lacks, or
         ``copy=False`` where a copy would be needed.
         """
-        if copy is None and not writable:
-            return tensor_out(self.impl)
-        return tensor_out(self.impl, _tristate(copy), writable)
+        return tensor_out(
+            self.impl, None if copy is None else _tristate(copy), False if writable is False
+            else bool(writable))
 
     def numpy(self):
         """A ``numpy.ndarray`` of the same memory, not writable where the memory is not.
@@ -120,23 +123,25 @@ cdef class Wrapper:
         """
         cdef TensorImpl impl = self.impl
         cdef int flags = 0
-        copy = _tristate(copy)
-        if max_version is not None and not (
-                isinstance(max_version, tuple) and len(max_version) == 2):
-            raise TypeError(f"max_version is a pair such as (1, 0), not {max_version!r}.")
+        cdef bint versioned = False
+        if copy is not None:
+            _tristate(copy)
+        if max_version is not None:
+            if not isinstance(max_version, tuple) or len(<tuple>max_version) != 2:
+                raise TypeError(f"max_version is a pair such as (1, 0), not {max_version!r}.")
+            versioned = (<tuple>max_version)[0] >= DLPACK_MAJOR
         if dl_device is not None:
             impl = _on_device(impl, dl_device, copy)
         if copy is True and impl is self.impl:
             impl = contiguous_copy(impl, "__dlpack__")
         if impl is not self.impl:
             flags = DLPACK_IS_COPIED
-        if impl.storage is not None:
-            _meet_stream(impl.storage, stream)
-        if max_version is None or max_version[0] < DLPACK_MAJOR:
-            impl.require_defined("__dlpack__")
-            return make(export_legacy(impl), False)
         impl.require_defined("__dlpack__")
-        return make(export_versioned(impl, flags), True)
+        if stream is not None or not host_accessible(impl.storage.device_type):
+            _meet_stream(impl.storage, stream)
+        if versioned:
+            return make(export_versioned(impl, flags), True)
+        return make(export_legacy(impl), False)
 
     @property
     def __cuda_array_interface__(self):
@@ -201,7 +206,7 @@ cdef int _meet_stream(Storage storage, object stream) except -1:
 
 def _cuda_interface(TensorImpl impl):
     cdef char* data
-    if not impl.c_dtype.is_pod:
+    if not impl.c_dtype.c_is_pod:
         raise AttributeError("__cuda_array_interface__ is for POD elements.")
     data = impl.data("__cuda_array_interface__")
     impl.storage.pin()

@@ -46,7 +46,7 @@ def main() -> None:
         clipped = clip_(batch, -1, 1)
         assert clipped is batch
         kind = f"{type(batch).__module__}.{type(batch).__name__}"
-        print(f"{kind:<24}", bridge.from_dlpack(clipped).tolist())
+        print(f"{kind:<28}", bridge.from_dlpack(clipped).tolist())
 
     swapped = np.array(values).astype(np.dtype("float64").newbyteorder())
     for batch in (torch.tensor(values, requires_grad=True), swapped, bytes(3)):

@@ -14,7 +14,7 @@ def main() -> None:
     c.mutable_data("float32")[:] = range(6)
     a = at.Tensor(c)  # both hold the same TensorImpl now
 
-    a.mul_(10)
+    a.mul_(2)
     print("after at.mul_:        caffe2 sees", c.data().tolist())
     c.Resize(3, 2)
     print("after caffe2.Resize:  at sees sizes", tuple(a.sizes()))

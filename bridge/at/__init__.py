@@ -46,7 +46,9 @@ __all__ = [
 ]
 
 _data.set_wrap(Tensor._wrap)
-_torch_ops.set_hooks(Tensor._wrap, _data.write_back, _data.mark_readonly)
+_torch_ops.set_hooks(
+    Tensor._wrap, _data.write_back, _data.mark_readonly, _data.mark_owned, _data.take_metadata
+)
 
 
 def __getattr__(name: str) -> Any:

@@ -18,7 +18,7 @@ from bridge.c10.array_ref cimport Dims, parse_dims
 from bridge.c10.copy cimport contiguous_copy, copy_elements, copy_strided
 from bridge.c10.device cimport host_accessible
 from bridge.c10.layout cimport checked_mul, contiguous_strides
-from bridge.c10.storage cimport EXTERNAL, Storage, allocate_buffer, install, new_storage
+from bridge.c10.storage cimport EXTERNAL, Elements, Storage, install, new_storage
 from bridge.c10.tensor_impl cimport CONTIGUOUS, TensorImpl, allocated, like, require_numel
 from bridge.c10.type_meta cimport TypeMeta, as_type
 from bridge.c10 cimport views
@@ -34,6 +34,15 @@ from bridge.c10.options import TensorOptions
 from bridge.exchange.transfer import to_device
 
 cdef object _wrap = None
+
+
+cdef int require_pod(TensorImpl impl, str caller) except -1:
+    """Only bridge.asarray makes at.Tensors of strings, to be read and no more."""
+    if not impl.c_dtype.c_is_pod and impl.storage is not None:
+        raise EnforceNotMet(
+            f"{caller.rpartition('.')[2]} is for plain memory, and the elements are of "
+            f"{impl.c_dtype}. Use tolist(), or caffe2.Tensor.", "dtype().is_pod", caller)
+    return 0
 
 
 def set_wrap(wrap):
@@ -66,6 +75,10 @@ cdef TensorImpl converted(TensorImpl src, TypeMeta dtype, str caller):
     """`src` itself if it is of the type, else a row-major copy converted by torch or NumPy."""
     if src.c_dtype is dtype:
         return src
+    require_pod(src, caller)
+    if not dtype.c_is_pod:
+        raise EnforceNotMet(
+            f"Plain memory does not become {dtype}.", "T.is_pod", caller)
     target = dtype.torch
     if target is not None and src.c_dtype.torch is not None:
         try:
@@ -96,6 +109,8 @@ cdef TensorImpl _source(object value, TensorImpl like_this, str caller):
 
 cdef int _copy_into(TensorImpl dst, TensorImpl src, str caller) except -1:
     dst.require_defined(caller)
+    require_pod(dst, caller)
+    require_pod(src, caller)
     dst.writable(caller)
     src.data(caller)
     if src.c_dtype is not dst.c_dtype:
@@ -197,6 +212,7 @@ def zero_(tensor):
 cdef int zero_elements(TensorImpl dst) except -1:
     cdef char* to = dst.data("Tensor.zero_")
     cdef TensorImpl src
+    require_pod(dst, "Tensor.zero_")
     dst.writable("Tensor.zero_")
     if dst.c_numel == 0:
         return 0
@@ -222,7 +238,7 @@ def item(tensor):
         raise EnforceValueError(
             f"item() reads a tensor of one element, and there are {impl.c_numel}. "
             "Use tolist().", "numel() == 1", "Tensor.item")
-    if host_accessible(impl.storage.device_type) and dtype.c_dlpack.lanes == 1:
+    if dtype.c_is_pod and host_accessible(impl.storage.device_type) and dtype.c_dlpack.lanes == 1:
         code, bits = dtype.c_dlpack.code, dtype.c_dlpack.bits
         if code == DL_FLOAT and bits == 64:
             return (<double*>at)[0]
@@ -259,8 +275,23 @@ def tolist(tensor):
     return _listed(impl, "Tensor.tolist")
 
 
+cdef object _nested(list items, const int64_t* sizes, int ndim):
+    cdef int64_t i, step
+    if ndim == 0:
+        return items[0]
+    if ndim == 1:
+        return items
+    step = len(items) // sizes[0] if sizes[0] else 0
+    return [_nested(items[i * step:(i + 1) * step], sizes + 1, ndim - 1) for i in range(sizes[0])]
+
+
 cdef object _listed(TensorImpl impl, str caller):
     cdef TypeMeta dtype = impl.c_dtype
+    if not dtype.c_is_pod:
+        if not impl.flags & CONTIGUOUS:
+            require_pod(impl, caller)
+        items = (<Elements>impl.storage.ctx).items if impl.c_numel else []
+        return _nested(items[impl.offset:impl.offset + impl.c_numel], impl.c_sizes, impl.ndim)
     if not host_accessible(impl.storage.device_type):
         impl = <TensorImpl>to_device(impl, Device("cpu"))
     if dtype.name == "complex32" or dtype.name.endswith("_x2") or impl.ndim > 32:
@@ -272,7 +303,9 @@ cdef object _listed(TensorImpl impl, str caller):
         array = array_out(impl, caller)
     if array.dtype.kind == "V" or array.dtype.name not in _PLAIN:
         # ml_dtypes' scalars are no Python numbers
-        array = array.astype("int64" if "int" in dtype.name else "float64")
+        import numpy
+        with numpy.errstate(all="ignore"):
+            array = array.astype("int64" if "int" in dtype.name else "float64")
     return array.tolist()
 
 
@@ -327,7 +360,8 @@ def as_other_type(tensor, spec):
     except TypeError:
         return None
     impl.data("Tensor.view")
-    if not dtype.is_pod:
+    require_pod(impl, "Tensor.view")
+    if not dtype.c_is_pod:
         raise EnforceNotMet(
             f"Plain memory is not viewed as {dtype}.", "T.is_pod", "Tensor.view")
     out = views.alias(impl, "Tensor.view")
@@ -386,6 +420,7 @@ def resize_(tensor, sizes):
     cdef TensorImpl bigger
     cdef int64_t numel, needed, old
     impl.require_defined("Tensor.resize_")
+    require_pod(impl, "Tensor.resize_")
     numel = require_numel(dims.data, dims.n, "Tensor.resize_")
     storage = impl.storage
     needed = checked_mul(impl.offset + numel, impl.c_dtype.itemsize)
@@ -430,6 +465,7 @@ def set_(tensor, source, storage_offset, size, stride):
     cdef Dims sizes, strides
     cdef Storage storage
     impl.require_defined("Tensor.set_")
+    require_pod(impl, "Tensor.set_")
     if source is None:
         sizes = parse_dims((0,), "Tensor.set_")
         impl.set_storage(new_storage(impl.storage.device_type, impl.storage.device_index))
@@ -438,7 +474,7 @@ def set_(tensor, source, storage_offset, size, stride):
         return
     if isinstance(source, Storage):
         storage = <Storage>source
-        if storage.c_dtype and not storage.c_dtype.is_pod:
+        if storage.c_dtype and not storage.c_dtype.c_is_pod:
             raise EnforceNotMet(
                 f"A Storage of {storage.c_dtype} is no plain memory.", "", "Tensor.set_")
         src = like_storage(storage, impl.c_dtype, storage.c_nbytes // impl.c_dtype.itemsize)
@@ -473,6 +509,9 @@ def equal(tensor, other):
     cdef int i
     a.data("Tensor.equal")
     b.data("Tensor.equal")
+    if not a.c_dtype.c_is_pod or not b.c_dtype.c_is_pod:
+        return a.c_dtype is b.c_dtype and a.sizes() == b.sizes() and _listed(
+            a, "Tensor.equal") == _listed(b, "Tensor.equal")
     if a.ndim != b.ndim:
         return False
     for i in range(a.ndim):
@@ -496,7 +535,7 @@ def shown(tensor):
     except EnforceNotMet as error:
         return (f"at.Tensor(<{error.message}>, sizes={impl.sizes().vec()}, "
                 f"dtype={impl.c_dtype})")
-    if impl.c_numel > 1000 or impl.c_dtype.torch is None:
+    if impl.c_numel > 1000 or (impl.c_dtype.c_is_pod and impl.c_dtype.torch is None):
         values = "..."
     else:
         values = repr(tolist(tensor))
@@ -511,7 +550,7 @@ def write_back(TensorImpl impl, tensor):
     cdef TensorImpl back
     if impl.c_numel == 0 or impl.origin is tensor:
         return
-    if tensor.numel() != impl.c_numel or tensor.data_ptr() == <size_t>impl.data("Tensor"):
+    if tensor.data_ptr() == <size_t>impl.data("Tensor"):
         return
     back = ingest(tensor)
     if back.c_dtype is impl.c_dtype:
@@ -521,3 +560,14 @@ def write_back(TensorImpl impl, tensor):
 def mark_readonly(TensorImpl impl):
     """Have the memory of `impl` read as read-only by all that share its Storage."""
     impl.storage.flags |= 1
+
+
+def mark_owned(TensorImpl impl):
+    """Say that nobody but the bridge has the memory of `impl`, an operation's new result."""
+    impl.storage.flags &= ~EXTERNAL
+
+
+def take_metadata(TensorImpl impl, TensorImpl view):
+    """Have `impl` look at its Storage as `view` does."""
+    impl.set_strided(view.c_sizes, view.c_strides(), view.ndim, view.c_numel)
+    impl.offset = view.offset

@@ -50,7 +50,7 @@ cdef _Where _where(object options, object dtype, object device, bint pinned, Ten
         where.device_type = DL_CPU
     if (pinned or options.pinned_memory()) and where.device_type == DL_CPU:
         where.device_type = DL_CUDA_HOST
-    if not where.dtype.is_pod:
+    if not where.dtype.c_is_pod:
         raise EnforceNotMet(
             f"ATen tensors hold plain memory, not elements of {where.dtype}. Use "
             "caffe2.empty.", "dtype.is_pod", "at.empty")
@@ -72,6 +72,11 @@ cdef tuple _split(tuple args, str caller):
     if hasattr(args[n - 1], "__index__") and not isinstance(args[n - 1], (type, DeviceType)):
         return args, None
     return args[:n - 1], args[n - 1]
+
+
+def split(args, caller):
+    """(sizes, options) of ``*args``, for the factories of torch_factories."""
+    return _split(tuple(args), caller)
 
 
 cdef TensorImpl _empty(tuple args, object dtype, object device, bint pinned, str caller):

@@ -7,7 +7,7 @@ from libc.stdint cimport int64_t
 from bridge.c10.tensor_impl cimport TensorImpl
 from bridge.c10 cimport views
 
-from bridge.c10.errors import EnforceIndexError, EnforceNotMet
+from bridge.c10.errors import EnforceIndexError, EnforceTypeError, EnforceValueError
 
 cdef str CALLER = "Tensor.__getitem__"
 
@@ -19,7 +19,7 @@ cdef TensorImpl index(TensorImpl impl, object key):
     cdef tuple keys
     impl.require_defined(CALLER)
     if type(key) is int:
-        return views.select(impl, 0, key, CALLER)
+        return views.select(impl, 0, _place(key, impl), CALLER)
     keys = key if type(key) is tuple else (key,)
     for one in keys:
         if one is None:
@@ -67,7 +67,9 @@ cdef TensorImpl _walk(TensorImpl impl, tuple keys, int64_t left_over):
             try:
                 start, stop, step = one.indices(size)
             except TypeError as error:
-                raise EnforceNotMet(f"A slice is made of ints: {error}", "", CALLER) from error
+                raise EnforceTypeError(f"A slice is made of ints: {error}", "", CALLER) from error
+            except ValueError as error:
+                raise EnforceValueError(f"{error}", "", CALLER) from error
             except OverflowError:
                 # a step beyond int64 shows the first element alone
                 start, stop, _ = slice(one.start, one.stop, 1 if one.step > 0 else -1) \
@@ -83,13 +85,16 @@ cdef TensorImpl _walk(TensorImpl impl, tuple keys, int64_t left_over):
             out = views.slice_dim(out, dim, start, length, step, CALLER)
             dim += 1
         else:
-            try:
-                i = one.__index__()
-            except OverflowError:
-                raise EnforceIndexError(
-                    f"Index {one} is out of range for dimension {dim} of size "
-                    f"{out.c_sizes[dim]}.", "", CALLER) from None
+            i = _place(one.__index__(), impl)
             out = views.select(out, dim, i, CALLER)
     if out is impl:
         return views.alias(impl, CALLER)
     return out
+
+
+cdef int64_t _place(object index, TensorImpl impl) except? -1:
+    try:
+        return index
+    except OverflowError:
+        raise EnforceIndexError(
+            f"Index {index} is out of range for sizes {impl.sizes().vec()}.", "", CALLER) from None

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # cython: language_level=3, boundscheck=False, wraparound=False
+# cython: binding=False, embedsignature=True, embedsignature.format=clinic
 """at.Tensor, the ATen-style wrapper: strided views here, every other operation by torch."""
 
-cimport cython
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_INCREF
 from libc.stdint cimport int64_t, uintptr_t
@@ -27,7 +27,6 @@ from bridge.at import data, torch_ops
 from bridge.c10.errors import EnforceNotMet, EnforceTypeError
 
 
-@cython.freelist(64)
 cdef class Tensor(Wrapper):
     """A strided tensor over the memory of anybody; the ATen-style API.
 
@@ -310,9 +309,13 @@ cdef class Tensor(Wrapper):
 
     def __iter__(self):
         cdef int64_t i
-        _require_dim(self.impl, "Tensor.__iter__")
-        for i in range(self.impl.c_sizes[0]):
-            yield wrap(views.select(self.impl, 0, i, "Tensor.__iter__"))
+        self.impl.require_defined("Tensor.__iter__")
+        if self.impl.ndim == 0:
+            raise EnforceTypeError(
+                "A 0-d tensor has nothing to iterate over; use item().", "dim() > 0",
+                "Tensor.__iter__")
+        return iter([wrap(views.select(self.impl, 0, i, "Tensor.__iter__"))
+                     for i in range(self.impl.c_sizes[0])])
 
     # Data.
 
@@ -618,7 +621,12 @@ cdef TensorImpl _sliced(TensorImpl impl, int64_t dim, object start, object end, 
 cdef int64_t _clamped(object value, int64_t size) except -1:
     """A slice's end as Python counts it: negative from the end, outside cut off."""
     if not isinstance(value, int):
-        value = value.__index__()
+        try:
+            value = value.__index__()
+        except AttributeError:
+            raise EnforceTypeError(
+                f"The ends of a slice are ints or None, not {type(value).__name__}.", "",
+                "Tensor.slice") from None
     if value < 0:
         value += size
     return 0 if value < 0 else size if value > size else value
@@ -632,15 +640,14 @@ cdef TensorImpl _impl_for_at(object source):
             f"{type(source).__name__}. bridge.from_dlpack(x) takes tensors of any framework, "
             "at.tensor(data) takes numbers.", "", "at.Tensor")
     impl = (<Wrapper>source).impl
-    if impl.c_dtype.is_pod and (impl.c_numel == 0 or impl.storage.data != NULL):
-        return impl
-    if impl.storage is None:
+    if impl.storage is None or (
+            impl.c_dtype.c_is_pod and (impl.storage.data != NULL or impl.c_numel == 0)):
         return impl
     if not impl.c_dtype:
         raise EnforceNotMet(
             "The caffe2.Tensor has no element type yet. Call mutable_data(T) on it first.",
             "dtype_initialized()", "at.Tensor")
-    if not impl.c_dtype.is_pod:
+    if not impl.c_dtype.c_is_pod:
         raise EnforceNotMet(
             f"Elements of the non-POD type {impl.c_dtype} are for caffe2.Tensor only; ATen "
             "tensors hold plain memory.", "dtype().is_pod", "at.Tensor")

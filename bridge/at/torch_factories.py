@@ -5,6 +5,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from bridge.at.data import mark_owned
+from bridge.at.factories import split
 from bridge.at.tensor import Tensor
 from bridge.c10.errors import EnforceTypeError, EnforceValueError
 from bridge.c10.options import TensorOptions, as_options
@@ -39,7 +41,9 @@ def _made(name: str, args: tuple[Any, ...], options: TensorOptions) -> Tensor:
         raise EnforceTypeError(str(error), "", caller) from error
     except (ValueError, RuntimeError) as error:
         raise EnforceValueError(str(error), "", caller) from error
-    return Tensor._wrap(ingest(made))
+    impl = ingest(made)
+    mark_owned(impl)
+    return Tensor._wrap(impl)
 
 
 def _with_options(
@@ -79,22 +83,22 @@ def eye(*args: Any, dtype: Any = None, device: Any = None) -> Tensor:
     return _made("eye", args, options)
 
 
-def _sizes(args: tuple[Any, ...]) -> tuple[Any, ...]:
-    if len(args) == 1 and not isinstance(args[0], int):
-        return (tuple(args[0]),)
-    return args
+def _sized(name: str, dims: tuple[Any, ...], dtype: Any, device: Any) -> Tensor:
+    sizes, options = split(dims, f"at.{name}")
+    if not isinstance(sizes, (tuple, list)):
+        sizes = tuple(sizes) if hasattr(sizes, "__len__") else (sizes,)
+    chosen = as_options(options, dtype, device)
+    return _made(name, (tuple(int(size) for size in sizes),), chosen)
 
 
 def rand(*dims: Any, dtype: Any = None, device: Any = None) -> Tensor:
     """Uniform numbers from [0, 1) of torch's generator; sizes, then options."""
-    args, options = _with_options(dims, dtype, device)
-    return _made("rand", _sizes(args), options)
+    return _sized("rand", dims, dtype, device)
 
 
 def randn(*dims: Any, dtype: Any = None, device: Any = None) -> Tensor:
     """Normal numbers of mean 0 and variance 1 of torch's generator; sizes, then options."""
-    args, options = _with_options(dims, dtype, device)
-    return _made("randn", _sizes(args), options)
+    return _sized("randn", dims, dtype, device)
 
 
 def tensor(data: Any, options: Any = None, *, dtype: Any = None, device: Any = None) -> Tensor:

@@ -26,28 +26,43 @@ __all__ = ["binary", "call_method", "compare", "function", "method", "method_nam
 _wrap: Callable[[TensorImpl], Any]
 _write_back: Callable[[TensorImpl, Any], None]
 _mark_readonly: Callable[[TensorImpl], None]
+_mark_owned: Callable[[TensorImpl], None]
+_take_metadata: Callable[[TensorImpl, TensorImpl], None]
 
 
 def set_hooks(
     wrap: Callable[[TensorImpl], Any],
     write_back: Callable[[TensorImpl, Any], None],
     mark_readonly: Callable[[TensorImpl], None],
+    mark_owned: Callable[[TensorImpl], None],
+    take_metadata: Callable[[TensorImpl, TensorImpl], None],
 ) -> None:
     """Hand over what this module must not import (`bridge.at` calls it)."""
-    global _wrap, _write_back, _mark_readonly
+    global _wrap, _write_back, _mark_readonly, _mark_owned, _take_metadata
     _wrap, _write_back, _mark_readonly = wrap, write_back, mark_readonly
+    _mark_owned, _take_metadata = mark_owned, take_metadata
 
 
-# Not operations: attributes of torch.Tensor that mean something else here, or nothing.
+# Not operations: they are about autograd, which the bridge leaves to torch, or give
+# away what is the bridge's.
 _NOT_OPERATIONS = frozenset(
     {
-        "backward", "data", "detach_", "grad", "grad_fn", "is_leaf", "layout", "names", "numpy",
-        "output_nr", "register_hook", "requires_grad", "requires_grad_", "retain_grad",
-        "retains_grad", "share_memory_", "storage_type", "typed_storage", "untyped_storage",
-        "dlpack", "map_", "map2_", "apply_", "module_load", "volatile", "as_subclass", "new",
-        "storage", "device", "dtype", "shape", "type", "grad_dtype", "cdata",
+        "backward", "detach_", "module_load", "new", "numpy", "register_hook", "requires_grad_",
+        "register_post_accumulate_grad_hook", "retain_grad", "share_memory_", "storage",
+        "storage_type", "typed_storage", "untyped_storage", "as_subclass", "cdata", "volatile",
     }
 )  # fmt: skip
+
+# In-place changes of metadata: the view that gives the new metadata.
+_METADATA = {
+    "as_strided_": "as_strided",
+    "squeeze_": "squeeze",
+    "swapaxes_": "transpose",
+    "swapdims_": "transpose",
+    "t_": "t",
+    "transpose_": "transpose",
+    "unsqueeze_": "unsqueeze",
+}
 
 
 def _torch() -> Any:
@@ -59,11 +74,14 @@ def _torch() -> Any:
 class _Call:
     """One operation: what its arguments became for torch, and what was read-only of them."""
 
-    __slots__ = ("pairs", "readonly", "writes")
+    __slots__ = ("pairs", "readonly", "written")
 
-    def __init__(self, writes: bool) -> None:
-        self.writes = writes
+    def __init__(self) -> None:
+        # every tensor among the arguments, and what torch got for it
         self.pairs: list[tuple[Wrapper, Any]] = []
+        # those whose memory the operation may write, although torch may have got a copy
+        self.written: list[tuple[Wrapper, Any]] = []
+        # addresses of read-only memory that torch got
         self.readonly: list[tuple[int, int]] = []
 
     def argument(self, value: Any, written: bool = False) -> Any:
@@ -81,15 +99,13 @@ class _Call:
         storage = impl.get_storage()
         if storage.readonly:
             if written:
-                raise EnforceNotMet(
-                    "The memory is read-only. Write to a copy: clone().",
-                    "!readonly",
-                    "Tensor",
-                )
+                raise _read_only()
             first = storage.data_ptr()
             self.readonly.append((first, first + storage.nbytes()))
         tensor = tensor_out(impl, None, True)
         self.pairs.append((wrapper, tensor))
+        if written:
+            self.written.append((wrapper, tensor))
         return tensor
 
     def result(self, value: Any) -> Any:
@@ -97,13 +113,16 @@ class _Call:
         if is_torch_tensor(value):
             for wrapper, tensor in self.pairs:
                 if value is tensor:
+                    if not wrapper.unsafeGetTensorImpl().get_storage().readonly:
+                        # an operation in place, by its name or by a flag
+                        _write_back(wrapper.unsafeGetTensorImpl(), tensor)
                     return wrapper
             return self._new(value)
         if isinstance(value, tuple) and hasattr(value, "_fields"):  # a named tuple of torch's own
             return type(value)([self.result(one) for one in value])  # type: ignore[call-arg]
         if type(value) is tuple or type(value) is list:
             return type(value)([self.result(one) for one in value])
-        if isinstance(value, tuple) and type(value).__module__.startswith("torch."):
+        if isinstance(value, tuple) and type(value).__module__.startswith("torch"):
             if type(value).__name__ == "Size":
                 return tuple(value)
             return type(value)([self.result(one) for one in value])
@@ -112,17 +131,80 @@ class _Call:
     def _new(self, value: Any) -> Any:
         if value.requires_grad:
             value = value.detach()
+        fresh = not value._is_view()
         impl = ingest(value)
         if self.readonly and impl.numel():
             address = impl.get_storage().data_ptr()
             if any(first <= address < end for first, end in self.readonly):
                 _mark_readonly(impl)
+                fresh = False
+        if fresh:
+            _mark_owned(impl)
         return _wrap(impl)
 
     def finish(self) -> None:
         """Bring home what was written to copies."""
-        for wrapper, tensor in self.pairs:
+        for wrapper, tensor in self.written:
             _write_back(wrapper.unsafeGetTensorImpl(), tensor)
+
+
+def _read_only() -> EnforceNotMet:
+    return EnforceNotMet(
+        "The memory is read-only. Write to a copy: clone().", "!readonly", "Tensor"
+    )
+
+
+_guard_class: Any = None
+
+
+def _guard(ranges: list[tuple[int, int]]) -> Any:
+    """A torch mode in which an operation that would write one of `ranges` is refused.
+
+    Whether an operation of ATen writes an argument stands in its schema, so this sees
+    what names do not tell, such as ``relu(x, inplace=True)``.
+    """
+    global _guard_class
+    if _guard_class is None:
+        from torch.utils._python_dispatch import TorchDispatchMode
+
+        class Guard(TorchDispatchMode):  # type: ignore[misc]
+            def __init__(self, ranges: list[tuple[int, int]]) -> None:
+                super().__init__()
+                self.ranges = ranges
+
+            def __torch_dispatch__(
+                self, func: Any, types: Any, args: Any = (), kwargs: Any = None
+            ) -> Any:
+                kwargs = kwargs or {}
+                silent = _WRITES_SILENTLY.get(func._schema.name, ())
+                for i, argument in enumerate(func._schema.arguments):
+                    info = argument.alias_info
+                    if argument.name in silent or (info is not None and info.is_write):
+                        given = args[i] if i < len(args) else kwargs.get(argument.name)
+                        for one in given if isinstance(given, (list, tuple)) else (given,):
+                            self._check(one)
+                return func(*args, **kwargs)
+
+            def _check(self, given: Any) -> None:
+                if is_torch_tensor(given) and given.numel():
+                    address = given.untyped_storage().data_ptr()
+                    if any(first <= address < end for first, end in self.ranges):
+                        raise _read_only()
+
+        _guard_class = Guard
+    return _guard_class(ranges)
+
+
+# Running statistics, which these write and their schemas do not say.
+_STATISTICS = ("running_mean", "running_var")
+_WRITES_SILENTLY = {
+    name: _STATISTICS
+    for name in (
+        "aten::native_batch_norm", "aten::cudnn_batch_norm", "aten::miopen_batch_norm",
+        "aten::batch_norm", "aten::_batch_norm_impl_index", "aten::instance_norm",
+        "aten::_native_batch_norm_legit",
+    )
+}  # fmt: skip
 
 
 def _torch_spelling(value: Any) -> Any:
@@ -147,11 +229,16 @@ def _writes(name: str) -> bool:
 
 
 def _run(name: str, func: Callable[..., Any], args: Any, kwargs: Any) -> Any:
-    call = _Call(_writes(name))
-    given = [call.argument(one, written=call.writes and i == 0) for i, one in enumerate(args)]
+    call = _Call()
+    writes = _writes(name)
+    given = [call.argument(one, written=writes and i == 0) for i, one in enumerate(args)]
     named = {key: call.argument(one, written=key == "out") for key, one in kwargs.items()}
-    result = func(*given, **named)
-    if call.writes or kwargs.get("out") is not None:
+    if call.readonly:
+        with _guard(call.readonly):
+            result = func(*given, **named)
+    else:
+        result = func(*given, **named)
+    if call.written:
         call.finish()
     return call.result(result)
 
@@ -192,7 +279,7 @@ def torch_function(func: Callable[..., Any], args: Any, kwargs: Any) -> Any:
     """What ``torch.<function>`` of our tensors does (the protocol `__torch_function__`)."""
     name = getattr(func, "__name__", "")
     if name == "__get__" and len(args) >= 1:
-        return func(_Call(False).argument(args[0]))
+        return func(_Call().argument(args[0]))
     return _run(name, func, args, kwargs or {})
 
 
@@ -204,6 +291,10 @@ def method(tensor: Any, name: str) -> Any:
     if found is None or not tensor.defined():
         hint = " The tensor is undefined." if found is not None else ""
         raise AttributeError(f"at.Tensor has no attribute {name!r}, nor has torch.{hint}")
+    if name in _METADATA:
+        return _in_place_view(tensor, _METADATA[name])
+    if name == "resize_as_":
+        return lambda other: tensor.resize_(other.size())
     if not callable(found):
         return _run(name, lambda t: getattr(t, name), (tensor,), {})
 
@@ -213,6 +304,15 @@ def method(tensor: Any, name: str) -> Any:
     bound.__name__ = name
     bound.__doc__ = found.__doc__
     return bound
+
+
+def _in_place_view(tensor: Any, view: str) -> Callable[..., Any]:
+    def change(*args: Any, **kwargs: Any) -> Any:
+        seen = getattr(tensor, view)(*args, **kwargs)
+        _take_metadata(tensor.unsafeGetTensorImpl(), seen.unsafeGetTensorImpl())
+        return tensor
+
+    return change
 
 
 def method_names() -> set[str]:

@@ -2,9 +2,9 @@
 from libc.stdint cimport int32_t, int64_t
 
 cdef class AllocatorStats:
-    cdef readonly int64_t allocated_bytes
-    cdef readonly int64_t peak_bytes
-    cdef readonly int64_t allocations
+    cdef int64_t c_allocated
+    cdef int64_t c_peak
+    cdef int64_t c_allocations
     cdef void add(self, int64_t nbytes) noexcept
     cdef void remove(self, int64_t nbytes) noexcept
 

@@ -25,20 +25,35 @@ cdef enum:
 
 @cython.final
 cdef class AllocatorStats:
-    """What an allocator has given out: bytes now, bytes at most, how often (read-only)."""
+    """What an allocator has given out (read-only)."""
+
+    @property
+    def allocated_bytes(self):
+        """Bytes in use now."""
+        return self.c_allocated
+
+    @property
+    def peak_bytes(self):
+        """The most bytes that were in use at a time."""
+        return self.c_peak
+
+    @property
+    def allocations(self):
+        """How many buffers were given out so far."""
+        return self.c_allocations
 
     cdef void add(self, int64_t nbytes) noexcept:
-        self.allocations += 1
-        self.allocated_bytes += nbytes
-        if self.allocated_bytes > self.peak_bytes:
-            self.peak_bytes = self.allocated_bytes
+        self.c_allocations += 1
+        self.c_allocated += nbytes
+        if self.c_allocated > self.c_peak:
+            self.c_peak = self.c_allocated
 
     cdef void remove(self, int64_t nbytes) noexcept:
-        self.allocated_bytes -= nbytes
+        self.c_allocated -= nbytes
 
     def __repr__(self):
-        return (f"AllocatorStats(allocated_bytes={self.allocated_bytes}, "
-                f"peak_bytes={self.peak_bytes}, allocations={self.allocations})")
+        return (f"AllocatorStats(allocated_bytes={self.c_allocated}, "
+                f"peak_bytes={self.c_peak}, allocations={self.c_allocations})")
 
 
 @cython.final
@@ -158,7 +173,7 @@ cdef class Allocator:
                 ptr.counted = True
                 self.stats.add(nbytes)
             return ptr
-        before = self.stats.allocations
+        before = self.stats.c_allocations
         given = self.raw_allocate(nbytes) if nbytes else 0
         if not isinstance(given, int) or given < 0 or given > <uintptr_t>-1:
             raise EnforceNotMet(
@@ -173,7 +188,7 @@ cdef class Allocator:
         ptr.c_nbytes = nbytes
         ptr.data = <void*>address
         # A subclass that calls our raw_allocate has been counted there.
-        ptr.counted = nbytes != 0 and self.stats.allocations == before
+        ptr.counted = nbytes != 0 and self.stats.c_allocations == before
         if ptr.counted:
             self.stats.add(nbytes)
         return ptr

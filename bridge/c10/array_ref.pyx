@@ -235,10 +235,7 @@ cdef class ArrayRef:
         return self.ptr[i]
 
     cdef ArrayRef part(self, Py_ssize_t start, Py_ssize_t n):
-        cdef ArrayRef ref
-        if self.owner is None and n <= INLINE_DIMS:
-            return array_ref_of(self.ptr + start, n)
-        ref = ArrayRef.__new__(ArrayRef)
+        cdef ArrayRef ref = ArrayRef.__new__(ArrayRef)
         ref.ptr = self.ptr + start
         ref.n = n
         ref.owner = self

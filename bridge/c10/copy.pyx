@@ -106,7 +106,7 @@ cdef int copy_elements(TensorImpl dst, TensorImpl src, str caller) except -1:
     to = dst.data(caller)
     if src.c_numel == 0:
         return 0
-    if not src.c_dtype.is_pod:
+    if not src.c_dtype.c_is_pod:
         items = copied_items(
             (<Elements>src.storage.ctx).items[src.offset:src.offset + src.c_numel], src.c_dtype)
         (<Elements>dst.storage.ctx).items[dst.offset:dst.offset + dst.c_numel] = items

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, MutableSequence
+from collections.abc import Iterable, Iterator, MutableSequence
 from typing import Any
 
 from bridge.c10.errors import EnforceNotMet, EnforceTypeError
@@ -61,13 +61,19 @@ class ElementView(MutableSequence[Any]):
 
     def __getitem__(self, index: Any) -> Any:
         if isinstance(index, slice):
-            return [self._items[i] for i in self._range(index)]
+            places = self._range(index)
+            if places.step == 1:
+                return self._items[places.start : places.stop]
+            return [self._items[i] for i in places]
         return self._items[self._place(index)]
 
     def __setitem__(self, index: Any, value: Any) -> None:
         if isinstance(index, slice):
             places = self._range(index)
-            values = [as_element(one, self._dtype) for one in value]
+            values = list(value)
+            # map and set run in C: strings come in great numbers, and as bytes most of the time.
+            if self._dtype.name != "string" or not set(map(type, values)) <= {bytes}:
+                values = [as_element(one, self._dtype) for one in values]
             if len(values) != len(places):
                 raise EnforceNotMet(
                     f"{len(values)} elements do not replace {len(places)}; their number is "
@@ -75,10 +81,16 @@ class ElementView(MutableSequence[Any]):
                     "len(values) == len(slice)",
                     "Tensor.mutable_data",
                 )
+            if places.step == 1:
+                self._items[places.start : places.start + len(places)] = values
+                return
             for i, one in zip(places, values, strict=True):
                 self._items[i] = one
             return
         self._items[self._place(index)] = as_element(value, self._dtype)
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self[:])
 
     def __delitem__(self, index: Any) -> None:
         raise EnforceTypeError(

@@ -134,7 +134,7 @@ cdef int mutable_data(TensorImpl self, TypeMeta dtype, str caller) except -1:
         self.origin = None
         self.c_dtype = dtype
         return 0
-    elif (dtype.is_pod and (self.c_dtype.is_pod or self.c_dtype is undefined_type)
+    elif (dtype.c_is_pod and (self.c_dtype.c_is_pod or self.c_dtype is undefined_type)
             and type(storage.ctx) is not Elements
             and storage.data != NULL and storage.c_nbytes >= needed):
         # neither constructor nor destructor to run: the bytes serve again
@@ -158,9 +158,9 @@ cdef int mutable_data(TensorImpl self, TypeMeta dtype, str caller) except -1:
 cdef bint _still_there(TensorImpl self):
     """Whether the storage still holds all elements, of this type."""
     cdef Storage storage = self.storage
-    if (type(storage.ctx) is Elements) == self.c_dtype.is_pod:
+    if (type(storage.ctx) is Elements) == self.c_dtype.c_is_pod:
         return False
-    if not self.c_dtype.is_pod and storage.c_dtype is not self.c_dtype:
+    if not self.c_dtype.c_is_pod and storage.c_dtype is not self.c_dtype:
         return False
     if not self.flags & CONTIGUOUS:
         return True     # data() looks closer
@@ -194,7 +194,7 @@ cdef int extend(TensorImpl self, int64_t num, double growth_pct, str caller) exc
         return resize(self, dims.data, dims.n, caller)
     numel = require_numel(dims.data, dims.n, caller)
     if _nbytes(self, numel, caller) <= storage.c_nbytes and (
-            self.c_dtype is storage.c_dtype or self.c_dtype.is_pod):
+            self.c_dtype is storage.c_dtype or self.c_dtype.c_is_pod):
         self.set_contiguous(dims.data, dims.n, numel)
         return 0
     outer = dims.data[0]

@@ -79,7 +79,7 @@ def from_buffer(buffer, sizes, TypeMeta dtype):
     cdef int64_t nbytes
     cdef Storage storage
     cdef TensorImpl impl
-    if not dtype.is_pod:
+    if not dtype.c_is_pod:
         raise EnforceNotMet(
             f"A buffer holds POD elements, not {dtype}.", "dtype.is_pod", "from_buffer")
     nbytes = checked_mul(numel, dtype.itemsize)

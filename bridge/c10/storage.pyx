@@ -127,9 +127,9 @@ cdef class Storage:
         self.clear()
 
     def UniqueStorageShareExternalPointer(self, src, T, capacity, deleter=None):
-        """Look at memory from outside: `capacity` bytes at the address `src`, of type `T`.
+        """Look at memory from outside: `capacity` bytes at `src`, of type `T`.
 
-        `deleter(src)` is called once, when neither a tensor nor a view needs the
+        `src` is an address, or a writable buffer, which is kept alive. `deleter(address)` is called once, when neither a tensor nor a view needs the
         memory. Raises EnforceNotMet: the Storage is shared (`unique()` is False),
         the type is not POD, or the address or capacity is no such thing.
 
@@ -138,17 +138,24 @@ cdef class Storage:
         """
         cdef TypeMeta dtype = as_type(T)
         cdef uintptr_t address
+        cdef unsigned char[::1] keep
         caller = "Storage.UniqueStorageShareExternalPointer"
         if self.users > 1:
             raise EnforceNotMet(
                 f"The Storage is shared by {self.users} tensors; the others would lose their "
                 "memory. Take a tensor with a Storage of its own.", "unique()", caller)
-        if not dtype.is_pod:
+        if not dtype.c_is_pod:
             raise EnforceNotMet(
                 f"Memory from outside holds POD elements, not {dtype}.", "T.is_pod", caller)
-        address = as_address(src, caller)
         nbytes = as_nbytes(capacity, caller)
-        install(self, external_ptr(<void*>address, None, as_deleter(deleter, caller)),
+        deleter = as_deleter(deleter, caller)
+        keep = None
+        if isinstance(src, int):
+            address = as_address(src, caller)
+        else:
+            keep = _writable_bytes(src, nbytes, caller)
+            address = <uintptr_t><void*>&keep[0] if keep.shape[0] else 0
+        install(self, external_ptr(<void*>address, keep, deleter),
                 <char*>address, dtype, nbytes, EXTERNAL)
 
     def __bool__(self):
@@ -182,6 +189,23 @@ cdef class ExternalPtr:
         if deleter is not None:
             self.deleter = None
             deleter(<uintptr_t>self.data)
+
+
+cdef object _writable_bytes(object src, int64_t nbytes, str caller):
+    """The bytes of a buffer that is writable, contiguous and large enough."""
+    try:
+        view = memoryview(src).cast("B")
+    except (TypeError, ValueError, BufferError) as error:
+        raise EnforceTypeError(
+            f"{type(src).__name__} is neither an address nor a contiguous buffer: {error}", "",
+            caller) from error
+    if view.readonly:
+        raise EnforceTypeError("The buffer is read-only.", "!readonly", caller)
+    if view.nbytes < nbytes:
+        raise EnforceValueError(
+            f"The buffer has {view.nbytes} bytes, and {nbytes} are said.",
+            "capacity <= len(buffer)", caller)
+    return view
 
 
 def as_address(src, caller):
@@ -263,7 +287,7 @@ cdef object allocate_buffer(
     """
     cdef DataPtr ptr
     cdef Elements elements
-    if dtype.is_pod:
+    if dtype.c_is_pod:
         if numel > INT64_MAX // dtype.itemsize:
             raise MemoryError(f"{numel} elements of {dtype} are more than memory can be.")
         ptr = allocator_of(device_type, device_index).get(numel * dtype.itemsize)

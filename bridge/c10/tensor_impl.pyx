@@ -181,7 +181,7 @@ cdef class TensorImpl:
                 "Call Resize and mutable_data(T), or ShareData again.",
                 "nbytes() <= storage().nbytes()", caller)
         if self.c_dtype is not storage.c_dtype and not (
-                self.c_dtype.is_pod and type(storage.ctx) is not Elements):
+                self.c_dtype.c_is_pod and type(storage.ctx) is not Elements):
             raise EnforceNotMet(
                 f"The tensor is of {self.c_dtype}, but another tensor that shares its storage "
                 f"has filled that with {storage.c_dtype}. Call mutable_data(T) first.",

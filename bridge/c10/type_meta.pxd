@@ -6,7 +6,7 @@ from bridge.dlpack.abi cimport DLDataType
 cdef class TypeMeta:
     cdef readonly str name
     cdef readonly int64_t itemsize   # bytes an element takes; 0: undefined
-    cdef readonly bint is_pod
+    cdef bint c_is_pod
     cdef DLDataType c_dlpack         # of POD types
     cdef object cls                  # the class of non-POD elements
     cdef object c_numpy              # numpy.dtype once asked for

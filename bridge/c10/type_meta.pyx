@@ -83,6 +83,11 @@ cdef class TypeMeta:
         return self.c_numpy
 
     @property
+    def is_pod(self):
+        """Whether elements are plain memory: no constructor, no destructor, no Python object."""
+        return self.c_is_pod
+
+    @property
     def element_class(self):
         """The Python class of non-POD elements; None for POD types."""
         return self.cls
@@ -93,7 +98,7 @@ cdef class TypeMeta:
         if not self.torch_known:
             import torch
             self.c_torch = getattr(torch, _TORCH_NAME.get(self.name, self.name), None) \
-                if self.is_pod else None
+                if self.c_is_pod else None
             if not isinstance(self.c_torch, torch.dtype):
                 self.c_torch = None
             self.torch_known = True
@@ -102,7 +107,7 @@ cdef class TypeMeta:
     @property
     def dlpack(self):
         """DLPack's (code, bits, lanes), None for non-POD types."""
-        if not self.is_pod:
+        if not self.c_is_pod:
             return None
         return self.c_dlpack.code, self.c_dlpack.bits, self.c_dlpack.lanes
 
@@ -150,7 +155,7 @@ cdef TypeMeta _new(str name, int itemsize, bint is_pod):
     cdef TypeMeta meta = TypeMeta.__new__(TypeMeta)
     meta.name = name
     meta.itemsize = itemsize
-    meta.is_pod = is_pod
+    meta.c_is_pod = is_pod
     return meta
 
 
@@ -342,7 +347,7 @@ cdef TypeMeta _of_numpy(object dtype):
     else:
         # int64 may be long or long long; their names and bytes agree
         found = _by_spec.get(dtype.name)
-    if found is None or not found.is_pod or found.itemsize != dtype.itemsize:
+    if found is None or not found.c_is_pod or found.itemsize != dtype.itemsize:
         what = _REFUSED_KINDS.get(dtype.kind, f"{dtype.itemsize} bytes an element")
         raise EnforceTypeError(
             f"NumPy's {dtype!r} ({what}) is no element type of the bridge.", "",
@@ -352,7 +357,7 @@ cdef TypeMeta _of_numpy(object dtype):
 
 cdef object _numpy_dtype(TypeMeta meta):
     import numpy
-    if not meta.is_pod:
+    if not meta.c_is_pod:
         if meta is undefined_type:
             raise EnforceTypeError(
                 "The tensor has no element type yet; call mutable_data(T) first.",

@@ -11,8 +11,9 @@ from bridge.c10 import EnforceNotMet, TypeMeta
 from bridge.c10 import string as string_type
 from bridge.c10 import tensor as tensor_type
 from bridge.c10.errors import EnforceTypeError
+from bridge.caffe2.blob_core import BlobCore, put
 from bridge.caffe2.blob_tensor import BlobTensor
-from bridge.caffe2.feed import feed_refusal, put, put_on
+from bridge.caffe2.feed import feed_refusal, put_on
 from bridge.caffe2.int8 import Int8Tensor, Int8TensorCPU
 from bridge.caffe2.memory import copied_to_numpy
 from bridge.caffe2.refusal import refusal
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 __all__ = ["Blob"]
 
 
-class Blob:
+class Blob(BlobCore):
     """A holder of one thing at a time: a tensor, a string, or an object of a registered class.
 
     A workspace gives blobs names; a blob lives on when its name or its workspace goes.
@@ -43,20 +44,7 @@ class Blob:
     # `_own`: the tensor was made here, not fed, so a feed of NumPy may write its memory. It is
     # taken away before the tensor changes and given after, since what ends with the old tensor may
     # run Python that comes back here.
-    __slots__ = ("__weakref__", "_handle", "_meta", "_object", "_own", "_tensor")
-
-    _tensor: Tensor | None
-    _own: bool
-    _object: Any
-    _meta: TypeMeta | None
-    _handle: weakref.ref[BlobTensor] | None
-
-    def __init__(self) -> None:
-        self._tensor = None
-        self._own = False
-        self._object = None
-        self._meta = None
-        self._handle = None
+    __slots__ = ()
 
     def feed(self, value: Any, device_option: Any = None) -> bool:
         """Make the blob hold `value`; give True.
@@ -86,7 +74,7 @@ class Blob:
         A tensor of strings gives an object array of `bytes`, a quantized tensor an `Int8Tensor`.
         Raises EnforceNotMet: the blob holds nothing that can be fetched; the error says what.
         """
-        return self._fetch("The blob", "Blob.fetch")
+        return self._fetch(None, "Blob.fetch")
 
     def tensor(self) -> BlobTensor:
         """Give the blob's tensor for work in place; make an empty one on the CPU if it has none.
@@ -106,7 +94,7 @@ class Blob:
                 "is_tensor()",
                 "Blob.as_tensor",
             )
-        handle = self._handle and self._handle()
+        handle = self._live_handle()
         if handle is None or handle._tensor is not tensor:
             handle = BlobTensor._of(self, tensor)
             self._handle = weakref.ref(handle)
@@ -121,13 +109,13 @@ class Blob:
 
         Raises EnforceNotMet: the blob holds no tensor, or one that torch cannot have.
         """
-        return self._to_torch("The blob", "Blob.to_torch")
+        return self._to_torch(None, "Blob.to_torch")
 
     def IsType(self, T: Any) -> bool:
         """Say whether the blob holds something of the type that `T` names.
 
         ``caffe2.Tensor`` or ``c10.tensor``: a tensor; `bytes` or ``c10.string``: a string; a
-        registered class: an object of it. Raises EnforceNotMet, also a TypeError: `T` names no type.
+        registered class: an object of it. Raises EnforceNotMet: `T` names no type.
         """
         meta = TypeMeta.Make(T)
         return meta is tensor_type if self._tensor is not None else meta is self._meta
@@ -191,12 +179,16 @@ class Blob:
             setattr(self, name, theirs)
             setattr(other, name, mine)
         for blob in (self, other):
-            handle = blob._handle and blob._handle()
+            handle = blob._live_handle()
             if handle is not None:
                 handle._blob = blob
 
     def __repr__(self) -> str:
         return f"<Blob that holds {self._described()}>"
+
+    def _live_handle(self) -> BlobTensor | None:
+        """Give the BlobTensor made last, if it is still in use."""
+        return None if self._handle is None else self._handle()
 
     def _hold_tensor(self, tensor: Tensor, own: bool) -> None:
         self._own = False
@@ -223,12 +215,13 @@ class Blob:
         In Caffe2 they go there, so whoever has the blob's BlobTensor sees them.
         """
         old = self._tensor
-        handle = self._handle and self._handle()
+        handle = self._live_handle()
         self._hold_tensor(tensor, own=True)
         if old is not None and handle is not None and handle._tensor is old:
             handle._tensor = tensor
 
-    def _fetch(self, subject: str, caller: str) -> Any:
+    def _fetch(self, name: Any, caller: str) -> Any:
+        """Do what `fetch` does; `name` is what an error calls the blob, None if it has no name."""
         tensor = self._tensor
         try:
             if tensor is not None:
@@ -240,28 +233,25 @@ class Blob:
                 return Int8Tensor(copied_to_numpy(held.t), held.scale, held.zero_point)
         except Exception as cause:
             raise refusal(
-                f"{subject} holds {self._described()}, which cannot be fetched", caller, cause
+                f"{self._called(name)}, which cannot be fetched", caller, cause
             ) from cause
         raise EnforceNotMet(
-            f"{subject} holds {self._described()}, which cannot be fetched. Feed it a tensor, an "
-            "array or a string first.",
+            f"{self._called(name)}, which cannot be fetched. Feed it a tensor, an array or a "
+            "string first.",
             "",
             caller,
         )
 
-    def _to_torch(self, subject: str, caller: str) -> torch.Tensor:
+    def _to_torch(self, name: Any, caller: str) -> torch.Tensor:
+        """Do what `to_torch` does; `name` as in `_fetch`."""
         tensor = self._tensor
         if tensor is None:
-            raise EnforceNotMet(
-                f"{subject} has to hold a tensor; it holds {self._described()}.",
-                "is_tensor()",
-                caller,
-            )
+            raise EnforceNotMet(f"{self._called(name)}, which is no tensor.", "is_tensor()", caller)
         try:
             return tensor.to_torch()
         except Exception as cause:
             raise refusal(
-                f"{subject} holds {self._described()}, which torch cannot have", caller, cause
+                f"{self._called(name)}, which torch cannot have", caller, cause
             ) from cause
 
     def _size_bytes(self) -> int:
@@ -271,8 +261,15 @@ class Blob:
             return 0
         nbytes: int = tensor.nbytes()
         if tensor.IsType(string_type) and tensor.storage_initialized():
-            nbytes += sum(map(len, tensor.data(string_type)))
+            nbytes += sum(map(len, tensor.data(string_type)[:]))
         return nbytes
+
+    def _called(self, name: Any) -> str:
+        """Say which blob holds what."""
+        if isinstance(name, bytes):
+            name = name.decode()
+        subject = "The blob" if name is None else f"Blob {str(name)!r}"
+        return f"{subject} holds {self._described()}"
 
     def _described(self) -> str:
         tensor = self._tensor
@@ -296,10 +293,10 @@ def _made(T: Any) -> Any:
         return Tensor()
     if meta is string_type:
         return b""
-    if isinstance(T, type):
-        return T()
-    # A TypeMeta does not show its class, but a tensor of it makes elements.
-    return Tensor([1], "cpu").mutable_data(meta)[0]
+    made = T if isinstance(T, type) else meta.element_class
+    if made is None:
+        raise TypeError(f"{meta} names no class")
+    return made()
 
 
 def _type_of(obj: Any) -> TypeMeta:

@@ -18,6 +18,7 @@ from bridge.caffe2.tensor import Tensor
 if TYPE_CHECKING:
     import numpy as np
     import torch
+
     from bridge.caffe2.blob import Blob
 
 __all__ = ["BlobTensor"]

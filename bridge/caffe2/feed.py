@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a blob makes of the value that it is fed: by the value's type, shared or copied.
 
-These functions raise whatever the reason is; who calls them names the blob.
+What is fed most, torch tensors and NumPy arrays of the shape and type that there is already, `put`
+deals with in blob_core; the rest comes here. These functions raise whatever the reason is; who
+calls them names the blob.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from bridge.at import Tensor as AtTensor
 from bridge.c10 import Device, DeviceType, EnforceNotMet
 from bridge.c10.errors import EnforceTypeError, EnforceValueError
+from bridge.caffe2.blob_core import put, set_put_by_type
 from bridge.caffe2.memory import copy_into, tensor_of_array
 from bridge.caffe2.refusal import refusal
 from bridge.caffe2.strings import STRING_KINDS
@@ -21,32 +24,15 @@ from bridge.exchange.ingest import ingest
 
 if TYPE_CHECKING:
     import numpy as np
+
     from bridge.caffe2.blob import Blob
 
-__all__ = ["feed_refusal", "is_array", "put", "put_array", "put_on"]
+__all__ = ["feed_refusal", "is_array", "put_array", "put_on"]
 
 # Caffe2's numbers of device types, which are not DLPack's; others have no memory here.
 _CAFFE2_DEVICE_TYPES = {0: DeviceType.CPU, 1: DeviceType.CUDA}
 
 _wrap = Tensor._wrap
-
-
-def put(blob: Blob, value: Any) -> None:
-    """Make `blob` hold `value`: a tensor shared, an array copied, a string as `bytes`.
-
-    Raises the reason why not: BufferError, TypeError, UnicodeEncodeError, EnforceNotMet, or what
-    a foreign producer raises. The blob then holds what it held.
-    """
-    if type(value) in _PRODUCERS:
-        impl = ingest(value)
-        if impl.owns_memory():
-            raise _not_shared()
-        tensor = _wrap(impl)
-        blob._own = False
-        blob._tensor = tensor
-        blob._object = None
-    else:
-        (_ROUTES.get(type(value)) or _route_of(value))(blob, value)
 
 
 def put_on(blob: Blob, value: Any, device_option: Any) -> None:
@@ -90,24 +76,6 @@ def is_array(value: object) -> bool:
     return numpy is not None and isinstance(value, numpy.ndarray)
 
 
-def _put_plain_array(blob: Blob, array: np.ndarray[Any, Any]) -> None:
-    """Do as `put_array`; quick where shape and type are what they were."""
-    if blob._own:
-        tensor = blob._tensor
-        try:
-            view = tensor.numpy()  # type: ignore[union-attr]
-        except (BufferError, EnforceNotMet):  # strings, not allocated, on another device
-            return put_array(blob, array)
-        if (
-            view.shape == array.shape
-            and view.dtype == array.dtype
-            and tensor.unsafeGetTensorImpl().owns_memory()  # type: ignore[union-attr]
-        ):
-            view[...] = array
-            return None
-    return put_array(blob, array)
-
-
 def _put_at(blob: Blob, value: AtTensor) -> None:
     blob._hold_tensor(Tensor(value), own=False)
 
@@ -117,27 +85,14 @@ def _put_caffe2(blob: Blob, value: Tensor) -> None:
 
 
 def _put_producer(blob: Blob, value: Any) -> None:
-    impl = ingest(value)
-    if impl.owns_memory():
-        raise _not_shared()
-    blob._hold_tensor(_wrap(impl), own=False)
+    blob._hold_tensor(_wrap(ingest(value)), own=False)
 
 
 def _put_string(blob: Blob, value: bytes | str) -> None:
     blob._hold_string(value)
 
 
-def _not_shared() -> BufferError:
-    """Make the error of a value whose memory does not read as the tensor does: it was copied."""
-    return BufferError(
-        "its memory cannot be shared, for it does not read as the tensor does (a lazy conjugate or "
-        "negative bit of torch, misaligned elements); feed a copy: t.resolve_conj().resolve_neg(), "
-        "or bridge.from_dlpack(t, copy=True)"
-    )
-
-
-# How values of a type are fed, as `_route_of` found; producers of DLPack apart, being the quickest.
-_PRODUCERS: set[type] = set()
+# How values of a type are fed, as `_route_of` found.
 _ROUTES: dict[type, Callable[[Blob, Any], None]] = {
     AtTensor: _put_at,
     Tensor: _put_caffe2,
@@ -161,11 +116,9 @@ def _route_of(value: Any) -> Callable[[Blob, Any], None]:
     elif isinstance(value, (bytes, str)):
         route = _put_string
     elif is_array(value):
-        route = _put_plain_array if kind is sys.modules["numpy"].ndarray else put_array
+        route = put_array
     elif _is_producer(kind):
-        if lasting:
-            _PRODUCERS.add(kind)
-        return _put_producer
+        route = _put_producer
     else:
         raise EnforceTypeError(
             "it is neither a tensor, a NumPy array nor a string; bridge.asarray(value) makes a "
@@ -239,3 +192,10 @@ def _device_of_option(option: Any) -> Device | None:
     if device_type is DeviceType.CPU:
         return Device(DeviceType.CPU)
     return Device(device_type, getattr(option, "device_id", 0))
+
+
+def _put_by_type(blob: Blob, value: Any) -> None:
+    (_ROUTES.get(type(value)) or _route_of(value))(blob, value)
+
+
+set_put_by_type(_put_by_type)

@@ -87,15 +87,12 @@ def copied_to_numpy(tensor: Tensor) -> np.ndarray[Any, Any]:
     Raises BufferError, EnforceNotMet, TypeError: it holds no elements yet, or such that NumPy has
     no type for.
     """
-    try:
-        view = tensor.numpy()
-    except BufferError:
-        if tensor.IsType(string_type):
-            return array_of_strings(tensor.data(string_type), tensor.sizes())
-        if tensor.GetDeviceType() == DeviceType.CPU:
-            raise
-        view = Tensor(tensor, "cpu").numpy()
-    return view.copy()
+    if tensor.IsType(string_type):
+        return array_of_strings(tensor.data(string_type)[:], tensor.sizes())
+    if tensor.unsafeGetTensorImpl().owns_memory() and tensor.GetDeviceType() == DeviceType.CPU:
+        return tensor.numpy().copy()
+    # numpy() would keep a framework from ever resizing its memory, which is not handed out here.
+    return Tensor(tensor, "cpu").numpy()
 
 
 def _type_of(array: np.ndarray[Any, Any]) -> TypeMeta:
@@ -114,7 +111,7 @@ def _refuse_mask(array: np.ndarray[Any, Any]) -> None:
 
 
 def _keeps_buffer(tensor: Tensor, nbytes: int) -> bool:
-    """Say whether `tensor` has a buffer of the bridge's own and keeps it when resized to `nbytes`."""
+    """Say whether `tensor` has a buffer of the bridge's own that it keeps at `nbytes`."""
     impl = tensor.unsafeGetTensorImpl()
     if not impl.owns_memory():
         return False

@@ -38,4 +38,4 @@ def refusal(message: str, caller: str, cause: Exception) -> EnforceNotMet:
     kind = next((ours for theirs, ours in _KINDS if isinstance(cause, theirs)), EnforceNotMet)
     if isinstance(cause, EnforceNotMet):
         return kind(f"{message}: {cause.message}", cause.condition, caller)
-    return kind(f"{message}: {cause or type(cause).__name__}", "", caller)
+    return kind(f"{message}: {str(cause) or type(cause).__name__}", "", caller)

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 # cython: language_level=3, boundscheck=False, wraparound=False
+# cython: binding=False, embedsignature=True, embedsignature.format=clinic
 """caffe2.Tensor, the Caffe2-style wrapper: sized first, allocated at `mutable_data`."""
 
 import warnings
 
-cimport cython
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_INCREF
 from libc.stdint cimport INT64_MAX, int64_t, uintptr_t
@@ -54,7 +54,6 @@ from bridge.c10.storage import as_address, as_deleter, as_nbytes
 from bridge.exchange.devices import copied_to, current_index
 
 
-@cython.freelist(64)
 cdef class Tensor(Wrapper):
     """A tensor that manages its memory as Caffe2's does: sized first, then allocated.
 
@@ -614,7 +613,7 @@ def from_values(dims, values, T, caller):
     cdef int64_t numel = require_numel(sizes.data, sizes.n, caller)
     cdef TensorImpl impl, source
     from bridge.caffe2.values import array_of, items_of
-    if dtype is not None and not dtype.is_pod or dtype is None and _is_text(values):
+    if dtype is not None and not dtype.c_is_pod or dtype is None and _is_text(values):
         items = items_of(values, dtype, caller)
         _match(len(items), numel, caller)
         from bridge.c10.rebuild import from_items
@@ -699,7 +698,7 @@ def _renamed(old, new):
 
 cdef object _flat(TensorImpl impl, bint writable, str caller):
     """The flat view of the elements that `data` and `mutable_data` give."""
-    if not impl.c_dtype.is_pod:
+    if not impl.c_dtype.c_is_pod:
         impl.data(caller)
         if impl.c_numel == 0:
             return ElementView([], impl.c_dtype, 0, 0)
@@ -762,7 +761,7 @@ def _share_external(TensorImpl impl, src, T, nbytes, deleter):
         address = <uintptr_t>lender.data(caller)
         lender.storage.pin()
         keep = lender.storage.ctx
-    if not dtype.is_pod:
+    if not dtype.c_is_pod:
         raise EnforceNotMet(
             f"Memory from outside holds POD elements, not {dtype}.", "T.is_pod", caller)
     needed = impl.c_numel * dtype.itemsize

@@ -22,15 +22,13 @@ import os
 from collections.abc import Iterable, Iterator, MutableMapping
 from typing import TYPE_CHECKING, Any
 
-from bridge.c10.errors import EnforceKeyError, EnforceTypeError
+from bridge.c10.errors import EnforceKeyError
 from bridge.caffe2.blob import Blob
-from bridge.caffe2.feed import put
+from bridge.caffe2.feed_fetch import FeedBlob, FetchBlob, FetchTorch
 from bridge.caffe2.int8 import Int8Tensor, Int8TensorCPU
 from bridge.caffe2.refusal import refusal
 from bridge.caffe2.workspaces import (
     Workspace,
-    feed_failure,
-    feed_named,
     fetch_int8_named,
     find_named,
     listed,
@@ -40,7 +38,6 @@ from bridge.caffe2.workspaces import (
 
 if TYPE_CHECKING:
     import numpy as np
-    import torch
 
 __all__ = [
     "Blob",
@@ -67,58 +64,6 @@ __all__ = [
 ]
 
 
-def FeedBlob(name: Any, value: Any, device_option: Any = None) -> bool:
-    """Make the blob `name` hold `value`, and the blob if there is none; give True.
-
-    A torch tensor, an ``at.Tensor``, a ``caffe2.Tensor`` or another DLPack producer is shared: no
-    bytes are copied, and it has to be contiguous. A NumPy array is copied, into the buffer that the
-    blob's own tensor has where the type is the same and it fits, so that what `FetchTorch` gave out
-    sees it; memory that came from outside is never written. `bytes` and `str` are stored as a
-    string, arrays of them as a tensor of strings.
-
-    `device_option` says where a NumPy array goes: None (the CPU), anything that names a device, or
-    an object with Caffe2's `device_type` and `device_id`.
-
-    Raises EnforceNotMet: `value` is none of these or cannot be shared (the reason is its
-    ``__cause__``), or `name` is no name. The blob then holds what it held, and no name is created.
-
-    >>> import torch
-    >>> from bridge.caffe2 import workspace
-    >>> t = torch.zeros(2)
-    >>> workspace.FeedBlob("shared", t), workspace.FetchTorch("shared") is t
-    (True, True)
-    """
-    if device_option is None:
-        try:
-            blob = state.blobs.get(name)
-            if blob is not None:
-                put(blob, value)
-                return True
-        except Exception as cause:
-            raise feed_failure(name, value, cause, "FeedBlob") from cause
-    return feed_named(state.workspace, name, value, device_option, "FeedBlob")
-
-
-def FetchBlob(name: Any) -> Any:
-    """Copy what the blob `name` holds: a tensor into NumPy, a string into `bytes`.
-
-    A tensor of strings gives an object array of `bytes`.
-
-    Raises EnforceNotMet: no such blob (also a KeyError), or it holds nothing that can be fetched;
-    the error says what it holds. A quantized tensor is got by `FetchInt8Blob`.
-    """
-    try:
-        blob = state.blobs[name]
-    except (KeyError, TypeError):  # or `name` is not a plain str
-        blob = find_named(state.workspace, name, "FetchBlob")
-    fetched = blob._fetch(f"Blob {name!s}", "FetchBlob")
-    if type(fetched) is Int8Tensor:
-        raise EnforceTypeError(
-            f"Blob {name!s} holds a quantized tensor; use FetchInt8Blob.", "", "FetchBlob"
-        )
-    return fetched
-
-
 def FetchBlobs(names: Iterable[Any]) -> list[Any]:
     """Copy what each of the blobs `names` holds, as `FetchBlob` does."""
     try:
@@ -126,22 +71,6 @@ def FetchBlobs(names: Iterable[Any]) -> list[Any]:
     except TypeError as cause:
         raise refusal("FetchBlobs takes a sequence of names", "FetchBlobs", cause) from cause
     return [FetchBlob(name) for name in every]
-
-
-def FetchTorch(name: Any) -> torch.Tensor:
-    """Give the tensor of the blob `name` to torch, sharing memory.
-
-    A torch tensor that was fed is that same object. Data is shared, metadata is not: each side
-    resizes for itself.
-
-    Raises EnforceNotMet: no such blob (also a KeyError), it holds no tensor, or one that torch
-    cannot have.
-    """
-    try:
-        return state.blobs[name]._tensor.to_torch()  # type: ignore[union-attr]
-    except Exception:  # noqa: BLE001  the slow way, which finds and raises what is wrong
-        blob = find_named(state.workspace, name, "FetchTorch")
-        return blob._to_torch(f"Blob {name!s}", "FetchTorch")
 
 
 def FetchInt8Blob(name: Any) -> Int8Tensor:
@@ -224,7 +153,7 @@ def SwitchWorkspace(name: Any, create_if_missing: bool = False) -> None:
         if workspace is None:
             if not create_if_missing:
                 raise EnforceKeyError(
-                    f"There is no workspace {text!r}; there are {listed(sorted(state.workspaces))}. "
+                    f"There is no workspace {text!r}; there are {listed(Workspaces())}. "
                     "SwitchWorkspace(name, True) makes one.",
                     "create_if_missing",
                     "SwitchWorkspace",

@@ -11,7 +11,8 @@ from typing import Any
 from bridge.c10 import EnforceNotMet
 from bridge.c10.errors import EnforceKeyError, EnforceTypeError
 from bridge.caffe2.blob import Blob
-from bridge.caffe2.feed import feed_refusal, put, put_on
+from bridge.caffe2.blob_core import CurrentBlobs, put
+from bridge.caffe2.feed import feed_refusal, put_on
 from bridge.caffe2.int8 import Int8Tensor, Int8TensorCPU
 from bridge.caffe2.refusal import refusal
 
@@ -171,14 +172,14 @@ class Workspace(metaclass=_WorkspaceType):
         self._blobs.pop(name_of(name, "Workspace.remove_blob"), None)
 
 
-class _State:
+class _State(CurrentBlobs):
     """The workspaces that have names, and the current one: one state for the whole process."""
 
-    __slots__ = ("blobs", "lock", "name", "workspace", "workspaces")
+    __slots__ = ("lock", "name", "workspace", "workspaces")
 
     name: str
     workspace: Workspace
-    blobs: dict[str, Blob]  # of `workspace`, for the functions that are called most
+    # `blobs`, inherited, are those of `workspace`, for the functions that are called most.
     workspaces: dict[str, Workspace]
     # Held while the above change; by the same thread again where what ends then runs Python.
     lock: threading.RLock
@@ -240,7 +241,7 @@ def feed_failure(name: Any, value: Any, cause: Exception, caller: str) -> Enforc
 
 def fetch_named(workspace: Workspace, name: Any, caller: str) -> Any:
     """Copy what the blob `name` holds."""
-    return find_named(workspace, name, caller)._fetch(f"Blob {name!s}", caller)
+    return find_named(workspace, name, caller)._fetch(name, caller)
 
 
 def fetch_int8_named(workspace: Workspace, name: Any, caller: str) -> Int8Tensor:
@@ -248,9 +249,9 @@ def fetch_int8_named(workspace: Workspace, name: Any, caller: str) -> Int8Tensor
     blob = find_named(workspace, name, caller)
     if not isinstance(blob._object, Int8TensorCPU):
         raise EnforceNotMet(
-            f"Blob {name!s} holds {blob._described()}, no quantized tensor; use FetchBlob.",
+            f"{blob._called(name)}, no quantized tensor; use FetchBlob.",
             "",
             caller,
         )
-    fetched: Int8Tensor = blob._fetch(f"Blob {name!s}", caller)
+    fetched: Int8Tensor = blob._fetch(name, caller)
     return fetched

@@ -40,6 +40,7 @@ from bridge.c10.errors import EnforceBufferError
 cdef extern from "Python.h":
     int Py_IsInitialized() nogil
     int PyGILState_Check() nogil
+    void _decref "Py_DECREF"(void*) noexcept nogil
 
 cdef extern from *:
     """
@@ -57,8 +58,7 @@ cdef void _drop(void* ctx) noexcept nogil:
     if not Py_IsInitialized():
         return                  # no interpreter any more: leak, since nothing else is safe
     if PyGILState_Check():
-        with gil:
-            Py_DECREF(<object>ctx)
+        _decref(ctx)            # the GIL is ours already
     elif not bridge_is_finalizing():
         with gil:
             Py_DECREF(<object>ctx)
@@ -81,7 +81,7 @@ cdef int _describe(TensorImpl impl, DLTensor* out, int64_t* dims) except -1:
     """Fill `out`; sizes and strides go to `dims`, 2 * ndim of them."""
     cdef Storage storage = impl.storage
     cdef char* data
-    if not impl.c_dtype.is_pod:
+    if not impl.c_dtype.c_is_pod:
         impl.require_defined("__dlpack__")
         if not impl.c_dtype:
             raise EnforceBufferError(
@@ -146,7 +146,7 @@ cdef DLManagedTensor* export_legacy(TensorImpl impl) except NULL:
         raise EnforceBufferError(
             "The memory is read-only, which a legacy DLPack capsule cannot say. Ask for "
             "max_version=(1, 0) or later, or for a copy.", "!readonly", "__dlpack__")
-    if impl.c_dtype.is_pod and impl.c_dtype.c_dlpack.bits < 8 \
+    if impl.c_dtype.c_is_pod and impl.c_dtype.c_dlpack.bits < 8 \
             and impl.c_dtype.c_dlpack.lanes == 1:
         raise EnforceBufferError(
             f"Each {impl.c_dtype} takes a byte of its own here, which a legacy DLPack capsule "
@@ -169,7 +169,7 @@ cdef DLManagedTensor* export_legacy(TensorImpl impl) except NULL:
 cdef int borrow(TensorImpl impl, DLTensor* out) except -1:
     """Describe `impl` for the time of a call; sizes and strides are those of `impl` itself."""
     cdef int64_t* dims = impl.c_sizes
-    if impl.c_dtype.is_pod and impl.c_dtype.c_dlpack.bits < 8 \
+    if impl.c_dtype.c_is_pod and impl.c_dtype.c_dlpack.bits < 8 \
             and impl.c_dtype.c_dlpack.lanes == 1:
         raise EnforceBufferError(
             f"Each {impl.c_dtype} takes a byte of its own here, which a bare DLTensor cannot "
@@ -181,7 +181,7 @@ cdef int borrow(TensorImpl impl, DLTensor* out) except -1:
 
 cdef int _describe_in_place(TensorImpl impl, DLTensor* out) except -1:
     cdef Storage storage = impl.storage
-    if not impl.c_dtype.is_pod:
+    if not impl.c_dtype.c_is_pod:
         raise EnforceBufferError(
             f"Elements of type {impl.c_dtype} are no plain memory.", "dtype().is_pod",
             "__dlpack_c_exchange_api__")
@@ -210,7 +210,7 @@ cdef int fill_buffer(TensorImpl impl, object exporter, Py_buffer* buffer, int fl
     cdef int i
     buffer.obj = None
     impl.require_defined("memoryview")
-    if not impl.c_dtype.is_pod:
+    if not impl.c_dtype.c_is_pod:
         raise EnforceBufferError(
             f"Elements of type {impl.c_dtype} are no plain memory; read them through data().",
             "dtype().is_pod", "memoryview")

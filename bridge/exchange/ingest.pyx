@@ -168,7 +168,7 @@ cdef TensorImpl alias_out(TensorImpl impl):
     cdef TensorImpl out
     if impl.storage is None:
         raise BufferError("The tensor is undefined, so it has no memory to exchange.")
-    if not impl.c_dtype.is_pod:
+    if not impl.c_dtype.c_is_pod:
         what = f"elements of the non-POD type {impl.c_dtype}" if impl.c_dtype else \
             "no element type yet"
         raise BufferError(

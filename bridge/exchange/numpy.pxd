@@ -6,3 +6,4 @@ cdef TensorImpl array_in(object array, object copy)
 cdef object array_out(TensorImpl impl, str caller)
 cdef object flat_array(TensorImpl impl, bint writable, str caller)
 cdef bint meet_numpy() except -1
+cdef object array_copy(TensorImpl impl, str caller)

@@ -16,11 +16,12 @@ from cpython.pycapsule cimport PyCapsule_GetPointer
 from cpython.ref cimport Py_INCREF
 from libc.stdint cimport int64_t
 from libc.stdlib cimport free, malloc
+from libc.string cimport memcpy
 
 from bridge.c10.copy cimport contiguous_copy
 from bridge.c10.device cimport host_accessible
 from bridge.c10.layout cimport extent
-from bridge.c10.storage cimport EXTERNAL, READONLY, Storage, install, new_storage
+from bridge.c10.storage cimport BORROWED, EXTERNAL, READONLY, Storage, install, new_storage
 from bridge.c10.tensor_impl cimport TensorImpl, new_impl
 from bridge.c10.type_meta cimport TypeMeta, as_type
 from bridge.dlpack.abi cimport DL_CPU
@@ -70,6 +71,7 @@ cdef enum:
     PLACE_NEW_FROM_DESCR = 94   # PyArray_NewFromDescr
     PLACE_SET_BASE = 282        # PyArray_SetBaseObject
     TYPE_NUMS = 24              # built-in types have numbers below this
+    COPY_WITHOUT_GIL = 1 << 16  # bytes from which letting other threads run pays
 
 ctypedef PyObject* (*new_from_descr)(
     PyTypeObject*, PyObject*, int, const Py_ssize_t*, const Py_ssize_t*, void*, int,
@@ -93,7 +95,8 @@ cdef bint meet_numpy() except -1:
     """Fetch NumPy's C API if NumPy is imported; whether it is there."""
     if numpy_array_type is not None:
         return True
-    if "numpy" not in sys.modules:
+    # None: marked as absent; without ndarray: in the middle of being imported
+    if getattr(sys.modules.get("numpy"), "ndarray", None) is None:
         return False
     _fetch()
     return True
@@ -139,7 +142,7 @@ cdef TypeMeta _type_of(object array, bridge_descr* descr):
     except TypeError as error:
         raise BufferError(
             f"Arrays of {array.dtype!r} are not exchanged: {_why_not(array.dtype)}") from error
-    if not found.is_pod:
+    if not found.c_is_pod:
         raise BufferError(
             f"Arrays of {array.dtype!r} are not exchanged: {_why_not(array.dtype)}")
     return found
@@ -244,21 +247,14 @@ cdef object _wrap(
     return array
 
 
-cdef object array_out(TensorImpl impl, str caller):
-    """A NumPy array of the same memory; not writable where the memory is not."""
-    cdef Py_ssize_t[16] small
-    cdef Py_ssize_t* strides = small
-    cdef Storage storage
-    cdef char* data
-    cdef int64_t itemsize
-    cdef int i, flags
+cdef int _require_array(TensorImpl impl, str caller) except -1:
+    """Refuse what is no NumPy array's memory."""
     impl.require_defined(caller)
-    storage = impl.storage
-    if not impl.c_dtype.is_pod:
+    if not impl.c_dtype.c_is_pod:
         raise EnforceBufferError(
             f"Elements of type {impl.c_dtype} are no plain memory. Read them through data().",
             "dtype().is_pod", caller)
-    if not host_accessible(storage.device_type):
+    if not host_accessible(impl.storage.device_type):
         raise EnforceBufferError(
             f"The memory is on {impl.device()}, which NumPy cannot reach. Copy it with cpu().",
             "", caller)
@@ -268,6 +264,19 @@ cdef object array_out(TensorImpl impl, str caller):
         raise EnforceBufferError(
             f"NumPy arrays have at most {_max_ndim} dimensions, and the tensor has "
             f"{impl.ndim}. Use view() or to_torch().", "", caller)
+    return 0
+
+
+cdef object array_out(TensorImpl impl, str caller):
+    """A NumPy array of the same memory; not writable where the memory is not."""
+    cdef Py_ssize_t[16] small
+    cdef Py_ssize_t* strides = small
+    cdef Storage storage
+    cdef char* data
+    cdef int64_t itemsize
+    cdef int i, flags
+    _require_array(impl, caller)
+    storage = impl.storage
     data = impl.data(caller)
     storage.pin()
     itemsize = impl.c_dtype.itemsize
@@ -283,6 +292,40 @@ cdef object array_out(TensorImpl impl, str caller):
     finally:
         if strides != small:
             free(strides)
+
+
+cdef object array_copy(TensorImpl impl, str caller):
+    """A new NumPy array, of memory of its own, with the elements of a contiguous tensor.
+
+    Raises as array_out does. The tensor's memory is not handed out, so it is not pinned.
+    """
+    cdef PyObject* made
+    cdef object array
+    cdef char* data
+    cdef char* copy
+    cdef int64_t nbytes
+    _require_array(impl, caller)
+    data = impl.data(caller)
+    descr = impl.c_dtype.numpy
+    Py_INCREF(descr)            # NewFromDescr takes one
+    made = _new_from_descr(
+        <PyTypeObject*>numpy_array_type, <PyObject*>descr, impl.ndim,
+        <const Py_ssize_t*>impl.c_sizes, NULL, NULL, 0, NULL)
+    if made == NULL:
+        _raise_pending()
+    array = <object>made
+    # `made` came with a reference that <object> added to
+    _drop_one(made)
+    copy = (<bridge_array*>made).data
+    nbytes = impl.c_numel * impl.c_dtype.itemsize
+    # Another thread could free what a framework's tensor holds; other memory stays with `keep`.
+    keep = impl.storage.ctx
+    if nbytes > COPY_WITHOUT_GIL and not impl.storage.flags & BORROWED:
+        with nogil:
+            memcpy(copy, data, nbytes)
+    elif nbytes:
+        memcpy(copy, data, nbytes)
+    return array
 
 
 cdef object flat_array(TensorImpl impl, bint writable, str caller):

@@ -27,17 +27,21 @@ import sys
 from cpython.object cimport PyObject, PyTypeObject
 from cpython.pycapsule cimport PyCapsule_GetPointer, PyCapsule_IsValid
 from libc.stdint cimport int64_t, uintptr_t
+from libc.string cimport memcpy
 
 from bridge.c10.copy cimport contiguous_copy
 from bridge.c10.layout cimport extent
 from bridge.c10.storage cimport (
     BORROWED,
+    EXTERNAL,
     READONLY,
     UNVERIFIED,
     Storage,
+    new_storage,
     set_borrow_hooks,
 )
-from bridge.c10.tensor_impl cimport TensorImpl
+from bridge.c10.tensor_impl cimport CONTIGUOUS, TensorImpl, new_impl
+from bridge.c10.type_meta cimport TypeMeta, from_dlpack_type
 from bridge.dlpack.abi cimport (
     DL_BOOL,
     DL_COMPLEX,
@@ -100,7 +104,8 @@ cdef bint meet_torch() except -1:
     """Fetch torch's exchange table if torch is imported; whether it is there."""
     if torch_tensor_type != NULL:
         return True
-    if "torch" not in sys.modules:
+    # None: marked as absent; without Tensor: in the middle of being imported
+    if getattr(sys.modules.get("torch"), "Tensor", None) is None:
         return False
     _fetch()
     return True
@@ -165,7 +170,9 @@ cdef TensorImpl tensor_in(object tensor):
     cdef DLTensor described
     cdef TensorImpl impl
     cdef Storage storage
+    cdef TypeMeta dtype
     cdef PyObject* t = <PyObject*>tensor
+    cdef int64_t low, high
     if _api == NULL:
         return any_tensor_in(tensor, None)
     if _api.dltensor_from_py_object_no_sync(t, &described) != 0:
@@ -185,7 +192,30 @@ cdef TensorImpl tensor_in(object tensor):
             return any_tensor_in(tensor, None)
     if described.data == NULL:
         _refuse_empty(tensor, &described)
-    impl = adopt(&described, tensor, BORROWED | UNVERIFIED, False, None)
+    dtype = from_dlpack_type(described.dtype)
+    if dtype is None or (<uintptr_t>described.data & 15) != 0:
+        return _adopted(&described, tensor)
+    # What `adopt` would do, less what torch is believed: sizes, strides and their product.
+    storage = new_storage(described.device.device_type, described.device.device_id)
+    impl = new_impl(storage, dtype)
+    impl.set_ndim(described.ndim)
+    memcpy(impl.c_sizes, described.shape, described.ndim * sizeof(int64_t))
+    memcpy(impl.c_strides(), described.strides, described.ndim * sizeof(int64_t))
+    impl.finish()
+    high = impl.c_numel - 1
+    if not impl.flags & CONTIGUOUS:
+        extent(impl.c_sizes, impl.c_strides(), impl.ndim, &low, &high)
+    impl.origin = tensor
+    storage.ctx = tensor
+    storage.data = <char*>described.data
+    storage.c_dtype = dtype
+    storage.c_nbytes = (high + 1) * dtype.itemsize
+    storage.flags = BORROWED | UNVERIFIED | EXTERNAL
+    return impl
+
+
+cdef TensorImpl _adopted(DLTensor* described, object tensor):
+    cdef TensorImpl impl = adopt(described, tensor, BORROWED | UNVERIFIED, False, None)
     if impl.storage.ctx is tensor:
         impl.origin = tensor
     return impl

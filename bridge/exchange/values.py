@@ -29,7 +29,8 @@ def is_text(x: Any, dtype: Any) -> bool:
 
 
 def text(x: Any, device: Any, copy: bool | None) -> Any:
-    """A caffe2.Tensor of type string."""
+    """An at.Tensor of type string: to read by tolist(), or through caffe2.Tensor(x)."""
+    from bridge.at.tensor import Tensor as At
     from bridge.c10.device import Device
     from bridge.caffe2.tensor import Tensor
 
@@ -38,7 +39,7 @@ def text(x: Any, device: Any, copy: bool | None) -> Any:
     if device is not None and Device(device) != "cpu":
         raise BufferError(f"Strings live on the CPU, not on {device}.")
     if isinstance(x, (str, bytes)):
-        return Tensor([], [x], "string")
+        return At._wrap(Tensor([], [x], "string").unsafeGetTensorImpl())
     sizes: list[int] = []
     level: list[Any] = list(x)
     sizes.append(len(level))
@@ -48,7 +49,7 @@ def text(x: Any, device: Any, copy: bool | None) -> Any:
             raise ValueError("The list of strings is ragged.")
         sizes.append(width)
         level = [one for row in level for one in row]
-    return Tensor(sizes, level, "string")
+    return At._wrap(Tensor(sizes, level, "string").unsafeGetTensorImpl())
 
 
 def plain(x: Any, dtype: Any, device: Any) -> Any:
@@ -68,4 +69,5 @@ def plain(x: Any, dtype: Any, device: Any) -> Any:
             raise ValueError(f"A value does not fit {meta}: {error}") from error
     if array.dtype.kind not in "biufcV" or array.dtype.names is not None:
         raise TypeError(f"{type(x).__name__} of {array.dtype} makes no tensor of numbers.")
-    return Tensor._wrap(ingest(array, device))
+    # copied once more, into memory of the bridge: aligned, and of the allocator in force
+    return Tensor._wrap(ingest(array, device, True))

@@ -44,6 +44,8 @@ def view_steps(draw: st.DrawFn, array: np.ndarray) -> tuple[str, tuple[Any, ...]
     kinds += ["diagonal"] if rank > 1 else []
     kind = draw(st.sampled_from(kinds))
     dim = draw(st.integers(0, rank - 1)) if rank else 0
+    if kind == "alias":
+        return kind, (), array
     if kind == "unsqueeze":
         dim = draw(st.integers(0, rank))
         return kind, (dim,), np.expand_dims(array, dim)
@@ -71,15 +73,14 @@ def view_steps(draw: st.DrawFn, array: np.ndarray) -> tuple[str, tuple[Any, ...]
         return kind, (offset, first, second), array.diagonal(offset, first, second)
     side = array.shape[dim]
     before = (slice(None),) * dim
-    if kind == "select" and side:
+    if kind == "select":
+        if not side:
+            return "alias", (), array
         index = draw(st.integers(-side, side - 1))
         return kind, (dim, index), np.asarray(array[(*before, index)])
     if kind == "narrow":
         start = draw(st.integers(0, side))
         length = draw(st.integers(0, side - start))
         return kind, (dim, start, length), array[(*before, slice(start, start + length))]
-    if kind == "slice":
-        start, end = draw(st.integers(-5, 5)), draw(st.integers(-5, 5))
-        step = draw(st.integers(1, 3))
-        return kind, (dim, start, end, step), array[(*before, slice(start, end, step))]
-    return "alias", (), array
+    start, end, step = draw(st.integers(-5, 5)), draw(st.integers(-5, 5)), draw(st.integers(1, 3))
+    return "slice", (dim, start, end, step), array[(*before, slice(start, end, step))]

@@ -191,7 +191,9 @@ def test_arange_with_a_type_as_options() -> None:
     assert at.arange(3, device="cpu").tolist() == [0, 1, 2]
 
 
-@pytest.mark.parametrize("arguments", [(0, 5, 0), (0, 5, -1), (5, 0, 1), (0, float("inf")), ("a",)])
+@pytest.mark.parametrize(
+    "arguments", [(0, 5, 0), (0, 5, -1), (5, 0, 1), (0, float("inf")), (object(),)]
+)
 def test_arange_with_wrong_arguments(arguments: Any) -> None:
     with pytest.raises((*ERRORS, MemoryError, OverflowError)):
         at.arange(*arguments)

@@ -31,9 +31,58 @@ WRITES: dict[str, Callable[[at.Tensor], Any]] = {
     "out": lambda x: at.add(at.ones((2, 3)), 1, out=x),
     "torch out": lambda x: torch.add(at.ones((2, 3)), 1, out=x),
     "torch in place": lambda x: torch.relu_(x),
-    "inplace flag": lambda x: torch.nn.functional.elu(x, inplace=True),
     "masked": lambda x: x.masked_fill_(x > 1, 9.0),
 }
+
+
+# These write without an underscore at the end of their name, or deep inside.
+functional = torch.nn.functional
+HIDDEN_WRITES: dict[str, Callable[[at.Tensor], Any]] = {
+    "relu": lambda x: functional.relu(x, inplace=True),
+    "relu positional": lambda x: functional.relu(x, True),
+    "elu": lambda x: functional.elu(x, inplace=True),
+    "threshold": lambda x: functional.threshold(x, 4.0, 9.0, inplace=True),
+    "dropout": lambda x: functional.dropout(x, 0.9, inplace=True),
+    "ReLU": lambda x: torch.nn.ReLU(inplace=True)(x),
+    "init": lambda x: torch.nn.init.constant_(x, 9.0),
+    "batch_norm": lambda x: functional.batch_norm(torch.rand(4, 3), x[0], x[1], training=True),
+    "at.batch_norm": lambda x: at.batch_norm(
+        at.rand((4, 3)), None, None, x[0], x[1], True, 0.1, 1e-5, False
+    ),
+    "embedding": lambda x: functional.embedding(torch.tensor([0, 1]), x, max_norm=0.5),
+    "foreach": lambda x: torch._foreach_add_([x], 1.0),
+    "index_put_": lambda x: torch.index_put_(x, (torch.tensor([0]),), torch.tensor(9.0)),
+    "sort": lambda x: torch.sort(-x, out=(x, torch.zeros(2, 3, dtype=torch.int64))),
+    "rand": lambda x: torch.rand(2, 3, out=x),
+    "movedim": lambda x: x.movedim(0, 1).fill_(9),
+    "chunk": lambda x: x.chunk(2)[1].zero_(),
+    "unbind": lambda x: x.unbind()[1].zero_(),
+    "swapaxes": lambda x: torch.swapaxes(x, 0, 1).zero_(),
+    "real": lambda x: at.real(x).fill_(9),
+    "set_": lambda x: at.zeros((1,)).set_(x).fill_(9),
+    "resize_": lambda x: x.resize_(3).fill_(9),
+}
+
+
+@pytest.mark.parametrize("write", HIDDEN_WRITES.values(), ids=HIDDEN_WRITES)
+def test_read_only_tensors_refuse_hidden_writes(write: Callable[[at.Tensor], Any]) -> None:
+    tensor, array = read_only()
+    before = array.copy()
+    with pytest.raises(c10.EnforceNotMet):
+        write(tensor)
+    assert array.tolist() == before.tolist()
+
+
+@pytest.mark.parametrize("name", ["batch_norm", "elu", "relu"])
+def test_operations_that_do_not_write_take_read_only_tensors(name: str) -> None:
+    tensor, array = read_only()
+    theirs = torch.from_numpy(array.copy())
+    run: Callable[[Any], Any] = {
+        "batch_norm": lambda x: functional.batch_norm(torch.ones(4, 3), x[0], x[1]),
+        "elu": functional.elu,
+        "relu": functional.relu,
+    }[name]
+    assert run(tensor).tolist() == run(theirs).tolist()
 
 
 @pytest.mark.parametrize("write", WRITES.values(), ids=WRITES)

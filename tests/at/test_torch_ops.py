@@ -12,6 +12,14 @@ from bridge import at, c10
 
 from .comparing import ERRORS, expect_like_torch, expect_result, pair
 
+
+def expect_view(ours: at.Tensor, theirs: torch.Tensor) -> None:
+    """Check that both show the same elements of the same memory."""
+    expect_result(ours, theirs)
+    assert ours.strides() == theirs.stride()
+    assert ours.data_ptr() == theirs.data_ptr()
+
+
 METHODS: dict[str, Callable[[Any], Any]] = {
     "add": lambda x: x.add(x),
     "add scalar": lambda x: x.add(2),
@@ -35,6 +43,8 @@ METHODS: dict[str, Callable[[Any], Any]] = {
     "roll": lambda x: x.roll(1, 0),
     "where": lambda x: x.where(x > 2, x.neg()),
     "float": lambda x: x.double(),
+    "type": lambda x: x.type(torch.int16),
+    "new_zeros": lambda x: x.new_zeros(2, 3),
     "of a view": lambda x: x.t().add(1),
     "of a part": lambda x: x[:, 1:].mul(2),
 }
@@ -127,6 +137,8 @@ IN_PLACE: dict[str, Callable[[Any], Any]] = {
     "masked_fill_": lambda x: x.masked_fill_(x > 2, -1.0),
     "sub_ keyword": lambda x: x.sub_(x, alpha=2),
     "neg_": lambda x: x.neg_(),
+    "apply_": lambda x: x.apply_(lambda value: value * 2 + 1),
+    "index_add_": lambda x: x.index_add_(0, torch.tensor([1]), torch.ones(1, 3)),
 }
 
 
@@ -144,18 +156,6 @@ def test_in_place_methods_of_views() -> None:
     expected = theirs.clone()
     expected[1:, ::2].t().add_(10)
     ours[1:, ::2].t().add_(10)
-    assert torch.equal(theirs, expected)
-
-
-def test_in_place_methods_of_reversed_views_are_right_or_refused() -> None:
-    ours, theirs = pair((6,))
-    expected = theirs.clone()
-    view = ours[::-1]
-    try:
-        assert view.add_(at.arange(6, dtype="float32")) is view
-        expected = torch.full((6,), 5.0)
-    except (RuntimeError, BufferError):
-        pass  # torch has no negative strides; refusing is as good as doing it right.
     assert torch.equal(theirs, expected)
 
 
@@ -181,10 +181,10 @@ def test_in_place_methods_of_metadata(method: Callable[[Any], Any], shape: tuple
 
 def test_results_that_are_views_share_memory() -> None:
     ours, theirs = pair((4, 6))
-    expect_like_torch(ours.movedim(0, 1), theirs.movedim(0, 1))
-    expect_like_torch(at.swapaxes(ours, 0, 1), theirs.swapaxes(0, 1))
+    expect_view(ours.movedim(0, 1), theirs.movedim(0, 1))
+    expect_view(at.swapaxes(ours, 0, 1), theirs.swapaxes(0, 1))
     for mine, other in zip(ours.chunk(2), theirs.chunk(2), strict=True):
-        expect_like_torch(mine, other)
+        expect_view(mine, other)
     ours.chunk(2)[1].fill_(0)
     assert theirs[2:].sum() == 0
     assert ours[:2].sum().item() == theirs[:2].sum().item() != 0
@@ -222,13 +222,6 @@ def test_results_do_not_depend_on_their_arguments() -> None:
     garbage = [at.zeros((1000,)) for _ in range(20)]
     assert len(garbage) == 20
     assert set(result.tolist()) == {2.0}
-
-
-def test_functions_of_reversed_tensors() -> None:
-    ours, theirs = pair((6,))
-    expect_result(ours[::-1] + 1, theirs.flip(0) + 1)
-    expect_result(torch.add(ours[::-1], theirs), theirs.flip(0) + theirs)
-    expect_result(at.cumsum(ours[::-2], 0), theirs.flip(0)[::2].cumsum(0))
 
 
 @pytest.mark.parametrize("dtype", ["bfloat16", "float16", "complex64", "bool", "uint8"])

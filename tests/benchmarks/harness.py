@@ -2,8 +2,9 @@
 """Measure two things by turns, and say what one is over the other.
 
 Times on a shared machine drift by tens of percent within a run; the ratio of two neighbouring
-measurements hardly does. So each round measures both sides, in alternating order, and the figure is
-the median over the rounds of the round's own ratio.
+measurements hardly does. So each round measures both sides, in alternating order, and the figure
+is the median over the rounds of the round's own ratio. A round takes the best of a few short
+samples of each side, since whatever else runs on the machine can only add to one.
 """
 
 from __future__ import annotations
@@ -24,7 +25,8 @@ class Effort:
     """How much work a run of the benchmarks puts in."""
 
     rounds: int = 31
-    seconds: float = 0.004  # that one side's share of a round takes, at least
+    samples: int = 5  # of each side in a round
+    seconds: float = 0.001  # that one sample takes, at least
     blobs: int = 1_000_000
     huge: int = 1 << 30  # bytes
     cycles: int = 1_000_000
@@ -32,7 +34,7 @@ class Effort:
 
 
 # Enough to see that every benchmark still runs; its figures mean nothing.
-SMOKE = Effort(rounds=1, seconds=0.0, blobs=100, huge=1 << 20, cycles=100, held=100)
+SMOKE = Effort(rounds=1, samples=1, seconds=0.0, blobs=100, huge=1 << 20, cycles=100, held=100)
 
 
 @dataclass(frozen=True)
@@ -88,16 +90,11 @@ def runs_needed(timer: Timer, seconds: float) -> int:
 
 def compare(ours: Timer, peers: Timer, effort: Effort) -> Outcome:
     """Measure both sides in interleaved rounds; ours over theirs."""
-    our_number = runs_needed(ours, effort.seconds)
-    peer_number = runs_needed(peers, effort.seconds)
-    our_times, peer_times = [], []
+    sides = [(timer, runs_needed(timer, effort.seconds), []) for timer in (ours, peers)]
     for turn in range(effort.rounds):
-        if turn % 2:
-            peer_times.append(peers(peer_number))
-            our_times.append(ours(our_number))
-        else:
-            our_times.append(ours(our_number))
-            peer_times.append(peers(peer_number))
+        for timer, number, times in sides if turn % 2 else reversed(sides):
+            times.append(min(timer(number) for _ in range(effort.samples)))
+    our_times, peer_times = (times for _, _, times in sides)
     ratio = median(a / b for a, b in zip(our_times, peer_times, strict=True))
     return Outcome(ratio, in_words(median(our_times)), in_words(median(peer_times)))
 

@@ -13,6 +13,7 @@ import pytest
 from tests.benchmarks import real_caffe2
 from tests.benchmarks.__main__ import GROUPS, insert
 from tests.benchmarks.harness import SMOKE, Effort, Outcome, Row, compare, loop, table
+from tests.benchmarks.memory_probe import growth
 
 
 @pytest.mark.parametrize("group", GROUPS)
@@ -39,6 +40,14 @@ def test_time_spent_before_is_not_counted() -> None:
     timer = loop("None", before=lambda: [waits.append(None) for _ in range(200_000)])
     assert timer(10) < 1e-4
     assert len(waits) == 200_000
+
+
+def test_growth_sees_what_is_left() -> None:
+    kept: list[bytes] = []
+    grown = growth(10_000, ["kept.append(bytes(400))", "bytes(400)"], {"kept": kept})
+    leaking, clean = grown.values()
+    assert leaking > 3_000_000
+    assert clean < 1_000_000
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ from tests.benchmarks.harness import Effort, Outcome, Row, Timer, loop, runs_nee
 from tests.benchmarks.wrappers import Slot
 
 # Long beside the interpreter's switch interval, so that the threads do change places.
-ROUNDS_PER_SHARE = 10
+SAMPLES_PER_SHARE = 40
 
 
 def wall_seconds(timer: Timer, number: int, threads: int) -> float:
@@ -48,7 +48,7 @@ def cost_of_second(timer: Timer, number: int) -> float:
 
 def compare_threads(ours: Timer, peers: Timer, effort: Effort) -> Outcome:
     """Measure both costs by turns; ours over theirs."""
-    seconds = effort.seconds * ROUNDS_PER_SHARE
+    seconds = effort.seconds * SAMPLES_PER_SHARE
     our_number, peer_number = runs_needed(ours, seconds), runs_needed(peers, seconds)
     our_costs, peer_costs = [], []
     for _ in range(effort.rounds):

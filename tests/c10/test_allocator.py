@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`c10.Allocator`: the built-in one, subclasses in Python, failures, swaps under live tensors."""
+"""`c10.Allocator`: the built-in one, subclasses in Python, swaps under live tensors."""
 
 import ctypes
 import gc
@@ -12,11 +12,7 @@ import pytest
 
 from bridge import at, c10, caffe2
 
-from .host_allocators import FailingAllocator, HostAllocator, RubbishAllocator
-
-TOO_LARGE = 2**46  # float64 elements: 2**49 bytes, past the address space of any machine.
-RUBBISH = [None, "text", 1.5, -1, 0, 2**70, [1], b"\0" * 8]
-REFUSALS = (TypeError, ValueError, OverflowError, MemoryError, RuntimeError)
+from .host_allocators import HostAllocator
 
 
 def test_the_builtin_allocator() -> None:
@@ -125,6 +121,39 @@ def test_a_python_allocator_serves_the_cpu(cpu_allocator: HostAllocator) -> None
     assert cpu_allocator.freed == [address]
 
 
+MAKERS: dict[str, Callable[[at.Tensor], at.Tensor]] = {
+    "empty": lambda x: at.empty((3,)),
+    "zeros": lambda x: at.zeros((3,)),
+    "full": lambda x: at.full((3,), 2.0),
+    "empty_strided": lambda x: at.empty_strided((2,), (3,)),
+    "arange": lambda x: at.arange(3),
+    "eye": lambda x: at.eye(3),
+    "rand": lambda x: at.rand(3),
+    "randn": lambda x: at.randn(3),
+    "tensor": lambda x: at.tensor([1.0, 2.0]),
+    "ones_like": lambda x: at.ones_like(x),
+    "clone": lambda x: x.clone(),
+    "contiguous": lambda x: x.t().contiguous(),
+    "to": lambda x: x.to("float64"),
+    "reshape": lambda x: x.t().reshape(6),
+    "caffe2.empty": lambda x: at.Tensor(caffe2.empty((3,), "float32")),
+}
+
+
+@pytest.mark.parametrize("make", MAKERS.values(), ids=MAKERS)
+def test_new_tensors_come_from_the_allocator(
+    make: Callable[[at.Tensor], at.Tensor], cpu_allocator: HostAllocator
+) -> None:
+    tensor = make(at.ones((2, 3)))
+    assert tensor.data_ptr() in cpu_allocator.live
+    tensor.resize_(1000)
+    assert tensor.data_ptr() in cpu_allocator.live
+    address = tensor.data_ptr()
+    del tensor
+    gc.collect()
+    assert address in cpu_allocator.freed
+
+
 def test_memory_from_outside_is_not_the_allocators(cpu_allocator: HostAllocator) -> None:
     memory = np.zeros(4, dtype=np.float32)
     tensor = at.from_blob(memory, (4,))
@@ -170,87 +199,6 @@ def test_an_allocator_lives_as_long_as_its_tensors(keep_cpu_allocator: c10.Alloc
     assert freed == [address]
 
 
-def set_of_failing_allocations() -> dict[str, Callable[[], object]]:
-    """Calls that need memory that no machine has."""
-    return {
-        "at.empty": lambda: at.empty((TOO_LARGE,), "float64"),
-        "at.zeros": lambda: at.zeros((TOO_LARGE,), "float64"),
-        "at.full": lambda: at.full((TOO_LARGE,), 1.0, "float64"),
-        "at.empty_strided": lambda: at.empty_strided((2,), (TOO_LARGE,), "float64"),
-        "caffe2.empty": lambda: caffe2.empty((TOO_LARGE,), "float64"),
-        "mutable_data": lambda: caffe2.Tensor((TOO_LARGE,), "cpu").mutable_data("float64"),
-        "raw_mutable_data": lambda: caffe2.Tensor((TOO_LARGE,), "cpu").raw_mutable_data("float64"),
-        "clone": lambda: at.zeros((1,), "float64").expand(TOO_LARGE).clone(),
-        "allocate": lambda: c10.GetAllocator("cpu").allocate(TOO_LARGE * 8),
-    }
-
-
-@pytest.mark.parametrize("name", set_of_failing_allocations())
-def test_an_allocation_that_cannot_be_met(name: str) -> None:
-    gc.collect()
-    before = c10.GetAllocator("cpu").stats.allocated_bytes
-    with pytest.raises(MemoryError):
-        set_of_failing_allocations()[name]()
-    gc.collect()
-    assert c10.GetAllocator("cpu").stats.allocated_bytes == before
-
-
-def test_a_failed_resize_leaves_the_tensor_as_it_was() -> None:
-    tensor = at.full((2, 3), 4.0)
-    shared = caffe2.Tensor(tensor)
-    address = tensor.data_ptr()
-    with pytest.raises(MemoryError):
-        tensor.resize_(TOO_LARGE)
-    assert (tensor.shape, tensor.strides(), tensor.data_ptr()) == ((2, 3), (3, 1), address)
-    assert tensor.tolist() == [[4.0] * 3] * 2
-    assert shared.sizes() == (2, 3)
-    assert tensor.storage().nbytes() == 24
-
-
-def test_a_failed_mutable_data_leaves_the_tensor_as_it_was() -> None:
-    tensor = caffe2.Tensor((TOO_LARGE,), "cpu")
-    with pytest.raises(MemoryError):
-        tensor.mutable_data("float64")
-    assert tensor.sizes() == (TOO_LARGE,)
-    assert not tensor.storage_initialized()
-    assert not tensor.dtype_initialized()
-    tensor.Resize(2, 3)
-    tensor.mutable_data("float64")[:] = 1
-    assert tensor.data().tolist() == [1.0] * 6
-
-
-@pytest.mark.parametrize(
-    "error", [MemoryError("full"), ValueError("boom"), OSError("gone")], ids=repr
-)
-def test_an_allocator_that_raises(error: Exception, keep_cpu_allocator: c10.Allocator) -> None:
-    tensor = at.full((2, 3), 4.0)
-    c10.SetAllocator("cpu", FailingAllocator(error))
-    expected = (MemoryError,) if type(error) is MemoryError else (type(error), *REFUSALS)
-    with pytest.raises(expected):
-        at.empty((2, 3))
-    with pytest.raises(expected):
-        tensor.resize_(100)
-    with pytest.raises(expected):
-        caffe2.Tensor((2, 3), "cpu").mutable_data("float32")
-    c10.SetAllocator("cpu", keep_cpu_allocator)
-    assert tensor.tolist() == [[4.0] * 3] * 2
-    assert at.zeros((2,)).tolist() == [0.0, 0.0]
-
-
-@pytest.mark.parametrize("rubbish", RUBBISH, ids=repr)
-def test_an_allocator_that_returns_rubbish(rubbish: Any, keep_cpu_allocator: c10.Allocator) -> None:
-    tensor = at.full((2, 3), 4.0)
-    c10.SetAllocator("cpu", RubbishAllocator(rubbish))
-    with pytest.raises(REFUSALS):
-        at.empty((2, 3))
-    with pytest.raises(REFUSALS):
-        tensor.resize_(100)
-    with pytest.raises(REFUSALS):
-        caffe2.Tensor((2, 3), "cpu").mutable_data("float32")
-    assert tensor.tolist() == [[4.0] * 3] * 2
-    assert tensor.shape == (2, 3)
-
-
 def test_an_error_while_freeing_is_reported_not_raised(
     monkeypatch: pytest.MonkeyPatch, keep_cpu_allocator: c10.Allocator
 ) -> None:
@@ -271,20 +219,6 @@ def test_an_error_while_freeing_is_reported_not_raised(
     assert allocator.freed == [address]
     assert [report.exc_type for report in reports] == [ValueError]
     reports.clear()
-
-
-@pytest.mark.parametrize("nbytes", [-1, 2**63, 2**70, 2**62])
-def test_sizes_that_no_allocator_meets(nbytes: int) -> None:
-    with pytest.raises(REFUSALS):
-        c10.GetAllocator("cpu").allocate(nbytes)
-
-
-def test_a_subclass_must_say_how_to_allocate() -> None:
-    class Nothing(c10.Allocator):
-        pass
-
-    with pytest.raises(REFUSALS):
-        Nothing().allocate(8)
 
 
 @pytest.mark.parametrize("allocator", [3, "cpu", object(), HostAllocator])

@@ -1,8 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """A host allocator set for `ext_dev`: the rules of devices, without a device."""
 
+import ctypes
 import gc
+from collections.abc import Callable
+from typing import Any
 
+import numpy as np
 import pytest
 
 from bridge import at, c10, caffe2
@@ -64,24 +68,36 @@ def test_caffe2_tensors_on_the_device(ext_dev_allocator: HostAllocator) -> None:
 
 
 @pytest.mark.parametrize(
-    "use",
+    "read",
     [
-        lambda tensor: tensor.numpy(),
-        lambda tensor: tensor.__array__(),
-        lambda tensor: memoryview(tensor),
         lambda tensor: tensor.tolist(),
-        lambda tensor: tensor + 1,
-        lambda tensor: tensor.to_torch(),
-        lambda tensor: tensor.__dlpack__(dl_device=(1, 0), copy=False),
+        lambda tensor: tensor.numpy().tolist(),
+        lambda tensor: tensor.__array__().tolist(),
+        lambda tensor: memoryview(tensor).tolist(),
+        lambda tensor: tensor.cpu().tolist(),
+        lambda tensor: tensor.to_torch().tolist(),
+        lambda tensor: tensor.clone().cpu().tolist(),
+        lambda tensor: (tensor + 0).tolist(),
     ],
-    ids=["numpy", "array", "memoryview", "tolist", "add", "to_torch", "dlpack"],
+    ids=["tolist", "numpy", "array", "memoryview", "cpu", "to_torch", "clone", "add"],
 )
-def test_memory_of_another_device_is_not_read_as_the_cpus(
-    use, ext_dev_allocator: HostAllocator
+def test_memory_of_the_device_is_read_right_or_refused(
+    read: Callable[[at.Tensor], Any], ext_dev_allocator: HostAllocator
 ) -> None:
     tensor = at.empty((2, 3), device="ext_dev")
-    with pytest.raises(REFUSALS):
-        use(tensor)
+    values = np.arange(6, dtype=np.float32)
+    ctypes.memmove(tensor.data_ptr(), values.ctypes.data, values.nbytes)
+    try:
+        read_values = read(tensor)
+    except REFUSALS:
+        return
+    assert read_values == [[0.0, 1.0, 2.0], [3.0, 4.0, 5.0]]
+
+
+def test_memory_of_the_device_is_no_cpu_memory(ext_dev_allocator: HostAllocator) -> None:
+    tensor = at.empty((2, 3), device="ext_dev")
+    with pytest.raises(BufferError):
+        tensor.__dlpack__(dl_device=(1, 0), copy=False)
 
 
 def test_swapped_while_tensors_live(ext_dev_allocator: HostAllocator) -> None:

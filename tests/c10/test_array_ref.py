@@ -97,8 +97,9 @@ def test_slices_are_those_of_a_list(values: list[int], start: int | None, stop: 
     assert part.vec() == values[start:stop]
 
 
-def test_slices_are_views() -> None:
-    ref = c10.ArrayRef([10, 11, 12, 13, 14])
+@pytest.mark.parametrize("make", [list, np.array], ids=["list", "numpy"])
+def test_slices_are_views(make: Callable[[Any], Any]) -> None:
+    ref = c10.ArrayRef(make([10, 11, 12, 13, 14]))
     assert address(ref[2:4]) == address(ref) + 16
     assert address(ref.slice(3, 1)) == address(ref) + 24
     assert address(ref[1:][1:]) == address(ref) + 16

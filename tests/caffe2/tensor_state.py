@@ -35,10 +35,18 @@ def state_of(tensor: caffe2.Tensor) -> dict[str, Any]:
         "device": str(tensor.GetDevice()),
     }
     if tensor.dtype_initialized() and tensor.storage_initialized():
-        state["raw_data"] = tensor.raw_data()
-        view = tensor.data()
-        state["elements"] = view.tobytes() if isinstance(view, np.ndarray) else list(view)
+        state["elements"] = elements_of(tensor)
     return state
+
+
+def elements_of(tensor: caffe2.Tensor) -> bytes | list[Any] | str:
+    """The elements, or why they cannot be read: a sharer may have left no room for them."""
+    try:
+        view = tensor.data()
+    except c10.EnforceNotMet as error:
+        return str(error)
+    assert len(view) == tensor.numel()
+    return view.tobytes() if isinstance(view, np.ndarray) else list(view)
 
 
 @contextlib.contextmanager

@@ -254,7 +254,7 @@ def test_reserve_space_on_a_shared_storage() -> None:
     tensor = filled((2,))
     alias = tensor.Alias()
     for rows in (1, 2, 9):
-        with refused(tensor, alias, match="shared"):
+        with refused(tensor, alias, match="share"):
             tensor.ReserveSpace(rows)
 
 

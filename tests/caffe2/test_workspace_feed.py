@@ -66,6 +66,15 @@ def test_metadata_is_not_shared_with_torch() -> None:
     assert FetchTorch("x").data_ptr() == t.data_ptr()
 
 
+def test_fetching_does_not_keep_torch_from_resizing() -> None:
+    t = torch.arange(3.0)
+    FeedBlob("x", t)
+    assert FetchBlob("x").tolist() == [0, 1, 2]
+    t.resize_(1000)
+    t[999] = 5
+    assert t.shape == (1000,)
+
+
 @pytest.mark.parametrize(
     "t",
     [torch.tensor(1.5), torch.empty(0), torch.empty(2, 0, 3), torch.arange(6)[2:4]],
@@ -139,6 +148,18 @@ def test_dlpack_producers_are_shared_and_released_once() -> None:
 
 
 @pytest.mark.parametrize(
+    "t",
+    [torch.tensor([1 + 2j, 3 - 4j]).conj(), torch.tensor([1 + 2j, 3 - 4j]).conj().imag.view(2)[:1]],
+    ids=["conjugate", "negative"],
+)
+def test_what_torch_has_not_computed_yet_is_computed(t: torch.Tensor) -> None:
+    assert t.is_conj() or t.is_neg()
+    FeedBlob("x", t)
+    assert FetchBlob("x").tolist() == t.tolist()
+    assert FetchTorch("x").tolist() == t.tolist()
+
+
+@pytest.mark.parametrize(
     ("t", "word"),
     [
         (torch.ones(2, 3).t(), "contiguous"),
@@ -190,7 +211,8 @@ def test_numpy_of_any_type_is_copied_both_ways(element: ElementType) -> None:
     assert fetched.dtype == element.numpy
     assert fetched.shape == (2, 3)
     assert fetched.tobytes() == array.tobytes()
-    assert fetched.flags.writeable and fetched.flags.owndata
+    assert fetched.flags.writeable
+    assert fetched.flags.owndata
     assert held().raw_data() not in (address(array), address(fetched))
     fetched.view(np.uint8)[...] = 1
     assert FetchBlob("x").tobytes() == array.tobytes()

@@ -66,7 +66,7 @@ def test_the_tensor_of_the_blob_stays_the_same_object_over_numpy_feeds() -> None
         np.arange(6.0),
         np.arange(100),
         np.array([b"a"], object),
-        np.float32(1).reshape(()),
+        np.array(1.0),
     ):
         FeedBlob("x", array)
         assert mine.is_same(held())

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
 from typing import Any
 
 import numpy as np
@@ -15,17 +16,17 @@ class Buffers:
     """Which live address stands for which recorded buffer.
 
     An address that was let go may come back from an ordinary allocator, so only what is held at
-    one time, or from one step to the next, is compared; `never_reused` says that addresses do not
-    come back, and then one buffer is one address for the whole sequence.
+    one time, or from one step to the next, is compared. Addresses in `permanent` do not come back:
+    there one buffer is one address for the whole sequence.
     """
 
-    def __init__(self, never_reused: bool) -> None:
-        self._never_reused = never_reused
+    def __init__(self, permanent: Container[int] = ()) -> None:
+        self._permanent = permanent
         self._address_of: dict[int, int] = {}
 
     def check(self, pairs: list[tuple[str, int, int]]) -> None:
         """`pairs`: (tensor, recorded buffer, live address) of all tensors with memory."""
-        now: dict[int, int] = {} if not self._never_reused else dict(self._address_of)
+        now = {buffer: at for buffer, at in self._address_of.items() if at in self._permanent}
         for name, buffer, address in pairs:
             known = self._address_of.get(buffer, now.get(buffer, address))
             assert address == known, f"{name}: moved to another buffer"
@@ -33,10 +34,12 @@ class Buffers:
         assert len(set(now.values())) == len(now), f"two buffers at one address: {pairs}"
         self._address_of = now
 
-    def address(self, buffer: int) -> int:
-        return self._address_of[buffer]
+    def permanent(self, buffers: list[int]) -> set[int]:
+        """The addresses of those of `buffers` that have one for ever."""
+        addresses = {self._address_of.get(buffer) for buffer in buffers}
+        return {at for at in addresses if at is not None and at in self._permanent}
 
-    def addresses(self) -> set[int]:
+    def seen(self) -> set[int]:
         return set(self._address_of.values())
 
 
@@ -77,7 +80,8 @@ def _check_metadata(name: str, tensor: caffe2.Tensor, fields: dict[str, Any]) ->
         "dtype_initialized": tensor.dtype_initialized(),
         "contiguous": tensor.is_contiguous(),
     }
-    assert seen == {key: fields[key] for key in seen}, name
+    differing = {key: (seen[key], fields[key]) for key in seen if seen[key] != fields[key]}
+    assert not differing, f"{name}: (seen, recorded) differ: {differing}"
     assert storage.capacity() == tensor.capacity_nbytes() == fields["capacity"], name
     assert storage.unique() is (fields["use_count"] == 1), name
     assert tensor.dim() == len(fields["sizes"]), name

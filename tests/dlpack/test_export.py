@@ -254,7 +254,8 @@ def test_a_capsule_nobody_takes_lets_go(wrap: type, max_version: Any) -> None:
 
 @both_wrappers
 def test_shape_and_strides_outlive_a_resize(wrap: type) -> None:
-    x = six(wrap)
+    x = wrap(at.empty(2, 3))
+    x.numpy()[:] = np.arange(6).reshape(2, 3)
     taken = take(x)
     (x.Resize(3, 5) if wrap is caffe2.Tensor else x.resize_(3, 5))
     again = (ctypes.c_int64 * 2).from_address(

@@ -62,8 +62,8 @@ def test_convert_passes_copy_on() -> None:
     for name in ("torch", "numpy", "at", "caffe2"):
         copied = bridge.convert(t, name, copy=True)
         shared = bridge.convert(t, name, copy=False)
-        assert not bridge.shares_memory(t, copied)
-        assert bridge.shares_memory(t, shared)
+        assert bridge.to_numpy(copied).ctypes.data != t.data_ptr()
+        assert bridge.to_numpy(shared).ctypes.data == t.data_ptr()
 
 
 def test_convert_to_caffe2_wants_contiguous() -> None:
@@ -136,9 +136,6 @@ def test_devices_out_of_reach() -> None:
         ([], "float64", (0,)),
         ([[], []], "float64", (2, 0)),
         ([1j], "complex128", (1,)),
-        (np.float32(2), "float32", ()),
-        (np.int16(2), "int16", ()),
-        (range(4), "int64", (4,)),
     ],
     ids=repr,
 )

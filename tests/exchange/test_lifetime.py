@@ -108,7 +108,7 @@ def test_each_export_keeps_the_deleter(versioned: bool, export: str) -> None:
     assert stray_deletes == []
 
 
-@pytest.mark.parametrize("order", itertools.permutations(range(4)), ids=str)
+@pytest.mark.parametrize("order", list(itertools.permutations(range(4))), ids=str)
 def test_every_order_of_destruction(order: tuple[int, ...]) -> None:
     managed = ManagedTensor(TensorSpec.of_array(values()), versioned=True)
     x = bridge.from_dlpack(managed.capsule())

@@ -90,7 +90,8 @@ def test_to_numpy_of_numpy_is_the_object_itself() -> None:
 
 @pytest.mark.parametrize("copy", [None, False])
 def test_read_only_stays_read_only(copy: bool | None) -> None:
-    array = base()
+    # An array of its own: NumPy lets a view be made writable again where its base is.
+    array = base().copy()
     array.flags.writeable = False
     x = bridge.from_dlpack(array, copy=copy)
     check_tensor(x, (2, 3, 4), address=array.ctypes.data, readonly=True)
@@ -136,8 +137,6 @@ def test_foreign_byte_order_is_copied(element: ElementType) -> None:
         assert x.dtype().name == element.name
         with pytest.raises(BufferError):
             bridge.from_dlpack(array, copy=False)
-        with pytest.raises(BufferError), bridge.no_copy():
-            bridge.from_dlpack(array)
 
 
 @pytest.mark.parametrize("name", ["i1", "u1", "?"])

@@ -195,6 +195,7 @@ def test_under_jvp(entry: str) -> None:
             ENTRIES[entry](t)
         return t
 
+    warnings.simplefilter("ignore")  # torch scripts its derivatives, and calls that deprecated
     torch.func.jvp(body, (torch.ones(3),), (torch.ones(3),))
 
 
@@ -223,7 +224,11 @@ def test_while_tracing_with_fakes() -> None:
 @isolated
 def test_uninitialized_parameters() -> None:
     warnings.simplefilter("ignore")  # torch calls its lazy modules a preview
-    for t in (torch.nn.LazyLinear(3).weight, torch.nn.UninitializedBuffer()):
+    for t in (
+        torch.nn.LazyLinear(3).weight,
+        torch.nn.UninitializedParameter(requires_grad=False),
+        torch.nn.UninitializedBuffer(),
+    ):
         with pytest.raises(BufferError):
             bridge.from_dlpack(t)
 
@@ -243,6 +248,7 @@ def test_the_refused_are_left_as_they_were(wrap: type) -> None:
 def test_forward_mode_duals() -> None:
     from torch.autograd import forward_ad
 
+    warnings.simplefilter("ignore")  # torch scripts its derivatives, and calls that deprecated
     with forward_ad.dual_level():
         dual = forward_ad.make_dual(torch.ones(3), torch.ones(3))
         try:

@@ -167,7 +167,8 @@ def _check_buffer(x: Any, expected: Expected) -> None:
         assert view.strides is not None
         assert expected.same_strides(view.strides, unit=view.itemsize)
         assert view.readonly is expected.readonly
-        assert view.c_contiguous == expected.contiguous
+        # CPython compares the strides of empty buffers too, which nobody steps along.
+        assert not expected.numel or view.c_contiguous == expected.contiguous
         assert view.tobytes() == expected.data
 
 
@@ -187,7 +188,8 @@ def _check_numpy(x: Any, expected: Expected) -> None:
         if expected.numel:
             assert array.ctypes.data == expected.address
         assert array.tobytes() == expected.data
-    if expected.element.format is not None and isinstance(x, at.Tensor):
+    # Lists do not tell empty shapes apart.
+    if expected.element.format is not None and expected.numel and isinstance(x, at.Tensor):
         np.testing.assert_array_equal(np.array(x.tolist(), array.dtype), array)
 
 

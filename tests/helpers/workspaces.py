@@ -23,7 +23,7 @@ def fresh_workspace() -> Iterator[None]:
 
 
 class BlobReference:
-    """What stands for a blob's name in Caffe2's nets, known to the workspace by its class's name."""
+    """What stands for a blob's name in Caffe2's nets; it is known by the name of its class."""
 
     def __init__(self, name: str) -> None:
         self._name = name

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// record script FILE               every `# name` in the file starts a sequence, every other line is a step
-// record random FIRST COUNT STEPS  sequences of the seeds FIRST .. FIRST + COUNT - 1
+// record script FILE
+//     Every `# name` in the file starts a sequence, every other line is a step; `//` for comments.
+// record random FIRST COUNT STEPS
+//     Sequences of the seeds FIRST .. FIRST + COUNT - 1.
 //
 // Writes a JSON array, one sequence a line, to standard output.
 #include "random.h"
@@ -101,7 +103,7 @@ void write_script(const std::string& path) {
   std::string line, name;
   std::vector<std::string> operations;
   while (std::getline(file, line)) {
-    if (line.empty()) continue;
+    if (line.empty() || line.compare(0, 2, "//") == 0) continue;
     if (line[0] != '#') { operations.push_back(line); continue; }
     if (!operations.empty()) write(name, operations);
     operations.clear();

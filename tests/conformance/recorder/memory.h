@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Memory that tells what was done to it: a CPU allocator that never gives out one address twice, and
-// external blocks whose deleters are counted.
+// Memory that tells what was done to it: a CPU allocator that never gives out one address twice,
+// and external blocks whose deleters are counted.
 #pragma once
 
 #include <c10/core/Allocator.h>
@@ -19,7 +19,7 @@ namespace recorder {
 constexpr size_t kGuard = 64;
 constexpr uint8_t kGuardByte = 0xFB;
 
-// One block that was handed out; it stays readable after release, so that an address is an identity.
+// One block that was handed out. It stays taken after release, so that an address is an identity.
 struct Block {
   char* base = nullptr;
   size_t nbytes = 0;

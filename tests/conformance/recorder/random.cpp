@@ -102,7 +102,8 @@ std::string draw_operation(Draw& draw, const World& world, int step) {
   if (verb == "reserve") return head + " " + std::to_string(draw.below(20));
   if (verb == "external") {
     const std::string type = draw.plain_type();
-    const int64_t nbytes = draw.below(2) ? 0 : (numel + draw.below(4)) * type_named(type).meta.itemsize();
+    const int64_t itemsize = type_named(type).meta.itemsize();
+    const int64_t nbytes = draw.below(2) ? 0 : (numel + draw.below(4)) * itemsize;
     const bool deleter = draw.below(4) != 0;
     return head + " " + std::to_string(step) + " " + type + " " + std::to_string(nbytes) + " " +
         std::to_string(deleter);
@@ -127,14 +128,18 @@ std::string draw_operation(Draw& draw, const World& world, int step) {
     const int whole = 1 + draw.below(12), start = draw.below(whole);
     const int end = start + draw.below(whole - start + 1);
     const auto type = draw.one_of<std::string>({"float32", "int64", "uint8"});
-    return head + " " + type + " " + std::to_string(whole) + " " + std::to_string(start) + " " + std::to_string(end);
+    return head + " " + type + " " + std::to_string(whole) + " " + std::to_string(start) + " " +
+        std::to_string(end);
   }
   if (verb == "flag") {
     if (draw.below(2)) return "flag keep " + std::to_string(draw.below(2));
     return "flag max " + draw.one_of<std::string>({"0", "16", "64", "9223372036854775807"});
   }
-  if (verb == "share" && numel != numel_of(world, other) && draw.below(3)) return "resize_like " + name + " " + other;
-  for (auto pair : {"resize_like", "share", "alias", "unsafe", "clone", "copy_construct", "copy", "swap"}) {
+  if (verb == "share" && numel != numel_of(world, other) && draw.below(3)) {
+    return "resize_like " + name + " " + other;
+  }
+  for (auto pair : {"resize_like", "share", "alias", "unsafe", "clone", "copy_construct", "copy",
+                    "swap"}) {
     if (verb == pair) return head + " " + other;
   }
   return head;
@@ -153,7 +158,9 @@ std::vector<std::string> random_operations(int seed, int steps) {
   std::vector<std::string> operations;
   for (const char* name : {"a", "b"}) {
     operations.push_back(std::string("new ") + name + " " + draw.dims());
-    if (*name == 'a' || draw.below(3)) operations.push_back(std::string("fill ") + name + " " + draw.type() + " 1");
+    if (*name == 'a' || draw.below(3)) {
+      operations.push_back(std::string("fill ") + name + " " + draw.type() + " 1");
+    }
   }
   const int company = draw.below(4);
   if (company > 0) operations.push_back("alias c a");
@@ -164,10 +171,11 @@ std::vector<std::string> random_operations(int seed, int steps) {
     World world;
     rebuild(world, operations);
     std::string operation = draw_operation(draw, world, int(operations.size()));
-    const bool both_there = operation.compare(0, 4, "swap") != 0 ||
-        (world.tensors().count(split(operation, ' ')[1]) && world.tensors().count(split(operation, ' ')[2]));
-    const bool present = operation.compare(0, 7, "destroy") != 0 || world.tensors().count(split(operation, ' ')[1]);
-    if (!both_there || !present || !world.danger_before(operation).empty()) continue;
+    const auto words = split(operation, ' ');
+    const auto there = [&](const std::string& name) { return world.tensors().count(name) != 0; };
+    if (words[0] == "swap" && !(there(words[1]) && there(words[2]))) continue;
+    if (words[0] == "destroy" && !there(words[1])) continue;
+    if (!world.danger_before(operation).empty()) continue;
     world.run(operation);
     if (world.danger_after().empty()) operations.push_back(operation);
   }

@@ -50,7 +50,8 @@ bool any_negative(const std::vector<int64_t>& dims) {
 // Operations that make their target anew, so that it may be undefined or absent before.
 bool makes_target(const std::string& verb) {
   for (auto maker : {"new", "untyped", "undefined", "alias", "unsafe", "clone", "copy_construct",
-                     "reinitialize", "reinitialize_copy", "empty", "values", "at", "destroy", "flag"}) {
+                     "reinitialize", "reinitialize_copy", "empty", "values", "at", "destroy",
+                     "flag"}) {
     if (verb == maker) return true;
   }
   return false;
@@ -62,7 +63,9 @@ std::string World::danger_before(const std::string& operation) {
   const Words w = split(operation, ' ');
   const std::string& verb = w[0];
   if (verb == "flag" || verb == "swap") return "";
-  if (!makes_target(verb) && (!tensors_.count(w[1]) || !tensors_[w[1]].defined())) return "undefined";
+  if (!makes_target(verb) && (!tensors_.count(w[1]) || !tensors_[w[1]].defined())) {
+    return "undefined";
+  }
   for (auto user : {"resize_like", "share", "alias", "unsafe", "clone", "copy_construct", "copy"}) {
     if (verb == user && (!tensors_.count(w[2]) || !tensors_[w[2]].defined())) return "absent";
   }
@@ -101,13 +104,16 @@ std::string World::danger_before(const std::string& operation) {
     // Emptied, then given another type: the buffer still is what the old type made it.
     const Tensor& to = tensors_[w[1]];
     const bool strings = constructed(to.storage()) >= 0;
-    if (to.storage().data() != nullptr && is_string(to.dtype()) != strings) return "copies strings over plain memory";
+    if (to.storage().data() != nullptr && is_string(to.dtype()) != strings) {
+      return "copies strings over plain memory";
+    }
   }
   if (verb == "copy") {
     const Tensor& to = tensors_[w[1]];
     const Tensor& from = tensors_[w[2]];
+    const auto offset = to.unsafeGetTensorImpl()->storage_offset();
     if (!to.is_same(from) && to.storage().is_alias_of(from.storage()) &&
-        to.unsafeGetTensorImpl()->storage_offset() != from.unsafeGetTensorImpl()->storage_offset()) {
+        offset != from.unsafeGetTensorImpl()->storage_offset()) {
       return "copies between overlapping memory";
     }
   }
@@ -122,11 +128,14 @@ std::string World::danger_after() const {
     if (t.storage().data() == nullptr) continue;
     const size_t end = t.unsafeGetTensorImpl()->storage_offset() + t.numel();
     const int64_t strings = constructed(t.storage());
-    if (is_string(t.dtype()) ? int64_t(end) > strings : strings >= 0) return "plain memory as strings";
+    if (is_string(t.dtype()) ? int64_t(end) > strings : strings >= 0) {
+      return "plain memory as strings";
+    }
     if (end * t.itemsize() > t.storage().nbytes()) return "tensor larger than its storage";
     void* data = t.storage().data();
-    if (end * t.itemsize() > Memory::get().block(data).nbytes) return "tensor larger than its memory";
-    if (!Memory::get().block(data).live) return "tensor on released memory";
+    const Block& block = Memory::get().block(data);
+    if (end * t.itemsize() > block.nbytes) return "tensor larger than its memory";
+    if (!block.live) return "tensor on released memory";
   }
   return "";
 }
@@ -203,7 +212,8 @@ void World::execute(const Words& w) {
     const int64_t numel = std::max<int64_t>(t.numel(), nbytes / type.meta.itemsize());
     void* data = Memory::get().take_external(id, std::max<size_t>(1, numel * type.meta.itemsize()));
     type.fill(data, numel, id);
-    t.ShareExternalPointer(data, type.meta, nbytes, w[5] == "1" ? &Memory::delete_external : nullptr);
+    const auto deleter = w[5] == "1" ? &Memory::delete_external : nullptr;
+    t.ShareExternalPointer(data, type.meta, nbytes, deleter);
     return;
   }
   throw std::invalid_argument("no operation " + verb);
@@ -231,7 +241,8 @@ TensorState World::look(const std::string& name, const Tensor& t) {
       << json_numbers(t.strides()) << ",\"numel\":" << t.numel() << ",\"dtype\":\""
       << type_name(t.dtype()) << "\",\"itemsize\":" << t.itemsize() << ",\"nbytes\":" << t.nbytes()
       << ",\"capacity\":" << storage.nbytes() << ",\"use_count\":" << storage.use_count()
-      << ",\"offset\":" << offset << ",\"storage_initialized\":" << json_bool(t.storage_initialized())
+      << ",\"offset\":" << offset
+      << ",\"storage_initialized\":" << json_bool(t.storage_initialized())
       << ",\"dtype_initialized\":" << json_bool(t.dtype_initialized()) << ",\"contiguous\":"
       << json_bool(t.is_contiguous()) << ",\"same_as\":\"" << same_impl << "\",\"buffer\":";
   if (storage.data() == nullptr) {

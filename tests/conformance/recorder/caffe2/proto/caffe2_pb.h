@@ -14,7 +14,11 @@ using DeviceType = at::DeviceType;
 constexpr DeviceType CPU = DeviceType::CPU;
 constexpr DeviceType CUDA = DeviceType::CUDA;
 
-enum DeviceTypeProto : int { PROTO_CPU = 0, PROTO_CUDA = 1, PROTO_COMPILE_TIME_MAX_DEVICE_TYPES = 11 };
+enum DeviceTypeProto : int {
+  PROTO_CPU = 0,
+  PROTO_CUDA = 1,
+  PROTO_COMPILE_TIME_MAX_DEVICE_TYPES = 11
+};
 
 DeviceTypeProto TypeToProto(const DeviceType& type);
 DeviceType ProtoToType(int type);

@@ -1,0 +1,22 @@
+# SPDX-License-Identifier: Apache-2.0
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+from bridge.c10 import TypeMeta
+from bridge.caffe2.blob import Blob
+from bridge.caffe2.blob_tensor import BlobTensor
+from bridge.caffe2.tensor import Tensor
+
+class BlobCore:
+    _tensor: Tensor | None
+    _own: bool
+    _object: Any
+    _meta: TypeMeta | None
+    _handle: weakref.ref[BlobTensor] | None
+
+class CurrentBlobs:
+    blobs: dict[str, Blob]
+
+def put(blob: BlobCore, value: Any) -> None: ...
+def set_put_by_type(function: Callable[[Blob, Any], None]) -> None: ...
