@@ -7,11 +7,13 @@ import importlib.util
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 
 import numpy as np
 import pytest
+import torch
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 PROGRAMS = sorted(EXAMPLES.glob("*.py"))
@@ -25,7 +27,8 @@ def run(program: Path) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.fixture
-def quickstart() -> ModuleType:
+def quickstart() -> Iterator[ModuleType]:
+    threads = torch.get_num_threads()  # main() sets it, for the whole process
     spec = importlib.util.spec_from_file_location("quickstart", EXAMPLES / "quickstart.py")
     assert spec is not None
     assert spec.loader is not None
@@ -33,6 +36,7 @@ def quickstart() -> ModuleType:
     sys.modules["quickstart"] = module  # dataclasses looks its module up there
     spec.loader.exec_module(module)
     yield module
+    torch.set_num_threads(threads)
     del sys.modules["quickstart"]
     module.workspace.ResetWorkspace()
 

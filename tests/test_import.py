@@ -77,21 +77,39 @@ assert (workspace.FetchBlob("x") == array).all()
     assert loaded_after(code) <= {"numpy", "ml_dtypes"}
 
 
-def test_works_where_torch_is_not_installed() -> None:
-    code = """
+ABSENT = """
+import importlib.abc, sys
+class Absent(importlib.abc.MetaPathFinder):
+    def find_spec(self, name, path, target=None):
+        if name == "torch":
+            raise ModuleNotFoundError("No module named 'torch'", name=name)
+sys.meta_path.insert(0, Absent())
+"""
+# How tests and import hooks say that a module is not to be had.
+BLOCKED = """
 import sys
-sys.modules["torch"] = None  # as if it were not installed: importing it raises ImportError
+sys.modules["torch"] = None
+"""
+
+
+@pytest.mark.parametrize("without_torch", [ABSENT, BLOCKED], ids=["absent", "blocked"])
+def test_works_without_torch(without_torch: str) -> None:
+    code = f"""
+{without_torch}
 import numpy as np
 import bridge
+from bridge.caffe2 import workspace
 tensor = bridge.from_dlpack(np.arange(3))
 assert bridge.to_numpy(tensor).tolist() == [0, 1, 2]
+workspace.FeedBlob("x", np.arange(3))
+assert workspace.FetchBlob("x").tolist() == [0, 1, 2]
 try:
     bridge.to_torch(tensor)
 except ImportError as error:
     assert "torch" in str(error), error
 else:
     raise AssertionError("to_torch worked without torch")
-del sys.modules["torch"]
+sys.modules.pop("torch", None)
 """
     assert "torch" not in loaded_after(code)
 

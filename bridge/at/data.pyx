@@ -535,10 +535,13 @@ def shown(tensor):
     except EnforceNotMet as error:
         return (f"at.Tensor(<{error.message}>, sizes={impl.sizes().vec()}, "
                 f"dtype={impl.c_dtype})")
-    if impl.c_numel > 1000 or (impl.c_dtype.c_is_pod and impl.c_dtype.torch is None):
+    if impl.c_numel > 1000:
         values = "..."
     else:
-        values = repr(tolist(tensor))
+        try:
+            values = repr(tolist(tensor))
+        except (ImportError, TypeError, BufferError):
+            values = "..."      # neither NumPy nor torch has the type
     where = "" if impl.device() == "cpu" else f", device='{impl.device()}'"
     sizes = "" if impl.c_numel <= 1000 and impl.c_numel else f", sizes={impl.sizes().vec()}"
     only = ", readonly" if tensor.readonly else ""

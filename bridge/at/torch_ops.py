@@ -119,7 +119,7 @@ class _Call:
                     return wrapper
             return self._new(value)
         if isinstance(value, tuple) and hasattr(value, "_fields"):  # a named tuple of torch's own
-            return type(value)([self.result(one) for one in value])  # type: ignore[call-arg]
+            return type(value)([self.result(one) for one in value])
         if type(value) is tuple or type(value) is list:
             return type(value)([self.result(one) for one in value])
         if isinstance(value, tuple) and type(value).__module__.startswith("torch"):
@@ -167,9 +167,9 @@ def _guard(ranges: list[tuple[int, int]]) -> Any:
     if _guard_class is None:
         from torch.utils._python_dispatch import TorchDispatchMode
 
-        class Guard(TorchDispatchMode):  # type: ignore[misc]
+        class Guard(TorchDispatchMode):  # type: ignore[no-untyped-call]
             def __init__(self, ranges: list[tuple[int, int]]) -> None:
-                super().__init__()
+                super().__init__()  # type: ignore[no-untyped-call]
                 self.ranges = ranges
 
             def __torch_dispatch__(

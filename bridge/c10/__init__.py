@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import builtins as _builtins
 from typing import Any
 
 from bridge.c10.allocator import Allocator, AllocatorStats, DataPtr, GetAllocator, SetAllocator
@@ -52,7 +53,7 @@ def device(D: Any) -> TensorOptions:
     return TensorOptions(device=D)
 
 
-def pinned_memory(value: bool = True) -> TensorOptions:
+def pinned_memory(value: _builtins.bool = True) -> TensorOptions:
     """TensorOptions for page-locked host memory."""
     return TensorOptions(pinned_memory=value)
 

@@ -155,16 +155,21 @@ cdef int mutable_data(TensorImpl self, TypeMeta dtype, str caller) except -1:
     return 0
 
 
-cdef bint _still_there(TensorImpl self):
-    """Whether the storage still holds all elements, of this type."""
+cdef bint _same_kind(TensorImpl self):
+    """Whether the storage, which others may have changed, holds elements as the tensor's."""
     cdef Storage storage = self.storage
-    if (type(storage.ctx) is Elements) == self.c_dtype.c_is_pod:
-        return False
-    if not self.c_dtype.c_is_pod and storage.c_dtype is not self.c_dtype:
+    if type(storage.ctx) is Elements:
+        return storage.c_dtype is self.c_dtype
+    return self.c_dtype.c_is_pod or self.c_dtype is undefined_type
+
+
+cdef bint _still_there(TensorImpl self):
+    """Whether the storage still holds all elements, of this kind."""
+    if not _same_kind(self):
         return False
     if not self.flags & CONTIGUOUS:
         return True     # data() looks closer
-    return (self.offset + self.c_numel) * self.c_dtype.itemsize <= storage.c_nbytes
+    return (self.offset + self.c_numel) * self.c_dtype.itemsize <= self.storage.c_nbytes
 
 
 cdef int extend(TensorImpl self, int64_t num, double growth_pct, str caller) except -1:
@@ -193,8 +198,7 @@ cdef int extend(TensorImpl self, int64_t num, double growth_pct, str caller) exc
     if storage.data == NULL:
         return resize(self, dims.data, dims.n, caller)
     numel = require_numel(dims.data, dims.n, caller)
-    if _nbytes(self, numel, caller) <= storage.c_nbytes and (
-            self.c_dtype is storage.c_dtype or self.c_dtype.c_is_pod):
+    if _nbytes(self, numel, caller) <= storage.c_nbytes and _same_kind(self):
         self.set_contiguous(dims.data, dims.n, numel)
         return 0
     outer = dims.data[0]
@@ -268,7 +272,9 @@ cdef int reserve_space(TensorImpl self, int64_t outer_dim, str caller) except -1
         dims.data[i] = self.c_sizes[i]
     dims.data[0] = outer_dim
     capacity = require_numel(dims.data, dims.n, caller)
-    if _nbytes(self, capacity, caller) <= storage.c_nbytes:
+    _nbytes(self, capacity, caller)
+    # The offset of a view does not count here, as upstream; Extend counts it.
+    if capacity * self.c_dtype.itemsize <= storage.c_nbytes:
         return 0
     if capacity < self.c_numel:
         # Upstream leaves fewer bytes than the sizes say; enough for both is safe.
@@ -379,7 +385,7 @@ cdef bint _keeps_buffer(TensorImpl self, int64_t numel):
     cdef Storage storage = self.storage
     cdef int64_t itemsize = self.c_dtype.itemsize
     cdef int64_t needed
-    if storage.data == NULL or storage.flags & READONLY or storage.c_dtype is not self.c_dtype:
+    if storage.data == NULL or storage.flags & READONLY or not _same_kind(self):
         return False
     if numel > (INT64_MAX // itemsize) - self.offset:
         return False

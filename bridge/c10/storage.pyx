@@ -175,16 +175,15 @@ cdef class Elements:
 
 
 @cython.final
-@cython.no_gc_clear
 cdef class ExternalPtr:
     """Memory from outside and the duty to tell its owner when it may go."""
-
-    # no_gc_clear: the deleter must still be there when a cycle is collected.
 
     def __init__(self):
         raise TypeError("An ExternalPtr is made by sharing external memory.")
 
-    def __dealloc__(self):
+    def __del__(self):
+        # A finaliser and not __dealloc__: in a cycle it runs before anything that the
+        # deleter refers to is cleared (PEP 442), and never twice.
         deleter = self.deleter
         if deleter is not None:
             self.deleter = None

@@ -97,6 +97,8 @@ cdef class TypeMeta:
         """The ``torch.dtype``, None where torch has none. Imports torch."""
         if not self.torch_known:
             import torch
+            if not hasattr(torch, "dtype"):
+                raise ImportError("torch is in the middle of being imported.")
             self.c_torch = getattr(torch, _TORCH_NAME.get(self.name, self.name), None) \
                 if self.c_is_pod else None
             if not isinstance(self.c_torch, torch.dtype):

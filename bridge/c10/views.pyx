@@ -202,8 +202,8 @@ cdef TensorImpl slice_dim(
     """`length` elements of dimension `dim` from `start` on, which are known to be there."""
     cdef TensorImpl out = _same(self)
     cdef int64_t* stride = out.c_strides() + dim
-    if length > 0:
-        out.offset += start * stride[0]
+    if length > 0 or step > 0:
+        out.offset += start * stride[0]     # of an empty slice, too, as ATen has it
     out.c_sizes[dim] = length
     if length > 1:
         stride[0] *= step

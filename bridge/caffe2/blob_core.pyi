@@ -3,11 +3,14 @@ import weakref
 from collections.abc import Callable
 from typing import Any
 
+from typing_extensions import disjoint_base
+
 from bridge.c10 import TypeMeta
 from bridge.caffe2.blob import Blob
 from bridge.caffe2.blob_tensor import BlobTensor
 from bridge.caffe2.tensor import Tensor
 
+@disjoint_base
 class BlobCore:
     _tensor: Tensor | None
     _own: bool
@@ -15,6 +18,7 @@ class BlobCore:
     _meta: TypeMeta | None
     _handle: weakref.ref[BlobTensor] | None
 
+@disjoint_base
 class CurrentBlobs:
     blobs: dict[str, Blob]
 

@@ -35,8 +35,8 @@ def ReinitializeTensor(
     """Have `t` be of these sizes, type and device, in place.
 
     Where type and device fit already it is resized, and keeps its buffer if that is
-    large enough; otherwise, and if it was undefined, `t` gets a new tensor, and who
-    shared the old one keeps it. Elements are not set.
+    large enough; otherwise, and if it was undefined, `t` gets a new TensorImpl, and who
+    shared the old one keeps it (in the new sizes). Elements are not set.
 
     Raises EnforceNotMet: `t` is no caffe2.Tensor, negative sizes. MemoryError; `t` is
     as it was then.
@@ -44,26 +44,28 @@ def ReinitializeTensor(
     """
     _require(t, "ReinitializeTensor")
     chosen = resolved(options, dtype, device)
-    if t.defined() and t.GetDevice() == chosen.device() and t.dtype() is chosen.dtype():
-        if t.sizes() != tuple(Tensor(dims, "cpu").sizes()):
-            _resize_whole(t, dims)
-            return
-        if t.storage_initialized():
+    sizes = Tensor(dims, "cpu").sizes()
+    if not t.defined() or t.GetDevice() != chosen.device():
+        t.swap(empty(sizes, chosen))
+    elif t.dtype() is chosen.dtype():
+        if sizes == t.sizes():
             t.raw_mutable_data()
-            return
-        t.raw_mutable_data()
-        return
-    t.swap(empty(dims, chosen))
+        else:
+            _resize_whole(t, sizes)
+    else:
+        fresh = empty(sizes, chosen)
+        if sizes != t.sizes():
+            # Who shares the TensorImpl that `t` gives up sees it resized, as upstream.
+            t.Resize(sizes)
+        t.swap(fresh)
 
 
-def _resize_whole(t: Tensor, dims: Any) -> None:
+def _resize_whole(t: Tensor, sizes: Any) -> None:
     """Resize and allocate; on MemoryError nothing has changed."""
-    probe = Tensor(dims, "cpu")
-    needed = probe.numel() * t.itemsize()
-    if needed > t.capacity_nbytes():
+    if Tensor(sizes, "cpu").numel() * t.itemsize() > t.capacity_nbytes():
         # the memory first: what Resize frees would not come back
-        empty(dims, t.dtype(), device=t.GetDevice())
-    t.Resize(*dims) if not hasattr(dims, "__len__") else t.Resize(dims)
+        empty(sizes, t.dtype(), device=t.GetDevice())
+    t.Resize(sizes)
     t.raw_mutable_data()
 
 

@@ -692,8 +692,9 @@ cdef object _product(TensorImpl impl, object first, object end, str caller):
 
 
 def _renamed(old, new):
+    # compiled code has no frames, so the first is the caller's
     warnings.warn(
-        f"caffe2.Tensor.{old} is the old name of {new}.", DeprecationWarning, stacklevel=3)
+        f"caffe2.Tensor.{old} is the old name of {new}.", DeprecationWarning, stacklevel=1)
 
 
 cdef object _flat(TensorImpl impl, bint writable, str caller):

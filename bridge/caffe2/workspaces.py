@@ -6,7 +6,7 @@ from __future__ import annotations
 import itertools
 import threading
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from bridge.c10 import EnforceNotMet
 from bridge.c10.errors import EnforceKeyError, EnforceTypeError
@@ -123,15 +123,21 @@ class Workspace(metaclass=_WorkspaceType):
         self._blobs = {}
         self._root_folder = "."
 
-    @property
-    def current(self) -> Workspace:
-        """The current workspace, as ``Workspace.current``."""
-        return state.workspace
+    if TYPE_CHECKING:
+        # Type checkers look here first and not at the metaclass: one attribute for both ways.
+        current: ClassVar[Workspace]
+        current_blobs: ClassVar[BlobMap]
+    else:
 
-    @property
-    def current_blobs(self) -> BlobMap:
-        """The blobs of the current workspace, as ``Workspace.current_blobs``."""
-        return state.workspace.blobs
+        @property
+        def current(self) -> Workspace:
+            """The current workspace, as ``Workspace.current``."""
+            return state.workspace
+
+        @property
+        def current_blobs(self) -> BlobMap:
+            """The blobs of the current workspace, as ``Workspace.current_blobs``."""
+            return state.workspace.blobs
 
     @property
     def blobs(self) -> BlobMap:

@@ -43,6 +43,6 @@ def meet(index: int, stream: Any) -> None:
     if stream is None or stream == 1:
         theirs: Any = torch.cuda.default_stream(device)
     else:
-        theirs = torch.cuda.ExternalStream(stream, device=device)
+        theirs = torch.cuda.ExternalStream(stream, device=device)  # type: ignore[no-untyped-call]
     if theirs.cuda_stream != ours.cuda_stream:
         theirs.wait_stream(ours)

@@ -13,6 +13,7 @@ import pytest
 import torch
 
 from bridge import at, c10, caffe2
+from tests.helpers.isolate import isolated, run_python
 
 from .tensor_state import filled, refused, values
 
@@ -290,6 +291,42 @@ def test_strings_do_not_live_in_external_memory() -> None:
     tensor = caffe2.Tensor((4,), "cpu")
     with refused(tensor):
         tensor.ShareExternalPointer(bytearray(64), "string")
+
+
+@isolated
+def test_the_deleter_of_a_cycle_is_called() -> None:
+    """The collector may take a closure apart before the memory that it deletes."""
+    deleted: list[int] = []
+
+    class Owner:
+        def __init__(self) -> None:
+            self.array = np.zeros(4, np.float32)
+            self.tensor = caffe2.Tensor((4,), "cpu")
+            self.tensor.ShareExternalPointer(
+                self.array.ctypes.data, "float32", 0, lambda address: self.delete(address)
+            )
+
+        def delete(self, address: int) -> None:
+            assert address == self.array.ctypes.data
+            deleted.append(address)
+
+    for _ in range(100):
+        Owner()
+    gc.collect()
+    assert len(deleted) == 100
+
+
+def test_the_deleter_at_the_exit_of_the_interpreter() -> None:
+    code = """
+import numpy as np
+from bridge import caffe2
+array = np.zeros(4, np.float32)
+tensor = caffe2.Tensor((4,), "cpu")
+tensor.ShareExternalPointer(array.ctypes.data, "float32", 0, lambda address: None)
+view, alias = tensor.data(), tensor.Alias()
+print("end")
+"""
+    assert run_python(code) == "end\n"
 
 
 def test_a_deleter_that_raises_is_not_called_again(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,11 +4,11 @@
 import itertools
 from typing import Any
 
-import bridge
 import numpy as np
 import pytest
-from bridge import at, c10, caffe2
 
+import bridge
+from bridge import at, c10, caffe2
 from tests.helpers import dlpack_structs as abi
 from tests.helpers.check import check_tensor
 from tests.helpers.dlpack_producer import (
@@ -220,7 +220,8 @@ def test_a_copy_asked_for_is_writable_and_own() -> None:
     x = bridge.from_dlpack(Producer(TensorSpec.of_array(source, flags=abi.READ_ONLY)), copy=True)
     check_tensor(x, (2, 3), data=source.tobytes())
     x.fill_(5)
-    assert source[1, 2] == 5 and source[0, 0] == 0
+    assert source[1, 2] == 5
+    assert source[0, 0] == 0
 
 
 def test_a_copy_needs_its_source_no_longer() -> None:
@@ -236,7 +237,8 @@ def test_misaligned_data_is_copied() -> None:
     values = np.arange(4, dtype=np.float32)
     skewed[:] = values.view(np.uint8)
     producer = Producer(TensorSpec.of_array(skewed, shape=(4,), code=abi.FLOAT, bits=32))
-    assert producer.spec.address is not None and producer.spec.address % 4
+    assert producer.spec.address is not None
+    assert producer.spec.address % 4
     with pytest.raises(BufferError):
         bridge.from_dlpack(producer, copy=False)
     x = bridge.from_dlpack(producer)

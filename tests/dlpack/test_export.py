@@ -6,11 +6,11 @@ import gc
 import weakref
 from typing import Any
 
-import bridge
 import numpy as np
 import pytest
-from bridge import at, c10, caffe2
 
+import bridge
+from bridge import at, c10, caffe2
 from tests.helpers import dlpack_structs as abi
 from tests.helpers.check import check_tensor
 from tests.helpers.dlpack_consumer import take, take_capsule
@@ -104,7 +104,8 @@ def test_copy(wrap: type) -> None:
         taken.release()
     taken = take(x, copy=True)
     assert taken.address != address
-    assert taken.copied and not taken.readonly
+    assert taken.copied
+    assert not taken.readonly
     assert taken.data() == np.arange(6, dtype=np.float32).tobytes()
     ctypes.memset(taken.address, 0xFF, 24)
     assert x.numpy().tolist() == [[0, 1, 2], [3, 4, 5]]
@@ -189,7 +190,8 @@ def test_arguments_are_by_name(wrap: type) -> None:
 def test_read_only_memory() -> None:
     x = bridge.from_dlpack(bytes(range(6)))
     taken = take(x)
-    assert taken.readonly and not taken.copied
+    assert taken.readonly
+    assert not taken.copied
     taken.release()
     with pytest.raises(BufferError):
         x.__dlpack__()
@@ -200,7 +202,8 @@ def test_read_only_memory() -> None:
     assert legacy.data() == bytes(range(6))
     legacy.release()
     copied = take(x, copy=True)
-    assert copied.copied and not copied.readonly
+    assert copied.copied
+    assert not copied.readonly
     copied.release()
 
 

@@ -7,10 +7,10 @@ Each test runs in a process of its own, since what it guards against is a crash.
 import gc
 from typing import Any
 
-import bridge
 import numpy as np
 import pytest
 
+import bridge
 from tests.helpers import dlpack_structs as abi
 from tests.helpers.dlpack_producer import (
     ManagedTensor,

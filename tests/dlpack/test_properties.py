@@ -4,11 +4,11 @@
 import gc
 from typing import Any
 
-import bridge
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
+import bridge
 from tests.helpers import dlpack_structs as abi
 from tests.helpers.check import check_tensor
 from tests.helpers.dlpack_producer import ManagedTensor, TensorSpec
@@ -47,7 +47,9 @@ def tensors(draw: st.DrawFn) -> tuple[ElementType, TensorSpec]:
 @given(tensors(), st.booleans())
 def test_every_strided_tensor(case: tuple[ElementType, TensorSpec], versioned: bool) -> None:
     element, spec = case
-    assert spec.shape is not None and spec.strides is not None and spec.address is not None
+    assert spec.shape is not None
+    assert spec.strides is not None
+    assert spec.address is not None
     managed = ManagedTensor(spec, versioned=versioned)
     x = bridge.from_dlpack(managed.capsule())
     expected = np.lib.stride_tricks.as_strided(
@@ -98,7 +100,8 @@ def is_refused_or_harmless(lies: dict[str, Any], versioned: bool) -> None:
     else:
         # What is taken says what the struct says; its elements may be anywhere, and stay unread.
         assert tuple(x.sizes()) == (spec.shape if spec.ndim is None else spec.shape[: spec.ndim])
-        assert x.numel() >= 0 and x.nbytes() >= 0
+        assert x.numel() >= 0
+        assert x.nbytes() >= 0
         del x
     del capsule
     gc.collect()

@@ -5,12 +5,12 @@ import ctypes
 import gc
 from typing import Any
 
-import bridge
 import numpy as np
 import pytest
 import torch
-from bridge import at, c10, caffe2
 
+import bridge
+from bridge import at, c10, caffe2
 from tests.helpers import dlpack_structs as abi
 from tests.helpers.check import check_tensor
 from tests.helpers.dlpack_consumer import ExchangeTable, TableError, take
@@ -208,7 +208,8 @@ def test_allocate_reports_what_it_cannot(
 ) -> None:
     with pytest.raises(TableError) as caught:
         ExchangeTable(wrap).allocate(shape, dtype, device)
-    assert caught.value.kind and caught.value.message
+    assert caught.value.kind
+    assert caught.value.message
 
 
 @both_wrappers

@@ -9,11 +9,11 @@ import gc
 from collections.abc import Callable
 from typing import Any
 
-import bridge
 import numpy as np
 import pytest
-from bridge import c10
 
+import bridge
+from bridge import c10
 from tests.helpers import dlpack_structs as abi
 from tests.helpers.check import check_tensor
 from tests.helpers.dlpack_producer import Producer, TensorSpec

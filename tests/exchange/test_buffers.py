@@ -9,11 +9,11 @@ import struct
 from collections.abc import Callable
 from typing import Any
 
-import bridge
 import numpy as np
 import pytest
-from bridge import at, c10
 
+import bridge
+from bridge import at, c10
 from tests.helpers.check import check_tensor
 from tests.helpers.element_types import BY_NAME, IN_BUFFERS, ElementType
 

@@ -3,11 +3,11 @@
 
 from typing import Any
 
-import bridge
 import pytest
 import torch
-from bridge import at, c10, caffe2
 
+import bridge
+from bridge import at, c10, caffe2
 from tests.helpers import dlpack_structs as abi
 from tests.helpers.dlpack_consumer import ExchangeTable, take
 
@@ -28,7 +28,8 @@ def test_torch_in_and_out(wrap: type) -> None:
     assert take_address(x) == t.data_ptr()
     view = bridge.from_dlpack(t)[1:].to_torch()
     assert view.data_ptr() == t.data_ptr() + 12
-    assert view.device == t.device and view.tolist() == [[3, 4, 5]]
+    assert view.device == t.device
+    assert view.tolist() == [[3, 4, 5]]
 
 
 def take_address(x: Any) -> int:

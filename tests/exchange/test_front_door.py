@@ -5,12 +5,12 @@ import datetime
 import decimal
 from typing import Any
 
-import bridge
 import numpy as np
 import pytest
 import torch
-from bridge import at, c10, caffe2
 
+import bridge
+from bridge import at, c10, caffe2
 from tests.helpers.check import check_tensor
 from tests.helpers.element_types import BY_NAME
 

@@ -10,12 +10,12 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-import bridge
 import numpy as np
 import pytest
 import torch
-from bridge import at, c10, caffe2
 
+import bridge
+from bridge import at, c10, caffe2
 from tests.helpers.dlpack_consumer import ExchangeTable, take
 from tests.helpers.dlpack_producer import ForgetfulProducer, TensorSpec, outstanding
 from tests.helpers.isolate import isolated

@@ -4,11 +4,11 @@
 from collections.abc import Callable
 from typing import Any
 
-import bridge
 import numpy as np
 import pytest
-from bridge import at, c10, caffe2
 
+import bridge
+from bridge import at, c10, caffe2
 from tests.helpers.check import check_tensor
 from tests.helpers.element_types import BY_NAME, IN_BUFFERS, IN_NUMPY, ElementType
 

@@ -5,13 +5,13 @@ import mmap
 from collections.abc import Callable
 from typing import Any
 
-import bridge
 import ml_dtypes
 import numpy as np
 import pytest
 import torch
-from bridge import at, caffe2
 
+import bridge
+from bridge import at, caffe2
 from tests.helpers.dlpack_consumer import read_elements
 from tests.helpers.element_types import IN_BOTH, IN_BUFFERS, ElementType
 
@@ -30,12 +30,15 @@ def test_memory_of_the_package_is_shared(wrap: type, copy: bool | None) -> None:
     t = bridge.to_torch(x, copy=copy)
     assert t.data_ptr() == x.numpy().ctypes.data == x.to_torch().data_ptr()
     assert t.tolist() == [[0, 1, 2], [3, 4, 5]]
-    assert not t.requires_grad and t.is_leaf and t.device.type == "cpu"
+    assert not t.requires_grad
+    assert t.is_leaf
+    assert t.device.type == "cpu"
     t[1, 2] = -1
     assert x.numpy()[1, 2] == -1
     t.requires_grad_()
     (t * 2).sum().backward()
-    assert t.grad is not None and t.grad.shape == (2, 3)
+    assert t.grad is not None
+    assert t.grad.shape == (2, 3)
 
 
 @both_wrappers
@@ -78,7 +81,8 @@ def test_the_object_comes_back_from_every_wrapper() -> None:
     assert caffe2.Tensor(x).to_torch() is t
     assert bridge.from_dlpack(x).to_torch() is t
     copied = bridge.to_torch(x, copy=True)
-    assert copied is not t and copied.data_ptr() != t.data_ptr()
+    assert copied is not t
+    assert copied.data_ptr() != t.data_ptr()
     assert copied.tolist() == t.tolist()
 
 
@@ -89,7 +93,8 @@ def test_a_view_is_another_tensor_of_the_same_memory() -> None:
     assert out is not t
     assert (tuple(out.shape), out.data_ptr()) == ((2, 3), t.data_ptr())
     part = bridge.from_dlpack(t)[4:].to_torch()
-    assert part.data_ptr() == t.data_ptr() + 16 and part.tolist() == [4, 5]
+    assert part.data_ptr() == t.data_ptr() + 16
+    assert part.tolist() == [4, 5]
 
 
 @pytest.mark.parametrize("element", IN_BOTH, ids=str)

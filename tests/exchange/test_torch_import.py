@@ -5,13 +5,13 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
-import bridge
 import ml_dtypes
 import numpy as np
 import pytest
 import torch
-from bridge import at, c10, caffe2
 
+import bridge
+from bridge import at, c10, caffe2
 from tests.helpers.check import check_tensor
 from tests.helpers.dlpack_consumer import read_elements
 from tests.helpers.element_types import BY_NAME, IN_TORCH, ElementType
@@ -95,7 +95,8 @@ def test_writing_shows_on_both_sides() -> None:
     assert t[0, 0, 0].item() == 18.0
     view = x[1].t()
     view.fill_(4)
-    assert (t[1] == 4).all() and t[0, 0, 1] == 2
+    assert (t[1] == 4).all()
+    assert t[0, 0, 1] == 2
 
 
 def test_offset_stays_with_the_storage() -> None:
@@ -251,3 +252,7 @@ def test_metadata_is_not_shared(entry: Callable[[Any], Any]) -> None:
     assert tuple(x.sizes()) == (2, 3, 4)
     assert x.numpy().shape == (2, 3, 4)
     assert x.tolist()[1][2][3] == 23.0
+    assert tuple(x.add(1).sizes()) == (2, 3, 4)
+    assert tuple(torch.add(x, 1).sizes()) == (2, 3, 4)
+    t.squeeze_(0).transpose_(0, 2)
+    assert x.add(1).tolist()[1][2][3] == 24.0

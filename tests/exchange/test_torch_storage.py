@@ -9,12 +9,12 @@ import gc
 from collections.abc import Callable
 from typing import Any
 
-import bridge
 import numpy as np
 import pytest
 import torch
-from bridge import at, caffe2
 
+import bridge
+from bridge import at, caffe2
 from tests.helpers.dlpack_consumer import ExchangeTable, take
 from tests.helpers.isolate import isolated
 

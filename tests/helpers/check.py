@@ -99,7 +99,8 @@ def _address(x: Any) -> int:
 def _check_metadata(x: Any, expected: Expected) -> None:
     shape, element = expected.shape, expected.element
     ndim = len(shape)
-    assert x.defined() and bool(x.sizes() == shape), (x.sizes(), shape)
+    assert x.defined()
+    assert bool(x.sizes() == shape), (x.sizes(), shape)
     assert tuple(x.shape) == shape
     assert expected.same_strides(tuple(x.strides())), (tuple(x.strides()), expected.strides)
     for axis in range(ndim):
@@ -131,7 +132,8 @@ def _check_dlpack(x: Any, expected: Expected) -> None:
     table = ExchangeTable(type(x))
     for taken in (take(x), table.take(x)):
         _check_imported(taken, expected)
-        assert taken.version is not None and taken.version[0] == 1
+        assert taken.version is not None
+        assert taken.version[0] == 1
         assert taken.readonly is expected.readonly
         assert not taken.copied
         taken.release()

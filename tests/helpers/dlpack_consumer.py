@@ -153,7 +153,8 @@ class ExchangeTable:
         """managed_tensor_from_py_object_no_sync"""
         out = ctypes.c_void_p()
         status = self._from_py(id(tensor), ctypes.addressof(out))
-        assert status == 0 and out.value, "failed without a Python exception"
+        assert status == 0, "failed without a Python exception"
+        assert out.value, "a success that hands nothing out"
         return Imported(out.value, versioned=True)
 
     def borrow(self, tensor: Any) -> Borrowed:
@@ -204,7 +205,8 @@ class ExchangeTable:
             assert len(reported) == 1, "a failed allocation reports once"
             assert not out.value, "a failed allocation hands nothing out"
             raise TableError(*reported[0])
-        assert not reported and out.value
+        assert not reported
+        assert out.value
         return Imported(out.value, versioned=True)
 
     def work_stream(self, device: tuple[int, int]) -> int | None:

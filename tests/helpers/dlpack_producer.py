@@ -225,6 +225,9 @@ class StreamProducer(Producer):
 class ForgetfulProducer(Producer):
     """A producer that keeps no record, for tests that count what stays behind."""
 
+    def __dlpack__(self, *, max_version: tuple[int, int] | None = None, **_others: Any) -> Any:
+        return self.make(max_version is not None)
+
     def make(self, versioned: bool) -> Any:
         return ManagedTensor(self.spec, versioned=versioned).capsule()
 

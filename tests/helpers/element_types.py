@@ -47,11 +47,11 @@ class ElementType:
 
 
 def _row(
-    name: str, code: int, bits: int, format: str | None = None, lacks: str = ""
+    name: str, code: int, bits: int, buffer_format: str | None = None, lacks: str = ""
 ) -> ElementType:
     numpy = None if "numpy" in lacks else np.dtype(getattr(ml_dtypes, name, None) or name)
     torch_type = None if "torch" in lacks else getattr(torch, name)
-    return ElementType(name, code, bits, numpy, torch_type, format)
+    return ElementType(name, code, bits, numpy, torch_type, buffer_format)
 
 
 ELEMENT_TYPES = (

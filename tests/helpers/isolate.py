@@ -10,6 +10,7 @@ torch takes seconds) and reports how the child ended, also by a signal or by han
 from __future__ import annotations
 
 import atexit
+import contextlib
 import functools
 import importlib
 import os
@@ -29,6 +30,20 @@ import pytest
 
 TIME_LIMIT_S = 120
 _ROOT = Path(__file__).parents[2]
+# What a child would otherwise import for itself, at up to seconds each.
+_IMPORTED_ONCE = (
+    "numpy",
+    "ml_dtypes",
+    "torch",
+    "torch._decomp.decompositions_for_jvp",
+    "torch._functorch.eager_transforms",
+    "torch._subclasses",
+    "torch.fx.experimental.proxy_tensor",
+    "torch.nested._internal.nested_tensor",
+    "torch.testing._internal.two_tensor",
+    "bridge.at",
+    "bridge.caffe2",
+)
 
 Request = tuple[str, str, dict[str, Any]]
 # How it ended ("passed", "failed", "skipped"), and the traceback or the reason.
@@ -89,7 +104,8 @@ class _Server:
         atexit.register(self.close)
 
     def run(self, request: Request) -> Outcome:
-        assert self.process.stdin is not None and self.process.stdout is not None
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
         try:
             pickle.dump(request, self.process.stdin)
             self.process.stdin.flush()
@@ -100,7 +116,8 @@ class _Server:
         return outcome
 
     def close(self) -> None:
-        assert self.process.stdin is not None and self.process.stdout is not None
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
         self.process.stdin.close()
         self.process.stdout.close()
         self.process.wait()
@@ -113,13 +130,18 @@ def _server() -> _Server:
 
 def _serve(requests: BinaryIO, outcomes: BinaryIO) -> None:
     """Fork a child for each request until the parent closes the pipe."""
-    for module in ("numpy", "ml_dtypes", "torch", "bridge.at", "bridge.caffe2"):
-        importlib.import_module(module)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of parts of torch that call themselves deprecated
+        for module in _IMPORTED_ONCE:
+            importlib.import_module(module)
     while True:
         try:
             request: Request = pickle.load(requests)
         except EOFError:
             return
+        # Here and not in the child, once for all of its tests; errors are the child's to report.
+        with contextlib.suppress(Exception):
+            importlib.import_module(request[0])
         pickle.dump(_run_in_child(request), outcomes)
         outcomes.flush()
 
@@ -169,7 +191,7 @@ def _attempt(request: Request) -> Outcome:
     except pytest.skip.Exception as skipped:
         return "skipped", str(skipped)
     # A failed assertion, a failure of pytest (a BaseException) or any error: all are the report.
-    except BaseException:
+    except BaseException:  # noqa: BLE001
         return "failed", traceback.format_exc()
     if ignored:
         return "failed", "errors that nobody could raise:\n" + "\n".join(ignored)

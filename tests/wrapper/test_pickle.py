@@ -5,12 +5,12 @@ import copy
 import pickle
 from typing import Any
 
-import bridge
 import numpy as np
 import pytest
 import torch
-from bridge import at, c10, caffe2
 
+import bridge
+from bridge import at, c10, caffe2
 from tests.helpers.check import check_tensor
 from tests.helpers.element_types import ELEMENT_TYPES, ElementType
 
@@ -144,7 +144,8 @@ def test_strings() -> None:
 def test_nothing() -> None:
     y = pickle.loads(pickle.dumps(caffe2.Tensor()))
     assert type(y) is caffe2.Tensor
-    assert not y.defined() and not y
+    assert not y.defined()
+    assert not y
 
 
 @both_wrappers

@@ -5,11 +5,11 @@ import ctypes
 import gc
 from typing import Any
 
-import bridge
 import numpy as np
 import pytest
-from bridge import at, c10, caffe2
 
+import bridge
+from bridge import at, c10, caffe2
 from tests.helpers.check import check_tensor
 from tests.helpers.element_types import BY_NAME
 
@@ -75,7 +75,8 @@ def test_buffer(wrap: type) -> None:
     x = six(wrap)
     view = memoryview(x)
     assert (view.format, view.itemsize, view.shape) == ("f", 4, (2, 3))
-    assert not view.readonly and view.c_contiguous
+    assert not view.readonly
+    assert view.c_contiguous
     view[1, 2] = 9.0
     assert x.numpy()[1, 2] == 9
     assert bytes(x) == x.numpy().tobytes()
@@ -87,7 +88,8 @@ def test_buffer_of_a_view_says_its_strides() -> None:
     x = six(at.Tensor).t()
     view = memoryview(x)
     assert (view.shape, view.strides) == ((3, 2), (4, 12))
-    assert not view.c_contiguous and view.f_contiguous
+    assert not view.c_contiguous
+    assert view.f_contiguous
     assert view.tolist() == [[0, 3], [1, 4], [2, 5]]
     # A consumer that wants plain bytes cannot be given strided ones.
     with pytest.raises((BufferError, ValueError)):
@@ -146,7 +148,8 @@ def test_len(wrap: type) -> None:
 def test_repr(wrap: type) -> None:
     text = repr(six(wrap))
     assert "float32" in text
-    assert "2" in text and "3" in text
+    assert "2" in text
+    assert "3" in text
     assert len(repr(wrap(at.zeros(1000, 1000)))) < 10_000
     for x in (wrap(at.empty(0)), wrap(at.tensor(1.0)), wrap(at.empty(2, dtype="bfloat16"))):
         assert repr(x)

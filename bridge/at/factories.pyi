@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: Apache-2.0
+from collections.abc import Sequence
+from typing import Any
+
+from bridge.at.tensor import Tensor
+from bridge.c10.options import TensorOptions
+from bridge.typing import Deleter, DeviceLike, Dims, OptionsLike, TensorLike, TypeLike
+
+def split(args: Sequence[Any], caller: str) -> tuple[Any, Any]: ...
+
+# Sizes one by one or as one sequence, then options.
+def empty(
+    *dims: int | Dims | OptionsLike | None,
+    dtype: TypeLike | None = None,
+    device: DeviceLike | None = None,
+    pinned_memory: bool = False,
+) -> Tensor: ...
+def zeros(
+    *dims: int | Dims | OptionsLike | None,
+    dtype: TypeLike | None = None,
+    device: DeviceLike | None = None,
+    pinned_memory: bool = False,
+) -> Tensor: ...
+def ones(
+    *dims: int | Dims | OptionsLike | None,
+    dtype: TypeLike | None = None,
+    device: DeviceLike | None = None,
+    pinned_memory: bool = False,
+) -> Tensor: ...
+def full(
+    size: int | Dims,
+    fill_value: complex,
+    options: OptionsLike | None = None,
+    *,
+    dtype: TypeLike | None = None,
+    device: DeviceLike | None = None,
+    pinned_memory: bool = False,
+) -> Tensor: ...
+def empty_like(
+    source: TensorLike,
+    options: OptionsLike | None = None,
+    *,
+    dtype: TypeLike | None = None,
+    device: DeviceLike | None = None,
+) -> Tensor: ...
+def zeros_like(
+    source: TensorLike,
+    options: OptionsLike | None = None,
+    *,
+    dtype: TypeLike | None = None,
+    device: DeviceLike | None = None,
+) -> Tensor: ...
+def ones_like(
+    source: TensorLike,
+    options: OptionsLike | None = None,
+    *,
+    dtype: TypeLike | None = None,
+    device: DeviceLike | None = None,
+) -> Tensor: ...
+def full_like(
+    source: TensorLike,
+    fill_value: complex,
+    options: OptionsLike | None = None,
+    *,
+    dtype: TypeLike | None = None,
+    device: DeviceLike | None = None,
+) -> Tensor: ...
+def empty_strided(
+    size: Dims,
+    stride: Dims,
+    options: OptionsLike | None = None,
+    *,
+    dtype: TypeLike | None = None,
+    device: DeviceLike | None = None,
+    pinned_memory: bool = False,
+) -> Tensor: ...
+
+# `strides` may be left out where options follow: from_blob(ptr, sizes, options).
+def from_blob(
+    source: int | TensorLike,
+    sizes: Dims,
+    strides: Dims | OptionsLike | None = None,
+    options: OptionsLike | None = None,
+    deleter: Deleter | None = None,
+    *,
+    dtype: TypeLike | None = None,
+    device: DeviceLike | None = None,
+) -> Tensor: ...
+def resolved(
+    options: OptionsLike | None = None,
+    dtype: TypeLike | None = None,
+    device: DeviceLike | None = None,
+) -> TensorOptions: ...

@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: Apache-2.0
+from enum import IntEnum
+from typing import Any
+
+from typing_extensions import Self, disjoint_base
+
+from bridge.typing import DeviceLike
+
+class DeviceType(IntEnum):
+    CPU = 1
+    CUDA = 2
+    CUDAHost = 3
+    OpenCL = 4
+    Vulkan = 7
+    Metal = 8
+    VPI = 9
+    ROCM = 10
+    ROCMHost = 11
+    ExtDev = 12
+    CUDAManaged = 13
+    OneAPI = 14
+    WebGPU = 15
+    Hexagon = 16
+    MAIA = 17
+    Trn = 18
+
+@disjoint_base
+class Device:
+    def __new__(cls, spec: DeviceLike, index: int | None = None) -> Self: ...
+    @property
+    def type(self) -> DeviceType: ...
+    @property
+    def index(self) -> int: ...
+    def __eq__(self, other: object, /) -> bool: ...
+    def __hash__(self) -> int: ...
+    def __reduce__(self) -> tuple[Any, ...]: ...
+
+def as_device(spec: DeviceLike) -> Device: ...

@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Types for annotations: what the functions of the bridge take, each under one name.
+
+>>> from bridge.typing import DeviceLike, TypeLike
+>>> def ones(sizes: tuple[int, ...], T: TypeLike = "float32", D: DeviceLike = "cpu") -> None: ...
+
+An alias says what a type checker can know; what is no device or element type after all is found
+when it is used. Importing this module loads neither the native core nor any framework.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+
+if TYPE_CHECKING:
+    from types import EllipsisType
+    from typing import SupportsIndex
+
+    import numpy as np
+    import torch
+    from typing_extensions import Buffer, CapsuleType
+
+    from bridge.c10.device import Device, DeviceType
+    from bridge.c10.options import TensorOptions
+    from bridge.c10.type_meta import TypeMeta
+
+__all__ = [
+    "ArrayLike",
+    "BufferLike",
+    "Deleter",
+    "DeviceLike",
+    "Dims",
+    "IndexLike",
+    "Operand",
+    "OptionsLike",
+    "SupportsArrayInterface",
+    "SupportsCudaArrayInterface",
+    "SupportsDLPack",
+    "TensorLike",
+    "TypeLike",
+]
+
+
+class SupportsDLPack(Protocol):
+    """A producer of DLPack: a tensor or array of any framework, and both wrappers."""
+
+    def __dlpack__(self, *, stream: Any = ...) -> CapsuleType:
+        """Give a capsule of the memory."""
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        """Give DLPack's (device type, index) of the memory."""
+
+
+class SupportsArrayInterface(Protocol):
+    """Host memory that NumPy's array interface describes, such as that of NumPy's scalars."""
+
+    @property
+    def __array_interface__(self) -> dict[str, Any]:
+        """The description, version 3."""
+
+
+class SupportsCudaArrayInterface(Protocol):
+    """CUDA memory that the CUDA Array Interface describes."""
+
+    @property
+    def __cuda_array_interface__(self) -> dict[str, Any]:
+        """The description, version 2 or 3."""
+
+
+# What names a device: "cpu", "cuda:1", an object, or DLPack's (type, index).
+DeviceLike: TypeAlias = "str | Device | DeviceType | torch.device | tuple[int, int]"
+
+# What names an element type: a name, a Python, NumPy or registered class, a dtype.
+TypeLike: TypeAlias = "str | type[Any] | TypeMeta | np.dtype[Any] | torch.dtype"
+
+# What a factory is told besides the sizes: TensorOptions, or a bare type or device.
+OptionsLike: TypeAlias = "TensorOptions | TypeLike | DeviceLike"
+
+# Sizes or strides, in elements; c10.ArrayRef is one.
+Dims: TypeAlias = "Sequence[int]"
+
+# Memory that Python's buffer protocol gives; NumPy tells type checkers so from Python 3.12 on only.
+BufferLike: TypeAlias = "Buffer | np.ndarray[Any, Any]"
+
+# What `bridge.from_dlpack` takes: anything that has a tensor's memory.
+TensorLike: TypeAlias = (
+    "SupportsDLPack | CapsuleType | BufferLike"
+    " | SupportsArrayInterface | SupportsCudaArrayInterface"
+)
+
+# What `bridge.asarray` takes: the same, and numbers, strings and nested lists.
+ArrayLike: TypeAlias = "TensorLike | complex | str | Sequence[Any]"
+
+# The other side of an operator of at.Tensor.
+Operand: TypeAlias = "complex | SupportsDLPack | SupportsArrayInterface"
+
+# What goes between the brackets of an at.Tensor.
+IndexLike: TypeAlias = (
+    "SupportsIndex | slice[Any, Any, Any] | EllipsisType | Sequence[Any] | SupportsDLPack | None"
+)
+
+# Called once with the address of memory from outside, when nobody needs it any more.
+Deleter: TypeAlias = Callable[[int], object]
