@@ -2,13 +2,23 @@
 # cython: language_level=3, binding=False, embedsignature=True, embedsignature.format=clinic
 """The front door: arguments in, one call down."""
 
+from cpython.object cimport PyTypeObject
+
 from bridge.at.tensor cimport Tensor as AtTensor
 from bridge.at.tensor cimport wrap
 from bridge.c10.tensor_impl cimport TensorImpl
 from bridge.exchange.ingest cimport ingest
 from bridge.exchange.numpy cimport array_out, meet_numpy, numpy_array_type
-from bridge.exchange.torch cimport is_torch_tensor, tensor_out
+from bridge.exchange.torch cimport (
+    is_torch_tensor,
+    tensor_in,
+    tensor_out,
+    torch_tensor_type,
+)
 from bridge.wrapper cimport Wrapper
+
+cdef extern from "Python.h":
+    PyTypeObject* Py_TYPE(object)
 
 from bridge.exchange.adapters import adapter, names
 
@@ -37,6 +47,8 @@ def from_dlpack(x, *, device=None, copy=None):
     >>> x.data_ptr() == a.ctypes.data, x.tolist()
     (True, [0.0, 1.0, 2.0])
     """
+    if device is None and copy is None and Py_TYPE(x) == torch_tensor_type:
+        return wrap(tensor_in(x))       # what ingest would do, a call nearer
     return wrap(ingest(x, device, copy))
 
 

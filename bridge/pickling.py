@@ -8,7 +8,7 @@ from typing import Any
 
 from bridge.c10.device import Device
 from bridge.c10.errors import EnforceNotMet
-from bridge.c10.rebuild import from_buffer, from_items, sized
+from bridge.c10.rebuild import byte_view, from_buffer, from_items, items_of, sized
 
 __all__ = ["reduced"]
 
@@ -30,7 +30,7 @@ def reduced(tensor: Any, protocol: int) -> tuple[Any, ...]:
     if not dtype or (impl.numel() and not impl.get_storage().data_ptr()):
         return _sized, (cls, sizes, dtype, str(device))
     if not dtype.is_pod:
-        return _items, (cls, sizes, dtype, list(tensor.data()))
+        return _items, (cls, sizes, dtype, items_of(impl))
     if str(device) not in ("cpu", "cuda_host"):
         return _moved, (cls, bytes(_bytes_of(_on_host(impl))), sizes, dtype, str(device))
     buffer = _bytes_of(impl)
@@ -41,8 +41,6 @@ def reduced(tensor: Any, protocol: int) -> tuple[Any, ...]:
 
 def _bytes_of(impl: Any) -> Any:
     """The elements of an impl in host memory, row-major, as a buffer of bytes; shared if so."""
-    from bridge.c10.rebuild import byte_view
-
     return byte_view(impl)
 
 

@@ -5,7 +5,7 @@
 >>> def ones(sizes: tuple[int, ...], T: TypeLike = "float32", D: DeviceLike = "cpu") -> None: ...
 
 An alias says what a type checker can know; what is no device or element type after all is found
-when it is used. Importing this module loads neither the native core nor any framework.
+when it is used. No framework is loaded for them.
 """
 
 from __future__ import annotations

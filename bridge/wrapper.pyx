@@ -4,20 +4,18 @@
 """What both wrappers have in common: a TensorImpl, and the ways out of the bridge."""
 
 cimport cython
-from cpython.object cimport PyObject, PyTypeObject
+from cpython.object cimport PyObject
 from cpython.pycapsule cimport PyCapsule_New
 from cpython.ref cimport Py_INCREF
 from libc.stdint cimport int32_t, int64_t, uintptr_t
 
 from bridge.c10.copy cimport contiguous_copy
-from bridge.c10.device cimport Device, device_of, host_accessible
-from bridge.c10.storage cimport READONLY, Storage, install, new_storage
+from bridge.c10.device cimport device_of, host_accessible
+from bridge.c10.storage cimport READONLY, Storage
 from bridge.c10.tensor_impl cimport CONTIGUOUS, TensorImpl, allocated, undefined_impl
 from bridge.c10.type_meta cimport TypeMeta, from_dlpack_type
 from bridge.dlpack.abi cimport (
-    DL_CPU,
     DL_CUDA,
-    DL_CUDA_HOST,
     DL_ROCM,
     DLPACK_IS_COPIED,
     DLPACK_MAJOR,
@@ -47,8 +45,10 @@ from bridge.pickling import reduced
 
 cdef extern from "Python.h":
     ctypedef PyObject* (*vectorcallfunc)(PyObject*, PyObject**, size_t, PyObject*)
+    ctypedef void (*destructor)(PyObject*)
     ctypedef struct TypeFields "PyTypeObject":
         vectorcallfunc tp_vectorcall
+        destructor tp_dealloc
     Py_ssize_t PyVectorcall_NARGS(size_t)
 
 
@@ -129,7 +129,7 @@ cdef class Wrapper:
         if max_version is not None:
             if not isinstance(max_version, tuple) or len(<tuple>max_version) != 2:
                 raise TypeError(f"max_version is a pair such as (1, 0), not {max_version!r}.")
-            versioned = (<tuple>max_version)[0] >= DLPACK_MAJOR
+            versioned = <long>(<tuple>max_version)[0] >= DLPACK_MAJOR
         if dl_device is not None:
             impl = _on_device(impl, dl_device, copy)
         if copy is True and impl is self.impl:
@@ -152,6 +152,10 @@ cdef class Wrapper:
             raise AttributeError(
                 f"__cuda_array_interface__ is for CUDA memory, and this tensor is {where}.")
         return _cuda_interface(impl)
+
+    def __bytes__(self):
+        # bytes(x) would take a tensor of one int for a length
+        return memoryview(self).tobytes()
 
     def __getbuffer__(self, Py_buffer* buffer, int flags):
         fill_buffer(self.impl, self, buffer, flags)
@@ -188,7 +192,7 @@ cdef TensorImpl _on_device(TensorImpl impl, object dl_device, object copy):
             f"dl_device {dl_device!r} is no (device type, index) of DLPack.") from error
     try:
         return to_device(impl, device, copy)
-    except EnforceNotMet as error:
+    except (EnforceNotMet, ImportError, AssertionError) as error:
         raise BufferError(f"The tensor does not go to {device}: {error}") from error
 
 
@@ -235,7 +239,11 @@ set_wrapper(Wrapper, impl_of)
 # `type(x)(...)` calls; it is not inherited, so subclasses take the ordinary way.
 
 cdef void set_construct(object cls, construct function):
-    (<TypeFields*><PyObject*>cls).tp_vectorcall = <vectorcallfunc>function
+    cdef TypeFields* fields = <TypeFields*><PyObject*>cls
+    fields.tp_vectorcall = <vectorcallfunc>function
+    # A wrapper class adds no field to Wrapper, so Wrapper's own end will do, without the
+    # second round through the garbage collector that a subclass otherwise takes.
+    fields.tp_dealloc = (<TypeFields*><PyObject*>Wrapper).tp_dealloc
 
 
 cdef int slow_construct(object self, PyObject** args, size_t nargsf, PyObject* names) except -1:

@@ -12,17 +12,17 @@ from libc.stdint cimport (
     uint32_t,
     uint64_t,
 )
-from libc.string cimport memcpy, memset
+from libc.string cimport memset
 
 from bridge.c10.array_ref cimport Dims, parse_dims
-from bridge.c10.copy cimport contiguous_copy, copy_elements, copy_strided
+from bridge.c10.copy cimport contiguous_copy, copy_elements
 from bridge.c10.device cimport host_accessible
 from bridge.c10.layout cimport checked_mul, contiguous_strides
 from bridge.c10.storage cimport EXTERNAL, Elements, Storage, install, new_storage
-from bridge.c10.tensor_impl cimport CONTIGUOUS, TensorImpl, allocated, like, require_numel
+from bridge.c10.tensor_impl cimport CONTIGUOUS, TensorImpl, allocated, require_numel
 from bridge.c10.type_meta cimport TypeMeta, as_type
 from bridge.c10 cimport views
-from bridge.dlpack.abi cimport DL_BOOL, DL_COMPLEX, DL_FLOAT, DL_INT, DL_UINT
+from bridge.dlpack.abi cimport DL_BOOL, DL_FLOAT, DL_INT, DL_UINT
 from bridge.exchange.ingest cimport ingest
 from bridge.exchange.numpy cimport array_out
 from bridge.exchange.torch cimport tensor_out
@@ -63,7 +63,7 @@ cdef TensorImpl scalar(object value, TypeMeta dtype, str caller):
         if target is not None:
             return ingest(torch.full((), value, dtype=target))
     except NotImplementedError:
-        pass_on = None
+        pass                    # a type that torch cannot fill; NumPy can
     except (TypeError, ValueError, RuntimeError) as error:
         raise EnforceTypeError(
             f"{value!r} is no element of {dtype}: {error}", "", caller) from error
@@ -73,6 +73,7 @@ cdef TensorImpl scalar(object value, TypeMeta dtype, str caller):
 
 cdef TensorImpl converted(TensorImpl src, TypeMeta dtype, str caller):
     """`src` itself if it is of the type, else a row-major copy converted by torch or NumPy."""
+    cdef TensorImpl out
     if src.c_dtype is dtype:
         return src
     require_pod(src, caller)
@@ -81,12 +82,14 @@ cdef TensorImpl converted(TensorImpl src, TypeMeta dtype, str caller):
             f"Plain memory does not become {dtype}.", "T.is_pod", caller)
     target = dtype.torch
     if target is not None and src.c_dtype.torch is not None:
+        out = allocated(src.c_sizes, src.ndim, dtype, src.storage.device_type,
+                        src.storage.device_index, caller)
         try:
-            return ingest(tensor_out(src, None, True).to(target))
+            tensor_out(out).copy_(tensor_out(src, None, True))
+            return out
         except NotImplementedError:
             target = None
-    array = array_out(src, caller)
-    return ingest(array.astype(dtype.numpy))
+    return ingest(array_out(src, caller).astype(dtype.numpy), None, True)
 
 
 cdef TensorImpl _source(object value, TensorImpl like_this, str caller):
@@ -418,7 +421,7 @@ def resize_(tensor, sizes):
     cdef Dims dims = parse_dims(sizes, "Tensor.resize_")
     cdef Storage storage
     cdef TensorImpl bigger
-    cdef int64_t numel, needed, old
+    cdef int64_t numel, needed
     impl.require_defined("Tensor.resize_")
     require_pod(impl, "Tensor.resize_")
     numel = require_numel(dims.data, dims.n, "Tensor.resize_")

@@ -7,6 +7,7 @@ from bridge.c10.options import TensorOptions
 from bridge.typing import Deleter, DeviceLike, Dims, OptionsLike, TensorLike, TypeLike
 
 def split(args: Sequence[Any], caller: str) -> tuple[Any, Any]: ...
+def sizes_of(sizes: Dims | int, caller: str) -> list[int]: ...
 
 # Sizes one by one or as one sequence, then options.
 def empty(

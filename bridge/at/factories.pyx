@@ -5,8 +5,8 @@
 from libc.stdint cimport int64_t, uintptr_t
 
 from bridge.at.data cimport zero_elements
-from bridge.at.tensor cimport Tensor, wrap
-from bridge.c10.array_ref cimport Dims, parse_dims, parse_dims_args
+from bridge.at.tensor cimport wrap
+from bridge.c10.array_ref cimport Dims, parse_dims
 from bridge.c10.device cimport Device
 from bridge.c10.layout cimport checked_mul, contiguous_strides, extent
 from bridge.c10.storage cimport EXTERNAL, READONLY, Storage, external_ptr, install, new_storage
@@ -19,7 +19,7 @@ from bridge.wrapper cimport Wrapper
 from bridge.at import data
 from bridge.c10.device import DeviceType
 from bridge.c10.errors import EnforceNotMet, EnforceTypeError, EnforceValueError
-from bridge.c10.options import TensorOptions, as_options
+from bridge.c10.options import as_options
 from bridge.c10.storage import as_address, as_deleter
 from bridge.exchange.devices import current_index
 
@@ -77,6 +77,14 @@ cdef tuple _split(tuple args, str caller):
 def split(args, caller):
     """(sizes, options) of ``*args``, for the factories of torch_factories."""
     return _split(tuple(args), caller)
+
+
+def sizes_of(sizes, caller):
+    """Sizes as a list of ints, with the errors of every factory."""
+    cdef Dims dims = parse_dims(sizes, caller)
+    cdef int i
+    require_numel(dims.data, dims.n, caller)
+    return [dims.data[i] for i in range(dims.n)]
 
 
 cdef TensorImpl _empty(tuple args, object dtype, object device, bint pinned, str caller):

@@ -7,13 +7,12 @@ from cpython.object cimport PyObject
 from cpython.ref cimport Py_INCREF
 from libc.stdint cimport int64_t, uintptr_t
 
-from bridge.at.indexing cimport index
+from bridge.at.indexing cimport index as view_of_index
 from bridge.c10.array_ref cimport Dims, array_ref_of, parse_dims, parse_dims_args
 from bridge.c10.copy cimport contiguous_copy
 from bridge.c10.device cimport device_of
 from bridge.c10.storage cimport READONLY
 from bridge.c10.tensor_impl cimport CONTIGUOUS, TensorImpl, wrap_dim
-from bridge.c10.type_meta cimport TypeMeta, as_type
 from bridge.c10 cimport views
 from bridge.wrapper cimport (
     Wrapper,
@@ -263,7 +262,7 @@ cdef class Tensor(Wrapper):
         return wrap(views.expand(self.impl, dims.data, dims.n, "Tensor.expand"))
 
     def flatten(self, int64_t start_dim=0, int64_t end_dim=-1):
-        """The dimensions from one to another as one; a view if the strides allow it, else a copy."""
+        """The dimensions from one to another as one; a view if strides allow it, else a copy."""
         try:
             return wrap(views.flatten(self.impl, start_dim, end_dim, "Tensor.flatten"))
         except (ValueError, IndexError):
@@ -293,7 +292,7 @@ cdef class Tensor(Wrapper):
         cdef TensorImpl impl
         if type(key) is slice and (<object>key).step is None:
             return wrap(_sliced(self.impl, 0, (<object>key).start, (<object>key).stop, 1))
-        impl = index(self.impl, key)
+        impl = view_of_index(self.impl, key)
         if impl is None:
             return data.advanced_index(self, key)
         return wrap(impl)
@@ -301,11 +300,16 @@ cdef class Tensor(Wrapper):
     def __setitem__(self, key, value):
         cdef TensorImpl impl
         self.impl.writable("Tensor.__setitem__")
-        impl = index(self.impl, key)
+        impl = view_of_index(self.impl, key)
         if impl is None:
             data.advanced_assign(self, key, value)
         else:
             data.assign(wrap(impl), value)
+
+    def __delitem__(self, key):
+        raise EnforceTypeError(
+            "Elements of a tensor are not deleted. Use a view, or index with what stays.", "",
+            "Tensor.__delitem__")
 
     def __iter__(self):
         cdef int64_t i
@@ -401,11 +405,12 @@ cdef class Tensor(Wrapper):
         return complex(data.item(self))
 
     def __index__(self):
-        value = data.item(self)
+        self.impl.require_defined("Tensor.__index__")
+        value = data.item(self) if self.impl.c_numel == 1 else None
         if not isinstance(value, int):
             raise EnforceTypeError(
-                f"Only one integer serves as an index, not {self.impl.c_dtype}.", "",
-                "Tensor.__index__")
+                f"One integer serves as an index, not {self.impl.c_numel} of "
+                f"{self.impl.c_dtype}.", "", "Tensor.__index__")
         return int(value)
 
     def __contains__(self, value):

@@ -5,8 +5,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from bridge.at.data import mark_owned
-from bridge.at.factories import split
+from bridge.at.factories import sizes_of, split
 from bridge.at.tensor import Tensor
 from bridge.c10.errors import EnforceTypeError, EnforceValueError
 from bridge.c10.options import TensorOptions, as_options
@@ -41,9 +40,8 @@ def _made(name: str, args: tuple[Any, ...], options: TensorOptions) -> Tensor:
         raise EnforceTypeError(str(error), "", caller) from error
     except (ValueError, RuntimeError) as error:
         raise EnforceValueError(str(error), "", caller) from error
-    impl = ingest(made)
-    mark_owned(impl)
-    return Tensor._wrap(impl)
+    # into memory of the allocator in force, as that of every other factory
+    return Tensor._wrap(ingest(made, None, True))
 
 
 def _with_options(
@@ -85,10 +83,8 @@ def eye(*args: Any, dtype: Any = None, device: Any = None) -> Tensor:
 
 def _sized(name: str, dims: tuple[Any, ...], dtype: Any, device: Any) -> Tensor:
     sizes, options = split(dims, f"at.{name}")
-    if not isinstance(sizes, (tuple, list)):
-        sizes = tuple(sizes) if hasattr(sizes, "__len__") else (sizes,)
     chosen = as_options(options, dtype, device)
-    return _made(name, (tuple(int(size) for size in sizes),), chosen)
+    return _made(name, (tuple(sizes_of(sizes, f"at.{name}")),), chosen)
 
 
 def rand(*dims: Any, dtype: Any = None, device: Any = None) -> Tensor:

@@ -177,6 +177,8 @@ def _guard(ranges: list[tuple[int, int]]) -> Any:
             ) -> Any:
                 kwargs = kwargs or {}
                 silent = _WRITES_SILENTLY.get(func._schema.name, ())
+                if silent and not _trains(func._schema.arguments, args, kwargs):
+                    silent = ()
                 for i, argument in enumerate(func._schema.arguments):
                     info = argument.alias_info
                     if argument.name in silent or (info is not None and info.is_write):
@@ -195,16 +197,28 @@ def _guard(ranges: list[tuple[int, int]]) -> Any:
     return _guard_class(ranges)
 
 
+def _trains(arguments: Any, args: Any, kwargs: Any) -> bool:
+    """Whether a normalisation is called to train: only then it writes running statistics."""
+    for i, argument in enumerate(arguments):
+        if argument.name in ("training", "train", "use_input_stats"):
+            return bool(args[i] if i < len(args) else kwargs.get(argument.name))
+    return True
+
+
 # Running statistics, which these write and their schemas do not say.
 _STATISTICS = ("running_mean", "running_var")
-_WRITES_SILENTLY = {
-    name: _STATISTICS
-    for name in (
-        "aten::native_batch_norm", "aten::cudnn_batch_norm", "aten::miopen_batch_norm",
-        "aten::batch_norm", "aten::_batch_norm_impl_index", "aten::instance_norm",
+_WRITES_SILENTLY = dict.fromkeys(
+    (
+        "aten::_batch_norm_impl_index",
         "aten::_native_batch_norm_legit",
-    )
-}  # fmt: skip
+        "aten::batch_norm",
+        "aten::cudnn_batch_norm",
+        "aten::instance_norm",
+        "aten::miopen_batch_norm",
+        "aten::native_batch_norm",
+    ),
+    _STATISTICS,
+)
 
 
 def _torch_spelling(value: Any) -> Any:
@@ -251,16 +265,23 @@ def call_method(name: str, *args: Any, **kwargs: Any) -> Any:
 def binary(name: str, a: Any, b: Any) -> Any:
     """An operator: NotImplemented where an operand is nothing that torch takes."""
     torch = _torch()
-    for operand in (a, b):
-        if not isinstance(operand, (Wrapper, int, float, complex)) and not is_torch_tensor(operand):
-            if not hasattr(operand, "__dlpack__") and not hasattr(operand, "__array_interface__"):
-                return NotImplemented
+    if not (_takes_part(a) and _takes_part(b)):
+        return NotImplemented
     a, b = _operand(a), _operand(b)
     func = torch.true_divide if name == "div" else getattr(torch, name)
     if not isinstance(a, Wrapper) and not is_torch_tensor(a):
         # a number on the left: some operations take a tensor there only
         a = torch.tensor(a) if name in ("floor_divide", "matmul") or name.startswith("bit") else a
     return _run(name, func, (a, b), {})
+
+
+def _takes_part(x: Any) -> bool:
+    return (
+        isinstance(x, (Wrapper, int, float, complex))
+        or is_torch_tensor(x)
+        or hasattr(x, "__dlpack__")
+        or hasattr(x, "__array_interface__")
+    )
 
 
 def _operand(x: Any) -> Any:

@@ -13,7 +13,6 @@ from cpython.buffer cimport (
     PyBuffer_FillInfo,
     PyObject_CheckBuffer,
 )
-from cpython.object cimport PyObject
 from libc.stdint cimport int64_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy
@@ -333,6 +332,14 @@ cdef class ArrayRef:
                 f"slice({start}, {n}) is out of range for {self.n} values.",
                 "start + n <= size()", "ArrayRef.slice")
         return self.part(first, count)
+
+    def index(self, value, start=0, stop=None):
+        """Where `value` first is, as ``tuple.index``; ValueError: nowhere."""
+        return tuple(self).index(value, start, self.n if stop is None else stop)
+
+    def count(self, value):
+        """How often `value` is among the values."""
+        return tuple(self).count(value)
 
     def vec(self):
         """The values as a new list."""

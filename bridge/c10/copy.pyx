@@ -121,7 +121,7 @@ cdef int copy_elements(TensorImpl dst, TensorImpl src, str caller) except -1:
         copier(dst, src)
         return 0
     # While the GIL is released another thread may give the storages other buffers.
-    keep_dst, keep_src = dst.storage.ctx, src.storage.ctx
+    _keep_dst, _keep_src = dst.storage.ctx, src.storage.ctx
     nbytes = src.c_numel * src.c_dtype.itemsize
     if both:
         if nbytes < 65536:

@@ -40,9 +40,7 @@ class _Flags:
     @caffe2_max_keep_on_shrink_memory.setter
     def caffe2_max_keep_on_shrink_memory(self, value: int) -> None:
         if isinstance(value, bool) or not isinstance(value, int):
-            raise TypeError(
-                f"caffe2_max_keep_on_shrink_memory is a number of bytes, not {value!r}"
-            )
+            raise TypeError(f"caffe2_max_keep_on_shrink_memory is a number of bytes, not {value!r}")
         if not -_INT64_MAX - 1 <= value <= _INT64_MAX:
             raise ValueError(f"caffe2_max_keep_on_shrink_memory is an int64, not {value}")
         self._max_keep_on_shrink_memory = value

@@ -2,8 +2,6 @@
 # Arithmetic of sizes and strides: C only, no Python objects, overflow-checked.
 from libc.stdint cimport int64_t
 
-cdef int64_t INT64_MAX_
-
 # All counts are in elements. A function that can overflow returns -1 then.
 cdef int64_t checked_numel(const int64_t* sizes, int ndim) noexcept nogil
 cdef int64_t checked_mul(int64_t a, int64_t b) noexcept nogil
@@ -12,7 +10,6 @@ cdef bint is_contiguous(const int64_t* sizes, const int64_t* strides, int ndim) 
 cdef int extent(
     const int64_t* sizes, const int64_t* strides, int ndim,
     int64_t* lowest, int64_t* highest) noexcept nogil
-cdef bint overlaps_itself(const int64_t* sizes, const int64_t* strides, int ndim) noexcept nogil
 cdef int view_strides(
     const int64_t* old_sizes, const int64_t* old_strides, int old_ndim,
     const int64_t* new_sizes, int64_t* new_strides, int new_ndim) noexcept nogil

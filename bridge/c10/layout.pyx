@@ -4,8 +4,6 @@
 
 from libc.stdint cimport INT64_MAX, int64_t
 
-cdef int64_t INT64_MAX_ = INT64_MAX
-
 
 cdef int64_t checked_mul(int64_t a, int64_t b) noexcept nogil:
     """Product of two counts that are not negative, or -1 where it overflows."""
@@ -92,15 +90,6 @@ cdef int extent(
     lowest[0] = low
     highest[0] = high
     return 0
-
-
-cdef bint overlaps_itself(const int64_t* sizes, const int64_t* strides, int ndim) noexcept nogil:
-    """Whether two indices surely name the same memory: a stride of zero over several elements."""
-    cdef int i
-    for i in range(ndim):
-        if sizes[i] > 1 and strides[i] == 0:
-            return True
-    return False
 
 
 cdef int view_strides(

@@ -10,9 +10,9 @@ the call refused, and a comment says so.
 """
 
 from libc.math cimport ceil
-from libc.stdint cimport INT64_MAX, int64_t, uint8_t
+from libc.stdint cimport INT64_MAX, int64_t
 
-from bridge.c10.array_ref cimport Dims, new_dims
+from bridge.c10.array_ref cimport Dims, new_dims, parse_dims
 from bridge.c10.copy cimport copy_elements
 from bridge.c10.layout cimport checked_mul
 from bridge.c10.storage cimport (
@@ -83,6 +83,26 @@ cdef int resize(TensorImpl self, const int64_t* sizes, int ndim, str caller) exc
     if drop and self.storage_initialized():
         free_memory(self, caller)
     return 0
+
+
+def resize_allocated(TensorImpl self, sizes, caller):
+    """New sizes, of the type that is there, with memory; on MemoryError nothing has changed."""
+    cdef Dims dims = parse_dims(sizes, caller)
+    cdef TensorImpl target
+    cdef int64_t numel
+    self.require_defined(caller)
+    numel = require_numel(dims.data, dims.n, caller)
+    if _keeps_buffer(self, numel) or numel == 0:
+        resize(self, dims.data, dims.n, caller)
+        mutable_data(self, self.c_dtype, caller)
+        return
+    target = allocated(dims.data, dims.n, self.c_dtype, self.storage.device_type,
+                       self.storage.device_index, caller)
+    resize(self, dims.data, dims.n, caller)
+    self.offset = 0
+    self.origin = None
+    install(self.storage, target.storage.ctx, target.storage.data, self.c_dtype,
+            target.storage.c_nbytes, 0)
 
 
 cdef int64_t _max_keep() except? -1:
@@ -198,7 +218,7 @@ cdef int extend(TensorImpl self, int64_t num, double growth_pct, str caller) exc
     if storage.data == NULL:
         return resize(self, dims.data, dims.n, caller)
     numel = require_numel(dims.data, dims.n, caller)
-    if _nbytes(self, numel, caller) <= storage.c_nbytes and _same_kind(self):
+    if _nbytes(self, numel, caller) <= storage.c_nbytes and (numel == 0 or _same_kind(self)):
         self.set_contiguous(dims.data, dims.n, numel)
         return 0
     outer = dims.data[0]

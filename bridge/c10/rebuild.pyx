@@ -2,7 +2,7 @@
 # cython: language_level=3, boundscheck=False, wraparound=False
 """TensorImpls out of their parts: bytes, sizes and type; and the bytes of one."""
 
-from cpython.buffer cimport PyBUF_SIMPLE, PyBUF_WRITABLE, PyBuffer_FillInfo
+from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_FillInfo
 from libc.stdint cimport int64_t, uintptr_t
 
 from bridge.c10.array_ref cimport Dims, parse_dims
@@ -119,3 +119,11 @@ def sized(sizes, TypeMeta dtype, Device device):
         new_storage(device.c_type, device.c_index), dtype if dtype else undefined_type)
     impl.set_contiguous(dims.data, dims.n, require_numel(dims.data, dims.n, "sized"))
     return impl
+
+
+def items_of(TensorImpl impl):
+    """A list of the elements of a non-POD tensor, shared and not copied."""
+    impl.data("items_of")
+    if impl.c_numel == 0:
+        return []
+    return (<Elements>impl.storage.ctx).items[impl.offset:impl.offset + impl.c_numel]

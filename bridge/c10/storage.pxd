@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t
 
-from bridge.c10.device cimport Device
 from bridge.c10.type_meta cimport TypeMeta
 
 # Storage.flags

@@ -15,7 +15,7 @@ cimport cython
 from libc.stdint cimport INT64_MAX, int32_t, int64_t, uintptr_t
 
 from bridge.c10.allocator cimport DataPtr, allocator_of
-from bridge.c10.device cimport Device, device_of
+from bridge.c10.device cimport device_of
 from bridge.c10.type_meta cimport (
     TypeMeta,
     as_type,
@@ -129,9 +129,11 @@ cdef class Storage:
     def UniqueStorageShareExternalPointer(self, src, T, capacity, deleter=None):
         """Look at memory from outside: `capacity` bytes at `src`, of type `T`.
 
-        `src` is an address, or a writable buffer, which is kept alive. `deleter(address)` is called once, when neither a tensor nor a view needs the
-        memory. Raises EnforceNotMet: the Storage is shared (`unique()` is False),
-        the type is not POD, or the address or capacity is no such thing.
+        `src` is an address, or a writable buffer, which is kept alive. `deleter(address)`
+        is called once, when neither a tensor nor a view needs the memory.
+
+        Raises EnforceNotMet: the Storage is shared (`unique()` is False), the type is
+        not POD, or the address, buffer or capacity is no such thing.
 
         Follows StorageImpl::UniqueStorageShareExternalPointer,
         c10/core/StorageImpl.h, PyTorch 1.8.1.

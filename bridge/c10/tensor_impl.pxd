@@ -34,6 +34,7 @@ cdef class TensorImpl:
     cdef int set_strided(
         self, const int64_t* sizes, const int64_t* strides, int ndim, int64_t numel) except -1
     cdef void finish(self) noexcept
+    cdef int set_described(self, const int64_t* sizes, const int64_t* strides, int ndim) except -1
     cdef int set_storage(self, Storage storage) except -1
     cdef char* data(self, str caller) except? NULL
     cdef int writable(self, str caller) except -1

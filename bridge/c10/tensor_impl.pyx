@@ -17,7 +17,7 @@ changed it: `data` checks before every access.
 """
 
 cimport cython
-from libc.stdint cimport INT64_MAX, int32_t, int64_t, uint8_t, uintptr_t
+from libc.stdint cimport int32_t, int64_t, uint8_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy
 
@@ -41,7 +41,12 @@ from bridge.c10.storage cimport (
 )
 from bridge.c10.type_meta cimport TypeMeta, undefined_type
 
-from bridge.c10.errors import EnforceIndexError, EnforceNotMet, EnforceValueError
+from bridge.c10.errors import (
+    EnforceBufferError,
+    EnforceIndexError,
+    EnforceNotMet,
+    EnforceValueError,
+)
 
 
 @cython.freelist(64)
@@ -126,6 +131,28 @@ cdef class TensorImpl:
         else:
             self.flags &= ~<uint8_t>CONTIGUOUS
 
+    cdef int set_described(
+        self, const int64_t* sizes, const int64_t* strides, int ndim,
+    ) except -1:
+        """Sizes and strides of a new tensor, from a source that is to be believed."""
+        cdef int64_t numel = 1
+        cdef int64_t step = 1
+        cdef bint contiguous = True
+        cdef int i
+        self.set_ndim(ndim)
+        for i in range(ndim - 1, -1, -1):
+            self.c_sizes[i] = sizes[i]
+            self.c_sizes[ndim + i] = strides[i]
+            numel *= sizes[i]
+            if sizes[i] != 1:
+                if strides[i] != step:
+                    contiguous = False
+                step *= sizes[i]
+        self.c_numel = numel
+        if contiguous or numel == 0:
+            self.flags |= CONTIGUOUS
+        return 0
+
     cdef int set_storage(self, Storage storage) except -1:
         """Share `storage` instead of the one held; the offset is the caller's to set."""
         cdef Storage old = self.storage
@@ -138,7 +165,7 @@ cdef class TensorImpl:
 
     cdef int require_defined(self, str caller) except -1:
         if self.storage is None:
-            raise EnforceNotMet(
+            raise EnforceBufferError(
                 "The tensor is undefined. Make it with a device, as in caffe2.Tensor('cpu'), "
                 "or with caffe2.ReinitializeTensor.", "defined()", caller)
         return 0
@@ -157,7 +184,7 @@ cdef class TensorImpl:
             self.require_defined(caller)
         storage.check()
         if self.c_dtype is undefined_type:
-            raise EnforceNotMet(
+            raise EnforceBufferError(
                 "The tensor has no element type yet; call mutable_data(T) first.",
                 "dtype_initialized()", caller)
         if self.c_numel == 0:
@@ -165,7 +192,7 @@ cdef class TensorImpl:
                 return NULL
             return storage.data + self.offset * self.c_dtype.itemsize
         if storage.data == NULL:
-            raise EnforceNotMet(
+            raise EnforceBufferError(
                 "The tensor is not allocated: it was resized, freed, or only sized so far. "
                 "Call mutable_data(T) first.", "storage_initialized()", caller)
         if self.flags & CONTIGUOUS:
@@ -175,14 +202,14 @@ cdef class TensorImpl:
             extent(self.c_sizes, self.c_sizes + self.ndim, self.ndim, &low, &high)
         bytes_to_end = checked_mul(self.offset + high + 1, self.c_dtype.itemsize)
         if self.offset + low < 0 or bytes_to_end < 0 or bytes_to_end > storage.c_nbytes:
-            raise EnforceNotMet(
+            raise EnforceBufferError(
                 f"The tensor reaches {bytes_to_end} bytes into a storage of "
                 f"{storage.c_nbytes}: another tensor that shares the storage has changed it. "
                 "Call Resize and mutable_data(T), or ShareData again.",
                 "nbytes() <= storage().nbytes()", caller)
         if self.c_dtype is not storage.c_dtype and not (
                 self.c_dtype.c_is_pod and type(storage.ctx) is not Elements):
-            raise EnforceNotMet(
+            raise EnforceBufferError(
                 f"The tensor is of {self.c_dtype}, but another tensor that shares its storage "
                 f"has filled that with {storage.c_dtype}. Call mutable_data(T) first.",
                 "dtype() == storage().dtype()", caller)

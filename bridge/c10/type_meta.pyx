@@ -297,7 +297,6 @@ cpdef TypeMeta as_type(object spec):
 
 
 cdef TypeMeta _look_up(object spec):
-    cdef TypeMeta found = None
     kind = type(spec)
     module = kind.__module__ or ""
     if kind.__name__ == "dtype" and module == "torch":
@@ -324,7 +323,7 @@ cdef TypeMeta _look_up(object spec):
         try:
             return _of_numpy(numpy.dtype(spec))
         except TypeError:
-            found = None
+            pass                # the error below says it for every kind of spec
     raise EnforceTypeError(
         f"{spec!r} names no element type. Give a c10.TypeMeta, a NumPy dtype, a torch.dtype, "
         "a name such as 'float32', one of bool, int, float, complex, bytes, str, or a class "

@@ -82,7 +82,7 @@ cdef bint _copied(TensorImpl to, object array) except -1:
         return False
     nbytes = to.c_numel * to.c_dtype.itemsize
     data = to.data("FeedBlob")
-    keep = storage.ctx          # another thread may give the storage another buffer meanwhile
+    _keep = storage.ctx          # another thread may give the storage another buffer meanwhile
     if nbytes > COPY_WITHOUT_GIL:
         with nogil:
             memmove(data, source.storage.data, nbytes)

@@ -7,6 +7,7 @@ from typing import Any
 
 from bridge.at.factories import resolved
 from bridge.c10.errors import EnforceNotMet, EnforceTypeError
+from bridge.c10.memory import resize_allocated
 from bridge.caffe2.tensor import Tensor, from_values
 
 __all__ = ["ReinitializeAndCopyFrom", "ReinitializeTensor", "TensorCPUFromValues", "empty"]
@@ -51,22 +52,13 @@ def ReinitializeTensor(
         if sizes == t.sizes():
             t.raw_mutable_data()
         else:
-            _resize_whole(t, sizes)
+            resize_allocated(t.unsafeGetTensorImpl(), sizes, "ReinitializeTensor")
     else:
         fresh = empty(sizes, chosen)
         if sizes != t.sizes():
             # Who shares the TensorImpl that `t` gives up sees it resized, as upstream.
             t.Resize(sizes)
         t.swap(fresh)
-
-
-def _resize_whole(t: Tensor, sizes: Any) -> None:
-    """Resize and allocate; on MemoryError nothing has changed."""
-    if Tensor(sizes, "cpu").numel() * t.itemsize() > t.capacity_nbytes():
-        # the memory first: what Resize frees would not come back
-        empty(sizes, t.dtype(), device=t.GetDevice())
-    t.Resize(sizes)
-    t.raw_mutable_data()
 
 
 def ReinitializeAndCopyFrom(t: Tensor, options: Any, src: Any) -> None:

@@ -11,16 +11,8 @@ from libc.stdint cimport INT64_MAX, int64_t, uintptr_t
 
 from bridge.c10 cimport memory, views
 from bridge.c10.array_ref cimport Dims, array_ref_of, parse_dims, parse_dims_args, to_int64
-from bridge.c10.copy cimport contiguous_copy
-from bridge.c10.device cimport Device, as_device, device_of, host_accessible
-from bridge.c10.layout cimport checked_mul
-from bridge.c10.storage cimport (
-    READONLY,
-    Elements,
-    Storage,
-    external_ptr,
-    new_storage,
-)
+from bridge.c10.device cimport Device, as_device, device_of
+from bridge.c10.storage cimport READONLY, Elements, external_ptr, new_storage
 from bridge.c10.tensor_impl cimport (
     CONTIGUOUS,
     TensorImpl,
@@ -28,7 +20,6 @@ from bridge.c10.tensor_impl cimport (
     new_impl,
     require_numel,
     undefined_impl,
-    wrap_dim,
 )
 from bridge.c10.type_meta cimport TypeMeta, as_type, undefined_type
 from bridge.dlpack.abi cimport DL_CPU
@@ -51,7 +42,7 @@ from bridge.c10.errors import (
     EnforceValueError,
 )
 from bridge.c10.storage import as_address, as_deleter, as_nbytes
-from bridge.exchange.devices import copied_to, current_index
+from bridge.exchange.devices import current_index
 
 
 cdef class Tensor(Wrapper):
@@ -443,7 +434,7 @@ cdef class Tensor(Wrapper):
         """The product of the sizes before dimension `k`."""
         return _product(self.impl, 0, k, "Tensor.size_to_dim")
 
-    def size_between_dim(self, k, l):
+    def size_between_dim(self, k, l):  # no-cython-lint
         """The product of the sizes between dimensions `k` and `l`, both left out."""
         cdef int64_t a = to_int64(k, "Tensor.size_between_dim")
         cdef int64_t b = to_int64(l, "Tensor.size_between_dim")

@@ -30,9 +30,7 @@ def described(x: Any) -> Any:
     import torch
 
     if not torch.cuda.is_available():
-        raise BufferError(
-            "The memory is on a CUDA device, and torch.cuda.is_available() is False."
-        )
+        raise BufferError("The memory is on a CUDA device, and torch.cuda.is_available() is False.")
     try:
         return torch.as_tensor(x, device="cuda")
     except (TypeError, ValueError, RuntimeError) as error:

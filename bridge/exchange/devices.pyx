@@ -2,11 +2,8 @@
 # cython: language_level=3
 """What devices need from a framework: allocators, the current index, copies there."""
 
-from libc.stdint cimport int64_t
 
 from bridge.c10.copy cimport copy_elements
-from bridge.c10.device cimport Device
-from bridge.c10.storage cimport Storage
 from bridge.c10.tensor_impl cimport TensorImpl, allocated
 
 from bridge.c10.allocator import Allocator, set_provider

@@ -23,7 +23,7 @@ from libc.string cimport memcpy
 
 from bridge.c10.device cimport host_accessible
 from bridge.c10.layout cimport contiguous_strides
-from bridge.c10.storage cimport READONLY, Storage
+from bridge.c10.storage cimport BORROWED, READONLY, Storage
 from bridge.c10.tensor_impl cimport CONTIGUOUS, TensorImpl
 from bridge.dlpack.abi cimport (
     DLPACK_MAJOR,
@@ -77,26 +77,21 @@ cdef void _delete_legacy(DLManagedTensor* self) noexcept nogil:
     _drop(ctx)
 
 
-cdef int _describe(TensorImpl impl, DLTensor* out, int64_t* dims) except -1:
+cdef int _require_pod(TensorImpl impl) except -1:
+    """Refuse what is no plain memory; a tensor that is passes without a call of ours."""
+    impl.require_defined("__dlpack__")
+    if not impl.c_dtype:
+        raise EnforceBufferError(
+            "The tensor has no element type yet, so there is nothing to exchange. Call "
+            "mutable_data(T) first.", "dtype_initialized()", "__dlpack__")
+    raise EnforceBufferError(
+        f"Elements of the non-POD type {impl.c_dtype} are no plain memory, so DLPack cannot "
+        "exchange them. Read them through data().", "dtype().is_pod", "__dlpack__")
+
+
+cdef void _describe(TensorImpl impl, char* data, DLTensor* out, int64_t* dims) noexcept:
     """Fill `out`; sizes and strides go to `dims`, 2 * ndim of them."""
     cdef Storage storage = impl.storage
-    cdef char* data
-    if not impl.c_dtype.c_is_pod:
-        impl.require_defined("__dlpack__")
-        if not impl.c_dtype:
-            raise EnforceBufferError(
-                "The tensor has no element type yet, so there is nothing to exchange. Call "
-                "mutable_data(T) first.", "dtype_initialized()", "__dlpack__")
-        raise EnforceBufferError(
-            f"Elements of the non-POD type {impl.c_dtype} are no plain memory, so DLPack cannot "
-            "exchange them. Read them through data().", "dtype().is_pod", "__dlpack__")
-    try:
-        data = impl.data("__dlpack__")
-    except BufferError:
-        raise
-    except RuntimeError as error:
-        raise EnforceBufferError(str(error), "", "__dlpack__") from error
-    storage.pin()
     out.data = data
     out.device.device_type = storage.device_type
     out.device.device_id = storage.device_index if storage.device_index >= 0 else 0
@@ -109,21 +104,22 @@ cdef int _describe(TensorImpl impl, DLTensor* out, int64_t* dims) except -1:
     if impl.flags & CONTIGUOUS:
         # dimensions of size one may have any stride; some consumers want the plain one
         contiguous_strides(dims, dims + impl.ndim, impl.ndim)
-    return 0
 
 
 cdef DLManagedTensorVersioned* export_versioned(TensorImpl impl, int flags) except NULL:
     """A new DLManagedTensorVersioned that shares the memory; `flags` besides read-only."""
     cdef DLManagedTensorVersioned* managed
     cdef size_t head = sizeof(DLManagedTensorVersioned)
+    cdef char* data
+    if not impl.c_dtype.c_is_pod:
+        _require_pod(impl)
+    data = impl.data("__dlpack__")
+    if impl.storage.flags & BORROWED:
+        impl.storage.pin()
     managed = <DLManagedTensorVersioned*>malloc(head + 2 * <size_t>impl.ndim * sizeof(int64_t))
     if managed == NULL:
         raise MemoryError()
-    try:
-        _describe(impl, &managed.dl_tensor, <int64_t*>(<char*>managed + head))
-    except BaseException:
-        free(managed)
-        raise
+    _describe(impl, data, &managed.dl_tensor, <int64_t*>(<char*>managed + head))
     managed.version.major = DLPACK_MAJOR
     managed.version.minor = DLPACK_MINOR
     managed.flags = flags
@@ -142,6 +138,7 @@ cdef DLManagedTensor* export_legacy(TensorImpl impl) except NULL:
     """A new DLManagedTensor that shares the memory, which must be writable."""
     cdef DLManagedTensor* managed
     cdef size_t head = sizeof(DLManagedTensor)
+    cdef char* data
     if impl.storage is not None and impl.storage.flags & READONLY:
         raise EnforceBufferError(
             "The memory is read-only, which a legacy DLPack capsule cannot say. Ask for "
@@ -151,14 +148,14 @@ cdef DLManagedTensor* export_legacy(TensorImpl impl) except NULL:
         raise EnforceBufferError(
             f"Each {impl.c_dtype} takes a byte of its own here, which a legacy DLPack capsule "
             "cannot say. Ask for max_version=(1, 1) or later.", "", "__dlpack__")
+    if not impl.c_dtype.c_is_pod:
+        _require_pod(impl)
+    data = impl.data("__dlpack__")
+    impl.storage.pin()
     managed = <DLManagedTensor*>malloc(head + 2 * <size_t>impl.ndim * sizeof(int64_t))
     if managed == NULL:
         raise MemoryError()
-    try:
-        _describe(impl, &managed.dl_tensor, <int64_t*>(<char*>managed + head))
-    except BaseException:
-        free(managed)
-        raise
+    _describe(impl, data, &managed.dl_tensor, <int64_t*>(<char*>managed + head))
     managed.deleter = _delete_legacy
     ctx = impl.storage.ctx
     Py_INCREF(ctx)
@@ -168,7 +165,6 @@ cdef DLManagedTensor* export_legacy(TensorImpl impl) except NULL:
 
 cdef int borrow(TensorImpl impl, DLTensor* out) except -1:
     """Describe `impl` for the time of a call; sizes and strides are those of `impl` itself."""
-    cdef int64_t* dims = impl.c_sizes
     if impl.c_dtype.c_is_pod and impl.c_dtype.c_dlpack.bits < 8 \
             and impl.c_dtype.c_dlpack.lanes == 1:
         raise EnforceBufferError(

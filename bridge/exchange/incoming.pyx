@@ -16,7 +16,7 @@ from bridge.c10.layout cimport (
 )
 from bridge.c10.storage cimport EXTERNAL, READONLY, Storage, install, new_storage
 from bridge.c10.tensor_impl cimport CONTIGUOUS, TensorImpl, allocated, new_impl
-from bridge.c10.type_meta cimport TypeMeta, from_dlpack_type, uint8_type
+from bridge.c10.type_meta cimport TypeMeta, from_dlpack_type
 from bridge.dlpack.abi cimport DL_COMPLEX, DLDataType, DLTensor
 from bridge.dlpack.capsule cimport ManagedTensor
 
@@ -77,6 +77,9 @@ cdef TensorImpl adopt(
         raise BufferError(
             f"The DLPack tensor's shape {[tensor.shape[i] for i in range(ndim)]} is no shape: "
             "a size is negative, or there are more elements than an int64 counts.")
+    if checked_mul(numel, dtype.itemsize) < 0:
+        raise BufferError(
+            f"The DLPack tensor's {numel} elements of {dtype} are more bytes than an int64 counts.")
     storage = new_storage(tensor.device.device_type, tensor.device.device_id)
     impl = new_impl(storage, dtype)
     impl.set_ndim(ndim)
@@ -186,11 +189,8 @@ cdef TensorImpl _unpacked(TensorImpl impl, uintptr_t first, object ctx, object c
 
 
 cdef TensorImpl adopt_managed(ManagedTensor managed, int storage_flags, object copy):
-    """A TensorImpl over a DLPack tensor that was handed to us for good.
-
-    A copy that the producer made for us is ours to write, whatever it says besides.
-    """
-    if managed.readonly() and not managed.copied():
+    """A TensorImpl over a DLPack tensor that was handed to us for good."""
+    if managed.readonly():
         storage_flags |= READONLY
     return adopt(managed.tensor(), managed, storage_flags, managed.padded(), copy)
 

@@ -1,5 +1,4 @@
 # SPDX-License-Identifier: Apache-2.0
 from bridge.c10.tensor_impl cimport TensorImpl
-from bridge.dlpack.abi cimport DLTensor
 
 cpdef TensorImpl ingest(object x, object device=*, object copy=*)

@@ -11,12 +11,11 @@ from cpython.object cimport PyObject, PyTypeObject
 from cpython.pycapsule cimport PyCapsule_CheckExact, PyCapsule_GetPointer, PyCapsule_IsValid
 
 from bridge.c10.copy cimport contiguous_copy
-from bridge.c10.device cimport Device, as_device
+from bridge.c10.device cimport as_device
 from bridge.c10.storage cimport READONLY
 from bridge.c10.tensor_impl cimport TensorImpl
 from bridge.c10.views cimport alias
 from bridge.dlpack.abi cimport (
-    DL_CPU,
     DL_CUDA,
     DL_ROCM,
     DLPACK_MAJOR,
@@ -174,12 +173,7 @@ cdef TensorImpl alias_out(TensorImpl impl):
         raise BufferError(
             f"The tensor has {what}, so there is no plain memory to exchange. "
             "Read the elements through data().")
-    try:
-        impl.data("from_dlpack")
-    except BufferError:
-        raise
-    except RuntimeError as error:
-        raise BufferError(f"The tensor has no memory to exchange: {error}") from error
+    impl.data("from_dlpack")
     out = alias(impl, "from_dlpack")
     out.origin = impl.origin
     return out
@@ -239,7 +233,6 @@ cdef int _nature(object x) except -1:
 
 cdef TensorImpl _by_dlpack(object x, object copy):
     cdef ManagedTensor managed
-    cdef TensorImpl impl
     where = _device_of(x)
     arguments = {}
     if where[0] in (DL_CUDA, DL_ROCM):
@@ -255,13 +248,20 @@ cdef TensorImpl _by_dlpack(object x, object copy):
     if not PyCapsule_CheckExact(capsule):
         raise BufferError(
             f"{type(x).__name__}.__dlpack__ gave {type(capsule).__name__} and not a capsule.")
-    managed = take(capsule)
+    try:
+        managed = take(capsule)
+    except BaseException:
+        # Let the capsule go here and not while the error is on its way: the producer's
+        # destructor may run Python.
+        capsule = None
+        raise
+    capsule = None
     if (managed.tensor().device.device_type, managed.tensor().device.device_id) != where:
+        seen = (managed.tensor().device.device_type, managed.tensor().device.device_id)
+        managed = None
         raise BufferError(
-            f"{type(x).__name__}.__dlpack_device__ says {where}, but the capsule is on "
-            f"({managed.tensor().device.device_type}, {managed.tensor().device.device_id}).")
-    impl = adopt_managed(managed, _nature(x), copy)
-    return impl
+            f"{type(x).__name__}.__dlpack_device__ says {where}, but the capsule is on {seen}.")
+    return adopt_managed(managed, _nature(x), copy)
 
 
 def _call_dlpack(x, arguments):

@@ -318,8 +318,8 @@ cdef object array_copy(TensorImpl impl, str caller):
     _drop_one(made)
     copy = (<bridge_array*>made).data
     nbytes = impl.c_numel * impl.c_dtype.itemsize
-    # Another thread could free what a framework's tensor holds; other memory stays with `keep`.
-    keep = impl.storage.ctx
+    # Another thread could free what a framework's tensor holds; other memory stays with `_keep`.
+    _keep = impl.storage.ctx
     if nbytes > COPY_WITHOUT_GIL and not impl.storage.flags & BORROWED:
         with nogil:
             memcpy(copy, data, nbytes)

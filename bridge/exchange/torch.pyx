@@ -198,10 +198,7 @@ cdef TensorImpl tensor_in(object tensor):
     # What `adopt` would do, less what torch is believed: sizes, strides and their product.
     storage = new_storage(described.device.device_type, described.device.device_id)
     impl = new_impl(storage, dtype)
-    impl.set_ndim(described.ndim)
-    memcpy(impl.c_sizes, described.shape, described.ndim * sizeof(int64_t))
-    memcpy(impl.c_strides(), described.strides, described.ndim * sizeof(int64_t))
-    impl.finish()
+    impl.set_described(described.shape, described.strides, described.ndim)
     high = impl.c_numel - 1
     if not impl.flags & CONTIGUOUS:
         extent(impl.c_sizes, impl.c_strides(), impl.ndim, &low, &high)
@@ -343,7 +340,6 @@ cdef TensorImpl _described(object tensor):
 cdef int _check(Storage storage) except -1:
     """Whether the tensor that lends the memory still has it there."""
     cdef DLTensor now
-    cdef int64_t low = 0, high = -1
     cdef uintptr_t begin, end
     if storage.c_nbytes == 0:
         return 0

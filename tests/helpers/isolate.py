@@ -12,6 +12,7 @@ from __future__ import annotations
 import atexit
 import contextlib
 import functools
+import gc
 import importlib
 import os
 import pickle
@@ -36,6 +37,7 @@ _IMPORTED_ONCE = (
     "ml_dtypes",
     "torch",
     "torch._decomp.decompositions_for_jvp",
+    "torch._dynamo",
     "torch._functorch.eager_transforms",
     "torch._subclasses",
     "torch.fx.experimental.proxy_tensor",
@@ -134,6 +136,8 @@ def _serve(requests: BinaryIO, outcomes: BinaryIO) -> None:
         warnings.simplefilter("ignore")  # of parts of torch that call themselves deprecated
         for module in _IMPORTED_ONCE:
             importlib.import_module(module)
+    # What is loaded now stays: children that collect their garbage need not look through it.
+    gc.freeze()
     while True:
         try:
             request: Request = pickle.load(requests)
