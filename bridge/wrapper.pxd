@@ -11,4 +11,5 @@ ctypedef PyObject* (*construct)(PyObject*, PyObject**, size_t, PyObject*) except
 cdef void set_construct(object cls, construct function)
 cdef int slow_construct(object self, PyObject** args, size_t nargsf, PyObject* names) except -1
 cdef object new_exchange_table(bint caffe2)
+cdef int add_to_class(object cls, str name, object value) except -1
 cdef int set_class(bint caffe2, object cls) except -1

@@ -35,7 +35,7 @@ from bridge.exchange.export cimport (
 )
 from bridge.exchange.incoming cimport adopt_managed
 from bridge.exchange.numpy cimport array_out
-from bridge.exchange.torch cimport tensor_out
+from bridge.exchange.torch cimport new_tensor, tensor_out
 
 from bridge.c10.device import Device as DeviceClass
 from bridge.c10.errors import EnforceNotMet, EnforceTypeError
@@ -49,6 +49,8 @@ cdef extern from "Python.h":
     ctypedef struct TypeFields "PyTypeObject":
         vectorcallfunc tp_vectorcall
         destructor tp_dealloc
+        PyObject* tp_dict
+    void PyType_Modified(object)
     Py_ssize_t PyVectorcall_NARGS(size_t)
 
 
@@ -83,9 +85,11 @@ cdef class Wrapper:
         Raises BufferError: non-POD or unallocated, of a type that torch lacks, or
         ``copy=False`` where a copy would be needed.
         """
-        return tensor_out(
-            self.impl, None if copy is None else _tristate(copy), False if writable is False
-            else bool(writable))
+        if copy is None and writable is False:
+            if self.impl.origin is None:
+                return new_tensor(self.impl, None, False)
+            return tensor_out(self.impl)
+        return tensor_out(self.impl, _tristate(copy), bool(writable))
 
     def numpy(self):
         """A ``numpy.ndarray`` of the same memory, not writable where the memory is not.
@@ -244,6 +248,17 @@ cdef void set_construct(object cls, construct function):
     # A wrapper class adds no field to Wrapper, so Wrapper's own end will do, without the
     # second round through the garbage collector that a subclass otherwise takes.
     fields.tp_dealloc = (<TypeFields*><PyObject*>Wrapper).tp_dealloc
+
+
+cdef int add_to_class(object cls, str name, object value) except -1:
+    """What ``setattr(cls, name, value)`` would do, which is refused for compiled classes.
+
+    For the time of import and of the first meeting with a framework, before objects
+    of the class depend on the name.
+    """
+    (<dict>(<TypeFields*><PyObject*>cls).tp_dict)[name] = value
+    PyType_Modified(cls)
+    return 0
 
 
 cdef int slow_construct(object self, PyObject** args, size_t nargsf, PyObject* names) except -1:

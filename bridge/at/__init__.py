@@ -7,6 +7,7 @@ at.Tensors for what it takes and gives; ``torch.nn.functional`` is looked into, 
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from bridge.at import data as _data
@@ -24,7 +25,11 @@ from bridge.at.factories import (
     zeros_like,
 )
 from bridge.at.tensor import Tensor
+from bridge.at.tensor import install as _install_one
 from bridge.at.torch_factories import arange, eye, rand, randn, tensor
+from bridge.at.torch_names import ATTRIBUTES as _ATTRIBUTES
+from bridge.at.torch_names import METHODS as _METHODS
+from bridge.exchange.torch import when_met as _when_met
 
 __all__ = [
     "Tensor",
@@ -49,6 +54,28 @@ _data.set_wrap(Tensor._wrap)
 _torch_ops.set_hooks(
     Tensor._wrap, _data.write_back, _data.mark_readonly, _data.mark_owned, _data.take_metadata
 )
+
+
+def _install(methods: Iterable[str], attributes: Iterable[str]) -> None:
+    """Give at.Tensor the operations of torch that it has not of its own."""
+    for name in methods:
+        _install_one(name, _torch_ops.operation(name))
+    for name in attributes:
+        _install_one(name, _torch_ops.attribute(name))
+
+
+def _torch_is_here() -> None:
+    """What a torch newer than our list has besides; and this module's functions as plain
+    attributes, which Python finds faster than by ``__getattr__``."""
+    _install(*_torch_ops.newer_names())
+    names = globals()
+    for name, function in _torch_ops.functions():
+        names.setdefault(name, function)
+    names.pop("__getattr__", None)
+
+
+_install(_METHODS, _ATTRIBUTES)
+_when_met(_torch_is_here)
 
 
 def __getattr__(name: str) -> Any:

@@ -25,7 +25,7 @@ from bridge.c10 cimport views
 from bridge.dlpack.abi cimport DL_BOOL, DL_FLOAT, DL_INT, DL_UINT
 from bridge.exchange.ingest cimport ingest
 from bridge.exchange.numpy cimport array_out
-from bridge.exchange.torch cimport tensor_out
+from bridge.exchange.torch cimport operand_out, tensor_out
 from bridge.wrapper cimport Wrapper
 
 from bridge.c10.device import Device, as_device
@@ -61,7 +61,7 @@ cdef TensorImpl scalar(object value, TypeMeta dtype, str caller):
     target = dtype.torch
     try:
         if target is not None:
-            return ingest(torch.full((), value, dtype=target))
+            return ingest(torch.full((), value, dtype=target, device="cpu"))
     except NotImplementedError:
         pass                    # a type that torch cannot fill; NumPy can
     except (TypeError, ValueError, RuntimeError) as error:
@@ -85,7 +85,7 @@ cdef TensorImpl converted(TensorImpl src, TypeMeta dtype, str caller):
         out = allocated(src.c_sizes, src.ndim, dtype, src.storage.device_type,
                         src.storage.device_index, caller)
         try:
-            tensor_out(out).copy_(tensor_out(src, None, True))
+            tensor_out(out).copy_(operand_out(src))
             return out
         except NotImplementedError:
             target = None
@@ -149,7 +149,7 @@ def advanced_index(tensor, key):
         raise EnforceTypeError(
             f"{key!r} is no index. An index is made of ints, slices, None, ..., or tensors of "
             "ints or bools.", "", "Tensor.__getitem__")
-    source = tensor_out(impl, None, True)
+    source = operand_out(impl)
     try:
         found = source[_torch_key(key)]
     except IndexError:
@@ -168,7 +168,7 @@ def advanced_assign(tensor, key, value):
     cdef TensorImpl impl = _impl(tensor)
     from bridge.at.torch_ops import written
     if not isinstance(value, (bool, int, float, complex)):
-        value = tensor_out(_source(value, impl, "Tensor.__setitem__"), None, True)
+        value = operand_out(_source(value, impl, "Tensor.__setitem__"))
     try:
         with written(impl) as target:
             target[_torch_key(key)] = value
@@ -186,7 +186,7 @@ def _torch_key(key):
         return tuple([_torch_key(one) for one in key])
     if isinstance(key, (list, int, slice)) or key is None or key is Ellipsis:
         return key
-    return tensor_out(ingest(key), None, True)
+    return operand_out(ingest(key))
 
 
 def fill_(tensor, value):
@@ -298,7 +298,7 @@ cdef object _listed(TensorImpl impl, str caller):
     if not host_accessible(impl.storage.device_type):
         impl = <TensorImpl>to_device(impl, Device("cpu"))
     if dtype.name == "complex32" or dtype.name.endswith("_x2") or impl.ndim > 32:
-        return tensor_out(impl, None, True).tolist()
+        return operand_out(impl).tolist()
     if impl.storage.flags & 2:
         # borrowed: look, and do not pin what is only read
         array = array_out(contiguous_copy(impl, caller), caller)
@@ -524,7 +524,7 @@ def equal(tensor, other):
         return True
     if a.c_dtype.torch is None or b.c_dtype.torch is None:
         return bool((array_out(a, "Tensor.equal") == array_out(b, "Tensor.equal")).all())
-    mine, theirs = tensor_out(a, None, True), tensor_out(b, None, True)
+    mine, theirs = operand_out(a), operand_out(b)
     return bool((mine == theirs).all())
 
 
@@ -538,7 +538,7 @@ def shown(tensor):
     except EnforceNotMet as error:
         return (f"at.Tensor(<{error.message}>, sizes={impl.sizes().vec()}, "
                 f"dtype={impl.c_dtype})")
-    if impl.c_numel > 1000:
+    if impl.c_numel > 1000 or impl.ndim > 64:
         values = "..."
     else:
         try:

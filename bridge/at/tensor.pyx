@@ -16,6 +16,7 @@ from bridge.c10.tensor_impl cimport CONTIGUOUS, TensorImpl, wrap_dim
 from bridge.c10 cimport views
 from bridge.wrapper cimport (
     Wrapper,
+    add_to_class,
     new_exchange_table,
     set_class,
     set_construct,
@@ -429,12 +430,6 @@ cdef class Tensor(Wrapper):
 
     # Every other operation, by torch.
 
-    def __getattr__(self, name):
-        return torch_ops.method(self, name)
-
-    def __dir__(self):
-        return sorted(set(object.__dir__(self)) | torch_ops.method_names())
-
     @classmethod
     def __torch_function__(cls, func, types, args=(), kwargs=None):
         return torch_ops.torch_function(func, args, kwargs)
@@ -678,6 +673,12 @@ cdef PyObject* _construct(
         slow_construct(tensor, args, nargsf, names)
     Py_INCREF(tensor)
     return <PyObject*>tensor
+
+
+def install(name, operation):
+    """Give the class a method or property that it has not of its own (bridge.at calls it)."""
+    if not hasattr(Tensor, name):
+        add_to_class(Tensor, name, operation)
 
 
 set_construct(Tensor, _construct)

@@ -23,8 +23,8 @@ def _keywords(options: TensorOptions, caller: str) -> dict[str, Any]:
         if dtype.torch is None:
             raise EnforceTypeError(f"torch has no element type {dtype}.", "", caller)
         named["dtype"] = dtype.torch
-    if options.device() is not None:
-        named["device"] = str(options.device())
+    # said always: torch's own defaults, which a program may change, are not ours
+    named["device"] = "cpu" if options.device() is None else str(options.device())
     if options.pinned_memory():
         named["pin_memory"] = True
     return named
@@ -72,18 +72,24 @@ def arange(*args: Any, dtype: Any = None, device: Any = None) -> Tensor:
     [0, 1, 2]
     """
     args, options = _with_options(args, dtype, device)
+    if not options.has_dtype() and any(isinstance(one, float) for one in args):
+        options = options.dtype("float32")
     return _made("arange", args, options)
 
 
 def eye(*args: Any, dtype: Any = None, device: Any = None) -> Tensor:
     """``eye(n)``, ``eye(n, m)``, then options: (n, m) with ones on the diagonal."""
     args, options = _with_options(args, dtype, device)
+    if not options.has_dtype():
+        options = options.dtype("float32")
     return _made("eye", args, options)
 
 
 def _sized(name: str, dims: tuple[Any, ...], dtype: Any, device: Any) -> Tensor:
     sizes, options = split(dims, f"at.{name}")
     chosen = as_options(options, dtype, device)
+    if not chosen.has_dtype():
+        chosen = chosen.dtype("float32")
     return _made(name, (tuple(sizes_of(sizes, f"at.{name}")),), chosen)
 
 

@@ -7,6 +7,9 @@ torch for operations that read it; those that write (by the convention that thei
 names end in an underscore, or by ``out=``) are refused, and what shares the
 memory with a read-only argument is read-only, too. And memory with negative
 strides, of which torch gets a copy, is written back after an operation in place.
+
+A result that autograd records (some argument was a torch tensor that requires grad)
+stays a torch.Tensor, since at.Tensor has no gradients to carry.
 """
 
 from __future__ import annotations
@@ -15,13 +18,23 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from bridge.at.torch_names import ATTRIBUTES, METHODS
 from bridge.c10.errors import EnforceNotMet, EnforceTypeError
 from bridge.c10.tensor_impl import TensorImpl
 from bridge.exchange.ingest import ingest
-from bridge.exchange.torch import is_torch_tensor, tensor_out
+from bridge.exchange.torch import is_torch_tensor, operand_out
 from bridge.wrapper import Wrapper
 
-__all__ = ["binary", "call_method", "compare", "function", "method", "method_names", "written"]
+__all__ = [
+    "attribute",
+    "binary",
+    "call_method",
+    "compare",
+    "function",
+    "newer_names",
+    "operation",
+    "written",
+]
 
 _wrap: Callable[[TensorImpl], Any]
 _write_back: Callable[[TensorImpl, Any], None]
@@ -102,7 +115,7 @@ class _Call:
                 raise _read_only()
             first = storage.data_ptr()
             self.readonly.append((first, first + storage.nbytes()))
-        tensor = tensor_out(impl, None, True)
+        tensor = operand_out(impl)
         self.pairs.append((wrapper, tensor))
         if written:
             self.written.append((wrapper, tensor))
@@ -130,7 +143,7 @@ class _Call:
 
     def _new(self, value: Any) -> Any:
         if value.requires_grad:
-            value = value.detach()
+            return value  # autograd goes on from here, and only torch's own tensor carries it
         fresh = not value._is_view()
         impl = ingest(value)
         if self.readonly and impl.numel():
@@ -304,67 +317,103 @@ def torch_function(func: Callable[..., Any], args: Any, kwargs: Any) -> Any:
     return _run(name, func, args, kwargs or {})
 
 
-def method(tensor: Any, name: str) -> Any:
-    """The bound operation ``tensor.<name>``; AttributeError where torch has none of that name."""
-    found = None
-    if not name.startswith("__") and name not in _NOT_OPERATIONS:
-        found = getattr(_torch().Tensor, name, None)
-    if found is None or not tensor.defined():
-        hint = " The tensor is undefined." if found is not None else ""
-        raise AttributeError(f"at.Tensor has no attribute {name!r}, nor has torch.{hint}")
+def operation(name: str) -> Any:
+    """What at.Tensor has under the name of a method of torch.Tensor: the method, run by torch."""
     if name in _METADATA:
-        return _in_place_view(tensor, _METADATA[name])
+        return _in_place_view(name, _METADATA[name])
     if name == "resize_as_":
-        return lambda other: tensor.resize_(other.size())
-    if not callable(found):
-        return _run(name, lambda t: getattr(t, name), (tensor,), {})
 
-    def bound(*args: Any, **kwargs: Any) -> Any:
-        return _run(name, found, (tensor, *args), kwargs)
+        def resize_as_(self: Any, other: Any) -> Any:
+            """`resize_` to the sizes of `other`; gives this tensor."""
+            return self.resize_(other.size())
 
-    bound.__name__ = name
-    bound.__doc__ = found.__doc__
-    return bound
+        return resize_as_
+
+    def run(self: Any, *args: Any, **kwargs: Any) -> Any:
+        found = getattr(_torch().Tensor, name, None)
+        if found is None:
+            raise AttributeError(f"This torch has no tensor method {name!r}.")
+        return _run(name, found, (self, *args), kwargs)
+
+    run.__name__ = name
+    run.__qualname__ = f"Tensor.{name}"
+    run.__doc__ = f"``torch.Tensor.{name}`` on the same memory."
+    return run
 
 
-def _in_place_view(tensor: Any, view: str) -> Callable[..., Any]:
-    def change(*args: Any, **kwargs: Any) -> Any:
-        seen = getattr(tensor, view)(*args, **kwargs)
-        _take_metadata(tensor.unsafeGetTensorImpl(), seen.unsafeGetTensorImpl())
-        return tensor
+def attribute(name: str) -> Any:
+    """What at.Tensor has under the name of an attribute of torch.Tensor: its value there."""
 
+    def read(self: Any) -> Any:
+        return _run(name, lambda tensor: getattr(tensor, name), (self,), {})
+
+    return property(read, doc=f"``torch.Tensor.{name}`` of the same memory.")
+
+
+def newer_names() -> tuple[list[str], list[str]]:
+    """Methods and attributes of the torch that is here, beside the listed ones."""
+    listed = {*METHODS, *ATTRIBUTES}
+    methods: list[str] = []
+    attributes: list[str] = []
+    cls = _torch().Tensor
+    for name in dir(cls):
+        if not name.startswith("_") and name not in _NOT_OPERATIONS and name not in listed:
+            (methods if callable(getattr(cls, name)) else attributes).append(name)
+    return methods, attributes
+
+
+def _in_place_view(name: str, view: str) -> Any:
+    def change(self: Any, *args: Any, **kwargs: Any) -> Any:
+        seen = getattr(self, view)(*args, **kwargs)
+        _take_metadata(self.unsafeGetTensorImpl(), seen.unsafeGetTensorImpl())
+        return self
+
+    change.__name__ = name
+    change.__qualname__ = f"Tensor.{name}"
+    change.__doc__ = f"`{view}` in place: other sizes and strides, the same memory."
     return change
-
-
-def method_names() -> set[str]:
-    """The names that `method` finds."""
-    torch = _torch()
-    return {
-        name for name in dir(torch.Tensor)
-        if not name.startswith("_") and name not in _NOT_OPERATIONS
-    }  # fmt: skip
 
 
 def function(name: str) -> Callable[..., Any]:
     """``torch.<name>`` for at.Tensors; AttributeError where torch has no such function."""
-    torch = _torch()
-    found = getattr(torch, name, None) if not name.startswith("_") else None
+    found = _function(name)
     if found is None:
-        found = getattr(torch.nn.functional, name, None) if not name.startswith("_") else None
-    if found is None or not callable(found) or isinstance(found, type):
         raise AttributeError(f"bridge.at has no function {name!r}, nor has torch.")
+    return _for_tensors(name, found)
 
+
+def functions() -> Iterator[tuple[str, Callable[..., Any]]]:
+    """Every function of torch and of torch.nn.functional, for at.Tensors."""
+    torch = _torch()
+    for name in {*dir(torch), *dir(torch.nn.functional)}:
+        found = _function(name)
+        if found is not None:
+            yield name, _for_tensors(name, found)
+
+
+def _function(name: str) -> Callable[..., Any] | None:
+    if name.startswith("_"):
+        return None
+    torch = _torch()
+    for module in (torch, torch.nn.functional):
+        found = vars(module).get(name)
+        if callable(found) and not isinstance(found, type):
+            return found  # type: ignore[no-any-return]
+    return None
+
+
+def _for_tensors(name: str, found: Callable[..., Any]) -> Callable[..., Any]:
     def run(*args: Any, **kwargs: Any) -> Any:
         return _run(name, found, args, kwargs)
 
     run.__name__ = name
-    run.__doc__ = found.__doc__
+    run.__doc__ = f"``{found.__module__ or 'torch'}.{name}`` on the memory of at.Tensors."
     return run
 
 
 @contextmanager
 def written(impl: TensorImpl) -> Iterator[Any]:
     """A torch tensor to write `impl` through, also where torch cannot share its strides."""
-    tensor = tensor_out(impl, None, True)
+    tensor = operand_out(impl)
     yield tensor
     _write_back(impl, tensor)

@@ -10,7 +10,6 @@ from cpython.buffer cimport (
     PyBUF_ND,
     PyBUF_STRIDES,
     PyBUF_WRITABLE,
-    PyBuffer_FillInfo,
     PyObject_CheckBuffer,
 )
 from libc.stdint cimport int64_t
@@ -282,16 +281,19 @@ cdef class ArrayRef:
     def __getbuffer__(self, Py_buffer* buffer, int flags):
         if flags & PyBUF_WRITABLE:
             raise BufferError("An ArrayRef is read-only.")
-        PyBuffer_FillInfo(buffer, self, <void*>self.ptr, self.n * 8, True, flags)
-        # FillInfo describes bytes; these are int64 of one dimension
+        buffer.buf = <void*>self.ptr
+        buffer.obj = self
+        buffer.len = self.n * 8
         buffer.itemsize = 8
-        buffer.internal = NULL
+        buffer.readonly = True
+        buffer.ndim = 1
+        buffer.format = NULL
         if flags & PyBUF_FORMAT:
             buffer.format = b"l" if sizeof(long) == 8 else b"q"
-        if flags & PyBUF_ND:
-            buffer.shape = &self.n
-        if (flags & PyBUF_STRIDES) == PyBUF_STRIDES:
-            buffer.strides = &buffer.itemsize
+        buffer.shape = &self.n if flags & PyBUF_ND else NULL
+        buffer.strides = &buffer.itemsize if flags & PyBUF_STRIDES == PyBUF_STRIDES else NULL
+        buffer.suboffsets = NULL
+        buffer.internal = NULL
 
     @property
     def data(self):

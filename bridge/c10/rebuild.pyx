@@ -2,7 +2,7 @@
 # cython: language_level=3, boundscheck=False, wraparound=False
 """TensorImpls out of their parts: bytes, sizes and type; and the bytes of one."""
 
-from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_FillInfo
+from cpython.buffer cimport PyBUF_FORMAT, PyBUF_ND, PyBUF_SIMPLE, PyBUF_STRIDES, PyBUF_WRITABLE
 from libc.stdint cimport int64_t, uintptr_t
 
 from bridge.c10.array_ref cimport Dims, parse_dims
@@ -33,9 +33,23 @@ cdef class ByteView:
     cdef bint readonly
 
     def __getbuffer__(self, Py_buffer* buffer, int flags):
-        PyBuffer_FillInfo(
-            buffer, self, self.data if self.data != NULL else <void*>&self.nbytes, self.nbytes,
-            self.readonly, flags)
+        if flags & PyBUF_WRITABLE and self.readonly:
+            raise BufferError("The bytes are read-only.")
+        buffer.buf = self.data
+        if self.data == NULL:
+            buffer.buf = &self.nbytes       # not NULL, for nobody to read
+        buffer.obj = self
+        buffer.len = self.nbytes
+        buffer.itemsize = 1
+        buffer.readonly = self.readonly
+        buffer.ndim = 1
+        buffer.format = NULL
+        if flags & PyBUF_FORMAT:
+            buffer.format = b"B"
+        buffer.shape = &self.nbytes if flags & PyBUF_ND else NULL
+        buffer.strides = &buffer.itemsize if flags & PyBUF_STRIDES == PyBUF_STRIDES else NULL
+        buffer.suboffsets = NULL
+        buffer.internal = NULL
 
 
 def byte_view(TensorImpl impl):

@@ -31,6 +31,7 @@ from bridge.c10.layout cimport (
     is_contiguous,
 )
 from bridge.c10.storage cimport (
+    BORROWED,
     EXTERNAL,
     READONLY,
     Elements,
@@ -182,7 +183,8 @@ cdef class TensorImpl:
         cdef int64_t low, high, bytes_to_end
         if storage is None:
             self.require_defined(caller)
-        storage.check()
+        if storage.flags & BORROWED:
+            storage.check()
         if self.c_dtype is undefined_type:
             raise EnforceBufferError(
                 "The tensor has no element type yet; call mutable_data(T) first.",

@@ -22,7 +22,6 @@ from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy
 
 from bridge.c10.device cimport host_accessible
-from bridge.c10.layout cimport contiguous_strides
 from bridge.c10.storage cimport BORROWED, READONLY, Storage
 from bridge.c10.tensor_impl cimport CONTIGUOUS, TensorImpl
 from bridge.dlpack.abi cimport (
@@ -55,14 +54,13 @@ cdef extern from *:
 
 cdef void _drop(void* ctx) noexcept nogil:
     """Give up a reference from any thread, at any time."""
-    if not Py_IsInitialized():
-        return                  # no interpreter any more: leak, since nothing else is safe
     if PyGILState_Check():
         _decref(ctx)            # the GIL is ours already
-    elif not bridge_is_finalizing():
+    elif Py_IsInitialized() and not bridge_is_finalizing():
         with gil:
-            Py_DECREF(<object>ctx)
-    # else: a foreign thread cannot get the GIL while the interpreter goes down; leak
+            _decref(ctx)
+    # else: without an interpreter, or as a foreign thread while it goes down, there is no
+    # GIL to be had; leak, since nothing else is safe
 
 
 cdef void _delete_versioned(DLManagedTensorVersioned* self) noexcept nogil:
@@ -92,6 +90,8 @@ cdef int _require_pod(TensorImpl impl) except -1:
 cdef void _describe(TensorImpl impl, char* data, DLTensor* out, int64_t* dims) noexcept:
     """Fill `out`; sizes and strides go to `dims`, 2 * ndim of them."""
     cdef Storage storage = impl.storage
+    cdef int64_t step = 1
+    cdef int i
     out.data = data
     out.device.device_type = storage.device_type
     out.device.device_id = storage.device_index if storage.device_index >= 0 else 0
@@ -100,10 +100,15 @@ cdef void _describe(TensorImpl impl, char* data, DLTensor* out, int64_t* dims) n
     out.byte_offset = 0
     out.shape = dims
     out.strides = dims + impl.ndim
-    memcpy(dims, impl.c_sizes, 2 * impl.ndim * sizeof(int64_t))
-    if impl.flags & CONTIGUOUS:
-        # dimensions of size one may have any stride; some consumers want the plain one
-        contiguous_strides(dims, dims + impl.ndim, impl.ndim)
+    if not impl.flags & CONTIGUOUS:
+        memcpy(dims, impl.c_sizes, 2 * impl.ndim * sizeof(int64_t))
+        return
+    # Dimensions of size one may have any stride; some consumers want the plain one.
+    for i in range(impl.ndim - 1, -1, -1):
+        dims[i] = impl.c_sizes[i]
+        dims[impl.ndim + i] = step
+        if dims[i] > 1:
+            step *= dims[i]
 
 
 cdef DLManagedTensorVersioned* export_versioned(TensorImpl impl, int flags) except NULL:

@@ -36,6 +36,7 @@ from bridge.exchange.torch cimport (
 
 from weakref import WeakKeyDictionary
 
+from bridge.exchange.array_interface import check_interface
 from bridge.exchange.transfer import to_device
 
 cdef extern from "Python.h":
@@ -236,7 +237,12 @@ cdef TensorImpl _by_dlpack(object x, object copy):
     where = _device_of(x)
     arguments = {}
     if where[0] in (DL_CUDA, DL_ROCM):
-        arguments["stream"] = _current_stream(where)
+        try:
+            arguments["stream"] = _current_stream(where)
+        except Exception as error:
+            raise BufferError(
+                f"{type(x).__name__} says that it is on CUDA device {where[1]}, which torch "
+                f"does not know: {error}") from error
     try:
         capsule = _call_dlpack(x, arguments)
     except (BufferError, TypeError):
@@ -308,6 +314,8 @@ def _current_stream(where):
     if not meet_torch():
         return 1                # the legacy default stream
     import torch
+    if not torch.cuda.is_available():
+        return 1
     stream = torch.cuda.current_stream(where[1]).cuda_stream
     return 1 if stream == 0 else stream
 
@@ -317,6 +325,9 @@ cdef TensorImpl _by_buffer(object x, object copy):
     import numpy
     if not meet_numpy():
         raise ImportError("NumPy is imported and not to be found.")
+    if isinstance(x, numpy.generic):
+        # NumPy's scalars: the buffer of some hides their type
+        return array_in(numpy.asarray(x), copy)
     try:
         view = memoryview(x)
     except (TypeError, ValueError) as error:
@@ -345,27 +356,10 @@ cdef TensorImpl _by_interface(object x, object copy):
         raise ImportError("NumPy is imported and not to be found.")
     interface = getattr(x, "__array_interface__", None)
     if interface is not None:
-        _check_interface(x, interface)
+        check_interface(x, interface)
     try:
         array = numpy.asarray(x)
     except Exception as error:
         raise BufferError(
             f"{type(x).__name__}.__array_interface__ describes no array: {error}") from error
     return array_in(array, copy)
-
-
-def _check_interface(x, interface):
-    # numpy.asarray believes the address; these it would not notice
-    if not isinstance(interface, dict):
-        raise BufferError(
-            f"{type(x).__name__}.__array_interface__ is {type(interface).__name__} and no dict.")
-    data = interface.get("data")
-    shape = interface.get("shape")
-    if isinstance(data, tuple) and len(data) == 2 and isinstance(shape, tuple) \
-            and all(isinstance(size, int) for size in shape):
-        if not data[0] and all(shape):
-            raise BufferError(
-                f"{type(x).__name__}.__array_interface__ has elements and no memory (NULL).")
-        if interface.get("mask") is not None:
-            raise BufferError(
-                "A masked array has no plain memory for what is masked.")

@@ -1,9 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
+from collections.abc import Callable
+
 import torch
 from typing_extensions import TypeIs
 
 from bridge.c10.tensor_impl import TensorImpl
 
+def when_met(callback: Callable[[], None]) -> None: ...
+def operand_out(impl: TensorImpl) -> torch.Tensor: ...
 def is_torch_tensor(x: object) -> TypeIs[torch.Tensor]: ...
 def any_tensor_in(tensor: torch.Tensor, copy: bool | None = None) -> TensorImpl: ...
 def tensor_out(

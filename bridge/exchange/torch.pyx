@@ -27,7 +27,6 @@ import sys
 from cpython.object cimport PyObject, PyTypeObject
 from cpython.pycapsule cimport PyCapsule_GetPointer, PyCapsule_IsValid
 from libc.stdint cimport int64_t, uintptr_t
-from libc.string cimport memcpy
 
 from bridge.c10.copy cimport contiguous_copy
 from bridge.c10.layout cimport extent
@@ -97,6 +96,7 @@ cdef c_method _is_conj = NULL
 cdef c_getter _requires_grad = NULL
 cdef void* _requires_grad_closure = NULL
 cdef object _torch = None
+cdef list _waiting = []         # what when_met was given
 cdef list _kept = []            # descriptors whose functions are called
 
 
@@ -140,7 +140,18 @@ cdef int _fetch() except -1:
     _torch = torch
     torch_parameter_type = <PyTypeObject*>torch.nn.Parameter
     torch_tensor_type = <PyTypeObject*>torch.Tensor
+    waiting, _waiting[:] = list(_waiting), ()
+    for callback in waiting:
+        callback()
     return 0
+
+
+def when_met(callback):
+    """Have `callback()` called when torch's first tensor is met; at once if that was."""
+    if torch_tensor_type != NULL:
+        callback()
+    else:
+        _waiting.append(callback)
 
 
 cdef int _raise_pending() except -1:
@@ -190,6 +201,9 @@ cdef TensorImpl tensor_in(object tensor):
             _refuse_grad()
         if described.dtype.code == DL_COMPLEX and _asks(_is_conj(t, NULL)):
             return any_tensor_in(tensor, None)
+    elif described.dtype.bits == 8 and described.dtype.code != DL_BOOL \
+            and tensor.dtype is not _torch.uint8 and tensor.dtype is not _torch.int8:
+        return any_tensor_in(tensor, None)
     if described.data == NULL:
         _refuse_empty(tensor, &described)
     dtype = from_dlpack_type(described.dtype)
@@ -278,6 +292,14 @@ cpdef TensorImpl any_tensor_in(object tensor, object copy=None):
                 or tensor.is_nested or tensor.layout != torch.strided \
                 or tensor.is_quantized or tensor.device.type == "meta":
             _refuse(tensor, None)
+        if torch.nn.parameter.is_lazy(tensor):
+            raise BufferError(
+                "The parameter or buffer is uninitialised: it has neither sizes nor memory yet.")
+        if tensor.dtype not in (torch.uint8, torch.int8) \
+                and tensor.dtype.itemsize == 1 and _packs(tensor.dtype):
+            raise BufferError(
+                f"torch's {tensor.dtype} is a type of fewer than eight bits, which its DLPack "
+                "tells as whole bytes. View it as torch.uint8 or torch.int8 first.")
         if _has_no_memory(tensor):
             _refuse(tensor, None)
         if tensor.requires_grad:
@@ -299,6 +321,11 @@ cpdef TensorImpl any_tensor_in(object tensor, object copy=None):
     if copy is True:
         return contiguous_copy(impl, "from_dlpack")
     return impl
+
+
+def _packs(dtype):
+    name = str(dtype).partition(".")[2]
+    return name.startswith(("int", "uint", "bits"))
 
 
 cdef bint _has_no_memory(object tensor) except -1:
@@ -394,12 +421,49 @@ cpdef object tensor_out(TensorImpl impl, object copy=None, bint writable=False):
     Memory that torch cannot express, read-only or with negative strides, is
     copied unless `copy` is False; `writable` shares read-only memory all the same.
     """
-    cdef DLManagedTensorVersioned* managed
-    cdef void* out = NULL
-    cdef int i
     if copy is not True and impl.origin is not None \
             and (torch_tensor_type != NULL and isinstance(impl.origin, <object>torch_tensor_type)):
         return impl.origin
+    return new_tensor(impl, copy, writable)
+
+
+cpdef object operand_out(TensorImpl impl):
+    """A torch.Tensor for an operation on the memory of `impl`, read-only memory included.
+
+    The one that came in only if it still is what came in: torch may have resized it,
+    given it other memory, or made it require grad since.
+    """
+    if impl.origin is not None and torch_tensor_type != NULL \
+            and isinstance(impl.origin, <object>torch_tensor_type) and _unchanged(impl):
+        impl.storage.check()
+        return impl.origin
+    return new_tensor(impl, None, True)
+
+
+cdef bint _unchanged(TensorImpl impl) except -1:
+    """Whether the tensor that came in has the sizes, strides and memory of `impl`, and no grad."""
+    cdef DLTensor now
+    cdef int i
+    if _api == NULL or impl.origin.requires_grad:
+        return False
+    if _api.dltensor_from_py_object_no_sync(<PyObject*>impl.origin, &now) != 0:
+        try:
+            _raise_pending()
+        except Exception:
+            return False
+    if now.ndim != impl.ndim:
+        return False
+    for i in range(now.ndim):
+        if now.shape[i] != impl.c_sizes[i] or now.strides[i] != impl.c_strides()[i]:
+            return False
+    return impl.c_numel == 0 or <char*>now.data == \
+        impl.storage.data + impl.offset * impl.c_dtype.itemsize
+
+
+cdef object new_tensor(TensorImpl impl, object copy, bint writable):
+    cdef DLManagedTensorVersioned* managed
+    cdef void* out = NULL
+    cdef int i
     if torch_tensor_type == NULL:
         _fetch()
     impl.require_defined("to_torch")

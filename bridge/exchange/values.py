@@ -12,7 +12,7 @@ __all__ = ["is_plain", "is_text", "plain", "text"]
 
 def is_plain(x: Any) -> bool:
     """Whether `x` is a Python number or a list or tuple."""
-    return isinstance(x, (bool, int, float, complex, list, tuple))
+    return isinstance(x, (bool, int, float, complex, list, tuple, range))
 
 
 def is_text(x: Any, dtype: Any) -> bool:
