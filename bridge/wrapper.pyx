@@ -10,11 +10,12 @@ from cpython.ref cimport Py_INCREF
 from libc.stdint cimport int32_t, int64_t, uintptr_t
 
 from bridge.c10.copy cimport contiguous_copy
-from bridge.c10.device cimport device_of, host_accessible
+from bridge.c10.device cimport device_of
 from bridge.c10.storage cimport READONLY, Storage
 from bridge.c10.tensor_impl cimport CONTIGUOUS, TensorImpl, allocated, undefined_impl
 from bridge.c10.type_meta cimport TypeMeta, from_dlpack_type
 from bridge.dlpack.abi cimport (
+    DL_CPU,
     DL_CUDA,
     DL_ROCM,
     DLPACK_IS_COPIED,
@@ -35,7 +36,7 @@ from bridge.exchange.export cimport (
 )
 from bridge.exchange.incoming cimport adopt_managed
 from bridge.exchange.numpy cimport array_out
-from bridge.exchange.torch cimport new_tensor, tensor_out
+from bridge.exchange.torch cimport tensor_out
 
 from bridge.c10.device import Device as DeviceClass
 from bridge.c10.errors import EnforceNotMet, EnforceTypeError
@@ -86,8 +87,6 @@ cdef class Wrapper:
         ``copy=False`` where a copy would be needed.
         """
         if copy is None and writable is False:
-            if self.impl.origin is None:
-                return new_tensor(self.impl, None, False)
             return tensor_out(self.impl)
         return tensor_out(self.impl, _tristate(copy), bool(writable))
 
@@ -128,20 +127,26 @@ cdef class Wrapper:
         cdef TensorImpl impl = self.impl
         cdef int flags = 0
         cdef bint versioned = False
+        global _known_version
         if copy is not None:
             _tristate(copy)
-        if max_version is not None:
+        if max_version is _known_version:
+            versioned = True
+        elif max_version is not None:
             if not isinstance(max_version, tuple) or len(<tuple>max_version) != 2:
                 raise TypeError(f"max_version is a pair such as (1, 0), not {max_version!r}.")
             versioned = <long>(<tuple>max_version)[0] >= DLPACK_MAJOR
+            if versioned:
+                _known_version = max_version
         if dl_device is not None:
             impl = _on_device(impl, dl_device, copy)
         if copy is True and impl is self.impl:
             impl = contiguous_copy(impl, "__dlpack__")
         if impl is not self.impl:
             flags = DLPACK_IS_COPIED
-        impl.require_defined("__dlpack__")
-        if stream is not None or not host_accessible(impl.storage.device_type):
+        if impl.storage is None:
+            impl.require_defined("__dlpack__")
+        if stream is not None or impl.storage.device_type != DL_CPU:
             _meet_stream(impl.storage, stream)
         if versioned:
             return make(export_versioned(impl, flags), True)
@@ -179,6 +184,11 @@ cdef class Wrapper:
 
     def __reduce__(self):
         return reduced(self, 2)
+
+
+# The max_version that a consumer gave last and that was found to be new enough: consumers
+# give the same tuple every time.
+cdef object _known_version = (DLPACK_MAJOR, DLPACK_MINOR)
 
 
 def _tristate(copy):

@@ -19,7 +19,7 @@ from bridge.c10.copy cimport contiguous_copy, copy_elements
 from bridge.c10.device cimport host_accessible
 from bridge.c10.layout cimport checked_mul, contiguous_strides
 from bridge.c10.storage cimport EXTERNAL, Elements, Storage, install, new_storage
-from bridge.c10.tensor_impl cimport CONTIGUOUS, TensorImpl, allocated, require_numel
+from bridge.c10.tensor_impl cimport CONTIGUOUS, LENT, TensorImpl, allocated, require_numel
 from bridge.c10.type_meta cimport TypeMeta, as_type
 from bridge.c10 cimport views
 from bridge.dlpack.abi cimport DL_BOOL, DL_FLOAT, DL_INT, DL_UINT
@@ -502,7 +502,9 @@ def set_(tensor, source, storage_offset, size, stride):
     impl.set_strided(src.c_sizes, src.c_strides(), src.ndim, src.c_numel)
     impl.offset = src.offset
     impl.set_storage(src.storage)
-    impl.origin = src.origin
+    if not src.flags & LENT:
+        impl.flags &= ~LENT
+        impl.origin = src.origin
 
 
 def equal(tensor, other):

@@ -12,12 +12,14 @@ cdef enum:
 cdef enum:
     CONTIGUOUS = 1
     RESERVED = 2        # Resize keeps the buffer as long as it is large enough
+    LENT = 4            # `origin` was made here and stays here; aliases of it go out
 
 cdef class TensorImpl:
     cdef Storage storage        # None: undefined
     cdef TypeMeta c_dtype
-    # The framework's tensor that this was made from, as long as the metadata
-    # of both agree; it goes out again where its framework is asked for.
+    # The framework's tensor that this was made from, as long as the metadata of both
+    # agree; it goes out again where its framework is asked for. Or, if LENT, one over
+    # memory of our own, whose aliases go out.
     cdef object origin
     cdef ArrayRef sizes_ref     # what sizes() gave last, while it holds
     cdef int64_t offset         # elements from storage.data to the first element

@@ -17,6 +17,7 @@ changed it: `data` checks before every access.
 """
 
 cimport cython
+from cpython.object cimport PyObject
 from libc.stdint cimport int32_t, int64_t, uint8_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy
@@ -61,17 +62,11 @@ cdef class TensorImpl:
     Follows c10::TensorImpl, c10/core/TensorImpl.h, PyTorch 1.8.1.
     """
 
-    # no_gc_clear: __dealloc__ must still see the Storage whose share it gives up.
-    # A cycle through here is broken at the wrapper or at the framework's tensor.
+    # no_gc_clear: the end (`_end` below) must still see the Storage whose share it gives
+    # up. A cycle through here is broken at the wrapper or at the framework's tensor.
 
     def __init__(self):
         raise TypeError("A TensorImpl is made by caffe2.Tensor, at.empty and their like.")
-
-    def __dealloc__(self):
-        if self.storage is not None:
-            self.storage.users -= 1
-        if self.c_sizes != self.inline:
-            free(self.c_sizes)
 
     cdef int64_t* c_strides(self) noexcept:
         return self.c_sizes + self.ndim
@@ -302,6 +297,30 @@ cdef class UndefinedTensorImpl(TensorImpl):
 
     def __reduce__(self):
         return UndefinedTensorImpl.singleton, ()
+
+
+# What would be __dealloc__, as a function before the generated tp_dealloc: Cython wraps
+# a __dealloc__ in saving the pending exception and in resurrecting the object, which
+# nothing here needs and every import would pay for.
+
+cdef extern from "Python.h":
+    ctypedef void (*destructor)(PyObject*) noexcept
+    ctypedef struct TypeFields "PyTypeObject":
+        destructor tp_dealloc
+
+cdef destructor _generated_end = (<TypeFields*><PyObject*>TensorImpl).tp_dealloc
+
+
+cdef void _end(PyObject* dying) noexcept:
+    # Borrowed all the way: a reference to the dying object would end it twice.
+    if (<TensorImpl>dying).storage is not None:
+        (<TensorImpl>dying).storage.users = (<TensorImpl>dying).storage.users - 1
+    if (<TensorImpl>dying).c_sizes != (<TensorImpl>dying).inline:
+        free((<TensorImpl>dying).c_sizes)
+    _generated_end(dying)
+
+
+(<TypeFields*><PyObject*>TensorImpl).tp_dealloc = _end
 
 
 cdef TensorImpl undefined_impl = UndefinedTensorImpl.__new__(UndefinedTensorImpl)

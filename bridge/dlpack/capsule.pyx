@@ -2,12 +2,12 @@
 # cython: language_level=3, boundscheck=False, wraparound=False
 """Take tensors out of DLPack capsules and put them in; the only caller of deleters."""
 
+from cpython.object cimport PyObject
 from cpython.pycapsule cimport (
     PyCapsule_CheckExact,
     PyCapsule_GetName,
     PyCapsule_GetPointer,
     PyCapsule_IsValid,
-    PyCapsule_New,
     PyCapsule_SetDestructor,
     PyCapsule_SetName,
 )
@@ -20,6 +20,11 @@ from bridge.dlpack.abi cimport (
     DLManagedTensorVersioned,
     DLTensor,
 )
+
+cdef extern from "Python.h":
+    # as C sees it: NULL is checked here, without the cost of a Python try
+    PyObject* new_capsule "PyCapsule_New"(void*, const char*, void (*)(object) noexcept)
+    void drop_one "Py_DECREF"(PyObject*)
 
 # PyCapsule keeps the pointer to its name, so the names live as long as the module.
 cdef const char* LEGACY = "dltensor"
@@ -128,8 +133,10 @@ cdef void _unconsumed(object capsule) noexcept:
 
 cdef object make(void* managed, bint versioned):
     """Wrap `managed` in a capsule that deletes it unless somebody takes it."""
-    try:
-        return PyCapsule_New(managed, VERSIONED if versioned else LEGACY, _unconsumed)
-    except BaseException:
+    cdef PyObject* capsule = new_capsule(managed, VERSIONED if versioned else LEGACY, _unconsumed)
+    if capsule == NULL:
         call_deleter(managed, versioned)
-        raise
+        raise MemoryError("A DLPack capsule could not be made.")
+    made = <object>capsule
+    drop_one(capsule)           # <object> took a reference of its own
+    return made

@@ -8,7 +8,7 @@ from bridge.c10.tensor_impl cimport TensorImpl, allocated
 
 from bridge.c10.allocator import Allocator, set_provider
 from bridge.c10.device import DeviceType
-from bridge.c10.errors import EnforceNotMet
+from bridge.c10.errors import EnforceBufferError, EnforceNotMet
 
 
 def current_index(device):
@@ -17,7 +17,7 @@ def current_index(device):
         return device.index
     import torch
     if not torch.cuda.is_available():
-        raise EnforceNotMet(
+        raise EnforceBufferError(
             "There is no CUDA device here: torch.cuda.is_available() is False.", "", "Device")
     return torch.cuda.current_device()
 
@@ -46,7 +46,7 @@ class TorchAllocator(Allocator):
         """The address of `nbytes` new bytes; MemoryError where torch has none."""
         import torch
         if not torch.cuda.is_available():
-            raise EnforceNotMet(
+            raise EnforceBufferError(
                 f"There is no memory on {self._device}: torch.cuda.is_available() is False.",
                 "", "Allocator.raw_allocate")
         try:

@@ -13,7 +13,7 @@ from cpython.pycapsule cimport PyCapsule_CheckExact, PyCapsule_GetPointer, PyCap
 from bridge.c10.copy cimport contiguous_copy
 from bridge.c10.device cimport as_device
 from bridge.c10.storage cimport READONLY
-from bridge.c10.tensor_impl cimport TensorImpl
+from bridge.c10.tensor_impl cimport LENT, TensorImpl
 from bridge.c10.views cimport alias
 from bridge.dlpack.abi cimport (
     DL_CUDA,
@@ -176,7 +176,8 @@ cdef TensorImpl alias_out(TensorImpl impl):
             "Read the elements through data().")
     impl.data("from_dlpack")
     out = alias(impl, "from_dlpack")
-    out.origin = impl.origin
+    if not impl.flags & LENT:
+        out.origin = impl.origin
     return out
 
 

@@ -8,7 +8,6 @@ cdef PyTypeObject* torch_parameter_type
 cdef bint meet_torch() except -1
 cdef TensorImpl tensor_in(object tensor)
 cpdef TensorImpl any_tensor_in(object tensor, object copy=*)
-cdef object new_tensor(TensorImpl impl, object copy, bint writable)
 cpdef object tensor_out(TensorImpl impl, object copy=*, bint writable=*)
 cpdef object operand_out(TensorImpl impl)
 cpdef bint is_torch_tensor(object x)

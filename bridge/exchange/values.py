@@ -21,6 +21,8 @@ def is_text(x: Any, dtype: Any) -> bool:
         return dtype is None or TypeMeta.Make(dtype).name == "string"
     if dtype is not None and not TypeMeta.Make(dtype).is_pod:
         return True
+    if getattr(getattr(x, "dtype", None), "kind", "") in ("S", "U") and hasattr(x, "tolist"):
+        return True
     while isinstance(x, (list, tuple)) and x:
         x = x[0]
         if isinstance(x, (str, bytes)):
@@ -38,6 +40,8 @@ def text(x: Any, device: Any, copy: bool | None) -> Any:
         raise BufferError("Strings are copied into a tensor. Allow it with copy=None.")
     if device is not None and Device(device) != "cpu":
         raise BufferError(f"Strings live on the CPU, not on {device}.")
+    if hasattr(x, "tolist"):
+        x = x.tolist()
     if isinstance(x, (str, bytes)):
         return At._wrap(Tensor([], [x], "string").unsafeGetTensorImpl())
     sizes: list[int] = []
