@@ -17,10 +17,16 @@ def give(x: Any, copy: bool | None) -> Any:
     if isinstance(x, tf.Tensor):
         return tf.identity(x) if copy is True else x
     tensor = compact(x, copy)
+    if tensor.readonly:
+        # TensorFlow takes legacy capsules, which cannot say read-only.
+        if copy is False:
+            raise BufferError(
+                "The memory is read-only, which the DLPack that TensorFlow reads cannot say. "
+                "Allow a copy with copy=None."
+            )
+        tensor = tensor.clone()
     try:
-        # TensorFlow knows legacy capsules, which cannot say read-only; its tensors are
-        # immutable, so nothing is lost by not saying it.
-        made = tf.experimental.dlpack.from_dlpack(tensor.legacy_capsule())
+        made = tf.experimental.dlpack.from_dlpack(tensor.__dlpack__())
     except (BufferError, TypeError):
         raise
     except Exception as error:

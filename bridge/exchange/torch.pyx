@@ -517,7 +517,9 @@ cdef object new_tensor(TensorImpl impl, object copy, bint writable):
                 f"{error}") from error
     tensor = <object><PyObject*>out
     _drop_one(<PyObject*>out)
-    if impl.storage.flags & (EXTERNAL | READONLY) or writable or _data == NULL:
+    if impl.storage.flags & (EXTERNAL | READONLY) or writable or _data == NULL \
+            or tensor.is_inference():
+        # (what inference mode makes may not be written outside of it, so it serves once)
         return tensor
     # Memory of our own: this tensor stays here, and aliases of it go out, now and the
     # next time. What is done to an alias's metadata is its own affair.
