@@ -3,12 +3,13 @@
 
 from __future__ import annotations
 
-import pickle
-from typing import Any
-
 from bridge.c10.device import Device
 from bridge.c10.errors import EnforceNotMet
 from bridge.c10.rebuild import byte_view, from_buffer, from_items, items_of, sized
+
+TYPE_CHECKING = False  # typing takes longer to import than all that needs it
+if TYPE_CHECKING:
+    from typing import Any
 
 __all__ = ["reduced"]
 
@@ -35,6 +36,8 @@ def reduced(tensor: Any, protocol: int) -> tuple[Any, ...]:
         return _moved, (cls, bytes(_bytes_of(_on_host(impl))), sizes, dtype, str(device))
     buffer = _bytes_of(impl)
     if protocol >= 5:
+        import pickle
+
         return _buffer, (cls, pickle.PickleBuffer(buffer), sizes, dtype)
     return _buffer, (cls, bytearray(buffer), sizes, dtype)
 
@@ -73,6 +76,8 @@ def _buffer(cls: Any, buffer: Any, sizes: Any, dtype: Any) -> Any:
 
 
 def _moved(cls: Any, buffer: Any, sizes: Any, dtype: Any, device: str) -> Any:
+    import pickle
+
     from bridge.exchange.transfer import to_device
 
     try:

@@ -8,7 +8,6 @@ at.Tensors for what it takes and gives; ``torch.nn.functional`` is looked into, 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
 from bridge.at import data as _data
 from bridge.at import torch_ops as _torch_ops
@@ -30,6 +29,10 @@ from bridge.at.torch_factories import arange, eye, rand, randn, tensor
 from bridge.at.torch_names import ATTRIBUTES as _ATTRIBUTES
 from bridge.at.torch_names import METHODS as _METHODS
 from bridge.exchange.torch import when_met as _when_met
+
+TYPE_CHECKING = False  # typing takes longer to import than all that needs it
+if TYPE_CHECKING:
+    from typing import Any
 
 __all__ = [
     "Tensor",

@@ -166,12 +166,12 @@ def advanced_index(tensor, key):
 def advanced_assign(tensor, key, value):
     """``x[index] = value`` for an index that only torch has."""
     cdef TensorImpl impl = _impl(tensor)
-    from bridge.at.torch_ops import written
     if not isinstance(value, (bool, int, float, complex)):
         value = operand_out(_source(value, impl, "Tensor.__setitem__"))
     try:
-        with written(impl) as target:
-            target[_torch_key(key)] = value
+        target = operand_out(impl)
+        target[_torch_key(key)] = value
+        write_back(impl, target)
     except IndexError:
         raise
     except (TypeError, ValueError, RuntimeError) as error:

@@ -3,14 +3,16 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from bridge.at.factories import sizes_of, split
 from bridge.at.tensor import Tensor
 from bridge.c10.errors import EnforceTypeError, EnforceValueError
 from bridge.c10.options import TensorOptions, as_options
 from bridge.exchange.ingest import ingest
 from bridge.wrapper import Wrapper
+
+TYPE_CHECKING = False  # typing takes longer to import than all that needs it
+if TYPE_CHECKING:
+    from typing import Any
 
 __all__ = ["arange", "eye", "rand", "randn", "tensor"]
 

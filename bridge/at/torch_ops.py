@@ -15,8 +15,6 @@ stays a torch.Tensor, since at.Tensor has no gradients to carry.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from typing import Any
 
 from bridge.at.torch_names import ATTRIBUTES, METHODS
 from bridge.c10.errors import EnforceNotMet, EnforceTypeError
@@ -24,6 +22,10 @@ from bridge.c10.tensor_impl import TensorImpl
 from bridge.exchange.ingest import ingest
 from bridge.exchange.torch import is_torch_tensor, operand_out
 from bridge.wrapper import Wrapper
+
+TYPE_CHECKING = False  # typing takes longer to import than all that needs it
+if TYPE_CHECKING:
+    from typing import Any
 
 __all__ = [
     "attribute",
@@ -33,7 +35,6 @@ __all__ = [
     "function",
     "newer_names",
     "operation",
-    "written",
 ]
 
 _wrap: Callable[[TensorImpl], Any]
@@ -409,11 +410,3 @@ def _for_tensors(name: str, found: Callable[..., Any]) -> Callable[..., Any]:
     run.__name__ = name
     run.__doc__ = f"``{found.__module__ or 'torch'}.{name}`` on the memory of at.Tensors."
     return run
-
-
-@contextmanager
-def written(impl: TensorImpl) -> Iterator[Any]:
-    """A torch tensor to write `impl` through, also where torch cannot share its strides."""
-    tensor = operand_out(impl)
-    yield tensor
-    _write_back(impl, tensor)

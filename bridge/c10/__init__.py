@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import builtins as _builtins
-from typing import Any
 
 from bridge.c10.allocator import Allocator, AllocatorStats, DataPtr, GetAllocator, SetAllocator
 from bridge.c10.array_ref import ArrayRef
@@ -22,6 +21,10 @@ from bridge.c10.storage import Storage
 from bridge.c10.tensor_impl import TensorImpl, UndefinedTensorImpl
 from bridge.c10.type_meta import TypeMeta
 from bridge.c10.type_meta import as_type as _type
+
+TYPE_CHECKING = False  # typing takes longer to import than all that needs it
+if TYPE_CHECKING:
+    from typing import Any
 
 IntArrayRef = ArrayRef
 

@@ -4,10 +4,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, MutableSequence
-from typing import Any
 
 from bridge.c10.errors import EnforceNotMet, EnforceTypeError
 from bridge.c10.type_meta import TypeMeta
+
+TYPE_CHECKING = False  # typing takes longer to import than all that needs it
+if TYPE_CHECKING:
+    from typing import Any
 
 __all__ = ["ElementView", "as_element"]
 
@@ -31,7 +34,7 @@ def as_element(value: Any, dtype: TypeMeta) -> Any:
     )
 
 
-class ElementView(MutableSequence[Any]):
+class ElementView(MutableSequence["Any"]):
     """`numel()` elements from an offset on; shares them, and keeps them alive.
 
     The length is fixed: elements are replaced, not inserted or deleted.

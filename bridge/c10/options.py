@@ -3,11 +3,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from bridge.c10.device import Device, as_device
 from bridge.c10.errors import EnforceTypeError
 from bridge.c10.type_meta import TypeMeta, as_type
+
+TYPE_CHECKING = False  # typing takes longer to import than all that needs it
+if TYPE_CHECKING:
+    from typing import Any
 
 __all__ = ["TensorOptions", "as_options"]
 

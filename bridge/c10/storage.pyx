@@ -9,8 +9,6 @@ capsule, holds that and not the Storage: it stays valid when the Storage moves
 on, and does not count as a share.
 """
 
-import copy
-
 cimport cython
 from libc.stdint cimport INT64_MAX, int32_t, int64_t, uintptr_t
 
@@ -273,6 +271,7 @@ def copied_items(items, TypeMeta dtype):
     """Copies of elements: immutable strings as they are, others deep-copied."""
     if dtype is string_type:
         return list(items)
+    import copy
     if dtype is tensor_type:
         # an undefined tensor has nothing to copy
         return [copy.deepcopy(item) if item.defined() else type(item)() for item in items]

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import weakref
-from typing import TYPE_CHECKING, Any
 
 from bridge.at import Tensor as AtTensor
 from bridge.c10 import EnforceNotMet, TypeMeta
@@ -20,7 +19,10 @@ from bridge.caffe2.refusal import refusal
 from bridge.caffe2.strings import as_bytes
 from bridge.caffe2.tensor import Tensor
 
+TYPE_CHECKING = False  # typing takes longer to import than all that needs it
 if TYPE_CHECKING:
+    from typing import Any
+
     import torch
 
 __all__ = ["Blob"]

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
 
 from bridge import c10
 from bridge.c10 import DeviceType, EnforceNotMet, TypeMeta
@@ -15,7 +14,10 @@ from bridge.caffe2.memory import copied_to_numpy, prepare
 from bridge.caffe2.refusal import refusal
 from bridge.caffe2.tensor import Tensor
 
+TYPE_CHECKING = False  # typing takes longer to import than all that needs it
 if TYPE_CHECKING:
+    from typing import Any
+
     import numpy as np
     import torch
 

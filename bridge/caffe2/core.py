@@ -3,7 +3,10 @@
 
 from __future__ import annotations
 
-from typing import Final
+TYPE_CHECKING = False  # typing takes longer to import than all that needs it
+if TYPE_CHECKING:
+    from typing import Final
+
 
 __all__ = ["DataType"]
 

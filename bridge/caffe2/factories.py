@@ -3,12 +3,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from bridge.at.factories import resolved
 from bridge.c10.errors import EnforceNotMet, EnforceTypeError
 from bridge.c10.memory import resize_allocated
 from bridge.caffe2.tensor import Tensor, from_values
+
+TYPE_CHECKING = False  # typing takes longer to import than all that needs it
+if TYPE_CHECKING:
+    from typing import Any
 
 __all__ = ["ReinitializeAndCopyFrom", "ReinitializeTensor", "TensorCPUFromValues", "empty"]
 

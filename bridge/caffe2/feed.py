@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
 
 from bridge.at import Tensor as AtTensor
 from bridge.c10 import Device, DeviceType, EnforceNotMet
@@ -22,7 +21,10 @@ from bridge.caffe2.strings import STRING_KINDS
 from bridge.caffe2.tensor import Tensor
 from bridge.exchange.ingest import ingest
 
+TYPE_CHECKING = False  # typing takes longer to import than all that needs it
 if TYPE_CHECKING:
+    from typing import Any
+
     import numpy as np
 
     from bridge.caffe2.blob import Blob

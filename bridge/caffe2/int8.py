@@ -3,26 +3,36 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections import namedtuple
 
 from bridge.c10 import TypeMeta
 from bridge.caffe2.tensor import Tensor
 
+TYPE_CHECKING = False  # typing takes longer to import than all that needs it
 if TYPE_CHECKING:
+    from typing import Any, NamedTuple
+
     import numpy as np
 
 __all__ = ["Int8Tensor", "Int8TensorCPU"]
 
 
-class Int8Tensor(NamedTuple):
-    """What a quantized blob gives: the numbers, and how they stand for real ones.
+_DOC = """What a quantized blob gives: the numbers, and how they stand for real ones.
 
-    real = scale * (data - zero_point)
-    """
+real = scale * (data - zero_point)
+"""
 
-    data: np.ndarray[Any, Any]
-    scale: float
-    zero_point: int
+if TYPE_CHECKING:
+
+    class Int8Tensor(NamedTuple):  # noqa: D101  the docstring is set below
+        data: np.ndarray[Any, Any]
+        scale: float
+        zero_point: int
+
+else:
+    Int8Tensor = namedtuple("Int8Tensor", ["data", "scale", "zero_point"])
+
+Int8Tensor.__doc__ = _DOC
 
 
 class Int8TensorCPU:

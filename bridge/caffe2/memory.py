@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
 
 from bridge.c10 import DeviceType, TypeMeta
 from bridge.c10 import string as string_type
@@ -21,7 +20,10 @@ from bridge.c10.flags import FLAGS
 from bridge.caffe2.strings import STRING_KINDS, array_of_strings, encoded_elements
 from bridge.caffe2.tensor import Tensor
 
+TYPE_CHECKING = False  # typing takes longer to import than all that needs it
 if TYPE_CHECKING:
+    from typing import Any
+
     import numpy as np
 
 __all__ = ["copied_to_numpy", "copy_into", "prepare", "tensor_of_array"]

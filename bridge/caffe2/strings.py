@@ -4,9 +4,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
 
+TYPE_CHECKING = False  # typing takes longer to import than all that needs it
 if TYPE_CHECKING:
+    from typing import Any
+
     import numpy as np
 
 __all__ = ["STRING_KINDS", "array_of_strings", "as_bytes", "encoded_elements"]

@@ -3,11 +3,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from bridge.c10.elements import as_element
 from bridge.c10.errors import EnforceTypeError, EnforceValueError
 from bridge.c10.type_meta import TypeMeta
+
+TYPE_CHECKING = False  # typing takes longer to import than all that needs it
+if TYPE_CHECKING:
+    from typing import Any
 
 __all__ = ["array_of", "fill", "items_of"]
 

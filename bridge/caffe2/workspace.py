@@ -20,7 +20,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, MutableMapping
-from typing import TYPE_CHECKING, Any
 
 from bridge.c10.errors import EnforceKeyError
 from bridge.caffe2.blob import Blob
@@ -36,7 +35,10 @@ from bridge.caffe2.workspaces import (
     state,
 )
 
+TYPE_CHECKING = False  # typing takes longer to import than all that needs it
 if TYPE_CHECKING:
+    from typing import Any
+
     import numpy as np
 
 __all__ = [
@@ -186,7 +188,7 @@ def ResetWorkspace(root_folder: str | os.PathLike[str] | None = None) -> bool:
     return True
 
 
-class BlobDict(MutableMapping[str, Any]):
+class BlobDict(MutableMapping[str, "Any"]):
     """The values of the current workspace's blobs by name: reading fetches, writing feeds.
 
     >>> from bridge.caffe2 import workspace

@@ -6,7 +6,6 @@ from __future__ import annotations
 import itertools
 import threading
 from collections.abc import Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, ClassVar
 
 from bridge.c10 import EnforceNotMet
 from bridge.c10.errors import EnforceKeyError, EnforceTypeError
@@ -15,6 +14,10 @@ from bridge.caffe2.blob_core import CurrentBlobs, put
 from bridge.caffe2.feed import feed_refusal, put_on
 from bridge.caffe2.int8 import Int8Tensor, Int8TensorCPU
 from bridge.caffe2.refusal import refusal
+
+TYPE_CHECKING = False  # typing takes longer to import than all that needs it
+if TYPE_CHECKING:
+    from typing import Any, ClassVar
 
 __all__ = [
     "BlobMap",

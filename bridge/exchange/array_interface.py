@@ -7,7 +7,10 @@ the length of a buffer (NumPy's array interface protocol, version 3).
 
 from __future__ import annotations
 
-from typing import Any
+TYPE_CHECKING = False  # typing takes longer to import than all that needs it
+if TYPE_CHECKING:
+    from typing import Any
+
 
 __all__ = ["check_interface"]
 

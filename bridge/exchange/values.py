@@ -3,9 +3,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from bridge.c10.type_meta import TypeMeta
+
+TYPE_CHECKING = False  # typing takes longer to import than all that needs it
+if TYPE_CHECKING:
+    from typing import Any
 
 __all__ = ["is_plain", "is_text", "plain", "text"]
 
