@@ -69,7 +69,7 @@ cdef class Storage:
             return _pin_borrowed(self)
         return 0
 
-    cdef void clear(self):
+    cdef void clear(self) noexcept:
         self.data = NULL
         self.c_nbytes = 0
         self.flags = 0
