@@ -5,6 +5,8 @@ from __future__ import annotations
 
 from bridge.c10.errors import (
     EnforceBufferError,
+    EnforceIndexError,
+    EnforceKeyError,
     EnforceNotMet,
     EnforceTypeError,
     EnforceValueError,
@@ -22,6 +24,8 @@ _KINDS: tuple[tuple[type[Exception], type[EnforceNotMet]], ...] = (
     (ValueError, EnforceValueError),
     (BufferError, EnforceBufferError),
     (MemoryError, EnforceMemoryError),
+    (KeyError, EnforceKeyError),
+    (IndexError, EnforceIndexError),
 )
 
 

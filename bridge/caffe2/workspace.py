@@ -26,6 +26,8 @@ from bridge.caffe2.blob import Blob
 from bridge.caffe2.feed_fetch import FeedBlob, FetchBlob, FetchTorch
 from bridge.caffe2.int8 import Int8Tensor, Int8TensorCPU
 from bridge.caffe2.refusal import refusal
+from bridge.caffe2.registry import RegisteredOperators
+from bridge.caffe2.running import RunOperatorMultiple, RunOperatorOnce, RunOperatorsOnce
 from bridge.caffe2.workspaces import (
     Workspace,
     fetch_int8_named,
@@ -56,9 +58,13 @@ __all__ = [
     "HasBlob",
     "Int8Tensor",
     "Int8TensorCPU",
+    "RegisteredOperators",
     "ResetBlob",
     "ResetWorkspace",
     "RootFolder",
+    "RunOperatorMultiple",
+    "RunOperatorOnce",
+    "RunOperatorsOnce",
     "SwitchWorkspace",
     "Workspace",
     "Workspaces",
