@@ -14,17 +14,21 @@ from bridge.caffe2.factories import (
     TensorCPUFromValues,
     empty,
 )
+from bridge.caffe2.operator import Operator
+from bridge.caffe2.registry import register_operator
 from bridge.caffe2.tensor import Tensor
 
 __all__ = [
     "FLAGS",
     "Blob",
+    "Operator",
     "ReinitializeAndCopyFrom",
     "ReinitializeTensor",
     "Tensor",
     "TensorCPUFromValues",
     "core",
     "empty",
+    "register_operator",
     "workspace",
 ]
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from bridge import c10
 from bridge.c10 import DeviceType, EnforceNotMet, TypeMeta
 from bridge.c10.errors import EnforceTypeError, EnforceValueError
-from bridge.caffe2.core import DataType
+from bridge.caffe2.data_type import DataType
 from bridge.caffe2.feed import is_array, put_array
 from bridge.caffe2.memory import copied_to_numpy, prepare
 from bridge.caffe2.refusal import refusal

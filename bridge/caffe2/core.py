@@ -1,38 +1,69 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Names of ``caffe2.python.core``: so far the numbers of Caffe2's element types."""
+"""The names of ``caffe2.python.core``: what operators, nets and plans are made with."""
 
 from __future__ import annotations
 
-TYPE_CHECKING = False  # typing takes longer to import than all that needs it
-if TYPE_CHECKING:
-    from typing import Final
+from bridge.caffe2.blob_reference import BlobReference, ScopedBlobReference, ScopedName
+from bridge.caffe2.create_operator import CreateOperator, DeviceOption
+from bridge.caffe2.data_type import DataType
+from bridge.caffe2.devices import (
+    InferBlobDevices,
+    IsGPUDeviceType,
+    device_equal,
+    device_option_equal,
+)
+from bridge.caffe2.execution_step import (
+    ExecutionStep,
+    add_nets_in_order,
+    execution_step,
+    scoped_execution_step,
+    to_execution_step,
+)
+from bridge.caffe2.global_init import GetGlobalInitArgs, GlobalInit
+from bridge.caffe2.net import Net, get_net_name, output_to_list
+from bridge.caffe2.net_rewriting import remap_input
+from bridge.caffe2.plan import Plan
+from bridge.caffe2.python_operator import CreatePythonOperator
+from bridge.caffe2.registry import IsOperator, IsOperatorWithEngine, RefreshRegisteredOperators
+from bridge.caffe2.scope import DeviceScope, NameScope
+from bridge.caffe2.ssa import (
+    get_op_ids_in_path,
+    get_output_producers,
+    get_ssa,
+    get_undefined_blobs,
+)
 
-
-__all__ = ["DataType"]
-
-
-class DataType:
-    """The element types of Caffe2's ``TensorProto``, by the numbers that its messages use.
-
-    Plain ints, as in Caffe2. Follows TensorProto.DataType, caffe2/proto/caffe2.proto, PyTorch
-    1.8.1; the number 11 was never given out.
-
-    >>> from bridge.caffe2 import core
-    >>> core.DataType.FLOAT, core.DataType.INT64
-    (1, 10)
-    """
-
-    UNDEFINED: Final = 0
-    FLOAT: Final = 1
-    INT32: Final = 2
-    BYTE: Final = 3
-    STRING: Final = 4
-    BOOL: Final = 5
-    UINT8: Final = 6
-    INT8: Final = 7
-    UINT16: Final = 8
-    INT16: Final = 9
-    INT64: Final = 10
-    FLOAT16: Final = 12
-    DOUBLE: Final = 13
-    ZERO_COLLISION_HASH: Final = 14
+__all__ = [
+    "BlobReference",
+    "CreateOperator",
+    "CreatePythonOperator",
+    "DataType",
+    "DeviceOption",
+    "DeviceScope",
+    "ExecutionStep",
+    "GetGlobalInitArgs",
+    "GlobalInit",
+    "InferBlobDevices",
+    "IsGPUDeviceType",
+    "IsOperator",
+    "IsOperatorWithEngine",
+    "NameScope",
+    "Net",
+    "Plan",
+    "RefreshRegisteredOperators",
+    "ScopedBlobReference",
+    "ScopedName",
+    "add_nets_in_order",
+    "device_equal",
+    "device_option_equal",
+    "execution_step",
+    "get_net_name",
+    "get_op_ids_in_path",
+    "get_output_producers",
+    "get_ssa",
+    "get_undefined_blobs",
+    "output_to_list",
+    "remap_input",
+    "scoped_execution_step",
+    "to_execution_step",
+]

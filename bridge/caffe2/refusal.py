@@ -5,16 +5,22 @@ from __future__ import annotations
 
 from bridge.c10.errors import (
     EnforceBufferError,
+    EnforceIndexError,
+    EnforceKeyError,
     EnforceNotMet,
     EnforceTypeError,
     EnforceValueError,
 )
 
-__all__ = ["EnforceMemoryError", "refusal"]
+__all__ = ["EnforceMemoryError", "GaveFalse", "refusal"]
 
 
 class EnforceMemoryError(EnforceNotMet, MemoryError):
     """A broken invariant that is an allocation that could not be met, too."""
+
+
+class GaveFalse(EnforceNotMet):
+    """An operator's RunOnDevice said by its result that it failed."""
 
 
 _KINDS: tuple[tuple[type[Exception], type[EnforceNotMet]], ...] = (
@@ -22,6 +28,8 @@ _KINDS: tuple[tuple[type[Exception], type[EnforceNotMet]], ...] = (
     (ValueError, EnforceValueError),
     (BufferError, EnforceBufferError),
     (MemoryError, EnforceMemoryError),
+    (KeyError, EnforceKeyError),
+    (IndexError, EnforceIndexError),
 )
 
 

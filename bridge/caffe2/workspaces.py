@@ -19,14 +19,18 @@ TYPE_CHECKING = False  # typing takes longer to import than all that needs it
 if TYPE_CHECKING:
     from typing import Any, ClassVar
 
+    from bridge.caffe2.runnable_net import RunnableNet
+
 __all__ = [
     "BlobMap",
     "Workspace",
+    "created",
     "feed_failure",
     "feed_named",
     "fetch_int8_named",
     "fetch_named",
     "find_named",
+    "found_blob",
     "listed",
     "name_of",
     "state",
@@ -117,14 +121,23 @@ class Workspace(metaclass=_WorkspaceType):
     (True, b'text', {'x': <Blob that holds a string of 4 bytes>})
     """
 
-    __slots__ = ("__weakref__", "_blobs", "_root_folder")
+    __slots__ = ("__weakref__", "_blobs", "_failed_position", "_nets", "_parent", "_root_folder")
 
     _blobs: dict[str, Blob]
     _root_folder: str
+    # The nets that were created here, by name.
+    _nets: dict[str, RunnableNet]
+    # Operators see its blobs, too, where a plan's step runs in a workspace of its own.
+    _parent: Workspace | None
+    # Where in its net the operator was that failed last; -1: there was none.
+    _failed_position: int
 
     def __init__(self) -> None:
         self._blobs = {}
         self._root_folder = "."
+        self._nets = {}
+        self._parent = None
+        self._failed_position = -1
 
     if TYPE_CHECKING:
         # Type checkers look here first and not at the metaclass: one attribute for both ways.
@@ -146,6 +159,36 @@ class Workspace(metaclass=_WorkspaceType):
     def blobs(self) -> BlobMap:
         """The blobs by name, a live view."""
         return BlobMap(self)
+
+    @property
+    def nets(self) -> dict[str, RunnableNet]:
+        """The nets that were created here, by name: a new dict each time."""
+        return dict(sorted(self._nets.items()))
+
+    def create_net(self, net: Any, overwrite: bool = False) -> RunnableNet:
+        """Make the operators of a net, as `CreateNet` does, and give the net, which has ``run()``.
+
+        Raises EnforceNotMet as `CreateNet`.
+        """
+        from bridge.caffe2.messages import as_message
+        from bridge.caffe2.nets import create_net
+
+        caller = "Workspace.create_net"
+        return create_net(self, as_message(net, "NetDef", caller), overwrite, caller)
+
+    def run(self, obj: Any) -> None:
+        """Run an operator, a net or a plan, each once: a ``core`` object or a message.
+
+        Raises EnforceNotMet as `RunOperatorOnce`, `RunNetOnce` and `RunPlan`; what is none of these
+        is also a ValueError.
+        """
+        from bridge.caffe2.running import run_any
+
+        run_any(self, obj)
+
+    def _last_failed_op_net_position(self) -> int:
+        """Where in its net the operator was that failed last; -1: none did."""
+        return self._failed_position
 
     def create_blob(self, name: Any) -> Blob:
         """Give the blob `name`; make an empty one if there is none.
@@ -224,6 +267,20 @@ def find_named(workspace: Workspace, name: Any, caller: str) -> Blob:
         "HasBlob(name)",
         caller,
     )
+
+
+def found_blob(workspace: Workspace, name: str) -> Blob | None:
+    """Give the blob that operators of the workspace mean by `name`; None: there is none."""
+    blob = workspace._blobs.get(name)
+    if blob is None and workspace._parent is not None:
+        return found_blob(workspace._parent, name)
+    return blob
+
+
+def created(workspace: Workspace, name: str) -> Blob:
+    """Give the blob that operators of the workspace mean by `name`; an empty new one if none."""
+    blob = found_blob(workspace, name)
+    return workspace._blobs.setdefault(name, Blob()) if blob is None else blob
 
 
 def feed_named(
