@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Element types as operators' arguments name them: by Caffe2's number or by name."""
+"""Element types as operators' arguments name them: by Caffe2's number or by name.
+
+All but BYTE, the old name of UINT8, which the operators refuse as those of Caffe2 do.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,6 @@ __all__ = ["TYPES", "type_of_argument"]
 TYPES: dict[int, TypeMeta] = {
     DataType.FLOAT: c10.float32,
     DataType.INT32: c10.int32,
-    DataType.BYTE: c10.uint8,
     DataType.STRING: c10.string,
     DataType.BOOL: c10.bool,
     DataType.UINT8: c10.uint8,

@@ -22,6 +22,10 @@ __all__: list[str] = []
 _ZEROS: dict[TypeMeta, Any] = {c10.float32: 0.0, c10.float64: 0.0, c10.bool: False, c10.string: ""}
 
 
+# What a GivenTensorFill may be told to make.
+_GIVEN = (c10.float32, c10.float64, c10.bool, c10.int16, c10.int32, c10.int64, c10.string)
+
+
 def _bits(dtype: TypeMeta) -> tuple[int, int]:
     """Give the least and the greatest integer of a type."""
     bits = 8 * dtype.itemsize
@@ -112,6 +116,7 @@ class _GivenTensor(Filler):
         self._dtype = self.dtype
         if self._dtype is c10.float32 and self.HasArgument("dtype"):
             self._dtype = type_of_argument(self.GetSingleArgument("dtype"), "dtype")
+        enforce(self._dtype in _GIVEN, f"{self._definition.type} makes no {self._dtype.name}.")
         self._values = self.GetRepeatedArgument("values")
         kinds: tuple[type, ...] = (int,)
         if self._dtype is c10.string:

@@ -113,7 +113,9 @@ class Float16UniformFill(_Random):
 
     def RunOnDevice(self) -> None:
         """See the class."""
-        low, high = (self.GetSingleArgument(name, float(i)) for i, name in enumerate(("min", "max")))
+        low, high = (
+            self.GetSingleArgument(name, float(i)) for i, name in enumerate(("min", "max"))
+        )
         enforce(low < high, f"max, {high}, has to be greater than min, {low}.")
         drawn = torch.empty(torch.Size(self.sizes())).uniform_(
             low, high, generator=self.generator()

@@ -65,11 +65,12 @@ GFtrl:3-4:2:0>0,1>1 GRUUnit:3-4:1: GT:2:1: Gather:2:1: GatherByKey:2-*:1:
 GatherFused8BitRowwise:2:1: GatherPadding:2:1-2: GatherRanges:2:2: GatherRangesToDense:2-3:1-*:
 GaussianFill:0-1:1:0>0 Gelu:1:1: GenerateProposals:4:2: GenerateProposalsCPP:4:2:
 GetAllBlobNames:0:1: GetCursorOffset:1:1: GetGPUMemoryUsage:0:1: GivenTensorBoolFill:0-1:1:0>0
-GivenTensorDoubleFill:0-1:1:0>0 GivenTensorFill:0-1:1:0>0 GivenTensorInt16Fill:0-1:1:0>0
-GivenTensorInt64Fill:0-1:1:0>0 GivenTensorIntFill:0-1:1:0>0 GivenTensorStringFill:0-1:1:0>0
-Glu:1:1: GroupNorm:3:1|3: HSoftmax:4:2: HSoftmaxSearch:3:2:
-HalfFloatToFused8BitRowwiseQuantized:1:1: HalfFloatToFused8BitRowwiseQuantizedHalfScaleBias:1:1:
-HalfToFloat:1:1: HalfToFused2BitFakeRowwiseQuantized:1:1: HalfToFused2BitRowwiseQuantized:1:1:
+GivenTensorByteStringToUInt8Fill:0-1:1:0>0 GivenTensorDoubleFill:0-1:1:0>0
+GivenTensorFill:0-1:1:0>0 GivenTensorInt16Fill:0-1:1:0>0 GivenTensorInt64Fill:0-1:1:0>0
+GivenTensorIntFill:0-1:1:0>0 GivenTensorStringFill:0-1:1:0>0 Glu:1:1: GroupNorm:3:1|3:
+HSoftmax:4:2: HSoftmaxSearch:3:2: HalfFloatToFused8BitRowwiseQuantized:1:1:
+HalfFloatToFused8BitRowwiseQuantizedHalfScaleBias:1:1: HalfToFloat:1:1:
+HalfToFused2BitFakeRowwiseQuantized:1:1: HalfToFused2BitRowwiseQuantized:1:1:
 HalfToFused4BitFakeRowwiseQuantized:1:1: HalfToFused4BitRowwiseQuantized:1:1: HardSigmoid:1:1:0>0
 HasElements:1-*:1: HasScope:1:1: HeatmapMaxKeypoint:2:1: Histogram:1-*:1:
 HuffmanTreeHierarchy:1:1:
@@ -100,8 +101,8 @@ MergeMultiScalarFeatureTensors:3|6|9:3: MergeSingleListFeatureTensors:3|6|9:4:
 MergeSingleMapFeatureTensors:4|8:5: MergeSingleScalarFeatureTensors:2|4|6|8:3: Min:1-*:1:0>0
 Mish:1:1: Mod:1:1:0>0 Moments:1:2: MomentumSGD:3:2:0>0,1>1 MomentumSGDUpdate:4:3:0>0,1>1,3>2
 Mul:2:1:0>0,1>0 MultiClassAccuracy:2:2: NCHW2NHWC:1:1: NE:2:1: NGramFromCategorical:1:1:
-NHWC2NCHW:1:1: NanCheck:1-*:1:0>0 Negative:1:1:0>0 Normalize:1:1: NormalizeL1:1:1:
-NormalizePlanarYUV:3:1:0>0 Not:1:1: NumpyTile:2:0-*:
+NHWC2NCHW:1:1: NanCheck:1-*:1:0>0 NegateGradient:1:1:0>0 Negative:1:1:0>0 Normalize:1:1:
+NormalizeL1:1:1: NormalizePlanarYUV:3:1:0>0 Not:1:1: NumpyTile:2:0-*:
 ONNXWhile:2-*:0-*:0>0,0>1,0>2,0>3,1>0,1>1,1>2,1>3,2>0,2>1,2>2,2>3,3>0,3>1,3>2,3>3,4>0,4>1,4>2,4>3,5>0,5>1,5>2,5>3
 OneHot:2:1: Onnxifi:0-*:0-*: Or:2:1:0>0 PRelu:2:1:0>0 PackRNNSequence:2:1: PackRecords:1-*:1:
 PackSegments:2:1-2: PackedInt8BGRANHWCToNCHWCStylizerPreprocess:2:1: PadEmptySamples:1-*:1-*:
@@ -155,21 +156,22 @@ SparseUnsortedSegmentWeightedSum:4:1: SparseWngrad:5:2:0>0!,1>1!
 SpatialBN:5|7:1|5:0>0,3>1!,4>2!,5>3 SpatialSoftmaxWithLoss:2-3:2: Split:1-2:1-*:
 SplitByLengths:2:1-*: Sqr:1:1:0>0 Sqrt:1:1:0>0 SquareRootDivide:2:1:0>0 SquaredL2Distance:2:1:
 Squeeze:1:1:0>0 StatRegistryCreate:0:1: StatRegistryExport:0-1:3: StatRegistryUpdate:2-3:0:
-StdDevPut:1:0: StoreAdd:1:1: StoreGet:1:1: StoreSet:2:0: StoreWait:1-2:0: Storm:5:3:0>0,1>1,2>2
-StringEndsWith:1:1: StringEquals:1:1: StringIndexCreate:0:1: StringJoin:1:1: StringPrefix:1:1:
-StringStartsWith:1:1: StringSuffix:1:1: StumpFunc:1:1: StumpFuncIndex:1:2: Sub:2:1:0>0,1>0
-Sum:1-*:1:0>0 SumElements:1:1: SumElementsInt:1:1: SumInt:1-*:1:0>0 SumReduceLike:2:1:
-SumRelu:1-*:1:0>0 SumSqrElements:1:1: Summarize:1:0-1: SwapBestPath:2:1: Swish:1:1: TT:3:1:
-TTSparseLengthsSum:5:4: Tan:1:1: Tanh:1:1:0>0 TensorProtosDBInput:1:1-*: TensorVectorSize:1:1:
-TextFileReaderRead:1:1-*: ThresholdedRelu:1:1:0>0 ThrowException:0:0: Tile:1-3:1: TimerBegin:0:1:
-TimerEnd:1:0: TimerGet:1:1: TimerGetAndEnd:1:1: TopK:1-2:2-3: Transpose:1:1:
-TrimDataset:1-*:1-*:0>0!,1>1!,2>2!,3>3! UnPackRecords:1-*:1-*: UniformFill:0|1|3:1:0>0
-UniformIntFill:0|1|3:1:0>0 Unique:1:1-2: UniqueUniformFill:0-2:1:0>0 UnpackRNNSequence:2:1:
-UnpackSegments:2:1: UnsafeCoalesce:0-*:1-*:0>0,1>1,2>2,3>3 UnsortedSegmentMean:2:1:
-UnsortedSegmentSum:2:1: UnsortedSegmentWeightedSum:3:1: UpsampleBilinear:1-2:1:
-VariableLengthSequencePadding:2:1:0>0 ViterbiPath:2:1: WallClockTime:0:1: WeightScale:2:1:0>0
-WeightedMultiSampling:1-2:1: WeightedSample:1-2:1-2: WeightedSampleDequeueBlobs:1-*:2-*:
-WeightedSigmoidCrossEntropyWithLogits:3:1: WeightedSum:2|4|6|8:1:0>0 Where:3:1:
+StdDevPut:1:0: StopGradient:1:1:0>0 StoreAdd:1:1: StoreGet:1:1: StoreSet:2:0: StoreWait:1-2:0:
+Storm:5:3:0>0,1>1,2>2 StringEndsWith:1:1: StringEquals:1:1: StringIndexCreate:0:1: StringJoin:1:1:
+StringPrefix:1:1: StringStartsWith:1:1: StringSuffix:1:1: StumpFunc:1:1: StumpFuncIndex:1:2:
+Sub:2:1:0>0,1>0 Sum:1-*:1:0>0 SumElements:1:1: SumElementsInt:1:1: SumInt:1-*:1:0>0
+SumReduceLike:2:1: SumRelu:1-*:1:0>0 SumSqrElements:1:1: Summarize:1:0-1: SwapBestPath:2:1:
+Swish:1:1: TT:3:1: TTSparseLengthsSum:5:4: Tan:1:1: Tanh:1:1:0>0 TensorProtosDBInput:1:1-*:
+TensorVectorSize:1:1: TextFileReaderRead:1:1-*: ThresholdedRelu:1:1:0>0 ThrowException:0:0:
+Tile:1-3:1: TimerBegin:0:1: TimerEnd:1:0: TimerGet:1:1: TimerGetAndEnd:1:1: TopK:1-2:2-3:
+Transpose:1:1: TrimDataset:1-*:1-*:0>0!,1>1!,2>2!,3>3! UnPackRecords:1-*:1-*:
+UniformFill:0|1|3:1:0>0 UniformIntFill:0|1|3:1:0>0 Unique:1:1-2: UniqueUniformFill:0-2:1:0>0
+UnpackRNNSequence:2:1: UnpackSegments:2:1: UnsafeCoalesce:0-*:1-*:0>0,1>1,2>2,3>3
+UnsortedSegmentMean:2:1: UnsortedSegmentSum:2:1: UnsortedSegmentWeightedSum:3:1:
+UpsampleBilinear:1-2:1: VariableLengthSequencePadding:2:1:0>0 ViterbiPath:2:1: WallClockTime:0:1:
+WeightScale:2:1:0>0 WeightedMultiSampling:1-2:1: WeightedSample:1-2:1-2:
+WeightedSampleDequeueBlobs:1-*:2-*: WeightedSigmoidCrossEntropyWithLogits:3:1:
+WeightedSum:2|4|6|8:1:0>0 Where:3:1:
 While:1-*:0-*:0>0,0>1,0>2,0>3,1>0,1>1,1>2,1>3,2>0,2>1,2>2,2>3,3>0,3>1,3>2,3>3,4>0,4>1,4>2,4>3,5>0,5>1,5>2,5>3
-Wngrad:4:2-4:0>0,1>1 XavierFill:0-1:1:0>0 Xor:2:1:0>0
+Wngrad:4:2-4:0>0,1>1 XavierFill:0-1:1:0>0 Xor:2:1:0>0 ZeroGradient:1:0:
 """

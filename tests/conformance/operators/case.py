@@ -50,7 +50,9 @@ class Case:
         return total
 
 
-def case(name: str, op_type: str, *inputs: Any, outputs: int | list[str] = 1, **args: Any) -> Case:
+def case(
+    name: str, op_type: str, /, *inputs: Any, outputs: int | list[str] = 1, **args: Any
+) -> Case:
     """One operator on arrays fed as X0, X1, ...
 
     `outputs` of them are named Y0, Y1, ...; or else they are the names, for operators in place

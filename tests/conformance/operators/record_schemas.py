@@ -46,9 +46,7 @@ def main(names: list[str]) -> None:
 def described(schema, passes):
     """The counts of inputs and of outputs, and the places."""
     some_out = blobs("new", schema.min_output)
-    forced = [
-        (i, o) for i in range(MANY) for o in range(MANY) if schema.inplace_enforced(i, o)
-    ]
+    forced = [(i, o) for i in range(MANY) for o in range(MANY) if schema.inplace_enforced(i, o)]
 
     def with_forced(inputs, outputs, but=None):
         outputs = list(outputs)
