@@ -1,0 +1,31 @@
+# SPDX-License-Identifier: Apache-2.0
+"""torch, imported when the first operator computes and not when operators are registered."""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False  # typing takes longer to import than all that needs it
+if TYPE_CHECKING:
+    from typing import Any
+
+__all__ = ["torch"]
+
+
+class _Lazy:
+    """A module that is imported when something of it is asked for; what was asked for is kept."""
+
+    def __init__(self, name: str) -> None:
+        self.__name__ = name
+
+    def __getattr__(self, attribute: str) -> Any:
+        import importlib
+
+        value = getattr(importlib.import_module(self.__name__), attribute)
+        setattr(self, attribute, value)
+        return value
+
+
+torch: Any = _Lazy("torch")
+"""What ``import torch`` gives, in effect."""
+
+functional: Any = _Lazy("torch.nn.functional")
+"""What ``torch.nn.functional`` is."""

@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Mover: operators that put elements elsewhere and do not look at them."""
+
+from __future__ import annotations
+
+from bridge import c10
+from bridge.c10 import TypeMeta
+from bridge.c10.errors import EnforceNotMet
+from bridge.caffe2.operators.lazy_torch import torch
+from bridge.caffe2.operators.torch_operator import TorchOperator
+from bridge.caffe2.torch_io import operand
+
+TYPE_CHECKING = False  # typing takes longer to import than all that needs it
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+__all__ = ["Mover"]
+
+
+class Mover(TorchOperator):
+    """An operator that moves elements of any type, strings too; implement `move`.
+
+    Strings are moved by their positions: `take` gives a tensor of numbers in place of strings, and
+    `give` puts the strings where their numbers went.
+    """
+
+    _items: list[bytes]
+
+    def RunOnDevice(self) -> None:
+        """Move."""
+        self._items = []
+        try:
+            self.move()
+        finally:
+            self._items = []
+
+    def move(self) -> None:
+        """Give the outputs what was taken from the inputs."""
+        raise NotImplementedError
+
+    def take(self, i: int) -> torch.Tensor:
+        """Give the elements of input `i`, or numbers that stand for them."""
+        tensor = self.Input(i)
+        if tensor.dtype() is not c10.string:
+            return operand(tensor)
+        start = len(self._items)
+        self._items += self.strings(i)
+        return torch.arange(start, len(self._items)).view(torch.Size(tensor.sizes()))
+
+    def give(self, o: int, result: torch.Tensor, dtype: TypeMeta) -> None:
+        """Have output `o` hold `result`, a new tensor, whose elements are of type `dtype`."""
+        if dtype is c10.string:
+            places = result.reshape(-1).tolist()
+            self.put_strings(o, result.shape, [self._items[place] for place in places])
+        else:
+            self.put(o, result)
+
+    def same_elements(self, sizes: Sequence[int], o: int = 0, i: int = 0) -> None:
+        """Have output `o` hold a copy of input `i` in other sizes; in place only the sizes change.
+
+        Raises EnforceNotMet: the numbers of elements differ; or the input has no elements yet.
+        """
+        source = self.Input(i)
+        numel = 1
+        for size in sizes:
+            numel *= size
+        if numel != source.numel() or min(sizes, default=0) < 0:
+            raise EnforceNotMet(
+                f"{source.numel()} elements, of sizes {list(source.sizes())}, do not take the "
+                f"sizes {list(sizes)}.",
+                "numel() == new numel",
+            )
+        if not self.IsInputOutputAlias(i, o):
+            self.Output(o).CopyFrom(source)
+        self.Output(o).Reshape(list(sizes))

@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: Apache-2.0
+# cython: language_level=3, boundscheck=False, wraparound=False
+"""caffe2.Tensors as operands of torch, and results of torch as caffe2.Tensors; nothing is copied."""
+
+from bridge.c10.storage cimport UNVERIFIED
+from bridge.c10.tensor_impl cimport CONTIGUOUS, LENT, RESERVED, TensorImpl
+from bridge.caffe2.tensor cimport Tensor
+from bridge.exchange.torch cimport operand_out, tensor_in
+
+from bridge.c10.errors import EnforceNotMet
+
+
+def operand(Tensor tensor not None):
+    """A torch.Tensor over the memory of `tensor`, to be used while an operator runs.
+
+    Raises BufferError, EnforceNotMet: not allocated, undefined, or of a type that torch lacks.
+    """
+    return operand_out(tensor.impl)
+
+
+def adopt(Tensor tensor not None, result):
+    """Have `tensor` be of the sizes, type and memory of `result`, a torch.Tensor that nobody else
+    keeps. Who shared the TensorImpl of `tensor` sees it, who shared its memory keeps that.
+
+    Raises EnforceNotMet: `result` is not contiguous; BufferError: it has no memory.
+    """
+    cdef TensorImpl fresh = tensor_in(result)
+    cdef TensorImpl impl = tensor.impl
+    if not fresh.flags & CONTIGUOUS:
+        raise EnforceNotMet(
+            f"A result of strides {fresh.strides().vec()} is to be made contiguous.",
+            "is_contiguous()", "adopt")
+    # Fresh from an operation: its storage is as large as its sizes say.
+    fresh.storage.flags &= ~UNVERIFIED
+    impl.set_contiguous(fresh.c_sizes, fresh.ndim, fresh.c_numel)
+    impl.set_storage(fresh.storage)
+    impl.c_dtype = fresh.c_dtype
+    impl.offset = fresh.offset
+    impl.origin = fresh.origin
+    impl.flags = (impl.flags & ~(LENT | RESERVED)) | (fresh.flags & LENT)
