@@ -27,6 +27,11 @@ class Row(NamedTuple):
     low: int = 0
     high: int = 0
 
+    @property
+    def narrow(self) -> bool:
+        """Whether an element is less than its byte, whose upper bits are zero then."""
+        return 0 < self.high < 127
+
 
 def _small(name: str, number: int, stored: str, bits: int, signed: bool) -> Row:
     low, high = (-(1 << bits - 1), (1 << bits - 1) - 1) if signed else (0, (1 << bits) - 1)

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -16,9 +16,6 @@ from bridge.tf.errors import TensorProtoError
 from bridge.tf.fields import LENGTH, VARINT, as_int64, fields, malformed
 from bridge.tf.shape_proto import merged_dims, message_bytes
 from bridge.tf.values import numbers, strings, strings_of_content
-
-if TYPE_CHECKING:
-    from bridge.typing import BufferLike
 
 __all__ = ["MAX_NBYTES", "from_tensor_proto"]
 
@@ -86,7 +83,7 @@ def _parts_of_message(message: Any) -> _Parts | None:
 
 
 def _parts_of_bytes(data: memoryview) -> _Parts:
-    """What the message's own fields say; the last wins, and shapes go together (protobuf's rules)."""
+    """What the fields say: the last of a kind wins, and shapes go together, as in protobuf."""
     dtype, shapes, content = 0, [], data[:0]
     for number, wire, start, end in fields(data, 0, len(data)):
         if number == _DTYPE and wire == VARINT:
@@ -144,11 +141,9 @@ def _numel(sizes: list[int], row: Row) -> int:
     return numel
 
 
-def _of_content(
-    content: BufferLike, row: Row, sizes: list[int], numel: int, copy: bool
-) -> Tensor:
+def _of_content(content: memoryview, row: Row, sizes: list[int], numel: int, copy: bool) -> Tensor:
     dtype = TypeMeta.Make(row.name)
-    nbytes = memoryview(content).nbytes
+    nbytes = len(content)
     if nbytes != numel * dtype.itemsize:
         raise TensorProtoError(
             f"A shape of {sizes} takes {numel * dtype.itemsize} bytes of {row.name}, and the "
@@ -176,7 +171,7 @@ def _of_values(data: memoryview, row: Row, sizes: list[int], numel: int) -> Tens
     _require_room(given, numel, sizes)
     if given:
         # The elements as plain bits, which NumPy has for every type.
-        bits = np.frombuffer(byte_view(tensor.unsafeGetTensorImpl()), row.stored)
+        bits = np.frombuffer(memoryview(byte_view(tensor.unsafeGetTensorImpl())), row.stored)
         bits = bits.reshape(numel, width)
         bits[:given] = values.reshape(given, width)
         bits[given:] = bits[given - 1]

@@ -37,9 +37,7 @@ def numbers(data: memoryview, row: Row) -> np.ndarray[Any, Any]:
             pieces += _drained(singles, raw)
             pieces.append(read(data[start:end], raw))
         elif wire == unit:
-            singles.append(
-                start if wire == VARINT else int.from_bytes(data[start:end], "little")
-            )
+            singles.append(start if wire == VARINT else int.from_bytes(data[start:end], "little"))
     pieces += _drained(singles, raw)
     values = np.concatenate(pieces) if pieces else np.empty(0, raw)
     return values if row.coding == "fixed" else _narrowed(values, row)
@@ -57,8 +55,8 @@ def strings(data: memoryview, field: int) -> list[bytes]:
 def strings_of_content(content: memoryview, numel: int) -> list[bytes]:
     """Strings as tensor_content: the varints of their lengths, then all their bytes.
 
-    Follows port::EncodeStringList, tensorflow/core/platform/coding.cc, as Tensor::AsProtoTensorContent
-    uses it. Raises TensorProtoError: that is not what the bytes are.
+    Raises TensorProtoError: that is not what the bytes are. Follows port::EncodeStringList of
+    TensorFlow, which Tensor::AsProtoTensorContent uses.
     """
     ends = np.flatnonzero(np.frombuffer(content, np.uint8) < 0x80)
     if len(ends) < numel:
@@ -120,7 +118,7 @@ def _last_bytes(data: memoryview, row: Row) -> np.ndarray[Any, Any]:
 def _narrowed(values: np.ndarray[Any, Any], row: Row) -> np.ndarray[Any, Any]:
     """What the varints say as elements of the type. Raises TensorProtoError: it cannot hold one."""
     if row.stored == "?":
-        return values != 0
+        return np.not_equal(values, 0)
     if row.stored == "u8":
         return values
     if row.stored == "i8":
@@ -136,4 +134,6 @@ def _narrowed(values: np.ndarray[Any, Any], row: Row) -> np.ndarray[Any, Any]:
             "",
             "from_tensor_proto",
         )
+    if row.narrow:
+        numbers &= row.high - row.low
     return numbers.astype(row.stored)

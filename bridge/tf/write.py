@@ -17,6 +17,7 @@ from bridge.tf.errors import TensorProtoError
 from bridge.tf.fields import LENGTH, VARINT, tagged, varint
 from bridge.tf.read import MAX_NBYTES
 from bridge.tf.shape_proto import TensorShapeProto
+from bridge.wrapper import Wrapper
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -53,17 +54,25 @@ def make_tensor_proto(x: Any) -> bytes:
     >>> tf.make_tensor_proto([1, 2]).hex()
     '080312041202080222080100000002000000'
     """
-    kind = getattr(getattr(x, "dtype", None), "kind", "")
-    if isinstance(kind, str) and kind in tuple(STRING_KINDS) and hasattr(x, "tolist"):
-        array = np.asarray(x)
-        return _strings(array.shape, encoded_elements(array))
-    tensor = asarray(x)
+    if isinstance(x, np.ndarray) and x.dtype.kind in STRING_KINDS:
+        return _strings(x.shape, encoded_elements(x))
+    # asarray shares plain memory, which strings are not.
+    tensor = x if _is_strings(x) else asarray(x)
     if tensor.dtype().name == "string":
         impl = tensor.unsafeGetTensorImpl()
         return _strings(tuple(tensor.sizes()), items_of(impl))
     if is_plain(x) and not isinstance(x, np.generic):
         tensor = asarray(_narrowed(tensor.numpy()))
     return _numbers(tensor.cpu().contiguous())
+
+
+def _is_strings(x: Any) -> bool:
+    """Whether `x` is a tensor of ours whose elements are strings."""
+    return (
+        isinstance(x, Wrapper)
+        and x.defined()
+        and x.unsafeGetTensorImpl().dtype().name == STRING.name
+    )
 
 
 def _narrowed(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
@@ -113,11 +122,12 @@ def _packed(data: memoryview, row: Row) -> Any:
     if row.coding != "varint":
         return data
     values = np.frombuffer(data, row.stored)
-    if row.name in ("int64", "int32", "int16", "int8", "int4", "int2") or len(values) < 1:
-        return b"".join(varint(value) for value in values.tolist())
-    if values.max() < 0x80:
+    if row.narrow:
+        # Sign-extended, from the bits that count.
+        values = (values + row.low & row.high - row.low) + row.low if row.low else values
+    if values.size and values.min() >= 0 and values.max() < 0x80:
         return values.astype(np.uint8).tobytes()
-    return b"".join(varint(value) for value in values.tolist())
+    return b"".join(map(varint, values.tolist()))
 
 
 def _strings(sizes: Sequence[int], items: Iterable[bytes]) -> bytes:
