@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# cython: language_level=3, boundscheck=False, wraparound=False
+# cython: language_level=3, boundscheck=False, wraparound=False, auto_pickle=False
 """TensorImpl: the one tensor behind both wrappers.
 
 Its states, as in c10/core/TensorImpl.h, PyTorch 1.8.1:
@@ -31,6 +31,7 @@ from bridge.c10.layout cimport (
     extent,
     is_contiguous,
 )
+from bridge.c10.seal cimport seal
 from bridge.c10.storage cimport (
     BORROWED,
     EXTERNAL,
@@ -64,9 +65,6 @@ cdef class TensorImpl:
 
     # no_gc_clear: the end (`_end` below) must still see the Storage whose share it gives
     # up. A cycle through here is broken at the wrapper or at the framework's tensor.
-
-    def __init__(self):
-        raise TypeError("A TensorImpl is made by caffe2.Tensor, at.empty and their like.")
 
     cdef int64_t* c_strides(self) noexcept:
         return self.c_sizes + self.ndim
@@ -321,6 +319,10 @@ cdef void _end(PyObject* dying) noexcept:
 
 
 (<TypeFields*><PyObject*>TensorImpl).tp_dealloc = _end
+
+
+seal(TensorImpl)
+seal(UndefinedTensorImpl)
 
 
 cdef TensorImpl undefined_impl = UndefinedTensorImpl.__new__(UndefinedTensorImpl)
