@@ -284,7 +284,7 @@ cdef void _end(PyObject* dying) noexcept:
     untrack(dying)
     clear_weakrefs(dying)
     # The TensorImpl ends last: that may run Python that makes wrappers.
-    impl = (<Wrapper>dying).impl
+    _impl = (<Wrapper>dying).impl
     (<Wrapper>dying).impl = None
     _kept[_n_kept] = dying
     _n_kept += 1

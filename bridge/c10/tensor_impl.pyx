@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# cython: language_level=3, boundscheck=False, wraparound=False
+# cython: language_level=3, boundscheck=False, wraparound=False, auto_pickle=False
 """TensorImpl: the one tensor behind both wrappers.
 
 Its states, as in c10/core/TensorImpl.h, PyTorch 1.8.1:
@@ -40,6 +40,7 @@ from bridge.c10.reuse cimport (
     type_of,
     untrack,
 )
+from bridge.c10.seal cimport seal
 from bridge.c10.storage cimport (
     BORROWED,
     EXTERNAL,
@@ -73,9 +74,6 @@ cdef class TensorImpl:
 
     # no_gc_clear: the end (`_end` below) must still see the Storage whose share it gives
     # up. A cycle through here is broken at the wrapper or at the framework's tensor.
-
-    def __init__(self):
-        raise TypeError("A TensorImpl is made by caffe2.Tensor, at.empty and their like.")
 
     cdef int64_t* c_strides(self) noexcept:
         return self.c_sizes + self.ndim
@@ -349,8 +347,8 @@ cdef void _keep_pair(PyObject* dying, PyObject* storage) noexcept:
     untrack(storage)
     # What the two held ends last, when the pair is complete: it may run Python that makes
     # tensors.
-    owner = (<Storage>storage).ctx
-    origin = (<TensorImpl>dying).origin
+    _owner = (<Storage>storage).ctx
+    _origin = (<TensorImpl>dying).origin
     (<Storage>storage).clear()
     (<TensorImpl>dying).origin = None
     (<TensorImpl>dying).sizes_ref = None
@@ -361,6 +359,10 @@ cdef void _keep_pair(PyObject* dying, PyObject* storage) noexcept:
 
 
 (<TypeFields*><PyObject*>TensorImpl).tp_dealloc = _end
+
+
+seal(TensorImpl)
+seal(UndefinedTensorImpl)
 
 
 cdef TensorImpl new_pair(int32_t device_type, int32_t device_index, TypeMeta dtype):
