@@ -26,7 +26,8 @@ class SpatialBN(FloatOperator):
     With `is_test`: (X, scale, bias, mean, var) -> Y. Without: mean and variance are those of X, or
     come from sums over `num_batches` batches (inputs 5 and 6), and the outputs are Y, running mean
     and variance in place of inputs 3 and 4, the mean used, and 1 / the deviation used.
-    Arguments: `is_test` (0), `epsilon` (1e-5), `momentum` (0.9), `order` (NCHW), `num_batches` (1).
+    Arguments: `is_test`, to be said, `epsilon` (1e-5), `momentum` (0.9), `order` (NCHW),
+    `num_batches` (1).
 
     Raises EnforceNotMet: a parameter has not a value for each channel, the outputs are not as many.
     Follows SpatialBNOp, caffe2/operators/spatial_batch_norm_op.h, PyTorch 1.8.1.
@@ -35,6 +36,7 @@ class SpatialBN(FloatOperator):
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
         self.order = self.image_order()
+        self.enforce(self.HasArgument("is_test"), "is_test is said")
         self.is_test = bool(self.GetSingleArgument("is_test", 0))
         self.epsilon = self.GetSingleArgument("epsilon", 1e-5)
         self.momentum = self.GetSingleArgument("momentum", 0.9)

@@ -71,7 +71,7 @@ SparseLengthsWeightedSumWithMainInputGradient:5:1-*: SparseSortedSegmentMeanGrad
 SparseSortedSegmentSumGradient:2:1: SparseSortedSegmentWeightedSumGradient:3:1:
 SparseToDenseMaskGradient:2-3:1: SparseUnsortedSegmentMeanGradient:2:1:
 SparseUnsortedSegmentSumGradient:2:1: SparseUnsortedSegmentWeightedSumGradient:3:1:
-SpatialBNGradient:5|7:3:5>1 SpatialSoftmaxWithLossGradient:0-*:1: SquaredL2DistanceGradient:3:2:
+SpatialBNGradient:5|7:3:5>1,5>2 SpatialSoftmaxWithLossGradient:0-*:1: SquaredL2DistanceGradient:3:2:
 StopGradient:1:1:0>0 SubGradient:3:2:0>0,0>1 SumElementsGradient:2:1: SwishGradient:3:1:2>0
 TTLinearGradient:0-*:0-*: TTSparseLengthsSumGradient:8:3: TanGradient:2:1: TanhGradient:2:1:1>0
 ThresholdedReluGradient:2:1:1>0 TileGradient:1-3:1: TopKGradient:3:1:
