@@ -36,8 +36,8 @@ class DropoutOperator(FloatOperator):
 class Dropout(DropoutOperator):
     """Y = X in test; in training X / (1 - ratio) or, with probability `ratio`, 0.
 
-    X -> Y, and in training a mask of bools, True where X was kept. Arguments: `is_test`, to be said,
-    `ratio` (0.5). What is kept is drawn from torch's random numbers.
+    X -> Y, and in training a mask of bools, True where X was kept. Arguments: `is_test`, which is
+    to be said, `ratio` (0.5). What is kept is drawn from torch's random numbers.
     Follows DropoutOp, caffe2/operators/dropout_op.cc, PyTorch 1.8.1.
     """
 
@@ -106,8 +106,10 @@ class Shuffle(FloatOperator):
         channel = 1 if order == "NCHW" else x.dim() - 1
         self.enforce(x.dim() >= 2, "X has channels", x)
         self.enforce(x.shape[channel] % group == 0, "the channels are divisible by group", x)
-        split = (-1, group) if self.backwards else (group, -1)
-        turned = x.unflatten(channel, split).transpose(channel, channel + 1)
+        split = [-1, group] if self.backwards else [group, -1]
+        split[split.index(-1)] = x.shape[channel] // group
+        parts = x.view(*x.shape[:channel], *split, *x.shape[channel + 1 :])
+        turned = parts.transpose(channel, channel + 1)
         y = self.out(0, x.shape)
         y.view(turned.shape).copy_(turned)
 
