@@ -57,7 +57,9 @@ def schema_of(op_type: str) -> Schema:
     schema = _schemas.get(op_type)
     if schema is None:
         if not _texts:
-            _texts.update(line.split(":", 1) for line in TABLE.split())
+            for word in TABLE.split():
+                name, _, text = word.partition(":")
+                _texts[name] = text
         schema = _schemas[op_type] = Schema(_texts[op_type])
     return schema
 
