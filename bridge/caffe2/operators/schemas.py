@@ -58,8 +58,8 @@ def schema_of(op_type: str) -> Schema:
     schema = _schemas.get(op_type)
     if schema is None:
         if not _texts:
-            for line in (TABLE + GRADIENTS).split():
-                name, text = line.split(":", 1)
+            for word in (TABLE + GRADIENTS).split():
+                name, _, text = word.partition(":")
                 _texts[name] = text
         schema = _schemas[op_type] = Schema(_texts[op_type])
     return schema
