@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Operators by channel of an image: scales, sums, order, groups; and Dropout."""
+"""Operators by channel of an image: scales, sums, groups; and Dropout."""
 
 from __future__ import annotations
 
@@ -67,28 +67,6 @@ class DropoutGrad(DropoutOperator):
         mask = self.x(1, BOOL)
         self.enforce(mask.numel() == dy.numel(), "the mask is of dY's shape", mask, dy)
         torch.mul(dy, mask.view(dy.shape), out=self.out(0, dy.shape)).div_(1 - self.ratio)
-
-
-@register_operator("NCHW2NHWC")
-class NCHW2NHWC(FloatOperator):
-    """(N, C, ...) -> (N, ..., C). Raises EnforceNotMet: X has fewer than three dimensions."""
-
-    def RunOnDevice(self) -> None:
-        x = self.x(0)
-        self.enforce(x.dim() >= 3, "X has three dimensions or more", x)
-        turned = x.movedim(1, -1)
-        self.out(0, turned.shape).copy_(turned)
-
-
-@register_operator("NHWC2NCHW")
-class NHWC2NCHW(FloatOperator):
-    """(N, ..., C) -> (N, C, ...). Raises EnforceNotMet: X has fewer than three dimensions."""
-
-    def RunOnDevice(self) -> None:
-        x = self.x(0)
-        self.enforce(x.dim() >= 3, "X has three dimensions or more", x)
-        turned = x.movedim(-1, 1)
-        self.out(0, turned.shape).copy_(turned)
 
 
 class Shuffle(FloatOperator):

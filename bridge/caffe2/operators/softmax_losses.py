@@ -104,7 +104,10 @@ class SoftmaxWithLossGradient(RowLoss):
 
 
 class ImageLoss(FloatOperator):
-    """What SpatialSoftmaxWithLoss and its gradient have in common; argument `scale` (1) of the gradient."""
+    """What SpatialSoftmaxWithLoss and its gradient have in common.
+
+    Argument `scale` (1), of the gradient.
+    """
 
     def operands(self, x: Tensor, weighted: bool) -> tuple[Tensor, Tensor]:
         """Give the labels as indices (N, 1, H, W), and the weights; 0 for a label of -1."""
