@@ -310,7 +310,8 @@ class GatherByKey(Mover):
         parts = [self.take(i) for i in range(1, n + 1)]
         for i, part in enumerate(parts):
             enforce(
-                self.Input(i + 1).dtype() is dtype and part.dim() >= 1
+                self.Input(i + 1).dtype() is dtype
+                and part.dim() >= 1
                 and part.shape[1:] == parts[0].shape[1:],
                 f"Inputs 1 and {i + 1} differ in type or sizes.",
             )

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from bridge import c10
 from bridge.c10.errors import EnforceIndexError
+from bridge.caffe2.operators.data_types import type_of_argument
 from bridge.caffe2.operators.lazy_torch import torch
 from bridge.caffe2.operators.torch_operator import (
     FLOAT,
@@ -73,7 +74,8 @@ class FlexibleTopK(TorchOperator):
         rows = x.reshape(-1, x.size(-1))
         enforce(len(ks) == len(rows), f"{len(ks)} numbers are given for {len(rows)} rows.")
         enforce(
-            bool(((ks >= 1) & (ks <= rows.size(1))).all()), f"k is 1 to {rows.size(1)} for each row."
+            bool(((ks >= 1) & (ks <= rows.size(1))).all()),
+            f"k is 1 to {rows.size(1)} for each row.",
         )
         order = torch.sort(rows, dim=1, descending=True, stable=True)
         taken = torch.arange(rows.size(1)) < ks[:, None]
@@ -133,6 +135,10 @@ class IsMemberOf(TorchOperator):
     def RunOnDevice(self) -> None:
         """See the class."""
         values = self.GetRepeatedArgument("value")
+        if self.HasArgument("dtype"):
+            given = type_of_argument(self.GetSingleArgument("dtype"), "dtype")
+            # As there, values that are said to be of another type are none of the elements.
+            values = values if given is self.Input(0).dtype() else []
         if self.has_strings(0):
             wanted = {as_bytes(one) for one in values}
             found = torch.tensor([one in wanted for one in self.strings(0)], dtype=torch.bool)
@@ -202,7 +208,9 @@ class OneHot(TorchOperator):
         indices = self.x(0, INT64)
         enforce(indices.dim() == 1, "Input 0 has to have one dimension.")
         enforce(self.Input(1).numel() == 1, "Input 1 has to be a number.")
-        self.put(0, _one_hot(indices, self.integers(1, INT64)[0], range(len(indices)), len(indices)))
+        self.put(
+            0, _one_hot(indices, self.integers(1, INT64)[0], range(len(indices)), len(indices))
+        )
 
 
 def _one_hot(indices: torch.Tensor, size: int, rows: Any, n: int) -> torch.Tensor:

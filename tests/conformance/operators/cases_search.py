@@ -68,7 +68,7 @@ CASES = [
     case("strings", "IsMemberOf", text, value=["a", ""]),
     case("bool", "IsMemberOf", np.array([True, False]), value=[True]),
     case("dtype", "IsMemberOf", i64(5, 3), value=[3, 1], dtype=10),
-    case("dtype that is not read", "IsMemberOf", i64(5, 3), value=[3, 1], dtype=2),
+    case("other dtype", "IsMemberOf", i64(5, 3), value=[3, 1], dtype=2),
     case("no value", "IsMemberOf", i64(5, 3)),
     case("floats", "IsMemberOf", x, value=[3, 1]),
     case("simple", "Bucketize", x, boundaries=[-0.5, 0.0, 0.5]),

@@ -49,8 +49,14 @@ def reduced(prefix: str, names: tuple, by: np.ndarray, sparse: bool) -> list:
             case("by int64", op, data, *extra, *chosen, by.astype(np.int64)),
             case("double", op, data.astype(np.float64), *extra, *chosen, by),
             case("too few", op, data, *extra, *chosen, by[:-1]),
-            case("empty", op, data[:0] if not sparse else data, *[e[:0] for e in extra],
-                 *[c[:0] for c in chosen], by[:0]),
+            case(
+                "empty",
+                op,
+                data[:0] if not sparse else data,
+                *[e[:0] for e in extra],
+                *[c[:0] for c in chosen],
+                by[:0],
+            ),
         ]
         if sparse:
             found += [
