@@ -195,8 +195,10 @@ class SparseToDenseMask(Mover):
         enforce(len(ids) == values.size(0), "There is a value for each id.")
         enforce(self.Input(2).dtype() is dtype, "The default is of another type.")
         enforce(
-            (default.dim() + 1 == values.dim()
-            and default.numel() == values[0:1].numel() // max(len(values[0:1]), 1))
+            (
+                default.dim() + 1 == values.dim()
+                and default.numel() == values[0:1].numel() // max(len(values[0:1]), 1)
+            )
             or not len(values),
             "The default is not of the size of a value.",
         )
