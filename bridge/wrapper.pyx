@@ -4,13 +4,14 @@
 """What both wrappers have in common: a TensorImpl, and the ways out of the bridge."""
 
 cimport cython
-from cpython.object cimport PyObject
+from cpython.object cimport PyObject, PyTypeObject
 from cpython.pycapsule cimport PyCapsule_New
 from cpython.ref cimport Py_INCREF
 from libc.stdint cimport int32_t, int64_t, uintptr_t
 
 from bridge.c10.copy cimport contiguous_copy
 from bridge.c10.device cimport device_of
+from bridge.c10.reuse cimport MAX_KEPT, clear_weakrefs, revive, type_of, untrack
 from bridge.c10.storage cimport READONLY, Storage
 from bridge.c10.tensor_impl cimport CONTIGUOUS, TensorImpl, allocated, undefined_impl
 from bridge.c10.type_meta cimport TypeMeta, from_dlpack_type
@@ -46,12 +47,14 @@ from bridge.pickling import reduced
 
 cdef extern from "Python.h":
     ctypedef PyObject* (*vectorcallfunc)(PyObject*, PyObject**, size_t, PyObject*)
-    ctypedef void (*destructor)(PyObject*)
+    ctypedef void (*destructor)(PyObject*) noexcept
+    ctypedef object (*newfunc)(PyTypeObject*, object, PyObject*)
     ctypedef struct TypeFields "PyTypeObject":
         vectorcallfunc tp_vectorcall
         destructor tp_dealloc
+        newfunc tp_new
         PyObject* tp_dict
-    void PyType_Modified(object)
+    void PyType_Modified(PyTypeObject*)
     Py_ssize_t PyVectorcall_NARGS(size_t)
 
 
@@ -255,9 +258,49 @@ set_wrapper(Wrapper, impl_of)
 cdef void set_construct(object cls, construct function):
     cdef TypeFields* fields = <TypeFields*><PyObject*>cls
     fields.tp_vectorcall = <vectorcallfunc>function
-    # A wrapper class adds no field to Wrapper, so Wrapper's own end will do, without the
-    # second round through the garbage collector that a subclass otherwise takes.
-    fields.tp_dealloc = (<TypeFields*><PyObject*>Wrapper).tp_dealloc
+    fields.tp_dealloc = _end
+    if _kept_types[0] == NULL:
+        _kept_types[0] = <PyTypeObject*><PyObject*>cls
+    else:
+        _kept_types[1] = <PyTypeObject*><PyObject*>cls
+
+
+# A wrapper class adds no field to Wrapper, so one list keeps the dead of both, and
+# Wrapper's own end will do for those of Python subclasses, without the second round
+# through the garbage collector that a compiled subclass otherwise takes.
+
+cdef destructor _generated_end = (<TypeFields*><PyObject*>Wrapper).tp_dealloc
+cdef (PyTypeObject*)[2] _kept_types
+cdef (PyObject*)[64] _kept      # MAX_KEPT of them
+cdef int _n_kept = 0
+
+
+cdef void _end(PyObject* dying) noexcept:
+    global _n_kept
+    if _n_kept == MAX_KEPT or (type_of(dying) != _kept_types[0] and
+                               type_of(dying) != _kept_types[1]):
+        _generated_end(dying)
+        return
+    untrack(dying)
+    clear_weakrefs(dying)
+    # The TensorImpl ends last: that may run Python that makes wrappers.
+    _impl = (<Wrapper>dying).impl
+    (<Wrapper>dying).impl = None
+    _kept[_n_kept] = dying
+    _n_kept += 1
+
+
+cdef Wrapper new_wrapper(PyTypeObject* cls, TensorImpl impl):
+    """A wrapper of `impl`; `cls` is at.Tensor or caffe2.Tensor."""
+    global _n_kept
+    cdef Wrapper wrapper
+    if _n_kept == 0:
+        wrapper = (<TypeFields*>cls).tp_new(cls, (), NULL)
+    else:
+        _n_kept -= 1
+        wrapper = <Wrapper>revive(_kept[_n_kept], cls)
+    wrapper.impl = impl
+    return wrapper
 
 
 cdef int add_to_class(object cls, str name, object value) except -1:
@@ -267,7 +310,7 @@ cdef int add_to_class(object cls, str name, object value) except -1:
     of the class depend on the name.
     """
     (<dict>(<TypeFields*><PyObject*>cls).tp_dict)[name] = value
-    PyType_Modified(cls)
+    PyType_Modified(<PyTypeObject*><PyObject*>cls)
     return 0
 
 

@@ -9,8 +9,8 @@ from bridge.at.tensor cimport wrap
 from bridge.c10.array_ref cimport Dims, parse_dims
 from bridge.c10.device cimport Device
 from bridge.c10.layout cimport checked_mul, contiguous_strides, extent
-from bridge.c10.storage cimport EXTERNAL, READONLY, Storage, external_ptr, install, new_storage
-from bridge.c10.tensor_impl cimport CONTIGUOUS, TensorImpl, allocated, new_impl, require_numel
+from bridge.c10.storage cimport EXTERNAL, READONLY, external_ptr, install
+from bridge.c10.tensor_impl cimport CONTIGUOUS, TensorImpl, allocated, new_pair, require_numel
 from bridge.c10.type_meta cimport TypeMeta, float32_type
 from bridge.dlpack.abi cimport DL_CPU, DL_CUDA_HOST
 from bridge.exchange.ingest cimport ingest
@@ -227,7 +227,6 @@ def from_blob(source, sizes, strides=None, options=None, deleter=None, *, dtype=
     cdef int64_t numel, nbytes, low = 0, high = -1
     cdef uintptr_t address = 0
     cdef TensorImpl impl, lender = None
-    cdef Storage storage
     cdef int flags = EXTERNAL, i
     caller = "at.from_blob"
     if strides is not None and not isinstance(strides, (tuple, list)) \
@@ -288,10 +287,9 @@ def from_blob(source, sizes, strides=None, options=None, deleter=None, *, dtype=
     if address % <uintptr_t>min(where.dtype.itemsize, 8) != 0:
         raise EnforceValueError(
             f"The address {address:#x} is not aligned for {where.dtype}.", "", caller)
-    storage = new_storage(where.device_type, where.device_index)
-    impl = new_impl(storage, where.dtype)
+    impl = new_pair(where.device_type, where.device_index, where.dtype)
     impl.set_strided(dims.data, steps.data, dims.n, numel)
-    install(storage, external_ptr(<void*>address, keep, deleter), <char*>address, where.dtype,
+    install(impl.storage, external_ptr(<void*>address, keep, deleter), <char*>address, where.dtype,
             nbytes, flags)
     return wrap(impl)
 

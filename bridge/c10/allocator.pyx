@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# cython: language_level=3, boundscheck=False, wraparound=False
+# cython: language_level=3, boundscheck=False, wraparound=False, auto_pickle=False
 """Allocators: one a device, replaceable, each buffer back to where it came from.
 
 The name, alignment and raw/typed split follow TensorFlow's ``tsl::Allocator``;

@@ -9,6 +9,7 @@ and an ``EnforceNotMet`` to somebody who ports Caffe2 code.
 from __future__ import annotations
 
 __all__ = [
+    "EnforceAssertionError",
     "EnforceBufferError",
     "EnforceIndexError",
     "EnforceKeyError",
@@ -66,3 +67,7 @@ class EnforceBufferError(EnforceNotMet, BufferError):
 
 class EnforceKeyError(EnforceNotMet, KeyError):
     """A broken invariant that is an unknown name, too."""
+
+
+class EnforceAssertionError(EnforceNotMet, AssertionError):
+    """A broken invariant that Caffe2's Python asserts, too."""

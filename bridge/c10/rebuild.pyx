@@ -81,9 +81,9 @@ cdef extern from "Python.h":
     void PyBuffer_Release(Py_buffer*)
 
 
-def from_buffer(buffer, sizes, TypeMeta dtype):
+def from_buffer(buffer, sizes, TypeMeta dtype, bint misaligned=False):
     """A TensorImpl over the bytes of `buffer`; read-only where the buffer is. Not copied,
-    but where it is not aligned for the type.
+    but where it is not aligned for the type, unless `misaligned` memory will do.
 
     Raises EnforceNotMet: the buffer has not as many bytes as the sizes take.
     """
@@ -108,7 +108,8 @@ def from_buffer(buffer, sizes, TypeMeta dtype):
     impl.set_contiguous(dims.data, dims.n, numel)
     install(storage, held, <char*>held.buffer.buf, dtype, nbytes,
             EXTERNAL | READONLY if held.buffer.readonly else EXTERNAL)
-    if <uintptr_t>held.buffer.buf % <uintptr_t>min(dtype.itemsize, 8) != 0 and numel:
+    if not misaligned and numel \
+            and <uintptr_t>held.buffer.buf % <uintptr_t>min(dtype.itemsize, 8) != 0:
         return contiguous_copy(impl, "from_buffer")
     return impl
 

@@ -23,7 +23,7 @@ cdef class Storage:
     cdef uint8_t flags
     cdef int check(self) except -1
     cdef int pin(self) except -1
-    cdef void clear(self)
+    cdef void clear(self) noexcept
 
 # The elements of a non-POD buffer.
 cdef class Elements:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# cython: language_level=3, boundscheck=False, wraparound=False
+# cython: language_level=3, boundscheck=False, wraparound=False, auto_pickle=False
 """Storage: the memory that tensors share, apart from how each of them looks at it.
 
 Two levels of ownership. TensorImpls share a Storage, which may change its
@@ -14,6 +14,7 @@ from libc.stdint cimport INT64_MAX, int32_t, int64_t, uintptr_t
 
 from bridge.c10.allocator cimport DataPtr, allocator_of
 from bridge.c10.device cimport device_of
+from bridge.c10.seal cimport seal
 from bridge.c10.type_meta cimport (
     TypeMeta,
     as_type,
@@ -54,9 +55,6 @@ cdef class Storage:
     (24, 1, True)
     """
 
-    def __init__(self):
-        raise TypeError("A Storage comes with a tensor; see its storage().")
-
     cdef int check(self) except -1:
         """Before memory is read or written here: is it still there?"""
         if self.flags & BORROWED:
@@ -69,7 +67,7 @@ cdef class Storage:
             return _pin_borrowed(self)
         return 0
 
-    cdef void clear(self):
+    cdef void clear(self) noexcept:
         self.data = NULL
         self.c_nbytes = 0
         self.flags = 0
@@ -158,12 +156,20 @@ cdef class Storage:
         install(self, external_ptr(<void*>address, keep, deleter),
                 <char*>address, dtype, nbytes, EXTERNAL)
 
+    def __reduce_ex__(self, protocol):
+        raise TypeError(
+            "A Storage is not copied or pickled apart from its tensor; use Clone() or pickle "
+            "the tensor.")
+
     def __bool__(self):
         return True
 
     def __repr__(self):
         return (f"Storage(nbytes={self.c_nbytes}, dtype={self.c_dtype}, "
                 f"device='{self.device()}', use_count={self.users})")
+
+
+seal(Storage)
 
 
 @cython.final

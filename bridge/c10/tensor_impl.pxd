@@ -46,6 +46,7 @@ cdef class TensorImpl:
 
 cdef TensorImpl undefined_impl
 cdef TensorImpl new_impl(Storage storage, TypeMeta dtype)
+cdef TensorImpl new_pair(int32_t device_type, int32_t device_index, TypeMeta dtype)
 cdef TensorImpl like(TensorImpl source)
 cdef TensorImpl allocated(
     const int64_t* sizes, int ndim, TypeMeta dtype, int32_t device_type, int32_t device_index,

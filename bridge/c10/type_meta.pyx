@@ -4,6 +4,7 @@
 
 import sys
 
+from bridge.c10.seal cimport seal
 from bridge.dlpack.abi cimport (
     DL_BFLOAT,
     DL_BOOL,
@@ -22,6 +23,8 @@ cdef class TypeMeta:
 
     ``bool(meta)`` is False for the undefined type alone.
 
+    Got by ``TypeMeta.Make(T)``, or ``TypeMeta.Register(cls)`` for a class.
+
     Follows caffe2::TypeMeta, c10/util/typeid.h, PyTorch 1.8.1. Names are those
     of NumPy and ``ml_dtypes``.
 
@@ -30,10 +33,6 @@ cdef class TypeMeta:
     >>> meta.name, meta.itemsize, meta.dlpack, meta.Match(float)
     ('float32', 4, (2, 32, 1), False)
     """
-
-    def __init__(self):
-        raise TypeError("Get a TypeMeta by TypeMeta.Make(T), or register a class by "
-                        "TypeMeta.Register(cls).")
 
     @staticmethod
     def Make(T):
@@ -136,6 +135,9 @@ cdef class TypeMeta:
         if self is undefined_type:
             return _undefined, ()
         return as_type, (self.name if self.name in _by_spec else self.cls,)
+
+
+seal(TypeMeta)
 
 
 def _undefined():

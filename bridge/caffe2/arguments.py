@@ -45,9 +45,11 @@ def MakeArgument(key: Any, value: Any) -> Any:
 
 
 def _plain(value: Any) -> Any:
-    """Give NumPy's scalars and arrays as Python's."""
-    if hasattr(value, "__array__") and hasattr(value, "tolist") and hasattr(value, "dtype"):
-        return value.reshape(-1).tolist() if getattr(value, "ndim", 0) else value.tolist()
+    """Give NumPy's scalars as Python's, and arrays as flat lists."""
+    if hasattr(value, "__array__") and hasattr(value, "tolist") and hasattr(value, "reshape"):
+        items = value.reshape(-1).tolist()
+        is_scalar = any(cls.__name__ == "generic" for cls in type(value).__mro__)
+        return items[0] if is_scalar else items
     return value
 
 
@@ -76,11 +78,11 @@ def _fill_repeated(argument: Any, value: Any, key: Any) -> None:
     except TypeError:
         items = None
     if items is not None:
-        if all(isinstance(item, (int, float)) for item in items):
-            if any(isinstance(item, float) for item in items):
-                argument.floats.extend(map(float, items))
-            else:
-                argument.ints.extend(map(int, items))
+        if all(isinstance(item, int) for item in items):
+            argument.ints.extend(map(int, items))
+            return
+        if all(isinstance(item, float) for item in items):
+            argument.floats.extend(items)
             return
         if all(isinstance(item, (bytes, str)) for item in items):
             argument.strings.extend(

@@ -3,20 +3,67 @@
 
 from __future__ import annotations
 
-from bridge.caffe2.arguments import MakeArgument
 from bridge.caffe2.blob_reference import BlobReference, ScopedBlobReference, ScopedName
 from bridge.caffe2.create_operator import CreateOperator, DeviceOption
 from bridge.caffe2.data_type import DataType
+from bridge.caffe2.devices import (
+    InferBlobDevices,
+    IsGPUDeviceType,
+    device_equal,
+    device_option_equal,
+)
+from bridge.caffe2.execution_step import (
+    ExecutionStep,
+    add_nets_in_order,
+    execution_step,
+    scoped_execution_step,
+    to_execution_step,
+)
+from bridge.caffe2.global_init import GetGlobalInitArgs, GlobalInit
+from bridge.caffe2.net import Net, get_net_name, output_to_list
+from bridge.caffe2.net_rewriting import remap_input
+from bridge.caffe2.plan import Plan
+from bridge.caffe2.python_operator import CreatePythonOperator
+from bridge.caffe2.registry import IsOperator, IsOperatorWithEngine, RefreshRegisteredOperators
 from bridge.caffe2.scope import DeviceScope, NameScope
+from bridge.caffe2.ssa import (
+    get_op_ids_in_path,
+    get_output_producers,
+    get_ssa,
+    get_undefined_blobs,
+)
 
 __all__ = [
     "BlobReference",
     "CreateOperator",
+    "CreatePythonOperator",
     "DataType",
     "DeviceOption",
     "DeviceScope",
-    "MakeArgument",
+    "ExecutionStep",
+    "GetGlobalInitArgs",
+    "GlobalInit",
+    "InferBlobDevices",
+    "IsGPUDeviceType",
+    "IsOperator",
+    "IsOperatorWithEngine",
     "NameScope",
+    "Net",
+    "Plan",
+    "RefreshRegisteredOperators",
     "ScopedBlobReference",
     "ScopedName",
+    "add_nets_in_order",
+    "device_equal",
+    "device_option_equal",
+    "execution_step",
+    "get_net_name",
+    "get_op_ids_in_path",
+    "get_output_producers",
+    "get_ssa",
+    "get_undefined_blobs",
+    "output_to_list",
+    "remap_input",
+    "scoped_execution_step",
+    "to_execution_step",
 ]

@@ -4,9 +4,8 @@
 from __future__ import annotations
 
 import os
-import traceback
 
-from bridge.c10.errors import EnforceTypeError, EnforceValueError
+from bridge.c10.errors import EnforceAssertionError, EnforceTypeError, EnforceValueError
 from bridge.caffe2 import scope
 from bridge.caffe2.arguments import MakeArgument
 from bridge.caffe2.blob_reference import references
@@ -50,6 +49,8 @@ def CreateOperator(
     caller = "CreateOperator"
     operator = caffe2_pb2().OperatorDef()
     if os.environ.get("CAFFE2_DEBUG"):
+        import traceback
+
         operator.debug_info = "".join(traceback.format_stack()[:-1])
     try:
         operator.type = operator_type
@@ -94,13 +95,13 @@ def DeviceOption(
 ) -> Any:
     """Make a DeviceOption: ``DeviceOption(caffe2_pb2.CUDA, 1)`` is the second CUDA device.
 
-    Raises EnforceNotMet, also a TypeError or ValueError: values that the message cannot hold, or a
-    NUMA node of another device than the CPU.
+    Raises EnforceNotMet, also a TypeError or ValueError: values that the message cannot hold; also
+    an AssertionError: a NUMA node of another device than the CPU.
     """
     caller = "DeviceOption"
     option = caffe2_pb2().DeviceOption()
     if numa_node_id is not None and device_type != 0:
-        raise EnforceValueError("NUMA nodes are of the CPU.", "device_type == CPU", caller)
+        raise EnforceAssertionError("NUMA nodes are of the CPU.", "device_type == CPU", caller)
     try:
         option.device_type = device_type
         option.device_id = device_id

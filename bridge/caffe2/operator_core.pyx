@@ -9,7 +9,7 @@ computes first and writes last says so (`Operator.writes_last`) and is spared it
 """
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
-from libc.stdint cimport int64_t, uintptr_t
+from libc.stdint cimport int64_t
 from libc.string cimport memcmp, memcpy
 
 from bridge.c10 cimport memory
@@ -23,8 +23,9 @@ from bridge.caffe2.tensor cimport Tensor, wrap
 from bridge.dlpack.abi cimport DL_CPU
 
 from bridge.c10.errors import EnforceIndexError, EnforceNotMet, EnforceTypeError
-from bridge.c10.options import TensorOptions, as_options
+from bridge.c10.options import as_options
 from bridge.c10 import float32 as _float32
+from bridge.caffe2.refusal import GaveFalse
 from bridge.exchange.devices import current_index
 
 cdef TypeMeta float32_type = _float32
@@ -313,7 +314,7 @@ cdef object run(OperatorCore operator):
     try:
         result = operator.RunOnDevice()
         if result is not None and not result:
-            raise EnforceNotMet(
+            raise GaveFalse(
                 f"RunOnDevice gave {result!r}, which says that it failed.", "RunOnDevice()",
                 "Operator.RunOnDevice")
     except BaseException:

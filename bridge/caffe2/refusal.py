@@ -12,11 +12,15 @@ from bridge.c10.errors import (
     EnforceValueError,
 )
 
-__all__ = ["EnforceMemoryError", "refusal"]
+__all__ = ["EnforceMemoryError", "GaveFalse", "refusal"]
 
 
 class EnforceMemoryError(EnforceNotMet, MemoryError):
     """A broken invariant that is an allocation that could not be met, too."""
+
+
+class GaveFalse(EnforceNotMet):
+    """An operator's RunOnDevice said by its result that it failed."""
 
 
 _KINDS: tuple[tuple[type[Exception], type[EnforceNotMet]], ...] = (

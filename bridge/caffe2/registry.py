@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Iterable
 
 from bridge.c10 import Device
@@ -18,6 +17,9 @@ if TYPE_CHECKING:
     OperatorClass = TypeVar("OperatorClass", bound=type[Operator])
 
 __all__ = [
+    "IsOperator",
+    "IsOperatorWithEngine",
+    "RefreshRegisteredOperators",
     "RegisteredOperators",
     "class_for",
     "is_registered",
@@ -126,8 +128,26 @@ def is_registered(op_type: str, engine: str = "") -> bool:
     return _find(registry_key(op_type, engine)) is not None
 
 
+def IsOperator(op_type: str) -> bool:
+    """Say whether there are operators of that type."""
+    return is_registered(op_type)
+
+
+def IsOperatorWithEngine(op_type: str, engine: str) -> bool:
+    """Say whether there are operators of that type that are made for that engine."""
+    return is_registered(op_type, engine)
+
+
+def RefreshRegisteredOperators(trigger_lazy: bool = True) -> None:
+    """Load the built-in operators; what is registered later is seen in any case."""
+    if trigger_lazy:
+        _load_built_in()
+
+
 def nearby_names(op_type: str) -> list[str]:
     """List types of operators with a name like that."""
+    import difflib
+
     return difflib.get_close_matches(op_type, RegisteredOperators(), 3)
 
 

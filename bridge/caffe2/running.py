@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from bridge.c10.errors import EnforceTypeError, EnforceValueError
+from bridge.caffe2.messages import as_message, kind_of
 from bridge.caffe2.operator import failure
 from bridge.caffe2.operator_def import Definition, definition_of
 from bridge.caffe2.refusal import refusal
@@ -16,7 +17,7 @@ TYPE_CHECKING = False  # typing takes longer to import than all that needs it
 if TYPE_CHECKING:
     from typing import Any
 
-__all__ = ["RunOperatorMultiple", "RunOperatorOnce", "RunOperatorsOnce", "run_operator"]
+__all__ = ["RunOperatorMultiple", "RunOperatorOnce", "RunOperatorsOnce", "run_any", "run_operator"]
 
 
 def RunOperatorOnce(operator: Any) -> bool:
@@ -41,7 +42,9 @@ def RunOperatorMultiple(operator: Any, num_runs: int) -> bool:
     """
     caller = "RunOperatorMultiple"
     definition = definition_of(operator, caller)
-    return run_operator(state.workspace, definition, _as_count(num_runs, caller), caller)
+    if not isinstance(num_runs, int):
+        raise EnforceTypeError(f"num_runs is an int, not {type(num_runs).__name__}.", "", caller)
+    return run_operator(state.workspace, definition, num_runs, caller)
 
 
 def RunOperatorsOnce(operators: Iterable[Any]) -> bool:
@@ -78,11 +81,24 @@ def run_operator(workspace: Workspace, definition: Definition, times: int, calle
     return True
 
 
-def _as_count(value: Any, caller: str) -> int:
-    if not isinstance(value, int):
-        raise EnforceTypeError(
-            f"A number of runs is an int, not {type(value).__name__}.", "", caller
+def run_any(workspace: Workspace, obj: Any) -> None:
+    """Run an operator, a net or a plan in `workspace`, by the kind of message that it is."""
+    from bridge.caffe2.nets import run_net_once
+    from bridge.caffe2.plans import plan_of, run_plan
+
+    caller = "Workspace.run"
+    message = obj.Proto() if hasattr(obj, "Proto") else obj
+    kind = kind_of(message)
+    if kind == "OperatorDef":
+        run_operator(workspace, definition_of(message, caller), 1, caller)
+    elif kind == "NetDef":
+        run_net_once(workspace, as_message(message, kind, caller), caller)
+    elif kind in ("PlanDef", "ExecutionStep"):
+        run_plan(workspace, plan_of(obj, caller), caller)
+    else:
+        raise EnforceValueError(
+            f"Workspace.run runs an operator, a net or a plan, and {type(obj).__name__} does not "
+            "say which it is.",
+            "",
+            caller,
         )
-    if value < 0:
-        raise EnforceValueError(f"{value} is no number of runs.", "num_runs >= 0", caller)
-    return value

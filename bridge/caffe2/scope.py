@@ -15,7 +15,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from bridge.c10.errors import EnforceNotMet, EnforceTypeError
+from bridge.c10.errors import EnforceAssertionError, EnforceTypeError
 from bridge.caffe2.messages import as_message, caffe2_pb2
 
 TYPE_CHECKING = False  # typing takes longer to import than all that needs it
@@ -56,11 +56,11 @@ def CurrentDeviceScope() -> Any:
 def NameScope(prefix: str | None, reset: bool = False) -> Iterator[None]:
     """Prefix names by ``prefix/``, within the scopes around it or, with `reset`, without them.
 
-    None and the empty string prefix nothing. Raises EnforceNotMet, also a TypeError: `prefix` is
-    no string.
+    None and the empty string prefix nothing. Raises EnforceNotMet, also an AssertionError: `prefix`
+    is no string.
     """
     if prefix is not None and not isinstance(prefix, str):
-        raise EnforceTypeError(
+        raise EnforceAssertionError(
             f"A name scope is a str, not {type(prefix).__name__}.", "", "NameScope"
         )
     old = _scopes.names
@@ -85,13 +85,16 @@ def DeviceScope(scope: Any, node_name: str | None = None) -> Iterator[None]:
 
     `node_name` is set in it, or else inherited from the scope around; extra_info is that of both.
 
-    Raises EnforceNotMet, also a TypeError: `scope` is no DeviceOption, or both are None.
+    Raises EnforceNotMet, also an AssertionError: `scope` is no DeviceOption, or both are None.
     """
     made = caffe2_pb2().DeviceOption()
     if scope is not None:
-        made.CopyFrom(as_message(scope, "DeviceOption", "DeviceScope"))
+        try:
+            made.CopyFrom(as_message(scope, "DeviceOption", "DeviceScope"))
+        except EnforceTypeError as cause:
+            raise EnforceAssertionError(cause.message, "", cause.caller) from cause
     elif not node_name:
-        raise EnforceNotMet(
+        raise EnforceAssertionError(
             "A device scope names a device or a node.", "scope or node_name", "DeviceScope"
         )
     old = _scopes.device

@@ -25,6 +25,9 @@ from bridge.c10.errors import EnforceKeyError
 from bridge.caffe2.blob import Blob
 from bridge.caffe2.feed_fetch import FeedBlob, FetchBlob, FetchTorch
 from bridge.caffe2.int8 import Int8Tensor, Int8TensorCPU
+from bridge.caffe2.nets import CreateNet, DeleteNet, Nets, RunNet, RunNetOnce
+from bridge.caffe2.plans import RunPlan
+from bridge.caffe2.predictor import Predictor
 from bridge.caffe2.refusal import refusal
 from bridge.caffe2.registry import RegisteredOperators
 from bridge.caffe2.running import RunOperatorMultiple, RunOperatorOnce, RunOperatorsOnce
@@ -47,7 +50,9 @@ __all__ = [
     "Blob",
     "Blobs",
     "CreateBlob",
+    "CreateNet",
     "CurrentWorkspace",
+    "DeleteNet",
     "FeedBlob",
     "FetchBlob",
     "FetchBlobs",
@@ -58,13 +63,18 @@ __all__ = [
     "HasBlob",
     "Int8Tensor",
     "Int8TensorCPU",
+    "Nets",
+    "Predictor",
     "RegisteredOperators",
     "ResetBlob",
     "ResetWorkspace",
     "RootFolder",
+    "RunNet",
+    "RunNetOnce",
     "RunOperatorMultiple",
     "RunOperatorOnce",
     "RunOperatorsOnce",
+    "RunPlan",
     "SwitchWorkspace",
     "Workspace",
     "Workspaces",

@@ -160,6 +160,36 @@ class Workspace(metaclass=_WorkspaceType):
         """The blobs by name, a live view."""
         return BlobMap(self)
 
+    @property
+    def nets(self) -> dict[str, RunnableNet]:
+        """The nets that were created here, by name: a new dict each time."""
+        return dict(sorted(self._nets.items()))
+
+    def create_net(self, net: Any, overwrite: bool = False) -> RunnableNet:
+        """Make the operators of a net, as `CreateNet` does, and give the net, which has ``run()``.
+
+        Raises EnforceNotMet as `CreateNet`.
+        """
+        from bridge.caffe2.messages import as_message
+        from bridge.caffe2.nets import create_net
+
+        caller = "Workspace.create_net"
+        return create_net(self, as_message(net, "NetDef", caller), overwrite, caller)
+
+    def run(self, obj: Any) -> None:
+        """Run an operator, a net or a plan, each once: a ``core`` object or a message.
+
+        Raises EnforceNotMet as `RunOperatorOnce`, `RunNetOnce` and `RunPlan`; what is none of these
+        is also a ValueError.
+        """
+        from bridge.caffe2.running import run_any
+
+        run_any(self, obj)
+
+    def _last_failed_op_net_position(self) -> int:
+        """Where in its net the operator was that failed last; -1: none did."""
+        return self._failed_position
+
     def create_blob(self, name: Any) -> Blob:
         """Give the blob `name`; make an empty one if there is none.
 

@@ -14,8 +14,8 @@ from bridge.c10.layout cimport (
     extent,
     is_contiguous,
 )
-from bridge.c10.storage cimport EXTERNAL, READONLY, Storage, install, new_storage
-from bridge.c10.tensor_impl cimport CONTIGUOUS, TensorImpl, allocated, new_impl
+from bridge.c10.storage cimport EXTERNAL, READONLY, Storage, install
+from bridge.c10.tensor_impl cimport CONTIGUOUS, TensorImpl, allocated, new_pair
 from bridge.c10.type_meta cimport TypeMeta, from_dlpack_type
 from bridge.dlpack.abi cimport DL_COMPLEX, DLDataType, DLTensor
 from bridge.dlpack.capsule cimport ManagedTensor
@@ -80,8 +80,8 @@ cdef TensorImpl adopt(
     if checked_mul(numel, dtype.itemsize) < 0:
         raise BufferError(
             f"The DLPack tensor's {numel} elements of {dtype} are more bytes than an int64 counts.")
-    storage = new_storage(tensor.device.device_type, tensor.device.device_id)
-    impl = new_impl(storage, dtype)
+    impl = new_pair(tensor.device.device_type, tensor.device.device_id, dtype)
+    storage = impl.storage
     impl.set_ndim(ndim)
     memcpy(impl.c_sizes, tensor.shape, ndim * sizeof(int64_t))
     if tensor.strides == NULL:

@@ -21,8 +21,8 @@ from libc.string cimport memcpy
 from bridge.c10.copy cimport contiguous_copy
 from bridge.c10.device cimport host_accessible
 from bridge.c10.layout cimport extent
-from bridge.c10.storage cimport BORROWED, EXTERNAL, READONLY, Storage, install, new_storage
-from bridge.c10.tensor_impl cimport TensorImpl, new_impl
+from bridge.c10.storage cimport BORROWED, EXTERNAL, READONLY, Storage, install
+from bridge.c10.tensor_impl cimport TensorImpl, new_pair
 from bridge.c10.type_meta cimport TypeMeta, as_type
 from bridge.dlpack.abi cimport DL_CPU
 
@@ -169,7 +169,6 @@ cdef TensorImpl array_in(object array, object copy):
     cdef bridge_array* a = <bridge_array*><PyObject*>array
     cdef TypeMeta dtype
     cdef TensorImpl impl
-    cdef Storage storage
     cdef int64_t itemsize, numel = 1, low = 0, high = 0, stride
     cdef int64_t* strides
     cdef int i
@@ -184,8 +183,7 @@ cdef TensorImpl array_in(object array, object copy):
         return _copied(array, copy, f"its byte order, {array.dtype.str}, is foreign")
     if not a.flags & ARRAY_ALIGNED:
         return _copied(array, copy, "its elements are not aligned")
-    storage = new_storage(DL_CPU, 0)
-    impl = new_impl(storage, dtype)
+    impl = new_pair(DL_CPU, 0, dtype)
     impl.set_ndim(a.nd)
     strides = impl.c_strides()
     for i in range(a.nd):
@@ -207,7 +205,7 @@ cdef TensorImpl array_in(object array, object copy):
     else:
         high = -1
     impl.offset = -low
-    install(storage, array, a.data + low * itemsize, dtype, (high - low + 1) * itemsize,
+    install(impl.storage, array, a.data + low * itemsize, dtype, (high - low + 1) * itemsize,
             EXTERNAL if a.flags & ARRAY_WRITEABLE else EXTERNAL | READONLY)
     if copy is True:
         return contiguous_copy(impl, "from_dlpack")

@@ -27,6 +27,7 @@ import sys
 from cpython.object cimport PyObject, PyTypeObject
 from cpython.pycapsule cimport PyCapsule_GetPointer, PyCapsule_IsValid
 from libc.stdint cimport int64_t, uintptr_t
+from libc.string cimport memcmp
 
 from bridge.c10.copy cimport contiguous_copy
 from bridge.c10.layout cimport extent
@@ -36,17 +37,17 @@ from bridge.c10.storage cimport (
     READONLY,
     UNVERIFIED,
     Storage,
-    new_storage,
     set_borrow_hooks,
 )
-from bridge.c10.tensor_impl cimport CONTIGUOUS, LENT, TensorImpl, new_impl
-from bridge.c10.type_meta cimport TypeMeta, from_dlpack_type
+from bridge.c10.tensor_impl cimport CONTIGUOUS, LENT, TensorImpl, new_pair
+from bridge.c10.type_meta cimport TypeMeta, as_type, from_dlpack_type
 from bridge.dlpack.abi cimport (
     DL_BOOL,
     DL_COMPLEX,
     DL_INT,
     DL_UINT,
     DLPACK_MAJOR,
+    DLDataType,
     DLManagedTensorVersioned,
     DLPackExchangeAPI,
     DLTensor,
@@ -98,6 +99,7 @@ cdef void* _requires_grad_closure = NULL
 cdef c_getter _data = NULL
 cdef void* _data_closure = NULL
 cdef object _torch = None
+cdef TypeMeta _last_type = as_type("float32")   # of the last import: mostly that of the next
 cdef list _waiting = []         # what when_met was given
 cdef list _kept = []            # descriptors whose functions are called
 
@@ -188,6 +190,7 @@ cdef TensorImpl tensor_in(object tensor):
     cdef TypeMeta dtype
     cdef PyObject* t = <PyObject*>tensor
     cdef int64_t low, high
+    global _last_type
     if _api == NULL:
         return any_tensor_in(tensor, None)
     if _api.dltensor_from_py_object_no_sync(t, &described) != 0:
@@ -210,12 +213,17 @@ cdef TensorImpl tensor_in(object tensor):
         return any_tensor_in(tensor, None)
     if described.data == NULL:
         _refuse_empty(tensor, &described)
-    dtype = from_dlpack_type(described.dtype)
+    if memcmp(&described.dtype, &_last_type.c_dlpack, sizeof(DLDataType)) == 0:
+        dtype = _last_type
+    else:
+        dtype = from_dlpack_type(described.dtype)
+        if dtype is not None:
+            _last_type = dtype
     if dtype is None or (<uintptr_t>described.data & 15) != 0:
         return _adopted(&described, tensor)
     # What `adopt` would do, less what torch is believed: sizes, strides and their product.
-    storage = new_storage(described.device.device_type, described.device.device_id)
-    impl = new_impl(storage, dtype)
+    impl = new_pair(described.device.device_type, described.device.device_id, dtype)
+    storage = impl.storage
     impl.set_described(described.shape, described.strides, described.ndim)
     high = impl.c_numel - 1
     if not impl.flags & CONTIGUOUS:

@@ -21,7 +21,9 @@ from .observer import Buffers, check_tensors
 from .transcripts import Sequence, Step, load
 from .world import DEFAULT_MAX_KEEP, World, set_flags
 
-SEQUENCES = load("rules") + load("random")
+SEQUENCES = [
+    sequence for name in ("rules", "random", "storage", "strings") for sequence in load(name)
+]
 every_sequence = pytest.mark.parametrize(
     "sequence", SEQUENCES, ids=[sequence.name.replace(" ", "_") for sequence in SEQUENCES]
 )
@@ -87,7 +89,7 @@ def check_deleters(world: World, sequence: Sequence) -> None:
     given = [
         int(words[2])
         for words in (step.op.split(" ") for step in sequence.steps() if step.error is None)
-        if words[0] == "external" and words[5] == "1"
+        if words[0] in ("external", "storage_external") and words[5] == "1"
     ]
     if sorted(world.deleted) != given:
         gc.collect()

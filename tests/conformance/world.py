@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -150,17 +151,34 @@ class World:
     def _external(self, name: str, block: str, type_name: str, nbytes: str, deleter: str) -> None:
         tensor = self.tensors[name]
         itemsize = np.dtype(type_name).itemsize
-        memory = pattern(type_name, int(block), max(1, tensor.numel(), int(nbytes) // itemsize))
+        count = max(1, tensor.numel(), int(nbytes) // itemsize)
+        address, delete = self._block(int(block), type_name, count, deleter)
+        tensor.ShareExternalPointer(address, type_name, int(nbytes), delete)
+
+    def _storage_external(
+        self, name: str, block: str, type_name: str, nbytes: str, deleter: str
+    ) -> None:
+        count = max(1, int(nbytes) // np.dtype(type_name).itemsize)
+        address, delete = self._block(int(block), type_name, count, deleter)
+        storage = self.tensors[name].storage()
+        storage.UniqueStorageShareExternalPointer(address, type_name, int(nbytes), delete)
+
+    def _storage_reset(self, name: str) -> None:
+        self.tensors[name].storage().reset()
+
+    def _block(
+        self, block: int, type_name: str, count: int, deleter: str
+    ) -> tuple[int, Callable[[int], None] | None]:
+        """Memory from outside: its address, and the deleter that takes note."""
+        memory = pattern(type_name, block, count)
         address = memory.ctypes.data
-        self.external[int(block)] = memory  # lives as long as the world
+        self.external[block] = memory  # lives as long as the world
 
         def delete(freed: int) -> None:
             assert freed == address
-            self.deleted.append(int(block))
+            self.deleted.append(block)
 
-        tensor.ShareExternalPointer(
-            address, type_name, int(nbytes), delete if deleter == "1" else None
-        )
+        return address, delete if deleter == "1" else None
 
     def _flag(self, name: str, value: str) -> None:
         if name == "keep":

@@ -2,8 +2,9 @@
 //
 // record script FILE
 //     Every `# name` in the file starts a sequence, every other line is a step; `//` for comments.
-// record random FIRST COUNT STEPS
-//     Sequences of the seeds FIRST .. FIRST + COUNT - 1.
+// record random FIRST COUNT STEPS [MIX]
+//     Sequences of the seeds FIRST .. FIRST + COUNT - 1. MIX says what is drawn: "plain", "storage"
+//     (also what is done to a storage itself), "strings" (that, with strings half of the time).
 //
 // Writes a JSON array, one sequence a line, to standard output.
 #include "random.h"
@@ -123,14 +124,16 @@ int main(int argc, char** argv) {
     std::cout << "\n]" << std::endl;
     return 0;
   }
-  if (mode == "random" && argc == 5) {
+  if (mode == "random" && (argc == 5 || argc == 6)) {
+    const std::string mix = argc == 6 ? argv[5] : "plain";
     const int first = std::stoi(argv[2]), count = std::stoi(argv[3]), steps = std::stoi(argv[4]);
     for (int seed = first; seed < first + count; ++seed) {
-      recorder::write("seed " + std::to_string(seed), recorder::random_operations(seed, steps));
+      const std::string name = (argc == 6 ? mix + " " : "") + "seed " + std::to_string(seed);
+      recorder::write(name, recorder::random_operations(mix, seed, steps));
     }
     std::cout << "\n]" << std::endl;
     return 0;
   }
-  std::cerr << "usage: record script FILE | record random FIRST COUNT STEPS\n";
+  std::cerr << "usage: record script FILE | record random FIRST COUNT STEPS [MIX]\n";
   return 2;
 }

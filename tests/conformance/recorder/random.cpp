@@ -10,7 +10,9 @@ namespace {
 
 class Draw {
  public:
-  explicit Draw(int seed) : engine_(seed) {}
+  Draw(const std::string& mix, int seed) : engine_(seed), mix_(mix) {}
+
+  const std::string& mix() const { return mix_; }
 
   // The raw engine is the same everywhere; the standard distributions are not.
   int below(int n) { return int(engine_() % uint32_t(n)); }
@@ -20,6 +22,7 @@ class Draw {
   std::string name() { return one_of<std::string>({"a", "b", "c", "d"}); }
 
   std::string type() {
+    if (mix_ == "strings" && below(2)) return "string";
     // Few types often, so that buffers meet the type that they already have.
     if (below(3) != 0) return one_of<std::string>({"float32", "float32", "int64", "string"});
     return types()[below(int(types().size()))].name;
@@ -34,7 +37,8 @@ class Draw {
     const int rank = one_of<int>({0, 1, 1, 1, 1, 1, 1, 2, 2, 2, 3});
     std::string text;
     for (int i = 0; i < rank; ++i) {
-      text += (i ? "," : "") + std::to_string(below(8) == 0 ? 0 : 1 + below(rank == 1 ? 12 : 4));
+      const int zeros = mix_ == "plain" ? 8 : 5;
+      text += (i ? "," : "") + std::to_string(below(zeros) == 0 ? 0 : 1 + below(rank == 1 ? 12 : 4));
     }
     return rank == 0 ? "-" : text;
   }
@@ -50,6 +54,7 @@ class Draw {
 
  private:
   std::mt19937 engine_;
+  std::string mix_;
 };
 
 struct Verb {
@@ -57,22 +62,31 @@ struct Verb {
   int weight;
 };
 
-const std::vector<Verb>& verbs() {
-  static const std::vector<Verb> all = {
+// The mix "plain" is drawn from this alone; others know more verbs.
+std::vector<Verb> verbs(const std::string& mix) {
+  std::vector<Verb> all = {
       {"new", 3}, {"untyped", 1}, {"undefined", 1}, {"resize", 12}, {"resize_like", 3},
       {"reshape", 4}, {"mutable_data", 12}, {"raw_mutable_data", 3}, {"fill", 13}, {"extend", 10},
       {"extend_to", 4}, {"shrink", 5}, {"reserve", 6}, {"free", 3}, {"share", 10}, {"external", 4},
       {"alias", 9}, {"unsafe", 3}, {"clone", 3}, {"copy_construct", 1}, {"copy", 8},
       {"reinitialize", 5}, {"reinitialize_copy", 3}, {"empty", 4}, {"values", 3}, {"at", 3},
       {"swap", 2}, {"destroy", 3}, {"flag", 3}};
+  if (mix != "plain") {
+    for (auto& verb : all) {
+      if (verb.name == std::string("flag") || verb.name == std::string("at")) verb.weight = 8;
+    }
+    all.push_back({"storage_external", 8});
+    all.push_back({"storage_reset", 3});
+  }
   return all;
 }
 
 std::string draw_verb(Draw& draw) {
   int total = 0;
-  for (const auto& verb : verbs()) total += verb.weight;
+  const auto all = verbs(draw.mix());
+  for (const auto& verb : all) total += verb.weight;
   int ticket = draw.below(total);
-  for (const auto& verb : verbs()) {
+  for (const auto& verb : all) {
     ticket -= verb.weight;
     if (ticket < 0) return verb.name;
   }
@@ -100,6 +114,12 @@ std::string draw_operation(Draw& draw, const World& world, int step) {
   }
   if (verb == "shrink") return head + " " + std::to_string(draw.below(6));
   if (verb == "reserve") return head + " " + std::to_string(draw.below(20));
+  if (verb == "storage_external") {
+    const std::string type = draw.plain_type();
+    const int64_t room = (numel + draw.below(6)) * type_named(type).meta.itemsize();
+    return head + " " + std::to_string(step) + " " + type + " " +
+        std::to_string(std::max<int64_t>(room, 1)) + " " + std::to_string(draw.below(4) != 0);
+  }
   if (verb == "external") {
     const std::string type = draw.plain_type();
     const int64_t itemsize = type_named(type).meta.itemsize();
@@ -153,8 +173,8 @@ bool rebuild(World& world, const std::vector<std::string>& operations) {
 
 } // namespace
 
-std::vector<std::string> random_operations(int seed, int steps) {
-  Draw draw(seed);
+std::vector<std::string> random_operations(const std::string& mix, int seed, int steps) {
+  Draw draw(mix, seed);
   std::vector<std::string> operations;
   for (const char* name : {"a", "b"}) {
     operations.push_back(std::string("new ") + name + " " + draw.dims());

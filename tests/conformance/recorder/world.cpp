@@ -69,6 +69,15 @@ std::string World::danger_before(const std::string& operation) {
   for (auto user : {"resize_like", "share", "alias", "unsafe", "clone", "copy_construct", "copy"}) {
     if (verb == user && (!tensors_.count(w[2]) || !tensors_[w[2]].defined())) return "absent";
   }
+  for (auto copier : {"copy", "reinitialize_copy"}) {
+    if (verb != copier) continue;
+    const std::string& from = w.back();
+    if (!tensors_.count(from) || !tensors_[from].defined()) continue;
+    const Tensor& t = tensors_[from];
+    if (t.numel() > 0 && t.storage_initialized() && !t.dtype_initialized()) {
+      return "fails half-way";  // memory, put into the storage from outside, but no type yet
+    }
+  }
   if (verb == "reinitialize_copy") {
     if (!tensors_.count(w[3]) || !tensors_[w[3]].defined()) return "absent";
     const bool made = !tensors_.count(w[1]) || !tensors_[w[1]].defined();
@@ -80,6 +89,9 @@ std::string World::danger_before(const std::string& operation) {
   if (verb == "shrink" || verb == "reserve") {
     if (std::stoll(w[2]) < 0) return "negative dims are not caught";
     if (verb == "reserve" && tensors_[w[1]].dim() == 0) return "writes size 0 of no dimension";
+  }
+  if (verb == "storage_external" && is_string(type_named(w[3]).meta)) {
+    return "external memory holds no strings";
   }
   if (verb == "external") {
     const auto need = tensors_[w[1]].numel() * type_named(w[3]).meta.itemsize();
@@ -205,6 +217,18 @@ void World::execute(const Words& w) {
   if (verb == "free") { t.FreeMemory(); return; }
   if (verb == "share") { t.ShareData(tensors_.at(w[2])); return; }
   if (verb == "copy") { t.CopyFrom(tensors_.at(w[2])); return; }
+  if (verb == "storage_reset") { t.storage().unsafeGetStorageImpl()->reset(); return; }
+  if (verb == "storage_external") {
+    const Type& type = type_named(w[3]);
+    const int id = std::stoi(w[2]);
+    const size_t nbytes = std::stoull(w[4]);
+    void* data = Memory::get().take_external(id, nbytes);
+    type.fill(data, nbytes / type.meta.itemsize(), id);
+    const auto deleter = w[5] == "1" ? &Memory::delete_external : nullptr;
+    const_cast<at::Storage&>(t.storage())  // a copy of the handle would be a second user
+        .UniqueStorageShareExternalPointer(data, nbytes, deleter);
+    return;
+  }
   if (verb == "external") {
     const Type& type = type_named(w[3]);
     const int id = std::stoi(w[2]);

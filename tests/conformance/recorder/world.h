@@ -110,7 +110,8 @@ inline bool is_string(TypeMeta meta) { return meta == TypeMeta::Make<std::string
 // How many strings were constructed in the memory of a storage, or -1 where it is plain memory.
 inline int64_t constructed(const at::Storage& storage) {
   const auto deleter = storage.data_ptr().get_deleter();
-  if (deleter == nullptr || deleter == &Memory::release || deleter == &Memory::delete_external) {
+  if (storage.data() == nullptr || deleter == nullptr || deleter == &c10::detail::deleteNothing ||
+      deleter == &Memory::release || deleter == &Memory::delete_external) {
     return -1;
   }
   return static_cast<c10::PlacementDeleteContext*>(storage.data_ptr().get_context())->size_;

@@ -1,0 +1,166 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Operators that call a Python function: the type Python, as Caffe2 has it.
+
+A message cannot hold a function, so it holds a token that stands for one of this process, or a
+pickled call that gives one. A message is only run by who trusts it, and still a pickled call is
+not run unless it was pickled here: see `_built`.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+
+from bridge.c10.errors import (
+    EnforceAssertionError,
+    EnforceKeyError,
+    EnforceNotMet,
+    EnforceTypeError,
+)
+from bridge.caffe2.create_operator import CreateOperator
+from bridge.caffe2.operator import Operator
+from bridge.caffe2.registry import register_operator
+
+TYPE_CHECKING = False  # typing takes longer to import than all that needs it
+if TYPE_CHECKING:
+    from typing import Any
+
+__all__ = ["CreatePythonOperator", "python_arguments", "register_function"]
+
+_functions: dict[str, tuple[Callable[..., Any], bool]] = {}
+_numbers = itertools.count()
+# What was pickled here: nobody else's bytes are unpickled.
+_builders: set[bytes] = set()
+
+
+def register_function(function: Any, pass_workspace: bool = False, name: str = "") -> str:
+    """Keep a function for operators of type Python; give the token that stands for it.
+
+    Raises EnforceNotMet, also a TypeError: it cannot be called.
+    """
+    if not callable(function):
+        raise EnforceTypeError(
+            f"A Python operator calls a function, not {type(function).__name__}.",
+            "callable(f)",
+            "register_python_op",
+        )
+    called = name or getattr(function, "__qualname__", type(function).__qualname__)
+    token = f"{called}:{next(_numbers)}"
+    _functions[token] = (function, pass_workspace)
+    return token
+
+
+def python_arguments(
+    f: Any, grad_f: Any, python_func_type: Any, pass_workspace: bool
+) -> dict[str, Any]:
+    """Make the arguments of an operator of type Python that calls `f` (see ``Net.Python``)."""
+    if python_func_type is not None:
+        return {"token": register_function(python_func_type(f).forward, pass_workspace)}
+    if isinstance(f, tuple) != isinstance(grad_f, tuple) and grad_f is not None:
+        raise EnforceAssertionError(
+            "A tuple has to be passed to both f and grad_f or neither.", "", "Net.Python"
+        )
+    if not isinstance(f, tuple):
+        return {"token": register_function(f, pass_workspace)}
+    if len(f) != 3:
+        raise EnforceAssertionError(
+            "A builder is a tuple (function, args, kwargs).", "len(f) == 3", "Net.Python"
+        )
+    import pickle
+
+    function, args, kwargs = f
+    pickled = pickle.dumps((function, tuple(args), dict(kwargs)))
+    _builders.add(pickled)
+    return {"pickled_builder": pickled, "pass_workspace": pass_workspace}
+
+
+def CreatePythonOperator(
+    f: Any,
+    inputs: Any,
+    outputs: Any,
+    grad_f: Any = None,
+    pass_workspace: bool = False,
+    python_func_type: Any = None,
+    *args: Any,
+    **kwargs: Any,
+) -> Any:
+    """Make an operator that calls ``f(inputs, outputs)``, or with the workspace as well.
+
+    `f` gets lists of the blobs' tensors (`BlobTensor`). A tuple ``(function, args, kwargs)`` is
+    called here and gives the function.
+
+    >>> import numpy as np
+    >>> from bridge.caffe2 import core, workspace
+    >>> def double(inputs, outputs):
+    ...     outputs[0].feed(2 * inputs[0].data)
+    >>> workspace.FeedBlob("x", np.arange(3.0))
+    True
+    >>> workspace.RunOperatorOnce(core.CreatePythonOperator(double, ["x"], ["y"]))
+    True
+    >>> workspace.FetchBlob("y")
+    array([0., 2., 4.])
+    >>> workspace.ResetWorkspace()
+    True
+    """
+    if isinstance(f, tuple) and python_func_type is None:
+        f = f[0](*f[1], **f[2])
+    function = f if python_func_type is None else python_func_type(f).forward
+    kwargs["token"] = register_function(function, pass_workspace)
+    return CreateOperator("Python", inputs, outputs, *args, **kwargs)
+
+
+@register_operator("Python")
+class PythonOperator(Operator):
+    """Call a Python function with lists of the tensors of inputs and outputs.
+
+    An input that holds no tensor is given as its Blob. Follows PythonOp,
+    caffe2/python/pybind_state.h, PyTorch 1.8.1.
+    """
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        token = self.GetSingleArgument("token", "")
+        if token:
+            if token not in _functions:
+                raise EnforceKeyError(
+                    f"No function of this process has the token {token!r}.", "", "Python"
+                )
+            self._function, self._pass_workspace = _functions[token]
+        else:
+            # `bytes` as they were pickled, whether or not they happen to be UTF-8.
+            self._function = _built(self.GetSingleArgument("pickled_builder", b""))
+            self._pass_workspace = bool(self.GetSingleArgument("pass_workspace", 0))
+
+    def RunOnDevice(self) -> None:
+        """Call the function."""
+        inputs = [blob.as_tensor() if blob.is_tensor() else blob for blob in self.Inputs()]
+        outputs = []
+        for i in range(self.OutputSize()):
+            self.Output(i)
+            outputs.append(self.OutputBlob(i).as_tensor())
+        if self._pass_workspace:
+            self._function(inputs, outputs, self._workspace)
+        else:
+            self._function(inputs, outputs)
+
+
+def _built(pickled: bytes) -> Callable[..., Any]:
+    if not pickled:
+        raise EnforceNotMet(
+            "A Python operator has a token or a pickled_builder; core.CreatePythonOperator and "
+            "net.Python make it.",
+            "",
+            "Python",
+        )
+    if pickled not in _builders:
+        raise EnforceNotMet(
+            "The pickled_builder was not pickled by this process. Unpickling runs whatever code "
+            "somebody put there, so it is not done.",
+            "",
+            "Python",
+        )
+    import pickle
+
+    function, args, kwargs = pickle.loads(pickled)
+    built: Callable[..., Any] = function(*args, **kwargs)
+    return built

@@ -1,0 +1,28 @@
+# SPDX-License-Identifier: Apache-2.0
+"""TensorFlow's shapes and tensor messages; TensorFlow itself is not needed for them.
+
+>>> import numpy as np
+>>> from bridge import tf
+>>> message = tf.make_tensor_proto(np.arange(6.0).reshape(2, 3))
+>>> tensor = tf.from_tensor_proto(message)
+>>> tensor.readonly, tensor.tolist()
+(True, [[0.0, 1.0, 2.0], [3.0, 4.0, 5.0]])
+
+Eager tensors go through ``bridge.from_dlpack``, ``bridge.asarray`` and ``bridge.to_tensorflow``.
+"""
+
+from __future__ import annotations
+
+from bridge.tf.errors import TensorProtoError
+from bridge.tf.read import from_tensor_proto
+from bridge.tf.shape import TensorShape
+from bridge.tf.shape_proto import TensorShapeProto
+from bridge.tf.write import make_tensor_proto
+
+__all__ = [
+    "TensorProtoError",
+    "TensorShape",
+    "TensorShapeProto",
+    "from_tensor_proto",
+    "make_tensor_proto",
+]

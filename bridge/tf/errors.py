@@ -1,0 +1,16 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The error of messages that are no tensor, and of tensors that are no message."""
+
+from __future__ import annotations
+
+from bridge.c10.errors import EnforceBufferError, EnforceValueError
+
+__all__ = ["TensorProtoError"]
+
+
+class TensorProtoError(EnforceBufferError, EnforceValueError):
+    """Bytes that are no TensorProto, or a tensor that no TensorProto can hold.
+
+    An EnforceNotMet, a BufferError (its memory is not to be had as a tensor's) and a ValueError
+    (the bytes say something that cannot be).
+    """

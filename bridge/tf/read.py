@@ -1,0 +1,197 @@
+# SPDX-License-Identifier: Apache-2.0
+"""from_tensor_proto: a tensor out of TensorFlow's message."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from bridge.at.factories import zeros
+from bridge.at.tensor import Tensor
+from bridge.c10.rebuild import byte_view, from_buffer, from_items
+from bridge.c10.type_meta import TypeMeta
+from bridge.tf.element_types import BY_NUMBER, STRING, Row, why_not
+from bridge.tf.errors import TensorProtoError
+from bridge.tf.fields import LENGTH, VARINT, as_int64, fields, malformed
+from bridge.tf.shape_proto import merged_dims, message_bytes
+from bridge.tf.values import numbers, strings, strings_of_content
+
+__all__ = ["MAX_NBYTES", "from_tensor_proto"]
+
+# Numbers of tensor.proto, TensorFlow 2.21.
+_DTYPE, _SHAPE, _CONTENT = 1, 2, 4
+# No message is larger, so no content; what repeats a value is held to the same.
+MAX_NBYTES = (1 << 31) - 1
+# TensorShape::MaxDimensions() of TensorFlow.
+_MAX_RANK = 254
+
+
+def from_tensor_proto(proto: Any, copy: bool = False) -> Tensor:
+    """An at.Tensor of a TensorProto: a message of TensorFlow's, or its bytes.
+
+    Numeric ``tensor_content`` is viewed where it stands in the bytes, which stay alive as long:
+    read-only, as ``bytes`` are, and aligned as the message has it, which may be not at all (NumPy
+    is told so and copes). ``copy=True`` copies it into memory of its own, writable and aligned.
+    Values in the ``*_val`` fields are decoded into such memory either way: the last is repeated
+    as often as the shape asks, and zeros stand where there is none. Strings make a tensor of type
+    string. Of a message object, protobuf itself copies the content out.
+
+    Raises
+    ------
+    TensorProtoError, which is an EnforceNotMet, a BufferError and a ValueError: the bytes are
+        no message or contradict themselves, the shape is unknown or takes 2 GiB or more, the type
+        is quantized, a resource, a variant or a reference.
+    EnforceNotMet, also a TypeError: `proto` is no message.
+
+    Follows Tensor::FromProto, tensorflow/core/framework/tensor.cc, and tf.make_ndarray,
+    TensorFlow 2.21; what they cut off or round, more values than elements for one, is refused.
+
+    >>> from bridge import tf
+    >>> message = tf.make_tensor_proto([1.5, 2.5])
+    >>> tf.from_tensor_proto(message).tolist(), tf.from_tensor_proto(message, copy=True).readonly
+    ([1.5, 2.5], False)
+    """
+    if copy is not True and copy is not False:
+        raise TypeError(f"copy is True or False, not {copy!r}.")
+    parts = _parts_of_message(proto) or _parts_of_bytes(message_bytes(proto, "from_tensor_proto"))
+    row, sizes = _row(parts.number), _sizes(parts.shapes)
+    numel = _numel(sizes, row)
+    if row is STRING:
+        return _of_strings(parts, sizes, numel)
+    if parts.content is None:
+        return _of_values(parts.data, row, sizes, numel)
+    return _of_content(parts.content, row, sizes, numel, copy)
+
+
+class _Parts(NamedTuple):
+    """What a message says: `content` is None where it has none, and `data` all of it otherwise."""
+
+    number: int
+    shapes: list[memoryview]
+    content: memoryview | None
+    data: memoryview
+
+
+def _parts_of_message(message: Any) -> _Parts | None:
+    """The parts of a message object that has content; None for any other."""
+    content = None if isinstance(message, bytes) else getattr(message, "tensor_content", None)
+    if not content:
+        return None
+    shape = memoryview(message.tensor_shape.SerializeToString())
+    return _Parts(int(message.dtype), [shape], memoryview(content), memoryview(b""))
+
+
+def _parts_of_bytes(data: memoryview) -> _Parts:
+    """What the fields say: the last of a kind wins, and shapes go together, as in protobuf."""
+    dtype, shapes, content = 0, [], data[:0]
+    for number, wire, start, end in fields(data, 0, len(data)):
+        if number == _DTYPE and wire == VARINT:
+            dtype = as_int64(start)
+        elif number == _SHAPE and wire == LENGTH:
+            shapes.append(data[start:end])
+        elif number == _CONTENT and wire == LENGTH:
+            content = data[start:end]
+    return _Parts(dtype, shapes, content if len(content) else None, data)
+
+
+def _row(number: int) -> Row:
+    row = BY_NUMBER.get(number)
+    if row is None:
+        raise TensorProtoError(
+            f"Elements of TensorFlow's type {number} are not read: {why_not(number)}.",
+            "",
+            "from_tensor_proto",
+        )
+    return row
+
+
+def _sizes(shapes: list[memoryview]) -> list[int]:
+    dims = merged_dims(shapes)
+    if dims is None or None in dims:
+        raise TensorProtoError(
+            f"The shape {'has an unknown rank' if dims is None else dims} in part, and a tensor "
+            "has a known one.",
+            "is_fully_defined()",
+            "from_tensor_proto",
+        )
+    if len(dims) > _MAX_RANK:
+        raise TensorProtoError(
+            f"The shape has {len(dims)} dimensions; TensorFlow's have at most {_MAX_RANK}.",
+            "",
+            "from_tensor_proto",
+        )
+    return [size for size in dims if size is not None]
+
+
+def _numel(sizes: list[int], row: Row) -> int:
+    numel = 1
+    for size in sizes:
+        # Also where another size is zero: strides are counted with it.
+        numel *= max(size, 1)
+        if numel >= 1 << 63:
+            break
+    numel = 0 if 0 in sizes and numel < 1 << 63 else numel
+    if numel * TypeMeta.Make(row.name).itemsize > MAX_NBYTES:
+        raise TensorProtoError(
+            f"A shape of {sizes} takes more bytes than a message may have, {MAX_NBYTES}.",
+            "",
+            "from_tensor_proto",
+        )
+    return numel
+
+
+def _of_content(content: memoryview, row: Row, sizes: list[int], numel: int, copy: bool) -> Tensor:
+    dtype = TypeMeta.Make(row.name)
+    nbytes = len(content)
+    if nbytes != numel * dtype.itemsize:
+        raise TensorProtoError(
+            f"A shape of {sizes} takes {numel * dtype.itemsize} bytes of {row.name}, and the "
+            f"content has {nbytes}.",
+            "",
+            "from_tensor_proto",
+        )
+    if row.name == "bool" and np.frombuffer(content, np.uint8).max() > 1:
+        raise TensorProtoError(
+            "The content has bytes that are neither 0 nor 1, which no bool is.",
+            "",
+            "from_tensor_proto",
+        )
+    tensor = Tensor._wrap(from_buffer(content, sizes, dtype, misaligned=True))
+    return tensor.clone() if copy else tensor
+
+
+def _of_values(data: memoryview, row: Row, sizes: list[int], numel: int) -> Tensor:
+    values = numbers(data, row)
+    tensor = zeros(sizes, dtype=row.name)
+    width = 2 if row.name.startswith("complex") else 1
+    if len(values) % width:
+        raise malformed(f"{len(values)} numbers are no whole number of pairs", 0)
+    given = len(values) // width
+    _require_room(given, numel, sizes)
+    if given:
+        # The elements as plain bits, which NumPy has for every type.
+        bits = np.frombuffer(memoryview(byte_view(tensor.unsafeGetTensorImpl())), row.stored)
+        bits = bits.reshape(numel, width)
+        bits[:given] = values.reshape(given, width)
+        bits[given:] = bits[given - 1]
+    return tensor
+
+
+def _of_strings(parts: _Parts, sizes: list[int], numel: int) -> Tensor:
+    if parts.content is None:
+        items = strings(parts.data, STRING.field)
+        _require_room(len(items), numel, sizes)
+        items += [items[-1] if items else b""] * (numel - len(items))
+    else:
+        items = strings_of_content(parts.content, numel)
+    return Tensor._wrap(from_items(sizes, TypeMeta.Make("string"), items))
+
+
+def _require_room(given: int, numel: int, sizes: list[int]) -> None:
+    if given > numel:
+        raise TensorProtoError(
+            f"A shape of {sizes} has {numel} elements, and the message {given} values.",
+            "",
+            "from_tensor_proto",
+        )

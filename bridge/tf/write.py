@@ -1,0 +1,155 @@
+# SPDX-License-Identifier: Apache-2.0
+"""make_tensor_proto: TensorFlow's message of a tensor, as bytes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from bridge.c10.errors import EnforceValueError
+from bridge.c10.rebuild import byte_view, items_of
+from bridge.caffe2.strings import STRING_KINDS, encoded_elements
+from bridge.exchange.values import is_plain
+from bridge.front import asarray
+from bridge.tf.element_types import BY_NAME, STRING, Row
+from bridge.tf.errors import TensorProtoError
+from bridge.tf.fields import LENGTH, VARINT, tagged, varint
+from bridge.tf.read import MAX_NBYTES
+from bridge.tf.shape_proto import TensorShapeProto
+from bridge.wrapper import Wrapper
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+__all__ = ["make_tensor_proto"]
+
+_DTYPE, _SHAPE, _CONTENT = 1, 2, 4
+# Types whose values TensorFlow writes one by one, however many there are.
+_NEVER_CONTENT = frozenset(
+    ("bool", "uint16", "complex64", "complex128", "int4", "uint4", "int2", "uint2")
+)
+# Types of which TensorFlow's Python writes no single values; they are content, then.
+_ONLY_CONTENT = frozenset(("float8_e4m3fnuz", "float8_e4m3b11fnuz", "float8_e5m2fnuz"))
+
+
+def make_tensor_proto(x: Any) -> bytes:
+    """The bytes of a TensorProto with the elements, type and shape of `x`; a copy.
+
+    `x` is any tensor that the bridge can import, a NumPy array (of strings, too), a Python
+    number, ``str`` or ``bytes``, or a nested list. Python's floats become float32, its ints int32
+    where they fit, as in TensorFlow. The bytes are those of TensorFlow's
+    ``tf.make_tensor_proto(x).SerializeToString()``, byte for byte; foreign byte order, which it
+    writes as it is, becomes native.
+
+    Raises
+    ------
+    TensorProtoError, which is an EnforceNotMet, a BufferError and a ValueError: TensorFlow lacks
+        the element type, or the elements take 2 GiB or more.
+    BufferError, TypeError, ValueError: what bridge.asarray refuses; a Python float beyond float32.
+
+    Follows tf.make_tensor_proto, tensorflow/python/framework/tensor_util.py, TensorFlow 2.21.
+
+    >>> from bridge import tf
+    >>> tf.make_tensor_proto([1, 2]).hex()
+    '080312041202080222080100000002000000'
+    """
+    if isinstance(x, np.ndarray) and x.dtype.kind in STRING_KINDS:
+        return _strings(x.shape, encoded_elements(x))
+    # asarray shares plain memory, which strings are not.
+    tensor = x if _is_strings(x) else asarray(x)
+    if tensor.dtype().name == "string":
+        impl = tensor.unsafeGetTensorImpl()
+        return _strings(tuple(tensor.sizes()), items_of(impl))
+    if is_plain(x) and not isinstance(x, np.generic):
+        tensor = asarray(_narrowed(tensor.numpy()))
+    return _numbers(tensor.cpu().contiguous())
+
+
+def _is_strings(x: Any) -> bool:
+    """Whether `x` is a tensor of ours whose elements are strings."""
+    return (
+        isinstance(x, Wrapper)
+        and x.defined()
+        and x.unsafeGetTensorImpl().dtype().name == STRING.name
+    )
+
+
+def _narrowed(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Python's numbers in TensorFlow's types for them: float32, and int32 where all fit."""
+    if array.dtype == np.float64:
+        with np.errstate(over="ignore"):
+            single = array.astype(np.float32)
+        if not np.array_equal(np.isinf(single), np.isinf(array)):
+            raise EnforceValueError(
+                "Python's floats become float32, and one is beyond its range. Give a NumPy array "
+                "of float64.",
+                "",
+                "make_tensor_proto",
+            )
+        return single
+    if array.dtype == np.int64:
+        narrow = array.astype(np.int32)
+        return narrow if np.array_equal(narrow, array) else array
+    return array
+
+
+def _numbers(tensor: Any) -> bytes:
+    row = BY_NAME.get(tensor.dtype().name)
+    if row is None:
+        raise TensorProtoError(
+            f"TensorFlow has no type for elements of {tensor.dtype()}. Convert them with to(T).",
+            "",
+            "make_tensor_proto",
+        )
+    numel, sizes = tensor.numel(), tuple(tensor.sizes())
+    # Checked first, so that nothing large is made in vain.
+    _require_room(tensor.nbytes())
+    data = memoryview(byte_view(tensor.unsafeGetTensorImpl()))
+    content = row.name in _ONLY_CONTENT or (numel > 1 and row.name not in _NEVER_CONTENT)
+    if numel == 0:
+        parts: list[Any] = []
+    elif content:
+        parts = [_head(_CONTENT, len(data)), data]
+    else:
+        packed = _packed(data, row)
+        parts = [_head(row.field, len(packed)), packed]
+    return _message(row, sizes, parts)
+
+
+def _packed(data: memoryview, row: Row) -> Any:
+    """The elements as a packed repeated field has them."""
+    if row.coding != "varint":
+        return data
+    values = np.frombuffer(data, row.stored)
+    if row.narrow:
+        # Sign-extended, from the bits that count.
+        values = (values + row.low & row.high - row.low) + row.low if row.low else values
+    if values.size and values.min() >= 0 and values.max() < 0x80:
+        return values.astype(np.uint8).tobytes()
+    return b"".join(map(varint, values.tolist()))
+
+
+def _strings(sizes: Sequence[int], items: Iterable[bytes]) -> bytes:
+    return _message(STRING, sizes, [tagged(STRING.field, item) for item in items])
+
+
+def _head(field: int, nbytes: int) -> bytes:
+    return varint(field << 3 | LENGTH) + varint(nbytes)
+
+
+def _message(row: Row, sizes: Sequence[int], parts: list[Any]) -> bytes:
+    _require_room(sum(map(len, parts)))
+    shape = TensorShapeProto.of(sizes)
+    return b"".join(
+        [varint(_DTYPE << 3 | VARINT), varint(row.number), tagged(_SHAPE, shape), *parts]
+    )
+
+
+def _require_room(nbytes: int) -> None:
+    if nbytes > MAX_NBYTES:
+        raise TensorProtoError(
+            f"The elements take {nbytes} bytes, and a message has at most {MAX_NBYTES}.",
+            "",
+            "make_tensor_proto",
+        )
