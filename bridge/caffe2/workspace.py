@@ -30,7 +30,8 @@ from bridge.caffe2.plans import RunPlan
 from bridge.caffe2.predictor import Predictor
 from bridge.caffe2.refusal import refusal
 from bridge.caffe2.registry import RegisteredOperators
-from bridge.caffe2.running import RunOperatorMultiple, RunOperatorOnce, RunOperatorsOnce
+from bridge.caffe2.run_once import RunOperatorOnce
+from bridge.caffe2.running import RunOperatorMultiple, RunOperatorsOnce
 from bridge.caffe2.workspaces import (
     Workspace,
     fetch_int8_named,
