@@ -5,7 +5,8 @@ from __future__ import annotations
 
 from bridge.c10.errors import EnforceNotMet, EnforceValueError
 from bridge.caffe2.operator import Operator, failure
-from bridge.caffe2.operator_def import Definition, device_of_option
+from bridge.caffe2.operator_core import run_all
+from bridge.caffe2.operator_def import Definition, definition_of, device_of_option
 from bridge.caffe2.registry import class_for
 from bridge.caffe2.workspaces import Workspace, found_blob
 
@@ -48,7 +49,6 @@ class RunnableNet:
                 caller,
             )
         _check_names(message, caller)
-        workspace._failed_position = -1
         option = message.device_option if message.HasField("device_option") else None
         if option is not None:
             device_of_option(option)
@@ -63,7 +63,10 @@ class RunnableNet:
 
     def _add(self, message: Any, option: Any, new: list[str], caller: str) -> None:
         workspace = self._workspace
-        definition = Definition(message, None, option)
+        if option is None:
+            definition = definition_of(message, caller)
+        else:
+            definition = Definition(message, None, option)
         for name in definition.outputs:
             if found_blob(workspace, name) is None:
                 new.append(name)
@@ -88,12 +91,11 @@ class RunnableNet:
         self._run("Net.run")
 
     def _run(self, caller: str) -> None:
-        position = -1
+        at = [0]
         try:
-            for position, operator in enumerate(self._operators):  # noqa: B007
-                operator._run()
+            run_all(self._operators, at)
         except Exception as cause:
-            raise self._failure(position, self._definitions[position], cause, caller) from cause
+            raise self._failure(at[0], self._definitions[at[0]], cause, caller) from cause
 
     def _failure(
         self, position: int, definition: Definition, cause: Exception, caller: str
