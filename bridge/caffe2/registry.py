@@ -215,6 +215,7 @@ def _load_built_in() -> None:
 
     from bridge.caffe2 import operators
 
+    importlib.import_module("bridge.caffe2.python_operator")
     for module in pkgutil.iter_modules(operators.__path__):
         importlib.import_module(f"{operators.__name__}.{module.name}")
     _built_in_loaded = True

@@ -49,7 +49,6 @@ class RunnableNet:
                 caller,
             )
         _check_names(message, caller)
-        workspace._failed_position = -1
         option = message.device_option if message.HasField("device_option") else None
         if option is not None:
             device_of_option(option)
