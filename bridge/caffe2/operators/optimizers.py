@@ -238,7 +238,8 @@ def storm_rate(
 class Lars(Optimizer):
     """(parameters, gradient, weight decay, trust, largest rate) -> a rate for the layer (1).
 
-    Arguments: `offset` (0.5), `lr_min` (0.02). Follows LarsOp, caffe2/sgd/lars_op.cc, PyTorch 1.8.1.
+    Arguments: `offset` (0.5), `lr_min` (0.02).
+    Follows LarsOp, caffe2/sgd/lars_op.cc, PyTorch 1.8.1.
     """
 
     def RunOnDevice(self) -> None:
