@@ -10,6 +10,8 @@ from bridge.caffe2.registry import register_operator
 
 TYPE_CHECKING = False  # typing takes longer to import than all that needs it
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from torch import Tensor
 
 __all__ = ["AddGradient", "DivGradient", "MaxGradient", "MeanGradient", "MulGradient"]
@@ -47,9 +49,9 @@ class BinaryGradient(FloatOperator):
         raise NotImplementedError
 
 
-def folded(gradient: Tensor, shape: object) -> Tensor:
+def folded(gradient: Tensor, shape: Sequence[int]) -> Tensor:
     """Sum a gradient over what a tensor of `shape` was broadcast along; always a new tensor."""
-    found = gradient.sum_to_size(shape)
+    found: Tensor = gradient.sum_to_size(shape)
     return found.clone() if found.data_ptr() == gradient.data_ptr() else found
 
 

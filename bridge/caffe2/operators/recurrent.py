@@ -126,7 +126,7 @@ class GRUUnit(Step):
 
 @register_operator("GRUUnitGradient")
 class GRUUnitGradient(Step):
-    """(hidden, gates, perhaps lengths, step, new hidden, its gradient) -> those of the first two."""
+    """(hidden, gates, perhaps lengths, step, new hidden, its gradient) -> both gradients."""
 
     gates = 3
 

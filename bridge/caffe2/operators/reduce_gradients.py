@@ -88,7 +88,8 @@ class ReduceL2Gradient(ReduceGradient):
     """dX = dY * X / Y, 0 where Y is 0."""
 
     def spread(self, dy: Tensor, x: Tensor, y: Tensor) -> Tensor:
-        return torch.where(y == 0, x.new_zeros(()), dy * x / y)
+        found: Tensor = torch.where(y == 0, x.new_zeros(()), dy * x / y)
+        return found
 
 
 @register_operator("Moments")
@@ -147,10 +148,10 @@ class EndGradient(FloatOperator):
         self.enforce(dy.numel() == matrix.shape[1 - along], "a gradient for each of Y", dy, x)
         spread = dy.reshape(-1).unsqueeze(along).expand(matrix.shape)
         if self.InputSize() > self.lengths:
-            size = self.x(self.lengths, INT32).reshape(-1).unsqueeze(along)
-            inside = torch.arange(count).unsqueeze(1 - along) < size
+            length = self.x(self.lengths, INT32).reshape(-1).unsqueeze(along)
+            inside = torch.arange(count).unsqueeze(1 - along) < length
             spread = spread * inside
-            spread = spread / size if self.mean else spread
+            spread = spread / length if self.mean else spread
         elif self.mean:
             spread = spread / count
         self.put(0, self.chosen(spread, matrix).reshape(x.shape).clone())
