@@ -180,6 +180,8 @@ class RMACRegions(FloatOperator):
         found = []
         for scale in range(1, self.GetSingleArgument("scales", 3) + 1):
             size = 2 * side // (scale + 1)
+            if not size:
+                break
             across = starts(width, size, scale + columns)
             down = starts(height, size, scale + rows)
             found += [[x1, y1, x1 + size - 1, y1 + size - 1] for x1 in across for y1 in down]
