@@ -4,7 +4,6 @@
 
 from bridge.c10.storage cimport UNVERIFIED
 from bridge.c10.tensor_impl cimport CONTIGUOUS, LENT, RESERVED, TensorImpl
-from bridge.caffe2.blob_core cimport BlobCore
 from bridge.caffe2.operator_core cimport OperatorCore, output_like
 from bridge.caffe2.tensor cimport Tensor
 from bridge.exchange.torch cimport operand_out, tensor_in
