@@ -53,6 +53,17 @@ class Operator(OperatorCore):
     num_outputs: int | tuple[int, int | None] | None = None
     """How many outputs there may be, in the same way."""
 
+    @classmethod
+    def check(cls, definition: Definition) -> Any:
+        """Check a definition when it is read, once for all operators that are made of it.
+
+        What this gives is ``self._definition.checked`` for them; here it is None.
+        """
+        if cls.num_inputs is not None:
+            _check_count("input", cls.num_inputs, definition.inputs, definition)
+        if cls.num_outputs is not None:
+            _check_count("output", cls.num_outputs, definition.outputs, definition)
+
     def __init__(self, definition: Any, workspace: Workspace | None = None) -> None:
         if not isinstance(definition, Definition):
             definition = definition_of(definition, "Operator")
@@ -154,13 +165,11 @@ class Operator(OperatorCore):
 def assign(definition: Definition, cls: type[Operator], generation: int) -> None:
     """Have `definition` be run by `cls`.
 
-    Raises EnforceNotMet: it has more or fewer inputs or outputs than the class allows.
+    Raises EnforceNotMet: the class refuses it.
     """
-    if cls.num_inputs is not None:
-        _check_count("input", cls.num_inputs, definition.inputs, definition)
-    if cls.num_outputs is not None:
-        _check_count("output", cls.num_outputs, definition.outputs, definition)
+    checked = cls.check(definition)
     plain = cls.__init__ is Operator.__init__ and cls.__new__ is Operator.__new__
+    definition.checked = checked
     definition._assign(cls, generation, plain, bool(cls.writes_last))
 
 

@@ -40,6 +40,7 @@ cdef class DefinitionCore:
     # The class that runs it, as registry.class_for found it, at `generation` of the registry.
     cdef public object cls
     cdef public long generation
+    cdef public object checked          # what the class's check gave
     cdef bint plain                     # the class has the framework's own __init__
     cdef bint writes_last
 
@@ -54,3 +55,4 @@ cdef class OperatorCore:
     cdef BlobCore output_blob(self, object i, str caller)
 
 cdef object run(OperatorCore operator)
+cdef Tensor output_like(OperatorCore operator, object i, TensorImpl like)

@@ -19,6 +19,7 @@ class DefinitionCore:
     device: Device
     cls: Any
     generation: int
+    checked: Any
     def _assign(self, cls: Any, generation: int, plain: bool, writes_last: bool) -> None: ...
     def _place(self, device: Any) -> None: ...
 

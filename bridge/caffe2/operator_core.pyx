@@ -354,6 +354,15 @@ def run_all(list operators, list position):
         raise
 
 
+cdef Tensor output_like(OperatorCore operator, object i, TensorImpl like):
+    """Output `i` of the sizes and type of `like`, on the operator's device, with memory."""
+    cdef BlobCore blob = operator.output_blob(i, "Operator.Output")
+    cdef Tensor tensor = blob._tensor
+    if tensor is not None and tensor.impl is like and not like.storage.flags & READONLY:
+        return tensor                   # in place
+    return _sized(operator, blob, like.sizes_view(), like.c_dtype, None, None, "Operator.Output")
+
+
 cdef Tensor _plain(OperatorCore operator, BlobCore blob):
     """What the blob has, or an empty tensor on the operator's device."""
     cdef Tensor tensor = blob._tensor

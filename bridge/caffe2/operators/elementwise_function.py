@@ -8,6 +8,7 @@ from collections.abc import Callable
 from bridge.caffe2.operators.float_operator import FloatOperator
 from bridge.caffe2.operators.torch_operator import FLOAT
 from bridge.caffe2.registry import register_operator
+from bridge.caffe2.torch_io import in_and_out
 
 TYPE_CHECKING = False  # typing takes longer to import than all that needs it
 if TYPE_CHECKING:
@@ -31,6 +32,11 @@ def elementwise(
 
     def register(compute: Callable[..., None]) -> Callable[..., None]:
         def RunOnDevice(self: FloatOperator) -> None:
+            if self.InputSize() == 1:
+                both = in_and_out(self, types)
+                if both is not None:
+                    compute(self, *both)
+                    return
             first = self.x(0, types)
             dtype = self.Input(0).dtype()
             others = [self.x(i, (dtype,)) for i in range(1, self.InputSize())]

@@ -215,7 +215,7 @@ class LengthsSplit(_OfLengths):
 
 @register_operator("LengthsTopK")
 class LengthsTopK(_OfLengths):
-    """The `k` greatest elements of each segment and their places; 0 and -1 where there are fewer."""
+    """The `k` greatest elements of each segment, and their places; 0 and -1 for those missing."""
 
     def RunOnDevice(self) -> None:
         """See the class."""

@@ -78,7 +78,7 @@ class PackSegments(_Pack):
 
 @register_operator("UnpackSegments")
 class UnpackSegments(_Pack):
-    """(segments, longest, ...) -> (rows, ...), the rows that the lengths of input 0 say there are."""
+    """(segments, longest, ...) -> (rows, ...): as many of each as the lengths of input 0 say."""
 
     def move(self) -> None:
         """See the class."""

@@ -2,8 +2,8 @@
 """Sums, means and extremes of the rows of segments: a row of a table each.
 
 A segment is a run of rows, given by lengths, or the rows with one segment id. With `Sparse` in its
-name an operator takes the rows that indices choose. Follows segment_reduction_op.h, reducer_functors.h
-and lengths_reducer_ops.h of caffe2/operators, PyTorch 1.8.1.
+name an operator takes the rows that indices choose. Follows segment_reduction_op.h,
+reducer_functors.h and lengths_reducer_ops.h of caffe2/operators, PyTorch 1.8.1.
 """
 
 from __future__ import annotations

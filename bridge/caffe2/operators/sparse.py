@@ -292,7 +292,7 @@ class DenseVectorToIdList(TorchOperator):
 
 @register_operator("GatherRanges")
 class GatherRanges(Mover):
-    """The ranges of input 0, (start, length) in input 1, for each of its rows; and their lengths."""
+    """The ranges of input 0, (start, length) in input 1, for each row there; and their lengths."""
 
     def move(self) -> None:
         """See the class."""

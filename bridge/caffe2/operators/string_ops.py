@@ -100,8 +100,9 @@ class StringEquals(_Test):
 
 @register_operator("StringJoin")
 class StringJoin(TorchOperator):
-    """The elements of each row, or with `axis` 1 of each column, as one string, `delimiter` after each.
+    """The elements of each row, or with `axis` 1 each column, as one string.
 
+    After each of them comes the `delimiter`.
     Numbers are written with six digits; those of one byte are characters.
     """
 
