@@ -48,8 +48,8 @@ class Pool(WindowOperator):
         x = channels_first(self.x(0), self.order)
         self.enforce(3 <= x.dim() <= 5, "X has one to three spatial dimensions", x)
         window = self.window(x.shape[2:])
-        if x.numel() == 0:
-            self.enforce(x.shape[0] == 0, "X has elements, or no images", x)
+        if x.numel() == 0 or min(window.sizes) <= 0:
+            self.enforce(min(x.shape[1:]) > 0, "images have elements", x)
             self.out(0, channels_last(x.new_empty(*x.shape[:2], *window.sizes), self.order).shape)
             return
         self.put(0, channels_last(self.pooled(x, window), self.order))

@@ -62,6 +62,19 @@ class Transposed(WindowOperator):
         self.enforce(min(x.shape[1:]) > 0, "an image has elements", x)
         return x, w
 
+    def sizes(self, x: Tensor) -> list[int]:
+        """Give height and width of the output. Raises EnforceNotMet: the pads are too large."""
+        found = [
+            (x.shape[i + 2] - 1) * self.stride[i]
+            + self.kernel[i]
+            + self.adj[i]
+            - self.head[i]
+            - self.tail[i]
+            for i in range(2)
+        ]
+        self.enforce(min(found) >= 0, "the pads leave an output", found)
+        return found
+
 
 @register_operator("ConvTranspose")
 class ConvTranspose(Transposed):
@@ -77,6 +90,10 @@ class ConvTranspose(Transposed):
         b = self.x(2) if self.InputSize() == 3 else None
         outputs = w.shape[1] * self.group
         self.enforce(b is None or b.shape == (outputs,), "one bias for each output", b)
+        sizes = self.sizes(x)
+        if min(sizes) == 0:
+            self.out(0, channels_last(x.new_empty(len(x), outputs, *sizes), self.order).shape)
+            return
         if self.head == self.tail and all(
             adj < stride for adj, stride in zip(self.adj, self.stride, strict=True)
         ):

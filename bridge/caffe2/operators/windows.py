@@ -6,6 +6,7 @@ Follows ConvPoolOpBase, caffe2/operators/conv_pool_op_base.h, PyTorch 1.8.1.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from bridge.caffe2.operators.float_operator import FloatOperator
@@ -146,19 +147,26 @@ class WindowOperator(FloatOperator):
         """Give head, tail and the number of windows in a dimension of `size`."""
         reach = dilation * (kernel - 1) + 1
         if self.legacy == VALID:
-            return 0, 0, (size - reach) // stride + 1
+            # Rounded to zero, as C does: a kernel that is a little too large makes one window.
+            out = int((size - reach) / stride) + 1
+            return 0, max((out - 1) * stride + reach - size, 0), out
         if self.legacy == SAME:
             self.enforce(dilation == 1, "legacy_pad SAME comes without dilation", dilation)
             needed = (-(-size // stride) - 1) * stride + kernel - size
             head = int(needed / 2)
-            return head, needed - head, (size + needed - reach) // stride + 1
+            return head, needed - head, int((size + needed - reach) / stride) + 1
         if self.legacy == CAFFE_LEGACY_POOLING:
             self.enforce(head >= 0, "pads are not negative", head)
-            span = size + head * 2 - kernel
-            out = -(-span // stride) + 1
+            span = (size + head * 2 - kernel) / stride + 1
+            out, standard = math.ceil(span), int(span)
             if head > 0 and (out - 1) * stride >= size + head:
                 out -= 1
-            return head, head + stride * (out - (span // stride + 1)), out
+            tail = head + stride * (out - standard)
+            self.enforce(out >= standard, "the last window begins in the image", size, head)
+            # Caffe counts windows without dilation, and may count more than there are.
+            there = (size + head + tail - reach) // stride + 1
+            self.enforce(dilation == 1 or out == there, "dilated windows fit", out, there)
+            return head, tail, out
         self.enforce(
             size + head + tail >= reach, "the kernel fits into the padded image", size, reach
         )

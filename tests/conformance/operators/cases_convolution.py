@@ -291,6 +291,7 @@ CASES: list[Case] = [
         adj=1,
         order="NHWC",
     ),
+    case("nothing left", "ConvTranspose", values(1, 4, 1, 1), values(4, 3, 2, 2), kernel=2, pad=1),
     case("legacy SAME", "ConvTranspose", IMAGE, values(4, 3, 3, 3), kernel=3, legacy_pad=2),
     case("channels differ", "ConvTranspose", IMAGE, values(3, 3, 3, 3), kernel=3),
     case(
