@@ -5,7 +5,7 @@
 
 import warnings
 
-from cpython.object cimport PyObject, PyTypeObject
+from cpython.object cimport PyObject
 from cpython.ref cimport Py_INCREF
 from libc.stdint cimport INT64_MAX, int64_t, uintptr_t
 
@@ -28,7 +28,6 @@ from bridge.exchange.numpy cimport flat_array
 from bridge.wrapper cimport (
     Wrapper,
     new_exchange_table,
-    new_wrapper,
     set_class,
     set_construct,
     slow_construct,
@@ -501,12 +500,11 @@ cdef str _NO_COPY = (
     "metadata, Alias() shares data, Clone() copies.")
 
 
-cdef PyTypeObject* _tensor_type = <PyTypeObject*><PyObject*>Tensor
-
-
 cdef Tensor wrap(TensorImpl impl):
     """A caffe2.Tensor of `impl`, which is contiguous; every new one comes from here."""
-    return <Tensor>new_wrapper(_tensor_type, impl)
+    cdef Tensor tensor = Tensor.__new__(Tensor)
+    tensor.impl = impl
+    return tensor
 
 
 cdef int _refuse_strided(TensorImpl impl) except -1:
@@ -787,11 +785,12 @@ def _shown(TensorImpl impl):
 cdef PyObject* _construct(
     PyObject* cls, PyObject** args, size_t nargsf, PyObject* names,
 ) except NULL:
-    cdef Tensor tensor
+    cdef Tensor tensor = Tensor.__new__(Tensor)
+    cdef TensorImpl impl
     if names == NULL and (nargsf & <size_t>0xFFFF) == 1 and isinstance(<object>args[0], Wrapper):
-        tensor = wrap(_impl_for_caffe2(<object>args[0]))
+        impl = _impl_for_caffe2(<object>args[0])
+        tensor.impl = impl
     else:
-        tensor = Tensor.__new__(Tensor)
         slow_construct(tensor, args, nargsf, names)
     Py_INCREF(tensor)
     return <PyObject*>tensor
