@@ -270,7 +270,13 @@ cdef int extend(TensorImpl self, int64_t num, double growth_pct, str caller) exc
     target = allocated(dims.data, dims.n, self.c_dtype, storage.device_type,
                        storage.device_index, caller)
     target.set_contiguous(self.c_sizes, self.ndim, self.c_numel)
-    copy_elements(target, self, caller)
+    if self.c_dtype.c_is_pod or storage.users > 1:
+        copy_elements(target, self, caller)
+    else:
+        # Nobody else has the elements: they move, and need not know how to be copied.
+        self.data(caller)
+        (<Elements>target.storage.ctx).items[:self.c_numel] = \
+            (<Elements>storage.ctx).items[self.offset:self.offset + self.c_numel]
     dims.data[0] = outer
     # A storage of its own from here on; who shared the old one keeps it. (Upstream
     # the others are left with freed memory.)
