@@ -25,7 +25,7 @@ from bridge.wrapper cimport (
 )
 
 from bridge.at import data, torch_ops
-from bridge.c10.errors import EnforceNotMet, EnforceTypeError
+from bridge.c10.errors import EnforceBufferError, EnforceNotMet, EnforceTypeError
 
 
 cdef class Tensor(Wrapper):
@@ -649,7 +649,7 @@ cdef TensorImpl _impl_for_at(object source):
             "The caffe2.Tensor has no element type yet. Call mutable_data(T) on it first.",
             "dtype_initialized()", "at.Tensor")
     if not impl.c_dtype.c_is_pod:
-        raise EnforceNotMet(
+        raise EnforceBufferError(
             f"Elements of the non-POD type {impl.c_dtype} are for caffe2.Tensor only; ATen "
             "tensors hold plain memory.", "dtype().is_pod", "at.Tensor")
     raise EnforceNotMet(

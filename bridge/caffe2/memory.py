@@ -17,6 +17,7 @@ from collections.abc import Sequence
 from bridge.c10 import DeviceType, TypeMeta
 from bridge.c10 import string as string_type
 from bridge.c10.flags import FLAGS
+from bridge.caffe2.string_items import put_elements
 from bridge.caffe2.strings import STRING_KINDS, array_of_strings, encoded_elements
 from bridge.caffe2.tensor import Tensor
 
@@ -38,7 +39,8 @@ def tensor_of_array(array: np.ndarray[Any, Any]) -> Tensor:
     _refuse_mask(array)
     if array.dtype.kind in STRING_KINDS:
         tensor = Tensor(array.shape, "cpu")
-        tensor.mutable_data(string_type)[:] = encoded_elements(array)
+        tensor.mutable_data(string_type)
+        put_elements(tensor, encoded_elements(array))
     else:
         tensor = Tensor(array.shape, "cpu")
         tensor.raw_mutable_data(_type_of(array))
@@ -57,7 +59,7 @@ def copy_into(tensor: Tensor, array: np.ndarray[Any, Any]) -> None:
     if array.dtype.kind in STRING_KINDS:
         items = encoded_elements(array)
         if tensor.IsType(string_type) and tensor.sizes() == array.shape:
-            tensor.mutable_data(string_type)[:] = items
+            put_elements(tensor, items)
             return
     elif tensor.IsType(_type_of(array)) and _keeps_buffer(tensor, array.nbytes):
         tensor.Resize(array.shape)
@@ -90,7 +92,7 @@ def copied_to_numpy(tensor: Tensor) -> np.ndarray[Any, Any]:
     no type for.
     """
     if tensor.IsType(string_type):
-        return array_of_strings(tensor.data(string_type)[:], tensor.sizes())
+        return array_of_strings(tensor)
     if tensor.unsafeGetTensorImpl().owns_memory() and tensor.GetDeviceType() == DeviceType.CPU:
         return tensor.numpy().copy()
     # numpy() would keep a framework from ever resizing its memory, which is not handed out here.

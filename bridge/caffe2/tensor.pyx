@@ -205,8 +205,8 @@ cdef class Tensor(Wrapper):
         Raises EnforceNotMet: no dimension, num < 0, not contiguous. MemoryError.
         Follows TensorImpl::Extend, c10/core/TensorImpl.h, PyTorch 1.8.1.
         """
-        memory.extend(self.impl, to_int64(num, "Tensor.Extend"),
-                      _percent(growthPct, "Tensor.Extend"), "Tensor.Extend")
+        cdef int64_t rows = to_int64(num, "Tensor.Extend")
+        memory.extend(self.impl, rows, _percent(growthPct, "Tensor.Extend"), "Tensor.Extend")
 
     def ExtendTo(self, num, growthPct=40.0):
         """Grow the outer dimension to `num`, keeping the data; otherwise as `Extend`.
@@ -796,5 +796,53 @@ cdef PyObject* _construct(
     return <PyObject*>tensor
 
 
+# `t.Extend(n)` within the buffer is what a tensor that grows row by row consists of, and the
+# reading of arguments that could be more than that takes most of its time. So the method looks
+# for that one call first; all others go on to the generated function.
+
+ctypedef PyObject* (*fastcall)(PyObject*, PyObject**, Py_ssize_t, PyObject*) except NULL
+
+cdef extern from "Python.h":
+    ctypedef PyObject* (*PyCFunction)(PyObject*, PyObject*)
+    ctypedef struct MethodDef "PyMethodDef":
+        PyCFunction ml_meth
+    ctypedef struct MethodDescr "PyMethodDescrObject":
+        MethodDef* d_method
+    bint PyFloat_CheckExact(PyObject*)
+    double PyFloat_AS_DOUBLE(PyObject*)
+    bint PyLong_CheckExact(PyObject*)
+    long PyLong_AsLongAndOverflow(PyObject*, int*)
+    PyObject* Py_None
+
+cdef fastcall _generated_extend = NULL
+
+
+cdef bint _is_percent(PyObject* value) noexcept:
+    return PyFloat_CheckExact(value) and PyFloat_AS_DOUBLE(value) == PyFloat_AS_DOUBLE(value)
+
+
+cdef PyObject* _extend(
+    PyObject* self, PyObject** args, Py_ssize_t nargs, PyObject* names,
+) except NULL:
+    cdef int overflow = 0
+    cdef long rows
+    if names == NULL and (nargs == 1 or nargs == 2 and _is_percent(args[1])) \
+            and PyLong_CheckExact(args[0]):
+        rows = PyLong_AsLongAndOverflow(args[0], &overflow)
+        if not overflow and memory.extend_in_place((<Tensor>self).impl, rows):
+            Py_INCREF(None)
+            return Py_None
+    return _generated_extend(self, args, nargs, names)
+
+
+cdef int _quicken() except -1:
+    global _generated_extend
+    cdef MethodDef* method = (<MethodDescr*><PyObject*>Tensor.__dict__["Extend"]).d_method
+    _generated_extend = <fastcall>method.ml_meth
+    method.ml_meth = <PyCFunction>_extend
+    return 0
+
+
+_quicken()
 set_construct(Tensor, _construct)
 set_class(True, Tensor)

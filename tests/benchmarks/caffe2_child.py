@@ -11,7 +11,7 @@ import sys
 import numpy as np
 import torch
 from caffe2.python import workspace
-from loop import compile_loop  # beside this file
+from loop import compile_loop, feed_and_fetch, strings  # beside this file
 
 ANSWER = "seconds "
 
@@ -22,6 +22,8 @@ def main() -> None:
         "FeedBlob": workspace.FeedBlob,
         "FetchBlob": workspace.FetchBlob,
         "FetchTorch": workspace.FetchTorch,
+        "feed_and_fetch": feed_and_fetch(workspace.FeedBlob, workspace.FetchBlob),
+        "strings": strings(),
         "t": torch.zeros((2, 3)),
         "n": np.zeros(4096, np.float32),  # 16 KiB
     }

@@ -19,6 +19,7 @@ import torch
 
 from bridge.caffe2 import workspace
 from tests.benchmarks.harness import Effort, Row, Timer, compare, loop
+from tests.benchmarks.loop import feed_and_fetch, strings
 
 VARIABLE = "CAFFE2_PYTHON"
 CHILD = Path(__file__).with_name("caffe2_child.py")
@@ -30,6 +31,7 @@ STATEMENTS = (
     ("`FetchTorch`", "FetchTorch('from_torch')", 0.02, 0.012),
     ("`FeedBlob(numpy, 16 KiB)`", "FeedBlob('from_numpy', n)", 0.25, 0.15),
     ("`FetchBlob` of 16 KiB", "FetchBlob('from_numpy')", 0.4, 0.3),
+    ("`FeedBlob`, `FetchBlob` of 100,000 strings", "feed_and_fetch(strings)", 0.5, 0.3),
 )
 
 
@@ -72,7 +74,7 @@ def real_caffe2(python: str) -> Iterator[RealCaffe2]:
 
 
 def rows(effort: Effort) -> Iterator[Row]:
-    """Measure the four ways in and out of a blob; nothing where the variable is not set."""
+    """Measure the ways in and out of a blob; nothing where the variable is not set."""
     python = os.environ.get(VARIABLE)
     if not python:
         return
@@ -84,6 +86,8 @@ def rows(effort: Effort) -> Iterator[Row]:
         "FeedBlob": workspace.FeedBlob,
         "FetchBlob": workspace.FetchBlob,
         "FetchTorch": workspace.FetchTorch,
+        "feed_and_fetch": feed_and_fetch(workspace.FeedBlob, workspace.FetchBlob),
+        "strings": strings(),
         "t": t,
         "n": n,
     }
