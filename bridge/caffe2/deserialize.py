@@ -25,11 +25,11 @@ import os
 from bridge.c10 import Device, DeviceType, GetAllocator, TypeMeta
 from bridge.c10 import string as string_type
 from bridge.c10.errors import EnforceTypeError, EnforceValueError
-from bridge.caffe2.core import DataType
+from bridge.caffe2.blob_message import BlobMessage, TensorMessage
+from bridge.caffe2.data_type import DataType
 from bridge.caffe2.feed import put_device_copy
 from bridge.caffe2.int8 import Int8TensorCPU
 from bridge.caffe2.memory import keeps_buffer
-from bridge.caffe2.blob_message import BlobMessage, TensorMessage
 from bridge.caffe2.payload import copy_raw, new_memory
 from bridge.caffe2.refusal import refusal
 from bridge.caffe2.tensor import Tensor

@@ -17,7 +17,7 @@ from bridge.at import Tensor as AtTensor
 from bridge.c10 import DeviceType, EnforceNotMet
 from bridge.c10 import string as string_type
 from bridge.c10.errors import EnforceTypeError, EnforceValueError
-from bridge.caffe2.core import DataType
+from bridge.caffe2.data_type import DataType
 from bridge.caffe2.int8 import Int8TensorCPU
 from bridge.caffe2.payload import joined, packed_nbytes
 from bridge.caffe2.refusal import refusal
