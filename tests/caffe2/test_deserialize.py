@@ -185,9 +185,9 @@ def test_raw_data_is_read_where_the_typed_field_is_empty(dtype: str) -> None:
         raw = bytes_field(13, value.tobytes())
         workspace.DeserializeBlob("x", blob(dims(5) + kind + storage + raw))
         np.testing.assert_array_equal(workspace.FetchBlob("x"), value)
+        cut = blob(dims(5) + kind + storage + bytes_field(13, value.tobytes()[:-1]))
         with pytest.raises(EnforceNotMet, match="ask for"):
-            cut = bytes_field(13, value.tobytes()[:-1])
-            workspace.DeserializeBlob("x", blob(dims(5) + kind + storage + cut))
+            workspace.DeserializeBlob("x", cut)
 
 
 def test_bytes_that_are_no_bool_become_true() -> None:
