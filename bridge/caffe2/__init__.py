@@ -6,7 +6,7 @@ from __future__ import annotations
 from bridge.at.tensor import Tensor as _AtTensor
 from bridge.c10.flags import FLAGS
 from bridge.c10.type_meta import set_tensor_class as _set_tensor_class
-from bridge.caffe2 import core, workspace
+from bridge.caffe2 import workspace
 from bridge.caffe2.blob import Blob
 from bridge.caffe2.factories import (
     ReinitializeAndCopyFrom,
@@ -14,9 +14,15 @@ from bridge.caffe2.factories import (
     TensorCPUFromValues,
     empty,
 )
-from bridge.caffe2.operator import Operator
-from bridge.caffe2.registry import register_operator
+from bridge.caffe2.lazy import lazily
 from bridge.caffe2.tensor import Tensor
+
+TYPE_CHECKING = False  # typing takes longer to import than all that needs it
+if TYPE_CHECKING:
+    from bridge.caffe2 import core
+    from bridge.caffe2.installing import install
+    from bridge.caffe2.operator import Operator
+    from bridge.caffe2.registry import register_operator
 
 __all__ = [
     "FLAGS",
@@ -28,8 +34,20 @@ __all__ = [
     "TensorCPUFromValues",
     "core",
     "empty",
+    "install",
     "register_operator",
     "workspace",
 ]
 
 _set_tensor_class(Tensor, _AtTensor)
+
+# Not needed by who has tensors and blobs only.
+__getattr__, __dir__ = lazily(
+    __name__,
+    {
+        "bridge.caffe2.core": "core",
+        "bridge.caffe2.installing": "install",
+        "bridge.caffe2.operator": "Operator",
+        "bridge.caffe2.registry": "register_operator",
+    },
+)

@@ -15,7 +15,16 @@ TYPE_CHECKING = False  # typing takes longer to import than all that needs it
 if TYPE_CHECKING:
     from typing import Any
 
-__all__ = ["CreateNet", "DeleteNet", "Nets", "RunNet", "RunNetOnce", "create_net", "run_net_once"]
+__all__ = [
+    "CreateNet",
+    "DeleteNet",
+    "Nets",
+    "RunNet",
+    "RunNetOnce",
+    "create_net",
+    "created_net",
+    "run_net_once",
+]
 
 
 def CreateNet(net: Any, overwrite: bool = False, input_blobs: Iterable[Any] | None = None) -> bool:
@@ -75,7 +84,7 @@ def RunNet(name: Any, num_iter: int = 1, allow_fail: bool = False) -> bool:
     operator, its inputs and outputs and where in the net it is.
     """
     caller = "RunNet"
-    net = _find(name, caller)
+    net = created_net(name, caller)
     if not isinstance(num_iter, int):
         raise EnforceTypeError(f"num_iter is an int, not {type(num_iter).__name__}.", "", caller)
     for _ in range(num_iter):
@@ -88,7 +97,8 @@ def RunNet(name: Any, num_iter: int = 1, allow_fail: bool = False) -> bool:
     return True
 
 
-def _find(name: Any, caller: str) -> RunnableNet:
+def created_net(name: Any, caller: str) -> RunnableNet:
+    """Give the net of that name. Raises EnforceNotMet, also a KeyError: there is none."""
     nets = state.workspace._nets
     text = name.decode(errors="replace") if isinstance(name, bytes) else name
     if not isinstance(text, str) or (isinstance(name, bytes) and text not in nets):

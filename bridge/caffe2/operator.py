@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from bridge.caffe2.blob import Blob
 
-__all__ = ["Operator", "failure"]
+__all__ = ["Operator", "assign", "failure"]
 
 
 class Operator(OperatorCore):
@@ -53,23 +53,31 @@ class Operator(OperatorCore):
     num_outputs: int | tuple[int, int | None] | None = None
     """How many outputs there may be, in the same way."""
 
+    @classmethod
+    def check(cls, definition: Definition) -> Any:
+        """Check a definition when it is read, once for all operators that are made of it.
+
+        What this gives is ``self._definition.checked`` for them; here it is None.
+        """
+        if cls.num_inputs is not None:
+            _check_count("input", cls.num_inputs, definition.inputs, definition)
+        if cls.num_outputs is not None:
+            _check_count("output", cls.num_outputs, definition.outputs, definition)
+
     def __init__(self, definition: Any, workspace: Workspace | None = None) -> None:
         if not isinstance(definition, Definition):
             definition = definition_of(definition, "Operator")
         if workspace is None:
             workspace = Workspace.current
-        self._definition = definition
-        self._workspace = workspace
-        cls = type(self)
-        if cls.num_inputs is not None:
-            _check_count("input", cls.num_inputs, definition.inputs, definition)
-        if cls.num_outputs is not None:
-            _check_count("output", cls.num_outputs, definition.outputs, definition)
+        if definition.cls is not type(self):
+            definition = Definition(definition.message(), definition.data)
+            assign(definition, type(self), 0)
+        blobs = workspace._blobs
         self._bind(
-            tuple([_input_blob(workspace, name) for name in definition.inputs]),
-            tuple([created(workspace, name) for name in definition.outputs]),
-            definition.device,
-            cls.writes_last,
+            definition,
+            workspace,
+            tuple([blobs.get(name) or _input_blob(workspace, name) for name in definition.inputs]),
+            tuple([blobs.get(name) or created(workspace, name) for name in definition.outputs]),
         )
 
     def RunOnDevice(self) -> bool | None:
@@ -154,6 +162,17 @@ class Operator(OperatorCore):
         return f"<{type(self).__qualname__}: {self._definition}>"
 
 
+def assign(definition: Definition, cls: type[Operator], generation: int) -> None:
+    """Have `definition` be run by `cls`.
+
+    Raises EnforceNotMet: the class refuses it.
+    """
+    checked = cls.check(definition)
+    plain = cls.__init__ is Operator.__init__ and cls.__new__ is Operator.__new__
+    definition.checked = checked
+    definition._assign(cls, generation, plain, bool(cls.writes_last))
+
+
 def failure(
     definition: Definition, cause: Exception, caller: str, where: str = ""
 ) -> EnforceNotMet:
@@ -170,7 +189,7 @@ def _input_blob(workspace: Workspace, name: str) -> Blob:
         raise EnforceKeyError(
             f"There is no input blob {name!r}; the workspace has {listed(workspace._blobs)}. Feed "
             "it first by FeedBlob(name, value), or run what makes it.",
-            f"HasBlob({name!r})",
+            "",
             "Operator",
         )
     return blob
@@ -195,7 +214,7 @@ def _check_count(
     raise EnforceNotMet(
         f"{definition.type} takes {wanted} {what}{'' if wanted == '1' else 's'}, and is given "
         f"{len(names)}.",
-        f"{what.capitalize()}Size() is allowed",
+        "",
         "Operator",
     )
 

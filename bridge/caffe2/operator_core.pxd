@@ -30,17 +30,29 @@ cdef class Held:
 
     cdef int restore(self) except -1
 
+# What an operator's definition says that a run needs; the base of Definition.
+cdef class DefinitionCore:
+    cdef public tuple inputs            # names
+    cdef public tuple outputs
+    cdef public object device           # a c10.Device
+    cdef int device_type                # DLPack's numbers
+    cdef int device_index
+    # The class that runs it, as registry.class_for found it, at `generation` of the registry.
+    cdef public object cls
+    cdef public long generation
+    cdef public object checked          # what the class's check gave
+    cdef bint plain                     # the class has the framework's own __init__
+    cdef bint writes_last
+
 cdef class OperatorCore:
-    cdef public object _definition      # an operator_def.Definition
+    cdef public DefinitionCore _definition
     cdef public object _workspace
     cdef tuple _inputs                  # of BlobCore
     cdef tuple _outputs
-    cdef int _device_type               # DLPack's numbers
-    cdef int _device_index
-    cdef bint _writes_last
     cdef list _held                     # a Held or None for each output; None: not running
 
     cdef BlobCore input_blob(self, object i, str caller)
     cdef BlobCore output_blob(self, object i, str caller)
 
 cdef object run(OperatorCore operator)
+cdef Tensor output_like(OperatorCore operator, object i, TensorImpl like)

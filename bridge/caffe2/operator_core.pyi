@@ -3,6 +3,7 @@ from typing import Any
 
 from typing_extensions import disjoint_base
 
+from bridge.c10 import Device
 from bridge.caffe2.blob import Blob
 from bridge.caffe2.operator_def import Definition
 from bridge.caffe2.tensor import Tensor
@@ -12,15 +13,26 @@ from bridge.caffe2.workspaces import Workspace
 class Held: ...
 
 @disjoint_base
+class DefinitionCore:
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    device: Device
+    cls: Any
+    generation: int
+    checked: Any
+    def _assign(self, cls: Any, generation: int, plain: bool, writes_last: bool) -> None: ...
+    def _place(self, device: Any) -> None: ...
+
+@disjoint_base
 class OperatorCore:
     _definition: Definition
     _workspace: Workspace
     def _bind(
         self,
+        definition: DefinitionCore,
+        workspace: Workspace,
         inputs: tuple[Blob, ...],
         outputs: tuple[Blob, ...],
-        device: Any,
-        writes_last: bool,
     ) -> None: ...
     def _get(self, blob: Blob, i: int, T: Any) -> Any: ...
     def _run(self) -> bool: ...
@@ -62,3 +74,5 @@ class OperatorCore:
     def XOutputTensor(
         self, i: int, dims: Any, options: Any = None, *, dtype: Any = None, device: Any = None
     ) -> Tensor: ...
+
+def run_all(operators: list[Any], position: list[int]) -> None: ...

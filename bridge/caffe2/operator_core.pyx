@@ -17,7 +17,7 @@ from bridge.c10.array_ref cimport Dims, parse_dims
 from bridge.c10.device cimport Device, as_device
 from bridge.c10.storage cimport READONLY, Elements, Storage, new_storage
 from bridge.c10.tensor_impl cimport TensorImpl, allocated, new_impl
-from bridge.c10.type_meta cimport TypeMeta, as_type, undefined_type
+from bridge.c10.type_meta cimport TypeMeta, undefined_type
 from bridge.caffe2.blob_core cimport BlobCore
 from bridge.caffe2.tensor cimport Tensor, wrap
 from bridge.dlpack.abi cimport DL_CPU
@@ -119,15 +119,31 @@ cdef Held _hold(BlobCore blob, bint writes_last):
     return held
 
 
+cdef class DefinitionCore:
+    """What an operator's definition says that a run needs; the base of `Definition`."""
+
+    def _place(self, device):
+        """Set the device that the operator runs on."""
+        cdef Device on = as_device(device)
+        self.device = on
+        self.device_type = on.c_type
+        self.device_index = current_index(on)
+
+    def _assign(self, cls, long generation, bint plain, bint writes_last):
+        """Remember the class that runs it, and what of it a run needs to know."""
+        self.cls = cls
+        self.generation = generation
+        self.plain = plain
+        self.writes_last = writes_last
+
+
 cdef class OperatorCore:
     """The inputs and outputs of an operator; the base of `Operator`, not made by itself."""
 
-    def _bind(self, tuple inputs, tuple outputs, device, bint writes_last):
-        """Take the blobs that the operator works on, and the device that it runs on."""
-        cdef Device on = as_device(device)
-        self._device_type = on.c_type
-        self._device_index = current_index(on)
-        self._writes_last = writes_last
+    def _bind(self, DefinitionCore definition, workspace, tuple inputs, tuple outputs):
+        """Take what the operator is, and the blobs that it works on."""
+        self._definition = definition
+        self._workspace = workspace
         self._inputs = inputs
         self._outputs = outputs
 
@@ -153,7 +169,7 @@ cdef class OperatorCore:
             _refuse_index("output", i, len(blobs), caller)
         blob = <BlobCore>blobs[index]
         if self._held is not None and self._held[index] is None:
-            self._held[index] = _hold(blob, self._writes_last)
+            self._held[index] = _hold(blob, self._definition.writes_last)
         return blob
 
     def Input(self, i, T=None):
@@ -315,7 +331,7 @@ cdef object run(OperatorCore operator):
         result = operator.RunOnDevice()
         if result is not None and not result:
             raise GaveFalse(
-                f"RunOnDevice gave {result!r}, which says that it failed.", "RunOnDevice()",
+                f"RunOnDevice gave {result!r}, which says that it failed.", "",
                 "Operator.RunOnDevice")
     except BaseException:
         for one in held:
@@ -327,15 +343,35 @@ cdef object run(OperatorCore operator):
     return True
 
 
+def run_all(list operators, list position):
+    """Run operators in turn; ``position[0]`` says which one it is, where one fails."""
+    cdef Py_ssize_t i
+    try:
+        for i in range(len(operators)):
+            run(<OperatorCore>operators[i])
+    except BaseException:
+        position[0] = i
+        raise
+
+
+cdef Tensor output_like(OperatorCore operator, object i, TensorImpl like):
+    """Output `i` of the sizes and type of `like`, on the operator's device, with memory."""
+    cdef BlobCore blob = operator.output_blob(i, "Operator.Output")
+    cdef Tensor tensor = blob._tensor
+    if tensor is not None and tensor.impl is like and not like.storage.flags & READONLY:
+        return tensor                   # in place
+    return _sized(operator, blob, like.sizes_view(), like.c_dtype, None, None, "Operator.Output")
+
+
 cdef Tensor _plain(OperatorCore operator, BlobCore blob):
     """What the blob has, or an empty tensor on the operator's device."""
     cdef Tensor tensor = blob._tensor
     if tensor is None or tensor.impl.storage is None \
-            or tensor.impl.storage.device_type != operator._device_type:
-        tensor = _empty(operator._device_type, operator._device_index)
+            or tensor.impl.storage.device_type != operator._definition.device_type:
+        tensor = _empty(operator._definition.device_type, operator._definition.device_index)
         _set(blob, tensor)
     elif tensor.impl.storage.flags & READONLY:
-        tensor = _empty(operator._device_type, operator._device_index)
+        tensor = _empty(operator._definition.device_type, operator._definition.device_index)
         tensor.Resize(blob._tensor.sizes())
         _set(blob, tensor)
     return tensor
@@ -354,8 +390,8 @@ cdef Tensor _sized(
     """The blob's tensor with these sizes, type and device, and with memory for them."""
     cdef Dims sizes = parse_dims(dims, caller)
     cdef TypeMeta meta = float32_type
-    cdef int device_type = operator._device_type
-    cdef int device_index = operator._device_index
+    cdef int device_type = operator._definition.device_type
+    cdef int device_index = operator._definition.device_index
     cdef Device on
     cdef TensorImpl impl
     cdef Tensor tensor = blob._tensor
@@ -425,4 +461,4 @@ cdef int _refuse_unbound(OperatorCore operator, str caller) except -1:
 cdef int _refuse_input(OperatorCore operator, BlobCore blob, i) except -1:
     raise EnforceTypeError(
         f"{blob._called(operator._definition.inputs[i])}, and input {i} is to be a tensor.",
-        f"InputIsTensorType({i})", "Operator.Input")
+        "", "Operator.Input")

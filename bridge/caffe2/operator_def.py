@@ -7,12 +7,13 @@ from bridge.c10 import Device, DeviceType
 from bridge.c10.errors import EnforceValueError
 from bridge.caffe2.arguments import values_of
 from bridge.caffe2.messages import as_message, caffe2_pb2, wire_bytes
+from bridge.caffe2.operator_core import DefinitionCore
 
 TYPE_CHECKING = False  # typing takes longer to import than all that needs it
 if TYPE_CHECKING:
     from typing import Any
 
-__all__ = ["Definition", "definition_of", "device_of_option"]
+__all__ = ["Definition", "definition_of", "definitions", "device_of_option"]
 
 # Caffe2's numbers of device types, by name; tensors live on the first two.
 _DEVICE_TYPES = (
@@ -31,30 +32,27 @@ _CPU = Device(DeviceType.CPU)
 
 # Operators that are run again and again, by their bytes: reading a message takes longer than
 # running a small operator. Messages that hold weights are not worth their memory.
-_CACHED_BYTES = 4096
-_CACHED_DEFINITIONS = 1024
-_cache: dict[bytes, Definition] = {}
+_KEPT_BYTES = 4096
+_KEPT_DEFINITIONS = 1024
+definitions: dict[bytes, Definition] = {}
 
 
-class Definition:
+class Definition(DefinitionCore):
     """What an OperatorDef says, as it was when it was read.
 
     type, name, engine, debug_info: strings, empty where not said. inputs, outputs: names of blobs.
     arguments: the values of each argument by its name. device: where the operator runs.
-    random_seed: from the device option, or None. data: the message's bytes.
+    kind: the name of the device's type. random_seed: from the device option, or None. data: the
+    message's bytes.
     """
 
     __slots__ = (
         "arguments",
-        "cls",
         "data",
         "debug_info",
-        "device",
         "engine",
-        "generation",
-        "inputs",
+        "kind",
         "name",
-        "outputs",
         "random_seed",
         "type",
     )
@@ -63,15 +61,10 @@ class Definition:
     name: str
     engine: str
     debug_info: str
-    inputs: tuple[str, ...]
-    outputs: tuple[str, ...]
     arguments: dict[str, dict[str, Any]]
-    device: Device
+    kind: str
     random_seed: int | None
     data: bytes
-    # The class that runs it, as class_for in registry.py found it; `generation` says when.
-    cls: Any
-    generation: int
 
     def __init__(self, message: Any, data: bytes | None = None, net_device: Any = None) -> None:
         self.type = message.type
@@ -84,13 +77,12 @@ class Definition:
         option = net_device
         if message.HasField("device_option"):
             option = message.device_option
-        self.device = _CPU if option is None else device_of_option(option)
+        self._place(_CPU if option is None else device_of_option(option))
+        self.kind = "cpu" if option is None else self.device.type.name.lower()
         self.random_seed = (
             option.random_seed if option is not None and option.HasField("random_seed") else None
         )
         self.data = message.SerializeToString() if data is None else data
-        self.cls = None
-        self.generation = 0
 
     def message(self) -> Any:
         """Make the OperatorDef again."""
@@ -111,13 +103,13 @@ def definition_of(obj: Any, caller: str) -> Definition:
     Raises EnforceNotMet, also a TypeError or ValueError: it is no OperatorDef.
     """
     data = wire_bytes(obj, "OperatorDef", caller)
-    found = _cache.get(data)
+    found = definitions.get(data)
     if found is None:
         found = Definition(as_message(data, "OperatorDef", caller), data)
-        if len(data) <= _CACHED_BYTES:
-            if len(_cache) >= _CACHED_DEFINITIONS:
-                _cache.clear()
-            _cache[data] = found
+        if len(data) <= _KEPT_BYTES:
+            if len(definitions) >= _KEPT_DEFINITIONS:
+                definitions.clear()
+            definitions[data] = found
     return found
 
 

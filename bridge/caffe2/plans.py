@@ -60,107 +60,118 @@ def run_plan(workspace: Workspace, plan: Any, caller: str) -> None:
         if net.name in nets:
             raise EnforceValueError(f"The plan has two nets of the name {net.name!r}.", "", caller)
         nets[net.name] = net
-    run = _Run(nets, caller)
     for step in plan.execution_step:
-        run.step(step, workspace)
+        _Step(step, workspace, nets, {}, caller).run()
 
 
-class _Run:
-    """One run of a plan: the nets that it has, and the ones that were made of them."""
+class _Step:
+    """A step that is ready to run: its nets and substeps are made, its blob is found.
 
-    def __init__(self, nets: dict[str, Any], caller: str) -> None:
-        self.nets = nets
+    A substep that wants a workspace of its own is made each time that it runs.
+    """
+
+    def __init__(
+        self,
+        message: Any,
+        outer: Workspace,
+        nets: dict[str, Any],
+        made: dict[str, RunnableNet],
+        caller: str,
+    ) -> None:
+        self.message = message
         self.caller = caller
-        self.made: dict[tuple[int, str], RunnableNet] = {}
-        self.workspaces: list[Workspace] = []  # kept, so that no two have one id
+        self.all_nets = nets
+        self.made = made
+        self.workspace = outer
+        if message.create_workspace:
+            self.workspace = Workspace()
+            self.workspace._parent = outer
+            self.workspace._root_folder = outer._root_folder
+            self.made = {}
+        if message.network and message.substep:
+            raise self._contradiction("has nets and substeps; it can have one of them")
+        self.nets = [self._net(name) for name in message.network]
+        self.substeps: list[Any] = [
+            step if step.create_workspace else self._made(step) for step in self._in_turn()
+        ]
+        self.iterations = self._iterations()
+        self.stop = self._stop_blob()
 
-    def net(self, step: Any, name: str, workspace: Workspace) -> RunnableNet:
-        """Give the net of that name, made in `workspace` when it is first needed."""
-        found = self.made.get((id(workspace), name))
-        if found is None:
-            message = self.nets.get(name)
-            if message is None:
+    def _contradiction(self, what: str) -> EnforceValueError:
+        return EnforceValueError(f"Step {self.message.name!r} {what}.", "", self.caller)
+
+    def _net(self, name: str) -> RunnableNet:
+        """Give the net of that name, made in the workspace when it is first needed."""
+        if name not in self.made:
+            if name not in self.all_nets:
                 raise EnforceKeyError(
-                    f"Step {step.name!r} uses net {name!r}, which the plan does not have.",
+                    f"Step {self.message.name!r} uses net {name!r}, which the plan does not have.",
                     "",
                     self.caller,
                 )
-            found = create_net(workspace, message, True, self.caller)
-            self.made[id(workspace), name] = found
-        return found
+            self.made[name] = create_net(self.workspace, self.all_nets[name], True, self.caller)
+        return self.made[name]
 
-    def step(self, step: Any, outer: Workspace) -> None:
-        """Run a step and all within."""
-        workspace = outer
-        if step.create_workspace:
-            workspace = Workspace()
-            workspace._parent = outer
-            workspace._root_folder = outer._root_folder
-            self.workspaces.append(workspace)
-        stop = self._stop_blob(step, workspace)
-        if step.network and step.substep:
-            raise EnforceValueError(
-                f"Step {step.name!r} has nets and substeps; it can have one of them.",
-                "",
-                self.caller,
-            )
-        nets = [self.net(step, name, workspace) for name in step.network]
-        substeps = self._in_turn(step)
-        for _ in self._iterations(step):
-            for substep in substeps:
-                self.step(substep, workspace)
-                if stop is not None and self._says_stop(step, stop):
-                    return
-            for net in nets:
-                net._run(self.caller)
-                if stop is not None and self._says_stop(step, stop):
-                    return
+    def _made(self, step: Any) -> _Step:
+        return _Step(step, self.workspace, self.all_nets, self.made, self.caller)
 
-    def _in_turn(self, step: Any) -> list[Any]:
+    def _in_turn(self) -> list[Any]:
         """List the substeps in the order in which they run."""
-        if not step.concurrent_substeps:
-            return list(step.substep)
-        copies = max(step.num_concurrent_instances, 1)
-        working = [one for one in step.substep if not one.HasField("run_every_ms")]
-        reporting = [one for one in step.substep if one.HasField("run_every_ms")]
+        message = self.message
+        if not message.concurrent_substeps:
+            return list(message.substep)
+        copies = max(message.num_concurrent_instances, 1)
+        working = [one for one in message.substep if not one.HasField("run_every_ms")]
+        reporting = [one for one in message.substep if one.HasField("run_every_ms")]
         return [one for one in working for _ in range(copies)] + reporting
 
-    def _iterations(self, step: Any) -> Iterable[int]:
-        """Give as many as the step runs, unless it is stopped before."""
-        if step.HasField("should_stop_blob"):
-            return range(1) if step.only_once else itertools.count()
-        if step.HasField("only_once"):
-            raise EnforceValueError(
-                f"Step {step.name!r} says only_once, which goes with should_stop_blob alone.",
-                "!step.has_only_once()",
-                self.caller,
-            )
-        return range(step.num_iter if step.HasField("num_iter") else 1)
+    def _iterations(self) -> Iterable[int] | None:
+        """Give as many as the step runs, unless it is stopped before; None: without end."""
+        message = self.message
+        if message.HasField("should_stop_blob"):
+            if message.HasField("num_iter"):
+                raise self._contradiction(
+                    "has should_stop_blob and num_iter; it can have one of them"
+                )
+            return range(1) if message.only_once else None
+        if message.HasField("only_once"):
+            raise self._contradiction("says only_once, which goes with should_stop_blob alone")
+        return range(message.num_iter if message.HasField("num_iter") else 1)
 
-    def _stop_blob(self, step: Any, workspace: Workspace) -> Blob | None:
-        if not step.HasField("should_stop_blob"):
+    def _stop_blob(self) -> Blob | None:
+        if not self.message.HasField("should_stop_blob"):
             return None
-        if step.HasField("num_iter"):
-            raise EnforceValueError(
-                f"Step {step.name!r} has should_stop_blob and num_iter; it can have one of them.",
-                "!step.has_num_iter()",
-                self.caller,
-            )
-        blob = found_blob(workspace, step.should_stop_blob)
+        name = self.message.should_stop_blob
+        blob = found_blob(self.workspace, name)
         if blob is None:
             raise EnforceKeyError(
-                f"There is no blob {step.should_stop_blob!r}, which step {step.name!r} has as "
+                f"There is no blob {name!r}, which step {self.message.name!r} has as "
                 "should_stop_blob.",
                 "",
                 self.caller,
             )
         return blob
 
-    def _says_stop(self, step: Any, blob: Blob) -> bool:
+    def run(self) -> None:
+        """Run the nets and substeps so many times, or until the blob says stop."""
+        for _ in itertools.count() if self.iterations is None else self.iterations:
+            for substep in self.substeps:
+                (substep if isinstance(substep, _Step) else self._made(substep)).run()
+                if self._says_stop():
+                    return
+            for net in self.nets:
+                net._run(self.caller)
+                if self._says_stop():
+                    return
+
+    def _says_stop(self) -> bool:
+        blob = self.stop
+        if blob is None:
+            return False
         tensor = blob._tensor
         if tensor is None or not tensor.IsType(bool_type) or tensor.numel() != 1:
             raise EnforceNotMet(
-                f"{blob._called(step.should_stop_blob)}; should_stop_blob is one bool.",
+                f"{blob._called(self.message.should_stop_blob)}; should_stop_blob is one bool.",
                 "IsType(bool) && numel() == 1",
                 self.caller,
             )

@@ -133,7 +133,7 @@ class PythonOperator(Operator):
 
     def RunOnDevice(self) -> None:
         """Call the function."""
-        inputs = [blob.as_tensor() if blob.is_tensor() else blob for blob in self.Inputs()]
+        inputs = [blob if blob._tensor is None else blob.as_tensor() for blob in self.Inputs()]
         outputs = []
         for i in range(self.OutputSize()):
             self.Output(i)

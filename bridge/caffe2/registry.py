@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 
 from bridge.c10 import Device
 from bridge.c10.errors import EnforceKeyError, EnforceTypeError, EnforceValueError
-from bridge.caffe2.operator import Operator
+from bridge.caffe2.operator import Operator, assign
 from bridge.caffe2.operator_def import Definition
 
 TYPE_CHECKING = False  # typing takes longer to import than all that needs it
@@ -25,14 +25,22 @@ __all__ = [
     "is_registered",
     "nearby_names",
     "register_operator",
+    "registry",
     "registry_key",
 ]
 
 # The classes by operator type (with the engine in it) and name of the device type.
 _classes: dict[str, dict[str, type[Operator]]] = {}
 _built_in_loaded = False
-# Counts registrations: a definition looks its class up again where there were more since.
-_generation = 1
+
+
+class _Registry:
+    """Counts registrations: a definition looks its class up again where there were more since."""
+
+    generation = 1
+
+
+registry = _Registry()
 
 
 def registry_key(op_type: str, engine: str = "") -> str:
@@ -81,7 +89,6 @@ def register_operator(
     key = registry_key(name, engine)
 
     def register(cls: OperatorClass) -> OperatorClass:
-        global _generation
         given: Any = cls
         if not (isinstance(given, type) and issubclass(given, Operator)):
             raise EnforceTypeError(f"{cls!r} is no class derived from caffe2.Operator.", "", caller)
@@ -97,7 +104,7 @@ def register_operator(
                 )
         for kind in kinds:
             known[kind] = cls
-        _generation += 1
+        registry.generation += 1
         return cls
 
     return register
@@ -156,19 +163,17 @@ def class_for(definition: Definition, caller: str) -> type[Operator]:
 
     Raises EnforceNotMet: none of that type (also a KeyError), or none for its device.
     """
-    if definition.generation != _generation:
-        definition.cls = _looked_up(definition, caller)
-        definition.generation = _generation
+    if definition.generation != registry.generation:
+        assign(definition, _looked_up(definition, caller), registry.generation)
     found: type[Operator] = definition.cls
     return found
 
 
 def _looked_up(definition: Definition, caller: str) -> type[Operator]:
     by_device = None
-    for engine in filter(None, definition.engine.split(",")):
-        by_device = _find(registry_key(definition.type, engine))
-        if by_device is not None:
-            break
+    if definition.engine:
+        for engine in definition.engine.split(","):
+            by_device = by_device or _find(registry_key(definition.type, engine))
     by_device = by_device or _find(definition.type)
     if by_device is None:
         near = nearby_names(definition.type)
@@ -176,10 +181,10 @@ def _looked_up(definition: Definition, caller: str) -> type[Operator]:
         raise EnforceKeyError(
             f"There are no operators of type {definition.type!r}.{hint} "
             "RegisteredOperators() lists what there is, register_operator adds to it.",
-            f"IsOperator({definition.type!r})",
+            "",
             caller,
         )
-    kind = definition.device.type.name.lower()
+    kind = definition.kind
     cls = by_device.get(kind)
     if cls is None:
         raise EnforceValueError(
@@ -209,6 +214,7 @@ def _load_built_in() -> None:
 
     from bridge.caffe2 import operators
 
+    importlib.import_module("bridge.caffe2.python_operator")
     for module in pkgutil.iter_modules(operators.__path__):
         importlib.import_module(f"{operators.__name__}.{module.name}")
     _built_in_loaded = True

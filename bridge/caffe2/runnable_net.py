@@ -5,9 +5,11 @@ from __future__ import annotations
 
 from bridge.c10.errors import EnforceNotMet, EnforceValueError
 from bridge.caffe2.operator import Operator, failure
+from bridge.caffe2.operator_core import run_all
 from bridge.caffe2.operator_def import Definition, device_of_option
 from bridge.caffe2.registry import class_for
-from bridge.caffe2.workspaces import Workspace, found_blob
+from bridge.caffe2.run_once import made_in
+from bridge.caffe2.workspaces import Workspace
 
 TYPE_CHECKING = False  # typing takes longer to import than all that needs it
 if TYPE_CHECKING:
@@ -48,7 +50,6 @@ class RunnableNet:
                 caller,
             )
         _check_names(message, caller)
-        workspace._failed_position = -1
         option = message.device_option if message.HasField("device_option") else None
         if option is not None:
             device_of_option(option)
@@ -62,13 +63,10 @@ class RunnableNet:
             raise
 
     def _add(self, message: Any, option: Any, new: list[str], caller: str) -> None:
-        workspace = self._workspace
         definition = Definition(message, None, option)
-        for name in definition.outputs:
-            if found_blob(workspace, name) is None:
-                new.append(name)
         try:
-            operator = class_for(definition, caller)(definition, workspace)
+            class_for(definition, caller)
+            operator = made_in(definition, self._workspace, new)
         except Exception as cause:
             raise self._failure(len(self._operators), definition, cause, caller) from cause
         self._definitions.append(definition)
@@ -88,12 +86,11 @@ class RunnableNet:
         self._run("Net.run")
 
     def _run(self, caller: str) -> None:
-        position = -1
+        at = [0]
         try:
-            for position, operator in enumerate(self._operators):  # noqa: B007
-                operator._run()
+            run_all(self._operators, at)
         except Exception as cause:
-            raise self._failure(position, self._definitions[position], cause, caller) from cause
+            raise self._failure(at[0], self._definitions[at[0]], cause, caller) from cause
 
     def _failure(
         self, position: int, definition: Definition, cause: Exception, caller: str

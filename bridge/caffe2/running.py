@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Running single operators."""
+"""Running operators, other than `RunOperatorOnce`."""
 
 from __future__ import annotations
 
@@ -17,21 +17,7 @@ TYPE_CHECKING = False  # typing takes longer to import than all that needs it
 if TYPE_CHECKING:
     from typing import Any
 
-__all__ = ["RunOperatorMultiple", "RunOperatorOnce", "RunOperatorsOnce", "run_any", "run_operator"]
-
-
-def RunOperatorOnce(operator: Any) -> bool:
-    """Make the operator and run it once, in the current workspace; give True.
-
-    `operator` is an OperatorDef: a message of any class with ``SerializeToString``, or its bytes.
-
-    Raises EnforceNotMet, from the error that was met: no OperatorDef, no such operator, no such
-    input, or it failed; the error names the operator, its inputs and outputs. Outputs are then what
-    they were, and those that did not exist do not.
-    """
-    return run_operator(
-        state.workspace, definition_of(operator, "RunOperatorOnce"), 1, "RunOperatorOnce"
-    )
+__all__ = ["RunOperatorMultiple", "RunOperatorsOnce", "run_any", "run_operator"]
 
 
 def RunOperatorMultiple(operator: Any, num_runs: int) -> bool:

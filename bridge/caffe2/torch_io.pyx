@@ -4,6 +4,7 @@
 
 from bridge.c10.storage cimport UNVERIFIED
 from bridge.c10.tensor_impl cimport CONTIGUOUS, LENT, RESERVED, TensorImpl
+from bridge.caffe2.operator_core cimport OperatorCore, output_like
 from bridge.caffe2.tensor cimport Tensor
 from bridge.exchange.torch cimport operand_out, tensor_in
 
@@ -16,6 +17,20 @@ def operand(Tensor tensor not None):
     Raises BufferError, EnforceNotMet: not allocated, undefined, or of a type that torch lacks.
     """
     return operand_out(tensor.impl)
+
+
+def in_and_out(OperatorCore operator not None, types):
+    """Input 0 of an operator, to read, and output 0 of its sizes and type, to write, for torch.
+
+    None: the input is not an allocated tensor of one of `types`; who asked says what is wrong.
+    """
+    cdef Tensor tensor = operator.input_blob(0, "Operator.Input")._tensor
+    cdef TensorImpl impl
+    if tensor is None or tensor.impl.storage is None or tensor.impl.c_dtype not in types:
+        return None
+    impl = tensor.impl
+    operand = operand_out(impl)
+    return operand, operand_out(output_like(operator, 0, impl).impl)
 
 
 def adopt(Tensor tensor not None, result):

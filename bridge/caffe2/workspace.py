@@ -25,12 +25,8 @@ from bridge.c10.errors import EnforceKeyError
 from bridge.caffe2.blob import Blob
 from bridge.caffe2.feed_fetch import FeedBlob, FetchBlob, FetchTorch
 from bridge.caffe2.int8 import Int8Tensor, Int8TensorCPU
-from bridge.caffe2.nets import CreateNet, DeleteNet, Nets, RunNet, RunNetOnce
-from bridge.caffe2.plans import RunPlan
-from bridge.caffe2.predictor import Predictor
+from bridge.caffe2.lazy import lazily
 from bridge.caffe2.refusal import refusal
-from bridge.caffe2.registry import RegisteredOperators
-from bridge.caffe2.running import RunOperatorMultiple, RunOperatorOnce, RunOperatorsOnce
 from bridge.caffe2.workspaces import (
     Workspace,
     deserialize_named,
@@ -48,7 +44,32 @@ if TYPE_CHECKING:
 
     import numpy as np
 
+    from bridge.caffe2.global_init import GlobalInit
+    from bridge.caffe2.legacy import (
+        BenchmarkNet,
+        BenchmarkNetOnce,
+        GetNameScope,
+        GetNetName,
+        IsImmediate,
+        NumCudaDevices,
+        NumGpuDevices,
+        StringifyBlobName,
+        StringifyNetName,
+        StringifyProto,
+        WorkspaceGuard,
+    )
+    from bridge.caffe2.nets import CreateNet, DeleteNet, Nets, RunNet, RunNetOnce
+    from bridge.caffe2.plans import RunPlan
+    from bridge.caffe2.predictor import Predictor
+    from bridge.caffe2.proto import caffe2_pb2
+    from bridge.caffe2.registry import RegisteredOperators
+    from bridge.caffe2.run_once import RunOperatorOnce
+    from bridge.caffe2.running import RunOperatorMultiple, RunOperatorsOnce
+
 __all__ = [
+    "GpuDeviceType",
+    "BenchmarkNet",
+    "BenchmarkNetOnce",
     "Blob",
     "Blobs",
     "CreateBlob",
@@ -63,10 +84,16 @@ __all__ = [
     "FetchInt8BlobRealVal",
     "FetchTorch",
     "GetBlobSizeBytes",
+    "GetNameScope",
+    "GetNetName",
+    "GlobalInit",
     "HasBlob",
     "Int8Tensor",
     "Int8TensorCPU",
+    "IsImmediate",
     "Nets",
+    "NumCudaDevices",
+    "NumGpuDevices",
     "Predictor",
     "RegisteredOperators",
     "ResetBlob",
@@ -79,10 +106,15 @@ __all__ = [
     "RunOperatorsOnce",
     "RunPlan",
     "SerializeBlob",
+    "StringifyBlobName",
+    "StringifyNetName",
+    "StringifyProto",
     "SwitchWorkspace",
     "Workspace",
+    "WorkspaceGuard",
     "Workspaces",
     "blobs",
+    "caffe2_pb2",
 ]
 
 
@@ -285,3 +317,25 @@ class BlobDict(MutableMapping[str, "Any"]):
 
 
 blobs = BlobDict()
+
+# Caffe2's number of the type of GPU devices; whether there are any is for NumGpuDevices to say.
+GpuDeviceType = 1
+
+# What runs operators is not needed by who has blobs only.
+__getattr__, __dir__ = lazily(
+    __name__,
+    {
+        "bridge.caffe2.global_init": "GlobalInit",
+        "bridge.caffe2.legacy": (
+            "BenchmarkNet BenchmarkNetOnce GetNameScope GetNetName IsImmediate NumCudaDevices "
+            "NumGpuDevices StringifyBlobName StringifyNetName StringifyProto WorkspaceGuard"
+        ),
+        "bridge.caffe2.nets": "CreateNet DeleteNet Nets RunNet RunNetOnce",
+        "bridge.caffe2.plans": "RunPlan",
+        "bridge.caffe2.predictor": "Predictor",
+        "bridge.caffe2.proto.caffe2_pb2": "caffe2_pb2",
+        "bridge.caffe2.registry": "RegisteredOperators",
+        "bridge.caffe2.run_once": "RunOperatorOnce",
+        "bridge.caffe2.running": "RunOperatorMultiple RunOperatorsOnce",
+    },
+)

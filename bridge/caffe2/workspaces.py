@@ -114,7 +114,7 @@ class Workspace(metaclass=_WorkspaceType):
     _nets: dict[str, RunnableNet]
     # Operators see its blobs, too, where a plan's step runs in a workspace of its own.
     _parent: Workspace | None
-    # Where in its net the operator was that failed last; -1: there was none.
+    # Where in its net the operator was that failed last; 0, too, where none did.
     _failed_position: int
 
     def __init__(self) -> None:
@@ -122,7 +122,7 @@ class Workspace(metaclass=_WorkspaceType):
         self._root_folder = "."
         self._nets = {}
         self._parent = None
-        self._failed_position = -1
+        self._failed_position = 0
 
     if TYPE_CHECKING:
         # Type checkers look here first and not at the metaclass: one attribute for both ways.
@@ -172,7 +172,7 @@ class Workspace(metaclass=_WorkspaceType):
         run_any(self, obj)
 
     def _last_failed_op_net_position(self) -> int:
-        """Where in its net the operator was that failed last; -1: none did."""
+        """Where in its net the operator was that failed last; 0, too, where none did."""
         return self._failed_position
 
     def create_blob(self, name: Any) -> Blob:

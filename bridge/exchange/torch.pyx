@@ -297,6 +297,7 @@ cpdef TensorImpl any_tensor_in(object tensor, object copy=None):
     """
     cdef TensorImpl impl
     cdef Storage storage
+    meet_torch()                # nobody may have asked yet whether this is torch's
     torch = _torch
     with torch._C.DisableTorchFunctionSubclass():
         if torch._C._functorch.is_functorch_wrapped_tensor(tensor) \

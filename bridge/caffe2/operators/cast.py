@@ -38,7 +38,8 @@ class Cast(TorchOperator):
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
-        self._to = type_of_argument(self.GetSingleArgument("to") or 1, "to")
+        to = self.GetSingleArgument("to")
+        self._to = c10.float32 if to is None else type_of_argument(to, "to")
         if self._to is c10.float16:
             raise EnforceTypeError("Cast makes no float16 on the CPU; FloatToHalf does.")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from bridge.c10.errors import EnforceNotMet
 from bridge.caffe2.operators.schema_table import TABLE
+from bridge.caffe2.operators.schema_table_gradients import GRADIENTS
 
 TYPE_CHECKING = False  # typing takes longer to import than all that needs it
 if TYPE_CHECKING:
@@ -57,7 +58,9 @@ def schema_of(op_type: str) -> Schema:
     schema = _schemas.get(op_type)
     if schema is None:
         if not _texts:
-            _texts.update(line.split(":", 1) for line in TABLE.split())
+            for word in (TABLE + GRADIENTS).split():
+                name, _, text = word.partition(":")
+                _texts[name] = text
         schema = _schemas[op_type] = Schema(_texts[op_type])
     return schema
 

@@ -17,7 +17,6 @@ from bridge import c10
 from bridge.c10 import TypeMeta
 from bridge.c10.errors import EnforceNotMet, EnforceTypeError
 from bridge.caffe2.operator import Operator
-from bridge.caffe2.operator_def import Definition, definition_of
 from bridge.caffe2.operators.lazy_torch import torch
 from bridge.caffe2.operators.schemas import check_definition
 from bridge.caffe2.torch_io import adopt, operand
@@ -25,9 +24,8 @@ from bridge.caffe2.torch_io import adopt, operand
 TYPE_CHECKING = False  # typing takes longer to import than all that needs it
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
-    from typing import Any
 
-    from bridge.caffe2.workspaces import Workspace
+    from bridge.caffe2.operator_def import Definition
 
 __all__ = [
     "BOOL",
@@ -59,16 +57,16 @@ class TorchOperator(Operator):
 
     writes_last = True
 
-    # Outputs that are the blob of an input, by their numbers; empty for most.
-    _in_place: dict[int, int] = {}  # noqa: RUF012 - set anew, never changed
+    @classmethod
+    def check(cls, definition: Definition) -> dict[int, int]:
+        """Check a definition; give the outputs that are blobs of inputs, by their numbers."""
+        return check_definition(definition) or {}
 
-    def __init__(self, definition: Any, workspace: Workspace | None = None) -> None:
-        if not isinstance(definition, Definition):
-            definition = definition_of(definition, "Operator")
-        in_place = check_definition(definition)
-        if in_place:
-            self._in_place = in_place
-        super().__init__(definition, workspace)
+    @property
+    def _in_place(self) -> dict[int, int]:
+        """Outputs that are the blob of an input, by their numbers; empty for most."""
+        in_place: dict[int, int] = self._definition.checked
+        return in_place
 
     def x(self, i: int, types: Collection[TypeMeta] | None = None) -> torch.Tensor:
         """Give input `i` as a torch tensor over the same memory, to read.

@@ -22,7 +22,7 @@ from pathlib import Path
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
-from operators.case import Case, cases, groups, recorded_path  # noqa: E402
+from operators.case import Case, cases, groups, recorded_path
 
 
 def main(arguments: list[str]) -> None:

@@ -21,7 +21,7 @@ def main(names: list[str]) -> None:
     workspace.GlobalInit(["caffe2", "--caffe2_log_level=3"])
     for name in names or workspace.RegisteredOperators():
         schema = workspace.C.OpSchema.get(name)
-        if schema is None or not names and ("_ENGINE_" in name or "Gradient" in name):
+        if schema is None or (not names and ("_ENGINE_" in name or "Gradient" in name)):
             continue
 
         needed = {argument.name: 1 for argument in schema.args if argument.required}

@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Run a script that imports Caffe2, with the bridge in its place.
+
+``python -m bridge.caffe2 [--force] script.py arguments...``, or ``-m module arguments...``; see
+`bridge.caffe2.install`.
+"""
+
+from __future__ import annotations
+
+import os
+import runpy
+import sys
+
+from bridge.c10.errors import EnforceNotMet
+from bridge.caffe2.installing import install
+
+_USAGE = "usage: python -m bridge.caffe2 [--force] (script.py | -m module) [argument ...]"
+
+
+def main(arguments: list[str]) -> int:
+    """Install the bridge as caffe2 and run what the arguments name, as Python itself would."""
+    rest = list(arguments)
+    force = rest[:1] == ["--force"]
+    if force:
+        del rest[0]
+    is_module = rest[:1] == ["-m"]
+    if is_module:
+        del rest[0]
+    if rest[:1] in (["-h"], ["--help"]):
+        print(f"{_USAGE}\n\n{__doc__}")
+        return 0
+    if not rest:
+        print(_USAGE, file=sys.stderr)
+        return 2
+    try:
+        install(force=force)
+    except EnforceNotMet as error:
+        print(f"{error.message.replace('install(force=True)', '--force')}", file=sys.stderr)
+        return 1
+    sys.argv[:] = rest
+    if is_module:
+        sys.path.insert(0, os.getcwd())
+        runpy.run_module(rest[0], run_name="__main__", alter_sys=True)
+        return 0
+    if not os.path.exists(rest[0]):
+        print(f"There is no script {rest[0]!r}.", file=sys.stderr)
+        return 2
+    # As for `python script.py`: its folder is where imports look first.
+    sys.path[0] = os.path.dirname(os.path.abspath(rest[0]))
+    runpy.run_path(rest[0], run_name="__main__")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

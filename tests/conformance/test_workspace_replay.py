@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Lines of Python give here what they gave in the real Caffe2 (see workspace/record.py)."""
+
+import gzip
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from bridge.c10 import EnforceNotMet
+from bridge.caffe2 import core, scope, utils, workspace
+from bridge.caffe2.execution_step import ExecutionStep
+from bridge.caffe2.net import Net
+from bridge.caffe2.proto import caffe2_pb2
+from tests.conformance.workspace.shown import shown
+from tests.helpers.workspaces import fresh_workspace  # noqa: F401  a fixture
+
+FOLDER = Path(__file__).parent / "workspace"
+SEQUENCES = json.loads(gzip.decompress((FOLDER / "transcript.json.gz").read_bytes()))
+
+# Kinds of errors that the real one raises and ours are, too.
+KEPT_KINDS = ("AttributeError", "AssertionError", "KeyError")
+
+
+pytestmark = pytest.mark.usefixtures("fresh_workspace")
+
+
+@pytest.fixture(autouse=True)
+def _no_name_is_used_yet(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Net, "_net_names_used", set())
+    monkeypatch.setattr(ExecutionStep, "_step_names_used", set())
+
+
+def kinds_of(error: BaseException) -> set[str]:
+    return {cls.__name__ for cls in type(error).__mro__}
+
+
+@pytest.mark.parametrize("steps", SEQUENCES, ids=[one[0]["line"][:40] for one in SEQUENCES])
+def test_lines_do_what_they_did_in_the_real_caffe2(steps: list[dict[str, Any]]) -> None:
+    names = {
+        "np": np,
+        "caffe2_pb2": caffe2_pb2,
+        "core": core,
+        "scope": scope,
+        "utils": utils,
+        "workspace": workspace,
+    }
+    for step in steps:
+        line = step["line"].replace("from caffe2.python import", "from bridge.caffe2 import")
+        if "error" in step:
+            with pytest.raises((EnforceNotMet, AttributeError)) as raised:
+                exec(line, names)
+            met = kinds_of(raised.value)
+            assert {one for one in step["error"] if one in KEPT_KINDS} <= met, line
+        elif "result" in step:
+            assert json.loads(json.dumps(shown(eval(line, names)))) == step["result"], line
+        else:
+            exec(line, names)
