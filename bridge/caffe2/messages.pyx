@@ -30,6 +30,7 @@ cdef enum:
     MAX_DEPTH = 100         # protobuf's own limit
     MAX_NDIM = 4096         # far more than any tensor has, and what a shape may cost
     WITHOUT_GIL = 1 << 16
+    STRING_TAG = (6 << 3) | BYTES
 
 cdef struct Field:
     uint32_t number
@@ -127,6 +128,19 @@ cdef int _values(Source source, Payload payload, Field* field, Wire wire) except
     return 0
 
 
+cdef const uint8_t* _strings(
+    Payload payload, Field* field, const uint8_t* stop,
+) except NULL:
+    """Note a string and the short ones of the same field that follow it at once; give the next."""
+    cdef const uint8_t* at = field.stop
+    cdef int64_t n = 1
+    while stop - at >= 2 and at[0] == STRING_TAG and at[1] < 0x80 and stop - at - 2 >= at[1]:
+        at += 2 + at[1]
+        n += 1
+    payload.add(field.tag, at - field.tag, n, False)
+    return at
+
+
 cdef int _dims(Source source, list dims, Field* field) except -1:
     cdef const uint8_t* at = field.at
     cdef const uint8_t* end = field.stop
@@ -215,7 +229,7 @@ cdef class TensorMessage:
             elif field.number == 5 and field.wire == BYTES:
                 self.byte_data = _span(source, &field)
             elif field.number == 6 and field.wire == BYTES:
-                _values(source, self.string_data, &field, BYTES)
+                at = _strings(self.string_data, &field, stop)
             elif field.number == 9:
                 _values(source, self.double_data, &field, FIXED64)
             elif field.number == 10:

@@ -8,9 +8,8 @@ No list of numbers is made. Floating-point values are copied as they are, intege
 
 cimport cython
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
-from cpython.list cimport PyList_GET_SIZE, PyList_New, PyList_SET_ITEM
+from cpython.list cimport PyList_GET_SIZE, PyList_New
 from cpython.object cimport PyObject
-from cpython.ref cimport Py_INCREF
 from libc.stdint cimport int64_t, uint8_t, uint64_t
 from libc.stdlib cimport free, realloc
 from libc.string cimport memcpy, memset
@@ -40,6 +39,8 @@ from bridge.c10.errors import EnforceNotMet, EnforceTypeError
 cdef extern from "Python.h":
     Py_ssize_t Py_SIZE(PyObject*)
     PyObject* PyList_GET_ITEM(list, Py_ssize_t)
+    void PyList_SET_ITEM(list, Py_ssize_t, PyObject*)
+    PyObject* new_bytes "PyBytes_FromStringAndSize"(const char*, Py_ssize_t) except NULL
     char* c_bytes "PyBytes_AS_STRING"(PyObject*)
 
 cdef enum:
@@ -196,14 +197,16 @@ cdef int _put_strings(Payload self, TensorImpl impl, int64_t begin) except -1:
     for i in range(self.used):
         at = self.ranges[i].at
         end = at + self.ranges[i].nbytes
-        while at < end and n < self.n:
-            at = read_varint(at, end, &size)
-            at = read_varint(at, end, &size) if at != NULL else NULL
+        while n < self.n:
+            if end - at >= 2 and at[0] == STRING_TAG and at[1] < 0x80:
+                size = at[1]
+                at += 2
+            else:
+                at = read_varint(at, end, &size)
+                at = read_varint(at, end, &size) if at != NULL else NULL
             if at == NULL or size > <uint64_t>(end - at):
                 break
-            item = PyBytes_FromStringAndSize(<const char*>at, size)
-            Py_INCREF(item)
-            PyList_SET_ITEM(found, n, item)
+            PyList_SET_ITEM(found, n, new_bytes(<const char*>at, size))
             n += 1
             at += size
     if n != self.n:

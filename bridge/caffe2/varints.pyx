@@ -313,7 +313,7 @@ cdef int64_t _decode_bytes(
     cdef uint64_t word, after, goes_on, second, values
     cdef uint64_t carry = 0     # 0x80 where the byte before said that another follows
     cdef uint64_t plain = ~ONES if truth else HIGH
-    cdef int k
+    cdef int _k
     while at <= last and i + 8 <= room:
         word = _load(at)
         if not carry and not word & plain:
@@ -327,7 +327,7 @@ cdef int64_t _decode_bytes(
             break               # three bytes or more, which no byte is written with
         values = (word & LOW7) | (((after & ONES) << 7) & goes_on)
         second = (goes_on << 8) | carry
-        for k in range(8):
+        for _k in range(8):
             out[i] = <uint8_t>values
             i += 1 - ((second >> 7) & 1)
             values >>= 8
