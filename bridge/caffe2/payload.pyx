@@ -193,6 +193,7 @@ cdef int _put_strings(Payload self, TensorImpl impl, int64_t begin) except -1:
     cdef const uint8_t* at
     cdef const uint8_t* end
     cdef uint64_t size = 0
+    cdef PyObject* old
     cdef list found = PyList_New(self.n)
     for i in range(self.used):
         at = self.ranges[i].at
@@ -211,8 +212,14 @@ cdef int _put_strings(Payload self, TensorImpl impl, int64_t begin) except -1:
             at += size
     if n != self.n:
         raise EnforceNotMet("The bytes changed while they were read.", "", "Blob.deserialize")
-    if n:
-        elements.items[first:first + n] = found
+    if n and first + n > PyList_GET_SIZE(elements.items):
+        raise EnforceNotMet("The tensor changed while it was filled.", "", "Blob.deserialize")
+    # Exchanged rather than assigned, so that each string is touched once: the old ones go with
+    # the list that was made for the new.
+    for i in range(n):
+        old = PyList_GET_ITEM(elements.items, first + i)
+        PyList_SET_ITEM(elements.items, first + i, PyList_GET_ITEM(found, i))
+        PyList_SET_ITEM(found, i, old)
     return 0
 
 
