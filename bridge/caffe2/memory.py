@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     import numpy as np
 
-__all__ = ["copied_to_numpy", "copy_into", "prepare", "tensor_of_array"]
+__all__ = ["copied_to_numpy", "copy_into", "keeps_buffer", "prepare", "tensor_of_array"]
 
 
 def tensor_of_array(array: np.ndarray[Any, Any]) -> Tensor:
@@ -59,7 +59,7 @@ def copy_into(tensor: Tensor, array: np.ndarray[Any, Any]) -> None:
         if tensor.IsType(string_type) and tensor.sizes() == array.shape:
             tensor.mutable_data(string_type)[:] = items
             return
-    elif tensor.IsType(_type_of(array)) and _keeps_buffer(tensor, array.nbytes):
+    elif tensor.IsType(_type_of(array)) and keeps_buffer(tensor, array.nbytes):
         tensor.Resize(array.shape)
         tensor.numpy()[...] = array
         return
@@ -76,7 +76,7 @@ def prepare(tensor: Tensor, dims: Sequence[int], meta: TypeMeta) -> None:
     if tensor.IsType(meta) and tensor.storage_initialized() and tensor.sizes() == dims:
         return
     fresh = Tensor(dims, tensor.GetDevice())  # refuses sizes that no tensor can have
-    if tensor.IsType(meta) and _keeps_buffer(tensor, fresh.numel() * meta.itemsize):
+    if tensor.IsType(meta) and keeps_buffer(tensor, fresh.numel() * meta.itemsize):
         tensor.Resize(dims)
     else:
         fresh.raw_mutable_data(meta)
@@ -112,7 +112,7 @@ def _refuse_mask(array: np.ndarray[Any, Any]) -> None:
         )
 
 
-def _keeps_buffer(tensor: Tensor, nbytes: int) -> bool:
+def keeps_buffer(tensor: Tensor, nbytes: int) -> bool:
     """Say whether `tensor` has a buffer of the bridge's own that it keeps at `nbytes`."""
     impl = tensor.unsafeGetTensorImpl()
     if not impl.owns_memory():
