@@ -118,7 +118,8 @@ def _last_bytes(data: memoryview, row: Row) -> np.ndarray[Any, Any]:
 def _narrowed(values: np.ndarray[Any, Any], row: Row) -> np.ndarray[Any, Any]:
     """What the varints say as elements of the type. Raises TensorProtoError: it cannot hold one."""
     if row.stored == "?":
-        return np.not_equal(values, 0)
+        truth: np.ndarray[Any, Any] = values != 0
+        return truth
     if row.stored == "u8":
         return values
     if row.stored == "i8":
