@@ -63,7 +63,7 @@ def make_tensor_proto(x: Any) -> bytes:
         return _strings(tuple(tensor.sizes()), items_of(impl))
     if is_plain(x) and not isinstance(x, np.generic):
         tensor = asarray(_narrowed(tensor.numpy()))
-    return _numbers(tensor.cpu().contiguous())
+    return _numbers(tensor)
 
 
 def _is_strings(x: Any) -> bool:
@@ -104,8 +104,8 @@ def _numbers(tensor: Any) -> bytes:
         )
     numel, sizes = tensor.numel(), tuple(tensor.sizes())
     # Checked first, so that nothing large is made in vain.
-    _require_room(tensor.nbytes())
-    data = memoryview(byte_view(tensor.unsafeGetTensorImpl()))
+    _require_room(numel * tensor.itemsize())
+    data = memoryview(byte_view(tensor.cpu().unsafeGetTensorImpl()))
     content = row.name in _ONLY_CONTENT or (numel > 1 and row.name not in _NEVER_CONTENT)
     if numel == 0:
         parts: list[Any] = []

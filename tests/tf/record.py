@@ -4,8 +4,9 @@
     python -m tests.tf.record
 
 writes golden.json beside this file. A row has the element type, the sizes, who wrote it
-("python" is tf.make_tensor_proto, "c++" tf.io.serialize_tensor, "content" the same message with
-its values as tensor_content), the message and the elements, in hexadecimal; strings one by one.
+("python" is tf.make_tensor_proto, "repeated" the same told to leave repeats of a value to the
+reader, "c++" tf.io.serialize_tensor, "content" a message of "python" with its values as
+tensor_content), the message and the elements, in hexadecimal; strings one by one.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from bridge.tf.element_types import ROWS
 GOLDEN = Path(__file__).with_name("golden.json")
 SHAPES = ((), (1,), (2, 3), (0, 2), (20,))
 # What a message may leave to the reader: the last value is repeated.
-REPEATED = {"float32": 1.5, "int32": -3, "bool": True, "string": b"ab", "complex64": 1 - 2j}
+REPEATED = {"float32": 1.5, "int32": -3, "bool": True, "string": b"ab", "complex128": 1 - 2j}
 
 
 def elements(name: str, sizes: tuple[int, ...]) -> np.ndarray[Any, Any]:
@@ -55,7 +56,7 @@ def rows() -> Iterator[dict[str, Any]]:
     for name, value in REPEATED.items():
         proto = tf.make_tensor_proto(value, shape=[2, 3])
         dtype = np.dtype(object if name == "string" else name)
-        yield described(name, np.full((2, 3), value, dtype), "python", proto.SerializeToString())
+        yield described(name, np.full((2, 3), value, dtype), "repeated", proto.SerializeToString())
 
 
 def made(tf: Any, name: str, array: np.ndarray[Any, Any]) -> Iterator[dict[str, Any]]:
@@ -79,9 +80,7 @@ def made(tf: Any, name: str, array: np.ndarray[Any, Any]) -> Iterator[dict[str, 
         yield described(name, array, "content", content.SerializeToString())
 
 
-def described(
-    name: str, array: np.ndarray[Any, Any], by: str, message: bytes
-) -> dict[str, Any]:
+def described(name: str, array: np.ndarray[Any, Any], by: str, message: bytes) -> dict[str, Any]:
     """One row of the file."""
     data = [one.hex() for one in array.ravel()] if name == "string" else array.tobytes().hex()
     return {"dtype": name, "sizes": array.shape, "by": by, "message": message.hex(), "data": data}

@@ -115,7 +115,7 @@ def test_equality() -> None:
     assert KNOWN != [3, 2]
     assert PARTLY == [2, None]
     assert PARTLY != KNOWN
-    assert UNKNOWN == tf.TensorShape(None)
+    assert tf.TensorShape(UNKNOWN) == UNKNOWN
     assert UNKNOWN != SCALAR
     assert KNOWN != "shape"
     assert hash(KNOWN) == hash(tf.TensorShape((2, 3)))
@@ -140,8 +140,10 @@ def test_merge() -> None:
 
 
 def test_concatenate() -> None:
-    assert KNOWN.concatenate([None]) == KNOWN + [None] == [2, 3, None]
-    assert [1] + KNOWN == [1, 2, 3]
+    assert KNOWN.concatenate([None]) == [2, 3, None]
+    assert KNOWN + PARTLY == [2, 3, 2, None]
+    before: object = [1]
+    assert before + KNOWN == [1, 2, 3]
     assert KNOWN + None == UNKNOWN
     assert UNKNOWN.concatenate(KNOWN) == UNKNOWN
 
