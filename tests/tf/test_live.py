@@ -1,13 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Against the TensorFlow that is installed: shapes, messages and tensors of strings."""
+"""Against the TensorFlow that is installed: shapes and messages."""
 
 from typing import Any
 
 import numpy as np
 import pytest
 
-import bridge
-from bridge import caffe2, tf
+from bridge import tf
 from bridge.tf.element_types import ROWS
 from tests.tf.golden import GOLDEN, Recorded
 
@@ -143,24 +142,3 @@ def test_the_content_of_a_message_object_is_read_only() -> None:
     proto.tensor_content = b""
     assert x.tolist() == [[0, 1, 2], [3, 4, 5]]
     assert tf.from_tensor_proto(proto).tolist() == [[0, 0, 0], [0, 0, 0]]
-
-
-@pytest.mark.parametrize(
-    "items", [b"a", [], [b"a", b"", b"\0b\xff"], [[b"x" * 100], [b"y"]]], ids=repr
-)
-def test_string_tensors_are_copied_both_ways(items: Any) -> None:
-    theirs = tensorflow.constant(items, tensorflow.string)
-    x = bridge.asarray(theirs)
-    assert x.dtype().name == "string"
-    assert tuple(x.sizes()) == tuple(theirs.shape)
-    assert x.tolist() == items
-    back = bridge.to_tensorflow(x)
-    assert back.dtype == tensorflow.string
-    assert back.shape == theirs.shape
-    assert (back == theirs).numpy().all()
-    assert bridge.to_tensorflow(caffe2.Tensor(x)).numpy().tolist() == theirs.numpy().tolist()
-    assert tf.make_tensor_proto(theirs) == tensorflow.make_tensor_proto(theirs).SerializeToString()
-    with pytest.raises(BufferError, match="string"):
-        bridge.from_dlpack(theirs)
-    with pytest.raises(BufferError):
-        bridge.asarray(theirs, copy=False)
