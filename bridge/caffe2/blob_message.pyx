@@ -13,119 +13,25 @@ from cpython.bytes cimport PyBytes_FromStringAndSize
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memcpy
 
+from bridge.caffe2.fields cimport (
+    BYTES,
+    FIXED32,
+    FIXED64,
+    VARINT,
+    Field,
+    add_values,
+    malformed,
+    next_field,
+    span,
+)
 from bridge.caffe2.payload cimport Payload, Source, new_payload
-from bridge.caffe2.varints cimport count_packed, read_varint
+from bridge.caffe2.varints cimport read_varint
 
 from bridge.c10.errors import EnforceTypeError, EnforceValueError
 
-cdef enum Wire:
-    VARINT = 0
-    FIXED64 = 1
-    BYTES = 2
-    GROUP = 3
-    END_GROUP = 4
-    FIXED32 = 5
-
 cdef enum:
-    MAX_DEPTH = 100         # protobuf's own limit
     MAX_NDIM = 4096         # far more than any tensor has, and what a shape may cost
-    WITHOUT_GIL = 1 << 16
     STRING_TAG = (6 << 3) | BYTES
-
-cdef struct Field:
-    uint32_t number
-    uint32_t wire
-    const uint8_t* tag      # where the field begins
-    const uint8_t* at       # its value; of BYTES the first byte
-    const uint8_t* stop     # where the next field begins
-    uint64_t value          # of a varint; of BYTES the number of bytes
-    int depth               # of the message that it is a field of
-
-
-cdef object _malformed(Source source, const uint8_t* at, str what):
-    return EnforceValueError(
-        f"At byte {at - source.begin} of {source.end - source.begin}: {what}.")
-
-
-cdef const uint8_t* _next(
-    Source source, const uint8_t* at, const uint8_t* end, Field* field, bint within_group,
-) except NULL:
-    """Read one field's tag and find its value; give where the next field begins."""
-    cdef uint64_t tag = 0
-    field.tag = at
-    at = read_varint(at, end, &tag)
-    if at == NULL or at - field.tag > 5:
-        raise _malformed(source, field.tag, "a field begins with no tag")
-    field.number = <uint32_t>tag >> 3
-    field.wire = tag & 7
-    field.at = at
-    if field.number == 0:
-        raise _malformed(source, field.tag, "a field has the number 0, which none may have")
-    if field.wire == VARINT:
-        at = read_varint(at, end, &field.value)
-        if at == NULL:
-            raise _malformed(source, field.at, f"the number of field {field.number} is cut short")
-    elif field.wire == FIXED32 or field.wire == FIXED64:
-        if end - at < (4 if field.wire == FIXED32 else 8):
-            raise _malformed(source, field.at, f"the number of field {field.number} is cut short")
-        at += 4 if field.wire == FIXED32 else 8
-    elif field.wire == BYTES:
-        at = read_varint(at, end, &field.value)
-        if at == NULL or at - field.at > 5 or field.value > <uint64_t>(end - at):
-            raise _malformed(
-                source, field.at, f"field {field.number} is longer than what it stands in")
-        field.at = at
-        at += field.value
-    elif field.wire == GROUP:
-        at = _skip_group(source, at, end, field.number, field.depth + 1)
-    elif not (field.wire == END_GROUP and within_group):
-        raise _malformed(
-            source, field.tag, f"field {field.number} is of the wire type {field.wire}, which "
-            + ("ends a group that did not begin" if field.wire == END_GROUP else "there is not"))
-    field.stop = at
-    return at
-
-
-cdef const uint8_t* _skip_group(
-    Source source, const uint8_t* at, const uint8_t* end, uint32_t number, int depth,
-) except NULL:
-    """Skip a group, which no message here has, with all that is in it."""
-    cdef Field field
-    cdef const uint8_t* begin = at
-    field.depth = depth
-    if depth > MAX_DEPTH:
-        raise _malformed(source, at, f"groups are more than {MAX_DEPTH} deep")
-    while at < end:
-        at = _next(source, at, end, &field, True)
-        if field.wire == END_GROUP:
-            if field.number != number:
-                raise _malformed(
-                    source, field.tag, f"group {number} ends as group {field.number}")
-            return at
-    raise _malformed(source, begin, f"group {number} has no end")
-
-
-cdef int _values(Source source, Payload payload, Field* field, Wire wire) except -1:
-    """Note the values of a repeated field of `wire`, packed or not; of another wire type, none."""
-    cdef int64_t nbytes = field.value
-    cdef int64_t n
-    cdef const uint8_t* at = field.at
-    if field.wire == wire:
-        payload.add(field.tag, field.stop - field.tag, 1, False)
-    elif field.wire == BYTES:
-        if wire == VARINT:
-            if nbytes > WITHOUT_GIL:
-                with nogil:
-                    n = count_packed(at, nbytes)
-            else:
-                n = count_packed(at, nbytes)
-        else:
-            n = nbytes // payload.itemsize if nbytes % payload.itemsize == 0 else -1
-        if n < 0:
-            raise _malformed(source, at, f"the numbers of field {field.number} are cut short")
-        if n:
-            payload.add(at, nbytes, n, True)
-    return 0
 
 
 cdef const uint8_t* _strings(
@@ -150,9 +56,9 @@ cdef int _dims(Source source, list dims, Field* field) except -1:
     while at < end:
         at = read_varint(at, end, &value)
         if at == NULL:
-            raise _malformed(source, field.at, "a dimension is cut short")
+            raise malformed(source, field.at, "a dimension is cut short")
         if len(dims) == MAX_NDIM:
-            raise _malformed(source, field.at, f"there are more than {MAX_NDIM} dimensions")
+            raise malformed(source, field.at, f"there are more than {MAX_NDIM} dimensions")
         dims.append(<int64_t>value)
     return 0
 
@@ -165,11 +71,6 @@ cdef int32_t _enum(Field* field, int32_t now, uint32_t known) noexcept:
     return now
 
 
-cdef tuple _span(Source source, Field* field):
-    return field.at - source.begin, <int64_t>field.value
-
-
-@cython.final
 cdef class TensorMessage:
     """A TensorProto: what describes the tensor as attributes, values as payloads.
 
@@ -215,7 +116,7 @@ cdef class TensorMessage:
         cdef Source source = self.source
         field.depth = depth
         while at < stop:
-            at = _next(source, at, stop, &field, False)
+            at = next_field(source, at, stop, &field)
             if field.number == 1:
                 _dims(source, self.dims, &field)
             elif field.number == 2 and field.wire == VARINT:
@@ -224,19 +125,19 @@ cdef class TensorMessage:
             elif field.number == 12 and field.wire == VARINT:
                 self.storage_type = _enum(&field, self.storage_type, 0x1E)
             elif field.number == 3:
-                _values(source, self.float_data, &field, FIXED32)
+                add_values(source, self.float_data, &field, FIXED32)
             elif field.number == 4:
-                _values(source, self.int32_data, &field, VARINT)
+                add_values(source, self.int32_data, &field, VARINT)
             elif field.number == 5 and field.wire == BYTES:
-                self.byte_data = _span(source, &field)
+                self.byte_data = span(source, &field)
             elif field.number == 6 and field.wire == BYTES:
                 at = _strings(self.string_data, &field, stop)
             elif field.number == 9:
-                _values(source, self.double_data, &field, FIXED64)
+                add_values(source, self.double_data, &field, FIXED64)
             elif field.number == 10:
-                _values(source, self.int64_data, &field, VARINT)
+                add_values(source, self.int64_data, &field, VARINT)
             elif field.number == 13 and field.wire == BYTES:
-                self.raw_data = _span(source, &field)
+                self.raw_data = span(source, &field)
             elif field.number == 8 and field.wire == BYTES:
                 self.read_device(field.at, at, depth + 1)
             elif field.number == 11 and field.wire == BYTES:
@@ -250,7 +151,7 @@ cdef class TensorMessage:
         cdef Field field
         field.depth = depth
         while at < stop:
-            at = _next(self.source, at, stop, &field, False)
+            at = next_field(self.source, at, stop, &field)
             if field.number == 1 and field.wire == VARINT:
                 self.device_type = <int32_t>field.value
             elif field.number == 2 and field.wire == VARINT:
@@ -261,7 +162,7 @@ cdef class TensorMessage:
         cdef Field field
         field.depth = depth
         while at < stop:
-            at = _next(self.source, at, stop, &field, False)
+            at = next_field(self.source, at, stop, &field)
             if field.number == 1 and field.wire == VARINT:
                 self.begin = <int64_t>field.value
             elif field.number == 2 and field.wire == VARINT:
@@ -274,9 +175,9 @@ cdef class TensorMessage:
         cdef Payload strides = new_payload(self.source, 0)
         field.depth = depth
         while at < stop:
-            at = _next(self.source, at, stop, &field, False)
+            at = next_field(self.source, at, stop, &field)
             if field.number == 4:
-                _values(self.source, strides, &field, VARINT)
+                add_values(self.source, strides, &field, VARINT)
         return 0
 
     cdef int require(self) except -1:
@@ -313,7 +214,7 @@ cdef class QTensorMessage:
         cdef double value = 0
         field.depth = depth
         while at < stop:
-            at = _next(source, at, stop, &field, False)
+            at = next_field(source, at, stop, &field)
             if field.number == 1:
                 _dims(source, self.dims, &field)
             elif (field.number == 2 or field.number == 5) and field.wire == VARINT:
@@ -326,11 +227,11 @@ cdef class QTensorMessage:
                 memcpy(&self.bias, field.at, 8)
                 self.there |= 1 << 4
             elif field.number == 6:
-                _values(source, self.data, &field, VARINT)
+                add_values(source, self.data, &field, VARINT)
             elif field.number == 8 and field.wire == VARINT:
                 self.data_type = _enum(&field, self.data_type, 0x77FF)
             elif field.number == 9 or field.number == 10:
-                _values(source, unused, &field, FIXED64)
+                add_values(source, unused, &field, FIXED64)
         return 0
 
     cdef int require(self) except -1:
@@ -383,7 +284,7 @@ cdef class BlobMessage:
         cdef Source source = self.source
         field.depth = 0
         while at < stop:
-            at = _next(source, at, stop, &field, False)
+            at = next_field(source, at, stop, &field)
             if field.wire != BYTES:
                 continue
             if field.number == 2:
@@ -393,7 +294,7 @@ cdef class BlobMessage:
                     self.tensor = TensorMessage.__new__(TensorMessage, source)
                 self.tensor.read(field.at, at, 1)
             elif field.number == 4:
-                self.content_span = _span(source, &field)
+                self.content_span = span(source, &field)
             elif field.number == 5:
                 if self.qtensor is None:
                     self.qtensor = QTensorMessage.__new__(QTensorMessage, source)
