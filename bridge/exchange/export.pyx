@@ -181,12 +181,15 @@ cdef DLManagedTensorVersioned* export_versioned(TensorImpl impl, int flags) exce
     return managed
 
 
-cdef DLManagedTensor* export_legacy(TensorImpl impl) except NULL:
-    """A new DLManagedTensor that shares the memory, which must be writable."""
+cdef DLManagedTensor* export_legacy(TensorImpl impl, bint immutable=False) except NULL:
+    """A new DLManagedTensor that shares the memory, which must be writable.
+
+    `immutable`: it goes to a tensor through which nothing is written, so it need not be.
+    """
     cdef DLManagedTensor* managed
     cdef size_t head = sizeof(DLManagedTensor)
     cdef char* data
-    if impl.storage is not None and impl.storage.flags & READONLY:
+    if impl.storage is not None and impl.storage.flags & READONLY and not immutable:
         raise EnforceBufferError(
             "The memory is read-only, which a legacy DLPack capsule cannot say. Ask for "
             "max_version=(1, 0) or later, or for a copy.", "!readonly", "__dlpack__")
