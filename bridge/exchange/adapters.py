@@ -5,7 +5,8 @@ An adapter is a module of one or both of
 
 - ``give(x, copy)``: the framework's tensor of the memory of `x`, anything the bridge can import;
 - ``bring(x, copy)``: the TensorImpl of a tensor of the framework's, or None to leave `x` to the
-  general ways; a copy only where it must be, which ``copy=False`` refuses.
+  general ways; a copy only where it must be, which ``copy=False`` refuses. With ``BUFFERED = True``
+  it is asked for what shows no buffer of plain numbers.
 
 torch and NumPy, whose tensors come and go in tens of nanoseconds, are compiled and not among them.
 """
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
     from bridge.c10.tensor_impl import TensorImpl
 
-__all__ = ["adapter", "bringer", "names"]
+__all__ = ["adapter", "bringer", "buffered", "names"]
 
 _NAMES = ("torch", "numpy", "jax", "tensorflow", "cupy", "at", "caffe2")
 # The package that a class comes from -> the adapter that brings its objects in.
@@ -71,3 +72,9 @@ def bringer(cls: type, own: bool = False) -> Callable[[Any, bool | None], Tensor
             bring: Callable[[Any, bool | None], TensorImpl | None] = adapter(name).bring
             return bring
     return None
+
+
+def buffered(cls: type) -> bool:
+    """Whether the framework of `cls` has the buffer protocol looked at before its `bring`."""
+    name = _BRINGS.get(str(cls.__module__).partition(".")[0])
+    return name is not None and getattr(adapter(name), "BUFFERED", False)

@@ -2,11 +2,13 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
 """The memory of objects with Python's buffer protocol (PEP 3118).
 
-A memoryview holds the buffer, so that garbage collection sees through it. Formats
+A memoryview holds the buffer: garbage collection sees through it. Formats
 of one plain number in native byte order are read here. NumPy reads the rest and
 says what it cannot.
 """
 
+cimport cython
+from cpython.buffer cimport PyBUF_FULL_RO, PyBuffer_Release
 from libc.stdint cimport int64_t, uintptr_t
 
 from bridge.c10.copy cimport contiguous_copy
@@ -26,8 +28,13 @@ from bridge.dlpack.abi cimport (
 from bridge.exchange.numpy cimport array_in, meet_numpy
 
 cdef extern from "Python.h":
+    int get_buffer "PyObject_GetBuffer"(object, Py_buffer*, int)
     object PyMemoryView_FromObject(object)
     Py_buffer* PyMemoryView_GET_BUFFER(object)
+
+
+cdef int _raise_pending() except -1:
+    return -1                   # with the exception that a C function has set
 
 
 cdef TypeMeta _type_of(const char* format, Py_ssize_t itemsize):
@@ -66,9 +73,19 @@ cdef TypeMeta _type_of(const char* format, Py_ssize_t itemsize):
     return from_dlpack_type(dtype)
 
 
-cdef TensorImpl _plain(object view):
-    """The TensorImpl of a memoryview; None where it takes NumPy to read it."""
-    cdef Py_buffer* buffer = PyMemoryView_GET_BUFFER(view)
+@cython.final
+@cython.freelist(64)
+cdef class HeldBuffer:
+    """A buffer, given back at the end. Garbage collection does not see through it."""
+
+    cdef Py_buffer buffer
+
+    def __dealloc__(self):
+        PyBuffer_Release(&self.buffer)
+
+
+cdef TensorImpl _plain(Py_buffer* buffer, object owner):
+    """The TensorImpl of a buffer that `owner` holds; None where it takes NumPy to read it."""
     cdef TypeMeta dtype = _type_of(buffer.format, buffer.itemsize)
     cdef TensorImpl impl
     cdef Storage storage
@@ -94,21 +111,28 @@ cdef TensorImpl _plain(object view):
     if impl.c_numel and extent(impl.c_sizes, impl.c_strides(), impl.ndim, &low, &high) != 0:
         raise BufferError("The strides of the buffer overflow.")
     impl.offset = -low
-    install(storage, view, <char*>buffer.buf + low * itemsize, dtype, (high - low + 1) * itemsize,
+    install(storage, owner, <char*>buffer.buf + low * itemsize, dtype, (high - low + 1) * itemsize,
             EXTERNAL | READONLY if buffer.readonly else EXTERNAL)
     return impl
 
 
-cpdef TensorImpl plain_buffer(object x):
+cdef TensorImpl held_buffer(object x):
     """The TensorImpl of a buffer of plain native numbers, shared; None if `x` has none.
 
-    For producers that have another way besides.
+    For frameworks, which have another way besides, and do not refer to our tensors.
     """
-    try:
-        view = PyMemoryView_FromObject(x)
-    except (BufferError, TypeError, ValueError):
-        return None
-    return _plain(view)
+    cdef HeldBuffer held = HeldBuffer.__new__(HeldBuffer)
+    if get_buffer(x, &held.buffer, PyBUF_FULL_RO) != 0:
+        try:
+            _raise_pending()
+        except Exception:
+            return None
+    return _plain(&held.buffer, held)
+
+
+def plain_buffer(x):
+    """What held_buffer gives, for adapters."""
+    return held_buffer(x)
 
 
 cdef TensorImpl buffer_in(object x, object copy):
@@ -118,7 +142,7 @@ cdef TensorImpl buffer_in(object x, object copy):
         view = PyMemoryView_FromObject(x)
     except (TypeError, ValueError) as error:
         raise BufferError(f"{type(x).__name__} gives no buffer: {error}") from error
-    impl = _plain(view)
+    impl = _plain(PyMemoryView_GET_BUFFER(view), view)
     if impl is not None:
         return contiguous_copy(impl, "from_dlpack") if copy is True else impl
     import numpy

@@ -24,9 +24,14 @@ from bridge.dlpack.abi cimport (
     DLPackExchangeAPI,
 )
 from bridge.dlpack.capsule cimport ManagedTensor, own_versioned, take
-from bridge.exchange.buffers cimport buffer_in
+from bridge.exchange.buffers cimport buffer_in, held_buffer
 from bridge.exchange.incoming cimport adopt_managed
-from bridge.exchange.numpy cimport array_in, meet_numpy, numpy_array_type
+from bridge.exchange.numpy cimport (
+    array_in,
+    meet_numpy,
+    numpy_array_type,
+    numpy_generic_type,
+)
 from bridge.exchange.torch cimport (
     any_tensor_in,
     meet_torch,
@@ -37,7 +42,7 @@ from bridge.exchange.torch cimport (
 
 from weakref import WeakKeyDictionary
 
-from bridge.exchange.adapters import bringer
+from bridge.exchange.adapters import bringer, buffered
 from bridge.exchange.array_interface import check_interface
 from bridge.exchange.transfer import to_device
 
@@ -57,11 +62,15 @@ cdef enum:
     INTERFACE = 8       # has __array_interface__ or __cuda_array_interface__
     ADAPTED = 9         # of a framework that has an adapter; see bridge.exchange.adapters
     NOTHING = 10
+    HEAP_TYPE = 1 << 9  # Py_TPFLAGS_HEAPTYPE
 
-# type -> one of the above; weak, so that classes can go
+# type -> one of the above; weak, so that classes can go, for those that can
 cdef object _ways = WeakKeyDictionary()
-# type -> the adapter's function that brings in its objects, for classes of the frameworks
+cdef dict _lasting_ways = {}
+# classes of the frameworks -> the adapter's function that brings in their objects
 cdef dict _bringers = {}
+# those whose objects show their memory fastest as a buffer
+cdef set _buffered = set()
 cdef object _wrapper_class = None
 cdef object _impl_of = None
 MAX_VERSION = (DLPACK_MAJOR, DLPACK_MINOR)
@@ -92,6 +101,10 @@ cpdef TensorImpl ingest(object x, object device=None, object copy=None):
             return array_in(x, None)
     elif copy is not None and copy is not True and copy is not False:
         raise TypeError(f"copy is True, False or None, not {copy!r}.")
+    if <object>cls in _buffered:
+        impl = held_buffer(x)
+        if impl is not None and copy is None and device is None:
+            return impl
     bring = _bringers.get(<object>cls)
     impl = _by_way(x, copy) if bring is None else _adapted(bring, x, copy)
     if device is not None:
@@ -110,10 +123,14 @@ cdef TensorImpl _adapted(object bring, object x, object copy):
 
 cdef TensorImpl _by_way(object x, object copy, bint adapted=True):
     cdef TensorImpl impl
-    cdef int way = _ways.get(type(x), UNKNOWN) if adapted else _find_way(x, False)
+    cdef int way = _lasting_ways.get(type(x), UNKNOWN)
+    if way == UNKNOWN or not adapted:
+        way = _ways.get(type(x), UNKNOWN) if adapted else _find_way(x, False)
     if way == UNKNOWN:
         way = _find_way(x, True)
-        if not isinstance(x, type):
+        if not type(x).__flags__ & HEAP_TYPE:
+            _lasting_ways[type(x)] = way
+        elif not isinstance(x, type):
             _ways[type(x)] = way
     if way == TORCH:
         return any_tensor_in(x, copy)
@@ -155,6 +172,8 @@ cdef object _bringer(object cls):
     bring = bringer(cls)
     if bring is not None and bringer(cls, own=True) is not None:
         _bringers[cls] = bring      # a class of the framework itself, which stays
+        if buffered(cls):
+            _buffered.add(cls)
     return bring
 
 
@@ -355,14 +374,13 @@ def _current_stream(where):
 
 
 cdef TensorImpl _by_buffer(object x, object copy):
-    if meet_numpy():
+    # NumPy's scalars: the buffers of some, times and strings, hide their type
+    if meet_numpy() and isinstance(x, numpy_generic_type) and x.dtype.kind not in "biufc":
+        if copy is False:
+            raise BufferError(
+                f"A scalar of {x.dtype!r} has no memory to share. Allow a copy with copy=None.")
         import numpy
-        # NumPy's scalars: the buffers of some, times and strings, hide their type
-        if isinstance(x, numpy.generic) and x.dtype.kind not in "biufc":
-            if copy is False:
-                raise BufferError(
-                    f"A scalar of {x.dtype!r} has no memory to share. Allow a copy with copy=None.")
-            return array_in(numpy.asarray(x), None)
+        return array_in(numpy.asarray(x), None)
     return buffer_in(x, copy)
 
 

@@ -15,14 +15,14 @@ import jax.dlpack
 import jax.numpy
 
 from bridge.c10.tensor_impl import TensorImpl
-from bridge.exchange.buffers import plain_buffer
 from bridge.exchange.ingest import by_dlpack, ingest
 from bridge.exchange.lend import Lent, row_major
 
-__all__ = ["bring", "give"]
+__all__ = ["BUFFERED", "bring", "give"]
 
 # What XLA shares on the CPU has this alignment; everything else it copies.
 ALIGNMENT = 64
+BUFFERED = True
 _WIDE = ("int64", "uint64", "float64", "complex128")
 # Packed in JAX or not known to its DLPack, and a byte each in NumPy, through which they go.
 _NARROW = ("int2", "uint2", "int4", "uint4", "float4_e2m1fn")
@@ -33,9 +33,6 @@ def bring(x: Any, copy: bool | None) -> TensorImpl | None:
 
     Raises BufferError: a tracer, a deleted or sharded array, random keys.
     """
-    impl = plain_buffer(x)
-    if impl is not None:
-        return impl
     if isinstance(x, jax.core.Tracer):
         raise BufferError(
             f"Inside jit, grad and vmap a {type(x).__name__} stands for values that there are "
