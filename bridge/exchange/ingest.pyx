@@ -63,14 +63,17 @@ cdef enum:
     ADAPTED = 9         # of a framework that has an adapter; see bridge.exchange.adapters
     NOTHING = 10
     HEAP_TYPE = 1 << 9  # Py_TPFLAGS_HEAPTYPE
+    QUICK = 8
 
 # type -> one of the above; weak, so that classes can go, for those that can
 cdef object _ways = WeakKeyDictionary()
 cdef dict _lasting_ways = {}
 # classes of the frameworks -> the adapter's function that brings in their objects
 cdef dict _bringers = {}
-# those whose objects show their memory fastest as a buffer
-cdef set _buffered = set()
+# and those of them that have a function in C, which gives None for what takes a second look
+cdef (PyTypeObject*)[QUICK] _quick_types
+cdef bring_quickly[QUICK] _quick_functions
+cdef int _n_quick = 0
 cdef object _wrapper_class = None
 cdef object _impl_of = None
 MAX_VERSION = (DLPACK_MAJOR, DLPACK_MINOR)
@@ -94,17 +97,19 @@ cpdef TensorImpl ingest(object x, object device=None, object copy=None):
     """
     cdef TensorImpl impl
     cdef PyTypeObject* cls = Py_TYPE(x)
+    cdef int i
     if copy is None and device is None:
         if cls == torch_tensor_type or cls == torch_parameter_type and cls != NULL:
             return tensor_in(x)
         if <PyObject*>cls == <PyObject*>numpy_array_type:
             return array_in(x, None)
+        for i in range(_n_quick):
+            if _quick_types[i] == cls:
+                impl = _quick_functions[i](x)
+                if impl is not None:
+                    return impl
     elif copy is not None and copy is not True and copy is not False:
         raise TypeError(f"copy is True, False or None, not {copy!r}.")
-    if <object>cls in _buffered:
-        impl = held_buffer(x)
-        if impl is not None and copy is None and device is None:
-            return impl
     bring = _bringers.get(<object>cls)
     impl = _by_way(x, copy) if bring is None else _adapted(bring, x, copy)
     if device is not None:
@@ -167,13 +172,24 @@ def _describe(x):
     return f"An object of type {type(x).__module__}.{type(x).__qualname__}"
 
 
+cdef int bring_quickly_in(object cls, bring_quickly function) except -1:
+    """Have `function` bring in the objects of exactly `cls`, a class that lasts, in time to come."""
+    global _n_quick
+    if _n_quick < QUICK:
+        _bringers[cls] = _bringers.get(cls)     # keeps the class
+        _quick_types[_n_quick] = <PyTypeObject*>cls
+        _quick_functions[_n_quick] = function
+        _n_quick += 1
+    return 0
+
+
 cdef object _bringer(object cls):
     """The function of the adapter for a class of a framework's; None: there is none."""
     bring = bringer(cls)
     if bring is not None and bringer(cls, own=True) is not None:
         _bringers[cls] = bring      # a class of the framework itself, which stays
         if buffered(cls):
-            _buffered.add(cls)
+            bring_quickly_in(cls, held_buffer)
     return bring
 
 

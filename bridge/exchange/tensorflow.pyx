@@ -19,7 +19,7 @@ from bridge.c10.storage cimport READONLY
 from bridge.c10.tensor_impl cimport TensorImpl
 from bridge.dlpack.capsule cimport take
 from bridge.exchange.incoming cimport adopt_managed
-from bridge.exchange.ingest cimport ingest
+from bridge.exchange.ingest cimport bring_quickly_in, ingest
 from bridge.exchange.lend cimport lent_capsule, row_major
 from bridge.exchange.methods cimport bridge_noargs, c_method
 from bridge.wrapper cimport Wrapper
@@ -97,18 +97,27 @@ cdef int _kind_of(object tensor) except? -1:
     return kind
 
 
+cdef TensorImpl _shared(object x):
+    """The TensorImpl of an eager tensor by DLPack; None where that does not know its type."""
+    cdef int kind = _kind_of(x)
+    if 0 <= kind < KINDS and _taken[kind]:
+        return adopt_managed(take(_to_capsule(x)), READONLY, None)
+    return None
+
+
+bring_quickly_in(_eager, _shared)
+
+
 def bring(x, copy):
     """The TensorImpl of a ``tf.Tensor``, or of the value of a ``tf.Variable``; read-only.
 
     Strings are copied. Raises BufferError: symbolic, ragged, sparse, quantized, resource
     and variant tensors.
     """
-    cdef int kind
+    cdef TensorImpl impl
     if type(x) is _eager:
-        kind = _kind_of(x)
-        if 0 <= kind < KINDS and _taken[kind]:
-            return adopt_managed(take(_to_capsule(x)), READONLY, None)
-        return _special(x, copy)
+        impl = _shared(x)
+        return _special(x, copy) if impl is None else impl
     if isinstance(x, tf.Variable):
         return bring(_value(x), copy)
     if isinstance(x, tf.Tensor):
