@@ -45,9 +45,11 @@ def test_output_with_dims_is_allocated_and_keeps_a_buffer_that_fits() -> None:
 def test_output_takes_options_of_every_form(options: Any) -> None:
     def body(op: Any) -> None:
         assert op.Output(0, [2], options).dtype() is c10.int32
-        assert op.Output(0, [2], dtype=options, device="cpu").dtype() is c10.int32 if (
-            not isinstance(options, c10.TensorOptions)
-        ) else True
+        assert (
+            op.Output(0, [2], dtype=options, device="cpu").dtype() is c10.int32
+            if (not isinstance(options, c10.TensorOptions))
+            else True
+        )
         assert op.Output(1, (2,)).dtype() is c10.float32
 
     run(body, [], ["y", "z"])
@@ -210,7 +212,12 @@ def test_arguments() -> None:
 
     def body(op: Any) -> None:
         one, many = op.GetSingleArgument, op.GetRepeatedArgument
-        assert (one("i", 0), one("i", 0.0), one("flag", False), one("f", 0.0)) == (3, 3.0, True, 1.5)
+        assert (one("i", 0), one("i", 0.0), one("flag", False), one("f", 0.0)) == (
+            3,
+            3.0,
+            True,
+            1.5,
+        )
         assert (one("s", ""), one("s", b""), one("raw", ""), one("raw", b"")) == (
             "text",
             b"text",

@@ -50,7 +50,7 @@ def test_lines_do_what_they_did_in_the_real_caffe2(steps: list[dict[str, Any]]) 
     for step in steps:
         line = step["line"]
         if "error" in step:
-            with pytest.raises(Exception) as raised:  # noqa: B017, PT011  which, is checked below
+            with pytest.raises(Exception) as raised:
                 exec(line, names)
             met = kinds_of(raised.value)
             assert isinstance(raised.value, EnforceNotMet) or "AttributeError" in met, line

@@ -163,5 +163,3 @@ class Rowwise8BitQuantizedToFloat(TorchOperator):
         enforce(x.dim() > 0 and ends.shape == (x.size(0), 2), "There are two numbers for each row.")
         wide = [-1, *[1] * (x.dim() - 1)]
         self.put(0, x.float() * ends[:, 0].reshape(wide) + ends[:, 1].reshape(wide))
-
-
