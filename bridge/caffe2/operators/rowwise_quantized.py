@@ -80,7 +80,7 @@ class _Dequantize(_Rows):
         self.put(0, dequantized(self.rows(), self.parameters).to(self.result.torch))
 
 
-_HALF = {"types": (c10.float16,)}
+_HALF: dict[str, object] = {"types": (c10.float16,)}
 _OPERATORS: dict[str, tuple[type[_Rows], dict[str, object]]] = {
     "FloatToFused8BitRowwiseQuantized": (_Quantize, {}),
     "FloatToFused8BitRowwiseQuantizedHalfScaleBias": (_Quantize, {"half": True}),
