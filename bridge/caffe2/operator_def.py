@@ -42,7 +42,8 @@ class Definition(DefinitionCore):
 
     type, name, engine, debug_info: strings, empty where not said. inputs, outputs: names of blobs.
     arguments: the values of each argument by its name. device: where the operator runs.
-    random_seed: from the device option, or None. data: the message's bytes.
+    kind: the name of the device's type. random_seed: from the device option, or None. data: the
+    message's bytes.
     """
 
     __slots__ = (
@@ -50,6 +51,7 @@ class Definition(DefinitionCore):
         "data",
         "debug_info",
         "engine",
+        "kind",
         "name",
         "random_seed",
         "type",
@@ -60,6 +62,7 @@ class Definition(DefinitionCore):
     engine: str
     debug_info: str
     arguments: dict[str, dict[str, Any]]
+    kind: str
     random_seed: int | None
     data: bytes
 
@@ -75,6 +78,7 @@ class Definition(DefinitionCore):
         if message.HasField("device_option"):
             option = message.device_option
         self._place(_CPU if option is None else device_of_option(option))
+        self.kind = "cpu" if option is None else self.device.type.name.lower()
         self.random_seed = (
             option.random_seed if option is not None and option.HasField("random_seed") else None
         )

@@ -171,10 +171,9 @@ def class_for(definition: Definition, caller: str) -> type[Operator]:
 
 def _looked_up(definition: Definition, caller: str) -> type[Operator]:
     by_device = None
-    for engine in filter(None, definition.engine.split(",")):
-        by_device = _find(registry_key(definition.type, engine))
-        if by_device is not None:
-            break
+    if definition.engine:
+        for engine in definition.engine.split(","):
+            by_device = by_device or _find(registry_key(definition.type, engine))
     by_device = by_device or _find(definition.type)
     if by_device is None:
         near = nearby_names(definition.type)
@@ -185,7 +184,7 @@ def _looked_up(definition: Definition, caller: str) -> type[Operator]:
             "",
             caller,
         )
-    kind = definition.device.type.name.lower()
+    kind = definition.kind
     cls = by_device.get(kind)
     if cls is None:
         raise EnforceValueError(

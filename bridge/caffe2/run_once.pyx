@@ -18,7 +18,7 @@ from bridge.caffe2.operator import failure
 from bridge.caffe2.operator_def import definition_of, definitions
 from bridge.caffe2.registry import registry
 from bridge.caffe2.running import run_operator
-from bridge.caffe2.workspaces import state
+from bridge.caffe2.workspaces import found_blob, state
 
 cdef extern from "Python.h":
     PyTypeObject* Py_TYPE(object)
@@ -84,8 +84,28 @@ cdef bint _quick(DefinitionCore definition, object workspace, dict blobs) except
     False, with nothing done, where an input is missing, which is for others to say.
     """
     cdef OperatorCore operator
+    cdef list new = []
+    try:
+        operator = _made(definition, workspace, blobs, new)
+        if operator is None:
+            return False
+        run(operator)
+    except BaseException as cause:
+        for name in new:
+            blobs.pop(name, None)
+        if isinstance(cause, Exception):
+            raise failure(definition, cause, "RunOperatorOnce") from cause
+        raise
+    return True
+
+
+cdef OperatorCore _made(DefinitionCore definition, object workspace, dict blobs, list new):
+    """Make an operator of a class that is known; `new` gets the names of blobs that it makes.
+
+    None where an input is missing.
+    """
+    cdef OperatorCore operator
     cdef tuple inputs = None, outputs = None
-    cdef list new = None
     cdef PyObject* found
     cdef Py_ssize_t i
     cdef object blob, name
@@ -94,7 +114,7 @@ cdef bint _quick(DefinitionCore definition, object workspace, dict blobs) except
         for i in range(len(definition.inputs)):
             found = PyDict_GetItemWithError(blobs, definition.inputs[i])
             if found == NULL:
-                return False
+                return None
             Py_INCREF(<object>found)
             PyTuple_SET_ITEM(inputs, i, <object>found)
         outputs = PyTuple_New(len(definition.outputs))
@@ -102,7 +122,6 @@ cdef bint _quick(DefinitionCore definition, object workspace, dict blobs) except
         name = definition.outputs[i]
         found = PyDict_GetItemWithError(blobs, name)
         if found == NULL:
-            new = [] if new is None else new
             new.append(name)
             if outputs is None:
                 continue
@@ -112,21 +131,27 @@ cdef bint _quick(DefinitionCore definition, object workspace, dict blobs) except
         if outputs is not None:
             Py_INCREF(blob)
             PyTuple_SET_ITEM(outputs, i, blob)
-    try:
-        if definition.plain:
-            operator = <OperatorCore?>bridge_new_instance(definition.cls, ())
-            operator._definition = definition
-            operator._workspace = workspace
-            operator._inputs = inputs
-            operator._outputs = outputs
-        else:
-            operator = <OperatorCore?>definition.cls(definition, workspace)
-        run(operator)
-    except BaseException as cause:
-        if new is not None:
-            for name in new:
-                blobs.pop(name, None)
-        if isinstance(cause, Exception):
-            raise failure(definition, cause, "RunOperatorOnce") from cause
-        raise
-    return True
+    if not definition.plain:
+        return <OperatorCore?>definition.cls(definition, workspace)
+    operator = <OperatorCore?>bridge_new_instance(definition.cls, ())
+    operator._definition = definition
+    operator._workspace = workspace
+    operator._inputs = inputs
+    operator._outputs = outputs
+    return operator
+
+
+def made_in(DefinitionCore definition not None, workspace, list new not None):
+    """Make an operator whose class was looked up, in a workspace.
+
+    `new` gets the names of the blobs that were not there.
+    """
+    cdef OperatorCore made = None
+    if workspace._parent is None:
+        made = _made(definition, workspace, workspace._blobs, new)
+        if made is not None:
+            return made
+    for name in definition.outputs:
+        if found_blob(workspace, name) is None:
+            new.append(name)
+    return definition.cls(definition, workspace)

@@ -6,9 +6,10 @@ from __future__ import annotations
 from bridge.c10.errors import EnforceNotMet, EnforceValueError
 from bridge.caffe2.operator import Operator, failure
 from bridge.caffe2.operator_core import run_all
-from bridge.caffe2.operator_def import Definition, definition_of, device_of_option
+from bridge.caffe2.operator_def import Definition, device_of_option
 from bridge.caffe2.registry import class_for
-from bridge.caffe2.workspaces import Workspace, found_blob
+from bridge.caffe2.run_once import made_in
+from bridge.caffe2.workspaces import Workspace
 
 TYPE_CHECKING = False  # typing takes longer to import than all that needs it
 if TYPE_CHECKING:
@@ -62,16 +63,10 @@ class RunnableNet:
             raise
 
     def _add(self, message: Any, option: Any, new: list[str], caller: str) -> None:
-        workspace = self._workspace
-        if option is None:
-            definition = definition_of(message, caller)
-        else:
-            definition = Definition(message, None, option)
-        for name in definition.outputs:
-            if found_blob(workspace, name) is None:
-                new.append(name)
+        definition = Definition(message, None, option)
         try:
-            operator = class_for(definition, caller)(definition, workspace)
+            class_for(definition, caller)
+            operator = made_in(definition, self._workspace, new)
         except Exception as cause:
             raise self._failure(len(self._operators), definition, cause, caller) from cause
         self._definitions.append(definition)

@@ -10,10 +10,16 @@ import sys
 
 import numpy as np
 import torch
-from caffe2.python import workspace
+from caffe2.python import core, workspace
 from loop import compile_loop  # beside this file
 
 ANSWER = "seconds "
+
+
+def double(inputs, outputs):
+    """Y = 2 X, as an operator written in Python."""
+    outputs[0].reshape(inputs[0].shape)
+    np.multiply(inputs[0].data, 2, out=outputs[0].data)
 
 
 def main() -> None:
@@ -22,9 +28,13 @@ def main() -> None:
         "FeedBlob": workspace.FeedBlob,
         "FetchBlob": workspace.FetchBlob,
         "FetchTorch": workspace.FetchTorch,
+        "RunOperatorOnce": workspace.RunOperatorOnce,
+        "in_python": core.CreatePythonOperator(double, ["x"], ["y"]),
+        "relu": core.CreateOperator("Relu", ["x"], ["y"]),
         "t": torch.zeros((2, 3)),
         "n": np.zeros(4096, np.float32),  # 16 KiB
     }
+    workspace.FeedBlob("x", np.ones((64, 64), np.float32))
     workspace.FeedBlob("from_torch", names["t"])
     workspace.FeedBlob("from_numpy", names["n"])
     loops = {}

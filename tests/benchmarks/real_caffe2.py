@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Feeding and fetching blobs, over the real Caffe2.
+"""Feeding and fetching blobs and running operators, over the real Caffe2.
 
 Runs where the environment variable CAFFE2_PYTHON names a Python 3.8 with PyTorch 1.8.1. One process
 of it stays for the whole run and times the same loops, in turns with the bridge here.
@@ -17,7 +17,8 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from bridge.caffe2 import workspace
+from bridge import caffe2
+from bridge.caffe2 import core, workspace
 from tests.benchmarks.harness import Effort, Row, Timer, compare, loop
 
 VARIABLE = "CAFFE2_PYTHON"
@@ -30,7 +31,18 @@ STATEMENTS = (
     ("`FetchTorch`", "FetchTorch('from_torch')", 0.02, 0.012),
     ("`FeedBlob(numpy, 16 KiB)`", "FeedBlob('from_numpy', n)", 0.25, 0.15),
     ("`FetchBlob` of 16 KiB", "FetchBlob('from_numpy')", 0.4, 0.3),
+    ("`RunOperatorOnce` in Python", "RunOperatorOnce(in_python)", 0.25, 0.08),
+    ("`RunOperatorOnce(Relu 64×64)`", "RunOperatorOnce(relu)", 0.6, 0.2),
 )
+
+
+class BenchmarkDouble(caffe2.Operator):
+    """What the function of the same work is in the real Caffe2: see caffe2_child.py."""
+
+    def RunOnDevice(self) -> None:
+        """Y = 2 X."""
+        x = self.Input(0)
+        np.multiply(x.numpy(), 2, out=self.Output(0, x.sizes(), x.dtype()).numpy())
 
 
 class RealCaffe2:
@@ -72,7 +84,7 @@ def real_caffe2(python: str) -> Iterator[RealCaffe2]:
 
 
 def rows(effort: Effort) -> Iterator[Row]:
-    """Measure the four ways in and out of a blob; nothing where the variable is not set."""
+    """Measure ways in and out of a blob, and runs of operators; nothing without the variable."""
     python = os.environ.get(VARIABLE)
     if not python:
         return
@@ -80,7 +92,12 @@ def rows(effort: Effort) -> Iterator[Row]:
     n = np.zeros(4096, np.float32)
     workspace.FeedBlob("from_torch", t)
     workspace.FeedBlob("from_numpy", n)
+    workspace.FeedBlob("x", np.ones((64, 64), np.float32))
+    caffe2.register_operator("BenchmarkDouble")(BenchmarkDouble)
     names = {
+        "RunOperatorOnce": workspace.RunOperatorOnce,
+        "in_python": core.CreateOperator("BenchmarkDouble", "x", "y"),
+        "relu": core.CreateOperator("Relu", "x", "y"),
         "FeedBlob": workspace.FeedBlob,
         "FetchBlob": workspace.FetchBlob,
         "FetchTorch": workspace.FetchTorch,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A conversion costs the same for any number of bytes, a blob the same among any number."""
+"""A conversion costs the same for any number of bytes, a blob and an operator among any number."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ import torch
 
 import bridge
 from bridge import at, caffe2
-from bridge.caffe2 import workspace
+from bridge.caffe2 import core, workspace
+from bridge.caffe2.proto import caffe2_pb2
 from tests.benchmarks.harness import Effort, Row, Timer, compare, loop
 
 FEW = 10
@@ -81,7 +82,34 @@ def many_blobs(effort: Effort) -> Iterator[Row]:
     workspace.SwitchWorkspace(home)
 
 
+class BenchmarkNothing(caffe2.Operator):
+    """An operator without work."""
+
+    def RunOnDevice(self) -> None:
+        """Do nothing."""
+
+
+def long_nets(effort: Effort) -> Iterator[Row]:
+    """Measure making and running a net of 10,000 operators over ten of 1,000."""
+    caffe2.register_operator("BenchmarkNothing")(BenchmarkNothing)
+    nets = {}
+    for count in (1_000, 10_000):
+        nets[count] = caffe2_pb2.NetDef(name=f"of_{count}")
+        for i in range(count):
+            one = core.CreateOperator("BenchmarkNothing", [], f"blob_{i}")
+            nets[count].op.append(one)
+        workspace.CreateNet(nets[count])
+    for what, call in (("RunNet", workspace.RunNet), ("RunNetOnce", workspace.RunNetOnce)):
+        argument = {count: f"of_{count}" if what == "RunNet" else nets[count] for count in nets}
+        long = loop("call(net)", call=call, net=argument[10_000])
+        short = loop("for _ in ten: call(net)", call=call, net=argument[1_000], ten=range(10))
+        outcome = compare(long, short, effort)
+        yield Row(f"`{what}` of 10,000 operators", "of 1,000, ten times", 1.5, 1.2, outcome)
+    workspace.ResetWorkspace()
+
+
 def rows(effort: Effort) -> Iterator[Row]:
-    """Measure both kinds of growth."""
+    """Measure the kinds of growth."""
+    yield from long_nets(effort)
     yield from large_tensors(effort)
     yield from many_blobs(effort)

@@ -46,7 +46,7 @@ def record(lines):
                 exec(line, names)
             else:
                 step["result"] = shown(eval(code, names))
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - whatever it is, it is written down
             step["error"] = [one.__name__ for one in type(error).__mro__[:-2]]
         steps.append(step)
     return steps

@@ -1,0 +1,373 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Functions that add an operator, with its parameters, to a ModelHelper.
+
+The part of ``caffe2.python.brew`` that image models are built with. Each is called as
+``brew.fc(model, blob_in, blob_out, ...)``; arguments come from the model's `arg_scope`, from
+`arg_scope` around the call, and from the call, later ones counting.
+
+Follows caffe2/python/brew.py and caffe2/python/helpers, PyTorch 1.8.1.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from bridge.c10.errors import EnforceAssertionError, EnforceNotMet, EnforceValueError
+from bridge.caffe2.model_helper import (
+    ExternalInitializer,
+    Initializer,
+    ModelHelper,
+    ParameterTags,
+)
+
+TYPE_CHECKING = False  # typing takes longer to import than all that needs it
+if TYPE_CHECKING:
+    from typing import Any
+
+__all__ = [
+    "Register",
+    "accuracy",
+    "arg_min",
+    "arg_scope",
+    "average_pool",
+    "batch_mat_mul",
+    "concat",
+    "conv",
+    "conv_nd",
+    "dropout",
+    "fc",
+    "group_conv",
+    "has_helper",
+    "lrn",
+    "mat_mul",
+    "max_pool",
+    "prelu",
+    "reduce_sum",
+    "relu",
+    "softmax",
+    "spatial_bn",
+    "sub",
+    "sum",
+    "tanh",
+    "transpose",
+]
+
+_helpers: dict[str, Callable[..., Any]] = {}
+
+
+class _Scopes(threading.local):
+    arguments: dict[str, dict[str, Any]]
+
+    def __init__(self) -> None:
+        self.arguments = {}
+
+
+_scopes = _Scopes()
+
+
+@contextmanager
+def arg_scope(helpers: Any, **kwargs: Any) -> Iterator[None]:
+    """Give arguments to each call of these functions of brew, one or a list, that is made within.
+
+    Raises EnforceNotMet, also an AssertionError: one of them is no function.
+    """
+    every = helpers if isinstance(helpers, list) else [helpers]
+    for helper in every:
+        if not callable(helper):
+            raise EnforceAssertionError(
+                f"arg_scope takes functions of brew, not {helper!r}.", "", "brew.arg_scope"
+            )
+    before = _scopes.arguments
+    _scopes.arguments = {
+        **before,
+        **{one.__name__: {**before.get(one.__name__, {}), **kwargs} for one in every},
+    }
+    try:
+        yield
+    finally:
+        _scopes.arguments = before
+
+
+def Register(helper: Callable[..., Any]) -> None:
+    """Have ``brew.NAME(model, ...)`` call `helper`, whose name that is.
+
+    Raises EnforceNotMet, also a ValueError: there is one of that name.
+    """
+    name = helper.__name__
+    if name in _helpers:
+        raise EnforceValueError(f"Helper {name} already exists.", "", "brew.Register")
+    globals()[name] = _helper(helper)
+
+
+def has_helper(helper_or_helper_name: Any) -> bool:
+    """Say whether there is a function of that name."""
+    name = getattr(helper_or_helper_name, "__name__", helper_or_helper_name)
+    return name in _helpers
+
+
+def _helper(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Make what gives `function` the arguments of the scopes that it takes."""
+    name = function.__name__
+    parameters = inspect.signature(function).parameters.values()
+    takes_all = any(one.kind is one.VAR_KEYWORD for one in parameters)
+    names = {one.name for one in parameters}
+
+    @functools.wraps(function)
+    def called(*args: Any, **kwargs: Any) -> Any:
+        model = kwargs.get("model", args[0] if args else None)
+        if not isinstance(model, ModelHelper):
+            raise EnforceNotMet(
+                "The first input of a helper function is a model, or it comes as model=.",
+                "",
+                f"brew.{name}",
+            )
+        given = {key: value for key, value in model.arg_scope.items() if takes_all or key in names}
+        return function(*args, **{**given, **_scopes.arguments.get(name, {}), **kwargs})
+
+    _helpers[name] = called
+    return called
+
+
+def _parameter(
+    model: ModelHelper, name: Any, shape: list[int], initializer: Any, fill: Any, tags: Any
+) -> Any:
+    """Make a parameter: by `initializer`, by `fill`, an operator and its arguments, or not."""
+    if not model.init_params:
+        initializer = ExternalInitializer()
+    elif initializer is None:
+        initializer = Initializer(fill[0], **fill[1])
+    elif isinstance(initializer, type):
+        initializer = initializer(*fill[:1], **fill[1])
+    return model.create_param(name, shape, initializer, tags)
+
+
+@_helper
+def fc(
+    model: ModelHelper,
+    blob_in: Any,
+    blob_out: Any,
+    dim_in: int,
+    dim_out: int,
+    weight_init: Any = None,
+    bias_init: Any = None,
+    WeightInitializer: Any = None,
+    BiasInitializer: Any = None,
+    **kwargs: Any,
+) -> Any:
+    """Add FC, with a weight of (dim_out, dim_in) and a bias of (dim_out,)."""
+    out = blob_out or model.net.NextName()
+    weight = _parameter(
+        model,
+        out + "_w",
+        [dim_out, dim_in],
+        WeightInitializer,
+        weight_init or ("XavierFill", {}),
+        ParameterTags.WEIGHT,
+    )
+    bias = _parameter(
+        model,
+        out + "_b",
+        [dim_out],
+        BiasInitializer,
+        bias_init or ("ConstantFill", {}),
+        ParameterTags.BIAS,
+    )
+    return model.net.FC([blob_in, weight, bias], out, **kwargs)
+
+
+def _conv(
+    model: ModelHelper,
+    blob_in: Any,
+    blob_out: Any,
+    dim_in: int,
+    dim_out: int,
+    kernels: list[int],
+    kernel_arguments: dict[str, Any],
+    weight_init: Any = None,
+    bias_init: Any = None,
+    WeightInitializer: Any = None,
+    BiasInitializer: Any = None,
+    group: int = 1,
+    use_cudnn: bool = False,
+    order: str = "NCHW",
+    cudnn_exhaustive_search: bool = False,
+    no_bias: Any = False,
+    **kwargs: Any,
+) -> Any:
+    if use_cudnn:
+        if kwargs.get("engine") not in (None, "CUDNN"):
+            raise EnforceValueError(
+                'When use_cudnn=True, the only engine you can specify is "CUDNN"', "", "brew.conv"
+            )
+        kwargs.update(engine="CUDNN", exhaustive_search=cudnn_exhaustive_search)
+    out = blob_out or model.net.NextName()
+    channels = [dim_in // group]
+    shape = [dim_out, *channels, *kernels] if order == "NCHW" else [dim_out, *kernels, *channels]
+    inputs = [
+        blob_in,
+        _parameter(
+            model,
+            out + "_w",
+            shape,
+            WeightInitializer,
+            weight_init or ("XavierFill", {}),
+            ParameterTags.WEIGHT,
+        ),
+    ]
+    if not no_bias:
+        inputs.append(
+            _parameter(
+                model,
+                out + "_b",
+                [dim_out],
+                BiasInitializer,
+                bias_init or ("ConstantFill", {}),
+                ParameterTags.BIAS,
+            )
+        )
+    if group != 1:
+        kwargs["group"] = group
+    return model.net.Conv(inputs, out, order=order, **kernel_arguments, **kwargs)
+
+
+@_helper
+def conv(
+    model: ModelHelper,
+    blob_in: Any,
+    blob_out: Any,
+    dim_in: int,
+    dim_out: int,
+    kernel: Any,
+    **kwargs: Any,
+) -> Any:
+    """Add Conv in two dimensions; `kernel` is a size, or a list of height and width."""
+    if isinstance(kernel, (list, tuple)):
+        height, width = kernel
+        named = {"kernel_h": height, "kernel_w": width}
+    else:
+        height, width, named = kernel, kernel, {"kernel": kernel}
+    return _conv(model, blob_in, blob_out, dim_in, dim_out, [height, width], named, **kwargs)
+
+
+@_helper
+def conv_nd(
+    model: ModelHelper,
+    blob_in: Any,
+    blob_out: Any,
+    dim_in: int,
+    dim_out: int,
+    kernel: Any,
+    **kwargs: Any,
+) -> Any:
+    """Add Conv in as many dimensions as `kernel` has sizes."""
+    kernels = list(kernel) if isinstance(kernel, (list, tuple)) else [kernel]
+    return _conv(model, blob_in, blob_out, dim_in, dim_out, kernels, {"kernels": kernels}, **kwargs)
+
+
+@_helper
+def group_conv(model: ModelHelper, *args: Any, **kwargs: Any) -> Any:
+    """Add Conv, as `conv` does; the name of old for one with ``group=``."""
+    return conv(model, *args, **kwargs)
+
+
+@_helper
+def spatial_bn(
+    model: ModelHelper,
+    blob_in: Any,
+    blob_out: Any,
+    dim_in: int,
+    init_scale: float = 1.0,
+    init_bias: float = 0.0,
+    ScaleInitializer: Any = None,
+    BiasInitializer: Any = None,
+    RunningMeanInitializer: Any = None,
+    RunningVarianceInitializer: Any = None,
+    order: str = "NCHW",
+    **kwargs: Any,
+) -> Any:
+    """Add SpatialBN, with scale, bias, running mean and running variance."""
+    out = blob_out or model.net.NextName()
+    inputs = [blob_in]
+    for suffix, initializer, value, tag in (
+        ("_s", ScaleInitializer, init_scale, ParameterTags.WEIGHT),
+        ("_b", BiasInitializer, init_bias, ParameterTags.BIAS),
+        ("_rm", RunningMeanInitializer, 0.0, ParameterTags.COMPUTED_PARAM),
+        ("_riv", RunningVarianceInitializer, 1.0, ParameterTags.COMPUTED_PARAM),
+    ):
+        fill = ("ConstantFill", {"value": value})
+        inputs.append(_parameter(model, out + suffix, [dim_in], initializer, fill, tag))
+    if kwargs.get("is_test"):
+        return model.net.SpatialBN(inputs, [out], order=order, **kwargs)
+    outputs = [out, inputs[3], inputs[4], out + "_sm", out + "_siv"]
+    return model.net.SpatialBN(inputs, outputs, order=order, **kwargs)[0]
+
+
+@_helper
+def prelu(
+    model: ModelHelper,
+    blob_in: Any,
+    blob_out: Any,
+    num_channels: int = 1,
+    slope_init: Any = None,
+    **kwargs: Any,
+) -> Any:
+    """Add PRelu, with a slope for each channel."""
+    fill = slope_init or ("ConstantFill", {"value": 0.25})
+    slope = _parameter(model, blob_out + "_slope", [num_channels], None, fill, None)
+    return model.net.PRelu([blob_in, slope], [blob_out])
+
+
+def _plain(name: str, operator: str, has_engine: bool = False) -> Callable[..., Any]:
+    """Make the function that adds one operator without parameters, on cuDNN where it is there."""
+
+    def add(model: ModelHelper, blob_in: Any, blob_out: Any = None, **kwargs: Any) -> Any:
+        if has_engine and kwargs.pop("use_cudnn", False):
+            kwargs["engine"] = "CUDNN"
+        return getattr(model.net, operator)(blob_in, blob_out, **kwargs)
+
+    add.__name__ = name
+    add.__doc__ = f"Add {operator}."
+    return _helper(add)
+
+
+max_pool = _plain("max_pool", "MaxPool", True)
+average_pool = _plain("average_pool", "AveragePool", True)
+relu = _plain("relu", "Relu", True)
+tanh = _plain("tanh", "Tanh", True)
+softmax = _plain("softmax", "Softmax", True)
+transpose = _plain("transpose", "Transpose", True)
+accuracy = _plain("accuracy", "Accuracy")
+sum = _plain("sum", "Sum")
+sub = _plain("sub", "Sub")
+reduce_sum = _plain("reduce_sum", "ReduceSum")
+mat_mul = _plain("mat_mul", "MatMul")
+batch_mat_mul = _plain("batch_mat_mul", "BatchMatMul")
+arg_min = _plain("arg_min", "ArgMin")
+
+
+@_helper
+def lrn(model: ModelHelper, blob_in: Any, blob_out: Any, **kwargs: Any) -> Any:
+    """Add LRN; its scale goes into a blob beside the output."""
+    kwargs.pop("use_cudnn", None)
+    return model.net.LRN(blob_in, [blob_out, "_" + blob_out + "_scale"], **kwargs)[0]
+
+
+@_helper
+def dropout(model: ModelHelper, blob_in: Any, blob_out: Any, **kwargs: Any) -> Any:
+    """Add Dropout. Raises EnforceNotMet, also an AssertionError: is_test is not given."""
+    if "is_test" not in kwargs:
+        raise EnforceAssertionError("Argument 'is_test' is required", "", "brew.dropout")
+    kwargs["engine"] = "CUDNN" if kwargs.pop("use_cudnn", False) else "DEFAULT"
+    return model.net.Dropout(blob_in, [blob_out, "_" + blob_out + "_mask"], **kwargs)[0]
+
+
+@_helper
+def concat(model: ModelHelper, blobs_in: Any, blob_out: Any, **kwargs: Any) -> Any:
+    """Add Concat, along channels unless `axis` says otherwise."""
+    if kwargs.get("order") and kwargs.get("axis"):
+        del kwargs["order"]
+    return model.net.Concat(blobs_in, [blob_out, "_" + blob_out + "_concat_dims"], **kwargs)[0]

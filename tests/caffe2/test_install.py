@@ -1,0 +1,147 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Caffe2's modules import from the bridge: in a process that asks for it, and for a script."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+SCRIPT = """
+import sys
+import numpy as np
+from caffe2.proto import caffe2_pb2
+from caffe2.python import core, workspace
+import caffe2.python.scope, caffe2.python.utils as utils
+from caffe2.python.dyndep import InitOpsLibrary
+
+workspace.FeedBlob("x", np.array([1.0, -1.0], np.float32))
+net = core.Net("legacy")
+with core.NameScope("scope"):
+    y = net.Relu(core.BlobReference("x"), "y")
+workspace.RunNetOnce(net)
+assert isinstance(net.Proto(), caffe2_pb2.NetDef)
+print(sys.argv[1:], __name__, workspace.FetchBlob(str(y)).tolist())
+"""
+
+
+def python(
+    *arguments: str, fake: Path | None = None, at: Path | None = None
+) -> subprocess.CompletedProcess[str]:
+    paths = [str(ROOT)] + ([str(fake)] if fake else [])
+    return subprocess.run(
+        [sys.executable, "-W", "error", *arguments],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        cwd=at or ROOT,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
+    )
+
+
+@pytest.fixture
+def real_caffe2(tmp_path: Path) -> Path:
+    """A folder with what Python takes for a Caffe2."""
+    package = tmp_path / "with_caffe2" / "caffe2"
+    package.mkdir(parents=True)
+    (package / "__init__.py").write_text("real = True\n")
+    return package.parent
+
+
+def test_a_script_runs_unmodified(tmp_path: Path) -> None:
+    script = tmp_path / "legacy.py"
+    script.write_text(SCRIPT)
+    done = python("-m", "bridge.caffe2", str(script), "--flag", "value")
+    assert done.stdout == "['--flag', 'value'] __main__ [1.0, 0.0]\n", done.stderr
+
+
+def test_a_script_imports_what_is_beside_it_and_a_module_runs_too(tmp_path: Path) -> None:
+    (tmp_path / "beside.py").write_text("value = 3\n")
+    (tmp_path / "main.py").write_text(
+        "import beside, sys\nfrom caffe2.python import core\nprint(beside.value, sys.argv[1:])\n"
+    )
+    done = python("-m", "bridge.caffe2", str(tmp_path / "main.py"))
+    assert done.stdout == "3 []\n", done.stderr
+    done = python("-m", "bridge.caffe2", "-m", "main", "a", at=tmp_path)
+    assert done.stdout == "3 ['a']\n", done.stderr
+
+
+def test_the_exit_code_and_error_of_a_script_are_its_own(tmp_path: Path) -> None:
+    (tmp_path / "exits.py").write_text("import sys; sys.exit(7)\n")
+    (tmp_path / "raises.py").write_text("raise ValueError('mine')\n")
+    assert python("-m", "bridge.caffe2", str(tmp_path / "exits.py")).returncode == 7
+    done = python("-m", "bridge.caffe2", str(tmp_path / "raises.py"))
+    assert done.returncode == 1 and "ValueError: mine" in done.stderr
+
+
+def test_without_a_script_it_says_how() -> None:
+    done = python("-m", "bridge.caffe2")
+    assert done.returncode == 2 and "usage" in done.stderr
+    done = python("-m", "bridge.caffe2", "--help")
+    assert done.returncode == 0 and "script.py" in done.stdout
+    done = python("-m", "bridge.caffe2", "nothing.py")
+    assert done.returncode == 2 and "nothing.py" in done.stderr
+
+
+def test_a_real_caffe2_is_not_replaced_unless_forced(real_caffe2: Path, tmp_path: Path) -> None:
+    code = """
+from bridge import c10, caffe2 as bridged
+try:
+    bridged.install()
+except c10.EnforceNotMet as error:
+    assert "real Caffe2" in str(error) and "with_caffe2" in str(error) and "force" in str(error)
+else:
+    raise AssertionError("installed")
+import caffe2
+assert caffe2.real
+try:
+    bridged.install()
+except c10.EnforceNotMet as error:
+    assert "with_caffe2" in str(error)
+else:
+    raise AssertionError("installed")
+bridged.install(force=True)
+bridged.install()
+from caffe2.python import workspace, core
+assert workspace is bridged.workspace and core is bridged.core
+"""
+    done = python("-c", code, fake=real_caffe2)
+    assert done.returncode == 0, done.stderr
+    script = tmp_path / "legacy.py"
+    script.write_text(SCRIPT)
+    done = python("-m", "bridge.caffe2", str(script), fake=real_caffe2)
+    assert done.returncode == 1 and "--force" in done.stderr and not done.stdout
+    done = python("-m", "bridge.caffe2", "--force", str(script), fake=real_caffe2)
+    assert done.stdout == "[] __main__ [1.0, 0.0]\n", done.stderr
+
+
+def test_modules_are_the_bridges_and_others_say_what_there_is() -> None:
+    code = """
+import bridge.caffe2
+bridge.caffe2.install()
+bridge.caffe2.install()
+import caffe2, caffe2.python.workspace
+from caffe2.python import workspace, core, scope, utils, model_helper, brew
+from caffe2.proto import caffe2_pb2
+assert caffe2.python.workspace is workspace is bridge.caffe2.workspace
+assert core is bridge.caffe2.core and caffe2_pb2 is bridge.caffe2.proto.caffe2_pb2
+for name in ("caffe2.python.nothing", "caffe2.nothing"):
+    try:
+        __import__(name)
+    except ModuleNotFoundError as error:
+        assert error.name == name and "caffe2.python.core" in str(error)
+    else:
+        raise AssertionError(name)
+assert len([one for one in __import__("sys").meta_path if "_Caffe2" in type(one).__name__]) == 1
+"""
+    done = python("-c", code)
+    assert done.returncode == 0, done.stderr
+
+
+def test_without_install_there_is_no_caffe2() -> None:
+    code = "import bridge, bridge.caffe2.installing\nimport caffe2"
+    done = python("-c", code)
+    assert "ModuleNotFoundError" in done.stderr

@@ -1,0 +1,139 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Registering operators: by name, device and engine."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from bridge import caffe2
+from bridge.c10 import EnforceNotMet
+from bridge.caffe2 import core, workspace
+from tests.helpers.workspaces import fresh_workspace, refused
+
+__all__ = ["fresh_workspace"]
+pytestmark = pytest.mark.usefixtures("fresh_workspace")
+
+
+def made(value: float) -> type[caffe2.Operator]:
+    class Makes(caffe2.Operator):
+        def RunOnDevice(self) -> None:
+            self.Output(0, [1], "float32").mutable_data()[0] = value
+
+    return Makes
+
+
+def value_of(op: object) -> float:
+    workspace.RunOperatorOnce(op)
+    return float(workspace.FetchBlob("y")[0])
+
+
+def test_gives_the_class_back_and_lists_the_name() -> None:
+    cls = made(1)
+    assert caffe2.register_operator("TestRegistryListed")(cls) is cls
+    names = workspace.RegisteredOperators()
+    assert "TestRegistryListed" in names and "Relu" in names and "Python" in names
+    assert names == sorted(names)
+    assert core.IsOperator("TestRegistryListed") and not core.IsOperator("TestRegistryAbsent")
+
+
+def test_another_class_does_not_take_a_name() -> None:
+    caffe2.register_operator("TestRegistryTaken")(made(1))
+
+    class Other(caffe2.Operator):
+        pass
+
+    with pytest.raises(EnforceNotMet) as raised:
+        caffe2.register_operator("TestRegistryTaken")(Other)
+    refused(raised.value, "TestRegistryTaken", "Makes", kind=ValueError)
+    with pytest.raises(EnforceNotMet):
+        caffe2.register_operator("Relu")(Other)
+
+
+def test_the_same_class_again_takes_the_place_of_the_first_and_nets_keep_theirs() -> None:
+    caffe2.register_operator("TestRegistryAgain")(made(1))
+    op = core.CreateOperator("TestRegistryAgain", [], "y")
+    net = core.Net("again")
+    net.TestRegistryAgain([], "y")
+    workspace.CreateNet(net)
+    assert value_of(op) == 1
+    caffe2.register_operator("TestRegistryAgain")(made(2))
+    assert value_of(op) == 2
+    workspace.RunNet(net)
+    assert workspace.FetchBlob("y").tolist() == [1]
+
+
+def test_by_device() -> None:
+    caffe2.register_operator("TestRegistryCuda", devices=("cuda",))(made(1))
+    with pytest.raises(EnforceNotMet) as raised:
+        workspace.RunOperatorOnce(core.CreateOperator("TestRegistryCuda", [], "y"))
+    refused(raised.value, "cuda", "not on cpu")
+    caffe2.register_operator("TestRegistryCuda", devices="cpu")(made(2))
+    assert value_of(core.CreateOperator("TestRegistryCuda", [], "y")) == 2
+    with pytest.raises(EnforceNotMet) as raised:
+        workspace.RunOperatorOnce(
+            core.CreateOperator("TestRegistryCuda", [], "y", device_option=core.DeviceOption(3))
+        )
+    refused(raised.value, "OPENGL", "CPU and CUDA")
+
+
+def test_by_engine_with_the_plain_one_where_there_is_none() -> None:
+    caffe2.register_operator("TestRegistryEngine")(made(1))
+    caffe2.register_operator("TestRegistryEngine", engine="FAST")(made(2))
+    for engine, value in (("FAST", 2), ("", 1), ("OTHER", 1), ("OTHER,FAST", 2)):
+        op = core.CreateOperator("TestRegistryEngine", [], "y", engine=engine)
+        assert value_of(op) == value
+    assert "TestRegistryEngine_ENGINE_FAST" in workspace.RegisteredOperators()
+    assert core.IsOperatorWithEngine("TestRegistryEngine", "FAST")
+    assert not core.IsOperatorWithEngine("TestRegistryEngine", "OTHER")
+
+
+@pytest.mark.parametrize(
+    ("name", "devices"), [("", ("cpu",)), (3, ("cpu",)), ("X", ()), ("X", ("nowhere",)), ("X", 3)]
+)
+def test_wrong_names_and_devices_are_refused(name: object, devices: object) -> None:
+    with pytest.raises((EnforceNotMet, TypeError)):
+        caffe2.register_operator(name, devices=devices)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("cls", [3, int, np.ndarray])
+def test_what_is_no_operator_is_refused(cls: object) -> None:
+    with pytest.raises(EnforceNotMet):
+        caffe2.register_operator("TestRegistryNone")(cls)  # type: ignore[type-var]
+    assert not core.IsOperator("TestRegistryNone")
+
+
+def test_a_name_like_it_is_suggested() -> None:
+    with pytest.raises(EnforceNotMet) as raised:
+        workspace.RunOperatorOnce(core.CreateOperator("Sofmax", "x", "y"))
+    refused(raised.value, "'Sofmax'", "'Softmax'", kind=KeyError)
+    with pytest.raises(AttributeError, match="Softmax"):
+        core.Net("near").Sofmax("x", "y")
+
+
+def test_own_operators_need_no_built_in_ones_and_no_torch() -> None:
+    code = """
+import sys
+import numpy as np
+from bridge import caffe2
+from bridge.caffe2 import core, workspace
+@caffe2.register_operator("Mine")
+class Mine(caffe2.Operator):
+    def RunOnDevice(self):
+        self.Output(0, [1], "float32").numpy()[0] = 3
+workspace.RunOperatorOnce(core.CreateOperator("Mine", [], "y"))
+assert workspace.FetchBlob("y").tolist() == [3]
+assert not [name for name in sys.modules if name.startswith("bridge.caffe2.operators")]
+assert "torch" not in sys.modules
+"""
+    subprocess.run([sys.executable, "-W", "error", "-c", code], check=True, timeout=300)
+
+
+def test_the_first_torch_tensor_of_a_process_may_be_an_operators() -> None:
+    code = """
+from bridge.caffe2 import core, workspace
+workspace.RunOperatorOnce(core.CreateOperator("GivenTensorFill", [], "y", shape=[1], values=[3.0]))
+assert workspace.FetchBlob("y").tolist() == [3]
+"""
+    subprocess.run([sys.executable, "-W", "error", "-c", code], check=True, timeout=300)
