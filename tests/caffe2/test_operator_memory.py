@@ -113,3 +113,27 @@ def test_blobs_that_are_no_tensors_are_refused_by_name() -> None:
     with pytest.raises(c10.EnforceNotMet, match="'x'"):
         run("Negative", ["x"], ["y"])
     assert not workspace.HasBlob("y")
+
+
+@pytest.mark.parametrize(
+    ("op_type", "dtype"),
+    [
+        ("GivenTensorFill", np.float32),
+        ("GivenTensorDoubleFill", np.float64),
+        ("GivenTensorIntFill", np.int32),
+        ("GivenTensorInt64Fill", np.int64),
+    ],
+)
+def test_many_given_values(op_type: str, dtype: Any) -> None:
+    values = np.arange(10_000).reshape(100, 100).astype(dtype)
+    run(op_type, [], ["y"], shape=[100, 100], values=values)
+    y = workspace.FetchBlob("y")
+    assert y.dtype == dtype
+    np.testing.assert_array_equal(y, values)
+    with pytest.raises(c10.EnforceNotMet, match="10000 values"):
+        run(op_type, [], ["y"], shape=[100, 99], values=values)
+
+
+def test_many_given_floats_are_no_integers() -> None:
+    with pytest.raises(c10.EnforceNotMet):
+        run("GivenTensorIntFill", [], ["y"], shape=[5000], values=np.zeros(5000))
