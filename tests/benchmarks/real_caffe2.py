@@ -19,6 +19,7 @@ import torch
 
 from bridge.caffe2 import workspace
 from tests.benchmarks.harness import Effort, Row, Timer, compare, loop
+from tests.benchmarks.loop import REPEATS
 
 VARIABLE = "CAFFE2_PYTHON"
 CHILD = Path(__file__).with_name("caffe2_child.py")
@@ -39,14 +40,15 @@ class RealCaffe2:
     def __init__(self, process: subprocess.Popen[str]) -> None:
         self.process = process
 
-    def loop(self, statement: str) -> Timer:
+    def loop(self, statement: str, repeats: int = REPEATS) -> Timer:
         """Time a statement over there."""
 
         def timer(number: int) -> float:
             stdin, stdout = self.process.stdin, self.process.stdout
             assert stdin is not None
             assert stdout is not None
-            stdin.write(json.dumps({"statement": statement, "number": number}) + "\n")
+            task = {"statement": statement, "number": number, "repeats": repeats}
+            stdin.write(json.dumps(task) + "\n")
             stdin.flush()
             for line in stdout:
                 if line.startswith(ANSWER):
