@@ -28,6 +28,8 @@ environment := $(VENV)/made-with-$(tag)
 installed := $(VENV)/made-package-$(EXTRAS)
 run := $(VENV)/bin/python
 fuzzed := $(FUZZ_VENV)/made-fuzz
+# What libFuzzer reads, without what only its own main program has.
+coverage := -fsanitize-coverage=inline-8bit-counters,pc-table,trace-cmp
 
 .PHONY: demo test bench fuzz clean help
 
@@ -71,14 +73,14 @@ $(installed): $(environment) constraints.txt $(native)
 # An environment of its own: the compiled modules tell libFuzzer what they cover, which only clang
 # can make them do, and which slows them down. Built from a copy, so that neither build sees what
 # the other left.
-$(fuzzed): constraints.txt $(native) $(shell find bridge -name '*.py')
+$(fuzzed): Makefile constraints.txt $(native) $(shell find bridge -name '*.py')
 	@command -v clang >/dev/null || { echo "Fuzzing needs clang: apt-get install clang" >&2; exit 1; }
 	rm -rf "$(FUZZ_VENV)/src"
 	test -x "$(FUZZ_VENV)/bin/python" || $(PYTHON) -m venv "$(FUZZ_VENV)"
 	mkdir -p "$(FUZZ_VENV)/src"
 	cp -R bridge pyproject.toml README.md LICENSE "$(FUZZ_VENV)/src"
 	find "$(FUZZ_VENV)/src" \( -name '*.so' -o -name '*.c' \) -exec rm -f {} +
-	CC=clang CFLAGS=-fsanitize=fuzzer-no-link $(FUZZ_VENV)/bin/python -m pip install \
+	CC=clang CFLAGS="$(coverage)" $(FUZZ_VENV)/bin/python -m pip install \
 		--disable-pip-version-check --force-reinstall --constraint constraints.txt \
 		atheris ml_dtypes "$(FUZZ_VENV)/src"
 	@touch $@

@@ -15,12 +15,17 @@ import numpy as np
 REPEATS = 10
 
 
-def compile_loop(statement: str, names: Dict[str, Any]) -> Callable[[int], float]:  # noqa: UP006
+def compile_loop(
+    statement: str,
+    names: Dict[str, Any],  # noqa: UP006
+    repeats: int = REPEATS,
+) -> Callable[[int], float]:
     """Make a function of the number of runs (at least) that gives seconds for one run.
 
-    `names` are the globals of the statement. The garbage collector rests while the clock runs.
+    `repeats` is 1 for what takes so long that the loop is nothing beside it. `names` are the
+    globals of the statement. The garbage collector rests while the clock runs.
     """
-    body = "\n".join("        " + statement for _ in range(REPEATS))
+    body = "\n".join("        " + statement for _ in range(repeats))
     source = (
         "def loop(turns):\n"
         "    start = perf_counter()\n"
@@ -32,11 +37,11 @@ def compile_loop(statement: str, names: Dict[str, Any]) -> Callable[[int], float
     run = scope["loop"]
 
     def seconds_each(number: int) -> float:
-        turns = -(-number // REPEATS)
+        turns = -(-number // repeats)
         collecting = gc.isenabled()
         gc.disable()
         try:
-            return run(turns) / (turns * REPEATS)
+            return run(turns) / (turns * repeats)
         finally:
             if collecting:
                 gc.enable()

@@ -20,7 +20,7 @@ import torch
 from bridge import caffe2
 from bridge.caffe2 import core, workspace
 from tests.benchmarks.harness import Effort, Row, Timer, compare, loop
-from tests.benchmarks.loop import feed_and_fetch, strings
+from tests.benchmarks.loop import REPEATS, feed_and_fetch, strings
 
 VARIABLE = "CAFFE2_PYTHON"
 CHILD = Path(__file__).with_name("caffe2_child.py")
@@ -53,14 +53,15 @@ class RealCaffe2:
     def __init__(self, process: subprocess.Popen[str]) -> None:
         self.process = process
 
-    def loop(self, statement: str) -> Timer:
+    def loop(self, statement: str, repeats: int = REPEATS) -> Timer:
         """Time a statement over there."""
 
         def timer(number: int) -> float:
             stdin, stdout = self.process.stdin, self.process.stdout
             assert stdin is not None
             assert stdout is not None
-            stdin.write(json.dumps({"statement": statement, "number": number}) + "\n")
+            task = {"statement": statement, "number": number, "repeats": repeats}
+            stdin.write(json.dumps(task) + "\n")
             stdin.flush()
             for line in stdout:
                 if line.startswith(ANSWER):

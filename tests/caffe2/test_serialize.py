@@ -178,6 +178,31 @@ def test_chunks_of_no_elements_are_refused() -> None:
         list(serialize_chunks(blob, "x", 0, "Save"))
 
 
+FIELDS = {"float16": "int32_data", "int64": "int64_data"}
+
+
+@pytest.mark.parametrize("dtype", ["bool", "uint8", "int8", "uint16", "int16", "int32", "int64"])
+@pytest.mark.parametrize("seed", range(4))
+def test_varints_are_protobufs_own_at_every_length(dtype: str, seed: int) -> None:
+    """Around each number of bytes that a varint may take, and each end of the array."""
+    rng = np.random.default_rng(seed)
+    holder, back = Blob(), Blob()
+    for n in [*range(40), 4000 + seed]:
+        bits = rng.integers(0, 65, n)
+        value = rng.integers(-(2**63), 2**63 - 1, n, endpoint=True) >> (64 - bits).clip(0, 63)
+        value = (value + rng.integers(-1, 2, n)).astype(dtype)
+        if seed == 0:
+            value = value & 1 if dtype != "bool" else value
+        holder.feed(value)
+        data = holder.serialize("x")
+        message = message_of(data)
+        field = getattr(message.tensor, FIELDS.get(dtype, "int32_data"))
+        assert list(field) == value.astype("int64").tolist()
+        assert len(data) == message.ByteSize()
+        back.deserialize(message.SerializeToString())
+        assert back.fetch().tobytes() == value.tobytes()
+
+
 @pytest.mark.cuda
 def test_cuda_tensor_says_its_device_and_goes_back_to_it() -> None:
     workspace.FeedBlob("x", torch.arange(3.0, device="cuda"))

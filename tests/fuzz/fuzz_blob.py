@@ -3,7 +3,7 @@
 
     python tests/fuzz/fuzz_blob.py [libFuzzer's options] [folder for what it finds]
 
-Needs atheris. Where the package was built by clang with ``-fsanitize=fuzzer-no-link``, as `make
+Needs atheris. Where the package was built by clang with coverage, as `make
 fuzz` does, the compiled modules report what they cover to the libFuzzer within atheris; else only
 the Python part does. A first corpus is made of the real Caffe2's blobs and the crafted ones.
 """
@@ -19,12 +19,12 @@ sys.path.append(str(ROOT))
 
 # The compiled modules look for libFuzzer's hooks among the symbols that all share.
 sys.setdlopenflags(os.RTLD_NOW | os.RTLD_GLOBAL)
-import atheris
+import atheris  # noqa: E402  after the flags above
 
 with atheris.instrument_imports(include=["bridge.caffe2", "bridge.c10"]):
     from tests.fuzz.check import Checker
 
-from tests.golden.blob_messages import crafted
+from tests.golden.blob_messages import crafted  # noqa: E402  after the path above
 
 _checker = Checker()
 
