@@ -20,6 +20,12 @@ from bridge.front import (
     to_torch,
 )
 
+TYPE_CHECKING = False  # typing takes longer to import than all that needs it
+if TYPE_CHECKING:
+    from typing import Any
+
+    from bridge import tf
+
 __all__ = [
     "__version__",
     "asarray",
@@ -28,9 +34,23 @@ __all__ = [
     "caffe2",
     "convert",
     "from_dlpack",
+    "tf",
     "to_cupy",
     "to_jax",
     "to_numpy",
     "to_tensorflow",
     "to_torch",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    # Loaded at first use: it needs NumPy, which `import bridge` does without.
+    if name == "tf":
+        from importlib import import_module
+
+        return import_module("bridge.tf")
+    raise AttributeError(f"module 'bridge' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

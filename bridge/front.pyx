@@ -93,6 +93,16 @@ cdef TensorImpl _impl(object x, object copy):
     return ingest(x, None, False if copy is False else None)
 
 
+cdef dict _gives = {}
+
+
+cdef object _give(str name):
+    give = _gives.get(name)
+    if give is None:
+        give = _gives[name] = adapter(name).give
+    return give
+
+
 cdef object _tristate(object copy):
     if copy is not None and copy is not True and copy is not False:
         raise TypeError(f"copy is True, False or None, not {copy!r}.")
@@ -135,7 +145,7 @@ def to_jax(x, *, copy=None):
     Raises BufferError: not to be exchanged; 64-bit elements while JAX's
     ``jax_enable_x64`` is off, which would be cut to 32.
     """
-    return adapter("jax").give(x, _tristate(copy))
+    return _give("jax")(x, _tristate(copy))
 
 
 def to_tensorflow(x, *, copy=None):
@@ -144,7 +154,7 @@ def to_tensorflow(x, *, copy=None):
     TensorFlow holds row-major memory only: other strides are copied under ``copy=None``.
     Raises BufferError: not to be exchanged.
     """
-    return adapter("tensorflow").give(x, _tristate(copy))
+    return _give("tensorflow")(x, _tristate(copy))
 
 
 def to_cupy(x, *, copy=None):
@@ -153,7 +163,7 @@ def to_cupy(x, *, copy=None):
 
     Raises BufferError: not to be exchanged.
     """
-    return adapter("cupy").give(x, _tristate(copy))
+    return _give("cupy")(x, _tristate(copy))
 
 
 def convert(x, to, *, copy=None):
@@ -172,7 +182,7 @@ def convert(x, to, *, copy=None):
     if to not in ("jax", "tensorflow", "cupy"):
         raise ValueError(f"{to!r} is no framework the bridge converts to; it converts to "
                          f"{', '.join(names())}.")
-    return adapter(to).give(x, copy)
+    return _give(to)(x, copy)
 
 
 def _wrapped(x, caffe2, copy):

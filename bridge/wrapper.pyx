@@ -11,7 +11,6 @@ from libc.stdint cimport int32_t, int64_t, uintptr_t
 
 from bridge.c10.copy cimport contiguous_copy
 from bridge.c10.device cimport device_of
-from bridge.c10.reuse cimport MAX_KEPT, clear_weakrefs, revive, type_of, untrack
 from bridge.c10.storage cimport READONLY, Storage
 from bridge.c10.tensor_impl cimport CONTIGUOUS, TensorImpl, allocated, undefined_impl
 from bridge.c10.type_meta cimport TypeMeta, from_dlpack_type
@@ -259,26 +258,47 @@ cdef void set_construct(object cls, construct function):
     cdef TypeFields* fields = <TypeFields*><PyObject*>cls
     fields.tp_vectorcall = <vectorcallfunc>function
     fields.tp_dealloc = _end
-    if _kept_types[0] == NULL:
-        _kept_types[0] = <PyTypeObject*><PyObject*>cls
-    else:
-        _kept_types[1] = <PyTypeObject*><PyObject*>cls
 
 
-# A wrapper class adds no field to Wrapper, so one list keeps the dead of both, and
-# Wrapper's own end will do for those of Python subclasses, without the second round
-# through the garbage collector that a compiled subclass otherwise takes.
+# A wrapper class adds no field to Wrapper, so Wrapper's own end will do, without the
+# second round through the garbage collector that a compiled subclass otherwise takes.
+# The dead of at.Tensor, which every import makes one of, are kept for the next ones: with
+# the field already there a twentieth of an import is saved (measured with torch 2.13).
+
+cdef extern from *:
+    """
+    #ifdef Py_GIL_DISABLED
+    #define BRIDGE_MAX_WRAPPERS 0  /* a list without a lock */
+    #else
+    #define BRIDGE_MAX_WRAPPERS 64
+    #endif
+    /* The dead object `o` as a new reference, alive again, its fields as they were left. */
+    static CYTHON_INLINE PyObject *bridge_revive(PyObject *o) {
+        Py_SET_REFCNT(o, 1);
+        PyObject_GC_Track(o);
+        return o;
+    }
+    static CYTHON_INLINE void bridge_clear_weakrefs(PyObject *o) {
+        if (*(PyObject **)((char *)o + Py_TYPE(o)->tp_weaklistoffset)) PyObject_ClearWeakRefs(o);
+    }
+    """
+    int MAX_KEPT "BRIDGE_MAX_WRAPPERS"
+    object revive "bridge_revive"(PyObject*)
+    void clear_weakrefs "bridge_clear_weakrefs"(PyObject*)
+
+cdef extern from "Python.h":
+    PyTypeObject* type_of "Py_TYPE"(PyObject*)
+    void untrack "PyObject_GC_UnTrack"(PyObject*)
 
 cdef destructor _generated_end = (<TypeFields*><PyObject*>Wrapper).tp_dealloc
-cdef (PyTypeObject*)[2] _kept_types
+cdef PyTypeObject* _kept_type = NULL
 cdef (PyObject*)[64] _kept      # MAX_KEPT of them
 cdef int _n_kept = 0
 
 
 cdef void _end(PyObject* dying) noexcept:
     global _n_kept
-    if _n_kept == MAX_KEPT or (type_of(dying) != _kept_types[0] and
-                               type_of(dying) != _kept_types[1]):
+    if type_of(dying) != _kept_type or _n_kept == MAX_KEPT:
         _generated_end(dying)
         return
     untrack(dying)
@@ -290,15 +310,15 @@ cdef void _end(PyObject* dying) noexcept:
     _n_kept += 1
 
 
-cdef Wrapper new_wrapper(PyTypeObject* cls, TensorImpl impl):
-    """A wrapper of `impl`; `cls` is at.Tensor or caffe2.Tensor."""
+cdef Wrapper new_at(TensorImpl impl):
+    """An at.Tensor of `impl`."""
     global _n_kept
     cdef Wrapper wrapper
     if _n_kept == 0:
-        wrapper = (<TypeFields*>cls).tp_new(cls, (), NULL)
+        wrapper = (<TypeFields*>_kept_type).tp_new(_kept_type, (), NULL)
     else:
         _n_kept -= 1
-        wrapper = <Wrapper>revive(_kept[_n_kept], cls)
+        wrapper = <Wrapper>revive(_kept[_n_kept])
     wrapper.impl = impl
     return wrapper
 
@@ -432,5 +452,8 @@ cdef object new_exchange_table(bint caffe2):
 
 cdef int set_class(bint caffe2, object cls) except -1:
     """Say which class the table makes tensors of."""
+    global _kept_type
     _classes[caffe2] = cls
+    if not caffe2:
+        _kept_type = <PyTypeObject*><PyObject*>cls
     return 0

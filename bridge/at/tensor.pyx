@@ -3,7 +3,7 @@
 # cython: binding=False, embedsignature=True, embedsignature.format=clinic
 """at.Tensor, the ATen-style wrapper: strided views here, every other operation by torch."""
 
-from cpython.object cimport PyObject, PyTypeObject
+from cpython.object cimport PyObject
 from cpython.ref cimport Py_INCREF
 from libc.stdint cimport int64_t, uintptr_t
 
@@ -17,15 +17,15 @@ from bridge.c10 cimport views
 from bridge.wrapper cimport (
     Wrapper,
     add_to_class,
+    new_at,
     new_exchange_table,
-    new_wrapper,
     set_class,
     set_construct,
     slow_construct,
 )
 
 from bridge.at import data, torch_ops
-from bridge.c10.errors import EnforceNotMet, EnforceTypeError
+from bridge.c10.errors import EnforceBufferError, EnforceNotMet, EnforceTypeError
 
 
 cdef class Tensor(Wrapper):
@@ -649,7 +649,7 @@ cdef TensorImpl _impl_for_at(object source):
             "The caffe2.Tensor has no element type yet. Call mutable_data(T) on it first.",
             "dtype_initialized()", "at.Tensor")
     if not impl.c_dtype.c_is_pod:
-        raise EnforceNotMet(
+        raise EnforceBufferError(
             f"Elements of the non-POD type {impl.c_dtype} are for caffe2.Tensor only; ATen "
             "tensors hold plain memory.", "dtype().is_pod", "at.Tensor")
     raise EnforceNotMet(
@@ -657,22 +657,18 @@ cdef TensorImpl _impl_for_at(object source):
         "storage_initialized()", "at.Tensor")
 
 
-cdef PyTypeObject* _tensor_type = <PyTypeObject*><PyObject*>Tensor
-
-
 cdef Tensor wrap(TensorImpl impl):
     """An at.Tensor of `impl`; every new one comes from here."""
-    return <Tensor>new_wrapper(_tensor_type, impl)
+    return <Tensor>new_at(impl)
 
 
 cdef PyObject* _construct(
     PyObject* cls, PyObject** args, size_t nargsf, PyObject* names,
 ) except NULL:
-    cdef Tensor tensor
+    cdef Tensor tensor = Tensor.__new__(Tensor)
     if names == NULL and (nargsf & <size_t>0xFFFF) == 1:
-        tensor = wrap(_impl_for_at(<object>args[0]))
+        tensor.impl = _impl_for_at(<object>args[0])
     else:
-        tensor = Tensor.__new__(Tensor)
         slow_construct(tensor, args, nargsf, names)
     Py_INCREF(tensor)
     return <PyObject*>tensor

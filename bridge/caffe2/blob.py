@@ -12,10 +12,13 @@ from bridge.c10 import tensor as tensor_type
 from bridge.c10.errors import EnforceTypeError
 from bridge.caffe2.blob_core import BlobCore, put
 from bridge.caffe2.blob_tensor import BlobTensor
+from bridge.caffe2.deserialize import deserialize
 from bridge.caffe2.feed import feed_refusal, put_on
 from bridge.caffe2.int8 import Int8Tensor, Int8TensorCPU
 from bridge.caffe2.memory import copied_to_numpy
+from bridge.caffe2.names import name_of
 from bridge.caffe2.refusal import refusal
+from bridge.caffe2.serialize import serialize
 from bridge.caffe2.strings import as_bytes
 from bridge.caffe2.tensor import Tensor
 
@@ -112,6 +115,28 @@ class Blob(BlobCore):
         Raises EnforceNotMet: the blob holds no tensor, or one that torch cannot have.
         """
         return self._to_torch(None, "Blob.to_torch")
+
+    def serialize(self, name: Any) -> bytes:
+        """Write what the blob holds as Caffe2's message, which calls it `name`: the same bytes.
+
+        A tensor, contiguous and on the CPU, is copied once. Raises EnforceNotMet: the blob holds
+        nothing, or elements or an object that Caffe2 has no form for; or more than 2 GiB, which
+        protobuf does not read. Follows SerializeBlob, caffe2/core/blob_serialization.cc.
+        """
+        text = name_of(name, "Blob.serialize")
+        return serialize(self, text, "Blob.serialize")
+
+    def deserialize(self, serialized: Any) -> None:
+        """Make the blob hold what Caffe2's message `serialized`, bytes, says: copied.
+
+        A tensor goes into the buffer that the blob's own tensor has where type and size fit. Part
+        of a large tensor, a chunk, goes to its place in the whole; chunks may come in any order.
+
+        Raises EnforceNotMet: the bytes are no such message, contradict themselves, or hold what is
+        not to be had here. The blob then holds what it held. Follows DeserializeBlob,
+        caffe2/core/blob_serialization.cc.
+        """
+        deserialize(self, serialized, "The blob", "Blob.deserialize")
 
     def IsType(self, T: Any) -> bool:
         """Say whether the blob holds something of the type that `T` names.

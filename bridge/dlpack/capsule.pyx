@@ -2,6 +2,7 @@
 # cython: language_level=3, boundscheck=False, wraparound=False
 """Take tensors out of DLPack capsules and put them in; the only caller of deleters."""
 
+cimport cython
 from cpython.object cimport PyObject
 from cpython.pycapsule cimport (
     PyCapsule_CheckExact,
@@ -43,6 +44,7 @@ cdef void call_deleter(void* managed, bint versioned) noexcept:
         (<DLManagedTensor*>managed).deleter(<DLManagedTensor*>managed)
 
 
+@cython.freelist(64)
 cdef class ManagedTensor:
     """The one owner of a DLPack tensor from elsewhere; its end calls the deleter, once."""
 

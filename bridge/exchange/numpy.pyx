@@ -81,6 +81,7 @@ ctypedef int (*set_base_object)(PyObject*, PyObject*) noexcept
 cdef new_from_descr _new_from_descr = NULL
 cdef set_base_object _set_base_object = NULL
 cdef object numpy_array_type = None
+cdef object numpy_generic_type = None
 cdef object _masked_array = None
 cdef int _max_ndim = 32
 # the TypeMeta of each built-in type number, None: not exchanged
@@ -103,7 +104,8 @@ cdef bint meet_numpy() except -1:
 
 
 cdef int _fetch() except -1:
-    global _new_from_descr, _set_base_object, numpy_array_type, _max_ndim, _masked_array
+    global _new_from_descr, _set_base_object, _max_ndim, _masked_array
+    global numpy_array_type, numpy_generic_type
     cdef void** api
     import numpy
     major = int(numpy.__version__.partition(".")[0])
@@ -126,6 +128,7 @@ cdef int _fetch() except -1:
     _new_from_descr = <new_from_descr>api[PLACE_NEW_FROM_DESCR]
     _set_base_object = <set_base_object>api[PLACE_SET_BASE]
     _masked_array = numpy.ma.MaskedArray
+    numpy_generic_type = numpy.generic
     numpy_array_type = numpy.ndarray
     return 0
 

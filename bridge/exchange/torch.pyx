@@ -54,6 +54,7 @@ from bridge.dlpack.abi cimport (
 )
 from bridge.exchange.export cimport export_legacy, export_versioned
 from bridge.exchange.incoming cimport adopt, adopt_managed
+from bridge.exchange.methods cimport bridge_getter, bridge_noargs, c_getter, c_method
 from bridge.dlpack.capsule cimport make, take
 
 from bridge.c10.copy import set_device_copier
@@ -67,26 +68,6 @@ cdef extern from "Python.h":
     object PyObject_CallMethodNoArgs(object, object)
     object PyObject_GetAttr(object, object)
     void _drop_one "Py_DECREF"(PyObject*)
-
-ctypedef PyObject* (*c_method)(PyObject*, PyObject*) noexcept
-ctypedef PyObject* (*c_getter)(PyObject*, void*) noexcept
-
-cdef extern from *:
-    """
-    /* A method descriptor's C function, if it takes no arguments; NULL otherwise. */
-    static PyCFunction bridge_noargs(PyObject *descr) {
-        if (!Py_IS_TYPE(descr, &PyMethodDescr_Type)) return NULL;
-        PyMethodDef *def = ((PyMethodDescrObject *)descr)->d_method;
-        return def->ml_flags == METH_NOARGS ? def->ml_meth : NULL;
-    }
-    static getter bridge_getter(PyObject *descr, void **closure) {
-        if (!Py_IS_TYPE(descr, &PyGetSetDescr_Type)) return NULL;
-        *closure = ((PyGetSetDescrObject *)descr)->d_getset->closure;
-        return ((PyGetSetDescrObject *)descr)->d_getset->get;
-    }
-    """
-    c_method bridge_noargs(PyObject*)
-    c_getter bridge_getter(PyObject*, void**)
 
 cdef PyTypeObject* torch_tensor_type = NULL
 cdef PyTypeObject* torch_parameter_type = NULL

@@ -11,7 +11,7 @@ import sys
 import numpy as np
 import torch
 from caffe2.python import core, workspace
-from loop import compile_loop  # beside this file
+from loop import compile_loop, feed_and_fetch, strings  # beside this file
 
 ANSWER = "seconds "
 
@@ -28,6 +28,8 @@ def main() -> None:
         "FeedBlob": workspace.FeedBlob,
         "FetchBlob": workspace.FetchBlob,
         "FetchTorch": workspace.FetchTorch,
+        "feed_and_fetch": feed_and_fetch(workspace.FeedBlob, workspace.FetchBlob),
+        "strings": strings(),
         "RunOperatorOnce": workspace.RunOperatorOnce,
         "in_python": core.CreatePythonOperator(double, ["x"], ["y"]),
         "relu": core.CreateOperator("Relu", ["x"], ["y"]),

@@ -98,7 +98,7 @@ class _Binary(LegacyBroadcast):
                 raise EnforceNotMet(
                     f"Sizes {list(a.shape)} and {list(b.shape)} do not broadcast together."
                 ) from cause
-            for o, i in self._in_place.items():
+            for i in self._in_place.values():
                 enforce(
                     sizes == (b if i else a).shape,
                     f"The result has sizes {list(sizes)}, which input {i} has not.",
@@ -236,7 +236,7 @@ class _Several(TorchOperator):
 class Sum(_Several):
     """The sum of the inputs."""
 
-    types = NUMBERS
+    types: tuple[TypeMeta, ...] = NUMBERS
 
     def join(self, a: torch.Tensor, b: torch.Tensor, out: torch.Tensor) -> None:
         """Add."""

@@ -27,9 +27,8 @@ class _Unary(TorchOperator):
 
     def RunOnDevice(self) -> None:
         """Compute into the output's own buffer, which may be the input's."""
-        x = self.x(0, self.types)
-        dtype = self.Input(0).dtype()
-        getattr(torch, self.function)(x, out=self.out(0, x.shape, dtype))
+        x, out = self.x_and_out(self.types)
+        getattr(torch, self.function)(x, out=out)
 
 
 # Caffe2's operator: torch's function, the types it takes.
@@ -77,8 +76,8 @@ class Cube(TorchOperator):
 
     def RunOnDevice(self) -> None:
         """See the class."""
-        x = self.x(0, NUMBERS)
-        torch.mul(x * x, x, out=self.out(0, x.shape, self.Input(0).dtype()))
+        x, out = self.x_and_out(NUMBERS)
+        torch.mul(x * x, x, out=out)
 
 
 @register_operator("Cbrt")
@@ -87,9 +86,8 @@ class Cbrt(TorchOperator):
 
     def RunOnDevice(self) -> None:
         """See the class."""
-        x = self.x(0, FLOAT)
-        root = x.abs().double().pow(1 / 3).float()
-        torch.copysign(root, x, out=self.out(0, x.shape, c10.float32))
+        x, out = self.x_and_out(FLOAT)
+        torch.copysign(x.abs().double().pow(1 / 3).float(), x, out=out)
 
 
 @register_operator("Mod")
@@ -122,9 +120,8 @@ class ReplaceNaN(TorchOperator):
 
     def RunOnDevice(self) -> None:
         """See the class."""
-        x = self.x(0, FLOATS)
+        x, out = self.x_and_out(FLOATS)
         value = self.GetSingleArgument("value", 0.0)
-        out = self.out(0, x.shape, self.Input(0).dtype())
         torch.nan_to_num(x, value, float("inf"), float("-inf"), out=out)
 
 
@@ -134,9 +131,8 @@ class Scale(TorchOperator):
 
     def RunOnDevice(self) -> None:
         """See the class."""
-        x = self.x(0, FLOATS)
-        scale = self.GetSingleArgument("scale", 1.0)
-        torch.mul(x, scale, out=self.out(0, x.shape, self.Input(0).dtype()))
+        x, out = self.x_and_out(FLOATS)
+        torch.mul(x, self.GetSingleArgument("scale", 1.0), out=out)
 
 
 @register_operator("Clip")
@@ -145,9 +141,8 @@ class Clip(TorchOperator):
 
     def RunOnDevice(self) -> None:
         """See the class."""
-        x = self.x(0, FLOAT)
-        low, high = self.limits()
-        torch.clamp(x, low, high, out=self.out(0, x.shape, c10.float32))
+        x, out = self.x_and_out(FLOAT)
+        torch.clamp(x, *self.limits(), out=out)
 
     def limits(self) -> tuple[float, float]:
         """Give the limits; those of float32 where nothing is said."""

@@ -195,7 +195,8 @@ class PairWiseLoss(Ranked):
 def soft_plus(x: Tensor) -> Tensor:
     """Give log(1 + exp(x)), 0 below log(1e-6) and x above -log(1e-6)."""
     edge = 13.815510557964274
-    return torch.where(x < -edge, x.new_zeros(()), torch.where(x > edge, x, x.exp().log1p()))
+    large: Tensor = torch.where(x > edge, x, x.exp().log1p())
+    return large.masked_fill(x < -edge, 0)
 
 
 @register_operator("PairWiseLossGradient")

@@ -161,7 +161,7 @@ class MSRAFill(_Random):
 
 @register_operator("UniqueUniformFill")
 class UniqueUniformFill(_Random):
-    """Fill with different integers from `min` to `max`, both reached, none of input 1 among them."""
+    """Fill with different integers from `min` to `max`, both reached, but none of input 1."""
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)

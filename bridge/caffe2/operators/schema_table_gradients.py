@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The schemas of Caffe2's gradient operators; as in `schema_table`."""
+"""The schemas of Caffe2's gradient operators, and of others that `schema_table` has not."""
 
 __all__ = ["GRADIENTS"]
 
@@ -63,7 +63,8 @@ SparseAdagradFusedWithSparseLengthsSumGradient:6:2:0>0!,1>1!
 SparseAdagradFusedWithSparseLengthsSumGradientApprox:6:2:0>0!,1>1!
 SparseAdagradFusedWithSparseLengthsWeightedSumGradient:7:3:0>0!,1>1!
 SparseAdagradFusedWithSparseLengthsWeightedSumGradientApprox:7:3:0>0!,1>1!
-SparseLengthsIndicesInGradientMeanGradient:3:1: SparseLengthsIndicesInGradientSumGradient:3:1:
+SparseMomentumSGDUpdate:5:3:0>0,1>1!,3>2! SparseLengthsIndicesInGradientMeanGradient:3:1:
+SparseLengthsIndicesInGradientSumGradient:3:1:
 SparseLengthsIndicesInGradientWeightedSumGradient:4:1:
 SparseLengthsIndicesInGradientWeightedSumWithMainInputGradient:5:2: SparseLengthsMeanGradient:2:1:
 SparseLengthsSumGradient:2:1: SparseLengthsWeightedSumGradient:3:1:
@@ -71,9 +72,10 @@ SparseLengthsWeightedSumWithMainInputGradient:5:1-*: SparseSortedSegmentMeanGrad
 SparseSortedSegmentSumGradient:2:1: SparseSortedSegmentWeightedSumGradient:3:1:
 SparseToDenseMaskGradient:2-3:1: SparseUnsortedSegmentMeanGradient:2:1:
 SparseUnsortedSegmentSumGradient:2:1: SparseUnsortedSegmentWeightedSumGradient:3:1:
-SpatialBNGradient:5|7:3:5>1,5>2 SpatialSoftmaxWithLossGradient:0-*:1: SquaredL2DistanceGradient:3:2:
-StopGradient:1:1:0>0 SubGradient:3:2:0>0,0>1 SumElementsGradient:2:1: SwishGradient:3:1:2>0
-TTLinearGradient:0-*:0-*: TTSparseLengthsSumGradient:8:3: TanGradient:2:1: TanhGradient:2:1:1>0
+SpatialBNGradient:5|7:3:5>1,5>2 SpatialSoftmaxWithLossGradient:0-*:1:
+SquaredL2DistanceGradient:3:2: StopGradient:1:1:0>0 SubGradient:3:2:0>0,0>1
+SumElementsGradient:2:1: SwishGradient:3:1:2>0 TTLinearGradient:0-*:0-*:
+TTSparseLengthsSumGradient:8:3: TanGradient:2:1: TanhGradient:2:1:1>0
 ThresholdedReluGradient:2:1:1>0 TileGradient:1-3:1: TopKGradient:3:1:
 UnsortedSegmentMeanGradient:2:1: UnsortedSegmentSumGradient:2:1:
 UnsortedSegmentWeightedSumGradient:3:1: UpsampleBilinearGradient:2-3:1:

@@ -19,7 +19,7 @@ from bridge.c10.errors import EnforceNotMet, EnforceTypeError
 from bridge.caffe2.operator import Operator
 from bridge.caffe2.operators.lazy_torch import torch
 from bridge.caffe2.operators.schemas import check_definition
-from bridge.caffe2.torch_io import adopt, operand
+from bridge.caffe2.torch_io import adopt, in_and_out, operand
 
 TYPE_CHECKING = False  # typing takes longer to import than all that needs it
 if TYPE_CHECKING:
@@ -86,6 +86,14 @@ class TorchOperator(Operator):
         where sizes or type are not its own.
         """
         return operand(self.Output(i, sizes, dtype))
+
+    def x_and_out(self, types: Collection[TypeMeta]) -> tuple[torch.Tensor, torch.Tensor]:
+        """Give input 0, and output 0 of its sizes and type, which may be the same."""
+        both = in_and_out(self, types)
+        if both is None:
+            x = self.x(0, types)
+            both = x, self.out(0, x.shape, self.Input(0).dtype())
+        return both
 
     def put(self, i: int, result: torch.Tensor) -> None:
         """Have output `i` hold `result`, a tensor made by this run that nobody else keeps."""

@@ -50,8 +50,12 @@ def check_same(actual: Any, expected: Any) -> None:
 
 
 def state() -> dict[str, Any]:
-    """What all blobs hold now, copied."""
-    return {name: workspace.FetchBlob(name) for name in workspace.Blobs()}
+    """What all blobs hold now, copied; or the objects that they hold."""
+    held = {}
+    for name in workspace.Blobs():
+        blob = workspace.Workspace.current.blobs[name]
+        held[name] = workspace.FetchBlob(name) if blob.is_tensor() else blob._object
+    return held
 
 
 def check_refused(op_type: str, inputs: list[str], outputs: list[str], args: Any) -> None:

@@ -1,0 +1,357 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Operators on blobs that hold objects: counters, indexes, maps, mutexes, truth values."""
+
+from __future__ import annotations
+
+from bridge import c10
+from bridge.c10 import TypeMeta
+from bridge.c10.errors import EnforceNotMet, EnforceValueError
+from bridge.caffe2.operators.data_types import type_of_argument
+from bridge.caffe2.operators.lazy_torch import torch
+from bridge.caffe2.operators.torch_operator import BOOL, INT32, INT64, INTS, TorchOperator, enforce
+from bridge.caffe2.registry import register_operator
+
+TYPE_CHECKING = False  # typing takes longer to import than all that needs it
+if TYPE_CHECKING:
+    from typing import Any
+
+__all__ = ["AtomicBool", "Counter", "Index", "Map", "Mutex"]
+
+
+class Counter:
+    """A number that operators count up and down."""
+
+    def __init__(self, count: int = 0) -> None:
+        self.count = count
+
+
+class Index:
+    """Numbers from 1 for keys of one type, given out in the order in which keys come; at most
+    `most` - 1 of them."""
+
+    def __init__(self, dtype: TypeMeta = c10.int64, most: int = 2**31 - 1) -> None:
+        self.dtype = dtype
+        self.most = most
+        self.frozen = False
+        self.places: dict[Any, int] = {}
+
+
+class Map:
+    """Values by keys, integers of these types."""
+
+    def __init__(self, keys: TypeMeta = c10.int32, values: TypeMeta = c10.int32) -> None:
+        self.keys = keys
+        self.values = values
+        self.items: dict[int, int] = {}
+
+
+class Mutex:
+    """What an operator takes that writes what others write, too; nets run one by one here."""
+
+
+class AtomicBool:
+    """A truth value that operators set."""
+
+    def __init__(self, value: bool = False) -> None:
+        self.value = value
+
+
+for _class in (Counter, Index, Map, Mutex, AtomicBool):
+    TypeMeta.Register(_class)
+
+
+class _Objects(TorchOperator):
+    """An operator that gives a single value out."""
+
+    def give(self, value: int, dtype: TypeMeta, o: int = 0) -> None:
+        """Have output `o` hold `value`, without dimensions."""
+        self.Output(o, [], dtype).mutable_data()[:] = value
+
+
+@register_operator("CreateCounter")
+class CreateCounter(_Objects):
+    """A counter at `init_count` (0)."""
+
+    def RunOnDevice(self) -> None:
+        """See the class."""
+        self.OutputBlob(0).Reset(Counter(self.count()))
+
+    def count(self) -> int:
+        """Give the argument."""
+        count: int = self.GetSingleArgument("init_count", 0)
+        enforce(count >= 0, f"init_count is not negative, as {count}.")
+        return count
+
+
+@register_operator("ResetCounter")
+class ResetCounter(CreateCounter):
+    """A counter put to `init_count` (0); output 0 gets what it was."""
+
+    def RunOnDevice(self) -> None:
+        """See the class."""
+        counter = self.Input(0, Counter)
+        count = self.count()
+        if self.OutputSize():
+            self.give(counter.count, c10.int64)
+        counter.count = count
+
+
+@register_operator("CountDown")
+class CountDown(_Objects):
+    """A counter less 1; whether it was 0 or less before."""
+
+    def RunOnDevice(self) -> None:
+        """See the class."""
+        counter = self.Input(0, Counter)
+        self.give(counter.count <= 0, c10.bool)
+        counter.count -= 1
+
+
+@register_operator("CountUp")
+class CountUp(_Objects):
+    """A counter and 1; what it was before."""
+
+    def RunOnDevice(self) -> None:
+        """See the class."""
+        counter = self.Input(0, Counter)
+        self.give(counter.count, c10.int64)
+        counter.count += 1
+
+
+@register_operator("CheckCounterDone")
+class CheckCounterDone(_Objects):
+    """Whether a counter is 0 or less."""
+
+    def RunOnDevice(self) -> None:
+        """See the class."""
+        self.give(self.Input(0, Counter).count <= 0, c10.bool)
+
+
+@register_operator("RetrieveCount")
+class RetrieveCount(_Objects):
+    """What a counter is."""
+
+    def RunOnDevice(self) -> None:
+        """See the class."""
+        self.give(self.Input(0, Counter).count, c10.int64)
+
+
+class _IndexCreate(_Objects):
+    """An index of at most `max_elements` - 1 keys."""
+
+    dtype: TypeMeta
+
+    def RunOnDevice(self) -> None:
+        """See the class."""
+        most = self.GetSingleArgument("max_elements", 2**31 - 1)
+        self.OutputBlob(0).Reset(Index(self.dtype, most))
+
+
+@register_operator("IntIndexCreate")
+class IntIndexCreate(_IndexCreate):
+    """An index of int32 keys."""
+
+    dtype = c10.int32
+
+
+@register_operator("LongIndexCreate")
+class LongIndexCreate(_IndexCreate):
+    """An index of int64 keys."""
+
+    dtype = c10.int64
+
+
+@register_operator("StringIndexCreate")
+class StringIndexCreate(_IndexCreate):
+    """An index of strings."""
+
+    dtype = c10.string
+
+
+class _OfIndex(_Objects):
+    """An operator on the index of input 0."""
+
+    def keys(self) -> list[Any]:
+        """Give the keys of input 1, which are of the type of the index."""
+        index = self.Input(0, Index)
+        given = self.Input(1).dtype()
+        if given is not index.dtype:
+            raise EnforceValueError(f"Keys of {given} are given for an index of {index.dtype}.")
+        if given is c10.string:
+            return self.strings(1)
+        keys: list[Any] = self.x(1).reshape(-1).tolist()
+        return keys
+
+
+@register_operator("IndexGet")
+class IndexGet(_OfIndex):
+    """The numbers of keys; new keys get new ones, or 0 where the index is frozen."""
+
+    def RunOnDevice(self) -> None:
+        """See the class."""
+        index, keys = self.Input(0, Index), self.keys()
+        places = index.places
+        if not index.frozen:
+            places = dict(places)
+            for key in keys:
+                if key not in places:
+                    enforce(len(places) + 1 < index.most, "The index is full.")
+                    places[key] = len(places) + 1
+        found = torch.tensor([places.get(key, 0) for key in keys], dtype=torch.int64)
+        self.put(0, found.reshape(torch.Size(self.Input(1).sizes())))
+        index.places = places
+
+
+@register_operator("IndexLoad")
+class IndexLoad(_OfIndex):
+    """An index of just the keys of input 1, without the first with `skip_first_entry`."""
+
+    def RunOnDevice(self) -> None:
+        """See the class."""
+        index, keys = self.Input(0, Index), self.keys()
+        if self.GetSingleArgument("skip_first_entry", 0):
+            enforce(bool(keys), "There is no first key to skip.")
+            keys = keys[1:]
+        enforce(len(keys) <= index.most, f"{len(keys)} keys are more than the index takes.")
+        enforce(len(set(keys)) == len(keys), "A key comes twice.")
+        index.places = {key: i for i, key in enumerate(keys, 1)}
+
+
+@register_operator("IndexStore")
+class IndexStore(_OfIndex):
+    """The keys in the order of their numbers."""
+
+    def RunOnDevice(self) -> None:
+        """See the class."""
+        index = self.Input(0, Index)
+        keys = list(index.places)
+        if index.dtype is c10.string:
+            self.put_strings(0, [len(keys)], keys)
+        else:
+            self.put(0, torch.tensor(keys, dtype=index.dtype.torch))
+
+
+@register_operator("IndexFreeze")
+class IndexFreeze(_OfIndex):
+    """No new keys from now on."""
+
+    def RunOnDevice(self) -> None:
+        """See the class."""
+        self.Input(0, Index).frozen = True
+
+
+@register_operator("IndexSize")
+class IndexSize(_OfIndex):
+    """The number of keys, and one more for those that are not there."""
+
+    def RunOnDevice(self) -> None:
+        """See the class."""
+        size = len(self.Input(0, Index).places) + 1
+        self.give(size, c10.int64)
+
+
+@register_operator("CreateMap")
+class CreateMap(_Objects):
+    """An empty map from `key_dtype` to `value_dtype`, int32 or int64."""
+
+    def RunOnDevice(self) -> None:
+        """See the class."""
+        types = [
+            type_of_argument(self.GetSingleArgument(name, 2), name)
+            for name in ("key_dtype", "value_dtype")
+        ]
+        enforce(all(one in INTS for one in types), "Keys and values are int32 or int64.")
+        self.OutputBlob(0).Reset(Map(*types))
+
+
+@register_operator("KeyValueToMap")
+class KeyValueToMap(_Objects):
+    """A map of the keys of input 0 to the values of input 1; the first of a key counts."""
+
+    def RunOnDevice(self) -> None:
+        """See the class."""
+        keys, values = self.integers(0), self.integers(1)
+        enforce(len(keys) == len(values), f"{len(keys)} keys are given {len(values)} values.")
+        made = Map(self.Input(0).dtype(), self.Input(1).dtype())
+        for key, value in zip(keys, values, strict=True):
+            made.items.setdefault(key, value)
+        self.OutputBlob(0).Reset(made)
+
+
+@register_operator("MapToKeyValue")
+class MapToKeyValue(_Objects):
+    """The keys of a map and their values, in the order in which they came."""
+
+    def RunOnDevice(self) -> None:
+        """See the class."""
+        given = self.Input(0, Map)
+        self.put(0, torch.tensor(list(given.items), dtype=given.keys.torch))
+        self.put(1, torch.tensor(list(given.items.values()), dtype=given.values.torch))
+
+
+@register_operator("CreateMutex")
+class CreateMutex(_Objects):
+    """A mutex."""
+
+    def RunOnDevice(self) -> None:
+        """See the class."""
+        self.OutputBlob(0).Reset(Mutex())
+
+
+class _FetchAdd(_Objects):
+    """Inputs 1 and 2 added up in place of input 1; output 1 gets what that was."""
+
+    types = INT32
+
+    def RunOnDevice(self) -> None:
+        """See the class."""
+        self.Input(0, Mutex)
+        x, added = self.x(1, self.types), self.x(2, self.types)
+        enforce(x.numel() > 0 and added.numel() > 0, "There is nothing to add.")
+        before = int(x.reshape(-1)[0])
+        total = torch.tensor(before, dtype=x.dtype) + added.reshape(-1)[0]
+        self.give(before, self.types[0], 1)
+        self.give(int(total), self.types[0], 0)
+
+
+@register_operator("AtomicFetchAdd")
+class AtomicFetchAdd(_FetchAdd):
+    """The same of int32."""
+
+
+@register_operator("AtomicFetchAdd64")
+class AtomicFetchAdd64(_FetchAdd):
+    """The same of int64."""
+
+    types = INT64
+
+
+@register_operator("CreateAtomicBool")
+class CreateAtomicBool(_Objects):
+    """A truth value, false."""
+
+    def RunOnDevice(self) -> None:
+        """See the class."""
+        self.OutputBlob(0).Reset(AtomicBool())
+
+
+@register_operator("ConditionalSetAtomicBool")
+class ConditionalSetAtomicBool(_Objects):
+    """The truth value of input 0 made true, if input 1 is."""
+
+    def RunOnDevice(self) -> None:
+        """See the class."""
+        held, given = self.Input(0, AtomicBool), self.x(1, BOOL)
+        if given.numel() != 1:
+            raise EnforceNotMet(f"Input 1 is one truth value, and has {given.numel()}.")
+        held.value = held.value or bool(given)
+
+
+@register_operator("CheckAtomicBool")
+class CheckAtomicBool(_Objects):
+    """What the truth value of input 0 is."""
+
+    def RunOnDevice(self) -> None:
+        """See the class."""
+        value = self.Input(0, AtomicBool).value
+        self.Output(0, [1], c10.bool).mutable_data()[:] = value

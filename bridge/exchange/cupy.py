@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: Apache-2.0
+"""CuPy, whose arrays are in CUDA memory, have any strides and are always writable.
+
+In: CuPy's arrays have ``__dlpack__``, which the general ways read.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import cupy
+
+from bridge.at.tensor import Tensor
+from bridge.c10.device import Device
+from bridge.exchange.ingest import ingest
+from bridge.exchange.transfer import to_device
+
+__all__ = ["give"]
+
+
+def give(x: Any, copy: bool | None) -> Any:
+    """A ``cupy.ndarray`` of the memory of `x`; see bridge.to_cupy."""
+    if isinstance(x, cupy.ndarray):
+        return x.copy() if copy is True else x
+    here = Tensor._wrap(ingest(x, None, False if copy is False else None))
+    if here.device().type.name not in ("CUDA", "CUDAManaged"):
+        tensor = Tensor._wrap(to_device(here.unsafeGetTensorImpl(), Device("cuda"), copy))
+    elif copy is True:
+        tensor = here.clone()
+    elif here.readonly:
+        if copy is False:
+            raise BufferError(
+                "The memory is read-only, which a CuPy array cannot be. Allow a copy with copy=None."
+            )
+        tensor = here.clone()
+    else:
+        tensor = here
+    try:
+        return cupy.from_dlpack(tensor)
+    except (BufferError, MemoryError):
+        raise
+    except Exception as error:
+        raise BufferError(f"CuPy does not take a tensor of {tensor.dtype()}: {error}") from error
