@@ -90,6 +90,13 @@ def _put_producer(blob: Blob, value: Any) -> None:
     blob._hold_tensor(_wrap(ingest(value)), own=False)
 
 
+def _put_message(blob: Blob, value: Any) -> None:
+    """Copy the numbers of a TensorProto, as an array of them would be."""
+    from bridge.caffe2.utils import Caffe2TensorToNumpyArray
+
+    put_array(blob, Caffe2TensorToNumpyArray(value))
+
+
 def _put_string(blob: Blob, value: bytes | str) -> None:
     blob._hold_string(value)
 
@@ -121,6 +128,8 @@ def _route_of(value: Any) -> Callable[[Blob, Any], None]:
         route = put_array
     elif _is_producer(kind):
         route = _put_producer
+    elif getattr(getattr(kind, "DESCRIPTOR", None), "name", None) == "TensorProto":
+        route = _put_message
     else:
         raise EnforceTypeError(
             "it is neither a tensor, a NumPy array nor a string; bridge.asarray(value) makes a "

@@ -44,7 +44,7 @@ def foreign(kind: str, text: str) -> Any:
 
 
 @pytest.fixture
-def fed(fresh_workspace: None) -> None:  # noqa: F811  after the reset
+def fed(fresh_workspace: None) -> None:
     workspace.FeedBlob("x", np.array([-1, 1], np.float32))
 
 
@@ -209,3 +209,15 @@ def test_scopes_are_per_thread() -> None:
         thread.start()
         thread.join()
     assert seen == ["x", ""]
+
+
+def test_a_tensor_message_is_fed_as_its_array() -> None:
+    message = foreign("TensorProto", "dims: 2 data_type: INT64 int64_data: 3 int64_data: 4")
+    assert workspace.FeedBlob("t", message)
+    assert workspace.FetchBlob("t").tolist() == [3, 4]
+    assert workspace.FetchBlob("t").dtype == np.int64
+    message.dims[0] = 3
+    with pytest.raises(EnforceNotMet) as raised:
+        workspace.FeedBlob("t", message)
+    refused(raised.value, "'t'", "[3]")
+    assert workspace.FetchBlob("t").tolist() == [3, 4]
