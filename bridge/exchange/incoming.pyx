@@ -25,6 +25,8 @@ from bridge.c10.device import DeviceType
 cdef enum:
     MAX_NDIM = 1024         # more is a lie: no framework goes beyond
 
+cdef int64_t MAX_BYTES = <int64_t>1 << 56       # nor is more than that of address space
+
 
 cdef TypeMeta _type_of(DLDataType dtype):
     cdef TypeMeta found = from_dlpack_type(dtype)
@@ -109,7 +111,7 @@ cdef TensorImpl adopt(
         if nbytes <= 0:
             nbytes = _extent_bytes(impl, &low, &high)
         begin = first + <uintptr_t>(low * dtype.itemsize)
-        if begin > first and low < 0 or begin + <uintptr_t>nbytes < begin:
+        if begin > first and low < 0 or begin + <uintptr_t>nbytes < begin or nbytes > MAX_BYTES:
             raise BufferError(
                 f"The DLPack tensor at {first:#x} with strides {impl.strides().vec()} leads out "
                 "of memory.")

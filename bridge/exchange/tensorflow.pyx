@@ -172,7 +172,11 @@ def give(x, copy):
         if isinstance(x, tf.Variable):
             x = _value(x)
         if isinstance(x, tf.Tensor):
-            return tf.identity(x) if copy is True else x
+            if copy is not True:
+                return x
+            if type(x) is not _eager:
+                return tf.identity(x)
+            # (of an eager tensor that would share the memory)
     impl = row_major(x, copy, ALIGNMENT)
     if not impl.c_dtype.c_is_pod:
         return _string_tensor(impl, copy)
