@@ -262,6 +262,8 @@ cdef Storage new_storage(int32_t device_type, int32_t device_index):
 cdef Elements new_elements(TypeMeta dtype, int64_t n):
     """`n` elements of a non-POD type, constructed."""
     cdef Elements elements = Elements.__new__(Elements)
+    cdef list items
+    cdef int64_t i
     elements.dtype = dtype
     if n > INT64_MAX // 8:
         raise MemoryError(f"{n} elements of {dtype}")
@@ -269,7 +271,11 @@ cdef Elements new_elements(TypeMeta dtype, int64_t n):
         elements.items = [b""] * n
     else:
         cls = dtype.cls
-        elements.items = [cls() for _ in range(n)]
+        # All the places first: there may be no memory for them, and constructing takes long.
+        items = [None] * n
+        for i in range(n):
+            items[i] = cls()
+        elements.items = items
     return elements
 
 
