@@ -30,7 +30,7 @@ def give(x: Any, copy: bool | None) -> Any:
     elif here.readonly:
         if copy is False:
             raise BufferError(
-                "The memory is read-only, which a CuPy array cannot be. Allow a copy with copy=None."
+                "The memory is read-only, and a CuPy array cannot be. Allow a copy with copy=None."
             )
         tensor = here.clone()
     else:

@@ -60,7 +60,7 @@ def bring(x: Any, copy: bool | None) -> TensorImpl | None:
 
 
 def _widened(x: Any, copy: bool | None) -> TensorImpl:
-    bits = int(x.dtype.name.lstrip("uintfloat")[:1])
+    bits = int(next(digit for digit in x.dtype.name if digit.isdigit()))
     if x.size * bits % 8:
         raise BufferError(f"{x.size} elements of {x.dtype.name} do not fill whole bytes.")
     if copy is False:
@@ -77,7 +77,7 @@ def give(x: Any, copy: bool | None) -> Any:
         return _again(x) if copy is True else x
     impl = row_major(x, copy, ALIGNMENT)
     name = impl.dtype().name
-    if name in _WIDE and not jax.config.jax_enable_x64:
+    if name in _WIDE and not jax.config.read("jax_enable_x64"):
         raise BufferError(
             f"JAX would cut {name} to 32 bits while jax_enable_x64 is off. Turn it on with "
             "jax.config.update('jax_enable_x64', True), or convert the tensor first."
