@@ -247,8 +247,17 @@ def explain(x):
 
     Raises TypeError: `x` is no tensor.
 
+    Who shares is found among all objects that the garbage collector knows: that takes 0.1 s in a
+    large program. NumPy arrays are not among them, and are counted by the owner's references.
+
     >>> import bridge
-    >>> print(bridge.explain(bridge.from_dlpack(bytearray(4))))  # doctest: +SKIP
+    >>> x = bridge.at.zeros(2, 3)
+    >>> found = bridge.explain(x)
+    >>> found.sizes, found.strides, found.owner, found.shared_by
+    ([2, 3], [3, 1], 'DataPtr: 24 bytes of the allocator Allocator', [])
+    >>> array = x.numpy()
+    >>> bridge.explain(x).shared_by
+    ['1 held by NumPy arrays, buffers or DLPack tensors that were handed out']
     """
     from bridge.see.explain import explain
     return explain(x)

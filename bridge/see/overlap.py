@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 __all__ = ["shares_memory"]
 
-# Candidates that NumPy may try, less than a second of them mostly: the problem is NP-complete, and strides
-# can be made up on which it would go on for ever.
+# Candidates that NumPy may try, less than a second of them mostly: the problem is NP-complete, and
+# strides can be made up on which it would go on for ever.
 _MAX_WORK: Any = 3 * 10**6
 
 

@@ -137,6 +137,12 @@ def _follow(memory: Memory, storage: Storage) -> None:
         memory.chain.append({"kind": "nothing", "text": "not allocated"})
         memory.owner = None
         return
+    tensor_class: Any = getattr(sys.modules.get("torch"), "Tensor", ())
+    if isinstance(owner, tensor_class) and not inside.is_lent(storage):
+        # a tensor that the bridge made to hold on to it
+        memory.chain.append({"kind": "torch storage", "text": "pinned, it cannot be resized"})
+        _own_last(memory)
+        return
     _own(memory, owner)
 
 

@@ -85,6 +85,15 @@ def test_who_shares_an_impl_a_storage_and_memory() -> None:
     assert explained(x)["shared_by"] == ["numpy.ndarray of sizes [6], the owner"]
 
 
+def test_torch_memory_that_was_pinned() -> None:
+    t = torch.zeros(2)
+    x = bridge.from_dlpack(t)
+    x.numpy()
+    found = explained(x)
+    assert found["owner"] == "torch storage: pinned, it cannot be resized"
+    assert found["shared_by"] == [f"torch.Tensor of sizes [2] at {t.data_ptr():#x}"]
+
+
 def test_views_that_were_handed_out_are_counted() -> None:
     x = at.zeros(4)
     assert explained(x)["shared_by"] == []
