@@ -22,9 +22,7 @@ TYPE_CHECKING = False  # typing takes longer to import than all that needs it
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from types import TracebackType
-    from typing import Any, TypeVar
-
-    T = TypeVar("T")
+    from typing import Any
 
 __all__ = ["Audit", "NoCopy"]
 
@@ -72,10 +70,10 @@ def _watched(
     call: str,
     source: object,
     target: str,
-    function: Callable[..., T],
+    function: Callable[..., Any],
     args: tuple[Any, ...],
     kwargs: dict[str, Any],
-) -> T:
+) -> Any:
     conversion = _Conversion(_route(call, source, target))
     _underway.set(conversion)
     try:
