@@ -3,15 +3,12 @@
 
 from __future__ import annotations
 
-import math
-
-from bridge import c10
 from bridge.caffe2.operators.float_operator import FloatOperator
 from bridge.caffe2.operators.lazy_torch import torch
-from bridge.caffe2.operators.torch_operator import FLOATS, INT32, INTS, NUMBERS
+from bridge.caffe2.operators.torch_operator import FLOATS, INT32, NUMBERS
 from bridge.caffe2.registry import register_operator
 
-__all__ = ["BatchBoxCox", "BatchPermutation", "PackRNNSequence", "SinusoidPositionEncoding"]
+__all__ = ["BatchBoxCox", "PackRNNSequence", "RMACRegions", "SumRelu", "UnpackRNNSequence"]
 
 
 class Packing(FloatOperator):
@@ -58,23 +55,6 @@ class UnpackRNNSequence(Packing):
         self.put(0, torch.cat(parts) if parts else x.new_zeros(0, *x.shape[2:]))
 
 
-@register_operator("BatchPermutation")
-class BatchPermutation(FloatOperator):
-    """(X: (N, ...), indices: (N) of int32) -> X's rows in that order.
-
-    Follows BatchPermutationOp, caffe2/operators/batch_permutation_op.cc, PyTorch 1.8.1.
-    """
-
-    def RunOnDevice(self) -> None:
-        x, index = self.x(0), self.x(1, INT32)
-        self.enforce(index.dim() == 1 and x.dim() > 0, "indices are of one dimension", index)
-        self.enforce(len(index) == len(x), "there is an index for each row", index, x)
-        if len(x):
-            inside = int(index.min()) >= 0 and int(index.max()) < len(x)
-            self.enforce(inside, f"indices are from 0 to below {len(x)}", index.tolist())
-        self.put(0, x.index_select(0, index))
-
-
 @register_operator("BatchPermutationGradient")
 class BatchPermutationGradient(FloatOperator):
     """(indices, dY) -> dX."""
@@ -86,43 +66,6 @@ class BatchPermutationGradient(FloatOperator):
             inside = int(index.min()) >= 0 and int(index.max()) < len(dy)
             self.enforce(inside, f"indices are from 0 to below {len(dy)}", index.tolist())
         self.put(0, torch.zeros_like(dy).index_copy_(0, index.long(), dy))
-
-
-@register_operator("SinusoidPositionEncoding")
-class SinusoidPositionEncoding(FloatOperator):
-    """Positions (M, K), the same in a row -> (M, K, embedding_size), sines and cosines in turn.
-
-    Arguments: `embedding_size` (100), `alpha` (10000), `amplitude` (1).
-    Follows caffe2/operators/sinusoid_position_encoding_op.h, PyTorch 1.8.1.
-    """
-
-    def RunOnDevice(self) -> None:
-        where = self.x(0, INTS)
-        self.enforce(where.dim() == 2, "positions are a matrix", where)
-        size = self.GetSingleArgument("embedding_size", 100)
-        alpha = self.GetSingleArgument("alpha", 10000.0)
-        first = where[:, :1].float().log()
-        step = torch.arange(size, dtype=torch.float32) * (-math.log(alpha) / size)
-        rows = (first + step).exp()
-        rows[:, 1::2] += math.pi / 2
-        rows = rows.sin().mul_(self.GetSingleArgument("amplitude", 1.0))
-        self.put(0, rows.unsqueeze(1).expand(*where.shape, size).clone())
-
-
-@register_operator("SquareRootDivide")
-class SquareRootDivide(FloatOperator):
-    """(X: (N, ...), scale: (N)) -> X / sqrt(scale), by row; rows of scale 0 stay as they are.
-
-    Follows SquareRootDivideOp, caffe2/operators/square_root_divide_op.h, PyTorch 1.8.1.
-    """
-
-    def RunOnDevice(self) -> None:
-        x, scale = self.x(0), self.x(1, (c10.float32, c10.int32, c10.int64))
-        self.enforce(x.dim() > 0 and scale.dim() > 0, "X and scale have rows", x, scale)
-        self.enforce(scale.shape[0] == x.shape[0], "a scale for each row", scale, x)
-        self.enforce(bool((scale >= 0).all()), "scales are not negative", scale.tolist())
-        root = torch.where(scale == 0, torch.ones(()), scale.float().sqrt())
-        torch.div(x, root.view(-1, *[1] * (x.dim() - 1)), out=self.out(0, x.shape))
 
 
 @register_operator("SumRelu")

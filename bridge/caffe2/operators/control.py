@@ -72,12 +72,12 @@ class While(Control):
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
-        self.check, self.loop = self.net("cond_net", False), self.net("loop_net", True)
+        self.again, self.loop = self.net("cond_net", False), self.net("loop_net", True)
 
     def RunOnDevice(self) -> None:
         while True:
-            if self.check is not None:
-                self.check.run()
+            if self.again is not None:
+                self.again.run()
             if not self.condition():
                 return
             if self.loop is not None:

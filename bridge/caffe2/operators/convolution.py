@@ -74,7 +74,7 @@ class Conv(Convolution):
         )
         convolve = getattr(functional, f"conv{SPATIAL[x.dim() - 2]}")
         pads = window.head
-        if not window.is_even():
+        if not window.is_even:
             x, pads = window.padded(x), [0] * len(pads)
         y: Tensor = convolve(x, w, b, window.stride, pads, window.dilation, self.group)
         return channels_last(y, self.order)
@@ -106,7 +106,7 @@ class ConvGradient(Convolution):
         wanted = self.OutputSize()
         self.enforce(not (no_bias and wanted == 3), "without bias there are two gradients")
         has_dx = wanted == 3 or (no_bias and wanted == 2)
-        padded = x if window.is_even() else window.padded(x)
+        padded = x if window.is_even else window.padded(x)
         dx, dw, db = torch.ops.aten.convolution_backward(
             dy,
             padded,

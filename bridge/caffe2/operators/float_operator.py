@@ -6,6 +6,7 @@ from __future__ import annotations
 from bridge import c10
 from bridge.c10.errors import EnforceNotMet
 from bridge.caffe2.operators.torch_operator import FLOAT, TorchOperator, normal_axis
+from bridge.caffe2.torch_io import operand
 
 TYPE_CHECKING = False  # typing takes longer to import than all that needs it
 if TYPE_CHECKING:
@@ -24,13 +25,15 @@ class FloatOperator(TorchOperator):
 
     def x(self, i: int, types: Collection[TypeMeta] | None = FLOAT) -> Tensor:
         """Give input `i` as a torch tensor over the same memory, to read; as TorchOperator.x."""
-        found: Tensor = super().x(i, types)
-        return found
+        # What TorchOperator does, without a call for it: this runs for each input of each operator.
+        tensor = self.Input(i)
+        if types is not None and tensor.dtype() not in types:
+            self._refuse_type(i, types)
+        return operand(tensor)
 
     def out(self, i: int, sizes: Sequence[int], dtype: TypeMeta = c10.float32) -> Tensor:
         """Give output `i` as a torch tensor to write; as TorchOperator.out."""
-        room: Tensor = super().out(i, sizes, dtype)
-        return room
+        return operand(self.Output(i, sizes, dtype))
 
     def enforce(self, condition: bool, message: str, *met: Any) -> None:
         """Raise EnforceNotMet unless `condition` holds; `message` says what should be so.

@@ -63,8 +63,9 @@ class SpatialBN(FloatOperator):
 
     def _channels(self, i: int, x: Tensor) -> Tensor:
         values = self.x(i)
-        self.enforce(values.numel() == x.shape[1], f"input {i} has a value per channel", values, x)
-        return values.reshape(-1)
+        if values.numel() != x.shape[1]:
+            self.enforce(False, f"input {i} has a value for each channel", values, x)
+        return values if values.dim() == 1 else values.reshape(-1)
 
     def _train(self, x: Tensor, scale: Tensor, bias: Tensor) -> None:
         channels = x.shape[1]

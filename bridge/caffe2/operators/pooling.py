@@ -61,7 +61,7 @@ class Pool(WindowOperator):
 
 def is_native(window: Window) -> bool:
     """Say whether torch pools so: equal heads and tails, of at most half a kernel."""
-    return window.is_even() and all(
+    return window.is_even and all(
         2 * pad <= kernel for pad, kernel in zip(window.head, window.kernel, strict=True)
     )
 

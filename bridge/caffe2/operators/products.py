@@ -18,6 +18,8 @@ __all__ = ["FC", "BatchMatMul", "FCGradient", "FCTransposed", "FCTransposedGradi
 
 def as_matrix(x: Tensor, axis: int) -> Tensor:
     """View `x` as rows and columns, the columns being what is from dimension `axis` on."""
+    if axis == 1 and x.dim() == 2:
+        return x
     rows = math.prod(x.shape[:axis])
     return x.view(rows, math.prod(x.shape[axis:]))
 

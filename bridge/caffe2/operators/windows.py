@@ -36,10 +36,11 @@ def channels_last(x: Tensor, order: str) -> Tensor:
 
 class Window:
     """Windows on an image of given sizes: `kernel`, `stride`, `dilation`, `head` and `tail` padding
-    by spatial dimension, and `sizes`, how many windows there are.
+    by spatial dimension, and `sizes`, how many windows there are. `is_even` says whether head and
+    tail padding are equal and not negative, which torch can do.
     """
 
-    __slots__ = ("dilation", "head", "kernel", "sizes", "stride", "tail")
+    __slots__ = ("dilation", "head", "is_even", "kernel", "sizes", "stride", "tail")
 
     def __init__(
         self,
@@ -52,10 +53,7 @@ class Window:
     ) -> None:
         self.kernel, self.stride, self.dilation = kernel, stride, dilation
         self.head, self.tail, self.sizes = head, tail, sizes
-
-    def is_even(self) -> bool:
-        """Say whether head and tail padding are equal and not negative, which torch can do."""
-        return list(self.head) == list(self.tail) and all(pad >= 0 for pad in self.head)
+        self.is_even = list(head) == list(tail) and all(pad >= 0 for pad in head)
 
     def padded(self, x: Tensor, value: float = 0.0) -> Tensor:
         """Copy `x` (N, C, ...) with the padding around it; give it as it is where there is none."""
@@ -78,6 +76,9 @@ class WindowOperator(FloatOperator):
     tails; `legacy_pad` (0: as said, 1: none, 2: as many windows as the size over the stride, 3: as
     Caffe pooled); `global_pooling` (0): one window, the whole image; `order` (NCHW); `group` (1).
     """
+
+    # The windows laid last: most images that an operator sees are of one size.
+    _laid: tuple[Sequence[int], Window] | None = None
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
@@ -112,6 +113,11 @@ class WindowOperator(FloatOperator):
 
     def window(self, sizes: Sequence[int]) -> Window:
         """Lay windows on an image of these spatial sizes. Raises EnforceNotMet: they do not fit."""
+        if self._laid is None or self._laid[0] != sizes:
+            self._laid = sizes, self._window(sizes)
+        return self._laid[1]
+
+    def _window(self, sizes: Sequence[int]) -> Window:
         rank = len(sizes)
         if self.is_global:
             zeros, ones = [0] * rank, [1] * rank
