@@ -80,7 +80,7 @@ def give(x: Any, copy: bool | None) -> Any:
         return _again(x) if copy is True else x
     impl = row_major(x, copy, ALIGNMENT)
     name = impl.dtype().name
-    if name in _WIDE and not jax.config.read("jax_enable_x64"):
+    if name in _WIDE and jax.dtypes.canonicalize_dtype(name) != name:
         raise BufferError(
             f"JAX would cut {name} to 32 bits while jax_enable_x64 is off. Turn it on with "
             "jax.config.update('jax_enable_x64', True), or convert the tensor first."
