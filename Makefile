@@ -3,6 +3,7 @@
 #   make demo       build the package and run examples/quickstart.py
 #   make test       build the package and run the tests
 #   make bench      build the package and print the table of ratios
+#   make fuzz       build the package with clang and fuzz the reader of blobs
 #   make clean      remove the virtual environment and what the build left
 #
 # All of it happens in one virtual environment inside the checkout, so that the large packages are
@@ -11,11 +12,14 @@
 #
 #   PYTHON=python3.12 make test     another interpreter (the environment is then made anew)
 #   VENV=/elsewhere make test       another place for the environment
+#   FUZZ_SECONDS=3600 make fuzz     longer than a minute; what is found stays in .venv-fuzz
 
 PYTHON ?= python3
 VENV ?= .venv
 EXTRAS ?= test
 PYTEST_ARGS ?=
+FUZZ_VENV ?= .venv-fuzz
+FUZZ_SECONDS ?= 60
 
 # Empty where $(PYTHON) does not run; the recipe below then says so.
 tag := $(shell $(PYTHON) -c 'import sys; print("%s-%d.%d.%d" % ((sys.implementation.name,) + sys.version_info[:3]))' 2>/dev/null)
@@ -23,8 +27,11 @@ native := pyproject.toml $(shell find bridge -name '*.pyx' -o -name '*.pxd' -o -
 environment := $(VENV)/made-with-$(tag)
 installed := $(VENV)/made-package-$(EXTRAS)
 run := $(VENV)/bin/python
+fuzzed := $(FUZZ_VENV)/made-fuzz
+# What libFuzzer reads, without what only its own main program has.
+coverage := -fsanitize-coverage=inline-8bit-counters,pc-table,trace-cmp
 
-.PHONY: demo test bench clean help
+.PHONY: demo test bench fuzz clean help
 
 help:
 	@sed -n '3,/^$$/s/^# \{0,1\}//p' Makefile
@@ -38,8 +45,12 @@ test: $(installed)
 bench: $(installed)
 	$(run) -m tests.benchmarks
 
+fuzz: $(fuzzed)
+	$(FUZZ_VENV)/bin/python tests/fuzz/fuzz_blob.py -max_total_time=$(FUZZ_SECONDS) \
+		-artifact_prefix=$(FUZZ_VENV)/ $(FUZZ_VENV)/corpus
+
 clean:
-	rm -rf $(VENV) build dist *.egg-info
+	rm -rf $(VENV) $(FUZZ_VENV) build dist *.egg-info
 	find bridge \( -name '*.so' -o -name '*.c' \) -exec rm -f {} +
 
 # What a bare Debian or Ubuntu may lack is asked for by its package name before anything is made.
@@ -57,4 +68,19 @@ $(environment):
 # Editable, so that a changed .py needs no step; a changed .pyx, .pxd or .h compiles again.
 $(installed): $(environment) constraints.txt $(native)
 	$(run) -m pip install --disable-pip-version-check --constraint constraints.txt --editable '.[$(EXTRAS)]'
+	@touch $@
+
+# An environment of its own: the compiled modules tell libFuzzer what they cover, which only clang
+# can make them do, and which slows them down. Built from a copy, so that neither build sees what
+# the other left.
+$(fuzzed): Makefile constraints.txt $(native) $(shell find bridge -name '*.py')
+	@command -v clang >/dev/null || { echo "Fuzzing needs clang: apt-get install clang" >&2; exit 1; }
+	rm -rf "$(FUZZ_VENV)/src"
+	test -x "$(FUZZ_VENV)/bin/python" || $(PYTHON) -m venv "$(FUZZ_VENV)"
+	mkdir -p "$(FUZZ_VENV)/src"
+	cp -R bridge pyproject.toml README.md LICENSE "$(FUZZ_VENV)/src"
+	find "$(FUZZ_VENV)/src" \( -name '*.so' -o -name '*.c' \) -exec rm -f {} +
+	CC=clang CFLAGS="$(coverage)" $(FUZZ_VENV)/bin/python -m pip install \
+		--disable-pip-version-check --force-reinstall --constraint constraints.txt \
+		atheris ml_dtypes "$(FUZZ_VENV)/src"
 	@touch $@

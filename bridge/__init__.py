@@ -11,8 +11,12 @@ from bridge import at, c10, caffe2
 from bridge._version import __version__
 from bridge.front import (
     asarray,
+    audit,
     convert,
+    explain,
     from_dlpack,
+    no_copy,
+    shares_memory,
     to_cupy,
     to_jax,
     to_numpy,
@@ -20,17 +24,41 @@ from bridge.front import (
     to_torch,
 )
 
+TYPE_CHECKING = False  # typing takes longer to import than all that needs it
+if TYPE_CHECKING:
+    from typing import Any
+
+    from bridge import tf
+
 __all__ = [
     "__version__",
     "asarray",
     "at",
+    "audit",
     "c10",
     "caffe2",
     "convert",
+    "explain",
     "from_dlpack",
+    "no_copy",
+    "shares_memory",
+    "tf",
     "to_cupy",
     "to_jax",
     "to_numpy",
     "to_tensorflow",
     "to_torch",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    # Loaded at first use: it needs NumPy, which `import bridge` does without.
+    if name == "tf":
+        from importlib import import_module
+
+        return import_module("bridge.tf")
+    raise AttributeError(f"module 'bridge' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

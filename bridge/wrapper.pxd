@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-from cpython.object cimport PyObject, PyTypeObject
+from cpython.object cimport PyObject
 
 from bridge.c10.tensor_impl cimport TensorImpl
 
@@ -9,7 +9,7 @@ cdef class Wrapper:
 
 ctypedef PyObject* (*construct)(PyObject*, PyObject**, size_t, PyObject*) except NULL
 cdef void set_construct(object cls, construct function)
-cdef Wrapper new_wrapper(PyTypeObject* cls, TensorImpl impl)
+cdef Wrapper new_at(TensorImpl impl)
 cdef int slow_construct(object self, PyObject** args, size_t nargsf, PyObject* names) except -1
 cdef object new_exchange_table(bint caffe2)
 cdef int add_to_class(object cls, str name, object value) except -1

@@ -26,6 +26,7 @@ PUBLIC_MODULES = (
     "bridge.c10",
     "bridge.caffe2",
     "bridge.caffe2.workspace",
+    "bridge.tf",
 )
 
 
@@ -122,6 +123,8 @@ def test_the_walk_finds_what_the_interface_names() -> None:
         "bridge.caffe2.Tensor",
         "bridge.caffe2.Tensor.Resize",
         "bridge.caffe2.workspace.FeedBlob",
+        "bridge.tf.TensorShape",
+        "bridge.tf.from_tensor_proto",
     }
     assert wanted <= PUBLIC.keys(), sorted(wanted - PUBLIC.keys())
 

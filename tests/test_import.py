@@ -53,10 +53,27 @@ def test_front_door_is_listed_before_any_framework_is_loaded() -> None:
 
 
 @pytest.mark.parametrize(
-    "module", ["bridge.c10", "bridge.at", "bridge.caffe2", "bridge.caffe2.workspace"]
+    "module",
+    ["bridge.c10", "bridge.at", "bridge.caffe2", "bridge.caffe2.workspace", "bridge.tf"],
 )
 def test_no_part_loads_torch(module: str) -> None:
     assert loaded_after(f"import {module}") <= {"numpy", "ml_dtypes"}
+
+
+def test_messages_of_tensorflow_need_no_framework() -> None:
+    code = """
+import sys
+sys.modules.update(tensorflow=None, torch=None, google=None)  # not to be imported
+import bridge
+shape = bridge.tf.TensorShape([2, None])
+assert bridge.tf.TensorShape(shape.as_proto()) == shape
+message = bridge.tf.make_tensor_proto([[1, 2], [3, 4]])
+assert bridge.tf.from_tensor_proto(message).tolist() == [[1, 2], [3, 4]]
+assert "tf" in dir(bridge)
+for name in ("tensorflow", "torch"):
+    del sys.modules[name]
+"""
+    assert loaded_after(code) <= {"numpy", "ml_dtypes"}
 
 
 def test_numpy_work_never_loads_torch() -> None:

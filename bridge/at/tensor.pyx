@@ -3,7 +3,7 @@
 # cython: binding=False, embedsignature=True, embedsignature.format=clinic
 """at.Tensor, the ATen-style wrapper: strided views here, every other operation by torch."""
 
-from cpython.object cimport PyObject, PyTypeObject
+from cpython.object cimport PyObject
 from cpython.ref cimport Py_INCREF
 from libc.stdint cimport int64_t, uintptr_t
 
@@ -11,21 +11,22 @@ from bridge.at.indexing cimport index as view_of_index
 from bridge.c10.array_ref cimport Dims, array_ref_of, parse_dims, parse_dims_args
 from bridge.c10.copy cimport contiguous_copy
 from bridge.c10.device cimport device_of
+from bridge.c10.observe cimport observed, shared, unlikely
 from bridge.c10.storage cimport READONLY
 from bridge.c10.tensor_impl cimport CONTIGUOUS, TensorImpl, wrap_dim
 from bridge.c10 cimport views
 from bridge.wrapper cimport (
     Wrapper,
     add_to_class,
+    new_at,
     new_exchange_table,
-    new_wrapper,
     set_class,
     set_construct,
     slow_construct,
 )
 
 from bridge.at import data, torch_ops
-from bridge.c10.errors import EnforceNotMet, EnforceTypeError
+from bridge.c10.errors import EnforceBufferError, EnforceNotMet, EnforceTypeError
 
 
 cdef class Tensor(Wrapper):
@@ -643,13 +644,15 @@ cdef TensorImpl _impl_for_at(object source):
     impl = (<Wrapper>source).impl
     if impl.storage is None or (
             impl.c_dtype.c_is_pod and (impl.storage.data != NULL or impl.c_numel == 0)):
+        if unlikely(observed):
+            shared("at.Tensor", source, "at.Tensor", impl.c_numel * impl.c_dtype.itemsize)
         return impl
     if not impl.c_dtype:
         raise EnforceNotMet(
             "The caffe2.Tensor has no element type yet. Call mutable_data(T) on it first.",
             "dtype_initialized()", "at.Tensor")
     if not impl.c_dtype.c_is_pod:
-        raise EnforceNotMet(
+        raise EnforceBufferError(
             f"Elements of the non-POD type {impl.c_dtype} are for caffe2.Tensor only; ATen "
             "tensors hold plain memory.", "dtype().is_pod", "at.Tensor")
     raise EnforceNotMet(
@@ -657,22 +660,18 @@ cdef TensorImpl _impl_for_at(object source):
         "storage_initialized()", "at.Tensor")
 
 
-cdef PyTypeObject* _tensor_type = <PyTypeObject*><PyObject*>Tensor
-
-
 cdef Tensor wrap(TensorImpl impl):
     """An at.Tensor of `impl`; every new one comes from here."""
-    return <Tensor>new_wrapper(_tensor_type, impl)
+    return <Tensor>new_at(impl)
 
 
 cdef PyObject* _construct(
     PyObject* cls, PyObject** args, size_t nargsf, PyObject* names,
 ) except NULL:
-    cdef Tensor tensor
+    cdef Tensor tensor = Tensor.__new__(Tensor)
     if names == NULL and (nargsf & <size_t>0xFFFF) == 1:
-        tensor = wrap(_impl_for_at(<object>args[0]))
+        tensor.impl = _impl_for_at(<object>args[0])
     else:
-        tensor = Tensor.__new__(Tensor)
         slow_construct(tensor, args, nargsf, names)
     Py_INCREF(tensor)
     return <PyObject*>tensor

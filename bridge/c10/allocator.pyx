@@ -6,11 +6,14 @@ The name, alignment and raw/typed split follow TensorFlow's ``tsl::Allocator``;
 registry and DataPtr follow c10/core/Allocator.h, PyTorch 1.8.1.
 """
 
+import operator
+
 cimport cython
 from libc.stdint cimport INT64_MAX, int32_t, int64_t, uintptr_t
 from libc.stdlib cimport free
 
 from bridge.c10.device cimport Device, as_device
+from bridge.c10.type_meta cimport TypeMeta, as_type
 from bridge.dlpack.abi cimport DL_CPU
 
 from bridge.c10.device import DeviceType
@@ -101,6 +104,9 @@ cdef int give_back(Allocator allocator, void* data) except -1:
 cdef class Allocator:
     """Host memory, aligned; subclass it to bring your own.
 
+    Memory for elements of POD types comes from here. Elements of the others (strings, tensors,
+    registered classes) are Python objects, in Python's own memory, and no allocator is asked.
+
     A subclass overrides ``raw_allocate(nbytes) -> address`` and
     ``raw_deallocate(address)``; ``allocate`` then wraps what they give. `alignment`
     (bytes, a power of two) is what `raw_allocate` of this class keeps to.
@@ -142,6 +148,10 @@ cdef class Allocator:
         was taken back before.
         """
         cdef uintptr_t data
+        if isinstance(address, bool) or not isinstance(address, int):
+            raise EnforceTypeError(
+                f"An address is an int, not {type(address).__name__}.", "",
+                "Allocator.raw_deallocate")
         if not address:
             return
         nbytes = self.sizes.pop(address, None)
@@ -193,6 +203,23 @@ cdef class Allocator:
             self.stats.add(nbytes)
         return ptr
 
+    def allocate_typed(self, T, n):
+        """A DataPtr to memory for `n` elements of the POD type `T`, not initialised.
+
+        Raises MemoryError: there is not so much, or its bytes are more than an int64 counts.
+        EnforceNotMet, also a TypeError: `T` is no element type, or not POD, so that its elements
+        are Python objects, which live in Python's own memory.
+        """
+        cdef TypeMeta dtype = as_type(T)
+        cdef int64_t count = _count(n)
+        if not dtype.c_is_pod:
+            raise EnforceTypeError(
+                f"Elements of the non-POD type {dtype} are Python objects; an allocator gives "
+                "plain memory. Use caffe2.empty(dims, T).", "T.is_pod", "Allocator.allocate_typed")
+        if count > INT64_MAX // dtype.itemsize:
+            raise MemoryError(f"{n} elements of {dtype} are more than memory can be.")
+        return self.get(count * dtype.itemsize)
+
     def __repr__(self):
         return f"<{type(self).__name__}: {self.stats!r}>"
 
@@ -201,7 +228,10 @@ cdef int64_t _alignment(Allocator allocator) except -1:
     cdef int64_t alignment
     if allocator.alignment is _default_alignment:
         return DEFAULT_ALIGNMENT
-    alignment = allocator.alignment
+    if isinstance(allocator.alignment, bool) or not isinstance(allocator.alignment, int):
+        raise EnforceTypeError(
+            f"An alignment is an int, not {allocator.alignment!r}.", "", "Allocator.alignment")
+    alignment = min(max(allocator.alignment, 0), 1 << 40)
     if alignment < 1 or alignment & (alignment - 1):
         raise EnforceValueError(
             f"An alignment is a power of two, not {alignment}.", "", "Allocator.alignment")
@@ -222,7 +252,11 @@ cdef int64_t _count(object nbytes) except -1:
     if isinstance(nbytes, bool) or not hasattr(nbytes, "__index__"):
         raise EnforceTypeError(
             f"A number of bytes is an int, not {nbytes!r}.", "", "Allocator.allocate")
-    nbytes = nbytes.__index__()
+    try:
+        nbytes = operator.index(nbytes)
+    except TypeError as error:
+        raise EnforceTypeError(
+            f"A number of bytes is an int, not {nbytes!r}.", "", "Allocator.allocate") from error
     if nbytes < 0:
         raise EnforceValueError(
             f"A number of bytes is not negative, as {nbytes} is.", "nbytes >= 0",

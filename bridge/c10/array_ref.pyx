@@ -37,6 +37,9 @@ cdef int64_t to_int64(object value, str caller) except? -1:
         except TypeError as error:
             raise EnforceTypeError(
                 f"Sizes are integers, not {type(value).__name__}.", "", caller) from error
+        if not PyLong_Check(value):
+            raise EnforceTypeError(
+                f"Sizes are integers, and this __index__ gives {value!r}.", "", caller)
     result = PyLong_AsLongLongAndOverflow(value, &overflow)
     if overflow:
         raise EnforceValueError(f"{value} does not fit an int64.", "", caller)
@@ -325,10 +328,12 @@ cdef class ArrayRef:
 
         Raises EnforceNotMet, also an IndexError: they are not all there.
         """
-        cdef Py_ssize_t first
-        cdef Py_ssize_t count
-        first = start
-        count = self.n - first if n is None else n
+        cdef int64_t first = to_int64(start, "ArrayRef.slice")
+        cdef int64_t count
+        if first < 0 or first > self.n:
+            count = -1
+        else:
+            count = self.n - first if n is None else to_int64(n, "ArrayRef.slice")
         if first < 0 or count < 0 or first > self.n or count > self.n - first:
             raise EnforceIndexError(
                 f"slice({start}, {n}) is out of range for {self.n} values.",

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, MutableSequence
 
-from bridge.c10.errors import EnforceNotMet, EnforceTypeError
+from bridge.c10.errors import EnforceIndexError, EnforceNotMet, EnforceTypeError
 from bridge.c10.type_meta import TypeMeta
 
 TYPE_CHECKING = False  # typing takes longer to import than all that needs it
@@ -52,12 +52,19 @@ class ElementView(MutableSequence["Any"]):
         return self._n
 
     def _place(self, index: Any) -> int:
-        i = index.__index__()
+        try:
+            i: int = index.__index__()
+        except (AttributeError, TypeError) as error:
+            raise EnforceTypeError(
+                f"An index is an int or a slice, not {type(index).__name__}.", "", "Tensor.data"
+            ) from error
         if i < 0:
             i += self._n
         if not 0 <= i < self._n:
-            raise IndexError(f"Element {index} is out of range for {self._n} elements.")
-        return int(self._offset + i)
+            raise EnforceIndexError(
+                f"Element {index} is out of range for {self._n} elements.", "", "Tensor.data"
+            )
+        return self._offset + i
 
     def _range(self, key: slice) -> range:
         return range(self._offset, self._offset + self._n)[key]
@@ -73,7 +80,14 @@ class ElementView(MutableSequence["Any"]):
     def __setitem__(self, index: Any, value: Any) -> None:
         if isinstance(index, slice):
             places = self._range(index)
-            values = list(value)
+            try:
+                values = list(value)
+            except TypeError as error:
+                raise EnforceTypeError(
+                    f"A slice is set to a sequence of elements, not to {type(value).__name__}.",
+                    "",
+                    "Tensor.mutable_data",
+                ) from error
             # map and set run in C: strings come in great numbers, and as bytes most of the time.
             if self._dtype.name != "string" or not set(map(type, values)) <= {bytes}:
                 values = [as_element(one, self._dtype) for one in values]

@@ -10,11 +10,11 @@ the call refused, and a comment says so.
 """
 
 from libc.math cimport ceil
-from libc.stdint cimport INT64_MAX, int64_t
+from libc.stdint cimport INT64_MAX, int64_t, uint64_t
 
 from bridge.c10.array_ref cimport Dims, new_dims, parse_dims
 from bridge.c10.copy cimport copy_elements
-from bridge.c10.layout cimport checked_mul
+from bridge.c10.layout cimport checked_mul, contiguous_strides
 from bridge.c10.storage cimport (
     EXTERNAL,
     READONLY,
@@ -175,11 +175,10 @@ cdef int mutable_data(TensorImpl self, TypeMeta dtype, str caller) except -1:
     return 0
 
 
-cdef bint _same_kind(TensorImpl self):
+cdef bint _same_kind(TensorImpl self) noexcept:
     """Whether the storage, which others may have changed, holds elements as the tensor's."""
-    cdef Storage storage = self.storage
-    if type(storage.ctx) is Elements:
-        return storage.c_dtype is self.c_dtype
+    if type(self.storage.ctx) is Elements:
+        return self.storage.c_dtype is self.c_dtype
     return self.c_dtype.c_is_pod or self.c_dtype is undefined_type
 
 
@@ -192,6 +191,42 @@ cdef bint _still_there(TensorImpl self):
     return (self.offset + self.c_numel) * self.c_dtype.itemsize <= self.storage.c_nbytes
 
 
+cdef enum:
+    SMALL_BITS = 28     # counts of so many bits make no product here that overflows
+
+
+cdef bint extend_in_place(TensorImpl self, int64_t num) noexcept:
+    """Add `num` rows where that needs no new buffer, of an ordinary tensor; False: ask `extend`.
+
+    Takes no references: this is what a million small steps spend their time on.
+    """
+    cdef int64_t row = 1
+    cdef int64_t numel
+    cdef int i
+    if (self.storage is None or not self.flags & CONTIGUOUS or self.ndim < 1
+            or (self.c_numel == 0 and self.ndim > 1)
+            or <uint64_t>(num | self.c_numel | self.offset) >> SMALL_BITS):
+        return False
+    for i in range(1, self.ndim):
+        row *= self.c_sizes[i]
+    numel = self.c_numel + num * row
+    if self.storage.data != NULL and not (
+            (self.offset + numel) * self.c_dtype.itemsize <= self.storage.c_nbytes
+            and _same_kind(self)):
+        return False
+    self.c_sizes[0] += num
+    self.c_numel = numel
+    if self.ndim == 1:
+        self.c_sizes[1] = 1
+    else:
+        contiguous_strides(self.c_sizes, self.c_sizes + self.ndim, self.ndim)
+    if self.sizes_ref is not None:
+        self.sizes_ref = None
+    if self.origin is not None:
+        self.origin = None
+    return True
+
+
 cdef int extend(TensorImpl self, int64_t num, double growth_pct, str caller) except -1:
     """(d0, ...) -> (d0 + num, ...), keeping the data; spare room of growth_pct percent."""
     cdef Dims dims
@@ -199,6 +234,8 @@ cdef int extend(TensorImpl self, int64_t num, double growth_pct, str caller) exc
     cdef int64_t numel, outer, i
     cdef double grown
     cdef TensorImpl target
+    if extend_in_place(self, num):
+        return 0
     _require_contiguous(self, caller)
     if self.ndim < 1:
         raise EnforceNotMet(
@@ -233,7 +270,13 @@ cdef int extend(TensorImpl self, int64_t num, double growth_pct, str caller) exc
     target = allocated(dims.data, dims.n, self.c_dtype, storage.device_type,
                        storage.device_index, caller)
     target.set_contiguous(self.c_sizes, self.ndim, self.c_numel)
-    copy_elements(target, self, caller)
+    if self.c_dtype.c_is_pod or storage.users > 1:
+        copy_elements(target, self, caller)
+    else:
+        # Nobody else has the elements: they move, and need not know how to be copied.
+        self.data(caller)
+        (<Elements>target.storage.ctx).items[:self.c_numel] = \
+            (<Elements>storage.ctx).items[self.offset:self.offset + self.c_numel]
     dims.data[0] = outer
     # A storage of its own from here on; who shared the old one keeps it. (Upstream
     # the others are left with freed memory.)

@@ -1,18 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
 """Classes whose objects only compiled code makes."""
 
-from cpython.object cimport PyObject
+from cpython.object cimport PyObject, PyTypeObject
 
 cdef extern from "Python.h":
-    ctypedef PyObject* (*newfunc)(PyObject*, PyObject*, PyObject*) except NULL
+    ctypedef PyObject* (*newfunc)(PyTypeObject*, PyObject*, PyObject*) except NULL
     ctypedef struct SealedType "PyTypeObject":
         newfunc tp_new
 
 
-cdef inline PyObject* _refuse_new(PyObject* cls, PyObject* args, PyObject* kwargs) except NULL:
+cdef inline PyObject* _refuse_new(
+    PyTypeObject* cls, PyObject* args, PyObject* kwargs,
+) except NULL:
     raise TypeError(
-        f"{(<object>cls).__name__} objects are not made by calling the class; its docstring says "
-        "where they come from.")
+        f"{(<object><PyObject*>cls).__name__} objects are not made by calling the class; "
+        "its docstring says where they come from.")
 
 
 # `cls(...)` and `cls.__new__(cls)` raise TypeError. What Python made so would lack the fields

@@ -138,10 +138,10 @@ cdef class Storage:
         cdef uintptr_t address
         cdef unsigned char[::1] keep
         caller = "Storage.UniqueStorageShareExternalPointer"
-        if self.users > 1:
+        if self.users != 1:
             raise EnforceNotMet(
-                f"The Storage is shared by {self.users} tensors; the others would lose their "
-                "memory. Take a tensor with a Storage of its own.", "unique()", caller)
+                f"{self.users} tensors hold the Storage, and it takes memory for one alone. Take "
+                "a tensor with a Storage of its own.", "unique()", caller)
         if not dtype.c_is_pod:
             raise EnforceNotMet(
                 f"Memory from outside holds POD elements, not {dtype}.", "T.is_pod", caller)
@@ -262,6 +262,8 @@ cdef Storage new_storage(int32_t device_type, int32_t device_index):
 cdef Elements new_elements(TypeMeta dtype, int64_t n):
     """`n` elements of a non-POD type, constructed."""
     cdef Elements elements = Elements.__new__(Elements)
+    cdef list items
+    cdef int64_t i
     elements.dtype = dtype
     if n > INT64_MAX // 8:
         raise MemoryError(f"{n} elements of {dtype}")
@@ -269,7 +271,11 @@ cdef Elements new_elements(TypeMeta dtype, int64_t n):
         elements.items = [b""] * n
     else:
         cls = dtype.cls
-        elements.items = [cls() for _ in range(n)]
+        # All the places first: there may be no memory for them, and constructing takes long.
+        items = [None] * n
+        for i in range(n):
+            items[i] = cls()
+        elements.items = items
     return elements
 
 
@@ -279,9 +285,18 @@ def copied_items(items, TypeMeta dtype):
         return list(items)
     import copy
     if dtype is tensor_type:
-        # an undefined tensor has nothing to copy
-        return [copy.deepcopy(item) if item.defined() else type(item)() for item in items]
+        return [_copied_tensor(item, copy.deepcopy) for item in items]
     return [copy.deepcopy(item) for item in items]
+
+
+def _copied_tensor(item, deepcopy):
+    """A copy of a tensor that is an element: what has no content yet has none in the copy."""
+    if not item.defined():
+        return type(item)()
+    if item.storage_initialized():
+        return deepcopy(item)
+    from bridge.c10.rebuild import sized
+    return type(item)._wrap(sized(item.sizes(), item.dtype(), item.GetDevice()))
 
 
 cdef object allocate_buffer(
@@ -297,6 +312,10 @@ cdef object allocate_buffer(
         if numel > INT64_MAX // dtype.itemsize:
             raise MemoryError(f"{numel} elements of {dtype} are more than memory can be.")
         ptr = allocator_of(device_type, device_index).get(numel * dtype.itemsize)
+        if not ptr.allocator.builtin and <uintptr_t>ptr.data % <uintptr_t>min(dtype.itemsize, 8):
+            raise EnforceNotMet(
+                f"{type(ptr.allocator).__name__}.raw_allocate gave {<uintptr_t>ptr.data:#x}, which "
+                f"is not aligned for {dtype}.", "address % itemsize == 0", "mutable_data")
         data[0] = <char*>ptr.data
         return ptr
     if device_type != DL_CPU:

@@ -134,7 +134,9 @@ cdef class TypeMeta:
     def __reduce__(self):
         if self is undefined_type:
             return _undefined, ()
-        return as_type, (self.name if self.name in _by_spec else self.cls,)
+        if self.name in _by_spec:
+            return as_type, (self.name,)
+        return _registered, (self.cls,)
 
 
 seal(TypeMeta)
@@ -142,6 +144,11 @@ seal(TypeMeta)
 
 def _undefined():
     return undefined_type
+
+
+def _registered(cls):
+    # in another process the class may not be an element type yet
+    return TypeMeta.Register(cls)
 
 
 # What `T` may be, with the TypeMeta that it names; grows by what is asked for.

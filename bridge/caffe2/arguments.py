@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from array import array
+
 from bridge.c10.errors import EnforceTypeError, EnforceValueError
 from bridge.caffe2.messages import caffe2_pb2, kind_of
 
@@ -11,6 +13,10 @@ if TYPE_CHECKING:
     from typing import Any
 
 __all__ = ["MakeArgument", "repeated_value", "single_value", "values_of"]
+
+# From how many on numbers are kept as an array, and of what.
+_MANY = 4096
+_CODES = {"floats": "f", "ints": "q"}
 
 # Fields of Argument that hold one value, and those that hold several.
 _SINGLE = ("f", "i", "s", "t", "n")
@@ -130,7 +136,8 @@ def _owned(field: str, value: Any) -> Any:
     if field == "strings":
         return [_text(item) for item in value]
     if field in ("floats", "ints"):
-        return list(value)
+        # Weights come as arguments, and as objects they would take eight times the memory.
+        return list(value) if len(value) < _MANY else array(_CODES[field], value)
     return value
 
 

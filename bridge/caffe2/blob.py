@@ -6,16 +6,19 @@ from __future__ import annotations
 import weakref
 
 from bridge.at import Tensor as AtTensor
-from bridge.c10 import EnforceNotMet, TypeMeta
+from bridge.c10 import EnforceNotMet, TypeMeta, observe
 from bridge.c10 import string as string_type
 from bridge.c10 import tensor as tensor_type
 from bridge.c10.errors import EnforceTypeError
 from bridge.caffe2.blob_core import BlobCore, put
 from bridge.caffe2.blob_tensor import BlobTensor
+from bridge.caffe2.deserialize import deserialize
 from bridge.caffe2.feed import feed_refusal, put_on
 from bridge.caffe2.int8 import Int8Tensor, Int8TensorCPU
 from bridge.caffe2.memory import copied_to_numpy
+from bridge.caffe2.names import name_of
 from bridge.caffe2.refusal import refusal
+from bridge.caffe2.serialize import serialize
 from bridge.caffe2.strings import as_bytes
 from bridge.caffe2.tensor import Tensor
 
@@ -61,6 +64,8 @@ class Blob(BlobCore):
         Raises EnforceNotMet: `value` is none of these or cannot be shared; the reason is its
         ``__cause__``. The blob then holds what it held.
         """
+        if observe.outermost() and not isinstance(value, (bytes, str)):
+            return observe.watch("Blob.feed", value, "blob", self.feed, value, device_option)
         try:
             if device_option is None:
                 put(self, value)
@@ -112,6 +117,28 @@ class Blob(BlobCore):
         Raises EnforceNotMet: the blob holds no tensor, or one that torch cannot have.
         """
         return self._to_torch(None, "Blob.to_torch")
+
+    def serialize(self, name: Any) -> bytes:
+        """Write what the blob holds as Caffe2's message, which calls it `name`: the same bytes.
+
+        A tensor, contiguous and on the CPU, is copied once. Raises EnforceNotMet: the blob holds
+        nothing, or elements or an object that Caffe2 has no form for; or more than 2 GiB, which
+        protobuf does not read. Follows SerializeBlob, caffe2/core/blob_serialization.cc.
+        """
+        text = name_of(name, "Blob.serialize")
+        return serialize(self, text, "Blob.serialize")
+
+    def deserialize(self, serialized: Any) -> None:
+        """Make the blob hold what Caffe2's message `serialized`, bytes, says: copied.
+
+        A tensor goes into the buffer that the blob's own tensor has where type and size fit. Part
+        of a large tensor, a chunk, goes to its place in the whole; chunks may come in any order.
+
+        Raises EnforceNotMet: the bytes are no such message, contradict themselves, or hold what is
+        not to be had here. The blob then holds what it held. Follows DeserializeBlob,
+        caffe2/core/blob_serialization.cc.
+        """
+        deserialize(self, serialized, "The blob", "Blob.deserialize")
 
     def IsType(self, T: Any) -> bool:
         """Say whether the blob holds something of the type that `T` names.
@@ -225,6 +252,9 @@ class Blob(BlobCore):
     def _fetch(self, name: Any, caller: str) -> Any:
         """Do what `fetch` does; `name` is what an error calls the blob, None if it has no name."""
         tensor = self._tensor
+        if observe.outermost() and not isinstance(self._object, bytes):
+            source = _source(name)
+            return observe.watch(caller, source, "numpy.ndarray", self._fetch, name, caller)
         try:
             if tensor is not None:
                 return copied_to_numpy(tensor)
@@ -247,6 +277,9 @@ class Blob(BlobCore):
     def _to_torch(self, name: Any, caller: str) -> torch.Tensor:
         """Do what `to_torch` does; `name` as in `_fetch`."""
         tensor = self._tensor
+        if observe.outermost():
+            source = _source(name)
+            return observe.watch(caller, source, "torch.Tensor", self._to_torch, name, caller)
         if tensor is None:
             raise EnforceNotMet(f"{self._called(name)}, which is no tensor.", "is_tensor()", caller)
         try:
@@ -286,6 +319,13 @@ class Blob(BlobCore):
         kind = tensor.dtype().name if tensor.dtype() else "no type yet"
         state = "" if tensor.storage_initialized() else ", not allocated"
         return f"a tensor of {kind}, sizes {list(tensor.sizes())}, on {tensor.GetDevice()}{state}"
+
+
+def _source(name: Any) -> str:
+    """Say what an audit calls the blob."""
+    if isinstance(name, bytes):
+        name = name.decode()
+    return observe.Label("blob" if name is None else f"blob {str(name)!r}")
 
 
 def _made(T: Any) -> Any:

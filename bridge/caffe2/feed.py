@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from bridge.caffe2.blob import Blob
 
-__all__ = ["feed_refusal", "is_array", "put_array", "put_on"]
+__all__ = ["feed_refusal", "is_array", "put_array", "put_device_copy", "put_on"]
 
 # Caffe2's numbers of device types, which are not DLPack's; others have no memory here.
 _CAFFE2_DEVICE_TYPES = {0: DeviceType.CPU, 1: DeviceType.CUDA}
@@ -52,7 +52,7 @@ def put_on(blob: Blob, value: Any, device_option: Any) -> None:
     elif value.dtype.kind in STRING_KINDS:
         raise EnforceNotMet(f"strings live on the CPU only, not on {device}")
     else:
-        _put_device_copy(blob, Tensor(tensor_of_array(value), device))
+        put_device_copy(blob, Tensor(tensor_of_array(value), device))
 
 
 def put_array(blob: Blob, array: np.ndarray[Any, Any]) -> None:
@@ -90,6 +90,13 @@ def _put_producer(blob: Blob, value: Any) -> None:
     blob._hold_tensor(_wrap(ingest(value)), own=False)
 
 
+def _put_message(blob: Blob, value: Any) -> None:
+    """Copy the numbers of a TensorProto, as an array of them would be."""
+    from bridge.caffe2.utils import Caffe2TensorToNumpyArray
+
+    put_array(blob, Caffe2TensorToNumpyArray(value))
+
+
 def _put_string(blob: Blob, value: bytes | str) -> None:
     blob._hold_string(value)
 
@@ -121,6 +128,8 @@ def _route_of(value: Any) -> Callable[[Blob, Any], None]:
         route = put_array
     elif _is_producer(kind):
         route = _put_producer
+    elif getattr(getattr(kind, "DESCRIPTOR", None), "name", None) == "TensorProto":
+        route = _put_message
     else:
         raise EnforceTypeError(
             "it is neither a tensor, a NumPy array nor a string; bridge.asarray(value) makes a "
@@ -156,7 +165,7 @@ def _put_shared_on(blob: Blob, value: Any, device: Device) -> None:
     blob._hold_tensor(shared, own=False)
 
 
-def _put_device_copy(blob: Blob, copy: Tensor) -> None:
+def put_device_copy(blob: Blob, copy: Tensor) -> None:
     """Hold the elements of `copy`, which is new and on another device than the CPU."""
     tensor = blob._tensor
     if (

@@ -17,6 +17,8 @@ from collections.abc import Sequence
 from bridge.c10 import DeviceType, TypeMeta
 from bridge.c10 import string as string_type
 from bridge.c10.flags import FLAGS
+from bridge.c10.observe import copying
+from bridge.caffe2.string_items import put_elements
 from bridge.caffe2.strings import STRING_KINDS, array_of_strings, encoded_elements
 from bridge.caffe2.tensor import Tensor
 
@@ -26,7 +28,9 @@ if TYPE_CHECKING:
 
     import numpy as np
 
-__all__ = ["copied_to_numpy", "copy_into", "prepare", "tensor_of_array"]
+__all__ = ["copied_to_numpy", "copy_into", "keeps_buffer", "prepare", "tensor_of_array"]
+
+_FED = "a NumPy array is copied when it is fed"
 
 
 def tensor_of_array(array: np.ndarray[Any, Any]) -> Tensor:
@@ -36,9 +40,11 @@ def tensor_of_array(array: np.ndarray[Any, Any]) -> Tensor:
     that the bridge lacks, or there is no memory for them.
     """
     _refuse_mask(array)
+    copying(array.nbytes, _FED)
     if array.dtype.kind in STRING_KINDS:
         tensor = Tensor(array.shape, "cpu")
-        tensor.mutable_data(string_type)[:] = encoded_elements(array)
+        tensor.mutable_data(string_type)
+        put_elements(tensor, encoded_elements(array))
     else:
         tensor = Tensor(array.shape, "cpu")
         tensor.raw_mutable_data(_type_of(array))
@@ -57,9 +63,11 @@ def copy_into(tensor: Tensor, array: np.ndarray[Any, Any]) -> None:
     if array.dtype.kind in STRING_KINDS:
         items = encoded_elements(array)
         if tensor.IsType(string_type) and tensor.sizes() == array.shape:
-            tensor.mutable_data(string_type)[:] = items
+            copying(array.nbytes, _FED)
+            put_elements(tensor, items)
             return
-    elif tensor.IsType(_type_of(array)) and _keeps_buffer(tensor, array.nbytes):
+    elif tensor.IsType(_type_of(array)) and keeps_buffer(tensor, array.nbytes):
+        copying(array.nbytes, _FED)
         tensor.Resize(array.shape)
         tensor.numpy()[...] = array
         return
@@ -76,7 +84,7 @@ def prepare(tensor: Tensor, dims: Sequence[int], meta: TypeMeta) -> None:
     if tensor.IsType(meta) and tensor.storage_initialized() and tensor.sizes() == dims:
         return
     fresh = Tensor(dims, tensor.GetDevice())  # refuses sizes that no tensor can have
-    if tensor.IsType(meta) and _keeps_buffer(tensor, fresh.numel() * meta.itemsize):
+    if tensor.IsType(meta) and keeps_buffer(tensor, fresh.numel() * meta.itemsize):
         tensor.Resize(dims)
     else:
         fresh.raw_mutable_data(meta)
@@ -89,12 +97,15 @@ def copied_to_numpy(tensor: Tensor) -> np.ndarray[Any, Any]:
     Raises BufferError, EnforceNotMet, TypeError: it holds no elements yet, or such that NumPy has
     no type for.
     """
+    copying(tensor.nbytes(), "what is fetched into NumPy is a copy")
     if tensor.IsType(string_type):
-        return array_of_strings(tensor.data(string_type)[:], tensor.sizes())
+        return array_of_strings(tensor)
     if tensor.unsafeGetTensorImpl().owns_memory() and tensor.GetDeviceType() == DeviceType.CPU:
         return tensor.numpy().copy()
     # numpy() would keep a framework from ever resizing its memory, which is not handed out here.
-    return Tensor(tensor, "cpu").numpy()
+    fetched = Tensor("cpu")
+    fetched.CopyFrom(tensor)
+    return fetched.numpy()
 
 
 def _type_of(array: np.ndarray[Any, Any]) -> TypeMeta:
@@ -112,7 +123,7 @@ def _refuse_mask(array: np.ndarray[Any, Any]) -> None:
         )
 
 
-def _keeps_buffer(tensor: Tensor, nbytes: int) -> bool:
+def keeps_buffer(tensor: Tensor, nbytes: int) -> bool:
     """Say whether `tensor` has a buffer of the bridge's own that it keeps at `nbytes`."""
     impl = tensor.unsafeGetTensorImpl()
     if not impl.owns_memory():

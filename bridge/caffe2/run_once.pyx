@@ -15,8 +15,9 @@ from bridge.caffe2.operator_core cimport DefinitionCore, OperatorCore, run
 
 from bridge.caffe2.blob import Blob
 from bridge.caffe2.operator import failure
-from bridge.caffe2.operator_def import definition_of, definitions
-from bridge.caffe2.registry import registry
+from bridge.caffe2.operator_def import definition_of
+from bridge.caffe2.operator_def import definitions as _remembered
+from bridge.caffe2.registry import registry as _known
 from bridge.caffe2.running import run_operator
 from bridge.caffe2.workspaces import found_blob, state
 
@@ -33,8 +34,8 @@ cdef extern from *:
     object bridge_new_instance(object cls, tuple no_args)
 
 cdef CurrentBlobs _current = state
-cdef dict _definitions = definitions
-cdef object _registry = registry
+cdef dict _definitions = _remembered
+cdef object _registry = _known
 cdef object _message_class = None   # our OperatorDef, once one was met
 cdef object _Blob = Blob
 

@@ -3,13 +3,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from bridge.caffe2.string_items import fill_objects, plain_elements
 
 TYPE_CHECKING = False  # typing takes longer to import than all that needs it
 if TYPE_CHECKING:
     from typing import Any
 
     import numpy as np
+
+    from bridge.caffe2.tensor import Tensor
 
 __all__ = ["STRING_KINDS", "array_of_strings", "as_bytes", "encoded_elements"]
 
@@ -37,8 +39,13 @@ def encoded_elements(array: np.ndarray[Any, Any]) -> list[bytes]:
     """
     import numpy as np
 
-    # tolist, map and set run in C: there are arrays of very many short strings.
-    items: list[Any] = np.asarray(array).reshape(-1).tolist()
+    flat = np.ascontiguousarray(array).reshape(-1)
+    if flat.dtype.kind == "O":
+        plain = plain_elements(flat)
+        if plain is not None:
+            return plain
+    items: list[Any] = flat.tolist()
+    # set and map run in C
     kinds = set(map(type, items))
     if kinds == {bytes}:
         return items
@@ -54,13 +61,13 @@ def encoded_elements(array: np.ndarray[Any, Any]) -> list[bytes]:
     return [as_bytes(item) for item in items]
 
 
-def array_of_strings(items: Sequence[bytes], shape: Sequence[int]) -> np.ndarray[Any, Any]:
-    """Make an object array of `bytes` elements out of a flat sequence in row-major order."""
+def array_of_strings(tensor: Tensor) -> np.ndarray[Any, Any]:
+    """Copy the elements of a tensor of strings into a new object array of its shape."""
     import numpy as np
 
-    flat = np.empty(len(items), dtype=object)
-    flat[:] = list(items)
-    return flat.reshape(tuple(shape))
+    flat = np.empty(tensor.numel(), dtype=object)
+    fill_objects(flat, tensor)
+    return flat.reshape(tensor.shape)
 
 
 def _shortened(item: object) -> str:

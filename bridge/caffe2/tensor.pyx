@@ -5,13 +5,14 @@
 
 import warnings
 
-from cpython.object cimport PyObject, PyTypeObject
+from cpython.object cimport PyObject
 from cpython.ref cimport Py_INCREF
 from libc.stdint cimport INT64_MAX, int64_t, uintptr_t
 
 from bridge.c10 cimport memory, views
 from bridge.c10.array_ref cimport Dims, array_ref_of, parse_dims, parse_dims_args, to_int64
 from bridge.c10.device cimport Device, as_device, device_of
+from bridge.c10.observe cimport copying, observed, outermost, shared, unlikely, watched
 from bridge.c10.storage cimport READONLY, Elements, external_ptr, new_storage
 from bridge.c10.tensor_impl cimport (
     CONTIGUOUS,
@@ -28,7 +29,6 @@ from bridge.exchange.numpy cimport flat_array
 from bridge.wrapper cimport (
     Wrapper,
     new_exchange_table,
-    new_wrapper,
     set_class,
     set_construct,
     slow_construct,
@@ -206,8 +206,8 @@ cdef class Tensor(Wrapper):
         Raises EnforceNotMet: no dimension, num < 0, not contiguous. MemoryError.
         Follows TensorImpl::Extend, c10/core/TensorImpl.h, PyTorch 1.8.1.
         """
-        memory.extend(self.impl, to_int64(num, "Tensor.Extend"),
-                      _percent(growthPct, "Tensor.Extend"), "Tensor.Extend")
+        cdef int64_t rows = to_int64(num, "Tensor.Extend")
+        memory.extend(self.impl, rows, _percent(growthPct, "Tensor.Extend"), "Tensor.Extend")
 
     def ExtendTo(self, num, growthPct=40.0):
         """Grow the outer dimension to `num`, keeping the data; otherwise as `Extend`.
@@ -501,12 +501,11 @@ cdef str _NO_COPY = (
     "metadata, Alias() shares data, Clone() copies.")
 
 
-cdef PyTypeObject* _tensor_type = <PyTypeObject*><PyObject*>Tensor
-
-
 cdef Tensor wrap(TensorImpl impl):
     """A caffe2.Tensor of `impl`, which is contiguous; every new one comes from here."""
-    return <Tensor>new_wrapper(_tensor_type, impl)
+    cdef Tensor tensor = Tensor.__new__(Tensor)
+    tensor.impl = impl
+    return tensor
 
 
 cdef int _refuse_strided(TensorImpl impl) except -1:
@@ -525,6 +524,9 @@ cdef TensorImpl _impl_for_caffe2(object source):
         impl = (<Wrapper>source).impl
         if not impl.flags & CONTIGUOUS and impl.storage is not None:
             _refuse_strided(impl)
+        if unlikely(observed):
+            shared("caffe2.Tensor", source, "caffe2.Tensor",
+                   impl.c_numel * impl.c_dtype.itemsize)
         return impl
     return None
 
@@ -551,7 +553,11 @@ def _constructed(*args, T=None):
             device = _device(args[1])
             if device is not None:
                 if isinstance(args[0], Wrapper):
-                    return _copied(args[0], device)
+                    if unlikely(observed) and outermost():
+                        return watched(
+                            "caffe2.Tensor", args[0], "caffe2.Tensor", _copied_to,
+                            (args[0], device))
+                    return _copied_to(args[0], device)
                 dims = parse_dims(args[0], caller)
                 impl = _on(device.c_type, _index(device))
                 memory.resize(impl, dims.data, dims.n, caller)
@@ -590,10 +596,12 @@ cdef TensorImpl _on(int device_type, int device_index):
     return impl
 
 
-cdef TensorImpl _copied(object source, Device device):
-    cdef TensorImpl impl = (<Wrapper>source).impl
+def _copied_to(Wrapper source, Device device):
+    cdef TensorImpl impl = source.impl
     cdef TensorImpl out
     impl.require_defined("caffe2.Tensor")
+    if unlikely(observed):
+        copying(impl.c_numel * impl.c_dtype.itemsize, f"caffe2.Tensor(x, '{device}') is a copy")
     out = _on(device.c_type, current_index(device))
     memory.copy_from(out, impl, "caffe2.Tensor")
     return out
@@ -787,15 +795,64 @@ def _shown(TensorImpl impl):
 cdef PyObject* _construct(
     PyObject* cls, PyObject** args, size_t nargsf, PyObject* names,
 ) except NULL:
-    cdef Tensor tensor
+    cdef Tensor tensor = Tensor.__new__(Tensor)
+    cdef TensorImpl impl
     if names == NULL and (nargsf & <size_t>0xFFFF) == 1 and isinstance(<object>args[0], Wrapper):
-        tensor = wrap(_impl_for_caffe2(<object>args[0]))
+        impl = _impl_for_caffe2(<object>args[0])
+        tensor.impl = impl
     else:
-        tensor = Tensor.__new__(Tensor)
         slow_construct(tensor, args, nargsf, names)
     Py_INCREF(tensor)
     return <PyObject*>tensor
 
 
+# `t.Extend(n)` within the buffer is what a tensor that grows row by row consists of, and the
+# reading of arguments that could be more than that takes most of its time. So the method looks
+# for that one call first; all others go on to the generated function.
+
+ctypedef PyObject* (*fastcall)(PyObject*, PyObject**, Py_ssize_t, PyObject*) except NULL
+
+cdef extern from "Python.h":
+    ctypedef PyObject* (*PyCFunction)(PyObject*, PyObject*)
+    ctypedef struct MethodDef "PyMethodDef":
+        PyCFunction ml_meth
+    ctypedef struct MethodDescr "PyMethodDescrObject":
+        MethodDef* d_method
+    bint PyFloat_CheckExact(PyObject*)
+    double PyFloat_AS_DOUBLE(PyObject*)
+    bint PyLong_CheckExact(PyObject*)
+    long PyLong_AsLongAndOverflow(PyObject*, int*)
+    PyObject* Py_None
+
+cdef fastcall _generated_extend = NULL
+
+
+cdef bint _is_percent(PyObject* value) noexcept:
+    return PyFloat_CheckExact(value) and PyFloat_AS_DOUBLE(value) == PyFloat_AS_DOUBLE(value)
+
+
+cdef PyObject* _extend(
+    PyObject* self, PyObject** args, Py_ssize_t nargs, PyObject* names,
+) except NULL:
+    cdef int overflow = 0
+    cdef long rows
+    if names == NULL and (nargs == 1 or nargs == 2 and _is_percent(args[1])) \
+            and PyLong_CheckExact(args[0]):
+        rows = PyLong_AsLongAndOverflow(args[0], &overflow)
+        if not overflow and memory.extend_in_place((<Tensor>self).impl, rows):
+            Py_INCREF(None)
+            return Py_None
+    return _generated_extend(self, args, nargs, names)
+
+
+cdef int _quicken() except -1:
+    global _generated_extend
+    cdef MethodDef* method = (<MethodDescr*><PyObject*>Tensor.__dict__["Extend"]).d_method
+    _generated_extend = <fastcall>method.ml_meth
+    method.ml_meth = <PyCFunction>_extend
+    return 0
+
+
+_quicken()
 set_construct(Tensor, _construct)
 set_class(True, Tensor)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # cython: language_level=3, boundscheck=False, wraparound=False
-"""caffe2.Tensors as operands of torch, and results of torch as caffe2.Tensors; nothing is copied."""
+"""caffe2.Tensors as operands of torch, torch's results as caffe2.Tensors; nothing is copied."""
 
 from bridge.c10.storage cimport UNVERIFIED
 from bridge.c10.tensor_impl cimport CONTIGUOUS, LENT, RESERVED, TensorImpl

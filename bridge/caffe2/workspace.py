@@ -29,10 +29,12 @@ from bridge.caffe2.lazy import lazily
 from bridge.caffe2.refusal import refusal
 from bridge.caffe2.workspaces import (
     Workspace,
+    deserialize_named,
     fetch_int8_named,
     find_named,
     listed,
     name_of,
+    serialize_named,
     state,
 )
 
@@ -74,6 +76,7 @@ __all__ = [
     "CreateNet",
     "CurrentWorkspace",
     "DeleteNet",
+    "DeserializeBlob",
     "FeedBlob",
     "FetchBlob",
     "FetchBlobs",
@@ -102,6 +105,7 @@ __all__ = [
     "RunOperatorOnce",
     "RunOperatorsOnce",
     "RunPlan",
+    "SerializeBlob",
     "StringifyBlobName",
     "StringifyNetName",
     "StringifyProto",
@@ -175,6 +179,39 @@ def GetBlobSizeBytes(name: Any) -> int:
     Raises EnforceNotMet, also a KeyError: no such blob.
     """
     return find_named(state.workspace, name, "GetBlobSizeBytes")._size_bytes()
+
+
+def SerializeBlob(name: Any) -> bytes:
+    """Write what the blob `name` holds as the message that Caffe2 keeps it in: the same bytes.
+
+    Tensors of the types that Caffe2 has, strings, and Int8 tensors. Values are copied once.
+
+    Raises EnforceNotMet: no such blob (also a KeyError), or it holds what Caffe2 has no form for,
+    or more than 2 GiB, which protobuf does not read.
+
+    >>> import numpy as np
+    >>> from bridge.caffe2 import workspace
+    >>> workspace.FeedBlob("x", np.arange(2, dtype=np.int32))
+    True
+    >>> message = workspace.SerializeBlob("x")
+    >>> workspace.DeserializeBlob("y", message)
+    >>> workspace.FetchBlob("y")
+    array([0, 1], dtype=int32)
+    """
+    return serialize_named(state.workspace, name, "SerializeBlob")
+
+
+def DeserializeBlob(name: Any, serialized: Any) -> None:
+    """Make the blob `name` hold what Caffe2's message `serialized`, bytes, says: copied.
+
+    The blob is made if there is none. A tensor goes into the buffer that the blob's own tensor has
+    where type and size fit; memory that came from outside is not written. Part of a large tensor, a
+    chunk, goes to its place in the whole; chunks may come one by one in any order.
+
+    Raises EnforceNotMet: the bytes are no such message, contradict themselves, or hold what is not
+    to be had here; or `name` is no name. The blob then holds what it held, and no name is created.
+    """
+    deserialize_named(state.workspace, name, serialized, "DeserializeBlob")
 
 
 def CurrentWorkspace() -> str:

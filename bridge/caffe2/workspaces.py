@@ -7,13 +7,15 @@ import itertools
 import threading
 from collections.abc import Iterable, Iterator, Mapping
 
-from bridge.c10 import EnforceNotMet
-from bridge.c10.errors import EnforceKeyError, EnforceTypeError
+from bridge.c10 import EnforceNotMet, observe
+from bridge.c10.errors import EnforceKeyError
 from bridge.caffe2.blob import Blob
 from bridge.caffe2.blob_core import CurrentBlobs, put
+from bridge.caffe2.deserialize import deserialize
 from bridge.caffe2.feed import feed_refusal, put_on
 from bridge.caffe2.int8 import Int8Tensor, Int8TensorCPU
-from bridge.caffe2.refusal import refusal
+from bridge.caffe2.names import name_of
+from bridge.caffe2.serialize import serialize
 
 TYPE_CHECKING = False  # typing takes longer to import than all that needs it
 if TYPE_CHECKING:
@@ -25,6 +27,7 @@ __all__ = [
     "BlobMap",
     "Workspace",
     "created",
+    "deserialize_named",
     "feed_failure",
     "feed_named",
     "fetch_int8_named",
@@ -33,29 +36,11 @@ __all__ = [
     "found_blob",
     "listed",
     "name_of",
+    "serialize_named",
     "state",
 ]
 
 _SHOWN_NAMES = 5
-
-
-def name_of(name: Any, caller: str) -> str:
-    """Give a name as plain `str`; `bytes` are UTF-8, a BlobReference stands for its name.
-
-    Raises EnforceNotMet, also a TypeError or ValueError: it is no name.
-    """
-    try:
-        if isinstance(name, bytes):
-            return name.decode()
-        if isinstance(name, str) or type(name).__name__ == "BlobReference":
-            text = str(name)
-            text.encode()
-            return text
-    except UnicodeError as cause:
-        raise refusal(f"{name!r} is no name, since names are UTF-8", caller, cause) from cause
-    raise EnforceTypeError(
-        f"A name is a str, bytes or a BlobReference, not {type(name).__name__}.", "", caller
-    )
 
 
 def listed(names: Iterable[str]) -> str:
@@ -288,6 +273,11 @@ def feed_named(
 ) -> bool:
     """Feed the blob `name`; one that is new gets its name when it holds the value."""
     text = name_of(name, caller)
+    if observe.outermost() and not isinstance(value, (bytes, str)):
+        target = f"blob {text!r}"
+        return observe.watch(
+            caller, value, target, feed_named, workspace, name, value, device_option, caller
+        )
     blob = workspace._blobs.get(text) or Blob()
     try:
         if device_option is None:
@@ -321,3 +311,17 @@ def fetch_int8_named(workspace: Workspace, name: Any, caller: str) -> Int8Tensor
         )
     fetched: Int8Tensor = blob._fetch(name, caller)
     return fetched
+
+
+def serialize_named(workspace: Workspace, name: Any, caller: str) -> bytes:
+    """Write what the blob `name` holds as Caffe2's message."""
+    text = name_of(name, caller)
+    return serialize(find_named(workspace, text, caller), text, caller, text)
+
+
+def deserialize_named(workspace: Workspace, name: Any, data: Any, caller: str) -> None:
+    """Make the blob `name` hold what a message says; one that is new gets its name after that."""
+    text = name_of(name, caller)
+    blob = workspace._blobs.get(text) or Blob()
+    deserialize(blob, data, f"Blob {text!r}", caller)
+    workspace._blobs.setdefault(text, blob)

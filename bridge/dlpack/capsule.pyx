@@ -2,6 +2,7 @@
 # cython: language_level=3, boundscheck=False, wraparound=False
 """Take tensors out of DLPack capsules and put them in; the only caller of deleters."""
 
+cimport cython
 from cpython.object cimport PyObject
 from cpython.pycapsule cimport (
     PyCapsule_CheckExact,
@@ -13,6 +14,7 @@ from cpython.pycapsule cimport (
 )
 
 from bridge.dlpack.abi cimport (
+    DLPACK_IS_COPIED,
     DLPACK_MAJOR,
     DLPACK_READ_ONLY,
     DLPACK_SUBBYTE_PADDED,
@@ -43,6 +45,7 @@ cdef void call_deleter(void* managed, bint versioned) noexcept:
         (<DLManagedTensor*>managed).deleter(<DLManagedTensor*>managed)
 
 
+@cython.freelist(64)
 cdef class ManagedTensor:
     """The one owner of a DLPack tensor from elsewhere; its end calls the deleter, once."""
 
@@ -63,6 +66,10 @@ cdef class ManagedTensor:
         # A legacy tensor cannot say; DLPack before 1.0 knew writable memory only.
         return self.versioned and (
             (<DLManagedTensorVersioned*>self.managed).flags & DLPACK_READ_ONLY) != 0
+
+    cdef bint copied(self) noexcept:
+        return self.versioned and (
+            (<DLManagedTensorVersioned*>self.managed).flags & DLPACK_IS_COPIED) != 0
 
     cdef bint padded(self) noexcept:
         return self.versioned and (

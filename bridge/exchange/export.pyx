@@ -36,6 +36,8 @@ from bridge.dlpack.abi cimport (
 
 from bridge.c10.errors import EnforceBufferError
 
+import atexit
+
 cdef extern from "Python.h":
     int Py_IsInitialized() nogil
     int PyGILState_Check() nogil
@@ -43,24 +45,64 @@ cdef extern from "Python.h":
 
 cdef extern from *:
     """
+    #include <unistd.h>
+
     #if PY_VERSION_HEX >= 0x030D0000
-    #define bridge_is_finalizing Py_IsFinalizing
+    #define bridge_thread_state PyThreadState_GetUnchecked
     #else
-    #define bridge_is_finalizing _Py_IsFinalizing
+    #define bridge_thread_state _PyThreadState_UncheckedGet
     #endif
+
+    /* Threads that wait for the GIL to drop a reference, and whether none may start to. */
+    static int bridge_dropping = 0, bridge_closing = 0;
+
+    static int bridge_may_drop(void) {
+        __atomic_add_fetch(&bridge_dropping, 1, __ATOMIC_SEQ_CST);
+        if (!__atomic_load_n(&bridge_closing, __ATOMIC_SEQ_CST)) return 1;
+        __atomic_sub_fetch(&bridge_dropping, 1, __ATOMIC_SEQ_CST);
+        return 0;
+    }
+    static void bridge_dropped(void) {
+        __atomic_sub_fetch(&bridge_dropping, 1, __ATOMIC_SEQ_CST);
+    }
+    /* Bounded: a child of fork counts threads that it does not have. */
+    static void bridge_close(void) {
+        __atomic_store_n(&bridge_closing, 1, __ATOMIC_SEQ_CST);
+        for (int i = 0; i < 2000 && __atomic_load_n(&bridge_dropping, __ATOMIC_SEQ_CST); ++i)
+            usleep(500);
+    }
     """
-    int bridge_is_finalizing() nogil
+    void* bridge_thread_state() nogil
+    int bridge_may_drop() nogil
+    void bridge_dropped() nogil
+    void bridge_close() nogil
 
 
 cdef void _drop(void* ctx) noexcept nogil:
-    """Give up a reference from any thread, at any time."""
+    """Give up a reference from any thread, at any time.
+
+    A thread that waits for the GIL while the interpreter goes down is ended where it stands
+    (PyGILState_Ensure, before Python 3.14), which aborts the process where C++ frames are on
+    its stack; XLA's threads were seen to. So the last thing before the interpreter goes down
+    is to let those through that wait, and none that comes later.
+    """
     if PyGILState_Check():
-        _decref(ctx)            # the GIL is ours already
-    elif Py_IsInitialized() and not bridge_is_finalizing():
+        # also the answer when there is no interpreter any more
+        if bridge_thread_state() != NULL:
+            _decref(ctx)
+    elif Py_IsInitialized() and bridge_may_drop():
         with gil:
             _decref(ctx)
-    # else: without an interpreter, or as a foreign thread while it goes down, there is no
-    # GIL to be had; leak, since nothing else is safe
+        bridge_dropped()
+    # else: leak, since nothing else is safe
+
+
+def _close():
+    with nogil:
+        bridge_close()
+
+
+atexit.register(_close)
 
 
 cdef void _delete_versioned(DLManagedTensorVersioned* self) noexcept nogil:
@@ -139,12 +181,15 @@ cdef DLManagedTensorVersioned* export_versioned(TensorImpl impl, int flags) exce
     return managed
 
 
-cdef DLManagedTensor* export_legacy(TensorImpl impl) except NULL:
-    """A new DLManagedTensor that shares the memory, which must be writable."""
+cdef DLManagedTensor* export_legacy(TensorImpl impl, bint immutable=False) except NULL:
+    """A new DLManagedTensor that shares the memory, which must be writable.
+
+    `immutable`: it goes to a tensor through which nothing is written, so it need not be.
+    """
     cdef DLManagedTensor* managed
     cdef size_t head = sizeof(DLManagedTensor)
     cdef char* data
-    if impl.storage is not None and impl.storage.flags & READONLY:
+    if impl.storage is not None and impl.storage.flags & READONLY and not immutable:
         raise EnforceBufferError(
             "The memory is read-only, which a legacy DLPack capsule cannot say. Ask for "
             "max_version=(1, 0) or later, or for a copy.", "!readonly", "__dlpack__")

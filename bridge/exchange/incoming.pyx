@@ -5,7 +5,7 @@
 from libc.stdint cimport INT64_MAX, int64_t, uint8_t, uint64_t, uintptr_t
 from libc.string cimport memcpy
 
-from bridge.c10.copy cimport contiguous_copy
+from bridge.c10.copy cimport asked_copy, contiguous_copy
 from bridge.c10.device cimport host_accessible
 from bridge.c10.layout cimport (
     checked_mul,
@@ -14,6 +14,7 @@ from bridge.c10.layout cimport (
     extent,
     is_contiguous,
 )
+from bridge.c10.observe cimport copying
 from bridge.c10.storage cimport EXTERNAL, READONLY, Storage, install
 from bridge.c10.tensor_impl cimport CONTIGUOUS, TensorImpl, allocated, new_pair
 from bridge.c10.type_meta cimport TypeMeta, from_dlpack_type
@@ -24,6 +25,8 @@ from bridge.c10.device import DeviceType
 
 cdef enum:
     MAX_NDIM = 1024         # more is a lie: no framework goes beyond
+
+cdef int64_t MAX_BYTES = <int64_t>1 << 56       # nor is more than that of address space
 
 
 cdef TypeMeta _type_of(DLDataType dtype):
@@ -109,7 +112,7 @@ cdef TensorImpl adopt(
         if nbytes <= 0:
             nbytes = _extent_bytes(impl, &low, &high)
         begin = first + <uintptr_t>(low * dtype.itemsize)
-        if begin > first and low < 0 or begin + <uintptr_t>nbytes < begin:
+        if begin > first and low < 0 or begin + <uintptr_t>nbytes < begin or nbytes > MAX_BYTES:
             raise BufferError(
                 f"The DLPack tensor at {first:#x} with strides {impl.strides().vec()} leads out "
                 "of memory.")
@@ -120,7 +123,7 @@ cdef TensorImpl adopt(
     else:
         install(storage, ctx, <char*>first, dtype, 0, storage_flags | EXTERNAL)
     if copy is True:
-        return contiguous_copy(impl, "from_dlpack")
+        return asked_copy(impl, "from_dlpack")
     return impl
 
 
@@ -147,6 +150,7 @@ cdef TensorImpl _realigned(
     if not host_accessible(impl.storage.device_type):
         raise BufferError(
             f"The data at {begin:#x} on {impl.device()} is not aligned for {impl.c_dtype}.")
+    copying(impl.c_numel * impl.c_dtype.itemsize, "its elements are not aligned")
     impl.offset = -low
     install(impl.storage, ctx, <char*>begin, impl.c_dtype, nbytes, flags | EXTERNAL)
     # copies by bytes, so alignment does not matter to it
@@ -173,6 +177,7 @@ cdef TensorImpl _unpacked(TensorImpl impl, uintptr_t first, object ctx, object c
         raise BufferError(
             f"The elements of {dtype} are packed, and here each takes a byte, so they cannot be "
             "shared. Allow a copy with copy=None.")
+    copying(numel, "its elements are packed, and here each takes a byte")
     out = allocated(impl.c_sizes, impl.ndim, dtype, impl.storage.device_type,
                     impl.storage.device_index, "from_dlpack")
     to = <uint8_t*>out.data("from_dlpack")

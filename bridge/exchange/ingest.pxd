@@ -2,3 +2,6 @@
 from bridge.c10.tensor_impl cimport TensorImpl
 
 cpdef TensorImpl ingest(object x, object device=*, object copy=*)
+
+ctypedef TensorImpl (*bring_quickly)(object)
+cdef int bring_quickly_in(object cls, bring_quickly function) except -1

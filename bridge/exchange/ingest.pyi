@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 from collections.abc import Callable
+from typing import Any
 
 from bridge.c10.tensor_impl import TensorImpl
 from bridge.typing import DeviceLike, TensorLike
@@ -11,3 +12,4 @@ def set_wrapper(cls: type[Wrapper], impl_of: Callable[[Wrapper], TensorImpl]) ->
 def ingest(
     x: TensorLike, device: DeviceLike | None = None, copy: bool | None = None
 ) -> TensorImpl: ...
+def by_dlpack(x: Any, *, readonly: bool = False, on_host: bool = False) -> TensorImpl: ...

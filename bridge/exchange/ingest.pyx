@@ -10,9 +10,10 @@ from cpython.buffer cimport PyObject_CheckBuffer
 from cpython.object cimport PyObject, PyTypeObject
 from cpython.pycapsule cimport PyCapsule_CheckExact, PyCapsule_GetPointer, PyCapsule_IsValid
 
-from bridge.c10.copy cimport contiguous_copy
+from bridge.c10.copy cimport asked_copy
 from bridge.c10.device cimport as_device
-from bridge.c10.storage cimport READONLY
+from bridge.c10.observe cimport copying
+from bridge.c10.storage cimport EXTERNAL, READONLY
 from bridge.c10.tensor_impl cimport LENT, TensorImpl
 from bridge.c10.views cimport alias
 from bridge.dlpack.abi cimport (
@@ -24,8 +25,14 @@ from bridge.dlpack.abi cimport (
     DLPackExchangeAPI,
 )
 from bridge.dlpack.capsule cimport ManagedTensor, own_versioned, take
+from bridge.exchange.buffers cimport buffer_in, held_buffer
 from bridge.exchange.incoming cimport adopt_managed
-from bridge.exchange.numpy cimport array_in, meet_numpy, numpy_array_type
+from bridge.exchange.numpy cimport (
+    array_in,
+    meet_numpy,
+    numpy_array_type,
+    numpy_generic_type,
+)
 from bridge.exchange.torch cimport (
     any_tensor_in,
     meet_torch,
@@ -36,6 +43,8 @@ from bridge.exchange.torch cimport (
 
 from weakref import WeakKeyDictionary
 
+from bridge.c10.observe import PRODUCER
+from bridge.exchange.adapters import bringer, buffered
 from bridge.exchange.array_interface import check_interface
 from bridge.exchange.transfer import to_device
 
@@ -53,10 +62,20 @@ cdef enum:
     CAPSULE = 6
     BUFFER = 7
     INTERFACE = 8       # has __array_interface__ or __cuda_array_interface__
-    NOTHING = 9
+    ADAPTED = 9         # of a framework that has an adapter; see bridge.exchange.adapters
+    NOTHING = 10
+    HEAP_TYPE = 1 << 9  # Py_TPFLAGS_HEAPTYPE
+    QUICK = 8
 
-# type -> one of the above; weak, so that classes can go
+# type -> one of the above; weak, so that classes can go, for those that can
 cdef object _ways = WeakKeyDictionary()
+cdef dict _lasting_ways = {}
+# classes of the frameworks -> the adapter's function that brings in their objects
+cdef dict _bringers = {}
+# and those of them that have a function in C, which gives None for what takes a second look
+cdef (PyTypeObject*)[QUICK] _quick_types
+cdef bring_quickly[QUICK] _quick_functions
+cdef int _n_quick = 0
 cdef object _wrapper_class = None
 cdef object _impl_of = None
 MAX_VERSION = (DLPACK_MAJOR, DLPACK_MINOR)
@@ -80,25 +99,45 @@ cpdef TensorImpl ingest(object x, object device=None, object copy=None):
     """
     cdef TensorImpl impl
     cdef PyTypeObject* cls = Py_TYPE(x)
+    cdef int i
     if copy is None and device is None:
         if cls == torch_tensor_type or cls == torch_parameter_type and cls != NULL:
             return tensor_in(x)
         if <PyObject*>cls == <PyObject*>numpy_array_type:
             return array_in(x, None)
+        for i in range(_n_quick):
+            if _quick_types[i] == cls:
+                impl = _quick_functions[i](x)
+                if impl is not None:
+                    return impl
     elif copy is not None and copy is not True and copy is not False:
         raise TypeError(f"copy is True, False or None, not {copy!r}.")
-    impl = _by_way(x, copy)
+    bring = _bringers.get(<object>cls)
+    impl = _by_way(x, copy) if bring is None else _adapted(bring, x, copy)
     if device is not None:
         return to_device(impl, as_device(device), copy)
     return impl
 
 
-cdef TensorImpl _by_way(object x, object copy):
+cdef TensorImpl _adapted(object bring, object x, object copy):
+    cdef TensorImpl impl = bring(x, copy)
+    if impl is None:
+        return _by_way(x, copy, False)      # the adapter leaves it to the others
+    if copy is True and impl.storage.flags & EXTERNAL:
+        return asked_copy(impl, "from_dlpack")
+    return impl
+
+
+cdef TensorImpl _by_way(object x, object copy, bint adapted=True):
     cdef TensorImpl impl
-    cdef int way = _ways.get(type(x), UNKNOWN)
+    cdef int way = _lasting_ways.get(type(x), UNKNOWN)
+    if way == UNKNOWN or not adapted:
+        way = _ways.get(type(x), UNKNOWN) if adapted else _find_way(x, False)
     if way == UNKNOWN:
-        way = _find_way(x)
-        if not isinstance(x, type):
+        way = _find_way(x, True)
+        if not type(x).__flags__ & HEAP_TYPE:
+            _lasting_ways[type(x)] = way
+        elif not isinstance(x, type):
             _ways[type(x)] = way
     if way == TORCH:
         return any_tensor_in(x, copy)
@@ -117,13 +156,15 @@ cdef TensorImpl _by_way(object x, object copy):
         return _by_buffer(x, copy)
     elif way == INTERFACE:
         return _by_interface(x, copy)
+    elif way == ADAPTED:
+        return _adapted(_bringer(type(x)), x, copy)
     else:
         raise TypeError(
             f"{_describe(x)} has no tensor's memory: neither __dlpack__, nor a buffer, nor an "
             "array interface, nor is it a DLPack capsule. bridge.asarray takes Python scalars, "
             "lists and strings, too.")
     if copy is True:
-        return contiguous_copy(impl, "from_dlpack")
+        return asked_copy(impl, "from_dlpack")
     return impl
 
 
@@ -133,7 +174,28 @@ def _describe(x):
     return f"An object of type {type(x).__module__}.{type(x).__qualname__}"
 
 
-cdef int _find_way(object x) except -1:
+cdef int bring_quickly_in(object cls, bring_quickly function) except -1:
+    """Have `function` bring in the objects of exactly `cls`, a class that lasts, from now on."""
+    global _n_quick
+    if _n_quick < QUICK:
+        _bringers[cls] = _bringers.get(cls)     # keeps the class
+        _quick_types[_n_quick] = <PyTypeObject*>cls
+        _quick_functions[_n_quick] = function
+        _n_quick += 1
+    return 0
+
+
+cdef object _bringer(object cls):
+    """The function of the adapter for a class of a framework's; None: there is none."""
+    bring = bringer(cls)
+    if bring is not None and bringer(cls, own=True) is not None:
+        _bringers[cls] = bring      # a class of the framework itself, which stays
+        if buffered(cls):
+            bring_quickly_in(cls, held_buffer)
+    return bring
+
+
+cdef int _find_way(object x, bint adapted) except -1:
     """Which way leads to the memory of objects of this type; imports no framework."""
     cls = type(x)
     if isinstance(x, type):
@@ -146,6 +208,8 @@ cdef int _find_way(object x) except -1:
         return NUMPY
     if PyCapsule_CheckExact(x):
         return CAPSULE
+    if adapted and _bringer(cls) is not None:
+        return ADAPTED
     if hasattr(cls, "__dlpack_c_exchange_api__"):
         return TABLE
     if hasattr(cls, "__dlpack__"):
@@ -213,7 +277,7 @@ cdef TensorImpl _by_table(object x, object copy):
         _translate(x)
     if PyErr_Occurred() != NULL:
         _raise_pending()
-    return adopt_managed(own_versioned(managed), _nature(x), copy)
+    return adopt_managed(own_versioned(managed), 0, copy)
 
 
 cdef int _translate(object x) except -1:
@@ -227,17 +291,21 @@ cdef int _translate(object x) except -1:
             f"{type(x).__name__} does not give its memory: {error}") from error
 
 
-cdef int _nature(object x) except -1:
-    """READONLY for what is immutable by nature, whatever its DLPack tensor says."""
-    root = (type(x).__module__ or "").partition(".")[0]
-    return READONLY if root in ("jaxlib", "jax", "tensorflow") else 0
+def by_dlpack(x, *, readonly=False, on_host=False):
+    """The TensorImpl of what ``x.__dlpack__`` gives, for adapters.
+
+    `readonly`: immutable by nature, whatever its DLPack tensor says. `on_host`: known to
+    be in host memory, so that nothing is to be asked about devices.
+    """
+    return _by_dlpack(x, None, READONLY if readonly else 0, on_host)
 
 
-cdef TensorImpl _by_dlpack(object x, object copy):
+cdef TensorImpl _by_dlpack(object x, object copy, int flags=0, bint on_host=False):
     cdef ManagedTensor managed
-    where = _device_of(x)
+    cdef TensorImpl impl
+    where = None if on_host else _device_of(x)
     arguments = {}
-    if where[0] in (DL_CUDA, DL_ROCM):
+    if not on_host and where[0] in (DL_CUDA, DL_ROCM):
         try:
             arguments["stream"] = _current_stream(where)
         except Exception as error:
@@ -263,29 +331,35 @@ cdef TensorImpl _by_dlpack(object x, object copy):
         capsule = None
         raise
     capsule = None
-    if (managed.tensor().device.device_type, managed.tensor().device.device_id) != where:
+    if not on_host and where != (
+            managed.tensor().device.device_type, managed.tensor().device.device_id):
         seen = (managed.tensor().device.device_type, managed.tensor().device.device_id)
         managed = None
         raise BufferError(
             f"{type(x).__name__}.__dlpack_device__ says {where}, but the capsule is on {seen}.")
-    return adopt_managed(managed, _nature(x), copy)
+    impl = adopt_managed(managed, flags, copy)
+    if managed.copied():
+        copying(impl.c_numel * impl.c_dtype.itemsize, PRODUCER)
+    return impl
 
 
 def _call_dlpack(x, arguments):
     """``x.__dlpack__``, versioned if it can, with what is left of the arguments if not."""
+    attempts = [{"max_version": MAX_VERSION, **arguments}, {}]
+    if arguments:
+        attempts.insert(1, arguments)
     first = None
-    for given in ({"max_version": MAX_VERSION, **arguments}, arguments, {}):
+    for given in attempts:
         try:
             return x.__dlpack__(**given)
         except TypeError as error:
-            # an old signature; or a TypeError of its own, which comes again
             first = first if first is not None else error
-            if not given:
-                raise BufferError(
-                    f"{type(x).__name__}.__dlpack__ does not give its memory: {error}"
-                ) from first
-        if not arguments and not given:
-            break
+            # An old signature, or a TypeError of its own? A subclass is that, and asking once
+            # more in the old way would be deprecated by some.
+            if type(error) is not TypeError or "argument" not in str(error):
+                break
+    raise BufferError(
+        f"{type(x).__name__}.__dlpack__ does not give its memory: {first}") from first
 
 
 def _device_of(x):
@@ -322,28 +396,14 @@ def _current_stream(where):
 
 
 cdef TensorImpl _by_buffer(object x, object copy):
-    """The memory of a buffer, by way of a NumPy array of it."""
-    import numpy
-    if not meet_numpy():
-        raise ImportError("NumPy is imported and not to be found.")
-    if isinstance(x, numpy.generic):
-        # NumPy's scalars: the buffer of some hides their type
-        return array_in(numpy.asarray(x), copy)
-    try:
-        view = memoryview(x)
-    except (TypeError, ValueError) as error:
-        raise BufferError(f"{type(x).__name__} gives no buffer: {error}") from error
-    if view.itemsize == 0 and view.nbytes == 0 and view.format not in ("B", "b"):
-        raise BufferError(f"{type(x).__name__} has elements of no size.")
-    try:
-        array = numpy.asarray(view)
-    except (TypeError, ValueError) as error:
-        raise BufferError(
-            f"The buffer of {type(x).__name__} has the format {view.format!r}, which is no "
-            f"element type: {error}") from error
-    if array.dtype.kind in "SU" and view.format == "c":
-        array = array.view("uint8")
-    return array_in(array, copy)
+    # NumPy's scalars: the buffers of some, times and strings, hide their type
+    if meet_numpy() and isinstance(x, numpy_generic_type) and x.dtype.kind not in "biufc":
+        if copy is False:
+            raise BufferError(
+                f"A scalar of {x.dtype!r} has no memory to share. Allow a copy with copy=None.")
+        import numpy
+        return array_in(numpy.asarray(x), None)
+    return buffer_in(x, copy)
 
 
 cdef TensorImpl _by_interface(object x, object copy):

@@ -2,6 +2,7 @@
 from bridge.c10.tensor_impl cimport TensorImpl
 
 cdef object numpy_array_type        # numpy.ndarray once NumPy was met, before that None
+cdef object numpy_generic_type      # numpy.generic, likewise
 cdef TensorImpl array_in(object array, object copy)
 cdef object array_out(TensorImpl impl, str caller)
 cdef object flat_array(TensorImpl impl, bint writable, str caller)

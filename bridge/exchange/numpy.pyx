@@ -18,9 +18,10 @@ from libc.stdint cimport int64_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy
 
-from bridge.c10.copy cimport contiguous_copy
+from bridge.c10.copy cimport asked_copy
 from bridge.c10.device cimport host_accessible
 from bridge.c10.layout cimport extent
+from bridge.c10.observe cimport copying
 from bridge.c10.storage cimport BORROWED, EXTERNAL, READONLY, Storage, install
 from bridge.c10.tensor_impl cimport TensorImpl, new_pair
 from bridge.c10.type_meta cimport TypeMeta, as_type
@@ -81,6 +82,7 @@ ctypedef int (*set_base_object)(PyObject*, PyObject*) noexcept
 cdef new_from_descr _new_from_descr = NULL
 cdef set_base_object _set_base_object = NULL
 cdef object numpy_array_type = None
+cdef object numpy_generic_type = None
 cdef object _masked_array = None
 cdef int _max_ndim = 32
 # the TypeMeta of each built-in type number, None: not exchanged
@@ -103,7 +105,8 @@ cdef bint meet_numpy() except -1:
 
 
 cdef int _fetch() except -1:
-    global _new_from_descr, _set_base_object, numpy_array_type, _max_ndim, _masked_array
+    global _new_from_descr, _set_base_object, _max_ndim, _masked_array
+    global numpy_array_type, numpy_generic_type
     cdef void** api
     import numpy
     major = int(numpy.__version__.partition(".")[0])
@@ -126,6 +129,7 @@ cdef int _fetch() except -1:
     _new_from_descr = <new_from_descr>api[PLACE_NEW_FROM_DESCR]
     _set_base_object = <set_base_object>api[PLACE_SET_BASE]
     _masked_array = numpy.ma.MaskedArray
+    numpy_generic_type = numpy.generic
     numpy_array_type = numpy.ndarray
     return 0
 
@@ -208,7 +212,7 @@ cdef TensorImpl array_in(object array, object copy):
     install(impl.storage, array, a.data + low * itemsize, dtype, (high - low + 1) * itemsize,
             EXTERNAL if a.flags & ARRAY_WRITEABLE else EXTERNAL | READONLY)
     if copy is True:
-        return contiguous_copy(impl, "from_dlpack")
+        return asked_copy(impl, "from_dlpack")
     return impl
 
 
@@ -217,6 +221,7 @@ cdef TensorImpl _copied(object array, object copy, str why):
         raise BufferError(
             f"The array cannot be shared, since {why}. Allow a copy with copy=None, or make one "
             "with numpy.ascontiguousarray or astype.")
+    copying(array.nbytes, why)
     import numpy
     native = array.dtype.newbyteorder("=")
     return array_in(numpy.array(array, dtype=native, order="C", copy=True, subok=False), None)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-__all__ = ["BY_NAME", "BY_NUMBER", "STRING", "Row", "why_not"]
+__all__ = ["BY_NAME", "BY_NUMBER", "ROWS", "STRING", "Row", "why_not"]
 
 
 class Row(NamedTuple):

@@ -3,9 +3,9 @@
 
 from __future__ import annotations
 
-from bridge.c10.errors import EnforceBufferError, EnforceValueError
+from bridge.c10.errors import EnforceBufferError, EnforceNotMet, EnforceValueError
 
-__all__ = ["TensorProtoError"]
+__all__ = ["TensorProtoError", "damaged"]
 
 
 class TensorProtoError(EnforceBufferError, EnforceValueError):
@@ -14,3 +14,12 @@ class TensorProtoError(EnforceBufferError, EnforceValueError):
     An EnforceNotMet, a BufferError (its memory is not to be had as a tensor's) and a ValueError
     (the bytes say something that cannot be).
     """
+
+
+def damaged(message: str, error: EnforceNotMet) -> TensorProtoError:
+    """The error of bytes that are no such message, as their reader says."""
+    return TensorProtoError(
+        f"The bytes are no {message}, or were damaged. {error.message}",
+        error.condition,
+        "bridge.tf",
+    )

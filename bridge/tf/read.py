@@ -9,22 +9,19 @@ import numpy as np
 
 from bridge.at.factories import zeros
 from bridge.at.tensor import Tensor
+from bridge.c10.errors import EnforceValueError
 from bridge.c10.rebuild import byte_view, from_buffer, from_items
 from bridge.c10.type_meta import TypeMeta
 from bridge.tf.element_types import BY_NUMBER, STRING, Row, why_not
-from bridge.tf.errors import TensorProtoError
-from bridge.tf.fields import LENGTH, VARINT, as_int64, fields, malformed
-from bridge.tf.shape_proto import merged_dims, message_bytes
+from bridge.tf.errors import TensorProtoError, damaged
+from bridge.tf.message import MAX_RANK, ShapeMessage, TensorMessage
+from bridge.tf.shape_proto import known_dims, message_bytes, read_shape
 from bridge.tf.values import numbers, strings, strings_of_content
 
 __all__ = ["MAX_NBYTES", "from_tensor_proto"]
 
-# Numbers of tensor.proto, TensorFlow 2.21.
-_DTYPE, _SHAPE, _CONTENT = 1, 2, 4
 # No message is larger, so no content; what repeats a value is held to the same.
 MAX_NBYTES = (1 << 31) - 1
-# TensorShape::MaxDimensions() of TensorFlow.
-_MAX_RANK = 254
 
 
 def from_tensor_proto(proto: Any, copy: bool = False) -> Tensor:
@@ -54,45 +51,44 @@ def from_tensor_proto(proto: Any, copy: bool = False) -> Tensor:
     """
     if copy is not True and copy is not False:
         raise TypeError(f"copy is True or False, not {copy!r}.")
-    parts = _parts_of_message(proto) or _parts_of_bytes(message_bytes(proto, "from_tensor_proto"))
-    row, sizes = _row(parts.number), _sizes(parts.shapes)
+    parts = _parts_of_object(proto) or _parts_of_bytes(message_bytes(proto, "from_tensor_proto"))
+    row, sizes = _row(parts.dtype), _sizes(parts.shape)
     numel = _numel(sizes, row)
     if row is STRING:
         return _of_strings(parts, sizes, numel)
     if parts.content is None:
-        return _of_values(parts.data, row, sizes, numel)
+        return _of_values(parts, row, sizes, numel)
     return _of_content(parts.content, row, sizes, numel, copy)
 
 
 class _Parts(NamedTuple):
-    """What a message says: `content` is None where it has none, and `data` all of it otherwise."""
+    """What a message says: its values are `content`, or where that is None in `message`."""
 
-    number: int
-    shapes: list[memoryview]
+    dtype: int
+    shape: ShapeMessage
     content: memoryview | None
+    message: TensorMessage | None
     data: memoryview
 
 
-def _parts_of_message(message: Any) -> _Parts | None:
-    """The parts of a message object that has content; None for any other."""
-    content = None if isinstance(message, bytes) else getattr(message, "tensor_content", None)
+def _parts_of_object(proto: Any) -> _Parts | None:
+    """The parts of a message object that has content, which is copied out once; None for others."""
+    content = None if isinstance(proto, bytes) else getattr(proto, "tensor_content", None)
     if not content:
         return None
-    shape = memoryview(message.tensor_shape.SerializeToString())
-    return _Parts(int(message.dtype), [shape], memoryview(content), memoryview(b""))
+    shape = read_shape(proto.tensor_shape.SerializeToString())
+    return _Parts(int(proto.dtype), shape, memoryview(content), None, memoryview(b""))
 
 
 def _parts_of_bytes(data: memoryview) -> _Parts:
-    """What the fields say: the last of a kind wins, and shapes go together, as in protobuf."""
-    dtype, shapes, content = 0, [], data[:0]
-    for number, wire, start, end in fields(data, 0, len(data)):
-        if number == _DTYPE and wire == VARINT:
-            dtype = as_int64(start)
-        elif number == _SHAPE and wire == LENGTH:
-            shapes.append(data[start:end])
-        elif number == _CONTENT and wire == LENGTH:
-            content = data[start:end]
-    return _Parts(dtype, shapes, content if len(content) else None, data)
+    try:
+        message = TensorMessage(data)
+    except EnforceValueError as error:
+        raise damaged("TensorProto", error) from error
+    offset, nbytes = message.content or (0, 0)
+    # Content of no bytes is none: what is zero, protobuf leaves out.
+    content = data[offset : offset + nbytes] if nbytes else None
+    return _Parts(message.dtype, message.shape, content, message, data)
 
 
 def _row(number: int) -> Row:
@@ -106,8 +102,8 @@ def _row(number: int) -> Row:
     return row
 
 
-def _sizes(shapes: list[memoryview]) -> list[int]:
-    dims = merged_dims(shapes)
+def _sizes(shape: ShapeMessage) -> list[int]:
+    dims = known_dims(shape)
     if dims is None or None in dims:
         raise TensorProtoError(
             f"The shape {'has an unknown rank' if dims is None else dims} in part, and a tensor "
@@ -115,9 +111,9 @@ def _sizes(shapes: list[memoryview]) -> list[int]:
             "is_fully_defined()",
             "from_tensor_proto",
         )
-    if len(dims) > _MAX_RANK:
+    if len(dims) > MAX_RANK:
         raise TensorProtoError(
-            f"The shape has {len(dims)} dimensions; TensorFlow's have at most {_MAX_RANK}.",
+            f"The shape has {len(dims)} dimensions; TensorFlow's have at most {MAX_RANK}.",
             "",
             "from_tensor_proto",
         )
@@ -161,12 +157,17 @@ def _of_content(content: memoryview, row: Row, sizes: list[int], numel: int, cop
     return tensor.clone() if copy else tensor
 
 
-def _of_values(data: memoryview, row: Row, sizes: list[int], numel: int) -> Tensor:
-    values = numbers(data, row)
+def _of_values(parts: _Parts, row: Row, sizes: list[int], numel: int) -> Tensor:
+    assert parts.message is not None
+    values = numbers(parts.message, parts.data, row)
     tensor = zeros(sizes, dtype=row.name)
     width = 2 if row.name.startswith("complex") else 1
     if len(values) % width:
-        raise malformed(f"{len(values)} numbers are no whole number of pairs", 0)
+        raise TensorProtoError(
+            f"{len(values)} numbers are no whole number of pairs, real and imaginary.",
+            "",
+            "from_tensor_proto",
+        )
     given = len(values) // width
     _require_room(given, numel, sizes)
     if given:
@@ -180,7 +181,8 @@ def _of_values(data: memoryview, row: Row, sizes: list[int], numel: int) -> Tens
 
 def _of_strings(parts: _Parts, sizes: list[int], numel: int) -> Tensor:
     if parts.content is None:
-        items = strings(parts.data, STRING.field)
+        assert parts.message is not None
+        items = strings(parts.message, numel)
         _require_room(len(items), numel, sizes)
         items += [items[-1] if items else b""] * (numel - len(items))
     else:

@@ -8,7 +8,7 @@ import operator
 from typing import TYPE_CHECKING, Any, TypeAlias, overload
 
 from bridge.c10.errors import EnforceTypeError, EnforceValueError
-from bridge.tf.shape_proto import TensorShapeProto, merged_dims, message_bytes
+from bridge.tf.shape_proto import TensorShapeProto, known_dims, message_bytes, read_shape
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -189,7 +189,7 @@ def _dims_of(x: Any) -> _Dims:
     if hasattr(x, "as_proto"):  # TensorFlow's own
         x = x.as_proto()
     if hasattr(x, "SerializeToString") or isinstance(x, (bytes, bytearray, memoryview)):
-        return merged_dims([message_bytes(x, "tf.TensorShape")])
+        return known_dims(read_shape(message_bytes(x, "tf.TensorShape")))
     try:
         sizes = iter(x)
     except TypeError:

@@ -5,18 +5,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from bridge.c10.errors import EnforceTypeError
-from bridge.tf.errors import TensorProtoError
-from bridge.tf.fields import LENGTH, VARINT, as_int64, fields, tagged, varint
+from bridge.c10.errors import EnforceTypeError, EnforceValueError
+from bridge.caffe2.payload import Source
+from bridge.tf.encoding import tagged, varint_field
+from bridge.tf.errors import TensorProtoError, damaged
+from bridge.tf.message import ShapeMessage
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-__all__ = ["Dim", "TensorShapeProto", "merged_dims", "message_bytes"]
+__all__ = ["Dim", "TensorShapeProto", "known_dims", "message_bytes", "read_shape"]
 
 # Numbers of tensor_shape.proto, TensorFlow 2.21.
 _DIM, _UNKNOWN_RANK = 2, 3
-_SIZE, _NAME = 1, 2
+_SIZE = 1
 
 
 class Dim(NamedTuple):
@@ -44,25 +46,26 @@ class TensorShapeProto(bytes):
     def of(cls, dims: Sequence[int | None] | None) -> TensorShapeProto:
         """The message of dimensions, None where unknown; of None where their number is."""
         if dims is None:
-            return cls(varint(_UNKNOWN_RANK << 3 | VARINT) + b"\x01")
+            return cls(varint_field(_UNKNOWN_RANK, 1))
         return cls(b"".join(tagged(_DIM, _dim(-1 if size is None else size)) for size in dims))
 
     @property
     def dim(self) -> list[Dim]:
         """The dimensions. Raises TensorProtoError: the bytes are no message."""
-        return _read([self])[0]
+        shape = read_shape(self)
+        return [Dim(*pair) for pair in zip(shape.dims, shape.names, strict=True)]
 
     @property
     def unknown_rank(self) -> bool:
         """Whether the number of dimensions is unknown; there are none then."""
-        return _read([self])[1]
+        return read_shape(self).unknown_rank
 
     def SerializeToString(self) -> bytes:
         """The plain bytes."""
         return bytes(self)
 
     def __iter__(self) -> Iterator[Any]:
-        dims = merged_dims([self])
+        dims = known_dims(read_shape(self))
         if dims is None:
             raise EnforceTypeError(
                 "A shape of unknown rank has no dimensions to go through.", "not unknown_rank"
@@ -79,7 +82,7 @@ class TensorShapeProto(bytes):
 
 def _dim(size: int) -> bytes:
     # protobuf leaves out what is zero
-    return varint(_SIZE << 3 | VARINT) + varint(size) if size else b""
+    return varint_field(_SIZE, size) if size else b""
 
 
 def message_bytes(proto: Any, caller: str) -> memoryview:
@@ -100,42 +103,26 @@ def message_bytes(proto: Any, caller: str) -> memoryview:
         ) from error
 
 
-def merged_dims(parts: Sequence[Any]) -> tuple[int | None, ...] | None:
-    """The dimensions that the parts of one TensorShapeProto say together; None: unknown rank.
+def read_shape(data: bytes | memoryview) -> ShapeMessage:
+    """Read the bytes of a TensorShapeProto. Raises TensorProtoError: they are none."""
+    try:
+        return ShapeMessage(Source(data))
+    except EnforceValueError as error:
+        raise damaged("TensorShapeProto", error) from error
 
-    Raises TensorProtoError: the bytes are no message, or a size is negative and not -1.
+
+def known_dims(shape: ShapeMessage) -> tuple[int | None, ...] | None:
+    """The sizes, None where unknown; None for an unknown rank.
+
+    Raises TensorProtoError: a size is negative and not -1.
     """
-    dims, unknown_rank = _read(parts)
-    if unknown_rank:
+    if shape.unknown_rank:
         return None
-    for index, dim in enumerate(dims):
-        if dim.size < -1:
+    for index, size in enumerate(shape.dims):
+        if size < -1:
             raise TensorProtoError(
-                f"Dimension {index} has the size {dim.size}; -1 says that one is unknown.",
+                f"Dimension {index} has the size {size}; -1 says that one is unknown.",
                 "size >= -1",
                 "tf.TensorShape",
             )
-    return tuple(None if dim.size == -1 else dim.size for dim in dims)
-
-
-def _read(parts: Sequence[Any]) -> tuple[list[Dim], bool]:
-    dims: list[Dim] = []
-    unknown_rank = False
-    for part in parts:
-        data = memoryview(part)
-        for number, wire, start, end in fields(data, 0, len(data)):
-            if number == _DIM and wire == LENGTH:
-                dims.append(_read_dim(data, start, end))
-            elif number == _UNKNOWN_RANK and wire == VARINT:
-                unknown_rank = bool(start)
-    return dims, unknown_rank
-
-
-def _read_dim(data: memoryview, start: int, end: int) -> Dim:
-    size, name = 0, ""
-    for number, wire, a, b in fields(data, start, end):
-        if number == _SIZE and wire == VARINT:
-            size = as_int64(a)
-        elif number == _NAME and wire == LENGTH:
-            name = bytes(data[a:b]).decode(errors="replace")
-    return Dim(size, name)
+    return tuple(None if size == -1 else size for size in shape.dims)

@@ -7,49 +7,45 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from bridge.at.factories import empty
+from bridge.c10.rebuild import from_items, items_of
+from bridge.c10.type_meta import TypeMeta
+from bridge.tf.element_types import STRING
+from bridge.tf.encoding import length_head
 from bridge.tf.errors import TensorProtoError
-from bridge.tf.fields import FIXED32, FIXED64, LENGTH, VARINT, as_int64, fields, malformed
+from bridge.tf.message import TensorMessage
 
 if TYPE_CHECKING:
     from bridge.tf.element_types import Row
 
 __all__ = ["numbers", "strings", "strings_of_content"]
 
+# A field of varints of 64 bits.
+_INT64_VAL = 10
 
-def numbers(data: memoryview, row: Row) -> np.ndarray[Any, Any]:
-    """The values of a numeric type as an array of ``row.stored``, 1-D; complex ones as pairs.
 
-    Repeated fields may be packed or not, and come in several pieces. Raises TensorProtoError: a
-    value that the type cannot hold, or bytes that are no message.
+def numbers(message: TensorMessage, data: memoryview, row: Row) -> np.ndarray[Any, Any]:
+    """The values of a numeric type, one after the other, as bits of their type (``row.stored``).
+
+    `data` are the bytes of the message. Raises TensorProtoError: a value that the type cannot hold.
     """
     if row.coding == "bytes":
-        return _last_bytes(data, row)
-    read, unit = (_varints, VARINT) if row.coding == "varint" else (_fixed, 0)
-    if row.coding == "fixed":
-        unit = FIXED32 if row.stored == "<u4" else FIXED64
-    raw = np.dtype("<u8" if row.coding == "varint" else row.stored)
-    pieces: list[np.ndarray[Any, Any]] = []
-    singles: list[int] = []
-    for number, wire, start, end in fields(data, 0, len(data)):
-        if number != row.field:
-            continue
-        if wire == LENGTH:
-            pieces += _drained(singles, raw)
-            pieces.append(read(data[start:end], raw))
-        elif wire == unit:
-            singles.append(start if wire == VARINT else int.from_bytes(data[start:end], "little"))
-    pieces += _drained(singles, raw)
-    values = np.concatenate(pieces) if pieces else np.empty(0, raw)
-    return values if row.coding == "fixed" else _narrowed(values, row)
+        offset, nbytes = message.float8 or (0, 0)
+        return np.frombuffer(data[offset : offset + nbytes], np.uint8)
+    if row.coding == "varint":
+        return _narrowed(_read(message, row.field, "int64"), row)
+    floats = _read(message, row.field, "float32" if row.stored == "<u4" else "float64")
+    return floats.view(row.stored)
 
 
-def strings(data: memoryview, field: int) -> list[bytes]:
-    """The values of a string type."""
-    return [
-        bytes(data[start:end])
-        for number, wire, start, end in fields(data, 0, len(data))
-        if number == field and wire == LENGTH
-    ]
+def strings(message: TensorMessage, numel: int) -> list[bytes]:
+    """The values of a string type; of more than `numel`, as many as there are, all empty."""
+    payload = message.values(STRING.field)
+    if payload is None or payload.n > numel:
+        return [b""] * (payload.n if payload else 0)
+    impl = from_items([payload.n], TypeMeta.Make("string"), [b""] * payload.n)
+    payload.into(impl, 0)
+    return items_of(impl)
 
 
 def strings_of_content(content: memoryview, numel: int) -> list[bytes]:
@@ -58,76 +54,45 @@ def strings_of_content(content: memoryview, numel: int) -> list[bytes]:
     Raises TensorProtoError: that is not what the bytes are. Follows port::EncodeStringList of
     TensorFlow, which Tensor::AsProtoTensorContent uses.
     """
-    ends = np.flatnonzero(np.frombuffer(content, np.uint8) < 0x80)
-    if len(ends) < numel:
-        raise malformed(f"the content has the lengths of {len(ends)} strings of {numel}", 0)
-    place = int(ends[numel - 1]) + 1 if numel else 0
-    lengths = _varints(content[:place], np.dtype("<u8")).tolist()
-    if sum(lengths) != len(content) - place:
-        raise malformed(
-            f"the strings of the content take {sum(lengths)} bytes, and there are "
-            f"{len(content) - place}",
-            place,
+    ends = np.flatnonzero(np.frombuffer(content, np.uint8) < 0x80)[:numel]
+    begin = int(ends[-1]) + 1 if len(ends) else 0
+    # Varints one after another are what a packed field is.
+    packed = length_head(_INT64_VAL, begin) + bytes(content[:begin])
+    lengths = _read(TensorMessage(packed), _INT64_VAL, "int64").tolist()
+    if len(lengths) != numel or min(lengths, default=0) < 0 or sum(lengths) != len(content) - begin:
+        raise TensorProtoError(
+            f"The content is not {numel} strings: the lengths of {len(lengths)} of them add up to "
+            f"{sum(lengths)}, and {len(content) - begin} bytes follow.",
+            "",
+            "from_tensor_proto",
         )
     items = []
     for length in lengths:
-        items.append(bytes(content[place : place + length]))
-        place += length
+        items.append(bytes(content[begin : begin + length]))
+        begin += length
     return items
 
 
-def _drained(singles: list[int], raw: np.dtype[Any]) -> list[np.ndarray[Any, Any]]:
-    """The values that came one by one, as an array, taken out of their list."""
-    pieces = [np.array(singles, raw)] if singles else []
-    singles.clear()
-    return pieces
-
-
-def _fixed(packed: memoryview, raw: np.dtype[Any]) -> np.ndarray[Any, Any]:
-    if len(packed) % raw.itemsize:
-        raise malformed(f"{len(packed)} bytes are no whole number of {raw.itemsize}", 0)
-    return np.frombuffer(packed, raw)
-
-
-def _varints(packed: memoryview, raw: np.dtype[Any]) -> np.ndarray[Any, Any]:
-    """Decode varints that stand one after another, all at once, byte by byte of each."""
-    data = np.frombuffer(packed, np.uint8)
-    ends = np.flatnonzero(data < 0x80)
-    starts = np.concatenate((np.zeros(1, np.intp), ends + 1))
-    if starts[-1] != len(data):
-        raise malformed("a packed varint does not end", len(data))
-    lengths = np.diff(starts)
-    longest = int(lengths.max(initial=0))
-    if longest > 10:
-        raise malformed("a packed varint is longer than ten bytes", 0)
-    values = np.zeros(len(ends), raw)
-    for place in range(longest):
-        has = np.flatnonzero(lengths > place)
-        values[has] |= (data[starts[has] + place] & 0x7F).astype(raw) << raw.type(7 * place)
-    return values
-
-
-def _last_bytes(data: memoryview, row: Row) -> np.ndarray[Any, Any]:
-    last = data[:0]
-    for number, wire, start, end in fields(data, 0, len(data)):
-        if number == row.field and wire == LENGTH:
-            last = data[start:end]
-    return np.frombuffer(last, np.uint8)
+def _read(message: TensorMessage, field: int, dtype: str) -> np.ndarray[Any, Any]:
+    """All values of a field, in memory of their own."""
+    payload = message.values(field)
+    values = empty([payload.n if payload else 0], dtype=dtype)
+    if payload is not None:
+        payload.into(values.unsafeGetTensorImpl(), 0)
+    return values.numpy()
 
 
 def _narrowed(values: np.ndarray[Any, Any], row: Row) -> np.ndarray[Any, Any]:
-    """What the varints say as elements of the type. Raises TensorProtoError: it cannot hold one."""
+    """Ints of 64 bits as elements of the type. Raises TensorProtoError: it cannot hold one."""
     if row.stored == "?":
-        return np.not_equal(values, 0)
-    if row.stored == "u8":
-        return values
-    if row.stored == "i8":
-        return values.view(np.int64)
+        truth: np.ndarray[Any, Any] = values != 0
+        return truth
+    if row.stored in ("i8", "u8"):
+        return values.view(row.stored)
     # protobuf's int32 and uint32 are the low 32 bits of their varint
-    numbers = values.astype(np.uint32)
-    numbers = numbers if row.stored == "u4" else numbers.view(np.int32)
+    numbers = values.astype(np.uint32 if row.stored == "u4" else np.int32)
     if len(numbers) and not row.low <= numbers.min() <= numbers.max() <= row.high:
-        low, high = as_int64(int(numbers.min())), int(numbers.max())
+        low, high = int(numbers.min()), int(numbers.max())
         raise TensorProtoError(
             f"Values of {row.name} are from {row.low} to {row.high}, and the message has "
             f"{low if low < row.low else high}.",

@@ -9,12 +9,13 @@ import numpy as np
 
 from bridge.c10.errors import EnforceValueError
 from bridge.c10.rebuild import byte_view, items_of
+from bridge.caffe2.packing import joined, packed_nbytes
 from bridge.caffe2.strings import STRING_KINDS, encoded_elements
 from bridge.exchange.values import is_plain
 from bridge.front import asarray
 from bridge.tf.element_types import BY_NAME, STRING, Row
+from bridge.tf.encoding import length_head, tagged, varint_field
 from bridge.tf.errors import TensorProtoError
-from bridge.tf.fields import LENGTH, VARINT, tagged, varint
 from bridge.tf.read import MAX_NBYTES
 from bridge.tf.shape_proto import TensorShapeProto
 from bridge.wrapper import Wrapper
@@ -63,7 +64,7 @@ def make_tensor_proto(x: Any) -> bytes:
         return _strings(tuple(tensor.sizes()), items_of(impl))
     if is_plain(x) and not isinstance(x, np.generic):
         tensor = asarray(_narrowed(tensor.numpy()))
-    return _numbers(tensor.cpu().contiguous())
+    return _numbers(tensor)
 
 
 def _is_strings(x: Any) -> bool:
@@ -104,16 +105,16 @@ def _numbers(tensor: Any) -> bytes:
         )
     numel, sizes = tensor.numel(), tuple(tensor.sizes())
     # Checked first, so that nothing large is made in vain.
-    _require_room(tensor.nbytes())
-    data = memoryview(byte_view(tensor.unsafeGetTensorImpl()))
+    _require_room(numel * tensor.itemsize())
+    data = memoryview(byte_view(tensor.cpu().unsafeGetTensorImpl()))
     content = row.name in _ONLY_CONTENT or (numel > 1 and row.name not in _NEVER_CONTENT)
     if numel == 0:
         parts: list[Any] = []
     elif content:
-        parts = [_head(_CONTENT, len(data)), data]
+        parts = [length_head(_CONTENT, len(data)), data]
     else:
         packed = _packed(data, row)
-        parts = [_head(row.field, len(packed)), packed]
+        parts = [length_head(row.field, len(packed)), packed]
     return _message(row, sizes, parts)
 
 
@@ -127,23 +128,20 @@ def _packed(data: memoryview, row: Row) -> Any:
         values = (values + row.low & row.high - row.low) + row.low if row.low else values
     if values.size and values.min() >= 0 and values.max() < 0x80:
         return values.astype(np.uint8).tobytes()
-    return b"".join(map(varint, values.tolist()))
+    # int64 has the bits of uint64, and protobuf writes both the same.
+    impl = asarray(values.astype(np.int64)).unsafeGetTensorImpl()
+    numel = len(values)
+    return joined(b"", impl, 0, numel, packed_nbytes(impl, 0, numel), b"")
 
 
 def _strings(sizes: Sequence[int], items: Iterable[bytes]) -> bytes:
     return _message(STRING, sizes, [tagged(STRING.field, item) for item in items])
 
 
-def _head(field: int, nbytes: int) -> bytes:
-    return varint(field << 3 | LENGTH) + varint(nbytes)
-
-
 def _message(row: Row, sizes: Sequence[int], parts: list[Any]) -> bytes:
     _require_room(sum(map(len, parts)))
     shape = TensorShapeProto.of(sizes)
-    return b"".join(
-        [varint(_DTYPE << 3 | VARINT), varint(row.number), tagged(_SHAPE, shape), *parts]
-    )
+    return b"".join([varint_field(_DTYPE, row.number), tagged(_SHAPE, shape), *parts])
 
 
 def _require_room(nbytes: int) -> None:

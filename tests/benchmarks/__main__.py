@@ -22,6 +22,7 @@ GROUPS = (
     "wrappers",
     "exchange",
     "real_caffe2",
+    "serialization",
     "tensors",
     "scaling",
     "startup",

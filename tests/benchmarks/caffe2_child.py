@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs inside the Python that has the real Caffe2, as a plain script; Python 3.8.
 
-Reads lines of JSON, {"statement": ..., "number": ...}, and answers each with a line that starts
-with ANSWER: the seconds for one run. Caffe2's own output may stand between.
+Reads lines of JSON, {"statement": ..., "number": ..., "repeats": ...}, and answers each with a line
+that starts with ANSWER: the seconds for one run. Caffe2's own output may stand between.
 """
 
 import json
@@ -10,10 +10,18 @@ import sys
 
 import numpy as np
 import torch
+from blob_values import values  # beside this file, as is loop
 from caffe2.python import core, workspace
-from loop import compile_loop  # beside this file
+from loop import compile_loop, feed_and_fetch, strings
 
 ANSWER = "seconds "
+MESSAGES = {}
+
+
+def hold(kind, n):
+    """Feed the blob `kind` with `n` values, and keep its message."""
+    workspace.FeedBlob(kind, values(kind, n))
+    MESSAGES[kind] = workspace.SerializeBlob(kind)
 
 
 def double(inputs, outputs):
@@ -28,9 +36,15 @@ def main() -> None:
         "FeedBlob": workspace.FeedBlob,
         "FetchBlob": workspace.FetchBlob,
         "FetchTorch": workspace.FetchTorch,
+        "feed_and_fetch": feed_and_fetch(workspace.FeedBlob, workspace.FetchBlob),
+        "strings": strings(),
         "RunOperatorOnce": workspace.RunOperatorOnce,
         "in_python": core.CreatePythonOperator(double, ["x"], ["y"]),
         "relu": core.CreateOperator("Relu", ["x"], ["y"]),
+        "SerializeBlob": workspace.SerializeBlob,
+        "DeserializeBlob": workspace.DeserializeBlob,
+        "hold": hold,
+        "messages": MESSAGES,
         "t": torch.zeros((2, 3)),
         "n": np.zeros(4096, np.float32),  # 16 KiB
     }
@@ -42,7 +56,7 @@ def main() -> None:
         task = json.loads(line)
         statement = task["statement"]
         if statement not in loops:
-            loops[statement] = compile_loop(statement, names)
+            loops[statement] = compile_loop(statement, names, task["repeats"])
         print(f"{ANSWER}{loops[statement](task['number'])!r}", flush=True)
 
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Any
 
-from tests.benchmarks.loop import compile_loop
+from tests.benchmarks.loop import REPEATS, compile_loop
 
 # Seconds for one run, measured over at least that many runs.
 Timer = Callable[[int], float]
@@ -64,9 +64,11 @@ class Row:
         return "must" if self.outcome.figure <= self.must else "MISSED"
 
 
-def loop(statement: str, before: Callable[[], Any] | None = None, **names: Any) -> Timer:
+def loop(
+    statement: str, before: Callable[[], Any] | None = None, repeats: int = REPEATS, **names: Any
+) -> Timer:
     """Time a statement over the given names; `before` runs ahead of each measurement, untimed."""
-    timed = compile_loop(statement, names)
+    timed = compile_loop(statement, names, repeats)
     if before is None:
         return timed
 

@@ -1,23 +1,31 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The timed loop, the same text in every interpreter that takes part.
+"""The timed loop and its longer statements, the same text in every interpreter that takes part.
 
-Imports nothing but the standard library and keeps to Python 3.8, which the real Caffe2 needs.
+Imports nothing but the standard library and NumPy and keeps to Python 3.8, which the real Caffe2
+needs.
 """
 
 import gc
 from time import perf_counter
 from typing import Any, Callable, Dict  # noqa: UP035 - Python 3.8
 
+import numpy as np
+
 # How often the statement stands in the loop's body, so that the loop weighs little beside it.
 REPEATS = 10
 
 
-def compile_loop(statement: str, names: Dict[str, Any]) -> Callable[[int], float]:  # noqa: UP006
+def compile_loop(
+    statement: str,
+    names: Dict[str, Any],  # noqa: UP006
+    repeats: int = REPEATS,
+) -> Callable[[int], float]:
     """Make a function of the number of runs (at least) that gives seconds for one run.
 
-    `names` are the globals of the statement. The garbage collector rests while the clock runs.
+    `repeats` is 1 for what takes so long that the loop is nothing beside it. `names` are the
+    globals of the statement. The garbage collector rests while the clock runs.
     """
-    body = "\n".join("        " + statement for _ in range(REPEATS))
+    body = "\n".join("        " + statement for _ in range(repeats))
     source = (
         "def loop(turns):\n"
         "    start = perf_counter()\n"
@@ -29,13 +37,28 @@ def compile_loop(statement: str, names: Dict[str, Any]) -> Callable[[int], float
     run = scope["loop"]
 
     def seconds_each(number: int) -> float:
-        turns = -(-number // REPEATS)
+        turns = -(-number // repeats)
         collecting = gc.isenabled()
         gc.disable()
         try:
-            return run(turns) / (turns * REPEATS)
+            return run(turns) / (turns * repeats)
         finally:
             if collecting:
                 gc.enable()
 
     return seconds_each
+
+
+def strings() -> Any:
+    """Give 100,000 strings, of lengths as words and lines have them, as an array of objects."""
+    return np.array([b"x" * (i % 40) + b"%d" % i for i in range(100_000)], dtype=object)
+
+
+def feed_and_fetch(feed: Callable[..., Any], fetch: Callable[..., Any]) -> Callable[[Any], Any]:
+    """Make one call of the two."""
+
+    def both(value: Any) -> Any:
+        feed("fed_and_fetched", value)
+        return fetch("fed_and_fetched")
+
+    return both

@@ -2,7 +2,7 @@
 """The process in which `memory` measures; writes one line of JSON.
 
 Its arguments: `held bridge COUNT` or `held tvm_ffi COUNT` for the bytes per held import,
-`growth CYCLES` for the bytes that each route leaves.
+`growth CYCLES GROUP ...` for the bytes that each route of some groups leaves.
 """
 
 from __future__ import annotations
@@ -15,14 +15,12 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 import tvm_ffi
 
 import bridge
-from bridge import at, caffe2
-from bridge.caffe2 import workspace
 from tests.benchmarks.loop import compile_loop
+from tests.helpers.routes import STATEMENTS, names_of
 
 PAGE = os.sysconf("SC_PAGE_SIZE")
 
@@ -60,44 +58,12 @@ def growth(cycles: int, statements: Iterable[str], names: dict[str, Any]) -> dic
     return grown
 
 
-def growth_of_routes(cycles: int) -> dict[str, int]:
+def growth_of_routes(cycles: int, groups: Iterable[str]) -> dict[str, int]:
     """Go round each way in, out and across `cycles` times."""
-    names: dict[str, Any] = {
-        "bridge": bridge,
-        "at": at,
-        "caffe2": caffe2,
-        "np": np,
-        "torch": torch,
-        "ws": workspace,
-        "t": torch.zeros((2, 3)),
-        "n": np.zeros((2, 3), np.float32),
-        "a": at.zeros((2, 3)),
-        "c": caffe2.Tensor(at.zeros((2, 3))),
-    }
-    workspace.FeedBlob("fetched", names["t"])
-    statements = (
-        "bridge.from_dlpack(t)",
-        "bridge.from_dlpack(n)",
-        "bridge.from_dlpack(t.__dlpack__())",
-        "bridge.to_torch(n)",
-        "a.to_torch()",
-        "at.zeros((2, 3)).to_torch()",
-        "a.numpy()",
-        "np.from_dlpack(a)",
-        "torch.from_dlpack(a)",
-        "a.__dlpack__()",
-        "memoryview(a)",
-        "caffe2.Tensor(a)",
-        "at.Tensor(c)",
-        "a.transpose(0, 1)",
-        "a[0:1]",
-        "c.data()",
-        "ws.FeedBlob('x', t)",
-        "ws.FeedBlob('x', n)",
-        "ws.FetchTorch('fetched')",
-        "ws.FetchBlob('fetched')",
-    )
-    return growth(cycles, statements, names)
+    grown = {}
+    for group in groups:
+        grown.update(growth(cycles, STATEMENTS[group], names_of(group)))
+    return grown
 
 
 def main(task: str, *arguments: str) -> None:
@@ -108,7 +74,8 @@ def main(task: str, *arguments: str) -> None:
         take = {"bridge": bridge.from_dlpack, "tvm_ffi": tvm_ffi.from_dlpack}[which]
         report = bytes_per_import(take, int(count))
     else:
-        report = growth_of_routes(int(arguments[0]))
+        cycles, *groups = arguments
+        report = growth_of_routes(int(cycles), groups)
     print(json.dumps(report))
 
 

@@ -20,6 +20,7 @@ import torch
 from bridge import caffe2
 from bridge.caffe2 import core, workspace
 from tests.benchmarks.harness import Effort, Row, Timer, compare, loop
+from tests.benchmarks.loop import REPEATS, feed_and_fetch, strings
 
 VARIABLE = "CAFFE2_PYTHON"
 CHILD = Path(__file__).with_name("caffe2_child.py")
@@ -31,6 +32,7 @@ STATEMENTS = (
     ("`FetchTorch`", "FetchTorch('from_torch')", 0.02, 0.012),
     ("`FeedBlob(numpy, 16 KiB)`", "FeedBlob('from_numpy', n)", 0.25, 0.15),
     ("`FetchBlob` of 16 KiB", "FetchBlob('from_numpy')", 0.4, 0.3),
+    ("`FeedBlob`, `FetchBlob` of 100,000 strings", "feed_and_fetch(strings)", 0.5, 0.3),
     ("`RunOperatorOnce` in Python", "RunOperatorOnce(in_python)", 0.25, 0.08),
     ("`RunOperatorOnce(Relu 64×64)`", "RunOperatorOnce(relu)", 0.6, 0.2),
 )
@@ -51,14 +53,15 @@ class RealCaffe2:
     def __init__(self, process: subprocess.Popen[str]) -> None:
         self.process = process
 
-    def loop(self, statement: str) -> Timer:
+    def loop(self, statement: str, repeats: int = REPEATS) -> Timer:
         """Time a statement over there."""
 
         def timer(number: int) -> float:
             stdin, stdout = self.process.stdin, self.process.stdout
             assert stdin is not None
             assert stdout is not None
-            stdin.write(json.dumps({"statement": statement, "number": number}) + "\n")
+            task = {"statement": statement, "number": number, "repeats": repeats}
+            stdin.write(json.dumps(task) + "\n")
             stdin.flush()
             for line in stdout:
                 if line.startswith(ANSWER):
@@ -101,6 +104,8 @@ def rows(effort: Effort) -> Iterator[Row]:
         "FeedBlob": workspace.FeedBlob,
         "FetchBlob": workspace.FetchBlob,
         "FetchTorch": workspace.FetchTorch,
+        "feed_and_fetch": feed_and_fetch(workspace.FeedBlob, workspace.FetchBlob),
+        "strings": strings(),
         "t": t,
         "n": n,
     }

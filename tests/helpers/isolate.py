@@ -23,7 +23,7 @@ import tempfile
 import traceback
 import types
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -66,14 +66,15 @@ def isolated(test: Callable[..., None]) -> Callable[..., None]:
     return run
 
 
-def run_python(code: str, *arguments: str) -> str:
+def run_python(code: str, *arguments: str, options: Sequence[str] = ()) -> str:
     """Run `code` in a fresh interpreter with warnings as errors; its standard output.
 
+    `options` are the interpreter's own, such as ``("-X", "dev")``.
     Fails the test on a nonzero exit, and on anything written to standard error, where ignored
     exceptions and complaints of a dying interpreter end up.
     """
     done = subprocess.run(
-        [sys.executable, "-W", "error", "-c", code, *arguments],
+        [sys.executable, *options, "-W", "error", "-c", code, *arguments],
         env=_environment(),
         capture_output=True,
         text=True,

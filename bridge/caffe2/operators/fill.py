@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from array import array
+
 from bridge import c10
 from bridge.c10 import TypeMeta
 from bridge.c10.errors import EnforceNotMet, EnforceTypeError
@@ -117,7 +119,7 @@ class _GivenTensor(Filler):
         if self._dtype is c10.float32 and self.HasArgument("dtype"):
             self._dtype = type_of_argument(self.GetSingleArgument("dtype"), "dtype")
         enforce(self._dtype in _GIVEN, f"{self._definition.type} makes no {self._dtype.name}.")
-        self._values = self.GetRepeatedArgument("values")
+        self._values = self._given()
         kinds: tuple[type, ...] = (int,)
         if self._dtype is c10.string:
             kinds = (str, bytes)
@@ -144,8 +146,18 @@ class _GivenTensor(Filler):
         if self._dtype is c10.string:
             self.put_strings(0, sizes, [as_bytes(one) for one in self._values])
             return
-        values = torch.tensor(self._values, dtype=self._dtype.torch)
-        self.put(0, values.reshape(torch.Size(sizes)))
+        out = self.out(0, sizes, self._dtype)
+        if isinstance(self._values, array):
+            code = torch.float32 if self._values.typecode == "f" else torch.int64
+            out.copy_(torch.frombuffer(self._values, dtype=code).view(out.shape))
+        else:
+            out.copy_(torch.tensor(self._values, dtype=self._dtype.torch).view(out.shape))
+
+    def _given(self) -> Any:
+        """Give the values: a list, or an array where there are many numbers."""
+        held = self._definition.arguments["values"]
+        many = next((one for one in held.values() if isinstance(one, array)), None)
+        return self.GetRepeatedArgument("values") if many is None else many
 
 
 @register_operator("GivenTensorFill")

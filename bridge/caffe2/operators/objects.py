@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Operators on blobs that hold objects: counters, indexes, maps, mutexes, truth values."""
+"""Operators on blobs that hold objects: counters, maps, mutexes, truth values."""
 
 from __future__ import annotations
 
 from bridge import c10
 from bridge.c10 import TypeMeta
-from bridge.c10.errors import EnforceNotMet, EnforceValueError
+from bridge.c10.errors import EnforceNotMet
 from bridge.caffe2.operators.data_types import type_of_argument
 from bridge.caffe2.operators.lazy_torch import torch
 from bridge.caffe2.operators.torch_operator import BOOL, INT32, INT64, INTS, TorchOperator, enforce
@@ -13,9 +13,9 @@ from bridge.caffe2.registry import register_operator
 
 TYPE_CHECKING = False  # typing takes longer to import than all that needs it
 if TYPE_CHECKING:
-    from typing import Any
+    pass
 
-__all__ = ["AtomicBool", "Counter", "Index", "Map", "Mutex"]
+__all__ = ["AtomicBool", "Counter", "Map", "Mutex", "SingleValue"]
 
 
 class Counter:
@@ -23,17 +23,6 @@ class Counter:
 
     def __init__(self, count: int = 0) -> None:
         self.count = count
-
-
-class Index:
-    """Numbers from 1 for keys of one type, given out in the order in which keys come; at most
-    `most` - 1 of them."""
-
-    def __init__(self, dtype: TypeMeta = c10.int64, most: int = 2**31 - 1) -> None:
-        self.dtype = dtype
-        self.most = most
-        self.frozen = False
-        self.places: dict[Any, int] = {}
 
 
 class Map:
@@ -56,11 +45,11 @@ class AtomicBool:
         self.value = value
 
 
-for _class in (Counter, Index, Map, Mutex, AtomicBool):
+for _class in (Counter, Map, Mutex, AtomicBool):
     TypeMeta.Register(_class)
 
 
-class _Objects(TorchOperator):
+class SingleValue(TorchOperator):
     """An operator that gives a single value out."""
 
     def give(self, value: int, dtype: TypeMeta, o: int = 0) -> None:
@@ -69,7 +58,7 @@ class _Objects(TorchOperator):
 
 
 @register_operator("CreateCounter")
-class CreateCounter(_Objects):
+class CreateCounter(SingleValue):
     """A counter at `init_count` (0)."""
 
     def RunOnDevice(self) -> None:
@@ -97,7 +86,7 @@ class ResetCounter(CreateCounter):
 
 
 @register_operator("CountDown")
-class CountDown(_Objects):
+class CountDown(SingleValue):
     """A counter less 1; whether it was 0 or less before."""
 
     def RunOnDevice(self) -> None:
@@ -108,7 +97,7 @@ class CountDown(_Objects):
 
 
 @register_operator("CountUp")
-class CountUp(_Objects):
+class CountUp(SingleValue):
     """A counter and 1; what it was before."""
 
     def RunOnDevice(self) -> None:
@@ -119,7 +108,7 @@ class CountUp(_Objects):
 
 
 @register_operator("CheckCounterDone")
-class CheckCounterDone(_Objects):
+class CheckCounterDone(SingleValue):
     """Whether a counter is 0 or less."""
 
     def RunOnDevice(self) -> None:
@@ -128,7 +117,7 @@ class CheckCounterDone(_Objects):
 
 
 @register_operator("RetrieveCount")
-class RetrieveCount(_Objects):
+class RetrieveCount(SingleValue):
     """What a counter is."""
 
     def RunOnDevice(self) -> None:
@@ -136,122 +125,8 @@ class RetrieveCount(_Objects):
         self.give(self.Input(0, Counter).count, c10.int64)
 
 
-class _IndexCreate(_Objects):
-    """An index of at most `max_elements` - 1 keys."""
-
-    dtype: TypeMeta
-
-    def RunOnDevice(self) -> None:
-        """See the class."""
-        most = self.GetSingleArgument("max_elements", 2**31 - 1)
-        self.OutputBlob(0).Reset(Index(self.dtype, most))
-
-
-@register_operator("IntIndexCreate")
-class IntIndexCreate(_IndexCreate):
-    """An index of int32 keys."""
-
-    dtype = c10.int32
-
-
-@register_operator("LongIndexCreate")
-class LongIndexCreate(_IndexCreate):
-    """An index of int64 keys."""
-
-    dtype = c10.int64
-
-
-@register_operator("StringIndexCreate")
-class StringIndexCreate(_IndexCreate):
-    """An index of strings."""
-
-    dtype = c10.string
-
-
-class _OfIndex(_Objects):
-    """An operator on the index of input 0."""
-
-    def keys(self) -> list[Any]:
-        """Give the keys of input 1, which are of the type of the index."""
-        index = self.Input(0, Index)
-        given = self.Input(1).dtype()
-        if given is not index.dtype:
-            raise EnforceValueError(f"Keys of {given} are given for an index of {index.dtype}.")
-        if given is c10.string:
-            return self.strings(1)
-        keys: list[Any] = self.x(1).reshape(-1).tolist()
-        return keys
-
-
-@register_operator("IndexGet")
-class IndexGet(_OfIndex):
-    """The numbers of keys; new keys get new ones, or 0 where the index is frozen."""
-
-    def RunOnDevice(self) -> None:
-        """See the class."""
-        index, keys = self.Input(0, Index), self.keys()
-        places = index.places
-        if not index.frozen:
-            places = dict(places)
-            for key in keys:
-                if key not in places:
-                    enforce(len(places) + 1 < index.most, "The index is full.")
-                    places[key] = len(places) + 1
-        found = torch.tensor([places.get(key, 0) for key in keys], dtype=torch.int64)
-        self.put(0, found.reshape(torch.Size(self.Input(1).sizes())))
-        index.places = places
-
-
-@register_operator("IndexLoad")
-class IndexLoad(_OfIndex):
-    """An index of just the keys of input 1, without the first with `skip_first_entry`."""
-
-    def RunOnDevice(self) -> None:
-        """See the class."""
-        index, keys = self.Input(0, Index), self.keys()
-        if self.GetSingleArgument("skip_first_entry", 0):
-            enforce(bool(keys), "There is no first key to skip.")
-            keys = keys[1:]
-        enforce(len(keys) <= index.most, f"{len(keys)} keys are more than the index takes.")
-        enforce(len(set(keys)) == len(keys), "A key comes twice.")
-        index.places = {key: i for i, key in enumerate(keys, 1)}
-
-
-@register_operator("IndexStore")
-class IndexStore(_OfIndex):
-    """The keys in the order of their numbers."""
-
-    def RunOnDevice(self) -> None:
-        """See the class."""
-        index = self.Input(0, Index)
-        keys = list(index.places)
-        if index.dtype is c10.string:
-            self.put_strings(0, [len(keys)], keys)
-        else:
-            self.put(0, torch.tensor(keys, dtype=index.dtype.torch))
-
-
-@register_operator("IndexFreeze")
-class IndexFreeze(_OfIndex):
-    """No new keys from now on."""
-
-    def RunOnDevice(self) -> None:
-        """See the class."""
-        self.Input(0, Index).frozen = True
-
-
-@register_operator("IndexSize")
-class IndexSize(_OfIndex):
-    """The number of keys, and one more for those that are not there."""
-
-    def RunOnDevice(self) -> None:
-        """See the class."""
-        size = len(self.Input(0, Index).places) + 1
-        self.give(size, c10.int64)
-
-
 @register_operator("CreateMap")
-class CreateMap(_Objects):
+class CreateMap(SingleValue):
     """An empty map from `key_dtype` to `value_dtype`, int32 or int64."""
 
     def RunOnDevice(self) -> None:
@@ -265,7 +140,7 @@ class CreateMap(_Objects):
 
 
 @register_operator("KeyValueToMap")
-class KeyValueToMap(_Objects):
+class KeyValueToMap(SingleValue):
     """A map of the keys of input 0 to the values of input 1; the first of a key counts."""
 
     def RunOnDevice(self) -> None:
@@ -279,7 +154,7 @@ class KeyValueToMap(_Objects):
 
 
 @register_operator("MapToKeyValue")
-class MapToKeyValue(_Objects):
+class MapToKeyValue(SingleValue):
     """The keys of a map and their values, in the order in which they came."""
 
     def RunOnDevice(self) -> None:
@@ -290,7 +165,7 @@ class MapToKeyValue(_Objects):
 
 
 @register_operator("CreateMutex")
-class CreateMutex(_Objects):
+class CreateMutex(SingleValue):
     """A mutex."""
 
     def RunOnDevice(self) -> None:
@@ -298,7 +173,7 @@ class CreateMutex(_Objects):
         self.OutputBlob(0).Reset(Mutex())
 
 
-class _FetchAdd(_Objects):
+class _FetchAdd(SingleValue):
     """Inputs 1 and 2 added up in place of input 1; output 1 gets what that was."""
 
     types = INT32
@@ -327,7 +202,7 @@ class AtomicFetchAdd64(_FetchAdd):
 
 
 @register_operator("CreateAtomicBool")
-class CreateAtomicBool(_Objects):
+class CreateAtomicBool(SingleValue):
     """A truth value, false."""
 
     def RunOnDevice(self) -> None:
@@ -336,7 +211,7 @@ class CreateAtomicBool(_Objects):
 
 
 @register_operator("ConditionalSetAtomicBool")
-class ConditionalSetAtomicBool(_Objects):
+class ConditionalSetAtomicBool(SingleValue):
     """The truth value of input 0 made true, if input 1 is."""
 
     def RunOnDevice(self) -> None:
@@ -348,7 +223,7 @@ class ConditionalSetAtomicBool(_Objects):
 
 
 @register_operator("CheckAtomicBool")
-class CheckAtomicBool(_Objects):
+class CheckAtomicBool(SingleValue):
     """What the truth value of input 0 is."""
 
     def RunOnDevice(self) -> None:

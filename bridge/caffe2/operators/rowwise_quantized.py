@@ -80,7 +80,7 @@ class _Dequantize(_Rows):
         self.put(0, dequantized(self.rows(), self.parameters).to(self.result.torch))
 
 
-_HALF = {"types": (c10.float16,)}
+_HALF: dict[str, object] = {"types": (c10.float16,)}
 _OPERATORS: dict[str, tuple[type[_Rows], dict[str, object]]] = {
     "FloatToFused8BitRowwiseQuantized": (_Quantize, {}),
     "FloatToFused8BitRowwiseQuantizedHalfScaleBias": (_Quantize, {"half": True}),
@@ -163,5 +163,3 @@ class Rowwise8BitQuantizedToFloat(TorchOperator):
         enforce(x.dim() > 0 and ends.shape == (x.size(0), 2), "There are two numbers for each row.")
         wide = [-1, *[1] * (x.dim() - 1)]
         self.put(0, x.float() * ends[:, 0].reshape(wide) + ends[:, 1].reshape(wide))
-
-

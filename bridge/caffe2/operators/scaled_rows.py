@@ -40,7 +40,7 @@ class ScaleBlobs(TorchOperator):
 
 @register_operator("SquareRootDivide")
 class SquareRootDivide(TorchOperator):
-    """Each row of input 0 divided by the root of the number of input 1; as it is where that is 0."""
+    """Each row of input 0 divided by the root of its number in input 1; as it is if that is 0."""
 
     def RunOnDevice(self) -> None:
         """See the class."""
@@ -64,15 +64,13 @@ class BatchPermutation(TorchOperator):
         x, order = self.x(0, FLOAT), self.x(1, INT32)
         enforce(order.dim() == 1 and x.dim() > 0, "The order is a list, input 0 has rows.")
         enforce(len(order) == x.size(0), f"{len(order)} places for {x.size(0)} rows.")
-        enforce(
-            sorted(order.tolist()) == list(range(len(order))), "The order is no permutation."
-        )
+        enforce(sorted(order.tolist()) == list(range(len(order))), "The order is no permutation.")
         self.put(0, x.index_select(0, order))
 
 
 @register_operator("SparseNormalize")
 class SparseNormalize(TorchOperator):
-    """In place, the rows that input 1 names scaled to `norm`; with `use_max_norm` only longer ones."""
+    """In place, the rows that input 1 names scaled to `norm`; by default only longer ones."""
 
     types: tuple[c10.TypeMeta, ...] = FLOAT
 

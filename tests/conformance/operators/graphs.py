@@ -196,7 +196,7 @@ def inception() -> Case:
 
 
 def densenet() -> Case:
-    """Layers that see all before them; scales and offsets by channel, as Caffe's models had them."""
+    """Layers that see all before them; scales and offsets by channel, as in Caffe."""
     g = Graph(5, data=image(5, 1, 3, 32, 32))
 
     def normal(x: str, name: str) -> str:

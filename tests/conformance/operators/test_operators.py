@@ -73,6 +73,15 @@ def check_refused(op_type: str, inputs: list[str], outputs: list[str], args: Any
         assert getattr(after[name], "dtype", None) == getattr(value, "dtype", None)
 
 
+def check_own_memory() -> None:
+    """Each blob has memory of its own: no output is a view of an input."""
+    owners: dict[int, str] = {}
+    for name, blob in workspace.Workspace.current.blobs.items():
+        tensor = blob._tensor
+        if tensor is not None and tensor.numel() and tensor.dtype().is_pod:
+            assert owners.setdefault(tensor.storage().data_ptr(), name) == name
+
+
 @pytest.mark.parametrize(("case", "outcome"), RECORDED)
 def test_recorded(case: Case, outcome: Outcome) -> None:
     assert case.checksum() == outcome.fed, "other blobs were fed when this was recorded"
@@ -86,3 +95,5 @@ def test_recorded(case: Case, outcome: Outcome) -> None:
     for name, expected in outcome.blobs.items():
         if expected is not None:
             check_same(workspace.FetchBlob(name), expected)
+    if not any(step[0].startswith("Alias") for step in case.steps):
+        check_own_memory()

@@ -1,0 +1,32 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Names of blobs and workspaces."""
+
+from __future__ import annotations
+
+from bridge.c10.errors import EnforceTypeError
+from bridge.caffe2.refusal import refusal
+
+TYPE_CHECKING = False  # typing takes longer to import than all that needs it
+if TYPE_CHECKING:
+    from typing import Any
+
+__all__ = ["name_of"]
+
+
+def name_of(name: Any, caller: str) -> str:
+    """Give a name as plain `str`; `bytes` are UTF-8, a BlobReference stands for its name.
+
+    Raises EnforceNotMet, also a TypeError or ValueError: it is no name.
+    """
+    try:
+        if isinstance(name, bytes):
+            return name.decode()
+        if isinstance(name, str) or type(name).__name__ == "BlobReference":
+            text = str(name)
+            text.encode()
+            return text
+    except UnicodeError as cause:
+        raise refusal(f"{name!r} is no name, since names are UTF-8", caller, cause) from cause
+    raise EnforceTypeError(
+        f"A name is a str, bytes or a BlobReference, not {type(name).__name__}.", "", caller
+    )

@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: Apache-2.0
+# cython: language_level=3, boundscheck=False, wraparound=False
+"""Many strings at a time, between NumPy's arrays of objects and tensors of strings.
+
+There are arrays of very many short strings, each of them an object somewhere in memory, so what
+counts is how often each is touched: once here, on the way in and on the way out.
+"""
+
+from cpython.buffer cimport PyBUF_ND, PyBUF_WRITABLE, PyBuffer_Release, PyObject_GetBuffer
+from cpython.bytes cimport PyBytes_CheckExact
+from cpython.object cimport PyObject
+from cpython.ref cimport Py_INCREF, Py_XDECREF
+from cpython.unicode cimport PyUnicode_AsUTF8String, PyUnicode_CheckExact
+from libc.stdint cimport int64_t
+
+from bridge.c10 cimport memory
+from bridge.c10.storage cimport Elements
+from bridge.c10.tensor_impl cimport TensorImpl
+from bridge.c10.type_meta cimport string_type
+from bridge.wrapper cimport Wrapper
+
+cdef extern from "Python.h":
+    ctypedef struct ListFields "PyListObject":
+        PyObject** ob_item
+
+
+def plain_elements(array):
+    """The elements of a contiguous array of objects, as a list of `bytes`, text as UTF-8.
+
+    None where an element is neither `bytes` nor `str` itself, but of a subclass or another class.
+    Raises UnicodeEncodeError: text with a lone surrogate.
+    """
+    cdef Py_buffer view
+    cdef Py_ssize_t i, n
+    cdef PyObject** objects
+    cdef list items
+    cdef object item
+    PyObject_GetBuffer(array, &view, PyBUF_ND)
+    try:
+        objects = <PyObject**>view.buf
+        n = view.len // <Py_ssize_t>sizeof(PyObject*)
+        items = [None] * n
+        for i in range(n):
+            item = <object>objects[i]
+            if PyBytes_CheckExact(item):
+                items[i] = item
+            elif PyUnicode_CheckExact(item):
+                items[i] = PyUnicode_AsUTF8String(item)
+            else:
+                return None
+        return items
+    finally:
+        PyBuffer_Release(&view)
+
+
+cdef PyObject** _strings(TensorImpl impl) except NULL:
+    """Where the pointers to the elements of a tensor of strings begin."""
+    cdef list items = (<Elements>impl.storage.ctx).items
+    if len(items) < impl.offset + impl.c_numel:
+        raise RuntimeError("The list of the tensor's elements was changed from outside.")
+    return (<ListFields*><PyObject*>items).ob_item + impl.offset
+
+
+def put_elements(Wrapper tensor not None, list items not None):
+    """Make `items`, as many as there are elements, the elements of a tensor of strings.
+
+    The list is left with what the tensor had. Raises EnforceNotMet, MemoryError as
+    `mutable_data` does; ValueError: another number of elements.
+    """
+    cdef TensorImpl impl = tensor.impl
+    cdef PyObject** ours
+    cdef PyObject** theirs
+    cdef int64_t i
+    memory.mutable_data(impl, string_type, "Tensor.mutable_data")
+    if len(items) != impl.c_numel:
+        raise ValueError(f"{len(items)} strings for {impl.c_numel} elements")
+    if impl.c_numel == 0:
+        return
+    ours = _strings(impl)
+    theirs = (<ListFields*><PyObject*>items).ob_item
+    for i in range(impl.c_numel):
+        ours[i], theirs[i] = theirs[i], ours[i]
+
+
+def fill_objects(array, Wrapper tensor not None):
+    """Set the elements of a new contiguous array of objects to those of a tensor of strings.
+
+    Raises EnforceNotMet: there are none yet. ValueError: the array has another number.
+    """
+    cdef TensorImpl impl = tensor.impl
+    cdef Py_buffer view
+    cdef PyObject** objects
+    cdef PyObject** items
+    cdef PyObject* old
+    cdef int64_t i
+    impl.data("Tensor.data")
+    if array.size != impl.c_numel:
+        raise ValueError(f"an array of {array.size} for {impl.c_numel} strings")
+    if impl.c_numel == 0:
+        return
+    items = _strings(impl)
+    PyObject_GetBuffer(array, &view, PyBUF_ND | PyBUF_WRITABLE)
+    objects = <PyObject**>view.buf
+    for i in range(impl.c_numel):
+        old = objects[i]
+        Py_INCREF(<object>items[i])
+        objects[i] = items[i]
+        Py_XDECREF(old)
+    PyBuffer_Release(&view)

@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: Apache-2.0
+"""JAX, whose arrays are immutable, row-major and aligned to 64 bytes.
+
+In: the buffer protocol, which waits for the values and holds the array against deletion and
+donation, at a quarter of the time of ``__dlpack__``; what has no buffer (bfloat16, float8, GPUs)
+through ``__dlpack__``.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.dlpack
+import jax.numpy
+
+from bridge.c10.copy import copied_since
+from bridge.c10.observe import copying
+from bridge.c10.tensor_impl import TensorImpl
+from bridge.exchange.ingest import by_dlpack, ingest
+from bridge.exchange.lend import Lent, row_major
+
+__all__ = ["BUFFERED", "bring", "give"]
+
+# What XLA shares on the CPU has this alignment; everything else it copies.
+ALIGNMENT = 64
+BUFFERED = True
+_WIDE = ("int64", "uint64", "float64", "complex128")
+# Packed in JAX or not known to its DLPack, and a byte each in NumPy, through which they go.
+_NARROW = ("int2", "uint2", "int4", "uint4", "float4_e2m1fn")
+
+
+def bring(x: Any, copy: bool | None) -> TensorImpl | None:
+    """The TensorImpl of a ``jax.Array``; read-only.
+
+    Raises BufferError: a tracer, a deleted or sharded array, random keys.
+    """
+    if isinstance(x, jax.core.Tracer):
+        raise BufferError(
+            f"Inside jit, grad and vmap a {type(x).__name__} stands for values that there are "
+            "not yet. Convert outside of them, or call out with jax.pure_callback."
+        )
+    if not isinstance(x, jax.Array):
+        return None
+    if jax.numpy.issubdtype(x.dtype, jax.dtypes.extended):
+        raise BufferError(
+            f"Elements of {x.dtype} are no plain memory. Of random keys take "
+            "jax.random.key_data(keys)."
+        )
+    if x.is_deleted():
+        raise BufferError("The JAX array was deleted or donated, so it has no memory any more.")
+    devices = x.devices()
+    if len(devices) != 1:
+        raise BufferError(
+            f"The JAX array is in pieces on {len(devices)} devices. Take one of "
+            "x.addressable_shards, or gather it with jax.device_put(x, device)."
+        )
+    if x.dtype.name in _NARROW:
+        return _widened(x, copy)
+    on_host = next(iter(devices)).platform == "cpu"
+    return by_dlpack(x, readonly=True, on_host=on_host)
+
+
+def _widened(x: Any, copy: bool | None) -> TensorImpl:
+    bits = int(next(digit for digit in x.dtype.name if digit.isdigit()))
+    if x.size * bits % 8:
+        raise BufferError(f"{x.size} elements of {x.dtype.name} do not fill whole bytes.")
+    if copy is False:
+        raise BufferError(
+            f"JAX packs {x.dtype.name}, and here each takes a byte, so they cannot be shared. "
+            "Allow a copy with copy=None."
+        )
+    reason = f"JAX packs {x.dtype.name}, and here each takes a byte"
+    return copied_since(ingest(jax.device_get(x)), reason, "from_dlpack")
+
+
+def give(x: Any, copy: bool | None) -> Any:
+    """A ``jax.Array`` of the memory of `x`; see bridge.to_jax."""
+    if isinstance(x, jax.Array):
+        return _again(x) if copy is True else x
+    impl = row_major(x, copy, ALIGNMENT)
+    name = impl.dtype().name
+    if name in _WIDE and jax.dtypes.canonicalize_dtype(name) != name:
+        raise BufferError(
+            f"JAX would cut {name} to 32 bits while jax_enable_x64 is off. Turn it on with "
+            "jax.config.update('jax_enable_x64', True), or convert the tensor first."
+        )
+    try:
+        if name in _NARROW:
+            return _narrowed(impl, copy)
+        return jax.dlpack.from_dlpack(Lent(impl))
+    except (BufferError, MemoryError):
+        raise
+    except Exception as error:
+        raise BufferError(
+            f"JAX does not take a tensor of {name} on {impl.device()}: {error}"
+        ) from error
+
+
+def _again(x: Any) -> Any:
+    copying(x.nbytes, "copy=True was asked for")
+    try:
+        return x.copy()
+    except RuntimeError as error:
+        raise BufferError(f"The JAX array cannot be copied: {error}") from error
+
+
+def _narrowed(impl: TensorImpl, copy: bool | None) -> Any:
+    from bridge.at.tensor import Tensor
+
+    if copy is False:
+        raise BufferError(
+            f"JAX packs {impl.dtype()}, of which each takes a byte here, so they cannot be shared. "
+            "Allow a copy with copy=None."
+        )
+    copying(impl.numel(), f"JAX packs {impl.dtype()}, of which each takes a byte here")
+    return jax.numpy.array(Tensor._wrap(impl).numpy())

@@ -1,0 +1,19 @@
+# SPDX-License-Identifier: Apache-2.0
+from typing import Any
+
+from bridge.c10.tensor_impl import TensorImpl
+
+def row_major(x: Any, copy: bool | None, alignment: int = 1) -> TensorImpl: ...
+def lent_capsule(impl: TensorImpl, stream: Any = None) -> Any: ...
+
+class Lent:
+    def __init__(self, impl: TensorImpl) -> None: ...
+    def __dlpack__(
+        self,
+        *,
+        stream: Any = None,
+        max_version: tuple[int, int] | None = None,
+        dl_device: tuple[int, int] | None = None,
+        copy: bool | None = None,
+    ) -> Any: ...
+    def __dlpack_device__(self) -> tuple[int, int]: ...

@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: Apache-2.0
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
+"""Memory for frameworks whose tensors are row-major, aligned and immutable.
+
+They read legacy DLPack capsules, which cannot say read-only, and need not: nothing
+writes through a tensor of theirs.
+"""
+
+from libc.stdint cimport int64_t, uintptr_t
+
+from bridge.c10.copy cimport asked_copy, copied_since
+from bridge.c10.tensor_impl cimport CONTIGUOUS, TensorImpl
+from bridge.dlpack.abi cimport DL_CUDA, DL_ROCM
+from bridge.dlpack.capsule cimport make
+from bridge.exchange.export cimport export_legacy
+from bridge.exchange.ingest cimport ingest
+from bridge.wrapper cimport Wrapper
+
+
+cpdef TensorImpl row_major(object x, object copy, int64_t alignment=1):
+    """The TensorImpl of `x` that is row-major, `alignment` bytes: shared if it is so, else a copy.
+
+    Raises BufferError under ``copy=False`` where a copy would be needed; as `ingest`.
+    """
+    cdef TensorImpl impl
+    if isinstance(x, Wrapper):
+        impl = (<Wrapper>x).impl
+        impl.require_defined("convert")
+    else:
+        impl = ingest(x, None, False if copy is False else None)
+    if not impl.c_dtype.c_is_pod:
+        return impl
+    if copy is True:
+        return asked_copy(impl, "convert")
+    if not impl.flags & CONTIGUOUS:
+        if copy is False:
+            raise BufferError(
+                f"The memory has strides {impl.strides().vec()}, and the framework holds "
+                "row-major memory only. Allow a copy with copy=None.")
+        return copied_since(impl, "it is not row-major, as the framework's memory is", "convert")
+    if impl.c_numel == 0 or <uintptr_t>impl.data("convert") % <uintptr_t>alignment == 0:
+        return impl
+    if copy is False:
+        raise BufferError(
+            f"The memory at {<uintptr_t>impl.data('convert'):#x} is not aligned to {alignment} "
+            "bytes, as the framework's is. Allow a copy with copy=None.")
+    return copied_since(
+        impl, f"it is not aligned to {alignment} bytes, as the framework's memory is", "convert")
+
+
+cpdef object lent_capsule(TensorImpl impl, object stream=None):
+    """A legacy DLPack capsule, of read-only memory too: for immutable tensors.
+
+    `stream`: as `__dlpack__` of the array API standard takes it.
+    """
+    if impl.storage.device_type == DL_CUDA or impl.storage.device_type == DL_ROCM:
+        from bridge.exchange.streams import meet
+        meet(impl.storage.device_index, stream)
+    return make(export_legacy(impl, True), False)
+
+
+cdef class Lent:
+    """A TensorImpl as a producer of such capsules, for consumers that ask for an object."""
+
+    cdef TensorImpl impl
+
+    def __init__(self, TensorImpl impl):
+        self.impl = impl
+
+    def __dlpack__(self, *, stream=None, max_version=None, dl_device=None, copy=None):
+        """What lent_capsule gives."""
+        return lent_capsule(self.impl, stream)
+
+    def __dlpack_device__(self):
+        """DLPack's (device type, index) of the memory."""
+        return self.impl.storage.device_type, max(self.impl.storage.device_index, 0)

@@ -1,0 +1,223 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Nets and plans that were read, from files and from messages of other classes; predictors."""
+
+import threading
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from google.protobuf import descriptor_pb2, descriptor_pool, message_factory, text_format
+
+from bridge.c10 import EnforceNotMet
+from bridge.caffe2 import core, workspace
+from bridge.caffe2.proto import caffe2_pb2
+from bridge.caffe2.proto.caffe2_descriptor import SERIALIZED
+from tests.helpers.operators import operator_of
+from tests.helpers.workspaces import fresh_workspace, refused
+
+__all__ = ["fresh_workspace"]
+pytestmark = pytest.mark.usefixtures("fresh_workspace")
+
+TEXT = """
+name: "read"
+op { input: "x" output: "y" type: "Relu" }
+op { output: "c" type: "ConstantFill"
+     arg { name: "shape" ints: 2 } arg { name: "value" f: 3.0 } }
+op { input: "y" input: "c" output: "z" type: "Add" }
+external_input: "x"
+external_output: "z"
+"""
+PLAN = f"""
+name: "plan"
+network {{ {TEXT} }}
+execution_step {{ name: "twice" num_iter: 2 network: "read" }}
+"""
+
+
+def foreign(kind: str, text: str) -> Any:
+    """Parse a message into a class that is not the bridge's."""
+    pool = descriptor_pool.DescriptorPool()
+    pool.Add(descriptor_pb2.FileDescriptorProto.FromString(SERIALIZED))
+    described = pool.FindMessageTypeByName(f"caffe2.{kind}")
+    return text_format.Parse(text, message_factory.GetMessageClass(described)())
+
+
+@pytest.fixture
+def fed(fresh_workspace: None) -> None:
+    workspace.FeedBlob("x", np.array([-1, 1], np.float32))
+
+
+@pytest.mark.usefixtures("fed")
+@pytest.mark.parametrize("form", ["message", "foreign", "bytes", "bytearray", "core"])
+def test_a_net_that_was_read_runs(form: str) -> None:
+    message = text_format.Parse(TEXT, caffe2_pb2.NetDef())
+    net = {
+        "message": message,
+        "foreign": foreign("NetDef", TEXT),
+        "bytes": message.SerializeToString(),
+        "bytearray": bytearray(message.SerializeToString()),
+        "core": core.Net(message),
+    }[form]
+    assert workspace.RunNetOnce(net) is True
+    assert workspace.FetchBlob("z").tolist() == [3, 4]
+    assert workspace.CreateNet(net) is True
+    workspace.FeedBlob("x", np.array([5, 6], np.float32))
+    assert workspace.RunNet(net) is True
+    assert workspace.FetchBlob("z").tolist() == [8, 9]
+    workspace.Workspace.current.run(core.Net(message))
+
+
+@pytest.mark.usefixtures("fed")
+def test_operators_and_plans_of_other_classes_and_as_bytes() -> None:
+    operator = foreign("OperatorDef", 'input: "x" output: "y" type: "Relu"')
+    assert workspace.RunOperatorOnce(operator)
+    assert workspace.RunOperatorMultiple(operator.SerializeToString(), 2)
+    assert workspace.FetchBlob("y").tolist() == [0, 1]
+    for plan in (foreign("PlanDef", PLAN), foreign("PlanDef", PLAN).SerializeToString()):
+        assert workspace.RunPlan(plan) is True
+        assert workspace.FetchBlob("z").tolist() == [3, 4]
+    workspace.Workspace.current.run(foreign("PlanDef", PLAN))
+
+
+@pytest.mark.parametrize(
+    "call",
+    [workspace.RunOperatorOnce, workspace.RunNetOnce, workspace.CreateNet, workspace.RunPlan],
+)
+@pytest.mark.parametrize("given", [TEXT, 3, None, b"\xff\xff", object(), caffe2_pb2.Argument()])
+def test_what_is_no_such_message_is_refused(call: Any, given: Any) -> None:
+    with pytest.raises(EnforceNotMet) as raised:
+        call(given)
+    refused(raised.value, call.__name__)
+    assert workspace.Blobs() == []
+
+
+def test_a_net_whose_parts_are_of_another_device_runs_on_the_nets() -> None:
+    message = text_format.Parse(TEXT, caffe2_pb2.NetDef())
+    message.device_option.device_type = caffe2_pb2.OPENGL
+    with pytest.raises(EnforceNotMet) as raised:
+        workspace.RunNetOnce(message)
+    refused(raised.value, "OPENGL")
+
+
+@pytest.mark.usefixtures("fed")
+def test_a_net_uses_the_blobs_that_had_the_names_when_it_was_made() -> None:
+    message = text_format.Parse(TEXT, caffe2_pb2.NetDef())
+    workspace.CreateNet(message)
+    tensor = torch.tensor([7.0, 8.0])
+    workspace.FeedBlob("x", tensor)
+    workspace.RunNet("read")
+    assert workspace.FetchBlob("z").tolist() == [10, 11]
+    kept = workspace.Workspace.current.blobs["x"]
+    workspace.Workspace.current.remove_blob("x")
+    kept.feed(np.array([1, 1], np.float32))
+    workspace.RunNet("read")
+    assert workspace.FetchBlob("z").tolist() == [4, 4]
+
+
+def test_predictor_takes_and_gives_arrays_apart_from_the_workspace() -> None:
+    init = text_format.Parse(
+        'name: "init" op { output: "w" type: "GivenTensorFill" '
+        'arg { name: "shape" ints: 2 } arg { name: "values" floats: 1 floats: 2 } }',
+        caffe2_pb2.NetDef(),
+    )
+    predict = text_format.Parse(
+        'name: "predict" op { input: "data" input: "w" output: "out" type: "Mul" } '
+        'external_input: "data" external_input: "w" external_output: "out"',
+        caffe2_pb2.NetDef(),
+    )
+    predictor = workspace.Predictor(init, predict)
+    (first,) = predictor.run([np.array([3, 4], np.float32)])
+    assert first.tolist() == [3, 8] and first.flags.writeable
+    tensor = torch.tensor([5.0, 6.0])
+    (second,) = predictor.run({"data": tensor})
+    assert second.tolist() == [5, 12] and first.tolist() == [3, 8]
+    assert predictor.run([])[0].tolist() == [5, 12]
+    with pytest.raises(EnforceNotMet) as raised:
+        predictor.run([tensor, tensor, tensor])
+    refused(raised.value, "3 inputs", "2")
+    with pytest.raises(EnforceNotMet) as raised:
+        predictor.run({"other": tensor})
+    refused(raised.value, "'other'", kind=KeyError)
+    assert workspace.Blobs() == [] and workspace.Nets() == []
+
+
+def test_steps_of_plans_that_report_run_after_the_others_and_instances_repeat() -> None:
+    order: list[str] = []
+    plan = caffe2_pb2.PlanDef(name="concurrent")
+    step = plan.execution_step.add(concurrent_substeps=True, num_concurrent_instances=2)
+    for name in ("report", "work"):
+
+        def note(op: Any, name: str = name) -> None:
+            order.append(name)
+
+        net = plan.network.add(name=name)
+        net.op.append(core.CreateOperator(operator_of(note), [], []))
+        step.substep.add(network=[name])
+    step.substep[0].run_every_ms = 10
+    workspace.RunPlan(plan)
+    assert order == ["work", "work", "report"]
+
+
+def test_delete_and_list_nets() -> None:
+    for name in ("b", "a"):
+        workspace.CreateNet(caffe2_pb2.NetDef(name=name))
+    assert workspace.Nets() == ["a", "b"]
+    workspace.DeleteNet("a")
+    workspace.DeleteNet("absent")
+    assert workspace.Nets() == ["b"]
+
+
+def test_benchmarks_give_milliseconds() -> None:
+    runs: list[None] = []
+    net = caffe2_pb2.NetDef(name="timed")
+    net.op.append(core.CreateOperator(operator_of(lambda op: runs.append(None)), [], []))
+    workspace.CreateNet(net)
+    (took,) = workspace.BenchmarkNet("timed", 1, 4)
+    assert 0 < took < 60_000 and len(runs) == 5
+    assert len(workspace.BenchmarkNetOnce(net, 1, 4, True)) == 2
+    assert len(runs) == 5 + 1 + 4 + 4
+
+
+def test_threads_run_operators_side_by_side() -> None:
+    name = operator_of(
+        lambda op: op.Output(0, [64], "float32").mutable_data().fill(op.GetSingleArgument("v", 0.0))
+    )
+    wrong: list[Any] = []
+
+    def work(number: int) -> None:
+        op = core.CreateOperator(name, [], f"out{number}", v=float(number))
+        for _ in range(300):
+            workspace.RunOperatorOnce(op)
+            if set(workspace.FetchBlob(f"out{number}").tolist()) != {float(number)}:
+                wrong.append(number)
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert wrong == []
+
+
+def test_scopes_are_per_thread() -> None:
+    seen: list[str] = []
+    with core.NameScope("here"), core.DeviceScope(core.DeviceOption(0)):
+        thread = threading.Thread(
+            target=lambda: seen.extend([core.ScopedName("x"), str(workspace.GetNameScope())])
+        )
+        thread.start()
+        thread.join()
+    assert seen == ["x", ""]
+
+
+def test_a_tensor_message_is_fed_as_its_array() -> None:
+    message = foreign("TensorProto", "dims: 2 data_type: INT64 int64_data: 3 int64_data: 4")
+    assert workspace.FeedBlob("t", message)
+    assert workspace.FetchBlob("t").tolist() == [3, 4]
+    assert workspace.FetchBlob("t").dtype == np.int64
+    message.dims[0] = 3
+    with pytest.raises(EnforceNotMet) as raised:
+        workspace.FeedBlob("t", message)
+    refused(raised.value, "'t'", "[3]")
+    assert workspace.FetchBlob("t").tolist() == [3, 4]

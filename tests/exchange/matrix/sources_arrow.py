@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Arrow's arrays, tensors, buffers and tables."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from tests.exchange.matrix.case import Case
+from tests.exchange.matrix.sources_numpy import FLOATS
+
+NUMBERS = (
+    *("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"),
+    *("float16", "float32", "float64"),
+)
+
+
+def address(source: Any) -> int:
+    """Where the first element of an array lies, by Arrow's own count."""
+    return int(source.buffers()[1].address + source.offset * source.type.bit_width // 8)
+
+
+def of_array(name: str, make: Any, values: Any, **fields: Any) -> Case:
+    fields.setdefault("address", address)
+    fields.setdefault("readonly", True)
+    return Case(f"arrow {name}", make, values=lambda: values, **fields)
+
+
+def typed(name: str) -> Case:
+    values = np.arange(5).astype(name)
+    return of_array(name, lambda: pa.array(values), values)
+
+
+def of_tensor(name: str, source: np.ndarray[Any, Any], **fields: Any) -> Case:
+    return of_array(
+        f"tensor {name}",
+        lambda: pa.Tensor.from_numpy(source),
+        np.ascontiguousarray(source),
+        address=lambda _: int(source.ctypes.data),
+        strides=tuple(step // source.itemsize for step in source.strides),
+        **fields,
+    )
+
+
+def frozen() -> np.ndarray[Any, Any]:
+    values = FLOATS.copy()
+    values.flags.writeable = False
+    return values
+
+
+def refused(name: str, make: Any, match: str = "") -> Case:
+    return Case(f"arrow {name}", make, match=match)
+
+
+CASES = [
+    *(typed(name) for name in NUMBERS),
+    of_array("slice", lambda: pa.array(np.arange(10))[2:5], np.arange(2, 5)),
+    of_array("slice without the nulls", lambda: pa.array([None, 1, 2])[1:], np.int64([1, 2])),
+    of_array("empty", lambda: pa.array([], pa.int32()), np.zeros(0, np.int32)),
+    of_tensor("writable", FLOATS.copy(), readonly=False),
+    of_tensor("read-only", frozen()),
+    of_tensor("transposed", np.arange(6.0).reshape(2, 3).T, readonly=False),
+    of_tensor("every other", np.arange(24).reshape(4, 6)[::2, ::3], readonly=False),
+    of_array(
+        "buffer",
+        lambda: pa.py_buffer(b"\x00\x01\x02"),
+        np.int8([0, 1, 2]),
+        address=lambda source: int(source.address),
+    ),
+    of_array(
+        "writable buffer",
+        lambda: pa.py_buffer(bytearray(b"\x00\x01\x02")),
+        np.int8([0, 1, 2]),
+        address=lambda source: int(source.address),
+        readonly=False,
+    ),
+    refused("nulls", lambda: pa.array([1, None]), "fill_null"),
+    refused("slice with nulls", lambda: pa.array([1, None, 2])[1:], "drop_null"),
+    refused("only nulls", lambda: pa.nulls(2), "null"),
+    refused("bits", lambda: pa.array([True, False]), "bits"),
+    refused("strings", lambda: pa.array(["a", "b"])),
+    refused("octets", lambda: pa.array([b"a"])),
+    refused("octets of one size", lambda: pa.array([b"ab"], pa.binary(2))),
+    refused("lists", lambda: pa.array([[1], [2, 3]])),
+    refused("dictionary", lambda: pa.array(["a", "b", "a"]).dictionary_encode()),
+    refused("structures", lambda: pa.array([{"a": 1}])),
+    refused("times", lambda: pa.array([1, 2], pa.timestamp("ns"))),
+    refused("days", lambda: pa.array([1, 2], pa.date32())),
+    refused("decimals", lambda: pa.array([1, 2], pa.decimal128(5))),
+    refused("chunks", lambda: pa.chunked_array([[1, 2], [3]]), "combine_chunks"),
+    refused("one chunk", lambda: pa.chunked_array([[1, 2]]), "combine_chunks"),
+    refused("table", lambda: pa.table({"a": [1, 2]}), "column"),
+    refused("batch", lambda: pa.record_batch({"a": [1, 2]}), "column"),
+    Case("arrow number", lambda: pa.scalar(5), error=TypeError),
+    Case("arrow type", pa.int32, error=TypeError),
+]

@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every route, with every framework, leaves nothing: the million cycles of the benchmark in short.
+
+A group runs in a process of its own, whose memory is nobody else's.
+"""
+
+import gc
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from bridge import c10
+from tests.helpers.isolate import isolated
+from tests.helpers.routes import OPTIONAL, STATEMENTS, Names, is_here, names_of
+
+# 16 KiB: that data of one cycle in fifty stays is seen in the memory of the process.
+SIZES = (64, 64)
+CYCLES = 1500
+SLACK_BYTES = 512 * 1024
+# Which objects of a route nobody may hold on to afterwards.
+WATCHED = ("a", "c", "n", "t", "f", "j", "e", "arrow", "byte_array", "doubles", "mapped", "message")
+
+needs_proc = pytest.mark.skipif(
+    not sys.platform.startswith("linux"), reason="memory is read from /proc"
+)
+
+
+def resident_bytes() -> int:
+    with open("/proc/self/statm") as statm:
+        return int(statm.read().split()[1]) * 4096
+
+
+def compiled(statement: str, names: Names) -> Callable[[], Any]:
+    """A function that runs the statement a hundred times and drops what it gives."""
+    scope = dict(names)
+    exec(f"def run():\n    for _ in range(100):\n        {statement}", scope)
+    run: Callable[[], Any] = scope["run"]
+    return run
+
+
+def state(names: Names) -> dict[str, int]:
+    """Counts that are to come back: references, and the bytes of the allocator."""
+    seen = {name: sys.getrefcount(names[name]) for name in WATCHED if name in names}
+    seen["allocated"] = c10.GetAllocator("cpu").stats.allocated_bytes
+    return seen
+
+
+def check(statement: str, names: Names) -> None:
+    run = compiled(statement, names)
+    for _ in range(CYCLES // 200):
+        run()
+    gc.collect()
+    before, blocks, resident = state(names), sys.getallocatedblocks(), resident_bytes()
+    for _ in range(CYCLES // 100):
+        run()
+    gc.collect()
+    assert state(names) == before, statement
+    assert sys.getallocatedblocks() - blocks < CYCLES / 10, statement
+    assert resident_bytes() - resident < SLACK_BYTES, statement
+
+
+@needs_proc
+@pytest.mark.parametrize("group", STATEMENTS)
+@isolated
+def test_a_group_leaves_nothing(group: str) -> None:
+    if not is_here(group):
+        pytest.skip(f"{group} is not installed")
+    names = names_of(group, SIZES)
+    for statement in STATEMENTS[group]:
+        check(statement, names)
+
+
+@isolated
+def test_the_check_sees_what_stays() -> None:
+    kept: list[Any] = []
+    for statement in ("kept.append(n)", "kept.append(bytes(16384))", "kept.append(at.zeros(1))"):
+        with pytest.raises(AssertionError, match="kept"):
+            check(statement, {**names_of("numpy", SIZES), "kept": kept})
+
+
+def test_every_framework_is_asked_for() -> None:
+    assert set(OPTIONAL) < set(STATEMENTS)
