@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 
 import pytest
@@ -45,3 +46,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         skip = pytest.mark.skip(reason=reason)
         for item in needing:
             item.add_marker(skip)
+
+
+def pytest_collection_finish() -> None:
+    """Have the collector pass over what the imports made: many tests collect."""
+    gc.collect()
+    gc.freeze()
