@@ -6,6 +6,7 @@ from cpython.object cimport PyTypeObject
 
 from bridge.at.tensor cimport Tensor as AtTensor
 from bridge.at.tensor cimport wrap
+from bridge.c10.observe cimport copying, observed, outermost, unlikely, watched
 from bridge.c10.tensor_impl cimport TensorImpl
 from bridge.exchange.ingest cimport ingest
 from bridge.exchange.numpy cimport array_out, meet_numpy, numpy_array_type
@@ -21,6 +22,8 @@ cdef extern from "Python.h":
     PyTypeObject* Py_TYPE(object)
 
 from bridge.exchange.adapters import adapter, names
+
+cdef str _ASKED = "copy=True was asked for"
 
 
 def from_dlpack(x, *, device=None, copy=None):
@@ -47,6 +50,8 @@ def from_dlpack(x, *, device=None, copy=None):
     >>> x.data_ptr() == a.ctypes.data, x.tolist()
     (True, [0.0, 1.0, 2.0])
     """
+    if unlikely(observed) and outermost():
+        return _watched_from_dlpack(x, device, copy)
     if device is None and copy is None and Py_TYPE(x) == torch_tensor_type:
         return wrap(tensor_in(x))       # what ingest would do, a call nearer
     return wrap(ingest(x, device, copy))
@@ -63,6 +68,8 @@ def asarray(x, *, dtype=None, device=None, copy=None):
 
     Raises BufferError, TypeError as `from_dlpack`; ValueError: a ragged list.
     """
+    if unlikely(observed) and outermost():
+        return watched("asarray", x, "at.Tensor", _as_array, (x, dtype, device, copy))
     return _as_array(x, dtype, device, copy)
 
 
@@ -119,8 +126,10 @@ def to_torch(x, *, copy=None, writable=False):
     Raises BufferError: not to be exchanged, or not without a copy under ``copy=False``.
     """
     _tristate(copy)
+    if unlikely(observed) and outermost():
+        return _watched_to_torch(x, copy, writable)
     if is_torch_tensor(x):
-        return x.clone() if copy is True else x
+        return _cloned(x) if copy is True else x
     return tensor_out(_impl(x, copy), copy, writable)
 
 
@@ -132,10 +141,12 @@ def to_numpy(x, *, copy=None):
     Raises BufferError: not in host memory, or not to be exchanged.
     """
     _tristate(copy)
+    if unlikely(observed) and outermost():
+        return _watched_to_numpy(x, copy)
     if meet_numpy() and isinstance(x, numpy_array_type):
-        return x.copy() if copy is True else x
+        return _copied(x) if copy is True else x
     array = array_out(_impl(x, copy), "to_numpy")
-    return array.copy() if copy is True else array
+    return _copied(array) if copy is True else array
 
 
 def to_jax(x, *, copy=None):
@@ -145,7 +156,10 @@ def to_jax(x, *, copy=None):
     Raises BufferError: not to be exchanged; 64-bit elements while JAX's
     ``jax_enable_x64`` is off, which would be cut to 32.
     """
-    return _give("jax")(x, _tristate(copy))
+    _tristate(copy)
+    if unlikely(observed) and outermost():
+        return watched("to_jax", x, "jax.Array", to_jax, (x,), {"copy": copy})
+    return _give("jax")(x, copy)
 
 
 def to_tensorflow(x, *, copy=None):
@@ -154,7 +168,10 @@ def to_tensorflow(x, *, copy=None):
     TensorFlow holds row-major memory only: other strides are copied under ``copy=None``.
     Raises BufferError: not to be exchanged.
     """
-    return _give("tensorflow")(x, _tristate(copy))
+    _tristate(copy)
+    if unlikely(observed) and outermost():
+        return watched("to_tensorflow", x, "tf.Tensor", to_tensorflow, (x,), {"copy": copy})
+    return _give("tensorflow")(x, copy)
 
 
 def to_cupy(x, *, copy=None):
@@ -163,7 +180,10 @@ def to_cupy(x, *, copy=None):
 
     Raises BufferError: not to be exchanged.
     """
-    return _give("cupy")(x, _tristate(copy))
+    _tristate(copy)
+    if unlikely(observed) and outermost():
+        return watched("to_cupy", x, "cupy.ndarray", to_cupy, (x,), {"copy": copy})
+    return _give("cupy")(x, copy)
 
 
 def convert(x, to, *, copy=None):
@@ -178,11 +198,16 @@ def convert(x, to, *, copy=None):
     if to == "numpy":
         return to_numpy(x, copy=copy)
     if to == "at" or to == "caffe2":
+        if unlikely(observed) and outermost():
+            return watched("convert", x, f"{to}.Tensor", _wrapped, (x, to == "caffe2", copy))
         return _wrapped(x, to == "caffe2", copy)
     if to not in ("jax", "tensorflow", "cupy"):
         raise ValueError(f"{to!r} is no framework the bridge converts to; it converts to "
                          f"{', '.join(names())}.")
-    return _give(to)(x, copy)
+    return _by_name[to](x, copy=copy)
+
+
+cdef dict _by_name = {"jax": to_jax, "tensorflow": to_tensorflow, "cupy": to_cupy}
 
 
 def _wrapped(x, caffe2, copy):
@@ -192,6 +217,7 @@ def _wrapped(x, caffe2, copy):
     if isinstance(x, Wrapper) and copy is not True:
         return Caffe2Tensor(x) if caffe2 else AtTensor(x)
     if isinstance(x, Wrapper) and not (<Wrapper>x).impl.c_dtype.c_is_pod and caffe2:
+        copying((<Wrapper>x).impl.c_numel * (<Wrapper>x).impl.c_dtype.itemsize, _ASKED)
         return x.Clone()
     impl = ingest(x, None, copy)
     if not caffe2:
@@ -201,5 +227,139 @@ def _wrapped(x, caffe2, copy):
             raise BufferError(
                 "Caffe2-style tensors are contiguous, and this memory has strides "
                 f"{impl.strides().vec()}. Allow a copy with copy=None.")
+        copying(impl.c_numel * impl.c_dtype.itemsize, "Caffe2-style tensors are contiguous")
         return Caffe2Tensor._wrap(wrap(impl).contiguous().unsafeGetTensorImpl())
     return Caffe2Tensor._wrap(impl)
+
+
+def explain(x):
+    """Say whose memory `x` has: wrapper, TensorImpl, Storage, owner, and who else shares it.
+
+    `x`: a tensor of any framework, a DLPack capsule (which is looked at and not consumed), a
+    buffer, an object with ``__array_interface__``, a TensorImpl, a Storage, or a blob that holds
+    a tensor. Nothing is copied, and `x` stays as it is.
+
+    Gives an Explanation: it prints, shows itself in notebooks, and has ``to_dict()``, whose values
+    are plain Python: ``address`` (int, of the first element; None: it has none), ``nbytes``,
+    ``device``, ``dtype``, ``sizes``, ``strides`` (elements), ``readonly`` (None: it cannot say),
+    ``owner``, ``shared_by`` (a list of texts), ``note`` (why something is missing, or None) and
+    ``chain``, the same for each link from the wrapper to the owner.
+
+    Raises TypeError: `x` is no tensor.
+
+    Who shares is found among all objects that the garbage collector knows: that takes 0.1 s in a
+    large program. NumPy arrays are not among them, and are counted by the owner's references.
+
+    >>> import bridge
+    >>> x = bridge.at.zeros(2, 3)
+    >>> found = bridge.explain(x)
+    >>> found.sizes, found.strides, found.owner, found.shared_by
+    ([2, 3], [3, 1], 'DataPtr: 24 bytes of the allocator Allocator', [])
+    >>> array = x.numpy()
+    >>> bridge.explain(x).shared_by
+    ['1 held by NumPy arrays, buffers or DLPack tensors that were handed out']
+    """
+    from bridge.see.explain import explain
+    return explain(x)
+
+
+def shares_memory(a, b):
+    """Whether `a` and `b`, tensors of any frameworks, have a byte in common.
+
+    Exact for any strides, as ``numpy.shares_memory``, which decides the hard cases. Tensors that
+    require grad, torch's lazy conjugates and read-only memory count as what lies in memory;
+    an empty tensor, or one without memory of its own (meta, fake, traced, deleted), shares with
+    nothing; memory of different devices is different. Nothing is copied.
+
+    Raises TypeError: `a` or `b` is no tensor. BufferError: it has memory that cannot be told,
+    such as an opaque layout of torch's or TensorFlow's strings.
+
+    >>> import bridge, numpy
+    >>> a = numpy.arange(6)
+    >>> x = bridge.from_dlpack(a)
+    >>> bridge.shares_memory(x[1:], a), bridge.shares_memory(a[::2], x[1::2])
+    (True, False)
+    """
+    from bridge.see.overlap import shares_memory
+    return shares_memory(a, b)
+
+
+def audit():
+    """Write conversions down: ``with bridge.audit() as log:`` gives the log of all inside.
+
+    The log has ``records`` (each with ``route``, ``copied``, ``nbytes``, ``reason``),
+    ``copied_bytes`` and ``shared_bytes``, and prints as a table.
+
+    A conversion takes a tensor to another framework, wrapper, device or type:
+
+    - ``from_dlpack``, ``asarray``, ``convert`` and ``to_torch``, ``to_numpy`` … of `bridge`;
+    - on both wrappers ``to_torch``, ``numpy``, ``__array__``, ``__dlpack__``, the buffer protocol,
+      ``bytes``, ``__cuda_array_interface__``, and what reads or makes them by DLPack's C exchange
+      table; ``at.Tensor(x)``, ``caffe2.Tensor(x)``, ``caffe2.Tensor(x, device)``, ``at.tensor(x)``;
+    - ``to``, ``cpu``, ``cuda``, ``pin_memory`` of at.Tensor;
+    - in workspaces and blobs, to feed and to fetch tensors, and ``FetchTorch``.
+
+    What it calls inside is part of it: there is a record for each conversion that was called, not
+    for its steps. One that fails leaves no record. Operations are no conversions, so the copies of
+    ``clone``, ``CopyFrom``, ``x.float()`` and new tensors of numbers are not listed.
+
+    An outer audit sees what an inner one records. Other threads are not seen, nor are other tasks,
+    save those that were started inside: a task begins with a copy of the context it is made in.
+
+    >>> import bridge, numpy
+    >>> array = numpy.arange(3.0)
+    >>> with bridge.audit() as log:
+    ...     x = bridge.from_dlpack(array)
+    ...     y = bridge.from_dlpack(array.astype(">f8"))
+    >>> [record.copied for record in log.records], log.copied_bytes
+    ([False, True], 24)
+    """
+    from bridge.see.audit import Audit
+    return Audit()
+
+
+def no_copy():
+    """Refuse copies: ``with bridge.no_copy():`` every conversion inside shares memory or raises.
+
+    A conversion that would copy raises BufferError with the reason, whether the copy was asked for
+    (``copy=True``, ``FeedBlob`` of a NumPy array, ``FetchBlob``) or not; all is as it was then.
+    What counts as a conversion, and for whom, `audit` says. The error is an EnforceNotMet, too.
+
+    >>> import bridge, numpy
+    >>> array = numpy.arange(3.0)
+    >>> with bridge.no_copy():
+    ...     x = bridge.from_dlpack(array)
+    ...     y = bridge.from_dlpack(array.astype(">f8"))
+    Traceback (most recent call last):
+        ...
+    bridge.c10.errors.EnforceBufferError: [enforce fail at from_dlpack] numpy.ndarray -> ...
+    """
+    from bridge.see.audit import NoCopy
+    return NoCopy()
+
+
+cdef object _copied(object array):
+    copying(array.nbytes, _ASKED)
+    return array.copy()
+
+
+cdef object _cloned(object tensor):
+    copying(tensor.nbytes, _ASKED)
+    return tensor.clone()
+
+
+# The calls above once more, watched. Apart from them, since what they need would be made
+# ready in each call.
+
+cdef object _watched_from_dlpack(object x, object device, object copy):
+    return watched("from_dlpack", x, "at.Tensor", from_dlpack, (x,),
+                   {"device": device, "copy": copy})
+
+
+cdef object _watched_to_torch(object x, object copy, object writable):
+    return watched("to_torch", x, "torch.Tensor", to_torch, (x,),
+                   {"copy": copy, "writable": writable})
+
+
+cdef object _watched_to_numpy(object x, object copy):
+    return watched("to_numpy", x, "numpy.ndarray", to_numpy, (x,), {"copy": copy})

@@ -9,8 +9,9 @@ from cpython.pycapsule cimport PyCapsule_New
 from cpython.ref cimport Py_INCREF
 from libc.stdint cimport int32_t, int64_t, uintptr_t
 
-from bridge.c10.copy cimport contiguous_copy
+from bridge.c10.copy cimport asked_copy
 from bridge.c10.device cimport device_of
+from bridge.c10.observe cimport copying, observed, outermost, shared, unlikely, watched
 from bridge.c10.storage cimport READONLY, Storage
 from bridge.c10.tensor_impl cimport CONTIGUOUS, TensorImpl, allocated, undefined_impl
 from bridge.c10.type_meta cimport TypeMeta, from_dlpack_type
@@ -26,7 +27,7 @@ from bridge.dlpack.abi cimport (
     DLSetError,
     DLTensor,
 )
-from bridge.dlpack.capsule cimport make, own_versioned
+from bridge.dlpack.capsule cimport ManagedTensor, make, own_versioned
 from bridge.exchange.export cimport (
     borrow,
     export_legacy,
@@ -40,6 +41,7 @@ from bridge.exchange.torch cimport tensor_out
 
 from bridge.c10.device import Device as DeviceClass
 from bridge.c10.errors import EnforceNotMet, EnforceTypeError
+from bridge.c10.observe import Label
 from bridge.exchange.ingest import set_wrapper
 from bridge.exchange.transfer import to_device
 from bridge.pickling import reduced
@@ -88,6 +90,9 @@ cdef class Wrapper:
         Raises BufferError: non-POD or unallocated, of a type that torch lacks, or
         ``copy=False`` where a copy would be needed.
         """
+        if unlikely(observed) and outermost():
+            return _watched(self, "to_torch", "torch.Tensor", Wrapper.to_torch,
+                            {"copy": copy, "writable": writable})
         if copy is None and writable is False:
             return tensor_out(self.impl)
         return tensor_out(self.impl, _tristate(copy), bool(writable))
@@ -98,15 +103,24 @@ cdef class Wrapper:
         Raises BufferError: not in host memory, non-POD, unallocated, of a type or a
         number of dimensions that NumPy lacks.
         """
+        if unlikely(observed) and outermost():
+            return _watched(self, "numpy", "numpy.ndarray", Wrapper.numpy, {})
         return array_out(self.impl, "numpy")
 
     def __array__(self, dtype=None, copy=None):
+        if unlikely(observed) and outermost():
+            return _watched(self, "__array__", "numpy.ndarray", Wrapper.__array__,
+                            {"dtype": dtype, "copy": copy})
         array = array_out(self.impl, "__array__")
         if dtype is not None and dtype != array.dtype:
             if copy is False:
                 raise ValueError(f"{array.dtype} becomes {dtype} by a copy only.")
+            copying(array.nbytes, f"{array.dtype} becomes {dtype}")
             return array.astype(dtype)
-        return array.copy() if copy else array
+        if not copy:
+            return array
+        copying(array.nbytes, "copy=True was asked for")
+        return array.copy()
 
     def __dlpack_device__(self):
         """DLPack's (device type, index) of the memory."""
@@ -130,6 +144,11 @@ cdef class Wrapper:
         cdef int flags = 0
         cdef bint versioned = False
         global _known_version
+        if unlikely(observed) and outermost():
+            return _watched(
+                self, "__dlpack__", "DLPack capsule", Wrapper.__dlpack__,
+                {"stream": stream, "max_version": max_version, "dl_device": dl_device,
+                 "copy": copy})
         if copy is not None:
             _tristate(copy)
         if max_version is _known_version:
@@ -143,7 +162,7 @@ cdef class Wrapper:
         if dl_device is not None:
             impl = _on_device(impl, dl_device, copy)
         if copy is True and impl is self.impl:
-            impl = contiguous_copy(impl, "__dlpack__")
+            impl = asked_copy(impl, "__dlpack__")
         if impl is not self.impl:
             flags = DLPACK_IS_COPIED
         if impl.storage is None:
@@ -162,14 +181,23 @@ cdef class Wrapper:
             where = "undefined" if impl.storage is None else f"on {impl.device()}"
             raise AttributeError(
                 f"__cuda_array_interface__ is for CUDA memory, and this tensor is {where}.")
-        return _cuda_interface(impl)
+        interface = _cuda_interface(impl)
+        if unlikely(observed):
+            shared("__cuda_array_interface__", self, "dict", _nbytes(impl))
+        return interface
 
     def __bytes__(self):
         # bytes(x) would take a tensor of one int for a length
-        return memoryview(self).tobytes()
+        if unlikely(observed) and outermost():
+            return _watched(self, "bytes", "bytes", Wrapper.__bytes__, {})
+        view = memoryview(self)
+        copying(view.nbytes, "bytes are a copy")
+        return view.tobytes()
 
     def __getbuffer__(self, Py_buffer* buffer, int flags):
         fill_buffer(self.impl, self, buffer, flags)
+        if unlikely(observed):
+            shared("memoryview", self, "buffer", buffer.len)
 
     def __releasebuffer__(self, Py_buffer* buffer):
         release_buffer(buffer)
@@ -186,6 +214,14 @@ cdef class Wrapper:
 
     def __reduce__(self):
         return reduced(self, 2)
+
+
+cdef object _watched(object self, str call, str target, object method, dict arguments):
+    return watched(call, self, target, method, (self,), arguments)
+
+
+cdef inline int64_t _nbytes(TensorImpl impl) noexcept:
+    return impl.c_numel * impl.c_dtype.itemsize
 
 
 # The max_version that a consumer gave last and that was found to be new enough: consumers
@@ -351,11 +387,14 @@ cdef int slow_construct(object self, PyObject** args, size_t nargsf, PyObject* n
 
 cdef DLPackExchangeAPI[2] _tables
 cdef list _classes = [None, None]
+cdef tuple _names = ("at.Tensor", "caffe2.Tensor")
 
 
 cdef int _from_object(void* obj, DLManagedTensorVersioned** out) noexcept:
     try:
         out[0] = export_versioned((<Wrapper?><object>obj).impl, 0)
+        if unlikely(observed):
+            shared("exchange table", <object>obj, "DLPack tensor", _nbytes((<Wrapper>obj).impl))
         return 0
     except BaseException as error:
         _set_error(error)
@@ -364,15 +403,26 @@ cdef int _from_object(void* obj, DLManagedTensorVersioned** out) noexcept:
 
 cdef int _borrow_object(void* obj, DLTensor* out) noexcept:
     try:
-        return borrow((<Wrapper?><object>obj).impl, out)
+        borrow((<Wrapper?><object>obj).impl, out)
+        if unlikely(observed):
+            shared("exchange table", <object>obj, "DLTensor", _nbytes((<Wrapper>obj).impl))
+        return 0
     except BaseException as error:
         _set_error(error)
         return -1
 
 
+def _made(ManagedTensor managed, int which):
+    return _classes[which]._wrap(adopt_managed(managed, 0, None))
+
+
 cdef int _to_object(DLManagedTensorVersioned* managed, void** out, int which) noexcept:
     try:
-        made = _classes[which]._wrap(adopt_managed(own_versioned(managed), 0, None))
+        if unlikely(observed) and outermost():
+            made = watched("exchange table", Label("DLPack tensor"), _names[which], _made,
+                           (own_versioned(managed), which))
+        else:
+            made = _made(own_versioned(managed), which)
         Py_INCREF(made)
         out[0] = <void*>made
         return 0

@@ -15,9 +15,10 @@ from libc.stdint cimport (
 from libc.string cimport memset
 
 from bridge.c10.array_ref cimport Dims, parse_dims
-from bridge.c10.copy cimport contiguous_copy, copy_elements
+from bridge.c10.copy cimport asked_copy, contiguous_copy, copy_elements
 from bridge.c10.device cimport host_accessible
 from bridge.c10.layout cimport checked_mul, contiguous_strides
+from bridge.c10.observe cimport copying, observed, outermost, unlikely, watched
 from bridge.c10.storage cimport EXTERNAL, Elements, Storage, install, new_storage
 from bridge.c10.tensor_impl cimport CONTIGUOUS, LENT, TensorImpl, allocated, require_numel
 from bridge.c10.type_meta cimport TypeMeta, as_type
@@ -321,6 +322,10 @@ def to(tensor, *args, copy=False, non_blocking=False, dtype=None, device=None):
     """See at.Tensor.to."""
     cdef TensorImpl impl = _impl(tensor)
     cdef TensorImpl out
+    if unlikely(observed) and outermost():
+        return watched(
+            "to", tensor, "at.Tensor", to, (tensor, *args),
+            {"copy": copy, "non_blocking": non_blocking, "dtype": dtype, "device": device})
     impl.data("Tensor.to")
     for one in args:
         if one is None or isinstance(one, bool):
@@ -339,10 +344,18 @@ def to(tensor, *args, copy=False, non_blocking=False, dtype=None, device=None):
     if device is not None:
         out = <TensorImpl>to_device(out, as_device(device))
     if dtype is not None:
-        out = converted(out, as_type(dtype), "Tensor.to")
-    if out is impl:
-        return _wrap(contiguous_copy(impl, "Tensor.to")) if copy else tensor
-    return _wrap(out)
+        out = _of_type(out, as_type(dtype))
+    if out is not impl:
+        return _wrap(out)
+    if not copy:
+        return tensor
+    return _wrap(asked_copy(impl, "Tensor.to"))
+
+
+cdef TensorImpl _of_type(TensorImpl impl, TypeMeta dtype):
+    if unlikely(observed) and impl.c_dtype is not dtype and dtype.c_is_pod:
+        copying(impl.c_numel * dtype.itemsize, f"{impl.c_dtype} becomes {dtype}")
+    return converted(impl, dtype, "Tensor.to")
 
 
 def _type_or_device(spec):

@@ -11,6 +11,7 @@ from bridge.at.indexing cimport index as view_of_index
 from bridge.c10.array_ref cimport Dims, array_ref_of, parse_dims, parse_dims_args
 from bridge.c10.copy cimport contiguous_copy
 from bridge.c10.device cimport device_of
+from bridge.c10.observe cimport observed, shared, unlikely
 from bridge.c10.storage cimport READONLY
 from bridge.c10.tensor_impl cimport CONTIGUOUS, TensorImpl, wrap_dim
 from bridge.c10 cimport views
@@ -643,6 +644,8 @@ cdef TensorImpl _impl_for_at(object source):
     impl = (<Wrapper>source).impl
     if impl.storage is None or (
             impl.c_dtype.c_is_pod and (impl.storage.data != NULL or impl.c_numel == 0)):
+        if unlikely(observed):
+            shared("at.Tensor", source, "at.Tensor", impl.c_numel * impl.c_dtype.itemsize)
         return impl
     if not impl.c_dtype:
         raise EnforceNotMet(

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from bridge.at.factories import sizes_of, split
 from bridge.at.tensor import Tensor
+from bridge.c10 import observe
 from bridge.c10.errors import EnforceTypeError, EnforceValueError
 from bridge.c10.options import TensorOptions, as_options
 from bridge.exchange.ingest import ingest
@@ -115,7 +116,13 @@ def tensor(data: Any, options: Any = None, *, dtype: Any = None, device: Any = N
     TypeMeta('int64')
     """
     chosen = as_options(options, dtype, device)
-    if isinstance(data, Wrapper) or hasattr(data, "__dlpack__"):
-        copied = Tensor._wrap(ingest(data, None, True))
-        return copied.to(chosen) if chosen.has_dtype() or chosen.has_device() else copied
-    return _made("tensor", (data,), chosen)
+    if not (isinstance(data, Wrapper) or hasattr(data, "__dlpack__")):
+        return _made("tensor", (data,), chosen)
+    if observe.outermost():
+        return observe.watch("at.tensor", data, "at.Tensor", _copied, data, chosen)
+    return _copied(data, chosen)
+
+
+def _copied(data: Any, options: TensorOptions) -> Tensor:
+    copied = Tensor._wrap(ingest(data, None, True))
+    return copied.to(options) if options.has_dtype() or options.has_device() else copied

@@ -8,3 +8,5 @@ cdef void copy_strided(
     const int64_t* sizes, int ndim, int64_t itemsize) noexcept nogil
 cdef int copy_elements(TensorImpl dst, TensorImpl src, str caller) except -1
 cdef TensorImpl contiguous_copy(TensorImpl src, str caller)
+cpdef TensorImpl copied_since(TensorImpl src, str reason, str caller)
+cdef TensorImpl asked_copy(TensorImpl src, str caller)

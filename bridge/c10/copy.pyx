@@ -7,6 +7,7 @@ from libc.string cimport memcpy, memmove
 
 from bridge.c10.device cimport host_accessible
 from bridge.c10.layout cimport extent
+from bridge.c10.observe cimport copying
 from bridge.c10.storage cimport Elements
 from bridge.c10.tensor_impl cimport CONTIGUOUS, TensorImpl, allocated
 
@@ -148,3 +149,14 @@ cdef TensorImpl contiguous_copy(TensorImpl src, str caller):
                     src.storage.device_index, caller)
     copy_elements(out, src, caller)
     return out
+
+
+cpdef TensorImpl copied_since(TensorImpl src, str reason, str caller):
+    """The same in a conversion, which has to copy for `reason`. BufferError inside no_copy()."""
+    copying(src.c_numel * src.c_dtype.itemsize, reason)
+    return contiguous_copy(src, caller)
+
+
+cdef TensorImpl asked_copy(TensorImpl src, str caller):
+    """The same in a conversion whose caller says copy=True."""
+    return copied_since(src, "copy=True was asked for", caller)

@@ -6,6 +6,7 @@ from cpython.object cimport PyObject, PyTypeObject
 from libc.stdint cimport int64_t
 from libc.string cimport memcmp, memmove
 
+from bridge.c10.observe cimport observed, unlikely
 from bridge.c10.storage cimport EXTERNAL, Storage
 from bridge.c10.tensor_impl cimport CONTIGUOUS, TensorImpl
 from bridge.caffe2.tensor cimport Tensor, wrap
@@ -69,8 +70,8 @@ cdef bint _copied(TensorImpl to, object array) except -1:
     cdef TensorImpl source
     cdef int64_t nbytes
     cdef char* data
-    if storage is None or storage.data == NULL or storage.flags & EXTERNAL \
-            or storage.device_type != DL_CPU or not to.c_dtype.c_is_pod:
+    if unlikely(observed) or storage is None or storage.data == NULL \
+            or storage.flags & EXTERNAL or storage.device_type != DL_CPU or not to.c_dtype.c_is_pod:
         return False
     try:
         source = array_in(array, False)

@@ -24,14 +24,13 @@ from bridge.caffe2.fields cimport (
     next_field,
     span,
 )
-from bridge.caffe2.payload cimport Payload, Source, new_payload
+from bridge.caffe2.payload cimport STRING_TAG, Payload, Source, new_payload
 from bridge.caffe2.varints cimport read_varint
 
 from bridge.c10.errors import EnforceTypeError, EnforceValueError
 
 cdef enum:
     MAX_NDIM = 4096         # far more than any tensor has, and what a shape may cost
-    STRING_TAG = (6 << 3) | BYTES
 
 
 cdef const uint8_t* _strings(

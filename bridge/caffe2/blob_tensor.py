@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from bridge import c10
-from bridge.c10 import DeviceType, EnforceNotMet, TypeMeta
+from bridge.c10 import DeviceType, EnforceNotMet, TypeMeta, observe
 from bridge.c10.errors import EnforceTypeError, EnforceValueError
 from bridge.caffe2.data_type import DataType
 from bridge.caffe2.feed import is_array, put_array
@@ -85,6 +85,9 @@ class BlobTensor:
         A tensor without a type becomes one of float32. Strings, and what is on another device than
         the CPU, are copied. Raises EnforceNotMet: NumPy cannot have the elements.
         """
+        if observe.outermost():
+            get = type(self).data.__get__
+            return observe.watch("BlobTensor.data", self._tensor, "numpy.ndarray", get, self)
         tensor = self._tensor
         try:
             if not tensor.dtype():
@@ -123,6 +126,8 @@ class BlobTensor:
         lacks; the cause is its ``__cause__``. The tensor is then as it was.
         """
         caller = "BlobTensor.feed"
+        if observe.outermost():
+            return observe.watch(caller, array, "blob", self.feed, array)
         if not is_array(array):
             raise EnforceTypeError(
                 f"A BlobTensor is fed NumPy arrays, not {type(array).__name__}; feed other tensors "
@@ -147,6 +152,9 @@ class BlobTensor:
 
         Raises EnforceNotMet: there are none yet, or NumPy cannot have them.
         """
+        if observe.outermost():
+            source = observe.Label("blob")
+            return observe.watch("BlobTensor.fetch", source, "numpy.ndarray", self.fetch)
         try:
             return copied_to_numpy(self._tensor)
         except Exception as cause:

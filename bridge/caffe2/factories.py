@@ -75,9 +75,10 @@ def ReinitializeAndCopyFrom(t: Tensor, options: Any, src: Any) -> None:
     _require(t, caller)
     chosen = resolved(options)
     if t.defined() and t.GetDevice().type == chosen.device().type:
-        if t.dtype() and isinstance(src, Wrapper) and t.dtype() is not src.dtype():
+        given = src.unsafeGetTensorImpl().dtype() if isinstance(src, Wrapper) else None
+        if t.dtype() and given is not None and t.dtype() is not given:
             raise EnforceNotMet(
-                f"The tensor is of {t.dtype()} and the source of {src.dtype()}. Give a new "
+                f"The tensor is of {t.dtype()} and the source of {given}. Give a new "
                 "caffe2.Tensor() to copy into.",
                 "t.dtype() == src.dtype()",
                 caller,

@@ -8,6 +8,7 @@ Their time does not depend on how many blobs there are.
 from cpython.object cimport PyObject
 from cpython.unicode cimport PyUnicode_CheckExact
 
+from bridge.c10.observe cimport observed, unlikely
 from bridge.caffe2.blob_core cimport BlobCore, CurrentBlobs, put
 from bridge.exchange.numpy cimport array_copy
 from bridge.exchange.torch cimport tensor_out
@@ -55,6 +56,8 @@ def FeedBlob(name, value, device_option=None):
     (True, True)
     """
     cdef BlobCore blob
+    if unlikely(observed):
+        return feed_named(state.workspace, name, value, device_option, "FeedBlob")
     if device_option is None:
         blob = _known(name)
         if blob is not None:
@@ -84,7 +87,7 @@ def FetchBlob(name):
     cdef BlobCore blob = _known(name)
     if blob is None:
         blob = find_named(state.workspace, name, "FetchBlob")
-    if blob._tensor is not None and blob._tensor.impl.c_dtype.c_is_pod:
+    if not unlikely(observed) and blob._tensor is not None and blob._tensor.impl.c_dtype.c_is_pod:
         try:
             return array_copy(blob._tensor.impl, "FetchBlob")
         except Exception:  # what there is to do, or to say, is found out below
@@ -107,7 +110,7 @@ def FetchTorch(name):
     cdef BlobCore blob = _known(name)
     if blob is None:
         blob = find_named(state.workspace, name, "FetchTorch")
-    if blob._tensor is not None:
+    if not unlikely(observed) and blob._tensor is not None:
         try:
             return tensor_out(blob._tensor.impl)
         except Exception:  # what there is to say is found out below

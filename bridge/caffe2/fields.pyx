@@ -8,14 +8,13 @@ no bytes whatever lead outside of the message.
 
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 
-from bridge.caffe2.payload cimport Payload, Source
+from bridge.caffe2.payload cimport WITHOUT_GIL, Payload, Source
 from bridge.caffe2.varints cimport count_packed, read_varint
 
 from bridge.c10.errors import EnforceValueError
 
 cdef enum:
     MAX_DEPTH = 100         # protobuf's own limit
-    WITHOUT_GIL = 1 << 16
 
 
 cdef object malformed(Source source, const uint8_t* at, str what):

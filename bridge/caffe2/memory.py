@@ -17,6 +17,7 @@ from collections.abc import Sequence
 from bridge.c10 import DeviceType, TypeMeta
 from bridge.c10 import string as string_type
 from bridge.c10.flags import FLAGS
+from bridge.c10.observe import copying
 from bridge.caffe2.string_items import put_elements
 from bridge.caffe2.strings import STRING_KINDS, array_of_strings, encoded_elements
 from bridge.caffe2.tensor import Tensor
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
 
 __all__ = ["copied_to_numpy", "copy_into", "keeps_buffer", "prepare", "tensor_of_array"]
 
+_FED = "a NumPy array is copied when it is fed"
+
 
 def tensor_of_array(array: np.ndarray[Any, Any]) -> Tensor:
     """Copy a NumPy array into a new tensor on the CPU; strings of any of NumPy's types included.
@@ -37,6 +40,7 @@ def tensor_of_array(array: np.ndarray[Any, Any]) -> Tensor:
     that the bridge lacks, or there is no memory for them.
     """
     _refuse_mask(array)
+    copying(array.nbytes, _FED)
     if array.dtype.kind in STRING_KINDS:
         tensor = Tensor(array.shape, "cpu")
         tensor.mutable_data(string_type)
@@ -59,9 +63,11 @@ def copy_into(tensor: Tensor, array: np.ndarray[Any, Any]) -> None:
     if array.dtype.kind in STRING_KINDS:
         items = encoded_elements(array)
         if tensor.IsType(string_type) and tensor.sizes() == array.shape:
+            copying(array.nbytes, _FED)
             put_elements(tensor, items)
             return
     elif tensor.IsType(_type_of(array)) and keeps_buffer(tensor, array.nbytes):
+        copying(array.nbytes, _FED)
         tensor.Resize(array.shape)
         tensor.numpy()[...] = array
         return
@@ -91,12 +97,15 @@ def copied_to_numpy(tensor: Tensor) -> np.ndarray[Any, Any]:
     Raises BufferError, EnforceNotMet, TypeError: it holds no elements yet, or such that NumPy has
     no type for.
     """
+    copying(tensor.nbytes(), "what is fetched into NumPy is a copy")
     if tensor.IsType(string_type):
         return array_of_strings(tensor)
     if tensor.unsafeGetTensorImpl().owns_memory() and tensor.GetDeviceType() == DeviceType.CPU:
         return tensor.numpy().copy()
     # numpy() would keep a framework from ever resizing its memory, which is not handed out here.
-    return Tensor(tensor, "cpu").numpy()
+    fetched = Tensor("cpu")
+    fetched.CopyFrom(tensor)
+    return fetched.numpy()
 
 
 def _type_of(array: np.ndarray[Any, Any]) -> TypeMeta:

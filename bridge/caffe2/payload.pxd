@@ -1,6 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 from libc.stdint cimport int64_t, uint8_t
 
+from bridge.c10.tensor_impl cimport TensorImpl
+from bridge.c10.type_meta cimport TypeMeta
+from bridge.caffe2.varints cimport Kind
+
+cdef enum:
+    WITHOUT_GIL = 1 << 16       # bytes from which letting other threads run pays
+    STRING_TAG = (6 << 3) | 2   # TensorProto.string_data
+
 # How an element type stands in a message.
 cdef enum Coding:
     FIXED               # as in memory
@@ -30,3 +38,5 @@ cdef class Payload:
     cdef int add(self, const uint8_t* at, int64_t nbytes, int64_t n, bint packed) except -1
 
 cdef Payload new_payload(Source source, int itemsize)
+cdef Coding coding_of(TypeMeta dtype, Kind* kind) except *
+cdef char* elements_at(TensorImpl impl, int64_t begin, int64_t n) except? NULL

@@ -1,13 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
-"""Values of a tensor between its memory and the bytes of a message, at the speed of memory.
+"""Values of a tensor from the bytes of a message into its memory, at the speed of memory.
 
 No list of numbers is made. Floating-point values are copied as they are, integers go through
 `varints`. Both ends are checked at every step, since other threads run while much is copied.
 """
 
 cimport cython
-from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
 from cpython.list cimport PyList_GET_SIZE, PyList_New
 from cpython.object cimport PyObject
 from libc.stdint cimport int64_t, uint8_t, uint64_t
@@ -15,60 +14,40 @@ from libc.stdlib cimport free, realloc
 from libc.string cimport memcpy, memset
 
 from bridge.c10.pages cimport advise_huge_pages
-from bridge.c10.storage cimport BORROWED, Elements
+from bridge.c10.storage cimport Elements
 from bridge.c10.tensor_impl cimport CONTIGUOUS, TensorImpl
 from bridge.c10.type_meta cimport TypeMeta, string_type
-from bridge.caffe2.varints cimport (
-    BOOL,
-    I8,
-    I16,
-    I32,
-    I64,
-    U8,
-    U16,
-    Kind,
-    decode,
-    encode,
-    packed_size,
-    read_varint,
-    varint_size,
-)
+from bridge.caffe2.varints cimport BOOL, I8, I16, I32, I64, U8, U16, Kind, decode, read_varint
 
 from bridge.c10.errors import EnforceNotMet, EnforceTypeError
 
 cdef extern from "Python.h":
-    Py_ssize_t Py_SIZE(PyObject*)
     PyObject* PyList_GET_ITEM(list, Py_ssize_t)
     void PyList_SET_ITEM(list, Py_ssize_t, PyObject*)
     PyObject* new_bytes "PyBytes_FromStringAndSize"(const char*, Py_ssize_t) except NULL
-    char* c_bytes "PyBytes_AS_STRING"(PyObject*)
 
 cdef enum:
-    WITHOUT_GIL = 1 << 16       # bytes from which letting other threads run pays
-    STRING_TAG = (6 << 3) | 2   # TensorProto.string_data
     # Larger blocks the C library takes from the kernel, which gives zeros.
     ZEROED_HERE = 32 << 20
 
-cdef dict _KINDS = {
+cdef dict _KIND_OF = {
     "bool": BOOL, "uint8": U8, "int8": I8, "uint16": U16, "int16": I16, "int32": I32,
     "int64": I64, "float16": U16,   # a half is written as its sixteen bits
 }
 
 
-cdef Coding _coding(TypeMeta dtype, Kind* kind) except *:
+cdef Coding coding_of(TypeMeta dtype, Kind* kind) except *:
     """How a type of Caffe2's is coded; EnforceNotMet where Caffe2 has no such type."""
     if dtype is string_type:
         return STRING
     if dtype.name == "float32" or dtype.name == "float64":
         return FIXED
-    found = _KINDS.get(dtype.name)
+    found = _KIND_OF.get(dtype.name)
     if found is None:
         raise EnforceTypeError(f"Caffe2's messages have no elements of {dtype}.")
     kind[0] = found
     return VARINT
 
-
-# ---------------------------------------------------------------- reading
 
 @cython.final
 cdef class Source:
@@ -121,8 +100,8 @@ cdef class Payload:
     def into(self, TensorImpl impl not None, int64_t begin):
         """Copy the values into a contiguous tensor on the CPU, from its element `begin` on."""
         cdef Kind kind = U8
-        cdef Coding coding = _coding(impl.c_dtype, &kind)
-        cdef char* data = _elements(impl, begin, self.n)
+        cdef Coding coding = coding_of(impl.c_dtype, &kind)
+        cdef char* data = elements_at(impl, begin, self.n)
         cdef Py_ssize_t i
         cdef int64_t done = 0
         if coding == STRING:
@@ -134,7 +113,7 @@ cdef class Payload:
                           data + (begin + done) * impl.c_dtype.itemsize)
 
 
-cdef char* _elements(TensorImpl impl, int64_t begin, int64_t n) except? NULL:
+cdef char* elements_at(TensorImpl impl, int64_t begin, int64_t n) except? NULL:
     """The memory of a tensor that has the elements [begin, begin + n), row after row."""
     cdef char* data = impl.data("Blob")
     if not impl.flags & CONTIGUOUS or begin < 0 or n < 0 or n > impl.c_numel - begin:
@@ -228,7 +207,7 @@ def copy_raw(
 ):
     """Copy values that stand in the message as in memory into a tensor on the CPU."""
     cdef int64_t itemsize = impl.c_dtype.itemsize
-    cdef char* data = _elements(impl, begin, nbytes // itemsize)
+    cdef char* data = elements_at(impl, begin, nbytes // itemsize)
     cdef const uint8_t* at = source.begin + offset
     cdef int64_t i
     _keep = impl.storage.ctx
@@ -252,111 +231,3 @@ def new_memory(TensorImpl impl not None, bint zeroed):
         memset(data, 0, nbytes)
     elif not zeroed:
         advise_huge_pages(data, nbytes)
-
-
-# ---------------------------------------------------------------- writing
-
-def packed_nbytes(TensorImpl impl not None, int64_t begin, int64_t n):
-    """Bytes that the elements [begin, begin + n) take in a message; a string's tag included.
-
-    Raises EnforceNotMet: Caffe2 has no such elements, or the tensor is not allocated.
-    """
-    cdef Kind kind = U8
-    cdef Coding coding = _coding(impl.c_dtype, &kind)
-    cdef const char* data = _elements(impl, begin, n) + begin * impl.c_dtype.itemsize
-    cdef int64_t nbytes
-    if coding == FIXED or not n:
-        return n * impl.c_dtype.itemsize
-    if coding == STRING:
-        return _strings_nbytes((<Elements>impl.storage.ctx).items, impl.offset + begin, n)
-    _keep = impl.storage.ctx
-    if n < WITHOUT_GIL or impl.storage.flags & BORROWED:
-        return packed_size(kind, data, n)
-    with nogil:
-        nbytes = packed_size(kind, data, n)
-    return nbytes
-
-
-def joined(
-    bytes head not None, TensorImpl impl not None, int64_t begin, int64_t n, int64_t nbytes,
-    bytes tail not None,
-):
-    """Make one `bytes` of `head`, the elements [begin, begin + n) in `nbytes`, and `tail`.
-
-    Raises EnforceNotMet: the elements do not take `nbytes` any more. MemoryError.
-    """
-    cdef Kind kind = U8
-    cdef Coding coding = _coding(impl.c_dtype, &kind)
-    cdef const char* data = _elements(impl, begin, n) + begin * impl.c_dtype.itemsize
-    cdef Py_ssize_t before = len(head)
-    cdef bytes made = PyBytes_FromStringAndSize(NULL, before + nbytes + len(tail))
-    cdef uint8_t* out = <uint8_t*>PyBytes_AS_STRING(made)
-    cdef int64_t in_memory
-    cdef bint fits
-    _keep = impl.storage.ctx
-    advise_huge_pages(out, before + nbytes)
-    memcpy(out, PyBytes_AS_STRING(head), before)
-    memcpy(out + before + nbytes, PyBytes_AS_STRING(tail), len(tail))
-    if coding == STRING:
-        fits = not n or _write_strings(
-            (<Elements>impl.storage.ctx).items, impl.offset + begin, n, out + before, nbytes)
-    elif nbytes < WITHOUT_GIL or impl.storage.flags & BORROWED:
-        fits = _write(coding, kind, data, n, n * impl.c_dtype.itemsize, out + before, nbytes)
-    else:
-        in_memory = n * impl.c_dtype.itemsize
-        with nogil:
-            fits = _write(coding, kind, data, n, in_memory, out + before, nbytes)
-    if not fits:
-        raise EnforceNotMet("The tensor changed while it was written.", "", "Blob.serialize")
-    return made
-
-
-cdef bint _write(
-    Coding coding, Kind kind, const char* data, int64_t n, int64_t in_memory, uint8_t* out,
-    int64_t nbytes,
-) noexcept nogil:
-    if coding == VARINT:
-        return encode(kind, data, n, out, nbytes)
-    if in_memory != nbytes:
-        return False
-    memcpy(out, data, nbytes)
-    return True
-
-
-cdef int64_t _strings_nbytes(list items, Py_ssize_t begin, int64_t n) except -1:
-    cdef int64_t nbytes = n
-    cdef int64_t size
-    cdef Py_ssize_t i
-    if begin + n > PyList_GET_SIZE(items):
-        raise EnforceNotMet("The tensor changed while it was written.", "", "Blob.serialize")
-    for i in range(begin, begin + n):
-        size = Py_SIZE(PyList_GET_ITEM(items, i))
-        nbytes += varint_size(size) + size
-    return nbytes
-
-
-cdef bint _write_strings(
-    list items, Py_ssize_t begin, int64_t n, uint8_t* out, int64_t nbytes,
-) noexcept:
-    cdef uint8_t* end = out + nbytes
-    cdef int64_t size, left
-    cdef PyObject* item
-    cdef Py_ssize_t i
-    if begin + n > PyList_GET_SIZE(items):
-        return False
-    for i in range(begin, begin + n):
-        item = PyList_GET_ITEM(items, i)
-        size = Py_SIZE(item)
-        left = size
-        if end - out < 1 + varint_size(size) + size:
-            return False
-        out[0] = STRING_TAG
-        out += 1
-        while left >= 0x80:
-            out[0] = <uint8_t>(left & 0x7F) | 0x80
-            left >>= 7
-            out += 1
-        out[0] = <uint8_t>left
-        memcpy(out + 1, c_bytes(item), size)
-        out += 1 + size
-    return out == end

@@ -3,7 +3,7 @@
 
 Byte for byte those of Caffe2: fields in the order of their numbers, `device_detail` and `segment`
 always there, dims not packed, nothing else that is at its default. Values are written once, from
-the tensor's memory into the `bytes` that are given back (`payload`); what is around them is short.
+the tensor's memory into the `bytes` that are given back (`packing`); what is around them is short.
 
 Follows caffe2/core/blob_serialization.cc and int8_serialization.cc, PyTorch 1.8.1.
 """
@@ -19,7 +19,7 @@ from bridge.c10 import string as string_type
 from bridge.c10.errors import EnforceTypeError, EnforceValueError
 from bridge.caffe2.data_type import DataType
 from bridge.caffe2.int8 import Int8TensorCPU
-from bridge.caffe2.payload import joined, packed_nbytes
+from bridge.caffe2.packing import joined, packed_nbytes
 from bridge.caffe2.refusal import refusal
 from bridge.caffe2.tensor import Tensor
 

@@ -12,6 +12,7 @@ from libc.stdint cimport INT64_MAX, int64_t, uintptr_t
 from bridge.c10 cimport memory, views
 from bridge.c10.array_ref cimport Dims, array_ref_of, parse_dims, parse_dims_args, to_int64
 from bridge.c10.device cimport Device, as_device, device_of
+from bridge.c10.observe cimport copying, observed, outermost, shared, unlikely, watched
 from bridge.c10.storage cimport READONLY, Elements, external_ptr, new_storage
 from bridge.c10.tensor_impl cimport (
     CONTIGUOUS,
@@ -523,6 +524,9 @@ cdef TensorImpl _impl_for_caffe2(object source):
         impl = (<Wrapper>source).impl
         if not impl.flags & CONTIGUOUS and impl.storage is not None:
             _refuse_strided(impl)
+        if unlikely(observed):
+            shared("caffe2.Tensor", source, "caffe2.Tensor",
+                   impl.c_numel * impl.c_dtype.itemsize)
         return impl
     return None
 
@@ -549,7 +553,11 @@ def _constructed(*args, T=None):
             device = _device(args[1])
             if device is not None:
                 if isinstance(args[0], Wrapper):
-                    return _copied(args[0], device)
+                    if unlikely(observed) and outermost():
+                        return watched(
+                            "caffe2.Tensor", args[0], "caffe2.Tensor", _copied_to,
+                            (args[0], device))
+                    return _copied_to(args[0], device)
                 dims = parse_dims(args[0], caller)
                 impl = _on(device.c_type, _index(device))
                 memory.resize(impl, dims.data, dims.n, caller)
@@ -588,10 +596,12 @@ cdef TensorImpl _on(int device_type, int device_index):
     return impl
 
 
-cdef TensorImpl _copied(object source, Device device):
-    cdef TensorImpl impl = (<Wrapper>source).impl
+def _copied_to(Wrapper source, Device device):
+    cdef TensorImpl impl = source.impl
     cdef TensorImpl out
     impl.require_defined("caffe2.Tensor")
+    if unlikely(observed):
+        copying(impl.c_numel * impl.c_dtype.itemsize, f"caffe2.Tensor(x, '{device}') is a copy")
     out = _on(device.c_type, current_index(device))
     memory.copy_from(out, impl, "caffe2.Tensor")
     return out

@@ -7,7 +7,7 @@ import itertools
 import threading
 from collections.abc import Iterable, Iterator, Mapping
 
-from bridge.c10 import EnforceNotMet
+from bridge.c10 import EnforceNotMet, observe
 from bridge.c10.errors import EnforceKeyError
 from bridge.caffe2.blob import Blob
 from bridge.caffe2.blob_core import CurrentBlobs, put
@@ -273,6 +273,11 @@ def feed_named(
 ) -> bool:
     """Feed the blob `name`; one that is new gets its name when it holds the value."""
     text = name_of(name, caller)
+    if observe.outermost() and not isinstance(value, (bytes, str)):
+        target = f"blob {text!r}"
+        return observe.watch(
+            caller, value, target, feed_named, workspace, name, value, device_option, caller
+        )
     blob = workspace._blobs.get(text) or Blob()
     try:
         if device_option is None:

@@ -6,6 +6,7 @@ cdef class ManagedTensor:
     cdef bint versioned
     cdef DLTensor* tensor(self) noexcept
     cdef bint readonly(self) noexcept
+    cdef bint copied(self) noexcept
     cdef bint padded(self) noexcept
 
 cdef ManagedTensor own_versioned(DLManagedTensorVersioned* managed)

@@ -14,6 +14,7 @@ from cpython.pycapsule cimport (
 )
 
 from bridge.dlpack.abi cimport (
+    DLPACK_IS_COPIED,
     DLPACK_MAJOR,
     DLPACK_READ_ONLY,
     DLPACK_SUBBYTE_PADDED,
@@ -65,6 +66,10 @@ cdef class ManagedTensor:
         # A legacy tensor cannot say; DLPack before 1.0 knew writable memory only.
         return self.versioned and (
             (<DLManagedTensorVersioned*>self.managed).flags & DLPACK_READ_ONLY) != 0
+
+    cdef bint copied(self) noexcept:
+        return self.versioned and (
+            (<DLManagedTensorVersioned*>self.managed).flags & DLPACK_IS_COPIED) != 0
 
     cdef bint padded(self) noexcept:
         return self.versioned and (

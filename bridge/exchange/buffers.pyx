@@ -11,7 +11,7 @@ cimport cython
 from cpython.buffer cimport PyBUF_FULL_RO, PyBuffer_Release
 from libc.stdint cimport int64_t, uintptr_t
 
-from bridge.c10.copy cimport contiguous_copy
+from bridge.c10.copy cimport asked_copy
 from bridge.c10.layout cimport extent
 from bridge.c10.storage cimport EXTERNAL, READONLY, Storage, install, new_storage
 from bridge.c10.tensor_impl cimport TensorImpl, new_impl
@@ -144,7 +144,7 @@ cdef TensorImpl buffer_in(object x, object copy):
         raise BufferError(f"{type(x).__name__} gives no buffer: {error}") from error
     impl = _plain(PyMemoryView_GET_BUFFER(view), view)
     if impl is not None:
-        return contiguous_copy(impl, "from_dlpack") if copy is True else impl
+        return asked_copy(impl, "from_dlpack") if copy is True else impl
     import numpy
     if not meet_numpy():
         raise ImportError("NumPy is imported and not to be found.")

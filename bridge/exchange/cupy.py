@@ -11,28 +11,36 @@ from typing import Any
 import cupy
 
 from bridge.at.tensor import Tensor
+from bridge.c10.copy import copied_since
 from bridge.c10.device import Device
+from bridge.c10.observe import copying
 from bridge.exchange.ingest import ingest
 from bridge.exchange.transfer import to_device
 
 __all__ = ["give"]
 
+_ASKED = "copy=True was asked for"
+
 
 def give(x: Any, copy: bool | None) -> Any:
     """A ``cupy.ndarray`` of the memory of `x`; see bridge.to_cupy."""
     if isinstance(x, cupy.ndarray):
-        return x.copy() if copy is True else x
+        if copy is not True:
+            return x
+        copying(x.nbytes, _ASKED)
+        return x.copy()
     here = Tensor._wrap(ingest(x, None, False if copy is False else None))
     if here.device().type.name not in ("CUDA", "CUDAManaged"):
         tensor = Tensor._wrap(to_device(here.unsafeGetTensorImpl(), Device("cuda"), copy))
     elif copy is True:
-        tensor = here.clone()
+        tensor = Tensor._wrap(copied_since(here.unsafeGetTensorImpl(), _ASKED, "to_cupy"))
     elif here.readonly:
         if copy is False:
             raise BufferError(
                 "The memory is read-only, and a CuPy array cannot be. Allow a copy with copy=None."
             )
-        tensor = here.clone()
+        reason = "the memory is read-only, which a CuPy array cannot be"
+        tensor = Tensor._wrap(copied_since(here.unsafeGetTensorImpl(), reason, "to_cupy"))
     else:
         tensor = here
     try:

@@ -10,8 +10,9 @@ from cpython.buffer cimport PyObject_CheckBuffer
 from cpython.object cimport PyObject, PyTypeObject
 from cpython.pycapsule cimport PyCapsule_CheckExact, PyCapsule_GetPointer, PyCapsule_IsValid
 
-from bridge.c10.copy cimport contiguous_copy
+from bridge.c10.copy cimport asked_copy
 from bridge.c10.device cimport as_device
+from bridge.c10.observe cimport copying
 from bridge.c10.storage cimport EXTERNAL, READONLY
 from bridge.c10.tensor_impl cimport LENT, TensorImpl
 from bridge.c10.views cimport alias
@@ -42,6 +43,7 @@ from bridge.exchange.torch cimport (
 
 from weakref import WeakKeyDictionary
 
+from bridge.c10.observe import PRODUCER
 from bridge.exchange.adapters import bringer, buffered
 from bridge.exchange.array_interface import check_interface
 from bridge.exchange.transfer import to_device
@@ -122,7 +124,7 @@ cdef TensorImpl _adapted(object bring, object x, object copy):
     if impl is None:
         return _by_way(x, copy, False)      # the adapter leaves it to the others
     if copy is True and impl.storage.flags & EXTERNAL:
-        return contiguous_copy(impl, "from_dlpack")
+        return asked_copy(impl, "from_dlpack")
     return impl
 
 
@@ -162,7 +164,7 @@ cdef TensorImpl _by_way(object x, object copy, bint adapted=True):
             "array interface, nor is it a DLPack capsule. bridge.asarray takes Python scalars, "
             "lists and strings, too.")
     if copy is True:
-        return contiguous_copy(impl, "from_dlpack")
+        return asked_copy(impl, "from_dlpack")
     return impl
 
 
@@ -300,6 +302,7 @@ def by_dlpack(x, *, readonly=False, on_host=False):
 
 cdef TensorImpl _by_dlpack(object x, object copy, int flags=0, bint on_host=False):
     cdef ManagedTensor managed
+    cdef TensorImpl impl
     where = None if on_host else _device_of(x)
     arguments = {}
     if not on_host and where[0] in (DL_CUDA, DL_ROCM):
@@ -334,7 +337,10 @@ cdef TensorImpl _by_dlpack(object x, object copy, int flags=0, bint on_host=Fals
         managed = None
         raise BufferError(
             f"{type(x).__name__}.__dlpack_device__ says {where}, but the capsule is on {seen}.")
-    return adopt_managed(managed, flags, copy)
+    impl = adopt_managed(managed, flags, copy)
+    if managed.copied():
+        copying(impl.c_numel * impl.c_dtype.itemsize, PRODUCER)
+    return impl
 
 
 def _call_dlpack(x, arguments):

@@ -14,6 +14,8 @@ import jax
 import jax.dlpack
 import jax.numpy
 
+from bridge.c10.copy import copied_since
+from bridge.c10.observe import copying
 from bridge.c10.tensor_impl import TensorImpl
 from bridge.exchange.ingest import by_dlpack, ingest
 from bridge.exchange.lend import Lent, row_major
@@ -68,7 +70,8 @@ def _widened(x: Any, copy: bool | None) -> TensorImpl:
             f"JAX packs {x.dtype.name}, and here each takes a byte, so they cannot be shared. "
             "Allow a copy with copy=None."
         )
-    return ingest(jax.device_get(x), None, True)
+    reason = f"JAX packs {x.dtype.name}, and here each takes a byte"
+    return copied_since(ingest(jax.device_get(x)), reason, "from_dlpack")
 
 
 def give(x: Any, copy: bool | None) -> Any:
@@ -77,7 +80,7 @@ def give(x: Any, copy: bool | None) -> Any:
         return _again(x) if copy is True else x
     impl = row_major(x, copy, ALIGNMENT)
     name = impl.dtype().name
-    if name in _WIDE and not jax.config.read("jax_enable_x64"):
+    if name in _WIDE and jax.dtypes.canonicalize_dtype(name) != name:
         raise BufferError(
             f"JAX would cut {name} to 32 bits while jax_enable_x64 is off. Turn it on with "
             "jax.config.update('jax_enable_x64', True), or convert the tensor first."
@@ -95,6 +98,7 @@ def give(x: Any, copy: bool | None) -> Any:
 
 
 def _again(x: Any) -> Any:
+    copying(x.nbytes, "copy=True was asked for")
     try:
         return x.copy()
     except RuntimeError as error:
@@ -109,4 +113,5 @@ def _narrowed(impl: TensorImpl, copy: bool | None) -> Any:
             f"JAX packs {impl.dtype()}, of which each takes a byte here, so they cannot be shared. "
             "Allow a copy with copy=None."
         )
+    copying(impl.numel(), f"JAX packs {impl.dtype()}, of which each takes a byte here")
     return jax.numpy.array(Tensor._wrap(impl).numpy())

@@ -8,7 +8,7 @@ writes through a tensor of theirs.
 
 from libc.stdint cimport int64_t, uintptr_t
 
-from bridge.c10.copy cimport contiguous_copy
+from bridge.c10.copy cimport asked_copy, copied_since
 from bridge.c10.tensor_impl cimport CONTIGUOUS, TensorImpl
 from bridge.dlpack.abi cimport DL_CUDA, DL_ROCM
 from bridge.dlpack.capsule cimport make
@@ -31,19 +31,21 @@ cpdef TensorImpl row_major(object x, object copy, int64_t alignment=1):
     if not impl.c_dtype.c_is_pod:
         return impl
     if copy is True:
-        return contiguous_copy(impl, "convert")
+        return asked_copy(impl, "convert")
     if not impl.flags & CONTIGUOUS:
         if copy is False:
             raise BufferError(
                 f"The memory has strides {impl.strides().vec()}, and the framework holds "
                 "row-major memory only. Allow a copy with copy=None.")
-    elif impl.c_numel == 0 or <uintptr_t>impl.data("convert") % <uintptr_t>alignment == 0:
+        return copied_since(impl, "it is not row-major, as the framework's memory is", "convert")
+    if impl.c_numel == 0 or <uintptr_t>impl.data("convert") % <uintptr_t>alignment == 0:
         return impl
-    elif copy is False:
+    if copy is False:
         raise BufferError(
             f"The memory at {<uintptr_t>impl.data('convert'):#x} is not aligned to {alignment} "
             "bytes, as the framework's is. Allow a copy with copy=None.")
-    return contiguous_copy(impl, "convert")
+    return copied_since(
+        impl, f"it is not aligned to {alignment} bytes, as the framework's memory is", "convert")
 
 
 cpdef object lent_capsule(TensorImpl impl, object stream=None):

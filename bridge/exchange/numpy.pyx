@@ -18,9 +18,10 @@ from libc.stdint cimport int64_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy
 
-from bridge.c10.copy cimport contiguous_copy
+from bridge.c10.copy cimport asked_copy
 from bridge.c10.device cimport host_accessible
 from bridge.c10.layout cimport extent
+from bridge.c10.observe cimport copying
 from bridge.c10.storage cimport BORROWED, EXTERNAL, READONLY, Storage, install
 from bridge.c10.tensor_impl cimport TensorImpl, new_pair
 from bridge.c10.type_meta cimport TypeMeta, as_type
@@ -211,7 +212,7 @@ cdef TensorImpl array_in(object array, object copy):
     install(impl.storage, array, a.data + low * itemsize, dtype, (high - low + 1) * itemsize,
             EXTERNAL if a.flags & ARRAY_WRITEABLE else EXTERNAL | READONLY)
     if copy is True:
-        return contiguous_copy(impl, "from_dlpack")
+        return asked_copy(impl, "from_dlpack")
     return impl
 
 
@@ -220,6 +221,7 @@ cdef TensorImpl _copied(object array, object copy, str why):
         raise BufferError(
             f"The array cannot be shared, since {why}. Allow a copy with copy=None, or make one "
             "with numpy.ascontiguousarray or astype.")
+    copying(array.nbytes, why)
     import numpy
     native = array.dtype.newbyteorder("=")
     return array_in(numpy.array(array, dtype=native, order="C", copy=True, subok=False), None)

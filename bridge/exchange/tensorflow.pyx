@@ -15,6 +15,8 @@ import tensorflow as tf
 
 from cpython.object cimport PyObject
 
+from bridge.c10.copy cimport copied_since
+from bridge.c10.observe cimport copying
 from bridge.c10.storage cimport READONLY
 from bridge.c10.tensor_impl cimport TensorImpl
 from bridge.dlpack.capsule cimport take
@@ -162,7 +164,8 @@ def _special(x, copy):
         raise BufferError(
             f"TensorFlow's DLPack does not know {dtype.name}, so it is copied. Allow it with "
             "copy=None.")
-    return ingest(x.numpy(), None, True)
+    return copied_since(
+        ingest(x.numpy()), f"TensorFlow's DLPack does not know {dtype.name}", "from_dlpack")
 
 
 def give(x, copy):
@@ -175,7 +178,7 @@ def give(x, copy):
             if copy is not True:
                 return x
             if type(x) is not _eager:
-                return tf.identity(x)
+                return _again(x)
             # (of an eager tensor that would share the memory)
     impl = row_major(x, copy, ALIGNMENT)
     if not impl.c_dtype.c_is_pod:
@@ -199,7 +202,14 @@ def _copied(TensorImpl impl, copy):
         raise BufferError(
             f"TensorFlow's DLPack does not know {impl.c_dtype}, so it is copied. Allow it with "
             "copy=None.")
+    copying(impl.c_numel * impl.c_dtype.itemsize,
+            f"TensorFlow's DLPack does not know {impl.c_dtype}")
     return tf.constant(Tensor._wrap(impl).numpy())
+
+
+def _again(tensor):
+    copying((tensor.shape.num_elements() or 0) * tensor.dtype.size, "copy=True was asked for")
+    return tf.identity(tensor)
 
 
 def _string_tensor(TensorImpl impl, copy):
@@ -207,4 +217,5 @@ def _string_tensor(TensorImpl impl, copy):
         raise BufferError(f"Elements of {impl.c_dtype} are no tensor of TensorFlow's.")
     if copy is False:
         raise BufferError("Strings are copied into a tensor. Allow it with copy=None.")
+    copying(impl.c_numel * impl.c_dtype.itemsize, "strings are copied into a tensor")
     return tf.constant(Tensor._wrap(impl).tolist(), tf.string, tuple(impl.sizes()))

@@ -29,8 +29,9 @@ from cpython.pycapsule cimport PyCapsule_GetPointer, PyCapsule_IsValid
 from libc.stdint cimport int64_t, uintptr_t
 from libc.string cimport memcmp
 
-from bridge.c10.copy cimport contiguous_copy
+from bridge.c10.copy cimport asked_copy, contiguous_copy
 from bridge.c10.layout cimport extent
+from bridge.c10.observe cimport copying
 from bridge.c10.storage cimport (
     BORROWED,
     EXTERNAL,
@@ -305,6 +306,7 @@ cpdef TensorImpl any_tensor_in(object tensor, object copy=None):
                     f"The tensor has torch's lazy {which} bit: its memory holds other values "
                     f"than it shows, so it cannot be shared. Use tensor.resolve_conj()"
                     ".resolve_neg(), or allow a copy with copy=None.")
+            copying(tensor.nbytes, "its memory has torch's lazy conjugate or negative bit")
             return any_tensor_in(tensor.resolve_conj().resolve_neg().clone(), None)
         impl = _described(tensor)
     storage = impl.storage
@@ -313,7 +315,7 @@ cpdef TensorImpl any_tensor_in(object tensor, object copy=None):
     if storage.flags & UNVERIFIED:
         storage.check()
     if copy is True:
-        return contiguous_copy(impl, "from_dlpack")
+        return asked_copy(impl, "from_dlpack")
     return impl
 
 
@@ -479,20 +481,22 @@ cdef object new_tensor(TensorImpl impl, object copy, bint writable):
         _fetch()
     impl.require_defined("to_torch")
     if copy is True:
-        return tensor_out(_plain_copy(impl))
+        return tensor_out(_plain_copy(impl, "copy=True was asked for"))
     if impl.storage.flags & READONLY and not writable:
         if copy is False:
             raise BufferError(
                 "The memory is read-only, which a torch tensor cannot be. Allow a copy with "
                 "copy=None, or share it with writable=True and do not write.")
-        return tensor_out(_plain_copy(impl))
+        return tensor_out(
+            _plain_copy(impl, "the memory is read-only, which a torch tensor cannot be"))
     for i in range(impl.ndim):
         if impl.c_strides()[i] < 0 and impl.c_numel:
             if copy is False:
                 raise BufferError(
                     f"The strides {impl.strides().vec()} are negative, which torch has not. "
                     "Allow a copy with copy=None.")
-            return tensor_out(_plain_copy(impl))
+            return tensor_out(
+                _plain_copy(impl, "it has negative strides, which torch has not"))
     if _api == NULL:
         return _out_by_capsule(impl)
     managed = export_versioned(impl, 0)
@@ -518,7 +522,8 @@ cdef object new_tensor(TensorImpl impl, object copy, bint writable):
     return _alias(tensor)
 
 
-cdef TensorImpl _plain_copy(TensorImpl impl):
+cdef TensorImpl _plain_copy(TensorImpl impl, str why):
+    copying(impl.c_numel * impl.c_dtype.itemsize, why)
     return contiguous_copy(impl, "to_torch")
 
 

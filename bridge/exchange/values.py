@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from bridge.c10.observe import copying
 from bridge.c10.type_meta import TypeMeta
 
 TYPE_CHECKING = False  # typing takes longer to import than all that needs it
@@ -10,6 +11,8 @@ if TYPE_CHECKING:
     from typing import Any
 
 __all__ = ["is_plain", "is_text", "plain", "text"]
+
+_STRINGS = "strings are copied into a tensor"
 
 
 def is_plain(x: Any) -> bool:
@@ -45,6 +48,7 @@ def text(x: Any, device: Any, copy: bool | None) -> Any:
     if hasattr(x, "tolist"):
         x = x.tolist()
     if isinstance(x, (str, bytes)):
+        copying(len(x), _STRINGS)
         return At._wrap(Tensor([], [x], "string").unsafeGetTensorImpl())
     sizes: list[int] = []
     level: list[Any] = list(x)
@@ -55,6 +59,7 @@ def text(x: Any, device: Any, copy: bool | None) -> Any:
             raise ValueError("The list of strings is ragged.")
         sizes.append(width)
         level = [one for row in level for one in row]
+    copying(sum(len(one) for one in level if isinstance(one, (str, bytes))), _STRINGS)
     return At._wrap(Tensor(sizes, level, "string").unsafeGetTensorImpl())
 
 
@@ -75,5 +80,7 @@ def plain(x: Any, dtype: Any, device: Any) -> Any:
             raise ValueError(f"A value does not fit {meta}: {error}") from error
     if array.dtype.kind not in "biufcV" or array.dtype.names is not None:
         raise TypeError(f"{type(x).__name__} of {array.dtype} makes no tensor of numbers.")
+    copying(array.nbytes, "Python numbers have no tensor's memory")
     # copied once more, into memory of the bridge: aligned, and of the allocator in force
-    return Tensor._wrap(ingest(array, device, True))
+    copied = Tensor._wrap(ingest(array)).clone()
+    return copied if device is None else copied.to(device)

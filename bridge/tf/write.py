@@ -9,7 +9,7 @@ import numpy as np
 
 from bridge.c10.errors import EnforceValueError
 from bridge.c10.rebuild import byte_view, items_of
-from bridge.caffe2.payload import joined, packed_nbytes
+from bridge.caffe2.packing import joined, packed_nbytes
 from bridge.caffe2.strings import STRING_KINDS, encoded_elements
 from bridge.exchange.values import is_plain
 from bridge.front import asarray

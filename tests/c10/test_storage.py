@@ -203,3 +203,11 @@ def test_too_little_memory_from_outside_is_safe() -> None:
     for read in [tensor.tolist, tensor.numpy, tensor.clone]:
         with pytest.raises((RuntimeError, BufferError)):
             read()
+
+
+def test_a_storage_that_nobody_holds_is_not_unique() -> None:
+    storage = caffe2.empty((4,), "float32").storage()
+    assert storage.use_count() == 0
+    assert not storage.unique()
+    with pytest.raises(c10.EnforceNotMet, match="unique"):
+        storage.UniqueStorageShareExternalPointer(bytearray(16), "float32", 16)

@@ -2,6 +2,7 @@
 """Tensors and instances of registered classes as elements: made and gone with the buffer."""
 
 import gc
+import pickle
 import weakref
 from collections.abc import Callable
 from typing import Any
@@ -11,8 +12,13 @@ import pytest
 
 import bridge
 from bridge import at, c10, caffe2
+from tests.helpers.isolate import run_python
 
 from .tensor_state import filled, refused, values
+
+
+class Plain:
+    pass
 
 
 class Counted:
@@ -190,19 +196,41 @@ def test_tensors_as_elements(spelling: Any) -> None:
         at.Tensor,
         bridge.from_dlpack,
         bridge.to_torch,
+        bridge.to_numpy,
+        bridge.asarray,
+        lambda t: bridge.convert(t, "torch"),
+        lambda t: bridge.convert(t, "numpy"),
+        lambda t: bridge.convert(t, "at"),
         lambda t: t.to_torch(),
+        lambda t: t.numpy(),
+        lambda t: np.asarray(t),
         lambda t: t.__dlpack__(),
         lambda t: t.__dlpack__(max_version=(1, 0)),
         np.from_dlpack,
         memoryview,
     ],
-    ids=["at", "from_dlpack", "to_torch", "method", "__dlpack__", "versioned", "NumPy", "buffer"],
+    ids=[
+        "at",
+        "from_dlpack",
+        "to_torch",
+        "to_numpy",
+        "asarray",
+        "convert torch",
+        "convert numpy",
+        "convert at",
+        "method",
+        "numpy method",
+        "__array__",
+        "__dlpack__",
+        "versioned",
+        "NumPy",
+        "buffer",
+    ],
 )
 def test_objects_do_not_leave(leave: Callable[[Any], Any], dtype: Any) -> None:
     tensor = caffe2.empty((2,), dtype)
-    with pytest.raises((BufferError, c10.EnforceNotMet)) as caught:
+    with pytest.raises(BufferError, match=f"{dtype}.*plain memory"):
         leave(tensor)
-    assert str(caught.value)
     assert tensor.storage().use_count() == 1
 
 
@@ -212,3 +240,68 @@ def test_cycles_are_collected() -> None:
     del tensor
     gc.collect()
     assert Counted.alive == 0
+
+
+def test_extend_moves_what_nobody_shares() -> None:
+    tensor = caffe2.empty((2,), c10.TypeMeta.Register(Uncopyable))
+    first, second = tensor.data()
+    tensor.Extend(3)
+    assert tensor.data()[0] is first
+    assert tensor.data()[1] is second
+    alias = tensor.Alias()
+    with refused(tensor, alias, error=ValueError, match="one of a kind"):
+        tensor.Extend(100)
+
+
+def test_extend_gives_sharers_no_say_in_the_elements() -> None:
+    tensor = caffe2.empty((1,), COUNTED)
+    alias = tensor.Alias()
+    tensor.Extend(3)
+    tensor.data()[0].value = 7
+    assert alias.data()[0].value == 0
+
+
+def test_tensors_without_content_as_elements() -> None:
+    tensor = caffe2.empty((3,), "tensor")
+    view = tensor.data()
+    view[1], view[2] = caffe2.Tensor((2, 3), "cpu"), filled((2,))
+    view[2].FreeMemory()
+    for copied in (tensor.Clone(), caffe2.Tensor(tensor, "cpu")):
+        undefined, sized, freed = copied.data()
+        assert not undefined.defined()
+        assert sized.sizes() == (2, 3)
+        assert not sized.dtype_initialized()
+        assert freed.sizes() == (2,)
+        assert freed.IsType("float32")
+        assert not freed.storage_initialized()
+        assert not sized.is_same(view[1])
+
+
+def test_a_registered_class_is_unpickled_where_nobody_registered_it() -> None:
+    code = f"""
+import pickle, sys
+tensor = pickle.loads({pickle.dumps(caffe2.empty((2,), c10.TypeMeta.Register(Plain)))!r})
+print(tensor.sizes().vec(), [type(element).__name__ for element in tensor.data()])
+"""
+    assert run_python(code) == "[2] ['Plain', 'Plain']\n"
+
+
+@pytest.mark.parametrize("index", [None, "0", 1.5, [0], np.array([0, 1])], ids=repr)
+def test_places_of_elements_are_ints(index: Any) -> None:
+    view = filled((3,), "string").data()
+    for use in (lambda: view[index], lambda: view.__setitem__(index, b"x")):
+        with pytest.raises(TypeError) as caught:
+            use()
+        assert isinstance(caught.value, c10.EnforceNotMet)
+    with pytest.raises(c10.EnforceNotMet):
+        view[2**70]
+
+
+def test_a_slice_of_elements_is_set_to_as_many() -> None:
+    view = filled((3,), "string").data()
+    view[::2] = ["x", b"y"]
+    assert list(view) == [b"x", b"2", b"y"]
+    for wrong in (5, None, [b"too", b"few"], [b"not", b"all", 3], b"abc"):
+        with pytest.raises(c10.EnforceNotMet):
+            view[:] = wrong
+    assert list(view) == [b"x", b"2", b"y"]

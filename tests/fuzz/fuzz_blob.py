@@ -17,9 +17,14 @@ ROOT = Path(__file__).resolve().parents[2]
 # Last, so that the package is the one that is installed, and the tests are those here.
 sys.path.append(str(ROOT))
 
-# The compiled modules look for libFuzzer's hooks among the symbols that all share.
+# The compiled modules look for libFuzzer's hooks among the symbols that all share; atheris itself
+# loads them late, and for itself.
+_usual = sys.getdlopenflags()
 sys.setdlopenflags(os.RTLD_NOW | os.RTLD_GLOBAL)
 import atheris  # noqa: E402  after the flags above
+import atheris.core_with_libfuzzer  # noqa: E402
+
+sys.setdlopenflags(_usual)
 
 with atheris.instrument_imports(include=["bridge.caffe2", "bridge.c10"]):
     from tests.fuzz.check import Checker
@@ -52,7 +57,8 @@ def main() -> None:
         for folder in found:
             Path(folder).mkdir(parents=True, exist_ok=True)
         # libFuzzer writes what it finds into the first folder
-        atheris.Setup([*sys.argv, "-max_len=4096", first], one_input)
+        words = [*sys.argv, "-max_len=4096", first]
+        atheris.Setup(words, one_input, internal_libfuzzer=True)
         atheris.Fuzz()
 
 

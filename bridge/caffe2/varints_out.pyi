@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
+# For other compiled modules only: nothing here is seen from Python.

@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What `bridge.explain` gives: whose memory a tensor has, to be read by people and programs."""
+
+from __future__ import annotations
+
+from bridge.see.read import read
+from bridge.see.sharing import sharers
+
+TYPE_CHECKING = False  # typing takes longer to import than all that needs it
+if TYPE_CHECKING:
+    from typing import Any
+
+    from bridge.see.memory import Memory
+
+__all__ = ["Explanation", "explain"]
+
+_FIELDS = (
+    "address",
+    "nbytes",
+    "device",
+    "dtype",
+    "sizes",
+    "strides",
+    "readonly",
+    "owner",
+    "shared_by",
+    "note",
+    "chain",
+)
+
+
+class Explanation:
+    """Whose memory a tensor has, as it was when `bridge.explain` was called.
+
+    address: int, of the first element; None: there is none, or none that can be told.
+    nbytes: bytes that the elements take. device, dtype: their names. sizes: in elements.
+    strides: in elements; in bytes over bytes, a float, where they are no whole number.
+    readonly: None where the tensor cannot say. owner: what keeps the memory.
+    shared_by: who else has memory in the same buffer, a text for each.
+    note: why something is missing, or None.
+    chain: a dict for each link from what was asked about to the owner, with its ``"kind"``.
+    """
+
+    __slots__ = _FIELDS
+
+    address: int | None
+    nbytes: int | None
+    device: str | None
+    dtype: str | None
+    sizes: list[int] | None
+    strides: list[int | float] | None
+    readonly: bool | None
+    owner: str | None
+    shared_by: list[str]
+    note: str | None
+    chain: list[dict[str, Any]]
+
+    def __init__(self, memory: Memory, shared_by: list[str]) -> None:
+        self.address = memory.address
+        self.nbytes = memory.nbytes
+        self.device = memory.device
+        self.dtype = memory.dtype
+        self.sizes = memory.sizes
+        self.strides = None
+        if memory.strides is not None:
+            self.strides = [_in_elements(step, memory.itemsize) for step in memory.strides]
+        self.readonly = memory.readonly
+        self.owner = memory.owner
+        self.shared_by = shared_by
+        self.note = memory.note
+        self.chain = [dict(link) for link in memory.chain]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The same as plain Python, such as JSON takes."""
+        from copy import deepcopy
+
+        return {name: deepcopy(getattr(self, name)) for name in _FIELDS}
+
+    def _rows(self) -> list[tuple[str, str]]:
+        writing = {None: "unknown", True: "read-only", False: "writable"}[self.readonly]
+        where = "none" if self.address is None else f"{self.address:#x}"
+        rows = [
+            ("address", where),
+            ("bytes", "unknown" if self.nbytes is None else str(self.nbytes)),
+            ("device", str(self.device)),
+            ("type", str(self.dtype)),
+            ("sizes", str(self.sizes)),
+            ("strides", f"{self.strides} (elements)"),
+            ("writing", writing),
+            ("owner", str(self.owner)),
+        ]
+        if self.note is not None:
+            rows.append(("note", self.note))
+        rows += [("chain" if not i else "", _shown(link)) for i, link in enumerate(self.chain)]
+        others = self.shared_by or ["nobody that is known"]
+        rows += [("shared by" if not i else "", other) for i, other in enumerate(others)]
+        return rows
+
+    def __str__(self) -> str:
+        head = " -> ".join(str(link["kind"]) for link in self.chain)
+        return "\n".join([head, *(f"  {name:<9}  {value}" for name, value in self._rows())])
+
+    def __repr__(self) -> str:
+        return str(self)
+
+    def _repr_html_(self) -> str:
+        from html import escape
+
+        rows = "".join(
+            f"<tr><th>{escape(name)}</th><td>{escape(value)}</td></tr>"
+            for name, value in self._rows()
+        )
+        head = " &rarr; ".join(escape(str(link["kind"])) for link in self.chain)
+        return f"<table><caption>{head}</caption><tbody>{rows}</tbody></table>"
+
+
+def _in_elements(step: int, itemsize: int) -> int | float:
+    whole, rest = divmod(step, itemsize or 1)
+    return whole if rest == 0 else step / itemsize
+
+
+def _shown(link: dict[str, Any]) -> str:
+    """A link in a line: what it is, and what is known of it."""
+    facts = []
+    for name, value in link.items():
+        if name == "kind" or value is None:
+            continue
+        if name == "text":
+            facts.append(str(value))
+        elif name == "address":
+            facts.append(f"address {value:#x}")
+        else:
+            facts.append(f"{name} {value}")
+    return f"{link['kind']}: {', '.join(facts)}" if facts else str(link["kind"])
+
+
+def explain(x: Any) -> Explanation:
+    """See bridge.explain."""
+    try:
+        memory = read(x)
+    except TypeError as error:
+        raise TypeError(f"explain is for tensors. {error}") from error
+    return Explanation(memory, sharers(x, memory))
