@@ -8,6 +8,7 @@ may write before its last check. Where outputs are large that copy takes time; a
 computes first and writes last says so (`Operator.writes_last`) and is spared it.
 """
 
+cimport cython
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
 from libc.stdint cimport int64_t
 from libc.string cimport memcmp, memcpy
@@ -31,6 +32,7 @@ from bridge.exchange.devices import current_index
 cdef TypeMeta float32_type = _float32
 
 
+@cython.freelist(8)
 cdef class Held:
     """What a blob held, and how it was, before an operator had it as an output."""
 

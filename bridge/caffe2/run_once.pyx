@@ -37,12 +37,13 @@ cdef CurrentBlobs _current = state
 cdef dict _definitions = _remembered
 cdef object _registry = _known
 cdef object _message_class = None   # our OperatorDef, once one was met
+cdef object _serialized = None      # its method: found in the class, since messages look up slowly
 cdef object _Blob = Blob
 
 
 cdef bytes _bytes_of(object operator):
     """The bytes of an OperatorDef of our class, or of what are bytes; None for all else."""
-    global _message_class
+    global _message_class, _serialized
     if type(operator) is bytes:
         return <bytes>operator
     if _message_class is None:
@@ -50,8 +51,9 @@ cdef bytes _bytes_of(object operator):
             return None
         from bridge.caffe2.proto.caffe2_pb2 import OperatorDef
         _message_class = OperatorDef
+        _serialized = OperatorDef.SerializeToString
     if type(operator) is _message_class:
-        return operator.SerializeToString()
+        return _serialized(operator)
     return None
 
 

@@ -2,13 +2,20 @@
 # cython: language_level=3, boundscheck=False, wraparound=False
 """caffe2.Tensors as operands of torch, torch's results as caffe2.Tensors; nothing is copied."""
 
+from libc.stdint cimport int64_t
+from libc.string cimport memmove
+
 from bridge.c10.storage cimport UNVERIFIED
 from bridge.c10.tensor_impl cimport CONTIGUOUS, LENT, RESERVED, TensorImpl
 from bridge.caffe2.operator_core cimport OperatorCore, output_like
 from bridge.caffe2.tensor cimport Tensor
+from bridge.dlpack.abi cimport DL_CPU
 from bridge.exchange.torch cimport operand_out, tensor_in
 
 from bridge.c10.errors import EnforceNotMet
+
+cdef enum:
+    WORTH_COPYING = 1 << 15     # bytes
 
 
 def operand(Tensor tensor not None):
@@ -20,17 +27,46 @@ def operand(Tensor tensor not None):
 
 
 def in_and_out(OperatorCore operator not None, types):
-    """Input 0 of an operator, to read, and output 0 of its sizes and type, to write, for torch.
+    """The only input of an operator to read, and output 0, like it, to write, for torch.
 
-    None: the input is not an allocated tensor of one of `types`; who asked says what is wrong.
+    None: there are more inputs, or it is not a tensor of one of `types`; who asked says the rest.
     """
-    cdef Tensor tensor = operator.input_blob(0, "Operator.Input")._tensor
+    cdef Tensor tensor
     cdef TensorImpl impl
+    if operator._inputs is None or len(operator._inputs) != 1:
+        return None
+    tensor = operator.input_blob(0, "Operator.Input")._tensor
     if tensor is None or tensor.impl.storage is None or tensor.impl.c_dtype not in types:
         return None
     impl = tensor.impl
     operand = operand_out(impl)
     return operand, operand_out(output_like(operator, 0, impl).impl)
+
+
+def copied_to_out(OperatorCore operator not None, types):
+    """Output 0, for torch to change in place, with the elements of the only input copied to it.
+
+    None where that is not worth it: what is larger than a cache is better read and written by one
+    operation. None, too, where `in_and_out` gives None.
+    """
+    cdef Tensor tensor
+    cdef TensorImpl impl, out
+    cdef int64_t nbytes
+    if operator._inputs is None or len(operator._inputs) != 1:
+        return None
+    tensor = operator.input_blob(0, "Operator.Input")._tensor
+    if tensor is None or tensor.impl.storage is None or tensor.impl.c_dtype not in types:
+        return None
+    impl = tensor.impl
+    nbytes = impl.c_numel * impl.c_dtype.itemsize
+    if nbytes > WORTH_COPYING or impl.storage.device_type != DL_CPU:
+        return None
+    impl.data(operator._definition.type)            # there, to read
+    out = output_like(operator, 0, impl).impl
+    operand = operand_out(out)
+    if nbytes and out.storage.device_type == DL_CPU:
+        memmove(out.data("Operator.Output"), impl.data("Operator.Input"), nbytes)
+    return operand
 
 
 def adopt(Tensor tensor not None, result):

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 __all__: list[str] = []
 
 
-@elementwise("Relu")
+@elementwise("Relu", in_place=lambda y: y.relu_())
 def relu(op: FloatOperator, x: Tensor, y: Tensor) -> None:
     """y = max(x, 0)."""
     torch.clamp_min(x, 0, out=y)
