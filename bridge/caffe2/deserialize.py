@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
     from bridge.caffe2.blob import Blob
 
-__all__ = ["deserialize"]
+__all__ = ["TENSOR_TYPES", "deserialize", "device_of", "read_message"]
 
 # The number of an element type: the type here, and the field of TensorProto that has its values.
 _TYPES = {
@@ -60,7 +60,7 @@ _TYPES = {
 }
 # Of these, byte_data holds the elements as they are in memory, if it is there.
 _IN_BYTES = ("bool", "float16", "int8", "int16", "uint8", "uint16")
-_TENSOR_TYPES = (b"Tensor", b"TensorCPU", b"TensorCUDA")
+TENSOR_TYPES = (b"Tensor", b"TensorCPU", b"TensorCUDA")
 _INT8_TYPES = {DataType.INT32: "int32", DataType.UINT8: "uint8"}
 _CPU = Device("cpu")
 # A list of so many strings is a gigabyte before the first of them is there.
@@ -76,29 +76,37 @@ def deserialize(blob: Blob, data: Any, subject: str, caller: str) -> None:
     to be had here; the blob holds what it held. `subject` is what the error calls the blob.
     """
     try:
-        message = BlobMessage(data)
-        if message.type in _TENSOR_TYPES:
-            _read_tensor(blob, message)
-        elif message.type == b"std::string":
-            blob._hold_string(message.content)
-        elif message.type == b"Int8TensorCPU":
-            _read_int8(blob, message)
-        else:
-            raise EnforceTypeError(
-                f"they are of the type {message.type[:80]!r}, and those that can be read are "
-                "Tensor, std::string and Int8TensorCPU"
-            )
+        read_message(blob, BlobMessage(data))
     except Exception as cause:
         raise refusal(
             f"{subject} cannot be made of these bytes, and is as it was", caller, cause
         ) from cause
 
 
-def _read_tensor(blob: Blob, message: BlobMessage) -> None:
+def read_message(blob: Blob, message: BlobMessage, device: Device | None = None) -> None:
+    """Make `blob` hold what `message` says, on `device`; None: on the one that it names.
+
+    Raises whatever error stops it, as `deserialize` says; the blob holds what it held.
+    """
+    if message.type in TENSOR_TYPES:
+        _read_tensor(blob, message, device)
+    elif message.type == b"std::string":
+        blob._hold_string(message.content)
+    elif message.type == b"Int8TensorCPU":
+        _read_int8(blob, message)
+    else:
+        raise EnforceTypeError(
+            f"they are of the type {message.type[:80]!r}, and those that can be read are "
+            "Tensor, std::string and Int8TensorCPU"
+        )
+
+
+def _read_tensor(blob: Blob, message: BlobMessage, device: Device | None) -> None:
     tensor = message.tensor
     if tensor is None:
         raise EnforceValueError("they say that there is a tensor, and there is none")
-    device = _device_of(tensor)
+    if device is None:
+        device = device_of(tensor)
     dims = tensor.dims
     meta, fill, n = _content_of(tensor)
     if tensor.data_type == DataType.UNDEFINED:
@@ -217,7 +225,8 @@ def _is_on(tensor: Tensor | None, device: Device) -> bool:
     return tensor is not None and tensor.defined() and tensor.GetDevice() == device
 
 
-def _device_of(tensor: TensorMessage) -> Device:
+def device_of(tensor: TensorMessage) -> Device:
+    """Give the device that a tensor message names. Raises EnforceNotMet: it is not there."""
     if tensor.device_type == 0:
         return _CPU
     if tensor.device_type == 1:
