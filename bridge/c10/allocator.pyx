@@ -6,7 +6,7 @@ The name, alignment and raw/typed split follow TensorFlow's ``tsl::Allocator``;
 registry and DataPtr follow c10/core/Allocator.h, PyTorch 1.8.1.
 """
 
-import operator
+from operator import index as to_index
 
 cimport cython
 from libc.stdint cimport INT64_MAX, int32_t, int64_t, uintptr_t
@@ -253,7 +253,7 @@ cdef int64_t _count(object nbytes) except -1:
         raise EnforceTypeError(
             f"A number of bytes is an int, not {nbytes!r}.", "", "Allocator.allocate")
     try:
-        nbytes = operator.index(nbytes)
+        nbytes = to_index(nbytes)
     except TypeError as error:
         raise EnforceTypeError(
             f"A number of bytes is an int, not {nbytes!r}.", "", "Allocator.allocate") from error

@@ -13,8 +13,8 @@ cdef inline PyObject* _refuse_new(
     PyTypeObject* cls, PyObject* args, PyObject* kwargs,
 ) except NULL:
     raise TypeError(
-        f"{(<object><PyObject*>cls).__name__} objects are not made by calling the class; "
-        "its docstring says where they come from.")
+        f"{(<object><PyObject*>cls).__name__} objects are not made by calling the class; its "
+        "docstring says where they come from.")
 
 
 # `cls(...)` and `cls.__new__(cls)` raise TypeError. What Python made so would lack the fields

@@ -3,11 +3,11 @@
 
 from __future__ import annotations
 
+from bridge.at import Tensor as AtTensor
 from bridge.at.factories import resolved
 from bridge.c10.errors import EnforceNotMet, EnforceTypeError
 from bridge.c10.memory import resize_allocated
 from bridge.caffe2.tensor import Tensor, from_values
-from bridge.wrapper import Wrapper
 
 TYPE_CHECKING = False  # typing takes longer to import than all that needs it
 if TYPE_CHECKING:
@@ -75,10 +75,9 @@ def ReinitializeAndCopyFrom(t: Tensor, options: Any, src: Any) -> None:
     _require(t, caller)
     chosen = resolved(options)
     if t.defined() and t.GetDevice().type == chosen.device().type:
-        given = src.unsafeGetTensorImpl().dtype() if isinstance(src, Wrapper) else None
-        if t.dtype() and given is not None and t.dtype() is not given:
+        if t.dtype() and isinstance(src, Tensor | AtTensor) and t.dtype() is not src.dtype():
             raise EnforceNotMet(
-                f"The tensor is of {t.dtype()} and the source of {given}. Give a new "
+                f"The tensor is of {t.dtype()} and the source of {src.dtype()}. Give a new "
                 "caffe2.Tensor() to copy into.",
                 "t.dtype() == src.dtype()",
                 caller,
