@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 from typing import Any
 
+from typing_extensions import disjoint_base
+
 from bridge.c10.tensor_impl import TensorImpl
 
 def row_major(x: Any, copy: bool | None, alignment: int = 1) -> TensorImpl: ...
 def lent_capsule(impl: TensorImpl, stream: Any = None) -> Any: ...
 
+@disjoint_base
 class Lent:
     def __init__(self, impl: TensorImpl) -> None: ...
     def __dlpack__(
