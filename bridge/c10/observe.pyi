@@ -2,7 +2,7 @@
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-T = TypeVar("T")
+_T = TypeVar("_T")
 
 PRODUCER: str
 
@@ -17,6 +17,6 @@ def listen(
 def count(by: int) -> None: ...
 def outermost() -> bool: ...
 def watch(
-    call: str, source: object, target: str, function: Callable[..., T], *args: Any, **kwargs: Any
-) -> T: ...
+    call: str, source: object, target: str, function: Callable[..., _T], *args: Any, **kwargs: Any
+) -> _T: ...
 def copying(nbytes: int, reason: str) -> int: ...
