@@ -31,7 +31,7 @@ PUBLIC_MODULES = (
 
 
 # Frameworks that one adapter each is for; only such a module may fail to import, without them.
-OPTIONAL = {"cupy", "jax", "tensorflow"}
+OPTIONAL = {"cupy", "jax", "pyarrow", "tensorflow"}
 
 
 def bridge_modules() -> list[str]:

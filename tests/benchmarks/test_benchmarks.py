@@ -44,9 +44,10 @@ def test_time_spent_before_is_not_counted() -> None:
 
 def test_growth_sees_what_is_left() -> None:
     kept: list[bytes] = []
-    grown = growth(10_000, ["kept.append(bytes(400))", "bytes(400)"], {"kept": kept})
+    # Far more than what may lie about freed, from whatever ran in this process before.
+    grown = growth(10_000, ["kept.append(bytes(8000))", "bytes(8000)"], {"kept": kept})
     leaking, clean = grown.values()
-    assert leaking > 3_000_000
+    assert leaking > 30_000_000
     assert clean < 1_000_000
 
 
