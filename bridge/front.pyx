@@ -59,7 +59,8 @@ def from_dlpack(x, *, device=None, copy=None):
 
 def asarray(x, *, dtype=None, device=None, copy=None):
     """An at.Tensor of `x`: what `from_dlpack` takes, and Python scalars, nested lists,
-    strings and ``bytes``.
+    strings and ``bytes``, and objects that have ``__array__`` and nothing else, such as
+    columns of pandas, by the array that NumPy gets of them.
 
     Types are inferred as NumPy does. Strings and ``bytes`` (and lists of them) make a
     tensor of type string, which tolist() reads and caffe2.Tensor(x) takes over; nothing
@@ -83,7 +84,13 @@ def _as_array(x, dtype, device, copy):
                 f"{type(x).__name__} has no tensor's memory, so it is copied. Allow it with "
                 "copy=None.")
         return values.plain(x, dtype, device)
-    tensor = wrap(ingest(x, device, copy))
+    try:
+        tensor = wrap(ingest(x, device, copy))
+    except TypeError:
+        array = values.arrayed(x, copy)
+        if array is None:
+            raise
+        tensor = wrap(ingest(array, device, copy))
     if dtype is None:
         return tensor
     converted = tensor.to(dtype=dtype)

@@ -37,7 +37,8 @@ def give(x: Any, copy: bool | None) -> Any:
     elif here.readonly:
         if copy is False:
             raise BufferError(
-                "The memory is read-only, and a CuPy array cannot be. Allow a copy with copy=None."
+                "The memory is read-only, which a CuPy array cannot be. Allow a copy with "
+                "copy=None."
             )
         reason = "the memory is read-only, which a CuPy array cannot be"
         tensor = Tensor._wrap(copied_since(here.unsafeGetTensorImpl(), reason, "to_cupy"))

@@ -27,7 +27,9 @@ ALIGNMENT = 64
 BUFFERED = True
 _WIDE = ("int64", "uint64", "float64", "complex128")
 # Packed in JAX or not known to its DLPack, and a byte each in NumPy, through which they go.
-_NARROW = ("int2", "uint2", "int4", "uint4", "float4_e2m1fn")
+_NARROW = {"int2": 2, "uint2": 2, "int4": 4, "uint4": 4, "float4_e2m1fn": 4}
+# Its settings are put into it by name.
+_config: Any = jax.config
 
 
 def bring(x: Any, copy: bool | None) -> TensorImpl | None:
@@ -62,8 +64,7 @@ def bring(x: Any, copy: bool | None) -> TensorImpl | None:
 
 
 def _widened(x: Any, copy: bool | None) -> TensorImpl:
-    bits = int(next(digit for digit in x.dtype.name if digit.isdigit()))
-    if x.size * bits % 8:
+    if x.size * _NARROW[x.dtype.name] % 8:
         raise BufferError(f"{x.size} elements of {x.dtype.name} do not fill whole bytes.")
     if copy is False:
         raise BufferError(
@@ -80,7 +81,7 @@ def give(x: Any, copy: bool | None) -> Any:
         return _again(x) if copy is True else x
     impl = row_major(x, copy, ALIGNMENT)
     name = impl.dtype().name
-    if name in _WIDE and jax.dtypes.canonicalize_dtype(name) != name:
+    if name in _WIDE and not _config.jax_enable_x64:
         raise BufferError(
             f"JAX would cut {name} to 32 bits while jax_enable_x64 is off. Turn it on with "
             "jax.config.update('jax_enable_x64', True), or convert the tensor first."

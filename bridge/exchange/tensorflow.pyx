@@ -11,7 +11,7 @@ process at the first operation on what is not aligned to 64 bytes, and at once a
 254 dimensions, so neither gets there (measured with TensorFlow 2.21).
 """
 
-import tensorflow as tf
+from importlib import import_module
 
 from cpython.object cimport PyObject
 
@@ -28,6 +28,9 @@ from bridge.wrapper cimport Wrapper
 
 from bridge.at.tensor import Tensor
 from bridge.exchange.values import text
+
+# (Cython's own import takes what is marked as absent for a module)
+tf = import_module("tensorflow")
 
 cdef extern from "Python.h":
     void _drop_one "Py_DECREF"(PyObject*)

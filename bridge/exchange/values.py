@@ -10,7 +10,7 @@ TYPE_CHECKING = False  # typing takes longer to import than all that needs it
 if TYPE_CHECKING:
     from typing import Any
 
-__all__ = ["is_plain", "is_text", "plain", "text"]
+__all__ = ["arrayed", "is_plain", "is_text", "plain", "text"]
 
 _STRINGS = "strings are copied into a tensor"
 
@@ -84,3 +84,26 @@ def plain(x: Any, dtype: Any, device: Any) -> Any:
     # copied once more, into memory of the bridge: aligned, and of the allocator in force
     copied = Tensor._wrap(ingest(array)).clone()
     return copied if device is None else copied.to(device)
+
+
+def arrayed(x: Any, copy: bool | None) -> Any:
+    """The NumPy array that ``x.__array__`` gives; None where there is no such method.
+
+    Raises BufferError: it gives none, or, under ``copy=False``, not without a copy.
+    """
+    if isinstance(x, type) or not hasattr(type(x), "__array__"):
+        return None
+    import numpy
+
+    options = {}
+    if copy is False:
+        if numpy.lib.NumpyVersion(numpy.__version__) < "2.0.0":
+            raise BufferError(
+                f"Whether {type(x).__name__}.__array__ copies, only NumPy 2 can ask. Allow a copy "
+                "with copy=None."
+            )
+        options = {"copy": False}
+    try:
+        return numpy.asarray(x, **options)
+    except Exception as error:
+        raise BufferError(f"{type(x).__name__}.__array__ gives no array: {error}") from error

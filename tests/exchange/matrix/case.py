@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A source and what is expected of it; the expectation for a target follows from the rules."""
+"""A source and what is expected of it; for each target that follows from the rules."""
 
 from __future__ import annotations
 

@@ -169,7 +169,11 @@ def check_feed(case: Case) -> None:
 
     source = case.make()
     workspace.FeedBlob("fed", np.float32([1, 2]))
-    feedable = isinstance(source, np.ndarray) or hasattr(type(source), "__dlpack__")
+    feedable = (
+        isinstance(source, np.ndarray)
+        or hasattr(type(source), "__dlpack__")
+        or type(source).__name__ == "PyCapsule"
+    )
     if case.values is None or not feedable or (_scattered(case) and case.library != "numpy"):
         with pytest.raises(c10.EnforceNotMet):
             workspace.FeedBlob("fed", source)

@@ -1,0 +1,21 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Producers of DLPack, honest and not, by every route; each struct is deleted once."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.exchange.matrix.case import Case
+from tests.exchange.matrix.routes import ROUTES, Route, check_feed, check_route
+from tests.exchange.matrix.sources_dlpack import CASES
+
+
+@pytest.mark.parametrize("route", ROUTES, ids=str)
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_route(case: Case, route: Route) -> None:
+    check_route(case, route)
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_feed(case: Case) -> None:
+    check_feed(case)

@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Objects with `__array__` and nothing else: `asarray` takes them, as NumPy's does."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import bridge
+
+
+class Column:
+    """As pandas and xarray have it; it gives its own memory where it may."""
+
+    def __init__(self, held: np.ndarray[Any, Any]) -> None:
+        self.held = held
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
+        if dtype is not None and dtype != self.held.dtype:
+            return self.held.astype(dtype)
+        return self.held.copy() if copy else self.held
+
+
+class Computed:
+    """It has no memory before it is asked."""
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
+        if copy is False:
+            raise ValueError("computed anew each time")
+        return np.arange(3.0)
+
+
+class Failing:
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
+        raise RuntimeError("not loaded")
+
+
+@pytest.mark.parametrize("copy", [None, False])
+def test_memory_is_shared(copy: bool | None) -> None:
+    held = np.arange(3.0)
+    x = bridge.asarray(Column(held), copy=copy)
+    assert x.data_ptr() == held.ctypes.data
+    assert x.tolist() == [0, 1, 2]
+
+
+def test_copies_are_copies() -> None:
+    held = np.arange(3.0)
+    x = bridge.asarray(Column(held), copy=True)
+    assert x.data_ptr() != held.ctypes.data
+    assert bridge.asarray(Column(held), dtype="float32").tolist() == [0, 1, 2]
+
+
+def test_what_is_computed() -> None:
+    assert bridge.asarray(Computed()).tolist() == [0, 1, 2]
+    with pytest.raises(BufferError, match="computed anew"):
+        bridge.asarray(Computed(), copy=False)
+
+
+def test_errors_say_whose_they_are() -> None:
+    with pytest.raises(BufferError, match=r"Failing\.__array__.*not loaded"):
+        bridge.asarray(Failing())
+    with pytest.raises(BufferError):
+        bridge.asarray(Column(np.array([None])))
+
+
+@pytest.mark.parametrize("entry", [bridge.from_dlpack, bridge.to_torch, bridge.to_numpy])
+def test_it_is_no_tensor(entry: Any) -> None:
+    with pytest.raises(TypeError, match="asarray"):
+        entry(Column(np.arange(3.0)))
+    with pytest.raises(TypeError):
+        bridge.asarray(Column)
