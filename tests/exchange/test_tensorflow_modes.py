@@ -63,7 +63,7 @@ def test_variables_without_a_value(monkeypatch: pytest.MonkeyPatch) -> None:
     variable = tf.Variable(1.0)
     monkeypatch.setattr(type(variable), "value", value)
     for refusing in (bridge.from_dlpack, bridge.to_numpy, bridge.to_tensorflow):
-        with pytest.raises(BufferError, match="no value.*before it was written"):
+        with pytest.raises(BufferError, match=r"no value.*before it was written"):
             refusing(variable)
 
 
