@@ -175,7 +175,7 @@ def _describe(x):
 
 
 cdef int bring_quickly_in(object cls, bring_quickly function) except -1:
-    """Have `function` bring in the objects of exactly `cls`, a class that lasts, in time to come."""
+    """Have `function` bring in the objects of exactly `cls`, a class that lasts."""
     global _n_quick
     if _n_quick < QUICK:
         _bringers[cls] = _bringers.get(cls)     # keeps the class
