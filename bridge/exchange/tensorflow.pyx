@@ -144,8 +144,8 @@ def bring(x, copy):
 def _value(variable):
     try:
         return variable.value()
-    except (tf.errors.OpError, ValueError) as error:
-        raise BufferError(f"The variable has no value: {error}") from error
+    except Exception as error:
+        raise BufferError(f"The variable has no value here: {error}") from error
 
 
 def _special(x, copy):

@@ -95,7 +95,7 @@ def arrayed(x: Any, copy: bool | None) -> Any:
         return None
     import numpy
 
-    options = {}
+    options: dict[str, Any] = {}
     if copy is False:
         if numpy.lib.NumpyVersion(numpy.__version__) < "2.0.0":
             raise BufferError(
