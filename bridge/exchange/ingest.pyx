@@ -43,7 +43,7 @@ from bridge.exchange.torch cimport (
 
 from weakref import WeakKeyDictionary
 
-from bridge.c10.observe import PRODUCER
+from bridge.c10.observe import PRODUCER as _PRODUCER
 from bridge.exchange.adapters import bringer, buffered
 from bridge.exchange.array_interface import check_interface
 from bridge.exchange.transfer import to_device
@@ -175,7 +175,7 @@ def _describe(x):
 
 
 cdef int bring_quickly_in(object cls, bring_quickly function) except -1:
-    """Have `function` bring in the objects of exactly `cls`, a class that lasts."""
+    """Have `function` bring in the objects of exactly `cls`, a class that lasts, from now on."""
     global _n_quick
     if _n_quick < QUICK:
         _bringers[cls] = _bringers.get(cls)     # keeps the class
@@ -339,7 +339,7 @@ cdef TensorImpl _by_dlpack(object x, object copy, int flags=0, bint on_host=Fals
             f"{type(x).__name__}.__dlpack_device__ says {where}, but the capsule is on {seen}.")
     impl = adopt_managed(managed, flags, copy)
     if managed.copied():
-        copying(impl.c_numel * impl.c_dtype.itemsize, PRODUCER)
+        copying(impl.c_numel * impl.c_dtype.itemsize, _PRODUCER)
     return impl
 
 

@@ -44,7 +44,7 @@ def foreign(kind: str, text: str) -> Any:
 
 
 @pytest.fixture
-def fed(fresh_workspace: None) -> None:  # noqa: F811  after the reset
+def fed(fresh_workspace: None) -> None:
     workspace.FeedBlob("x", np.array([-1, 1], np.float32))
 
 
