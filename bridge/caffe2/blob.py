@@ -12,13 +12,11 @@ from bridge.c10 import tensor as tensor_type
 from bridge.c10.errors import EnforceTypeError
 from bridge.caffe2.blob_core import BlobCore, put
 from bridge.caffe2.blob_tensor import BlobTensor
-from bridge.caffe2.deserialize import deserialize
 from bridge.caffe2.feed import feed_refusal, put_on
 from bridge.caffe2.int8 import Int8Tensor, Int8TensorCPU
 from bridge.caffe2.memory import copied_to_numpy
 from bridge.caffe2.names import name_of
 from bridge.caffe2.refusal import refusal
-from bridge.caffe2.serialize import serialize
 from bridge.caffe2.strings import as_bytes
 from bridge.caffe2.tensor import Tensor
 
@@ -125,6 +123,8 @@ class Blob(BlobCore):
         nothing, or elements or an object that Caffe2 has no form for; or more than 2 GiB, which
         protobuf does not read. Follows SerializeBlob, caffe2/core/blob_serialization.cc.
         """
+        from bridge.caffe2.serialize import serialize  # not needed by most: loaded here
+
         text = name_of(name, "Blob.serialize")
         return serialize(self, text, "Blob.serialize")
 
@@ -138,6 +138,8 @@ class Blob(BlobCore):
         not to be had here. The blob then holds what it held. Follows DeserializeBlob,
         caffe2/core/blob_serialization.cc.
         """
+        from bridge.caffe2.deserialize import deserialize
+
         deserialize(self, serialized, "The blob", "Blob.deserialize")
 
     def IsType(self, T: Any) -> bool:

@@ -11,11 +11,9 @@ from bridge.c10 import EnforceNotMet, observe
 from bridge.c10.errors import EnforceKeyError
 from bridge.caffe2.blob import Blob
 from bridge.caffe2.blob_core import CurrentBlobs, put
-from bridge.caffe2.deserialize import deserialize
 from bridge.caffe2.feed import feed_refusal, put_on
 from bridge.caffe2.int8 import Int8Tensor, Int8TensorCPU
 from bridge.caffe2.names import name_of
-from bridge.caffe2.serialize import serialize
 
 TYPE_CHECKING = False  # typing takes longer to import than all that needs it
 if TYPE_CHECKING:
@@ -315,12 +313,16 @@ def fetch_int8_named(workspace: Workspace, name: Any, caller: str) -> Int8Tensor
 
 def serialize_named(workspace: Workspace, name: Any, caller: str) -> bytes:
     """Write what the blob `name` holds as Caffe2's message."""
+    from bridge.caffe2.serialize import serialize  # not needed by most: loaded here
+
     text = name_of(name, caller)
     return serialize(find_named(workspace, text, caller), text, caller, text)
 
 
 def deserialize_named(workspace: Workspace, name: Any, data: Any, caller: str) -> None:
     """Make the blob `name` hold what a message says; one that is new gets its name after that."""
+    from bridge.caffe2.deserialize import deserialize
+
     text = name_of(name, caller)
     blob = workspace._blobs.get(text) or Blob()
     deserialize(blob, data, f"Blob {text!r}", caller)
