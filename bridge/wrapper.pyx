@@ -129,7 +129,7 @@ cdef class Wrapper:
             self.impl.require_defined("__dlpack_device__")
         return storage.device_type, storage.device_index if storage.device_index > 0 else 0
 
-    def __dlpack__(self, *, stream=None, max_version=None, dl_device=None, copy=None):
+    def __dlpack__(self, *, dl_device=None, copy=None, max_version=None, stream=None):
         """A DLPack capsule of the memory, as the Python array API standard (2024.12) has it.
 
         Versioned if `max_version` is (1, 0) or later, else legacy. `copy`: True

@@ -13,6 +13,7 @@ from libc.stdint cimport INT64_MAX, int32_t, int64_t, uintptr_t
 from libc.stdlib cimport free
 
 from bridge.c10.device cimport Device, as_device
+from bridge.c10.pages cimport advise_huge_pages
 from bridge.c10.type_meta cimport TypeMeta, as_type
 from bridge.dlpack.abi cimport DL_CPU
 
@@ -245,6 +246,7 @@ cdef void* host_allocate(int64_t nbytes, int64_t alignment) except NULL:
     cdef void* data = NULL
     if posix_memalign(&data, alignment, nbytes) != 0 or data == NULL:
         raise MemoryError(f"{nbytes} bytes of host memory could not be allocated.")
+    advise_huge_pages(data, nbytes)
     return data
 
 

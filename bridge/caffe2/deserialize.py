@@ -30,7 +30,7 @@ from bridge.caffe2.data_type import DataType
 from bridge.caffe2.feed import put_device_copy
 from bridge.caffe2.int8 import Int8TensorCPU
 from bridge.caffe2.memory import keeps_buffer
-from bridge.caffe2.payload import copy_raw, new_memory
+from bridge.caffe2.payload import copy_raw, zero
 from bridge.caffe2.refusal import refusal
 from bridge.caffe2.tensor import Tensor
 
@@ -211,7 +211,8 @@ def _target(old: Tensor | None, own: bool, dims: list[int], meta: TypeMeta, n: i
 def _new(dims: list[int], meta: TypeMeta, zeroed: bool) -> Tensor:
     tensor = Tensor(dims, "cpu")
     tensor.raw_mutable_data(meta)
-    new_memory(tensor.unsafeGetTensorImpl(), zeroed)
+    if zeroed:
+        zero(tensor.unsafeGetTensorImpl())
     return tensor
 
 

@@ -13,7 +13,8 @@ from libc.stdint cimport int64_t, uint8_t, uint64_t
 from libc.stdlib cimport free, realloc
 from libc.string cimport memcpy, memset
 
-from bridge.c10.pages cimport advise_huge_pages
+from bridge.c10.allocator cimport DataPtr
+from bridge.c10.pages cimport zero_pages
 from bridge.c10.storage cimport Elements
 from bridge.c10.tensor_impl cimport CONTIGUOUS, TensorImpl
 from bridge.c10.type_meta cimport TypeMeta, string_type
@@ -25,10 +26,6 @@ cdef extern from "Python.h":
     PyObject* PyList_GET_ITEM(list, Py_ssize_t)
     void PyList_SET_ITEM(list, Py_ssize_t, PyObject*)
     PyObject* new_bytes "PyBytes_FromStringAndSize"(const char*, Py_ssize_t) except NULL
-
-cdef enum:
-    # Larger blocks the C library takes from the kernel, which gives zeros.
-    ZEROED_HERE = 32 << 20
 
 cdef dict _KIND_OF = {
     "bool": BOOL, "uint8": U8, "int8": I8, "uint16": U16, "int16": I16, "int32": I32,
@@ -221,13 +218,14 @@ def copy_raw(
         memcpy(data + begin * itemsize, at, nbytes)
 
 
-def new_memory(TensorImpl impl not None, bint zeroed):
-    """Prepare memory that was just allocated for much to be written; or let it be all zeros."""
+def zero(TensorImpl impl not None):
+    """Make new memory on the CPU all zeros, without using it where it is large."""
     cdef char* data = impl.data("Blob")
     cdef int64_t nbytes = impl.c_numel * impl.c_dtype.itemsize
     if not impl.c_dtype.c_is_pod or not nbytes:
         return
-    if zeroed and nbytes <= ZEROED_HERE:
-        memset(data, 0, nbytes)
-    elif not zeroed:
-        advise_huge_pages(data, nbytes)
+    owner = impl.storage.ctx
+    if type(owner) is DataPtr and (<DataPtr>owner).allocator.builtin:
+        zero_pages(data, nbytes)
+    else:
+        memset(data, 0, nbytes)     # whose memory it is, and of what kind, is not known

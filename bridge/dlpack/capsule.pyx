@@ -130,17 +130,24 @@ cdef ManagedTensor take(object capsule):
     return owner
 
 
-cdef void _unconsumed(object capsule) noexcept:
-    # The destructor of a capsule nobody took. Its name tells: a consumer renames.
+# The destructors of capsules that nobody took. The name tells: a consumer renames.
+cdef void _unconsumed_versioned(object capsule) noexcept:
     if PyCapsule_IsValid(capsule, VERSIONED):
         call_deleter(PyCapsule_GetPointer(capsule, VERSIONED), True)
-    elif PyCapsule_IsValid(capsule, LEGACY):
+
+
+cdef void _unconsumed_legacy(object capsule) noexcept:
+    if PyCapsule_IsValid(capsule, LEGACY):
         call_deleter(PyCapsule_GetPointer(capsule, LEGACY), False)
 
 
 cdef object make(void* managed, bint versioned):
     """Wrap `managed` in a capsule that deletes it unless somebody takes it."""
-    cdef PyObject* capsule = new_capsule(managed, VERSIONED if versioned else LEGACY, _unconsumed)
+    cdef PyObject* capsule
+    if versioned:
+        capsule = new_capsule(managed, VERSIONED, _unconsumed_versioned)
+    else:
+        capsule = new_capsule(managed, LEGACY, _unconsumed_legacy)
     if capsule == NULL:
         call_deleter(managed, versioned)
         raise MemoryError("A DLPack capsule could not be made.")

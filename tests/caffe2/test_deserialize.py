@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import random
 import resource
 import threading
@@ -160,6 +161,38 @@ def test_elements_that_no_chunk_brought_are_zero_or_what_they_were() -> None:
     assert workspace.FetchBlob("z").tolist() == [0, 8, 9, 0]
     workspace.DeserializeBlob("s", blob(dims(3) + int_field(2, 4) + b"\x32\1a" + segment(1, 2)))
     assert workspace.FetchBlob("s").tolist() == [b"", b"a", b""]
+
+
+class DirtyAllocator(c10.Allocator):
+    """Gives memory that is full of ones, 64 bytes aligned and not at the start of a page."""
+
+    def raw_allocate(self, nbytes: int) -> int:
+        address = super().raw_allocate(nbytes)
+        ctypes.memset(address, 0xFF, nbytes)
+        return address
+
+
+@pytest.mark.parametrize("n", [3, 1000, (1 << 20) + 5, 9_000_001])
+@pytest.mark.parametrize("own_allocator", [False, True])
+def test_large_memory_that_no_chunk_brought_is_zero_whatever_it_was(
+    n: int, own_allocator: bool
+) -> None:
+    part = blob(dims(n) + floats(8, 9) + segment(1, 3))
+    before = c10.GetAllocator("cpu")
+    if own_allocator:
+        c10.SetAllocator("cpu", DirtyAllocator())
+    try:
+        for name in "xyz":
+            for again in range(2):  # what a freed tensor leaves is dirty
+                workspace.DeserializeBlob(name, part)
+                found = workspace.FetchBlob(name)
+                assert found.shape == (n,)
+                assert found[1:3].tolist() == [8, 9]
+                assert np.count_nonzero(found) == 2, again
+                workspace.FeedBlob(name, np.full(n, 7, np.float32))
+                workspace.ResetWorkspace()
+    finally:
+        c10.SetAllocator("cpu", before)
 
 
 def test_refused_chunk_leaves_those_that_came() -> None:
