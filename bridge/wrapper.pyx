@@ -12,6 +12,7 @@ from libc.stdint cimport int32_t, int64_t, uintptr_t
 from bridge.c10.copy cimport asked_copy
 from bridge.c10.device cimport device_of
 from bridge.c10.observe cimport copying, observed, outermost, shared, unlikely, watched
+from bridge.c10.revive cimport MAX_DEAD, clear_weakrefs, revive, type_of, untrack
 from bridge.c10.storage cimport READONLY, Storage
 from bridge.c10.tensor_impl cimport CONTIGUOUS, TensorImpl, allocated, undefined_impl
 from bridge.c10.type_meta cimport TypeMeta, from_dlpack_type
@@ -301,40 +302,15 @@ cdef void set_construct(object cls, construct function):
 # The dead of at.Tensor, which every import makes one of, are kept for the next ones: with
 # the field already there a twentieth of an import is saved (measured with torch 2.13).
 
-cdef extern from *:
-    """
-    #ifdef Py_GIL_DISABLED
-    #define BRIDGE_MAX_WRAPPERS 0  /* a list without a lock */
-    #else
-    #define BRIDGE_MAX_WRAPPERS 64
-    #endif
-    /* The dead object `o` as a new reference, alive again, its fields as they were left. */
-    static CYTHON_INLINE PyObject *bridge_revive(PyObject *o) {
-        Py_SET_REFCNT(o, 1);
-        PyObject_GC_Track(o);
-        return o;
-    }
-    static CYTHON_INLINE void bridge_clear_weakrefs(PyObject *o) {
-        if (*(PyObject **)((char *)o + Py_TYPE(o)->tp_weaklistoffset)) PyObject_ClearWeakRefs(o);
-    }
-    """
-    int MAX_KEPT "BRIDGE_MAX_WRAPPERS"
-    object revive "bridge_revive"(PyObject*)
-    void clear_weakrefs "bridge_clear_weakrefs"(PyObject*)
-
-cdef extern from "Python.h":
-    PyTypeObject* type_of "Py_TYPE"(PyObject*)
-    void untrack "PyObject_GC_UnTrack"(PyObject*)
-
 cdef destructor _generated_end = (<TypeFields*><PyObject*>Wrapper).tp_dealloc
 cdef PyTypeObject* _kept_type = NULL
-cdef (PyObject*)[64] _kept      # MAX_KEPT of them
+cdef (PyObject*)[64] _kept      # MAX_DEAD of them
 cdef int _n_kept = 0
 
 
 cdef void _end(PyObject* dying) noexcept:
     global _n_kept
-    if type_of(dying) != _kept_type or _n_kept == MAX_KEPT:
+    if type_of(dying) != _kept_type or _n_kept == MAX_DEAD:
         _generated_end(dying)
         return
     untrack(dying)

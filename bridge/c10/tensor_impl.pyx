@@ -31,6 +31,7 @@ from bridge.c10.layout cimport (
     extent,
     is_contiguous,
 )
+from bridge.c10.revive cimport MAX_DEAD, clear_weakrefs, revive, type_of, untrack
 from bridge.c10.seal cimport seal
 from bridge.c10.storage cimport (
     BORROWED,
@@ -310,39 +311,16 @@ cdef class UndefinedTensorImpl(TensorImpl):
 # pair is kept, without memory, for the next tensor: one object to bring back instead of
 # two to make, a sixth of the time of an import (measured with torch 2.13).
 
-cdef extern from *:
-    """
-    #ifdef Py_GIL_DISABLED
-    #define BRIDGE_MAX_PAIRS 0  /* a list without a lock */
-    #else
-    #define BRIDGE_MAX_PAIRS 64
-    #endif
-    /* The dead object `o` as a new reference, alive again, its fields as they were left. */
-    static CYTHON_INLINE PyObject *bridge_revive(PyObject *o) {
-        Py_SET_REFCNT(o, 1);
-        PyObject_GC_Track(o);
-        return o;
-    }
-    static CYTHON_INLINE void bridge_clear_weakrefs(PyObject *o) {
-        if (*(PyObject **)((char *)o + Py_TYPE(o)->tp_weaklistoffset)) PyObject_ClearWeakRefs(o);
-    }
-    """
-    int MAX_PAIRS "BRIDGE_MAX_PAIRS"
-    object revive "bridge_revive"(PyObject*)
-    void clear_weakrefs "bridge_clear_weakrefs"(PyObject*)
-
 cdef extern from "Python.h":
-    PyTypeObject* type_of "Py_TYPE"(PyObject*)
     Py_ssize_t refcount_of "Py_REFCNT"(PyObject*)
     void track "PyObject_GC_Track"(PyObject*)
-    void untrack "PyObject_GC_UnTrack"(PyObject*)
     ctypedef void (*destructor)(PyObject*) noexcept
     ctypedef struct TypeFields "PyTypeObject":
         destructor tp_dealloc
 
 cdef destructor _generated_end = (<TypeFields*><PyObject*>TensorImpl).tp_dealloc
 cdef PyTypeObject* _paired_type = <PyTypeObject*><PyObject*>TensorImpl
-cdef (PyObject*)[64] _pairs     # MAX_PAIRS of them
+cdef (PyObject*)[64] _pairs     # MAX_DEAD of them
 cdef int _n_pairs = 0
 
 
@@ -355,7 +333,7 @@ cdef void _end(PyObject* dying) noexcept:
         (<TensorImpl>dying).ndim = 0
     if storage != <PyObject*>None:
         (<Storage>storage).users = (<Storage>storage).users - 1
-        if refcount_of(storage) == 1 and _n_pairs < MAX_PAIRS and type_of(dying) == _paired_type:
+        if refcount_of(storage) == 1 and _n_pairs < MAX_DEAD and type_of(dying) == _paired_type:
             _keep_pair(dying, storage)
             return
     _generated_end(dying)
