@@ -317,7 +317,7 @@ cdef class ArrayRef:
 
     def back(self):
         """The last value; IndexError (EnforceNotMet) where there is none."""
-        return self[-1]
+        return self[self.n - 1]
 
     def equals(self, other):
         """Whether `other`, a sequence of ints, has the same values."""
