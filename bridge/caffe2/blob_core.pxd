@@ -13,5 +13,6 @@ cdef class BlobCore:
 # The blobs of the current workspace by name.
 cdef class CurrentBlobs:
     cdef public dict blobs
+    cdef public int device_scopes   # how many device scopes are open, in all threads
 
 cpdef put(BlobCore blob, object value)

@@ -21,6 +21,7 @@ class BlobCore:
 @disjoint_base
 class CurrentBlobs:
     blobs: dict[str, Blob]
+    device_scopes: int
 
 def put(blob: BlobCore, value: Any) -> None: ...
 def set_put_by_type(function: Callable[[Blob, Any], None]) -> None: ...

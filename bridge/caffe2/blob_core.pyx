@@ -34,7 +34,7 @@ cdef class BlobCore:
 
 
 cdef class CurrentBlobs:
-    """The blobs of the current workspace by name."""
+    """The blobs of the current workspace by name, and whether there is a device scope anywhere."""
 
 
 cpdef put(BlobCore blob, object value):

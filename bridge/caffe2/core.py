@@ -3,14 +3,30 @@
 
 from __future__ import annotations
 
+from bridge.caffe2 import scope, utils, workspace
+from bridge.caffe2.blob_devices import (
+    InferBlobDevices,
+    InferOpBlobDevices,
+    InferOpBlobDevicesAsDict,
+    InferOpDeviceAsBlobDevices,
+)
 from bridge.caffe2.blob_reference import BlobReference, ScopedBlobReference, ScopedName
 from bridge.caffe2.create_operator import CreateOperator, DeviceOption
 from bridge.caffe2.data_type import DataType
-from bridge.caffe2.devices import (
-    InferBlobDevices,
-    IsGPUDeviceType,
-    device_equal,
-    device_option_equal,
+from bridge.caffe2.device_copies import (
+    InjectCrossDeviceCopies,
+    InjectDeviceCopiesAmongNets,
+    InjectDeviceCopiesAmongNetsWithoutB2D,
+    RemapEntry,
+    copy_func_between_devices,
+    update_placeholder_op_output,
+)
+from bridge.caffe2.devices import IsGPUDeviceType, device_equal, device_option_equal
+from bridge.caffe2.engines import (
+    SetEnginePref,
+    SetGlobalEnginePref,
+    SetOpEnginePref,
+    SetPerOpEnginePref,
 )
 from bridge.caffe2.execution_step import (
     ExecutionStep,
@@ -20,11 +36,24 @@ from bridge.caffe2.execution_step import (
     to_execution_step,
 )
 from bridge.caffe2.global_init import GetGlobalInitArgs, GlobalInit
+from bridge.caffe2.lazy import lazily
 from bridge.caffe2.net import Net, get_net_name, output_to_list
 from bridge.caffe2.net_rewriting import remap_input
 from bridge.caffe2.plan import Plan
 from bridge.caffe2.python_operator import CreatePythonOperator
-from bridge.caffe2.registry import IsOperator, IsOperatorWithEngine, RefreshRegisteredOperators
+from bridge.caffe2.registry import (
+    IsOperator,
+    IsOperatorWithEngine,
+    RefreshRegisteredOperators,
+    RegisteredTypes,
+)
+from bridge.caffe2.remapping import (
+    DEFAULT_REMAP_FUNCS,
+    clone_and_bind_net,
+    control_op_remap,
+    recurrent_network_op_remap,
+    remap_proto,
+)
 from bridge.caffe2.scope import DeviceScope, NameScope
 from bridge.caffe2.ssa import (
     get_op_ids_in_path,
@@ -33,10 +62,17 @@ from bridge.caffe2.ssa import (
     get_undefined_blobs,
 )
 
+TYPE_CHECKING = False  # typing takes longer to import than all that needs it
+if TYPE_CHECKING:
+    from bridge.caffe2 import c_extension as C
+    from bridge.caffe2.proto import caffe2_pb2
+
 __all__ = [
     "BlobReference",
+    "C",
     "CreateOperator",
     "CreatePythonOperator",
+    "DEFAULT_REMAP_FUNCS",
     "DataType",
     "DeviceOption",
     "DeviceScope",
@@ -44,6 +80,12 @@ __all__ = [
     "GetGlobalInitArgs",
     "GlobalInit",
     "InferBlobDevices",
+    "InferOpBlobDevices",
+    "InferOpBlobDevicesAsDict",
+    "InferOpDeviceAsBlobDevices",
+    "InjectCrossDeviceCopies",
+    "InjectDeviceCopiesAmongNets",
+    "InjectDeviceCopiesAmongNetsWithoutB2D",
     "IsGPUDeviceType",
     "IsOperator",
     "IsOperatorWithEngine",
@@ -51,9 +93,18 @@ __all__ = [
     "Net",
     "Plan",
     "RefreshRegisteredOperators",
+    "RemapEntry",
     "ScopedBlobReference",
     "ScopedName",
+    "SetEnginePref",
+    "SetGlobalEnginePref",
+    "SetOpEnginePref",
+    "SetPerOpEnginePref",
     "add_nets_in_order",
+    "caffe2_pb2",
+    "clone_and_bind_net",
+    "control_op_remap",
+    "copy_func_between_devices",
     "device_equal",
     "device_option_equal",
     "execution_step",
@@ -63,7 +114,25 @@ __all__ = [
     "get_ssa",
     "get_undefined_blobs",
     "output_to_list",
+    "recurrent_network_op_remap",
     "remap_input",
+    "remap_proto",
+    "scope",
     "scoped_execution_step",
     "to_execution_step",
+    "update_placeholder_op_output",
+    "utils",
+    "workspace",
 ]
+
+# Under this name scripts, and Caffe2's own tests, ask which operators there are.
+_REGISTERED_OPERATORS = RegisteredTypes()
+
+# Not needed by who makes operators and nets only.
+__getattr__, __dir__ = lazily(
+    __name__,
+    {
+        "bridge.caffe2.c_extension": "C",
+        "bridge.caffe2.proto.caffe2_pb2": "caffe2_pb2",
+    },
+)

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import sys
 
 from bridge.c10.errors import EnforceAssertionError, EnforceTypeError, EnforceValueError
 from bridge.caffe2 import scope
@@ -37,6 +38,8 @@ def CreateOperator(
     Arguments ready made. engine: which implementation to prefer. debug_info: shown when it fails.
     Keywords become arguments (see `MakeArgument`), those that are None none; random_seed goes into
     the device option.
+
+    In immediate mode (``workspace.StartImmediate``) it runs at once, too.
 
     Raises EnforceNotMet, also a TypeError or ValueError: an argument that no field holds, an input
     or output that is no name. Follows CreateOperator, caffe2/python/core.py, PyTorch 1.8.1.
@@ -82,6 +85,9 @@ def CreateOperator(
     for key, value in kwargs.items():
         if value is not None:
             operator.arg.append(MakeArgument(key, value))
+    immediate = sys.modules.get("bridge.caffe2.immediate")  # not loaded: not started
+    if immediate is not None and immediate.IsImmediate():
+        immediate.RunOperatorImmediate(operator)
     return operator
 
 

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
             """Write a record. Raises EnforceNotMet or OSError."""
 
 
-__all__ = ["Record", "module_of", "open_reader", "open_writer"]
+__all__ = ["Record", "kinds", "module_of", "open_reader", "open_writer"]
 
 # The kinds by the names that Caffe2 has for them, and the module of each.
 _KINDS = {
@@ -57,6 +57,11 @@ class Record:
         self.read = read
         self.where = where
         self.end = end
+
+
+def kinds() -> list[str]:
+    """List the kinds by the names that Caffe2 has for them."""
+    return list(_KINDS)
 
 
 def open_reader(db_type: str, path: str) -> AbstractContextManager[Reader]:

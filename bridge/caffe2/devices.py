@@ -3,13 +3,11 @@
 
 from __future__ import annotations
 
-from bridge.caffe2.messages import as_message
-
 TYPE_CHECKING = False  # typing takes longer to import than all that needs it
 if TYPE_CHECKING:
     from typing import Any
 
-__all__ = ["InferBlobDevices", "IsGPUDeviceType", "device_equal", "device_option_equal"]
+__all__ = ["IsGPUDeviceType", "device_equal", "device_option_equal"]
 
 _CPU, _CUDA, _HIP = 0, 1, 6
 
@@ -37,9 +35,3 @@ def device_option_equal(
 def device_equal(src: Any, dst: Any) -> bool:
     """Say whether two DeviceOptions have the same type and number, said or not."""
     return bool(src.device_type == dst.device_type and src.device_id == dst.device_id)
-
-
-def InferBlobDevices(net: Any) -> dict[str, Any]:
-    """Give, for each blob that the net makes, the DeviceOption of the operator that does."""
-    message = as_message(net, "NetDef", "InferBlobDevices")
-    return {name: operator.device_option for operator in message.op for name in operator.output}

@@ -248,10 +248,18 @@ def add_nets_in_order(step: ExecutionStep, net_list: list[str]) -> None:
 
 
 def to_execution_step(step_or_nets: Any, default_name: str | None = None) -> ExecutionStep:
-    """Make a step of a net or a list of them; a step is given as it is."""
+    """Make a step of a net or a list of them; a step is given as it is.
+
+    What gives a list by ``get()``, as Caffe2's NetBuilder, stands for it, and is run until its
+    ``_stop_blob`` says stop, if it has one. Without a name, the step gets the ``name`` of what it
+    is made of.
+    """
     if isinstance(step_or_nets, ExecutionStep):
         return step_or_nets
-    return execution_step(default_name, step_or_nets)
+    name = default_name or getattr(step_or_nets, "name", None)
+    if hasattr(step_or_nets, "_stop_blob") and hasattr(step_or_nets, "get"):
+        return execution_step(name, step_or_nets.get(), should_stop_blob=step_or_nets._stop_blob)
+    return execution_step(name, step_or_nets)
 
 
 def execution_step(

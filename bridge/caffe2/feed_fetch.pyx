@@ -43,8 +43,8 @@ def FeedBlob(name, value, device_option=None):
     what `FetchTorch` gave out sees it; memory that came from outside is never written. `bytes` and
     `str` are stored as a string, arrays of them as a tensor of strings.
 
-    `device_option` says where a NumPy array goes: None (the CPU), anything that names a device, or
-    an object with Caffe2's `device_type` and `device_id`.
+    `device_option` says where a NumPy array goes: anything that names a device, or an object with
+    Caffe2's `device_type` and `device_id`; None is the current device scope's, or else the CPU.
 
     Raises EnforceNotMet: `value` is none of these or cannot be shared (the reason is its
     ``__cause__``), or `name` is no name. The blob then holds what it held, and no name is created.
@@ -58,7 +58,7 @@ def FeedBlob(name, value, device_option=None):
     cdef BlobCore blob
     if unlikely(observed):
         return feed_named(state.workspace, name, value, device_option, "FeedBlob")
-    if device_option is None:
+    if device_option is None and not unlikely(_current.device_scopes):
         blob = _known(name)
         if blob is not None:
             try:

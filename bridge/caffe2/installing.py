@@ -28,6 +28,7 @@ _MODULES: dict[str, str | None] = {
     "caffe2.proto": "bridge.caffe2.proto",
     "caffe2.proto.caffe2_pb2": "bridge.caffe2.proto.caffe2_pb2",
     "caffe2.python": None,
+    "caffe2.python._import_c_extension": "bridge.caffe2.c_extension",
     "caffe2.python.brew": "bridge.caffe2.brew",
     "caffe2.python.core": "bridge.caffe2.core",
     "caffe2.python.dyndep": "bridge.caffe2.dyndep",

@@ -19,7 +19,8 @@ def lazily(
     """Make ``__getattr__`` and ``__dir__`` of a module that has names from other modules.
 
     places: for each module that has them, by its full name, the names, a space between.
-    A name that equals the last part of its module's is the module.
+    A name that equals the last part of its module's is the module, and so is ``C``, as Caffe2 calls
+    its extension module.
     """
     where = {name: place for place, names in places.items() for name in names.split()}
 
@@ -29,7 +30,7 @@ def lazily(
             raise AttributeError(f"module {module!r} has no attribute {name!r}")
         __import__(place)
         found = sys.modules[place]
-        value = found if place.endswith(f".{name}") else getattr(found, name)
+        value = found if name == "C" or place.endswith(f".{name}") else getattr(found, name)
         setattr(sys.modules[module], name, value)
         return value
 

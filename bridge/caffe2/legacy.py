@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Further names of ``caffe2.python.workspace`` that scripts use: messages as bytes, timing, guards.
-
-Immediate mode, in which an operator runs when its message is made, is not among them.
-"""
+"""Further names of ``caffe2.python.workspace`` that scripts use: messages as bytes, timing."""
 
 from __future__ import annotations
 
@@ -24,9 +21,10 @@ if TYPE_CHECKING:
 __all__ = [
     "BenchmarkNet",
     "BenchmarkNetOnce",
+    "ClearGlobalNetObserver",
     "GetNameScope",
     "GetNetName",
-    "IsImmediate",
+    "GetStats",
     "NumCudaDevices",
     "NumGpuDevices",
     "StringifyBlobName",
@@ -100,9 +98,13 @@ def WorkspaceGuard(workspace_name: str) -> Iterator[None]:
         SwitchWorkspace(before, True)
 
 
-def IsImmediate() -> bool:
-    """Say that operators run when they are run, not when they are made."""
-    return False
+def GetStats() -> dict[str, int]:
+    """Give the counts that operators keep: none here."""
+    return {}
+
+
+def ClearGlobalNetObserver() -> None:
+    """Do nothing: there are no observers of nets here."""
 
 
 def NumCudaDevices() -> int:

@@ -13,9 +13,13 @@ if TYPE_CHECKING:
     from types import ModuleType
     from typing import Any
 
-__all__ = ["as_message", "caffe2_pb2", "kind_of", "wire_bytes"]
+__all__ = ["NoMessage", "as_message", "caffe2_pb2", "kind_of", "wire_bytes"]
 
 _loaded: ModuleType | None = None
+
+
+class NoMessage(EnforceTypeError, EnforceValueError):
+    """What should be a message is none: a wrong type, which Caffe2 calls a wrong value."""
 
 
 def caffe2_pb2() -> ModuleType:
@@ -37,7 +41,8 @@ def wire_bytes(obj: Any, kind: str, caller: str) -> bytes:
     """Give the bytes of the message `kind` that `obj` is or holds.
 
     `obj` is a message of any class with ``SerializeToString``, its bytes, or an object with
-    ``Proto()``. Raises EnforceNotMet, also a TypeError: it is none of these, or another message.
+    ``Proto()``. Raises EnforceNotMet, also a TypeError: it is another message, or none of these
+    (then also a ValueError).
     """
     if isinstance(obj, bytes):
         return obj
@@ -49,7 +54,7 @@ def wire_bytes(obj: Any, kind: str, caller: str) -> bytes:
     serialize = getattr(message, "SerializeToString", None)
     if serialize is None or isinstance(message, type):
         hint = " Text is read by google.protobuf.text_format.Parse." if isinstance(obj, str) else ""
-        raise EnforceTypeError(
+        raise NoMessage(
             f"{caller} takes a {kind}: a message, its bytes, or a core object that makes one, not "
             f"{type(obj).__name__}.{hint}",
             "",

@@ -3,20 +3,24 @@
 
 from __future__ import annotations
 
-from bridge.c10.errors import EnforceTypeError
+from bridge.c10.errors import EnforceAssertionError, EnforceTypeError
 from bridge.caffe2.refusal import refusal
 
 TYPE_CHECKING = False  # typing takes longer to import than all that needs it
 if TYPE_CHECKING:
     from typing import Any
 
-__all__ = ["name_of"]
+__all__ = ["NoName", "name_of"]
+
+
+class NoName(EnforceTypeError, EnforceAssertionError):
+    """What should be a name is none: some of Caffe2's functions assert it, others look at types."""
 
 
 def name_of(name: Any, caller: str) -> str:
     """Give a name as plain `str`; `bytes` are UTF-8, a BlobReference stands for its name.
 
-    Raises EnforceNotMet, also a TypeError or ValueError: it is no name.
+    Raises EnforceNotMet, also a TypeError and AssertionError, or a ValueError: it is no name.
     """
     try:
         if isinstance(name, bytes):
@@ -27,6 +31,6 @@ def name_of(name: Any, caller: str) -> str:
             return text
     except UnicodeError as cause:
         raise refusal(f"{name!r} is no name, since names are UTF-8", caller, cause) from cause
-    raise EnforceTypeError(
+    raise NoName(
         f"A name is a str, bytes or a BlobReference, not {type(name).__name__}.", "", caller
     )

@@ -20,6 +20,7 @@ from bridge.caffe2.messages import as_message, caffe2_pb2, kind_of
 from bridge.caffe2.net_rewriting import NetRewriting
 from bridge.caffe2.python_operator import python_arguments
 from bridge.caffe2.registry import RegisteredOperators, is_registered
+from bridge.caffe2.tracebacks import extract_stacktrace, operator_tracebacks
 
 TYPE_CHECKING = False  # typing takes longer to import than all that needs it
 if TYPE_CHECKING:
@@ -62,8 +63,8 @@ class Net(NetRewriting):
             self._RecreateLookupTables()
             self._next_name_index = self._after_generated_names()
             name = self._net.name
-        elif isinstance(name_or_proto, str):
-            name = name_or_proto
+        elif name_or_proto is None or isinstance(name_or_proto, str):
+            name = name_or_proto or ""
         else:
             raise EnforceAssertionError(
                 f"A net is made with a name or a NetDef, not {type(name_or_proto).__name__}.",
@@ -149,6 +150,8 @@ class Net(NetRewriting):
             if not self.BlobIsDefined(blob):
                 self.AddExternalInput(blob)
         self._ExtendOps([operator])
+        places = operator_tracebacks[self.Name()]
+        places[len(self._net.op) - 1] = extract_stacktrace(2)
         made = tuple(BlobReference(name, self) for name in operator.output)
         return None if not made else made[0] if len(made) == 1 else made
 

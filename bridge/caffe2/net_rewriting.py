@@ -7,7 +7,9 @@ from collections.abc import Callable, Iterable
 
 from bridge.c10.errors import EnforceAssertionError
 from bridge.caffe2.messages import as_message, caffe2_pb2
+from bridge.caffe2.remapping import DEFAULT_REMAP_FUNCS
 from bridge.caffe2.ssa import get_op_ids_in_path, get_ssa, get_undefined_blobs
+from bridge.caffe2.tracebacks import operator_tracebacks
 
 TYPE_CHECKING = False  # typing takes longer to import than all that needs it
 if TYPE_CHECKING:
@@ -66,10 +68,12 @@ class NetRewriting:
 
         blob_remap: new names of blobs. op_id_mask: which operators to take, by position; None is
         all. remap_funcs: by operator type, called as ``f(operator, prefix, blob_remap)`` for
-        operators that name blobs in their arguments. update_external_list: find external inputs and
-        outputs anew. (There are no schemas here; keep_schema is taken for compatibility.)
+        operators that name blobs in their arguments, besides those of `DEFAULT_REMAP_FUNCS`.
+        update_external_list: find external inputs and outputs anew. (There are no schemas here;
+        keep_schema is taken for compatibility.)
         """
         remap = {str(old): str(new) for old, new in (blob_remap or {}).items()}
+        rename = {**DEFAULT_REMAP_FUNCS, **(remap_funcs or {})}
         made = caffe2_pb2().NetDef()
         made.CopyFrom(self._net)
         made.name = name
@@ -78,8 +82,8 @@ class NetRewriting:
         for operator in operators:
             remap_input(operator, remap)
             _rename(operator.output, remap)
-            if remap_funcs and operator.type in remap_funcs:
-                remap_funcs[operator.type](operator, name + "/" if name else "", blob_remap or {})
+            if operator.type in rename:
+                rename[operator.type](operator, name + "/" if name else "", blob_remap or {})
         del made.op[:]
         made.op.extend(operators)
         _rename(made.external_input, remap)
@@ -145,6 +149,50 @@ class NetRewriting:
         del proto.op[op_idx:]
         proto.op.extend([op, *behind])
 
+    def reroute_tensor(
+        self, tensor: Any, new_producer: Any, can_modify: Iterable[Any] | None = None
+    ) -> int:
+        """Insert an operator that takes `tensor`, and have others take what it makes instead.
+
+        It goes behind the operators that make its inputs. can_modify: the operators that are to
+        take the new blob. External outputs are renamed. Gives the number of operators changed.
+
+        Raises EnforceNotMet, also an AssertionError: the operator does not take `tensor`.
+        """
+        old, proto = str(tensor), self.Proto()
+        if old not in proto.external_input and old not in new_producer.input:
+            raise EnforceAssertionError(
+                f"new producer {new_producer.type} is not taking in {old}",
+                "tensor in new_producer.input",
+                "Net.reroute_tensor",
+            )
+        first: dict[str, int] = {}
+        for position, operator in enumerate(proto.op):
+            for name in operator.output:
+                first.setdefault(name, position)
+        behind = max(
+            (-1 if name in proto.external_input else first.get(name, -2))
+            for name in new_producer.input
+        )
+        # Compared as they are before the new operator is among them.
+        changed = list(can_modify or ())
+        self.insert_op_at_idx(new_producer, behind + 1)
+        new = new_producer.output[0]
+        _rename(proto.external_output, {old: new})
+        count = 0
+        for operator in proto.op:
+            if operator in changed:
+                remap_input(operator, {old: new})
+                count += 1
+        return count
+
+    def PopulateProtoWithFileName(self) -> None:
+        """Name each operator after where it was added: file, line and function."""
+        places = operator_tracebacks.get(self.Name(), {})
+        for position, operator in enumerate(self.Proto().op):
+            if position in places:
+                operator.name = ":".join(map(str, places[position][0]))
+
     def set_rand_seed(
         self, seed: int = 100, sequence_seed: bool = True, seed_on_op_def: bool = False
     ) -> None:
@@ -165,12 +213,20 @@ class NetRewriting:
 
     def RunAllOnGPU(self, gpu_id: int = 0, use_cudnn: bool = False) -> None:
         """Have operators that name no device run on a CUDA device."""
-        self._net.device_option.Clear()
-        self._net.device_option.device_type = 1
-        self._net.device_option.device_id = gpu_id
+        _run_on_gpu(self._net, gpu_id, use_cudnn)
+
+
+def _run_on_gpu(net: Any, gpu_id: int, use_cudnn: bool) -> None:
+    net.device_option.Clear()
+    net.device_option.device_type = 1
+    net.device_option.device_id = gpu_id
+    for operator in net.op:
         if use_cudnn:
-            for operator in self._net.op:
-                operator.engine = "CUDNN"
+            operator.engine = "CUDNN"
+        if operator.type == "RecurrentNetwork":
+            for argument in operator.arg:
+                if argument.name == "step_net":
+                    _run_on_gpu(argument.n, gpu_id, use_cudnn)
 
 
 def remap_input(op: Any, blob_name_remapping: dict[str, str]) -> None:

@@ -13,7 +13,7 @@ TYPE_CHECKING = False  # typing takes longer to import than all that needs it
 if TYPE_CHECKING:
     from typing import Any
 
-__all__ = ["Definition", "definition_of", "definitions", "device_of_option"]
+__all__ = ["Definition", "definition_of", "definitions", "device_kind", "device_of_option"]
 
 # Caffe2's numbers of device types, by name; tensors live on the first two.
 _DEVICE_TYPES = (
@@ -111,6 +111,11 @@ def definition_of(obj: Any, caller: str) -> Definition:
                 definitions.clear()
             definitions[data] = found
     return found
+
+
+def device_kind(number: int) -> str | None:
+    """Give the name of a type of device by Caffe2's number, as ``"cpu"``; None: there is none."""
+    return _DEVICE_TYPES[number].lower() if 0 <= number < len(_DEVICE_TYPES) else None
 
 
 def device_of_option(option: Any) -> Device:

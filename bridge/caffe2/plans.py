@@ -2,7 +2,7 @@
 """Running plans: steps of nets and of further steps, so many times or until a blob says stop.
 
 Everything runs in one thread. Substeps that may run concurrently run in turn, the ones that report
-every so often once, after the others.
+every so often once, after the others; so do nets that report.
 
 Follows caffe2/core/plan_executor.cc, PyTorch 1.8.1.
 """
@@ -91,6 +91,7 @@ class _Step:
         if message.network and message.substep:
             raise self._contradiction("has nets and substeps; it can have one of them")
         self.nets = [self._net(name) for name in message.network]
+        self.report = self._report()
         self.substeps: list[Any] = [
             step if step.create_workspace else self._made(step) for step in self._in_turn()
         ]
@@ -111,6 +112,14 @@ class _Step:
                 )
             self.made[name] = create_net(self.workspace, self.all_nets[name], True, self.caller)
         return self.made[name]
+
+    def _report(self) -> RunnableNet | None:
+        """Give the net that reports at intervals, and here once, at the end."""
+        if not self.message.HasField("report_net"):
+            return None
+        if not self.message.HasField("report_interval"):
+            raise self._contradiction("has report_net, which needs report_interval")
+        return self._net(self.message.report_net)
 
     def _made(self, step: Any) -> _Step:
         return _Step(step, self.workspace, self.all_nets, self.made, self.caller)
@@ -153,7 +162,12 @@ class _Step:
         return blob
 
     def run(self) -> None:
-        """Run the nets and substeps so many times, or until the blob says stop."""
+        """Run the nets and substeps so many times, or until the blob says stop; then report."""
+        self._run_all()
+        if self.report is not None:
+            self.report._run(self.caller)
+
+    def _run_all(self) -> None:
         for _ in itertools.count() if self.iterations is None else self.iterations:
             for substep in self.substeps:
                 (substep if isinstance(substep, _Step) else self._made(substep)).run()

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Set
 
 from bridge.c10 import Device
 from bridge.c10.errors import EnforceKeyError, EnforceTypeError, EnforceValueError
@@ -21,9 +21,11 @@ __all__ = [
     "IsOperatorWithEngine",
     "RefreshRegisteredOperators",
     "RegisteredOperators",
+    "RegisteredTypes",
     "class_for",
     "is_registered",
     "nearby_names",
+    "preferred",
     "register_operator",
     "registry",
     "registry_key",
@@ -41,6 +43,35 @@ class _Registry:
 
 
 registry = _Registry()
+
+
+class _Preferred:
+    """The engines that operators prefer that name none; see `engines`."""
+
+    def __init__(self) -> None:
+        # By name of the device's type and operator type, and by name of the device's type.
+        self.by_type: dict[tuple[str, str], list[str]] = {}
+        self.everywhere: dict[str, list[str]] = {}
+
+    def engines(self, kind: str, op_type: str) -> list[str]:
+        """List them, first the one to take first."""
+        return self.by_type.get((kind, op_type), []) + self.everywhere.get(kind, [])
+
+
+preferred = _Preferred()
+
+
+class RegisteredTypes(Set[str]):
+    """The types of operators that there are, as `RegisteredOperators` lists them: a live set."""
+
+    def __contains__(self, key: object) -> bool:
+        return isinstance(key, str) and _find(key) is not None
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(RegisteredOperators())
+
+    def __len__(self) -> int:
+        return len(RegisteredOperators())
 
 
 def registry_key(op_type: str, engine: str = "") -> str:
@@ -171,9 +202,10 @@ def class_for(definition: Definition, caller: str) -> type[Operator]:
 
 def _looked_up(definition: Definition, caller: str) -> type[Operator]:
     by_device = None
-    if definition.engine:
-        for engine in definition.engine.split(","):
-            by_device = by_device or _find(registry_key(definition.type, engine))
+    wanted = definition.engine.split(",") if definition.engine else []
+    for engine in wanted + preferred.engines(definition.kind, definition.type):
+        found = _find(registry_key(definition.type, engine))
+        by_device = by_device or (found if found and definition.kind in found else None)
     by_device = by_device or _find(definition.type)
     if by_device is None:
         near = nearby_names(definition.type)

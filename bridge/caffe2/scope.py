@@ -17,6 +17,7 @@ from contextlib import contextmanager
 
 from bridge.c10.errors import EnforceAssertionError, EnforceTypeError
 from bridge.caffe2.messages import as_message, caffe2_pb2
+from bridge.caffe2.workspaces import state
 
 TYPE_CHECKING = False  # typing takes longer to import than all that needs it
 if TYPE_CHECKING:
@@ -83,12 +84,14 @@ def EmptyNameScope() -> Iterator[None]:
 def DeviceScope(scope: Any, node_name: str | None = None) -> Iterator[None]:
     """Have operators that are made within run on the device of the DeviceOption `scope`.
 
+    NumPy arrays that are fed within go there, too.
+
     `node_name` is set in it, or else inherited from the scope around; extra_info is that of both.
 
     Raises EnforceNotMet, also an AssertionError: `scope` is no DeviceOption, or both are None.
     """
     made = caffe2_pb2().DeviceOption()
-    if scope is not None:
+    if scope:  # as Caffe2, which takes 0 for none
         try:
             made.CopyFrom(as_message(scope, "DeviceOption", "DeviceScope"))
         except EnforceTypeError as cause:
@@ -106,10 +109,14 @@ def DeviceScope(scope: Any, node_name: str | None = None) -> Iterator[None]:
         made.extra_info.extend(old.extra_info)
     made.extra_info.sort()
     _scopes.device = made
+    with state.lock:
+        state.device_scopes += 1
     try:
         yield
     finally:
         _scopes.device = old
+        with state.lock:
+            state.device_scopes -= 1
 
 
 @contextmanager

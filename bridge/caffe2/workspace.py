@@ -44,13 +44,40 @@ if TYPE_CHECKING:
 
     import numpy as np
 
+    from bridge.caffe2 import c_extension as C
+    from bridge.caffe2 import scope, utils
+    from bridge.caffe2.background import RunPlanInBackground
     from bridge.caffe2.global_init import GlobalInit
+    from bridge.caffe2.hardware import (
+        GetBlobNUMANode,
+        GetCUDAVersion,
+        GetCuDNNVersion,
+        GetDeviceProperties,
+        GetGPUMemoryInfo,
+        GetGpuPeerAccessPattern,
+        GetNumNUMANodes,
+        IsNUMAEnabled,
+        has_cuda_support,
+        has_gpu_support,
+        has_hip_support,
+        is_asan,
+    )
+    from bridge.caffe2.immediate import (
+        FeedImmediate,
+        FetchImmediate,
+        ImmediateBlobs,
+        IsImmediate,
+        RunOperatorImmediate,
+        StartImmediate,
+        StopImmediate,
+    )
     from bridge.caffe2.legacy import (
         BenchmarkNet,
         BenchmarkNetOnce,
+        ClearGlobalNetObserver,
         GetNameScope,
         GetNetName,
-        IsImmediate,
+        GetStats,
         NumCudaDevices,
         NumGpuDevices,
         StringifyBlobName,
@@ -62,35 +89,55 @@ if TYPE_CHECKING:
     from bridge.caffe2.plans import RunPlan
     from bridge.caffe2.predictor import Predictor
     from bridge.caffe2.proto import caffe2_pb2
+    from bridge.caffe2.random_inputs import FillRandomNetworkInputs
     from bridge.caffe2.registry import RegisteredOperators
     from bridge.caffe2.run_once import RunOperatorOnce
     from bridge.caffe2.running import RunOperatorMultiple, RunOperatorsOnce
+    from bridge.caffe2.shape_inference import InferShapesAndTypes
+    from bridge.caffe2.tracebacks import CallWithExceptionIntercept, operator_tracebacks
 
 __all__ = [
-    "GpuDeviceType",
     "BenchmarkNet",
     "BenchmarkNetOnce",
     "Blob",
     "Blobs",
+    "C",
+    "CallWithExceptionIntercept",
+    "ClearGlobalNetObserver",
     "CreateBlob",
     "CreateNet",
     "CurrentWorkspace",
     "DeleteNet",
     "DeserializeBlob",
     "FeedBlob",
+    "FeedImmediate",
     "FetchBlob",
     "FetchBlobs",
+    "FetchImmediate",
     "FetchInt8Blob",
     "FetchInt8BlobRealVal",
     "FetchTorch",
+    "FillRandomNetworkInputs",
+    "GetBlobNUMANode",
     "GetBlobSizeBytes",
+    "GetCUDAVersion",
+    "GetCuDNNVersion",
+    "GetDeviceProperties",
+    "GetGPUMemoryInfo",
+    "GetGpuPeerAccessPattern",
     "GetNameScope",
     "GetNetName",
+    "GetNumNUMANodes",
+    "GetStats",
     "GlobalInit",
+    "GpuDeviceType",
     "HasBlob",
+    "ImmediateBlobs",
+    "InferShapesAndTypes",
     "Int8Tensor",
     "Int8TensorCPU",
     "IsImmediate",
+    "IsNUMAEnabled",
     "Nets",
     "NumCudaDevices",
     "NumGpuDevices",
@@ -101,11 +148,15 @@ __all__ = [
     "RootFolder",
     "RunNet",
     "RunNetOnce",
+    "RunOperatorImmediate",
     "RunOperatorMultiple",
     "RunOperatorOnce",
     "RunOperatorsOnce",
     "RunPlan",
+    "RunPlanInBackground",
     "SerializeBlob",
+    "StartImmediate",
+    "StopImmediate",
     "StringifyBlobName",
     "StringifyNetName",
     "StringifyProto",
@@ -115,6 +166,13 @@ __all__ = [
     "Workspaces",
     "blobs",
     "caffe2_pb2",
+    "has_cuda_support",
+    "has_gpu_support",
+    "has_hip_support",
+    "is_asan",
+    "operator_tracebacks",
+    "scope",
+    "utils",
 ]
 
 
@@ -130,7 +188,8 @@ def FetchBlobs(names: Iterable[Any]) -> list[Any]:
 def FetchInt8Blob(name: Any) -> Int8Tensor:
     """Copy what the quantized blob `name` holds: data, scale and zero point.
 
-    Raises EnforceNotMet: no such blob (also a KeyError), or it holds something else.
+    Raises EnforceNotMet: no such blob (also a KeyError), or it holds something else (also an
+    AssertionError).
     """
     return fetch_int8_named(state.workspace, name, "FetchInt8Blob")
 
@@ -325,17 +384,34 @@ GpuDeviceType = 1
 __getattr__, __dir__ = lazily(
     __name__,
     {
+        "bridge.caffe2.background": "RunPlanInBackground",
+        "bridge.caffe2.c_extension": "C",
         "bridge.caffe2.global_init": "GlobalInit",
+        "bridge.caffe2.hardware": (
+            "GetBlobNUMANode GetCUDAVersion GetCuDNNVersion GetDeviceProperties GetGPUMemoryInfo "
+            "GetGpuPeerAccessPattern GetNumNUMANodes IsNUMAEnabled has_cuda_support "
+            "has_gpu_support has_hip_support is_asan"
+        ),
+        "bridge.caffe2.immediate": (
+            "FeedImmediate FetchImmediate ImmediateBlobs IsImmediate RunOperatorImmediate "
+            "StartImmediate StopImmediate"
+        ),
         "bridge.caffe2.legacy": (
-            "BenchmarkNet BenchmarkNetOnce GetNameScope GetNetName IsImmediate NumCudaDevices "
-            "NumGpuDevices StringifyBlobName StringifyNetName StringifyProto WorkspaceGuard"
+            "BenchmarkNet BenchmarkNetOnce ClearGlobalNetObserver GetNameScope GetNetName GetStats "
+            "NumCudaDevices NumGpuDevices StringifyBlobName StringifyNetName StringifyProto "
+            "WorkspaceGuard"
         ),
         "bridge.caffe2.nets": "CreateNet DeleteNet Nets RunNet RunNetOnce",
         "bridge.caffe2.plans": "RunPlan",
         "bridge.caffe2.predictor": "Predictor",
         "bridge.caffe2.proto.caffe2_pb2": "caffe2_pb2",
+        "bridge.caffe2.random_inputs": "FillRandomNetworkInputs",
         "bridge.caffe2.registry": "RegisteredOperators",
         "bridge.caffe2.run_once": "RunOperatorOnce",
         "bridge.caffe2.running": "RunOperatorMultiple RunOperatorsOnce",
+        "bridge.caffe2.scope": "scope",
+        "bridge.caffe2.shape_inference": "InferShapesAndTypes",
+        "bridge.caffe2.tracebacks": "CallWithExceptionIntercept operator_tracebacks",
+        "bridge.caffe2.utils": "utils",
     },
 )

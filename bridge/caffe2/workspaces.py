@@ -8,10 +8,10 @@ import threading
 from collections.abc import Iterable, Iterator, Mapping
 
 from bridge.c10 import EnforceNotMet, observe
-from bridge.c10.errors import EnforceKeyError
+from bridge.c10.errors import EnforceAssertionError, EnforceKeyError
 from bridge.caffe2.blob import Blob
 from bridge.caffe2.blob_core import CurrentBlobs, put
-from bridge.caffe2.feed import feed_refusal, put_on
+from bridge.caffe2.feed import feed_refusal, is_array, put_on
 from bridge.caffe2.int8 import Int8Tensor, Int8TensorCPU
 from bridge.caffe2.names import name_of
 
@@ -276,6 +276,10 @@ def feed_named(
         return observe.watch(
             caller, value, target, feed_named, workspace, name, value, device_option, caller
         )
+    if device_option is None and state.device_scopes and is_array(value):
+        from bridge.caffe2.scope import CurrentDeviceScope
+
+        device_option = CurrentDeviceScope()
     blob = workspace._blobs.get(text) or Blob()
     try:
         if device_option is None:
@@ -299,10 +303,13 @@ def fetch_named(workspace: Workspace, name: Any, caller: str) -> Any:
 
 
 def fetch_int8_named(workspace: Workspace, name: Any, caller: str) -> Int8Tensor:
-    """Copy what the quantized blob `name` holds. Raises EnforceNotMet: it holds something else."""
+    """Copy what the quantized blob `name` holds.
+
+    Raises EnforceNotMet, also an AssertionError: it holds something else.
+    """
     blob = find_named(workspace, name, caller)
     if not isinstance(blob._object, Int8TensorCPU):
-        raise EnforceNotMet(
+        raise EnforceAssertionError(
             f"{blob._called(name)}, no quantized tensor; use FetchBlob.",
             "",
             caller,

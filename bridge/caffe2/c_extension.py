@@ -1,0 +1,160 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``workspace.C``: names of Caffe2's extension module that scripts use.
+
+Each does what the function of `workspace` or `core` that is made of it does. Follows
+caffe2/python/pybind_state.cc, PyTorch 1.8.1.
+"""
+
+from __future__ import annotations
+
+from bridge.caffe2 import workspace as _workspace
+from bridge.caffe2.background import BackgroundPlan
+from bridge.caffe2.background import RunPlanInBackground as run_plan_in_background
+from bridge.caffe2.blob import Blob
+from bridge.caffe2.blob_tensor import BlobTensor as TensorCPU
+from bridge.caffe2.db_handles import DB, Cursor, Mode, Transaction, create_db, registered_dbs
+from bridge.caffe2.engines import (
+    SetEnginePref as set_engine_pref,
+)
+from bridge.caffe2.engines import (
+    SetGlobalEnginePref as set_global_engine_pref,
+)
+from bridge.caffe2.engines import (
+    SetOpEnginePref as set_op_engine_pref,
+)
+from bridge.caffe2.engines import (
+    SetPerOpEnginePref as set_per_op_engine_pref,
+)
+from bridge.caffe2.global_init import GlobalInit as global_init
+from bridge.caffe2.hardware import GetBlobNUMANode as get_blob_numa_node
+from bridge.caffe2.hardware import GetCUDAVersion as get_cuda_version
+from bridge.caffe2.hardware import GetCuDNNVersion as get_cudnn_version
+from bridge.caffe2.hardware import GetDeviceProperties as get_device_properties
+from bridge.caffe2.hardware import GetNumNUMANodes as get_num_numa_nodes
+from bridge.caffe2.hardware import IsNUMAEnabled as is_numa_enabled
+from bridge.caffe2.hardware import has_cuda_support, has_gpu_support, has_hip_support, is_asan
+from bridge.caffe2.legacy import BenchmarkNet as benchmark_net
+from bridge.caffe2.legacy import BenchmarkNetOnce as benchmark_net_once
+from bridge.caffe2.legacy import NumCudaDevices as num_cuda_devices
+from bridge.caffe2.messages import as_message as _as_message
+from bridge.caffe2.nets import CreateNet as _CreateNet
+from bridge.caffe2.nets import DeleteNet as _DeleteNet
+from bridge.caffe2.nets import Nets as nets
+from bridge.caffe2.nets import RunNet as run_net
+from bridge.caffe2.nets import RunNetOnce as run_net_once
+from bridge.caffe2.plans import RunPlan as run_plan
+from bridge.caffe2.predictor import Predictor
+from bridge.caffe2.registry import RegisteredOperators as registered_operators
+from bridge.caffe2.registry import nearby_names as nearby_opnames
+from bridge.caffe2.registry import registry_key as op_registry_key
+from bridge.caffe2.run_once import RunOperatorOnce as run_operator_once
+from bridge.caffe2.runnable_net import RunnableNet as Net
+from bridge.caffe2.running import RunOperatorMultiple as run_operator_multiple
+from bridge.caffe2.workspaces import Workspace, fetch_named, state
+
+TYPE_CHECKING = False  # typing takes longer to import than all that needs it
+if TYPE_CHECKING:
+    from typing import Any
+
+__all__ = [
+    "DB",
+    "BackgroundPlan",
+    "Blob",
+    "Cursor",
+    "Mode",
+    "Net",
+    "Predictor",
+    "TensorCPU",
+    "Transaction",
+    "Workspace",
+    "benchmark_net",
+    "benchmark_net_once",
+    "blobs",
+    "create_blob",
+    "create_db",
+    "create_net",
+    "current_workspace",
+    "define_caffe2_no_operator_schema",
+    "delete_net",
+    "deserialize_blob",
+    "feed_blob",
+    "fetch_blob",
+    "get_blob_numa_node",
+    "get_blob_size_bytes",
+    "get_cuda_version",
+    "get_cudnn_version",
+    "get_device_properties",
+    "get_num_numa_nodes",
+    "global_init",
+    "has_blob",
+    "has_cuda_support",
+    "has_gpu_support",
+    "has_hip_support",
+    "has_mkldnn",
+    "is_asan",
+    "is_numa_enabled",
+    "local_blobs",
+    "nearby_opnames",
+    "nets",
+    "num_cuda_devices",
+    "op_registry_key",
+    "registered_dbs",
+    "registered_operators",
+    "reset_blob",
+    "reset_workspace",
+    "root_folder",
+    "run_net",
+    "run_net_once",
+    "run_operator_multiple",
+    "run_operator_once",
+    "run_plan",
+    "run_plan_in_background",
+    "serialize_blob",
+    "set_engine_pref",
+    "set_global_engine_pref",
+    "set_op_engine_pref",
+    "set_per_op_engine_pref",
+    "switch_workspace",
+    "use_mkldnn",
+    "use_rocm",
+    "use_trt",
+    "workspaces",
+]
+
+# What Caffe2 may have been built with, and is not here: operators run on torch.
+define_caffe2_no_operator_schema = False
+has_mkldnn = False
+use_mkldnn = False
+use_rocm = False
+use_trt = False
+
+blobs = _workspace.Blobs
+local_blobs = _workspace.Blobs
+create_blob = _workspace.CreateBlob
+current_workspace = _workspace.CurrentWorkspace
+deserialize_blob = _workspace.DeserializeBlob
+feed_blob = _workspace.FeedBlob
+get_blob_size_bytes = _workspace.GetBlobSizeBytes
+has_blob = _workspace.HasBlob
+reset_blob = _workspace.ResetBlob
+reset_workspace = _workspace.ResetWorkspace
+root_folder = _workspace.RootFolder
+serialize_blob = _workspace.SerializeBlob
+switch_workspace = _workspace.SwitchWorkspace
+workspaces = _workspace.Workspaces
+
+
+def fetch_blob(name: Any) -> Any:
+    """Copy what the blob `name` holds, as `FetchBlob` does; a quantized tensor as a tuple."""
+    return fetch_named(state.workspace, name, "fetch_blob")
+
+
+def create_net(net: Any, overwrite: bool = False) -> bool:
+    """Make a net in the current workspace, as `CreateNet` does."""
+    return _CreateNet(_as_message(net, "NetDef", "create_net"), overwrite)
+
+
+def delete_net(name: Any) -> bool:
+    """Forget a net of the current workspace, if there is one of that name; give True."""
+    _DeleteNet(name)
+    return True
