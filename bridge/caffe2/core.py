@@ -20,6 +20,8 @@ from bridge.caffe2.execution_step import (
     to_execution_step,
 )
 from bridge.caffe2.global_init import GetGlobalInitArgs, GlobalInit
+from bridge.caffe2.gradients.gradient_slice import GradientSlice
+from bridge.caffe2.lazy import lazily
 from bridge.caffe2.net import Net, get_net_name, output_to_list
 from bridge.caffe2.net_rewriting import remap_input
 from bridge.caffe2.plan import Plan
@@ -33,7 +35,13 @@ from bridge.caffe2.ssa import (
     get_undefined_blobs,
 )
 
+TYPE_CHECKING = False  # typing takes longer to import than all that needs it
+if TYPE_CHECKING:
+    from bridge.caffe2.gradients.backward_pass import IR
+    from bridge.caffe2.gradients.registry import GradientRegistry
+
 __all__ = [
+    "IR",
     "BlobReference",
     "CreateOperator",
     "CreatePythonOperator",
@@ -43,6 +51,8 @@ __all__ = [
     "ExecutionStep",
     "GetGlobalInitArgs",
     "GlobalInit",
+    "GradientRegistry",
+    "GradientSlice",
     "InferBlobDevices",
     "IsGPUDeviceType",
     "IsOperator",
@@ -67,3 +77,12 @@ __all__ = [
     "scoped_execution_step",
     "to_execution_step",
 ]
+
+# Not needed by who runs nets only.
+__getattr__, __dir__ = lazily(
+    __name__,
+    {
+        "bridge.caffe2.gradients.backward_pass": "IR",
+        "bridge.caffe2.gradients.registry": "GradientRegistry",
+    },
+)

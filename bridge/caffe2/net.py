@@ -199,14 +199,26 @@ class Net(NetRewriting):
                 blob = self.GivenTensorStringFill([], self.NextName("log"), shape=[], values=[one])
             self.Print(blob, [])
 
-    def AddGradientOperators(self, ys: Any, skip: int = 0) -> Any:
-        """Raise EnforceNotMet: there are no gradient operators; use torch's autograd."""
-        raise EnforceNotMet(
-            "The bridge runs Caffe2's nets forward and has no gradient operators; FetchTorch gives "
-            "parameters to torch, whose autograd trains them.",
-            "",
-            "Net.AddGradientOperators",
-        )
+    def AddGradientOperators(self, ys: Any, skip: int = 0) -> dict[Any, Any]:
+        """Add the operators that compute the gradients of `ys`, of all operators so far.
+
+        ys: blobs whose gradients are one, as that of a loss, or a dict of blobs and the names of
+        their gradients. skip: how many operators at the front have none. Gives by blob the name of
+        its gradient, or a `GradientSlice` where that is sparse.
+
+        Raises EnforceNotMet, and adds none then: an operator has no gradient, or one that needs a
+        blob that another operator wrote to since; also a TypeError: `ys` is neither.
+
+        >>> from bridge.caffe2 import core
+        >>> net = core.Net("gradient_doc")
+        >>> net.AddGradientOperators([net.Relu("x", "y")])
+        {'y': BlobReference("y_autogen_grad"), 'x': BlobReference("x_grad")}
+        """
+        from bridge.caffe2.gradients.registry import GradientRegistry
+
+        made, gradients = GradientRegistry.GetBackwardPass(self._net.op[skip:], ys)
+        self._ExtendOps(made)
+        return gradients
 
     def AddArgument(self, arg_name: str, arg_value: Any) -> None:
         """Add an argument of the net itself."""

@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """Gradients that depend on arguments, or on how many inputs there are, in a way of their own.
 
-The others are patterns, in `gradient_table`.
+The others are patterns, in `table`.
 """
 
 from __future__ import annotations
 
 from bridge.caffe2.arguments import MakeArgument
-from bridge.caffe2.gradient_maker import GradientMaker
-from bridge.caffe2.gradient_slice import GradientSlice
+from bridge.caffe2.gradients.maker import GradientMaker
+from bridge.caffe2.gradients.gradient_slice import GradientSlice
 from bridge.caffe2.operators.data_types import number_of_argument
-from bridge.caffe2.operators.gradient_patterns import carry_out
+from bridge.caffe2.gradients.patterns import carry_out
 
 TYPE_CHECKING = False  # typing takes longer to import than all that needs it
 if TYPE_CHECKING:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a row of `gradient_table` says, carried out.
+"""What a row of `table` says, carried out.
 
 A pattern is one or more operators, a semicolon between: ``TYPE[{NAME=VALUE,...}] INPUTS > OUTPUTS``.
 A ``$`` in a type stands for the type of the operator whose gradient it is. An input is
@@ -19,8 +19,8 @@ from __future__ import annotations
 import functools
 import re
 
-from bridge.caffe2.gradient_maker import GradientMaker
-from bridge.caffe2.gradient_slice import GradientSlice
+from bridge.caffe2.gradients.maker import GradientMaker
+from bridge.caffe2.gradients.gradient_slice import GradientSlice
 
 TYPE_CHECKING = False  # typing takes longer to import than all that needs it
 if TYPE_CHECKING:

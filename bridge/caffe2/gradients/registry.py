@@ -7,12 +7,12 @@ import functools
 from collections.abc import Callable, Iterable, Sequence
 
 from bridge.c10.errors import EnforceKeyError, EnforceTypeError
-from bridge.caffe2.gradient_maker import GradientMaker
-from bridge.caffe2.gradient_slice import GradientSlice
+from bridge.caffe2.gradients.maker import GradientMaker
+from bridge.caffe2.gradients.gradient_slice import GradientSlice
 from bridge.caffe2.messages import as_message
-from bridge.caffe2.operators.gradient_makers_more import MAKERS
-from bridge.caffe2.operators.gradient_patterns import carry_out
-from bridge.caffe2.operators.gradient_table import NO_GRADIENT, PATTERNS, REFUSED, UNWRITTEN
+from bridge.caffe2.gradients.makers_of_products import MAKERS
+from bridge.caffe2.gradients.patterns import carry_out
+from bridge.caffe2.gradients.table import NO_GRADIENT, PATTERNS, REFUSED, UNWRITTEN
 from bridge.caffe2.operators.schemas import check_names
 from bridge.caffe2.refusal import refusal
 
@@ -139,9 +139,9 @@ class GradientRegistry:
         Raises EnforceNotMet: as `GetGradientForOp`; also a TypeError: `ys` is neither; where a
         gradient needs a blob that another operator wrote to in between.
         """
-        from bridge.caffe2.backward_pass import BackwardPass
+        from bridge.caffe2.gradients.backward_pass import IR
 
-        return BackwardPass(operators).run(ys)
+        return IR(operators).GetBackwardPass(ys)
 
 
 def _plain(gradient: Any) -> Any:

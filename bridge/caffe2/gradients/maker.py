@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from bridge.c10.errors import EnforceNotMet
 from bridge.caffe2.arguments import MakeArgument, values_of
-from bridge.caffe2.gradient_slice import GradientSlice
+from bridge.caffe2.gradients.gradient_slice import GradientSlice
 from bridge.caffe2.messages import caffe2_pb2
 
 TYPE_CHECKING = False  # typing takes longer to import than all that needs it
@@ -117,6 +117,7 @@ class GradientMaker:
         """Add an operator with `arguments`, and behind them those of the operator if `copied`."""
         made = caffe2_pb2().OperatorDef()
         made.type = op_type
+        made.name = ""  # said, as Caffe2 does
         made.input.extend(inputs)
         made.output.extend(outputs)
         for name, value in (arguments or {}).items():

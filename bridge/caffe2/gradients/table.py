@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which operators the gradient of an operator is, by its type; how to read it: `gradient_patterns`.
+"""Which operators the gradient of an operator is, by its type; how to read it: `patterns`.
 
-Those that no pattern tells are in `gradient_makers`.
+Those that no pattern tells are in `makers`.
 Follows the gradient makers of caffe2/operators, PyTorch 1.8.1, asked for each type.
 """
 

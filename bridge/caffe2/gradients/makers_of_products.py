@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Gradients of products, powers, and of what gathers and merges rows; see `gradient_makers`."""
+"""Gradients of products, powers, and of what gathers and merges rows; see `makers`."""
 
 from __future__ import annotations
 
-from bridge.caffe2.gradient_maker import GradientMaker
-from bridge.caffe2.gradient_slice import GradientSlice
-from bridge.caffe2.operators.gradient_makers import MAKERS, gradient_of
-from bridge.caffe2.operators.gradient_patterns import carry_out
+from bridge.caffe2.gradients.maker import GradientMaker
+from bridge.caffe2.gradients.gradient_slice import GradientSlice
+from bridge.caffe2.gradients.makers import MAKERS, gradient_of
+from bridge.caffe2.gradients.patterns import carry_out
 
 TYPE_CHECKING = False  # typing takes longer to import than all that needs it
 if TYPE_CHECKING:
