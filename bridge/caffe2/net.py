@@ -31,7 +31,7 @@ __all__ = ["Net", "get_net_name", "output_to_list"]
 class Net(NetRewriting):
     """A net under construction: ``net.Relu("x", "y")`` adds an operator and refers to its output.
 
-    Made with a name, which gets a number where it was used before in this process, or from a
+    Made with a name, or None for the empty one, which gets a number where it was used before in this process, or from a
     NetDef, which is copied. Inputs that nothing in the net makes become external inputs. Outputs
     that are not named, or given as a number of them, are named after net and operator.
 
@@ -62,8 +62,8 @@ class Net(NetRewriting):
             self._RecreateLookupTables()
             self._next_name_index = self._after_generated_names()
             name = self._net.name
-        elif isinstance(name_or_proto, str):
-            name = name_or_proto
+        elif name_or_proto is None or isinstance(name_or_proto, str):
+            name = name_or_proto or ""
         else:
             raise EnforceAssertionError(
                 f"A net is made with a name or a NetDef, not {type(name_or_proto).__name__}.",
@@ -166,14 +166,20 @@ class Net(NetRewriting):
         `f` gets lists of the blobs' tensors (`BlobTensor`), and with `pass_workspace` the
         workspace. As a tuple ``(function, args, kwargs)`` it is what that call gives, made when the
         net is created. `python_func_type` makes an object of `f`, whose ``forward`` is called.
-        Gradients are recorded and never run.
+        `grad_f` computes the gradient, as ``grad_f(inputs, outputs)``: its inputs are those of the
+        operator, then its outputs, then the gradients of its outputs, of those numbered in
+        `grad_output_indices` if any are; its outputs are the gradients of the inputs, or of those
+        in `grad_input_indices`.
         """
         arguments = python_arguments(f, grad_f, python_func_type, pass_workspace)
-        arguments["grad_output_indices"] = list(grad_output_indices or [])
-        arguments["grad_input_indices"] = list(grad_input_indices or [])
+        indices = {
+            "grad_output_indices": list(grad_output_indices or []),
+            "grad_input_indices": list(grad_input_indices or []),
+        }
 
         def add(inputs: Any, outputs: Any = None, **kwargs: Any) -> Any:
-            return self._CreateAndAddToSelf("Python", inputs, outputs, **{**kwargs, **arguments})
+            arguments_and_more = {**indices, **kwargs, **arguments}
+            return self._CreateAndAddToSelf("Python", inputs, outputs, **arguments_and_more)
 
         return add
 

@@ -88,7 +88,7 @@ def DeviceScope(scope: Any, node_name: str | None = None) -> Iterator[None]:
     Raises EnforceNotMet, also an AssertionError: `scope` is no DeviceOption, or both are None.
     """
     made = caffe2_pb2().DeviceOption()
-    if scope is not None:
+    if scope:
         try:
             made.CopyFrom(as_message(scope, "DeviceOption", "DeviceScope"))
         except EnforceTypeError as cause:

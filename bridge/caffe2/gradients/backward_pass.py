@@ -10,7 +10,7 @@ from bridge.caffe2.blob_reference import BlobReference
 from bridge.caffe2.create_operator import CreateOperator
 from bridge.caffe2.gradients.registry import GradientRegistry
 from bridge.caffe2.gradients.gradient_slice import GradientSlice
-from bridge.caffe2.gradients.sums import Contribution, Part, sum_of
+from bridge.caffe2.gradients.sums import ONLY_SUM_TAG, SUM_TAG, Contribution, Part, sum_of
 from bridge.caffe2.messages import as_message
 
 TYPE_CHECKING = False  # typing takes longer to import than all that needs it
@@ -48,6 +48,10 @@ class IR:
     Raises EnforceNotMet, also a ValueError: a StopGradient whose output nothing uses.
     Follows IR, caffe2/python/core.py, PyTorch 1.8.1.
     """
+
+    AUTOGEN_GRAD_SUFFIX = "_autogen_grad"
+    IS_AUTO_GEN_SUM_OPS_TAG = SUM_TAG
+    ONLY_KEEP_IS_AUTO_GEN_SUM_OPS_TAG = ONLY_SUM_TAG
 
     def __init__(self, operators: Iterable[Any]) -> None:
         self._versions: dict[str, int] = {}  # in the end; when gradient operators run
@@ -106,7 +110,8 @@ class IR:
             self._gradient_versions[name] = version
             self._users.setdefault((name, version), []).append(len(self._steps))
             if given is None:
-                ones = CreateOperator("ConstantFill", [y], [f"{name}_autogen_grad"], value=1.0)
+                blob = name + self.AUTOGEN_GRAD_SUFFIX
+                ones = CreateOperator("ConstantFill", [y], [blob], value=1.0)
                 made.append(ones)
                 gradient: Gradient = str(ones.output[0])
                 part = Part(ones.output[0], [(ones, 0)])

@@ -15,11 +15,13 @@ TYPE_CHECKING = False  # typing takes longer to import than all that needs it
 if TYPE_CHECKING:
     from typing import Any
 
-__all__ = ["Contribution", "Part", "sum_of"]
+__all__ = ["ONLY_SUM_TAG", "SUM_TAG", "Contribution", "Part", "sum_of"]
 
 _CALLER = "GradientRegistry.GetBackwardPass"
-_SUM_TAG = "is_auto_gen_sum_ops:1"
-_ONLY_SUM_TAG = "only_keep_is_auto_gen_sum_ops_tag:1"
+# In the extra_info of a device option, with ":1" behind: an operator that was made here; where
+# operators want their sums to have no more of their device option than that.
+SUM_TAG = "is_auto_gen_sum_ops"
+ONLY_SUM_TAG = "only_keep_is_auto_gen_sum_ops_tag"
 
 
 class Part:
@@ -91,11 +93,11 @@ def sum_of(blob: str, contributions: list[Contribution]) -> tuple[list[Any], Any
         if len(contributions[0].parts) == 1
         else _sparse_sum(blob, contributions)
     )
-    only_tag = any(_ONLY_SUM_TAG in option.extra_info for option in options)
+    only_tag = any(f"{ONLY_SUM_TAG}:1" in option.extra_info for option in options)
     for op in made:
         if not only_tag:
             op.device_option.CopyFrom(first)
-        op.device_option.extra_info.append(_SUM_TAG)
+        op.device_option.extra_info.append(f"{SUM_TAG}:1")
     return made, gradient
 
 
