@@ -36,6 +36,7 @@ from bridge.caffe2.execution_step import (
     to_execution_step,
 )
 from bridge.caffe2.global_init import GetGlobalInitArgs, GlobalInit
+from bridge.caffe2.gradients.gradient_slice import GradientSlice
 from bridge.caffe2.lazy import lazily
 from bridge.caffe2.net import Net, get_net_name, output_to_list
 from bridge.caffe2.net_rewriting import remap_input
@@ -65,9 +66,12 @@ from bridge.caffe2.ssa import (
 TYPE_CHECKING = False  # typing takes longer to import than all that needs it
 if TYPE_CHECKING:
     from bridge.caffe2 import c_extension as C
+    from bridge.caffe2.gradients.backward_pass import IR
+    from bridge.caffe2.gradients.registry import GradientRegistry
     from bridge.caffe2.proto import caffe2_pb2
 
 __all__ = [
+    "IR",
     "BlobReference",
     "C",
     "CreateOperator",
@@ -79,6 +83,8 @@ __all__ = [
     "ExecutionStep",
     "GetGlobalInitArgs",
     "GlobalInit",
+    "GradientRegistry",
+    "GradientSlice",
     "InferBlobDevices",
     "InferOpBlobDevices",
     "InferOpBlobDevicesAsDict",
@@ -134,5 +140,7 @@ __getattr__, __dir__ = lazily(
     {
         "bridge.caffe2.c_extension": "C",
         "bridge.caffe2.proto.caffe2_pb2": "caffe2_pb2",
+        "bridge.caffe2.gradients.backward_pass": "IR",
+        "bridge.caffe2.gradients.registry": "GradientRegistry",
     },
 )

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable
 
-from bridge.c10.errors import EnforceAssertionError, EnforceKeyError, EnforceNotMet
+from bridge.c10.errors import EnforceAssertionError, EnforceKeyError
 from bridge.caffe2.arguments import MakeArgument
 from bridge.caffe2.blob_reference import (
     BlobReference,
@@ -32,7 +32,7 @@ __all__ = ["Net", "get_net_name", "output_to_list"]
 class Net(NetRewriting):
     """A net under construction: ``net.Relu("x", "y")`` adds an operator and refers to its output.
 
-    Made with a name, which gets a number where it was used before in this process, or from a
+    Made with a name, or None for the empty one, which gets a number where it was used before in this process, or from a
     NetDef, which is copied. Inputs that nothing in the net makes become external inputs. Outputs
     that are not named, or given as a number of them, are named after net and operator.
 
@@ -169,14 +169,20 @@ class Net(NetRewriting):
         `f` gets lists of the blobs' tensors (`BlobTensor`), and with `pass_workspace` the
         workspace. As a tuple ``(function, args, kwargs)`` it is what that call gives, made when the
         net is created. `python_func_type` makes an object of `f`, whose ``forward`` is called.
-        Gradients are recorded and never run.
+        `grad_f` computes the gradient, as ``grad_f(inputs, outputs)``: its inputs are those of the
+        operator, then its outputs, then the gradients of its outputs, of those numbered in
+        `grad_output_indices` if any are; its outputs are the gradients of the inputs, or of those
+        in `grad_input_indices`.
         """
         arguments = python_arguments(f, grad_f, python_func_type, pass_workspace)
-        arguments["grad_output_indices"] = list(grad_output_indices or [])
-        arguments["grad_input_indices"] = list(grad_input_indices or [])
+        indices = {
+            "grad_output_indices": list(grad_output_indices or []),
+            "grad_input_indices": list(grad_input_indices or []),
+        }
 
         def add(inputs: Any, outputs: Any = None, **kwargs: Any) -> Any:
-            return self._CreateAndAddToSelf("Python", inputs, outputs, **{**kwargs, **arguments})
+            arguments_and_more = {**indices, **kwargs, **arguments}
+            return self._CreateAndAddToSelf("Python", inputs, outputs, **arguments_and_more)
 
         return add
 
@@ -202,14 +208,26 @@ class Net(NetRewriting):
                 blob = self.GivenTensorStringFill([], self.NextName("log"), shape=[], values=[one])
             self.Print(blob, [])
 
-    def AddGradientOperators(self, ys: Any, skip: int = 0) -> Any:
-        """Raise EnforceNotMet: there are no gradient operators; use torch's autograd."""
-        raise EnforceNotMet(
-            "The bridge runs Caffe2's nets forward and has no gradient operators; FetchTorch gives "
-            "parameters to torch, whose autograd trains them.",
-            "",
-            "Net.AddGradientOperators",
-        )
+    def AddGradientOperators(self, ys: Any, skip: int = 0) -> dict[Any, Any]:
+        """Add the operators that compute the gradients of `ys`, of all operators so far.
+
+        ys: blobs whose gradients are one, as that of a loss, or a dict of blobs and the names of
+        their gradients. skip: how many operators at the front have none. Gives by blob the name of
+        its gradient, or a `GradientSlice` where that is sparse.
+
+        Raises EnforceNotMet, and adds none then: an operator has no gradient, or one that needs a
+        blob that another operator wrote to since; also a TypeError: `ys` is neither.
+
+        >>> from bridge.caffe2 import core
+        >>> net = core.Net("gradient_doc")
+        >>> net.AddGradientOperators([net.Relu("x", "y")])
+        {'y': BlobReference("y_autogen_grad"), 'x': BlobReference("x_grad")}
+        """
+        from bridge.caffe2.gradients.registry import GradientRegistry
+
+        made, gradients = GradientRegistry.GetBackwardPass(self._net.op[skip:], ys)
+        self._ExtendOps(made)
+        return gradients
 
     def AddArgument(self, arg_name: str, arg_value: Any) -> None:
         """Add an argument of the net itself."""

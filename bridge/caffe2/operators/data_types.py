@@ -15,7 +15,7 @@ TYPE_CHECKING = False  # typing takes longer to import than all that needs it
 if TYPE_CHECKING:
     from typing import Any
 
-__all__ = ["TYPES", "type_of_argument"]
+__all__ = ["TYPES", "number_of_argument", "type_of_argument"]
 
 TYPES: dict[int, TypeMeta] = {
     DataType.FLOAT: c10.float32,
@@ -38,17 +38,21 @@ _NUMBERS = {
 }
 
 
-def type_of_argument(value: Any, name: str) -> TypeMeta:
-    """Give the type that argument `name` says, a number or a name in either case.
+def number_of_argument(value: Any, name: str) -> int:
+    """Give Caffe2's number of the type that argument `name` says, a number or a name in either case.
 
     Raises EnforceNotMet, also a ValueError: it says none. Follows GetCastDataType,
     caffe2/utils/cast.h.
     """
     number = _NUMBERS.get(value.upper()) if isinstance(value, str) else value
-    found = TYPES.get(number) if isinstance(number, int) else None
-    if found is None:
+    if not isinstance(number, int) or number not in TYPES:
         raise EnforceValueError(
             f"Argument {name!r} is {value!r}, and names no element type; those of core.DataType "
             f"are {', '.join(sorted(_NUMBERS))}."
         )
-    return found
+    return number
+
+
+def type_of_argument(value: Any, name: str) -> TypeMeta:
+    """Give the type that argument `name` says, as `number_of_argument` reads it."""
+    return TYPES[number_of_argument(value, name)]

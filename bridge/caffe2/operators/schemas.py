@@ -9,11 +9,11 @@ from bridge.caffe2.operators.schema_table_gradients import GRADIENTS
 
 TYPE_CHECKING = False  # typing takes longer to import than all that needs it
 if TYPE_CHECKING:
-    from collections.abc import Container
+    from collections.abc import Container, Sequence
 
     from bridge.caffe2.operator_def import Definition
 
-__all__ = ["Schema", "check_definition", "schema_of"]
+__all__ = ["Schema", "check_definition", "check_names", "schema_of"]
 
 
 class Schema:
@@ -71,15 +71,21 @@ def check_definition(definition: Definition) -> dict[int, int] | None:
     Raises EnforceNotMet: a wrong number of inputs or outputs, an output that may not be the blob
     of an input, or is not and must.
     """
-    schema = _schemas.get(definition.type) or schema_of(definition.type)
-    inputs, outputs = definition.inputs, definition.outputs
+    return check_names(definition.type, definition.inputs, definition.outputs)
+
+
+def check_names(
+    op_type: str, inputs: Sequence[str], outputs: Sequence[str]
+) -> dict[int, int] | None:
+    """Check an operator of that type, as `check_definition` does. Raises KeyError: no schema."""
+    schema = _schemas.get(op_type) or schema_of(op_type)
     if len(inputs) not in schema.inputs:
-        _refuse(f"is given {len(inputs)} inputs", definition, schema)
+        _refuse(f"is given {len(inputs)} inputs", op_type, schema)
     if len(outputs) not in schema.outputs:
-        _refuse(f"is given {len(outputs)} outputs", definition, schema)
+        _refuse(f"is given {len(outputs)} outputs", op_type, schema)
     for i, o in schema.forced:
         if i < len(inputs) and o < len(outputs) and inputs[i] != outputs[o]:
-            _refuse(f"works in place: output {o} has to be input {i}", definition, schema)
+            _refuse(f"works in place: output {o} has to be input {i}", op_type, schema)
     if len(inputs) == 1 and len(outputs) == 1:  # most of them
         if inputs[0] != outputs[0]:
             return None
@@ -91,16 +97,16 @@ def check_definition(definition: Definition) -> dict[int, int] | None:
             if name == output:
                 # The real table was read for the first six inputs and four outputs.
                 if (min(i, 5), min(o, 3)) not in schema.allowed:
-                    _refuse(f"cannot have input {i} as output {o}", definition, schema)
+                    _refuse(f"cannot have input {i} as output {o}", op_type, schema)
                 found.setdefault(o, i)
     return found
 
 
-def _refuse(what: str, definition: Definition, schema: Schema) -> None:
+def _refuse(what: str, op_type: str, schema: Schema) -> None:
     inputs, outputs, places = schema.text.split(":")
     pairs = f", in place {places.rstrip('!')}" if places else ""
     raise EnforceNotMet(
-        f"{definition.type} {what}; it takes inputs: {inputs}, outputs: {outputs}{pairs}.",
+        f"{op_type} {what}; it takes inputs: {inputs}, outputs: {outputs}{pairs}.",
         "the definition passes the schema",
         "CreateOperator",
     )

@@ -30,12 +30,20 @@ class Copy(Mover):
 
 @register_operator("StopGradient")
 class StopGradient(Copy):
-    """A copy of input 0; there are no gradients here to stop."""
+    """A copy of input 0, which has no gradient."""
+
+
+@register_operator("ZeroGradient")
+class ZeroGradient(TorchOperator):
+    """Nothing; a gradient of zero for its input, where it would have none."""
+
+    def RunOnDevice(self) -> None:
+        """See the class."""
 
 
 @register_operator("NegateGradient")
 class NegateGradient(Copy):
-    """A copy of input 0, whose gradient would be negated."""
+    """A copy of input 0, whose gradient is negated."""
 
 
 @register_operator("EnsureDense")

@@ -1,0 +1,284 @@
+# SPDX-License-Identifier: Apache-2.0
+"""IR: operators with the versions of their blobs, and the gradient operators that go back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from bridge.c10.errors import EnforceNotMet, EnforceTypeError, EnforceValueError
+from bridge.caffe2.blob_reference import BlobReference
+from bridge.caffe2.create_operator import CreateOperator
+from bridge.caffe2.gradients.gradient_slice import GradientSlice
+from bridge.caffe2.gradients.registry import GradientRegistry
+from bridge.caffe2.gradients.sums import ONLY_SUM_TAG, SUM_TAG, Contribution, Part, sum_of
+from bridge.caffe2.messages import as_message
+
+TYPE_CHECKING = False  # typing takes longer to import than all that needs it
+if TYPE_CHECKING:
+    from typing import Any
+
+    Gradient = str | GradientSlice | None
+    Version = tuple[str, int]
+
+__all__ = ["IR"]
+
+_CALLER = "GradientRegistry.GetBackwardPass"
+
+
+class _Step:
+    """An operator, and the versions of the blobs that it reads and writes."""
+
+    __slots__ = ("op", "read", "written")
+
+    def __init__(self, op: Any, versions: dict[str, int]) -> None:
+        self.op = op
+        self.read = {name: versions.setdefault(name, 0) for name in op.input}
+        for name in op.output:
+            versions[name] = versions[name] + 1 if name in versions else 0
+        self.written = {name: versions[name] for name in op.output}
+
+
+class IR:
+    """The operators of a net, in order, each with the versions of its blobs.
+
+    A blob that an operator writes to again has a new version; gradients are of versions. Where
+    several operators use a version, its gradient is the sum of what each contributes; it is added
+    up behind the gradient operators of the first of them.
+
+    Raises EnforceNotMet, also a ValueError: a StopGradient whose output nothing uses.
+    Follows IR, caffe2/python/core.py, PyTorch 1.8.1.
+    """
+
+    AUTOGEN_GRAD_SUFFIX = "_autogen_grad"
+    IS_AUTO_GEN_SUM_OPS_TAG = SUM_TAG
+    ONLY_KEEP_IS_AUTO_GEN_SUM_OPS_TAG = ONLY_SUM_TAG
+
+    def __init__(self, operators: Iterable[Any]) -> None:
+        self._versions: dict[str, int] = {}  # in the end; when gradient operators run
+        self._steps = [
+            _Step(as_message(op, "OperatorDef", _CALLER), self._versions) for op in operators
+        ]
+        self._users: dict[Version, list[int]] = {}
+        self._writers: dict[Version, int] = {}
+        for position, step in enumerate(self._steps):
+            for name in step.op.input:
+                self._users.setdefault((name, step.read[name]), []).append(position)
+            self._writers.update(((name, step.written[name]), position) for name in step.op.output)
+        self._check_stops()
+        # By blob its gradient so far, and the version of the blob that it is of.
+        self._gradients: dict[str, Gradient] = {}
+        self._gradient_versions: dict[str, int] = {}
+        self._contributions: dict[Version, list[Contribution]] = {}
+        # By gradient of an output that is that of inputs as well: the versions of these.
+        self._passed_on: dict[str, list[Version]] = {}
+
+    def _check_stops(self) -> None:
+        used = {name for name, _ in self._users}
+        for step in self._steps:
+            if step.op.type == "StopGradient" and step.op.output[0] not in used:
+                raise EnforceValueError(
+                    f"StopGradient's output {step.op.output[0]!r} is orphan: no operator uses it. "
+                    "Have the same blob as input and output.",
+                    "",
+                    _CALLER,
+                )
+
+    def GetBackwardPass(self, ys: Any) -> tuple[list[Any], dict[Any, Any]]:
+        """Make the gradient operators; see `GradientRegistry.GetBackwardPass`. Once for an IR."""
+        made = self._start(ys)
+        for position in reversed(range(len(self._steps))):
+            made += self._step_back(position)
+            made += self._add_up(position)
+        gradients: dict[Any, Any] = {}
+        for name, gradient in self._gradients.items():
+            if isinstance(gradient, GradientSlice):
+                gradients[BlobReference(name)] = GradientSlice(*map(BlobReference, gradient))
+            elif gradient is not None:
+                gradients[BlobReference(name)] = BlobReference(gradient)
+        return made, gradients
+
+    def _start(self, ys: Any) -> list[Any]:
+        """Take the gradients of `ys` that are given, and make ones where none are."""
+        if isinstance(ys, list):
+            ys = dict.fromkeys(ys)
+        elif not isinstance(ys, dict):
+            raise EnforceTypeError("ys should either be a list or a dict.", "", _CALLER)
+        made = []
+        for y, given in ys.items():
+            name = str(y)
+            version = self._versions.setdefault(name, 0)
+            self._gradient_versions[name] = version
+            self._users.setdefault((name, version), []).append(len(self._steps))
+            if given is None:
+                blob = name + self.AUTOGEN_GRAD_SUFFIX
+                ones = CreateOperator("ConstantFill", [y], [blob], value=1.0)
+                made.append(ones)
+                gradient: Gradient = str(ones.output[0])
+                part = Part(ones.output[0], [(ones, 0)])
+                self._contribute((name, version), (part,), ones.device_option)
+            else:
+                gradient = (
+                    GradientSlice(*map(str, given)) if isinstance(given, tuple) else str(given)
+                )
+                parts = tuple(Part(blob, is_given=True) for blob in _blobs(gradient))
+                self._contribute((name, version), parts, None)
+            self._gradients[name] = gradient
+        return made
+
+    def _step_back(self, position: int) -> list[Any]:
+        """Make the gradient operators of one operator, where an output of it has a gradient."""
+        step = self._steps[position]
+        op = step.op
+        given = [self._gradients.get(name) for name in op.output]
+        if all(one is None for one in given) and op.type != "ZeroGradient":
+            return []
+        made, wanted = GradientRegistry.GetGradientForOp(op, given)
+        self._check_versions(step, made, given)
+        wanted = self._keep_awaited(position, made, wanted)
+        self._take_contributions(step, made, wanted)
+        fresh: dict[str, Gradient] = {}
+        for name, gradient in zip(op.input, wanted, strict=True):
+            if gradient is not None or name not in self._gradients or name in op.output:
+                fresh[name] = gradient
+            if gradient is not None:
+                self._gradient_versions[name] = step.read[name]
+        self._gradients.update(fresh)
+        return made
+
+    def _check_versions(self, step: _Step, made: list[Any], given: list[Gradient]) -> None:
+        """Raise EnforceNotMet: a gradient operator reads a blob that was written to since."""
+        outputs_of: dict[str, str] = {}
+        for name, gradient in zip(step.op.output, given, strict=True):
+            for blob in _blobs(gradient):
+                outputs_of.setdefault(blob, name)
+        local: set[str] = set()
+        for op in made:
+            for blob in op.input:
+                if blob in outputs_of:
+                    name = outputs_of[blob]
+                    what = f"Gradient name {blob!r} is expected to correspond to"
+                    current = self._gradient_versions.get(name)
+                    _check_version(name, step.written[name], current, what, step.op)
+                elif blob in step.written or blob in step.read:
+                    kind, needed = (
+                        ("output", step.written[blob])
+                        if blob in step.written
+                        else ("input", step.read[blob])
+                    )
+                    what = f"Gradient operator needs {kind} {blob!r} at"
+                    _check_version(blob, needed, self._versions[blob], what, step.op)
+                elif blob not in local:
+                    raise EnforceNotMet(
+                        f"Blob name {blob!r} is not in the scope of operator {step.op.type!r} and "
+                        "is not generated by any of its gradient operators.",
+                        "",
+                        _CALLER,
+                    )
+            local.update(op.output)
+
+    # What operators contribute.
+
+    def _contribute(self, version: Version, parts: tuple[Part, ...], device_option: Any) -> None:
+        contribution = Contribution(parts, device_option)
+        self._contributions.setdefault(version, []).append(contribution)
+        for part in parts:
+            if not part.places:
+                self._passed_on.setdefault(part.name, []).append(version)
+
+    def _take_contributions(self, step: _Step, made: list[Any], wanted: list[Any]) -> None:
+        """Keep what the gradient operators of one operator contribute to its inputs' gradients."""
+        written: dict[str, list[tuple[Any, int]]] = {}
+        between: dict[str, list[tuple[Any, int]]] = {}
+        for op in made:
+            for at, blob in enumerate(op.input):
+                if blob in written:
+                    between.setdefault(blob, []).append((op, at))
+            for at, blob in enumerate(op.output):
+                written.setdefault(blob, []).append((op, at))
+        pairs = [pair for pair in zip(step.op.input, wanted, strict=True) if pair[1] is not None]
+        for name, gradient in dict.fromkeys(pairs):
+            blobs = _blobs(gradient)
+            times = pairs.count((name, gradient))
+            if times == 1 or not any(blob in written for blob in blobs):
+                several = [
+                    tuple(
+                        Part(blob, written.get(blob, ()), between.get(blob, ())) for blob in blobs
+                    )
+                ] * times
+            elif len(blobs) == 1 and len(written[gradient]) == times and gradient not in between:
+                several = [(Part(gradient, [place]),) for place in written[gradient]]
+            else:
+                raise EnforceNotMet(
+                    f"The gradient of operator {step.op.type!r} cannot be made where it has blob "
+                    f"{name!r} as more than one input. Give it a copy, made by Copy.",
+                    "",
+                    _CALLER,
+                )
+            makers = [op for blob in blobs for op, _ in written.get(blob, ())]
+            device_option = (makers[-1] if makers else step.op).device_option
+            for parts in several:
+                self._contribute((name, step.read[name]), parts, device_option)
+
+    def _keep_awaited(self, position: int, made: list[Any], wanted: list[Any]) -> list[Any]:
+        """Have gradient operators write elsewhere than to a gradient that others read yet.
+
+        A gradient that Sum passed on is that of several blobs. Caffe2 writes over it where one of
+        them is scaled in place, as Sqr does, or is of a blob whose name had another version before.
+        Gives the gradients of the inputs, by the names that they have then.
+        """
+        for blob in dict.fromkeys(output for op in made for output in op.output):
+            if not any(self._is_awaited(one, position) for one in self._passed_on.get(blob, ())):
+                continue
+            inputs: list[tuple[Any, int]] = []
+            outputs: list[tuple[Any, int]] = []
+            for op in made:
+                if outputs:
+                    inputs += [(op, at) for at, name in enumerate(op.input) if name == blob]
+                outputs += [(op, at) for at, name in enumerate(op.output) if name == blob]
+            renamed = f"_{blob}_autogen_{position}"
+            Part(blob, outputs, inputs).rename(renamed)
+            wanted = [_with_name(gradient, blob, renamed) for gradient in wanted]
+        return wanted
+
+    def _is_awaited(self, version: Version, position: int) -> bool:
+        """Say whether the gradient of a version is used further back, or is a result."""
+        users = self._users[version]
+        if len(users) > 1 and users[0] < len(self._steps):
+            return users[0] < position  # else it was added up
+        return self._writers.get(version, -1) < position
+
+    def _add_up(self, position: int) -> list[Any]:
+        """Add up the gradients of the blobs that this operator is the first to use."""
+        step = self._steps[position]
+        made = []
+        for name in dict.fromkeys(step.op.input):
+            version = (name, step.read[name])
+            users = self._users[version]
+            contributions = self._contributions.get(version, [])
+            if len(users) > 1 and users[0] == position and len(contributions) > 1:
+                operators, self._gradients[name] = sum_of(name, contributions)
+                made += operators
+        return made
+
+
+def _blobs(gradient: Any) -> tuple[str, ...]:
+    if gradient is None:
+        return ()
+    return gradient if isinstance(gradient, tuple) else (gradient,)
+
+
+def _with_name(gradient: Any, old: str, new: str) -> Any:
+    if isinstance(gradient, GradientSlice):
+        return GradientSlice(*(new if blob == old else blob for blob in gradient))
+    return new if gradient == old else gradient
+
+
+def _check_version(name: str, needed: int, current: int | None, what: str, op: Any) -> None:
+    if current != needed:
+        raise EnforceNotMet(
+            f"{what} version {needed} of {name!r}, but currently we have version {current}: an "
+            f"operator behind {op.type!r} with outputs {list(op.output)} writes to {name!r} again. "
+            "Give its output another name.",
+            "",
+            _CALLER,
+        )

@@ -1,0 +1,218 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Gradients that depend on arguments, or on how many inputs there are, in a way of their own.
+
+The others are patterns, in `table`.
+"""
+
+from __future__ import annotations
+
+from bridge.caffe2.arguments import MakeArgument
+from bridge.caffe2.gradients.gradient_slice import GradientSlice
+from bridge.caffe2.gradients.maker import GradientMaker
+from bridge.caffe2.gradients.patterns import carry_out
+from bridge.caffe2.operators.data_types import number_of_argument
+
+TYPE_CHECKING = False  # typing takes longer to import than all that needs it
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ["MAKERS", "gradient_of"]
+
+MAKERS: dict[str, Callable[[GradientMaker], None]] = {}
+
+
+def gradient_of(*types: str) -> Callable[[Callable[[GradientMaker], None]], None]:
+    def keep(function: Callable[[GradientMaker], None]) -> None:
+        MAKERS.update(dict.fromkeys(types, function))
+
+    return keep
+
+
+def _either(name: str, default: int, if_set: str, otherwise: str) -> Callable[..., None]:
+    """Make a gradient of one pattern where an argument is set, of another where it is not."""
+
+    def make(maker: GradientMaker) -> None:
+        carry_out(if_set if maker.argument(name, default) else otherwise, maker)
+
+    return make
+
+
+MAKERS["AffineChannel"] = _either(
+    "is_learnable", 0, "$Gradient g0 i0 i1 > 0 1 2", "$Gradient g0 i1 > 0"
+)
+MAKERS["LayerNorm"] = _either(
+    "elementwise_affine", 0, "$Gradient g0 o0 o1 o2 i0 i1 > 0 1 2", "$Gradient g0 o0 o1 o2 i0 > 0"
+)
+MAKERS["LSTMUnit"] = _either(
+    "sequence_lengths",
+    1,
+    "$Gradient i0 i1 i2 i3 i4 o0 o1 g0 g1 > 0 1 2",
+    "$Gradient i0 i1 i2 i3 o0 o1 g0 g1 > 0 1 2",
+)
+MAKERS["GRUUnit"] = _either(
+    "sequence_lengths", 1, "$Gradient i0 i1 i2 i3 o0 g0 > 0 1", "$Gradient i0 i1 i2 o0 g0 > 0 1"
+)
+MAKERS["LengthsWeightedSum"] = _either(
+    "grad_on_weights", 0, "$WithMainInputGradient i1 g0 i2 i0 > 0 1", "$Gradient i1 g0 i2 > 0"
+)
+MAKERS["SparseLengthsWeightedSum"] = _either(
+    "grad_on_weights",
+    0,
+    "SparseLengthsIndicesInGradientWeightedSumWithMainInputGradient i1 g0 i3 i0 i2 > 0@2 1",
+    "SparseLengthsIndicesInGradientWeightedSumGradient i1 g0 i3 i2 > 0@2",
+)
+
+
+@gradient_of("Alias", "Sum")
+def _passed_on(maker: GradientMaker) -> None:
+    for i in range(len(maker.op.input)):
+        maker.set_gradient(i, maker.GO(0))
+
+
+@gradient_of("EnsureDense")
+def _dense(maker: GradientMaker) -> None:
+    given = maker.given[0]
+    if isinstance(given, GradientSlice):
+        maker.add("SparseToDense", [*map(str, given), maker.I(0)], [maker.GI(0)])
+    else:
+        maker.set_gradient(0, maker.GO(0))
+
+
+@gradient_of("CopyCPUToGPU", "CopyGPUToCPU")
+def _copied_back(maker: GradientMaker) -> None:
+    back = {"CopyCPUToGPU": "CopyGPUToCPU", "CopyGPUToCPU": "CopyCPUToGPU"}[maker.op.type]
+    given = maker.given[0]
+    if isinstance(given, GradientSlice):
+        wanted = maker.GI_slice(0)
+        maker.add(back, [str(given.indices)], [wanted.indices])
+        maker.add(back, [str(given.values)], [wanted.values])
+    else:
+        maker.add(back, [maker.GO(0)], [maker.GI(0)])
+
+
+@gradient_of("Softsign")
+def _softsign(maker: GradientMaker) -> None:
+    maker.enforce(maker.I(0) != maker.O(0), "needs its input, so it cannot be in place")
+    carry_out("$Gradient i0 g0 > 0", maker)
+
+
+@gradient_of("Cast")
+def _cast(maker: GradientMaker) -> None:
+    maker.enforce(maker.has_argument("from_type"), "needs argument 'from_type', to cast back")
+    to = number_of_argument(maker.argument("to", None), "to")
+    back = number_of_argument(maker.argument("from_type", None), "from_type")
+    arguments = {"to": back, "from_type": to}
+    maker.add("Cast", [maker.GO(0)], [maker.GI(0)], arguments, copied=False)
+
+
+@gradient_of("Transpose")
+def _transpose(maker: GradientMaker) -> None:
+    axes = maker.ints("axes")
+    made = maker.add("Transpose", [maker.GO(0)], [maker.GI(0)])
+    for argument in made.arg:
+        if argument.name == "axes":
+            argument.ints[:] = sorted(range(len(axes)), key=axes.__getitem__)
+
+
+@gradient_of("Reshape")
+def _reshape(maker: GradientMaker) -> None:
+    outputs = [maker.GI(0), f"_{maker.I(0)}_grad_dims"]
+    maker.add("Reshape", [maker.GO(0), maker.O(1)], outputs, copied=False)
+
+
+@gradient_of("PrependDim")
+def _prepend_dim(maker: GradientMaker) -> None:
+    maker.add("MergeDim", [maker.GO(0)], [maker.GI(0)], copied=False)
+
+
+@gradient_of("Concat", "DepthConcat")
+def _concat(maker: GradientMaker) -> None:
+    if maker.given[0] is not None:
+        carry_out("Split g0 o1 > *", maker)
+
+
+@gradient_of("Split", "DepthSplit", "SplitByLengths")
+def _split(maker: GradientMaker) -> None:
+    parts = [maker.GO(i) for i, given in enumerate(maker.given) if given is not None]
+    maker.add("Concat", parts, [maker.GI(0), f"_{maker.I(0)}_grad_dims"])
+
+
+@gradient_of(*("Conv", "Conv1D", "Conv2D", "Conv3D", "ConvTranspose", "LC", "LC1D", "LC2D", "LC3D"))
+def _convolution(maker: GradientMaker) -> None:
+    no_bias = len(maker.op.input) == 2
+    carry_out(
+        "$Gradient{no_bias=1} i0 i1 g0 > 1 0" if no_bias else "$Gradient i0 i1 g0 > 1 2 0", maker
+    )
+
+
+@gradient_of("DeformConv")
+def _deformable(maker: GradientMaker) -> None:
+    no_bias = len(maker.op.input) == 3
+    carry_out(
+        "$Gradient{no_bias=1} i0 i1 i2 g0 > 1 2 0"
+        if no_bias
+        else "$Gradient i0 i1 i2 g0 > 1 2 3 0",
+        maker,
+    )
+
+
+@gradient_of("Dropout")
+def _dropout(maker: GradientMaker) -> None:
+    maker.enforce(maker.has_argument("is_test"), "needs argument 'is_test'")
+    is_test = maker.argument("is_test", 0)
+    carry_out("DropoutGrad g0 > 0" if is_test else "DropoutGrad g0 o1 > 0", maker)
+
+
+@gradient_of("SpatialBN")
+def _spatial_bn(maker: GradientMaker) -> None:
+    maker.enforce(maker.has_argument("is_test"), "needs argument 'is_test'")
+    is_test = maker.argument("is_test", 0)
+    expected = 1 if is_test else 5
+    maker.enforce(len(maker.op.input) == 5, "needs 5 inputs")
+    maker.enforce(len(maker.op.output) == expected, f"needs outputs of the number {expected}")
+    carry_out(f"$Gradient i0 i1 g0 {'i3 i4' if is_test else 'o3 o4'} > 0 1 2", maker)
+
+
+@gradient_of("SequenceMask")
+def _sequence_mask(maker: GradientMaker) -> None:
+    inputs = [maker.GO(0), *maker.op.input[1:2]]
+    made = maker.add("SequenceMask", inputs, [maker.GI(0)])
+    made.arg.append(MakeArgument("grad", 1))
+
+
+@gradient_of("AddPadding", "RemovePadding")
+def _padding(maker: GradientMaker) -> None:
+    inputs = [maker.GO(0)]
+    if len(maker.op.input) > 1:
+        inputs.append(maker.O(1))
+    back = "AddPadding" if maker.op.type == "RemovePadding" else "RemovePadding"
+    maker.add(back, inputs, [maker.GI(0)])
+    if maker.op.type == "AddPadding" and len(maker.op.input) > 2:
+        paddings = [maker.GI(i) for i in range(2, len(maker.op.input))]
+        maker.add("GatherPadding", inputs, paddings)
+
+
+@gradient_of("DotProductWithPadding")
+def _dot_product_with_padding(maker: GradientMaker) -> None:
+    arguments = {
+        "pad_value": maker.argument("pad_value", 0.0),
+        "replicate": bool(maker.argument("replicate", 0)),
+    }
+    inputs = [maker.I(0), maker.I(1), maker.GO(0)]
+    maker.add("DotProductWithPaddingGradient", inputs, [maker.GI(0), maker.GI(1)], arguments)
+
+
+@gradient_of("WeightedSum")
+def _weighted_sum(maker: GradientMaker) -> None:
+    count = len(maker.op.input)
+    wanted = [*range(0, count, 2), *(range(1, count, 2) if maker.argument("grad_on_w", 0) else ())]
+    inputs = [maker.GO(0), *maker.op.input]
+    maker.add("WeightedSumGradient", inputs, [maker.GI(i) for i in wanted])
+
+
+@gradient_of("Python", "PythonDLPack")
+def _python(maker: GradientMaker) -> None:
+    given = maker.ints("grad_output_indices") or range(len(maker.op.output))
+    wanted = maker.ints("grad_input_indices") or range(len(maker.op.input))
+    inputs = [*maker.op.input, *maker.op.output, *map(maker.GO, given)]
+    maker.add(maker.op.type + "Gradient", inputs, [maker.GI(i) for i in wanted])

@@ -1,0 +1,157 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Adding up what several operators contribute to the gradient of a blob."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from bridge.c10.errors import EnforceNotMet
+from bridge.caffe2.blob_reference import BlobReference
+from bridge.caffe2.create_operator import CreateOperator
+from bridge.caffe2.devices import device_option_equal
+from bridge.caffe2.gradients.gradient_slice import GradientSlice
+
+TYPE_CHECKING = False  # typing takes longer to import than all that needs it
+if TYPE_CHECKING:
+    from typing import Any
+
+__all__ = ["ONLY_SUM_TAG", "SUM_TAG", "Contribution", "Part", "sum_of"]
+
+_CALLER = "GradientRegistry.GetBackwardPass"
+# In the extra_info of a device option, with ":1" behind: an operator that was made here; where
+# operators want their sums to have no more of their device option than that.
+SUM_TAG = "is_auto_gen_sum_ops"
+ONLY_SUM_TAG = "only_keep_is_auto_gen_sum_ops_tag"
+
+
+class Part:
+    """A blob of a contribution: `name`, and the operators that make it one after another.
+
+    `places` are these operators with the positions of the output; none made what is passed on from
+    the gradient of an output, or `is_given` from outside. `readers` are operators that read it
+    between, with the positions.
+    """
+
+    __slots__ = ("is_given", "name", "places", "readers")
+
+    def __init__(
+        self,
+        name: str,
+        places: Sequence[tuple[Any, int]] = (),
+        readers: Sequence[tuple[Any, int]] = (),
+        is_given: bool = False,
+    ) -> None:
+        self.name = name
+        self.places = places
+        self.readers = readers
+        self.is_given = is_given
+
+    def rename(self, name: str) -> None:
+        """Have the operators make a blob of another name."""
+        for op, position in self.places:
+            op.output[position] = name
+        for op, position in self.readers:
+            op.input[position] = name
+        self.name = name
+
+
+class Contribution:
+    """What one operator gives to a gradient: one blob, or two, indices and values.
+
+    `device_option` is the operator's, None where the blobs are given from outside.
+    """
+
+    __slots__ = ("device_option", "parts")
+
+    def __init__(self, parts: tuple[Part, ...], device_option: Any) -> None:
+        self.parts = parts
+        self.device_option = device_option
+
+
+def sum_of(blob: str, contributions: list[Contribution]) -> tuple[list[Any], Any]:
+    """Make the operators that add up two contributions or more; give them and the gradient.
+
+    Dense ones are added by Sum, sparse ones put one behind another by Concat. All but the first of
+    the contributions that operators make get names of their own.
+
+    Raises EnforceNotMet: dense and sparse ones are mixed, or they are on different devices.
+    """
+    if len({len(one.parts) for one in contributions}) > 1:
+        raise _failed(
+            blob,
+            "Automatic aggregation of a mix of sparse and dense gradients is not supported yet; "
+            "EnsureDense before the operator that gives a sparse one makes it dense.",
+        )
+    options = [one.device_option for one in contributions if one.device_option is not None]
+    first, *others = options
+    if not all(device_option_equal(first, other) for other in others):
+        raise _failed(blob, "Unexpected behavior: not all grad ops have the same device option.")
+    made, gradient = (
+        _dense_sum(blob, contributions)
+        if len(contributions[0].parts) == 1
+        else _sparse_sum(blob, contributions)
+    )
+    only_tag = any(f"{ONLY_SUM_TAG}:1" in option.extra_info for option in options)
+    for op in made:
+        if not only_tag:
+            op.device_option.CopyFrom(first)
+        op.device_option.extra_info.append(f"{SUM_TAG}:1")
+    return made, gradient
+
+
+def _failed(blob: str, why: str) -> EnforceNotMet:
+    return EnforceNotMet(f"Gradients for param ''{blob}'' failed to verify: {why}", "", _CALLER)
+
+
+def _dense_sum(blob: str, contributions: list[Contribution]) -> tuple[list[Any], str]:
+    parts = [one.parts[0] for one in contributions]
+    output = next((part.name for part in parts if part.places), f"{blob}_grad")
+    names = list(_apart(parts, output, keeps_first=True))
+    if output in names:  # Sum works in place of its first input only.
+        at = names.index(output)
+        names[0], names[at] = names[at], names[0]
+    inputs = [BlobReference(name) for name in names]
+    return [CreateOperator("Sum", inputs, [BlobReference(output)])], output
+
+
+def _sparse_sum(blob: str, contributions: list[Contribution]) -> tuple[list[Any], GradientSlice]:
+    made = []
+    outputs = []
+    base = _sparse_base(blob, contributions)
+    for at, suffix in enumerate(("_indices", "_values")):
+        parts = [one.parts[at] for one in contributions]
+        inputs = [BlobReference(name) for name in _apart(parts, base, keeps_first=False)]
+        output = base + suffix + "_concat"
+        split = [BlobReference(output), BlobReference(output + "_split")]
+        made.append(CreateOperator("Concat", inputs, split, axis=0))
+        outputs.append(output)
+    return made, GradientSlice(*outputs)
+
+
+def _sparse_base(blob: str, contributions: list[Contribution]) -> str:
+    for one in contributions:
+        for part, suffix in zip(one.parts, ("_indices", "_values"), strict=True):
+            if part.places:
+                return part.name.removesuffix(suffix)
+    return f"{blob}_grad"
+
+
+def _apart(parts: list[Part], output: str, keeps_first: bool) -> Iterator[str]:
+    """Give the parts names of their own, where operators make them; give the names."""
+    number = 0
+    kept = not keeps_first or any(part.is_given and part.name == output for part in parts)
+    for part in parts:
+        if not part.places:
+            if part.name == output and not part.is_given:
+                raise EnforceNotMet(
+                    "The gradient output of empty gradient op can not be the same as the normal "
+                    f"name of the current input gradient, {output!r}.",
+                    "",
+                    _CALLER,
+                )
+        elif not kept:
+            kept = True
+        else:
+            part.rename(f"_{part.name}_autosplit_{number}")
+            number += 1
+        yield part.name
