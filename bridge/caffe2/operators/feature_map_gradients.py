@@ -51,7 +51,8 @@ class MergeSingleScalarFeatureTensorsGradient(_Unmerge):
     def examples(self, place: int) -> torch.Tensor:
         """Give the examples that have the feature."""
         enforce(
-            self.Input(place).numel() == self.Input(0).numel(), "Masks are of one number of examples."
+            self.Input(place).numel() == self.Input(0).numel(),
+            "Masks are of one number of examples.",
         )
         return self.x(place, BOOL).reshape(-1).nonzero().view(-1)
 

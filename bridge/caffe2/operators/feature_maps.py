@@ -93,15 +93,16 @@ class _Values(FeatureMerger):
 
     value_parts: tuple[int, ...] = ()
 
-    def merge_values(self, o: int, features: list[torch.Tensor], lengths: list[torch.Tensor]) -> int:
+    def merge_values(
+        self, o: int, features: list[torch.Tensor], lengths: list[torch.Tensor]
+    ) -> int:
         """Have outputs from `o` on hold merged lengths and values.
 
         `features` are the examples of the features of each input, `lengths` of their values.
         """
         order = merged_order(features)
         examples = [
-            torch.repeat_interleave(one, n.long())
-            for one, n in zip(features, lengths, strict=True)
+            torch.repeat_interleave(one, n.long()) for one, n in zip(features, lengths, strict=True)
         ]
         value_order = merged_order(examples)
         merged = [

@@ -39,7 +39,7 @@ CreateAtomicBool:0:1: CreateBlobsQueue:0:1: CreateBlobsQueueDB:1:1: CreateCommon
 CreateCounter:0:1: CreateDB:0:1: CreateMap:0:1: CreateMutex:0:1: CreateRebatchingQueue:0:1:
 CreateScope:0:1: CreateTensorVector:0:1: CreateTextFileReader:0:1: CreateTreeCursor:0:1:
 CrossEntropy:2:1: Cube:1:1: DBExists:0:1: DataCouple:0-*:0-*:0>0*! DeformConv:3-4:1:
-DenseVectorToIdList:1:2: DepthConcat:1-*:2: DepthSplit:1-2:1-*: DequeueBlobs:1-*:1-*:
+DenseVectorToIdList:1:2: DepthConcat:1-*:2: DepthSplit:1-2:1-*: DequeueBlobs:1:1-*:
 DequeueRebatchingQueue:1:1-*: DestroyCommonWorld:1:1:0>0! DiagonalFill:0-1:1:0>0
 DistributeFpnProposals:1:2-*: Div:2:1:0>0
 Do:1-*:1-*:0>0,0>1,0>2,0>3,1>0,1>1,1>2,1>3,2>0,2>1,2>2,2>3,3>0,3>1,3>2,3>3,4>0,4>1,4>2,4>3,5>0,5>1,5>2,5>3
@@ -87,7 +87,7 @@ Int8Softmax:1:1: Int8Sum:1-*:1:0>0,1>0 Int8SumRelu:1-*:1:0>0,1>0 Int8Transpose:1
 IntIndexCreate:0:1: IntegralImage:1:1: IsEmpty:1:1: IsMemberOf:1:1: IsNaN:1:1: Iter:0-1:1:0>0!
 KeySplit:1:1-*: KeyValueToMap:2:1: L1Distance:2:1: LC1D:2-3:1: LC2D:2-3:1: LC3D:2-3:1: LC:2-3:1:
 LE:2:1: LRN:1:1-2: LSTMUnit:4-5:2: LT:2:1: LabelCrossEntropy:2:1: LambdaRankNdcg:3:2: Lars:5:1:
-LastNWindowCollector:3-*:2-3:0>0!,1>1!,4>2! LayerNorm:1|3:3: LeakyRelu:1:1:0>0 LearningRate:1:1:
+LastNWindowCollector:3-5:2-3:0>0!,1>1!,4>2! LayerNorm:1|3:3: LeakyRelu:1:1:0>0 LearningRate:1:1:
 LearningRateAdaption:3:1:0>0 LengthsGather:3:1: LengthsMax:2:1: LengthsMean:2:1: LengthsPad:2:1:
 LengthsPartition:2-*:2-*: LengthsRangeFill:1:1: LengthsSplit:1-2:1: LengthsSum:2:1:
 LengthsTile:2:1: LengthsToOffsets:1:1: LengthsToRanges:1:1: LengthsToSegmentIds:1:1:
@@ -120,22 +120,22 @@ ReduceMin:1:1: ReduceScatter:2-*:1-*:1>0*! ReduceSum:1:1: ReduceTailSum:1:1:
 Relu:1:1:0>0 ReluN:1:1:0>0 RemoveDataBlocks:2:1: RemovePadding:1-2:1-2: ReplaceNaN:1:1:0>0
 ReservoirSampling:4|7:2|4:0>0!,1>1!,5>2! ResetCounter:1:0-1: ResetCursor:1:0: Reshape:1-2:2:0>0
 ResizeLike:2:1: ResizeNearest3D:1:1: ResizeNearest:1-2:1: RetrieveCount:1:1:
-ReversePackedSegs:2:1: RmsProp:4:3:0>0,1>1,2>2 RoIAlign:2:1: RoIAlignRotated:2:1: RoIPool:2:1-*:
+ReversePackedSegs:2:1: RmsProp:4:3:0>0,1>1,2>2 RoIAlign:2:1: RoIAlignRotated:2:1: RoIPool:2:1-2:
 RowMul:2:1: RowWiseCounter:4:2:0>0!,1>1! RowWiseSparseAdagrad:5:2:0>0!,1>1!
 RowWiseSparseAdam:7:3-4:0>0!,1>1!,2>2! Rowwise8BitQuantizedToFloat:2:1: RowwiseMax:1:1:
-Rsqrt:1:1:0>0 SafeDequeueBlobs:1-*:2-*: SafeEnqueueBlobs:2-*:2-*:1>0*! Save:1-*:0:
+Rsqrt:1:1:0>0 SafeDequeueBlobs:1:2-*: SafeEnqueueBlobs:2-*:2-*:1>0*! Save:1-*:0:
 Scale:1:1:0>0
 ScaleBlobs:1-*:1-*:0>0,0>1,0>2,0>3,1>0,1>1,1>2,1>3,2>0,2>1,2>2,2>3,3>0,3>1,3>2,3>3,4>0,4>1,4>2,4>3,5>0,5>1,5>2,5>3
 Scatter:3:1:0>0 ScatterAssign:3:1:0>0! ScatterWeightedSum:2n+3:1:0>0! SegmentIdsToLengths:1-2:1:
 SegmentIdsToRanges:1-2:1: SegmentOneHot:3:1: SelfBinningHistogram:1-*:2: Selu:1:1:0>0
 SendTensor:2|4:0: SequenceMask:1-2:1: Shape:1:1: Sigmoid:1:1:0>0
 SigmoidCrossEntropyWithLogits:2:1: Sign:1:1: Sin:1:1: Sinh:1:1: SinusoidPositionEncoding:1:1:
-Size:1:1: Slice:1-3:1: Snapshot:0-*:0-*: Softmax:1:1: SoftmaxWithLoss:2-3:2-*: Softplus:1:1:0>0
+Size:1:1: Slice:1-3:1: Snapshot:0-*:0-*: Softmax:1:1: SoftmaxWithLoss:2-3:2-3: Softplus:1:1:0>0
 Softsign:1:1:0>0 SortAndShuffle:1-*:1: SortedSegmentMean:2:1: SortedSegmentRangeLogMeanExp:2:1:
 SortedSegmentRangeLogSumExp:2:1: SortedSegmentRangeMax:2:1: SortedSegmentRangeMean:2:1:
 SortedSegmentRangeSum:2:1: SortedSegmentSum:2:1: SortedSegmentWeightedSum:3:1: SpaceToBatch:1:1:
 SparseAdadelta:6:3:0>0!,1>1!,2>2! SparseAdagrad:5:2:0>0!,1>1! SparseAdam:7:3-4:0>0!,1>1!,2>2!
-SparseDropoutWithReplacement:2:2-*: SparseFtrl:4-5:2:0>0!,1>1!
+SparseDropoutWithReplacement:2:2: SparseFtrl:4-5:2:0>0!,1>1!
 SparseLengthsMean2BitRowwiseSparse:4:1: SparseLengthsMean4BitRowwiseSparse:4:1:
 SparseLengthsMean8BitRowwiseSparse:4:1: SparseLengthsMean8BitsRowwise:4:1: SparseLengthsMean:3:1:
 SparseLengthsMeanFused2BitRowwise:3:1: SparseLengthsMeanFused4BitRowwise:3:1:

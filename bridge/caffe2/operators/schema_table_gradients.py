@@ -4,7 +4,7 @@
 __all__ = ["GRADIENTS"]
 
 GRADIENTS = """
-AbsGradient:2:1: AcosGradient:2:1: AddGradient:3:2:0>0,0>1 AffineChannelGradient:2-*:1|3:0>0
+AbsGradient:2:1: AcosGradient:2:1: AddGradient:3:2:0>0,0>1 AffineChannelGradient:2-3:1|3:0>0
 AsinGradient:2:1: AtanGradient:2:1: AveragePool1DGradient:3:1: AveragePool2DGradient:3:1:
 AveragePool3DGradient:3:1: AveragePoolGradient:3:1: AveragedLossGradient:2:1:
 BatchGatherGradient:3:1: BatchMomentsGradient:3:1: BatchPermutationGradient:2:1:

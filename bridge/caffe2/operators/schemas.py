@@ -94,7 +94,9 @@ def check_definition(definition: Definition) -> dict[int, int] | None:
     for shift in schema.forced_shifts:
         for o, (name, output) in enumerate(zip(inputs[shift:], outputs, strict=False)):
             if name != output:
-                _refuse(f"works in place: output {o} has to be input {o + shift}", definition, schema)
+                _refuse(
+                    f"works in place: output {o} has to be input {o + shift}", definition, schema
+                )
     if len(inputs) == 1 and len(outputs) == 1:  # most of them
         if inputs[0] != outputs[0]:
             return None

@@ -171,9 +171,7 @@ CASES = [
         values(2, start=10),
         outputs=3,
     ),
-    case(
-        "strings", "MergeMultiScalarFeatureTensors", i32(2, 1), i64(7, 8, 9), text(3), outputs=3
-    ),
+    case("strings", "MergeMultiScalarFeatureTensors", i32(2, 1), i64(7, 8, 9), text(3), outputs=3),
     case(
         "short keys", "MergeMultiScalarFeatureTensors", i32(2, 1), i64(7, 8), values(3), outputs=3
     ),
