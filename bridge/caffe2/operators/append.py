@@ -134,8 +134,9 @@ class TrimDataset(OfColumns):
 class LastNWindowCollector(OfColumns):
     """The last `num_to_collect` rows that came, in a ring.
 
-    Inputs: the ring, empty or a blob that holds nothing at first; where the next row goes, int32 without dimensions; the rows;
-    a mutex; how many rows came, int64. The first, second and last are the outputs.
+    Inputs: the ring, empty or a blob that holds nothing at first; where the next row goes, int32
+    without dimensions; the rows; a mutex; how many rows came, int64. The first, second and last
+    are the outputs.
 
     There a ring that begins with eight bytes of zero counts as empty, too; here it does not.
     """

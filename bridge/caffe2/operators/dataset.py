@@ -196,7 +196,7 @@ class ReadRandomBatch(_Reader):
             offsets = table[:, domain].tolist()
             parts = [(offsets[one], offsets[one + 1] - offsets[one]) for one in chosen]
             enforce(
-                all(0 <= first and 0 <= n and first + n <= len(column) for first, n in parts),
+                all(min(first, n) >= 0 and first + n <= len(column) for first, n in parts),
                 "The offsets are out of range of a column.",
             )
             read.append(column.chosen(parts))
