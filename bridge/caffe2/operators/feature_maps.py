@@ -95,7 +95,7 @@ class _Values(FeatureMerger):
 
     def merge_values(
         self, o: int, features: list[torch.Tensor], lengths: list[torch.Tensor]
-    ) -> int:
+    ) -> None:
         """Have outputs from `o` on hold merged lengths and values.
 
         `features` are the examples of the features of each input, `lengths` of their values.
@@ -115,7 +115,6 @@ class _Values(FeatureMerger):
         self.put(o, torch.cat(lengths)[order])
         for k, (part, pieces) in enumerate(zip(self.value_parts, merged, strict=True), o + 1):
             self.give_merged(k, pieces, value_order, part)
-        return len(order)
 
 
 class _Single(_Values):
@@ -180,7 +179,7 @@ class MergeSingleListFeatureTensors(_Single):
     """Inputs: lengths, values and mask of each feature. Outputs: lengths, keys, and the values'."""
 
     parts = 3
-    value_parts = (1,)
+    value_parts: tuple[int, ...] = (1,)
 
     def move(self) -> None:
         """See the class."""
@@ -245,7 +244,7 @@ class MergeMultiListFeatureTensors(_Multi):
     """Inputs: lengths, keys, lengths of lists, their values, and again. Outputs: merged."""
 
     parts = 4
-    value_parts = (3,)
+    value_parts: tuple[int, ...] = (3,)
     exact = True
 
     def move(self) -> None:

@@ -31,6 +31,14 @@ COLUMNS = list(FEEDS)
 CURSOR = ("CreateTreeCursor", [], ["C"], {"fields": FIELDS})
 
 
+MUTEX = ("CreateMutex", [], ["M"], {})
+
+
+def trim(name: str, **args: int) -> Case:
+    steps = [("TrimDataset", COLUMNS, COLUMNS, {"fields": FIELDS, **args})]
+    return Case(f"TrimDataset {name}", FEEDS, steps)
+
+
 def outs(n: int) -> list[str]:
     return [f"{name}{n}" for name in COLUMNS]
 
@@ -134,11 +142,7 @@ CASES = [
     reads("a number", read(0), a=np.array(3, np.float32)),
     reads("no rows", read(0), **{name: value[:0] for name, value in FEEDS.items()}),
     reads("too few columns", ("ReadNextBatch", ["C", "a"], ["Y"], {})),
-    Case(
-        "fields out of order",
-        {},
-        [("CreateTreeCursor", [], ["C"], {"fields": ["a:x", "a:lengths"]})],
-    ),
+    case("out of order", "CreateTreeCursor", fields=["a:x", "a:lengths"]),
     Case("no cursor", {"C": i32(1)}, [("ResetCursor", ["C"], [], {})]),
     reads("compute offsets", ("ComputeOffset", ["C", *COLUMNS], ["O"], {}), offset(0)),
     shuffle("defaults"),
@@ -230,22 +234,10 @@ CASES = [
             ("AtomicAppend", ["M", "a", "b", "c", "d"], ["a", "b"], {}),
         ],
     ),
-    Case(
-        "TrimDataset two",
-        FEEDS,
-        [("TrimDataset", COLUMNS, COLUMNS, {"fields": FIELDS, "multiple_of": 2})],
-    ),
-    Case("TrimDataset one", FEEDS, [("TrimDataset", COLUMNS, COLUMNS, {"fields": FIELDS})]),
-    Case(
-        "TrimDataset all",
-        FEEDS,
-        [("TrimDataset", COLUMNS, COLUMNS, {"fields": FIELDS, "multiple_of": 9})],
-    ),
-    Case(
-        "TrimDataset none",
-        FEEDS,
-        [("TrimDataset", COLUMNS, COLUMNS, {"fields": FIELDS, "multiple_of": 0})],
-    ),
+    trim("two", multiple_of=2),
+    trim("one"),
+    trim("all", multiple_of=9),
+    trim("none", multiple_of=0),
     Case(
         "tensor vector",
         {"a": x, "b": text},

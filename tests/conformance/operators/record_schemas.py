@@ -105,7 +105,7 @@ def counts(numbers: list[int], most: int) -> str:
     if not numbers:
         return "?"
     first, last = numbers[0], numbers[-1]
-    steps = {after - before for before, after in zip(numbers, numbers[1:])}
+    steps = {numbers[i + 1] - numbers[i] for i in range(len(numbers) - 1)}
     step = min(steps) if len(steps) == 1 else 1
     if most > MANY and step > 1 and last + step > MANY:
         return f"{step}n{first - step:+}" if first != step else f"{step}n"
