@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from bridge import c10
 from bridge.c10 import TypeMeta
 from bridge.c10.errors import EnforceNotMet
 from bridge.caffe2.operators.lazy_torch import torch
@@ -13,6 +12,7 @@ from bridge.caffe2.torch_io import operand
 TYPE_CHECKING = False  # typing takes longer to import than all that needs it
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from typing import Any
 
 __all__ = ["Mover"]
 
@@ -20,11 +20,11 @@ __all__ = ["Mover"]
 class Mover(TorchOperator):
     """An operator that moves elements of any type, strings too; implement `move`.
 
-    Strings are moved by their positions: `take` gives a tensor of numbers in place of strings, and
-    `give` puts the strings where their numbers went.
+    Strings and other objects are moved by their positions: `take` gives a tensor of numbers in
+    place of them, and `give` puts the objects where their numbers went.
     """
 
-    _items: list[bytes]
+    _items: list[Any]
 
     def RunOnDevice(self) -> None:
         """Move."""
@@ -41,19 +41,20 @@ class Mover(TorchOperator):
     def take(self, i: int) -> torch.Tensor:
         """Give the elements of input `i`, or numbers that stand for them."""
         tensor = self.Input(i)
-        if tensor.dtype() is not c10.string:
+        dtype = tensor.dtype()
+        if not dtype or dtype.is_pod:
             return operand(tensor)
         start = len(self._items)
-        self._items += self.strings(i)
+        self._items += tensor.data(dtype)[:]
         return torch.arange(start, len(self._items)).view(torch.Size(tensor.sizes()))
 
     def give(self, o: int, result: torch.Tensor, dtype: TypeMeta) -> None:
         """Have output `o` hold `result`, a new tensor, whose elements are of type `dtype`."""
-        if dtype is c10.string:
-            places = result.reshape(-1).tolist()
-            self.put_strings(o, result.shape, [self._items[place] for place in places])
-        else:
+        if dtype.is_pod:
             self.put(o, result)
+        else:
+            places = result.reshape(-1).tolist()
+            self.put_objects(o, result.shape, [self._items[place] for place in places], dtype)
 
     def same_elements(self, sizes: Sequence[int], o: int = 0, i: int = 0) -> None:
         """Have output `o` hold a copy of input `i` in other sizes; in place only the sizes change.

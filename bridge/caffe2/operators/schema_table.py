@@ -12,9 +12,9 @@ TABLE = """
 APMeter:2:1: ATen:0-*:0-*: Abs:1:1: Accumulate:1:1: AccumulateHistogram:1:2: Accuracy:2:1:
 Acos:1:1: Adadelta:5:3:0>0,1>1,2>2 Adagrad:4:2-4:0>0,1>1 Adam:6:3-4:0>0,1>1,2>2 Add:2:1:0>0,1>0
 AddPadding:1-4:1-2: AffineChannel:3:1:0>0 Alias:1:1: AliasWithName:1:1:0>0 Allgather:2-*:1:
-Allreduce:2-*:1-*:1>0!,2>1!,3>2!,4>3! And:2:1:0>0 Append:2:1:0>0! ArgMax:1:1: ArgMin:1:1:
-Asin:1:1: Assert:1:0: AsyncNetBarrier:1-*:1-*:0>0,1>1,2>2,3>3 Atan:1:1:
-AtomicAppend:3-*:1-*:1>0,2>1,3>2,4>3 AtomicFetchAdd64:3:2:1>0 AtomicFetchAdd:3:2:1>0
+Allreduce:2-*:1-*:1>0*! And:2:1:0>0 Append:2:1:0>0! ArgMax:1:1: ArgMin:1:1:
+Asin:1:1: Assert:1:0: AsyncNetBarrier:1-*:1-*:0>0* Atan:1:1:
+AtomicAppend:3-*:1-*:1>0* AtomicFetchAdd64:3:2:1>0 AtomicFetchAdd:3:2:1>0
 AtomicIter:2:1:1>0! AveragePool1D:1:1: AveragePool2D:1:1: AveragePool3D:1:1: AveragePool:1:1:
 AveragePut:1:0: AveragedLoss:1:1: BBoxTransform:3:1-2:
 BRGNCHWCToPackedInt8BGRAStylizerDeprocess:2:1: Barrier:1:0-*: BatchBoxCox:3:1:0>0
@@ -22,14 +22,14 @@ BatchBucketOneHot:3:1: BatchBucketize:4:1: BatchDenseToSparse:3:1: BatchGather:2
 BatchMatMul:2:1: BatchMoments:1:2: BatchOneHot:3:1: BatchPermutation:2:1:
 BatchSparseToDense:3-4:1: BatchToSpace:1:1: BernoulliJSD:2:1: BisectPercentile:1:1:
 BitwiseAnd:2:1:0>0 BitwiseOr:2:1:0>0 BitwiseXor:2:1:0>0 BooleanMask:2:1-2: BooleanMaskLengths:2:1:
-BooleanUnmask:2|4|6|8:1: BoxWithNMSLimit:2-3:3-6: Broadcast:2-*:1-*:1>0!,2>1!,3>2!,4>3!
+BooleanUnmask:2n:1: BoxWithNMSLimit:2-3:3-6: Broadcast:2-*:1-*:1>0*!
 Bucketize:1:1: ByteWeightDequant:1:1: CTCBeamSearchDecoder:1-2:2-3: CTCGreedyDecoder:1-2:2:
 Cast:1:1: Cbrt:1:1:0>0 Ceil:1:1:0>0 ChannelBackpropStats:4:2: ChannelShuffle:1:1:
 ChannelStats:1:2: CheckAtomicBool:1:1: CheckCounterDone:1:1: CheckDatasetConsistency:1-*:0:
 Checkpoint:1-*:0: Clip:1:1:0>0 ClipTensorByScaling:2-3:1:0>0 CloneCommonWorld:1:1:
 CloseBlobsQueue:1:0: CloseRebatchingQueue:1:0: Col2Im:2:1:
 CollectAndDistributeFpnRpnProposals:2-*:3-*: CollectRpnProposals:2-*:1:
-CollectTensor:2|4|6|8:1-*:0>0!,1>1!,2>2!,3>3! ColwiseMax:1:1: ComputeOffset:1-*:1: Concat:1-*:2:
+CollectTensor:2n:1-*:0>0*! ColwiseMax:1:1: ComputeOffset:1-*:1: Concat:1-*:2:
 ConcatBatchMatMulBatchGatherOp:1-*:1: ConcatTensorVector:1:1: Conditional:3:1:
 ConditionalSetAtomicBool:2:0: ConstantFill:0-2:1:0>0 Conv1D:2-3:1: Conv2D:2-3:1: Conv3D:2-3:1:
 Conv:2-3:1: ConvRelu:2-3:1: ConvTranspose:2-3:1: Copy:1:1: CopyCPUToGPU:1:1: CopyFromCPUInput:1:1:
@@ -38,13 +38,13 @@ CosineEmbeddingCriterion:2:1: CosineSimilarity:2:1: CountDown:1:1: CountUp:1:1:
 CreateAtomicBool:0:1: CreateBlobsQueue:0:1: CreateBlobsQueueDB:1:1: CreateCommonWorld:0-1:1:
 CreateCounter:0:1: CreateDB:0:1: CreateMap:0:1: CreateMutex:0:1: CreateRebatchingQueue:0:1:
 CreateScope:0:1: CreateTensorVector:0:1: CreateTextFileReader:0:1: CreateTreeCursor:0:1:
-CrossEntropy:2:1: Cube:1:1: DBExists:0:1: DataCouple:0-*:0-*:0>0!,1>1!,2>2!,3>3! DeformConv:3-4:1:
-DenseVectorToIdList:1:2: DepthConcat:1-*:2: DepthSplit:1-2:1-*: DequeueBlobs:1-*:1-*:
+CrossEntropy:2:1: Cube:1:1: DBExists:0:1: DataCouple:0-*:0-*:0>0*! DeformConv:3-4:1:
+DenseVectorToIdList:1:2: DepthConcat:1-*:2: DepthSplit:1-2:1-*: DequeueBlobs:1:1-*:
 DequeueRebatchingQueue:1:1-*: DestroyCommonWorld:1:1:0>0! DiagonalFill:0-1:1:0>0
 DistributeFpnProposals:1:2-*: Div:2:1:0>0
 Do:1-*:1-*:0>0,0>1,0>2,0>3,1>0,1>1,1>2,1>3,2>0,2>1,2>2,2>3,3>0,3>1,3>2,3>3,4>0,4>1,4>2,4>3,5>0,5>1,5>2,5>3
 DotProduct:2:1: DotProductWithPadding:2:1: Dropout:1:1-2:0>0 DropoutGrad:1-2:1:0>0 EQ:2:1:
-ElementwiseLinear:3:1: Elu:1:1:0>0 EnforceFinite:1:0: EnqueueBlobs:2-*:1-*:1>0!,2>1!,3>2!,4>3!
+ElementwiseLinear:3:1: Elu:1:1:0>0 EnforceFinite:1:0: EnqueueBlobs:2-*:1-*:1>0*!
 EnqueueRebatchingQueue:2-*:0: EnsureCPUOutput:1:1: EnsureClipped:1-3:1:0>0 EnsureDense:1:1:0>0
 Erf:1:1: Exp:1:1:0>0 Expand:2:1: ExpandDims:1:1:0>0 FC:3:1: FCTransposed:3:1:
 FP16MomentumSGDUpdate:4:3:0>0,1>1,3>2 FP32MomentumSGDUpdate:4:3:0>0,1>1,3>2 Fail:0:0:
@@ -55,7 +55,7 @@ Float16UniformFill:0:1: FloatToFused2BitFakeRowwiseQuantized:1:1:
 FloatToFused2BitRowwiseQuantized:1:1: FloatToFused4BitFakeRowwiseQuantized:1:1:
 FloatToFused4BitRowwiseQuantized:1:1: FloatToFused8BitRowwiseQuantized:1:1:
 FloatToFused8BitRowwiseQuantizedHalfScaleBias:1:1: FloatToFusedRandRowwiseQuantized:1:1:
-FloatToHalf:1:1: FloatToRowwiseQuantized8Bits:1:2: Floor:1:1:0>0 Free:1-*:1-*:0>0!,1>1!,2>2!,3>3!
+FloatToHalf:1:1: FloatToRowwiseQuantized8Bits:1:2: Floor:1:1:0>0 Free:1-*:1-*:0>0*!
 Ftrl:3-4:2:0>0,1>1 Fused2BitRowwiseQuantizedToFloat:1:1: Fused2BitRowwiseQuantizedToHalf:1:1:
 Fused4BitRowwiseQuantizedToFloat:1:1: Fused4BitRowwiseQuantizedToHalf:1:1:
 Fused8BitRowwiseQuantizedHalfScaleBiasToFloat:1:1:
@@ -87,7 +87,7 @@ Int8Softmax:1:1: Int8Sum:1-*:1:0>0,1>0 Int8SumRelu:1-*:1:0>0,1>0 Int8Transpose:1
 IntIndexCreate:0:1: IntegralImage:1:1: IsEmpty:1:1: IsMemberOf:1:1: IsNaN:1:1: Iter:0-1:1:0>0!
 KeySplit:1:1-*: KeyValueToMap:2:1: L1Distance:2:1: LC1D:2-3:1: LC2D:2-3:1: LC3D:2-3:1: LC:2-3:1:
 LE:2:1: LRN:1:1-2: LSTMUnit:4-5:2: LT:2:1: LabelCrossEntropy:2:1: LambdaRankNdcg:3:2: Lars:5:1:
-LastNWindowCollector:3-*:2-3:0>0!,1>1!,4>2! LayerNorm:1|3:3: LeakyRelu:1:1:0>0 LearningRate:1:1:
+LastNWindowCollector:3-5:2-3:0>0!,1>1!,4>2! LayerNorm:1|3:3: LeakyRelu:1:1:0>0 LearningRate:1:1:
 LearningRateAdaption:3:1:0>0 LengthsGather:3:1: LengthsMax:2:1: LengthsMean:2:1: LengthsPad:2:1:
 LengthsPartition:2-*:2-*: LengthsRangeFill:1:1: LengthsSplit:1-2:1: LengthsSum:2:1:
 LengthsTile:2:1: LengthsToOffsets:1:1: LengthsToRanges:1:1: LengthsToSegmentIds:1:1:
@@ -95,10 +95,10 @@ LengthsToShape:1:1: LengthsToWeights:1:1: LengthsTopK:2:2: LengthsWeightedSum:3:
 Log:1:1:0>0 Logit:1:1:0>0 LongIndexCreate:0:1: LpNorm:1:1: LpPool:1:1: MSRAFill:0-1:1:0>0
 MakeTwoClass:1:1: MapToKeyValue:1:2: MarginRankingCriterion:3:1: MatMul:2-3:1: Max:1-*:1:0>0
 MaxPool1D:1:1: MaxPool2D:1:1: MaxPool3D:1:1: MaxPool:1:1: MaxPoolWithIndex:1:2: Mean:1-*:1:0>0
-MergeDenseFeatureTensors:2:3: MergeDim:1:1:0>0 MergeIdLists:2|4|6|8:2:
-MergeMultiListFeatureTensors:4|8:4: MergeMultiMapFeatureTensors:5-*:5:
-MergeMultiScalarFeatureTensors:3|6|9:3: MergeSingleListFeatureTensors:3|6|9:4:
-MergeSingleMapFeatureTensors:4|8:5: MergeSingleScalarFeatureTensors:2|4|6|8:3: Min:1-*:1:0>0
+MergeDenseFeatureTensors:2:3: MergeDim:1:1:0>0 MergeIdLists:2n:2:
+MergeMultiListFeatureTensors:4n:4: MergeMultiMapFeatureTensors:5n:5:
+MergeMultiScalarFeatureTensors:3n:3: MergeSingleListFeatureTensors:3n:4:
+MergeSingleMapFeatureTensors:4n:5: MergeSingleScalarFeatureTensors:2n:3: Min:1-*:1:0>0
 Mish:1:1: Mod:1:1:0>0 Moments:1:2: MomentumSGD:3:2:0>0,1>1 MomentumSGDUpdate:4:3:0>0,1>1,3>2
 Mul:2:1:0>0,1>0 MultiClassAccuracy:2:2: NCHW2NHWC:1:1: NE:2:1: NGramFromCategorical:1:1:
 NHWC2NCHW:1:1: NanCheck:1-*:1:0>0 NegateGradient:1:1:0>0 Negative:1:1:0>0 Normalize:1:1:
@@ -116,26 +116,26 @@ ReceiveTensor:2|4:3:1>0!,2>1,3>2 Reciprocal:1:1:0>0 RecurrentNetwork:1-*:2-*:
 RecurrentNetworkBlobFetcher:1:1: Reduce:2:1: ReduceBackMax:1-2:1: ReduceBackMean:1-2:1:
 ReduceBackSum:1-2:1: ReduceFrontMax:1-2:1: ReduceFrontMean:1-2:1: ReduceFrontSum:1-2:1:
 ReduceFrontWeightedSum:2:1: ReduceL1:1:1: ReduceL2:1:1: ReduceMax:1:1: ReduceMean:1:1:
-ReduceMin:1:1: ReduceScatter:2-*:1-*:1>0!,2>1!,3>2!,4>3! ReduceSum:1:1: ReduceTailSum:1:1:
+ReduceMin:1:1: ReduceScatter:2-*:1-*:1>0*! ReduceSum:1:1: ReduceTailSum:1:1:
 Relu:1:1:0>0 ReluN:1:1:0>0 RemoveDataBlocks:2:1: RemovePadding:1-2:1-2: ReplaceNaN:1:1:0>0
 ReservoirSampling:4|7:2|4:0>0!,1>1!,5>2! ResetCounter:1:0-1: ResetCursor:1:0: Reshape:1-2:2:0>0
 ResizeLike:2:1: ResizeNearest3D:1:1: ResizeNearest:1-2:1: RetrieveCount:1:1:
-ReversePackedSegs:2:1: RmsProp:4:3:0>0,1>1,2>2 RoIAlign:2:1: RoIAlignRotated:2:1: RoIPool:2:1-*:
+ReversePackedSegs:2:1: RmsProp:4:3:0>0,1>1,2>2 RoIAlign:2:1: RoIAlignRotated:2:1: RoIPool:2:1-2:
 RowMul:2:1: RowWiseCounter:4:2:0>0!,1>1! RowWiseSparseAdagrad:5:2:0>0!,1>1!
 RowWiseSparseAdam:7:3-4:0>0!,1>1!,2>2! Rowwise8BitQuantizedToFloat:2:1: RowwiseMax:1:1:
-Rsqrt:1:1:0>0 SafeDequeueBlobs:1-*:2-*: SafeEnqueueBlobs:2-*:2-*:1>0!,2>1!,3>2!,4>3! Save:1-*:0:
+Rsqrt:1:1:0>0 SafeDequeueBlobs:1:2-*: SafeEnqueueBlobs:2-*:2-*:1>0*! Save:1-*:0:
 Scale:1:1:0>0
 ScaleBlobs:1-*:1-*:0>0,0>1,0>2,0>3,1>0,1>1,1>2,1>3,2>0,2>1,2>2,2>3,3>0,3>1,3>2,3>3,4>0,4>1,4>2,4>3,5>0,5>1,5>2,5>3
-Scatter:3:1:0>0 ScatterAssign:3:1:0>0! ScatterWeightedSum:5|7|9:1:0>0! SegmentIdsToLengths:1-2:1:
+Scatter:3:1:0>0 ScatterAssign:3:1:0>0! ScatterWeightedSum:2n+3:1:0>0! SegmentIdsToLengths:1-2:1:
 SegmentIdsToRanges:1-2:1: SegmentOneHot:3:1: SelfBinningHistogram:1-*:2: Selu:1:1:0>0
 SendTensor:2|4:0: SequenceMask:1-2:1: Shape:1:1: Sigmoid:1:1:0>0
 SigmoidCrossEntropyWithLogits:2:1: Sign:1:1: Sin:1:1: Sinh:1:1: SinusoidPositionEncoding:1:1:
-Size:1:1: Slice:1-3:1: Snapshot:0-*:0-*: Softmax:1:1: SoftmaxWithLoss:2-3:2-*: Softplus:1:1:0>0
+Size:1:1: Slice:1-3:1: Snapshot:0-*:0-*: Softmax:1:1: SoftmaxWithLoss:2-3:2-3: Softplus:1:1:0>0
 Softsign:1:1:0>0 SortAndShuffle:1-*:1: SortedSegmentMean:2:1: SortedSegmentRangeLogMeanExp:2:1:
 SortedSegmentRangeLogSumExp:2:1: SortedSegmentRangeMax:2:1: SortedSegmentRangeMean:2:1:
 SortedSegmentRangeSum:2:1: SortedSegmentSum:2:1: SortedSegmentWeightedSum:3:1: SpaceToBatch:1:1:
 SparseAdadelta:6:3:0>0!,1>1!,2>2! SparseAdagrad:5:2:0>0!,1>1! SparseAdam:7:3-4:0>0!,1>1!,2>2!
-SparseDropoutWithReplacement:2:2-*: SparseFtrl:4-5:2:0>0!,1>1!
+SparseDropoutWithReplacement:2:2: SparseFtrl:4-5:2:0>0!,1>1!
 SparseLengthsMean2BitRowwiseSparse:4:1: SparseLengthsMean4BitRowwiseSparse:4:1:
 SparseLengthsMean8BitRowwiseSparse:4:1: SparseLengthsMean8BitsRowwise:4:1: SparseLengthsMean:3:1:
 SparseLengthsMeanFused2BitRowwise:3:1: SparseLengthsMeanFused4BitRowwise:3:1:
@@ -164,14 +164,14 @@ SumReduceLike:2:1: SumRelu:1-*:1:0>0 SumSqrElements:1:1: Summarize:1:0-1: SwapBe
 Swish:1:1: TT:3:1: TTSparseLengthsSum:5:4: Tan:1:1: Tanh:1:1:0>0 TensorProtosDBInput:1:1-*:
 TensorVectorSize:1:1: TextFileReaderRead:1:1-*: ThresholdedRelu:1:1:0>0 ThrowException:0:0:
 Tile:1-3:1: TimerBegin:0:1: TimerEnd:1:0: TimerGet:1:1: TimerGetAndEnd:1:1: TopK:1-2:2-3:
-Transpose:1:1: TrimDataset:1-*:1-*:0>0!,1>1!,2>2!,3>3! UnPackRecords:1-*:1-*:
+Transpose:1:1: TrimDataset:1-*:1-*:0>0*! UnPackRecords:1-*:1-*:
 UniformFill:0|1|3:1:0>0 UniformIntFill:0|1|3:1:0>0 Unique:1:1-2: UniqueUniformFill:0-2:1:0>0
-UnpackRNNSequence:2:1: UnpackSegments:2:1: UnsafeCoalesce:0-*:1-*:0>0,1>1,2>2,3>3
+UnpackRNNSequence:2:1: UnpackSegments:2:1: UnsafeCoalesce:0-*:1-*:0>0*
 UnsortedSegmentMean:2:1: UnsortedSegmentSum:2:1: UnsortedSegmentWeightedSum:3:1:
 UpsampleBilinear:1-2:1: VariableLengthSequencePadding:2:1:0>0 ViterbiPath:2:1: WallClockTime:0:1:
 WeightScale:2:1:0>0 WeightedMultiSampling:1-2:1: WeightedSample:1-2:1-2:
 WeightedSampleDequeueBlobs:1-*:2-*: WeightedSigmoidCrossEntropyWithLogits:3:1:
-WeightedSum:2|4|6|8:1:0>0 Where:3:1:
+WeightedSum:2n:1:0>0 Where:3:1:
 While:1-*:0-*:0>0,0>1,0>2,0>3,1>0,1>1,1>2,1>3,2>0,2>1,2>2,2>3,3>0,3>1,3>2,3>3,4>0,4>1,4>2,4>3,5>0,5>1,5>2,5>3
 Wngrad:4:2-4:0>0,1>1 XavierFill:0-1:1:0>0 Xor:2:1:0>0 ZeroGradient:1:0:
 """

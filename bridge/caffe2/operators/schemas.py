@@ -20,10 +20,14 @@ class Schema:
     """What an operator type takes: numbers of inputs and outputs, and outputs in place.
 
     `allowed` are pairs of input and output that may be one blob, `forced` pairs that must be.
+    `shifts` stands for all pairs of an input and the output that many places before it.
     Follows OpSchema, caffe2/core/operator_schema.h, PyTorch 1.8.1.
+
+    As a text: ``2-3:1:0>0!,2>1``. Counts may be ``1-*``, ``1|3`` or ``2n+1`` (3, 5, 7, ...); a
+    place may be ``1>0*``, which is 1>0, 2>1 and so on. A place with ``!`` is forced.
     """
 
-    __slots__ = ("allowed", "forced", "inputs", "outputs", "text")
+    __slots__ = ("allowed", "forced", "forced_shifts", "inputs", "outputs", "shifts", "text")
 
     def __init__(self, text: str) -> None:
         inputs, outputs, places = text.split(":")
@@ -31,13 +35,20 @@ class Schema:
         self.inputs = _counts(inputs)
         self.outputs = _counts(outputs)
         pairs = [(place.rstrip("!"), place.endswith("!")) for place in places.split(",") if place]
-        self.forced = [_pair(pair) for pair, forced in pairs if forced]
-        self.allowed = {_pair(pair) for pair, _ in pairs}
+        single = [(_pair(pair), forced) for pair, forced in pairs if not pair.endswith("*")]
+        shifted = [(_pair(pair.rstrip("*")), forced) for pair, forced in pairs if "*" in pair]
+        self.forced = [pair for pair, forced in single if forced]
+        self.allowed = {pair for pair, _ in single}
+        self.forced_shifts = [i - o for (i, o), forced in shifted if forced]
+        self.shifts = [i - o for (i, o), _ in shifted]
 
 
 def _counts(text: str) -> Container[int]:
     if "|" in text:
         return frozenset(map(int, text.split("|")))
+    step, several, offset = text.partition("n")
+    if several:
+        return range(int(step) + int(offset or 0), 2**31, int(step))
     first, _, last = text.partition("-")
     if last == "*":
         return range(int(first), 2**31)
@@ -86,6 +97,10 @@ def check_names(
     for i, o in schema.forced:
         if i < len(inputs) and o < len(outputs) and inputs[i] != outputs[o]:
             _refuse(f"works in place: output {o} has to be input {i}", op_type, schema)
+    for shift in schema.forced_shifts:
+        for o, (name, output) in enumerate(zip(inputs[shift:], outputs, strict=False)):
+            if name != output:
+                _refuse(f"works in place: output {o} has to be input {o + shift}", op_type, schema)
     if len(inputs) == 1 and len(outputs) == 1:  # most of them
         if inputs[0] != outputs[0]:
             return None
@@ -96,7 +111,8 @@ def check_names(
         for i, name in enumerate(inputs):
             if name == output:
                 # The real table was read for the first six inputs and four outputs.
-                if (min(i, 5), min(o, 3)) not in schema.allowed:
+                known = (min(i, 5), min(o, 3)) in schema.allowed or i - o in schema.shifts
+                if not known:
                     _refuse(f"cannot have input {i} as output {o}", op_type, schema)
                 found.setdefault(o, i)
     return found

@@ -24,6 +24,7 @@ from bridge.caffe2.torch_io import adopt, in_and_out, operand
 TYPE_CHECKING = False  # typing takes longer to import than all that needs it
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
+    from typing import Any
 
     from bridge.caffe2.operator_def import Definition
 
@@ -110,9 +111,13 @@ class TorchOperator(Operator):
 
     def put_strings(self, i: int, sizes: Sequence[int], items: list[bytes]) -> None:
         """Have output `i` hold strings of these sizes."""
+        self.put_objects(i, sizes, items, c10.string)
+
+    def put_objects(self, i: int, sizes: Sequence[int], items: list[Any], dtype: TypeMeta) -> None:
+        """Have output `i` hold objects, of a type that is no number, of these sizes."""
         tensor = self.Output(i)
         tensor.Resize(sizes)
-        tensor.mutable_data(c10.string)[:] = items
+        tensor.mutable_data(dtype)[:] = items
 
     def strings(self, i: int) -> list[bytes]:
         """Give the elements of input `i`, which are strings, as a list."""

@@ -3,8 +3,9 @@
 
     python3.8 tests/conformance/operators/record_schemas.py Add Concat ...
 
-One word each: ``Name:inputs:outputs:in-place``. Counts are ``2``, ``1-3``, ``1-*`` or ``1|3``;
-in-place is a list of ``input>output`` that may be one blob, with ``!`` where they must be.
+One word each: ``Name:inputs:outputs:in-place``. Counts are ``2``, ``1-3``, ``1-*``, ``1|3`` or
+``2n+1``; in-place is a list of ``input>output`` that may be one blob, with ``!`` where they must
+be. Pairs that go on for all outputs are ``1>0*`` in the table.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from __future__ import annotations
 import os
 import sys
 
-MANY = 9  # more than any operator counts one by one
+MANY = 12  # more than any operator counts one by one
 
 
 def main(names: list[str]) -> None:
@@ -104,9 +105,13 @@ def counts(numbers: list[int], most: int) -> str:
     if not numbers:
         return "?"
     first, last = numbers[0], numbers[-1]
+    steps = {numbers[i + 1] - numbers[i] for i in range(len(numbers) - 1)}
+    step = min(steps) if len(steps) == 1 else 1
+    if most > MANY and step > 1 and last + step > MANY:
+        return f"{step}n{first - step:+}" if first != step else f"{step}n"
     if numbers != list(range(first, last + 1)):
         return "|".join(map(str, numbers))
-    if most > MANY:
+    if most > MANY and last == MANY:
         return f"{first}-*" if most > 1000 else f"{first}-{most}"
     return str(first) if first == last else f"{first}-{last}"
 

@@ -54,8 +54,18 @@ def state() -> dict[str, Any]:
     held = {}
     for name in workspace.Blobs():
         blob = workspace.Workspace.current.blobs[name]
-        held[name] = workspace.FetchBlob(name) if blob.is_tensor() else blob._object
+        if not blob.is_tensor():
+            held[name] = blob._object
+        elif _is_of_objects(blob._tensor):
+            held[name] = blob._tensor.data()[:]
+        else:
+            held[name] = workspace.FetchBlob(name)
     return held
+
+
+def _is_of_objects(tensor: Any) -> bool:
+    dtype = tensor.dtype()
+    return bool(dtype) and not dtype.is_pod and dtype is not c10.string
 
 
 def check_refused(op_type: str, inputs: list[str], outputs: list[str], args: Any) -> None:

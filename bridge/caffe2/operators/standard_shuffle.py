@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The order into which std::shuffle with a new std::default_random_engine puts things.
+
+Caffe2's operators that shuffle by it give the same numbers at each run; these are those of GNU's
+library: minimal standard generator, and two places from each draw while their product fits.
+"""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False  # typing takes longer to import than all that needs it
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from typing import TypeVar
+
+    Item = TypeVar("Item")
+
+__all__ = ["shuffled"]
+
+_MODULUS = 2**31 - 1
+_RANGE = _MODULUS - 2  # the engine gives 1 to _MODULUS - 1
+
+
+class _Engine:
+    """The generator x = 16807 x modulo 2**31 - 1, from 1 on."""
+
+    def __init__(self) -> None:
+        self.state = 1
+
+    def below(self, count: int) -> int:
+        """Draw a number from 0 to `count` - 1, each as likely."""
+        scale = _RANGE // count
+        while True:
+            self.state = self.state * 16807 % _MODULUS
+            drawn = self.state - 1
+            if drawn < count * scale:
+                return drawn // scale
+
+
+def shuffled(items: Iterable[Item]) -> list[Item]:
+    """Give a list of the items in that order."""
+    result = list(items)
+    size = len(result)
+    engine = _Engine()
+    places: list[int] = []
+    if size and _RANGE // size >= size:
+        if size % 2 == 0:
+            places.append(engine.below(2))
+        while len(places) + 1 < size:
+            count = len(places) + 2
+            places += divmod(engine.below(count * (count + 1)), count + 1)
+    else:
+        places = [engine.below(i + 1) for i in range(1, size)]
+    for i, place in enumerate(places, 1):
+        result[i], result[place] = result[place], result[i]
+    return result
