@@ -32,9 +32,10 @@ __all__ = ["Net", "get_net_name", "output_to_list"]
 class Net(NetRewriting):
     """A net under construction: ``net.Relu("x", "y")`` adds an operator and refers to its output.
 
-    Made with a name, or None for the empty one, which gets a number where it was used before in this process, or from a
-    NetDef, which is copied. Inputs that nothing in the net makes become external inputs. Outputs
-    that are not named, or given as a number of them, are named after net and operator.
+    Made with a name, which gets a number where it was used before in this process, and which None
+    leaves empty, or from a NetDef, which is copied. Inputs that nothing in the net makes become
+    external inputs. Outputs that are not named, or given as a number of them, are named after net
+    and operator.
 
     Raises EnforceNotMet: what it is made with is neither.
     Follows Net, caffe2/python/core.py, PyTorch 1.8.1.

@@ -22,6 +22,8 @@ MAKERS: dict[str, Callable[[GradientMaker], None]] = {}
 
 
 def gradient_of(*types: str) -> Callable[[Callable[[GradientMaker], None]], None]:
+    """Have the decorated function make the gradients of operators of these types."""
+
     def keep(function: Callable[[GradientMaker], None]) -> None:
         MAKERS.update(dict.fromkeys(types, function))
 

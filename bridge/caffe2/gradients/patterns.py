@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a row of `table` says, carried out.
 
-A pattern is one or more operators, a semicolon between: ``TYPE[{NAME=VALUE,...}] INPUTS > OUTPUTS``.
-A ``$`` in a type stands for the type of the operator whose gradient it is. An input is
+A pattern is one or more operators, ``TYPE INPUTS > OUTPUTS``, a semicolon between. ``$`` in a type
+is the type of the operator whose gradient it is; ``TYPE{NAME=VALUE,...}`` has arguments of its own.
+An input is
 
 - ``i0``, ``o0``, ``g0``: an input or output of the operator, the gradient of an output;
 - ``d0``: the gradient of an input, which an operator before made;

@@ -39,7 +39,7 @@ _NUMBERS = {
 
 
 def number_of_argument(value: Any, name: str) -> int:
-    """Give Caffe2's number of the type that argument `name` says, a number or a name in either case.
+    """Give Caffe2's number of the type that an argument says, a number or a name in either case.
 
     Raises EnforceNotMet, also a ValueError: it says none. Follows GetCastDataType,
     caffe2/utils/cast.h.

@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Gradient operators, held against those of the real Caffe2."""
