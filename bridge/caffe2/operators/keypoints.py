@@ -78,4 +78,4 @@ class HeatmapMaxKeypoint(FloatOperator):
         shrink = torch.where(farther > _FARTHEST, _FARTHEST / farther, 1.0)
         dx, dy = dx * shrink, dy * shrink
         rise = (axx * dx * dx + 2 * axy * dx * dy + ayy * dy * dy) / 2 - bx * dx - by * dy
-        return tuple(torch.where(flat, 0.0, one) for one in (dx, dy, rise))  # type: ignore[return-value]
+        return tuple(torch.where(flat, 0.0, one) for one in (dx, dy, rise))
