@@ -8,6 +8,7 @@ from bridge.caffe2.operators.lazy_torch import torch
 from bridge.caffe2.operators.mover import Mover
 from bridge.caffe2.operators.torch_operator import (
     INTS,
+    NUMBERS_AND_BOOL,
     TorchOperator,
     enforce,
 )
@@ -37,6 +38,25 @@ class BooleanMask(Mover):
         self.give(0, x.index_select(0, places), self.Input(0).dtype())
         if self.OutputSize() == 2:
             self.put(1, places)
+
+
+@register_operator("BooleanMaskGradient")
+class BooleanMaskGradient(Mover):
+    """The gradient of BooleanMask: what it kept put back, zeros elsewhere.
+
+    Inputs: the mask, the gradient of what it kept. Rows of several elements come back as such;
+    there only their first elements do.
+    """
+
+    def move(self) -> None:
+        """See the class."""
+        mask, kept = self.x(0, (c10.bool,)), self.x(1, NUMBERS_AND_BOOL)
+        enforce(mask.dim() == 1 and kept.dim() >= 1, "A list of truth values chose rows.")
+        n = int(mask.sum())
+        enforce(n == kept.size(0), f"The mask keeps {n} rows, and {kept.size(0)} are given.")
+        result = kept.new_zeros((len(mask), *kept.shape[1:]))
+        result[mask] = kept
+        self.put(0, result)
 
 
 @register_operator("BooleanMaskLengths")

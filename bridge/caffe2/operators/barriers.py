@@ -1,0 +1,26 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Operators that do nothing: they tell schedulers of nets what comes after what."""
+
+from __future__ import annotations
+
+from bridge.caffe2.operators.torch_operator import TorchOperator
+from bridge.caffe2.registry import register_operator
+
+__all__: list[str] = []
+
+
+class _Nothing(TorchOperator):
+    """Nothing; the outputs are inputs, as they are."""
+
+    def RunOnDevice(self) -> None:
+        """See the class."""
+
+
+@register_operator("AsyncNetBarrier")
+class AsyncNetBarrier(_Nothing):
+    """Nothing; operators before it in a net start before those after it."""
+
+
+@register_operator("DataCouple")
+class DataCouple(_Nothing):
+    """Nothing; what uses an output waits for all inputs."""
