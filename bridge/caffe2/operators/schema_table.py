@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The schemas of Caffe2's operators: a word each, ``Name:inputs:outputs:in-place``.
 
-Counts are ``2``, ``1-3``, ``1-*`` or ``1|3``. In-place are pairs ``input>output`` that may be one
-blob, with ``!`` where they must be. Printed by tests/conformance/operators/record_schemas.py from
+Counts are ``2``, ``1-3``, ``1-*``, ``1-*/2`` (1, 3, 5, ...) or ``1|3``. In-place are pairs
+``input>output`` that may be one blob, with ``!`` where they must be. Printed by tests/conformance/operators/record_schemas.py from
 the operators registered in PyTorch 1.8.1; the first six inputs and four outputs were asked for.
 """
 
@@ -22,14 +22,14 @@ BatchBucketOneHot:3:1: BatchBucketize:4:1: BatchDenseToSparse:3:1: BatchGather:2
 BatchMatMul:2:1: BatchMoments:1:2: BatchOneHot:3:1: BatchPermutation:2:1:
 BatchSparseToDense:3-4:1: BatchToSpace:1:1: BernoulliJSD:2:1: BisectPercentile:1:1:
 BitwiseAnd:2:1:0>0 BitwiseOr:2:1:0>0 BitwiseXor:2:1:0>0 BooleanMask:2:1-2: BooleanMaskLengths:2:1:
-BooleanUnmask:2|4|6|8:1: BoxWithNMSLimit:2-3:3-6: Broadcast:2-*:1-*:1>0!,2>1!,3>2!,4>3!
+BooleanUnmask:2-*/2:1: BoxWithNMSLimit:2-3:3-6: Broadcast:2-*:1-*:1>0!,2>1!,3>2!,4>3!
 Bucketize:1:1: ByteWeightDequant:1:1: CTCBeamSearchDecoder:1-2:2-3: CTCGreedyDecoder:1-2:2:
 Cast:1:1: Cbrt:1:1:0>0 Ceil:1:1:0>0 ChannelBackpropStats:4:2: ChannelShuffle:1:1:
 ChannelStats:1:2: CheckAtomicBool:1:1: CheckCounterDone:1:1: CheckDatasetConsistency:1-*:0:
 Checkpoint:1-*:0: Clip:1:1:0>0 ClipTensorByScaling:2-3:1:0>0 CloneCommonWorld:1:1:
 CloseBlobsQueue:1:0: CloseRebatchingQueue:1:0: Col2Im:2:1:
 CollectAndDistributeFpnRpnProposals:2-*:3-*: CollectRpnProposals:2-*:1:
-CollectTensor:2|4|6|8:1-*:0>0!,1>1!,2>2!,3>3! ColwiseMax:1:1: ComputeOffset:1-*:1: Concat:1-*:2:
+CollectTensor:2-*/2:1-*:0>0!,1>1!,2>2!,3>3! ColwiseMax:1:1: ComputeOffset:1-*:1: Concat:1-*:2:
 ConcatBatchMatMulBatchGatherOp:1-*:1: ConcatTensorVector:1:1: Conditional:3:1:
 ConditionalSetAtomicBool:2:0: ConstantFill:0-2:1:0>0 Conv1D:2-3:1: Conv2D:2-3:1: Conv3D:2-3:1:
 Conv:2-3:1: ConvRelu:2-3:1: ConvTranspose:2-3:1: Copy:1:1: CopyCPUToGPU:1:1: CopyFromCPUInput:1:1:
@@ -95,10 +95,10 @@ LengthsToShape:1:1: LengthsToWeights:1:1: LengthsTopK:2:2: LengthsWeightedSum:3:
 Log:1:1:0>0 Logit:1:1:0>0 LongIndexCreate:0:1: LpNorm:1:1: LpPool:1:1: MSRAFill:0-1:1:0>0
 MakeTwoClass:1:1: MapToKeyValue:1:2: MarginRankingCriterion:3:1: MatMul:2-3:1: Max:1-*:1:0>0
 MaxPool1D:1:1: MaxPool2D:1:1: MaxPool3D:1:1: MaxPool:1:1: MaxPoolWithIndex:1:2: Mean:1-*:1:0>0
-MergeDenseFeatureTensors:2:3: MergeDim:1:1:0>0 MergeIdLists:2|4|6|8:2:
-MergeMultiListFeatureTensors:4|8:4: MergeMultiMapFeatureTensors:5-*:5:
-MergeMultiScalarFeatureTensors:3|6|9:3: MergeSingleListFeatureTensors:3|6|9:4:
-MergeSingleMapFeatureTensors:4|8:5: MergeSingleScalarFeatureTensors:2|4|6|8:3: Min:1-*:1:0>0
+MergeDenseFeatureTensors:2:3: MergeDim:1:1:0>0 MergeIdLists:2-*/2:2:
+MergeMultiListFeatureTensors:4-*/4:4: MergeMultiMapFeatureTensors:5-*/5:5:
+MergeMultiScalarFeatureTensors:3-*/3:3: MergeSingleListFeatureTensors:3-*/3:4:
+MergeSingleMapFeatureTensors:4-*/4:5: MergeSingleScalarFeatureTensors:2-*/2:3: Min:1-*:1:0>0
 Mish:1:1: Mod:1:1:0>0 Moments:1:2: MomentumSGD:3:2:0>0,1>1 MomentumSGDUpdate:4:3:0>0,1>1,3>2
 Mul:2:1:0>0,1>0 MultiClassAccuracy:2:2: NCHW2NHWC:1:1: NE:2:1: NGramFromCategorical:1:1:
 NHWC2NCHW:1:1: NanCheck:1-*:1:0>0 NegateGradient:1:1:0>0 Negative:1:1:0>0 Normalize:1:1:
@@ -126,7 +126,7 @@ RowWiseSparseAdam:7:3-4:0>0!,1>1!,2>2! Rowwise8BitQuantizedToFloat:2:1: RowwiseM
 Rsqrt:1:1:0>0 SafeDequeueBlobs:1-*:2-*: SafeEnqueueBlobs:2-*:2-*:1>0!,2>1!,3>2!,4>3! Save:1-*:0:
 Scale:1:1:0>0
 ScaleBlobs:1-*:1-*:0>0,0>1,0>2,0>3,1>0,1>1,1>2,1>3,2>0,2>1,2>2,2>3,3>0,3>1,3>2,3>3,4>0,4>1,4>2,4>3,5>0,5>1,5>2,5>3
-Scatter:3:1:0>0 ScatterAssign:3:1:0>0! ScatterWeightedSum:5|7|9:1:0>0! SegmentIdsToLengths:1-2:1:
+Scatter:3:1:0>0 ScatterAssign:3:1:0>0! ScatterWeightedSum:5-*/2:1:0>0! SegmentIdsToLengths:1-2:1:
 SegmentIdsToRanges:1-2:1: SegmentOneHot:3:1: SelfBinningHistogram:1-*:2: Selu:1:1:0>0
 SendTensor:2|4:0: SequenceMask:1-2:1: Shape:1:1: Sigmoid:1:1:0>0
 SigmoidCrossEntropyWithLogits:2:1: Sign:1:1: Sin:1:1: Sinh:1:1: SinusoidPositionEncoding:1:1:
@@ -171,7 +171,7 @@ UnsortedSegmentMean:2:1: UnsortedSegmentSum:2:1: UnsortedSegmentWeightedSum:3:1:
 UpsampleBilinear:1-2:1: VariableLengthSequencePadding:2:1:0>0 ViterbiPath:2:1: WallClockTime:0:1:
 WeightScale:2:1:0>0 WeightedMultiSampling:1-2:1: WeightedSample:1-2:1-2:
 WeightedSampleDequeueBlobs:1-*:2-*: WeightedSigmoidCrossEntropyWithLogits:3:1:
-WeightedSum:2|4|6|8:1:0>0 Where:3:1:
+WeightedSum:2-*/2:1:0>0 Where:3:1:
 While:1-*:0-*:0>0,0>1,0>2,0>3,1>0,1>1,1>2,1>3,2>0,2>1,2>2,2>3,3>0,3>1,3>2,3>3,4>0,4>1,4>2,4>3,5>0,5>1,5>2,5>3
 Wngrad:4:2-4:0>0,1>1 XavierFill:0-1:1:0>0 Xor:2:1:0>0 ZeroGradient:1:0:
 """

@@ -27,16 +27,16 @@ LengthsSumGradient:2:1: LengthsTopKGradient:3:1: LengthsWeightedSumGradient:3:1:
 LengthsWeightedSumWithMainInputGradient:4:1-*: LogitGradient:2:1: LpNormGradient:2:1:
 LpPoolGradient:3:1: MakeTwoClassGradient:1:1: MarginRankingCriterionGradient:4:2:
 MaxGradient:3-*:1-*: MaxPool1DGradient:3:1: MaxPool2DGradient:3:1: MaxPool3DGradient:3:1:
-MaxPoolGradient:3:1: MeanGradient:1:1-*:0>0 MergeMultiListFeatureTensorsGradient:3|5|7|9:1-*:
-MergeMultiMapFeatureTensorsGradient:3|5|7|9:1-*: MergeMultiScalarFeatureTensorsGradient:2-*:1-*:
-MergeSingleListFeatureTensorsGradient:3|5|7|9:1-*:
-MergeSingleMapFeatureTensorsGradient:3|5|7|9:1-*: MergeSingleScalarFeatureTensorsGradient:2-*:1-*:
+MaxPoolGradient:3:1: MeanGradient:1:1-*:0>0 MergeMultiListFeatureTensorsGradient:3-*/2:1-*:
+MergeMultiMapFeatureTensorsGradient:3-*/2:1-*: MergeMultiScalarFeatureTensorsGradient:2-*:1-*:
+MergeSingleListFeatureTensorsGradient:3-*/2:1-*:
+MergeSingleMapFeatureTensorsGradient:3-*/2:1-*: MergeSingleScalarFeatureTensorsGradient:2-*:1-*:
 MinGradient:3-*:1-*: MishGradient:3:1: MomentsGradient:4:1: MulGradient:3:2:0>0,0>1
 NegateGradient:1:1:0>0 NormalizeGradient:2:1: PReluGradient:4:2: PadImageGradient:1:1:
 PairWiseLossGradient:3-4:1:
 PythonDLPackGradient:0-*:0-*:0>0,0>1,0>2,0>3,1>0,1>1,1>2,1>3,2>0,2>1,2>2,2>3,3>0,3>1,3>2,3>3,4>0,4>1,4>2,4>3,5>0,5>1,5>2,5>3
 PythonGradient:0-*:0-*:0>0,0>1,0>2,0>3,1>0,1>1,1>2,1>3,2>0,2>1,2>2,2>3,3>0,3>1,3>2,3>3,4>0,4>1,4>2,4>3,5>0,5>1,5>2,5>3
-QuantDecodeGradient:3|5|7|9:1: RMSNormGradient:4:3: ReciprocalGradient:2:1:1>0
+QuantDecodeGradient:3-*/2:1: RMSNormGradient:4:3: ReciprocalGradient:2:1:1>0
 RecurrentNetworkGradient:0-*:0-*: ReduceBackMaxGradient:3-4:1: ReduceBackMeanGradient:2-3:1:
 ReduceBackSumGradient:2-3:1: ReduceFrontMaxGradient:3-4:1: ReduceFrontMeanGradient:2-3:1:
 ReduceFrontSumGradient:2-3:1: ReduceFrontWeightedSumGradient:3:1: ReduceL1Gradient:3:1:
@@ -79,6 +79,6 @@ TTSparseLengthsSumGradient:8:3: TanGradient:2:1: TanhGradient:2:1:1>0
 ThresholdedReluGradient:2:1:1>0 TileGradient:1-3:1: TopKGradient:3:1:
 UnsortedSegmentMeanGradient:2:1: UnsortedSegmentSumGradient:2:1:
 UnsortedSegmentWeightedSumGradient:3:1: UpsampleBilinearGradient:2-3:1:
-WeightedSigmoidCrossEntropyWithLogitsGradient:4:1: WeightedSumGradient:1|3|5|7|9:1-*:
+WeightedSigmoidCrossEntropyWithLogitsGradient:4:1: WeightedSumGradient:1-*/2:1-*:
 ZeroGradient:1:0:
 """

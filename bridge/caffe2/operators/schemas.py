@@ -39,8 +39,8 @@ def _counts(text: str) -> Container[int]:
     if "|" in text:
         return frozenset(map(int, text.split("|")))
     first, _, last = text.partition("-")
-    if last == "*":
-        return range(int(first), 2**31)
+    if last.startswith("*"):
+        return range(int(first), 2**31, int(last[2:] or 1))
     return range(int(first), int(last or first) + 1)
 
 

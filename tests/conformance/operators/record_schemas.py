@@ -3,7 +3,8 @@
 
     python3.8 tests/conformance/operators/record_schemas.py Add Concat ...
 
-One word each: ``Name:inputs:outputs:in-place``. Counts are ``2``, ``1-3``, ``1-*`` or ``1|3``;
+One word each: ``Name:inputs:outputs:in-place``. Counts are ``2``, ``1-3``, ``1-*``,
+``1-*/2`` (1, 3, 5, ...) or ``1|3``;
 in-place is a list of ``input>output`` that may be one blob, with ``!`` where they must be.
 """
 
@@ -12,7 +13,7 @@ from __future__ import annotations
 import os
 import sys
 
-MANY = 9  # more than any operator counts one by one
+MANY = 10  # more than any operator counts one by one, and two steps of any
 
 
 def main(names: list[str]) -> None:
@@ -104,6 +105,9 @@ def counts(numbers: list[int], most: int) -> str:
     if not numbers:
         return "?"
     first, last = numbers[0], numbers[-1]
+    step = numbers[1] - first if len(numbers) > 1 else 1
+    if step > 1 and most > MANY and numbers == list(range(first, MANY + 1, step)):
+        return f"{first}-*/{step}"
     if numbers != list(range(first, last + 1)):
         return "|".join(map(str, numbers))
     if most > MANY:
