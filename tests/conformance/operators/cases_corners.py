@@ -41,7 +41,9 @@ def end_gradients() -> list[Case]:
                 case("lengths", f"Reduce{side}{kind}Gradient", of(1, 2, 7), sizes, lengths)
             )
             found.append(
-                case("lengths i64", f"Reduce{side}{kind}Gradient", of(1, 2), sizes, of(1, dtype=i64))
+                case(
+                    "lengths i64", f"Reduce{side}{kind}Gradient", of(1, 2), sizes, of(1, dtype=i64)
+                )
             )
     found.append(case("negative", "ReduceFrontSumGradient", of(1, 2), of(-1, 2, dtype=i64)))
     return found
