@@ -87,7 +87,7 @@ class Range(TorchOperator):
         start, stop, step = 0, numbers[0], 1
         if len(numbers) > 1:
             start, stop, step = numbers[0], numbers[1], ([*numbers, 1])[2]
-        enforce(step != 0, "The step is not 0.")
+        enforce(step != 0, "Step size cannot be 0.")
         quotient = (stop - start) / step
         n = max(math.ceil(quotient), 0)
         if dtype in INTS:

@@ -157,7 +157,10 @@ class Ranked(FloatOperator):
         """Give X and the labels of each session, and where they are."""
         x, label = self.x(0), self.x(1)
         self.enforce(x.numel() == label.numel(), "there is a label for each X", label, x)
-        self.enforce(x.dim() == 1 or (x.dim() == 2 and x.shape[1] == 1), "X is of one dimension", x)
+        listed = label.dim() == 1 or (label.dim() == 2 and label.shape[1] == 1)
+        self.enforce(listed, "the labels are a list", label)
+        rows = x.shape[0] if x.dim() else 0
+        self.enforce(rows == x.numel(), "a row of X is one number", x)
         sizes = [x.numel()]
         if self.InputSize() > lengths:
             sizes = self.x(lengths, INT32).tolist()

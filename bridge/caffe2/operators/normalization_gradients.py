@@ -45,7 +45,9 @@ class SpatialBNGradient(FloatOperator):
         dims = [0, *range(2, x.dim())]
         if batches > 1:
             self.enforce(self.InputSize() == 7, "sums over the batches are given")
-            dscale, dbias = self.x(5) / batches, self.x(6) / batches
+            # The gradients of no examples are 0, whatever the sums are.
+            share = 1 / batches if x.shape[0] else 0.0
+            dscale, dbias = self.x(5) * share, self.x(6) * share
         else:
             dscale, dbias = (dy * unit).sum(dims), dy.sum(dims)
         count = max(x.numel() // x.shape[1], 1)

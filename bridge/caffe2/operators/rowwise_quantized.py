@@ -18,7 +18,12 @@ __all__: list[str] = []
 
 def quantized(x: torch.Tensor, parameters: torch.dtype) -> torch.Tensor:
     """Make rows of bytes of a matrix of float32."""
-    low, high = x.amin(1, keepdim=True), x.amax(1, keepdim=True)
+    if x.size(1):
+        low, high = x.amin(1, keepdim=True), x.amax(1, keepdim=True)
+    else:
+        # What the search for them begins with.
+        low = x.new_full((len(x), 1), torch.finfo(x.dtype).max)
+        high = -low
     scale, bias = (high - low) / 255, low
     inverse = 255 / (high - low + 1e-8)
     if parameters == torch.float16:
@@ -31,10 +36,16 @@ def quantized(x: torch.Tensor, parameters: torch.dtype) -> torch.Tensor:
     return torch.cat([numbers, torch.cat([scale, bias], 1).view(torch.uint8)], 1)
 
 
+def _rows_of(x: torch.Tensor) -> int:
+    """Count the rows, which may be empty."""
+    return int(torch.Size(x.shape[:-1]).numel())
+
+
 def dequantized(rows: torch.Tensor, parameters: torch.dtype) -> torch.Tensor:
     """Make a matrix of float32 of rows of bytes."""
     tail = 2 * parameters.itemsize
-    ends = rows[:, rows.size(1) - tail :].contiguous().view(parameters).float()
+    ends = rows[:, rows.size(1) - tail :].clone(memory_format=torch.contiguous_format)
+    ends = ends.view(parameters).float()
     return rows[:, : rows.size(1) - tail].float() * ends[:, :1] + ends[:, 1:]
 
 
@@ -48,8 +59,17 @@ class _Rows(TorchOperator):
         """The type of scale and bias."""
         return torch.float16 if self.half else torch.float32
 
+    def all_rows(self) -> torch.Tensor:
+        """Give input 0, of one dimension or more, the last of them rows of bytes."""
+        rows = self.x(0, (c10.uint8,))
+        enforce(
+            rows.dim() > 0 and rows.size(-1) > (4 if self.half else 8),
+            f"Sizes {list(rows.shape)} are no rows of bytes with scale and bias.",
+        )
+        return rows
+
     def rows(self, i: int = 0) -> torch.Tensor:
-        """Give the rows of input `i`."""
+        """Give the rows of input `i`, a matrix."""
         rows = self.x(i, (c10.uint8,))
         enforce(
             rows.dim() == 2 and rows.size(1) > (4 if self.half else 8),
@@ -59,25 +79,28 @@ class _Rows(TorchOperator):
 
 
 class _Quantize(_Rows):
-    """A matrix as rows of bytes."""
+    """Rows, the last dimension, as rows of bytes."""
 
     types: tuple[c10.TypeMeta, ...] = FLOAT
 
     def RunOnDevice(self) -> None:
         """See the class."""
         x = self.x(0, self.types)
-        enforce(x.dim() == 2 and x.size(1) > 0, "A matrix is quantized.")
-        self.put(0, quantized(x.float(), self.parameters))
+        enforce(x.dim() > 0, "Input 0 has to have rows.")
+        done = quantized(x.reshape(_rows_of(x), x.size(-1)).float(), self.parameters)
+        self.put(0, done.reshape(*x.shape[:-1], done.size(1)))
 
 
 class _Dequantize(_Rows):
-    """Rows of bytes as a matrix."""
+    """Rows of bytes, the last dimension, as rows of numbers."""
 
     result: c10.TypeMeta = c10.float32
 
     def RunOnDevice(self) -> None:
         """See the class."""
-        self.put(0, dequantized(self.rows(), self.parameters).to(self.result.torch))
+        x = self.all_rows()
+        done = dequantized(x.reshape(_rows_of(x), x.size(-1)), self.parameters)
+        self.put(0, done.to(self.result.torch).reshape(*x.shape[:-1], done.size(1)))
 
 
 _HALF: dict[str, object] = {"types": (c10.float16,)}

@@ -155,7 +155,6 @@ class Bucketize(TorchOperator):
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
         self._boundaries = self.GetRepeatedArgument("boundaries")
-        enforce(self._boundaries == sorted(self._boundaries), "The boundaries are not sorted.")
 
     def RunOnDevice(self) -> None:
         """See the class."""
@@ -270,8 +269,11 @@ class BatchBucketOneHot(_PerColumn):
         enforce(len(lists) == x.size(1), f"{len(lists)} lengths for {x.size(1)} columns.")
         found = []
         for column, edges in enumerate(lists):
-            enforce(bool((edges.diff() >= 0).all()), "The boundaries are not sorted.")
-            place = torch.bucketize(x[:, column].contiguous(), edges)
+            enforce(len(edges) > 0, f"There are no boundaries for column {column}.")
+            x_column = x[:, column].contiguous()
+            # Of buckets between equal boundaries the one in the middle.
+            place = torch.bucketize(x_column, edges) + torch.bucketize(x_column, edges, right=True)
+            place //= 2
             found.append(torch.nn.functional.one_hot(place, len(edges) + 1))
         result = torch.cat(found, 1) if found else x.new_zeros((x.size(0), 0))
         self.put(0, result.float())

@@ -132,6 +132,9 @@ class RemoveDataBlocks(Mover):
 
     def move(self) -> None:
         """See the class."""
+        if self.Input(1).dim() and not self.Input(1).size(0):  # of whatever type
+            self.same_elements(self.Input(0).sizes())
+            return
         indices = self.x(1, INTS)
         x = self.take(0)
         enforce(x.dim() > 0 and indices.dim() == 1, "Input 0 has rows, input 1 is a list.")

@@ -58,7 +58,7 @@ class SelfBinningHistogram(_All):
         self._n = self.GetSingleArgument("num_bins", 0)
         self._spacing = self.GetSingleArgument("bin_spacing", "linear")
         self._start = self.GetSingleArgument("logspace_start", 1e-24)
-        enforce(self._n >= 1, "The argument num_bins is 1 at least.")
+        enforce(self._n >= 1, "Number of bins must be greater than or equal to 1.")
         enforce(
             self._spacing in ("linear", "logarithmic"),
             f"The spacing is linear or logarithmic, not {self._spacing!r}.",
