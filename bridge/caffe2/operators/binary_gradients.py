@@ -26,7 +26,7 @@ class BinaryGradient(FloatOperator):
     """
 
     def RunOnDevice(self) -> None:
-        dc, a, b = self.x(0, NUMBERS), self.x(1, NUMBERS), self.x(2, NUMBERS)
+        dc, a, b = self.given()
         shape = list(b.shape)
         if self.GetSingleArgument("broadcast", False):
             axis = self.GetSingleArgument("axis", -1)
@@ -43,6 +43,10 @@ class BinaryGradient(FloatOperator):
         da, db = self.spread(dc, a, b.view(shape))
         self.put(0, folded(da, a.shape))
         self.put(1, folded(db, shape).view(b.shape))
+
+    def given(self) -> tuple[Tensor, Tensor, Tensor]:
+        """Give dC, A, B."""
+        return self.x(0, NUMBERS), self.x(1, NUMBERS), self.x(2, NUMBERS)
 
     def spread(self, dc: Tensor, a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
         """Give dA and dB, each in the shape of dC."""
@@ -81,11 +85,22 @@ class MulGradient(BinaryGradient):
 
 @register_operator("DivGradient")
 class DivGradient(BinaryGradient):
-    """dA = dC / B, dB = -dC * C / B."""
+    """dA = dC / B, dB = -dC * C / B, of (dC, A, B, C), or in the old way of (B, C, dC)."""
+
+    def given(self) -> tuple[Tensor, Tensor, Tensor]:
+        """Give dC, A, B; C in place of A, which only its sizes are needed of."""
+        if self.InputSize() == 4:
+            return super().given()
+        return self.x(2, NUMBERS), self.x(1, NUMBERS), self.x(0, NUMBERS)
 
     def spread(self, dc: Tensor, a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
-        c = self.x(3, NUMBERS) if self.InputSize() == 4 else a / b
-        return dc / b, -dc * c / b
+        """Give dA and dB, each in the shape of dC."""
+        c = self.x(3, NUMBERS) if self.InputSize() == 4 else a
+        if dc.is_floating_point():
+            return dc / b, -dc * c / b
+        self.enforce(not bool((b == 0).any()), "whole numbers are not divided by 0")
+        whole = torch.div(dc, b, rounding_mode="trunc")
+        return whole, torch.div(-dc * c, b, rounding_mode="trunc")
 
 
 class ExtremeGradient(FloatOperator):

@@ -13,6 +13,8 @@ import math
 
 import numpy as np
 
+from bridge.caffe2.operators.rotated_boxes import RotatedOverlaps
+
 TYPE_CHECKING = False  # typing takes longer to import than all that needs it
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -64,6 +66,11 @@ def by_score(scores: NDArray[np.float32], most: int = -1) -> NDArray[np.intp]:
     return order if most < 0 else order[:most]
 
 
+def _overlaps(boxes: Boxes, plus_one: bool) -> _Overlaps | RotatedOverlaps:
+    """Give the overlaps of boxes, which are rotated if they have five columns."""
+    return _Overlaps(boxes, plus_one) if boxes.shape[1] == 4 else RotatedOverlaps(boxes)
+
+
 class _Overlaps:
     """Overlap of one box with others, as intersection over union."""
 
@@ -93,7 +100,7 @@ def kept(
 
     At most `most` of them, unless that is negative.
     """
-    overlaps = _Overlaps(boxes, plus_one)
+    overlaps = _overlaps(boxes, plus_one)
     limit = np.float32(threshold)
     found: list[int] = []
     while order.size and (most < 0 or len(found) < most):
@@ -119,7 +126,7 @@ def kept_softly(
     their overlap: by it, where it is above `threshold` (`method` linear), or by a normal
     distribution of `sigma` (gaussian). Boxes whose score falls below `smallest` are left out.
     """
-    overlaps = _Overlaps(boxes, plus_one)
+    overlaps = _overlaps(boxes, plus_one)
     scores = scores.copy()
     found: list[int] = []
     while rows.size:

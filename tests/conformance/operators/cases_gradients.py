@@ -38,6 +38,7 @@ FROM_X = ["Abs", "Acos", "Asin", "Atan", "Cos", "Sin", "Tan", "Erf"]
 FROM_DY = ["Cosh", "Sinh", "Cube", "Cbrt", "Rsqrt"]
 STATE = (1, 4, 3)
 
+OLD = np.random.RandomState(30).uniform(1, 3, (3, 4, 5)).astype(np.float32)
 CASES: list[Case] = [
     *[case("values", f"{name}Gradient", inside(3, 4), values(3, 4)) for name in FROM_X],
     *[case("values", f"{name}Gradient", values(3, 4), positive(3, 4)) for name in FROM_DY],
@@ -247,4 +248,8 @@ CASES: list[Case] = [
         )
         for args in ({}, {"drop_states": True})
     ],
+    case("old way", "DivGradient", *OLD, outputs=2),
+    case("old way broadcast", "DivGradient", OLD[0][0], OLD[1], OLD[2], outputs=2),
+    case("old way integers", "DivGradient", *(9 * OLD).astype(int), outputs=2),
+    case("integers", "DivGradient", *(9 * OLD[[2, 2, 0, 1]]).astype(int), outputs=2),
 ]
