@@ -2,8 +2,9 @@
 """The schemas of Caffe2's operators: a word each, ``Name:inputs:outputs:in-place``.
 
 Counts are ``2``, ``1-3``, ``1-*``, ``1-*/2`` (1, 3, 5, ...) or ``1|3``. In-place are pairs
-``input>output`` that may be one blob, with ``!`` where they must be. Printed by tests/conformance/operators/record_schemas.py from
-the operators registered in PyTorch 1.8.1; the first six inputs and four outputs were asked for.
+``input>output`` that may be one blob, with ``!`` where they must be. Printed by
+tests/conformance/operators/record_schemas.py from the operators registered in PyTorch 1.8.1; the
+first six inputs and four outputs were asked for.
 """
 
 __all__ = ["TABLE"]
