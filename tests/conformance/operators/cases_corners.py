@@ -36,15 +36,10 @@ def end_gradients() -> list[Case]:
                     found.append(case(name, f"Reduce{side}{kind}Gradient", dy, x))
             none = np.zeros((0, 3) if side == "Front" else (3, 0), f32)
             found.append(case("of no rows", f"Reduce{side}{kind}Gradient", of(1, 2, 3), none))
+            op_type, dy = f"Reduce{side}{kind}Gradient", of(1, 2, 7)
             sizes, lengths = of(3, 3, dtype=i64), of(1, 0, 3, dtype=i32)
-            found.append(
-                case("lengths", f"Reduce{side}{kind}Gradient", of(1, 2, 7), sizes, lengths)
-            )
-            found.append(
-                case(
-                    "lengths i64", f"Reduce{side}{kind}Gradient", of(1, 2), sizes, of(1, dtype=i64)
-                )
-            )
+            found.append(case("lengths", op_type, dy, sizes, lengths))
+            found.append(case("lengths i64", op_type, dy, sizes, lengths.astype(i64)))
     found.append(case("negative", "ReduceFrontSumGradient", of(1, 2), of(-1, 2, dtype=i64)))
     return found
 
