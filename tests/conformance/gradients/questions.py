@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """What is asked about gradients, of the real Caffe2 and of the bridge; for Python 3.8, too.
 
-About one operator: ``["Relu", 1, 1, "d", {}, []]``: its type, the numbers of its inputs and outputs,
-what the gradients of the outputs are (``d``ense, ``s``parse, ``-`` none), arguments, and pairs of an
-input and an output that are one blob.
+About one operator: ``["Relu", 1, 1, "d", {}, []]``: its type, the numbers of its inputs and
+outputs, what the gradients of the outputs are (``d``ense, ``s``parse, ``-`` none), arguments, and
+pairs of an input and an output that are one blob.
 About a net: a dict of its operators, the `ys` and `skip`.
 """
 
@@ -97,8 +97,9 @@ def about_operators(schemas):
     return asked
 
 
-UNARY = "Relu Sigmoid Tanh Exp Negative Copy Softmax Alias Log Abs Sin EnsureDense".split()
-BINARY = "Add Mul Sub Div DotProduct".split()
+UNARY = ["Relu", "Sigmoid", "Tanh", "Exp", "Negative", "Copy", "Softmax", "Alias", "Log", "Abs"]
+UNARY += ["Sin", "EnsureDense"]
+BINARY = ["Add", "Mul", "Sub", "Div", "DotProduct"]
 
 
 class Nets:
@@ -193,7 +194,10 @@ def answer_about_net(core, question):
     )
     found = net.AddGradientOperators(question["ys"], skip=question["skip"])
     made = net.Proto().op[len(question["ops"]) :]
-    return {"ops": _sums_sorted(made), "gradients": {str(name): named(one) for name, one in found.items()}}
+    return {
+        "ops": _sums_sorted(made),
+        "gradients": {str(name): named(one) for name, one in found.items()},
+    }
 
 
 def _sums_sorted(operators):
