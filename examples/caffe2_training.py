@@ -3,7 +3,8 @@
 
 It knows nothing of the bridge: run it by ``python -m bridge.caffe2 caffe2_training.py``, or with
 the real Caffe2 by ``python caffe2_training.py``; both compute the same. The digits (1,797 pictures
-of 8 x 8 pixels) are scikit-learn's. Exits with 1 if no more than 90 % of the held-out digits are recognised.
+of 8 x 8 pixels) are scikit-learn's. Exits with 1 if no more than 90 % of the held-out digits are
+recognised.
 """
 
 import sys

@@ -31,7 +31,7 @@ class TopKGradient(TorchOperator):
         sizes = [*x.shape[:axis], gradients.size(axis), *x.shape[axis + 1 :]]
         enforce(
             list(gradients.shape) == list(places.shape) == sizes,
-            f"Gradients {list(gradients.shape)} and places {list(places.shape)} are not of {sizes}.",
+            f"Gradients {list(gradients.shape)}, places {list(places.shape)} are not of {sizes}.",
         )
         enforce(bool((places < x.size(axis)).all()), "A place is out of range.")
         # Where there were fewer than k the place is -1, and the gradient goes nowhere.

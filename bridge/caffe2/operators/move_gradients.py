@@ -4,10 +4,8 @@
 from __future__ import annotations
 
 from bridge.caffe2.operators.lazy_torch import torch
-from bridge.caffe2.operators.segment import segments_of_lengths
 from bridge.caffe2.operators.torch_operator import (
     FLOAT,
-    INT32,
     INTS,
     NUMBERS,
     TorchOperator,

@@ -176,13 +176,14 @@ def _register(name: str, base: type[_SegmentGradient], **attributes: object) -> 
 
 for _prefix in ("SortedSegment", "UnsortedSegment", "Lengths"):
     for _name in ("Sum", "Mean", "WeightedSum"):
-        _register(
-            f"{_prefix}{_name}Gradient",
-            _Summed,
-            by_lengths=_prefix == "Lengths",
-            mean=_name == "Mean",
-            weighted=_name == "WeightedSum",
-        )
+        for _sparse in ("", "Sparse"):
+            _register(
+                f"{_sparse}{_prefix}{_name}Gradient",
+                _Summed,
+                by_lengths=_prefix == "Lengths",
+                mean=_name == "Mean",
+                weighted=_name == "WeightedSum",
+            )
 # These are given indices as well, which they do not need.
 for _name, _mean, _weighted in (
     ("LengthsIndicesInGradientSum", False, False),
@@ -194,6 +195,7 @@ for _name, _mean, _weighted in (
     _register(f"{_name}Gradient", _Summed, by_lengths=True, mean=_mean, weighted=_weighted)
 for _name, _sparse in (
     ("LengthsWeightedSumWithMainInputGradient", False),
+    ("SparseLengthsWeightedSumWithMainInputGradient", True),
     ("SparseLengthsIndicesInGradientWeightedSumWithMainInputGradient", True),
 ):
     _register(_name, _SummedWithWeights, sparse=_sparse)

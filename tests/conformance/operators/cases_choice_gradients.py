@@ -58,6 +58,11 @@ CASES = [
         indices,
         outputs=2,
     ),
+    case("sparse_sum_of_old", "SparseLengthsSumGradient", dy4, lengths),
+    case("sparse_sorted_mean", "SparseSortedSegmentMeanGradient", dy3, ids),
+    case(
+        "sparse_unsorted_weighted", "SparseUnsortedSegmentWeightedSumGradient", weights, dy3, mixed
+    ),
     case("no_rows", "LengthsIndicesInGradientSumGradient", none, no_lengths, none),
     case("wrong_lengths", "LengthsIndicesInGradientSumGradient", dy3, lengths, x),
     case(
