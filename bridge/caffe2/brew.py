@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from bridge.c10.errors import EnforceAssertionError, EnforceNotMet, EnforceValueError
+from bridge.caffe2.create_operator import DeviceOption
 from bridge.caffe2.model_helper import (
     ExternalInitializer,
     Initializer,
@@ -42,6 +43,7 @@ __all__ = [
     "fc",
     "group_conv",
     "has_helper",
+    "iter",
     "lrn",
     "mat_mul",
     "max_pool",
@@ -371,3 +373,12 @@ def concat(model: ModelHelper, blobs_in: Any, blob_out: Any, **kwargs: Any) -> A
     if kwargs.get("order") and kwargs.get("axis"):
         del kwargs["order"]
     return model.net.Concat(blobs_in, [blob_out, "_" + blob_out + "_concat_dims"], **kwargs)[0]
+
+
+@_helper
+def iter(model: ModelHelper, blob_out: Any, **kwargs: Any) -> Any:
+    """Add Iter, a count of runs that begins with 0; it is int64, on the CPU."""
+    kwargs["device_option"] = DeviceOption(0, 0)
+    model.param_init_net.ConstantFill([], blob_out, shape=[1], value=0, dtype=10, **kwargs)
+    del kwargs["device_option"]
+    return model.net.Iter(blob_out, blob_out, **kwargs)

@@ -1,32 +1,32 @@
 # SPDX-License-Identifier: Apache-2.0
 """ModelHelper: a net, the net that makes its parameters, and a list of the parameters.
 
-The part of ``caffe2.python.model_helper`` that builds models to run. What trains them there,
-gradients, optimizers, regularizers and sharing of parameters between scopes, is not here.
+The part of ``caffe2.python.model_helper`` that builds models, to run and to train them; without
+regularizers, and without sharing of parameters between scopes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
-from bridge.c10.errors import EnforceAssertionError, EnforceTypeError
+from bridge.c10.errors import EnforceAssertionError, EnforceNotMet, EnforceTypeError
 from bridge.caffe2 import scope
 from bridge.caffe2.blob_reference import BlobReference, ScopedName
+from bridge.caffe2.gradients.gradient_slice import GradientSlice
 from bridge.caffe2.net import Net
+from bridge.caffe2.parameter_info import ParameterInfo, ParameterTags
 
 TYPE_CHECKING = False  # typing takes longer to import than all that needs it
 if TYPE_CHECKING:
-    from typing import Any, Final
+    from typing import Any
 
-__all__ = ["ExternalInitializer", "Initializer", "ModelHelper", "ParameterTags"]
-
-
-class ParameterTags:
-    """What a parameter is to its model."""
-
-    BIAS: Final = "BIAS"
-    WEIGHT: Final = "WEIGHT"
-    COMPUTED_PARAM: Final = "COMPUTED_PARAM"
+__all__ = [
+    "ExternalInitializer",
+    "Initializer",
+    "ModelHelper",
+    "ParameterInfo",
+    "ParameterTags",
+]
 
 
 class Initializer:
@@ -88,12 +88,17 @@ class ModelHelper:
             self.param_init_net = Net(self.name + "_init")
             self.params: list[BlobReference] = []
             self._computed_params: list[BlobReference] = []
-            self._parameters: dict[str, tuple[BlobReference, list[int]]] = {}
+            self._parameters_info: dict[str, ParameterInfo] = {}
         else:
             self.param_init_net = param_model.param_init_net
             self.params = param_model.params
             self._computed_params = param_model._computed_params
-            self._parameters = param_model._parameters
+            self._parameters_info = param_model._parameters_info
+        self.skip_sparse_optim = skip_sparse_optim
+        self.gradient_ops_added = False
+        # Once there are gradient operators: the gradient by blob; of parameters only.
+        self.grad_map: dict[Any, Any] = {}
+        self.param_to_grad: dict[Any, Any] = {}
         self.arg_scope: dict[str, Any] = {
             "order": "NCHW",
             "use_cudnn": True,
@@ -120,21 +125,22 @@ class ModelHelper:
                 "ModelHelper.create_param",
             )
         name = str(param_name) if isinstance(param_name, BlobReference) else ScopedName(param_name)
-        if name in self._parameters:
-            known, size = self._parameters[name]
-            if size != shape:
+        known = self._parameters_info.get(name)
+        if known is not None:
+            if known.shape != shape:
                 raise EnforceAssertionError(
-                    f"Parameter {name!r} is of shape {size}, not {shape}.",
+                    f"Parameter {name!r} is of shape {known.shape}, not {shape}.",
                     "",
                     "ModelHelper.create_param",
                 )
-            return known
+            found: BlobReference = known.blob
+            return found
         made = initializer.create_param(BlobReference(name), self.param_init_net, shape)
         # Caffe2's initializers give an object that has the blob.
         blob: BlobReference = (
             getattr(made, "blob", made) if not isinstance(made, BlobReference) else made
         )
-        self._parameters[name] = (blob, shape)
+        self._parameters_info[name] = ParameterInfo(None, blob, shape=shape)
         self.AddParameter(blob, tags)
         return blob
 
@@ -186,9 +192,82 @@ class ModelHelper:
         self.param_init_net.RunAllOnGPU(*args, **kwargs)
         self.net.RunAllOnGPU(*args, **kwargs)
 
-    def AddGradientOperators(self, *args: Any, **kwargs: Any) -> Any:
-        """Raise EnforceNotMet: there are no gradients of nets; see ``Net.AddGradientOperators``."""
-        return self.net.AddGradientOperators(*args, **kwargs)
+    def AddGradientOperators(self, *args: Any, **kwargs: Any) -> dict[Any, Any]:
+        """Add the operators that compute gradients; takes what ``Net.AddGradientOperators`` takes.
+
+        Then `grad_map`, which this gives, has the gradients by blob, `param_to_grad` those of the
+        parameters, and `GetOptimizationParamInfo` lists these. Raises EnforceNotMet: there are
+        gradient operators already, a parameter is listed twice (also an AssertionError), or as
+        there.
+
+        >>> from bridge.caffe2 import brew, model_helper
+        >>> model = model_helper.ModelHelper(name="trained_doc_model")
+        >>> _ = brew.fc(model, "x", "y", dim_in=3, dim_out=2)
+        >>> loss = model.AveragedLoss("y", "loss")
+        >>> _ = model.AddGradientOperators([loss])
+        >>> model.param_to_grad
+        {BlobReference("y_w"): BlobReference("y_w_grad"), BlobReference("y_b"): \
+BlobReference("y_b_grad")}
+        """
+        if self.gradient_ops_added:
+            raise EnforceNotMet(
+                "You cannot run AddGradientOperators twice.",
+                "not gradient_ops_added",
+                "ModelHelper.AddGradientOperators",
+            )
+        self.Validate()
+        self.grad_map = self.net.AddGradientOperators(*args, **kwargs)
+        self.gradient_ops_added = True
+        self.param_to_grad = self.get_param_to_grad(self.params)
+        for param, gradient in self.param_to_grad.items():
+            info = self._parameters_info.setdefault(str(param), ParameterInfo(None, param))
+            info.grad = gradient
+        return self.grad_map
+
+    def get_param_to_grad(self, params: Iterable[Any]) -> dict[Any, Any]:
+        """Give the gradients of these parameters, those that have one.
+
+        Raises EnforceNotMet: there are no gradient operators yet.
+        """
+        if not self.gradient_ops_added:
+            raise EnforceNotMet(
+                "You need to run AddGradientOperators first.",
+                "gradient_ops_added",
+                "ModelHelper.get_param_to_grad",
+            )
+        return {one: self.grad_map[str(one)] for one in params if str(one) in self.grad_map}
+
+    def get_param_info(self, param: Any) -> ParameterInfo | None:
+        """Give what is known of a parameter, or None.
+
+        Raises EnforceNotMet, also an AssertionError: `param` is no BlobReference.
+        """
+        if not isinstance(param, BlobReference):
+            raise EnforceAssertionError(
+                f"A parameter is a BlobReference, not {type(param).__name__}.",
+                "",
+                "ModelHelper.get_param_info",
+            )
+        return self._parameters_info.get(str(param))
+
+    def GetOptimizationParamInfo(self, params: Any = None) -> list[ParameterInfo]:
+        """List the parameters that have a gradient; those in `params`, if any are given.
+
+        Without those of sparse gradients where the model skips them. Raises EnforceNotMet: there
+        are no gradient operators yet.
+        """
+        if not self.gradient_ops_added:
+            raise EnforceNotMet(
+                "Need to call AddGradientOperators first",
+                "gradient_ops_added",
+                "ModelHelper.GetOptimizationParamInfo",
+            )
+        gradients = self.get_param_to_grad(params) if params else self.param_to_grad
+        return [
+            self._parameters_info[str(param)]
+            for param, gradient in gradients.items()
+            if not (self.skip_sparse_optim and isinstance(gradient, GradientSlice))
+        ]
 
     def __getattr__(self, op_type: str) -> Callable[..., Any]:
         if op_type.startswith("_") or op_type == "net":

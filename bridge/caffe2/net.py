@@ -221,8 +221,8 @@ class Net(NetRewriting):
 
         >>> from bridge.caffe2 import core
         >>> net = core.Net("gradient_doc")
-        >>> net.AddGradientOperators([net.Relu("x", "y")])
-        {'y': BlobReference("y_autogen_grad"), 'x': BlobReference("x_grad")}
+        >>> net.AddGradientOperators([net.Relu("x", "y")])["x"]
+        BlobReference("x_grad")
         """
         from bridge.caffe2.gradients.registry import GradientRegistry
 

@@ -4,10 +4,8 @@
 from __future__ import annotations
 
 from bridge.caffe2.operators.lazy_torch import torch
-from bridge.caffe2.operators.segment import segments_of_lengths
 from bridge.caffe2.operators.torch_operator import (
     FLOAT,
-    INT32,
     INTS,
     NUMBERS,
     TorchOperator,
@@ -105,42 +103,3 @@ class BatchGatherGradient(TorchOperator):
         enforce(gradient.numel() == places.numel(), "The gradient is not of the output's size.")
         result.scatter_add_(1, places, gradient.reshape(places.shape))
         self.put(0, result.view(x.shape))
-
-
-class _Segments(TorchOperator):
-    """The gradient of each row: that of its segment, divided by its length for a mean.
-
-    Inputs: the gradients of segments; segment ids or lengths, int32.
-    """
-
-    by_lengths = False
-    mean = False
-
-    def RunOnDevice(self) -> None:
-        """See the class."""
-        gradients, by = self.x(0, FLOAT), self.x(1, INT32)
-        enforce(gradients.dim() > 0 and by.dim() == 1, "Gradients have rows, segments a list.")
-        ids = segments_of_lengths(by) if self.by_lengths else by.long()
-        n = gradients.size(0)
-        enforce(not self.by_lengths or len(by) == n, f"{len(by)} lengths for {n} gradients.")
-        enforce(bool(((ids >= 0) & (ids < n)).all()), "A segment is out of range.")
-        rows = gradients.index_select(0, ids)
-        if self.mean:
-            counts = torch.bincount(ids, minlength=n).clamp(min=1)[ids]
-            rows = rows / counts.view(-1, *[1] * (rows.dim() - 1))
-        self.put(0, rows)
-
-
-for _name in ("Sum", "Mean"):
-    for _prefix in ("SortedSegment", "UnsortedSegment", "Lengths"):
-        _class = type(
-            f"{_prefix}{_name}Gradient",
-            (_Segments,),
-            {
-                "__doc__": _Segments.__doc__,
-                "__module__": __name__,
-                "by_lengths": _prefix == "Lengths",
-                "mean": _name == "Mean",
-            },
-        )
-        register_operator(_class.__name__)(_class)

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """What is asked about gradients, of the real Caffe2 and of the bridge; for Python 3.8, too.
 
-About one operator: ``["Relu", 1, 1, "d", {}, []]``: its type, the numbers of its inputs and outputs,
-what the gradients of the outputs are (``d``ense, ``s``parse, ``-`` none), arguments, and pairs of an
-input and an output that are one blob.
+About one operator: ``["Relu", 1, 1, "d", {}, []]``: its type, the numbers of its inputs and
+outputs, what the gradients of the outputs are (``d``ense, ``s``parse, ``-`` none), arguments, and
+pairs of an input and an output that are one blob.
 About a net: a dict of its operators, the `ys` and `skip`.
 """
 
@@ -97,8 +97,9 @@ def about_operators(schemas):
     return asked
 
 
-UNARY = "Relu Sigmoid Tanh Exp Negative Copy Softmax Alias Log Abs Sin EnsureDense".split()
-BINARY = "Add Mul Sub Div DotProduct".split()
+UNARY = ["Relu", "Sigmoid", "Tanh", "Exp", "Negative", "Copy", "Softmax", "Alias", "Log", "Abs"]
+UNARY += ["Sin", "EnsureDense"]
+BINARY = ["Add", "Mul", "Sub", "Div", "DotProduct"]
 
 
 class Nets:
@@ -118,7 +119,7 @@ class Nets:
             return chance.choice(blobs[-4:] if chance.random() < 0.7 else blobs)
 
         def made():
-            name = chance.choice(blobs) if chance.random() < again else "v%d" % len(blobs)
+            name = chance.choice(blobs) if chance.random() < again else f"v{len(blobs)}"
             if name in blobs:
                 blobs.remove(name)
             blobs.append(name)
@@ -126,7 +127,7 @@ class Nets:
 
         for number in range(chance.randint(1, 9)):
             kind = chance.random()
-            node = "node%d" % chance.randint(0, 1) if chance.random() < 0.1 else ""
+            node = f"node{chance.randint(0, 1)}" if chance.random() < 0.1 else ""
             if kind < 0.4:
                 op = [chance.choice(UNARY), [used()], [made()]]
             elif kind < 0.6:
@@ -136,11 +137,11 @@ class Nets:
             elif kind < 0.78:
                 op = ["FC", [used(), used(), used()], [made()]]
             elif kind < 0.82:
-                op = ["Gather", [used(), "ids%d" % number], [made()]]
+                op = ["Gather", [used(), f"ids{number}"], [made()]]
             elif kind < 0.85:
-                op = ["SparseLengthsSum", [used(), "ids%d" % number, "lengths"], [made()]]
+                op = ["SparseLengthsSum", [used(), f"ids{number}", "lengths"], [made()]]
             elif kind < 0.88:
-                op = ["Concat", [used(), used()], [made(), "_dims%d" % number]]
+                op = ["Concat", [used(), used()], [made(), f"_dims{number}"]]
             elif kind < 0.91:
                 op = ["Split", [used()], [made(), made()]]
             elif kind < 0.93:
@@ -169,13 +170,13 @@ def operator(core, op_type, inputs, outputs, arguments, node=""):
 
 def answer_about_operator(core, op_type, i, o, given, arguments, places):
     """Ask `core`, of either Caffe2; give what is to be compared."""
-    inputs = ["in%d" % at for at in range(i)]
-    outputs = ["out%d" % at for at in range(o)]
+    inputs = [f"in{at}" for at in range(i)]
+    outputs = [f"out{at}" for at in range(o)]
     for at, output in places:
         outputs[output] = inputs[at]
     gradients = {
-        "d": lambda at: "grad%d" % at,
-        "s": lambda at: core.GradientSlice("indices%d" % at, "values%d" % at),
+        "d": lambda at: f"grad{at}",
+        "s": lambda at: core.GradientSlice(f"indices{at}", f"values{at}"),
         "-": lambda at: None,
     }
     op = operator(core, op_type, inputs, outputs, arguments, "node")
@@ -193,7 +194,10 @@ def answer_about_net(core, question):
     )
     found = net.AddGradientOperators(question["ys"], skip=question["skip"])
     made = net.Proto().op[len(question["ops"]) :]
-    return {"ops": _sums_sorted(made), "gradients": {str(name): named(one) for name, one in found.items()}}
+    return {
+        "ops": _sums_sorted(made),
+        "gradients": {str(name): named(one) for name, one in found.items()},
+    }
 
 
 def _sums_sorted(operators):

@@ -33,7 +33,7 @@ def main(schemas):
         with os.fdopen(reading) as lines:
             done = [line for line in lines if line.endswith("\n")]
         os.waitpid(child, 0)
-        sys.stdout.writelines(line for line in done if not json.loads(line)[1] == "unknown")
+        sys.stdout.writelines(line for line in done if json.loads(line)[1] != "unknown")
         pending = pending[len(done) + 1 :] if len(done) < len(pending) else []
 
 

@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: Apache-2.0
+"""ParameterInfo: what a model knows of one of its parameters."""
+
+from __future__ import annotations
+
+from bridge.c10.errors import EnforceAssertionError
+
+TYPE_CHECKING = False  # typing takes longer to import than all that needs it
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any, Final
+
+__all__ = ["ParameterInfo", "ParameterTags"]
+
+
+class ParameterTags:
+    """What a parameter is to its model."""
+
+    BIAS: Final = "BIAS"
+    WEIGHT: Final = "WEIGHT"
+    COMPUTED_PARAM: Final = "COMPUTED_PARAM"
+
+
+class ParameterInfo:
+    """A parameter: its blob, its shape and size, a list of ints and a product, and its gradient.
+
+    `shape` and `size` are None where they are not known. `grad` is None before the model has
+    gradient operators, and where it does not depend on the parameter; a `GradientSlice` where the
+    gradient is sparse. `optimizer`, if set, is for this parameter, and is set once.
+
+    Follows ParameterInfo, caffe2/python/modeling/parameter_info.py, PyTorch 1.8.1.
+    """
+
+    def __init__(
+        self,
+        param_id: Any,
+        param: Any,
+        key: Any = None,
+        shape: Sequence[int] | None = None,
+        length: int | None = None,
+        grad: Any = None,
+        blob_copy: Any = None,
+    ) -> None:
+        self.param_id = param_id
+        self.name = str(param)
+        self.blob = param
+        self.key = key
+        self.shape = shape
+        self.size: int | None = None
+        if shape is not None:
+            self.size = 1
+            for one in shape:
+                self.size *= one
+        self.length = max(1, length if length is not None else 1)
+        self.grad = grad
+        self.blob_copy = blob_copy
+        self._optimizer: Any = None
+
+    @property
+    def parameter(self) -> Any:
+        """The blob."""
+        return self.blob
+
+    @property
+    def optimizer(self) -> Any:
+        """What trains this parameter in place of the model's optimizer, or None."""
+        return self._optimizer
+
+    @optimizer.setter
+    def optimizer(self, value: Any) -> None:
+        if self._optimizer is not None:
+            raise EnforceAssertionError(
+                f"Parameter {self.name!r} has an optimizer.", "optimizer is None", "ParameterInfo"
+            )
+        self._optimizer = value
+
+    def __str__(self) -> str:
+        return self.name
