@@ -10,20 +10,21 @@ Follows caffe2/python/brew.py and caffe2/python/helpers, PyTorch 1.8.1.
 
 from __future__ import annotations
 
-import functools
-import inspect
-import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 
-from bridge.c10.errors import EnforceAssertionError, EnforceNotMet, EnforceValueError
-from bridge.caffe2.create_operator import DeviceOption
-from bridge.caffe2.model_helper import (
-    ExternalInitializer,
-    Initializer,
-    ModelHelper,
-    ParameterTags,
+from bridge.c10.errors import EnforceAssertionError, EnforceValueError
+from bridge.caffe2.brew_base import arg_scope, has_helper, helper, helpers_by_name, parameter
+from bridge.caffe2.brew_layers import (
+    conv_transpose,
+    elementwise_linear,
+    instance_norm,
+    layer_norm,
+    max_pool_with_index,
+    spatial_gn,
 )
+from bridge.caffe2.brew_training import add_weight_decay, db_input, iter
+from bridge.caffe2.model_helper import ModelHelper, ParameterTags
+from bridge.caffe2.refusal import EnforceAttributeError
 
 TYPE_CHECKING = False  # typing takes longer to import than all that needs it
 if TYPE_CHECKING:
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Register",
     "accuracy",
+    "add_weight_decay",
     "arg_min",
     "arg_scope",
     "average_pool",
@@ -39,115 +41,45 @@ __all__ = [
     "concat",
     "conv",
     "conv_nd",
+    "conv_transpose",
+    "db_input",
     "dropout",
+    "elementwise_linear",
     "fc",
     "group_conv",
     "has_helper",
+    "instance_norm",
     "iter",
+    "layer_norm",
     "lrn",
     "mat_mul",
     "max_pool",
+    "max_pool_with_index",
     "prelu",
     "reduce_sum",
     "relu",
     "softmax",
     "spatial_bn",
+    "spatial_gn",
     "sub",
     "sum",
     "tanh",
     "transpose",
 ]
 
-_helpers: dict[str, Callable[..., Any]] = {}
 
+def Register(helper_function: Callable[..., Any]) -> None:
+    """Have ``brew.NAME(model, ...)`` call the function, whose name that is.
 
-class _Scopes(threading.local):
-    arguments: dict[str, dict[str, Any]]
-
-    def __init__(self) -> None:
-        self.arguments = {}
-
-
-_scopes = _Scopes()
-
-
-@contextmanager
-def arg_scope(helpers: Any, **kwargs: Any) -> Iterator[None]:
-    """Give arguments to each call of these functions of brew, one or a list, that is made within.
-
-    Raises EnforceNotMet, also an AssertionError: one of them is no function.
+    Raises EnforceNotMet, also an AttributeError: there is one of that name.
     """
-    every = helpers if isinstance(helpers, list) else [helpers]
-    for helper in every:
-        if not callable(helper):
-            raise EnforceAssertionError(
-                f"arg_scope takes functions of brew, not {helper!r}.", "", "brew.arg_scope"
-            )
-    before = _scopes.arguments
-    _scopes.arguments = {
-        **before,
-        **{one.__name__: {**before.get(one.__name__, {}), **kwargs} for one in every},
-    }
-    try:
-        yield
-    finally:
-        _scopes.arguments = before
+    name = helper_function.__name__
+    if name in helpers_by_name:
+        raise EnforceAttributeError(f"Helper {name} already exists.", "", "brew.Register")
+    globals()[name] = helper(helper_function)
 
 
-def Register(helper: Callable[..., Any]) -> None:
-    """Have ``brew.NAME(model, ...)`` call `helper`, whose name that is.
-
-    Raises EnforceNotMet, also a ValueError: there is one of that name.
-    """
-    name = helper.__name__
-    if name in _helpers:
-        raise EnforceValueError(f"Helper {name} already exists.", "", "brew.Register")
-    globals()[name] = _helper(helper)
-
-
-def has_helper(helper_or_helper_name: Any) -> bool:
-    """Say whether there is a function of that name."""
-    name = getattr(helper_or_helper_name, "__name__", helper_or_helper_name)
-    return name in _helpers
-
-
-def _helper(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Make what gives `function` the arguments of the scopes that it takes."""
-    name = function.__name__
-    parameters = inspect.signature(function).parameters.values()
-    takes_all = any(one.kind is one.VAR_KEYWORD for one in parameters)
-    names = {one.name for one in parameters}
-
-    @functools.wraps(function)
-    def called(*args: Any, **kwargs: Any) -> Any:
-        model = kwargs.get("model", args[0] if args else None)
-        if not isinstance(model, ModelHelper):
-            raise EnforceNotMet(
-                "The first input of a helper function is a model, or it comes as model=.",
-                "",
-                f"brew.{name}",
-            )
-        given = {key: value for key, value in model.arg_scope.items() if takes_all or key in names}
-        return function(*args, **{**given, **_scopes.arguments.get(name, {}), **kwargs})
-
-    _helpers[name] = called
-    return called
-
-
-def _parameter(
-    model: ModelHelper, name: Any, shape: list[int], initializer: Any, fill: Any, tags: Any
-) -> Any:
-    """Make a parameter: by `initializer`, by `fill`, an operator and its arguments, or not."""
-    if not model.init_params:
-        initializer = ExternalInitializer()
-    elif initializer is None:
-        initializer = Initializer(fill[0], **fill[1])
-    elif isinstance(initializer, type):
-        initializer = initializer(*fill[:1], **fill[1])
-    return model.create_param(name, shape, initializer, tags)
-
-
-@_helper
+@helper
 def fc(
     model: ModelHelper,
     blob_in: Any,
@@ -162,7 +94,7 @@ def fc(
 ) -> Any:
     """Add FC, with a weight of (dim_out, dim_in) and a bias of (dim_out,)."""
     out = blob_out or model.net.NextName()
-    weight = _parameter(
+    weight = parameter(
         model,
         out + "_w",
         [dim_out, dim_in],
@@ -170,7 +102,7 @@ def fc(
         weight_init or ("XavierFill", {}),
         ParameterTags.WEIGHT,
     )
-    bias = _parameter(
+    bias = parameter(
         model,
         out + "_b",
         [dim_out],
@@ -211,7 +143,7 @@ def _conv(
     shape = [dim_out, *channels, *kernels] if order == "NCHW" else [dim_out, *kernels, *channels]
     inputs = [
         blob_in,
-        _parameter(
+        parameter(
             model,
             out + "_w",
             shape,
@@ -222,7 +154,7 @@ def _conv(
     ]
     if not no_bias:
         inputs.append(
-            _parameter(
+            parameter(
                 model,
                 out + "_b",
                 [dim_out],
@@ -236,7 +168,7 @@ def _conv(
     return model.net.Conv(inputs, out, order=order, **kernel_arguments, **kwargs)
 
 
-@_helper
+@helper
 def conv(
     model: ModelHelper,
     blob_in: Any,
@@ -255,7 +187,7 @@ def conv(
     return _conv(model, blob_in, blob_out, dim_in, dim_out, [height, width], named, **kwargs)
 
 
-@_helper
+@helper
 def conv_nd(
     model: ModelHelper,
     blob_in: Any,
@@ -270,13 +202,13 @@ def conv_nd(
     return _conv(model, blob_in, blob_out, dim_in, dim_out, kernels, {"kernels": kernels}, **kwargs)
 
 
-@_helper
+@helper
 def group_conv(model: ModelHelper, *args: Any, **kwargs: Any) -> Any:
     """Add Conv, as `conv` does; the name of old for one with ``group=``."""
     return conv(model, *args, **kwargs)
 
 
-@_helper
+@helper
 def spatial_bn(
     model: ModelHelper,
     blob_in: Any,
@@ -301,14 +233,14 @@ def spatial_bn(
         ("_riv", RunningVarianceInitializer, 1.0, ParameterTags.COMPUTED_PARAM),
     ):
         fill = ("ConstantFill", {"value": value})
-        inputs.append(_parameter(model, out + suffix, [dim_in], initializer, fill, tag))
+        inputs.append(parameter(model, out + suffix, [dim_in], initializer, fill, tag))
     if kwargs.get("is_test"):
         return model.net.SpatialBN(inputs, [out], order=order, **kwargs)
     outputs = [out, inputs[3], inputs[4], out + "_sm", out + "_siv"]
     return model.net.SpatialBN(inputs, outputs, order=order, **kwargs)[0]
 
 
-@_helper
+@helper
 def prelu(
     model: ModelHelper,
     blob_in: Any,
@@ -319,7 +251,7 @@ def prelu(
 ) -> Any:
     """Add PRelu, with a slope for each channel."""
     fill = slope_init or ("ConstantFill", {"value": 0.25})
-    slope = _parameter(model, blob_out + "_slope", [num_channels], None, fill, None)
+    slope = parameter(model, blob_out + "_slope", [num_channels], None, fill, None)
     return model.net.PRelu([blob_in, slope], [blob_out])
 
 
@@ -333,7 +265,7 @@ def _plain(name: str, operator: str, has_engine: bool = False) -> Callable[..., 
 
     add.__name__ = name
     add.__doc__ = f"Add {operator}."
-    return _helper(add)
+    return helper(add)
 
 
 max_pool = _plain("max_pool", "MaxPool", True)
@@ -351,14 +283,14 @@ batch_mat_mul = _plain("batch_mat_mul", "BatchMatMul")
 arg_min = _plain("arg_min", "ArgMin")
 
 
-@_helper
+@helper
 def lrn(model: ModelHelper, blob_in: Any, blob_out: Any, **kwargs: Any) -> Any:
     """Add LRN; its scale goes into a blob beside the output."""
     kwargs.pop("use_cudnn", None)
     return model.net.LRN(blob_in, [blob_out, "_" + blob_out + "_scale"], **kwargs)[0]
 
 
-@_helper
+@helper
 def dropout(model: ModelHelper, blob_in: Any, blob_out: Any, **kwargs: Any) -> Any:
     """Add Dropout. Raises EnforceNotMet, also an AssertionError: is_test is not given."""
     if "is_test" not in kwargs:
@@ -367,18 +299,9 @@ def dropout(model: ModelHelper, blob_in: Any, blob_out: Any, **kwargs: Any) -> A
     return model.net.Dropout(blob_in, [blob_out, "_" + blob_out + "_mask"], **kwargs)[0]
 
 
-@_helper
+@helper
 def concat(model: ModelHelper, blobs_in: Any, blob_out: Any, **kwargs: Any) -> Any:
     """Add Concat, along channels unless `axis` says otherwise."""
     if kwargs.get("order") and kwargs.get("axis"):
         del kwargs["order"]
     return model.net.Concat(blobs_in, [blob_out, "_" + blob_out + "_concat_dims"], **kwargs)[0]
-
-
-@_helper
-def iter(model: ModelHelper, blob_out: Any, **kwargs: Any) -> Any:
-    """Add Iter, a count of runs that begins with 0; it is int64, on the CPU."""
-    kwargs["device_option"] = DeviceOption(0, 0)
-    model.param_init_net.ConstantFill([], blob_out, shape=[1], value=0, dtype=10, **kwargs)
-    del kwargs["device_option"]
-    return model.net.Iter(blob_out, blob_out, **kwargs)

@@ -5,7 +5,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from bridge.c10.errors import EnforceAssertionError, EnforceKeyError, EnforceValueError
+from bridge.c10.errors import (
+    EnforceAssertionError,
+    EnforceKeyError,
+    EnforceTypeError,
+    EnforceValueError,
+)
 from bridge.caffe2.blob_reference import BlobReference, ScopedName
 from bridge.caffe2.messages import as_message, caffe2_pb2
 from bridge.caffe2.net import Net, get_net_name
@@ -59,6 +64,12 @@ class ExecutionStep:
         self._is_used = False
         self._substeps: list[ExecutionStep] = []
         if nets is not None:
+            if not isinstance(nets, (Net, Iterable)):
+                raise EnforceTypeError(
+                    f"A step runs a net or a list of them, not {type(nets).__name__}.",
+                    "",
+                    "ExecutionStep",
+                )
             for net in [nets] if isinstance(nets, Net) else nets:
                 if add_net(self._net_dict, net):
                     self._step.network.append(get_net_name(net))

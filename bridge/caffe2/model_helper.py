@@ -1,20 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
 """ModelHelper: a net, the net that makes its parameters, and a list of the parameters.
 
-The part of ``caffe2.python.model_helper`` that builds models, to run and to train them; without
-regularizers, and without sharing of parameters between scopes.
+Contexts for optimizers, regularizers and for the sharing of parameters between scopes are not here.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 
 from bridge.c10.errors import EnforceAssertionError, EnforceNotMet, EnforceTypeError
 from bridge.caffe2 import scope
 from bridge.caffe2.blob_reference import BlobReference, ScopedName
-from bridge.caffe2.gradients.gradient_slice import GradientSlice
+from bridge.caffe2.initializers import ExternalInitializer, Initializer
 from bridge.caffe2.net import Net
 from bridge.caffe2.parameter_info import ParameterInfo, ParameterTags
+from bridge.caffe2.predictor_net import ExtractPredictorNet
 
 TYPE_CHECKING = False  # typing takes longer to import than all that needs it
 if TYPE_CHECKING:
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ExternalInitializer",
+    "ExtractPredictorNet",
     "Initializer",
     "ModelHelper",
     "ParameterInfo",
@@ -29,27 +30,20 @@ __all__ = [
 ]
 
 
-class Initializer:
-    """Makes a parameter by an operator: ``Initializer("GaussianFill", std=0.1)``."""
+# In a net that has both, what debug_info of the operators that make parameters ends in.
+_INIT_MARK = "/param_init_net"
 
-    def __init__(self, operator_name: str, **kwargs: Any) -> None:
-        self.operator_name = operator_name
-        self.operator_kwargs = kwargs
-
-    def create_param(self, param_name: Any, init_net: Net, shape: list[int]) -> BlobReference:
-        """Add the operator to `init_net`; refer to what it makes."""
-        made: BlobReference = getattr(init_net, self.operator_name)(
-            [], param_name, shape=shape, **self.operator_kwargs
-        )
-        return made
-
-
-class ExternalInitializer:
-    """Makes nothing: the parameter is in the workspace when the model runs."""
-
-    def create_param(self, param_name: Any, init_net: Net, shape: list[int]) -> BlobReference:
-        """Refer to the parameter."""
-        return BlobReference(str(param_name), init_net)
+# Operators that a model may add that was made with allow_not_known_ops=False.
+_KNOWN_TEXT = (
+    "Accuracy Adadelta Adagrad Adam Add AveragedLoss Cast Checkpoint ConstantFill Copy "
+    "CopyCPUToGPU CopyGPUToCPU DequeueBlobs EnsureCPUOutput ExpandDims Flatten "
+    "FlattenToVec LabelCrossEntropy LearningRate MakeTwoClass MatMul NCCLAllreduce "
+    "NHWC2NCHW PRelu PackSegments Print ReduceFrontSum Scale ScatterWeightedSum Sigmoid "
+    "Snapshot Softmax SoftmaxWithLoss SortedSegmentSum SparseAdadelta SparseAdagrad "
+    "SquaredL2Distance Squeeze StopGradient Summarize Tanh Transpose UnpackSegments "
+    "WeightedSum YellowFin"
+)
+_KNOWN_TYPES = frozenset(_KNOWN_TEXT.split())
 
 
 class ModelHelper:
@@ -82,6 +76,10 @@ class ModelHelper:
         self.net = Net(self.name)
         self.init_params = init_params
         self.allow_not_known_ops = allow_not_known_ops
+        self.skip_sparse_optim = skip_sparse_optim
+        self.gradient_ops_added = False
+        self.grad_map: dict[str, Any] = {}
+        self._devices: list[int] = []
         self.weights: list[BlobReference] = []
         self.biases: list[BlobReference] = []
         if param_model is None:
@@ -89,16 +87,14 @@ class ModelHelper:
             self.params: list[BlobReference] = []
             self._computed_params: list[BlobReference] = []
             self._parameters_info: dict[str, ParameterInfo] = {}
+            # For each parameter its gradient, a blob or a slice, once gradients were added.
+            self.param_to_grad: dict[BlobReference, Any] = {}
         else:
             self.param_init_net = param_model.param_init_net
             self.params = param_model.params
             self._computed_params = param_model._computed_params
             self._parameters_info = param_model._parameters_info
-        self.skip_sparse_optim = skip_sparse_optim
-        self.gradient_ops_added = False
-        # Once there are gradient operators: the gradient by blob; of parameters only.
-        self.grad_map: dict[Any, Any] = {}
-        self.param_to_grad: dict[Any, Any] = {}
+            self.param_to_grad = param_model.param_to_grad
         self.arg_scope: dict[str, Any] = {
             "order": "NCHW",
             "use_cudnn": True,
@@ -133,16 +129,22 @@ class ModelHelper:
                     "",
                     "ModelHelper.create_param",
                 )
-            found: BlobReference = known.blob
-            return found
+            return known.blob
         made = initializer.create_param(BlobReference(name), self.param_init_net, shape)
-        # Caffe2's initializers give an object that has the blob.
-        blob: BlobReference = (
-            getattr(made, "blob", made) if not isinstance(made, BlobReference) else made
-        )
-        self._parameters_info[name] = ParameterInfo(None, blob, shape=shape)
+        # An initializer of a script's own may give the blob alone.
+        blob: BlobReference = made if isinstance(made, BlobReference) else made.blob
+        info = ParameterInfo(None, blob, shape=shape) if made is blob else made
+        self._parameters_info[name] = info
         self.AddParameter(blob, tags)
         return blob
+
+    def get_param_info(self, param: BlobReference) -> ParameterInfo | None:
+        """Give what is known of a parameter; None of one that `create_param` did not make."""
+        if not isinstance(param, BlobReference):
+            raise EnforceAssertionError(
+                f"Param {param} is not a BlobReference", "", "ModelHelper.get_param_info"
+            )
+        return self._parameters_info.get(str(param))
 
     def AddParameter(self, param: Any, tags: Any = None) -> None:
         """List a blob as a parameter; `tags` are of `ParameterTags`, one or a list."""
@@ -172,10 +174,14 @@ class ModelHelper:
         """List the parameters, and then what is computed from data."""
         return self.GetParams(namescope) + self.GetComputedParams(namescope)
 
+    def _Validate(self) -> list[str]:
+        """List the names of the parameters that are listed twice."""
+        names = [str(param) for param in self.params]
+        return sorted({name for name in names if names.count(name) > 1})
+
     def Validate(self) -> None:
         """Raise EnforceNotMet, also an AssertionError, where a parameter is listed twice."""
-        names = [str(param) for param in self.params]
-        twice = sorted({name for name in names if names.count(name) > 1})
+        twice = self._Validate()
         if twice:
             raise EnforceAssertionError(f"Duplicate params: {twice}", "", "ModelHelper.Validate")
 
@@ -192,28 +198,15 @@ class ModelHelper:
         self.param_init_net.RunAllOnGPU(*args, **kwargs)
         self.net.RunAllOnGPU(*args, **kwargs)
 
-    def AddGradientOperators(self, *args: Any, **kwargs: Any) -> dict[Any, Any]:
-        """Add the operators that compute gradients; takes what ``Net.AddGradientOperators`` takes.
+    def AddGradientOperators(self, *args: Any, **kwargs: Any) -> dict[str, Any]:
+        """Add operators that compute gradients; give, for each blob that has one, its gradient.
 
-        Then `grad_map`, which this gives, has the gradients by blob, `param_to_grad` those of the
-        parameters, and `GetOptimizationParamInfo` lists these. Raises EnforceNotMet: there are
-        gradient operators already, a parameter is listed twice (also an AssertionError), or as
-        there.
-
-        >>> from bridge.caffe2 import brew, model_helper
-        >>> model = model_helper.ModelHelper(name="trained_doc_model")
-        >>> _ = brew.fc(model, "x", "y", dim_in=3, dim_out=2)
-        >>> loss = model.AveragedLoss("y", "loss")
-        >>> _ = model.AddGradientOperators([loss])
-        >>> model.param_to_grad
-        {BlobReference("y_w"): BlobReference("y_w_grad"), BlobReference("y_b"): \
-BlobReference("y_b_grad")}
+        `param_to_grad` has those of the parameters from then on. Raises EnforceNotMet: a second
+        time, a parameter that is listed twice, or what ``Net.AddGradientOperators`` raises.
         """
         if self.gradient_ops_added:
             raise EnforceNotMet(
-                "You cannot run AddGradientOperators twice.",
-                "not gradient_ops_added",
-                "ModelHelper.AddGradientOperators",
+                "You cannot run AddGradientOperators twice.", "", "ModelHelper.AddGradientOperators"
             )
         self.Validate()
         self.grad_map = self.net.AddGradientOperators(*args, **kwargs)
@@ -224,55 +217,94 @@ BlobReference("y_b_grad")}
             info.grad = gradient
         return self.grad_map
 
-    def get_param_to_grad(self, params: Iterable[Any]) -> dict[Any, Any]:
-        """Give the gradients of these parameters, those that have one.
+    def get_param_to_grad(self, params: list[BlobReference]) -> dict[BlobReference, Any]:
+        """Give the gradients of those parameters that have one.
 
-        Raises EnforceNotMet: there are no gradient operators yet.
+        Raises EnforceNotMet: no gradients were added.
         """
-        if not self.gradient_ops_added:
-            raise EnforceNotMet(
-                "You need to run AddGradientOperators first.",
-                "gradient_ops_added",
-                "ModelHelper.get_param_to_grad",
-            )
-        return {one: self.grad_map[str(one)] for one in params if str(one) in self.grad_map}
+        self._refuse_without_gradients("get_param_to_grad")
+        return {param: self.grad_map[str(param)] for param in params if str(param) in self.grad_map}
 
-    def get_param_info(self, param: Any) -> ParameterInfo | None:
-        """Give what is known of a parameter, or None.
+    def GetOptimizationParamInfo(self, params: list[BlobReference] | None = None) -> list[Any]:
+        """List what is known of the parameters that have gradients, of all or of `params`.
 
-        Raises EnforceNotMet, also an AssertionError: `param` is no BlobReference.
+        With skip_sparse_optim without those whose gradients are slices. Raises EnforceNotMet: no
+        gradients were added.
         """
-        if not isinstance(param, BlobReference):
-            raise EnforceAssertionError(
-                f"A parameter is a BlobReference, not {type(param).__name__}.",
-                "",
-                "ModelHelper.get_param_info",
-            )
-        return self._parameters_info.get(str(param))
-
-    def GetOptimizationParamInfo(self, params: Any = None) -> list[ParameterInfo]:
-        """List the parameters that have a gradient; those in `params`, if any are given.
-
-        Without those of sparse gradients where the model skips them. Raises EnforceNotMet: there
-        are no gradient operators yet.
-        """
-        if not self.gradient_ops_added:
-            raise EnforceNotMet(
-                "Need to call AddGradientOperators first",
-                "gradient_ops_added",
-                "ModelHelper.GetOptimizationParamInfo",
-            )
-        gradients = self.get_param_to_grad(params) if params else self.param_to_grad
+        self._refuse_without_gradients("GetOptimizationParamInfo")
+        found = self.get_param_to_grad(params) if params else self.param_to_grad
         return [
             self._parameters_info[str(param)]
-            for param, gradient in gradients.items()
-            if not (self.skip_sparse_optim and isinstance(gradient, GradientSlice))
+            for param, gradient in found.items()
+            if isinstance(gradient, BlobReference) or not self.skip_sparse_optim
         ]
+
+    def _refuse_without_gradients(self, caller: str) -> None:
+        if not self.gradient_ops_added:
+            raise EnforceNotMet(
+                "You need to run AddGradientOperators first.", "", f"ModelHelper.{caller}"
+            )
+
+    def CreateDB(self, blob_out: Any, db: str, db_type: str, **kwargs: Any) -> Any:
+        """Add what opens a database to the net that makes the parameters."""
+        return self.param_init_net.CreateDB([], blob_out, db=db, db_type=db_type, **kwargs)
+
+    def TensorProtosDBInput(
+        self, unused_blob_in: Any, blob_out: Any, batch_size: int, db: str, db_type: str
+    ) -> Any:
+        """Add what reads batches of TensorProtos from a database; `unused_blob_in` is empty."""
+        if len(unused_blob_in):
+            raise EnforceAssertionError(
+                "A reader that is open is given to model.net.TensorProtosDBInput.",
+                "not unused_blob_in",
+                "ModelHelper.TensorProtosDBInput",
+            )
+        reader = self.CreateDB(f"dbreader_{db}", db, db_type)
+        return self.net.TensorProtosDBInput(reader, blob_out, batch_size=batch_size)
+
+    def GetDevices(self) -> list[int]:
+        """Raise EnforceNotMet, also an AssertionError: a model runs on one device."""
+        if not self._devices:
+            raise EnforceAssertionError(
+                "Use data_parallel_model to run model on multiple GPUs.",
+                "",
+                "ModelHelper.GetDevices",
+            )
+        return self._devices
+
+    def GetCompleteNet(self) -> Net:
+        """Make one net of both, that which makes the parameters first."""
+        complete = self.param_init_net.Clone(self.name + "_complete_net")
+        for operator in complete.Proto().op:
+            operator.debug_info += _INIT_MARK
+        complete.AppendNet(self.net)
+        if self.net.Proto().HasField("type"):
+            complete.Proto().type = self.net.Proto().type
+        return complete
+
+    def ConstructInitTrainNetfromNet(self, net: Net) -> None:
+        """Take both nets from one that `GetCompleteNet` made."""
+        ids: dict[bool, list[int]] = {True: [], False: []}
+        for position, operator in enumerate(net.Proto().op):
+            ids[operator.debug_info.endswith(_INIT_MARK)].append(position)
+        self.param_init_net = net.Clone(
+            net.Name() + "/generated_param_init_net",
+            op_id_mask=ids[True],
+            update_external_list=True,
+        )
+        self.net = net.Clone(
+            net.Name() + "/generated_net", op_id_mask=ids[False], update_external_list=True
+        )
 
     def __getattr__(self, op_type: str) -> Callable[..., Any]:
         if op_type.startswith("_") or op_type == "net":
             raise AttributeError(f"A ModelHelper has no attribute {op_type!r}.")
         added: Callable[..., Any] = getattr(self.net, op_type)
+        if not self.allow_not_known_ops and op_type not in _KNOWN_TYPES:
+            raise AttributeError(
+                f"Operator {op_type} is not known to be safe; the model was made with "
+                "allow_not_known_ops=False."
+            )
         return added
 
 

@@ -15,7 +15,7 @@ TYPE_CHECKING = False  # typing takes longer to import than all that needs it
 if TYPE_CHECKING:
     from typing import Any, Self
 
-__all__ = ["NetRewriting", "remap_input"]
+__all__ = ["NetRewriting", "remap_input", "rename"]
 
 
 class NetRewriting:
@@ -73,7 +73,7 @@ class NetRewriting:
         keep_schema is taken for compatibility.)
         """
         remap = {str(old): str(new) for old, new in (blob_remap or {}).items()}
-        rename = {**DEFAULT_REMAP_FUNCS, **(remap_funcs or {})}
+        functions = {**DEFAULT_REMAP_FUNCS, **(remap_funcs or {})}
         made = caffe2_pb2().NetDef()
         made.CopyFrom(self._net)
         made.name = name
@@ -81,13 +81,13 @@ class NetRewriting:
         operators = _copies(self._net.op[i] for i in ids)
         for operator in operators:
             remap_input(operator, remap)
-            _rename(operator.output, remap)
-            if operator.type in rename:
-                rename[operator.type](operator, name + "/" if name else "", blob_remap or {})
+            rename(operator.output, remap)
+            if operator.type in functions:
+                functions[operator.type](operator, name + "/" if name else "", blob_remap or {})
         del made.op[:]
         made.op.extend(operators)
-        _rename(made.external_input, remap)
-        _rename(made.external_output, remap)
+        rename(made.external_input, remap)
+        rename(made.external_output, remap)
         if update_external_list:
             _find_externals(made)
         clone = type(self)(made)
@@ -157,15 +157,9 @@ class NetRewriting:
         It goes behind the operators that make its inputs. can_modify: the operators that are to
         take the new blob. External outputs are renamed. Gives the number of operators changed.
 
-        Raises EnforceNotMet, also an AssertionError: the operator does not take `tensor`.
+        Raises EnforceNotMet, also an AssertionError: nothing makes what the operator takes.
         """
         old, proto = str(tensor), self.Proto()
-        if old not in proto.external_input and old not in new_producer.input:
-            raise EnforceAssertionError(
-                f"new producer {new_producer.type} is not taking in {old}",
-                "tensor in new_producer.input",
-                "Net.reroute_tensor",
-            )
         first: dict[str, int] = {}
         for position, operator in enumerate(proto.op):
             for name in operator.output:
@@ -178,7 +172,7 @@ class NetRewriting:
         changed = list(can_modify or ())
         self.insert_op_at_idx(new_producer, behind + 1)
         new = new_producer.output[0]
-        _rename(proto.external_output, {old: new})
+        rename(proto.external_output, {old: new})
         count = 0
         for operator in proto.op:
             if operator in changed:
@@ -231,10 +225,11 @@ def _run_on_gpu(net: Any, gpu_id: int, use_cudnn: bool) -> None:
 
 def remap_input(op: Any, blob_name_remapping: dict[str, str]) -> None:
     """Rename inputs of an operator, in place."""
-    _rename(op.input, blob_name_remapping)
+    rename(op.input, blob_name_remapping)
 
 
-def _rename(names: Any, remap: dict[str, str]) -> None:
+def rename(names: Any, remap: dict[str, str]) -> None:
+    """Rename blobs in a list of a message, in place."""
     renamed = [remap.get(name, name) for name in names]
     del names[:]
     names.extend(renamed)

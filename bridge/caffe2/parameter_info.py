@@ -55,6 +55,7 @@ class ParameterInfo:
         self.grad = grad
         self.blob_copy = blob_copy
         self._optimizer: Any = None
+        self.regularizer: Any = None
 
     @property
     def parameter(self) -> Any:

@@ -12,7 +12,11 @@ from bridge.c10.errors import (
     EnforceValueError,
 )
 
-__all__ = ["EnforceMemoryError", "GaveFalse", "refusal"]
+__all__ = ["EnforceAttributeError", "EnforceMemoryError", "GaveFalse", "refusal"]
+
+
+class EnforceAttributeError(EnforceNotMet, AttributeError):
+    """A broken invariant that is a matter of an attribute, too."""
 
 
 class EnforceMemoryError(EnforceNotMet, MemoryError):

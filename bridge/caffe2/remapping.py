@@ -57,7 +57,7 @@ def control_op_remap(op: Any, prefix: str, blob_remap: dict[str, Any]) -> None:
                     "argument.n",
                     "control_op_remap",
                 )
-            _rename_in(argument, f"{argument.n.name}_remapped", blob_remap)
+            _rename_in(argument, None, blob_remap)
 
 
 def remap_proto(argument: Any, blob_remap: dict[str, Any]) -> None:
@@ -65,10 +65,11 @@ def remap_proto(argument: Any, blob_remap: dict[str, Any]) -> None:
     _rename_in(argument, "cloned_sub_net", blob_remap)
 
 
-def _rename_in(argument: Any, name: str, blob_remap: dict[str, Any]) -> None:
+def _rename_in(argument: Any, name: str | None, blob_remap: dict[str, Any]) -> None:
     from bridge.caffe2.net import Net
 
-    argument.n.CopyFrom(Net(argument.n).Clone(name, blob_remap).Proto())
+    inner = Net(argument.n)
+    argument.n.CopyFrom(inner.Clone(name or f"{inner.Name()}_remapped", blob_remap).Proto())
 
 
 # For each operator type, what is called as ``f(operator, prefix, blob_remap)`` when its net is

@@ -130,10 +130,12 @@ def _outputs(operator: Any, net: Any, known: dict[str, Known]) -> dict[str, Know
         return {}
     exact = all(known[name][2] is not None for name in operator.input)
     agreed: dict[str, Known] | None = None
+    done = 0
     for values in _tries(operator, known, exact):
         made = _run(definition, operator, values)
         if made is None:
             continue
+        done += 1
         if agreed is None:
             agreed = made
         else:
@@ -142,6 +144,8 @@ def _outputs(operator: Any, net: Any, known: dict[str, Known]) -> dict[str, Know
                 for name, one in agreed.items()
                 if name in made and made[name][:2] == one[:2]
             }
+    if done < 2 and not exact:  # nothing to compare with: it may be of just these values
+        return {}
     keeps_values = exact and not any(word in operator.type for word in _RANDOM_WORDS)
     return {
         name: (sizes, meta, array if keeps_values else None)
@@ -165,30 +169,34 @@ def _tries(
     if exact:
         yield {name: known[name][2] for name in names}  # type: ignore[misc]
         return
-    kinds = ["zeros", "ones", "ramp"]
+    kinds = ["zeros", "ramp"]
+    if any(known[name][1].numpy.kind != "f" for name in names):  # which may mean sizes or choices
+        kinds += ["ones", "twos", "positions"]
     if "Lengths" in operator.type:
-        kinds.append("lengths")
+        kinds += ["first", "last"]
     for kind in kinds:
         values = {}
         for position, name in enumerate(names):
             sizes, meta, array = known[name]
-            values[name] = _filled(sizes, meta, kind) if array is None else array
-            if kind == "lengths" and array is None and position and position == len(names) - 1:
-                _all_in_first(values[name], known[names[position - 1]][0])
+            values[name] = _filled(sizes, meta, kind, position) if array is None else array
+            if array is None and position and position == len(names) - 1:
+                _all_in_one(values[name], known[names[position - 1]][0], kind)
         yield values
 
 
-def _all_in_first(lengths: np.ndarray[Any, Any], sizes: list[int]) -> None:
-    """Make lengths of segments that are all empty but the first, which has all there is."""
-    if lengths.ndim == 1 and lengths.size and sizes:
-        lengths[0] = sizes[0]
+def _all_in_one(lengths: np.ndarray[Any, Any], sizes: list[int], kind: str) -> None:
+    """Make lengths of segments that are all empty but the first or last, which has all there is."""
+    if kind in ("first", "last") and lengths.ndim == 1 and lengths.size and sizes:
+        lengths[0 if kind == "first" else -1] = sizes[0]
 
 
-def _filled(sizes: list[int], meta: TypeMeta, kind: str) -> np.ndarray[Any, Any]:
+def _filled(sizes: list[int], meta: TypeMeta, kind: str, position: int) -> np.ndarray[Any, Any]:
+    """Make values for the input at `position`; "positions" are another number for each input."""
     import numpy as np
 
+    number = {"ones": 1, "twos": 2, "positions": position}.get(kind, 0)
     if meta.name == "string":
-        made = np.full(sizes, b"0" if kind in ("zeros", "lengths") else b"1", dtype=object)
+        made = np.full(sizes, b"%d" % number, dtype=object)
         if kind == "ramp":
             made.reshape(-1)[:] = [b"%d" % i for i in range(made.size)]
         return made
@@ -197,7 +205,7 @@ def _filled(sizes: list[int], meta: TypeMeta, kind: str) -> np.ndarray[Any, Any]
         ramp = np.arange(count).reshape(sizes)
         scale = max(count, 1) if meta.numpy.kind == "f" else 1
         return np.asarray(ramp / scale).astype(meta.numpy)
-    return (np.ones if kind == "ones" else np.zeros)(sizes, dtype=meta.numpy)
+    return np.full(sizes, number, dtype=meta.numpy)
 
 
 def _run(

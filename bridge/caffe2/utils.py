@@ -3,9 +3,17 @@
 
 from __future__ import annotations
 
-from bridge.c10.errors import EnforceNotMet, EnforceValueError
+from bridge.c10.errors import EnforceAssertionError, EnforceNotMet, EnforceValueError
 from bridge.caffe2.arguments import MakeArgument
 from bridge.caffe2.data_type import DataType
+from bridge.caffe2.debugging import DebugMode, debug
+from bridge.caffe2.message_files import (
+    CaffeBlobToNumpyArray,
+    ConvertProtoToBinary,
+    GetContentFromProto,
+    GetContentFromProtoString,
+    TryReadProtoWithClass,
+)
 from bridge.caffe2.messages import as_message, caffe2_pb2
 
 TYPE_CHECKING = False  # typing takes longer to import than all that needs it
@@ -15,8 +23,17 @@ if TYPE_CHECKING:
     import numpy as np
 
 __all__ = [
+    "ITERATION_MUTEX_NAME",
+    "OPTIMIZER_ITERATION_NAME",
     "ArgsToDict",
+    "BuildUniqueMutexIter",
     "Caffe2TensorToNumpyArray",
+    "CaffeBlobToNumpyArray",
+    "ConvertProtoToBinary",
+    "DebugMode",
+    "EnumClassKeyVals",
+    "GetContentFromProto",
+    "GetContentFromProtoString",
     "MakeArgument",
     "NCHW2NHWC",
     "NHWC2NCHW",
@@ -24,8 +41,13 @@ __all__ = [
     "OpAlmostEqual",
     "ResetBlobs",
     "TryReadProtoWithClass",
+    "debug",
     "raiseIfNotEqual",
 ]
+
+# Names of the blobs that count the steps of a training, and guard the count.
+OPTIMIZER_ITERATION_NAME = "optimizer_iteration"
+ITERATION_MUTEX_NAME = "iteration_mutex"
 
 # For each element type: the field of TensorProto that holds it, and NumPy's name of the type.
 _FIELDS = {
@@ -72,7 +94,7 @@ def Caffe2TensorToNumpyArray(tensor: Any) -> np.ndarray[Any, Any]:
 def NumpyArrayToCaffe2Tensor(arr: np.ndarray[Any, Any], name: str | None = None) -> Any:
     """Copy an array of numbers into a TensorProto. Raises EnforceNotMet: no type for them."""
     found = [(number, field) for number, (field, dtype) in _FIELDS.items() if arr.dtype == dtype]
-    if not found:
+    if not found or arr.dtype.kind == "b":
         raise EnforceNotMet(
             f"Numpy data type not supported yet: {arr.dtype}", "", "NumpyArrayToCaffe2Tensor"
         )
@@ -86,33 +108,13 @@ def NumpyArrayToCaffe2Tensor(arr: np.ndarray[Any, Any], name: str | None = None)
     return tensor
 
 
-def TryReadProtoWithClass(cls: type, s: Any) -> Any:
-    """Read a message of class `cls` from text, or else from bytes.
-
-    Raises EnforceNotMet, also a ValueError: it is neither.
-    """
-    from google.protobuf import text_format
-    from google.protobuf.message import DecodeError
-
-    message = cls()
-    try:
-        return text_format.Parse(s, message)
-    except (text_format.ParseError, UnicodeDecodeError):
-        message = cls()
-    try:
-        message.ParseFromString(s.encode() if isinstance(s, str) else s)
-    except DecodeError as cause:
-        raise EnforceValueError(
-            f"That is no {cls.__name__}, neither as text nor as bytes: {cause}",
-            "",
-            "TryReadProtoWithClass",
-        ) from cause
-    return message
-
-
 def OpAlmostEqual(op_a: Any, op_b: Any, ignore_fields: Any = None) -> bool:
     """Say whether two OperatorDefs are the same but for the fields named."""
     fields = [ignore_fields] if isinstance(ignore_fields, str) else ignore_fields or []
+    if not all(isinstance(field, str) for field in fields):
+        raise EnforceAssertionError(
+            f"Expect each field is text type, but got {fields}", "", "OpAlmostEqual"
+        )
     cleaned = []
     for op in (op_a, op_b):
         message = caffe2_pb2().OperatorDef()
@@ -147,11 +149,68 @@ def raiseIfNotEqual(a: Any, b: Any, msg: str) -> None:
         raise EnforceNotMet(f"{msg}. {a} != {b}", "a == b", "raiseIfNotEqual")
 
 
+def _refuse_flat(tensor: Any, caller: str) -> None:
+    if tensor.ndim < 2:
+        raise EnforceAssertionError(
+            f"An array of {tensor.ndim} dimensions has no channels.", "ndim >= 2", caller
+        )
+
+
 def NHWC2NCHW(tensor: Any) -> Any:
-    """Give an array with its last dimension second, as a view."""
+    """Give an array with its last dimension second, as a view.
+
+    Raises EnforceNotMet, also an AssertionError: it has one dimension, or none.
+    """
+    _refuse_flat(tensor, "NHWC2NCHW")
     return tensor.transpose((0, tensor.ndim - 1, *range(1, tensor.ndim - 1)))
 
 
 def NCHW2NHWC(tensor: Any) -> Any:
-    """Give an array with its second dimension last, as a view."""
+    """Give an array with its second dimension last, as a view.
+
+    Raises EnforceNotMet, also an AssertionError: it has one dimension, or none.
+    """
+    _refuse_flat(tensor, "NCHW2NHWC")
     return tensor.transpose((0, *range(2, tensor.ndim), 1))
+
+
+def EnumClassKeyVals(cls: type) -> dict[str, str]:
+    """Give the strings of a class by their names, which are in capitals.
+
+    Raises EnforceNotMet, also an AssertionError: no class, or two have the same value.
+    """
+    if not isinstance(cls, type):
+        raise EnforceAssertionError(f"{cls!r} is no class.", "", "EnumClassKeyVals")
+    found: dict[str, str] = {}
+    for name in dir(cls):
+        value = getattr(cls, name)
+        if name == name.upper() and isinstance(value, str):
+            if value in found.values():
+                raise EnforceAssertionError(
+                    f"Failed to resolve {cls} as Enum: {value!r} has two names.",
+                    "",
+                    "EnumClassKeyVals",
+                )
+            found[name] = value
+    return found
+
+
+def BuildUniqueMutexIter(
+    init_net: Any, net: Any, iter: Any = None, iter_mutex: Any = None, iter_val: int = 0
+) -> Any:
+    """Refer to the count of a training's steps; add it to the nets where it is not there yet.
+
+    `init_net` makes the count, an int64 on the CPU that begins at `iter_val`, and its mutex, `net`
+    counts.
+    """
+    from bridge.caffe2.create_operator import DeviceOption
+    from bridge.caffe2.scope import DeviceScope
+
+    count = OPTIMIZER_ITERATION_NAME if iter is None else iter
+    if init_net.BlobIsDefined(count):
+        return init_net.GetBlobRef(count)
+    with DeviceScope(DeviceOption(0, extra_info=["device_type_override:cpu"])):
+        made = init_net.ConstantFill([], count, shape=[1], value=iter_val, dtype=DataType.INT64)
+        mutex = init_net.CreateMutex([], [iter_mutex or ITERATION_MUTEX_NAME])
+        net.AtomicIter([mutex, made], [made])
+    return made

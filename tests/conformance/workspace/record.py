@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Run the lines of script.txt in the real Caffe2 and print what each gave, as JSON.
+"""Run the lines of the two scripts in the real Caffe2 and print what each gave, as JSON.
 
 An empty line ends a sequence: the next begins in a new process.
 """
@@ -17,8 +17,11 @@ logging.disable(logging.CRITICAL)
 
 
 def sequences():
-    with open(os.path.join(HERE, "script.txt")) as script:
-        text = "\n".join(line for line in script.read().split("\n") if line[:1] != "#")
+    text = ""
+    for name in ("script.txt", "script_wide.txt"):
+        with open(os.path.join(HERE, name)) as script:
+            text += "\n".join(line for line in script.read().split("\n") if line[:1] != "#")
+            text += "\n\n"
     return [one.strip().split("\n") for one in text.split("\n\n") if one.strip()]
 
 
