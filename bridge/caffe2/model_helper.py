@@ -129,7 +129,8 @@ class ModelHelper:
                     "",
                     "ModelHelper.create_param",
                 )
-            return known.blob
+            found: BlobReference = known.blob
+            return found
         made = initializer.create_param(BlobReference(name), self.param_init_net, shape)
         # An initializer of a script's own may give the blob alone.
         blob: BlobReference = made if isinstance(made, BlobReference) else made.blob

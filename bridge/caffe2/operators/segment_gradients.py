@@ -193,12 +193,12 @@ for _name, _mean, _weighted in (
     ("SparseLengthsIndicesInGradientWeightedSum", False, True),
 ):
     _register(f"{_name}Gradient", _Summed, by_lengths=True, mean=_mean, weighted=_weighted)
-for _name, _sparse in (
+for _name, _of_rows in (
     ("LengthsWeightedSumWithMainInputGradient", False),
     ("SparseLengthsWeightedSumWithMainInputGradient", True),
     ("SparseLengthsIndicesInGradientWeightedSumWithMainInputGradient", True),
 ):
-    _register(_name, _SummedWithWeights, sparse=_sparse)
+    _register(_name, _SummedWithWeights, sparse=_of_rows)
 for _name, _function in {
     "Sum": _to_sum,
     "Mean": _to_mean,
