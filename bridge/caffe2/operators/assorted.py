@@ -73,12 +73,13 @@ class SumRelu(FloatOperator):
     """max(the sum of the inputs, 0)."""
 
     def RunOnDevice(self) -> None:
-        first = self.x(0)
-        others = [self.x(i) for i in range(1, self.InputSize())]
+        first = self.x(0, (*FLOATS, *INT32))
+        dtype = self.Input(0).dtype()
+        others = [self.x(i, (dtype,)) for i in range(1, self.InputSize())]
         for other in others:
             self.enforce(other.shape == first.shape, "the inputs are of one shape", other, first)
         total = sum(others, first)
-        torch.clamp_min(total, 0, out=self.out(0, first.shape))
+        torch.clamp_min(total, 0, out=self.out(0, first.shape, dtype))
 
 
 @register_operator("BatchBoxCox")
@@ -93,7 +94,7 @@ class BatchBoxCox(FloatOperator):
         same = (self.Input(0).dtype(),)
         a, b = self.x(1, same), self.x(2, same)
         self.enforce(x.dim() >= 1, "X has rows", x)
-        rows = x.reshape(x.shape[0], -1)
+        rows = x.reshape(x.shape[0], x.shape[1:].numel())
         for values in (a, b):
             self.enforce(values.numel() == rows.shape[1], "a and b are as long as a row", values, x)
         base = (rows + b.view(-1)).clamp_(min=1e-6)
@@ -111,9 +112,12 @@ class RMACRegions(FloatOperator):
     """
 
     def RunOnDevice(self) -> None:
-        x = self.x(0)
-        self.enforce(x.dim() == 4, "X has 4 dimensions", x)
-        images, _, height, width = x.shape
+        x = self.Input(0)  # of which only the sizes are asked
+        self.enforce(x.dim() == 4, "X has 4 dimensions", list(x.sizes()))
+        images, _, height, width = x.sizes()
+        if not x.numel():
+            self.out(0, (0, 5))
+            return
         overlap, side = self.GetSingleArgument("overlap", 0.4), min(height, width)
         more = 0
         if height != width:

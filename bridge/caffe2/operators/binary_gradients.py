@@ -55,7 +55,7 @@ class BinaryGradient(FloatOperator):
 
 def folded(gradient: Tensor, shape: Sequence[int]) -> Tensor:
     """Sum a gradient over what a tensor of `shape` was broadcast along; always a new tensor."""
-    found: Tensor = gradient.sum_to_size(shape)
+    found: Tensor = gradient.sum_to_size(shape).to(gradient.dtype)
     return found.clone() if found.data_ptr() == gradient.data_ptr() else found
 
 

@@ -13,6 +13,7 @@ from bridge.caffe2.operators.torch_operator import (
     BOOL,
     FLOAT,
     FLOATS,
+    INT64,
     INTS,
     NUMBERS,
     NUMBERS_AND_BOOL,
@@ -192,7 +193,7 @@ class KeySplit(TorchOperator):
 
     def RunOnDevice(self) -> None:
         """See the class."""
-        keys = self.x(0, INTS).reshape(-1)
+        keys = self.x(0, INT64).reshape(-1)
         enforce(self.OutputSize() == self._limit, "There is an output for each key.")
         enforce(bool(((keys >= 0) & (keys < self._limit)).all()), "A key is out of range.")
         for key in range(self._limit):

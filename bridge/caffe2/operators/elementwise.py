@@ -185,6 +185,7 @@ class ClipTensorByScaling(TorchOperator):
     def RunOnDevice(self) -> None:
         """See the class."""
         x, norm = self.x(0, FLOAT), self.x(1, FLOAT)
+        enforce(x.numel() > 0, "There is nothing to scale.")
         enforce(norm.numel() == 1, "The norm has to be one number.")
         threshold = self.GetSingleArgument("threshold", 0.0)
         enforce(threshold > 0, "The argument threshold has to be positive.")

@@ -12,7 +12,7 @@ import math
 from bridge.caffe2.operators.elementwise_function import elementwise
 from bridge.caffe2.operators.float_operator import FloatOperator
 from bridge.caffe2.operators.lazy_torch import torch
-from bridge.caffe2.operators.torch_operator import FLOATS
+from bridge.caffe2.operators.torch_operator import NUMBERS
 
 TYPE_CHECKING = False  # typing takes longer to import than all that needs it
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ def cbrt_gradient(op: FloatOperator, dy: Tensor, y: Tensor, dx: Tensor) -> None:
     torch.div(dy, 3 * y * y, out=dx)
 
 
-@elementwise("CubeGradient", FLOATS)
+@elementwise("CubeGradient", NUMBERS)
 def cube_gradient(op: FloatOperator, dy: Tensor, x: Tensor, dx: Tensor) -> None:
     """dx = dy * 3 * x^2."""
     torch.mul(dy, 3 * x * x, out=dx)

@@ -37,6 +37,6 @@ class IndexHash(TorchOperator):
         start = self._seed * 0xDEADBEEF % 2**bits
         start -= 2**bits if start >= 2 ** (bits - 1) else 0
         hashed = torch.full(x.shape, start, dtype=x.dtype)
-        for column in x.contiguous().view(torch.int8).view(*x.shape, bits // 8).unbind(-1):
-            hashed = hashed * 65537 + column
+        for column in x.reshape(-1, 1).view(torch.int8).unbind(1):
+            hashed = hashed * 65537 + column.view(x.shape)
         self.put(0, torch.remainder(hashed, self._modulo))

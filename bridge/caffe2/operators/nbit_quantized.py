@@ -108,6 +108,7 @@ class _Quantize(_NBit):
     def RunOnDevice(self) -> None:
         """See the class."""
         x = self.x(0, self.types)
+        enforce(not self.fake or x.dim() == 2, "A matrix is quantized.")
         rows = self.rows(x).float()
         per_byte = 8 // self.bits
         enforce(rows.size(1) > 0, "There are no columns.")

@@ -184,6 +184,11 @@ class LayerNorm(FloatOperator):
             for i, shape in enumerate((x.shape, moments, moments)):
                 self.out(i, shape, self.Input(0).dtype())
             return
+        if rows.shape[1] == 0:
+            self.out(0, x.shape, self.Input(0).dtype())
+            self.put(1, x.new_zeros(moments))
+            self.put(2, x.new_full(moments, epsilon**0.5))
+            return
         y, mean, rstd = torch.native_layer_norm(rows, rows.shape[1:], scale, bias, epsilon)
         self.put(0, y.view(x.shape))
         self.put(1, mean.view(moments))

@@ -202,6 +202,7 @@ class GatherPadding(_Padded):
                 self.out(o, [], c10.int64).zero_()
             return
         x, lengths = self.segments()
+        enforce(x.dtype != torch.bool, "Truth values are not added up.")
         enforce(
             bool((lengths >= max(self._before, self._after)).all()),
             "A segment is shorter than its padding.",

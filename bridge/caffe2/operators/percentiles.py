@@ -198,7 +198,7 @@ class NGramFromCategorical(TorchOperator):
     def RunOnDevice(self) -> None:
         """See the class."""
         x = self.x(0, FLOAT)
-        rows = x.reshape(x.size(0), -1) if x.dim() else x
+        rows = x.reshape(x.size(0), x.shape[1:].numel()) if x.dim() else x
         enforce(x.dim() > 0 and rows.size(1) > max(self._columns), "A column is missing.")
         total = [0] * len(rows)
         for column, known in zip(self._columns, self._maps, strict=True):

@@ -72,6 +72,12 @@ class FCGradient(FC):
         _, matrix, weights = self._matrices(x, w)
         rows = dy.reshape(matrix.shape[0], weights.shape[1])
         dw, db = self.out(0, w.shape), self.out(1, weights.shape[1:])
+        if not x.numel():  # then the gradient is not looked at
+            dw.zero_()
+            db.zero_()
+            if self.OutputSize() == 3:
+                self.out(2, x.shape)
+            return
         if self.transposed:
             torch.mm(matrix.t(), rows, out=dw.view(weights.shape))
         else:

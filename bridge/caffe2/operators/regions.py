@@ -170,7 +170,8 @@ def turned(y: Tensor, x: Tensor, turn: Tensor) -> tuple[Tensor, Tensor]:
 
 def as_rows(x: Tensor) -> Tensor:
     """Give images (N, C, H, W) as rows of channels (N * H * W, C)."""
-    return x.movedim(1, -1).reshape(-1, x.shape[1])
+    rows = x.shape[0] * x.shape[2:].numel()
+    return x.movedim(1, -1).reshape(rows, x.shape[1])
 
 
 @register_operator("RoIAlign")
@@ -255,7 +256,7 @@ class RoIPool(Regions):
                 for across, (x0, x1) in enumerate(columns):
                     if y1 <= y0 or x1 <= x0:
                         continue
-                    part = x[image, :, y0:y1, x0:x1].reshape(channels, -1)
+                    part = x[image, :, y0:y1, x0:x1].flatten(1)
                     made[i, :, up, across], at = part.max(1)
                     place = (at // (x1 - x0) + y0) * width + at % (x1 - x0) + x0
                     where[i, :, up, across] = place.int()

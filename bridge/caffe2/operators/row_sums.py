@@ -26,7 +26,7 @@ class Padded(FloatOperator):
         x, y = self.x(0), self.x(1)
         self.enforce(x.dim() == y.dim() > 0, "X and Y are of as many dimensions", x, y)
         self.enforce(x.shape[0] == y.shape[0], "X and Y have as many rows", x, y)
-        x, y = x.reshape(x.shape[0], -1), y.reshape(y.shape[0], -1)
+        x, y = (one.reshape(one.shape[0], one.shape[1:].numel()) for one in (x, y))
         self.replicate = bool(self.GetSingleArgument("replicate", False))
         if self.replicate:
             self.enforce(min(x.shape[1], y.shape[1]) > 0, "rows to repeat are not empty", x, y)
@@ -76,7 +76,8 @@ class DotProductWithPaddingGradient(Padded):
         """Bring the gradient of widened rows to the width of `rows`."""
         width = rows.shape[1]
         if self.replicate:
-            return gradient.view(rows.shape[0], -1, width).sum(1)
+            times = gradient.shape[1] // width
+            return gradient.view(rows.shape[0], times, width).sum(1)
         return gradient[:, :width].contiguous()
 
 

@@ -128,7 +128,14 @@ class L1Distance(Pairwise):
 
 @register_operator("DotProduct")
 class DotProduct(Pairwise):
-    """The sum of X * Y; as Pairwise."""
+    """The sum of X * Y; as Pairwise. Of rows without elements there is nothing."""
+
+    def RunOnDevice(self) -> None:
+        x, y = self.x(0), self.x(1)
+        if x.dim() and x.shape == y.shape and x.numel() == 0:
+            self.out(0, (0,))
+        else:
+            super().RunOnDevice()
 
     def compare(self, x: Tensor, y: Tensor, out: Tensor) -> None:
         torch.sum(x * y, 1, out=out)
