@@ -13,6 +13,7 @@ from bridge.c10.errors import EnforceNotMet, EnforceValueError
 from bridge.caffe2.operators.data_types import type_of_argument
 from bridge.caffe2.operators.filler import Filler
 from bridge.caffe2.operators.lazy_torch import torch
+from bridge.caffe2.operators.seeded import Seeded
 from bridge.caffe2.operators.torch_operator import enforce
 from bridge.caffe2.registry import register_operator
 
@@ -23,18 +24,8 @@ if TYPE_CHECKING:
 __all__: list[str] = []
 
 
-class _Random(Filler):
+class _Random(Seeded, Filler):
     """A fill from the operator's own generator."""
-
-    _generator: Any = None
-
-    def generator(self) -> Any:
-        """Give the generator of the operator's seed, made once; None: torch's own."""
-        seed = self._definition.random_seed
-        if seed is not None and self._generator is None:
-            self._generator = torch.Generator()
-            self._generator.manual_seed(seed)
-        return self._generator
 
     def fan(self, sizes: list[int], i: int) -> int:
         """Give the number of elements for each of dimension `i`."""

@@ -155,6 +155,7 @@ class Bucketize(TorchOperator):
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
         self._boundaries = self.GetRepeatedArgument("boundaries")
+        enforce(self._boundaries == sorted(self._boundaries), "The boundaries are not sorted.")
 
     def RunOnDevice(self) -> None:
         """See the class."""
