@@ -45,7 +45,8 @@ class SpatialBNGradient(FloatOperator):
         dims = [0, *range(2, x.dim())]
         if batches > 1:
             self.enforce(self.InputSize() == 7, "sums over the batches are given")
-            dscale, dbias = self.x(5) / batches, self.x(6) / batches
+            over = batches if x.numel() else torch.inf  # of no images they are 0
+            dscale, dbias = self.x(5) / over, self.x(6) / over
         else:
             dscale, dbias = (dy * unit).sum(dims), dy.sum(dims)
         count = max(x.numel() // x.shape[1], 1)
