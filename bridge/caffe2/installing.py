@@ -33,6 +33,7 @@ _MODULES: dict[str, str | None] = {
     "caffe2.python.core": "bridge.caffe2.core",
     "caffe2.python.dyndep": "bridge.caffe2.dyndep",
     "caffe2.python.model_helper": "bridge.caffe2.model_helper",
+    "caffe2.python.optimizer": "bridge.caffe2.optimizer",
     "caffe2.python.scope": "bridge.caffe2.scope",
     "caffe2.python.utils": "bridge.caffe2.utils",
     "caffe2.python.workspace": "bridge.caffe2.workspace",
