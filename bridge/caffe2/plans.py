@@ -84,9 +84,7 @@ class _Step:
         self.made = made
         self.workspace = outer
         if message.create_workspace:
-            self.workspace = Workspace()
-            self.workspace._parent = outer
-            self.workspace._root_folder = outer._root_folder
+            self.workspace = Workspace(outer)
             self.made = {}
         if message.network and message.substep:
             raise self._contradiction("has nets and substeps; it can have one of them")
