@@ -7,6 +7,7 @@ caffe2/python/pybind_state.cc, PyTorch 1.8.1.
 
 from __future__ import annotations
 
+from bridge.c10.errors import EnforceKeyError
 from bridge.caffe2 import workspace as _workspace
 from bridge.caffe2.background import BackgroundPlan
 from bridge.caffe2.background import RunPlanInBackground as run_plan_in_background
@@ -50,7 +51,7 @@ from bridge.caffe2.registry import registry_key as op_registry_key
 from bridge.caffe2.run_once import RunOperatorOnce as run_operator_once
 from bridge.caffe2.runnable_net import RunnableNet as Net
 from bridge.caffe2.running import RunOperatorMultiple as run_operator_multiple
-from bridge.caffe2.workspaces import Workspace, fetch_named, state
+from bridge.caffe2.workspaces import Workspace, fetch_named, name_of, state
 
 TYPE_CHECKING = False  # typing takes longer to import than all that needs it
 if TYPE_CHECKING:
@@ -71,6 +72,7 @@ __all__ = [
     "benchmark_net_once",
     "blobs",
     "create_blob",
+    "create_child_workspace",
     "create_db",
     "create_net",
     "current_workspace",
@@ -129,7 +131,6 @@ use_rocm = False
 use_trt = False
 
 blobs = _workspace.Blobs
-local_blobs = _workspace.Blobs
 create_blob = _workspace.CreateBlob
 current_workspace = _workspace.CurrentWorkspace
 deserialize_blob = _workspace.DeserializeBlob
@@ -147,6 +148,23 @@ workspaces = _workspace.Workspaces
 def fetch_blob(name: Any) -> Any:
     """Copy what the blob `name` holds, as `FetchBlob` does; a quantized tensor as a tuple."""
     return fetch_named(state.workspace, name, "fetch_blob")
+
+
+def local_blobs() -> list[str]:
+    """List the names of the blobs that are the current workspace's own, sorted."""
+    return sorted(state.blobs)
+
+
+def create_child_workspace(parent_ws_name: Any, child_ws_name: Any) -> None:
+    """Make a workspace of a name that sees the blobs of another besides its own.
+
+    Raises EnforceNotMet: there is no such other one (also a KeyError), or a name is none.
+    """
+    caller = "create_child_workspace"
+    parent = state.workspaces.get(name_of(parent_ws_name, caller))
+    if parent is None:
+        raise EnforceKeyError(f"Parent ws {parent_ws_name!r} does not exist.", "", caller)
+    state.workspaces[name_of(child_ws_name, caller)] = Workspace(parent)
 
 
 def create_net(net: Any, overwrite: bool = False) -> bool:

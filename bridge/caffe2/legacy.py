@@ -86,11 +86,12 @@ def GetNameScope() -> str:
 
 
 @contextmanager
-def WorkspaceGuard(workspace_name: str) -> Iterator[None]:
-    """Switch to a workspace, made if there is none, and back at the end."""
+def WorkspaceGuard(workspace_name: Any) -> Iterator[None]:
+    """Switch to a workspace, by its name, made if there is none, or itself; back at the end."""
     from bridge.caffe2.workspace import SwitchWorkspace
 
-    before = state.name
+    name, workspace = state.name, state.workspace
+    before = name if state.workspaces.get(name) is workspace else workspace
     SwitchWorkspace(workspace_name, True)
     try:
         yield

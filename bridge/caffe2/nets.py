@@ -9,7 +9,7 @@ from bridge.c10.errors import EnforceKeyError, EnforceNotMet, EnforceTypeError, 
 from bridge.caffe2.messages import as_message, kind_of
 from bridge.caffe2.refusal import GaveFalse, refusal
 from bridge.caffe2.runnable_net import RunnableNet
-from bridge.caffe2.workspaces import Workspace, created, listed, name_of, state
+from bridge.caffe2.workspaces import Workspace, created, found_blob, listed, name_of, state
 
 TYPE_CHECKING = False  # typing takes longer to import than all that needs it
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ def CreateNet(net: Any, overwrite: bool = False, input_blobs: Iterable[Any] | No
         if isinstance(cause, EnforceNotMet):
             raise
         raise refusal("input_blobs are names", caller, cause) from cause
-    new = [name for name in names if name not in workspace._blobs]
+    new = [name for name in names if found_blob(workspace, name) is None]
     for name in new:
         created(workspace, name)
     try:

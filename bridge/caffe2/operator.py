@@ -9,7 +9,7 @@ from bridge.c10.errors import EnforceKeyError
 from bridge.caffe2.arguments import repeated_value, single_value
 from bridge.caffe2.operator_core import OperatorCore
 from bridge.caffe2.operator_def import Definition, definition_of
-from bridge.caffe2.refusal import refusal
+from bridge.caffe2.refusal import of_its_kind, refusal
 from bridge.caffe2.workspaces import Workspace, created, found_blob, listed
 
 TYPE_CHECKING = False  # typing takes longer to import than all that needs it
@@ -176,11 +176,15 @@ def assign(definition: Definition, cls: type[Operator], generation: int) -> None
 def failure(
     definition: Definition, cause: Exception, caller: str, where: str = ""
 ) -> EnforceNotMet:
-    """Make the EnforceNotMet of an operator that `cause` stopped, to be raised from that."""
+    """Make the EnforceNotMet of an operator that `cause` stopped, to be raised from that.
+
+    It is of the kind of `cause`, too.
+    """
     name, text = str(definition), ""
     if definition.debug_info:
         text = f" (made at: {definition.debug_info})"
-    return refusal(f"{name[0].upper()}{name[1:]}{where} failed{text}", caller, cause)
+    error = refusal(f"{name[0].upper()}{name[1:]}{where} failed{text}", caller, cause)
+    return of_its_kind(error, cause)
 
 
 def _input_blob(workspace: Workspace, name: str) -> Blob:

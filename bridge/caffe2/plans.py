@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Running plans: steps of nets and of further steps, so many times or until a blob says stop.
 
-Everything runs in one thread. Substeps that may run concurrently run in turn, the ones that report
-every so often once, after the others; so do nets that report.
+Everything runs in one thread. Substeps and instances that may run concurrently run in turn, the
+ones that report every so often once, after the others; so do nets that report.
 
 Follows caffe2/core/plan_executor.cc, PyTorch 1.8.1.
 """
@@ -84,17 +84,19 @@ class _Step:
         self.made = made
         self.workspace = outer
         if message.create_workspace:
-            self.workspace = Workspace()
-            self.workspace._parent = outer
-            self.workspace._root_folder = outer._root_folder
+            self.workspace = Workspace(outer)
             self.made = {}
         if message.network and message.substep:
             raise self._contradiction("has nets and substeps; it can have one of them")
         self.nets = [self._net(name) for name in message.network]
         self.report = self._report()
+        # As many instances as there are to be, and what reports on them.
+        ready = [step if step.create_workspace else self._made(step) for step in message.substep]
+        reports = [step.HasField("run_every_ms") for step in message.substep]
         self.substeps: list[Any] = [
-            step if step.create_workspace else self._made(step) for step in self._in_turn()
-        ]
+            step for step, one in zip(ready, reports, strict=True) if not one
+        ] * max(message.num_concurrent_instances, 1)
+        self.reports: list[Any] = [step for step, one in zip(ready, reports, strict=True) if one]
         self.iterations = self._iterations()
         self.stop = self._stop_blob()
 
@@ -123,16 +125,6 @@ class _Step:
 
     def _made(self, step: Any) -> _Step:
         return _Step(step, self.workspace, self.all_nets, self.made, self.caller)
-
-    def _in_turn(self) -> list[Any]:
-        """List the substeps in the order in which they run."""
-        message = self.message
-        if not message.concurrent_substeps:
-            return list(message.substep)
-        copies = max(message.num_concurrent_instances, 1)
-        working = [one for one in message.substep if not one.HasField("run_every_ms")]
-        reporting = [one for one in message.substep if one.HasField("run_every_ms")]
-        return [one for one in working for _ in range(copies)] + reporting
 
     def _iterations(self) -> Iterable[int] | None:
         """Give as many as the step runs, unless it is stopped before; None: without end."""
@@ -164,19 +156,24 @@ class _Step:
     def run(self) -> None:
         """Run the nets and substeps so many times, or until the blob says stop; then report."""
         self._run_all()
+        for substep in self.reports:
+            self._run_substep(substep)
         if self.report is not None:
             self.report._run(self.caller)
 
     def _run_all(self) -> None:
         for _ in itertools.count() if self.iterations is None else self.iterations:
             for substep in self.substeps:
-                (substep if isinstance(substep, _Step) else self._made(substep)).run()
+                self._run_substep(substep)
                 if self._says_stop():
                     return
             for net in self.nets:
                 net._run(self.caller)
                 if self._says_stop():
                     return
+
+    def _run_substep(self, substep: Any) -> None:
+        (substep if isinstance(substep, _Step) else self._made(substep)).run()
 
     def _says_stop(self) -> bool:
         blob = self.stop

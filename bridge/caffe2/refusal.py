@@ -12,7 +12,7 @@ from bridge.c10.errors import (
     EnforceValueError,
 )
 
-__all__ = ["EnforceAttributeError", "EnforceMemoryError", "GaveFalse", "refusal"]
+__all__ = ["EnforceAttributeError", "EnforceMemoryError", "GaveFalse", "of_its_kind", "refusal"]
 
 
 class EnforceAttributeError(EnforceNotMet, AttributeError):
@@ -51,3 +51,53 @@ def refusal(message: str, caller: str, cause: Exception) -> EnforceNotMet:
     if isinstance(cause, EnforceNotMet):
         return kind(f"{message}: {cause.message}", cause.condition, caller)
     return kind(f"{message}: {str(cause) or type(cause).__name__}", "", caller)
+
+
+# For kinds of exceptions, the EnforceNotMet that is of that kind, too; None: there can be none.
+_mixed: dict[type[Exception], type[EnforceNotMet] | None] = {}
+
+
+def of_its_kind(error: EnforceNotMet, cause: Exception) -> EnforceNotMet:
+    """Give `error` as one that is of the kind of `cause`, too, with the attributes of that.
+
+    For exceptions of a script's own, which the script catches around a net. What cannot be both, or
+    means something else to Python, as StopIteration does, gives `error` as it is.
+
+    >>> from bridge.caffe2.refusal import of_its_kind, refusal
+    >>> class NoData(Exception):
+    ...     pass
+    >>> cause = NoData("file 3")
+    >>> error = of_its_kind(refusal("The operator failed", "RunNet", cause), cause)
+    >>> print(error, isinstance(error, NoData), isinstance(error, RuntimeError))
+    [enforce fail at RunNet] The operator failed: file 3 True True
+    """
+    kind = type(cause)
+    if isinstance(error, kind) or isinstance(cause, (EnforceNotMet, *_OF_PYTHON)):
+        return error
+    if kind not in _mixed:
+        _mixed[kind] = _both(kind)
+    cls = _mixed[kind]
+    if cls is None:
+        return error
+    made = cls.__new__(cls)
+    # Not the constructor of the script's exception, which may take anything.
+    RuntimeError.__init__(made, *error.args)
+    made.__dict__.update({**vars(cause), **vars(error)})
+    return made
+
+
+_OF_PYTHON = (StopIteration, StopAsyncIteration)
+
+
+def _both(kind: type[Exception]) -> type[EnforceNotMet] | None:
+    def plain(error: EnforceNotMet) -> tuple[type[EnforceNotMet], tuple[str, str, str]]:
+        return EnforceNotMet, (error.message, error.condition, error.caller)
+
+    try:
+        cls: type[EnforceNotMet] = type(
+            kind.__name__, (EnforceNotMet, kind), {"__reduce__": plain, "__module__": __name__}
+        )
+        cls.__new__(cls)
+    except TypeError:
+        return None
+    return cls

@@ -29,13 +29,16 @@ from bridge.caffe2.lazy import lazily
 from bridge.caffe2.refusal import refusal
 from bridge.caffe2.workspaces import (
     Workspace,
+    created,
     deserialize_named,
     fetch_int8_named,
     find_named,
+    found_blob,
     listed,
     name_of,
     serialize_named,
     state,
+    visible_names,
 )
 
 TYPE_CHECKING = False  # typing takes longer to import than all that needs it
@@ -206,12 +209,12 @@ def FetchInt8BlobRealVal(name: Any) -> np.ndarray[Any, Any]:
 
 def Blobs() -> list[str]:
     """List the names of the blobs, sorted."""
-    return sorted(state.blobs)
+    return visible_names(state.workspace)
 
 
 def HasBlob(name: Any) -> bool:
     """Say whether there is a blob `name`. Raises EnforceNotMet: `name` is no name."""
-    return name_of(name, "HasBlob") in state.blobs
+    return found_blob(state.workspace, name_of(name, "HasBlob")) is not None
 
 
 def CreateBlob(name: Any) -> bool:
@@ -219,7 +222,7 @@ def CreateBlob(name: Any) -> bool:
 
     Raises EnforceNotMet: `name` is no name.
     """
-    state.blobs.setdefault(name_of(name, "CreateBlob"), Blob())
+    created(state.workspace, name_of(name, "CreateBlob"))
     return True
 
 
@@ -291,8 +294,14 @@ def RootFolder() -> str:
 def SwitchWorkspace(name: Any, create_if_missing: bool = False) -> None:
     """Make the workspace `name` the current one, for all threads.
 
+    A `Workspace` is taken as it is, and `CurrentWorkspace` then gives the name that it gave before.
+
     Raises EnforceNotMet: there is none (also a KeyError) and it is not to be created.
     """
+    if isinstance(name, Workspace):
+        with state.lock:
+            state.enter(name)
+        return
     text = name_of(name, "SwitchWorkspace")
     with state.lock:
         workspace = state.workspaces.get(text)
@@ -358,10 +367,10 @@ class BlobDict(MutableMapping[str, "Any"]):
         return HasBlob(name)
 
     def __iter__(self) -> Iterator[str]:
-        return iter(sorted(state.blobs))
+        return iter(Blobs())
 
     def __len__(self) -> int:
-        return len(state.blobs)
+        return len(Blobs())
 
     def clear(self) -> None:
         """Forget all blobs."""
@@ -372,7 +381,7 @@ class BlobDict(MutableMapping[str, "Any"]):
     __hash__ = object.__hash__
 
     def __repr__(self) -> str:
-        return f"<blobs of workspace {state.name!r}: {listed(sorted(state.blobs))}>"
+        return f"<blobs of workspace {state.name!r}: {listed(Blobs())}>"
 
 
 blobs = BlobDict()

@@ -8,7 +8,7 @@ import threading
 from collections.abc import Iterable, Iterator, Mapping
 
 from bridge.c10 import EnforceNotMet, observe
-from bridge.c10.errors import EnforceAssertionError, EnforceKeyError
+from bridge.c10.errors import EnforceAssertionError, EnforceKeyError, EnforceTypeError
 from bridge.caffe2.blob import Blob
 from bridge.caffe2.blob_core import CurrentBlobs, put
 from bridge.caffe2.feed import feed_refusal, is_array, put_on
@@ -36,6 +36,7 @@ __all__ = [
     "name_of",
     "serialize_named",
     "state",
+    "visible_names",
 ]
 
 _SHOWN_NAMES = 5
@@ -49,7 +50,7 @@ def listed(names: Iterable[str]) -> str:
 
 
 class BlobMap(Mapping[str, Blob]):
-    """The blobs of a workspace by name: a live view, for reading, in the order of the names."""
+    """The blobs that a workspace sees by name: a live view, for reading, in the order of names."""
 
     __slots__ = ("_workspace",)
 
@@ -60,16 +61,13 @@ class BlobMap(Mapping[str, Blob]):
         return find_named(self._workspace, name, "Workspace.blobs")
 
     def __contains__(self, name: object) -> bool:
-        try:
-            return name in self._workspace._blobs
-        except TypeError:
-            return False
+        return isinstance(name, str) and found_blob(self._workspace, name) is not None
 
     def __iter__(self) -> Iterator[str]:
-        return iter(sorted(self._workspace._blobs))
+        return iter(visible_names(self._workspace))
 
     def __len__(self) -> int:
-        return len(self._workspace._blobs)
+        return len(visible_names(self._workspace))
 
     def __repr__(self) -> str:
         return repr(dict(self))
@@ -92,8 +90,12 @@ class _WorkspaceType(type):
 class Workspace(metaclass=_WorkspaceType):
     """Blobs by name, apart from those of every other workspace.
 
-    ``Workspace()`` makes one that has no name and is never the current one. ``Workspace.current``
-    is the one that the functions of this package act on, ``Workspace.current_blobs`` its blobs.
+    ``Workspace()`` makes one that has no name, ``Workspace(parent)`` one that sees the blobs of
+    another besides its own: what is made in it is its own, what is there already is that.
+    ``Workspace.current`` is the one that the functions of this package act on,
+    ``Workspace.current_blobs`` its blobs.
+
+    Raises EnforceNotMet, also a TypeError: `parent` is no Workspace.
 
     Follows Workspace, caffe2/core/workspace.h, and its Python class in
     caffe2/python/pybind_state.cc, PyTorch 1.8.1.
@@ -110,16 +112,23 @@ class Workspace(metaclass=_WorkspaceType):
     _root_folder: str
     # The nets that were created here, by name.
     _nets: dict[str, RunnableNet]
-    # Operators see its blobs, too, where a plan's step runs in a workspace of its own.
+    # Its blobs are seen, too: a plan's step may run in a workspace of its own.
     _parent: Workspace | None
     # Where in its net the operator was that failed last; 0, too, where none did.
     _failed_position: int
 
-    def __init__(self) -> None:
+    def __init__(self, parent: Workspace | None = None) -> None:
+        if parent is not None and not isinstance(parent, Workspace):
+            raise EnforceTypeError(
+                f"A workspace sees the blobs of another Workspace, not of a "
+                f"{type(parent).__name__}.",
+                "",
+                "Workspace",
+            )
         self._blobs = {}
-        self._root_folder = "."
+        self._root_folder = "." if parent is None else parent._root_folder
         self._nets = {}
-        self._parent = None
+        self._parent = parent
         self._failed_position = 0
 
     if TYPE_CHECKING:
@@ -178,7 +187,7 @@ class Workspace(metaclass=_WorkspaceType):
 
         Raises EnforceNotMet: `name` is no name.
         """
-        return self._blobs.setdefault(name_of(name, "Workspace.create_blob"), Blob())
+        return created(self, name_of(name, "Workspace.create_blob"))
 
     def feed_blob(self, name: Any, value: Any, device_option: Any = None) -> bool:
         """Feed the blob `name`, as `FeedBlob` does."""
@@ -197,7 +206,7 @@ class Workspace(metaclass=_WorkspaceType):
 
     def has_blob(self, name: Any) -> bool:
         """Say whether there is a blob `name`. Raises EnforceNotMet: `name` is no name."""
-        return name_of(name, "Workspace.has_blob") in self._blobs
+        return found_blob(self, name_of(name, "Workspace.has_blob")) is not None
 
     def remove_blob(self, name: Any) -> None:
         """Forget the blob `name`, if there is one; whoever holds it can go on using it.
@@ -228,6 +237,10 @@ class _State(CurrentBlobs):
         """Make `workspace` the one of that name, and the current one."""
         self.workspaces[name] = workspace
         self.name = name
+        self.enter(workspace)
+
+    def enter(self, workspace: Workspace) -> None:
+        """Make `workspace` the current one, whatever the name."""
         self.workspace = workspace
         self.blobs = workspace._blobs
 
@@ -238,7 +251,7 @@ state = _State()
 def find_named(workspace: Workspace, name: Any, caller: str) -> Blob:
     """Give the blob `name`. Raises EnforceNotMet, also a KeyError: there is none."""
     text = name_of(name, caller)
-    blob = workspace._blobs.get(text)
+    blob = found_blob(workspace, text)
     if blob is not None:
         return blob
     here = f"workspace {state.name!r}" if workspace is state.workspace else "the workspace"
@@ -253,11 +266,20 @@ def find_named(workspace: Workspace, name: Any, caller: str) -> Blob:
 
 
 def found_blob(workspace: Workspace, name: str) -> Blob | None:
-    """Give the blob that operators of the workspace mean by `name`; None: there is none."""
+    """Give the blob that the workspace sees by `name`; None: there is none."""
     blob = workspace._blobs.get(name)
     if blob is None and workspace._parent is not None:
         return found_blob(workspace._parent, name)
     return blob
+
+
+def visible_names(workspace: Workspace) -> list[str]:
+    """List the names of the blobs that a workspace sees, sorted."""
+    names = set(workspace._blobs)
+    while workspace._parent is not None:
+        workspace = workspace._parent
+        names.update(workspace._blobs)
+    return sorted(names)
 
 
 def created(workspace: Workspace, name: str) -> Blob:
@@ -280,7 +302,10 @@ def feed_named(
         from bridge.caffe2.scope import CurrentDeviceScope
 
         device_option = CurrentDeviceScope()
-    blob = workspace._blobs.get(text) or Blob()
+    blob = found_blob(workspace, text)
+    known = blob is not None
+    if blob is None:
+        blob = Blob()
     try:
         if device_option is None:
             put(blob, value)
@@ -288,7 +313,8 @@ def feed_named(
             put_on(blob, value, device_option)
     except Exception as cause:
         raise feed_failure(text, value, cause, caller) from cause
-    workspace._blobs.setdefault(text, blob)
+    if not known:
+        workspace._blobs.setdefault(text, blob)
     return True
 
 
@@ -331,6 +357,8 @@ def deserialize_named(workspace: Workspace, name: Any, data: Any, caller: str) -
     from bridge.caffe2.deserialize import deserialize
 
     text = name_of(name, caller)
-    blob = workspace._blobs.get(text) or Blob()
+    known = found_blob(workspace, text)
+    blob = Blob() if known is None else known
     deserialize(blob, data, f"Blob {text!r}", caller)
-    workspace._blobs.setdefault(text, blob)
+    if known is None:
+        workspace._blobs.setdefault(text, blob)

@@ -93,7 +93,7 @@ def test_refusals(tmp_path: Path) -> None:
         (("minidb", str(tmp_path / "x"), 1), TypeError),
     ):
         with pytest.raises(kind) as raised:
-            create_db(*arguments)  # type: ignore[arg-type]
+            create_db(*arguments)
         refused(raised.value, kind=kind)
     transaction = create_db("minidb", str(tmp_path / "y"), Mode.new).new_transaction()
     with pytest.raises(TypeError) as raised:

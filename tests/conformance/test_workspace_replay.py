@@ -3,6 +3,7 @@
 
 import gzip
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -50,10 +51,7 @@ def test_lines_do_what_they_did_in_the_real_caffe2(steps: list[dict[str, Any]]) 
         "workspace": workspace,
     }
     for step in steps:
-        line = step["line"].replace(
-            "from caffe2.python.modeling import", "from caffe2.python import"
-        )
-        line = line.replace("from caffe2.python import", "from bridge.caffe2 import")
+        line = re.sub(r"from caffe2[.a-z]* import", "from bridge.caffe2 import", step["line"])
         if "error" in step:
             with pytest.raises((EnforceNotMet, AttributeError, TypeError)) as raised:
                 exec(line, names)

@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Errors that are of the kind of what caused them, a script's own exceptions among them."""
+
+import pickle
+from typing import Any
+
+import pytest
+
+from bridge.c10 import EnforceNotMet
+from bridge.caffe2 import core, workspace
+from tests.helpers.workspaces import fresh_workspace  # noqa: F401  a fixture
+
+pytestmark = pytest.mark.usefixtures("fresh_workspace")
+
+
+class NoData(Exception):
+    """A script's own exception, which cannot be made of one argument."""
+
+    def __init__(self, file: str, line: int) -> None:
+        super().__init__(f"{file}:{line}")
+        self.line = line
+
+
+class Stopped(RuntimeError):
+    """Another one, of the same base as EnforceNotMet."""
+
+
+def failing(error: Exception) -> Any:
+    def fail(inputs: Any, outputs: Any) -> None:
+        raise error
+
+    net = core.Net("failing")
+    net.Python(fail)([], [])
+    return net
+
+
+@pytest.mark.parametrize(
+    "error", [NoData("a", 3), Stopped("s"), ZeroDivisionError("z"), ValueError("v")]
+)
+def test_a_script_catches_its_own_exceptions_around_a_net(error: Exception) -> None:
+    with pytest.raises(type(error), match="position 0 of net 'failing") as raised:
+        workspace.RunNetOnce(failing(error))
+    assert isinstance(raised.value, EnforceNotMet)
+    assert raised.value.__cause__ is error
+    assert str(error) in str(raised.value)
+    copy = pickle.loads(pickle.dumps(raised.value))
+    assert isinstance(copy, EnforceNotMet)
+    assert str(copy) == str(raised.value)
+
+
+def test_what_a_scripts_exception_carries_is_there() -> None:
+    with pytest.raises(NoData) as raised:
+        workspace.RunOperatorOnce(failing(NoData("a", 3)).Proto().op[0])
+    assert raised.value.line == 3
+
+
+@pytest.mark.parametrize("error", [StopIteration(), OSError(2, "no such file")])
+def test_what_cannot_be_both_is_the_cause(error: Exception) -> None:
+    with pytest.raises(EnforceNotMet) as raised:
+        workspace.RunNetOnce(failing(error))
+    assert not isinstance(raised.value, type(error))
+    assert raised.value.__cause__ is error
