@@ -9,8 +9,10 @@ from bridge.at.tensor cimport wrap
 from bridge.c10.observe cimport copying, observed, outermost, unlikely, watched
 from bridge.c10.tensor_impl cimport TensorImpl
 from bridge.exchange.ingest cimport ingest
+from bridge.exchange.lend cimport left_to_copy
 from bridge.exchange.numpy cimport array_out, meet_numpy, numpy_array_type
 from bridge.exchange.torch cimport (
+    cloned,
     is_torch_tensor,
     tensor_in,
     tensor_out,
@@ -76,6 +78,7 @@ def asarray(x, *, dtype=None, device=None, copy=None):
 
 def _as_array(x, dtype, device, copy):
     from bridge.exchange import values
+    _tristate(copy)
     if values.is_text(x, dtype):
         return values.text(x, device, copy)
     if values.is_plain(x):
@@ -136,8 +139,11 @@ def to_torch(x, *, copy=None, writable=False):
     if unlikely(observed) and outermost():
         return _watched_to_torch(x, copy, writable)
     if is_torch_tensor(x):
-        return _cloned(x) if copy is True else x
-    return tensor_out(_impl(x, copy), copy, writable)
+        return cloned(x) if copy is True else x
+    impl = _impl(x, copy)
+    if copy is True:
+        copy = left_to_copy(x, impl, copy)
+    return tensor_out(impl, copy, writable)
 
 
 def to_numpy(x, *, copy=None):
@@ -152,8 +158,9 @@ def to_numpy(x, *, copy=None):
         return _watched_to_numpy(x, copy)
     if meet_numpy() and isinstance(x, numpy_array_type):
         return _copied(x) if copy is True else x
-    array = array_out(_impl(x, copy), "to_numpy")
-    return _copied(array) if copy is True else array
+    impl = _impl(x, copy)
+    array = array_out(impl, "to_numpy")
+    return array if copy is not True or left_to_copy(x, impl, copy) is None else _copied(array)
 
 
 def to_jax(x, *, copy=None):
@@ -348,11 +355,6 @@ def no_copy():
 cdef object _copied(object array):
     copying(array.nbytes, _ASKED)
     return array.copy()
-
-
-cdef object _cloned(object tensor):
-    copying(tensor.nbytes, _ASKED)
-    return tensor.clone()
 
 
 # The calls above once more, watched. Apart from them, since what they need would be made

@@ -12,6 +12,7 @@ the call refused, and a comment says so.
 from libc.math cimport ceil
 from libc.stdint cimport INT64_MAX, int64_t, uint64_t
 
+from bridge.c10.allocator cimport allocator_of
 from bridge.c10.array_ref cimport Dims, new_dims, parse_dims
 from bridge.c10.copy cimport copy_elements
 from bridge.c10.layout cimport checked_mul, contiguous_strides
@@ -32,6 +33,7 @@ from bridge.c10.tensor_impl cimport (
     require_numel,
 )
 from bridge.c10.type_meta cimport TypeMeta, undefined_type
+from bridge.dlpack.abi cimport DL_CPU
 
 from bridge.c10.errors import EnforceNotMet, EnforceValueError
 from bridge.c10.flags import FLAGS
@@ -124,6 +126,13 @@ cdef int reshape(TensorImpl self, const int64_t* sizes, int ndim, str caller) ex
     return 0
 
 
+cdef int _require_device(Storage storage) except -1:
+    """Refuse a device that has no memory here, of which no elements would ask none."""
+    if storage.device_type != DL_CPU:
+        allocator_of(storage.device_type, storage.device_index)
+    return 0
+
+
 cdef int mutable_data(TensorImpl self, TypeMeta dtype, str caller) except -1:
     """Have memory for elements of `dtype`: what is there, where it fits, or new memory.
 
@@ -150,6 +159,7 @@ cdef int mutable_data(TensorImpl self, TypeMeta dtype, str caller) except -1:
             # Another tensor that shares the storage left too little, or other
             # elements: upstream would overrun here. Our own rule: new memory.
     elif self.c_numel == 0:
+        _require_device(storage)
         self.offset = 0
         self.origin = None
         self.c_dtype = dtype
@@ -416,6 +426,7 @@ cdef int copy_from(TensorImpl self, TensorImpl src, str caller) except -1:
         return 0
     same_type = self.c_dtype is src.c_dtype
     if src.c_numel == 0:
+        _require_device(self.storage)
         if not same_type:
             free_memory(self, caller)
             self.c_dtype = src.c_dtype

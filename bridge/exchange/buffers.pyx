@@ -155,7 +155,7 @@ cdef TensorImpl buffer_in(object x, object copy):
     except (TypeError, ValueError) as error:
         raise BufferError(
             f"The buffer of {type(x).__name__} has the format {view.format!r}, which is no "
-            f"element type: {error}") from error
+            f"element type: {error}. Its bytes are those of memoryview(x).cast('B').") from error
     if array.dtype.kind in "SU" and view.format == "c":
         array = array.view("uint8")
     return array_in(array, copy)

@@ -45,10 +45,6 @@ class TorchAllocator(Allocator):
     def raw_allocate(self, nbytes):
         """The address of `nbytes` new bytes; MemoryError where torch has none."""
         import torch
-        if not torch.cuda.is_available():
-            raise EnforceBufferError(
-                f"There is no memory on {self._device}: torch.cuda.is_available() is False.",
-                "", "Allocator.raw_allocate")
         try:
             tensor = torch.empty(
                 nbytes, dtype=torch.uint8, device=self._device, pin_memory=self._pinned)
@@ -69,11 +65,21 @@ class TorchAllocator(Allocator):
 
 
 def _cuda(index):
-    return TorchAllocator(f"cuda:{index}" if index >= 0 else "cuda")
+    return _available(f"cuda:{index}" if index >= 0 else "cuda", False)
 
 
 def _pinned(index):
-    return TorchAllocator("cpu", pinned=True)
+    return _available("cpu", True)
+
+
+def _available(device, pinned):
+    # asked here, so that tensors without elements, which allocate nothing, are refused as well
+    import torch
+    if not torch.cuda.is_available():
+        what = "page-locked memory" if pinned else f"memory on {device}"
+        raise EnforceBufferError(
+            f"There is no {what}: torch.cuda.is_available() is False.", "", "GetAllocator")
+    return TorchAllocator(device, pinned)
 
 
 set_provider(DeviceType.CUDA, _cuda)

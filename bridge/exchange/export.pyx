@@ -142,10 +142,14 @@ cdef void _describe(TensorImpl impl, char* data, DLTensor* out, int64_t* dims) n
     out.byte_offset = 0
     out.shape = dims
     out.strides = dims + impl.ndim
+    # Dimensions of size one may have any stride; some consumers want the plain one, and
+    # torch no negative one.
     if not impl.flags & CONTIGUOUS:
         memcpy(dims, impl.c_sizes, 2 * impl.ndim * sizeof(int64_t))
+        for i in range(impl.ndim):
+            if dims[i] == 1 and dims[impl.ndim + i] < 0:
+                dims[impl.ndim + i] = 1
         return
-    # Dimensions of size one may have any stride; some consumers want the plain one.
     for i in range(impl.ndim - 1, -1, -1):
         dims[i] = impl.c_sizes[i]
         dims[impl.ndim + i] = step

@@ -369,7 +369,7 @@ def _device_of(x):
         raise BufferError(
             f"{type(x).__name__} has __dlpack__ and no __dlpack_device__, so it is no DLPack "
             "producer.") from None
-    except (BufferError, TypeError):
+    except BufferError:
         raise
     except Exception as error:
         raise BufferError(
@@ -406,16 +406,25 @@ cdef TensorImpl _by_buffer(object x, object copy):
     return buffer_in(x, copy)
 
 
+def _interface(x, name):
+    """What `x` says of itself; None: it says nothing."""
+    try:
+        return getattr(x, name, None)
+    except Exception as error:
+        raise BufferError(
+            f"{type(x).__name__}.{name} does not say where the memory is: {error}") from error
+
+
 cdef TensorImpl _by_interface(object x, object copy):
     """The memory that ``__array_interface__`` or ``__cuda_array_interface__`` describes."""
-    if hasattr(x, "__cuda_array_interface__"):
+    if _interface(x, "__cuda_array_interface__") is not None:
         from bridge.exchange.cuda_interface import described
         impl = ingest(described(x), None, copy)
         return impl
     import numpy
     if not meet_numpy():
         raise ImportError("NumPy is imported and not to be found.")
-    interface = getattr(x, "__array_interface__", None)
+    interface = _interface(x, "__array_interface__")
     if interface is not None:
         check_interface(x, interface)
     try:

@@ -18,7 +18,7 @@ from bridge.c10.copy import copied_since
 from bridge.c10.observe import copying
 from bridge.c10.tensor_impl import TensorImpl
 from bridge.exchange.ingest import by_dlpack, ingest
-from bridge.exchange.lend import Lent, row_major
+from bridge.exchange.lend import Lent, left_to_copy, row_major, to_lend
 
 __all__ = ["BUFFERED", "bring", "give"]
 
@@ -66,11 +66,13 @@ def bring(x: Any, copy: bool | None) -> TensorImpl | None:
 def _widened(x: Any, copy: bool | None) -> TensorImpl:
     if x.size * _NARROW[x.dtype.name] % 8:
         raise BufferError(f"{x.size} elements of {x.dtype.name} do not fill whole bytes.")
-    if copy is False:
+    if copy is False and x.size:
         raise BufferError(
             f"JAX packs {x.dtype.name}, and here each takes a byte, so they cannot be shared. "
             "Allow a copy with copy=None."
         )
+    if not x.size:
+        return ingest(jax.device_get(x))
     reason = f"JAX packs {x.dtype.name}, and here each takes a byte"
     return copied_since(ingest(jax.device_get(x)), reason, "from_dlpack")
 
@@ -79,7 +81,7 @@ def give(x: Any, copy: bool | None) -> Any:
     """A ``jax.Array`` of the memory of `x`; see bridge.to_jax."""
     if isinstance(x, jax.Array):
         return _again(x) if copy is True else x
-    impl = row_major(x, copy, ALIGNMENT)
+    impl = to_lend(x, copy)
     name = impl.dtype().name
     if name in _WIDE and not _config.jax_enable_x64:
         raise BufferError(
@@ -89,12 +91,14 @@ def give(x: Any, copy: bool | None) -> Any:
     try:
         if name in _NARROW:
             return _narrowed(impl, copy)
-        return jax.dlpack.from_dlpack(Lent(impl))
+        copy = left_to_copy(x, impl, copy)
+        return jax.dlpack.from_dlpack(Lent(row_major(impl, copy, ALIGNMENT)))
     except (BufferError, MemoryError):
         raise
     except Exception as error:
         raise BufferError(
-            f"JAX does not take a tensor of {name} on {impl.device()}: {error}"
+            f"JAX does not take a tensor of {name} on {impl.device()}: {error}. Convert it first, "
+            "as with bridge.asarray(x, dtype='float32', device='cpu')."
         ) from error
 
 
@@ -109,10 +113,11 @@ def _again(x: Any) -> Any:
 def _narrowed(impl: TensorImpl, copy: bool | None) -> Any:
     from bridge.at.tensor import Tensor
 
-    if copy is False:
+    if copy is False and impl.numel():
         raise BufferError(
             f"JAX packs {impl.dtype()}, of which each takes a byte here, so they cannot be shared. "
             "Allow a copy with copy=None."
         )
-    copying(impl.numel(), f"JAX packs {impl.dtype()}, of which each takes a byte here")
+    if impl.numel():
+        copying(impl.numel(), f"JAX packs {impl.dtype()}, of which each takes a byte here")
     return jax.numpy.array(Tensor._wrap(impl).numpy())

@@ -9,6 +9,7 @@ writes through a tensor of theirs.
 from libc.stdint cimport int64_t, uintptr_t
 
 from bridge.c10.copy cimport asked_copy, copied_since
+from bridge.c10.storage cimport EXTERNAL
 from bridge.c10.tensor_impl cimport CONTIGUOUS, TensorImpl
 from bridge.dlpack.abi cimport DL_CUDA, DL_ROCM
 from bridge.dlpack.capsule cimport make
@@ -17,17 +18,32 @@ from bridge.exchange.ingest cimport ingest
 from bridge.wrapper cimport Wrapper
 
 
-cpdef TensorImpl row_major(object x, object copy, int64_t alignment=1):
-    """The TensorImpl of `x` that is row-major, `alignment` bytes: shared if it is so, else a copy.
+cpdef TensorImpl to_lend(object x, object copy):
+    """The TensorImpl of `x`, for a framework to take or to refuse.
 
-    Raises BufferError under ``copy=False`` where a copy would be needed; as `ingest`.
+    Raises BufferError as `ingest`, under ``copy=False`` where a copy would be needed.
     """
     cdef TensorImpl impl
     if isinstance(x, Wrapper):
         impl = (<Wrapper>x).impl
         impl.require_defined("convert")
-    else:
-        impl = ingest(x, None, False if copy is False else None)
+        return impl
+    return ingest(x, None, False if copy is False else None)
+
+
+cpdef object left_to_copy(object x, TensorImpl impl, object copy):
+    """`copy`, as it is still to be met for `impl`, the TensorImpl of `x`: None instead of True
+    where `x` had to be copied to come in, so that the memory is new."""
+    if copy is True and not isinstance(x, Wrapper) and not impl.storage.flags & EXTERNAL:
+        return None
+    return copy
+
+
+cpdef TensorImpl row_major(TensorImpl impl, object copy, int64_t alignment=1):
+    """`impl` where it is row-major, `alignment` bytes, and no copy is asked for; else a copy.
+
+    Raises BufferError under ``copy=False`` where a copy would be needed.
+    """
     if not impl.c_dtype.c_is_pod:
         return impl
     if copy is True:

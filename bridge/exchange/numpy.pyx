@@ -23,7 +23,7 @@ from bridge.c10.device cimport host_accessible
 from bridge.c10.layout cimport extent
 from bridge.c10.observe cimport copying
 from bridge.c10.storage cimport BORROWED, EXTERNAL, READONLY, Storage, install
-from bridge.c10.tensor_impl cimport TensorImpl, new_pair
+from bridge.c10.tensor_impl cimport TensorImpl, allocated, new_pair
 from bridge.c10.type_meta cimport TypeMeta, as_type
 from bridge.dlpack.abi cimport DL_CPU
 
@@ -217,14 +217,19 @@ cdef TensorImpl array_in(object array, object copy):
 
 
 cdef TensorImpl _copied(object array, object copy, str why):
+    cdef bridge_array* a = <bridge_array*><PyObject*>array
+    cdef TensorImpl out
     if copy is False:
         raise BufferError(
             f"The array cannot be shared, since {why}. Allow a copy with copy=None, or make one "
             "with numpy.ascontiguousarray or astype.")
     copying(array.nbytes, why)
     import numpy
-    native = array.dtype.newbyteorder("=")
-    return array_in(numpy.array(array, dtype=native, order="C", copy=True, subok=False), None)
+    # into memory of our own, which is aligned for every framework
+    out = allocated(
+        <const int64_t*>a.dimensions, a.nd, _type_of(array, a.descr), DL_CPU, 0, "from_dlpack")
+    numpy.copyto(array_out(out, "from_dlpack"), array)
+    return out
 
 
 cdef object _wrap(

@@ -21,9 +21,10 @@ from bridge.c10.storage cimport READONLY
 from bridge.c10.tensor_impl cimport TensorImpl
 from bridge.dlpack.capsule cimport take
 from bridge.exchange.incoming cimport adopt_managed
-from bridge.exchange.ingest cimport bring_quickly_in, ingest
-from bridge.exchange.lend cimport lent_capsule, row_major
+from bridge.exchange.ingest cimport bring_quickly_in
+from bridge.exchange.lend cimport left_to_copy, lent_capsule, row_major, to_lend
 from bridge.exchange.methods cimport bridge_noargs, c_method
+from bridge.exchange.numpy cimport array_in, meet_numpy
 from bridge.wrapper cimport Wrapper
 
 from bridge.at.tensor import Tensor
@@ -31,6 +32,8 @@ from bridge.exchange.values import text
 
 # (Cython's own import takes what is marked as absent for a module)
 tf = import_module("tensorflow")
+numpy = import_module("numpy")
+meet_numpy()
 
 cdef extern from "Python.h":
     void _drop_one "Py_DECREF"(PyObject*)
@@ -149,7 +152,8 @@ def _value(variable):
 
 
 def _special(x, copy):
-    """What is not shared by DLPack: strings and narrow numbers, copied; the rest refused."""
+    """What DLPack does not share: narrow numbers, shared by NumPy; strings, copied; the rest
+    refused."""
     dtype = x.dtype
     if dtype == tf.string:
         strings = x.numpy()
@@ -163,12 +167,24 @@ def _special(x, copy):
         raise BufferError(
             f"A {dtype.name} tensor is a handle and has no memory of numbers. Convert what it "
             "stands for, such as the tf.Variable.")
+    return _by_array(x, copy)
+
+
+cdef TensorImpl _by_array(x, copy):
+    """By NumPy's arrays, which share the memory of host tensors with what made them."""
+    cdef TensorImpl impl
+    row = tf.reshape(x, (-1,))      # of the same memory; of a scalar there is no array
+    array, again = numpy.asarray(row), numpy.asarray(row)
+    impl = array_in(array.reshape(x.shape), None)
+    if array.ctypes.data == again.ctypes.data:
+        impl.storage.flags |= READONLY
+        return impl
     if copy is False:
         raise BufferError(
-            f"TensorFlow's DLPack does not know {dtype.name}, so it is copied. Allow it with "
+            f"TensorFlow's DLPack does not know {x.dtype.name}, so it is copied. Allow it with "
             "copy=None.")
     return copied_since(
-        ingest(x.numpy()), f"TensorFlow's DLPack does not know {dtype.name}", "from_dlpack")
+        impl, f"TensorFlow's DLPack does not know {x.dtype.name}", "from_dlpack")
 
 
 def give(x, copy):
@@ -183,7 +199,7 @@ def give(x, copy):
             if type(x) is not _eager:
                 return _again(x)
             # (of an eager tensor that would share the memory)
-    impl = row_major(x, copy, ALIGNMENT)
+    impl = to_lend(x, copy)
     if not impl.c_dtype.c_is_pod:
         return _string_tensor(impl, copy)
     if impl.ndim > MAX_NDIM:
@@ -191,22 +207,24 @@ def give(x, copy):
             f"TensorFlow's tensors have at most {MAX_NDIM} dimensions, and this has {impl.ndim}.")
     if impl.c_dtype.name in _BY_NUMPY:
         return _copied(impl, copy)
-    capsule = lent_capsule(impl)
+    capsule = lent_capsule(row_major(impl, left_to_copy(x, impl, copy), ALIGNMENT))
     try:
         return _imported(capsule)
     except Exception as error:
         raise BufferError(
-            f"TensorFlow does not take a tensor of {impl.c_dtype} on {impl.device()}: {error}"
+            f"TensorFlow does not take a tensor of {impl.c_dtype} on {impl.device()}: {error}. "
+            "Convert it first, as with bridge.asarray(x, dtype='float32', device='cpu')."
         ) from error
 
 
 def _copied(TensorImpl impl, copy):
-    if copy is False:
+    if copy is False and impl.c_numel:
         raise BufferError(
             f"TensorFlow's DLPack does not know {impl.c_dtype}, so it is copied. Allow it with "
             "copy=None.")
-    copying(impl.c_numel * impl.c_dtype.itemsize,
-            f"TensorFlow's DLPack does not know {impl.c_dtype}")
+    if impl.c_numel:
+        copying(impl.c_numel * impl.c_dtype.itemsize,
+                f"TensorFlow's DLPack does not know {impl.c_dtype}")
     return tf.constant(Tensor._wrap(impl).numpy())
 
 

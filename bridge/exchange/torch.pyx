@@ -13,8 +13,8 @@ and an assignment to `.data` let go of it, and a storage may have been shrunk
 under it before. Asking torch for the storage costs 2 us for a tensor whose
 storage Python has not seen yet, ten times the import itself (measured with torch
 2.13), so it is asked at the first access to the data and not at import: the
-Storage is BORROWED, and checked before every read (`_check`). Only NULL, which a
-freed storage gives, is refused at once. Where memory is handed out for good, it
+Storage is BORROWED, and checked before every read (`_check`). Only what lies at
+NULL or a little above, as in a freed storage, is refused at once. Where memory is handed out for good, it
 is pinned (`_pin`): a tensor of torch's over the same storage is kept, and the
 storage made unresizable, as torch's own `numpy()` does.
 
@@ -69,6 +69,9 @@ cdef extern from "Python.h":
     object PyObject_CallMethodNoArgs(object, object)
     object PyObject_GetAttr(object, object)
     void _drop_one "Py_DECREF"(PyObject*)
+
+cdef enum:
+    NO_MEMORY = 1 << 16     # no system has memory below; a view of a freed storage is there
 
 cdef PyTypeObject* torch_tensor_type = NULL
 cdef PyTypeObject* torch_parameter_type = NULL
@@ -193,7 +196,7 @@ cdef TensorImpl tensor_in(object tensor):
     elif described.dtype.bits == 8 and described.dtype.code != DL_BOOL \
             and tensor.dtype is not _torch.uint8 and tensor.dtype is not _torch.int8:
         return any_tensor_in(tensor, None)
-    if described.data == NULL:
+    if <uintptr_t>described.data < NO_MEMORY:
         _refuse_empty(tensor, &described)
     if memcmp(&described.dtype, &_last_type.c_dlpack, sizeof(DLDataType)) == 0:
         dtype = _last_type
@@ -307,7 +310,11 @@ cpdef TensorImpl any_tensor_in(object tensor, object copy=None):
                     f"than it shows, so it cannot be shared. Use tensor.resolve_conj()"
                     ".resolve_neg(), or allow a copy with copy=None.")
             copying(tensor.nbytes, "its memory has torch's lazy conjugate or negative bit")
-            return any_tensor_in(tensor.resolve_conj().resolve_neg().clone(), None)
+            # clone resolves both bits, in one copy
+            plain = tensor.clone(memory_format=torch.contiguous_format)
+            impl = any_tensor_in(plain.resolve_conj().resolve_neg(), None)
+            impl.storage.flags &= ~EXTERNAL     # nobody else has it
+            return impl
         impl = _described(tensor)
     storage = impl.storage
     if storage.ctx is tensor:
@@ -355,9 +362,16 @@ cdef TensorImpl _described(object tensor):
             _raise_pending()
         except Exception as error:
             _refuse(tensor, error)
-    if described.data == NULL:
+    if <uintptr_t>described.data < NO_MEMORY:
         _refuse_empty(tensor, &described)
     return adopt(&described, tensor, BORROWED | UNVERIFIED, False, None)
+
+
+cdef object _untyped(object tensor):
+    if Py_TYPE(tensor) == torch_tensor_type:
+        return _torch.Tensor.untyped_storage(tensor)
+    with _torch._C.DisableTorchFunctionSubclass():  # not for a subclass to answer
+        return _torch.Tensor.untyped_storage(tensor)
 
 
 cdef int _check(Storage storage) except -1:
@@ -379,7 +393,7 @@ cdef int _check(Storage storage) except -1:
             "after it was imported; the memory is gone. Import it again.",
             "tensor.data_ptr() as at import", "Storage")
     if storage.flags & UNVERIFIED:
-        untyped = _torch.Tensor.untyped_storage(storage.ctx)
+        untyped = _untyped(storage.ctx)
         begin = untyped.data_ptr()
         end = begin + <uintptr_t>PyObject_Size(untyped)
         if <uintptr_t>storage.data < begin \
@@ -398,7 +412,7 @@ cdef int _pin(Storage storage) except -1:
     if storage.c_nbytes == 0:
         return 0
     torch = _torch
-    untyped = torch.Tensor.untyped_storage(storage.ctx)
+    untyped = _untyped(storage.ctx)
     holder = torch.empty(0, dtype=torch.uint8, device=untyped.device)
     holder.set_(untyped)
     if untyped.device.type == "cpu" and not holder.is_inference():
@@ -490,7 +504,7 @@ cdef object new_tensor(TensorImpl impl, object copy, bint writable):
         return tensor_out(
             _plain_copy(impl, "the memory is read-only, which a torch tensor cannot be"))
     for i in range(impl.ndim):
-        if impl.c_strides()[i] < 0 and impl.c_numel:
+        if impl.c_strides()[i] < 0 and impl.c_sizes[i] > 1 and impl.c_numel:
             if copy is False:
                 raise BufferError(
                     f"The strides {impl.strides().vec()} are negative, which torch has not. "
@@ -507,8 +521,8 @@ cdef object new_tensor(TensorImpl impl, object copy, bint writable):
             _raise_pending()
         except Exception as error:
             raise BufferError(
-                f"torch does not take a tensor of {impl.c_dtype} on {impl.device()}: "
-                f"{error}") from error
+                f"torch does not take a tensor of {impl.c_dtype} on {impl.device()}: {error}. "
+                "Convert it first, as with bridge.asarray(x, dtype='float32').") from error
     tensor = <object><PyObject*>out
     _drop_one(<PyObject*>out)
     if impl.storage.flags & (EXTERNAL | READONLY) or writable or _data == NULL \
@@ -520,6 +534,36 @@ cdef object new_tensor(TensorImpl impl, object copy, bint writable):
     impl.origin = tensor
     impl.flags |= LENT
     return _alias(tensor)
+
+
+cdef object cloned(object tensor):
+    """A copy of a torch tensor, by torch. BufferError: there is nothing to be copied."""
+    torch = _torch
+    with torch._C.DisableTorchFunctionSubclass():
+        if torch.nn.parameter.is_lazy(tensor):
+            raise BufferError(
+                "The parameter or buffer is uninitialised: it has neither sizes nor memory yet.")
+        if _outgrown(tensor):
+            _refuse(tensor, None)
+        nbytes = tensor.numel() * tensor.dtype.itemsize
+    copying(nbytes, "copy=True was asked for")
+    try:
+        return tensor.clone()
+    except Exception as error:
+        raise BufferError(f"torch does not copy this {type(tensor).__name__}: {error}") from error
+
+
+cdef bint _outgrown(object tensor) except -1:
+    """Whether a tensor reaches further than its storage, which torch does not look at."""
+    torch = _torch
+    if tensor.layout != torch.strided or tensor.is_nested or tensor.device.type == "meta" \
+            or type(tensor).__torch_dispatch__ is not torch.Tensor.__torch_dispatch__ \
+            or torch._C._functorch.is_functorch_wrapped_tensor(tensor) \
+            or torch._is_functional_tensor(tensor) or tensor.numel() == 0:
+        return False
+    last = tensor.storage_offset() + sum(
+        [(size - 1) * step for size, step in zip(tensor.shape, tensor.stride())])
+    return (last + 1) * tensor.dtype.itemsize > _untyped(tensor).nbytes()
 
 
 cdef TensorImpl _plain_copy(TensorImpl impl, str why):

@@ -26,6 +26,8 @@ def is_text(x: Any, dtype: Any) -> bool:
         return dtype is None or TypeMeta.Make(dtype).name == "string"
     if dtype is not None and not TypeMeta.Make(dtype).is_pod:
         return True
+    if hasattr(type(x), "__torch_function__"):  # a subclass of torch.Tensor answers for itself
+        return False
     if getattr(getattr(x, "dtype", None), "kind", "") in ("S", "U") and hasattr(x, "tolist"):
         return True
     while isinstance(x, (list, tuple)) and x:

@@ -48,7 +48,9 @@ def read(x: Any) -> Memory:
     if numpy is not None and isinstance(x, getattr(numpy, "ndarray", ())):
         return _of_array(x)
     if type(x).__name__ == "PyCapsule":
-        return _of_capsule(x)
+        from bridge.see.read_capsule import of_capsule
+
+        return of_capsule(x)
     held = _of_blob(x)
     return _of_producer(x) if held is None else held
 
@@ -166,7 +168,7 @@ def links_of(owner: Any) -> list[dict[str, Any]]:
     while owner is not None and id(owner) not in seen:
         seen.add(id(owner))
         link: dict[str, Any] = {"kind": kind_of(owner)}
-        sizes = getattr(owner, "shape", None)
+        sizes = _shape_of(owner)
         if isinstance(sizes, tuple) and all(isinstance(n, int) for n in sizes):
             link["sizes"] = list(sizes)
         links.append(link)
@@ -180,6 +182,15 @@ def links_of(owner: Any) -> list[dict[str, Any]]:
         else:
             owner = None
     return links
+
+
+def _shape_of(owner: Any) -> Any:
+    tensor_class: Any = getattr(sys.modules.get("torch"), "Tensor", ())
+    if isinstance(owner, tensor_class):
+        from bridge.see.read_torch import shape_of
+
+        return shape_of(owner)
+    return getattr(owner, "shape", None)
 
 
 def _of_array(array: Any) -> Memory:
@@ -208,32 +219,6 @@ def _own_last(memory: Memory) -> None:
     """Take the last link of the chain for the owner."""
     last = memory.chain[-1]
     memory.owner = f"{last['kind']}: {last['text']}" if "text" in last else last["kind"]
-
-
-def _of_capsule(capsule: Any) -> Memory:
-    memory = Memory()
-    memory.chain = [{"kind": kind_of(capsule)}]
-    memory.keep = capsule
-    try:
-        address, sizes, strides, dtype, device, readonly = inside.peeked(capsule)
-    except BufferError as error:
-        if "not one of DLPack" in str(error):
-            raise TypeError(f"A capsule is no tensor: {error}") from error
-        memory.note = str(error)
-        memory.unknown = True
-        return memory
-    memory.device = str(device)
-    memory.readonly = readonly
-    memory.sizes = sizes
-    memory.owner = "whoever made the DLPack capsule"
-    if dtype is None:
-        memory.note = "The element type of the DLPack tensor is not known."
-        memory.unknown = True
-        return memory
-    memory.dtype, memory.itemsize = dtype.name, dtype.itemsize
-    memory.strides = [step * dtype.itemsize for step in strides]
-    memory.found(address)
-    return memory
 
 
 def _of_blob(x: Any) -> Memory | None:
@@ -288,16 +273,31 @@ def _described(x: Any, kind: str, refusal: BufferError | None) -> Memory:
     else:
         memory.note = refusal.message if isinstance(refusal, EnforceNotMet) else str(refusal)
         memory.unknown = not _has_none(x)
-    shape = getattr(x, "shape", None)
     try:
+        shape = getattr(x, "shape", None)  # of a memoryview that was released there is none
         memory.sizes = [int(n) for n in shape] if shape is not None else [len(x)]
     except (TypeError, ValueError, RuntimeError, AttributeError):
         memory.sizes = None
+    if memory.unknown:
+        _of_packed(x, memory)
     dtype = getattr(x, "dtype", getattr(x, "type", None))
     memory.dtype = None if dtype is None else str(getattr(dtype, "name", dtype))
     memory.chain = [{"kind": kind, "sizes": memory.sizes, "dtype": memory.dtype}]
     memory.owner = kind
     return memory
+
+
+def _of_packed(x: Any, memory: Memory) -> None:
+    """Find the bytes of a tensor whose elements are packed: they can be told, if not viewed."""
+    array_class: Any = getattr(sys.modules.get("jax"), "Array", ())
+    if memory.sizes is not None and 0 in memory.sizes:
+        memory.unknown = False
+    elif isinstance(x, array_class) and len(x.devices()) == 1:
+        device = next(iter(x.devices()))
+        if device.platform == "cpu":
+            begin, nbytes = x.unsafe_buffer_pointer(), x.on_device_size_in_bytes()
+            memory.blocks = [Block(space_of("cpu"), begin, (nbytes,), (1,), 1)]
+            memory.unknown = False
 
 
 def _has_none(x: Any) -> bool:

@@ -54,6 +54,15 @@ def of_torch(tensor: Any) -> Memory:
     return memory
 
 
+def shape_of(tensor: Any) -> tuple[int, ...] | None:
+    """Give the sizes of a torch tensor without asking a subclass; None where it has none."""
+    with torch._C.DisableTorchFunctionSubclass():
+        try:
+            return tuple(tensor.shape)
+        except (RuntimeError, ValueError):
+            return None
+
+
 def _place(memory: Memory, tensor: Any) -> None:
     link = memory.chain[0]
     link["strides"] = list(tensor.stride())

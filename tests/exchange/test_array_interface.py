@@ -158,3 +158,15 @@ class CudaInterface:
 def test_broken_cuda_interfaces(fields: dict[str, Any]) -> None:
     with pytest.raises((BufferError, TypeError)):
         bridge.from_dlpack(CudaInterface(**fields))
+
+
+@pytest.mark.parametrize("name", ["__array_interface__", "__cuda_array_interface__"])
+@pytest.mark.parametrize("error", [RuntimeError, KeyError, OSError, ValueError])
+def test_interfaces_that_raise(name: str, error: type[Exception]) -> None:
+    def raising(self: Any) -> Any:
+        raise error("the grounds of the object")
+
+    x = type("Raising", (), {name: property(raising)})()
+    for entry in (bridge.from_dlpack, bridge.asarray, bridge.to_numpy):
+        with pytest.raises(BufferError, match="the grounds of the object"):
+            entry(x)

@@ -208,3 +208,30 @@ def test_a_list_cannot_be_shared() -> None:
 def test_version() -> None:
     assert isinstance(bridge.__version__, str)
     assert bridge.__version__[0].isdigit()
+
+
+@pytest.mark.parametrize("value", [[1, 2], 3, "text", ["a"], np.ones(2)], ids=repr)
+@pytest.mark.parametrize("copy", [1, "yes", "False"])
+def test_asarray_wants_a_bool_or_none_for_copy(value: Any, copy: Any) -> None:
+    with pytest.raises(TypeError, match="copy is True, False or None"):
+        bridge.asarray(value, copy=copy)
+
+
+TO_CUDA: dict[str, Any] = {
+    "from_dlpack": lambda x: bridge.from_dlpack(x, device="cuda:0"),
+    "asarray": lambda x: bridge.asarray(x.tolist(), device="cuda:0"),
+    "to": lambda x: x.to("cuda:0"),
+    "empty_like": lambda x: at.empty_like(x, device="cuda:0"),
+    "caffe2": lambda x: caffe2.Tensor(caffe2.Tensor(x), "cuda:0"),
+    "empty": lambda x: caffe2.empty(x.sizes(), "cuda:0"),
+    "pinned": lambda x: x.pin_memory(),
+    "capsule": lambda x: x.__dlpack__(max_version=(1, 0), dl_device=(2, 0)),
+}
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a CUDA device")
+@pytest.mark.parametrize("size", [0, 2])
+@pytest.mark.parametrize("name", TO_CUDA)
+def test_no_cuda_is_an_error_without_elements_too(name: str, size: int) -> None:
+    with pytest.raises(BufferError, match=r"torch\.cuda\.is_available\(\) is False"):
+        TO_CUDA[name](at.zeros(size))

@@ -262,3 +262,13 @@ def test_forward_mode_duals() -> None:
         except BufferError:
             return
         assert x.tolist() == [1, 1, 1]
+
+
+@isolated
+def test_views_of_freed_storages_are_refused_at_once() -> None:
+    bridge.from_dlpack(torch.ones(2))  # the first tensor takes longer and is looked at closer
+    for view in (torch.ones(64)[8:], torch.ones(64)[3:], torch.ones(8, 8).t()[1:]):
+        view.untyped_storage().resize_(0)
+        for entry in ENTRIES.values():
+            with pytest.raises(BufferError, match="freed or resized"):
+                entry(view)

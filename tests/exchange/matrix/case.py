@@ -26,7 +26,7 @@ TENSORFLOW_LACKS = (
     *("complex32", "float6_e2m3fn", "float6_e3m2fn", "int1", "uint1"),
     *("float8_e3m4", "float8_e4m3", "float8_e8m0fnu"),
 )
-# TensorFlow has them, its DLPack does not.
+# TensorFlow has them, its DLPack does not; it shares them with NumPy, and copies them from there.
 TENSORFLOW_COPIES = (
     *NARROW,
     *("float8_e4m3b11fnuz", "float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz"),
@@ -107,7 +107,8 @@ def has_to_copy(case: Case, address: int, values: np.ndarray[Any, Any], target: 
     strides = compact_strides(values.shape) if case.strides is None else case.strides
     row_major = is_row_major(strides, values.shape)
     if target == "torch":
-        return case.readonly or (values.size > 0 and any(stride < 0 for stride in strides))
+        backwards = [n > 1 and step < 0 for n, step in zip(values.shape, strides, strict=True)]
+        return case.readonly or (values.size > 0 and any(backwards))
     if target in ("jax", "tensorflow"):
         if values.dtype.name in (NARROW if target == "jax" else TENSORFLOW_COPIES):
             return True

@@ -195,6 +195,8 @@ def check_feed(case: Case) -> None:
 def _scattered(case: Case) -> bool:
     """Whether a source that is shared is not contiguous, which blobs are."""
     assert case.values is not None
+    if case.address is None:  # it is copied
+        return False
     return case.strides is not None and not is_row_major(case.strides, case.values().shape)
 
 

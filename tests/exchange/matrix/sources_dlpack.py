@@ -166,6 +166,7 @@ DISHONEST = [
     Case("producer of half a device", lambda: BadDevice((1,))),
     Case("producer of no device", lambda: BadDevice(None)),
     Case("producer that loses its device", lambda: BadDevice(RuntimeError("lost")), match="lost"),
+    Case("producer of a device of no type", lambda: BadDevice(TypeError("wrong")), match="wrong"),
     Case("producer not to be called", Uncallable),
 ]
 

@@ -84,6 +84,8 @@ SHAPED = [
     strided("every other", CUBE[:, ::2]),
     strided("reversed", CUBE[::-1]),
     strided("reversed all", CUBE[::-1, ::-1, ::-1]),
+    strided("reversed where nobody steps", CUBE[:1][::-1]),
+    strided("skipping, and reversed where nobody steps", CUBE[:1, ::2][::-1]),
     strided("reversed and skipping", CUBE[:, ::-2, ::3]),
     of_array(
         "broadcast",
