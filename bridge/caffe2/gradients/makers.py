@@ -92,12 +92,6 @@ def _copied_back(maker: GradientMaker) -> None:
         maker.add(back, [maker.GO(0)], [maker.GI(0)])
 
 
-@gradient_of("Softsign")
-def _softsign(maker: GradientMaker) -> None:
-    maker.enforce(maker.I(0) != maker.O(0), "needs its input, so it cannot be in place")
-    carry_out("$Gradient i0 g0 > 0", maker)
-
-
 @gradient_of("Cast")
 def _cast(maker: GradientMaker) -> None:
     maker.enforce(maker.has_argument("from_type"), "needs argument 'from_type', to cast back")

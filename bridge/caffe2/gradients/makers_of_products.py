@@ -40,6 +40,19 @@ def _factor(
     maker.add(maker.op.type, inputs, [maker.GI(factor)], arguments, copied=False)
 
 
+@gradient_of("Mul")
+def _times(maker: GradientMaker) -> None:
+    maker.enforce(
+        not maker.I(0) == maker.I(1) == maker.O(0),
+        "needs the old value of its inputs: it cannot be in place of both",
+    )
+    carry_out("$Gradient g0 i0 i1 > 0 1", maker)
+    for written, other in ((0, 1), (1, 0)):
+        if maker.I(written) == maker.O(0) != maker.I(other):
+            # Caffe2 makes one, of the product in place of the factor that was written over.
+            maker.set_gradient(other, None)
+
+
 @gradient_of("Pow")
 def _power(maker: GradientMaker) -> None:
     if not maker.has_argument("exponent"):
@@ -50,9 +63,10 @@ def _power(maker: GradientMaker) -> None:
     maker.enforce(not in_place or exponent != 0, "needs its input where the exponent is 0")
     # x ** (e - 1), or what it is of y = x ** e where x is gone.
     less = 1 - 1 / exponent if in_place else exponent - 1
-    x, dx = maker.I(0), maker.GI(0)
-    maker.add("Pow", [x], [dx], {"exponent": less}, copied=False)
-    maker.add("Mul", [dx, maker.GO(0)], [dx], copied=False)
+    x, dx, dy = maker.I(0), maker.GI(0), maker.GO(0)
+    power = dx if dx != dy else f"{dx}_autogen_power"  # in place, these two have one name
+    maker.add("Pow", [x], [power], {"exponent": less}, copied=False)
+    maker.add("Mul", [power, dy], [dx], copied=False)
     maker.add("Scale", [dx], [dx], {"scale": exponent}, copied=False)
 
 

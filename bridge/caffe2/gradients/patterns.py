@@ -8,6 +8,7 @@ An input is
 - ``i0``, ``o0``, ``g0``: an input or output of the operator, the gradient of an output;
 - ``d0``: the gradient of an input, which an operator before made;
 - with ``?`` behind: only where the operator has as many inputs or outputs;
+- with ``!`` behind: its value, so the operator may not have worked in place of it;
 - ``i*``, ``o*``, ``g*``: all of them.
 
 An output is the number of an input whose gradient it is, ``*`` for all of them, or ``0@1``: the
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 
 __all__ = ["carry_out"]
 
-_BLOB = re.compile(r"(_?)([iogd])(\d+|\*)(\??)(?:\+(\w+))?")
+_BLOB = re.compile(r"(_?)([iogd])(\d+|\*)([?!]?)(?:\+(\w+))?")
 
 
 def carry_out(pattern: str, maker: GradientMaker) -> None:
@@ -66,12 +67,17 @@ def _named(word: str, maker: GradientMaker) -> Iterator[str]:
     """Give the blobs that an input of a pattern is."""
     match = _BLOB.fullmatch(word)
     assert match is not None, word
-    before, kind, number, optional, behind = match.groups()
+    before, kind, number, mark, behind = match.groups()
     have = len(maker.op.output if kind in "og" else maker.op.input)
     find = {"i": maker.I, "o": maker.O, "g": maker.GO, "d": maker.GI}[kind]
     for i in range(have) if number == "*" else [int(number)]:
-        if i < have or not optional:
-            yield before + find(i) + (behind or "")
+        if i < have or mark != "?":
+            name = find(i)
+            maker.enforce(
+                mark != "!" or name not in maker.op.output,
+                f"needs the old value of {name!r}, which it writes over: it cannot be in place",
+            )
+            yield before + name + (behind or "")
 
 
 def _made(word: str, maker: GradientMaker) -> Iterator[str]:

@@ -10,9 +10,9 @@ __all__ = ["NO_GRADIENT", "PATTERNS", "REFUSED", "UNWRITTEN"]
 PATTERNS = {
     # One input, one output.
     "$Gradient i0 g0 > 0": (
-        "Abs Acos Asin Atan AveragedLoss Cos Erf IntegralImage Logit LpNorm Normalize Sin "
-        "SumElements Tan"
+        "Abs Acos Asin Atan AveragedLoss Cos Erf IntegralImage LpNorm Normalize Sin SumElements Tan"
     ),
+    "$Gradient i0! g0 > 0": "Logit Softsign",
     "$Gradient g0 i0 > 0": "Cosh Cube Expand Gelu ResizeNearest3D Sinh",
     "$Gradient o0 g0 > 0": (
         "Clip Elu HardSigmoid LeakyRelu Reciprocal Relu ReluN Selu Sigmoid Softmax Softplus Tanh "
@@ -26,17 +26,17 @@ PATTERNS = {
     "$Gradient g0 > 0": "ChannelShuffle CopyRowsToTensor MakeTwoClass PadImage",
     "Negative g0 > 0": "NegateGradient Negative",
     "Mul o0 g0 > 0": "Exp",
-    "Div g0 i0 > 0": "Log",
+    "Div g0 i0! > 0": "Log",
     "Scale g0 > 0": "Scale",
-    "Scale{scale=2.0} g0 > g0; Mul g0 i0 > 0": "Sqr",
+    "Scale{scale=2.0} g0 > g0; Mul g0 i0! > 0": "Sqr",
     "Scale{scale=0.5} g0 > 0; Div d0 o0 > 0": "Sqrt",
     "NanCheck g0 > 0": "NanCheck",
     "ConstantFill{value=0.0} i0 > 0": "ZeroGradient",
     # Two inputs, element by element; several.
-    "$Gradient g0 i0 i1 > 0 1": "Add Mul Sub",
+    "$Gradient g0 i0 i1 > 0 1": "Add Sub",
     "$Gradient g0 i0 i1 o0 > 0 1": "Div",
     "$Gradient o0 g0 i0 i1 > 0 1": "PRelu",
-    "$Gradient o0 g0 i* > *": "Max Min",
+    "$Gradient o0 g0 i*! > *": "Max Min",
     "$Gradient g0 > *": "Mean",
     "RowMul g0 i1 > 0; Mul g0 i0 > d1+before_aggregate; ReduceTailSum d1+before_aggregate > 1": (
         "RowMul"
@@ -99,7 +99,7 @@ PATTERNS = {
     "$Gradient i0 i1 g0 > 1 2 0": "FC FCTransposed",
     "$Gradient g0 i0 i1 > 0 1 2": "ElementwiseLinear",
     "$Gradient g0 i0 i1 i2 o1 o2 > 0 1 2": "GroupNorm",
-    "$Gradient i0 i1 i2 g0 o1? o2? > 0 1 2": "InstanceNorm",
+    "$Gradient i0! i1 i2 g0 o1? o2? > 0 1 2": "InstanceNorm",
     "$Gradient g0 i0 i1 o1 > 0 1 2": "RMSNorm",
     "$Gradient g0 g1 i0 > 0": "BatchMoments",
     "$Gradient g0 g1 i0 o0 > 0": "Moments",
