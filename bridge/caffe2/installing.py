@@ -36,6 +36,7 @@ _MODULES: dict[str, str | None] = {
     "caffe2.python.modeling": None,
     "caffe2.python.modeling.initializers": "bridge.caffe2.initializers",
     "caffe2.python.modeling.parameter_info": "bridge.caffe2.parameter_info",
+    "caffe2.python.optimizer": "bridge.caffe2.optimizer",
     "caffe2.python.scope": "bridge.caffe2.scope",
     "caffe2.python.utils": "bridge.caffe2.utils",
     "caffe2.python.workspace": "bridge.caffe2.workspace",

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from bridge import c10
 from bridge.caffe2.operators.float_operator import FloatOperator
 from bridge.caffe2.operators.lazy_torch import torch
+from bridge.caffe2.operators.objects import Mutex
 from bridge.caffe2.operators.torch_operator import INT64
 from bridge.caffe2.registry import register_operator
 
@@ -39,11 +40,27 @@ class Iter(FloatOperator):
         if self.InputSize() == 0 and not self.OutputIsTensorType(0, "cpu"):
             self.out(0, (1,), c10.int64).fill_(1)
             return
+        self.count()
+
+    def count(self) -> None:
+        """Add one to the output."""
         tensor = self.Output(0)
         self.enforce(tensor.IsType(c10.int64) and tensor.numel() == 1, "the output is one int64")
         value = int(tensor.data(c10.int64)[0])
         self.enforce(0 <= value < _LARGEST, "the count is not negative, nor the largest", value)
         self.out(0, tensor.sizes(), c10.int64).fill_(value + 1)
+
+
+@register_operator("AtomicIter")
+class AtomicIter(Iter):
+    """(a mutex, the count) -> the count and one, in place.
+
+    Follows AtomicIterOp, caffe2/sgd/iter_op.h, PyTorch 1.8.1.
+    """
+
+    def RunOnDevice(self) -> None:
+        self.Input(0, Mutex)
+        self.count()
 
 
 def alter(n: int, say: Say) -> float:
