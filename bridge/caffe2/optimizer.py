@@ -99,7 +99,6 @@ class AdamOptimizer(OptimizerWithStates):
     """Adam."""
 
     op_type = "Adam"
-    states = {"first_moment": {}, "second_moment": {}}
     takes_iteration = True
 
     def __init__(
@@ -111,8 +110,9 @@ class AdamOptimizer(OptimizerWithStates):
         policy: str = "fixed",
         **kwargs: Any,
     ) -> None:
+        states: dict[str, Any] = {"first_moment": {}, "second_moment": {}}
         arguments = {"beta1": beta1, "beta2": beta2, "epsilon": epsilon}
-        super().__init__(alpha, policy, arguments, **kwargs)
+        super().__init__(alpha, policy, states, arguments, **kwargs)
         self.sparse_arguments = {**arguments, "enableRAdam": False}
 
 
@@ -120,7 +120,6 @@ class AdagradOptimizer(OptimizerWithStates):
     """Adagrad; `decay` is of the sums of squares."""
 
     op_type = "Adagrad"
-    states = {"squared_sum": {}}
 
     def __init__(
         self,
@@ -131,7 +130,7 @@ class AdagradOptimizer(OptimizerWithStates):
         **kwargs: Any,
     ) -> None:
         arguments = {"epsilon": epsilon, "decay": float(decay), "engine": ""}
-        super().__init__(alpha, policy, arguments, **kwargs)
+        super().__init__(alpha, policy, {"squared_sum": {}}, arguments, **kwargs)
         self.sparse_arguments = {"epsilon": epsilon, "engine": ""}
 
     def _run(self, net: Any, init_net: Any, info: ParameterInfo) -> None:
@@ -148,7 +147,6 @@ class AdadeltaOptimizer(OptimizerWithStates):
     """Adadelta."""
 
     op_type = "Adadelta"
-    states = {"squared_moment": {}, "squared_moment_update": {}}
 
     def __init__(
         self,
@@ -158,8 +156,9 @@ class AdadeltaOptimizer(OptimizerWithStates):
         policy: str = "fixed",
         **kwargs: Any,
     ) -> None:
+        states: dict[str, Any] = {"squared_moment": {}, "squared_moment_update": {}}
         arguments = {"epsilon": epsilon, "decay": decay, "engine": ""}
-        super().__init__(alpha, policy, arguments, **kwargs)
+        super().__init__(alpha, policy, states, arguments, **kwargs)
 
 
 class WngradOptimizer(OptimizerWithStates):
@@ -175,8 +174,8 @@ class WngradOptimizer(OptimizerWithStates):
         moment_init: float = 100.0,
         **kwargs: Any,
     ) -> None:
-        super().__init__(alpha, policy, {"epsilon": epsilon, "engine": ""}, **kwargs)
-        self.states = {"moment": {"shape": [1], "value": moment_init}}
+        states = {"moment": {"shape": [1], "value": moment_init}}
+        super().__init__(alpha, policy, states, {"epsilon": epsilon, "engine": ""}, **kwargs)
 
 
 class StormOptimizer(OptimizerWithStates):
@@ -194,8 +193,8 @@ class StormOptimizer(OptimizerWithStates):
         policy: str = "fixed",
         **kwargs: Any,
     ) -> None:
-        super().__init__(lr, policy, {"momentum": momentum, "beta": beta}, **kwargs)
-        self.states = {"moment": {}, "grad_sq_sum": {"shape": [1], "value": grad_sq_init}}
+        states = {"moment": {}, "grad_sq_sum": {"shape": [1], "value": grad_sq_init}}
+        super().__init__(lr, policy, states, {"momentum": momentum, "beta": beta}, **kwargs)
 
 
 class RmsPropOptimizer(Optimizer):

@@ -15,7 +15,6 @@ from bridge.caffe2.parameter_info import ParameterInfo
 
 TYPE_CHECKING = False  # typing takes longer to import than all that needs it
 if TYPE_CHECKING:
-    from collections.abc import Mapping
     from typing import Any, ClassVar
 
 __all__ = ["AuxOptimizerParams", "Optimizer", "OptimizerWithStates", "constant"]
@@ -145,13 +144,20 @@ class OptimizerWithStates(Optimizer):
     """An optimizer that is one operator: the parameter, states, the gradient and the rate."""
 
     op_type: str
-    # What is kept for each parameter: the end of the blob's name, and arguments of ConstantFill.
-    states: Mapping[str, dict[str, Any]]
     values_first = False  # of a sparse gradient
     takes_iteration = False
 
-    def __init__(self, rate: float, policy: str, arguments: dict[str, Any], **kwargs: Any) -> None:
+    def __init__(
+        self,
+        rate: float,
+        policy: str,
+        states: dict[str, dict[str, Any]],
+        arguments: dict[str, Any],
+        **kwargs: Any,
+    ) -> None:
         super().__init__(rate, policy, **kwargs)
+        # What is kept for each parameter: the end of the blob's name, arguments of ConstantFill.
+        self.states = states
         self.arguments = arguments
         self.sparse_arguments = arguments
 

@@ -1,0 +1,244 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Gradients that users register, those of Python operators and models, and what is refused."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+from bridge.c10 import EnforceNotMet
+from bridge.caffe2 import brew, core, model_helper, workspace
+
+Registry = core.GradientRegistry
+
+
+@pytest.fixture(autouse=True)
+def kept() -> Iterator[None]:
+    before = dict(Registry.gradient_registry_)
+    workspace.ResetWorkspace()
+    yield
+    Registry.gradient_registry_.clear()
+    Registry.gradient_registry_.update(before)
+    workspace.ResetWorkspace()
+
+
+def halved(op: Any, g_output: Any) -> Any:
+    gradient = f"{op.input[0]}_grad"
+    return core.CreateOperator("Scale", g_output, [gradient], scale=0.5), [gradient]
+
+
+def test_registered_for_a_type_that_has_none() -> None:
+    assert Registry.RegisterGradient("Halved")(halved) is halved
+    op = core.CreateOperator("Halved", ["x"], ["y"])
+    made, gradients = Registry.GetGradientForOp(op, [core.BlobReference("dy")])
+    assert [one.type for one in made] == ["Scale"]
+    assert gradients == ["x_grad"]
+
+
+def test_built_in_goes_first_and_registered_where_that_cannot_be_made() -> None:
+    Registry.RegisterGradient("Relu")(halved)
+    Registry.RegisterGradient("Floor")(halved)
+    for op_type, made_type in {"Relu": "ReluGradient", "Floor": "Scale"}.items():
+        op = core.CreateOperator(op_type, ["x"], ["y"])
+        assert Registry.GetGradientForOp(op, ["dy"])[0][0].type == made_type
+
+
+def test_none_and_lists_of_operators() -> None:
+    Registry.RegisterGradient("Halved")(lambda op, given: (None, [None]))
+    op = core.CreateOperator("Halved", ["x"], ["y"])
+    assert Registry.GetGradientForOp(op, ["dy"]) == ([], [None])
+
+
+@pytest.mark.parametrize(
+    ("op_type", "message"),
+    [
+        ("NoSuchType", "have no gradient here"),
+        ("Floor", "never written"),
+        ("Accuracy", "should not be asked for"),
+        ("Add", "schema"),
+        ("Cast", "from_type"),
+    ],
+)
+def test_what_cannot_be_made_is_refused(op_type: str, message: str) -> None:
+    inputs = ["x", "y"] if op_type == "Accuracy" else ["x"]
+    op = core.CreateOperator(op_type, inputs, ["z"])
+    with pytest.raises(EnforceNotMet, match=message) as error:
+        Registry.GetGradientForOp(op, ["dz"])
+    assert f"creating gradient for [{op_type}]" in str(error.value)
+
+
+def test_a_registered_function_that_raises() -> None:
+    def fails(op: Any, given: Any) -> Any:
+        raise ValueError("because")
+
+    Registry.RegisterGradient("Fails")(fails)
+    op = core.CreateOperator("Fails", ["x"], ["y"])
+    with pytest.raises(ValueError, match="because") as error:
+        Registry.GetGradientForOp(op, ["dy"])
+    assert isinstance(error.value, EnforceNotMet)
+
+
+def test_wrong_arguments_are_refused() -> None:
+    with pytest.raises(TypeError, match="not int"):
+        Registry.RegisterGradient("X")(1)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="2 gradients are given for the 1 outputs"):
+        Registry.GetGradientForOp(core.CreateOperator("Relu", ["x"], ["y"]), ["a", "b"])
+    net = core.Net("wrong")
+    net.Relu("x", "y")
+    with pytest.raises(TypeError, match="list or a dict"):
+        net.AddGradientOperators("y")
+
+
+def test_sparse_where_dense_is_needed_is_refused() -> None:
+    op = core.CreateOperator("Relu", ["x"], ["y"])
+    with pytest.raises(EnforceNotMet, match="sparse one"):
+        Registry.GetGradientForOp(op, [core.GradientSlice("i", "v")])
+
+
+def test_a_net_is_as_before_when_its_gradients_are_refused() -> None:
+    net = core.Net("refused")
+    net.Relu("x", "y")
+    net.Floor("y", "z")
+    before = net.Proto().SerializeToString()
+    with pytest.raises(EnforceNotMet):
+        net.AddGradientOperators(["z"])
+    assert net.Proto().SerializeToString() == before
+
+
+def test_blob_that_is_written_over_is_refused() -> None:
+    net = core.Net("over")
+    net.Sin("x", "y")
+    net.Relu("x", "x")
+    with pytest.raises(EnforceNotMet, match="version 0 of 'x', but currently we have version 1"):
+        net.AddGradientOperators(["y"])
+
+
+def test_stop_gradient_that_nothing_uses_is_refused() -> None:
+    net = core.Net("orphan")
+    net.StopGradient("x", "y")
+    with pytest.raises(ValueError, match="orphan"):
+        net.AddGradientOperators(["y"])
+
+
+def test_dense_and_sparse_gradients_of_one_blob_are_refused() -> None:
+    net = core.Net("mix")
+    net.Gather(["x", "ids"], "a")
+    net.Copy("x", "b")
+    net.DotProduct(["a", "b"], "c")
+    with pytest.raises(EnforceNotMet, match="mix of sparse and dense"):
+        net.AddGradientOperators(["c"])
+
+
+def forward(inputs: Any, outputs: Any) -> None:
+    outputs[0].feed(inputs[0].data ** 2)
+
+
+def backward(inputs: Any, outputs: Any) -> None:
+    x, y, dy = (one.data for one in inputs)
+    np.testing.assert_array_equal(y, x**2)
+    outputs[0].feed(2 * x * dy)
+
+
+def built(name: str) -> Any:
+    return globals()[name]
+
+
+class Squares:
+    """Both functions."""
+
+    def __init__(self, f: Any) -> None:
+        self.forward, self.backward = f
+
+
+@pytest.mark.parametrize("how", ["functions", "class", "builders"])
+def test_python_operator(how: str) -> None:
+    net = core.Net("python")
+    if how == "functions":
+        add = net.Python(forward, grad_f=backward)
+    elif how == "class":
+        add = net.Python((forward, backward), python_func_type=Squares)
+    else:
+        add = net.Python((built, ("forward",), {}), grad_f=(built, ("backward",), {}))
+    add("x", "y")
+    gradients = net.AddGradientOperators(["y"])
+    workspace.FeedBlob("x", np.array([1.0, 3.0], np.float32))
+    workspace.RunNetOnce(net)
+    np.testing.assert_array_equal(workspace.FetchBlob(gradients["x"]), [2, 6])
+
+
+@pytest.mark.parametrize("f", [forward, (built, ("forward",), {})])
+def test_python_operator_without_gradient(f: Any) -> None:
+    net = core.Net("no_gradient")
+    net.Python(f)("x", "y")
+    net.AddGradientOperators(["y"])
+    workspace.FeedBlob("x", np.array([1.0], np.float32))
+    with pytest.raises(EnforceNotMet, match="PythonGradient"):
+        workspace.RunNetOnce(net)
+
+
+def test_python_operator_with_chosen_gradients() -> None:
+    def both(inputs: Any, outputs: Any) -> None:
+        outputs[0].feed(inputs[0].data * inputs[1].data)
+        outputs[1].feed(inputs[0].data)
+
+    def gradient(inputs: Any, outputs: Any) -> None:
+        outputs[0].feed(inputs[0].data * inputs[-1].data)
+
+    net = core.Net("chosen")
+    add = net.Python(both, gradient, grad_output_indices=[0], grad_input_indices=[1])
+    add(["x", "w"], ["y", "z"])
+    gradients = net.AddGradientOperators(["y"])
+    assert "x" not in gradients
+    workspace.FeedBlob("x", np.array([5.0], np.float32))
+    workspace.FeedBlob("w", np.array([3.0], np.float32))
+    workspace.RunNetOnce(net)
+    assert workspace.FetchBlob(gradients["w"]) == [5]
+
+
+def test_gradient_function_that_cannot_be_called_is_refused() -> None:
+    with pytest.raises(TypeError, match="gradient of a Python operator calls a function"):
+        core.Net("callable").Python(forward, grad_f=3)
+
+
+def test_model_knows_the_gradients_of_its_parameters() -> None:
+    model = model_helper.ModelHelper(name="known")
+    brew.fc(model, "x", "h", 4, 3)
+    brew.fc(model, "x", "unused", 4, 3)
+    with pytest.raises(EnforceNotMet, match="AddGradientOperators first"):
+        model.GetOptimizationParamInfo()
+    found = model.AddGradientOperators([model.net.AveragedLoss("h", "loss")])
+    assert found is model.grad_map
+    assert model.param_to_grad == {"h_w": "h_w_grad", "h_b": "h_b_grad"}
+    infos = model.GetOptimizationParamInfo()
+    assert [(one.name, one.shape, one.size, str(one.grad)) for one in infos] == [
+        ("h_w", [3, 4], 12, "h_w_grad"),
+        ("h_b", [3], 3, "h_b_grad"),
+    ]
+    assert model.get_param_info(model.params[0]) is infos[0]
+    with pytest.raises(EnforceNotMet, match="twice"):
+        model.AddGradientOperators(["loss"])
+
+
+def test_a_model_may_skip_sparse_gradients() -> None:
+    model = model_helper.ModelHelper(name="skips", skip_sparse_optim=True)
+    table = model.param_init_net.XavierFill([], "table", shape=[5, 4])
+    model.AddParameter(table)
+    brew.fc(model, model.net.Gather([table, "ids"], "x"), "h", 4, 3)
+    model.AddGradientOperators([model.net.AveragedLoss("h", "loss")])
+    assert isinstance(model.param_to_grad[table], core.GradientSlice)
+    assert [one.name for one in model.GetOptimizationParamInfo()] == ["h_w", "h_b"]
+
+
+def test_nets_that_only_run_load_nothing_of_gradients() -> None:
+    code = (
+        "import sys; from bridge.caffe2 import core, workspace; net = core.Net('n'); "
+        "net.ConstantFill([], 'x', shape=[1]); workspace.RunNetOnce(net); "
+        "print([name for name in sys.modules if 'gradients.' in name and name[-5:] != 'slice'])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
