@@ -17,12 +17,14 @@ from bridge.c10 import Device, DeviceType
 from bridge.c10.errors import EnforceValueError
 from bridge.caffe2.blob import Blob
 from bridge.caffe2.blob_message import BlobMessage, TensorMessage
-from bridge.caffe2.deserialize import TENSOR_TYPES, device_of, read_message
+from bridge.caffe2.deserialize import TENSOR_TYPES, device_of, read_message, read_object
 from bridge.caffe2.refusal import refusal
 from bridge.caffe2.tensor import Tensor
 
 TYPE_CHECKING = False  # typing takes longer to import than all that needs it
 if TYPE_CHECKING:
+    from typing import Any
+
     from bridge.caffe2.db import Record
 
 __all__ = ["BlobParts"]
@@ -68,13 +70,14 @@ class BlobParts:
         Raises EnforceNotMet: it is no message of a blob, or does not fit what came before.
         """
         try:
-            self._add(name, BlobMessage(record.read()), source, limit)
+            data = record.read()
+            self._add(name, BlobMessage(data), data, source, limit)
         except Exception as cause:
             raise refusal(
                 f"Blob {name!r} cannot be loaded from {record.where}", self._caller, cause
             ) from cause
 
-    def _add(self, name: str, message: BlobMessage, source: int, limit: int) -> None:
+    def _add(self, name: str, message: BlobMessage, data: Any, source: int, limit: int) -> None:
         part = self._parts.get(name)
         if part is not None and part.source != source:
             raise EnforceValueError("there is a blob of that name in another file, too")
@@ -83,7 +86,8 @@ class BlobParts:
             if part is not None:
                 raise EnforceValueError("there is a blob of that name before it")
             part = _Part(source, _CPU)
-            read_message(part.blob, message)
+            if not read_object(part.blob, message, data):
+                read_message(part.blob, message)
         else:
             part = self._with_chunk(part, tensor, source, limit)
             read_message(part.blob, message, _CPU)

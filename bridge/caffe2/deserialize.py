@@ -30,6 +30,7 @@ from bridge.caffe2.data_type import DataType
 from bridge.caffe2.feed import put_device_copy
 from bridge.caffe2.int8 import Int8TensorCPU
 from bridge.caffe2.memory import keeps_buffer
+from bridge.caffe2.object_forms import object_of
 from bridge.caffe2.payload import copy_raw, zero
 from bridge.caffe2.refusal import refusal
 from bridge.caffe2.tensor import Tensor
@@ -41,7 +42,7 @@ if TYPE_CHECKING:
 
     from bridge.caffe2.blob import Blob
 
-__all__ = ["TENSOR_TYPES", "deserialize", "device_of", "read_message"]
+__all__ = ["TENSOR_TYPES", "deserialize", "device_of", "read_message", "read_object"]
 
 # The number of an element type: the type here, and the field of TensorProto that has its values.
 _TYPES = {
@@ -76,11 +77,24 @@ def deserialize(blob: Blob, data: Any, subject: str, caller: str) -> None:
     to be had here; the blob holds what it held. `subject` is what the error calls the blob.
     """
     try:
-        read_message(blob, BlobMessage(data))
+        message = BlobMessage(data)
+        if not read_object(blob, message, data):
+            read_message(blob, message)
     except Exception as cause:
         raise refusal(
             f"{subject} cannot be made of these bytes, and is as it was", caller, cause
         ) from cause
+
+
+def read_object(blob: Blob, message: BlobMessage, data: Any) -> bool:
+    """Make `blob` hold the object that `message`, read from `data`, says; False: it is of no such.
+
+    Raises whatever error stops it; the blob holds what it held.
+    """
+    held = object_of(message.type, lambda: bytes(data))
+    if held is not None:
+        blob.Reset(held)
+    return held is not None
 
 
 def read_message(blob: Blob, message: BlobMessage, device: Device | None = None) -> None:

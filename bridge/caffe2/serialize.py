@@ -19,6 +19,7 @@ from bridge.c10 import string as string_type
 from bridge.c10.errors import EnforceTypeError, EnforceValueError
 from bridge.caffe2.data_type import DataType
 from bridge.caffe2.int8 import Int8TensorCPU
+from bridge.caffe2.object_forms import form_of
 from bridge.caffe2.packing import joined, packed_nbytes
 from bridge.caffe2.refusal import refusal
 from bridge.caffe2.tensor import Tensor
@@ -104,9 +105,13 @@ def _messages(blob: Blob, name: bytes, chunk_size: int | None) -> Iterator[tuple
     elif isinstance(held, Int8TensorCPU):
         yield name, _int8_message(held, name)
     else:
-        raise EnforceTypeError(
-            "only tensors, strings and Int8 tensors have a form in Caffe2's files"
-        )
+        message = form_of(held, name)
+        if message is None:
+            raise EnforceTypeError(
+                "only tensors, strings, Int8 tensors, counters, indexes, maps, mutexes and cursors "
+                "have a form in Caffe2's files"
+            )
+        yield name, message
 
 
 def _tensor_messages(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Operators that do nothing: they tell schedulers of nets what comes after what."""
+"""Operators that compute nothing: they say what comes after what, or that blobs are done with."""
 
 from __future__ import annotations
 
@@ -19,6 +19,16 @@ class _Nothing(TorchOperator):
 @register_operator("AsyncNetBarrier")
 class AsyncNetBarrier(_Nothing):
     """Nothing; operators before it in a net start before those after it."""
+
+
+@register_operator("Free")
+class Free(_Nothing):
+    """The blobs hold nothing from now on."""
+
+    def RunOnDevice(self) -> None:
+        """See the class."""
+        for blob in self.Outputs():
+            blob.Reset()
 
 
 @register_operator("DataCouple")

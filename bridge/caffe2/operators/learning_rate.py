@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     Say = Callable[[str, Any], Any]  # the value of an argument, or a default
 
-__all__ = ["Iter", "LearningRate"]
+__all__ = ["AtomicIter", "Iter", "LearningRate"]
 
 _LARGEST = 2**63 - 1
 

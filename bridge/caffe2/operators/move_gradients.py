@@ -103,3 +103,13 @@ class BatchGatherGradient(TorchOperator):
         enforce(gradient.numel() == places.numel(), "The gradient is not of the output's size.")
         result.scatter_add_(1, places, gradient.reshape(places.shape))
         self.put(0, result.view(x.shape))
+
+
+@register_operator("CopyRowsToTensorGradient")
+class CopyRowsToTensorGradient(TorchOperator):
+    """The gradient of CopyRowsToTensor: that of its output, as it is."""
+
+    def RunOnDevice(self) -> None:
+        """See the class."""
+        if not self._in_place:
+            self.put(0, self.x(0).clone())

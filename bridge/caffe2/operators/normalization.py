@@ -159,6 +159,7 @@ class GroupNorm(FloatOperator):
 
 
 @register_operator("LayerNorm")
+@register_operator("C10LayerNorm_DontUseThisOpYet")
 class LayerNorm(FloatOperator):
     """Y = (X - mean) / sqrt(var + epsilon), moments of what is from dimension `axis` (1) on.
 

@@ -100,6 +100,8 @@ class Dataset:
 
         Raises EnforceNotMet: the offsets are beyond the end, or lengths say more than there is.
         """
+        n = self.fields.n_domains
+        enforce(len(offsets) == n, f"The cursor has {len(offsets)} offsets of {n} domains.")
         enforce(offsets[0] <= self.limits[0], "The cursor is beyond the end of the records.")
         sizes = [min(self.limits[0] - offsets[0], count)]
         for domain, lengths in enumerate(self.lengths, 1):

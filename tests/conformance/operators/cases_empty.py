@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from .case import case
+from .case import Case, case
 
 _random = np.random.RandomState(41)
 
@@ -75,4 +75,24 @@ CASES = [
         vals=[1, 2],
     ),
     case("cube", "FloatToFused4BitFakeRowwiseQuantized", f32(2, 3, 4)),
+    case("plain", "C10LayerNorm_DontUseThisOpYet", x, outputs=3),
+    case(
+        "affine",
+        "C10LayerNorm_DontUseThisOpYet",
+        x,
+        row,
+        row,
+        outputs=3,
+        epsilon=0.1,
+        elementwise_affine=True,
+    ),
+    case("in place", "CopyRowsToTensorGradient", x, outputs=["X0"]),
+    case("list", "CopyRowsToTensorGradient", row),
+    Case(
+        "atomic iter",
+        {"I": np.array([4])},
+        [("CreateMutex", [], ["M"], {}), ("AtomicIter", ["M", "I"], ["I"], {})],
+        ["I"],
+    ),
+    Case("free", {"A": x, "B": row}, [("Free", ["A", "B"], ["A", "B"], {})]),
 ]
