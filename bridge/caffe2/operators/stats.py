@@ -13,7 +13,7 @@ import time
 from bridge import c10
 from bridge.c10 import TypeMeta
 from bridge.caffe2.operators.lazy_torch import torch
-from bridge.caffe2.operators.objects import SingleValue
+from bridge.caffe2.operators.objects import Mutex, SingleValue
 from bridge.caffe2.operators.torch_operator import INT64, TorchOperator, enforce
 from bridge.caffe2.registry import register_operator
 
@@ -233,6 +233,28 @@ class WallClockTime(SingleValue):
     def RunOnDevice(self) -> None:
         """See the class."""
         self.give(time.time_ns(), c10.int64)
+
+
+@register_operator("AtomicIter")
+class AtomicIter(TorchOperator):
+    """Add one to the int64 of input 1, in place; input 0 is a mutex.
+
+    Counts its runs as atomic_iter/stats/<name of input 1>/num_iter.
+    Follows AtomicIterOp, caffe2/sgd/iter_op.h, PyTorch 1.8.1.
+    """
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        self._stat = Stat(f"atomic_iter/stats/{self._definition.inputs[1]}", "num_iter")
+
+    def RunOnDevice(self) -> None:
+        """See the class."""
+        self.Input(0, Mutex)
+        x = self.x(1, INT64)
+        enforce(x.numel() == 1, f"A count is one number, and not {x.numel()}.")
+        enforce(0 <= int(x) < _INT64_MAX, f"{int(x)} is no count that can be added to.")
+        self._stat.put(1)
+        x += 1
 
 
 class _Put(TorchOperator):
