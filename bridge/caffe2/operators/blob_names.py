@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Operators on blobs as such: emptied, and listed."""
+"""Operators on blobs as such: listed."""
 
 from __future__ import annotations
 
@@ -7,16 +7,6 @@ from bridge.caffe2.operators.torch_operator import TorchOperator
 from bridge.caffe2.registry import register_operator
 
 __all__: list[str] = []
-
-
-@register_operator("Free")
-class Free(TorchOperator):
-    """Have the blobs, outputs that are inputs, hold nothing."""
-
-    def RunOnDevice(self) -> None:
-        """See the class."""
-        for o in range(self.OutputSize()):
-            self.OutputBlob(o).Reset()
 
 
 @register_operator("GetAllBlobNames")

@@ -13,7 +13,6 @@ from collections.abc import Callable
 from bridge import c10
 from bridge.caffe2.operators.float_operator import FloatOperator
 from bridge.caffe2.operators.lazy_torch import torch
-from bridge.caffe2.operators.objects import Mutex
 from bridge.caffe2.operators.torch_operator import INT64
 from bridge.caffe2.registry import register_operator
 
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
 
     Say = Callable[[str, Any], Any]  # the value of an argument, or a default
 
-__all__ = ["AtomicIter", "Iter", "LearningRate"]
+__all__ = ["Iter", "LearningRate"]
 
 _LARGEST = 2**63 - 1
 
@@ -49,18 +48,6 @@ class Iter(FloatOperator):
         value = int(tensor.data(c10.int64)[0])
         self.enforce(0 <= value < _LARGEST, "the count is not negative, nor the largest", value)
         self.out(0, tensor.sizes(), c10.int64).fill_(value + 1)
-
-
-@register_operator("AtomicIter")
-class AtomicIter(Iter):
-    """(a mutex, the count) -> the count and one, in place.
-
-    Follows AtomicIterOp, caffe2/sgd/iter_op.h, PyTorch 1.8.1.
-    """
-
-    def RunOnDevice(self) -> None:
-        self.Input(0, Mutex)
-        self.count()
 
 
 def alter(n: int, say: Say) -> float:

@@ -34,7 +34,7 @@ def weighted(name: str, *inputs: np.ndarray) -> Case:
 def ftrl(
     name: str, w: np.ndarray, nz: np.ndarray, g: np.ndarray, *rate: np.ndarray, **args
 ) -> Case:
-    return case(name, "GFtrl", *inputs, outputs=["X0", "X1"], **args)
+    return case(name, "GFtrl", w, nz, g, *rate, outputs=["X0", "X1"], **args)
 
 
 def count(name: str, value: np.ndarray) -> Case:
