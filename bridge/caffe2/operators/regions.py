@@ -126,6 +126,8 @@ class Bags:
     def summed(self, rows: Tensor) -> Tensor:
         """Sum the `rows` (places, C) into the bins: (bins, C)."""
         made = rows.new_zeros(len(self.lengths), rows.shape[1])
+        if not made.numel():  # which torch, on several threads, does not take
+            return made
         for places, index, weight in self.parts:
             made[places] = functional.embedding_bag(
                 index, rows, mode="sum", per_sample_weights=weight
