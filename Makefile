@@ -26,6 +26,8 @@ tag := $(shell $(PYTHON) -c 'import sys; print("%s-%d.%d.%d" % ((sys.implementat
 native := pyproject.toml $(shell find bridge -name '*.pyx' -o -name '*.pxd' -o -name '*.h')
 environment := $(VENV)/made-with-$(tag)
 installed := $(VENV)/made-package-$(EXTRAS)
+# The demo needs none of the other frameworks that the tests are run against.
+shown := $(VENV)/made-package-demo
 run := $(VENV)/bin/python
 fuzzed := $(FUZZ_VENV)/made-fuzz
 # What libFuzzer reads, without what only its own main program has.
@@ -36,7 +38,7 @@ coverage := -fsanitize-coverage=inline-8bit-counters,pc-table,trace-cmp
 help:
 	@sed -n '3,/^$$/s/^# \{0,1\}//p' Makefile
 
-demo: $(installed)
+demo: $(shown)
 	$(run) examples/quickstart.py
 
 test: $(installed)
@@ -66,8 +68,8 @@ $(environment):
 	@touch $@
 
 # Editable, so that a changed .py needs no step; a changed .pyx, .pxd or .h compiles again.
-$(installed): $(environment) constraints.txt $(native)
-	$(run) -m pip install --disable-pip-version-check --constraint constraints.txt --editable '.[$(EXTRAS)]'
+$(VENV)/made-package-%: $(environment) constraints.txt $(native)
+	$(run) -m pip install --disable-pip-version-check --constraint constraints.txt --editable '.[$*]'
 	@touch $@
 
 # An environment of its own: the compiled modules tell libFuzzer what they cover, which only clang
