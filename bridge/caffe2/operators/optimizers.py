@@ -11,6 +11,7 @@ import math
 
 from bridge.caffe2.operators.float_operator import FloatOperator
 from bridge.caffe2.operators.lazy_torch import torch
+from bridge.caffe2.operators.schemas import schema_of
 from bridge.caffe2.operators.torch_operator import INT64
 from bridge.caffe2.registry import register_operator
 
@@ -46,8 +47,12 @@ class Optimizer(FloatOperator):
 
     def give(self, *values: Tensor) -> None:
         """Put as many of the values as there are outputs, in the shapes of what they replace."""
-        for i, value in enumerate(values[: self.OutputSize()]):
-            self.put(i, value)
+        replaced = {o: i for i, o in schema_of(self._definition.type).allowed}
+        for o, value in enumerate(values[: self.OutputSize()]):
+            i = replaced.get(o)
+            if i is not None and value.dim() != self.Input(i).dim():
+                value = value.view(torch.Size(self.Input(i).sizes()))
+            self.put(o, value)
 
 
 def momentum_step(op: Optimizer, g: Tensor, m: Tensor, lr: Tensor) -> tuple[Tensor, Tensor]:

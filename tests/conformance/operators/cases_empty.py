@@ -95,4 +95,10 @@ CASES = [
         ["I"],
     ),
     Case("free", {"A": x, "B": row}, [("Free", ["A", "B"], ["A", "B"], {})]),
+    case("gradient of a list", "MomentumSGD", x.reshape(-1), x, row[:1], outputs=2),
+    case("gradient of a list", "Adagrad", x, x * x, x.reshape(-1), row[:1], outputs=2),
+    case(
+        "gradient of a list", "Adam", x, x, x * x, x.reshape(-1), row[:1], np.array([3]), outputs=3
+    ),
+    case("moments of a list", "RmsProp", x, (x * x).reshape(-1), x, row[:1], outputs=3),
 ]
