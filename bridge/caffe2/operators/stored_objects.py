@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from bridge.c10 import TypeMeta
 
-__all__: list[str] = []
+__all__ = ["list_message", "list_of", "tensor_of"]
 
 _COUNTER = b"std::unique_ptr<Counter<int64_t>>"
 _INDEX = b"std::unique_ptr<caffe2::IndexBase>"
@@ -52,14 +52,21 @@ def list_message(items: list[Any], dtype: TypeMeta) -> Any:
     return made
 
 
-def list_of(message: Any, *types: TypeMeta) -> tuple[list[Any], TypeMeta]:
-    """Give the items that a TensorProto has, and their type, one of `types`."""
+def tensor_of(message: Any) -> Tensor:
+    """Give what a TensorProto says as a tensor on the CPU, copied."""
     whole = caffe2_pb2().BlobProto()
     whole.type = "Tensor"
     whole.tensor.CopyFrom(message)
+    whole.tensor.ClearField("device_detail")
     blob = Blob()
-    read_message(blob, BlobMessage(whole.SerializeToString()), c10.Device("cpu"))
-    tensor: Tensor = blob.Get(c10.tensor)
+    read_message(blob, BlobMessage(whole.SerializeToString()))
+    found: Tensor = blob.Get(c10.tensor)
+    return found
+
+
+def list_of(message: Any, *types: TypeMeta) -> tuple[list[Any], TypeMeta]:
+    """Give the items that a TensorProto has, and their type, one of `types`."""
+    tensor = tensor_of(message)
     dtype = tensor.dtype()
     if dtype not in types or tensor.dim() != 1:
         raise EnforceValueError(
