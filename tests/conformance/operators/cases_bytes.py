@@ -31,9 +31,7 @@ def weighted(name: str, *inputs: np.ndarray) -> Case:
     return case(name, "SparseLengthsWeightedSum8BitsRowwise", *inputs)
 
 
-def ftrl(
-    name: str, w: np.ndarray, nz: np.ndarray, g: np.ndarray, *rate: np.ndarray, **args
-) -> Case:
+def ftrl(name: str, *inputs: np.ndarray, **args: float) -> Case:
     return case(name, "GFtrl", *inputs, outputs=["X0", "X1"], **args)
 
 
