@@ -11,12 +11,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
+from bridge.caffe2.operators.ftrl import ftrl_step
 from bridge.caffe2.operators.lazy_torch import torch
 from bridge.caffe2.operators.optimizers import (
     Optimizer,
     adadelta_step,
     adam_factors,
-    ftrl_step,
     momentum_step,
     storm_rate,
 )

@@ -1,19 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Counters by name: registries of them, timers, and operators that count what they are given.
+"""Counters by name: registries of them, and timers.
 
-Follows caffe2/core/stats.h, caffe2/operators/stats_ops.cc and stats_put_ops.h, PyTorch 1.8.1;
+Follows caffe2/core/stats.h, caffe2/operators/stats_ops.cc, PyTorch 1.8.1;
 counters are listed in the order in which they came, there in none.
 """
 
 from __future__ import annotations
 
-import math
 import time
 
 from bridge import c10
 from bridge.c10 import TypeMeta
 from bridge.caffe2.operators.lazy_torch import torch
-from bridge.caffe2.operators.objects import Mutex, SingleValue
+from bridge.caffe2.operators.objects import SingleValue
 from bridge.caffe2.operators.torch_operator import INT64, TorchOperator, enforce
 from bridge.caffe2.registry import register_operator
 
@@ -21,11 +20,9 @@ TYPE_CHECKING = False  # typing takes longer to import than all that needs it
 if TYPE_CHECKING:
     from typing import Any
 
-__all__ = ["StatRegistry", "Timer", "registered_stats"]
+__all__ = ["AverageStat", "Stat", "StatRegistry", "StdDevStat", "Timer", "registered_stats"]
 
 _INT64_MIN, _INT64_MAX = -(2**63), 2**63 - 1
-_FLOATING = (c10.float32, c10.float16, c10.float64)
-_PUT_TYPES = (*_FLOATING, c10.uint8, c10.int8, c10.uint16, c10.int16, c10.int32, c10.int64)
 
 
 class StatRegistry:
@@ -233,92 +230,3 @@ class WallClockTime(SingleValue):
     def RunOnDevice(self) -> None:
         """See the class."""
         self.give(time.time_ns(), c10.int64)
-
-
-@register_operator("AtomicIter")
-class AtomicIter(TorchOperator):
-    """Add one to the int64 of input 1, in place; input 0 is a mutex.
-
-    Counts its runs as atomic_iter/stats/<name of input 1>/num_iter.
-    Follows AtomicIterOp, caffe2/sgd/iter_op.h, PyTorch 1.8.1.
-    """
-
-    def __init__(self, *args: Any) -> None:
-        super().__init__(*args)
-        self._stat = Stat(f"atomic_iter/stats/{self._definition.inputs[1]}", "num_iter")
-
-    def RunOnDevice(self) -> None:
-        """See the class."""
-        self.Input(0, Mutex)
-        x = self.x(1, INT64)
-        enforce(x.numel() == 1, f"A count is one number, and not {x.numel()}.")
-        enforce(0 <= int(x) < _INT64_MAX, f"{int(x)} is no count that can be added to.")
-        self._stat.put(1)
-        x += 1
-
-
-class _Put(TorchOperator):
-    """Count the first element of input 0, times `magnitude_expand` (1), as a whole number.
-
-    In the counters of `stat_name`, by default the input's name. `default_value` is counted where
-    there are no elements. With `bound` NaN counts 0, and what is out of range the end of it.
-    """
-
-    kind: type[Stat | AverageStat] = Stat
-
-    def __init__(self, *args: Any) -> None:
-        super().__init__(*args)
-        name = self.GetSingleArgument("stat_name", self._definition.inputs[0])
-        self._stat = self.kind(name, "stat_value")
-        self._expand = self.GetSingleArgument("magnitude_expand", 1)
-        enforce(self._expand != 0, "The argument magnitude_expand is not 0.")
-
-    def RunOnDevice(self) -> None:
-        """See the class."""
-        self._stat.put(self.whole(self.value()))
-
-    def value(self) -> int | float:
-        """Give the first element, or what stands for it."""
-        dtype = self.Input(0).dtype()
-        x = self.x(0, _PUT_TYPES)
-        if x.numel():
-            found: int | float = x.reshape(-1)[0].item()
-            return found
-        enforce(
-            self.HasArgument("default_value"),
-            f"Blob {self._definition.inputs[0]!r} has no elements, and there is no default_value.",
-        )
-        default: float = self.GetSingleArgument("default_value", 0.0)
-        return default if dtype in _FLOATING else int(default)
-
-    def whole(self, value: int | float) -> int:
-        """Give what is counted for a value."""
-        most = int(_INT64_MAX / self._expand)
-        if self.GetSingleArgument("bound", False):
-            if math.isnan(value):
-                return 0
-            if abs(value) >= most:
-                return _INT64_MIN if value < 0 else _INT64_MAX
-        else:
-            enforce(not math.isnan(value), "A value to count is no NaN.")
-            enforce(abs(value) < most, f"{value} times {self._expand} is out of range of int64.")
-        return int(value * self._expand)
-
-
-@register_operator("IncrementPut")
-class IncrementPut(_Put):
-    """Count a number, in <name>/stat_value; see _Put for the arguments."""
-
-
-@register_operator("AveragePut")
-class AveragePut(_Put):
-    """Count a number, in .../sum and .../count."""
-
-    kind = AverageStat
-
-
-@register_operator("StdDevPut")
-class StdDevPut(_Put):
-    """Count a number, in .../sum, .../count, .../sumoffset and .../sumsqoffset."""
-
-    kind = StdDevStat

@@ -31,10 +31,8 @@ def weighted(name: str, *inputs: np.ndarray) -> Case:
     return case(name, "SparseLengthsWeightedSum8BitsRowwise", *inputs)
 
 
-def ftrl(
-    name: str, w: np.ndarray, nz: np.ndarray, g: np.ndarray, *rate: np.ndarray, **args
-) -> Case:
-    return case(name, "GFtrl", w, nz, g, *rate, outputs=["X0", "X1"], **args)
+def ftrl(name: str, *inputs: np.ndarray, **args: float) -> Case:
+    return case(name, "GFtrl", *inputs, outputs=["X0", "X1"], **args)
 
 
 def count(name: str, value: np.ndarray) -> Case:
