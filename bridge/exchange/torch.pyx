@@ -14,9 +14,9 @@ under it before. Asking torch for the storage costs 2 us for a tensor whose
 storage Python has not seen yet, ten times the import itself (measured with torch
 2.13), so it is asked at the first access to the data and not at import: the
 Storage is BORROWED, and checked before every read (`_check`). Only what lies at
-NULL or a little above, as in a freed storage, is refused at once. Where memory is handed out for good, it
-is pinned (`_pin`): a tensor of torch's over the same storage is kept, and the
-storage made unresizable, as torch's own `numpy()` does.
+NULL or a little above, as in a freed storage, is refused at once. Where memory is
+handed out for good, it is pinned (`_pin`): a tensor of torch's over the same
+storage is kept, and the storage made unresizable, as torch's own `numpy()` does.
 
 Out. The tensor that came in, while the metadata agree; otherwise a new one made
 by the table from a DLPack tensor that holds the buffer.
