@@ -13,6 +13,8 @@ from collections.abc import Callable
 from bridge import c10
 from bridge.caffe2.operators.float_operator import FloatOperator
 from bridge.caffe2.operators.lazy_torch import torch
+from bridge.caffe2.operators.objects import Mutex
+from bridge.caffe2.operators.stats import Stat
 from bridge.caffe2.operators.torch_operator import INT64
 from bridge.caffe2.registry import register_operator
 
@@ -22,7 +24,7 @@ if TYPE_CHECKING:
 
     Say = Callable[[str, Any], Any]  # the value of an argument, or a default
 
-__all__ = ["Iter", "LearningRate"]
+__all__ = ["AtomicIter", "Iter", "LearningRate"]
 
 _LARGEST = 2**63 - 1
 
@@ -48,6 +50,24 @@ class Iter(FloatOperator):
         value = int(tensor.data(c10.int64)[0])
         self.enforce(0 <= value < _LARGEST, "the count is not negative, nor the largest", value)
         self.out(0, tensor.sizes(), c10.int64).fill_(value + 1)
+
+
+@register_operator("AtomicIter")
+class AtomicIter(Iter):
+    """(a mutex, the count) -> the count and one, in place.
+
+    Counts its runs as atomic_iter/stats/<name of input 1>/num_iter.
+    Follows AtomicIterOp, caffe2/sgd/iter_op.h, PyTorch 1.8.1.
+    """
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        self._stat = Stat(f"atomic_iter/stats/{self._definition.inputs[1]}", "num_iter")
+
+    def RunOnDevice(self) -> None:
+        self.Input(0, Mutex)
+        self.count()
+        self._stat.put(1)
 
 
 def alter(n: int, say: Say) -> float:
