@@ -38,7 +38,7 @@ from bridge.exchange.export cimport (
 )
 from bridge.exchange.incoming cimport adopt_managed
 from bridge.exchange.numpy cimport array_out
-from bridge.exchange.torch cimport tensor_out
+from bridge.exchange.torch cimport for_asker, tensor_out
 
 from bridge.c10.device import Device as DeviceClass
 from bridge.c10.errors import EnforceNotMet, EnforceTypeError
@@ -138,6 +138,9 @@ cdef class Wrapper:
         elsewhere. `stream`: the consumer's CUDA stream, which waits for ours; -1 for
         none of that.
 
+        Shared, unless one of these says otherwise; torch.from_dlpack, which has no read-only
+        tensors and no negative strides, gets a copy of such.
+
         Raises BufferError: it cannot be exchanged so. ValueError, TypeError: an
         argument is none of the standard's.
         """
@@ -168,6 +171,10 @@ cdef class Wrapper:
             flags = DLPACK_IS_COPIED
         if impl.storage is None:
             impl.require_defined("__dlpack__")
+        if impl is self.impl and (impl.storage.flags & READONLY or not impl.flags & CONTIGUOUS):
+            impl = for_asker(impl, copy)
+            if impl is not self.impl:
+                flags = DLPACK_IS_COPIED
         if stream is not None or impl.storage.device_type != DL_CPU:
             _meet_stream(impl.storage, stream)
         if versioned:

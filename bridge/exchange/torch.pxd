@@ -9,6 +9,7 @@ cdef bint meet_torch() except -1
 cdef TensorImpl tensor_in(object tensor)
 cpdef TensorImpl any_tensor_in(object tensor, object copy=*)
 cpdef object tensor_out(TensorImpl impl, object copy=*, bint writable=*)
+cdef TensorImpl for_asker(TensorImpl impl, object copy)
 cdef object cloned(object tensor)
 cpdef object operand_out(TensorImpl impl)
 cpdef bint is_torch_tensor(object x)

@@ -65,6 +65,7 @@ cdef extern from "Python.h":
     PyTypeObject* Py_TYPE(object)
     PyObject* Py_True
     PyObject* PyErr_Occurred()
+    PyObject* current_frame "(PyObject*)PyEval_GetFrame"()
     Py_ssize_t PyObject_Size(object) except -1
     object PyObject_CallMethodNoArgs(object, object)
     object PyObject_GetAttr(object, object)
@@ -84,6 +85,8 @@ cdef void* _requires_grad_closure = NULL
 cdef c_getter _data = NULL
 cdef void* _data_closure = NULL
 cdef object _torch = None
+cdef str _NO_READONLY = "the memory is read-only, which a torch tensor cannot be"
+cdef str _NO_NEGATIVE = "it has negative strides, which torch has not"
 cdef TypeMeta _last_type = as_type("float32")   # of the last import: mostly that of the next
 cdef list _waiting = []         # what when_met was given
 cdef list _kept = []            # descriptors whose functions are called
@@ -490,7 +493,6 @@ cdef bint _unchanged(TensorImpl impl) except -1:
 cdef object new_tensor(TensorImpl impl, object copy, bint writable):
     cdef DLManagedTensorVersioned* managed
     cdef void* out = NULL
-    cdef int i
     if torch_tensor_type == NULL:
         _fetch()
     impl.require_defined("to_torch")
@@ -501,16 +503,11 @@ cdef object new_tensor(TensorImpl impl, object copy, bint writable):
             raise BufferError(
                 "The memory is read-only, which a torch tensor cannot be. Allow a copy with "
                 "copy=None, or share it with writable=True and do not write.")
-        return tensor_out(
-            _plain_copy(impl, "the memory is read-only, which a torch tensor cannot be"))
-    for i in range(impl.ndim):
-        if impl.c_strides()[i] < 0 and impl.c_sizes[i] > 1 and impl.c_numel:
-            if copy is False:
-                raise BufferError(
-                    f"The strides {impl.strides().vec()} are negative, which torch has not. "
-                    "Allow a copy with copy=None.")
-            return tensor_out(
-                _plain_copy(impl, "it has negative strides, which torch has not"))
+        return tensor_out(_plain_copy(impl, _NO_READONLY))
+    if _runs_backwards(impl):
+        if copy is False:
+            raise BufferError(_backwards(impl))
+        return tensor_out(_plain_copy(impl, _NO_NEGATIVE))
     if _api == NULL:
         return _out_by_capsule(impl)
     managed = export_versioned(impl, 0)
@@ -534,6 +531,52 @@ cdef object new_tensor(TensorImpl impl, object copy, bint writable):
     impl.origin = tensor
     impl.flags |= LENT
     return _alias(tensor)
+
+
+cdef TensorImpl for_asker(TensorImpl impl, object copy):
+    """What goes to who calls `__dlpack__`: `impl`, or a copy where that is torch and needs one.
+
+    torch.from_dlpack overlooks DLPack's read-only flag, and at negative strides it ends the
+    process. It asks as consumers ask that know both, so it is told by the frame it asks from.
+    BufferError: a copy is needed, and `copy` is False.
+    """
+    cdef bint readonly = impl.storage.flags & READONLY != 0
+    if not readonly and not _runs_backwards(impl) or not _torch_asks():
+        return impl
+    if copy is False:
+        raise BufferError(
+            "The memory is read-only, which a torch tensor cannot be. Allow a copy with copy=None, "
+            "or share it by x.to_torch(writable=True) and do not write."
+            if readonly else _backwards(impl))
+    return _plain_copy(impl, _NO_READONLY if readonly else _NO_NEGATIVE)
+
+
+cdef bint _runs_backwards(TensorImpl impl) noexcept:
+    cdef int i
+    if impl.c_numel:
+        for i in range(impl.ndim):
+            if impl.c_strides()[i] < 0 and impl.c_sizes[i] > 1:
+                return True
+    return False
+
+
+cdef str _backwards(TensorImpl impl):
+    return (f"The strides {impl.strides().vec()} are negative, which torch has not. Allow a copy "
+            "with copy=None.")
+
+
+cdef bint _torch_asks() except -1:
+    """Whether what called into the bridge is torch.from_dlpack."""
+    cdef PyObject* innermost = current_frame()
+    if innermost == NULL:
+        return False
+    frame = <object>innermost
+    while frame is not None:
+        name = frame.f_globals.get("__name__", "")
+        if not isinstance(name, str) or not name.startswith("bridge."):
+            return name == "torch.utils.dlpack"
+        frame = frame.f_back            # bridge.audit, which calls again
+    return False
 
 
 cdef object cloned(object tensor):

@@ -102,13 +102,47 @@ def test_torch_of_capsules(wrap: type) -> None:
 
 
 @isolated
-def test_torch_of_negative_strides_does_not_abort() -> None:
-    x = bridge.from_dlpack(np.arange(6.0)[::-1])
-    capsule = x.__dlpack__(max_version=(1, 3))
-    # What torch does with negative strides is its own; what we hand out has to be right.
-    assert x.tolist() == [5, 4, 3, 2, 1, 0]
-    assert bridge.from_dlpack(capsule).tolist() == [5, 4, 3, 2, 1, 0]
-    assert bridge.to_torch(x).tolist() == [5, 4, 3, 2, 1, 0]
+def test_torch_of_negative_strides_is_a_copy() -> None:
+    x = bridge.from_dlpack(np.arange(6.0).reshape(2, 3)[:, ::-1])
+    for copy in (None, True):
+        t = torch.from_dlpack(x, copy=copy)
+        assert t.tolist() == [[2, 1, 0], [5, 4, 3]]
+        assert t.data_ptr() != x.data_ptr()
+    with pytest.raises(BufferError, match="negative"):
+        torch.from_dlpack(x, copy=False)
+    with bridge.audit() as log:
+        torch.from_dlpack(x)
+    assert log.copied_bytes == 48
+    with bridge.no_copy(), pytest.raises(BufferError, match="negative"):
+        torch.from_dlpack(x)
+    # Where a step is not taken its direction is nothing.
+    one = bridge.from_dlpack(np.arange(6.0)[:1][::-1])
+    assert torch.from_dlpack(one).data_ptr() == one.data_ptr()
+
+
+@isolated
+def test_torch_of_read_only_memory_is_a_copy() -> None:
+    array = np.arange(3.0)
+    array.flags.writeable = False
+    x = bridge.from_dlpack(array)
+    t = torch.from_dlpack(x)
+    t.fill_(7)
+    assert array.tolist() == x.tolist() == [0, 1, 2]
+    with pytest.raises(BufferError, match="read-only"):
+        torch.from_dlpack(x, copy=False)
+    with bridge.no_copy(), pytest.raises(BufferError, match="read-only"):
+        torch.from_dlpack(x)
+
+
+def test_what_torch_cannot_take_is_shared_with_other_consumers() -> None:
+    for source in (np.arange(6.0)[::-1], np.frombuffer(b"abcdef", np.uint8)):
+        x = bridge.from_dlpack(source)
+        array = np.from_dlpack(x)
+        assert array.ctypes.data == x.data_ptr()
+        assert array.strides == source.strides
+        assert array.flags.writeable is source.flags.writeable
+        capsule = x.__dlpack__(max_version=(1, 3))
+        assert bridge.from_dlpack(capsule).data_ptr() == x.data_ptr()
 
 
 @both_wrappers

@@ -59,10 +59,14 @@ class Pool(WindowOperator):
         raise NotImplementedError
 
 
-def is_native(window: Window) -> bool:
-    """Say whether torch pools so: equal heads and tails, of at most half a kernel."""
+def is_native(x: Tensor, window: Window) -> bool:
+    """Say whether torch pools `x` so.
+
+    Equal heads and tails, of at most half a kernel, and kernels no larger than the image.
+    """
     return window.is_even and all(
-        2 * pad <= kernel for pad, kernel in zip(window.head, window.kernel, strict=True)
+        2 * pad <= kernel <= size
+        for pad, kernel, size in zip(window.head, window.kernel, x.shape[2:], strict=True)
     )
 
 
@@ -75,7 +79,7 @@ class MaxPool(Pool):
 
     def pooled(self, x: Tensor, window: Window) -> Tensor:
         pool = getattr(functional, f"max_pool{SPATIAL[x.dim() - 2]}")
-        if is_native(window):
+        if is_native(x, window):
             found: Tensor = pool(x, window.kernel, window.stride, window.head)
             return found
         found = pool(window.padded(x, LOWEST), window.kernel, window.stride)
@@ -92,7 +96,7 @@ class AveragePool(Pool):
     def pooled(self, x: Tensor, window: Window) -> Tensor:
         pool = getattr(functional, f"avg_pool{SPATIAL[x.dim() - 2]}")
         whole = bool(self.GetSingleArgument("count_include_pad", False))
-        if is_native(window):
+        if is_native(x, window):
             found: Tensor = pool(
                 x, window.kernel, window.stride, window.head, count_include_pad=whole
             )
