@@ -9,6 +9,7 @@ cdef class ManagedTensor:
     cdef bint copied(self) noexcept
     cdef bint padded(self) noexcept
 
+cdef void call_deleter(void* managed, bint versioned) noexcept
 cdef ManagedTensor own_versioned(DLManagedTensorVersioned* managed)
 cdef ManagedTensor take(object capsule)
 cdef object make(void* managed, bint versioned)

@@ -24,7 +24,7 @@ from bridge.dlpack.abi cimport (
     DLManagedTensorVersioned,
     DLPackExchangeAPI,
 )
-from bridge.dlpack.capsule cimport ManagedTensor, own_versioned, take
+from bridge.dlpack.capsule cimport ManagedTensor, call_deleter, own_versioned, take
 from bridge.exchange.buffers cimport buffer_in, held_buffer
 from bridge.exchange.incoming cimport adopt_managed
 from bridge.exchange.numpy cimport (
@@ -276,7 +276,10 @@ cdef TensorImpl _by_table(object x, object copy):
                 f"The DLPack exchange table of {type(x).__name__} failed without saying why.")
         _translate(x)
     if PyErr_Occurred() != NULL:
-        _raise_pending()
+        try:
+            _translate(x)
+        finally:
+            call_deleter(managed, True)     # of what it says it gave, nevertheless
     return adopt_managed(own_versioned(managed), 0, copy)
 
 

@@ -136,6 +136,18 @@ def test_a_broken_table(name: str) -> None:
     assert set(producer.deletions) <= {1}
 
 
+@isolated
+def test_a_success_with_an_exception_pending() -> None:
+    table = Table()
+    # It sets a TypeError and returns 0.
+    function = ctypes.cast(ctypes.pythonapi.PyErr_BadArgument, ctypes.c_void_p).value
+    setattr(table.struct, FROM_PY, function)
+    producer = producer_type(table, NoMethod)(spec())
+    for _ in range(2):
+        with pytest.raises(BufferError, match="bad argument"):
+            bridge.from_dlpack(producer)
+
+
 LIES: dict[str, dict[str, Any]] = {
     "future major version": {"version": (2, 0), "ndim": -5, "shape": None},
     "NULL data": {"address": None},
