@@ -655,6 +655,9 @@ cdef TensorImpl _tensor(object source, str caller):
 cdef double _percent(object value, str caller) except? -1:
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         try:
+            # float() takes texts, too, and, before NumPy 2.4, arrays of one element.
+            if not hasattr(type(value), "__float__") or getattr(value, "ndim", 0) != 0:
+                raise TypeError("not a number")
             value = float(value)
         except (TypeError, ValueError) as error:
             raise EnforceTypeError(
