@@ -245,7 +245,7 @@ def test_zero_point_that_is_no_int_is_refused(zero_point: float) -> None:
 
 def test_cuda_tensor_is_refused_where_there_is_no_cuda() -> None:
     if torch.cuda.is_available():
-        pytest.skip("there is a CUDA device")
+        pytest.skip("the absence of a CUDA device: this machine has one")
     device = bytes_field(8, int_field(1, 1))
     for made in (blob(dims(2) + floats(1, 2) + device), blob(dims(0) + device)):
         with pytest.raises(EnforceNotMet, match="cuda"):

@@ -76,7 +76,7 @@ def test_what_is_refused_changes_nothing(
 
 def test_without_a_gpu_there_is_nothing_to_tell() -> None:
     if has_cuda_support:
-        pytest.skip("this machine has a GPU")
+        pytest.skip("the absence of a GPU: this machine has one")
     assert not workspace.has_gpu_support
     assert not workspace.has_hip_support
     assert workspace.GetCUDAVersion() == workspace.GetCuDNNVersion() == 0
@@ -85,9 +85,8 @@ def test_without_a_gpu_there_is_nothing_to_tell() -> None:
     assert workspace.GetGpuPeerAccessPattern().size == 0
 
 
+@pytest.mark.cuda
 def test_with_a_gpu_torch_tells() -> None:
-    if not has_cuda_support:
-        pytest.skip("this machine has no GPU")
     assert workspace.has_gpu_support
     assert workspace.GetCUDAVersion() > 9000
     properties = workspace.GetDeviceProperties(0)
@@ -102,9 +101,8 @@ def test_with_a_gpu_torch_tells() -> None:
     refused(raised.value, kind=ValueError)
 
 
+@pytest.mark.cuda
 def test_copies_between_cpu_and_gpu() -> None:
-    if not has_cuda_support:
-        pytest.skip("this machine has no GPU")
     workspace.FeedBlob("x", np.arange(3, dtype=np.float32))
     device = core.DeviceOption(1)
     workspace.RunOperatorOnce(core.CreateOperator("CopyCPUToGPU", "x", "g", device_option=device))
