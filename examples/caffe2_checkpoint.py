@@ -26,7 +26,7 @@ from safetensors import safe_open
 from safetensors.torch import save_file
 
 from bridge.caffe2 import core, workspace
-from bridge.caffe2.checkpoint import load_checkpoint
+from bridge.caffe2.serialization.checkpoint import load_checkpoint
 
 EXAMPLE = Path(__file__).parent / "data" / "checkpoint.minidb"
 LARGE = 64 << 20  # bytes: files from this size on show how far they are

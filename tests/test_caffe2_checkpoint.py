@@ -15,7 +15,7 @@ import pytest
 from safetensors.numpy import load_file
 
 from bridge.caffe2 import workspace
-from bridge.caffe2.checkpoint import save_checkpoint
+from bridge.caffe2.serialization.checkpoint import save_checkpoint
 from tests.helpers.workspaces import fresh_workspace
 
 __all__ = ["fresh_workspace"]

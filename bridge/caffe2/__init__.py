@@ -7,7 +7,7 @@ from bridge.at.tensor import Tensor as _AtTensor
 from bridge.c10.flags import FLAGS
 from bridge.c10.type_meta import set_tensor_class as _set_tensor_class
 from bridge.caffe2 import workspace
-from bridge.caffe2.blob import Blob
+from bridge.caffe2.blobs.blob import Blob
 from bridge.caffe2.factories import (
     ReinitializeAndCopyFrom,
     ReinitializeTensor,
@@ -20,9 +20,9 @@ from bridge.caffe2.tensor import Tensor
 TYPE_CHECKING = False  # typing takes longer to import than all that needs it
 if TYPE_CHECKING:
     from bridge.caffe2 import core
+    from bridge.caffe2.execution.operator import Operator
+    from bridge.caffe2.execution.registry import register_operator
     from bridge.caffe2.installing import install
-    from bridge.caffe2.operator import Operator
-    from bridge.caffe2.registry import register_operator
 
 __all__ = [
     "FLAGS",
@@ -47,7 +47,7 @@ __getattr__, __dir__ = lazily(
     {
         "bridge.caffe2.core": "core",
         "bridge.caffe2.installing": "install",
-        "bridge.caffe2.operator": "Operator",
-        "bridge.caffe2.registry": "register_operator",
+        "bridge.caffe2.execution.operator": "Operator",
+        "bridge.caffe2.execution.registry": "register_operator",
     },
 )

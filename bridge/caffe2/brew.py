@@ -13,8 +13,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from bridge.c10.errors import EnforceAssertionError, EnforceValueError
-from bridge.caffe2.brew_base import arg_scope, has_helper, helper, helpers_by_name, parameter
-from bridge.caffe2.brew_layers import (
+from bridge.caffe2.model_helper import ModelHelper, ParameterTags
+from bridge.caffe2.models.brew_base import arg_scope, has_helper, helper, helpers_by_name, parameter
+from bridge.caffe2.models.brew_layers import (
     conv_transpose,
     elementwise_linear,
     instance_norm,
@@ -22,8 +23,7 @@ from bridge.caffe2.brew_layers import (
     max_pool_with_index,
     spatial_gn,
 )
-from bridge.caffe2.brew_training import add_weight_decay, db_input, iter
-from bridge.caffe2.model_helper import ModelHelper, ParameterTags
+from bridge.caffe2.models.brew_training import add_weight_decay, db_input, iter
 from bridge.caffe2.refusal import EnforceAttributeError
 
 TYPE_CHECKING = False  # typing takes longer to import than all that needs it

@@ -9,23 +9,35 @@ from __future__ import annotations
 
 from bridge.c10.errors import EnforceKeyError
 from bridge.caffe2 import workspace as _workspace
-from bridge.caffe2.background import BackgroundPlan
-from bridge.caffe2.background import RunPlanInBackground as run_plan_in_background
-from bridge.caffe2.blob import Blob
-from bridge.caffe2.blob_tensor import BlobTensor as TensorCPU
-from bridge.caffe2.db_handles import DB, Cursor, Mode, Transaction, create_db, registered_dbs
-from bridge.caffe2.engines import (
+from bridge.caffe2.blobs.blob import Blob
+from bridge.caffe2.blobs.blob_tensor import BlobTensor as TensorCPU
+from bridge.caffe2.execution.background import BackgroundPlan
+from bridge.caffe2.execution.background import RunPlanInBackground as run_plan_in_background
+from bridge.caffe2.execution.engines import (
     SetEnginePref as set_engine_pref,
 )
-from bridge.caffe2.engines import (
+from bridge.caffe2.execution.engines import (
     SetGlobalEnginePref as set_global_engine_pref,
 )
-from bridge.caffe2.engines import (
+from bridge.caffe2.execution.engines import (
     SetOpEnginePref as set_op_engine_pref,
 )
-from bridge.caffe2.engines import (
+from bridge.caffe2.execution.engines import (
     SetPerOpEnginePref as set_per_op_engine_pref,
 )
+from bridge.caffe2.execution.nets import CreateNet as _CreateNet
+from bridge.caffe2.execution.nets import DeleteNet as _DeleteNet
+from bridge.caffe2.execution.nets import Nets as nets
+from bridge.caffe2.execution.nets import RunNet as run_net
+from bridge.caffe2.execution.nets import RunNetOnce as run_net_once
+from bridge.caffe2.execution.plans import RunPlan as run_plan
+from bridge.caffe2.execution.predictor import Predictor
+from bridge.caffe2.execution.registry import RegisteredOperators as registered_operators
+from bridge.caffe2.execution.registry import nearby_names as nearby_opnames
+from bridge.caffe2.execution.registry import registry_key as op_registry_key
+from bridge.caffe2.execution.run_once import RunOperatorOnce as run_operator_once
+from bridge.caffe2.execution.runnable_net import RunnableNet as Net
+from bridge.caffe2.execution.running import RunOperatorMultiple as run_operator_multiple
 from bridge.caffe2.global_init import GlobalInit as global_init
 from bridge.caffe2.hardware import GetBlobNUMANode as get_blob_numa_node
 from bridge.caffe2.hardware import GetCUDAVersion as get_cuda_version
@@ -38,19 +50,14 @@ from bridge.caffe2.legacy import BenchmarkNet as benchmark_net
 from bridge.caffe2.legacy import BenchmarkNetOnce as benchmark_net_once
 from bridge.caffe2.legacy import NumCudaDevices as num_cuda_devices
 from bridge.caffe2.messages import as_message as _as_message
-from bridge.caffe2.nets import CreateNet as _CreateNet
-from bridge.caffe2.nets import DeleteNet as _DeleteNet
-from bridge.caffe2.nets import Nets as nets
-from bridge.caffe2.nets import RunNet as run_net
-from bridge.caffe2.nets import RunNetOnce as run_net_once
-from bridge.caffe2.plans import RunPlan as run_plan
-from bridge.caffe2.predictor import Predictor
-from bridge.caffe2.registry import RegisteredOperators as registered_operators
-from bridge.caffe2.registry import nearby_names as nearby_opnames
-from bridge.caffe2.registry import registry_key as op_registry_key
-from bridge.caffe2.run_once import RunOperatorOnce as run_operator_once
-from bridge.caffe2.runnable_net import RunnableNet as Net
-from bridge.caffe2.running import RunOperatorMultiple as run_operator_multiple
+from bridge.caffe2.serialization.db_handles import (
+    DB,
+    Cursor,
+    Mode,
+    Transaction,
+    create_db,
+    registered_dbs,
+)
 from bridge.caffe2.workspaces import Workspace, fetch_named, name_of, state
 
 TYPE_CHECKING = False  # typing takes longer to import than all that needs it

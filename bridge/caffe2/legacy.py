@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from bridge.c10.errors import EnforceAssertionError, EnforceValueError
+from bridge.caffe2.execution.nets import RunNet, created_net
+from bridge.caffe2.execution.runnable_net import RunnableNet
 from bridge.caffe2.messages import kind_of
-from bridge.caffe2.nets import RunNet, created_net
-from bridge.caffe2.runnable_net import RunnableNet
 from bridge.caffe2.scope import CurrentNameScope
 from bridge.caffe2.workspaces import state
 

@@ -21,11 +21,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from bridge.c10.errors import EnforceValueError
-from bridge.caffe2.arguments import MakeArgument
-from bridge.caffe2.blob_reference import BlobReference
-from bridge.caffe2.create_operator import CreateOperator
+from bridge.caffe2.graph.arguments import MakeArgument
+from bridge.caffe2.graph.blob_reference import BlobReference
+from bridge.caffe2.graph.create_operator import CreateOperator
+from bridge.caffe2.graph.ssa import get_ssa
 from bridge.caffe2.messages import as_message, caffe2_pb2
-from bridge.caffe2.ssa import get_ssa
 
 TYPE_CHECKING = False  # typing takes longer to import than all that needs it
 if TYPE_CHECKING:

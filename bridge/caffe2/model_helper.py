@@ -10,11 +10,11 @@ from collections.abc import Callable
 
 from bridge.c10.errors import EnforceAssertionError, EnforceNotMet, EnforceTypeError
 from bridge.caffe2 import scope
-from bridge.caffe2.blob_reference import BlobReference, ScopedName
-from bridge.caffe2.initializers import ExternalInitializer, Initializer
-from bridge.caffe2.net import Net
-from bridge.caffe2.parameter_info import ParameterInfo, ParameterTags
-from bridge.caffe2.predictor_net import ExtractPredictorNet
+from bridge.caffe2.graph.blob_reference import BlobReference, ScopedName
+from bridge.caffe2.graph.net import Net
+from bridge.caffe2.graph.predictor_net import ExtractPredictorNet
+from bridge.caffe2.models.initializers import ExternalInitializer, Initializer
+from bridge.caffe2.models.parameter_info import ParameterInfo, ParameterTags
 
 TYPE_CHECKING = False  # typing takes longer to import than all that needs it
 if TYPE_CHECKING:

@@ -20,17 +20,17 @@ from collections.abc import Callable
 
 from bridge.c10.errors import EnforceAssertionError
 from bridge.caffe2 import scope
-from bridge.caffe2.blob_devices import InferBlobDevices
 from bridge.caffe2.gradients.gradient_slice import GradientSlice
+from bridge.caffe2.graph.blob_devices import InferBlobDevices
 from bridge.caffe2.messages import caffe2_pb2
-from bridge.caffe2.optimizer_base import (
+from bridge.caffe2.models.optimizer_base import (
     AuxOptimizerParams,
     Optimizer,
     OptimizerWithStates,
     constant,
 )
-from bridge.caffe2.optimizer_clipping import norm_ratio
-from bridge.caffe2.parameter_info import ParameterInfo
+from bridge.caffe2.models.optimizer_clipping import norm_ratio
+from bridge.caffe2.models.parameter_info import ParameterInfo
 
 TYPE_CHECKING = False  # typing takes longer to import than all that needs it
 if TYPE_CHECKING:

@@ -4,9 +4,9 @@
 from __future__ import annotations
 
 from bridge.c10.errors import EnforceAssertionError, EnforceNotMet, EnforceValueError
-from bridge.caffe2.arguments import MakeArgument
 from bridge.caffe2.data_type import DataType
 from bridge.caffe2.debugging import DebugMode, debug
+from bridge.caffe2.graph.arguments import MakeArgument
 from bridge.caffe2.message_files import (
     CaffeBlobToNumpyArray,
     ConvertProtoToBinary,
@@ -203,7 +203,7 @@ def BuildUniqueMutexIter(
     `init_net` makes the count, an int64 on the CPU that begins at `iter_val`, and its mutex, `net`
     counts.
     """
-    from bridge.caffe2.create_operator import DeviceOption
+    from bridge.caffe2.graph.create_operator import DeviceOption
     from bridge.caffe2.scope import DeviceScope
 
     count = OPTIMIZER_ITERATION_NAME if iter is None else iter

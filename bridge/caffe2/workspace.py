@@ -22,9 +22,9 @@ import os
 from collections.abc import Iterable, Iterator, MutableMapping
 
 from bridge.c10.errors import EnforceKeyError
-from bridge.caffe2.blob import Blob
-from bridge.caffe2.feed_fetch import FeedBlob, FetchBlob, FetchTorch
-from bridge.caffe2.int8 import Int8Tensor, Int8TensorCPU
+from bridge.caffe2.blobs.blob import Blob
+from bridge.caffe2.blobs.feed_fetch import FeedBlob, FetchBlob, FetchTorch
+from bridge.caffe2.blobs.int8 import Int8Tensor, Int8TensorCPU
 from bridge.caffe2.lazy import lazily
 from bridge.caffe2.refusal import refusal
 from bridge.caffe2.workspaces import (
@@ -49,8 +49,26 @@ if TYPE_CHECKING:
 
     from bridge.caffe2 import c_extension as C
     from bridge.caffe2 import scope, utils
-    from bridge.caffe2.background import RunPlanInBackground
+    from bridge.caffe2.execution.background import RunPlanInBackground
+    from bridge.caffe2.execution.immediate import (
+        FeedImmediate,
+        FetchImmediate,
+        ImmediateBlobs,
+        IsImmediate,
+        RunOperatorImmediate,
+        StartImmediate,
+        StopImmediate,
+    )
+    from bridge.caffe2.execution.nets import CreateNet, DeleteNet, Nets, RunNet, RunNetOnce
+    from bridge.caffe2.execution.plans import RunPlan
+    from bridge.caffe2.execution.predictor import Predictor
+    from bridge.caffe2.execution.random_inputs import FillRandomNetworkInputs
+    from bridge.caffe2.execution.registry import RegisteredOperators
+    from bridge.caffe2.execution.run_once import RunOperatorOnce
+    from bridge.caffe2.execution.running import RunOperatorMultiple, RunOperatorsOnce
+    from bridge.caffe2.execution.shape_inference import InferShapesAndTypes
     from bridge.caffe2.global_init import GlobalInit
+    from bridge.caffe2.graph.tracebacks import CallWithExceptionIntercept, operator_tracebacks
     from bridge.caffe2.hardware import (
         GetBlobNUMANode,
         GetCUDAVersion,
@@ -64,15 +82,6 @@ if TYPE_CHECKING:
         has_gpu_support,
         has_hip_support,
         is_asan,
-    )
-    from bridge.caffe2.immediate import (
-        FeedImmediate,
-        FetchImmediate,
-        ImmediateBlobs,
-        IsImmediate,
-        RunOperatorImmediate,
-        StartImmediate,
-        StopImmediate,
     )
     from bridge.caffe2.legacy import (
         BenchmarkNet,
@@ -88,16 +97,7 @@ if TYPE_CHECKING:
         StringifyProto,
         WorkspaceGuard,
     )
-    from bridge.caffe2.nets import CreateNet, DeleteNet, Nets, RunNet, RunNetOnce
-    from bridge.caffe2.plans import RunPlan
-    from bridge.caffe2.predictor import Predictor
     from bridge.caffe2.proto import caffe2_pb2
-    from bridge.caffe2.random_inputs import FillRandomNetworkInputs
-    from bridge.caffe2.registry import RegisteredOperators
-    from bridge.caffe2.run_once import RunOperatorOnce
-    from bridge.caffe2.running import RunOperatorMultiple, RunOperatorsOnce
-    from bridge.caffe2.shape_inference import InferShapesAndTypes
-    from bridge.caffe2.tracebacks import CallWithExceptionIntercept, operator_tracebacks
 
 __all__ = [
     "BenchmarkNet",
@@ -393,7 +393,7 @@ GpuDeviceType = 1
 __getattr__, __dir__ = lazily(
     __name__,
     {
-        "bridge.caffe2.background": "RunPlanInBackground",
+        "bridge.caffe2.execution.background": "RunPlanInBackground",
         "bridge.caffe2.c_extension": "C",
         "bridge.caffe2.global_init": "GlobalInit",
         "bridge.caffe2.hardware": (
@@ -401,7 +401,7 @@ __getattr__, __dir__ = lazily(
             "GetGpuPeerAccessPattern GetNumNUMANodes IsNUMAEnabled has_cuda_support "
             "has_gpu_support has_hip_support is_asan"
         ),
-        "bridge.caffe2.immediate": (
+        "bridge.caffe2.execution.immediate": (
             "FeedImmediate FetchImmediate ImmediateBlobs IsImmediate RunOperatorImmediate "
             "StartImmediate StopImmediate"
         ),
@@ -410,17 +410,17 @@ __getattr__, __dir__ = lazily(
             "NumCudaDevices NumGpuDevices StringifyBlobName StringifyNetName StringifyProto "
             "WorkspaceGuard"
         ),
-        "bridge.caffe2.nets": "CreateNet DeleteNet Nets RunNet RunNetOnce",
-        "bridge.caffe2.plans": "RunPlan",
-        "bridge.caffe2.predictor": "Predictor",
+        "bridge.caffe2.execution.nets": "CreateNet DeleteNet Nets RunNet RunNetOnce",
+        "bridge.caffe2.execution.plans": "RunPlan",
+        "bridge.caffe2.execution.predictor": "Predictor",
         "bridge.caffe2.proto.caffe2_pb2": "caffe2_pb2",
-        "bridge.caffe2.random_inputs": "FillRandomNetworkInputs",
-        "bridge.caffe2.registry": "RegisteredOperators",
-        "bridge.caffe2.run_once": "RunOperatorOnce",
-        "bridge.caffe2.running": "RunOperatorMultiple RunOperatorsOnce",
+        "bridge.caffe2.execution.random_inputs": "FillRandomNetworkInputs",
+        "bridge.caffe2.execution.registry": "RegisteredOperators",
+        "bridge.caffe2.execution.run_once": "RunOperatorOnce",
+        "bridge.caffe2.execution.running": "RunOperatorMultiple RunOperatorsOnce",
         "bridge.caffe2.scope": "scope",
-        "bridge.caffe2.shape_inference": "InferShapesAndTypes",
-        "bridge.caffe2.tracebacks": "CallWithExceptionIntercept operator_tracebacks",
+        "bridge.caffe2.execution.shape_inference": "InferShapesAndTypes",
+        "bridge.caffe2.graph.tracebacks": "CallWithExceptionIntercept operator_tracebacks",
         "bridge.caffe2.utils": "utils",
     },
 )

@@ -9,17 +9,17 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from bridge.c10 import EnforceNotMet, observe
 from bridge.c10.errors import EnforceAssertionError, EnforceKeyError, EnforceTypeError
-from bridge.caffe2.blob import Blob
-from bridge.caffe2.blob_core import CurrentBlobs, put
-from bridge.caffe2.feed import feed_refusal, is_array, put_on
-from bridge.caffe2.int8 import Int8Tensor, Int8TensorCPU
+from bridge.caffe2.blobs.blob import Blob
+from bridge.caffe2.blobs.blob_core import CurrentBlobs, put
+from bridge.caffe2.blobs.feed import feed_refusal, is_array, put_on
+from bridge.caffe2.blobs.int8 import Int8Tensor, Int8TensorCPU
 from bridge.caffe2.names import name_of
 
 TYPE_CHECKING = False  # typing takes longer to import than all that needs it
 if TYPE_CHECKING:
     from typing import Any, ClassVar
 
-    from bridge.caffe2.runnable_net import RunnableNet
+    from bridge.caffe2.execution.runnable_net import RunnableNet
 
 __all__ = [
     "BlobMap",
@@ -162,8 +162,8 @@ class Workspace(metaclass=_WorkspaceType):
 
         Raises EnforceNotMet as `CreateNet`.
         """
+        from bridge.caffe2.execution.nets import create_net
         from bridge.caffe2.messages import as_message
-        from bridge.caffe2.nets import create_net
 
         caller = "Workspace.create_net"
         return create_net(self, as_message(net, "NetDef", caller), overwrite, caller)
@@ -174,7 +174,7 @@ class Workspace(metaclass=_WorkspaceType):
         Raises EnforceNotMet as `RunOperatorOnce`, `RunNetOnce` and `RunPlan`; what is none of these
         is also a ValueError.
         """
-        from bridge.caffe2.running import run_any
+        from bridge.caffe2.execution.running import run_any
 
         run_any(self, obj)
 
@@ -346,7 +346,7 @@ def fetch_int8_named(workspace: Workspace, name: Any, caller: str) -> Int8Tensor
 
 def serialize_named(workspace: Workspace, name: Any, caller: str) -> bytes:
     """Write what the blob `name` holds as Caffe2's message."""
-    from bridge.caffe2.serialize import serialize  # not needed by most: loaded here
+    from bridge.caffe2.serialization.serialize import serialize  # not needed by most: loaded here
 
     text = name_of(name, caller)
     return serialize(find_named(workspace, text, caller), text, caller, text)
@@ -354,7 +354,7 @@ def serialize_named(workspace: Workspace, name: Any, caller: str) -> bytes:
 
 def deserialize_named(workspace: Workspace, name: Any, data: Any, caller: str) -> None:
     """Make the blob `name` hold what a message says; one that is new gets its name after that."""
-    from bridge.caffe2.deserialize import deserialize
+    from bridge.caffe2.serialization.deserialize import deserialize
 
     text = name_of(name, caller)
     known = found_blob(workspace, text)

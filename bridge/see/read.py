@@ -223,8 +223,8 @@ def _own_last(memory: Memory) -> None:
 
 def _of_blob(x: Any) -> Memory | None:
     """Find the memory of what a blob holds; None where `x` is no blob."""
-    from bridge.caffe2.blob import Blob
-    from bridge.caffe2.blob_tensor import BlobTensor
+    from bridge.caffe2.blobs.blob import Blob
+    from bridge.caffe2.blobs.blob_tensor import BlobTensor
 
     if isinstance(x, BlobTensor):
         held = x._tensor

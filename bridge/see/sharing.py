@@ -12,8 +12,8 @@ import sys
 
 from bridge.c10.storage import Storage
 from bridge.c10.tensor_impl import TensorImpl
-from bridge.caffe2.blob import Blob
-from bridge.caffe2.blob_tensor import BlobTensor
+from bridge.caffe2.blobs.blob import Blob
+from bridge.caffe2.blobs.blob_tensor import BlobTensor
 from bridge.caffe2.workspaces import state
 from bridge.see import inside
 from bridge.see.memory import Memory, space_of

@@ -10,7 +10,7 @@ and messages are merged, unknown ones are passed over.
 cimport cython
 from libc.stdint cimport int64_t, uint8_t
 
-from bridge.caffe2.fields cimport (
+from bridge.wire.fields cimport (
     BYTES,
     FIXED32,
     FIXED64,
@@ -22,7 +22,7 @@ from bridge.caffe2.fields cimport (
     next_field,
     span,
 )
-from bridge.caffe2.payload cimport Payload, Source, new_payload
+from bridge.wire.payload cimport Payload, Source, new_payload
 
 # TensorFlow's tensors have at most 254 dimensions.
 MAX_RANK = 254

@@ -9,8 +9,7 @@ import numpy as np
 
 from bridge.c10.errors import EnforceValueError
 from bridge.c10.rebuild import byte_view, items_of
-from bridge.caffe2.packing import joined, packed_nbytes
-from bridge.caffe2.strings import STRING_KINDS, encoded_elements
+from bridge.caffe2.blobs.strings import STRING_KINDS, encoded_elements
 from bridge.exchange.values import is_plain
 from bridge.front import asarray
 from bridge.tf.element_types import BY_NAME, STRING, Row
@@ -18,6 +17,7 @@ from bridge.tf.encoding import length_head, tagged, varint_field
 from bridge.tf.errors import TensorProtoError
 from bridge.tf.read import MAX_NBYTES
 from bridge.tf.shape_proto import TensorShapeProto
+from bridge.wire.packing import joined, packed_nbytes
 from bridge.wrapper import Wrapper
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from bridge import at, c10, caffe2
-from tests.caffe2.tensor_state import filled, refused, values
+from tests.caffe2.tensor.state import filled, refused, values
 
 from .host_allocators import FailingAllocator, HostAllocator
 

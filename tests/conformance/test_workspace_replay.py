@@ -12,8 +12,8 @@ import pytest
 
 from bridge.c10 import EnforceNotMet
 from bridge.caffe2 import core, scope, utils, workspace
-from bridge.caffe2.execution_step import ExecutionStep
-from bridge.caffe2.net import Net
+from bridge.caffe2.graph.execution_step import ExecutionStep
+from bridge.caffe2.graph.net import Net
 from bridge.caffe2.proto import caffe2_pb2
 from bridge.caffe2.workspaces import state
 from tests.conformance.workspace.shown import shown

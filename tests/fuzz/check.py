@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from bridge.c10 import EnforceNotMet
-from bridge.caffe2.blob import Blob
+from bridge.caffe2.blobs.blob import Blob
 
 _HELD = np.arange(4, dtype=np.float32) + 0.5
 

@@ -6,11 +6,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from bridge.c10.errors import EnforceNotMet, EnforceTypeError, EnforceValueError
-from bridge.caffe2.blob_reference import BlobReference
-from bridge.caffe2.create_operator import CreateOperator
 from bridge.caffe2.gradients.gradient_slice import GradientSlice
 from bridge.caffe2.gradients.registry import GradientRegistry
 from bridge.caffe2.gradients.sums import ONLY_SUM_TAG, SUM_TAG, Contribution, Part, sum_of
+from bridge.caffe2.graph.blob_reference import BlobReference
+from bridge.caffe2.graph.create_operator import CreateOperator
 from bridge.caffe2.messages import as_message
 
 TYPE_CHECKING = False  # typing takes longer to import than all that needs it

@@ -4,8 +4,8 @@
 from __future__ import annotations
 
 from bridge.c10.errors import EnforceNotMet
-from bridge.caffe2.arguments import MakeArgument, values_of
 from bridge.caffe2.gradients.gradient_slice import GradientSlice
+from bridge.caffe2.graph.arguments import MakeArgument, values_of
 from bridge.caffe2.messages import caffe2_pb2
 
 TYPE_CHECKING = False  # typing takes longer to import than all that needs it

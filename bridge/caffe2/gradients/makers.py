@@ -6,10 +6,10 @@ The others are patterns, in `table`.
 
 from __future__ import annotations
 
-from bridge.caffe2.arguments import MakeArgument
 from bridge.caffe2.gradients.gradient_slice import GradientSlice
 from bridge.caffe2.gradients.maker import GradientMaker
 from bridge.caffe2.gradients.patterns import carry_out
+from bridge.caffe2.graph.arguments import MakeArgument
 from bridge.caffe2.operators.data_types import number_of_argument
 
 TYPE_CHECKING = False  # typing takes longer to import than all that needs it

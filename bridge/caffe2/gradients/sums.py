@@ -6,10 +6,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from bridge.c10.errors import EnforceNotMet
-from bridge.caffe2.blob_reference import BlobReference
-from bridge.caffe2.create_operator import CreateOperator
 from bridge.caffe2.devices import device_option_equal
 from bridge.caffe2.gradients.gradient_slice import GradientSlice
+from bridge.caffe2.graph.blob_reference import BlobReference
+from bridge.caffe2.graph.create_operator import CreateOperator
 
 TYPE_CHECKING = False  # typing takes longer to import than all that needs it
 if TYPE_CHECKING:

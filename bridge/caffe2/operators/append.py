@@ -7,14 +7,14 @@ Follows caffe2/operators/dataset_ops.cc and last_n_window_collector.cc, PyTorch 
 from __future__ import annotations
 
 from bridge import c10
+from bridge.caffe2.execution.registry import register_operator
+from bridge.caffe2.execution.torch_io import operand
 from bridge.caffe2.operators.columns import Column, column_of
 from bridge.caffe2.operators.dataset import OfColumns
 from bridge.caffe2.operators.objects import Mutex
 from bridge.caffe2.operators.torch_operator import enforce
 from bridge.caffe2.operators.tree_cursor import Dataset
-from bridge.caffe2.registry import register_operator
 from bridge.caffe2.tensor import Tensor
-from bridge.caffe2.torch_io import operand
 
 TYPE_CHECKING = False  # typing takes longer to import than all that needs it
 if TYPE_CHECKING:

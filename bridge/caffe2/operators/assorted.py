@@ -3,10 +3,10 @@
 
 from __future__ import annotations
 
+from bridge.caffe2.execution.registry import register_operator
 from bridge.caffe2.operators.float_operator import FloatOperator
 from bridge.caffe2.operators.lazy_torch import torch
 from bridge.caffe2.operators.torch_operator import FLOATS, INT32, NUMBERS
-from bridge.caffe2.registry import register_operator
 
 __all__ = ["BatchBoxCox", "PackRNNSequence", "RMACRegions", "SumRelu", "UnpackRNNSequence"]
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 from bridge import c10
 from bridge.c10 import TypeMeta
 from bridge.c10.errors import EnforceNotMet, EnforceTypeError
+from bridge.caffe2.execution.registry import register_operator
 from bridge.caffe2.operators.lazy_torch import torch
 from bridge.caffe2.operators.torch_operator import (
     BOOL,
@@ -20,7 +21,6 @@ from bridge.caffe2.operators.torch_operator import (
     TorchOperator,
     enforce,
 )
-from bridge.caffe2.registry import register_operator
 
 TYPE_CHECKING = False  # typing takes longer to import than all that needs it
 if TYPE_CHECKING:

@@ -3,8 +3,8 @@
 
 from __future__ import annotations
 
+from bridge.caffe2.execution.registry import register_operator
 from bridge.caffe2.operators.torch_operator import TorchOperator
-from bridge.caffe2.registry import register_operator
 
 __all__: list[str] = []
 

@@ -11,13 +11,13 @@ import threading
 
 from bridge import c10
 from bridge.c10 import TypeMeta
-from bridge.caffe2.blob import Blob
+from bridge.caffe2.blobs.blob import Blob
+from bridge.caffe2.execution.registry import register_operator
 from bridge.caffe2.operators.append import write_rows
 from bridge.caffe2.operators.columns import column_of
 from bridge.caffe2.operators.lazy_torch import torch
 from bridge.caffe2.operators.objects import SingleValue
 from bridge.caffe2.operators.torch_operator import enforce
-from bridge.caffe2.registry import register_operator
 from bridge.caffe2.workspaces import created, found_blob
 
 TYPE_CHECKING = False  # typing takes longer to import than all that needs it

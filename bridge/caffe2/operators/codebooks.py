@@ -4,10 +4,10 @@
 from __future__ import annotations
 
 from bridge import c10
+from bridge.caffe2.execution.registry import register_operator
 from bridge.caffe2.operators.lazy_torch import torch
 from bridge.caffe2.operators.sparse import rows_of
 from bridge.caffe2.operators.torch_operator import FLOAT, TorchOperator, enforce
-from bridge.caffe2.registry import register_operator
 
 __all__: list[str] = []
 

@@ -4,9 +4,9 @@
 from __future__ import annotations
 
 from bridge.c10 import TypeMeta
+from bridge.caffe2.execution.torch_io import operand
 from bridge.caffe2.operators.lazy_torch import torch
 from bridge.caffe2.operators.torch_operator import TorchOperator, enforce
-from bridge.caffe2.torch_io import operand
 
 TYPE_CHECKING = False  # typing takes longer to import than all that needs it
 if TYPE_CHECKING:

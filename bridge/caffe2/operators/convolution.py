@@ -6,6 +6,7 @@ NHWC runs as torch's channels_last on views of the same memory, so nothing is tr
 
 from __future__ import annotations
 
+from bridge.caffe2.execution.registry import register_operator
 from bridge.caffe2.operators.lazy_torch import functional, torch
 from bridge.caffe2.operators.windows import (
     SPATIAL,
@@ -13,7 +14,6 @@ from bridge.caffe2.operators.windows import (
     channels_first,
     channels_last,
 )
-from bridge.caffe2.registry import register_operator
 
 TYPE_CHECKING = False  # typing takes longer to import than all that needs it
 if TYPE_CHECKING:

@@ -3,12 +3,12 @@
 
 from __future__ import annotations
 
+from bridge.caffe2.execution.registry import register_operator
 from bridge.caffe2.operators.columns import Column, column_of, put_column
 from bridge.caffe2.operators.lazy_torch import torch
 from bridge.caffe2.operators.standard_shuffle import shuffled
 from bridge.caffe2.operators.torch_operator import INT32, INT64, TorchOperator, enforce
 from bridge.caffe2.operators.tree_cursor import Dataset, Fields, TreeCursor
-from bridge.caffe2.registry import register_operator
 
 TYPE_CHECKING = False  # typing takes longer to import than all that needs it
 if TYPE_CHECKING:

@@ -10,15 +10,15 @@ from __future__ import annotations
 from bridge import c10
 from bridge.c10 import TypeMeta
 from bridge.c10.errors import EnforceNotMet
-from bridge.caffe2.blob import Blob
-from bridge.caffe2.db import open_reader
+from bridge.caffe2.blobs.blob import Blob
+from bridge.caffe2.execution.registry import register_operator
 from bridge.caffe2.messages import caffe2_pb2
 from bridge.caffe2.operators.blobs_queue import BlobsQueue
 from bridge.caffe2.operators.columns import Column, column_of, put_column
 from bridge.caffe2.operators.lazy_torch import torch
 from bridge.caffe2.operators.stored_objects import tensor_of
 from bridge.caffe2.operators.torch_operator import TorchOperator, enforce
-from bridge.caffe2.registry import register_operator
+from bridge.caffe2.serialization.db import open_reader
 
 TYPE_CHECKING = False  # typing takes longer to import than all that needs it
 if TYPE_CHECKING:

@@ -4,8 +4,8 @@
 from __future__ import annotations
 
 from bridge import c10
-from bridge.caffe2.operator import Operator
-from bridge.caffe2.registry import register_operator
+from bridge.caffe2.execution.operator import Operator
+from bridge.caffe2.execution.registry import register_operator
 
 __all__: list[str] = []
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from bridge import c10
 from bridge.c10 import TypeMeta
+from bridge.caffe2.execution.registry import register_operator
 from bridge.caffe2.operators.lazy_torch import torch
 from bridge.caffe2.operators.torch_operator import (
     BOOL,
@@ -14,7 +15,6 @@ from bridge.caffe2.operators.torch_operator import (
     TorchOperator,
     enforce,
 )
-from bridge.caffe2.registry import register_operator
 
 __all__: list[str] = []
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from bridge.caffe2.execution.registry import register_operator
+from bridge.caffe2.execution.torch_io import copied_to_out, in_and_out
 from bridge.caffe2.operators.float_operator import FloatOperator
 from bridge.caffe2.operators.torch_operator import FLOAT
-from bridge.caffe2.registry import register_operator
-from bridge.caffe2.torch_io import copied_to_out, in_and_out
 
 TYPE_CHECKING = False  # typing takes longer to import than all that needs it
 if TYPE_CHECKING:

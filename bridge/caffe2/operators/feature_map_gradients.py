@@ -7,10 +7,10 @@ values of each input. Follows caffe2/operators/feature_maps_ops.h, PyTorch 1.8.1
 
 from __future__ import annotations
 
+from bridge.caffe2.execution.registry import register_operator
 from bridge.caffe2.operators.feature_maps import FeatureMerger, examples_of, merged_order
 from bridge.caffe2.operators.lazy_torch import torch
 from bridge.caffe2.operators.torch_operator import BOOL, enforce
-from bridge.caffe2.registry import register_operator
 
 __all__: list[str] = []
 

@@ -11,10 +11,16 @@ import os
 
 from bridge import c10
 from bridge.c10.errors import EnforceNotMet, EnforceValueError
-from bridge.caffe2.checkpoint import hold, read_blobs, require_names, stripped, write_blobs
-from bridge.caffe2.db import module_of, open_reader
+from bridge.caffe2.execution.registry import register_operator
 from bridge.caffe2.operators.torch_operator import TorchOperator
-from bridge.caffe2.registry import register_operator
+from bridge.caffe2.serialization.checkpoint import (
+    hold,
+    read_blobs,
+    require_names,
+    stripped,
+    write_blobs,
+)
+from bridge.caffe2.serialization.db import module_of, open_reader
 from bridge.caffe2.workspaces import created, listed
 
 TYPE_CHECKING = False  # typing takes longer to import than all that needs it

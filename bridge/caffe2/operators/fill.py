@@ -8,12 +8,12 @@ from array import array
 from bridge import c10
 from bridge.c10 import TypeMeta
 from bridge.c10.errors import EnforceNotMet, EnforceTypeError
+from bridge.caffe2.blobs.strings import as_bytes
+from bridge.caffe2.execution.registry import register_operator
 from bridge.caffe2.operators.data_types import type_of_argument
 from bridge.caffe2.operators.filler import Filler
 from bridge.caffe2.operators.lazy_torch import torch
 from bridge.caffe2.operators.torch_operator import INT32, TorchOperator, enforce
-from bridge.caffe2.registry import register_operator
-from bridge.caffe2.strings import as_bytes
 
 TYPE_CHECKING = False  # typing takes longer to import than all that needs it
 if TYPE_CHECKING:

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from bridge import c10
 from bridge.c10.errors import EnforceNotMet
+from bridge.caffe2.execution.torch_io import operand
 from bridge.caffe2.operators.torch_operator import FLOAT, TorchOperator, normal_axis
-from bridge.caffe2.torch_io import operand
 
 TYPE_CHECKING = False  # typing takes longer to import than all that needs it
 if TYPE_CHECKING:

@@ -3,9 +3,9 @@
 
 from __future__ import annotations
 
+from bridge.caffe2.execution.registry import register_operator
 from bridge.caffe2.operators.lazy_torch import torch
 from bridge.caffe2.operators.optimizers import Optimizer
-from bridge.caffe2.registry import register_operator
 
 TYPE_CHECKING = False  # typing takes longer to import than all that needs it
 if TYPE_CHECKING:

@@ -11,12 +11,12 @@ import math
 from collections.abc import Callable
 
 from bridge import c10
+from bridge.caffe2.execution.registry import register_operator
 from bridge.caffe2.operators.float_operator import FloatOperator
 from bridge.caffe2.operators.lazy_torch import torch
 from bridge.caffe2.operators.objects import Mutex
 from bridge.caffe2.operators.stats import Stat
 from bridge.caffe2.operators.torch_operator import INT64
-from bridge.caffe2.registry import register_operator
 
 TYPE_CHECKING = False  # typing takes longer to import than all that needs it
 if TYPE_CHECKING:

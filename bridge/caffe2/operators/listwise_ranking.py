@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import math
 
+from bridge.caffe2.execution.registry import register_operator
 from bridge.caffe2.operators.float_operator import FloatOperator
 from bridge.caffe2.operators.lazy_torch import torch
 from bridge.caffe2.operators.torch_operator import INT32
-from bridge.caffe2.registry import register_operator
 
 __all__: list[str] = []
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 
 import math
 
+from bridge.caffe2.execution.registry import register_operator
 from bridge.caffe2.operators.lazy_torch import torch
 from bridge.caffe2.operators.pooling import added_up, windows_of
 from bridge.caffe2.operators.windows import WindowOperator, channels_first, channels_last
-from bridge.caffe2.registry import register_operator
 
 TYPE_CHECKING = False  # typing takes longer to import than all that needs it
 if TYPE_CHECKING:

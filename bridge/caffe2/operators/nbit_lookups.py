@@ -8,12 +8,12 @@ to those of its rows, or to -1. Follows lengths_reducer_fused_nbit_rowwise_ops.h
 from __future__ import annotations
 
 from bridge import c10
+from bridge.caffe2.execution.registry import register_operator
 from bridge.caffe2.operators.lazy_torch import torch
 from bridge.caffe2.operators.nbit_quantized import unpacked
 from bridge.caffe2.operators.rowwise_quantized import dequantized
 from bridge.caffe2.operators.segment import chosen_rows, segments_of_lengths
 from bridge.caffe2.operators.torch_operator import FLOAT, INT32, INTS, TorchOperator, enforce
-from bridge.caffe2.registry import register_operator
 
 __all__: list[str] = []
 

@@ -9,9 +9,9 @@ Follows fused_rowwise_nbit_conversion_ops.h, PyTorch 1.8.1.
 from __future__ import annotations
 
 from bridge import c10
+from bridge.caffe2.execution.registry import register_operator
 from bridge.caffe2.operators.lazy_torch import torch
 from bridge.caffe2.operators.torch_operator import TorchOperator, enforce
-from bridge.caffe2.registry import register_operator
 
 __all__ = ["unpacked"]
 

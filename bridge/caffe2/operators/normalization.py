@@ -3,12 +3,12 @@
 
 from __future__ import annotations
 
+from bridge.caffe2.execution.registry import register_operator
 from bridge.caffe2.operators.float_operator import FloatOperator
 from bridge.caffe2.operators.lazy_torch import functional, torch
 from bridge.caffe2.operators.products import as_matrix
 from bridge.caffe2.operators.torch_operator import FLOATS
 from bridge.caffe2.operators.windows import channels_first, channels_last
-from bridge.caffe2.registry import register_operator
 
 TYPE_CHECKING = False  # typing takes longer to import than all that needs it
 if TYPE_CHECKING:

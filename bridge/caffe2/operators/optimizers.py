@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import math
 
+from bridge.caffe2.execution.registry import register_operator
 from bridge.caffe2.operators.float_operator import FloatOperator
 from bridge.caffe2.operators.lazy_torch import torch
 from bridge.caffe2.operators.schemas import schema_of
 from bridge.caffe2.operators.torch_operator import INT64
-from bridge.caffe2.registry import register_operator
 
 TYPE_CHECKING = False  # typing takes longer to import than all that needs it
 if TYPE_CHECKING:

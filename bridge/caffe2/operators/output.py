@@ -7,8 +7,8 @@ import os
 import sys
 
 from bridge import c10
+from bridge.caffe2.execution.registry import register_operator
 from bridge.caffe2.operators.torch_operator import NUMBERS_AND_BOOL, TorchOperator, enforce
-from bridge.caffe2.registry import register_operator
 
 TYPE_CHECKING = False  # typing takes longer to import than all that needs it
 if TYPE_CHECKING:

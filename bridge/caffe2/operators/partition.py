@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from bridge.caffe2.execution.registry import register_operator
 from bridge.caffe2.operators.lazy_torch import torch
 from bridge.caffe2.operators.mover import Mover
 from bridge.caffe2.operators.segment import segments_of_lengths
@@ -11,7 +12,6 @@ from bridge.caffe2.operators.torch_operator import (
     INTS,
     enforce,
 )
-from bridge.caffe2.registry import register_operator
 
 TYPE_CHECKING = False  # typing takes longer to import than all that needs it
 if TYPE_CHECKING:

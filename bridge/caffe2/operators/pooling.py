@@ -7,6 +7,7 @@ last window that hangs over the edge) is laid around a copy of the image.
 
 from __future__ import annotations
 
+from bridge.caffe2.execution.registry import register_operator
 from bridge.caffe2.operators.lazy_torch import functional, torch
 from bridge.caffe2.operators.windows import (
     SPATIAL,
@@ -15,7 +16,6 @@ from bridge.caffe2.operators.windows import (
     channels_first,
     channels_last,
 )
-from bridge.caffe2.registry import register_operator
 
 TYPE_CHECKING = False  # typing takes longer to import than all that needs it
 if TYPE_CHECKING:

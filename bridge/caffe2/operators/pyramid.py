@@ -8,9 +8,9 @@ import math
 import numpy as np
 
 from bridge import c10
+from bridge.caffe2.execution.registry import register_operator
 from bridge.caffe2.operators import boxes as box
 from bridge.caffe2.operators.box_operator import BoxOperator
-from bridge.caffe2.registry import register_operator
 
 TYPE_CHECKING = False  # typing takes longer to import than all that needs it
 if TYPE_CHECKING:

@@ -9,13 +9,13 @@ from __future__ import annotations
 from bridge import c10
 from bridge.c10 import TypeMeta
 from bridge.c10.errors import EnforceTypeError
+from bridge.caffe2.execution.registry import register_operator
 from bridge.caffe2.operators.columns import Column, column_of, joined, put_column
 from bridge.caffe2.operators.dataset import OfColumns
 from bridge.caffe2.operators.lazy_torch import torch
 from bridge.caffe2.operators.objects import SingleValue
 from bridge.caffe2.operators.torch_operator import enforce
 from bridge.caffe2.operators.tree_cursor import Dataset
-from bridge.caffe2.registry import register_operator
 
 TYPE_CHECKING = False  # typing takes longer to import than all that needs it
 if TYPE_CHECKING:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from bridge.c10 import TypeMeta
+from bridge.caffe2.execution.registry import register_operator
 from bridge.caffe2.operators.lazy_torch import torch
 from bridge.caffe2.operators.torch_operator import (
     FLOAT,
@@ -13,7 +14,6 @@ from bridge.caffe2.operators.torch_operator import (
     enforce,
     normal_axis,
 )
-from bridge.caffe2.registry import register_operator
 
 __all__: list[str] = []
 

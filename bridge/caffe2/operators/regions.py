@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import math
 
+from bridge.caffe2.execution.registry import register_operator
 from bridge.caffe2.operators.float_operator import FloatOperator
 from bridge.caffe2.operators.lazy_torch import functional, torch
 from bridge.caffe2.operators.windows import channels_first
-from bridge.caffe2.registry import register_operator
 
 TYPE_CHECKING = False  # typing takes longer to import than all that needs it
 if TYPE_CHECKING:

@@ -4,9 +4,9 @@
 from __future__ import annotations
 
 from bridge import c10
+from bridge.caffe2.execution.registry import register_operator
 from bridge.caffe2.operators.segment import chosen_rows, segments_of_lengths
 from bridge.caffe2.operators.torch_operator import FLOAT, INT32, INTS, TorchOperator, enforce
-from bridge.caffe2.registry import register_operator
 
 __all__: list[str] = []
 

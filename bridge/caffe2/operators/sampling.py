@@ -3,11 +3,11 @@
 
 from __future__ import annotations
 
+from bridge.caffe2.execution.registry import register_operator
 from bridge.caffe2.operators.lazy_torch import torch
 from bridge.caffe2.operators.seeded import Seeded
 from bridge.caffe2.operators.segment import segments_of_lengths
 from bridge.caffe2.operators.torch_operator import FLOAT, INT32, INT64, enforce
-from bridge.caffe2.registry import register_operator
 
 TYPE_CHECKING = False  # typing takes longer to import than all that needs it
 if TYPE_CHECKING:

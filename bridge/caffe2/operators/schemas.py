@@ -11,7 +11,7 @@ TYPE_CHECKING = False  # typing takes longer to import than all that needs it
 if TYPE_CHECKING:
     from collections.abc import Container, Sequence
 
-    from bridge.caffe2.operator_def import Definition
+    from bridge.caffe2.execution.operator_def import Definition
 
 __all__ = ["Schema", "check_definition", "check_names", "schema_of"]
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 
 from bridge import c10
 from bridge.c10.errors import EnforceIndexError
+from bridge.caffe2.blobs.strings import as_bytes
+from bridge.caffe2.execution.registry import register_operator
 from bridge.caffe2.operators.data_types import type_of_argument
 from bridge.caffe2.operators.lazy_torch import torch
 from bridge.caffe2.operators.torch_operator import (
@@ -16,8 +18,6 @@ from bridge.caffe2.operators.torch_operator import (
     TorchOperator,
     enforce,
 )
-from bridge.caffe2.registry import register_operator
-from bridge.caffe2.strings import as_bytes
 
 TYPE_CHECKING = False  # typing takes longer to import than all that needs it
 if TYPE_CHECKING:

@@ -8,10 +8,10 @@ import math
 import numpy as np
 
 from bridge import c10
+from bridge.caffe2.execution.registry import register_operator
 from bridge.caffe2.operators.float_operator import FloatOperator
 from bridge.caffe2.operators.lazy_torch import torch
 from bridge.caffe2.operators.torch_operator import INT32, INT64, INTS
-from bridge.caffe2.registry import register_operator
 
 __all__ = ["CTCGreedyDecoder", "RowWiseCounter", "SwapBestPath", "ViterbiPath"]
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 
 from bridge import c10
 from bridge.c10.errors import EnforceNotMet
+from bridge.caffe2.execution.registry import register_operator
 from bridge.caffe2.operators.mover import Mover
 from bridge.caffe2.operators.torch_operator import INTS, TorchOperator, enforce, normal_axis
-from bridge.caffe2.registry import register_operator
 
 TYPE_CHECKING = False  # typing takes longer to import than all that needs it
 if TYPE_CHECKING:

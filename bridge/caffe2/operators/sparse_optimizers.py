@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
+from bridge.caffe2.execution.registry import register_operator
 from bridge.caffe2.operators.ftrl import ftrl_step
 from bridge.caffe2.operators.lazy_torch import torch
 from bridge.caffe2.operators.optimizers import (
@@ -21,7 +22,6 @@ from bridge.caffe2.operators.optimizers import (
     storm_rate,
 )
 from bridge.caffe2.operators.torch_operator import INT64, INTS
-from bridge.caffe2.registry import register_operator
 
 TYPE_CHECKING = False  # typing takes longer to import than all that needs it
 if TYPE_CHECKING:

@@ -5,10 +5,10 @@ from __future__ import annotations
 
 from bridge import c10
 from bridge.c10.errors import EnforceNotMet, EnforceValueError
+from bridge.caffe2.execution.registry import register_operator
 from bridge.caffe2.operators.lazy_torch import torch
 from bridge.caffe2.operators.mover import Mover
 from bridge.caffe2.operators.torch_operator import INT32, enforce, normal_axis
-from bridge.caffe2.registry import register_operator
 
 TYPE_CHECKING = False  # typing takes longer to import than all that needs it
 if TYPE_CHECKING:

@@ -11,10 +11,10 @@ import time
 
 from bridge import c10
 from bridge.c10 import TypeMeta
+from bridge.caffe2.execution.registry import register_operator
 from bridge.caffe2.operators.lazy_torch import torch
 from bridge.caffe2.operators.objects import SingleValue
 from bridge.caffe2.operators.torch_operator import INT64, TorchOperator, enforce
-from bridge.caffe2.registry import register_operator
 
 TYPE_CHECKING = False  # typing takes longer to import than all that needs it
 if TYPE_CHECKING:

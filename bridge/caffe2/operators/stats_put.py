@@ -9,9 +9,9 @@ from __future__ import annotations
 import math
 
 from bridge import c10
+from bridge.caffe2.execution.registry import register_operator
 from bridge.caffe2.operators.stats import AverageStat, Stat, StdDevStat
 from bridge.caffe2.operators.torch_operator import TorchOperator, enforce
-from bridge.caffe2.registry import register_operator
 
 TYPE_CHECKING = False  # typing takes longer to import than all that needs it
 if TYPE_CHECKING:

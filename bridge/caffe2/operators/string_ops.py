@@ -5,9 +5,9 @@ from __future__ import annotations
 
 from bridge import c10
 from bridge.c10.errors import EnforceTypeError
+from bridge.caffe2.blobs.strings import as_bytes
+from bridge.caffe2.execution.registry import register_operator
 from bridge.caffe2.operators.torch_operator import NUMBERS_AND_BOOL, TorchOperator, enforce
-from bridge.caffe2.registry import register_operator
-from bridge.caffe2.strings import as_bytes
 
 TYPE_CHECKING = False  # typing takes longer to import than all that needs it
 if TYPE_CHECKING:

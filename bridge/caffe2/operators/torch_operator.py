@@ -16,17 +16,17 @@ from __future__ import annotations
 from bridge import c10
 from bridge.c10 import TypeMeta
 from bridge.c10.errors import EnforceNotMet, EnforceTypeError
-from bridge.caffe2.operator import Operator
+from bridge.caffe2.execution.operator import Operator
+from bridge.caffe2.execution.torch_io import adopt, in_and_out, operand
 from bridge.caffe2.operators.lazy_torch import torch
 from bridge.caffe2.operators.schemas import check_definition
-from bridge.caffe2.torch_io import adopt, in_and_out, operand
 
 TYPE_CHECKING = False  # typing takes longer to import than all that needs it
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
     from typing import Any
 
-    from bridge.caffe2.operator_def import Definition
+    from bridge.caffe2.execution.operator_def import Definition
 
 __all__ = [
     "BOOL",

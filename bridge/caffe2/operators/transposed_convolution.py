@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from bridge.caffe2.execution.registry import register_operator
 from bridge.caffe2.operators.lazy_torch import functional, torch
 from bridge.caffe2.operators.windows import (
     NOTSET,
@@ -10,7 +11,6 @@ from bridge.caffe2.operators.windows import (
     channels_first,
     channels_last,
 )
-from bridge.caffe2.registry import register_operator
 
 TYPE_CHECKING = False  # typing takes longer to import than all that needs it
 if TYPE_CHECKING:

@@ -12,8 +12,8 @@ import pytest
 
 from bridge import c10
 from bridge.caffe2 import core, workspace
-from bridge.caffe2.db import open_writer
 from bridge.caffe2.proto import caffe2_pb2
+from bridge.caffe2.serialization.db import open_writer
 
 
 @pytest.fixture(autouse=True)

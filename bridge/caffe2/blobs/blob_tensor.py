@@ -1,0 +1,204 @@
+# SPDX-License-Identifier: Apache-2.0
+"""BlobTensor: the tensor of a blob, as Python operators work on it in place."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from bridge import c10
+from bridge.c10 import DeviceType, EnforceNotMet, TypeMeta, observe
+from bridge.c10.errors import EnforceTypeError, EnforceValueError
+from bridge.caffe2.blobs.feed import is_array, put_array
+from bridge.caffe2.blobs.memory import copied_to_numpy, prepare
+from bridge.caffe2.data_type import DataType
+from bridge.caffe2.refusal import refusal
+from bridge.caffe2.tensor import Tensor
+
+TYPE_CHECKING = False  # typing takes longer to import than all that needs it
+if TYPE_CHECKING:
+    from typing import Any
+
+    import numpy as np
+    import torch
+
+    from bridge.caffe2.blobs.blob import Blob
+
+__all__ = ["BlobTensor"]
+
+# The types that `init` takes by number; Caffe2's Python has no others.
+_TYPE_OF_NUMBER = {
+    DataType.FLOAT: c10.float32,
+    DataType.INT32: c10.int32,
+    DataType.BYTE: c10.uint8,
+    DataType.BOOL: c10.bool,
+    DataType.UINT8: c10.uint8,
+    DataType.INT8: c10.int8,
+    DataType.UINT16: c10.uint16,
+    DataType.INT16: c10.int16,
+    DataType.INT64: c10.int64,
+    DataType.FLOAT16: c10.float16,
+    DataType.DOUBLE: c10.float64,
+}
+
+
+class BlobTensor:
+    """The tensor that a blob holds, got from ``blob.tensor()``.
+
+    It stays usable, with the values that it had, when the blob comes to hold something else.
+
+    Follows the class TensorCPU of caffe2/python/pybind_state.cc, PyTorch 1.8.1.
+
+    >>> from bridge.caffe2 import core
+    >>> from bridge.caffe2.blobs.blob import Blob
+    >>> blob = Blob()
+    >>> tensor = blob.tensor()
+    >>> tensor.init([2, 3], core.DataType.FLOAT)
+    >>> tensor.data[:] = 7
+    >>> blob.fetch().tolist()
+    [[7.0, 7.0, 7.0], [7.0, 7.0, 7.0]]
+    """
+
+    __slots__ = ("__weakref__", "_blob", "_tensor")
+
+    _blob: Blob
+    _tensor: Tensor
+
+    def __init__(self) -> None:
+        raise TypeError("A BlobTensor comes from a blob: blob.tensor().")
+
+    @classmethod
+    def _of(cls, blob: Blob, tensor: Tensor) -> BlobTensor:
+        handle = cls.__new__(cls)
+        handle._blob = blob
+        handle._tensor = tensor
+        return handle
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The sizes."""
+        return tuple(self._tensor.sizes())
+
+    @property
+    def data(self) -> np.ndarray[Any, Any]:
+        """The elements as a NumPy array, zero-copy; allocated if they are not yet.
+
+        A tensor without a type becomes one of float32. Strings, and what is on another device than
+        the CPU, are copied. Raises EnforceNotMet: NumPy cannot have the elements.
+        """
+        if observe.outermost():
+            get = type(self).data.__get__
+            return observe.watch("BlobTensor.data", self._tensor, "numpy.ndarray", get, self)
+        tensor = self._tensor
+        try:
+            if not tensor.dtype():
+                tensor.mutable_data(c10.float32)
+            elif not tensor.storage_initialized():
+                tensor.raw_mutable_data()
+            if tensor.dtype().is_pod and tensor.GetDeviceType() == DeviceType.CPU:
+                return tensor.numpy()
+            return copied_to_numpy(tensor)
+        except Exception as cause:
+            raise refusal("NumPy cannot have the tensor", "BlobTensor.data", cause) from cause
+
+    def init(self, dims: Iterable[int], dtype: Any) -> None:
+        """Give the tensor sizes and a type, with memory for it, not initialised.
+
+        `dtype` is a number of ``core.DataType``, or anything else that names an element type. The
+        buffer is kept where the type is the same and it is large enough and the bridge's own.
+
+        Raises EnforceNotMet: sizes that no tensor can have, no such type, strings (use `feed`), or
+        no memory; the tensor is then as it was.
+        """
+        caller = "BlobTensor.init"
+        meta = _type_for_init(dtype, caller)
+        try:
+            prepare(self._tensor, list(dims), meta)
+        except Exception as cause:
+            raise refusal(f"The tensor cannot be of sizes {dims}", caller, cause) from cause
+
+    def feed(self, array: np.ndarray[Any, Any]) -> None:
+        """Copy a NumPy array here; the tensor takes its shape and type.
+
+        Into the buffer that there is, where it is of the same type, large enough and the bridge's
+        own. Memory that came from outside is not written: the tensor gets memory of its own.
+
+        Raises EnforceNotMet: not a NumPy array, or its elements are of a type that the bridge
+        lacks; the cause is its ``__cause__``. The tensor is then as it was.
+        """
+        caller = "BlobTensor.feed"
+        if observe.outermost():
+            return observe.watch(caller, array, "blob", self.feed, array)
+        if not is_array(array):
+            raise EnforceTypeError(
+                f"A BlobTensor is fed NumPy arrays, not {type(array).__name__}; feed other tensors "
+                "to the blob.",
+                "isinstance(array, numpy.ndarray)",
+                caller,
+            )
+        blob = self._blob
+        if blob._tensor is not self._tensor:
+            raise EnforceNotMet(
+                "The blob holds something else now; feed the blob, or take blob.tensor() again.",
+                "",
+                caller,
+            )
+        try:
+            put_array(blob, array)
+        except Exception as cause:
+            raise refusal("The tensor cannot be fed this array", caller, cause) from cause
+
+    def fetch(self) -> np.ndarray[Any, Any]:
+        """Copy the elements into a new NumPy array; strings into an object array of `bytes`.
+
+        Raises EnforceNotMet: there are none yet, or NumPy cannot have them.
+        """
+        if observe.outermost():
+            source = observe.Label("blob")
+            return observe.watch("BlobTensor.fetch", source, "numpy.ndarray", self.fetch)
+        try:
+            return copied_to_numpy(self._tensor)
+        except Exception as cause:
+            raise refusal("The tensor cannot be fetched", "BlobTensor.fetch", cause) from cause
+
+    def reshape(self, dims: Iterable[int]) -> None:
+        """Resize the tensor, as `caffe2.Tensor.Resize` does: the number of elements may change.
+
+        The elements stay while they fit the buffer. Raises EnforceNotMet: sizes that no tensor can
+        have.
+        """
+        try:
+            self._tensor.Resize(list(dims))
+        except Exception as cause:
+            raise refusal(
+                f"The tensor cannot be of sizes {dims}", "BlobTensor.reshape", cause
+            ) from cause
+
+    def to_torch(self) -> torch.Tensor:
+        """Give the tensor to torch, sharing memory; a torch tensor that was fed is that same one.
+
+        Raises EnforceNotMet: torch cannot have it.
+        """
+        try:
+            return self._tensor.to_torch()
+        except Exception as cause:
+            raise refusal("torch cannot have the tensor", "BlobTensor.to_torch", cause) from cause
+
+    def __repr__(self) -> str:
+        return f"<BlobTensor of {self._tensor!r}>"
+
+
+def _type_for_init(dtype: Any, caller: str) -> TypeMeta:
+    if isinstance(dtype, int) and not isinstance(dtype, bool):
+        meta = _TYPE_OF_NUMBER.get(dtype)
+        if meta is None:
+            raise EnforceValueError(
+                f"init takes no type of number {dtype}; it takes the core.DataType of numbers. "
+                "Use feed for strings.",
+                "",
+                caller,
+            )
+        return meta
+    meta = TypeMeta.Make(dtype)
+    if not meta.is_pod:
+        raise EnforceTypeError(f"init makes no elements of {meta}. Use feed.", "is_pod", caller)
+    return meta

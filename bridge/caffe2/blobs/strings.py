@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Strings between NumPy and Caffe2: an element is `bytes`, text is UTF-8."""
+
+from __future__ import annotations
+
+from bridge.caffe2.blobs.string_items import fill_objects, plain_elements
+
+TYPE_CHECKING = False  # typing takes longer to import than all that needs it
+if TYPE_CHECKING:
+    from typing import Any
+
+    import numpy as np
+
+    from bridge.caffe2.tensor import Tensor
+
+__all__ = ["STRING_KINDS", "array_of_strings", "as_bytes", "encoded_elements"]
+
+# NumPy's kinds of dtype whose elements may be strings: objects, bytes, text, variable-width text.
+STRING_KINDS = "OSUT"
+
+
+def as_bytes(value: str | bytes) -> bytes:
+    """Give text as UTF-8 and bytes as they are; a subclass becomes plain bytes.
+
+    Raises UnicodeEncodeError: text with a lone surrogate, which UTF-8 cannot say.
+    """
+    if isinstance(value, str):
+        return str.encode(value)
+    return value if type(value) is bytes else bytes(value)
+
+
+def encoded_elements(array: np.ndarray[Any, Any]) -> list[bytes]:
+    """Copy the elements of an array of strings into a list, in row-major order.
+
+    Elements may be `bytes` and `str`, mixed in an object array. NumPy's fixed-width types drop
+    trailing NULs, so elements that end in NUL come in object arrays.
+
+    Raises TypeError: an element is something else. UnicodeEncodeError: text with a lone surrogate.
+    """
+    import numpy as np
+
+    flat = np.ascontiguousarray(array).reshape(-1)
+    if flat.dtype.kind == "O":
+        plain = plain_elements(flat)
+        if plain is not None:
+            return plain
+    items: list[Any] = flat.tolist()
+    # set and map run in C
+    kinds = set(map(type, items))
+    if kinds == {bytes}:
+        return items
+    if kinds <= {str}:
+        return list(map(str.encode, items))
+    for index, item in enumerate(items):
+        if not isinstance(item, (bytes, str)):
+            raise TypeError(
+                f"element {index} of the array, {_shortened(item)}, is of type "
+                f"{type(item).__name__}; the elements of an array of dtype {array.dtype} are to "
+                "be bytes or str"
+            )
+    return [as_bytes(item) for item in items]
+
+
+def array_of_strings(tensor: Tensor) -> np.ndarray[Any, Any]:
+    """Copy the elements of a tensor of strings into a new object array of its shape."""
+    import numpy as np
+
+    flat = np.empty(tensor.numel(), dtype=object)
+    fill_objects(flat, tensor)
+    return flat.reshape(tensor.shape)
+
+
+def _shortened(item: object) -> str:
+    text = repr(item)
+    return text if len(text) <= 60 else f"{text[:57]}..."

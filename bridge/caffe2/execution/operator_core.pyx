@@ -1,0 +1,466 @@
+# SPDX-License-Identifier: Apache-2.0
+# cython: language_level=3, boundscheck=False, wraparound=False
+"""Inputs and outputs of an operator while it runs, and how outputs come back if it fails.
+
+What an operator had as outputs is put back where it fails: the tensors that the blobs held, their
+sizes, types and buffers, and the elements too, a copy of which is kept while an operator runs that
+may write before its last check. Where outputs are large that copy takes time; an operator that
+computes first and writes last says so (`Operator.writes_last`) and is spared it.
+"""
+
+cimport cython
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
+from libc.stdint cimport int64_t
+from libc.string cimport memcmp, memcpy
+
+from bridge.c10 cimport memory
+from bridge.c10.array_ref cimport Dims, parse_dims
+from bridge.c10.device cimport Device, as_device
+from bridge.c10.storage cimport READONLY, Elements, Storage, new_storage
+from bridge.c10.tensor_impl cimport TensorImpl, allocated, new_impl
+from bridge.c10.type_meta cimport TypeMeta, undefined_type
+from bridge.caffe2.blobs.blob_core cimport BlobCore
+from bridge.caffe2.tensor cimport Tensor, wrap
+from bridge.dlpack.abi cimport DL_CPU
+
+from bridge.c10.errors import EnforceIndexError, EnforceNotMet, EnforceTypeError
+from bridge.c10.options import as_options
+from bridge.c10 import float32 as _float32
+from bridge.caffe2.refusal import GaveFalse
+from bridge.exchange.devices import current_index
+
+cdef TypeMeta float32_type = _float32
+
+
+@cython.freelist(8)
+cdef class Held:
+    """What a blob held, and how it was, before an operator had it as an output."""
+
+    cdef int restore(self) except -1:
+        cdef BlobCore blob = self.blob
+        cdef TensorImpl impl = self.impl
+        cdef Storage storage = self.storage
+        cdef Dims dims
+        cdef Elements elements
+        if impl is not None:
+            dims = parse_dims(self.sizes, "Operator")
+            if impl.storage is not storage:
+                impl.set_storage(storage)
+            storage.data = self.data
+            storage.c_nbytes = self.nbytes
+            storage.ctx = self.ctx
+            storage.c_dtype = self.storage_dtype
+            storage.flags = self.storage_flags
+            impl.c_dtype = self.dtype
+            impl.set_contiguous(dims.data, dims.n, _numel(dims))
+            impl.offset = self.offset
+            impl.origin = self.origin
+            impl.flags = self.flags
+            if self.content is None:
+                pass
+            elif type(self.content) is bytes:
+                memcpy(impl.data("Operator"), PyBytes_AS_STRING(self.content),
+                       <size_t>(impl.c_numel * impl.c_dtype.itemsize))
+            elif type(self.content) is list:
+                elements = self.ctx
+                elements.items[:] = self.content
+            else:
+                memory.copy_from(impl, (<Tensor>self.content).impl, "Operator")
+        blob._own = False
+        blob._tensor = self.tensor
+        blob._object = self.object
+        blob._meta = self.meta
+        blob._own = self.own
+        return 0
+
+
+cdef int64_t _numel(Dims dims):
+    cdef int64_t numel = 1
+    cdef int i
+    for i in range(dims.n):
+        numel *= dims.data[i]
+    return numel
+
+
+cdef Held _hold(BlobCore blob, bint writes_last):
+    """Remember what `blob` holds, its elements too unless the operator writes last."""
+    cdef Held held = Held.__new__(Held)
+    cdef Tensor tensor = blob._tensor
+    cdef TensorImpl impl
+    cdef Storage storage
+    held.blob = blob
+    held.tensor = tensor
+    held.own = blob._own
+    held.object = blob._object
+    held.meta = blob._meta
+    if tensor is None or tensor.impl.storage is None:
+        return held
+    impl = tensor.impl
+    storage = impl.storage
+    held.impl = impl
+    held.dtype = impl.c_dtype
+    held.origin = impl.origin
+    held.offset = impl.offset
+    held.sizes = impl.sizes_view()
+    held.flags = impl.flags
+    held.storage = storage
+    held.data = storage.data
+    held.nbytes = storage.c_nbytes
+    held.ctx = storage.ctx
+    held.storage_dtype = storage.c_dtype
+    held.storage_flags = storage.flags
+    if not writes_last and impl.c_numel and storage.data != NULL \
+            and not storage.flags & READONLY and impl.c_dtype is not undefined_type:
+        if not impl.c_dtype.c_is_pod:
+            held.content = list((<Elements>storage.ctx).items)
+        elif storage.device_type == DL_CPU:
+            held.content = PyBytes_FromStringAndSize(
+                impl.data("Operator"), impl.c_numel * impl.c_dtype.itemsize)
+        else:
+            held.content = tensor.Clone()
+    return held
+
+
+cdef class DefinitionCore:
+    """What an operator's definition says that a run needs; the base of `Definition`."""
+
+    def _place(self, device):
+        """Set the device that the operator runs on."""
+        cdef Device on = as_device(device)
+        self.device = on
+        self.device_type = on.c_type
+        self.device_index = current_index(on)
+
+    def _assign(self, cls, long generation, bint plain, bint writes_last):
+        """Remember the class that runs it, and what of it a run needs to know."""
+        self.cls = cls
+        self.generation = generation
+        self.plain = plain
+        self.writes_last = writes_last
+
+
+cdef class OperatorCore:
+    """The inputs and outputs of an operator; the base of `Operator`, not made by itself."""
+
+    def _bind(self, DefinitionCore definition, workspace, tuple inputs, tuple outputs):
+        """Take what the operator is, and the blobs that it works on."""
+        self._definition = definition
+        self._workspace = workspace
+        self._inputs = inputs
+        self._outputs = outputs
+
+    cdef BlobCore input_blob(self, object i, str caller):
+        cdef tuple blobs = self._inputs
+        cdef Py_ssize_t index
+        if blobs is None:
+            _refuse_unbound(self, caller)
+        index = _index(i, caller)
+        if index < 0 or index >= len(blobs):
+            _refuse_index("input", i, len(blobs), caller)
+        return <BlobCore>blobs[index]
+
+    cdef BlobCore output_blob(self, object i, str caller):
+        """The blob of output `i`, of which it is known from now on what it held."""
+        cdef tuple blobs = self._outputs
+        cdef Py_ssize_t index
+        cdef BlobCore blob
+        if blobs is None:
+            _refuse_unbound(self, caller)
+        index = _index(i, caller)
+        if index < 0 or index >= len(blobs):
+            _refuse_index("output", i, len(blobs), caller)
+        blob = <BlobCore>blobs[index]
+        if self._held is not None and self._held[index] is None:
+            self._held[index] = _hold(blob, self._definition.writes_last)
+        return blob
+
+    def Input(self, i, T=None):
+        """The tensor of input `i`, shared: sizes, type and elements are the blob's.
+
+        With a class `T`, what the blob holds of that type, as `Blob.Get` gives it.
+
+        Raises EnforceNotMet: there is no input `i` (also an IndexError), or it holds something
+        else; the error names the blob. Follows OperatorBase::Input, caffe2/core/operator.h.
+        """
+        cdef BlobCore blob = self.input_blob(i, "Operator.Input")
+        if T is not None:
+            return self._get(blob, i, T)
+        if blob._tensor is None:
+            _refuse_input(self, blob, i)
+        return blob._tensor
+
+    def InputBlob(self, i):
+        """The Blob of input `i`. Raises EnforceNotMet, also an IndexError: there is none."""
+        return self.input_blob(i, "Operator.InputBlob")
+
+    def InputSize(self):
+        """Number of inputs."""
+        return 0 if self._inputs is None else len(self._inputs)
+
+    def OutputSize(self):
+        """Number of outputs."""
+        return 0 if self._outputs is None else len(self._outputs)
+
+    def Inputs(self):
+        """The Blobs of the inputs, as a list."""
+        return list(self._inputs or ())
+
+    def Outputs(self):
+        """The Blobs of the outputs, as a list."""
+        return [self.output_blob(i, "Operator.Outputs") for i in range(self.OutputSize())]
+
+    def OutputBlob(self, i):
+        """The Blob of output `i`, to hold whatever the operator makes.
+
+        Raises EnforceNotMet, also an IndexError: there is no output `i`.
+        """
+        return self.output_blob(i, "Operator.OutputBlob")
+
+    def IsInputOutputAlias(self, i, j):
+        """Say whether input `i` and output `j` are the same blob.
+
+        Two blobs that share a tensor or a storage are not the same blob.
+        """
+        return self.input_blob(i, "Operator.IsInputOutputAlias") is \
+            self.output_blob(j, "Operator.IsInputOutputAlias")
+
+    def Output(self, i, dims=None, options=None, *, dtype=None, device=None):
+        """The tensor of output `i`.
+
+        With `dims`: of these sizes, allocated, of the type and on the device of `options`, which
+        are float32 and the operator's device where nothing is said. The blob's own buffer is used
+        where it is on that device and large enough; elements are not set. A blob whose memory
+        is read-only gets memory of its own.
+
+        Without `dims`, in the old style: as the blob has it, perhaps not allocated; `Resize` and
+        `mutable_data(T)` are the operator's to call. An empty tensor if the blob held none.
+
+        Raises EnforceNotMet: there is no output `i` (also an IndexError), negative sizes.
+        MemoryError. Follows OperatorBase::Output and BlobGetMutableTensor, caffe2/core/operator.h
+        and blob.h, PyTorch 1.8.1.
+        """
+        cdef BlobCore blob = self.output_blob(i, "Operator.Output")
+        if dims is None:
+            if options is not None or dtype is not None or device is not None:
+                raise EnforceTypeError(
+                    "Options come with sizes: Output(i, dims, options).", "dims is not None",
+                    "Operator.Output")
+            return _plain(self, blob)
+        return _sized(self, blob, dims, options, dtype, device, "Operator.Output")
+
+    def XOutput(self, i, dims, options=None, *, dtype=None, device=None):
+        """The same as ``Output(i, dims, options)``, another wrapper of the same TensorImpl."""
+        cdef BlobCore blob = self.output_blob(i, "Operator.XOutput")
+        return wrap(_sized(self, blob, dims, options, dtype, device, "Operator.XOutput").impl)
+
+    XOutputTensor = XOutput
+    OutputTensor = Output
+
+    def OutputTensorOrUndefined(self, i):
+        """The tensor of output `i` as it is, or an undefined one if the blob holds none."""
+        cdef BlobCore blob = self.output_blob(i, "Operator.OutputTensorOrUndefined")
+        return Tensor() if blob._tensor is None else wrap(blob._tensor.impl)
+
+    def SetOutputTensor(self, i, tensor):
+        """Have output `i` hold `tensor` itself, a caffe2.Tensor."""
+        if not isinstance(tensor, Tensor):
+            raise EnforceTypeError(
+                f"An output holds a caffe2.Tensor, not {type(tensor).__name__}.", "",
+                "Operator.SetOutputTensor")
+        _set(self.output_blob(i, "Operator.SetOutputTensor"), <Tensor>tensor)
+
+    def OutputTensorCopyFrom(self, i, options, src, async_=False):
+        """Have output `i` be a copy of `src`, on the device of `options`; give its tensor.
+
+        Raises EnforceNotMet: `options` say another type than that of `src`, or `src` has no
+        content. Follows OperatorBase::OutputTensorCopyFrom.
+        """
+        caller = "Operator.OutputTensorCopyFrom"
+        cdef BlobCore blob = self.output_blob(i, caller)
+        cdef Tensor tensor
+        source = _tensor(src, caller)
+        chosen = as_options(options)
+        if chosen.has_dtype() and chosen.dtype() is not source.dtype():
+            raise EnforceNotMet(
+                f"The source is of {source.dtype()}, and a copy is not of {chosen.dtype()}.",
+                "options.dtype() == src.dtype()", caller)
+        if not source.storage_initialized():
+            raise EnforceNotMet(
+                "The source has no content: call mutable_data(T) on it first.",
+                "src.storage_initialized()", caller)
+        if source.dtype():
+            tensor = _sized(
+                self, blob, source.sizes(), chosen.dtype(source.dtype()), None, None, caller)
+        else:
+            tensor = _plain(self, blob)
+        tensor.CopyFrom(source, async_)
+        return tensor
+
+    def OutputTensorAlias(self, i, src):
+        """Have output `i` share the elements of `src`, with metadata of its own; give its tensor.
+
+        Raises EnforceNotMet: `src` is no caffe2.Tensor, or has no content.
+        Follows OperatorBase::OutputTensorAlias.
+        """
+        caller = "Operator.OutputTensorAlias"
+        cdef BlobCore blob = self.output_blob(i, caller)
+        cdef Tensor alias = _tensor(src, caller).Alias()
+        _set(blob, alias)
+        return alias
+
+    def _get(self, BlobCore blob, i, T):
+        try:
+            return blob.Get(T)
+        except EnforceNotMet as error:
+            raise type(error)(
+                f"{error.message} It is input {i}, blob {self._definition.inputs[i]!r}.",
+                error.condition, "Operator.Input") from error
+
+    def _run(self):
+        """Run; give True. Where that fails the outputs are again what they were."""
+        return run(self)
+
+
+cdef object run(OperatorCore operator):
+    cdef list held, outer
+    cdef object one, result
+    if operator._outputs is None:
+        _refuse_unbound(operator, "Operator.Run")
+    held = [None] * len(operator._outputs)
+    outer = operator._held
+    operator._held = held
+    try:
+        result = operator.RunOnDevice()
+        if result is not None and not result:
+            raise GaveFalse(
+                f"RunOnDevice gave {result!r}, which says that it failed.", "",
+                "Operator.RunOnDevice")
+    except BaseException:
+        for one in held:
+            if one is not None:
+                (<Held>one).restore()
+        raise
+    finally:
+        operator._held = outer
+    return True
+
+
+def run_all(list operators, list position):
+    """Run operators in turn; ``position[0]`` says which one it is, where one fails."""
+    cdef Py_ssize_t i
+    try:
+        for i in range(len(operators)):
+            run(<OperatorCore>operators[i])
+    except BaseException:
+        position[0] = i
+        raise
+
+
+cdef Tensor output_like(OperatorCore operator, object i, TensorImpl like):
+    """Output `i` of the sizes and type of `like`, on the operator's device, with memory."""
+    cdef BlobCore blob = operator.output_blob(i, "Operator.Output")
+    cdef Tensor tensor = blob._tensor
+    if tensor is not None and tensor.impl is like and not like.storage.flags & READONLY:
+        return tensor                   # in place
+    return _sized(operator, blob, like.sizes_view(), like.c_dtype, None, None, "Operator.Output")
+
+
+cdef Tensor _plain(OperatorCore operator, BlobCore blob):
+    """What the blob has, or an empty tensor on the operator's device."""
+    cdef Tensor tensor = blob._tensor
+    if tensor is None or tensor.impl.storage is None \
+            or tensor.impl.storage.device_type != operator._definition.device_type:
+        tensor = _empty(operator._definition.device_type, operator._definition.device_index)
+        _set(blob, tensor)
+    elif tensor.impl.storage.flags & READONLY:
+        tensor = _empty(operator._definition.device_type, operator._definition.device_index)
+        tensor.Resize(blob._tensor.sizes())
+        _set(blob, tensor)
+    return tensor
+
+
+cdef Tensor _empty(int device_type, int device_index):
+    cdef int64_t zero = 0
+    cdef TensorImpl impl = new_impl(new_storage(device_type, device_index), undefined_type)
+    impl.set_contiguous(&zero, 1, 0)
+    return wrap(impl)
+
+
+cdef Tensor _sized(
+    OperatorCore operator, BlobCore blob, dims, options, dtype, device, str caller,
+):
+    """The blob's tensor with these sizes, type and device, and with memory for them."""
+    cdef Dims sizes = parse_dims(dims, caller)
+    cdef TypeMeta meta = float32_type
+    cdef int device_type = operator._definition.device_type
+    cdef int device_index = operator._definition.device_index
+    cdef Device on
+    cdef TensorImpl impl
+    cdef Tensor tensor = blob._tensor
+    if type(options) is TypeMeta and dtype is None and device is None:
+        meta = <TypeMeta>options
+    elif options is not None or dtype is not None or device is not None:
+        chosen = as_options(options, dtype, device)
+        if chosen.has_dtype():
+            meta = chosen.dtype()
+        if chosen.has_device():
+            on = chosen.device()
+            device_type = on.c_type
+            device_index = current_index(on)
+    if tensor is not None:
+        impl = tensor.impl
+        if impl.storage is not None and impl.storage.device_type == device_type \
+                and impl.storage.device_index == device_index \
+                and not impl.storage.flags & READONLY:
+            if impl.ndim != sizes.n or memcmp(
+                    impl.c_sizes, sizes.data, sizes.n * sizeof(int64_t)) != 0:
+                memory.resize(impl, sizes.data, sizes.n, caller)
+            memory.mutable_data(impl, meta, caller)
+            return tensor
+    tensor = wrap(allocated(sizes.data, sizes.n, meta, device_type, device_index, caller))
+    _set(blob, tensor)
+    return tensor
+
+
+cdef int _set(BlobCore blob, Tensor tensor) except -1:
+    """Have the blob hold a tensor that an operator made."""
+    blob._own = False
+    blob._tensor = tensor
+    blob._object = None
+    blob._own = True
+    return 0
+
+
+cdef Tensor _tensor(object src, str caller):
+    if not isinstance(src, Tensor):
+        raise EnforceTypeError(
+            f"A caffe2.Tensor is needed, not {type(src).__name__}; caffe2.Tensor(at_tensor) makes "
+            "one.", "", caller)
+    return <Tensor>src
+
+
+cdef Py_ssize_t _index(object i, str caller) except? -1:
+    try:
+        return <Py_ssize_t>i
+    except (TypeError, OverflowError) as error:
+        raise EnforceTypeError(
+            f"Inputs and outputs are numbered from 0, {i!r} is no such number.", "",
+            caller) from error
+
+
+cdef int _refuse_index(str what, i, n, str caller) except -1:
+    raise EnforceIndexError(
+        f"There is no {what} {i}: the operator has {n}, counted from 0.",
+        f"i < {what.capitalize()}Size()", caller)
+
+
+cdef int _refuse_unbound(OperatorCore operator, str caller) except -1:
+    raise EnforceNotMet(
+        f"{type(operator).__name__} has no inputs and outputs yet; let its __init__(self, *args) "
+        "call super().__init__(*args) first.", "", caller)
+
+
+cdef int _refuse_input(OperatorCore operator, BlobCore blob, i) except -1:
+    raise EnforceTypeError(
+        f"{blob._called(operator._definition.inputs[i])}, and input {i} is to be a tensor.",
+        "", "Operator.Input")

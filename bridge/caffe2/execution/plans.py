@@ -1,0 +1,189 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Running plans: steps of nets and of further steps, so many times or until a blob says stop.
+
+Everything runs in one thread. Substeps and instances that may run concurrently run in turn, the
+ones that report every so often once, after the others; so do nets that report.
+
+Follows caffe2/core/plan_executor.cc, PyTorch 1.8.1.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable
+
+from bridge.c10 import bool as bool_type
+from bridge.c10.errors import EnforceKeyError, EnforceNotMet, EnforceValueError
+from bridge.caffe2.execution.nets import create_net
+from bridge.caffe2.execution.runnable_net import RunnableNet
+from bridge.caffe2.messages import as_message, kind_of
+from bridge.caffe2.workspaces import Workspace, found_blob, state
+
+TYPE_CHECKING = False  # typing takes longer to import than all that needs it
+if TYPE_CHECKING:
+    from typing import Any
+
+    from bridge.caffe2.blobs.blob import Blob
+
+__all__ = ["RunPlan", "plan_of", "run_plan"]
+
+
+def RunPlan(plan_or_step: Any) -> bool:
+    """Run a plan, or a step that has all its nets with it; give True.
+
+    `plan_or_step` is a ``core.Plan``, a ``core.ExecutionStep`` or a PlanDef: a message of any
+    class, or its bytes. The plan's nets are created, in place of any of the same names, and stay.
+
+    Raises EnforceNotMet: no PlanDef, a step that contradicts itself or names a net that the plan
+    does not have, or an operator failed; what ran before it has had its effect.
+    """
+    caller = "RunPlan"
+    run_plan(state.workspace, plan_of(plan_or_step, caller), caller)
+    return True
+
+
+def plan_of(plan_or_step: Any, caller: str) -> Any:
+    """Give the PlanDef of a plan, or of a ``core.ExecutionStep`` and its nets."""
+    if hasattr(plan_or_step, "Proto") and kind_of(plan_or_step.Proto()) == "ExecutionStep":
+        from bridge.caffe2.graph.plan import Plan
+
+        return Plan(plan_or_step).Proto()
+    return as_message(plan_or_step, "PlanDef", caller)
+
+
+def run_plan(workspace: Workspace, plan: Any, caller: str) -> None:
+    """Run a PlanDef in `workspace`."""
+    if not plan.execution_step:
+        return
+    nets: dict[str, Any] = {}
+    for net in plan.network:
+        if net.name in nets:
+            raise EnforceValueError(f"The plan has two nets of the name {net.name!r}.", "", caller)
+        nets[net.name] = net
+    for step in plan.execution_step:
+        _Step(step, workspace, nets, {}, caller).run()
+
+
+class _Step:
+    """A step that is ready to run: its nets and substeps are made, its blob is found.
+
+    A substep that wants a workspace of its own is made each time that it runs.
+    """
+
+    def __init__(
+        self,
+        message: Any,
+        outer: Workspace,
+        nets: dict[str, Any],
+        made: dict[str, RunnableNet],
+        caller: str,
+    ) -> None:
+        self.message = message
+        self.caller = caller
+        self.all_nets = nets
+        self.made = made
+        self.workspace = outer
+        if message.create_workspace:
+            self.workspace = Workspace(outer)
+            self.made = {}
+        if message.network and message.substep:
+            raise self._contradiction("has nets and substeps; it can have one of them")
+        self.nets = [self._net(name) for name in message.network]
+        self.report = self._report()
+        # As many instances as there are to be, and what reports on them.
+        ready = [step if step.create_workspace else self._made(step) for step in message.substep]
+        reports = [step.HasField("run_every_ms") for step in message.substep]
+        self.substeps: list[Any] = [
+            step for step, one in zip(ready, reports, strict=True) if not one
+        ] * max(message.num_concurrent_instances, 1)
+        self.reports: list[Any] = [step for step, one in zip(ready, reports, strict=True) if one]
+        self.iterations = self._iterations()
+        self.stop = self._stop_blob()
+
+    def _contradiction(self, what: str) -> EnforceValueError:
+        return EnforceValueError(f"Step {self.message.name!r} {what}.", "", self.caller)
+
+    def _net(self, name: str) -> RunnableNet:
+        """Give the net of that name, made in the workspace when it is first needed."""
+        if name not in self.made:
+            if name not in self.all_nets:
+                raise EnforceKeyError(
+                    f"Step {self.message.name!r} uses net {name!r}, which the plan does not have.",
+                    "",
+                    self.caller,
+                )
+            self.made[name] = create_net(self.workspace, self.all_nets[name], True, self.caller)
+        return self.made[name]
+
+    def _report(self) -> RunnableNet | None:
+        """Give the net that reports at intervals, and here once, at the end."""
+        if not self.message.HasField("report_net"):
+            return None
+        if not self.message.HasField("report_interval"):
+            raise self._contradiction("has report_net, which needs report_interval")
+        return self._net(self.message.report_net)
+
+    def _made(self, step: Any) -> _Step:
+        return _Step(step, self.workspace, self.all_nets, self.made, self.caller)
+
+    def _iterations(self) -> Iterable[int] | None:
+        """Give as many as the step runs, unless it is stopped before; None: without end."""
+        message = self.message
+        if message.HasField("should_stop_blob"):
+            if message.HasField("num_iter"):
+                raise self._contradiction(
+                    "has should_stop_blob and num_iter; it can have one of them"
+                )
+            return range(1) if message.only_once else None
+        if message.HasField("only_once"):
+            raise self._contradiction("says only_once, which goes with should_stop_blob alone")
+        return range(message.num_iter if message.HasField("num_iter") else 1)
+
+    def _stop_blob(self) -> Blob | None:
+        if not self.message.HasField("should_stop_blob"):
+            return None
+        name = self.message.should_stop_blob
+        blob = found_blob(self.workspace, name)
+        if blob is None:
+            raise EnforceKeyError(
+                f"There is no blob {name!r}, which step {self.message.name!r} has as "
+                "should_stop_blob.",
+                "",
+                self.caller,
+            )
+        return blob
+
+    def run(self) -> None:
+        """Run the nets and substeps so many times, or until the blob says stop; then report."""
+        self._run_all()
+        for substep in self.reports:
+            self._run_substep(substep)
+        if self.report is not None:
+            self.report._run(self.caller)
+
+    def _run_all(self) -> None:
+        for _ in itertools.count() if self.iterations is None else self.iterations:
+            for substep in self.substeps:
+                self._run_substep(substep)
+                if self._says_stop():
+                    return
+            for net in self.nets:
+                net._run(self.caller)
+                if self._says_stop():
+                    return
+
+    def _run_substep(self, substep: Any) -> None:
+        (substep if isinstance(substep, _Step) else self._made(substep)).run()
+
+    def _says_stop(self) -> bool:
+        blob = self.stop
+        if blob is None:
+            return False
+        tensor = blob._tensor
+        if tensor is None or not tensor.IsType(bool_type) or tensor.numel() != 1:
+            raise EnforceNotMet(
+                f"{blob._called(self.message.should_stop_blob)}; should_stop_blob is one bool.",
+                "IsType(bool) && numel() == 1",
+                self.caller,
+            )
+        return bool(tensor.numpy().reshape(-1)[0])

@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Making messages of operators and devices."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from bridge.c10.errors import EnforceAssertionError, EnforceTypeError, EnforceValueError
+from bridge.caffe2 import scope
+from bridge.caffe2.graph.arguments import MakeArgument
+from bridge.caffe2.graph.blob_reference import references
+from bridge.caffe2.messages import as_message, caffe2_pb2
+
+TYPE_CHECKING = False  # typing takes longer to import than all that needs it
+if TYPE_CHECKING:
+    from typing import Any
+
+__all__ = ["CreateOperator", "DeviceOption"]
+
+
+def CreateOperator(
+    operator_type: str,
+    inputs: Any,
+    outputs: Any,
+    name: str = "",
+    control_input: Any = None,
+    device_option: Any = None,
+    arg: Any = None,
+    engine: str | None = None,
+    debug_info: str | None = None,
+    **kwargs: Any,
+) -> Any:
+    """Make an OperatorDef.
+
+    inputs, outputs: a name, a BlobReference, or a list of them; names are of the current name
+    scope. device_option: a DeviceOption; None is that of the current device scope, if any. arg:
+    Arguments ready made. engine: which implementation to prefer. debug_info: shown when it fails.
+    Keywords become arguments (see `MakeArgument`), those that are None none; random_seed goes into
+    the device option.
+
+    In immediate mode (``workspace.StartImmediate``) it runs at once, too.
+
+    Raises EnforceNotMet, also a TypeError or ValueError: an argument that no field holds, an input
+    or output that is no name. Follows CreateOperator, caffe2/python/core.py, PyTorch 1.8.1.
+
+    >>> from bridge.caffe2 import core
+    >>> op = core.CreateOperator("FC", ["x", "w", "b"], "y", axis=1)
+    >>> op.type, list(op.input), list(op.output), op.arg[0].i
+    ('FC', ['x', 'w', 'b'], ['y'], 1)
+    """
+    caller = "CreateOperator"
+    operator = caffe2_pb2().OperatorDef()
+    if os.environ.get("CAFFE2_DEBUG"):
+        import traceback
+
+        operator.debug_info = "".join(traceback.format_stack()[:-1])
+    try:
+        operator.type = operator_type
+        operator.name = name
+        if engine is not None:
+            operator.engine = engine
+        if debug_info is not None:
+            operator.debug_info = debug_info
+        operator.input.extend([str(one) for one in references(inputs)])
+        operator.output.extend([str(one) for one in references(outputs)])
+        if control_input:
+            operator.control_input.extend([str(one) for one in references(control_input)])
+    except TypeError as cause:
+        if isinstance(cause, EnforceTypeError):
+            raise
+        raise EnforceTypeError(
+            f"type, name, engine and debug_info of an operator are strings: {cause}", "", caller
+        ) from cause
+    except UnicodeError as cause:
+        raise EnforceValueError(f"Strings of an operator are UTF-8: {cause}", "", caller) from cause
+    device = scope.CurrentDeviceScope() if device_option is None else device_option
+    if device is not None:
+        operator.device_option.CopyFrom(as_message(device, "DeviceOption", caller))
+    if "random_seed" in kwargs:
+        _set_seed(operator.device_option, kwargs.pop("random_seed"), caller)
+    if arg is not None:
+        for one in arg:
+            operator.arg.add().CopyFrom(as_message(one, "Argument", caller))
+    for key, value in kwargs.items():
+        if value is not None:
+            operator.arg.append(MakeArgument(key, value))
+    immediate = sys.modules.get("bridge.caffe2.execution.immediate")  # not loaded: not started
+    if immediate is not None and immediate.IsImmediate():
+        immediate.RunOperatorImmediate(operator)
+    return operator
+
+
+def DeviceOption(
+    device_type: int,
+    device_id: int = 0,
+    random_seed: int | None = None,
+    node_name: str | None = None,
+    numa_node_id: int | None = None,
+    extra_info: Any = None,
+) -> Any:
+    """Make a DeviceOption: ``DeviceOption(caffe2_pb2.CUDA, 1)`` is the second CUDA device.
+
+    Raises EnforceNotMet, also a TypeError or ValueError: values that the message cannot hold; also
+    an AssertionError: a NUMA node of another device than the CPU.
+    """
+    caller = "DeviceOption"
+    option = caffe2_pb2().DeviceOption()
+    if numa_node_id is not None and device_type != 0:
+        raise EnforceAssertionError("NUMA nodes are of the CPU.", "device_type == CPU", caller)
+    try:
+        option.device_type = device_type
+        option.device_id = device_id
+        if node_name is not None:
+            option.node_name = node_name
+        if numa_node_id is not None:
+            option.numa_node_id = numa_node_id
+        if extra_info is not None:
+            option.extra_info.extend(extra_info)
+    except TypeError as cause:
+        raise EnforceTypeError(f"That makes no DeviceOption: {cause}", "", caller) from cause
+    except ValueError as cause:
+        raise EnforceValueError(f"That makes no DeviceOption: {cause}", "", caller) from cause
+    if random_seed is not None:
+        _set_seed(option, random_seed, caller)
+    return option
+
+
+def _set_seed(option: Any, seed: Any, caller: str) -> None:
+    try:
+        option.random_seed = seed
+    except TypeError as cause:
+        raise EnforceTypeError(f"A random seed is an int: {cause}", "", caller) from cause
+    except ValueError as cause:
+        raise EnforceValueError(f"A random seed has 32 bits: {cause}", "", caller) from cause

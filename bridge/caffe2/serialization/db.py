@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Caffe2's databases: records of a key and a value, in files of one kind or another.
+
+Which kinds there are, and what a reader and a writer have in common. Follows caffe2/core/db.h,
+PyTorch 1.8.1.
+"""
+
+from __future__ import annotations
+
+import sys
+
+from bridge.c10.errors import EnforceKeyError, EnforceValueError
+
+TYPE_CHECKING = False  # typing takes longer to import than all that needs it
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from contextlib import AbstractContextManager
+    from typing import Any, Protocol
+
+    class Reader(Protocol):
+        """A database that is read; `nbytes` is its size on the disk."""
+
+        nbytes: int
+
+        def records(self) -> Iterator[Record]:
+            """Give the records one by one. Raises EnforceNotMet: the file is damaged there."""
+
+    class Writer(Protocol):
+        """A database that is written; it is there when its context ends without an error."""
+
+        def put(self, key: bytes, value: bytes) -> None:
+            """Write a record. Raises EnforceNotMet or OSError."""
+
+
+__all__ = ["Record", "kinds", "module_of", "open_reader", "open_writer"]
+
+# The kinds by the names that Caffe2 has for them, and the module of each.
+_KINDS = {
+    "minidb": "bridge.caffe2.serialization.minidb",
+    "MiniDB": "bridge.caffe2.serialization.minidb",
+    "lmdb": "bridge.caffe2.serialization.lmdb_db",
+    "LMDB": "bridge.caffe2.serialization.lmdb_db",
+}
+
+
+class Record:
+    """A record where it stands: `key`, and `read`, which gives the value's bytes.
+
+    where: words that say in which file it is, and at which byte. end: bytes of the file that were
+    read when the record has been.
+    """
+
+    __slots__ = ("end", "key", "read", "where")
+
+    def __init__(self, key: bytes, read: Callable[[], bytes], where: str, end: int) -> None:
+        self.key = key
+        self.read = read
+        self.where = where
+        self.end = end
+
+
+def kinds() -> list[str]:
+    """List the kinds by the names that Caffe2 has for them."""
+    return list(_KINDS)
+
+
+def open_reader(db_type: str, path: str) -> AbstractContextManager[Reader]:
+    """Open a database to read. Raises EnforceNotMet: no such file, or no such kind."""
+    reader: AbstractContextManager[Reader] = module_of(db_type).open_reader(path)
+    return reader
+
+
+def open_writer(db_type: str, path: str) -> AbstractContextManager[Writer]:
+    """Make a database to write. Raises EnforceNotMet: it cannot be made, or no such kind."""
+    writer: AbstractContextManager[Writer] = module_of(db_type).open_writer(path)
+    return writer
+
+
+def module_of(db_type: str) -> Any:
+    """Give the module that has a kind of databases. Raises EnforceNotMet: there is no such kind."""
+    if not db_type:
+        raise EnforceValueError("The argument db_type is missing: 'minidb' or 'lmdb'.", "", "db")
+    name = _KINDS.get(db_type)
+    if name is None:
+        raise EnforceKeyError(
+            f"There are no databases of the type {db_type!r}; those that there are: "
+            f"{', '.join(_KINDS)}.",
+            "",
+            "db",
+        )
+    __import__(name)
+    return sys.modules[name]

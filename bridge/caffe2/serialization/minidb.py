@@ -1,0 +1,174 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Caffe2's own files of records, minidb.
+
+A record is two int32, little-endian: the bytes of the key and those of the value, neither of them
+zero; then the key and the value. Records follow one another from the first byte to the last.
+
+Reading holds one value at a time, and believes no length that the file has no bytes for. Where
+Caffe2 takes a few bytes too many at the end for the end, they are refused here: they are what is
+left of a record.
+
+Follows MiniDB, caffe2/core/db.cc, PyTorch 1.8.1.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+import struct
+from collections.abc import Iterator
+
+from bridge.c10.errors import EnforceTypeError, EnforceValueError
+from bridge.caffe2.refusal import refusal
+from bridge.caffe2.serialization.db import Record
+from bridge.caffe2.serialization.whole_file import WholeFile
+
+TYPE_CHECKING = False  # typing takes longer to import than all that needs it
+if TYPE_CHECKING:
+    from types import TracebackType
+    from typing import BinaryIO
+
+__all__ = ["MiniDBReader", "MiniDBWriter", "open_reader", "open_writer"]
+
+_LENGTHS = struct.Struct("<ii")
+_MAX_LENGTH = 2**31 - 1  # bytes
+_CALLER = "MiniDB"
+
+
+class MiniDBReader:
+    """A minidb file to read, as a context: `nbytes` is its size, `records` gives what is in it.
+
+    Raises EnforceNotMet: there is no such file, or none that can be read.
+
+    >>> import os, tempfile
+    >>> from bridge.caffe2.serialization.minidb import MiniDBReader, MiniDBWriter
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = os.path.join(folder, "some.minidb")
+    ...     with MiniDBWriter(path) as db:
+    ...         db.put(b"key", b"value")
+    ...     with MiniDBReader(path) as db:
+    ...         [(record.key, record.read()) for record in db.records()]
+    [(b'key', b'value')]
+    """
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        try:
+            # Before it is opened: a pipe would wait for its writer.
+            if not stat.S_ISREG(os.stat(path).st_mode):
+                raise EnforceTypeError("it is no plain file")
+            self._file: BinaryIO = open(path, "rb")  # noqa: SIM115  closed by __exit__
+        except (OSError, ValueError, TypeError) as cause:
+            raise refusal(f"File {path!r} cannot be read", _CALLER, cause) from cause
+        self.nbytes: int = os.fstat(self._file.fileno()).st_size
+
+    def __enter__(self) -> MiniDBReader:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._file.close()
+
+    def records(self) -> Iterator[Record]:
+        """Give the records in the order of the file; a value is read only if it is asked for.
+
+        A record's ``read()`` is for as long as the file is open. Raises EnforceNotMet, also a
+        ValueError: what stands there is no record, or only a part of one; or the disk fails.
+        """
+        at = 0
+        while at < self.nbytes:
+            if self.nbytes - at < _LENGTHS.size:
+                raise self._damaged(
+                    at, f"there are {self.nbytes - at} bytes, too few for the lengths of a record"
+                )
+            key_nbytes, nbytes = _LENGTHS.unpack(self._read(at, _LENGTHS.size))
+            for what, length in (("key", key_nbytes), ("value", nbytes)):
+                if length <= 0:
+                    raise self._damaged(at, f"the {what} of a record is of {length} bytes")
+            begin = at + _LENGTHS.size + key_nbytes
+            end = begin + nbytes
+            if end > self.nbytes:
+                raise self._damaged(
+                    at,
+                    f"a record has a key of {key_nbytes} bytes and a value of {nbytes}, and only "
+                    f"{self.nbytes - at - _LENGTHS.size} follow",
+                )
+            key = self._read(at + _LENGTHS.size, key_nbytes)
+
+            def read(begin: int = begin, nbytes: int = nbytes) -> bytes:
+                return self._read(begin, nbytes)
+
+            yield Record(key, read, f"file {self._path!r}, byte {at}", end)
+            at = end
+
+    def _read(self, at: int, nbytes: int) -> bytes:
+        try:
+            self._file.seek(at)
+            found = self._file.read(nbytes)
+        except (OSError, MemoryError) as cause:
+            raise refusal(
+                f"File {self._path!r} cannot be read at byte {at}", _CALLER, cause
+            ) from cause
+        if len(found) < nbytes:
+            raise self._damaged(at, "it has become shorter while it was read")
+        return found
+
+    def _damaged(self, at: int, what: str) -> EnforceValueError:
+        return EnforceValueError(
+            f"File {self._path!r} is no minidb file, or damaged: at byte {at} {what}.", "", _CALLER
+        )
+
+
+class MiniDBWriter:
+    """A minidb file to write, as a context that ends with the file in place, or without it.
+
+    An old file of that name is there, whole, until then, and after an error (see `whole_file`).
+    Raises EnforceNotMet: the file cannot be made or written, or the disk is full.
+    """
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        try:
+            self._whole = WholeFile(path)
+        except (OSError, ValueError) as cause:
+            raise self._failure(cause) from cause
+
+    def __enter__(self) -> MiniDBWriter:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        try:
+            self._whole.__exit__(kind, error, trace)
+        except OSError as cause:
+            raise self._failure(cause) from cause
+
+    def put(self, key: bytes, value: bytes) -> None:
+        """Write a record. Raises EnforceNotMet: neither may be empty, or reach 2 GiB."""
+        for what, nbytes in (("key", len(key)), ("value", len(value))):
+            if not 0 < nbytes <= _MAX_LENGTH:
+                raise EnforceValueError(
+                    f"A minidb file has no {what} of {nbytes} bytes, only of 1 to {_MAX_LENGTH}.",
+                    "",
+                    _CALLER,
+                )
+        try:
+            self._whole.file.write(_LENGTHS.pack(len(key), len(value)) + key)
+            self._whole.file.write(value)
+        except OSError as cause:
+            raise self._failure(cause) from cause
+
+    def _failure(self, cause: Exception) -> Exception:
+        return refusal(f"File {self._path!r} cannot be written, and is as it was", _CALLER, cause)
+
+
+open_reader = MiniDBReader
+open_writer = MiniDBWriter

@@ -1,0 +1,141 @@
+# SPDX-License-Identifier: Apache-2.0
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
+"""Values of a tensor from its memory into the bytes of a message, at the speed of memory.
+
+They are written once, into the `bytes` that are given away.
+"""
+
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
+from cpython.list cimport PyList_GET_SIZE
+from cpython.object cimport PyObject
+from libc.stdint cimport int64_t, uint8_t
+from libc.string cimport memcpy
+
+from bridge.c10.pages cimport advise_huge_pages
+from bridge.c10.storage cimport BORROWED, Elements
+from bridge.c10.tensor_impl cimport TensorImpl
+from bridge.wire.payload cimport (
+    FIXED,
+    STRING,
+    STRING_TAG,
+    VARINT,
+    WITHOUT_GIL,
+    Coding,
+    coding_of,
+    elements_at,
+)
+from bridge.wire.varints cimport U8, Kind
+from bridge.wire.varints_out cimport encode, packed_size, varint_size
+
+from bridge.c10.errors import EnforceNotMet
+
+cdef extern from "Python.h":
+    Py_ssize_t Py_SIZE(PyObject*)
+    PyObject* PyList_GET_ITEM(list, Py_ssize_t)
+    char* c_bytes "PyBytes_AS_STRING"(PyObject*)
+
+
+def packed_nbytes(TensorImpl impl not None, int64_t begin, int64_t n):
+    """Bytes that the elements [begin, begin + n) take in a message; a string's tag included.
+
+    Raises EnforceNotMet: Caffe2 has no such elements, or the tensor is not allocated.
+    """
+    cdef Kind kind = U8
+    cdef Coding coding = coding_of(impl.c_dtype, &kind)
+    cdef const char* data = elements_at(impl, begin, n) + begin * impl.c_dtype.itemsize
+    cdef int64_t nbytes
+    if coding == FIXED or not n:
+        return n * impl.c_dtype.itemsize
+    if coding == STRING:
+        return _strings_nbytes((<Elements>impl.storage.ctx).items, impl.offset + begin, n)
+    _keep = impl.storage.ctx
+    if n < WITHOUT_GIL or impl.storage.flags & BORROWED:
+        return packed_size(kind, data, n)
+    with nogil:
+        nbytes = packed_size(kind, data, n)
+    return nbytes
+
+
+def joined(
+    bytes head not None, TensorImpl impl not None, int64_t begin, int64_t n, int64_t nbytes,
+    bytes tail not None,
+):
+    """Make one `bytes` of `head`, the elements [begin, begin + n) in `nbytes`, and `tail`.
+
+    Raises EnforceNotMet: the elements do not take `nbytes` any more. MemoryError.
+    """
+    cdef Kind kind = U8
+    cdef Coding coding = coding_of(impl.c_dtype, &kind)
+    cdef const char* data = elements_at(impl, begin, n) + begin * impl.c_dtype.itemsize
+    cdef Py_ssize_t before = len(head)
+    cdef bytes made = PyBytes_FromStringAndSize(NULL, before + nbytes + len(tail))
+    cdef uint8_t* out = <uint8_t*>PyBytes_AS_STRING(made)
+    cdef int64_t in_memory
+    cdef bint fits
+    _keep = impl.storage.ctx
+    advise_huge_pages(out, before + nbytes)
+    memcpy(out, PyBytes_AS_STRING(head), before)
+    memcpy(out + before + nbytes, PyBytes_AS_STRING(tail), len(tail))
+    if coding == STRING:
+        fits = not n or _write_strings(
+            (<Elements>impl.storage.ctx).items, impl.offset + begin, n, out + before, nbytes)
+    elif nbytes < WITHOUT_GIL or impl.storage.flags & BORROWED:
+        fits = _write(coding, kind, data, n, n * impl.c_dtype.itemsize, out + before, nbytes)
+    else:
+        in_memory = n * impl.c_dtype.itemsize
+        with nogil:
+            fits = _write(coding, kind, data, n, in_memory, out + before, nbytes)
+    if not fits:
+        raise EnforceNotMet("The tensor changed while it was written.", "", "Blob.serialize")
+    return made
+
+
+cdef bint _write(
+    Coding coding, Kind kind, const char* data, int64_t n, int64_t in_memory, uint8_t* out,
+    int64_t nbytes,
+) noexcept nogil:
+    if coding == VARINT:
+        return encode(kind, data, n, out, nbytes)
+    if in_memory != nbytes:
+        return False
+    memcpy(out, data, nbytes)
+    return True
+
+
+cdef int64_t _strings_nbytes(list items, Py_ssize_t begin, int64_t n) except -1:
+    cdef int64_t nbytes = n
+    cdef int64_t size
+    cdef Py_ssize_t i
+    if begin + n > PyList_GET_SIZE(items):
+        raise EnforceNotMet("The tensor changed while it was written.", "", "Blob.serialize")
+    for i in range(begin, begin + n):
+        size = Py_SIZE(PyList_GET_ITEM(items, i))
+        nbytes += varint_size(size) + size
+    return nbytes
+
+
+cdef bint _write_strings(
+    list items, Py_ssize_t begin, int64_t n, uint8_t* out, int64_t nbytes,
+) noexcept:
+    cdef uint8_t* end = out + nbytes
+    cdef int64_t size, left
+    cdef PyObject* item
+    cdef Py_ssize_t i
+    if begin + n > PyList_GET_SIZE(items):
+        return False
+    for i in range(begin, begin + n):
+        item = PyList_GET_ITEM(items, i)
+        size = Py_SIZE(item)
+        left = size
+        if end - out < 1 + varint_size(size) + size:
+            return False
+        out[0] = STRING_TAG
+        out += 1
+        while left >= 0x80:
+            out[0] = <uint8_t>(left & 0x7F) | 0x80
+            left >>= 7
+            out += 1
+        out[0] = <uint8_t>left
+        memcpy(out + 1, c_bytes(item), size)
+        out += 1 + size
+    return out == end

@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Databases in the hands of a script: C.create_db, transactions, cursors."""
+
+from pathlib import Path
+
+import pytest
+
+from bridge.caffe2 import core, workspace
+from bridge.caffe2.serialization.db_handles import DB, Mode, create_db, registered_dbs
+from tests.helpers.workspaces import refused
+
+
+def records(path: Path) -> list[tuple[bytes, bytes]]:
+    cursor = create_db("minidb", str(path), Mode.read).new_cursor()
+    found = []
+    while cursor.valid():
+        found.append((cursor.key(), cursor.value()))
+        cursor.next()
+    return found
+
+
+def written(path: Path, mode: Mode, **values: str) -> None:
+    db = create_db("minidb", str(path), mode)
+    transaction = db.new_transaction()
+    for key, value in values.items():
+        transaction.put(key, value)
+    transaction.commit()
+    db.close()
+
+
+def test_records_come_back_in_their_order(tmp_path: Path) -> None:
+    written(tmp_path / "db", Mode.write, b="1", a="2")
+    assert records(tmp_path / "db") == [(b"b", b"1"), (b"a", b"2")]
+
+
+def test_write_adds_and_new_begins_anew(tmp_path: Path) -> None:
+    path = tmp_path / "db"
+    written(path, Mode.new, a="1")
+    written(path, Mode.write, b="2")
+    assert records(path) == [(b"a", b"1"), (b"b", b"2")]
+    written(path, Mode.new, c="3")
+    assert records(path) == [(b"c", b"3")]
+
+
+def test_letting_go_closes_and_until_then_the_old_file_is_there(tmp_path: Path) -> None:
+    path = tmp_path / "db"
+    written(path, Mode.new, a="1")
+    db = create_db("minidb", str(path), Mode.new)
+    transaction = db.new_transaction()
+    transaction.put(b"b", b"2")
+    assert records(path) == [(b"a", b"1")]
+    del transaction, db
+    assert records(path) == [(b"b", b"2")]
+
+
+def test_a_cursor_goes_back_to_the_first_record(tmp_path: Path) -> None:
+    written(tmp_path / "db", Mode.new, a="1", b="2")
+    cursor = create_db("minidb", str(tmp_path / "db"), Mode.read).new_cursor()
+    assert not cursor.supports_seek()
+    cursor.next()
+    assert cursor.key() == b"b"
+    cursor.next()
+    assert not cursor.valid()
+    with pytest.raises(RuntimeError) as raised:
+        cursor.value()
+    refused(raised.value, "valid()")
+    cursor.seek_to_first()
+    assert cursor.key() == b"a"
+
+
+def test_reading_and_writing_are_kept_apart(tmp_path: Path) -> None:
+    written(tmp_path / "db", Mode.new, a="1")
+    reading = create_db("minidb", str(tmp_path / "db"), Mode.read)
+    with pytest.raises(RuntimeError) as raised:
+        reading.new_transaction()
+    refused(raised.value, "not open to write")
+    writing = create_db("minidb", str(tmp_path / "other"), Mode.new)
+    with pytest.raises(RuntimeError) as raised:
+        writing.new_cursor()
+    refused(raised.value, "not open to read")
+    transaction = writing.new_transaction()
+    writing.close()
+    with pytest.raises(RuntimeError) as raised:
+        transaction.put("a", "b")
+    refused(raised.value, "not open to write")
+
+
+def test_refusals(tmp_path: Path) -> None:
+    for arguments, kind in (
+        (("nope", "x", Mode.read), KeyError),
+        (("minidb", str(tmp_path / "absent"), Mode.read), RuntimeError),
+        (("minidb", str(tmp_path / "no" / "folder"), Mode.new), RuntimeError),
+        (("minidb", str(tmp_path / "x"), 1), TypeError),
+    ):
+        with pytest.raises(kind) as raised:
+            create_db(*arguments)
+        refused(raised.value, kind=kind)
+    transaction = create_db("minidb", str(tmp_path / "y"), Mode.new).new_transaction()
+    with pytest.raises(TypeError) as raised:
+        transaction.put(3, b"x")  # type: ignore[arg-type]
+    refused(raised.value, "int", kind=TypeError)
+
+
+def test_the_names_of_the_extension_module() -> None:
+    assert workspace.C is core.C
+    assert workspace.C.create_db is create_db
+    assert workspace.C.DB is DB
+    assert "minidb" in registered_dbs()
