@@ -23,7 +23,7 @@ FUZZ_SECONDS ?= 60
 
 # Empty where $(PYTHON) does not run; the recipe below then says so.
 tag := $(shell $(PYTHON) -c 'import sys; print("%s-%d.%d.%d" % ((sys.implementation.name,) + sys.version_info[:3]))' 2>/dev/null)
-native := pyproject.toml $(shell find bridge -name '*.pyx' -o -name '*.pxd' -o -name '*.h')
+native := pyproject.toml setup.py $(shell find bridge -name '*.pyx' -o -name '*.pxd' -o -name '*.h')
 environment := $(VENV)/made-with-$(tag)
 installed := $(VENV)/made-package-$(EXTRAS)
 # The demo needs none of the other frameworks that the tests are run against.
@@ -80,7 +80,7 @@ $(fuzzed): Makefile constraints.txt $(native) $(shell find bridge -name '*.py')
 	rm -rf "$(FUZZ_VENV)/src"
 	test -x "$(FUZZ_VENV)/bin/python" || $(PYTHON) -m venv "$(FUZZ_VENV)"
 	mkdir -p "$(FUZZ_VENV)/src"
-	cp -R bridge pyproject.toml README.md LICENSE "$(FUZZ_VENV)/src"
+	cp -R bridge pyproject.toml setup.py README.md LICENSE "$(FUZZ_VENV)/src"
 	find "$(FUZZ_VENV)/src" \( -name '*.so' -o -name '*.c' \) -exec rm -f {} +
 	CC=clang CFLAGS="$(coverage)" $(FUZZ_VENV)/bin/python -m pip install \
 		--disable-pip-version-check --force-reinstall --constraint constraints.txt \

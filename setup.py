@@ -1,0 +1,22 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The compiled modules, which are every .pyx of the package; all else is in pyproject.toml."""
+
+from pathlib import Path
+
+from setuptools import Extension, setup
+
+FLAGS = [
+    "-O3",
+    "-g0",
+    "-fno-plt",
+    # The package sets tp_new and tp_vectorcall of some of its types itself (c10/seal.pxd,
+    # wrapper.pyx); Cython's own tp_vectorcall would be a way past them.
+    "-DCYTHON_VECTORCALL_TPNEW=0",
+]
+
+setup(
+    ext_modules=[
+        Extension(".".join(path.with_suffix("").parts), [str(path)], extra_compile_args=FLAGS)
+        for path in sorted(Path("bridge").rglob("*.pyx"))
+    ]
+)
