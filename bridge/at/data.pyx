@@ -108,7 +108,8 @@ cdef TensorImpl _source(object value, TensorImpl like_this, str caller):
             import numpy
             return ingest(numpy.asarray(value))
         raise EnforceTypeError(
-            f"{type(value).__name__} holds no elements to copy.", "", caller) from error
+            f"An object of type {type(value).__name__} is neither a number, nor a list of numbers, "
+            "nor a tensor.", "", caller) from error
 
 
 cdef int _copy_into(TensorImpl dst, TensorImpl src, str caller) except -1:
@@ -124,8 +125,24 @@ cdef int _copy_into(TensorImpl dst, TensorImpl src, str caller) except -1:
     # leading dimensions of size one may be too many, as NumPy allows in assignments
     while src.ndim > dst.ndim and src.c_sizes[0] == 1:
         src = views.select(src, 0, 0, caller)
+    _require_fits(src, dst, caller)
     src = views.expand(src, dst.c_sizes, dst.ndim, caller)
     return copy_elements(dst, src, caller)
+
+
+cdef int _require_fits(TensorImpl src, TensorImpl dst, str caller) except -1:
+    """Each size of `src`, counted from the last, is that of `dst` or one."""
+    cdef int lead = dst.ndim - src.ndim
+    cdef bint fits = lead >= 0
+    cdef int i
+    for i in range(src.ndim if fits else 0):
+        if src.c_sizes[i] != 1 and src.c_sizes[i] != dst.c_sizes[lead + i]:
+            fits = False
+    if not fits:
+        raise EnforceValueError(
+            f"Elements of sizes {src.sizes().vec()} do not fit into sizes {dst.sizes().vec()}: "
+            "each size has to be the same, or one.", "", caller)
+    return 0
 
 
 def copy_(tensor, src):

@@ -26,7 +26,12 @@ from bridge.wrapper cimport (
 )
 
 from bridge.at import data, torch_ops
-from bridge.c10.errors import EnforceBufferError, EnforceNotMet, EnforceTypeError
+from bridge.c10.errors import (
+    EnforceBufferError,
+    EnforceNotMet,
+    EnforceTypeError,
+    EnforceValueError,
+)
 
 
 cdef class Tensor(Wrapper):
@@ -396,6 +401,10 @@ cdef class Tensor(Wrapper):
 
     def __bool__(self):
         self.impl.require_defined("Tensor.__bool__")
+        if self.impl.c_numel != 1:
+            raise EnforceValueError(
+                f"{self.impl.c_numel} elements are neither true nor false. Use any() or all().",
+                "numel() == 1", "Tensor.__bool__")
         return bool(data.item(self))
 
     def __int__(self):
@@ -609,9 +618,9 @@ cdef TensorImpl _sliced(TensorImpl impl, int64_t dim, object start, object end, 
     size = impl.c_sizes[d]
     every = step
     if every <= 0:
+        hint = f" Use x[::{every}] for a view backwards." if every else ""
         raise EnforceNotMet(
-            f"A step is positive, as {every} is not. Use x[::{every}] for a view backwards.",
-            "step > 0", "Tensor.slice")
+            f"A step is positive, as {every} is not.{hint}", "step > 0", "Tensor.slice")
     first = 0 if start is None else _clamped(start, size)
     last = size if end is None else _clamped(end, size)
     if last < first:

@@ -37,8 +37,9 @@ def _made(name: str, args: tuple[Any, ...], options: TensorOptions) -> Tensor:
     import torch
 
     caller = f"at.{name}"
+    keywords = _keywords(options, caller)
     try:
-        made = getattr(torch, name)(*args, **_keywords(options, caller))
+        made = getattr(torch, name)(*args, **keywords)
     except TypeError as error:
         raise EnforceTypeError(str(error), "", caller) from error
     except (ValueError, RuntimeError) as error:

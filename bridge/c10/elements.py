@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 __all__ = ["ElementView", "as_element"]
 
 
-def as_element(value: Any, dtype: TypeMeta) -> Any:
+def as_element(value: Any, dtype: TypeMeta, caller: str = "Tensor.mutable_data") -> Any:
     """`value` as an element of `dtype`: text becomes UTF-8 bytes where those are asked for.
 
     Raises EnforceNotMet, also a TypeError: it is no such element.
@@ -30,7 +30,7 @@ def as_element(value: Any, dtype: TypeMeta) -> Any:
     elif isinstance(value, dtype.element_class):
         return value
     raise EnforceTypeError(
-        f"Elements are of {dtype}, and {type(value).__name__} is not.", "", "Tensor.mutable_data"
+        f"{type(value).__name__} is no element of a tensor of {dtype}.", "", caller
     )
 
 

@@ -37,6 +37,10 @@ def kind_of(obj: Any) -> str | None:
     return getattr(getattr(type(obj), "DESCRIPTOR", None), "name", None)
 
 
+def _a(kind: str) -> str:
+    return f"{'an' if kind[0] in 'AEIO' else 'a'} {kind}"
+
+
 def wire_bytes(obj: Any, kind: str, caller: str) -> bytes:
     """Give the bytes of the message `kind` that `obj` is or holds.
 
@@ -55,14 +59,14 @@ def wire_bytes(obj: Any, kind: str, caller: str) -> bytes:
     if serialize is None or isinstance(message, type):
         hint = " Text is read by google.protobuf.text_format.Parse." if isinstance(obj, str) else ""
         raise NoMessage(
-            f"{caller} takes a {kind}: a message, its bytes, or a core object that makes one, not "
-            f"{type(obj).__name__}.{hint}",
+            f"{caller} takes {_a(kind)}: a message, its bytes, or a core object that "
+            f"makes one, not {type(obj).__name__}.{hint}",
             "",
             caller,
         )
     name = kind_of(message)
     if name is not None and name != kind:
-        raise EnforceTypeError(f"{caller} takes a {kind}, not a {name}.", "", caller)
+        raise EnforceTypeError(f"{caller} takes {_a(kind)}, not {_a(name)}.", "", caller)
     try:
         return bytes(serialize())
     except Exception as cause:

@@ -51,7 +51,7 @@ def items_of(values: Any, dtype: TypeMeta | None, caller: str) -> list[Any]:
         raise EnforceTypeError(
             f"Values are a sequence, not {type(values).__name__}.", "", caller
         ) from error
-    return [as_element(one, wanted) for one in listed]
+    return [as_element(one, wanted, caller) for one in listed]
 
 
 def fill(tensor: Any, array: Any) -> None:

@@ -5,5 +5,6 @@ from bridge.dlpack.abi cimport DLManagedTensor, DLManagedTensorVersioned, DLTens
 cdef DLManagedTensorVersioned* export_versioned(TensorImpl impl, int flags) except NULL
 cdef DLManagedTensor* export_legacy(TensorImpl impl, bint immutable=*) except NULL
 cdef int borrow(TensorImpl impl, DLTensor* out) except -1
+cdef int refuse_non_pod(TensorImpl impl, str caller) except -1
 cdef int fill_buffer(TensorImpl impl, object exporter, Py_buffer* buffer, int flags) except -1
 cdef void release_buffer(Py_buffer* buffer) noexcept

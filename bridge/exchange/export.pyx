@@ -117,16 +117,16 @@ cdef void _delete_legacy(DLManagedTensor* self) noexcept nogil:
     _drop(ctx)
 
 
-cdef int _require_pod(TensorImpl impl) except -1:
-    """Refuse what is no plain memory; a tensor that is passes without a call of ours."""
-    impl.require_defined("__dlpack__")
+cdef int refuse_non_pod(TensorImpl impl, str caller) except -1:
+    """Raise EnforceBufferError: the elements are no plain memory, or there is no tensor."""
+    impl.require_defined(caller)
     if not impl.c_dtype:
         raise EnforceBufferError(
             "The tensor has no element type yet, so there is nothing to exchange. Call "
-            "mutable_data(T) first.", "dtype_initialized()", "__dlpack__")
+            "mutable_data(T) first.", "dtype_initialized()", caller)
     raise EnforceBufferError(
-        f"Elements of the non-POD type {impl.c_dtype} are no plain memory, so DLPack cannot "
-        "exchange them. Read them through data().", "dtype().is_pod", "__dlpack__")
+        f"Elements of the non-POD type {impl.c_dtype} are no plain memory, so they cannot be "
+        "exchanged. Read them through data().", "dtype().is_pod", caller)
 
 
 cdef void _describe(TensorImpl impl, char* data, DLTensor* out, int64_t* dims) noexcept:
@@ -163,7 +163,7 @@ cdef DLManagedTensorVersioned* export_versioned(TensorImpl impl, int flags) exce
     cdef size_t head = sizeof(DLManagedTensorVersioned)
     cdef char* data
     if not impl.c_dtype.c_is_pod:
-        _require_pod(impl)
+        refuse_non_pod(impl, "__dlpack__")
     data = impl.data("__dlpack__")
     if impl.storage.flags & BORROWED:
         impl.storage.pin()
@@ -203,7 +203,7 @@ cdef DLManagedTensor* export_legacy(TensorImpl impl, bint immutable=False) excep
             f"Each {impl.c_dtype} takes a byte of its own here, which a legacy DLPack capsule "
             "cannot say. Ask for max_version=(1, 1) or later.", "", "__dlpack__")
     if not impl.c_dtype.c_is_pod:
-        _require_pod(impl)
+        refuse_non_pod(impl, "__dlpack__")
     data = impl.data("__dlpack__")
     impl.storage.pin()
     managed = <DLManagedTensor*>malloc(head + 2 * <size_t>impl.ndim * sizeof(int64_t))
@@ -232,9 +232,7 @@ cdef int borrow(TensorImpl impl, DLTensor* out) except -1:
 cdef int _describe_in_place(TensorImpl impl, DLTensor* out) except -1:
     cdef Storage storage = impl.storage
     if not impl.c_dtype.c_is_pod:
-        raise EnforceBufferError(
-            f"Elements of type {impl.c_dtype} are no plain memory.", "dtype().is_pod",
-            "__dlpack_c_exchange_api__")
+        refuse_non_pod(impl, "__dlpack_c_exchange_api__")
     out.data = impl.data("__dlpack_c_exchange_api__")
     out.device.device_type = storage.device_type
     out.device.device_id = storage.device_index if storage.device_index >= 0 else 0
@@ -261,9 +259,7 @@ cdef int fill_buffer(TensorImpl impl, object exporter, Py_buffer* buffer, int fl
     buffer.obj = None
     impl.require_defined("memoryview")
     if not impl.c_dtype.c_is_pod:
-        raise EnforceBufferError(
-            f"Elements of type {impl.c_dtype} are no plain memory; read them through data().",
-            "dtype().is_pod", "memoryview")
+        refuse_non_pod(impl, "memoryview")
     if impl.c_dtype.format is None:
         raise EnforceBufferError(
             f"The buffer protocol has no format for {impl.c_dtype}. Use numpy(), or view the "

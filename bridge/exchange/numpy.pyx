@@ -26,6 +26,7 @@ from bridge.c10.storage cimport BORROWED, EXTERNAL, READONLY, Storage, install
 from bridge.c10.tensor_impl cimport TensorImpl, allocated, new_pair
 from bridge.c10.type_meta cimport TypeMeta, as_type
 from bridge.dlpack.abi cimport DL_CPU
+from bridge.exchange.export cimport refuse_non_pod
 
 from bridge.c10.errors import EnforceBufferError
 
@@ -259,9 +260,7 @@ cdef int _require_array(TensorImpl impl, str caller) except -1:
     """Refuse what is no NumPy array's memory."""
     impl.require_defined(caller)
     if not impl.c_dtype.c_is_pod:
-        raise EnforceBufferError(
-            f"Elements of type {impl.c_dtype} are no plain memory. Read them through data().",
-            "dtype().is_pod", caller)
+        refuse_non_pod(impl, caller)
     if not host_accessible(impl.storage.device_type):
         raise EnforceBufferError(
             f"The memory is on {impl.device()}, which NumPy cannot reach. Copy it with cpu().",

@@ -22,9 +22,13 @@ def is_plain(x: Any) -> bool:
 
 def is_text(x: Any, dtype: Any) -> bool:
     """Whether `x` makes strings: text, ``bytes``, or a list that holds such."""
+    if dtype is not None:
+        meta = TypeMeta.Make(dtype)
+        if isinstance(x, (str, bytes)):
+            return meta.name == "string"
+        # text that is to be numbers is NumPy's to read, or to refuse
+        return not meta.is_pod
     if isinstance(x, (str, bytes)):
-        return dtype is None or TypeMeta.Make(dtype).name == "string"
-    if dtype is not None and not TypeMeta.Make(dtype).is_pod:
         return True
     if hasattr(type(x), "__torch_function__"):  # a subclass of torch.Tensor answers for itself
         return False
@@ -81,7 +85,10 @@ def plain(x: Any, dtype: Any, device: Any) -> Any:
         except OverflowError as error:
             raise ValueError(f"A value does not fit {meta}: {error}") from error
     if array.dtype.kind not in "biufcV" or array.dtype.names is not None:
-        raise TypeError(f"{type(x).__name__} of {array.dtype} makes no tensor of numbers.")
+        raise TypeError(
+            f"NumPy makes {array.dtype} of this {type(x).__name__}, which is no type of numbers. "
+            "Give numbers only, or strings only."
+        )
     copying(array.nbytes, "Python numbers have no tensor's memory")
     # copied once more, into memory of the bridge: aligned, and of the allocator in force
     copied = Tensor._wrap(ingest(array)).clone()

@@ -314,7 +314,7 @@ class Blob(BlobCore):
         tensor = self._tensor
         if tensor is None:
             if self._meta is None:
-                return "nothing: it was created and not fed, or was reset"
+                return "nothing (it was created and not fed, or was reset)"
             if self._meta is string_type:
                 return f"a string of {len(self._object)} bytes"
             return f"an object of {type(self._object).__qualname__}"

@@ -149,7 +149,11 @@ def _device_kind(device: Any, caller: str) -> str:
     try:
         return Device(device).type.name.lower()
     except (TypeError, ValueError) as cause:
-        raise EnforceValueError(f"{device!r} names no type of device.", "", caller) from cause
+        raise EnforceValueError(
+            f"{device!r} names no type of device. Give 'cpu', 'cuda' or another of c10.DeviceType.",
+            "",
+            caller,
+        ) from cause
 
 
 def RegisteredOperators() -> list[str]:

@@ -104,7 +104,7 @@ def _fill_repeated(argument: Any, value: Any, key: Any) -> None:
             return
     kinds = f" of {', '.join(sorted({type(item).__name__ for item in items}))}" if items else ""
     raise EnforceValueError(
-        f"Argument {key!r} cannot be a {type(value).__name__}{kinds}; arguments are numbers, "
+        f"Argument {key!r} is of type {type(value).__name__}{kinds}; arguments are numbers, "
         "strings, NetDefs, messages, or sequences of one of these.",
         "",
         "MakeArgument",

@@ -110,10 +110,9 @@ class BlobReference:
 
 def no_operator(op_type: str) -> AttributeError:
     """Make the AttributeError for an operator that is not registered."""
-    return AttributeError(
-        f"Method {op_type} is not a registered operator. Did you mean: "
-        f"[{','.join(nearby_names(op_type))}]"
-    )
+    near = nearby_names(op_type)
+    hint = f"Did you mean: [{','.join(near)}]" if near else "RegisteredOperators() lists them."
+    return AttributeError(f"Method {op_type} is not a registered operator. {hint}")
 
 
 def ScopedName(name: Any) -> str:

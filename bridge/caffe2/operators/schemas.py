@@ -113,16 +113,23 @@ def check_names(
                 # The real table was read for the first six inputs and four outputs.
                 known = (min(i, 5), min(o, 3)) in schema.allowed or i - o in schema.shifts
                 if not known:
-                    _refuse(f"cannot have input {i} as output {o}", op_type, schema)
+                    what = f"cannot work in place, with input {i} as output {o}"
+                    _refuse(what, op_type, schema)
                 found.setdefault(o, i)
     return found
 
 
+def _counted(text: str, what: str) -> str:
+    """Say a count of the table in words: ``1-2`` as "1 to 2 inputs"."""
+    words = text.replace("-*", " or more").replace("|", " or ").replace("-", " to ")
+    return f"{words} {what}" if text == "1" else f"{words} {what}s"
+
+
 def _refuse(what: str, op_type: str, schema: Schema) -> None:
-    inputs, outputs, places = schema.text.split(":")
-    pairs = f", in place {places.rstrip('!')}" if places else ""
+    inputs, outputs, _ = schema.text.split(":")
+    takes = f"{_counted(inputs, 'input')} and {_counted(outputs, 'output')}"
     raise EnforceNotMet(
-        f"{op_type} {what}; it takes inputs: {inputs}, outputs: {outputs}{pairs}.",
+        f"{op_type} {what}; it takes {takes}.",
         "the definition passes the schema",
         "CreateOperator",
     )

@@ -110,8 +110,8 @@ def read_message(blob: Blob, message: BlobMessage, device: Device | None = None)
         _read_int8(blob, message)
     else:
         raise EnforceTypeError(
-            f"they are of the type {message.type[:80]!r}, and those that can be read are "
-            "Tensor, std::string and Int8TensorCPU"
+            f"they are of the type {message.type[:80]!r}, and what can be read are tensors, "
+            "strings, Int8 tensors, counters, indexes, maps, mutexes and cursors"
         )
 
 
