@@ -55,7 +55,7 @@ def from_dlpack(x, *, device=None, copy=None):
     if unlikely(observed) and outermost():
         return _watched_from_dlpack(x, device, copy)
     if device is None and copy is None and Py_TYPE(x) == torch_tensor_type:
-        return wrap(tensor_in(x))       # what ingest would do, a call nearer
+        return wrap(tensor_in(x, None))     # what ingest would do, a call nearer
     return wrap(ingest(x, device, copy))
 
 

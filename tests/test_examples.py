@@ -3,10 +3,14 @@
 
 from __future__ import annotations
 
+import array
+import functools
 import importlib.util
+import os
 import re
 import subprocess
 import sys
+import sysconfig
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
@@ -15,12 +19,16 @@ import numpy as np
 import pytest
 import torch
 
+import bridge
+from bridge import at, caffe2
+
 EXAMPLES = Path(__file__).parents[1] / "examples"
 PROGRAMS = sorted(EXAMPLES.glob("*.py"))
 
 
+@functools.cache
 def run(program: Path) -> subprocess.CompletedProcess[str]:
-    """Run a program as a user would, in a fresh interpreter; warnings are errors there too.
+    """Run a program once as a user would, in a fresh interpreter; warnings are errors there too.
 
     One that imports caffe2 knows nothing of the bridge, so the bridge runs it.
     """
@@ -34,15 +42,21 @@ def run(program: Path) -> subprocess.CompletedProcess[str]:
     )
 
 
-@pytest.fixture
-def quickstart() -> Iterator[ModuleType]:
-    threads = torch.get_num_threads()  # main() sets it, for the whole process
-    spec = importlib.util.spec_from_file_location("quickstart", EXAMPLES / "quickstart.py")
+def load(name: str, path: Path) -> ModuleType:
+    """Import a file as the module `name`."""
+    spec = importlib.util.spec_from_file_location(name, path)
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
-    sys.modules["quickstart"] = module  # dataclasses looks its module up there
+    sys.modules[name] = module  # dataclasses looks its module up there
     spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture
+def quickstart() -> Iterator[ModuleType]:
+    threads = torch.get_num_threads()  # main() sets it, for the whole process
+    module = load("quickstart", EXAMPLES / "quickstart.py")
     yield module
     torch.set_num_threads(threads)
     del sys.modules["quickstart"]
@@ -104,3 +118,42 @@ def test_caffe2_training_gives_what_the_real_caffe2_gives() -> None:
     assert int(epoch) == 12
     assert float(loss) == pytest.approx(0.105, abs=0.02)
     assert float(accuracy) == pytest.approx(0.956, abs=0.02)
+
+
+@pytest.fixture(scope="module")
+def native_sum(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ModuleType]:
+    """Build the example in Cython as its head says, without the optimisation."""
+    pytest.importorskip("Cython", reason="the example is compiled by Cython")
+    folder = tmp_path_factory.mktemp("native_sum")
+    c_file, module_file = folder / "native_sum.c", folder / "native_sum.so"
+    cython = [sys.executable, "-m", "cython", str(EXAMPLES / "native_sum.pyx"), "-o", str(c_file)]
+    compiler = [*(os.environ.get("CC") or "cc").split(), "-shared", "-fPIC", "-O0", "-w"]
+    include = f"-I{sysconfig.get_path('include')}"
+    for command in (cython, [*compiler, include, str(c_file), "-o", str(module_file)]):
+        subprocess.run(command, check=True, timeout=600)
+    yield load("native_sum", module_file)
+    del sys.modules["native_sum"]
+
+
+def test_native_sum_takes_any_tensor(native_sum: ModuleType) -> None:
+    matrix = np.arange(6.0).reshape(2, 3)
+    for tensor in (
+        matrix,
+        matrix.T[::-1, ::2],
+        torch.from_numpy(matrix)[:, 1:],
+        at.arange(3, dtype="float64"),
+        caffe2.Tensor([2], [1.5, 2.5]),
+        array.array("d", [1, 2]),
+        np.zeros((0, 3)),
+        np.float64(3),
+    ):
+        assert native_sum.total(tensor) == bridge.to_numpy(tensor).sum()
+
+
+def test_native_sum_says_what_it_refuses(native_sum: ModuleType) -> None:
+    with pytest.raises(TypeError, match="float64, not float32"):
+        native_sum.total(torch.ones(2))
+    with pytest.raises(TypeError, match="list"):
+        native_sum.total([1.0])
+    with pytest.raises(BufferError, match="byte order"):
+        native_sum.total(np.arange(3.0).astype(">f8"))

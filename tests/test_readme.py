@@ -60,5 +60,12 @@ def test_the_files_that_it_links_to_exist() -> None:
         assert (ROOT / link).exists(), link
 
 
-def test_the_figures_have_their_place() -> None:
-    assert README.count("<!-- figures -->") == 2
+def test_the_figures_are_of_the_benchmarks() -> None:
+    """Five cells of a row here are the first five of a row there, which a run of them wrote."""
+    benchmarks = (ROOT / "tests" / "benchmarks" / "README.md").read_text(encoding="utf-8")
+    assert benchmarks.count("<!-- figures -->") == 2
+    measured = {tuple(line.split("|")[1:6]) for line in benchmarks.splitlines()}
+    section = README.split("\n## Speed\n")[1].split("\n## ")[0]
+    shown = [tuple(line.split("|")[1:6]) for line in section.splitlines() if line[:1] == "|"]
+    assert len(shown) > 7
+    assert set(shown[2:]) <= measured

@@ -48,6 +48,14 @@ def negated() -> torch.Tensor:
     return torch.tensor([1 + 2j, 3 - 4j]).conj().imag
 
 
+def jax_array() -> Any:
+    return pytest.importorskip("jax.numpy").arange(3.0)
+
+
+def tensorflow_tensor() -> Any:
+    return pytest.importorskip("tensorflow").range(3.0)
+
+
 # A row's first cell, and makers of what it speaks of.
 MAKERS: dict[str, tuple[Callable[[], Any], ...]] = {
     "`at.Tensor`, `caffe2.Tensor`": (
@@ -59,6 +67,7 @@ MAKERS: dict[str, tuple[Callable[[], Any], ...]] = {
     "torch's lazy conjugate or negative bit": (lambda: torch.tensor([1 + 2j]).conj(), negated),
     "NumPy array": (lambda: np.arange(3), lambda: np.arange(6.0).reshape(2, 3).T),
     "read-only NumPy array, `bytes`": (frozen, lambda: b"abc"),
+    "JAX array, TensorFlow tensor": (jax_array, tensorflow_tensor),
     "negative strides": (lambda: np.arange(3.0)[::-1], lambda: memoryview(bytearray(3))[::-1]),
     "foreign byte order, misaligned": (
         lambda: np.arange(3, dtype=np.dtype("i4").newbyteorder()),

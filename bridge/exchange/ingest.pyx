@@ -102,7 +102,7 @@ cpdef TensorImpl ingest(object x, object device=None, object copy=None):
     cdef int i
     if copy is None and device is None:
         if cls == torch_tensor_type or cls == torch_parameter_type and cls != NULL:
-            return tensor_in(x)
+            return tensor_in(x, None)
         if <PyObject*>cls == <PyObject*>numpy_array_type:
             return array_in(x, None)
         for i in range(_n_quick):
@@ -110,6 +110,8 @@ cpdef TensorImpl ingest(object x, object device=None, object copy=None):
                 impl = _quick_functions[i](x)
                 if impl is not None:
                     return impl
+    elif copy is False and device is None and cls == torch_tensor_type:
+        return tensor_in(x, False)
     elif copy is not None and copy is not True and copy is not False:
         raise TypeError(f"copy is True, False or None, not {copy!r}.")
     bring = _bringers.get(<object>cls)

@@ -167,10 +167,11 @@ cdef bint _asks(PyObject* answer) except -1:
     return yes
 
 
-cdef TensorImpl tensor_in(object tensor):
+cdef TensorImpl tensor_in(object tensor, object copy):
     """The TensorImpl of a plain torch.Tensor or Parameter, its memory shared.
 
-    What needs a second look goes to `any_tensor_in`, which copies or refuses.
+    What needs a second look goes to `any_tensor_in`, which copies or, where `copy` is
+    False and not None, refuses.
     """
     cdef DLTensor described
     cdef TensorImpl impl
@@ -180,7 +181,7 @@ cdef TensorImpl tensor_in(object tensor):
     cdef int64_t low, high
     global _last_type
     if _api == NULL:
-        return any_tensor_in(tensor, None)
+        return any_tensor_in(tensor, copy)
     if _api.dltensor_from_py_object_no_sync(t, &described) != 0:
         if PyErr_Occurred() != NULL:
             try:
@@ -189,16 +190,16 @@ cdef TensorImpl tensor_in(object tensor):
                 _refuse(tensor, error)
         _refuse(tensor, None)
     if _asks(_is_neg(t, NULL)):
-        return any_tensor_in(tensor, None)
+        return any_tensor_in(tensor, copy)
     if described.dtype.code != DL_INT and described.dtype.code != DL_UINT \
             and described.dtype.code != DL_BOOL:
         if _asks(_requires_grad(t, _requires_grad_closure)):
             _refuse_grad()
         if described.dtype.code == DL_COMPLEX and _asks(_is_conj(t, NULL)):
-            return any_tensor_in(tensor, None)
+            return any_tensor_in(tensor, copy)
     elif described.dtype.bits == 8 and described.dtype.code != DL_BOOL \
             and tensor.dtype is not _torch.uint8 and tensor.dtype is not _torch.int8:
-        return any_tensor_in(tensor, None)
+        return any_tensor_in(tensor, copy)
     if <uintptr_t>described.data < NO_MEMORY:
         _refuse_empty(tensor, &described)
     if memcmp(&described.dtype, &_last_type.c_dlpack, sizeof(DLDataType)) == 0:

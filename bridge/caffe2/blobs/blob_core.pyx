@@ -47,7 +47,7 @@ cpdef put(BlobCore blob, object value):
     cdef TensorImpl impl
     cdef Tensor tensor
     if cls == torch_tensor_type and cls != NULL:
-        impl = tensor_in(value)
+        impl = tensor_in(value, None)
         if impl.flags & CONTIGUOUS:
             tensor = wrap(impl)
             blob._own = False

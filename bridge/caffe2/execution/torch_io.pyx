@@ -75,7 +75,7 @@ def adopt(Tensor tensor not None, result):
 
     Raises EnforceNotMet: `result` is not contiguous; BufferError: it has no memory.
     """
-    cdef TensorImpl fresh = tensor_in(result)
+    cdef TensorImpl fresh = tensor_in(result, None)
     cdef TensorImpl impl = tensor.impl
     if not fresh.flags & CONTIGUOUS:
         raise EnforceNotMet(
