@@ -41,15 +41,15 @@ def measure(groups: list[str], effort: Effort) -> Iterator[Row]:
             yield row
 
 
-def insert(readme: Path, text: str) -> None:
+def insert(file: Path, text: str) -> None:
     """Put `text` between the two markers of a file."""
-    before = readme.read_text(encoding="utf-8")
+    before = file.read_text(encoding="utf-8")
     after, count = re.subn(
         f"{MARKER}\n.*{MARKER}", lambda _: f"{MARKER}\n{text}\n{MARKER}", before, flags=re.DOTALL
     )
     if count != 1:
-        raise SystemExit(f"{readme} has no place between two lines {MARKER}")
-    readme.write_text(after, encoding="utf-8")
+        raise SystemExit(f"{file} has no place between two lines {MARKER}")
+    file.write_text(after, encoding="utf-8")
 
 
 def main() -> int:
@@ -57,7 +57,8 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.benchmarks")
     parser.add_argument("group", nargs="*", help=f"what to measure, of {', '.join(GROUPS)}")
     parser.add_argument("--rounds", type=int, default=Effort.rounds)
-    parser.add_argument("--write", type=Path, metavar="FILE", help="put the table into FILE too")
+    into = "put the table between the markers of FILE too, such as tests/benchmarks/README.md"
+    parser.add_argument("--write", type=Path, metavar="FILE", help=into)
     arguments = parser.parse_args()
     unknown = set(arguments.group) - set(GROUPS)
     if unknown:

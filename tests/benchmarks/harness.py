@@ -9,10 +9,10 @@ samples of each side, since whatever else runs on the machine can only add to on
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from statistics import median
-from typing import Any
+from typing import Any, NamedTuple
 
 from tests.benchmarks.loop import REPEATS, compile_loop
 
@@ -62,6 +62,23 @@ class Row:
         if self.outcome.figure <= self.goal:
             return "goal"
         return "must" if self.outcome.figure <= self.must else "MISSED"
+
+
+class Case(NamedTuple):
+    """What is to be a row: its cells as in `Row`, and the two sides to measure."""
+
+    what: str
+    over: str
+    must: float
+    goal: float
+    ours: Timer
+    peers: Timer
+
+
+def measured(cases: Iterable[Case], effort: Effort) -> Iterator[Row]:
+    """Measure each case as it comes."""
+    for what, over, must, goal, ours, peers in cases:
+        yield Row(what, over, must, goal, compare(ours, peers, effort))
 
 
 def loop(

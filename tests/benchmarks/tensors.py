@@ -9,13 +9,7 @@ from time import perf_counter
 import torch
 
 from bridge import at, caffe2
-from tests.benchmarks.harness import Effort, Row, Timer, compare, loop
-
-VIEWS = {
-    "`transpose(0, 1)`": "x.transpose(0, 1)",
-    "`view(6, 4)`": "x.view(6, 4)",
-    "`x[0:2]`": "x[0:2]",
-}
+from tests.benchmarks.harness import Case, Effort, Row, Timer, loop, measured
 
 
 def extend(steps: int) -> Timer:
@@ -47,22 +41,17 @@ def append(steps: int) -> Timer:
 
 def rows(effort: Effort) -> Iterator[Row]:
     """Measure each on a small tensor, torch's on one of the same shape."""
-    yield Row(
-        "`at.empty((64, 64))`",
-        "`torch.empty((64, 64))`",
-        0.3,
-        0.18,
-        compare(
-            loop("empty((64, 64))", empty=at.empty),
-            loop("empty((64, 64))", empty=torch.empty),
-            effort,
-        ),
-    )
+    return measured(_cases(effort.cycles), effort)
+
+
+def _cases(steps: int) -> Iterator[Case]:
+    make = "empty((64, 64))"
+    ours, peers = loop(make, empty=at.empty), loop(make, empty=torch.empty)
+    yield Case(f"`at.{make}`", f"`torch.{make}`", 0.3, 0.18, ours, peers)
     x, t = at.zeros((4, 6)), torch.zeros((4, 6))
-    sizes = compare(loop("x.sizes()", x=x), loop("t.shape", t=t), effort)
-    yield Row("`sizes()`", "`t.shape`", 0.5, 0.25, sizes)
-    for what, statement in VIEWS.items():
-        outcome = compare(loop(statement, x=x), loop(statement, x=t), effort)
-        yield Row(what, "torch's", 0.25, 0.12, outcome)
-    grown = compare(extend(effort.cycles), append(effort.cycles), effort)
-    yield Row("a million times `Extend(1)`", "`list.append`", 2.0, 1.7, grown)
+    yield Case("`sizes()`", "`t.shape`", 0.5, 0.25, loop("x.sizes()", x=x), loop("t.shape", t=t))
+    for view in ("x.transpose(0, 1)", "x.view(6, 4)", "x[0:2]"):
+        what = f"`{view.removeprefix('x.')}`"
+        yield Case(what, "torch's", 0.25, 0.12, loop(view, x=x), loop(view, x=t))
+    grown = "a million times `Extend(1)`"
+    yield Case(grown, "`list.append`", 2.0, 1.7, extend(steps), append(steps))

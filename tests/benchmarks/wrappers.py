@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from bridge import at, caffe2
-from tests.benchmarks.harness import Effort, Row, compare, loop
+from tests.benchmarks.harness import Case, Effort, Row, loop, measured
 
 
 class Slot:
@@ -26,6 +26,11 @@ def rows(effort: Effort) -> Iterator[Row]:
     slot = loop("Slot(a)", Slot=Slot, a=a)
     over = "making an object of a Python class with one slot"
     to_caffe2 = loop("Tensor(a)", Tensor=caffe2.Tensor, a=a)
-    yield Row("`caffe2.Tensor(at_tensor)`", over, 0.6, 0.3, compare(to_caffe2, slot, effort))
     to_at = loop("Tensor(c)", Tensor=at.Tensor, c=c)
-    yield Row("`at.Tensor(caffe2_tensor)`", over, 0.6, 0.3, compare(to_at, slot, effort))
+    return measured(
+        [
+            Case("`caffe2.Tensor(at_tensor)`", over, 0.6, 0.3, to_caffe2, slot),
+            Case("`at.Tensor(caffe2_tensor)`", over, 0.6, 0.3, to_at, slot),
+        ],
+        effort,
+    )
