@@ -131,9 +131,15 @@ def to_torch(x, *, copy=None, writable=False):
 
     A torch tensor comes back itself. Read-only memory and negative strides, which
     torch cannot express, are copied under ``copy=None``; `writable` shares read-only
-    memory all the same, and the caller promises not to write.
+    memory all the same, and the caller promises not to write. ``copy=True`` copies always.
 
     Raises BufferError: not to be exchanged, or not without a copy under ``copy=False``.
+
+    >>> import bridge
+    >>> x = bridge.at.zeros(3)
+    >>> t = bridge.to_torch(x)
+    >>> t.data_ptr() == x.data_ptr(), bridge.to_torch(t) is t
+    (True, True)
     """
     _tristate(copy)
     if unlikely(observed) and outermost():
@@ -150,8 +156,16 @@ def to_numpy(x, *, copy=None):
     """A ``numpy.ndarray`` of the memory of `x`, anything the bridge can import; zero-copy.
 
     Not writable where the memory is read-only. A NumPy array comes back itself.
+    ``copy=True`` copies always.
 
-    Raises BufferError: not in host memory, or not to be exchanged.
+    Raises BufferError: not in host memory, not to be exchanged, or not without a copy
+    under ``copy=False``.
+
+    >>> import bridge
+    >>> x = bridge.at.zeros(3)
+    >>> bridge.to_numpy(x)[0] = 7
+    >>> x.tolist()
+    [7.0, 0.0, 0.0]
     """
     _tristate(copy)
     if unlikely(observed) and outermost():
@@ -166,9 +180,11 @@ def to_numpy(x, *, copy=None):
 def to_jax(x, *, copy=None):
     """A ``jax.Array`` of the memory of `x`, anything the bridge can import; zero-copy.
 
-    JAX holds row-major memory only: other strides are copied under ``copy=None``.
-    Raises BufferError: not to be exchanged; 64-bit elements while JAX's
-    ``jax_enable_x64`` is off, which would be cut to 32.
+    JAX holds row-major memory only: other strides are copied. ``copy=True`` copies always.
+
+    Raises ImportError: JAX is not installed. BufferError: not to be exchanged, or not
+    without a copy under ``copy=False``; 64-bit elements while JAX's ``jax_enable_x64`` is
+    off, which would be cut to 32.
     """
     _tristate(copy)
     if unlikely(observed) and outermost():
@@ -179,8 +195,10 @@ def to_jax(x, *, copy=None):
 def to_tensorflow(x, *, copy=None):
     """A ``tf.Tensor`` of the memory of `x`, anything the bridge can import; zero-copy.
 
-    TensorFlow holds row-major memory only: other strides are copied under ``copy=None``.
-    Raises BufferError: not to be exchanged.
+    TensorFlow holds row-major memory only: other strides are copied. ``copy=True`` copies always.
+
+    Raises ImportError: TensorFlow is not installed. BufferError: not to be exchanged, or
+    not without a copy under ``copy=False``.
     """
     _tristate(copy)
     if unlikely(observed) and outermost():
@@ -192,7 +210,8 @@ def to_cupy(x, *, copy=None):
     """A ``cupy.ndarray`` of the memory of `x`, anything the bridge can import; zero-copy
     where that is on a CUDA device, and a copy to the current device otherwise.
 
-    Raises BufferError: not to be exchanged.
+    Raises ImportError: CuPy is not installed. BufferError: not to be exchanged, or not
+    without a copy under ``copy=False``.
     """
     _tristate(copy)
     if unlikely(observed) and outermost():
@@ -202,9 +221,14 @@ def to_cupy(x, *, copy=None):
 
 def convert(x, to, *, copy=None):
     """`x` as a tensor of another library, by its name: "torch", "numpy", "jax",
-    "tensorflow", "cupy", "at" or "caffe2".
+    "tensorflow", "cupy", "at" or "caffe2". Shares or copies as the function of that name.
 
-    Raises ValueError: an unknown name; otherwise as the function of that name.
+    Raises ValueError: an unknown name; otherwise as that function.
+
+    >>> import bridge
+    >>> x = bridge.at.zeros(3)
+    >>> bridge.shares_memory(x, bridge.convert(x, "numpy"))
+    True
     """
     _tristate(copy)
     if to == "torch":

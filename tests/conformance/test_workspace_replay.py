@@ -16,6 +16,7 @@ from bridge.caffe2.graph.execution_step import ExecutionStep
 from bridge.caffe2.graph.net import Net
 from bridge.caffe2.proto import caffe2_pb2
 from bridge.caffe2.workspaces import state
+from tests.conformance.workspace.record import sequences
 from tests.conformance.workspace.shown import shown
 from tests.helpers.workspaces import fresh_workspace  # noqa: F401  a fixture
 
@@ -38,6 +39,10 @@ def _no_name_is_used_yet(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def kinds_of(error: BaseException) -> set[str]:
     return {cls.__name__ for cls in type(error).__mro__}
+
+
+def test_the_transcript_is_of_the_scripts() -> None:
+    assert [[step["line"] for step in steps] for steps in SEQUENCES] == sequences()
 
 
 @pytest.mark.parametrize("steps", SEQUENCES, ids=[one[0]["line"][:40] for one in SEQUENCES])

@@ -86,7 +86,6 @@ def record(one: Case, core, workspace):
             if not native:
                 arrays[name] = np.frombuffer(value, np.uint8)
         elif value.dtype == object:
-            said["blobs"][name] = "strings"
             texts = [text.decode("latin-1") for text in value.reshape(-1)]
             said["blobs"][name] = ["strings", list(value.shape), texts]
         else:

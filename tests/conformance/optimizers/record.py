@@ -1,5 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Have the real Caffe2 train, and print a question and its answer a line; null where it raises."""
+"""Have the real Caffe2 train, and print a question and its answer a line; null where it raises.
+
+    python3.8 tests/conformance/optimizers/record.py | gzip -9n > recorded.json.gz
+
+With the interpreter that has the Caffe2 of PyTorch 1.8.1 (``pip install torch==1.8.1``).
+"""
 
 import json
 import logging

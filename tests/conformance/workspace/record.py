@@ -7,16 +7,13 @@ An empty line ends a sequence: the next begins in a new process.
 import json
 import logging
 import os
-import sys
 import warnings
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path.insert(0, HERE)
-warnings.filterwarnings("ignore")
-logging.disable(logging.CRITICAL)
 
 
 def sequences():
+    """Give the lines of the scripts, sequence by sequence."""
     text = ""
     for name in ("script.txt", "script_wide.txt"):
         with open(os.path.join(HERE, name)) as script:
@@ -26,10 +23,11 @@ def sequences():
 
 
 def record(lines):
+    """Run the lines of a sequence; give each with what it gave or raised."""
     import numpy as np
     from caffe2.proto import caffe2_pb2
     from caffe2.python import core, scope, utils, workspace
-    from shown import shown
+    from shown import shown  # beside this file
 
     names = {
         "np": np,
@@ -56,6 +54,8 @@ def record(lines):
 
 
 if __name__ == "__main__":
+    warnings.filterwarnings("ignore")
+    logging.disable(logging.CRITICAL)
     every = []
     for lines in sequences():
         reading, writing = os.pipe()
