@@ -1,13 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What every test shares: the `cuda` marker and the hypothesis profiles."""
+"""What every test shares: the `cuda` marker, the hypothesis profiles, and a fresh workspace."""
 
 from __future__ import annotations
 
 import gc
 import os
+from collections.abc import Iterator
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+from bridge.caffe2 import workspace
 
 # No deadline: the first example pays for imports. No example database: a run leaves nothing behind
 # and starts from the same place everywhere.
@@ -23,6 +26,21 @@ settings.register_profile(
     "thorough", deadline=None, database=None, max_examples=2000, print_blob=True
 )
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
+
+
+@pytest.fixture
+def fresh_workspace() -> Iterator[None]:
+    """Have the default workspace be current and all empty, before and after the test."""
+    _empty_workspaces()
+    yield
+    _empty_workspaces()
+
+
+def _empty_workspaces() -> None:
+    for name in workspace.Workspaces():  # what was made stays: Caffe2 has no way to remove one
+        workspace.SwitchWorkspace(name)
+        workspace.ResetWorkspace(".")
+    workspace.SwitchWorkspace("default")
 
 
 def _why_no_cuda() -> str | None:

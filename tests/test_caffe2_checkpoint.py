@@ -16,9 +16,7 @@ from safetensors.numpy import load_file
 
 from bridge.caffe2 import workspace
 from bridge.caffe2.serialization.checkpoint import save_checkpoint
-from tests.helpers.workspaces import fresh_workspace
 
-__all__ = ["fresh_workspace"]
 ROOT = Path(__file__).parents[1]
 GOLDEN = ROOT / "tests" / "golden" / "checkpoint_chunks.minidb"
 

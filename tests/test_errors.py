@@ -17,9 +17,7 @@ import torch
 import bridge
 from bridge import at, c10, caffe2
 from bridge.caffe2 import core, workspace
-from tests.helpers.workspaces import fresh_workspace
-
-__all__ = ["fresh_workspace"]
+from tests.helpers.operators import run_operator
 
 
 def untyped() -> caffe2.Tensor:
@@ -31,9 +29,9 @@ def created() -> str:
     return "made"
 
 
-def run(op_type: str, inputs: list[str], outputs: list[str], **arguments: Any) -> None:
+def run(op_type: str, inputs: list[str], outputs: list[str]) -> None:
     workspace.FeedBlob("x", np.zeros((2, 3), np.float32))
-    workspace.RunOperatorOnce(core.CreateOperator(op_type, inputs, outputs, **arguments))
+    run_operator(op_type, inputs, outputs)
 
 
 # What a user calls, the error, and what it has to say.

@@ -8,7 +8,6 @@ import pytest
 
 from bridge.c10 import EnforceNotMet
 from bridge.caffe2 import core, workspace
-from tests.helpers.workspaces import fresh_workspace  # noqa: F401  a fixture
 
 pytestmark = pytest.mark.usefixtures("fresh_workspace")
 

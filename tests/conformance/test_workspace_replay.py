@@ -18,7 +18,6 @@ from bridge.caffe2.proto import caffe2_pb2
 from bridge.caffe2.workspaces import state
 from tests.conformance.workspace.record import sequences
 from tests.conformance.workspace.shown import shown
-from tests.helpers.workspaces import fresh_workspace  # noqa: F401  a fixture
 
 FOLDER = Path(__file__).parent / "workspace"
 SEQUENCES = json.loads(gzip.decompress((FOLDER / "transcript.json.gz").read_bytes()))

@@ -26,6 +26,11 @@ def operator_of(body: Callable[[Any], Any], **attributes: Any) -> str:
     return str(operator_class(type("Body", (caffe2.Operator,), made)))
 
 
+def run_operator(op_type: str, inputs: list[str], outputs: list[str], **arguments: Any) -> None:
+    """Run an operator of the type once, in the current workspace."""
+    workspace.RunOperatorOnce(core.CreateOperator(op_type, inputs, outputs, **arguments))
+
+
 def run(body: Callable[[Any], Any], inputs: Any, outputs: Any, **arguments: Any) -> Any:
     """Run an operator whose RunOnDevice is `body`, and gives None or a bool."""
 

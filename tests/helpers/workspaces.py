@@ -1,25 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A fresh current workspace for a test, and what every refusal of the workspace has in common."""
+"""What every refusal of the workspace has in common, and a stand-in for a blob's name."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
-import pytest
-
 from bridge import c10
-from bridge.caffe2 import workspace
-
-
-@pytest.fixture
-def fresh_workspace() -> Iterator[None]:
-    """Give the test an empty default workspace, and leave one behind."""
-    workspace.SwitchWorkspace("default")
-    workspace.ResetWorkspace(".")
-    yield
-    workspace.SwitchWorkspace("default")
-    workspace.ResetWorkspace(".")
 
 
 class BlobReference:

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import ml_dtypes
@@ -15,11 +15,7 @@ import bridge
 from bridge import at, caffe2
 from bridge.caffe2 import workspace
 
-
-@pytest.fixture(autouse=True)
-def _clean_workspace() -> Iterator[None]:
-    yield
-    workspace.ResetWorkspace()
+pytestmark = pytest.mark.usefixtures("fresh_workspace")
 
 
 def readonly() -> np.ndarray[Any, Any]:

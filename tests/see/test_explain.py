@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -15,17 +14,12 @@ import bridge
 from bridge import at, caffe2
 from bridge.caffe2 import workspace
 
+pytestmark = pytest.mark.usefixtures("fresh_workspace")
+
 KEYS = {
     *("address", "nbytes", "device", "dtype", "sizes", "strides", "readonly", "owner"),
     *("shared_by", "note", "chain"),
 }
-
-
-@pytest.fixture(autouse=True)
-def _clean_workspace() -> Iterator[None]:
-    workspace.ResetWorkspace()
-    yield
-    workspace.ResetWorkspace()
 
 
 def explained(x: Any) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -14,11 +14,7 @@ import bridge
 from bridge import at, c10, caffe2
 from bridge.caffe2 import workspace
 
-
-@pytest.fixture(autouse=True)
-def _clean_workspace() -> Iterator[None]:
-    yield
-    workspace.ResetWorkspace()
+pytestmark = pytest.mark.usefixtures("fresh_workspace")
 
 
 READONLY = np.arange(6.0)

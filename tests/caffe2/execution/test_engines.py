@@ -10,7 +10,7 @@ import pytest
 from bridge import caffe2
 from bridge.caffe2 import core, workspace
 from bridge.caffe2.hardware import has_cuda_support
-from tests.helpers.workspaces import fresh_workspace, refused  # noqa: F401  a fixture
+from tests.helpers.workspaces import refused
 
 pytestmark = pytest.mark.usefixtures("fresh_workspace")
 

@@ -13,7 +13,7 @@ import pytest
 
 from bridge.c10 import EnforceNotMet
 from bridge.caffe2 import core, workspace
-from tests.helpers.workspaces import fresh_workspace, refused  # noqa: F401  a fixture
+from tests.helpers.workspaces import refused
 
 pytestmark = pytest.mark.usefixtures("fresh_workspace")
 

@@ -14,9 +14,8 @@ from bridge.caffe2 import core, workspace
 from bridge.caffe2.proto import caffe2_pb2
 from bridge.caffe2.proto.caffe2_descriptor import SERIALIZED
 from tests.helpers.operators import operator_of
-from tests.helpers.workspaces import fresh_workspace, refused
+from tests.helpers.workspaces import refused
 
-__all__ = ["fresh_workspace"]
 pytestmark = pytest.mark.usefixtures("fresh_workspace")
 
 TEXT = """

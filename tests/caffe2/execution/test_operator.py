@@ -11,9 +11,8 @@ from bridge import c10, caffe2
 from bridge.c10 import EnforceNotMet
 from bridge.caffe2 import core, workspace
 from tests.helpers.operators import operator_class, run
-from tests.helpers.workspaces import fresh_workspace, refused
+from tests.helpers.workspaces import refused
 
-__all__ = ["fresh_workspace"]
 pytestmark = pytest.mark.usefixtures("fresh_workspace")
 
 

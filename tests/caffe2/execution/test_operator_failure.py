@@ -12,9 +12,8 @@ from bridge.c10 import EnforceNotMet
 from bridge.caffe2 import core, workspace
 from bridge.caffe2.proto import caffe2_pb2
 from tests.helpers.operators import operator_of, run
-from tests.helpers.workspaces import fresh_workspace, refused
+from tests.helpers.workspaces import refused
 
-__all__ = ["fresh_workspace"]
 pytestmark = pytest.mark.usefixtures("fresh_workspace")
 
 

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +14,8 @@ from bridge.caffe2 import core, workspace
 
 
 @pytest.fixture(autouse=True)
-def empty_workspace(tmp_path: Path) -> Iterator[None]:
+def printing_to_a_folder(fresh_workspace: None, tmp_path: Path) -> None:
     workspace.ResetWorkspace(str(tmp_path))
-    yield
-    workspace.ResetWorkspace(".")
 
 
 def printed(value: Any, folder: Path, **args: Any) -> bytes:

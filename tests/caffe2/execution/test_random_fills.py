@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -12,12 +11,7 @@ import pytest
 from bridge import c10
 from bridge.caffe2 import core, workspace
 
-
-@pytest.fixture(autouse=True)
-def empty_workspace() -> Iterator[None]:
-    workspace.ResetWorkspace()
-    yield
-    workspace.ResetWorkspace()
+pytestmark = pytest.mark.usefixtures("fresh_workspace")
 
 
 def filled(op_type: str, inputs: tuple[Any, ...] = (), seed: int | None = 1, **args: Any) -> Any:

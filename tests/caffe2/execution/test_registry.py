@@ -10,9 +10,8 @@ import pytest
 from bridge import caffe2
 from bridge.c10 import EnforceNotMet
 from bridge.caffe2 import core, workspace
-from tests.helpers.workspaces import fresh_workspace, refused
+from tests.helpers.workspaces import refused
 
-__all__ = ["fresh_workspace"]
 pytestmark = pytest.mark.usefixtures("fresh_workspace")
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from bridge.caffe2 import core, workspace
 from bridge.caffe2.execution.shape_inference import InferShapesAndTypes
-from tests.helpers.workspaces import fresh_workspace, refused  # noqa: F401  a fixture
+from tests.helpers.workspaces import refused
 
 pytestmark = pytest.mark.usefixtures("fresh_workspace")
 

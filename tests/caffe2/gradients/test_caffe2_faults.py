@@ -3,8 +3,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import numpy as np
 import pytest
 
@@ -15,12 +13,9 @@ X = np.array([1.0, 4.0], np.float32)
 
 
 @pytest.fixture(autouse=True)
-def empty_workspace() -> Iterator[None]:
-    workspace.ResetWorkspace()
+def fed(fresh_workspace: None) -> None:
     workspace.FeedBlob("x", X)
     workspace.FeedBlob("w", np.array([3.0, 5.0], np.float32))
-    yield
-    workspace.ResetWorkspace()
 
 
 def gradient(net: core.Net, ys: object, name: str) -> np.ndarray:

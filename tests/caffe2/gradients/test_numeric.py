@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -12,14 +12,9 @@ from torch.nn import functional
 
 from bridge.caffe2 import core, workspace
 
+pytestmark = pytest.mark.usefixtures("fresh_workspace")
+
 Functions = dict[str, Callable[..., torch.Tensor]]
-
-
-@pytest.fixture(autouse=True)
-def empty_workspace() -> Iterator[None]:
-    workspace.ResetWorkspace()
-    yield
-    workspace.ResetWorkspace()
 
 
 def check(net: core.Net, loss: str, wanted: torch.Tensor, blobs: dict[str, torch.Tensor]) -> None:

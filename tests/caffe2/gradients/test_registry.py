@@ -18,13 +18,11 @@ Registry = core.GradientRegistry
 
 
 @pytest.fixture(autouse=True)
-def kept() -> Iterator[None]:
+def kept(fresh_workspace: None) -> Iterator[None]:
     before = dict(Registry.gradient_registry_)
-    workspace.ResetWorkspace()
     yield
     Registry.gradient_registry_.clear()
     Registry.gradient_registry_.update(before)
-    workspace.ResetWorkspace()
 
 
 def halved(op: Any, g_output: Any) -> Any:

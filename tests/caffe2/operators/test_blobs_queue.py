@@ -4,59 +4,50 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
 
 import numpy as np
 import pytest
 
 from bridge import c10
-from bridge.caffe2 import core, workspace
+from bridge.caffe2 import workspace
+from tests.helpers.operators import run_operator
 
-
-@pytest.fixture(autouse=True)
-def empty_workspace() -> Iterator[None]:
-    workspace.ResetWorkspace()
-    yield
-    workspace.ResetWorkspace()
-
-
-def run(op_type: str, inputs: list[str], outputs: list[str], **args: object) -> None:
-    workspace.RunOperatorOnce(core.CreateOperator(op_type, inputs, outputs, **args))
+pytestmark = pytest.mark.usefixtures("fresh_workspace")
 
 
 def test_who_reads_waits_for_who_writes() -> None:
-    run("CreateBlobsQueue", [], ["q"], capacity=2)
+    run_operator("CreateBlobsQueue", [], ["q"], capacity=2)
     n = 50
     taken: list[int] = []
 
     def take() -> None:
         for _ in range(n):
-            run("DequeueBlobs", ["q"], ["out"], timeout_secs=30.0)
+            run_operator("DequeueBlobs", ["q"], ["out"], timeout_secs=30.0)
             taken.append(int(workspace.FetchBlob("out")[0]))
 
     reader = threading.Thread(target=take)
     reader.start()
     for i in range(n):
         workspace.FeedBlob("in", np.array([i]))
-        run("EnqueueBlobs", ["q", "in"], ["in"])
+        run_operator("EnqueueBlobs", ["q", "in"], ["in"])
     reader.join(60)
     assert not reader.is_alive()
     assert taken == list(range(n))
 
 
 def test_closing_wakes_who_waits() -> None:
-    run("CreateBlobsQueue", [], ["q"], capacity=1)
+    run_operator("CreateBlobsQueue", [], ["q"], capacity=1)
     failures: list[Exception] = []
 
     def take() -> None:
         try:
-            run("DequeueBlobs", ["q"], ["out"])
+            run_operator("DequeueBlobs", ["q"], ["out"])
         except c10.EnforceNotMet as failure:
             failures.append(failure)
 
     reader = threading.Thread(target=take)
     reader.start()
-    run("CloseBlobsQueue", ["q"], [])
+    run_operator("CloseBlobsQueue", ["q"], [])
     reader.join(60)
     assert not reader.is_alive()
     assert len(failures) == 1
@@ -64,25 +55,27 @@ def test_closing_wakes_who_waits() -> None:
 
 
 def test_contents_are_moved() -> None:
-    run("CreateBlobsQueue", [], ["q"])
+    run_operator("CreateBlobsQueue", [], ["q"])
     workspace.FeedBlob("x", np.array([1.0, 2.0]))
     address = workspace.Workspace.current.blobs["x"].to_torch().data_ptr()
-    run("EnqueueBlobs", ["q", "x"], ["x"])
+    run_operator("EnqueueBlobs", ["q", "x"], ["x"])
     assert not workspace.Workspace.current.blobs["x"].is_tensor()
-    run("DequeueBlobs", ["q"], ["y"])
+    run_operator("DequeueBlobs", ["q"], ["y"])
     assert workspace.Workspace.current.blobs["y"].to_torch().data_ptr() == address
 
 
 def test_a_sample_goes_by_the_weights() -> None:
     for name in ("q", "r"):
-        run("CreateBlobsQueue", [], [name], capacity=20, num_blobs=2)
+        run_operator("CreateBlobsQueue", [], [name], capacity=20, num_blobs=2)
     for i in range(20):
         workspace.FeedBlob("x", np.array([i]))
         workspace.FeedBlob("which", np.array([7], np.int32))
-        run("EnqueueBlobs", ["r", "x", "which"], ["x", "which"])
+        run_operator("EnqueueBlobs", ["r", "x", "which"], ["x", "which"])
     arguments = {"weights": [0.0, 2.0], "table_idx_blob": 1}
     for i in range(20):
-        run("WeightedSampleDequeueBlobs", ["q", "r"], ["y", "which", "failed"], **arguments)
+        run_operator(
+            "WeightedSampleDequeueBlobs", ["q", "r"], ["y", "which", "failed"], **arguments
+        )
         assert workspace.FetchBlob("y").tolist() == [i]
         assert workspace.FetchBlob("which").tolist() == [1]
         assert not workspace.FetchBlob("failed")

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,17 +13,9 @@ from bridge import c10
 from bridge.caffe2 import core, workspace
 from bridge.caffe2.proto import caffe2_pb2
 from bridge.caffe2.serialization.db import open_writer
+from tests.helpers.operators import run_operator
 
-
-@pytest.fixture(autouse=True)
-def empty_workspace() -> Iterator[None]:
-    workspace.ResetWorkspace()
-    yield
-    workspace.ResetWorkspace()
-
-
-def run(op_type: str, inputs: list[str], outputs: list[str], **args: Any) -> None:
-    workspace.RunOperatorOnce(core.CreateOperator(op_type, inputs, outputs, **args))
+pytestmark = pytest.mark.usefixtures("fresh_workspace")
 
 
 def record(i: int) -> bytes:
@@ -52,13 +43,13 @@ def database(tmp_path: Path) -> str:
 
 
 def labels(**args: Any) -> list[Any]:
-    run("TensorProtosDBInput", ["reader"], ["picture", "label", "name"], **args)
+    run_operator("TensorProtosDBInput", ["reader"], ["picture", "label", "name"], **args)
     found: list[Any] = workspace.FetchBlob("label").tolist()
     return found
 
 
 def test_batches_go_around(database: str) -> None:
-    run("CreateDB", [], ["reader"], db=database, db_type="minidb")
+    run_operator("CreateDB", [], ["reader"], db=database, db_type="minidb")
     assert labels(batch_size=3) == [0, 1, 2]
     assert labels(batch_size=3) == [3, 4, 0]
     picture = workspace.FetchBlob("picture")
@@ -69,7 +60,7 @@ def test_batches_go_around(database: str) -> None:
 
 
 def test_one_record_has_its_own_sizes(database: str) -> None:
-    run("CreateDB", [], ["reader"], db=database, db_type="minidb")
+    run_operator("CreateDB", [], ["reader"], db=database, db_type="minidb")
     assert labels() == 0
     assert labels() == 1
     assert workspace.FetchBlob("picture").shape == (2, 3)
@@ -77,7 +68,9 @@ def test_one_record_has_its_own_sizes(database: str) -> None:
 
 def test_shards_share_the_records(database: str) -> None:
     for shard, expected in ((0, [0, 2, 4, 0]), (1, [1, 3, 1, 3])):
-        run("CreateDB", [], ["reader"], db=database, db_type="minidb", num_shards=2, shard_id=shard)
+        run_operator(
+            "CreateDB", [], ["reader"], db=database, db_type="minidb", num_shards=2, shard_id=shard
+        )
         assert labels(batch_size=4) == expected
 
 
@@ -91,28 +84,28 @@ def test_databases_that_are_not_there(database: str) -> None:
         {"num_shards": 2, "shard_id": 2},
     ):
         with pytest.raises(c10.EnforceNotMet):
-            run("CreateDB", [], ["reader"], **{**good, **changed})
+            run_operator("CreateDB", [], ["reader"], **{**good, **changed})
 
 
 def test_outputs_are_as_many_as_tensors(database: str) -> None:
-    run("CreateDB", [], ["reader"], db=database, db_type="minidb")
+    run_operator("CreateDB", [], ["reader"], db=database, db_type="minidb")
     with pytest.raises(c10.EnforceNotMet, match="3 tensors"):
-        run("TensorProtosDBInput", ["reader"], ["picture"])
+        run_operator("TensorProtosDBInput", ["reader"], ["picture"])
     workspace.FeedBlob("x", np.zeros(1))
     with pytest.raises(c10.EnforceNotMet, match="reader"):
-        run("TensorProtosDBInput", ["x"], ["picture", "label", "name"])
+        run_operator("TensorProtosDBInput", ["x"], ["picture", "label", "name"])
 
 
 def test_records_come_out_of_queues() -> None:
-    run("CreateBlobsQueue", [], ["queue"], capacity=4)
+    run_operator("CreateBlobsQueue", [], ["queue"], capacity=4)
     arguments = {"value_blob_index": 0, "timeout_secs": 0.05}
-    run("CreateBlobsQueueDB", ["queue"], ["reader"], **arguments)
+    run_operator("CreateBlobsQueueDB", ["queue"], ["reader"], **arguments)
     for i, value in enumerate((record(0), np.array([record(1)], object))):
         workspace.FeedBlob("value", value)
-        run("SafeEnqueueBlobs", ["queue", "value"], ["value", "failed"])
+        run_operator("SafeEnqueueBlobs", ["queue", "value"], ["value", "failed"])
         assert not workspace.FetchBlob("failed"), i
     assert labels(batch_size=2) == [0, 1]
     with pytest.raises(c10.EnforceNotMet, match="in time"):
         labels(batch_size=1)
     with pytest.raises(c10.EnforceNotMet, match="no blob"):
-        run("CreateBlobsQueueDB", ["queue"], ["other"], value_blob_index=1)
+        run_operator("CreateBlobsQueueDB", ["queue"], ["other"], value_blob_index=1)

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -12,22 +11,14 @@ import pytest
 
 from bridge import c10
 from bridge.caffe2 import core, workspace
+from tests.helpers.operators import run_operator
 
-
-@pytest.fixture(autouse=True)
-def empty_workspace() -> Iterator[None]:
-    workspace.ResetWorkspace()
-    yield
-    workspace.ResetWorkspace()
-
-
-def run(op_type: str, inputs: list[str], outputs: list[str], **args: Any) -> None:
-    workspace.RunOperatorOnce(core.CreateOperator(op_type, inputs, outputs, **args))
+pytestmark = pytest.mark.usefixtures("fresh_workspace")
 
 
 def counters(*registry: str, **args: Any) -> dict[str, int]:
     """The counters that are not 0, by name."""
-    run("StatRegistryExport", list(registry), ["k", "v", "t"], **args)
+    run_operator("StatRegistryExport", list(registry), ["k", "v", "t"], **args)
     names, values, times = workspace.FetchBlobs(["k", "v", "t"])
     assert values.dtype == times.dtype == np.int64
     assert names.shape == values.shape == times.shape
@@ -36,7 +27,7 @@ def counters(*registry: str, **args: Any) -> dict[str, int]:
 
 
 @pytest.fixture(autouse=True)
-def counters_at_zero(empty_workspace: None) -> None:
+def counters_at_zero(fresh_workspace: None) -> None:
     counters()
 
 
@@ -45,19 +36,19 @@ def feed(name: str, value: Any, dtype: Any = np.float32) -> None:
 
 
 def test_a_registry_adds_up_what_it_is_given_and_begins_again() -> None:
-    run("StatRegistryCreate", [], ["R"])
+    run_operator("StatRegistryCreate", [], ["R"])
     feed("K", [b"a", b"b", b"a"], object)
     feed("V", [1, 2, 3], np.int64)
-    run("StatRegistryUpdate", ["K", "V", "R"], [])
+    run_operator("StatRegistryUpdate", ["K", "V", "R"], [])
     assert counters() == {}
     assert counters("R", reset=0) == {"a": 4, "b": 2}
     assert counters("R") == {"a": 4, "b": 2}
-    run("StatRegistryExport", ["R"], ["k", "v", "t"])
+    run_operator("StatRegistryExport", ["R"], ["k", "v", "t"])
     assert workspace.FetchBlob("v").tolist() == [0, 0]
 
 
 def test_a_new_registry_has_no_counters() -> None:
-    run("StatRegistryCreate", [], ["R"])
+    run_operator("StatRegistryCreate", [], ["R"])
     assert counters("R") == {}
 
 
@@ -66,15 +57,15 @@ def test_update_refuses_other_numbers_and_types(values: list[int], dtype: type) 
     feed("K", [b"a", b"b", b"a"], object)
     feed("V", values, dtype)
     with pytest.raises(c10.EnforceNotMet):
-        run("StatRegistryUpdate", ["K", "V"], [])
+        run_operator("StatRegistryUpdate", ["K", "V"], [])
     assert counters() == {}
 
 
 def test_a_timer_counts_when_it_ends() -> None:
-    run("TimerBegin", [], ["T"], counter_name="taken")
-    run("TimerGet", ["T"], ["first"])
+    run_operator("TimerBegin", [], ["T"], counter_name="taken")
+    run_operator("TimerGet", ["T"], ["first"])
     assert "taken/time_ns/count" not in counters()
-    run("TimerGetAndEnd", ["T"], ["last"])
+    run_operator("TimerGetAndEnd", ["T"], ["last"])
     first, last = workspace.FetchBlobs(["first", "last"])
     assert first.shape == last.shape == ()
     assert first.dtype == np.int64
@@ -84,16 +75,16 @@ def test_a_timer_counts_when_it_ends() -> None:
 
 @pytest.mark.parametrize("op_type", ["TimerEnd", "TimerGet", "TimerGetAndEnd"])
 def test_a_stopped_timer_is_refused(op_type: str) -> None:
-    run("TimerBegin", [], ["T"])
-    run("TimerEnd", ["T"], [])
+    run_operator("TimerBegin", [], ["T"])
+    run_operator("TimerEnd", ["T"], [])
     assert counters()["T/time_ns/count"] == 1
     with pytest.raises(c10.EnforceNotMet, match="stopped timer"):
-        run(op_type, ["T"], [] if op_type == "TimerEnd" else ["x"])
+        run_operator(op_type, ["T"], [] if op_type == "TimerEnd" else ["x"])
     assert counters() == {}
 
 
 def test_wall_clock() -> None:
-    run("WallClockTime", [], ["x"])
+    run_operator("WallClockTime", [], ["x"])
     now = workspace.FetchBlob("x")
     assert (now.shape, now.dtype) == ((), np.int64)
     assert abs(int(now) - time.time_ns()) < 60e9
@@ -118,7 +109,7 @@ def test_wall_clock() -> None:
 )
 def test_increment_put(value: Any, dtype: Any, args: Any, counted: int) -> None:
     feed("X", value, dtype)
-    run("IncrementPut", ["X"], [], **args)
+    run_operator("IncrementPut", ["X"], [], **args)
     assert counters() == ({"X/stat_value": counted} if counted else {})
 
 
@@ -137,14 +128,14 @@ def test_increment_put(value: Any, dtype: Any, args: Any, counted: int) -> None:
 def test_what_cannot_be_counted_is_refused(op_type: str, value: Any, dtype: Any, args: Any) -> None:
     feed("X", value, dtype)
     with pytest.raises(c10.EnforceNotMet):
-        run(op_type, ["X"], [], **args)
+        run_operator(op_type, ["X"], [], **args)
     assert counters() == {}
 
 
 def test_average_put() -> None:
     for value in (2, 5):
         feed("X", [value])
-        run("AveragePut", ["X"], [], stat_name="s", magnitude_expand=10)
+        run_operator("AveragePut", ["X"], [], stat_name="s", magnitude_expand=10)
     assert counters() == {"s/stat_value/sum": 70, "s/stat_value/count": 2}
 
 

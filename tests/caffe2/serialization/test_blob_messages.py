@@ -16,9 +16,6 @@ import pytest
 
 from bridge.c10 import EnforceNotMet
 from bridge.caffe2 import workspace
-from tests.helpers.workspaces import fresh_workspace
-
-__all__ = ["fresh_workspace"]
 
 GOLDEN = Path(__file__).parents[2] / "golden"
 MANIFEST = json.loads((GOLDEN / "manifest.json").read_text())

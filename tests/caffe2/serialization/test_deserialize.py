@@ -31,9 +31,8 @@ from tests.golden.blob_messages import (
     varint,
 )
 from tests.helpers.isolate import isolated
-from tests.helpers.workspaces import fresh_workspace, refused
+from tests.helpers.workspaces import refused
 
-__all__ = ["fresh_workspace"]
 pytestmark = pytest.mark.usefixtures("fresh_workspace")
 
 EVERY_TYPE = [

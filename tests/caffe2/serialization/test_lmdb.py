@@ -16,9 +16,8 @@ from bridge.caffe2.serialization.checkpoint import load_checkpoint, save_checkpo
 from bridge.caffe2.serialization.lmdb_db import LMDBWriter
 from tests.caffe2.serialization.test_minidb import GOLDEN, records
 from tests.caffe2.serialization.test_save_load import load, run
-from tests.helpers.workspaces import fresh_workspace, refused
+from tests.helpers.workspaces import refused
 
-__all__ = ["fresh_workspace"]
 pytestmark = pytest.mark.usefixtures("fresh_workspace")
 
 

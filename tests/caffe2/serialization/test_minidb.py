@@ -17,9 +17,8 @@ import pytest
 from bridge.caffe2 import workspace
 from bridge.caffe2.serialization.checkpoint import load_checkpoint
 from bridge.caffe2.serialization.minidb import MiniDBReader, MiniDBWriter
-from tests.helpers.workspaces import fresh_workspace, refused
+from tests.helpers.workspaces import refused
 
-__all__ = ["fresh_workspace"]
 pytestmark = pytest.mark.usefixtures("fresh_workspace")
 
 GOLDEN = Path(__file__).parents[2] / "golden"

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +10,11 @@ import numpy as np
 import pytest
 
 from bridge import c10
-from bridge.caffe2 import core, workspace
+from bridge.caffe2 import workspace
 from bridge.caffe2.proto import caffe2_pb2
+from tests.helpers.operators import run_operator
+
+pytestmark = pytest.mark.usefixtures("fresh_workspace")
 
 # As the Caffe2 of PyTorch 1.8.1 wrote them.
 COUNTER = b"\n\x01c\x12!std::unique_ptr<Counter<int64_t>>\x1a\x0b\x08\x01\x10\n:\x01cR\x02\xac\x02"
@@ -57,19 +59,8 @@ ALL = {
 }
 
 
-@pytest.fixture(autouse=True)
-def empty_workspace() -> Iterator[None]:
-    workspace.ResetWorkspace()
-    yield
-    workspace.ResetWorkspace()
-
-
-def run(op_type: str, inputs: list[str], outputs: list[str], **args: Any) -> None:
-    workspace.RunOperatorOnce(core.CreateOperator(op_type, inputs, outputs, **args))
-
-
 def fetched(op_type: str, inputs: list[str]) -> Any:
-    run(op_type, inputs, ["result"])
+    run_operator(op_type, inputs, ["result"])
     return workspace.FetchBlob("result").tolist()
 
 
@@ -94,22 +85,22 @@ def test_objects_do_what_they_did() -> None:
     workspace.DeserializeBlob("t", READ_CURSOR)
     assert fetched("GetCursorOffset", ["t"]) == [2]
     workspace.DeserializeBlob("m", MAP)
-    run("MapToKeyValue", ["m"], ["k", "v"])
+    run_operator("MapToKeyValue", ["m"], ["k", "v"])
     assert workspace.FetchBlob("k").tolist() == workspace.FetchBlob("v").tolist() == [7, 5]
 
 
 def test_objects_go_through_files(tmp_path: Path) -> None:
-    run("CreateCounter", [], ["c"], init_count=7)
-    run("CreateTreeCursor", [], ["t"], fields=["a", "b:lengths", "b:values"])
+    run_operator("CreateCounter", [], ["c"], init_count=7)
+    run_operator("CreateTreeCursor", [], ["t"], fields=["a", "b:lengths", "b:values"])
     place = {"db": str(tmp_path / "db"), "db_type": "minidb", "absolute_path": True}
-    run("Save", ["c", "t"], [], **place)
+    run_operator("Save", ["c", "t"], [], **place)
     workspace.ResetWorkspace()
-    run("Load", [], ["c", "t"], **place)
+    run_operator("Load", [], ["c", "t"], **place)
     assert fetched("RetrieveCount", ["c"]) == 7
     workspace.FeedBlob("a", np.zeros(2))
     workspace.FeedBlob("l", np.array([2, 1], np.int32))
     workspace.FeedBlob("v", np.array([5, 6, 7]))
-    run("ReadNextBatch", ["t", "a", "l", "v"], ["A", "L", "V"])
+    run_operator("ReadNextBatch", ["t", "a", "l", "v"], ["A", "L", "V"])
     assert workspace.FetchBlob("V").tolist() == [5, 6]
 
 
@@ -160,6 +151,6 @@ def test_what_does_not_hold_together_is_refused(bad: bytes) -> None:
 
 
 def test_objects_without_a_form_are_not_written() -> None:
-    run("CreateAtomicBool", [], ["b"])
+    run_operator("CreateAtomicBool", [], ["b"])
     with pytest.raises(c10.EnforceNotMet, match="AtomicBool"):
         workspace.SerializeBlob("b")

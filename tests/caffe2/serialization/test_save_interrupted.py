@@ -14,9 +14,7 @@ import pytest
 from bridge.caffe2 import workspace
 from bridge.caffe2.serialization.checkpoint import load_checkpoint, save_checkpoint
 from tests.helpers.isolate import run_python
-from tests.helpers.workspaces import fresh_workspace
 
-__all__ = ["fresh_workspace"]
 pytestmark = pytest.mark.usefixtures("fresh_workspace")
 
 # Saves 8 MB, a million elements at a time, to a file of this size at most.

@@ -18,9 +18,8 @@ import torch
 from bridge.caffe2 import core, workspace
 from bridge.caffe2.proto import caffe2_pb2
 from tests.caffe2.serialization.test_minidb import GOLDEN, records, write
-from tests.helpers.workspaces import fresh_workspace, refused
+from tests.helpers.workspaces import refused
 
-__all__ = ["fresh_workspace"]
 pytestmark = pytest.mark.usefixtures("fresh_workspace")
 
 FILES = {

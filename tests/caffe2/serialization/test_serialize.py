@@ -16,9 +16,8 @@ from bridge.caffe2 import workspace
 from bridge.caffe2.blobs.blob import Blob
 from bridge.caffe2.proto import caffe2_pb2
 from bridge.caffe2.serialization.serialize import DEFAULT_CHUNK_SIZE, serialize_chunks
-from tests.helpers.workspaces import fresh_workspace, refused
+from tests.helpers.workspaces import refused
 
-__all__ = ["fresh_workspace"]
 pytestmark = pytest.mark.usefixtures("fresh_workspace")
 
 

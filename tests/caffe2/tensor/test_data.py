@@ -204,6 +204,7 @@ def test_a_view_is_no_share_of_the_storage() -> None:
 
 
 def test_memory_goes_with_the_last_view() -> None:
+    gc.collect()  # of what tests before left, now and not in between
     tensor = filled((1000,))
     stats = c10.GetAllocator("cpu").stats
     view = tensor.data()

@@ -8,7 +8,7 @@ import pytest
 
 from bridge.caffe2 import core, workspace
 from bridge.caffe2.workspace import Workspace
-from tests.helpers.workspaces import fresh_workspace, refused  # noqa: F401  a fixture
+from tests.helpers.workspaces import refused
 
 pytestmark = pytest.mark.usefixtures("fresh_workspace")
 

@@ -17,9 +17,8 @@ from bridge.caffe2 import workspace
 from bridge.caffe2.workspace import FeedBlob, FetchBlob, FetchTorch
 from tests.helpers.dlpack_producer import Producer, RaisingProducer, TensorSpec
 from tests.helpers.element_types import IN_NUMPY, IN_TORCH, ElementType
-from tests.helpers.workspaces import fresh_workspace, refused
+from tests.helpers.workspaces import refused
 
-__all__ = ["fresh_workspace"]
 pytestmark = pytest.mark.usefixtures("fresh_workspace")
 
 

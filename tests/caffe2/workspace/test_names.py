@@ -22,9 +22,8 @@ from bridge.caffe2.workspace import (
     ResetBlob,
     Workspace,
 )
-from tests.helpers.workspaces import BlobReference, fresh_workspace
+from tests.helpers.workspaces import BlobReference
 
-__all__ = ["fresh_workspace"]
 pytestmark = pytest.mark.usefixtures("fresh_workspace")
 
 

@@ -27,9 +27,8 @@ from bridge.caffe2.workspace import (
     Workspace,
     Workspaces,
 )
-from tests.helpers.workspaces import BlobReference, fresh_workspace, refused
+from tests.helpers.workspaces import BlobReference, refused
 
-__all__ = ["fresh_workspace"]
 pytestmark = pytest.mark.usefixtures("fresh_workspace")
 
 

@@ -12,9 +12,8 @@ import torch
 from bridge import c10, caffe2
 from bridge.caffe2 import workspace
 from bridge.caffe2.workspace import FeedBlob, FetchBlob, FetchTorch
-from tests.helpers.workspaces import fresh_workspace, refused
+from tests.helpers.workspaces import refused
 
-__all__ = ["fresh_workspace"]
 pytestmark = pytest.mark.usefixtures("fresh_workspace")
 
 

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -14,15 +13,10 @@ from bridge.caffe2 import core, workspace
 from .case import Case
 from .recorded import Outcome, outcomes
 
+pytestmark = pytest.mark.usefixtures("fresh_workspace")
+
 RECORDED = outcomes("nets")
 NAMES = [case.name for case, _ in RECORDED]
-
-
-@pytest.fixture(autouse=True)
-def empty_workspace() -> Iterator[None]:
-    workspace.ResetWorkspace()
-    yield
-    workspace.ResetWorkspace()
 
 
 def built(case: Case) -> core.Net:

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -15,18 +14,13 @@ from bridge.caffe2 import core, workspace
 from .case import Case, groups
 from .recorded import Outcome, outcomes
 
+pytestmark = pytest.mark.usefixtures("fresh_workspace")
+
 RECORDED = [
     pytest.param(case, outcome, id=f"{group}-{case.name.replace(' ', '_')}")
     for group in groups()
     for case, outcome in outcomes(group)
 ]
-
-
-@pytest.fixture(autouse=True)
-def empty_workspace() -> Iterator[None]:
-    workspace.ResetWorkspace()
-    yield
-    workspace.ResetWorkspace()
 
 
 def check_same(actual: Any, expected: Any) -> None:
