@@ -64,8 +64,9 @@ MISTAKES: dict[str, tuple[Callable[[], Any], type[Exception], tuple[str, ...]]] 
     "asarray of numbers and strings": (
         lambda: bridge.asarray([1, "a"]),
         TypeError,
-        ("<U", "this list", "numbers only, or strings only"),
+        ("<U", "this list", "numbers only", "or strings only"),
     ),
+    "asarray of a huge number": (lambda: bridge.asarray(10**30), TypeError, ("64 bits",)),
     "asarray of text as numbers": (
         lambda: bridge.asarray(["a"], dtype="float32"),
         ValueError,

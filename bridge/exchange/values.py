@@ -87,7 +87,7 @@ def plain(x: Any, dtype: Any, device: Any) -> Any:
     if array.dtype.kind not in "biufcV" or array.dtype.names is not None:
         raise TypeError(
             f"NumPy makes {array.dtype} of this {type(x).__name__}, which is no type of numbers. "
-            "Give numbers only, or strings only."
+            "Give numbers only, of 64 bits at most, or strings only."
         )
     copying(array.nbytes, "Python numbers have no tensor's memory")
     # copied once more, into memory of the bridge: aligned, and of the allocator in force
