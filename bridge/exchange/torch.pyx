@@ -209,7 +209,7 @@ cdef TensorImpl tensor_in(object tensor, object copy):
         if dtype is not None:
             _last_type = dtype
     if dtype is None or (<uintptr_t>described.data & 15) != 0:
-        return _adopted(&described, tensor)
+        return _adopted(&described, tensor, copy)
     # What `adopt` would do, less what torch is believed: sizes, strides and their product.
     impl = new_pair(described.device.device_type, described.device.device_id, dtype)
     storage = impl.storage
@@ -226,8 +226,8 @@ cdef TensorImpl tensor_in(object tensor, object copy):
     return impl
 
 
-cdef TensorImpl _adopted(DLTensor* described, object tensor):
-    cdef TensorImpl impl = adopt(described, tensor, BORROWED | UNVERIFIED, False, None)
+cdef TensorImpl _adopted(DLTensor* described, object tensor, object copy):
+    cdef TensorImpl impl = adopt(described, tensor, BORROWED | UNVERIFIED, False, copy)
     if impl.storage.ctx is tensor:
         impl.origin = tensor
     return impl
@@ -319,7 +319,7 @@ cpdef TensorImpl any_tensor_in(object tensor, object copy=None):
             impl = any_tensor_in(plain.resolve_conj().resolve_neg(), None)
             impl.storage.flags &= ~EXTERNAL     # nobody else has it
             return impl
-        impl = _described(tensor)
+        impl = _described(tensor, copy)
     storage = impl.storage
     if storage.ctx is tensor:
         impl.origin = tensor
@@ -352,7 +352,7 @@ cdef bint _has_no_memory(object tensor) except -1:
     return tensor.numel() > 0 and (address == 0 or nbytes == 0)
 
 
-cdef TensorImpl _described(object tensor):
+cdef TensorImpl _described(object tensor, object copy):
     cdef DLTensor described
     if _api == NULL:
         # before torch 2.10: an owning import, by the methods that torch had then
@@ -360,7 +360,7 @@ cdef TensorImpl _described(object tensor):
             capsule = _torch.Tensor.__dlpack__(tensor)
         except Exception as error:
             _refuse(tensor, error)
-        return adopt_managed(take(capsule), 0, None)
+        return adopt_managed(take(capsule), 0, copy)
     if _api.dltensor_from_py_object_no_sync(<PyObject*>tensor, &described) != 0:
         try:
             _raise_pending()
@@ -368,7 +368,7 @@ cdef TensorImpl _described(object tensor):
             _refuse(tensor, error)
     if <uintptr_t>described.data < NO_MEMORY:
         _refuse_empty(tensor, &described)
-    return adopt(&described, tensor, BORROWED | UNVERIFIED, False, None)
+    return adopt(&described, tensor, BORROWED | UNVERIFIED, False, copy)
 
 
 cdef object _untyped(object tensor):

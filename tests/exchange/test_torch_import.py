@@ -256,3 +256,21 @@ def test_metadata_is_not_shared(entry: Callable[[Any], Any]) -> None:
     assert tuple(torch.add(x, 1).sizes()) == (2, 3, 4)
     t.squeeze_(0).transpose_(0, 2)
     assert x.add(1).tolist()[1][2][3] == 24.0
+
+
+class Subclass(torch.Tensor):
+    pass
+
+
+@pytest.mark.parametrize("cls", [torch.Tensor, torch.nn.Parameter, Subclass])
+@pytest.mark.parametrize("function", [bridge.from_dlpack, bridge.asarray, bridge.to_numpy])
+def test_misaligned_memory_is_copied_and_refused_where_no_copy_may_be(
+    cls: type[torch.Tensor], function: Callable[..., Any]
+) -> None:
+    t = torch.frombuffer(bytearray(range(17)), dtype=torch.float32, offset=1)
+    assert t.data_ptr() % 4
+    parameter = cls is torch.nn.Parameter
+    x = torch.nn.Parameter(t, requires_grad=False) if parameter else t.as_subclass(cls)
+    with pytest.raises(BufferError, match="not aligned for float32"):
+        function(x, copy=False)
+    assert np.array_equal(np.asarray(function(x)), t.clone().numpy())
