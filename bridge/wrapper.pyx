@@ -41,7 +41,7 @@ from bridge.exchange.export cimport (
 from bridge.exchange.incoming cimport adopt_managed
 from bridge.exchange.numpy cimport array_out
 from bridge.exchange.devices cimport on_host
-from bridge.exchange.torch cimport for_asker, tensor_out, torch_asks, torchs_own
+from bridge.exchange.torch cimport for_asker, tensor_out, torch_asks
 
 from bridge.c10.device import Device as DeviceClass
 from bridge.c10.errors import EnforceNotMet, EnforceTypeError
@@ -268,7 +268,7 @@ cdef int _meet_stream(Storage storage, object stream) except -1:
                 f"There are no streams on {storage.device()}; stream is None and not {stream!r}.")
         return 0
     from bridge.exchange.streams import meet
-    meet(storage.device_index, stream, storage.device_type, torchs_own(storage))
+    meet(storage.device_index, stream, storage.device_type)
     return 0
 
 

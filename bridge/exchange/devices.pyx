@@ -23,6 +23,8 @@ def current_index(device):
 def _cuda_of_torch(what):
     """torch.cuda, where it works; asked also for tensors that allocate nothing."""
     import torch
+    if torch.cuda.is_initialized():
+        return torch.cuda
     if not torch.cuda.is_available():
         raise EnforceBufferError(
             f"There is no {what}: torch.cuda.is_available() is False.", "", "GetAllocator")

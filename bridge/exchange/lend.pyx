@@ -16,7 +16,6 @@ from bridge.dlpack.capsule cimport make
 from bridge.exchange.devices cimport on_host
 from bridge.exchange.export cimport export_legacy
 from bridge.exchange.ingest cimport ingest
-from bridge.exchange.torch cimport torchs_own
 from bridge.wrapper cimport Wrapper
 
 
@@ -75,8 +74,7 @@ cpdef object lent_capsule(TensorImpl impl, object stream=None):
     """
     if has_streams(impl.storage.device_type):
         from bridge.exchange.streams import meet
-        meet(impl.storage.device_index, stream, impl.storage.device_type,
-             torchs_own(impl.storage))
+        meet(impl.storage.device_index, stream, impl.storage.device_type)
     return make(export_legacy(impl, True), False)
 
 

@@ -43,13 +43,14 @@ def current(index: int, device_type: int = _CUDA) -> int:
     return current_handle(index) or (0 if device_type == _ROCM else 1)
 
 
-def meet(index: int, stream: Any, device_type: int = _CUDA, owner: Any = None) -> None:
+def meet(index: int, stream: Any, device_type: int = _CUDA) -> None:
     """Let the consumer's `stream` wait for the work on torch's current stream.
 
     `stream`: None and 1 the legacy default stream, 2 the per-thread one, -1 no
     synchronisation, otherwise a handle (Python array API standard, ``__dlpack__``).
-    `owner`: the torch.Tensor that the memory is of, or None; torch will not use its memory
-    again before the work that `stream` has when it is freed.
+
+    The memory is not kept for `stream` (torch's ``record_stream``): whose stream that is may end
+    it before the memory goes, and torch would use it then.
 
     Raises TypeError: no int. BufferError: 0, which is ambiguous, what is no stream at all, or
     what cannot wait, because one of the two is being captured into a CUDA graph.
@@ -60,7 +61,7 @@ def meet(index: int, stream: Any, device_type: int = _CUDA, owner: Any = None) -
         return
     theirs, ours = _handle(stream, device_type), current_handle(index)
     if theirs != ours:
-        _order(index, ours, theirs, owner)
+        _order(index, ours, theirs)
 
 
 def follow(index: int, stream: Any, device_type: int = _CUDA) -> None:
@@ -82,7 +83,7 @@ def follow_handle(index: int, theirs: int) -> None:
     if theirs == 1:
         theirs = _LEGACY  # CUDA's other name for it
     if theirs != ours:
-        _order(index, theirs, ours, None)
+        _order(index, theirs, ours)
 
 
 def _handle(stream: int | None, device_type: int) -> int:
@@ -100,7 +101,7 @@ def _handle(stream: int | None, device_type: int) -> int:
     return stream
 
 
-def _order(index: int, before: int, after: int, owner: Any) -> None:
+def _order(index: int, before: int, after: int) -> None:
     """Let the stream `after` wait for what the stream `before` has to do by now."""
     try:
         import torch
@@ -113,8 +114,6 @@ def _order(index: int, before: int, after: int, owner: Any) -> None:
         possible = captured[0] == captured[1] or (captured[0] and after != _LEGACY)
         if possible:
             then.wait_stream(first)
-            if owner is not None:
-                owner.record_stream(then)
     except Exception as error:
         raise BufferError(
             f"Stream {after:#x} cannot wait for stream {before:#x} of CUDA device {index}: {error} "

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 from cpython.object cimport PyTypeObject
 
-from bridge.c10.storage cimport Storage
 from bridge.c10.tensor_impl cimport TensorImpl
 
 cdef PyTypeObject* torch_tensor_type    # torch.Tensor once torch was met, before that NULL
@@ -14,6 +13,5 @@ cdef TensorImpl for_asker(TensorImpl impl, object copy)
 cdef object cloned(object tensor)
 cpdef object operand_out(TensorImpl impl)
 cdef object forward_out(TensorImpl impl)
-cdef object torchs_own(Storage storage)
 cdef bint torch_asks() except -1
 cpdef bint is_torch_tensor(object x)

@@ -396,7 +396,7 @@ cdef int _check(Storage storage) except -1:
     if storage.c_nbytes == 0:
         return 0
     if type(storage.ctx) is DataPtr:
-        if <uintptr_t>torchs_own(storage).data_ptr() != <uintptr_t>storage.data:
+        if <uintptr_t>_torchs_own(storage).data_ptr() != <uintptr_t>storage.data:
             raise EnforceBufferError(
                 "torch has resized the storage that this memory was, through a tensor that "
                 "to_torch() gave; the memory is gone.", "tensor.data_ptr() as allocated", "Storage")
@@ -452,7 +452,7 @@ cdef int _pin(Storage storage) except -1:
 set_borrow_hooks(_check, _pin)
 
 
-cdef object torchs_own(Storage storage):
+cdef object _torchs_own(Storage storage):
     """A torch.Tensor whose storage the memory is of; None: it is not torch's."""
     owner = storage.ctx
     if type(owner) is DataPtr:
@@ -575,7 +575,7 @@ cdef object _over_its_storage(TensorImpl impl):
     """A tensor of the storage of torch's that the memory is of; None: there is none."""
     cdef uintptr_t begin
     cdef uintptr_t first = <uintptr_t>impl.data("to_torch")
-    backing, dtype = torchs_own(impl.storage), impl.c_dtype.torch
+    backing, dtype = _torchs_own(impl.storage), impl.c_dtype.torch
     if backing is None or dtype is None or impl.c_numel == 0:
         return None
     untyped = _untyped(backing)

@@ -183,6 +183,6 @@ def test_jax_out(jax_array: Any) -> None:
     t = torch.arange(6.0, device="cuda").reshape(2, 3)
     for x in (t, t.t(), bridge.from_dlpack(t)):
         array = bridge.to_jax(x)
-        assert next(iter(array.devices())).platform == "gpu"
+        assert next(iter(array.devices())).platform != "cpu"
         assert array.tolist() == x.tolist()
     assert bridge.to_jax(jax_array) is jax_array

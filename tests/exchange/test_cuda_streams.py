@@ -62,15 +62,14 @@ def test_the_current_stream_is_that_of_torch(wrap: type) -> None:
 
 
 @both_wrappers
-@pytest.mark.parametrize("by", ["handle", "default", "per thread"])
+@pytest.mark.parametrize("by", ["handle", "default", "none", "per thread"])
 def test_the_consumers_stream_waits(wrap: type, by: str) -> None:
-    ours, other = torch.cuda.Stream(), torch.cuda.Stream()
-    if by != "handle":
-        other = {
-            "default": torch.cuda.default_stream,
-            "per thread": lambda: torch.cuda.ExternalStream(2),
-        }[by]()
-    stream = {"handle": other.cuda_stream, "default": 1, "per thread": 2}[by]
+    ours, side = torch.cuda.Stream(), torch.cuda.Stream()
+    if by == "per thread":
+        other: Any = torch.cuda.ExternalStream(2)
+    else:
+        other = side if by == "handle" else torch.cuda.default_stream()
+    stream = {"handle": side.cuda_stream, "default": 1, "none": None, "per thread": 2}[by]
     t = torch.zeros(N, device="cuda")
     torch.cuda.synchronize()
     with torch.cuda.stream(ours):
@@ -78,24 +77,9 @@ def test_the_consumers_stream_waits(wrap: type, by: str) -> None:
         keep_busy()
         t.fill_(1)
         capsule = x.__dlpack__(stream=stream, max_version=(1, 3))
-    with torch.cuda.stream(other):
-        total = torch.from_dlpack(capsule).sum()  # of a capsule: torch synchronises nothing
-    torch.cuda.synchronize()
-    assert total.item() == N
-
-
-def test_torch_waits_by_itself() -> None:
-    ours, other = torch.cuda.Stream(), torch.cuda.Stream()
-    x = at.zeros(N, device="cuda")
-    torch.cuda.synchronize()
-    with torch.cuda.stream(ours):
-        keep_busy()
-        x.fill_(1)
-    with torch.cuda.stream(other):
-        other.wait_stream(ours)
-        total = torch.from_dlpack(x).sum()
-    torch.cuda.synchronize()
-    assert total.item() == N
+    other.synchronize()
+    assert ours.query()  # so all its work was waited for
+    assert torch.from_dlpack(capsule).sum().item() == N
 
 
 class Described:
@@ -162,21 +146,6 @@ def test_memory_on_a_second_stream_serves_again_after_it() -> None:
     assert again.to_torch().sum().item() == N
 
 
-def test_memory_that_a_consumer_got_for_its_stream_serves_again_after_it() -> None:
-    side = torch.cuda.Stream()
-    x = at.zeros(N, device="cuda")
-    t = torch.from_dlpack(x.__dlpack__(stream=side.cuda_stream, max_version=(1, 3)))
-    with torch.cuda.stream(side):
-        keep_busy()
-        total = t.sum()
-    del x, t
-    gc.collect()
-    again = at.empty(N, device="cuda").fill_(1)
-    torch.cuda.synchronize()
-    assert total.item() == 0
-    assert again.to_torch().sum().item() == N
-
-
 def test_memory_let_go_by_another_thread() -> None:
     gc.collect()
     before = torch.cuda.memory_allocated()
@@ -224,8 +193,6 @@ def test_in_a_cuda_graph() -> None:
         back, seen = step(x)
         with pytest.raises(BufferError, match="captured"):
             x.__dlpack__(stream=1)  # the legacy default stream can wait for no capture
-        with pytest.raises(BufferError, match="captured"):
-            bridge.from_dlpack(Described(x.to_torch(), torch.cuda.default_stream()))
     for value in (3, 4):
         x.fill_(value)
         graph.replay()

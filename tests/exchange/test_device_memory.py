@@ -257,6 +257,9 @@ workspace.FeedBlob("x", t)
 workspace.FeedBlob("y", numpy.ones(2))
 assert workspace.FetchTorch("x") is t
 assert caffe2.Tensor((2,), "cpu").mutable_data("float32").size == 2
+assert bridge.explain(x).device == "cpu" and bridge.shares_memory(x, t)
+at.empty(2).fill_(3)
+caffe2.Tensor(x).Clone()
 assert not torch.cuda.is_initialized()
 """
 

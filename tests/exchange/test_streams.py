@@ -20,7 +20,7 @@ from tests.helpers import dlpack_structs as abi
 from tests.helpers.dlpack_consumer import ExchangeTable, take
 from tests.helpers.dlpack_producer import OldProducer, Producer, StreamProducer, TensorSpec
 from tests.helpers.dlpack_table import Table, producer_type
-from tests.helpers.fake_cuda import SIDE, THEIRS, FakeCuda, Owner
+from tests.helpers.fake_cuda import SIDE, THEIRS, FakeCuda
 
 ROCM, MANAGED = 10, 13
 both_wrappers = pytest.mark.parametrize("wrap", [at.Tensor, caffe2.Tensor], ids=["at", "caffe2"])
@@ -207,14 +207,6 @@ def test_a_capture_is_not_disturbed(cuda: FakeCuda) -> None:
     cuda.capturing = {SIDE}
     with pytest.raises(BufferError, match="captured"):
         streams.follow(0, 1)
-
-
-def test_torch_keeps_memory_for_the_stream_that_got_it(cuda: FakeCuda) -> None:
-    owner = Owner()
-    streams.meet(0, 1, owner=owner)
-    assert owner.recorded == []  # it is on our stream
-    streams.meet(0, THEIRS, owner=owner)
-    assert owner.recorded == [THEIRS]
 
 
 def test_what_torch_cannot_do_is_a_buffer_error(

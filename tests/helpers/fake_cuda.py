@@ -39,8 +39,8 @@ class Stream:
 
 class FakeCuda:
     """`waits`: (device, stream that waits, stream waited for). `current`: torch's streams, one a
-    device. `capturing`: handles of streams that are being captured. `recorded`: what
-    `record_stream` of an Owner was told."""
+    device. `capturing`: handles of streams that are being captured. `questions`: what was asked
+    that begins to use CUDA."""
 
     def __init__(self) -> None:
         self.waits: list[tuple[int, int, int]] = []
@@ -117,13 +117,3 @@ class FakeCuda:
         if stream.cuda_stream == 0 and self.capturing:
             raise RuntimeError("operation would make the legacy stream depend on a capturing one")
         return self.captured(stream)
-
-
-class Owner:
-    """A tensor that is told of the streams its memory is used on."""
-
-    def __init__(self) -> None:
-        self.recorded: list[int] = []
-
-    def record_stream(self, stream: Stream) -> None:
-        self.recorded.append(stream.cuda_stream)
