@@ -9,6 +9,9 @@ import os
 import pytest
 from hypothesis import HealthCheck, settings
 
+# Where JAX has a GPU it would take most of the memory, of which other libraries need some here.
+os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
+
 # No deadline: the first example pays for imports. No example database: a run leaves nothing behind
 # and starts from the same place everywhere.
 settings.register_profile(

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """CUDA streams: the bridge works on torch's current one, and others wait for it or it for them.
 
-Nothing here waits on the host: an event is recorded on the one stream, and the other waits for it.
-Where neither is needed, torch is not imported and CUDA not initialised.
+But for `finish` nothing here waits on the host: an event is recorded on the one stream, and the
+other waits for it. Where neither is needed, torch is not imported and CUDA not initialised.
 
 Streams are ints, as the Python array API standard (``__dlpack__``) and the CUDA Array Interface
 have them: 1 is the legacy default stream of CUDA, 2 the per-thread one; with ROCm 0 is the default
@@ -17,7 +17,7 @@ TYPE_CHECKING = False  # typing takes longer to import than all that needs it
 if TYPE_CHECKING:
     from typing import Any
 
-__all__ = ["current", "current_handle", "follow", "follow_handle", "meet"]
+__all__ = ["current", "current_handle", "finish", "follow", "follow_handle", "meet"]
 
 _CUDA, _ROCM = 2, 10
 _LEGACY = 0
@@ -31,11 +31,18 @@ def current_handle(index: int) -> int:
     As long as torch has not begun to use CUDA its current stream is the legacy default one, 0.
     Raises RuntimeError, as torch does: there is no such device.
     """
+    torch = _torch_in_use()
+    if torch is None:
+        return _LEGACY
+    return int(torch.cuda.current_stream(index if index >= 0 else None).cuda_stream)
+
+
+def _torch_in_use() -> Any:
     torch: Any = sys.modules.get("torch")
     # a torch that is being imported just now has not begun, either
     if torch is None or not hasattr(torch, "cuda") or not torch.cuda.is_initialized():
-        return _LEGACY
-    return int(torch.cuda.current_stream(index if index >= 0 else None).cuda_stream)
+        return None
+    return torch
 
 
 def current(index: int, device_type: int = _CUDA) -> int:
@@ -62,6 +69,23 @@ def meet(index: int, stream: Any, device_type: int = _CUDA) -> None:
     theirs, ours = _handle(stream, device_type), current_handle(index)
     if theirs != ours:
         _order(index, ours, theirs)
+
+
+def finish(index: int) -> None:
+    """Wait on the host for the work on torch's current stream: for who knows no streams.
+
+    Raises BufferError: the stream is being captured into a CUDA graph.
+    """
+    torch = _torch_in_use()
+    if torch is None:
+        return
+    ours = torch.cuda.current_stream(index if index >= 0 else None)
+    if _is_captured(torch, ours):
+        raise BufferError(
+            "What is being captured into a CUDA graph cannot be waited for, as a framework that "
+            "takes no stream needs. Convert before or after."
+        )
+    ours.synchronize()
 
 
 def follow(index: int, stream: Any, device_type: int = _CUDA) -> None:

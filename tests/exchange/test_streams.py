@@ -209,6 +209,18 @@ def test_a_capture_is_not_disturbed(cuda: FakeCuda) -> None:
         streams.follow(0, 1)
 
 
+def test_the_host_waits_for_who_knows_no_streams(cuda: FakeCuda) -> None:
+    cuda.current[1] = SIDE
+    streams.finish(1)
+    assert cuda.finished == [(1, SIDE)]
+    cuda.capturing = {SIDE}
+    with pytest.raises(BufferError, match="captured"):
+        streams.finish(1)
+    cuda.initialized = False
+    streams.finish(1)
+    assert cuda.finished == [(1, SIDE)]
+
+
 def test_what_torch_cannot_do_is_a_buffer_error(
     cuda: FakeCuda, monkeypatch: pytest.MonkeyPatch
 ) -> None:

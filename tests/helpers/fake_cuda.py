@@ -26,6 +26,10 @@ class Stream:
         self.device = device
         self.cuda_stream = handle
 
+    def synchronize(self) -> None:
+        assert not self._cuda.captured(self), "the host waited for a capture"
+        self._cuda.finished.append((self.device, self.cuda_stream))
+
     def wait_stream(self, other: Stream) -> None:
         """Refuses what CUDA refuses, and what then ends the capture."""
         assert other.device == self.device
@@ -38,12 +42,16 @@ class Stream:
 
 
 class FakeCuda:
-    """`waits`: (device, stream that waits, stream waited for). `current`: torch's streams, one a
-    device. `capturing`: handles of streams that are being captured. `questions`: what was asked
-    that begins to use CUDA."""
+    """What torch's streams are, and what was done to them.
+
+    `waits`: (device, stream that waits, stream waited for). `finished`: (device, stream) that the
+    host waited for. `current`: torch's streams, one a device. `capturing`: handles of streams that
+    are being captured. `questions`: what was asked that begins to use CUDA.
+    """
 
     def __init__(self) -> None:
         self.waits: list[tuple[int, int, int]] = []
+        self.finished: list[tuple[int, int]] = []
         self.current = [0, 0]
         self.capturing: set[int] = set()
         self.initialized = True
