@@ -91,6 +91,8 @@ cdef class Wrapper:
 
         Read-only memory and negative strides, which torch cannot express, are
         copied under ``copy=None``; `writable` shares read-only memory all the same.
+        CUDA memory that the bridge allocated is torch's own: use on a second stream is told
+        by the tensor's ``record_stream``, and `resize_` of it ends this tensor's memory.
         Raises BufferError: non-POD or unallocated, of a type that torch lacks, or
         ``copy=False`` where a copy would be needed.
         """

@@ -111,7 +111,10 @@ def hidden(TensorImpl impl):
 
 
 def lends(TensorImpl impl):
-    """Whether a framework's tensor over memory of ours is kept, to hand out aliases of it."""
+    """Whether a framework's tensor is kept, to hand out aliases of it, that holds our buffer."""
+    owner = impl.storage.ctx if impl.storage is not None else None
+    if type(owner) is DataPtr and (<DataPtr>owner).memory is not None:
+        return False            # the tensor holds the framework's own storage
     return (impl.flags & LENT) != 0
 
 

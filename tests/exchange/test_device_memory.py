@@ -85,6 +85,15 @@ def test_memory_that_torch_resized_is_noticed(far: TorchAllocator, nbytes: int) 
     assert x.tolist() == [0, 1]
 
 
+def test_who_holds_the_memory_is_counted(far: TorchAllocator) -> None:
+    x = filled(4)
+    lent = x.to_torch()
+    assert bridge.explain(x).shared_by == []
+    capsule = x.__dlpack__(stream=-1)
+    assert bridge.explain(x).shared_by[0].startswith("1 held by")
+    del capsule, lent
+
+
 def test_what_runs_backwards_is_copied_by_torch(far: TorchAllocator) -> None:
     x = filled(2, 3)
     back = x[::-1, ::-1]
