@@ -19,7 +19,8 @@ from bridge.c10.type_meta cimport TypeMeta, from_dlpack_type
 from bridge.dlpack.abi cimport (
     DL_CPU,
     DL_CUDA,
-    DL_ROCM,
+    DL_CUDA_HOST,
+    DL_CUDA_MANAGED,
     DLPACK_IS_COPIED,
     DLPACK_MAJOR,
     DLPACK_MINOR,
@@ -27,6 +28,7 @@ from bridge.dlpack.abi cimport (
     DLPackExchangeAPI,
     DLSetError,
     DLTensor,
+    has_streams,
 )
 from bridge.dlpack.capsule cimport ManagedTensor, make, own_versioned
 from bridge.exchange.export cimport (
@@ -38,7 +40,8 @@ from bridge.exchange.export cimport (
 )
 from bridge.exchange.incoming cimport adopt_managed
 from bridge.exchange.numpy cimport array_out
-from bridge.exchange.torch cimport for_asker, tensor_out
+from bridge.exchange.devices cimport on_host
+from bridge.exchange.torch cimport for_asker, tensor_out, torch_asks
 
 from bridge.c10.device import Device as DeviceClass
 from bridge.c10.errors import EnforceNotMet, EnforceTypeError
@@ -88,6 +91,8 @@ cdef class Wrapper:
 
         Read-only memory and negative strides, which torch cannot express, are
         copied under ``copy=None``; `writable` shares read-only memory all the same.
+        CUDA memory that the bridge allocated is torch's own: use on a second stream is told
+        by the tensor's ``record_stream``, and `resize_` of it ends this tensor's memory.
         Raises BufferError: non-POD or unallocated, of a type that torch lacks, or
         ``copy=False`` where a copy would be needed.
         """
@@ -139,7 +144,8 @@ cdef class Wrapper:
         none of that.
 
         Shared, unless one of these says otherwise; torch.from_dlpack, which has no read-only
-        tensors and no negative strides, gets a copy of such.
+        tensors and no negative strides, gets a copy of such. It knows page-locked memory as the
+        CPU's only, and gets it so.
 
         Raises BufferError: it cannot be exchanged so. ValueError, TypeError: an
         argument is none of the standard's.
@@ -165,16 +171,16 @@ cdef class Wrapper:
                 _known_version = max_version
         if dl_device is not None:
             impl = _on_device(impl, dl_device, copy)
-        if copy is True and impl is self.impl:
-            impl = asked_copy(impl, "__dlpack__")
-        if impl is not self.impl:
-            flags = DLPACK_IS_COPIED
         if impl.storage is None:
             impl.require_defined("__dlpack__")
+        if copy is True and impl.storage.ctx is self.impl.storage.ctx:
+            impl = asked_copy(impl, "__dlpack__")
         if impl is self.impl and (impl.storage.flags & READONLY or not impl.flags & CONTIGUOUS):
             impl = for_asker(impl, copy)
-            if impl is not self.impl:
-                flags = DLPACK_IS_COPIED
+        if impl.storage.device_type == DL_CUDA_HOST and dl_device is None and torch_asks():
+            impl = on_host(impl)
+        if impl is not self.impl and impl.storage.ctx is not self.impl.storage.ctx:
+            flags = DLPACK_IS_COPIED
         if stream is not None or impl.storage.device_type != DL_CPU:
             _meet_stream(impl.storage, stream)
         if versioned:
@@ -185,7 +191,7 @@ cdef class Wrapper:
     def __cuda_array_interface__(self):
         """The CUDA Array Interface, version 3; AttributeError where it is not CUDA memory."""
         cdef TensorImpl impl = self.impl
-        if impl.storage is None or impl.storage.device_type != DL_CUDA:
+        if impl.storage is None or impl.storage.device_type not in (DL_CUDA, DL_CUDA_MANAGED):
             where = "undefined" if impl.storage is None else f"on {impl.device()}"
             raise AttributeError(
                 f"__cuda_array_interface__ is for CUDA memory, and this tensor is {where}.")
@@ -258,13 +264,13 @@ cdef TensorImpl _on_device(TensorImpl impl, object dl_device, object copy):
 
 cdef int _meet_stream(Storage storage, object stream) except -1:
     """Have the consumer's stream wait for the work on ours (array API standard, __dlpack__)."""
-    if storage.device_type != DL_CUDA and storage.device_type != DL_ROCM:
+    if not has_streams(storage.device_type):
         if stream is not None and stream != -1:
             raise BufferError(
                 f"There are no streams on {storage.device()}; stream is None and not {stream!r}.")
         return 0
     from bridge.exchange.streams import meet
-    meet(storage.device_index, stream)
+    meet(storage.device_index, stream, storage.device_type)
     return 0
 
 
@@ -272,14 +278,21 @@ def _cuda_interface(TensorImpl impl):
     cdef char* data
     if not impl.c_dtype.c_is_pod:
         raise AttributeError("__cuda_array_interface__ is for POD elements.")
+    dtype = impl.c_dtype.numpy
+    # bfloat16 as torch says it; of other types that are none of NumPy's own it says too little
+    if dtype is None or dtype.str[1] == "V" and impl.c_dtype.name != "bfloat16":
+        raise AttributeError(
+            f"__cuda_array_interface__ has no name for elements of {impl.c_dtype}; "
+            "__dlpack__ has.")
     data = impl.data("__cuda_array_interface__")
     impl.storage.pin()
     from bridge.exchange.streams import current
     cdef int64_t size = impl.c_dtype.itemsize
     return {
         "shape": tuple(impl.sizes()),
-        "typestr": impl.c_dtype.numpy.str,
-        "data": (<uintptr_t>data, bool(impl.storage.flags & READONLY)),
+        "typestr": dtype.str,
+        # no elements have no address (version 3)
+        "data": (<uintptr_t>data if impl.c_numel else 0, bool(impl.storage.flags & READONLY)),
         "strides": None if impl.flags & CONTIGUOUS else tuple(
             stride * size for stride in impl.strides()),
         "version": 3,
@@ -449,7 +462,7 @@ cdef int _work_stream(int32_t device_type, int32_t device_id, void** out) noexce
     cdef uintptr_t stream
     try:
         out[0] = NULL
-        if device_type == DL_CUDA or device_type == DL_ROCM:
+        if has_streams(device_type):
             from bridge.exchange.streams import current_handle
             stream = current_handle(device_id)
             out[0] = <void*>stream

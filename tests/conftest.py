@@ -12,6 +12,9 @@ from hypothesis import HealthCheck, settings
 
 from bridge.caffe2 import workspace
 
+# Where JAX has a GPU it would take most of the memory, of which other libraries need some here.
+os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
+
 # No deadline: the first example pays for imports. No example database: a run leaves nothing behind
 # and starts from the same place everywhere.
 settings.register_profile(

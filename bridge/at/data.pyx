@@ -26,7 +26,7 @@ from bridge.c10 cimport views
 from bridge.dlpack.abi cimport DL_BOOL, DL_FLOAT, DL_INT, DL_UINT
 from bridge.exchange.ingest cimport ingest
 from bridge.exchange.numpy cimport array_out
-from bridge.exchange.torch cimport operand_out, tensor_out
+from bridge.exchange.torch cimport forward_out, operand_out, tensor_out
 from bridge.wrapper cimport Wrapper
 
 from bridge.c10.device import Device, as_device
@@ -120,6 +120,12 @@ cdef int _copy_into(TensorImpl dst, TensorImpl src, str caller) except -1:
     src.data(caller)
     if src.c_dtype is not dst.c_dtype:
         src = converted(src, dst.c_dtype, caller)
+    if src.ndim == 0 and not host_accessible(dst.storage.device_type) \
+            and host_accessible(src.storage.device_type) and dst.c_dtype.torch is not None:
+        # by its value: no copy to the device, for which the host would wait
+        if dst.c_numel:
+            forward_out(dst).fill_(operand_out(src))
+        return 0
     if src.storage.device_type != dst.storage.device_type and src.c_numel != dst.c_numel:
         src = <TensorImpl>to_device(src, dst.device())
     # leading dimensions of size one may be too many, as NumPy allows in assignments
@@ -242,7 +248,7 @@ cdef int zero_elements(TensorImpl dst) except -1:
         memset(to, 0, dst.c_numel * dst.c_dtype.itemsize)
         return 0
     if not host_accessible(dst.storage.device_type):
-        tensor_out(dst, False).zero_()
+        forward_out(dst).zero_()
         return 0
     src = allocated(dst.c_sizes, 0, dst.c_dtype, 1, 0, "Tensor.zero_")
     memset(src.data("Tensor.zero_"), 0, dst.c_dtype.itemsize)

@@ -6,6 +6,7 @@ from __future__ import annotations
 from bridge.at.factories import sizes_of, split
 from bridge.at.tensor import Tensor
 from bridge.c10 import observe
+from bridge.c10.device import Device
 from bridge.c10.errors import EnforceTypeError, EnforceValueError
 from bridge.c10.options import TensorOptions, as_options
 from bridge.exchange.ingest import ingest
@@ -27,9 +28,8 @@ def _keywords(options: TensorOptions, caller: str) -> dict[str, Any]:
             raise EnforceTypeError(f"torch has no element type {dtype}.", "", caller)
         named["dtype"] = dtype.torch
     # said always: torch's own defaults, which a program may change, are not ours
-    named["device"] = "cpu" if options.device() is None else str(options.device())
-    if options.pinned_memory():
-        named["pin_memory"] = True
+    device = options.device()
+    named["device"] = "cpu" if device is None or device == "cuda_host" else str(device)
     return named
 
 
@@ -45,7 +45,15 @@ def _made(name: str, args: tuple[Any, ...], options: TensorOptions) -> Tensor:
     except (ValueError, RuntimeError) as error:
         raise EnforceValueError(str(error), "", caller) from error
     # into memory of the allocator in force, as that of every other factory
-    return Tensor._wrap(ingest(made, None, True))
+    return Tensor._wrap(ingest(made, _place(options), True))
+
+
+def _place(options: TensorOptions) -> Device | None:
+    """Where to take what torch made: page-locked memory, which is a device of its own here."""
+    device = options.device()
+    if device == "cuda_host" or (options.pinned_memory() and (device is None or device == "cpu")):
+        return Device("cuda_host")
+    return None
 
 
 def _with_options(
@@ -126,4 +134,6 @@ def tensor(data: Any, options: Any = None, *, dtype: Any = None, device: Any = N
 
 def _copied(data: Any, options: TensorOptions) -> Tensor:
     copied = Tensor._wrap(ingest(data, None, True))
-    return copied.to(options) if options.has_dtype() or options.has_device() else copied
+    if options.has_dtype() or options.has_device():
+        copied = copied.to(options)
+    return copied if _place(options) is None else copied.pin_memory()

@@ -20,6 +20,7 @@ cdef class DataPtr:
     cdef void* data
     cdef int64_t c_nbytes
     cdef Allocator allocator
+    cdef object memory          # an object that the buffer is of, which gives it back; or None
     cdef bint counted           # DataPtr and not raw_allocate told the statistics
 
 cdef Allocator allocator_of(int32_t device_type, int32_t index)

@@ -15,7 +15,7 @@ from libc.stdlib cimport free
 from bridge.c10.device cimport Device, as_device
 from bridge.c10.pages cimport advise_huge_pages
 from bridge.c10.type_meta cimport TypeMeta, as_type
-from bridge.dlpack.abi cimport DL_CPU
+from bridge.dlpack.abi cimport DL_CPU, DL_CUDA
 
 from bridge.c10.device import DeviceType
 from bridge.c10.errors import EnforceNotMet, EnforceTypeError, EnforceValueError
@@ -93,8 +93,9 @@ cdef class DataPtr:
             allocator.stats.remove(self.c_nbytes)
         if allocator.builtin:
             free(data)
-        else:
+        elif self.memory is None:
             give_back(allocator, data)
+        # else it goes with this
 
 
 cdef int give_back(Allocator allocator, void* data) except -1:
@@ -198,11 +199,18 @@ cdef class Allocator:
         ptr.allocator = self
         ptr.c_nbytes = nbytes
         ptr.data = <void*>address
+        if nbytes:
+            ptr.memory = self._memory_at(address)
         # A subclass that calls our raw_allocate has been counted there.
         ptr.counted = nbytes != 0 and self.stats.c_allocations == before
         if ptr.counted:
             self.stats.add(nbytes)
         return ptr
+
+    def _memory_at(self, address):
+        """For allocators whose buffers are objects': the object, which `allocate` then keeps for
+        as long as the buffer is in use, instead of calling raw_deallocate. None: there is none."""
+        return None
 
     def allocate_typed(self, T, n):
         """A DataPtr to memory for `n` elements of the POD type `T`, not initialised.
@@ -268,15 +276,19 @@ cdef int64_t _count(object nbytes) except -1:
     return nbytes
 
 
-# (device type, index) -> Allocator; index -1 holds for the whole type.
+# (device type, index) -> Allocator that was set; index -1 holds for the whole type.
 cdef dict _registry = {(DL_CPU, -1): Allocator()}
 cdef Allocator _cpu = _registry[(DL_CPU, -1)]
-# device type -> function of an index that makes the default allocator
+# device type -> function of an index that makes the default allocator, and what those made
 cdef dict _providers = {}
+cdef dict _defaults = {}
 
 
 def set_provider(device_type, provider):
-    """Let `provider(index) -> Allocator` make the default allocators of a device type."""
+    """Let `provider(index) -> Allocator` make the default allocators of a device type.
+
+    It is asked once for each index, and each time for -1, the device that is current then.
+    """
     _providers[int(device_type)] = provider
 
 
@@ -288,8 +300,11 @@ cdef Allocator allocator_of(int32_t device_type, int32_t index):
     if found is None:
         found = _registry.get((device_type, -1))
     if found is None and device_type in _providers:
-        found = _providers[device_type](index)
-        _registry[(device_type, index)] = found
+        found = _defaults.get((device_type, index))
+        if found is None:
+            found = _providers[device_type](index)
+            if index >= 0:
+                _defaults[(device_type, index)] = found
     if found is None:
         raise EnforceNotMet(
             f"There is no allocator for {DeviceType(device_type).name} memory. "
@@ -326,7 +341,8 @@ def SetAllocator(D, allocator):
             "", "SetAllocator")
     if device.c_type == DL_CPU:
         _cpu = <Allocator>allocator
-    if isinstance(D, str) and ":" in D or (device.c_type != DL_CPU and device.c_index > 0):
+    if isinstance(D, str) and ":" in D or device.c_index > 0 or (
+            device.c_type == DL_CUDA and device.c_index == 0):
         _registry[(device.c_type, device.c_index)] = allocator
     else:
         _registry.pop((device.c_type, device.c_index), None)

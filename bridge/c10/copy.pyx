@@ -119,6 +119,8 @@ cdef int copy_elements(TensorImpl dst, TensorImpl src, str caller) except -1:
             raise EnforceNotMet(
                 f"Nothing here copies from {src.device()} to {dst.device()}; that needs torch.",
                 "", caller)
+        if dst.storage.device_type == src.storage.device_type and _overlap(dst, to, src, source):
+            src = contiguous_copy(src, caller)
         copier(dst, src)
         return 0
     # While the GIL is released another thread may give the storages other buffers.

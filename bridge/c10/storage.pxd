@@ -9,6 +9,7 @@ cdef enum:
     BORROWED = 2        # a framework's tensor holds the memory and could let it go
     UNVERIFIED = 4      # BORROWED, and not yet compared with the size of its storage
     EXTERNAL = 8        # came from outside: a feed does not write it
+    HELD = 16           # BORROWED from a tensor that the bridge made to hold a framework's storage
 
 cdef class Storage:
     cdef char* data             # lowest address; NULL: not allocated

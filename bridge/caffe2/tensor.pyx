@@ -118,8 +118,9 @@ cdef class Tensor(Wrapper):
         """Become a copy of `src`, a caffe2.Tensor or at.Tensor: sizes, type and elements.
 
         Stays on its device. Keeps the buffer where type and size allow, under the
-        shrink flags; tensors that share it see the elements then. `async_`: CUDA
-        copies are asynchronous on torch's current stream in any case.
+        shrink flags; tensors that share it see the elements then. `async_` changes nothing:
+        a copy within CUDA memory is queued on torch's current stream, and one from or to
+        the host is done when this returns.
 
         Raises EnforceNotMet: `src` is no tensor, not contiguous, or without content.
         Follows caffe2::Tensor::CopyFrom, caffe2/core/tensor.cc.

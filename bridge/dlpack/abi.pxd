@@ -25,6 +25,11 @@ cdef enum:
     DL_EXT_DEV = 12
     DL_CUDA_MANAGED = 13
 
+cdef inline bint has_streams(int32_t device_type) noexcept nogil:
+    """Whether work on the memory is done in streams, so that `stream` means something."""
+    return (device_type == DL_CUDA or device_type == DL_ROCM
+            or device_type == DL_CUDA_MANAGED)
+
 # DLDataType.code
 cdef enum:
     DL_INT = 0

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What ``__array_interface__`` says, looked at before NumPy believes it.
+"""What ``__array_interface__`` and its sister for CUDA say, looked at before it is believed.
 
 NumPy takes address, sizes and strides as they are, and does not compare them with
 the length of a buffer (NumPy's array interface protocol, version 3).
@@ -18,13 +18,13 @@ __all__ = ["check_interface"]
 _ADDRESSES = 2**56
 
 
-def check_interface(x: Any, interface: Any) -> None:
-    """Refuse a description that cannot be true.
+def check_interface(x: Any, interface: Any, attribute: str = "__array_interface__") -> None:
+    """Refuse a description that cannot be true. `attribute`: which of the two it was.
 
     Raises BufferError: no dict, a masked array, no memory for its elements, sizes or
     strides that lead out of the buffer or out of memory.
     """
-    name = f"{type(x).__name__}.__array_interface__"
+    name = f"{type(x).__name__}.{attribute}"
     if not isinstance(interface, dict):
         raise BufferError(f"{name} is {type(interface).__name__} and no dict.")
     if interface.get("mask") is not None:
@@ -68,6 +68,8 @@ def check_interface(x: Any, interface: Any) -> None:
 def _itemsize(name: str, interface: dict[str, Any]) -> int:
     import numpy
 
+    if interface.get("typestr") is None:  # which NumPy would read as float64
+        raise BufferError(f"{name} has no element type (typestr).")
     try:
         return int(numpy.dtype(interface["typestr"]).itemsize)
     except (KeyError, TypeError) as error:

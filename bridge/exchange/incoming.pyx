@@ -5,6 +5,7 @@
 from libc.stdint cimport INT64_MAX, int64_t, uint8_t, uint64_t, uintptr_t
 from libc.string cimport memcpy
 
+from bridge.c10.array_ref cimport Dims, parse_dims
 from bridge.c10.copy cimport asked_copy, contiguous_copy
 from bridge.c10.device cimport host_accessible
 from bridge.c10.layout cimport (
@@ -18,7 +19,7 @@ from bridge.c10.observe cimport copying
 from bridge.c10.storage cimport EXTERNAL, READONLY, Storage, install
 from bridge.c10.tensor_impl cimport CONTIGUOUS, TensorImpl, allocated, new_pair
 from bridge.c10.type_meta cimport TypeMeta, from_dlpack_type
-from bridge.dlpack.abi cimport DL_COMPLEX, DLDataType, DLTensor
+from bridge.dlpack.abi cimport DL_COMPLEX, DL_CUDA, DLDataType, DLTensor
 from bridge.dlpack.capsule cimport ManagedTensor
 
 from bridge.c10.device import DeviceType
@@ -198,6 +199,31 @@ cdef TensorImpl adopt_managed(ManagedTensor managed, int storage_flags, object c
     if managed.readonly():
         storage_flags |= READONLY
     return adopt(managed.tensor(), managed, storage_flags, managed.padded(), copy)
+
+
+def adopt_described(
+    object owner, uintptr_t address, object sizes, object strides, TypeMeta dtype, int index,
+    bint readonly,
+):
+    """A TensorImpl over memory on CUDA device `index`, which `owner` keeps alive.
+
+    `strides`: in elements; None: row-major. Raises BufferError as `adopt`.
+    """
+    cdef DLTensor tensor
+    cdef Dims shape = parse_dims(sizes, "from_dlpack")
+    cdef Dims steps = None
+    tensor.data = <void*>address
+    tensor.device.device_type = DL_CUDA
+    tensor.device.device_id = index
+    tensor.ndim = shape.n
+    tensor.dtype = dtype.c_dlpack
+    tensor.shape = shape.data
+    tensor.strides = NULL
+    tensor.byte_offset = 0
+    if strides is not None:
+        steps = parse_dims(strides, "from_dlpack")
+        tensor.strides = steps.data
+    return adopt(&tensor, owner, READONLY if readonly else 0, True, None)
 
 
 # a bit for each device type of DLPack

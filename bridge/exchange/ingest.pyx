@@ -17,12 +17,17 @@ from bridge.c10.storage cimport EXTERNAL, READONLY
 from bridge.c10.tensor_impl cimport LENT, TensorImpl
 from bridge.c10.views cimport alias
 from bridge.dlpack.abi cimport (
+    DL_CPU,
     DL_CUDA,
+    DL_CUDA_HOST,
+    DL_CUDA_MANAGED,
     DL_ROCM,
     DLPACK_MAJOR,
     DLPACK_MINOR,
     DLManagedTensorVersioned,
     DLPackExchangeAPI,
+    DLTensor,
+    has_streams,
 )
 from bridge.dlpack.capsule cimport ManagedTensor, call_deleter, own_versioned, take
 from bridge.exchange.buffers cimport buffer_in, held_buffer
@@ -37,9 +42,12 @@ from bridge.exchange.torch cimport (
     any_tensor_in,
     meet_torch,
     tensor_in,
+    tensor_out,
     torch_parameter_type,
     torch_tensor_type,
 )
+
+from libc.stdint cimport uintptr_t
 
 from weakref import WeakKeyDictionary
 
@@ -79,6 +87,7 @@ cdef int _n_quick = 0
 cdef object _wrapper_class = None
 cdef object _impl_of = None
 MAX_VERSION = (DLPACK_MAJOR, DLPACK_MINOR)
+cdef tuple _STREAMED = (DL_CUDA, DL_ROCM, DL_CUDA_MANAGED)   # device types, see has_streams
 
 
 def set_wrapper(cls, impl_of):
@@ -254,6 +263,7 @@ cdef int _raise_pending() except -1:
 cdef TensorImpl _by_table(object x, object copy):
     cdef DLPackExchangeAPI* api
     cdef DLManagedTensorVersioned* managed = NULL
+    cdef ManagedTensor owner
     capsule = type(x).__dlpack_c_exchange_api__
     if not PyCapsule_IsValid(capsule, "dlpack_exchange_api"):
         raise BufferError(
@@ -282,7 +292,28 @@ cdef TensorImpl _by_table(object x, object copy):
             _translate(x)
         finally:
             call_deleter(managed, True)     # of what it says it gave, nevertheless
-    return adopt_managed(own_versioned(managed), 0, copy)
+    owner = own_versioned(managed)
+    if has_streams(owner.tensor().device.device_type):
+        _follow_table(api, owner.tensor(), x)
+    return adopt_managed(owner, 0, copy)
+
+
+cdef int _follow_table(DLPackExchangeAPI* api, DLTensor* tensor, object x) except -1:
+    """Let our stream wait for the producer's, which a table does not see to."""
+    cdef void* stream = NULL            # the default one, where the table cannot tell
+    cdef int status = 0
+    if api.current_work_stream != NULL:
+        status = api.current_work_stream(
+            tensor.device.device_type, tensor.device.device_id, &stream)
+    if PyErr_Occurred() != NULL:
+        _translate(x)
+    if status != 0:
+        raise BufferError(
+            f"The DLPack exchange table of {type(x).__name__} does not say which stream it works "
+            "on, nor why.")
+    from bridge.exchange.streams import follow_handle
+    follow_handle(tensor.device.device_id, <uintptr_t>stream)
+    return 0
 
 
 cdef int _translate(object x) except -1:
@@ -310,15 +341,16 @@ cdef TensorImpl _by_dlpack(object x, object copy, int flags=0, bint on_host=Fals
     cdef TensorImpl impl
     where = None if on_host else _device_of(x)
     arguments = {}
-    if not on_host and where[0] in (DL_CUDA, DL_ROCM):
+    if not on_host and where[0] in _STREAMED:
+        from bridge.exchange.streams import current, follow
         try:
-            arguments["stream"] = _current_stream(where)
+            arguments["stream"] = current(where[1], where[0])
         except Exception as error:
             raise BufferError(
                 f"{type(x).__name__} says that it is on CUDA device {where[1]}, which torch "
                 f"does not know: {error}") from error
     try:
-        capsule = _call_dlpack(x, arguments)
+        capsule, ordered = _call_dlpack(x, arguments)
     except (BufferError, TypeError):
         raise
     except Exception as error:
@@ -336,27 +368,39 @@ cdef TensorImpl _by_dlpack(object x, object copy, int flags=0, bint on_host=Fals
         capsule = None
         raise
     capsule = None
-    if not on_host and where != (
-            managed.tensor().device.device_type, managed.tensor().device.device_id):
+    if not on_host:
         seen = (managed.tensor().device.device_type, managed.tensor().device.device_id)
-        managed = None
-        raise BufferError(
-            f"{type(x).__name__}.__dlpack_device__ says {where}, but the capsule is on {seen}.")
+        if where != seen and not (where[0] == DL_CUDA_HOST and seen == (DL_CPU, 0)
+                                  and _is_page_locked(managed)):
+            managed = None
+            raise BufferError(
+                f"{type(x).__name__}.__dlpack_device__ says {where}, but the capsule is on {seen}.")
+    if not ordered:
+        # it took no stream, so it works on the default one, as far as anybody can tell
+        follow(where[1], 0 if where[0] == DL_ROCM else 1, where[0])
     impl = adopt_managed(managed, flags, copy)
     if managed.copied():
         copying(impl.c_numel * impl.c_dtype.itemsize, _PRODUCER)
     return impl
 
 
+cdef bint _is_page_locked(ManagedTensor managed) except -1:
+    """Whether memory that is said to be the CPU's is page-locked: torch says the one of such in
+    its `__dlpack_device__` and the other in its capsule."""
+    if not meet_torch():
+        return False
+    return tensor_out(adopt_managed(managed, 0, None), None, True).is_pinned()
+
+
 def _call_dlpack(x, arguments):
-    """``x.__dlpack__``, versioned if it can, with what is left of the arguments if not."""
+    """(what ``x.__dlpack__`` gives, whether it took all of `arguments`): versioned if it can."""
     attempts = [{"max_version": MAX_VERSION, **arguments}, {}]
     if arguments:
         attempts.insert(1, arguments)
     first = None
     for given in attempts:
         try:
-            return x.__dlpack__(**given)
+            return x.__dlpack__(**given), given.keys() >= arguments.keys()
         except TypeError as error:
             first = first if first is not None else error
             # An old signature, or a TypeError of its own? A subclass is that, and asking once
@@ -389,17 +433,6 @@ def _device_of(x):
         ) from None
 
 
-def _current_stream(where):
-    """The stream we work on, as the array API standard passes it: torch's current one."""
-    if not meet_torch():
-        return 1                # the legacy default stream
-    import torch
-    if not torch.cuda.is_available():
-        return 1
-    stream = torch.cuda.current_stream(where[1]).cuda_stream
-    return 1 if stream == 0 else stream
-
-
 cdef TensorImpl _by_buffer(object x, object copy):
     # NumPy's scalars: the buffers of some, times and strings, hide their type
     if meet_numpy() and isinstance(x, numpy_generic_type) and x.dtype.kind not in "biufc":
@@ -422,10 +455,11 @@ def _interface(x, name):
 
 cdef TensorImpl _by_interface(object x, object copy):
     """The memory that ``__array_interface__`` or ``__cuda_array_interface__`` describes."""
-    if _interface(x, "__cuda_array_interface__") is not None:
+    interface = _interface(x, "__cuda_array_interface__")
+    if interface is not None:
         from bridge.exchange.cuda_interface import described
-        impl = ingest(described(x), None, copy)
-        return impl
+        impl = described(x, interface)
+        return asked_copy(impl, "from_dlpack") if copy is True else impl
     import numpy
     if not meet_numpy():
         raise ImportError("NumPy is imported and not to be found.")

@@ -11,8 +11,9 @@ from libc.stdint cimport int64_t, uintptr_t
 from bridge.c10.copy cimport asked_copy, copied_since
 from bridge.c10.storage cimport EXTERNAL
 from bridge.c10.tensor_impl cimport CONTIGUOUS, TensorImpl
-from bridge.dlpack.abi cimport DL_CUDA, DL_ROCM
+from bridge.dlpack.abi cimport DL_CUDA_HOST, has_streams
 from bridge.dlpack.capsule cimport make
+from bridge.exchange.devices cimport on_host
 from bridge.exchange.export cimport export_legacy
 from bridge.exchange.ingest cimport ingest
 from bridge.wrapper cimport Wrapper
@@ -21,14 +22,16 @@ from bridge.wrapper cimport Wrapper
 cpdef TensorImpl to_lend(object x, object copy):
     """The TensorImpl of `x`, for a framework to take or to refuse.
 
+    Page-locked memory is the CPU's here, which it is, too: not all frameworks know it.
     Raises BufferError as `ingest`, under ``copy=False`` where a copy would be needed.
     """
     cdef TensorImpl impl
     if isinstance(x, Wrapper):
         impl = (<Wrapper>x).impl
         impl.require_defined("convert")
-        return impl
-    return ingest(x, None, False if copy is False else None)
+    else:
+        impl = ingest(x, None, False if copy is False else None)
+    return on_host(impl) if impl.storage.device_type == DL_CUDA_HOST else impl
 
 
 cpdef object left_to_copy(object x, TensorImpl impl, object copy):
@@ -69,9 +72,9 @@ cpdef object lent_capsule(TensorImpl impl, object stream=None):
 
     `stream`: as `__dlpack__` of the array API standard takes it.
     """
-    if impl.storage.device_type == DL_CUDA or impl.storage.device_type == DL_ROCM:
+    if has_streams(impl.storage.device_type):
         from bridge.exchange.streams import meet
-        meet(impl.storage.device_index, stream)
+        meet(impl.storage.device_index, stream, impl.storage.device_type)
     return make(export_legacy(impl, True), False)
 
 

@@ -19,6 +19,7 @@ from bridge.c10.copy cimport copied_since
 from bridge.c10.observe cimport copying
 from bridge.c10.storage cimport READONLY
 from bridge.c10.tensor_impl cimport TensorImpl
+from bridge.dlpack.abi cimport DL_CPU, has_streams
 from bridge.dlpack.capsule cimport take
 from bridge.exchange.incoming cimport adopt_managed
 from bridge.exchange.ingest cimport bring_quickly_in
@@ -28,6 +29,7 @@ from bridge.exchange.numpy cimport array_in, meet_numpy
 from bridge.wrapper cimport Wrapper
 
 from bridge.at.tensor import Tensor
+from bridge.exchange.streams import finish
 from bridge.exchange.values import text
 
 # (Cython's own import takes what is marked as absent for a module)
@@ -207,7 +209,10 @@ def give(x, copy):
             f"TensorFlow's tensors have at most {MAX_NDIM} dimensions, and this has {impl.ndim}.")
     if impl.c_dtype.name in _BY_NUMPY:
         return _copied(impl, copy)
-    capsule = lent_capsule(row_major(impl, left_to_copy(x, impl, copy), ALIGNMENT))
+    impl = row_major(impl, left_to_copy(x, impl, copy), ALIGNMENT)
+    if has_streams(impl.storage.device_type):
+        finish(impl.storage.device_index)   # TensorFlow is told no stream, and has its own
+    capsule = lent_capsule(impl, None if impl.storage.device_type == DL_CPU else -1)
     try:
         return _imported(capsule)
     except Exception as error:

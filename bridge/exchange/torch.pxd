@@ -12,4 +12,6 @@ cpdef object tensor_out(TensorImpl impl, object copy=*, bint writable=*)
 cdef TensorImpl for_asker(TensorImpl impl, object copy)
 cdef object cloned(object tensor)
 cpdef object operand_out(TensorImpl impl)
+cdef object forward_out(TensorImpl impl)
+cdef bint torch_asks() except -1
 cpdef bint is_torch_tensor(object x)

@@ -16,10 +16,13 @@ storage Python has not seen yet, ten times the import itself (measured with torc
 Storage is BORROWED, and checked before every read (`_check`). Only what lies at
 NULL or a little above, as in a freed storage, is refused at once. Where memory is
 handed out for good, it is pinned (`_pin`): a tensor of torch's over the same
-storage is kept, and the storage made unresizable, as torch's own `numpy()` does.
+storage is kept, and the storage made unresizable, as torch's own `numpy()` does. For
+CUDA memory torch has no way to do that, so it is checked before reads from then on, too.
 
 Out. The tensor that came in, while the metadata agree; otherwise a new one made
-by the table from a DLPack tensor that holds the buffer.
+by the table from a DLPack tensor that holds the buffer. Memory that is torch's own and
+not the CPU's goes out as a tensor of torch's storage: `record_stream` and `is_pinned` know
+no other.
 """
 
 import sys
@@ -29,12 +32,15 @@ from cpython.pycapsule cimport PyCapsule_GetPointer, PyCapsule_IsValid
 from libc.stdint cimport int64_t, uintptr_t
 from libc.string cimport memcmp
 
+from bridge.c10.allocator cimport DataPtr
 from bridge.c10.copy cimport asked_copy, contiguous_copy
+from bridge.c10.array_ref cimport Dims, new_dims
 from bridge.c10.layout cimport extent
 from bridge.c10.observe cimport copying
 from bridge.c10.storage cimport (
     BORROWED,
     EXTERNAL,
+    HELD,
     READONLY,
     UNVERIFIED,
     Storage,
@@ -42,10 +48,16 @@ from bridge.c10.storage cimport (
 )
 from bridge.c10.tensor_impl cimport CONTIGUOUS, LENT, TensorImpl, new_pair
 from bridge.c10.type_meta cimport TypeMeta, as_type, from_dlpack_type
+from bridge.c10.views cimport alias
 from bridge.dlpack.abi cimport (
     DL_BOOL,
     DL_COMPLEX,
+    DL_CPU,
+    DL_CUDA,
+    DL_CUDA_HOST,
+    DL_CUDA_MANAGED,
     DL_INT,
+    DL_ROCM_HOST,
     DL_UINT,
     DLPACK_MAJOR,
     DLDataType,
@@ -384,6 +396,12 @@ cdef int _check(Storage storage) except -1:
     cdef uintptr_t begin, end
     if storage.c_nbytes == 0:
         return 0
+    if type(storage.ctx) is DataPtr:
+        if <uintptr_t>_torchs_own(storage).data_ptr() != <uintptr_t>storage.data:
+            raise EnforceBufferError(
+                "torch has resized the storage that this memory was, through a tensor that "
+                "to_torch() gave; the memory is gone.", "tensor.data_ptr() as allocated", "Storage")
+        return 0
     if _api.dltensor_from_py_object_no_sync(<PyObject*>storage.ctx, &now) != 0:
         try:
             _raise_pending()
@@ -413,20 +431,36 @@ cdef int _check(Storage storage) except -1:
 cdef int _pin(Storage storage) except -1:
     """Keep the memory for good: whatever becomes of the tensor, its storage stays."""
     _check(storage)
-    if storage.c_nbytes == 0:
+    if storage.c_nbytes == 0 or storage.flags & HELD or type(storage.ctx) is DataPtr:
         return 0
     torch = _torch
     untyped = _untyped(storage.ctx)
     holder = torch.empty(0, dtype=torch.uint8, device=untyped.device)
-    holder.set_(untyped)
-    if untyped.device.type == "cpu" and not holder.is_inference():
+    if untyped.device.type == "cpu":
+        holder.set_(untyped)
         holder.numpy()          # torch marks the storage: resize_ raises from now on
+        storage.ctx = holder
+        storage.flags &= ~(BORROWED | UNVERIFIED)
+        return 0
+    # Elsewhere torch cannot be kept from resizing it, so it is looked at again each time.
+    holder.set_(untyped, <uintptr_t>storage.data - <uintptr_t>untyped.data_ptr(),
+                (storage.c_nbytes,), (1,))
     storage.ctx = holder
-    storage.flags &= ~(BORROWED | UNVERIFIED)
+    storage.flags = storage.flags & ~UNVERIFIED | HELD
     return 0
 
 
 set_borrow_hooks(_check, _pin)
+
+
+cdef object _torchs_own(Storage storage):
+    """A torch.Tensor whose storage the memory is of; None: it is not torch's."""
+    owner = storage.ctx
+    if type(owner) is DataPtr:
+        owner = (<DataPtr>owner).memory
+    if torch_tensor_type != NULL and isinstance(owner, <object>torch_tensor_type):
+        return owner
+    return None
 
 
 cpdef object tensor_out(TensorImpl impl, object copy=None, bint writable=False):
@@ -450,9 +484,9 @@ cdef object _alias(object tensor):
     cdef PyObject* made = _data(<PyObject*>tensor, _data_closure)
     if made == NULL:
         _raise_pending()
-    alias = <object>made
+    other = <object>made
     _drop_one(made)
-    return alias
+    return other
 
 
 cpdef object operand_out(TensorImpl impl):
@@ -509,9 +543,14 @@ cdef object new_tensor(TensorImpl impl, object copy, bint writable):
         if copy is False:
             raise BufferError(_backwards(impl))
         return tensor_out(_plain_copy(impl, _NO_NEGATIVE))
+    if impl.storage.device_type != DL_CPU:
+        tensor = _over_its_storage(impl)
+        if tensor is not None:
+            return _lent(impl, tensor, writable)
     if _api == NULL:
         return _out_by_capsule(impl)
     managed = export_versioned(impl, 0)
+    managed.dl_tensor.device.device_type = _as_torch_says(impl.storage.device_type)
     if _api.managed_tensor_to_py_object_no_sync(managed, &out) != 0 or out == NULL:
         # what the table refuses it leaves with us
         managed.deleter(managed)
@@ -523,6 +562,37 @@ cdef object new_tensor(TensorImpl impl, object copy, bint writable):
                 "Convert it first, as with bridge.asarray(x, dtype='float32').") from error
     tensor = <object><PyObject*>out
     _drop_one(<PyObject*>out)
+    return _lent(impl, tensor, writable)
+
+
+cdef int _as_torch_says(int device_type) noexcept:
+    """The type of a device in torch's terms, which has no name for memory that is of two."""
+    if device_type == DL_CUDA_HOST or device_type == DL_ROCM_HOST:
+        return DL_CPU
+    return DL_CUDA if device_type == DL_CUDA_MANAGED else device_type
+
+
+cdef object _over_its_storage(TensorImpl impl):
+    """A tensor of the storage of torch's that the memory is of; None: there is none."""
+    cdef uintptr_t begin
+    cdef uintptr_t first = <uintptr_t>impl.data("to_torch")
+    backing, dtype = _torchs_own(impl.storage), impl.c_dtype.torch
+    if backing is None or dtype is None or impl.c_numel == 0:
+        return None
+    untyped = _untyped(backing)
+    begin = untyped.data_ptr()
+    if first < begin or (first - begin) % <uintptr_t>impl.c_dtype.itemsize:
+        return None
+    tensor = _torch.empty(0, dtype=dtype, device=untyped.device)
+    tensor.set_(untyped, (first - begin) // <uintptr_t>impl.c_dtype.itemsize,
+                tuple(impl.sizes()), tuple(impl.strides()))
+    if untyped.resizable():
+        impl.storage.flags |= BORROWED      # now that others can do so
+    return tensor
+
+
+cdef object _lent(TensorImpl impl, object tensor, bint writable):
+    """`tensor`, made of the memory of `impl`, to hand out; kept for the next time if it may be."""
     if impl.storage.flags & (EXTERNAL | READONLY) or writable or _data == NULL \
             or tensor.is_inference():
         # (what inference mode makes may not be written outside of it, so it serves once)
@@ -542,7 +612,7 @@ cdef TensorImpl for_asker(TensorImpl impl, object copy):
     BufferError: a copy is needed, and `copy` is False.
     """
     cdef bint readonly = impl.storage.flags & READONLY != 0
-    if not readonly and not _runs_backwards(impl) or not _torch_asks():
+    if not readonly and not _runs_backwards(impl) or not torch_asks():
         return impl
     if copy is False:
         raise BufferError(
@@ -566,7 +636,7 @@ cdef str _backwards(TensorImpl impl):
             "with copy=None.")
 
 
-cdef bint _torch_asks() except -1:
+cdef bint torch_asks() except -1:
     """Whether what called into the bridge is torch.from_dlpack."""
     cdef PyObject* innermost = current_frame()
     if innermost == NULL:
@@ -620,11 +690,47 @@ cdef object _out_by_capsule(TensorImpl impl):
     return _torch.utils.dlpack.from_dlpack(make(export_legacy(impl), False))
 
 
+cdef object forward_out(TensorImpl impl):
+    """A torch.Tensor of the same elements to write to, in the order of memory: what runs
+    backwards in `impl` runs forwards there."""
+    cdef TensorImpl turned
+    cdef Dims strides
+    cdef int64_t offset
+    cdef int i
+    if not _runs_backwards(impl):
+        return operand_out(impl)
+    offset = impl.offset
+    strides = new_dims(impl.ndim)
+    for i in range(impl.ndim):
+        strides.data[i] = impl.c_strides()[i]
+        if strides.data[i] < 0:
+            offset += (impl.c_sizes[i] - 1) * strides.data[i]
+            strides.data[i] = -strides.data[i]
+    turned = alias(impl, "to_torch")
+    turned.set_strided(impl.c_sizes, strides.data, impl.ndim, impl.c_numel)
+    turned.offset = offset
+    return operand_out(turned)
+
+
 def copy_between_devices(TensorImpl dst, TensorImpl src):
-    """Copy elements where the CPU cannot reach, by torch on its current stream."""
+    """Copy elements where the CPU cannot reach, by torch on its current stream.
+
+    Done when this returns where one of the two is in host memory. Raises EnforceBufferError:
+    torch cannot, and why.
+    """
     if torch_tensor_type == NULL:
         _fetch()
-    tensor_out(dst, False, True).copy_(tensor_out(src, None, True))
+    try:
+        to, source = forward_out(dst), forward_out(src)
+        turned = [i for i in range(src.ndim)
+                  if src.c_sizes[i] > 1 and (src.c_strides()[i] < 0) != (dst.c_strides()[i] < 0)]
+        to.copy_(source.flip(turned) if turned else source)
+    except (BufferError, MemoryError):
+        raise
+    except Exception as error:
+        raise EnforceBufferError(
+            f"torch does not copy from {src.device()} to {dst.device()}: {error}", "",
+            "copy") from error
 
 
 set_device_copier(copy_between_devices)

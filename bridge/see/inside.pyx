@@ -8,7 +8,15 @@ from libc.stdint cimport int64_t, uintptr_t
 
 from bridge.c10.allocator cimport DataPtr
 from bridge.c10.layout cimport contiguous_strides
-from bridge.c10.storage cimport BORROWED, EXTERNAL, READONLY, Elements, ExternalPtr, Storage
+from bridge.c10.storage cimport (
+    BORROWED,
+    EXTERNAL,
+    HELD,
+    READONLY,
+    Elements,
+    ExternalPtr,
+    Storage,
+)
 from bridge.c10.tensor_impl cimport LENT, TensorImpl
 from bridge.c10.type_meta cimport from_dlpack_type
 from bridge.dlpack.abi cimport (
@@ -97,13 +105,16 @@ def hidden(TensorImpl impl):
     found = set()
     if impl.flags & LENT:
         found.add(id(impl.origin))
-    if storage is not None and not storage.flags & BORROWED:
+    if storage is not None and (storage.flags & HELD or not storage.flags & BORROWED):
         found.add(id(storage.ctx))      # that which was made to pin a framework's storage
     return found
 
 
 def lends(TensorImpl impl):
-    """Whether a framework's tensor over memory of ours is kept, to hand out aliases of it."""
+    """Whether a framework's tensor is kept, to hand out aliases of it, that holds our buffer."""
+    owner = impl.storage.ctx if impl.storage is not None else None
+    if type(owner) is DataPtr and (<DataPtr>owner).memory is not None:
+        return False            # the tensor holds the framework's own storage
     return (impl.flags & LENT) != 0
 
 

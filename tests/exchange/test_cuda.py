@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Exchange of tensors on a CUDA device, at one address, on the streams of the standard."""
+"""Exchange of tensors on a CUDA device, at one address; page-locked memory; several devices."""
 
+import gc
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
@@ -12,6 +14,9 @@ from tests.helpers import dlpack_structs as abi
 from tests.helpers.dlpack_consumer import ExchangeTable, take
 
 pytestmark = pytest.mark.cuda
+several = pytest.mark.skipif(
+    torch.cuda.device_count() < 2, reason="torch sees fewer than two CUDA devices"
+)
 both_wrappers = pytest.mark.parametrize("wrap", [at.Tensor, caffe2.Tensor], ids=["at", "caffe2"])
 
 
@@ -74,31 +79,6 @@ def test_host_memory_is_not_pretended(wrap: type) -> None:
             out(x) if out is memoryview else out()
 
 
-@both_wrappers
-@pytest.mark.parametrize("stream", [None, -1, 1, 2])
-def test_streams(wrap: type, stream: int | None) -> None:
-    t = six()
-    capsule = wrap(bridge.from_dlpack(t)).__dlpack__(stream=stream, max_version=(1, 3))
-    again = torch.from_dlpack(capsule)
-    assert again.data_ptr() == t.data_ptr()
-
-
-@both_wrappers
-def test_stream_zero_is_ambiguous(wrap: type) -> None:
-    with pytest.raises((ValueError, BufferError, RuntimeError)):
-        wrap(bridge.from_dlpack(six())).__dlpack__(stream=0)
-
-
-@both_wrappers
-def test_the_current_stream_is_that_of_torch(wrap: type) -> None:
-    table = ExchangeTable(wrap)
-    side = torch.cuda.Stream()
-    with torch.cuda.stream(side):
-        assert table.work_stream((abi.CUDA, 0)) == side.cuda_stream
-    default = torch.cuda.current_stream().cuda_stream
-    assert (table.work_stream((abi.CUDA, 0)) or 0) == default
-
-
 def test_copies_between_devices() -> None:
     host = torch.arange(6.0)
     x = bridge.from_dlpack(host, device="cuda:0")
@@ -133,6 +113,7 @@ def test_allocation_by_the_table(wrap: type) -> None:
 
 
 def test_memory_of_the_package_is_that_of_torch() -> None:
+    gc.collect()  # what other tests left would go in between
     before = torch.cuda.memory_allocated()
     x = at.zeros(1 << 20, device="cuda")
     assert torch.cuda.memory_allocated() - before >= 4 << 20
@@ -142,12 +123,161 @@ def test_memory_of_the_package_is_that_of_torch() -> None:
     assert torch.cuda.memory_allocated() == before
 
 
-def test_pinned_memory() -> None:
+def test_pinned_memory_of_torch() -> None:
     t = torch.arange(6.0).pin_memory()
     x = bridge.from_dlpack(t)
+    assert x.device() == "cpu"  # as torch has it
     assert x.data_ptr() == t.data_ptr()
-    assert x.numpy().tolist() == t.tolist()
     assert x.to_torch() is t
+    array = x.numpy()
+    assert array.ctypes.data == t.data_ptr()
+    assert array.tolist() == [0, 1, 2, 3, 4, 5]
+
+    class Held:
+        """What holds a tensor, and says of it what torch does."""
+
+        def __dlpack__(self, **asked: Any) -> Any:
+            return t.__dlpack__(**asked)
+
+        def __dlpack_device__(self) -> Any:
+            return t.__dlpack_device__()
+
+    assert bridge.from_dlpack(Held()).data_ptr() == t.data_ptr()
+
+
+@both_wrappers
+def test_pinned_memory_of_the_package(wrap: type) -> None:
+    x = wrap(at.empty(6, c10.pinned_memory(True).dtype("float32")))
+    address = at.Tensor(x).data_ptr()
+    assert x.__dlpack_device__() == (abi.CUDA_HOST, 0)
+    array = x.numpy()
+    array[:] = range(6)
+    assert array.ctypes.data == address
+    t = x.to_torch()
+    assert t.is_pinned()
+    assert t.data_ptr() == address
+    assert torch.from_dlpack(x).data_ptr() == address
+    assert np.from_dlpack(x).ctypes.data == address
+    with pytest.raises(RuntimeError):
+        t.resize_(1 << 20)  # which would let go of the memory
+    here = bridge.from_dlpack(x, device="cpu", copy=False)
+    assert here.data_ptr() == address
+    there = bridge.from_dlpack(x, device="cuda")
+    assert there.device() == "cuda:0"
+    back = there.pin_memory()
+    assert back.device() == "cuda_host"
+    assert back.tolist() == at.Tensor(x).tolist() == [0, 1, 2, 3, 4, 5]
+    assert at.Tensor(x).add(there.cpu()).tolist() == [0, 2, 4, 6, 8, 10]
+
+
+def test_pinned_memory_of_the_other_factories() -> None:
+    pinned = c10.pinned_memory(True)
+    for x in (at.rand(2, pinned), at.arange(2, pinned), at.tensor([1.0, 2.0], pinned)):
+        assert x.device() == "cuda_host"
+        assert x.to_torch().is_pinned()
+
+
+def test_pinned_memory_in_caffe2_style() -> None:
+    tensor = caffe2.Tensor((2, 3), "cuda_host")
+    tensor.mutable_data("float32").fill_(7)
+    assert tensor.numpy().ctypes.data == tensor.raw_data()
+    there = caffe2.Tensor(tensor, "cuda")
+    assert caffe2.Tensor(there, "cpu").numpy().tolist() == [[7, 7, 7], [7, 7, 7]]
+    tensor.CopyFrom(there)
+    assert tensor.GetDeviceType() == c10.CUDAHost
+
+
+def test_views_share_torchs_storage() -> None:
+    x = at.zeros(4, 4, device="cuda")
+    t = x.to_torch()
+    view = x[1:, ::2].to_torch()
+    assert view.untyped_storage().data_ptr() == t.untyped_storage().data_ptr()
+    assert view.data_ptr() == x.data_ptr() + 16
+    view.fill_(1)
+    assert t.sum().item() == 6
+    x.zero_()
+    assert view.sum().item() == 0
+    x[0] = 3
+    x.narrow(0, 1, 1).fill_(2)
+    assert t.sum().item() == 20
+
+
+def test_memory_that_torch_resized_is_noticed() -> None:
+    x = at.zeros(4, device="cuda")
+    imported = torch.zeros(4, device="cuda")
+    y = bridge.from_dlpack(imported)
+    taken = take(y)
+    x.to_torch().untyped_storage().resize_(1 << 22)
+    imported.untyped_storage().resize_(1 << 22)
+    for resized in (x, y):
+        for use in (resized.data_ptr, resized.tolist, lambda one=resized: take(one)):
+            with pytest.raises(c10.EnforceNotMet):
+                use()
+    taken.release()
+
+
+def test_what_runs_backwards() -> None:
+    host = np.arange(6, dtype=np.float32).reshape(2, 3)
+    x = bridge.from_dlpack(host, device="cuda")
+    back = x[::-1, ::-1]
+    assert back.tolist() == host[::-1, ::-1].tolist()
+    assert back.clone().tolist() == host[::-1, ::-1].tolist()
+    assert back.to_torch().cpu().numpy().tolist() == host[::-1, ::-1].tolist()
+    with pytest.raises(BufferError, match="negative"):
+        back.to_torch(copy=False)
+    back.copy_(at.tensor(host))
+    assert x.tolist() == host[::-1, ::-1].tolist()
+
+
+def test_a_device_that_is_not_there() -> None:
+    count = torch.cuda.device_count()
+    for make in (
+        lambda: at.empty(2, device=f"cuda:{count}"),
+        lambda: at.empty(0, device=f"cuda:{count}"),
+        lambda: bridge.from_dlpack(torch.ones(2), device=f"cuda:{count}"),
+        lambda: caffe2.Tensor((2,), f"cuda:{count}").mutable_data("float32"),
+    ):
+        with pytest.raises(c10.EnforceNotMet, match=f"no cuda:{count}"):
+            make()
+
+
+def test_more_than_the_device_has() -> None:
+    with pytest.raises(MemoryError):
+        at.empty(1 << 50, device="cuda")
+    tensor = caffe2.Tensor((1 << 50,), "cuda")
+    with pytest.raises(MemoryError):
+        tensor.mutable_data("uint8")
+    assert not tensor.storage_initialized()
+
+
+@several
+def test_several_devices() -> None:
+    t = torch.arange(3.0, device="cuda:1")
+    x = bridge.from_dlpack(t)
+    assert x.device() == "cuda:1"
+    assert x.to_torch() is t
+    assert x.__dlpack_device__() == (abi.CUDA, 1)
+    taken = take(x)
+    assert taken.device == (abi.CUDA, 1)
+    taken.release()
+    made = at.empty(3, device="cuda:1")
+    assert made.to_torch().device == torch.device("cuda:1")
+    assert c10.GetAllocator("cuda").allocate(4).address  # of the current device
+    assert at.empty(3, device="cuda:1").to_torch().device == torch.device("cuda:1")
+    made.copy_(at.tensor([4.0, 5, 6]).cuda("cuda:0"))
+    assert made.tolist() == [4, 5, 6]
+    moved = bridge.from_dlpack(x, device="cuda:0")
+    assert (moved.device(), moved.tolist()) == ("cuda:0", [0, 1, 2])
+    with pytest.raises(BufferError):
+        bridge.from_dlpack(x, device="cuda:0", copy=False)
+
+    class Interface:
+        __cuda_array_interface__ = t.__cuda_array_interface__
+
+    described = bridge.from_dlpack(Interface())
+    assert (described.device(), described.data_ptr()) == ("cuda:1", t.data_ptr())
+    with torch.cuda.device(1):
+        assert at.empty(2, device="cuda").device() == "cuda:1"
 
 
 def test_requires_grad() -> None:

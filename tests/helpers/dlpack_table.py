@@ -28,7 +28,8 @@ class Table:
 
     `calls` lists the names of the functions in the order in which they were called. `from_py`
     replaces what `managed_tensor_from_py_object_no_sync` does: it is given the object and returns
-    the address for `out` (`None` for NULL) and the status.
+    the address for `out` (`None` for NULL) and the status. `work_stream` is what
+    `current_work_stream` says (`None` for NULL), with `work_stream_status`.
     """
 
     def __init__(
@@ -38,10 +39,14 @@ class Table:
         null: tuple[str, ...] = (),
         prev: Table | None = None,
         from_py: Callable[[Any], tuple[int | None, int]] | None = None,
+        work_stream: int | None = None,
+        work_stream_status: int = 0,
     ) -> None:
         self.calls: list[str] = []
         self.received: list[int] = []
         self.from_py = from_py or self._make_managed
+        self.work_stream = work_stream
+        self.work_stream_status = work_stream_status
         functions = {
             "managed_tensor_allocator": abi.ALLOCATOR(self._allocate),
             "managed_tensor_from_py_object_no_sync": abi.FROM_PY_OBJECT(self._from_py),
@@ -116,8 +121,8 @@ class Table:
 
     def _work_stream(self, device_type: int, device_id: int, out: int) -> int:
         self.calls.append("current_work_stream")
-        ctypes.c_void_p.from_address(out).value = None
-        return 0
+        ctypes.c_void_p.from_address(out).value = self.work_stream
+        return self.work_stream_status
 
 
 def producer_type(table: Any, base: type[Producer] = Producer) -> type[Producer]:

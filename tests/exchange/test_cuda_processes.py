@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: Apache-2.0
+"""CUDA and processes: begun late, of no use after a fork, and gone at the end."""
+
+import pytest
+
+from tests.helpers.isolate import run_python
+
+pytestmark = pytest.mark.cuda
+
+# CUDA's packages warn of each other, and Python of forks among threads.
+QUIET = """
+import warnings
+warnings.simplefilter("ignore")
+import os, sys
+import numpy, torch
+import bridge
+from bridge import at, c10, caffe2
+from bridge.caffe2 import workspace
+
+def in_child(function):
+    sys.stdout.flush()
+    child = os.fork()
+    if child == 0:
+        status = 1
+        try:
+            function()
+            status = 0
+        except BaseException as error:
+            print(repr(error), flush=True)
+        os._exit(status)
+    _, status = os.waitpid(child, 0)
+    assert status == 0, status
+"""
+
+LATE = """
+t = torch.arange(3.0)
+x = bridge.from_dlpack(t)
+assert x.to_torch() is t and x.numpy().tolist() == [0, 1, 2]
+workspace.FeedBlob("x", t)
+workspace.FeedBlob("y", numpy.ones(2))
+workspace.FetchBlob("y")
+caffe2.Tensor(x).Clone()
+bridge.explain(x)
+at.empty(2).fill_(3)
+assert not torch.cuda.is_initialized()
+
+def uses_cuda():
+    assert x.cuda().add(1).tolist() == [1, 2, 3]
+in_child(uses_cuda)     # it works there, since nobody has begun here
+assert not torch.cuda.is_initialized()
+assert x.cuda().tolist() == [0, 1, 2]
+assert torch.cuda.is_initialized()
+"""
+
+FORKED = """
+there = at.ones(2, device="cuda")
+t = torch.ones(2, device="cuda")
+x = bridge.from_dlpack(t)
+
+def refused(call):
+    try:
+        call()
+    except (c10.EnforceNotMet, BufferError) as error:
+        assert not isinstance(error, MemoryError)
+        assert "fork" in str(error), error
+    else:
+        raise AssertionError("CUDA works after a fork")
+
+def of_no_use():
+    host = bridge.from_dlpack(torch.ones(2))
+    assert host.add(1).tolist() == [2, 2]
+    refused(lambda: at.empty(2, device="cuda"))
+    refused(lambda: at.empty(2, device="cuda:0"))
+    refused(lambda: host.cuda())
+    refused(lambda: at.empty(2, c10.pinned_memory(True)))
+in_child(of_no_use)
+assert (there + x.to_torch()).tolist() == [2, 2]    # and here it works as before
+"""
+
+AT_THE_END = """
+made = at.ones(1 << 16, device="cuda")
+held = [made, made[1:].to_torch(), made.__dlpack__(stream=-1), at.empty(4, c10.pinned_memory(True))]
+held.append(held)       # a cycle, left to the end
+imported = bridge.from_dlpack(torch.ones(3, device="cuda"))
+workspace.FeedBlob("x", imported)
+side = torch.cuda.Stream()
+with torch.cuda.stream(side):
+    torch.cuda._sleep(100_000_000)
+    made.add(1)
+"""
+
+
+@pytest.mark.parametrize("code", [LATE, FORKED, AT_THE_END], ids=["late", "forked", "at the end"])
+def test_process(code: str) -> None:
+    run_python(QUIET + code)
