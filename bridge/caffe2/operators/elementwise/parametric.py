@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Activations with parameters or of parts of their input: PRelu, Glu."""
+
+from __future__ import annotations
+
+from bridge.caffe2.execution.registry import register_operator
+from bridge.caffe2.operators.base.float_operator import FloatOperator
+from bridge.caffe2.operators.base.lazy_torch import torch
+from bridge.caffe2.operators.base.torch_operator import normal_axis
+from bridge.caffe2.operators.base.windows import channels_first
+
+TYPE_CHECKING = False  # typing takes longer to import than all that needs it
+if TYPE_CHECKING:
+    from torch import Tensor
+
+__all__ = ["Glu", "PRelu", "PReluGradient"]
+
+
+class Sloped(FloatOperator):
+    """What PRelu and its gradient have in common; argument `order` (NCHW)."""
+
+    def slopes(self, w: Tensor, x: Tensor) -> Tensor:
+        """View the slopes so that they broadcast on X: one, or one for each channel."""
+        if w.numel() == 1:
+            return w.view(())
+        order = self.image_order()
+        channel = 1 if order == "NCHW" else x.dim() - 1
+        self.enforce(x.dim() > 1, "X has channels", x)
+        self.enforce(w.numel() == x.shape[channel], "one slope, or one for each channel", w, x)
+        return w.view([-1 if i == channel else 1 for i in range(x.dim())])
+
+
+@register_operator("PRelu")
+class PRelu(Sloped):
+    """(X, slope) -> Y = X where X > 0, else slope * X.
+
+    Raises EnforceNotMet: there is neither one slope nor one for each channel.
+    Follows PReluOp, caffe2/operators/prelu_op.cc, PyTorch 1.8.1.
+    """
+
+    def RunOnDevice(self) -> None:
+        x = self.x(0)
+        below = x * self.slopes(self.x(1), x)
+        torch.where(x > 0, x, below, out=self.out(0, x.shape))
+
+
+@register_operator("PReluGradient")
+class PReluGradient(Sloped):
+    """(Y, dY, X, slope) -> dX, and the gradient of the slope.
+
+    Follows PReluGradientOp, caffe2/operators/prelu_op.cc, PyTorch 1.8.1.
+    """
+
+    def RunOnDevice(self) -> None:
+        y, dy, x, w = (self.x(i) for i in range(4))
+        slopes = self.slopes(w, x)
+        self.enforce(y.shape == x.shape == dy.shape, "X, Y and dY are of one shape", x, y, dy)
+        dx = torch.where(x > 0, dy, dy * slopes)
+        below = torch.where(x > 0, x.new_zeros(()), dy * x)
+        if w.numel() > 1:
+            channels = channels_first(below, self.image_order())
+            dw = channels.transpose(0, 1).flatten(1).sum(1)
+        else:
+            dw = below.sum()
+        self.put(0, dx)
+        self.put(1, dw.view(w.shape))
+
+
+@register_operator("Glu")
+class Glu(FloatOperator):
+    """Y = A * sigmoid(B), A and B being the halves of X along dimension `dim` (-1).
+
+    Raises EnforceNotMet: the dimension is odd. Follows GluOp, caffe2/operators/glu_op.h.
+    """
+
+    def RunOnDevice(self) -> None:
+        x = self.x(0)
+        dim = normal_axis(self.GetSingleArgument("dim", -1), x.dim())
+        self.enforce(x.shape[dim] % 2 == 0, "the dimension is even", x)
+        a, b = x.chunk(2, dim)
+        torch.mul(a, torch.sigmoid(b), out=self.out(0, a.shape))

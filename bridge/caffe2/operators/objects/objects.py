@@ -1,0 +1,239 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Operators on blobs that hold objects: counters, maps, mutexes, truth values."""
+
+from __future__ import annotations
+
+from bridge import c10
+from bridge.c10 import TypeMeta
+from bridge.c10.errors import EnforceNotMet
+from bridge.caffe2.execution.registry import register_operator
+from bridge.caffe2.operators.base.data_types import type_of_argument
+from bridge.caffe2.operators.base.lazy_torch import torch
+from bridge.caffe2.operators.base.torch_operator import (
+    BOOL,
+    INT32,
+    INT64,
+    INTS,
+    TorchOperator,
+    enforce,
+)
+
+TYPE_CHECKING = False  # typing takes longer to import than all that needs it
+if TYPE_CHECKING:
+    pass
+
+__all__ = ["AtomicBool", "Counter", "Map", "Mutex", "SingleValue"]
+
+
+class Counter:
+    """A number that operators count up and down."""
+
+    def __init__(self, count: int = 0) -> None:
+        self.count = count
+
+
+class Map:
+    """Values by keys, integers of these types."""
+
+    def __init__(self, keys: TypeMeta = c10.int32, values: TypeMeta = c10.int32) -> None:
+        self.keys = keys
+        self.values = values
+        self.items: dict[int, int] = {}
+
+
+class Mutex:
+    """What an operator takes that writes what others write, too; nets run one by one here."""
+
+
+class AtomicBool:
+    """A truth value that operators set."""
+
+    def __init__(self, value: bool = False) -> None:
+        self.value = value
+
+
+for _class in (Counter, Map, Mutex, AtomicBool):
+    TypeMeta.Register(_class)
+
+
+class SingleValue(TorchOperator):
+    """An operator that gives a single value out."""
+
+    def give(self, value: int, dtype: TypeMeta, o: int = 0) -> None:
+        """Have output `o` hold `value`, without dimensions."""
+        self.Output(o, [], dtype).mutable_data()[:] = value
+
+
+@register_operator("CreateCounter")
+class CreateCounter(SingleValue):
+    """A counter at `init_count` (0)."""
+
+    def RunOnDevice(self) -> None:
+        """See the class."""
+        self.OutputBlob(0).Reset(Counter(self.count()))
+
+    def count(self) -> int:
+        """Give the argument."""
+        count: int = self.GetSingleArgument("init_count", 0)
+        enforce(count >= 0, f"init_count is not negative, as {count}.")
+        return count
+
+
+@register_operator("ResetCounter")
+class ResetCounter(CreateCounter):
+    """A counter put to `init_count` (0); output 0 gets what it was."""
+
+    def RunOnDevice(self) -> None:
+        """See the class."""
+        counter = self.Input(0, Counter)
+        count = self.count()
+        if self.OutputSize():
+            self.give(counter.count, c10.int64)
+        counter.count = count
+
+
+@register_operator("CountDown")
+class CountDown(SingleValue):
+    """A counter less 1; whether it was 0 or less before."""
+
+    def RunOnDevice(self) -> None:
+        """See the class."""
+        counter = self.Input(0, Counter)
+        self.give(counter.count <= 0, c10.bool)
+        counter.count -= 1
+
+
+@register_operator("CountUp")
+class CountUp(SingleValue):
+    """A counter and 1; what it was before."""
+
+    def RunOnDevice(self) -> None:
+        """See the class."""
+        counter = self.Input(0, Counter)
+        self.give(counter.count, c10.int64)
+        counter.count += 1
+
+
+@register_operator("CheckCounterDone")
+class CheckCounterDone(SingleValue):
+    """Whether a counter is 0 or less."""
+
+    def RunOnDevice(self) -> None:
+        """See the class."""
+        self.give(self.Input(0, Counter).count <= 0, c10.bool)
+
+
+@register_operator("RetrieveCount")
+class RetrieveCount(SingleValue):
+    """What a counter is."""
+
+    def RunOnDevice(self) -> None:
+        """See the class."""
+        self.give(self.Input(0, Counter).count, c10.int64)
+
+
+@register_operator("CreateMap")
+class CreateMap(SingleValue):
+    """An empty map from `key_dtype` to `value_dtype`, int32 or int64."""
+
+    def RunOnDevice(self) -> None:
+        """See the class."""
+        types = [
+            type_of_argument(self.GetSingleArgument(name, 2), name)
+            for name in ("key_dtype", "value_dtype")
+        ]
+        enforce(all(one in INTS for one in types), "Keys and values are int32 or int64.")
+        self.OutputBlob(0).Reset(Map(*types))
+
+
+@register_operator("KeyValueToMap")
+class KeyValueToMap(SingleValue):
+    """A map of the keys of input 0 to the values of input 1; the first of a key counts."""
+
+    def RunOnDevice(self) -> None:
+        """See the class."""
+        keys, values = self.integers(0), self.integers(1)
+        enforce(len(keys) == len(values), f"{len(keys)} keys are given {len(values)} values.")
+        made = Map(self.Input(0).dtype(), self.Input(1).dtype())
+        for key, value in zip(keys, values, strict=True):
+            made.items.setdefault(key, value)
+        self.OutputBlob(0).Reset(made)
+
+
+@register_operator("MapToKeyValue")
+class MapToKeyValue(SingleValue):
+    """The keys of a map and their values, in the order in which they came."""
+
+    def RunOnDevice(self) -> None:
+        """See the class."""
+        given = self.Input(0, Map)
+        self.put(0, torch.tensor(list(given.items), dtype=given.keys.torch))
+        self.put(1, torch.tensor(list(given.items.values()), dtype=given.values.torch))
+
+
+@register_operator("CreateMutex")
+class CreateMutex(SingleValue):
+    """A mutex."""
+
+    def RunOnDevice(self) -> None:
+        """See the class."""
+        self.OutputBlob(0).Reset(Mutex())
+
+
+class _FetchAdd(SingleValue):
+    """Inputs 1 and 2 added up in place of input 1; output 1 gets what that was."""
+
+    types = INT32
+
+    def RunOnDevice(self) -> None:
+        """See the class."""
+        self.Input(0, Mutex)
+        x, added = self.x(1, self.types), self.x(2, self.types)
+        enforce(x.numel() > 0 and added.numel() > 0, "There is nothing to add.")
+        before = int(x.reshape(-1)[0])
+        total = torch.tensor(before, dtype=x.dtype) + added.reshape(-1)[0]
+        self.give(before, self.types[0], 1)
+        self.give(int(total), self.types[0], 0)
+
+
+@register_operator("AtomicFetchAdd")
+class AtomicFetchAdd(_FetchAdd):
+    """The same of int32."""
+
+
+@register_operator("AtomicFetchAdd64")
+class AtomicFetchAdd64(_FetchAdd):
+    """The same of int64."""
+
+    types = INT64
+
+
+@register_operator("CreateAtomicBool")
+class CreateAtomicBool(SingleValue):
+    """A truth value, false."""
+
+    def RunOnDevice(self) -> None:
+        """See the class."""
+        self.OutputBlob(0).Reset(AtomicBool())
+
+
+@register_operator("ConditionalSetAtomicBool")
+class ConditionalSetAtomicBool(SingleValue):
+    """The truth value of input 0 made true, if input 1 is."""
+
+    def RunOnDevice(self) -> None:
+        """See the class."""
+        held, given = self.Input(0, AtomicBool), self.x(1, BOOL)
+        if given.numel() != 1:
+            raise EnforceNotMet(f"Input 1 is one truth value, and has {given.numel()}.")
+        held.value = held.value or bool(given)
+
+
+@register_operator("CheckAtomicBool")
+class CheckAtomicBool(SingleValue):
+    """What the truth value of input 0 is."""
+
+    def RunOnDevice(self) -> None:
+        """See the class."""
+        value = self.Input(0, AtomicBool).value
+        self.Output(0, [1], c10.bool).mutable_data()[:] = value
