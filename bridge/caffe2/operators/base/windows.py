@@ -80,6 +80,8 @@ class WindowOperator(FloatOperator):
 
     # The windows laid last: most images that an operator sees are of one size.
     _laid: tuple[Sequence[int], Window] | None = None
+    # Whether more may be said than an image has dimensions, as `kernel` says it of two.
+    spares = False
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
@@ -123,23 +125,27 @@ class WindowOperator(FloatOperator):
         if self.is_global:
             zeros, ones = [0] * rank, [1] * rank
             return Window(list(sizes), ones, ones, zeros, zeros, ones)
+        given = len(self.kernel)
         self.enforce(
-            rank == len(self.kernel) and min(self.kernel) > 0 and min(self.stride) > 0,
+            (rank == given or (self.spares and rank < given))
+            and min(self.kernel) > 0
+            and min(self.stride) > 0,
             "the operator is given a kernel size and stride for each spatial dimension",
             self.kernel,
             self.stride,
-            sizes,
+            list(sizes),
         )
         heads, tails, outs = [], [], []
         for i, size in enumerate(sizes):
-            head, tail = (0, 0) if len(self.pads) < 2 * rank else self.pads[i::rank]
+            head, tail = (0, 0) if len(self.pads) < 2 * given else self.pads[i::given]
             head, tail, out = self._lay(
                 size, self.kernel[i], self.stride[i], self.dilation[i], head, tail
             )
             heads.append(head)
             tails.append(tail)
             outs.append(out)
-        return Window(self.kernel, self.stride, self.dilation, heads, tails, outs)
+        said = self.kernel[:rank], self.stride[:rank], self.dilation[:rank]
+        return Window(*said, heads, tails, outs)
 
     def _lay(
         self, size: int, kernel: int, stride: int, dilation: int, head: int, tail: int

@@ -26,7 +26,6 @@ class Free(_Nothing):
     """The blobs hold nothing from now on."""
 
     def RunOnDevice(self) -> None:
-        """See the class."""
         for blob in self.Outputs():
             blob.Reset()
 

@@ -14,6 +14,5 @@ class GetAllBlobNames(TorchOperator):
     """The names of the blobs of the workspace, strings."""
 
     def RunOnDevice(self) -> None:
-        """See the class."""
         names = [name.encode() for name in sorted(self._workspace._blobs)]
         self.put_strings(0, [len(names)], names)

@@ -25,7 +25,6 @@ class UnsafeCoalesce(TorchOperator):
     writes_last = False
 
     def RunOnDevice(self) -> None:
-        """See the class."""
         n = self.InputSize()
         enforce(self.OutputSize() == n + 1, "There is an output for each input, and one for all.")
         sources = [self.x(i, FLOAT) for i in range(n)]

@@ -15,7 +15,6 @@ class CopyCPUToGPU(Operator):
     """A copy of input 0 on the operator's GPU. Follows copy_op.cc, PyTorch 1.8.1."""
 
     def RunOnDevice(self) -> None:
-        """See the class."""
         x = self.Input(0)
         self.OutputTensorCopyFrom(0, c10.device(self.device).dtype(x.dtype()), x)
 
@@ -25,6 +24,5 @@ class CopyGPUToCPU(Operator):
     """A copy of input 0 on the CPU. Follows copy_op.cc, PyTorch 1.8.1."""
 
     def RunOnDevice(self) -> None:
-        """See the class."""
         x = self.Input(0)
         self.OutputTensorCopyFrom(0, c10.device("cpu").dtype(x.dtype()), x)

@@ -53,7 +53,6 @@ class Print(TorchOperator):
                 pass
 
     def RunOnDevice(self) -> None:
-        """See the class."""
         self._runs += 1
         if (self._runs - 1) % self._every:
             return

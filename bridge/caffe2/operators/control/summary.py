@@ -35,7 +35,6 @@ class Summarize(TorchOperator):
                 pass
 
     def RunOnDevice(self) -> None:
-        """See the class."""
         x = self.x(0, FLOAT).reshape(-1)
         enforce(len(x) > 0, "There are no elements to summarize.")
         variance = x.double().var(correction=1) if len(x) > 1 else x.new_zeros(())

@@ -86,7 +86,6 @@ class Append(_Append):
     """The rows of input 1 after those of input 0, which is the output."""
 
     def RunOnDevice(self) -> None:
-        """See the class."""
         self.check_rows(0, 1)
         self.append(0, 1, 0)
 
@@ -96,7 +95,6 @@ class AtomicAppend(_Append):
     """Append, several times. Inputs: a mutex, the tensors, which are the outputs, the rows."""
 
     def RunOnDevice(self) -> None:
-        """See the class."""
         self.Input(0, Mutex)
         n = (self.InputSize() - 1) // 2
         enforce(self.OutputSize() == n, f"{n} tensors are appended to, not {self.OutputSize()}.")
@@ -119,7 +117,6 @@ class TrimDataset(OfColumns):
         enforce(self._multiple >= 1, f"multiple_of is 1 or more, not {self._multiple}.")
 
     def RunOnDevice(self) -> None:
-        """See the class."""
         dataset = Dataset(self._fields, self.columns())
         n = dataset.limits[0] // self._multiple * self._multiple
         if n == dataset.limits[0]:
@@ -147,7 +144,6 @@ class LastNWindowCollector(OfColumns):
         enforce(self._most > 0, f"num_to_collect is 1 or more, not {self._most}.")
 
     def RunOnDevice(self) -> None:
-        """See the class."""
         if self.InputSize() > 3:
             self.Input(3, Mutex)
         ring, given = self.Output(0), column_of(self.Input(2), "Input 2")

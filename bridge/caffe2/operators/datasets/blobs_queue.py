@@ -98,7 +98,6 @@ class CreateBlobsQueue(SingleValue):
     """
 
     def RunOnDevice(self) -> None:
-        """See the class."""
         capacity, n = self.GetSingleArgument("capacity", 1), self.GetSingleArgument("num_blobs", 1)
         enforce(capacity >= 0 and n >= 0, f"{capacity} places of {n} blobs are no queue.")
         fields = self.GetRepeatedArgument("field_names")
@@ -138,7 +137,6 @@ class EnqueueBlobs(_OfQueue):
     """
 
     def RunOnDevice(self) -> bool:
-        """See the class."""
         return self.queue().write(self.Outputs())
 
 
@@ -147,7 +145,6 @@ class SafeEnqueueBlobs(_OfQueue):
     """As EnqueueBlobs; the last output says whether it failed since the queue is closed."""
 
     def RunOnDevice(self) -> None:
-        """See the class."""
         self.give_status(self.queue(1).write(self.Outputs()[:-1]))
 
 
@@ -159,7 +156,6 @@ class DequeueBlobs(_OfQueue):
     """
 
     def RunOnDevice(self) -> bool:
-        """See the class."""
         return self.queue().read(self.Outputs(), self.GetSingleArgument("timeout_secs", 0.0))
 
 
@@ -173,7 +169,6 @@ class SafeDequeueBlobs(_OfQueue):
         enforce(self._records > 0, f"num_records is 1 or more, not {self._records}.")
 
     def RunOnDevice(self) -> None:
-        """See the class."""
         queue = self.queue(1)
         if self._records == 1:
             self.give_status(queue.read(self.Outputs()[:-1]))
@@ -206,7 +201,6 @@ class CloseBlobsQueue(_OfQueue):
     """The queue closed: nobody waits for it from now on."""
 
     def RunOnDevice(self) -> None:
-        """See the class."""
         self.Input(0, BlobsQueue).close()
 
 
@@ -230,7 +224,6 @@ class WeightedSampleDequeueBlobs(_OfQueue):
         self._weights = torch.tensor(weights)
 
     def RunOnDevice(self) -> None:
-        """See the class."""
         chosen = int(torch.multinomial(self._weights, 1))
         done = self.checked(self.Input(chosen, BlobsQueue), 1).read(self.Outputs()[:-1])
         if self._place >= 0:

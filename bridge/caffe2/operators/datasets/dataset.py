@@ -34,7 +34,6 @@ class CreateTreeCursor(OfColumns):
     """A cursor at the beginning of `fields`."""
 
     def RunOnDevice(self) -> None:
-        """See the class."""
         self.OutputBlob(0).Reset(TreeCursor(self.fields()))
 
 
@@ -43,7 +42,6 @@ class ResetCursor(OfColumns):
     """The cursor put to the beginning."""
 
     def RunOnDevice(self) -> None:
-        """See the class."""
         self.Input(0, TreeCursor).offsets = []
 
 
@@ -52,7 +50,6 @@ class GetCursorOffset(OfColumns):
     """The offset of each domain, int32; none before the first read."""
 
     def RunOnDevice(self) -> None:
-        """See the class."""
         self.put(0, torch.tensor(self.Input(0, TreeCursor).offsets, dtype=torch.int32))
 
 
@@ -88,7 +85,6 @@ class ReadNextBatch(_Reader):
     """
 
     def RunOnDevice(self) -> None:
-        """See the class."""
         cursor, dataset = self.opened()
         count = self.batch_size()
         offsets = cursor.offsets or [0] * dataset.fields.n_domains
@@ -108,7 +104,6 @@ class ComputeOffset(_Reader):
     """
 
     def RunOnDevice(self) -> None:
-        """See the class."""
         cursor, dataset = self.opened()
         n = dataset.fields.n_domains
         offsets = cursor.offsets or [0] * n
@@ -132,7 +127,6 @@ class SortAndShuffle(_Reader):
     """
 
     def RunOnDevice(self) -> None:
-        """See the class."""
         field = self.GetSingleArgument("sort_by_field_idx", 1)
         batch = self.batch_size()
         run = self.GetSingleArgument("shuffle_size", 1)
@@ -168,7 +162,6 @@ class ReadRandomBatch(_Reader):
     """
 
     def RunOnDevice(self) -> None:
-        """See the class."""
         cursor: TreeCursor = self.Input(0, TreeCursor)
         columns = self.columns(3)
         fields = cursor.fields
@@ -213,7 +206,6 @@ class CheckDatasetConsistency(OfColumns):
         self._fields = self.fields()
 
     def RunOnDevice(self) -> None:
-        """See the class."""
         fields = self._fields
         dataset = Dataset(fields, self.columns())
         for name, column, domain in zip(fields.names, dataset.columns, fields.domains, strict=True):

@@ -102,7 +102,6 @@ class CreateDB(TorchOperator):
     """
 
     def RunOnDevice(self) -> None:
-        """See the class."""
         path = self.GetSingleArgument("db", "")
         enforce(bool(path), "The argument db says which database.")
         reader = FileReader(
@@ -122,7 +121,6 @@ class CreateBlobsQueueDB(TorchOperator):
     """
 
     def RunOnDevice(self) -> None:
-        """See the class."""
         queue = self.Input(0, BlobsQueue)
         place = self.GetSingleArgument("value_blob_index", -1)
         enforce(0 <= place < queue.n_blobs, f"The queue has no blob {place}.")
@@ -138,7 +136,6 @@ class TensorProtosDBInput(TorchOperator):
     """
 
     def RunOnDevice(self) -> None:
-        """See the class."""
         reader = self._reader()
         batch = self.GetSingleArgument("batch_size", 0)
         enforce(batch >= 0, f"batch_size is not negative, as {batch} is.")

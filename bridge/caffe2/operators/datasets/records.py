@@ -57,7 +57,6 @@ class PackRecords(OfColumns):
     """
 
     def RunOnDevice(self) -> None:
-        """See the class."""
         dataset = Dataset(self.fields(), self.columns())
         offsets = [0] * dataset.fields.n_domains
         records = []
@@ -79,7 +78,6 @@ class UnPackRecords(OfColumns):
     """
 
     def RunOnDevice(self) -> None:
-        """See the class."""
         records = self._records()
         prototypes = self.columns(1)
         enforce(
@@ -118,7 +116,6 @@ class CreateTensorVector(SingleValue):
     """An empty list of tensors."""
 
     def RunOnDevice(self) -> None:
-        """See the class."""
         self.OutputBlob(0).Reset(TensorVector())
 
 
@@ -127,7 +124,6 @@ class TensorVectorSize(SingleValue):
     """The number of tensors in a list."""
 
     def RunOnDevice(self) -> None:
-        """See the class."""
         self.give(len(self.Input(0, TensorVector).columns), c10.int32)
 
 
@@ -136,7 +132,6 @@ class ConcatTensorVector(OfColumns):
     """The rows of the tensors in a list, one after another."""
 
     def RunOnDevice(self) -> None:
-        """See the class."""
         columns = self.Input(0, TensorVector).columns
         enforce(bool(columns), "There is no tensor in the list.")
         put_column(self, 0, joined(columns))
@@ -158,7 +153,6 @@ class CollectTensor(OfColumns):
         enforce(self._most > 0, f"num_to_collect is 1 or more, not {self._most}.")
 
     def RunOnDevice(self) -> None:
-        """See the class."""
         n = self.OutputSize()
         enforce(self.InputSize() == 2 * n, f"{n} lists are given {self.InputSize() - n} tensors.")
         lists = [self.Input(i, TensorVector).columns for i in range(n)]

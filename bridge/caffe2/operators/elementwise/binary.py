@@ -176,7 +176,6 @@ class Pow(LegacyBroadcast):
             )
 
     def RunOnDevice(self) -> None:
-        """See the class."""
         a = self.x(0, FLOAT)
         b: Any
         if self.InputSize() == 1:
@@ -277,7 +276,6 @@ class WeightedSum(TorchOperator):
     """The sum of inputs 0, 2, ... times the numbers of inputs 1, 3, ..."""
 
     def RunOnDevice(self) -> None:
-        """See the class."""
         enforce(self.InputSize() % 2 == 0, "Each input has a weight after it.")
         first = self.x(0, FLOAT)
         enforce(first.numel() > 0, "Input 0 has no elements.")

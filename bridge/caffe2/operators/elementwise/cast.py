@@ -44,7 +44,6 @@ class Cast(TorchOperator):
             raise EnforceTypeError("Cast makes no float16 on the CPU; FloatToHalf does.")
 
     def RunOnDevice(self) -> None:
-        """See the class."""
         x = self.x(0, _CAST)
         if self._to is c10.string:
             form = "%f" if x.is_floating_point() else "%d"
@@ -58,7 +57,6 @@ class FloatToHalf(TorchOperator):
     """float32 as float16."""
 
     def RunOnDevice(self) -> None:
-        """See the class."""
         x = self.x(0, (c10.float32,))
         self.out(0, x.shape, c10.float16).copy_(x)
 
@@ -68,6 +66,5 @@ class HalfToFloat(TorchOperator):
     """float16 as float32."""
 
     def RunOnDevice(self) -> None:
-        """See the class."""
         x = self.x(0, (c10.float16,))
         self.out(0, x.shape, c10.float32).copy_(x)

@@ -34,7 +34,6 @@ class Where(Mover):
     """Input 1 where input 0 is true, else input 2; by rows with `broadcast_on_rows`."""
 
     def move(self) -> None:
-        """See the class."""
         choice = self.x(0, BOOL)
         dtype = self.Input(1).dtype()
         enforce(
@@ -59,7 +58,6 @@ class Conditional(Mover):
     """The rows of input 1 where input 0 is true, else those of input 2."""
 
     def move(self) -> None:
-        """See the class."""
         choice = self.x(0, BOOL)
         dtype = self.Input(1).dtype()
         enforce(self.Input(2).dtype() is dtype, "Inputs 1 and 2 differ in type.")
@@ -78,7 +76,6 @@ class Range(TorchOperator):
     """start, start + step, ... below stop. Inputs: stop; start, stop; or start, stop, step."""
 
     def RunOnDevice(self) -> None:
-        """See the class."""
         dtype = self.Input(0).dtype()
         numbers = []
         for i in range(self.InputSize()):
@@ -104,7 +101,6 @@ class Accumulate(TorchOperator):
     """Input 0 plus `gamma` (1) times what the output holds, of its sizes; or else plus 0."""
 
     def RunOnDevice(self) -> None:
-        """See the class."""
         x = self.x(0, FLOAT)
         before = self.Output(0)
         known = before.dtype() is c10.float32 and before.storage_initialized()
@@ -129,7 +125,6 @@ class NanCheck(_Checked):
     """A copy of input 0, if it has neither NaN nor infinities; refused if it has."""
 
     def RunOnDevice(self) -> None:
-        """See the class."""
         x = self.x(0, FLOAT)
         if not bool(torch.isfinite(x).all()):
             raise EnforceNotMet(f"Blob {self._definition.inputs[0]!r} has NaN or infinities.")
@@ -141,7 +136,6 @@ class EnforceFinite(TorchOperator):
     """Nothing, if input 0 has neither NaN nor infinities; refused if it has."""
 
     def RunOnDevice(self) -> None:
-        """See the class."""
         finite = torch.isfinite(self.x(0, FLOATS)).reshape(-1)
         if not bool(finite.all()):
             raise EnforceNotMet(f"Element {int((~finite).nonzero()[0])} is not finite.")
@@ -152,7 +146,6 @@ class Assert(TorchOperator):
     """Nothing, if no element of input 0 is 0; refused, with `error_msg`, if one is."""
 
     def RunOnDevice(self) -> None:
-        """See the class."""
         zero = (self.x(0, (*INTS, c10.bool)) == 0).reshape(-1)
         if bool(zero.any()):
             raise EnforceNotMet(
@@ -167,7 +160,6 @@ class Fail(TorchOperator):
     """An operator that fails."""
 
     def RunOnDevice(self) -> bool:
-        """See the class."""
         return False
 
 
@@ -176,7 +168,6 @@ class ThrowException(TorchOperator):
     """An operator that raises `message`."""
 
     def RunOnDevice(self) -> None:
-        """See the class."""
         raise EnforceNotMet(
             str(self.GetSingleArgument("message", "Exception from ThrowExceptionOp"))
         )
@@ -192,7 +183,6 @@ class KeySplit(TorchOperator):
         enforce(self._limit > 0, "The argument categorical_limit has to be positive.")
 
     def RunOnDevice(self) -> None:
-        """See the class."""
         keys = self.x(0, INT64).reshape(-1)
         enforce(self.OutputSize() == self._limit, "There is an output for each key.")
         enforce(bool(((keys >= 0) & (keys < self._limit)).all()), "A key is out of range.")

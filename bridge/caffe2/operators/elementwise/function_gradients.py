@@ -24,7 +24,7 @@ __all__: list[str] = []
 @elementwise("AbsGradient")
 def abs_gradient(op: FloatOperator, x: Tensor, dy: Tensor, dx: Tensor) -> None:
     """dx = dy where x > 0, -dy where x < 0, else 0."""
-    torch.mul(dy, x.sign(), out=dx)
+    torch.where(x > 0, dy, -dy, out=dx).masked_fill_(x == 0, 0)
 
 
 @elementwise("AcosGradient")
@@ -110,4 +110,4 @@ def clip_gradient(op: FloatOperator, y: Tensor, dy: Tensor, dx: Tensor) -> None:
     """dx = dy where min < y < max, else 0; arguments `min`, `max`."""
     low = op.GetSingleArgument("min", -3.4028234663852886e38)
     high = op.GetSingleArgument("max", 3.4028234663852886e38)
-    torch.where((y > low) & (y < high), dy, dy.new_zeros(()), out=dx)
+    torch.mul(dy, (y > low) & (y < high), out=dx)

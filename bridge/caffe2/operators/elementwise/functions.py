@@ -75,7 +75,6 @@ class Cube(TorchOperator):
     """The third power of each element."""
 
     def RunOnDevice(self) -> None:
-        """See the class."""
         x, out = self.x_and_out(NUMBERS)
         torch.mul(x * x, x, out=out)
 
@@ -85,7 +84,6 @@ class Cbrt(TorchOperator):
     """The third root of each element, negative ones too."""
 
     def RunOnDevice(self) -> None:
-        """See the class."""
         x, out = self.x_and_out(FLOAT)
         torch.copysign(x.abs().double().pow(1 / 3).float(), x, out=out)
 
@@ -95,7 +93,6 @@ class Mod(TorchOperator):
     """The remainder by `divisor`: of the element's sign, or with `sign_follow_divisor` of its."""
 
     def RunOnDevice(self) -> None:
-        """See the class."""
         x = self.x(0, (c10.int32, c10.int64))
         divisor = self.GetSingleArgument("divisor", 0)
         enforce(divisor != 0, "The argument divisor is not to be 0.")
@@ -109,7 +106,6 @@ class IsNaN(TorchOperator):
     """1 where an element is NaN, else 0, as uint8."""
 
     def RunOnDevice(self) -> None:
-        """See the class."""
         x = self.x(0, FLOATS)
         self.out(0, x.shape, c10.uint8).copy_(torch.isnan(x))
 
@@ -119,7 +115,6 @@ class ReplaceNaN(TorchOperator):
     """`value` (0) in the place of NaN."""
 
     def RunOnDevice(self) -> None:
-        """See the class."""
         x, out = self.x_and_out(FLOATS)
         value = self.GetSingleArgument("value", 0.0)
         torch.nan_to_num(x, value, float("inf"), float("-inf"), out=out)
@@ -130,7 +125,6 @@ class Scale(TorchOperator):
     """Each element times `scale` (1)."""
 
     def RunOnDevice(self) -> None:
-        """See the class."""
         x, out = self.x_and_out(FLOATS)
         torch.mul(x, self.GetSingleArgument("scale", 1.0), out=out)
 
@@ -140,7 +134,6 @@ class Clip(TorchOperator):
     """Each element, but not less than `min` and not more than `max`."""
 
     def RunOnDevice(self) -> None:
-        """See the class."""
         x, out = self.x_and_out(FLOAT)
         torch.clamp(x, *self.limits(), out=out)
 
@@ -155,7 +148,6 @@ class EnsureClipped(Clip):
     """The same in place; with inputs 1 and 2, indices and a gradient, only the rows of these."""
 
     def RunOnDevice(self) -> None:
-        """See the class."""
         if self.InputSize() == 1:
             super().RunOnDevice()
             return
@@ -183,7 +175,6 @@ class ClipTensorByScaling(TorchOperator):
     """
 
     def RunOnDevice(self) -> None:
-        """See the class."""
         x, norm = self.x(0, FLOAT), self.x(1, FLOAT)
         enforce(x.numel() > 0, "There is nothing to scale.")
         enforce(norm.numel() == 1, "The norm has to be one number.")

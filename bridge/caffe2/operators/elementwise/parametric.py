@@ -25,7 +25,7 @@ class Sloped(FloatOperator):
             return w.view(())
         order = self.image_order()
         channel = 1 if order == "NCHW" else x.dim() - 1
-        self.enforce(x.dim() > 1, "X has channels", x)
+        self.enforce(0 <= channel < x.dim(), "X has channels", x)
         self.enforce(w.numel() == x.shape[channel], "one slope, or one for each channel", w, x)
         return w.view([-1 if i == channel else 1 for i in range(x.dim())])
 

@@ -66,7 +66,6 @@ class ConstantFill(_OneValue):
     """Fill with `value`, or with the one element of input 1."""
 
     def RunOnDevice(self) -> None:
-        """See the class."""
         value = self._value
         if self.InputSize() == 2:
             enforce(self._dtype is not c10.string, "Strings are not filled from a tensor.")
@@ -81,7 +80,6 @@ class Float16ConstantFill(Filler):
     """Fill with `value` in half precision."""
 
     def RunOnDevice(self) -> None:
-        """See the class."""
         self.fill(self.GetSingleArgument("value", 0.0), c10.float16)
 
 
@@ -90,7 +88,6 @@ class DiagonalFill(_OneValue):
     """Zeros with `value` on the diagonal of two dimensions, or of more of equal size."""
 
     def RunOnDevice(self) -> None:
-        """See the class."""
         sizes = self.sizes()
         enforce(self._dtype is not c10.string, "A diagonal is of numbers.")
         enforce(len(sizes) >= 2, f"A diagonal takes two dimensions or more, not {len(sizes)}.")
@@ -132,7 +129,6 @@ class _GivenTensor(Filler):
             )
 
     def RunOnDevice(self) -> None:
-        """See the class."""
         sizes = self.sizes()
         numel = 1
         for size in sizes:
@@ -212,7 +208,6 @@ class GivenTensorByteStringToUInt8Fill(Filler):
     """Fill with the bytes of the first of the given strings."""
 
     def RunOnDevice(self) -> None:
-        """See the class."""
         values = self.GetRepeatedArgument("values")
         sizes = self.sizes()
         data = as_bytes(values[0]) if values else b""
@@ -229,7 +224,6 @@ class RangeFill(Filler):
     """Fill with 0, 1, 2, ... as float32."""
 
     def RunOnDevice(self) -> None:
-        """See the class."""
         out = self.out(0, self.sizes(), c10.float32)
         torch.arange(out.numel(), out=out.view(-1))
 
@@ -239,7 +233,6 @@ class LengthsRangeFill(TorchOperator):
     """Fill with 0 .. n-1 for each n of input 0: [2, 3] -> [0, 1, 0, 1, 2]."""
 
     def RunOnDevice(self) -> None:
-        """See the class."""
         lengths = self.x(0, INT32)
         enforce(lengths.dim() == 1, "The lengths have to have one dimension.")
         enforce(bool((lengths >= 0).all()), "Lengths are not negative.")

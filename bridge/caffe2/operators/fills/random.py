@@ -60,7 +60,6 @@ class _Uniform(_Random):
         return self.GetSingleArgument(name, type(self.zero)(default))
 
     def RunOnDevice(self) -> None:
-        """See the class."""
         sizes = list(self.sizes())
         if self.InputSize() == 3:
             self._limits = self._limit(1), self._limit(2)
@@ -103,7 +102,6 @@ class Float16UniformFill(_Random):
     """Fill with half precision uniformly from `min` to `max`."""
 
     def RunOnDevice(self) -> None:
-        """See the class."""
         low, high = (
             self.GetSingleArgument(name, float(i)) for i, name in enumerate(("min", "max"))
         )
@@ -119,7 +117,6 @@ class GaussianFill(_Random):
     """Fill from a normal distribution of `mean` and `std`."""
 
     def RunOnDevice(self) -> None:
-        """See the class."""
         mean, std = self.GetSingleArgument("mean", 0.0), self.GetSingleArgument("std", 1.0)
         enforce(std >= 0, f"The standard deviation {std} is negative.")
         self.out(0, self.sizes(), c10.float32).normal_(mean, std, generator=self.generator())
@@ -130,7 +127,6 @@ class XavierFill(_Random):
     """Fill uniformly from -s to s, where s = sqrt(3 / fan in): the elements per first dimension."""
 
     def RunOnDevice(self) -> None:
-        """See the class."""
         sizes = self.sizes()
         fan = self.fan(sizes, 0)
         scale = (3 / fan) ** 0.5 if fan else 0.0
@@ -143,7 +139,6 @@ class MSRAFill(_Random):
     """Fill from a normal distribution of deviation sqrt(2 / fan out): elements per second one."""
 
     def RunOnDevice(self) -> None:
-        """See the class."""
         sizes = self.sizes()
         fan = self.fan(sizes, 1)
         scale = (2 / fan) ** 0.5 if fan else 0.0
@@ -170,7 +165,6 @@ class UniqueUniformFill(_Random):
         )
 
     def RunOnDevice(self) -> None:
-        """See the class."""
         sizes = torch.Size(self.sizes())
         avoid = set(self.integers(1, (self._dtype,))) if self.InputSize() >= 2 else set()
         inside = sum(self._low <= one <= self._high for one in avoid)

@@ -26,7 +26,6 @@ class WeightedSample(Seeded):
     """
 
     def RunOnDevice(self) -> None:
-        """See the class."""
         valued = self.InputSize() == 2
         enforce(self.InputSize() == self.OutputSize(), "There are as many outputs as inputs.")
         weights = self.x(0, FLOAT)
@@ -69,7 +68,6 @@ class WeightedMultiSampling(Seeded):
         )
 
     def RunOnDevice(self) -> None:
-        """See the class."""
         upto = self.x(0, FLOAT)
         enforce(upto.dim() == 1, "Input 0 has to be a list.")
         sizes = self.Input(1).sizes() if self.InputSize() == 2 else [self._count]
@@ -97,7 +95,6 @@ class SparseDropoutWithReplacement(Seeded):
         enforce(0 <= self._ratio <= 1, f"The ratio is a probability, and not {self._ratio}.")
 
     def RunOnDevice(self) -> None:
-        """See the class."""
         x, lengths = self.x(0, INT64), self.x(1, INT32)
         enforce(x.dim() == 1 and lengths.dim() == 1, "Elements and lengths are lists.")
         segments_of_lengths(lengths, len(x))

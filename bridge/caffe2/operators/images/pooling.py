@@ -35,6 +35,8 @@ class Pool(WindowOperator):
     Follows PoolOp, caffe2/operators/pool_op.h, PyTorch 1.8.1.
     """
 
+    spares = True
+
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
         self.enforce(set(self.dilation) == {1}, "pooling comes without dilation", self.dilation)
@@ -116,23 +118,26 @@ def inside(x: Tensor, window: Window) -> Tensor:
 
 
 @register_operator("LpPool")
-class LpPool(WindowOperator):
-    """The p-norm of each window; argument `p` (2). X: (N, C, H, W) or as `order` says.
+class LpPool(Pool):
+    """The p-norm of each window, in two dimensions; argument `p` (2); as Pool.
 
     Follows PoolOp<float, CPUContext, LpPoolFunctor>, caffe2/operators/lp_pool_op.cc, PyTorch 1.8.1.
     """
 
-    def RunOnDevice(self) -> None:
-        x = channels_first(self.x(0), self.order)
-        window = self.window(x.shape[2:])
+    def pooled(self, x: Tensor, window: Window) -> Tensor:
+        self.enforce(x.dim() == 4, "X has two spatial dimensions", x)
         p = self.GetSingleArgument("p", 2.0)
         powers = window.padded(x.abs().pow_(p))
-        sums = functional.avg_pool2d(powers, window.kernel, window.stride, divisor_override=1)
-        self.put(0, channels_last(sums.pow_(1 / p), self.order))
+        sums: Tensor = functional.avg_pool2d(
+            powers, window.kernel, window.stride, divisor_override=1
+        )
+        return sums.pow_(1 / p)
 
 
 class PoolGradient(WindowOperator):
     """(X, Y, dY) -> dX. Follows PoolGradientOp, caffe2/operators/pool_op.h, PyTorch 1.8.1."""
+
+    spares = True
 
     def RunOnDevice(self) -> None:
         x, y, dy = (channels_first(self.x(i), self.order) for i in range(3))

@@ -210,8 +210,11 @@ class BatchToSpace(Blocks):
         self.enforce(x.dim() == 4, "X has 4 dimensions", x)
         block, (batch, c, height, width) = self.block, x.shape
         self.enforce(batch % block**2 == 0, "the batch is divisible by block_size^2", x)
-        blocks = x.view(block, block, -1, c, height, width).permute(2, 3, 4, 0, 5, 1)
-        whole = blocks.reshape(-1, c, height * block, width * block)
+        n, height, width = batch // block**2, height * block, width * block
+        kept = min(height - self.top - self.pad, width - 2 * self.pad)
+        self.enforce(kept >= 0, "the pads are not larger than the image", self.pad, height, width)
+        blocks = x.view(block, block, n, *x.shape[1:]).permute(2, 3, 4, 0, 5, 1)
+        whole = blocks.reshape(n, c, height, width)
         sides = (-self.pad, -self.pad, -self.top, -self.pad)
         self.put(0, functional.pad(whole, sides))
 

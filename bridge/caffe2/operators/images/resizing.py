@@ -120,9 +120,16 @@ class ResizeNearest3DGradient(ResizeNearestGradient):
     allowed = ResizeNearest3D.allowed
 
 
+class Bilinear(Scaled):
+    """An image (N, C, H, W); the argument `order` is overlooked, as by Caffe2."""
+
+    def image_order(self) -> str:
+        return "NCHW"
+
+
 @register_operator("UpsampleBilinear")
-class UpsampleBilinear(Scaled):
-    """X: (N, C, H, W) -> Y, whose corners are those of X; as Scaled.
+class UpsampleBilinear(Bilinear):
+    """X: (N, C, H, W) -> Y, whose corners are those of X; as Bilinear.
 
     Follows UpsampleBilinearOp, caffe2/operators/upsample_op.cc, PyTorch 1.8.1.
     """
@@ -130,14 +137,20 @@ class UpsampleBilinear(Scaled):
     def RunOnDevice(self) -> None:
         x = self.image(0)
         sizes = grown(x.shape[2:], self.scales(1))
+        if not x.numel() or not min(sizes):
+            self.out(0, (*x.shape[:2], *sizes))
+            return
         self.put(0, functional.interpolate(x, sizes, mode="bilinear", align_corners=True))
 
 
 @register_operator("UpsampleBilinearGradient")
-class UpsampleBilinearGradient(Scaled):
+class UpsampleBilinearGradient(Bilinear):
     """(dY, X, perhaps scales) -> dX."""
 
     def RunOnDevice(self) -> None:
         dy, x = self.image(0), self.image(1)
+        if not dy.numel():
+            self.out(0, x.shape).zero_()
+            return
         back = torch.ops.aten.upsample_bilinear2d_backward
         self.put(0, back(dy, dy.shape[2:], x.shape, True))

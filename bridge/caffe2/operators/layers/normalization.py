@@ -112,6 +112,11 @@ class InstanceNorm(FloatOperator):
         scale, bias = self.x(1), self.x(2)
         for values in (scale, bias):
             self.enforce(values.numel() == x.shape[1], "a value for each channel", values, x)
+        if not x.numel():
+            for i, shape in enumerate((self.Input(0).shape, x.shape[:2], x.shape[:2])):
+                if i < self.OutputSize():
+                    self.out(i, shape).zero_()
+            return
         var, mean = torch.var_mean(x.flatten(2), 2, correction=0)
         rstd = (var + epsilon).rsqrt()
         factor = rstd * scale.view(1, -1)
@@ -148,7 +153,7 @@ class GroupNorm(FloatOperator):
             bias,
             x.shape[0],
             x.shape[1],
-            x[0, 0].numel(),
+            x.shape[2:].numel(),
             group,
             epsilon,
         )
@@ -247,6 +252,8 @@ class LRN(FloatOperator):
 
     def summed(self, values: Tensor) -> Tensor:
         """Sum, for each channel, those around it (N, C, ...)."""
+        if not values.numel():
+            return values
         before = (self.size - 1) // 2
         n, c, h, w = values.shape
         padded = functional.pad(values, (0, 0, 0, 0, before, self.size - 1 - before))

@@ -44,11 +44,12 @@ class Step(FloatOperator):
     def parts(self, place: int, state: Tensor) -> tuple[Tensor, ...]:
         """Give the gates, each (N, D)."""
         x = self.x(place)
-        self.enforce(state.dim() == 3 and x.dim() == 3, "states and gates are (1, N, D)", state, x)
+        shaped = state.dim() == x.dim() == 3 and state.shape[0] == x.shape[0] == 1
+        self.enforce(shaped, "states and gates are (1, N, D)", state, x)
         self.enforce(
             x.numel() == self.gates * state.numel(), f"{self.gates} gates for each state", x, state
         )
-        found: tuple[Tensor, ...] = x.view(state.shape[1], self.gates, -1).unbind(1)
+        found: tuple[Tensor, ...] = x.view(state.shape[1], self.gates, state.shape[2]).unbind(1)
         return found
 
     def held(self, state: Tensor) -> Tensor:

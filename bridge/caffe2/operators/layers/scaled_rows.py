@@ -30,7 +30,6 @@ class ScaleBlobs(TorchOperator):
     """Each of the inputs times `scale` (1), to the output of the same number."""
 
     def RunOnDevice(self) -> None:
-        """See the class."""
         enforce(self.OutputSize() == self.InputSize(), "There is an output for each input.")
         tensors = [self.x(i, FLOAT) for i in range(self.InputSize())]
         scale = self.GetSingleArgument("scale", 1.0)
@@ -43,7 +42,6 @@ class SquareRootDivide(TorchOperator):
     """Each row of input 0 divided by the root of its number in input 1; as it is if that is 0."""
 
     def RunOnDevice(self) -> None:
-        """See the class."""
         x, scale = self.x(0, FLOAT), self.x(1, (c10.float32, *INTS))
         enforce(
             x.dim() > 0 and scale.dim() > 0 and scale.numel() == x.size(0),
@@ -60,7 +58,6 @@ class BatchPermutation(TorchOperator):
     """The rows of input 0 in the order of input 1, int32."""
 
     def RunOnDevice(self) -> None:
-        """See the class."""
         x, order = self.x(0, FLOAT), self.x(1, INT32)
         enforce(order.dim() == 1 and x.dim() > 0, "The order is a list, input 0 has rows.")
         enforce(len(order) == x.size(0), f"{len(order)} places for {x.size(0)} rows.")
@@ -75,7 +72,6 @@ class SparseNormalize(TorchOperator):
     types: tuple[c10.TypeMeta, ...] = FLOAT
 
     def RunOnDevice(self) -> None:
-        """See the class."""
         x, indices = self.x(0, self.types), self.x(1, INTS)
         norm = self.GetSingleArgument("norm", 1.0)
         enforce(norm >= 0, "The argument norm is not negative.")
@@ -109,7 +105,6 @@ class SparseLpRegularizer(TorchOperator):
         enforce(0 < self._weight < 1, f"reg_lambda is between 0 and 1, not {self._weight}.")
 
     def RunOnDevice(self) -> None:
-        """See the class."""
         x, indices = self.x(0, FLOAT), self.x(1, INTS)
         enforce(x.dim() > 0, "Input 0 has to have rows.")
         places = indices.reshape(-1).long()
@@ -127,7 +122,6 @@ class ReduceFrontWeightedSum(TorchOperator):
     """The sum of the rows of input 0 times the numbers of input 1."""
 
     def RunOnDevice(self) -> None:
-        """See the class."""
         x, weights = self.x(0, FLOAT), self.x(1, FLOAT)
         n = self.GetSingleArgument("num_reduce_dim", 1)
         enforce(0 <= n <= x.dim(), f"{n} dimensions are not within {x.dim()}.")
@@ -150,7 +144,6 @@ class SumReduceLike(LegacyBroadcast):
             self._axis = order.index(name)
 
     def RunOnDevice(self) -> None:
-        """See the class."""
         a, b = self.x(0, FLOATS), self.x(1)
         if b.numel() == 1:
             self.put(0, a.sum().reshape(b.shape))
@@ -165,7 +158,6 @@ class VariableLengthSequencePadding(TorchOperator):
     """In place, 0 from the length of each sequence on: (time, batch, n), lengths in input 1."""
 
     def RunOnDevice(self) -> None:
-        """See the class."""
         x, lengths = self.x(0, FLOAT), self.x(1, INT32)
         enforce(x.dim() == 3, f"Sequences have three dimensions, not {x.dim()}.")
         enforce(lengths.numel() == x.size(1), f"{lengths.numel()} lengths for {x.size(1)}.")
@@ -181,7 +173,6 @@ class SinusoidPositionEncoding(TorchOperator):
     """
 
     def RunOnDevice(self) -> None:
-        """See the class."""
         x = self.x(0, INTS)
         enforce(x.dim() == 2 and x.size(1) > 0, "Positions are a matrix.")
         size = self.GetSingleArgument("embedding_size", 100)

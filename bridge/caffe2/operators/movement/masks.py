@@ -26,7 +26,6 @@ class BooleanMask(Mover):
     """The rows of input 0 that the truth values of input 1 choose; output 1: their numbers."""
 
     def move(self) -> None:
-        """See the class."""
         mask = self.x(1, (c10.bool,))
         x = self.take(0)
         enforce(x.dim() >= 1, "Input 0 has to have a dimension.")
@@ -49,7 +48,6 @@ class BooleanMaskGradient(Mover):
     """
 
     def move(self) -> None:
-        """See the class."""
         mask, kept = self.x(0, (c10.bool,)), self.x(1, NUMBERS_AND_BOOL)
         enforce(mask.dim() == 1 and kept.dim() >= 1, "A list of truth values chose rows.")
         n = int(mask.sum())
@@ -64,7 +62,6 @@ class BooleanMaskLengths(TorchOperator):
     """The lengths of input 0, counting only the elements that the mask of input 1 keeps."""
 
     def RunOnDevice(self) -> None:
-        """See the class."""
         lengths, mask = self.x(0, INTS), self.x(1, (c10.bool,))
         enforce(lengths.dim() == 1 and mask.dim() == 1, "Lengths and mask have one dimension.")
         enforce(bool((lengths >= 0).all()), "Lengths are not negative.")
@@ -85,7 +82,6 @@ class BooleanUnmask(Mover):
     """
 
     def move(self) -> None:
-        """See the class."""
         n = self.InputSize() // 2
         masks = [self.x(2 * i, (c10.bool,)) for i in range(n)]
         dtype = self.Input(1).dtype()

@@ -37,7 +37,6 @@ class Transpose(TorchOperator):
         )
 
     def RunOnDevice(self) -> None:
-        """See the class."""
         x = self.x(0, NUMBERS)
         axes = self._axes or list(reversed(range(x.dim())))
         enforce(len(axes) == x.dim(), f"{len(axes)} axes are given for {x.dim()} dimensions.")
@@ -50,7 +49,6 @@ class _Order(TorchOperator):
     first = True
 
     def RunOnDevice(self) -> None:
-        """See the class."""
         x = self.x(0, (c10.float32,))
         enforce(x.dim() >= 3, f"Images have three dimensions or more, not {x.dim()}.")
         moved = x.movedim(1, -1) if self.first else x.movedim(-1, 1)
@@ -78,7 +76,6 @@ class Slice(Mover):
     """
 
     def move(self) -> None:
-        """See the class."""
         if self.InputSize() > 1:
             enforce(self.InputSize() == 3, "Starts and ends are both inputs, or both arguments.")
             for i in (1, 2):
@@ -138,26 +135,19 @@ class _Gather(Mover):
             )
         if not match_outer:
             found = data.index_select(axis, places.reshape(-1))
-            self.give(
-                0, found.view(*data.shape[:axis], *indices.shape, *data.shape[axis + 1 :]), dtype
-            )
+            sizes = [*data.shape[:axis], *indices.shape, *data.shape[axis + 1 :]]
+            self.give(0, found.view(sizes), dtype)
             return
-        outer = list(data.shape[:axis])
+        outer = data.shape[:axis]
         enforce(axis >= 1, "With match_outer the axis is 1 at least.")
         enforce(
-            list(indices.shape[:axis]) == outer,
-            f"Indices of sizes {list(indices.shape)} do not begin with the sizes {outer}.",
+            indices.shape[:axis] == outer,
+            f"Indices of sizes {list(indices.shape)} do not begin with the sizes {list(outer)}.",
         )
         sizes = [*indices.shape, *data.shape[axis + 1 :]]
-        outer_numel = 1
-        for size in outer:
-            outer_numel *= size
-        flat = (
-            data.reshape(outer_numel, rows, -1)
-            if data.numel()
-            else data.reshape(outer_numel, rows, 0)
-        )
-        each = places.reshape(outer_numel, -1, 1).expand(-1, -1, flat.size(2))
+        flat = data.reshape(outer.numel(), rows, data.shape[axis + 1 :].numel())
+        each = places.reshape(outer.numel(), indices.shape[axis:].numel(), 1)
+        each = each.expand(-1, -1, flat.size(2))
         self.give(0, flat.gather(1, each).view(sizes), dtype)
 
 
@@ -166,7 +156,6 @@ class Gather(_Gather):
     """Rows of input 0 along `axis` (0), by the indices of input 1."""
 
     def move(self) -> None:
-        """See the class."""
         axis = self.GetSingleArgument("axis", 0)
         wrap = self.GetSingleArgument("wrap_indices", axis == 0)
         self.gather(axis, wrap, self.GetSingleArgument("match_outer", False))
@@ -177,7 +166,6 @@ class BatchGather(_Gather):
     """Rows of input 0 along axis 1, by the indices of input 1."""
 
     def move(self) -> None:
-        """See the class."""
         self.gather(1, False, self.GetSingleArgument("match_outer", False))
 
 
@@ -186,7 +174,6 @@ class Tile(Mover):
     """Input 0 `tiles` times along `axis`; both are arguments, or inputs 1 and 2."""
 
     def move(self) -> None:
-        """See the class."""
         dtype = self.Input(0).dtype()
         enforce(
             dtype in (*NUMBERS, c10.uint8, c10.float16, c10.string),
@@ -196,7 +183,7 @@ class Tile(Mover):
         if self.InputSize() > 1:
             tiles = self._number(1)
             if self.Input(1).dtype() is c10.int64:
-                axis = 0  # as there
+                axis = 0  # Caffe2 overlooks the argument where the tiles are of int64.
         else:
             enforce(self.HasArgument("tiles"), "tiles is neither an argument nor an input.")
         if self.InputSize() > 2:
@@ -220,7 +207,6 @@ class NumpyTile(Mover):
     """Input 0 as often along each dimension as input 1 says."""
 
     def move(self) -> None:
-        """See the class."""
         repeats = self.integers(1, INT64)
         enforce(self.Input(1).dim() == 1, "Input 1 has to have one dimension.")
         x = self.take(0)
@@ -234,7 +220,6 @@ class Expand(TorchOperator):
     """Input 0 and the sizes of input 1 broadcast together; a size below 1 keeps its own."""
 
     def RunOnDevice(self) -> None:
-        """See the class."""
         x = self.x(0, NUMBERS)
         shape = [max(size, 1) for size in self.integers(1, INT64)]
         try:

@@ -26,7 +26,6 @@ class SliceGradient(TorchOperator):
     """The gradient of Slice. Inputs: data, starts and ends if not arguments, the gradient."""
 
     def RunOnDevice(self) -> None:
-        """See the class."""
         x = self.Input(0)
         if self.InputSize() == 4:
             starts, ends = self.integers(1), self.integers(2)
@@ -55,7 +54,6 @@ class ExpandGradient(TorchOperator):
     """The gradient of Expand. Inputs: the gradient of its output, its input."""
 
     def RunOnDevice(self) -> None:
-        """See the class."""
         dy, x = self.x(0, NUMBERS), self.x(1)
         spare = dy.dim() - x.dim()
         enforce(spare >= 0, "The gradient has as many dimensions as the input, or more.")
@@ -69,7 +67,6 @@ class TileGradient(TorchOperator):
     """The gradient of Tile, of its output's; `tiles` and `axis` as there."""
 
     def RunOnDevice(self) -> None:
-        """See the class."""
         dy = self.x(0, NUMBERS)
         tiles, axis = self.GetSingleArgument("tiles", 1), self.GetSingleArgument("axis", 0)
         if self.InputSize() > 1:
@@ -88,7 +85,6 @@ class BatchGatherGradient(TorchOperator):
     """The gradient of BatchGather along `axis` (1). Inputs: data, indices, the gradient."""
 
     def RunOnDevice(self) -> None:
-        """See the class."""
         x, indices, gradient = self.x(0, FLOAT), self.x(1, INTS), self.x(2, FLOAT)
         axis = normal_axis(self.GetSingleArgument("axis", 1), x.dim())
         enforce(x.dim() >= 2, "The data have two dimensions or more.")
@@ -110,6 +106,5 @@ class CopyRowsToTensorGradient(TorchOperator):
     """The gradient of CopyRowsToTensor: that of its output, as it is."""
 
     def RunOnDevice(self) -> None:
-        """See the class."""
         if not self._in_place:
             self.put(0, self.x(0).clone())

@@ -57,7 +57,6 @@ class Partition(_Partition):
     """Keys, and rows that belong to them, in parts."""
 
     def move(self) -> None:
-        """See the class."""
         enforce(self.Input(0).dim() >= 1, "Input 0 has to have a dimension.")
         self.partition()
 
@@ -69,7 +68,6 @@ class LengthsPartition(_Partition):
     key = 1
 
     def move(self) -> None:
-        """See the class."""
         enforce(self.Input(1).dim() == 1, "Input 1 has to have one dimension.")
         if self._parts == 1:
             for i in range(self.InputSize()):
@@ -88,7 +86,6 @@ class GatherByKey(Mover):
     """The inverse of Partition: the rows of inputs 1, 2, ... in the order of the keys."""
 
     def move(self) -> None:
-        """See the class."""
         keys = self.x(0, INTS)
         n = self.InputSize() - 1
         enforce(keys.dim() == 1, "Input 0 has to have one dimension.")

@@ -26,7 +26,6 @@ class GatherRanges(Mover):
     """The ranges of input 0, (start, length) in input 1, for each row there; and their lengths."""
 
     def move(self) -> None:
-        """See the class."""
         ranges = self.x(1, INTS)
         x = self.take(0)
         enforce(x.dim() == 1, "Input 0 has to have one dimension.")
@@ -71,7 +70,6 @@ class GatherRangesToDense(Mover):
         self._empty = [0] * len(self._lengths)
 
     def move(self) -> None:
-        """See the class."""
         ranges = self.x(1, INTS)
         x, dtype = self.take(0), self.Input(0).dtype()
         enforce(x.dim() == 1 and ranges.dim() == 3, "Data have one dimension, ranges three.")

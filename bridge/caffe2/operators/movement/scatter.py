@@ -40,7 +40,6 @@ class ScatterAssign(TorchOperator):
     """In place, the rows of input 0 that input 1 names become those of input 2."""
 
     def RunOnDevice(self) -> None:
-        """See the class."""
         types = (c10.float32, c10.float16, c10.uint8, c10.int32, c10.int64, c10.float64)
         x, indices = self.x(0, types), self.x(1, INTS)
         slices = self.x(2, (self.Input(0).dtype(),))
@@ -63,7 +62,6 @@ class ScatterWeightedSum(TorchOperator):
     """
 
     def RunOnDevice(self) -> None:
-        """See the class."""
         x, indices = self.x(0, FLOAT), self.x(2, INTS)
         enforce(x.numel() > 0 and x.dim() > 0, "Input 0 has to have rows.")
         enforce(self.InputSize() % 2 == 1, "Each of the rows has a weight after them.")
@@ -95,7 +93,6 @@ class Scatter(Mover):
     """A copy of input 0 with the elements of input 2 at the indices of input 1 along `axis` (1)."""
 
     def move(self) -> None:
-        """See the class."""
         indices = self.x(1, INTS)
         data, updates = self.take(0), self.take(2)
         dtype = self.Input(0).dtype()
@@ -117,7 +114,6 @@ class CopyRowsToTensor(TorchOperator):
     """In place, the rows of input 0 that input 1 names become input 2."""
 
     def RunOnDevice(self) -> None:
-        """See the class."""
         x = self.x(0, (c10.float16, c10.float32, c10.float64, *INTS))
         indices, row = self.x(1, INT64), self.x(2, (self.Input(0).dtype(),))
         enforce(x.dim() == 2, "Input 0 has to be a matrix.")
@@ -131,7 +127,6 @@ class RemoveDataBlocks(Mover):
     """The rows of input 0 but those that input 1 names."""
 
     def move(self) -> None:
-        """See the class."""
         if self.Input(1).dim() and not self.Input(1).size(0):  # of whatever type
             self.same_elements(self.Input(0).sizes())
             return

@@ -24,7 +24,6 @@ class Copy(Mover):
     """A copy of input 0, of any type."""
 
     def move(self) -> None:
-        """See the class."""
         self.same_elements(self.Input(0).sizes())
 
 
@@ -51,7 +50,6 @@ class EnsureDense(Copy):
     """A copy of input 0, which has one dimension at least."""
 
     def move(self) -> None:
-        """See the class."""
         enforce(self.Input(0).dim() > 0, "Input 0 has to have a dimension.")
         super().move()
 
@@ -61,7 +59,6 @@ class Alias(TorchOperator):
     """The memory of input 0, shared, under another name and with sizes of its own."""
 
     def RunOnDevice(self) -> None:
-        """See the class."""
         self.OutputTensorAlias(0, self.Input(0))
 
 
@@ -82,7 +79,6 @@ class Reshape(Mover):
     """
 
     def move(self) -> None:
-        """See the class."""
         source = self.Input(0)
         dtype = c10.int64
         if self.InputSize() == 2:
@@ -123,7 +119,6 @@ class ResizeLike(Mover):
     """The elements of input 0 in the sizes of input 1."""
 
     def move(self) -> None:
-        """See the class."""
         self.same_elements(self.Input(1).sizes())
 
 
@@ -132,7 +127,6 @@ class Flatten(Mover):
     """Two dimensions: those before `axis` (1), and the rest."""
 
     def move(self) -> None:
-        """See the class."""
         source = self.Input(0)
         axis = self.GetSingleArgument("axis", 1)
         enforce(0 <= axis <= source.dim(), f"Axis {axis} is not within {source.dim()} dimensions.")
@@ -144,7 +138,6 @@ class FlattenToVec(Mover):
     """All elements in one dimension."""
 
     def move(self) -> None:
-        """See the class."""
         enforce(self.Input(0).dim() >= 1, "Input 0 has to have a dimension.")
         self.same_elements([self.Input(0).numel()])
 
@@ -164,7 +157,6 @@ class Squeeze(_Dims):
     """Without the dimensions `dims`, which are of size 1."""
 
     def move(self) -> None:
-        """See the class."""
         old = list(self.Input(0).sizes())
         if self._dims[-1] >= len(old):
             raise EnforceNotMet(
@@ -180,7 +172,6 @@ class ExpandDims(_Dims):
     """With dimensions of size 1 at the places `dims`."""
 
     def move(self) -> None:
-        """See the class."""
         sizes = list(self.Input(0).sizes())
         if self._dims[-1] >= len(sizes) + len(self._dims):
             raise EnforceNotMet(
@@ -197,7 +188,6 @@ class PrependDim(Mover):
     """The first dimension in two: `dim_size`, and what remains."""
 
     def move(self) -> None:
-        """See the class."""
         first = self.GetSingleArgument("dim_size", 0)
         enforce(first > 0, "The argument dim_size has to be positive.")
         sizes = list(self.Input(0).sizes())
@@ -211,7 +201,6 @@ class MergeDim(Mover):
     """The first two dimensions as one."""
 
     def move(self) -> None:
-        """See the class."""
         sizes = list(self.Input(0).sizes())
         enforce(len(sizes) > 1, "Input 0 has to have two dimensions.")
         self.same_elements([sizes[0] * sizes[1], *sizes[2:]])
@@ -222,7 +211,6 @@ class Shape(TorchOperator):
     """The sizes of input 0, or those of the dimensions `axes`, as int64."""
 
     def RunOnDevice(self) -> None:
-        """See the class."""
         sizes = list(self.Input(0).sizes())
         axes = self.GetRepeatedArgument("axes")
         for axis in axes:
@@ -237,7 +225,6 @@ class Size(TorchOperator):
     """The number of elements of input 0, as int64 without dimensions."""
 
     def RunOnDevice(self) -> None:
-        """See the class."""
         numel = self.Input(0).numel()
         self.Output(0, [], c10.int64).mutable_data()[:] = numel
 
@@ -247,7 +234,6 @@ class IsEmpty(TorchOperator):
     """Whether input 0 has no elements."""
 
     def RunOnDevice(self) -> None:
-        """See the class."""
         empty = self.Input(0).numel() == 0
         self.Output(0, [], c10.bool).mutable_data()[:] = empty
 
@@ -257,6 +243,5 @@ class HasElements(TorchOperator):
     """Whether one of the inputs has elements."""
 
     def RunOnDevice(self) -> None:
-        """See the class."""
         some = any(self.Input(i).numel() > 0 for i in range(self.InputSize()))
         self.Output(0, [], c10.bool).mutable_data()[:] = some

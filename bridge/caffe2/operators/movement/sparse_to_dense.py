@@ -34,7 +34,6 @@ class SparseToDense(TorchOperator):
     """
 
     def RunOnDevice(self) -> None:
-        """See the class."""
         indices, values = self.x(0, INTS), self.x(1, (c10.float32, *INTS))
         enforce(indices.dim() == 1 and values.dim() >= 1, "Indices are a list, values have rows.")
         enforce(
@@ -71,7 +70,6 @@ class SparseToDenseMask(Mover):
         self._skipped_rows = 0
 
     def move(self) -> None:
-        """See the class."""
         ids = self.x(0, INTS)
         values, default = self.take(1), self.take(2)
         dtype = self.Input(1).dtype()
@@ -132,7 +130,6 @@ class BatchSparseToDense(_Batch):
     """
 
     def RunOnDevice(self) -> None:
-        """See the class."""
         values = self.x(2, FLOAT)
         width = self.GetSingleArgument("dense_last_dim", -1)
         if self.InputSize() == 4:
@@ -154,7 +151,6 @@ class BatchDenseToSparse(_Batch):
     """The values of a matrix at indices of its rows; inputs: lengths, indices, matrix."""
 
     def RunOnDevice(self) -> None:
-        """See the class."""
         dense = self.x(2, FLOAT)
         enforce(dense.dim() == 2, "Input 2 has to be a matrix.")
         enforce(self.Input(0).numel() == dense.size(0), "There is a length for each row.")
@@ -166,7 +162,6 @@ class DenseVectorToIdList(TorchOperator):
     """The columns of each row that are not 0: their number, and which."""
 
     def RunOnDevice(self) -> None:
-        """See the class."""
         x = self.x(0, FLOAT)
         enforce(x.dim() == 2, "Input 0 has to be a matrix.")
         there = (x + 0.5).int() != 0

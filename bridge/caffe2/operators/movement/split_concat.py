@@ -43,7 +43,6 @@ class Concat(_Axis):
     """
 
     def move(self) -> None:
-        """See the class."""
         tensors = [self.Input(i) for i in range(self.InputSize())]
         first = list(tensors[0].sizes())
         dtype = tensors[0].dtype()
@@ -97,7 +96,6 @@ class Split(_Split):
     """
 
     def move(self) -> None:
-        """See the class."""
         axis = normal_axis(self._axis, self.Input(0).dim())
         rows = self.Input(0).size(axis)
         n = self.OutputSize()
@@ -129,7 +127,6 @@ class SplitByLengths(_Split):
             self._axis = self.GetSingleArgument("axis", 0)
 
     def move(self) -> None:
-        """See the class."""
         lengths = self.integers(1, INT32)
         n = self.OutputSize()
         enforce(len(lengths) % n == 0, f"{len(lengths)} lengths are no multiple of {n} outputs.")

@@ -39,7 +39,6 @@ class _IndexCreate(SingleValue):
     dtype: TypeMeta
 
     def RunOnDevice(self) -> None:
-        """See the class."""
         most = self.GetSingleArgument("max_elements", 2**31 - 1)
         self.OutputBlob(0).Reset(Index(self.dtype, most))
 
@@ -85,7 +84,6 @@ class IndexGet(_OfIndex):
     """The numbers of keys; new keys get new ones, or 0 where the index is frozen."""
 
     def RunOnDevice(self) -> None:
-        """See the class."""
         index, keys = self.Input(0, Index), self.keys()
         places = index.places
         if not index.frozen:
@@ -104,7 +102,6 @@ class IndexLoad(_OfIndex):
     """An index of just the keys of input 1, without the first with `skip_first_entry`."""
 
     def RunOnDevice(self) -> None:
-        """See the class."""
         index, keys = self.Input(0, Index), self.keys()
         if self.GetSingleArgument("skip_first_entry", 0):
             enforce(bool(keys), "There is no first key to skip.")
@@ -119,7 +116,6 @@ class IndexStore(_OfIndex):
     """The keys in the order of their numbers."""
 
     def RunOnDevice(self) -> None:
-        """See the class."""
         index = self.Input(0, Index)
         keys = list(index.places)
         if index.dtype is c10.string:
@@ -133,7 +129,6 @@ class IndexFreeze(_OfIndex):
     """No new keys from now on."""
 
     def RunOnDevice(self) -> None:
-        """See the class."""
         self.Input(0, Index).frozen = True
 
 
@@ -142,6 +137,5 @@ class IndexSize(_OfIndex):
     """The number of keys, and one more for those that are not there."""
 
     def RunOnDevice(self) -> None:
-        """See the class."""
         size = len(self.Input(0, Index).places) + 1
         self.give(size, c10.int64)

@@ -30,7 +30,6 @@ class IndexHash(TorchOperator):
         enforce(self._modulo > 0, f"modulo is 1 or more, not {self._modulo}.")
 
     def RunOnDevice(self) -> None:
-        """See the class."""
         x = self.x(0, INTS)
         bits = 8 * x.element_size()
         enforce(self._modulo < 2 ** (bits - 1), f"modulo, {self._modulo}, is no {x.dtype}.")

@@ -69,7 +69,6 @@ class CreateCounter(SingleValue):
     """A counter at `init_count` (0)."""
 
     def RunOnDevice(self) -> None:
-        """See the class."""
         self.OutputBlob(0).Reset(Counter(self.count()))
 
     def count(self) -> int:
@@ -84,7 +83,6 @@ class ResetCounter(CreateCounter):
     """A counter put to `init_count` (0); output 0 gets what it was."""
 
     def RunOnDevice(self) -> None:
-        """See the class."""
         counter = self.Input(0, Counter)
         count = self.count()
         if self.OutputSize():
@@ -97,7 +95,6 @@ class CountDown(SingleValue):
     """A counter less 1; whether it was 0 or less before."""
 
     def RunOnDevice(self) -> None:
-        """See the class."""
         counter = self.Input(0, Counter)
         self.give(counter.count <= 0, c10.bool)
         counter.count -= 1
@@ -108,7 +105,6 @@ class CountUp(SingleValue):
     """A counter and 1; what it was before."""
 
     def RunOnDevice(self) -> None:
-        """See the class."""
         counter = self.Input(0, Counter)
         self.give(counter.count, c10.int64)
         counter.count += 1
@@ -119,7 +115,6 @@ class CheckCounterDone(SingleValue):
     """Whether a counter is 0 or less."""
 
     def RunOnDevice(self) -> None:
-        """See the class."""
         self.give(self.Input(0, Counter).count <= 0, c10.bool)
 
 
@@ -128,7 +123,6 @@ class RetrieveCount(SingleValue):
     """What a counter is."""
 
     def RunOnDevice(self) -> None:
-        """See the class."""
         self.give(self.Input(0, Counter).count, c10.int64)
 
 
@@ -137,7 +131,6 @@ class CreateMap(SingleValue):
     """An empty map from `key_dtype` to `value_dtype`, int32 or int64."""
 
     def RunOnDevice(self) -> None:
-        """See the class."""
         types = [
             type_of_argument(self.GetSingleArgument(name, 2), name)
             for name in ("key_dtype", "value_dtype")
@@ -151,7 +144,6 @@ class KeyValueToMap(SingleValue):
     """A map of the keys of input 0 to the values of input 1; the first of a key counts."""
 
     def RunOnDevice(self) -> None:
-        """See the class."""
         keys, values = self.integers(0), self.integers(1)
         enforce(len(keys) == len(values), f"{len(keys)} keys are given {len(values)} values.")
         made = Map(self.Input(0).dtype(), self.Input(1).dtype())
@@ -165,7 +157,6 @@ class MapToKeyValue(SingleValue):
     """The keys of a map and their values, in the order in which they came."""
 
     def RunOnDevice(self) -> None:
-        """See the class."""
         given = self.Input(0, Map)
         self.put(0, torch.tensor(list(given.items), dtype=given.keys.torch))
         self.put(1, torch.tensor(list(given.items.values()), dtype=given.values.torch))
@@ -176,7 +167,6 @@ class CreateMutex(SingleValue):
     """A mutex."""
 
     def RunOnDevice(self) -> None:
-        """See the class."""
         self.OutputBlob(0).Reset(Mutex())
 
 
@@ -186,7 +176,6 @@ class _FetchAdd(SingleValue):
     types = INT32
 
     def RunOnDevice(self) -> None:
-        """See the class."""
         self.Input(0, Mutex)
         x, added = self.x(1, self.types), self.x(2, self.types)
         enforce(x.numel() > 0 and added.numel() > 0, "There is nothing to add.")
@@ -213,7 +202,6 @@ class CreateAtomicBool(SingleValue):
     """A truth value, false."""
 
     def RunOnDevice(self) -> None:
-        """See the class."""
         self.OutputBlob(0).Reset(AtomicBool())
 
 
@@ -222,7 +210,6 @@ class ConditionalSetAtomicBool(SingleValue):
     """The truth value of input 0 made true, if input 1 is."""
 
     def RunOnDevice(self) -> None:
-        """See the class."""
         held, given = self.Input(0, AtomicBool), self.x(1, BOOL)
         if given.numel() != 1:
             raise EnforceNotMet(f"Input 1 is one truth value, and has {given.numel()}.")
@@ -234,6 +221,5 @@ class CheckAtomicBool(SingleValue):
     """What the truth value of input 0 is."""
 
     def RunOnDevice(self) -> None:
-        """See the class."""
         value = self.Input(0, AtomicBool).value
         self.Output(0, [1], c10.bool).mutable_data()[:] = value

@@ -107,7 +107,6 @@ class StatRegistryCreate(TorchOperator):
     """A registry of its own, without counters."""
 
     def RunOnDevice(self) -> None:
-        """See the class."""
         self.OutputBlob(0).Reset(StatRegistry())
 
 
@@ -132,7 +131,6 @@ class StatRegistryExport(_OfRegistry):
     """
 
     def RunOnDevice(self) -> None:
-        """See the class."""
         registry = self.registry()
         names, now = list(registry.counts), time.time_ns()
         values = [registry.counts[name] for name in names]
@@ -150,7 +148,6 @@ class StatRegistryUpdate(_OfRegistry):
     place = 2
 
     def RunOnDevice(self) -> None:
-        """See the class."""
         names, values = self.strings(0), self.integers(1, INT64)
         enforce(len(names) == len(values), f"{len(names)} names are given {len(values)} values.")
         registry = self.registry()
@@ -168,7 +165,6 @@ class TimerBegin(TorchOperator):
         self._timer = Timer(name)
 
     def RunOnDevice(self) -> None:
-        """See the class."""
         self._timer.began = time.perf_counter_ns()
         self.OutputBlob(0).Reset(self._timer)
 
@@ -199,7 +195,6 @@ class TimerEnd(_Timed):
     """Stop a timer: its time is added to the counters <name>/time_ns/sum and .../count."""
 
     def RunOnDevice(self) -> None:
-        """See the class."""
         self.end(self.elapsed())
 
 
@@ -208,7 +203,6 @@ class TimerGet(_Timed):
     """The time since a timer began, in nanoseconds, int64."""
 
     def RunOnDevice(self) -> None:
-        """See the class."""
         self.give(self.elapsed(), c10.int64)
 
 
@@ -217,7 +211,6 @@ class TimerGetAndEnd(_Timed):
     """The same, and the timer stops as of TimerEnd."""
 
     def RunOnDevice(self) -> None:
-        """See the class."""
         elapsed = self.elapsed()
         self.give(elapsed, c10.int64)
         self.end(elapsed)
@@ -228,5 +221,4 @@ class WallClockTime(SingleValue):
     """Nanoseconds since 1970, int64."""
 
     def RunOnDevice(self) -> None:
-        """See the class."""
         self.give(time.time_ns(), c10.int64)

@@ -41,7 +41,6 @@ class _Put(TorchOperator):
         enforce(self._expand != 0, "The argument magnitude_expand is not 0.")
 
     def RunOnDevice(self) -> None:
-        """See the class."""
         self._stat.put(self.whole(self.value()))
 
     def value(self) -> int | float:

@@ -33,7 +33,6 @@ class StringPrefix(_Strings):
     """The first `length` (3) bytes of each string."""
 
     def RunOnDevice(self) -> None:
-        """See the class."""
         n = max(self.GetSingleArgument("length", 3), 0)
         self.put_strings(0, self.Input(0).sizes(), [one[:n] for one in self.given()])
 
@@ -43,7 +42,6 @@ class StringSuffix(_Strings):
     """The last `length` (3) bytes of each string."""
 
     def RunOnDevice(self) -> None:
-        """See the class."""
         n = max(self.GetSingleArgument("length", 3), 0)
         cut = [one[max(len(one) - n, 0) :] for one in self.given()]
         self.put_strings(0, self.Input(0).sizes(), cut)
@@ -55,7 +53,6 @@ class _Test(_Strings):
     argument: str
 
     def RunOnDevice(self) -> None:
-        """See the class."""
         text = as_bytes(self.GetSingleArgument(self.argument, ""))
         found = [self.test(one, text) for one in self.given()]
         self.Output(0, self.Input(0).sizes(), c10.bool).mutable_data()[:] = found
@@ -112,7 +109,6 @@ class StringJoin(TorchOperator):
         enforce(self._axis in (0, 1), f"The axis is 0 or 1, not {self._axis}.")
 
     def RunOnDevice(self) -> None:
-        """See the class."""
         sizes = list(self.Input(0).sizes())
         enforce(len(sizes) in (1, 2), f"Rows or a list are joined, not {len(sizes)} dimensions.")
         enforce(len(sizes) == 2 or self._axis == 0, "A list has no axis 1.")

@@ -35,7 +35,6 @@ class QuantDecode(_Decode):
     """
 
     def RunOnDevice(self) -> None:
-        """See the class."""
         enforce(self.OutputSize() == self.InputSize() - 1, "There is an output for all codes.")
         book = self.codebook()
         found = [self.codes(i, len(book)) for i in range(1, self.InputSize())]
@@ -48,7 +47,6 @@ class QuantDecodeGradient(_Decode):
     """Values, all codes, and the gradients of what these gave -> the gradient of the values."""
 
     def RunOnDevice(self) -> None:
-        """See the class."""
         book = self.codebook()
         n = (self.InputSize() - 1) // 2
         result = torch.zeros_like(book)
@@ -68,7 +66,6 @@ class ByteWeightDequant(TorchOperator):
     """
 
     def RunOnDevice(self) -> None:
-        """See the class."""
         x = self.x(0, (c10.uint8,)).reshape(-1)
         low, high = self.GetSingleArgument("min", -3.0), self.GetSingleArgument("max", 3.0)
         sizes = self.GetRepeatedArgument("shape", [0]) if self.HasArgument("shape") else []

@@ -57,7 +57,6 @@ class _LookUp(_Indices):
     sparse = False
 
     def RunOnDevice(self) -> None:
-        """See the class."""
         table = self.x(0, (c10.uint8,))
         tail = 8 if self.bits == 8 else 4
         enforce(
@@ -114,7 +113,6 @@ class SparseLengthsSumSparseLookup(_Indices):
     """
 
     def RunOnDevice(self) -> None:
-        """See the class."""
         indices, lengths = self.indices(0), self.lengths(1)
         enforce(self.Input(2).dim() == 1, "Input 2, the mapping, is a list.")
         enforce(bool((lengths >= 0).all()), "Lengths are not negative.")

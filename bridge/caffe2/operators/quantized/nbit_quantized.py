@@ -106,7 +106,6 @@ class _Quantize(_NBit):
     fake = False
 
     def RunOnDevice(self) -> None:
-        """See the class."""
         x = self.x(0, self.types)
         enforce(not self.fake or x.dim() == 2, "A matrix is quantized.")
         rows = self.rows(x).float()
@@ -133,7 +132,6 @@ class _Dequantize(_NBit):
     result: c10.TypeMeta = c10.float32
 
     def RunOnDevice(self) -> None:
-        """See the class."""
         x = self.x(0, (c10.uint8,))
         rows = self.rows(x)
         enforce(rows.size(1) >= 4, f"Rows of {rows.size(1)} bytes have no scale and bias.")

@@ -38,7 +38,6 @@ class FloatToFusedRandRowwiseQuantized(Seeded):
         enforce(self._bits in _BITS, f"bitwidth is one of {_BITS}, not {self._bits}.")
 
     def RunOnDevice(self) -> None:
-        """See the class."""
         x = self.x(0, FLOAT)
         enforce(x.dim() == 2, "Input 0 has to be a matrix.")
         rows, columns = x.shape
@@ -74,7 +73,6 @@ class FusedRandRowwiseQuantizedToFloat(TorchOperator):
     """Such rows as a matrix. The first of them says how many bits a number has."""
 
     def RunOnDevice(self) -> None:
-        """See the class."""
         x = self.x(0, (c10.uint8,))
         enforce(x.dim() == 2, "Input 0 has to be a matrix.")
         enforce(x.numel() > 0 and x.size(1) >= _HEAD, f"A row has {_HEAD} bytes or more.")

@@ -24,7 +24,6 @@ class SparseLengthsSum8BitsRowwise(TorchOperator):
     mean = False
 
     def RunOnDevice(self) -> None:
-        """See the class."""
         first = 1 + self.weighted
         data, indices = self.x(0, (c10.uint8,)), self.x(first, INTS)
         lengths, ends = self.x(first + 1, INT32), self.x(first + 2, FLOAT)

@@ -84,7 +84,6 @@ class _Quantize(_Rows):
     types: tuple[c10.TypeMeta, ...] = FLOAT
 
     def RunOnDevice(self) -> None:
-        """See the class."""
         x = self.x(0, self.types)
         enforce(x.dim() > 0, "Input 0 has to have rows.")
         done = quantized(x.reshape(_rows_of(x), x.size(-1)).float(), self.parameters)
@@ -97,7 +96,6 @@ class _Dequantize(_Rows):
     result: c10.TypeMeta = c10.float32
 
     def RunOnDevice(self) -> None:
-        """See the class."""
         x = self.all_rows()
         done = dequantized(x.reshape(_rows_of(x), x.size(-1)), self.parameters)
         self.put(0, done.to(self.result.torch).reshape(*x.shape[:-1], done.size(1)))
@@ -122,7 +120,6 @@ class GatherFused8BitRowwise(_Rows):
     """The rows that input 1 names, as float32."""
 
     def RunOnDevice(self) -> None:
-        """See the class."""
         indices = self.x(1, INTS)
         found = dequantized(chosen_rows(self.rows(), indices.reshape(-1)), self.parameters)
         self.put(0, found.view(*indices.shape, found.size(1)))
@@ -135,7 +132,6 @@ class _LookUp(_Rows):
     mean = False
 
     def RunOnDevice(self) -> None:
-        """See the class."""
         rows = self.rows()
         indices, lengths = self.x(1 + self.weighted, INTS), self.x(2 + self.weighted, INT32)
         enforce(indices.dim() == 1 and lengths.dim() == 1, "Indices and lengths are lists.")
@@ -165,7 +161,6 @@ class FloatToRowwiseQuantized8Bits(TorchOperator):
     """Bytes of input 0, of its sizes; output 1: scale and bias of each row."""
 
     def RunOnDevice(self) -> None:
-        """See the class."""
         x = self.x(0, FLOAT)
         enforce(x.dim() > 0 and x.numel() > 0, "Input 0 has to have rows.")
         rows = x.reshape(x.size(0), -1)
@@ -181,7 +176,6 @@ class Rowwise8BitQuantizedToFloat(TorchOperator):
     """Bytes of input 0 as float32, by the scale and bias of each row of input 1."""
 
     def RunOnDevice(self) -> None:
-        """See the class."""
         x, ends = self.x(0, (c10.uint8,)), self.x(1, FLOAT)
         enforce(x.dim() > 0 and ends.shape == (x.size(0), 2), "There are two numbers for each row.")
         wide = [-1, *[1] * (x.dim() - 1)]

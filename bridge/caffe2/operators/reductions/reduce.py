@@ -24,7 +24,6 @@ class _Reduce(TorchOperator):
     types: tuple[TypeMeta, ...] = FLOAT
 
     def RunOnDevice(self) -> None:
-        """See the class."""
         x = self.x(0, self.types)
         named = self.GetRepeatedArgument("axes") or range(x.dim())
         axes = sorted({normal_axis(axis, x.dim()) for axis in named})
@@ -68,11 +67,21 @@ class ReduceMean(_Reduce):
         return torch.mean(x, axes, keep)
 
 
-@register_operator("ReduceMax")
-class ReduceMax(_Reduce):
-    """The greatest elements."""
+class _Extreme(_Reduce):
+    """The greatest or the least elements; of none what no element of the type is beyond."""
 
     types = NUMBERS
+    limit = "min"
+
+    def of_nothing(self, x: torch.Tensor, axes: list[int], keep: bool) -> torch.Tensor:
+        """Give the limit of the type for each result."""
+        info = torch.finfo(x.dtype) if x.is_floating_point() else torch.iinfo(x.dtype)
+        return super().of_nothing(x, axes, keep).fill_(getattr(info, self.limit))
+
+
+@register_operator("ReduceMax")
+class ReduceMax(_Extreme):
+    """The greatest elements."""
 
     def reduce(self, x: torch.Tensor, axes: list[int], keep: bool) -> torch.Tensor:
         """Take the greatest."""
@@ -80,10 +89,10 @@ class ReduceMax(_Reduce):
 
 
 @register_operator("ReduceMin")
-class ReduceMin(_Reduce):
+class ReduceMin(_Extreme):
     """The least elements."""
 
-    types = NUMBERS
+    limit = "max"
 
     def reduce(self, x: torch.Tensor, axes: list[int], keep: bool) -> torch.Tensor:
         """Take the least."""
@@ -118,7 +127,6 @@ class _FrontOrBack(TorchOperator):
     front = True
 
     def RunOnDevice(self) -> None:
-        """See the class."""
         x = self.x(0, self.types)
         n = self.GetSingleArgument("num_reduce_dim", 1)
         enforce(0 <= n <= x.dim(), f"{n} dimensions are not within {x.dim()}.")

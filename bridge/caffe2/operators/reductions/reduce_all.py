@@ -26,11 +26,14 @@ class RowwiseMax(TorchOperator):
     dim = 2
 
     def RunOnDevice(self) -> None:
-        """See the class."""
         x = self.x(0, FLOAT)
         enforce(x.dim() == 3, f"Three dimensions are wanted, not {x.dim()}.")
-        enforce(x.size(self.dim) > 0 or not x.numel(), "There is nothing to take the greatest of.")
-        self.put(0, x.amax(self.dim))
+        if x.numel():
+            self.put(0, x.amax(self.dim))
+            return
+        kept = [size for dim, size in enumerate(x.shape) if dim != self.dim]
+        enforce(0 in kept, "There is nothing to take the greatest of.")
+        self.out(0, kept, c10.float32)
 
 
 @register_operator("ColwiseMax")
@@ -47,7 +50,6 @@ class SumElements(TorchOperator):
     types: tuple[TypeMeta, ...] = FLOAT
 
     def RunOnDevice(self) -> None:
-        """See the class."""
         x = self.x(0, self.types)
         total = self.total(x)
         if self.GetSingleArgument("average", False) and x.numel():
@@ -64,7 +66,6 @@ class SumElementsInt(TorchOperator):
     """The sum of all elements, int32."""
 
     def RunOnDevice(self) -> None:
-        """See the class."""
         self.put(0, self.x(0, INT32).sum(dtype=torch.int32))
 
 
@@ -84,7 +85,6 @@ class ReduceTailSum(TorchOperator):
     """The sum of each row: (n, ...) -> (n,)."""
 
     def RunOnDevice(self) -> None:
-        """See the class."""
         x = self.x(0, FLOAT)
         enforce(x.dim() > 0, "Input 0 has to have a dimension.")
         self.put(0, x.reshape(x.size(0), x.numel() // max(x.size(0), 1)).sum(1))
@@ -95,7 +95,6 @@ class RowMul(TorchOperator):
     """Each row of input 0 times the number of input 1."""
 
     def RunOnDevice(self) -> None:
-        """See the class."""
         x, w = self.x(0, FLOAT), self.x(1, FLOAT)
         enforce(
             x.dim() > 0 and w.numel() == x.size(0),
@@ -110,7 +109,6 @@ class _Arg(TorchOperator):
     greatest = True
 
     def RunOnDevice(self) -> None:
-        """See the class."""
         x = self.x(0, NUMBERS)
         axis = self.GetSingleArgument("axis", -1)
         axis = x.dim() - 1 if axis == -1 else axis

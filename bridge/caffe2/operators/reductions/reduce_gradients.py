@@ -99,7 +99,7 @@ class ReduceL2Gradient(ReduceGradient):
 
 @register_operator("Moments")
 class Moments(OverAxes):
-    """X -> mean, variance, over `axes`; argument `keepdims` (1).
+    """X -> mean, variance, over `axes`, both 0 of no elements; argument `keepdims` (1).
 
     Follows MomentsOp, caffe2/operators/moments_op.h, PyTorch 1.8.1.
     """
@@ -110,6 +110,8 @@ class Moments(OverAxes):
         keep = bool(self.GetSingleArgument("keepdims", 1))
         if not axes:
             mean, var = x.clone(), torch.zeros_like(x)
+        elif not x.numel():
+            mean, var = x.sum(axes, keep), x.sum(axes, keep)
         else:
             var, mean = torch.var_mean(x, axes, correction=0, keepdim=keep)
         self.put(0, mean)

@@ -49,6 +49,9 @@ class DotProductWithPadding(Padded):
     """
 
     def RunOnDevice(self) -> None:
+        if not self.Input(0).numel():
+            self.out(0, (0,))  # Caffe2 counts the rows by the elements
+            return
         x, y = self.rows()
         width = max(x.shape[1], y.shape[1])
         if self.replicate:  # as often as the shorter row fits whole

@@ -22,7 +22,6 @@ class TopKGradient(TorchOperator):
     """(the gradients of the greatest, their places along `axis`, X) -> dX."""
 
     def RunOnDevice(self) -> None:
-        """See the class."""
         gradients, places, x = self.x(0, FLOAT), self.x(1, INTS), self.x(2, FLOAT)
         enforce(x.dim() > 0, "X has to have a dimension.")
         axis = self.GetSingleArgument("axis", -1)
@@ -46,7 +45,6 @@ class FlexibleTopKGradient(TorchOperator):
     """(X, how many of each row, the gradients of the greatest, their places) -> dX."""
 
     def RunOnDevice(self) -> None:
-        """See the class."""
         x, ks = self.x(0, FLOAT), self.x(1, INTS).reshape(-1)
         gradients, places = self.x(2, FLOAT), self.x(3, INTS)
         enforce(x.dim() > 0, "X has to have a dimension.")
@@ -65,7 +63,6 @@ class LengthsTopKGradient(TorchOperator):
     """(lengths, places within the segments (n, k), gradients (n, k)) -> dX."""
 
     def RunOnDevice(self) -> None:
-        """See the class."""
         lengths, places, gradients = self.x(0, INT32), self.x(1, INT32), self.x(2, FLOAT)
         k = self.GetSingleArgument("k", -1)
         enforce(k >= 1, "The argument k is 1 at least.")
@@ -98,7 +95,6 @@ class SparseToDenseMaskGradient(TorchOperator):
         self._column = {one: column for column, one in enumerate(mask)}
 
     def RunOnDevice(self) -> None:
-        """See the class."""
         ids, gradients = self.x(0, INTS), self.x(1, FLOAT)
         enforce(ids.dim() == 1, "Ids are a list.")
         segments = torch.zeros(len(ids), dtype=torch.int64)

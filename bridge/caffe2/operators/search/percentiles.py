@@ -35,7 +35,6 @@ class BisectPercentile(TorchOperator):
         enforce(sum(self._lengths) == len(self._tables[0]), "The lengths are not of the tables.")
 
     def RunOnDevice(self) -> None:
-        """See the class."""
         x = self.x(0, FLOAT)
         enforce(
             x.dim() == 2 and x.size(1) == len(self._lengths), "There is a table for each column."
@@ -70,7 +69,6 @@ class Percentile(TorchOperator):
     """
 
     def RunOnDevice(self) -> None:
-        """See the class."""
         x, pairs = self.x(0, FLOAT), self.x(1, FLOAT)
         lengths = self.integers(2, INT32)
         enforce(x.dim() == 2 and len(lengths) == x.size(1), "There are pairs for each column.")
@@ -100,7 +98,6 @@ class StumpFunc(TorchOperator):
     """`low_value` where an element is at most `threshold`, else `high_value`."""
 
     def RunOnDevice(self) -> None:
-        """See the class."""
         x = self.x(0, FLOAT)
         low = self.GetSingleArgument("low_value", 0.0)
         high = self.GetSingleArgument("high_value", 0.0)
@@ -113,7 +110,6 @@ class StumpFuncIndex(TorchOperator):
     """The places of elements at most `threshold`, and of the others."""
 
     def RunOnDevice(self) -> None:
-        """See the class."""
         above = self.x(0, FLOAT).reshape(-1) > self.GetSingleArgument("threshold", 0.0)
         self.put(0, (~above).nonzero().view(-1))
         self.put(1, above.nonzero().view(-1))
@@ -128,7 +124,6 @@ class PiecewiseLinearTransform(TorchOperator):
     """
 
     def RunOnDevice(self) -> None:
-        """See the class."""
         x = self.x(0, FLOAT)
         given = [self.GetRepeatedArgument(name) for name in ("bounds", "slopes", "intercepts")]
         enforce(all(given) or not any(given), "bounds, slopes and intercepts are all set, or none.")
@@ -196,7 +191,6 @@ class NGramFromCategorical(TorchOperator):
             start += limit
 
     def RunOnDevice(self) -> None:
-        """See the class."""
         x = self.x(0, FLOAT)
         rows = x.reshape(x.size(0), x.shape[1:].numel()) if x.dim() else x
         enforce(x.dim() > 0 and rows.size(1) > max(self._columns), "A column is missing.")

@@ -34,7 +34,6 @@ class TopK(TorchOperator):
     """
 
     def RunOnDevice(self) -> None:
-        """See the class."""
         x = self.x(0, FLOAT)
         k = self.GetSingleArgument("k", -1)
         if k == -1 and self.InputSize() == 2:
@@ -68,7 +67,6 @@ class FlexibleTopK(TorchOperator):
     """The greatest elements of each row, as many as input 1 says, one row after another."""
 
     def RunOnDevice(self) -> None:
-        """See the class."""
         x, ks = self.x(0, FLOAT), self.x(1, INT64).reshape(-1)
         enforce(x.dim() > 0, "Input 0 has to have a dimension.")
         rows = x.reshape(-1, x.size(-1))
@@ -88,7 +86,6 @@ class Unique(TorchOperator):
     """Each element once, sorted; output 1: where each element went, as int32."""
 
     def RunOnDevice(self) -> None:
-        """See the class."""
         x = self.x(0, INTS)
         enforce(x.dim() == 1, "Input 0 has to have one dimension.")
         values, places = torch.unique(x, return_inverse=True)
@@ -102,7 +99,6 @@ class Find(TorchOperator):
     """The last place in input 0 of each element of input 1, or `missing_value` (-1)."""
 
     def RunOnDevice(self) -> None:
-        """See the class."""
         x = self.x(0, INTS)
         needles = self.x(1, (self.Input(0).dtype(),))
         missing = self.GetSingleArgument("missing_value", -1)
@@ -116,7 +112,6 @@ class FindDuplicateElements(TorchOperator):
     """The places of elements that were there before."""
 
     def RunOnDevice(self) -> None:
-        """See the class."""
         enforce(self.Input(0).dim() == 1, "Input 0 has to have one dimension.")
         items = self.strings(0) if self.has_strings(0) else self.x(0, (*FLOATS, *INTS)).tolist()
         seen: set[Any] = set()
@@ -133,7 +128,6 @@ class IsMemberOf(TorchOperator):
     """Whether each element is one of argument `value`."""
 
     def RunOnDevice(self) -> None:
-        """See the class."""
         values = self.GetRepeatedArgument("value")
         if self.HasArgument("dtype"):
             given = type_of_argument(self.GetSingleArgument("dtype"), "dtype")
@@ -158,7 +152,6 @@ class Bucketize(TorchOperator):
         enforce(self._boundaries == sorted(self._boundaries), "The boundaries are not sorted.")
 
     def RunOnDevice(self) -> None:
-        """See the class."""
         x = self.x(0, FLOAT)
         enforce(x.dim() >= 1, "Input 0 has to have a dimension.")
         boundaries = torch.tensor(self._boundaries, dtype=torch.float32)
@@ -185,7 +178,6 @@ class BatchBucketize(_PerColumn):
     """The buckets of the columns of input 0 that input 1 names, by boundaries of their own."""
 
     def RunOnDevice(self) -> None:
-        """See the class."""
         x, columns = self.x(0, FLOAT), self.integers(1, INT32)
         enforce(x.dim() == 2, "Input 0 has to be a matrix.")
         lists = self.lists(2, 3, FLOAT)
@@ -204,7 +196,6 @@ class OneHot(TorchOperator):
     """1 at the place of each index of input 0, in rows as long as input 1 says, float32."""
 
     def RunOnDevice(self) -> None:
-        """See the class."""
         indices = self.x(0, INT64)
         enforce(indices.dim() == 1, "Input 0 has to have one dimension.")
         enforce(self.Input(1).numel() == 1, "Input 1 has to be a number.")
@@ -226,7 +217,6 @@ class SegmentOneHot(TorchOperator):
     """1 at the places of the indices of each segment; inputs: lengths, indices, row length."""
 
     def RunOnDevice(self) -> None:
-        """See the class."""
         from bridge.caffe2.operators.segments.segment import segments_of_lengths
 
         lengths, indices = self.x(0, INT32), self.x(1, INT64)
@@ -241,7 +231,6 @@ class BatchOneHot(_PerColumn):
     """For each column of input 0 whether it is each of its values: inputs data, lengths, values."""
 
     def RunOnDevice(self) -> None:
-        """See the class."""
         x = self.x(0, INTS)
         enforce(x.dim() >= 1, "Input 0 has to have a dimension.")
         rows = x.reshape(x.size(0), -1) if x.numel() else x.new_zeros((0, x[0:0].numel()))
@@ -263,7 +252,6 @@ class BatchBucketOneHot(_PerColumn):
     """1 at the bucket of each column of input 0: inputs data, lengths, boundaries; float32."""
 
     def RunOnDevice(self) -> None:
-        """See the class."""
         x = self.x(0, FLOAT)
         enforce(x.dim() == 2, "Input 0 has to be a matrix.")
         lists = self.lists(2, 1, FLOAT)

@@ -38,7 +38,6 @@ class Histogram(_All):
         )
 
     def RunOnDevice(self) -> None:
-        """See the class."""
         values = self.elements().double()
         edges = torch.tensor(self._edges, dtype=torch.float32).double()
         places = torch.bucketize(values, edges, right=True)
@@ -66,7 +65,6 @@ class SelfBinningHistogram(_All):
         enforce(self._start > 0, "The argument logspace_start has to be positive.")
 
     def RunOnDevice(self) -> None:
-        """See the class."""
         values = self.elements()
         if self.GetSingleArgument("abs", False):
             values = values.abs()
@@ -111,7 +109,6 @@ class AccumulateHistogram(TorchOperator):
         self._counts: Any = None
 
     def RunOnDevice(self) -> None:
-        """See the class."""
         x = self.x(0, FLOAT).reshape(-1)
         low = self.GetSingleArgument("lower_bound", 0.0)
         high = self.GetSingleArgument("upper_bound", 1.0)
@@ -139,7 +136,6 @@ class Quantile(_All):
         enforce(self._tolerance > 0, "The argument tol has to be positive.")
 
     def RunOnDevice(self) -> None:
-        """See the class."""
         values = self.elements()
         enforce(len(values) > 0, "There are no elements.")
         if self.GetSingleArgument("abs", True):

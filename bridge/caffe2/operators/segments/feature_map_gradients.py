@@ -19,7 +19,6 @@ class _Unmerge(FeatureMerger):
     """The merged gradients in the order of the inputs, an output for each."""
 
     def move(self) -> None:
-        """See the class."""
         last = self.InputSize() - 1
         dtype = self.Input(last).dtype()
         examples = [self.examples(place) for place in self.inputs()]

@@ -148,7 +148,6 @@ class MergeDenseFeatureTensors(_Single):
     """
 
     def move(self) -> None:
-        """See the class."""
         x, mask = self.Input(0), self.x(1, BOOL)
         enforce(x.dim() == 2, f"Features make a matrix, not {x.dim()} dimensions.")
         enforce(list(mask.shape) == list(x.sizes()), "There is a truth value for each feature.")
@@ -167,7 +166,6 @@ class MergeSingleScalarFeatureTensors(_Single):
     exact = True
 
     def move(self) -> None:
-        """See the class."""
         masks = self.presence()
         keys = self.keys(len(masks))
         order = merged_order([mask.nonzero().view(-1) for mask in masks])
@@ -188,7 +186,6 @@ class MergeSingleListFeatureTensors(_Single):
     value_parts: tuple[int, ...] = (1,)
 
     def move(self) -> None:
-        """See the class."""
         masks = self.presence()
         keys = self.keys(len(masks))
         lengths = [self.counts(place) for place in self.inputs()]
@@ -233,7 +230,6 @@ class MergeMultiScalarFeatureTensors(_Multi):
     parts = 3
 
     def move(self) -> None:
-        """See the class."""
         lengths, examples, keys = self.features()
         order = merged_order(examples)
         values = [
@@ -254,7 +250,6 @@ class MergeMultiListFeatureTensors(_Multi):
     exact = True
 
     def move(self) -> None:
-        """See the class."""
         lengths, examples, keys = self.features()
         inner = [self.counts(place + 2) for place in self.inputs()]
         for one, counts in zip(examples, inner, strict=True):

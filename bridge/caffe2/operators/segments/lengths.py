@@ -40,7 +40,6 @@ class LengthsToSegmentIds(_OfLengths):
     """[2, 0, 1] -> [0, 0, 2]."""
 
     def RunOnDevice(self) -> None:
-        """See the class."""
         self.put(0, segments_of_lengths(self.lengths()).int())
 
 
@@ -49,7 +48,6 @@ class LengthsToRanges(_OfLengths):
     """[2, 0, 1] -> [[0, 2], [2, 0], [2, 1]], offsets and lengths."""
 
     def RunOnDevice(self) -> None:
-        """See the class."""
         lengths = self.lengths()
         offsets = lengths.cumsum(0, dtype=torch.int32) - lengths
         self.put(0, torch.stack([offsets, lengths], 1))
@@ -60,7 +58,6 @@ class LengthsToOffsets(_OfLengths):
     """[2, 0, 1] -> [0, 2, 2], and with `include_last_offset` 3."""
 
     def RunOnDevice(self) -> None:
-        """See the class."""
         lengths = self.lengths()
         ends = lengths.cumsum(0, dtype=torch.int32)
         if self.GetSingleArgument("include_last_offset", False):
@@ -74,7 +71,6 @@ class LengthsToWeights(_OfLengths):
     """1 / length ** `power` (0.5) for each row of each segment."""
 
     def RunOnDevice(self) -> None:
-        """See the class."""
         lengths = self.lengths(0, INTS)
         ids = segments_of_lengths(lengths)
         power = self.GetSingleArgument("power", 0.5)
@@ -86,7 +82,6 @@ class LengthsToShape(_OfLengths):
     """[3, 3] -> [2, 3]: the sizes of a matrix whose rows have these lengths."""
 
     def RunOnDevice(self) -> None:
-        """See the class."""
         lengths = self.lengths()
         enforce(lengths.numel() > 0, "There are no lengths.")
         enforce(bool((lengths == lengths[0]).all()), "The lengths are not all the same.")
@@ -115,7 +110,6 @@ class SegmentIdsToLengths(_OfIds):
     """[0, 0, 2] -> [2, 0, 1]."""
 
     def RunOnDevice(self) -> None:
-        """See the class."""
         ids = self.x(0, INTS)
         enforce(
             ids.dim() == 1 or (ids.dim() == 2 and 1 in ids.shape), "Segment ids have to be a list."
@@ -131,7 +125,6 @@ class SegmentIdsToRanges(_OfIds):
     """
 
     def RunOnDevice(self) -> None:
-        """See the class."""
         ids = self.x(0, INTS)
         enforce(ids.dim() == 1, "Segment ids have to be a list.")
         counts = self.counts(ids)
@@ -146,7 +139,6 @@ class LengthsTile(Mover):
     """Each row of input 0 as often as input 1 says."""
 
     def move(self) -> None:
-        """See the class."""
         lengths = self.x(1, INT32)
         x = self.take(0)
         enforce(lengths.dim() == 1 and x.dim() >= 1, "The rows and their numbers are lists.")
@@ -159,7 +151,6 @@ class LengthsGather(Mover):
     """The segments of input 0, of the lengths of input 1, by the indices of input 2."""
 
     def move(self) -> None:
-        """See the class."""
         lengths, indices = self.x(1, INT32), self.x(2, INTS)
         x = self.take(0)
         enforce(x.dim() >= 1, "Input 0 has to have rows.")
@@ -179,7 +170,6 @@ class LengthsPad(_OfLengths):
     """Segments with `padding_value` (-1) after them, each of `target_length` rows."""
 
     def RunOnDevice(self) -> None:
-        """See the class."""
         x, lengths = self.x(0, NUMBERS), self.lengths(1)
         target = self.GetSingleArgument("target_length", -1)
         enforce(target >= 1, "The argument target_length is 1 at least.")
@@ -199,7 +189,6 @@ class LengthsSplit(_OfLengths):
     """Each length in `n_split` parts, an argument or input 1, the greater ones first."""
 
     def RunOnDevice(self) -> None:
-        """See the class."""
         lengths = self.lengths()
         n = self.GetSingleArgument("n_split", 0)
         if self.InputSize() > 1:
@@ -218,7 +207,6 @@ class LengthsTopK(_OfLengths):
     """The `k` greatest elements of each segment, and their places; 0 and -1 for those missing."""
 
     def RunOnDevice(self) -> None:
-        """See the class."""
         x, lengths = self.x(0, FLOAT), self.lengths(1)
         k = self.GetSingleArgument("k", -1)
         enforce(k >= 1, "The argument k is 1 at least.")
@@ -239,7 +227,6 @@ class MergeIdLists(_OfLengths):
     """Lists of ids, inputs 0, 2, ... their lengths, merged: each id once, sorted."""
 
     def RunOnDevice(self) -> None:
-        """See the class."""
         dtype = self.Input(1).dtype()
         n = len(self.lengths(0))
         ids: list[set[int]] = [set() for _ in range(n)]

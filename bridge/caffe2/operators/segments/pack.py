@@ -44,7 +44,6 @@ class PackSegments(_Pack):
     """
 
     def move(self) -> None:
-        """See the class."""
         lengths = self.x(0, INTS)
         x, dtype = self.data()
         enforce(lengths.dim() == 1 and x.dim() >= 1, "Lengths are a list, data have rows.")
@@ -80,7 +79,6 @@ class UnpackSegments(_Pack):
     """(segments, longest, ...) -> (rows, ...): as many of each as the lengths of input 0 say."""
 
     def move(self) -> None:
-        """See the class."""
         lengths = self.x(0, INTS)
         x, dtype = self.data()
         enforce(lengths.dim() == 1, "Lengths are a list.")
@@ -90,7 +88,7 @@ class UnpackSegments(_Pack):
         enforce(width in (-1, x.size(1)), f"max_length is {width}, and there are {x.size(1)} rows.")
         enforce(bool((lengths <= x.size(1)).all()) or width != -1, "A length is too great.")
         places, _ = self.place(lengths, x.size(1))
-        self.give(0, x.reshape(-1, *x.shape[2:])[places], dtype)
+        self.give(0, x.flatten(0, 1)[places], dtype)
 
 
 @register_operator("ReversePackedSegs")
@@ -98,7 +96,6 @@ class ReversePackedSegs(TorchOperator):
     """(longest, segments, n) with the rows of each segment, of the lengths of input 1, reversed."""
 
     def RunOnDevice(self) -> None:
-        """See the class."""
         x, lengths = self.x(0, (c10.float32, c10.float64, *INTS, c10.bool)), self.x(1, INTS)
         enforce(x.dim() == 3 and lengths.dim() == 1, "Data have three dimensions, lengths one.")
         enforce(len(lengths) == x.size(1), f"{len(lengths)} lengths for {x.size(1)} segments.")
@@ -147,7 +144,6 @@ class AddPadding(_Padded):
     """
 
     def RunOnDevice(self) -> None:
-        """See the class."""
         if self.unchanged():
             return
         x, lengths = self.segments()
@@ -176,7 +172,6 @@ class RemovePadding(_Padded):
     """Segments without the rows before and after. Output 1: the new lengths."""
 
     def RunOnDevice(self) -> None:
-        """See the class."""
         if self.unchanged():
             return
         x, lengths = self.segments()
@@ -196,7 +191,6 @@ class GatherPadding(_Padded):
     """The sums of the rows before and after segments; of both with one output."""
 
     def RunOnDevice(self) -> None:
-        """See the class."""
         if not self._before and not self._after:
             for o in range(self.OutputSize()):
                 self.out(o, [], c10.int64).zero_()
@@ -223,7 +217,6 @@ class PadEmptySamples(Mover):
     """Lengths of 0 become 1, and each of the features gets a row of zeros there."""
 
     def move(self) -> None:
-        """See the class."""
         lengths = self.x(0, INT32)
         enforce(lengths.dim() == 1, "Lengths are a list.")
         enforce(

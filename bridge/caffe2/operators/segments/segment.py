@@ -58,7 +58,6 @@ class _Segments(TorchOperator):
     sparse = False
 
     def RunOnDevice(self) -> None:
-        """See the class."""
         data = self.x(0, FLOAT)
         enforce(data.dim() > 0, "The data have to have rows.")
         last = self.InputSize() - 1
@@ -172,7 +171,6 @@ class _LookUp(_Lengths):
     positional = False
 
     def RunOnDevice(self) -> None:
-        """See the class."""
         data = self.x(0, (c10.float32, c10.float16))
         indices, lengths = self.x(1 + self.weighted, INTS), self.x(2 + self.weighted, INT32)
         enforce(data.dim() > 0 and lengths.dim() > 0, "Data and lengths have to have rows.")

@@ -66,7 +66,6 @@ class _Summed(_SegmentGradient):
     weighted = False
 
     def RunOnDevice(self) -> None:
-        """See the class."""
         rows, ids = self.spread(self.weighted, 1 + self.weighted)
         if self.mean:
             rows = rows / _along(_counts(ids, self.x(0, FLOAT).size(0)), rows)
@@ -87,7 +86,6 @@ class _SummedWithWeights(_SegmentGradient):
     sparse = False
 
     def RunOnDevice(self) -> None:
-        """See the class."""
         rows, _ = self.spread(1, 2)
         weights = self.x(0, FLOAT)
         enforce(weights.numel() == len(rows), "There is one weight for each row.")
@@ -109,7 +107,6 @@ class LengthsMaxGradient(_SegmentGradient):
     by_lengths = True
 
     def RunOnDevice(self) -> None:
-        """See the class."""
         rows, ids = self.spread(1, 2)
         greatest = self.x(0, FLOAT)
         enforce(greatest.shape == self.x(1, FLOAT).shape, "Y and dY are of one shape.")
@@ -146,7 +143,6 @@ class _OfRange(_SegmentGradient):
     function: Callable[[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor], torch.Tensor]
 
     def RunOnDevice(self) -> None:
-        """See the class."""
         rows, ids = self.spread(2, 3)
         x, y = self.data(0, rows), self.x(1, FLOAT)
         enforce(y.shape == self.x(2, FLOAT).shape, "Y and dY are of one shape.")
@@ -159,7 +155,6 @@ class ReduceFrontWeightedSumGradient(TorchOperator):
     """(weights, dY, sizes of X) -> dX: dY times the weight of each row."""
 
     def RunOnDevice(self) -> None:
-        """See the class."""
         weights, gradient = self.x(0, FLOAT), self.x(1, FLOAT)
         sizes = self.x(2, (c10.int64,)).tolist()
         enforce(

@@ -8,10 +8,6 @@ from bridge.caffe2.execution.registry import register_operator
 from bridge.caffe2.operators.base.lazy_torch import torch
 from bridge.caffe2.operators.base.torch_operator import FLOAT, INT32, TorchOperator, enforce
 
-TYPE_CHECKING = False  # typing takes longer to import than all that needs it
-if TYPE_CHECKING:
-    pass
-
 __all__: list[str] = []
 
 
@@ -25,7 +21,6 @@ class SequenceMask(TorchOperator):
     """
 
     def RunOnDevice(self) -> None:
-        """See the class."""
         x = self.x(0, FLOAT)
         mode = self.GetSingleArgument("mode", "")
         fill = self.GetSingleArgument("fill_val", float("-inf"))
@@ -49,8 +44,9 @@ class SequenceMask(TorchOperator):
         if mode in ("sequence", "window"):
             enforce(self.InputSize() == 2, f"The mode {mode} takes an input 1.")
             given = self.x(1, INT32).reshape(-1)
-            if len(given) != rows:
+            if len(given) < rows:
                 raise EnforceNotMet(f"{len(given)} numbers are given for {rows} rows.")
+            given = given[:rows]
             if mode == "sequence":
                 out = j >= given[:, None]
             else:
