@@ -35,11 +35,13 @@ __all__ = [
     "INTS",
     "INT32",
     "INT64",
+    "LARGEST",
     "NUMBERS",
     "NUMBERS_AND_BOOL",
     "TorchOperator",
     "enforce",
     "normal_axis",
+    "plain_axis",
 ]
 
 # Element types that operators take, as Caffe2's TensorTypes<...> list them.
@@ -51,6 +53,9 @@ INTS = (c10.int32, c10.int64)
 BOOL = (c10.bool,)
 NUMBERS = (c10.int32, c10.int64, c10.float32, c10.float64)
 NUMBERS_AND_BOOL = (*NUMBERS, c10.bool)
+
+LARGEST = 3.4028234663852886e38
+"""The largest number of float32, Caffe2's limit where no other is said."""
 
 
 class TorchOperator(Operator):
@@ -160,3 +165,13 @@ def normal_axis(axis: int, ndim: int) -> int:
             f"Axis {axis} is out of range for {ndim} dimensions.", "-dim() <= axis < dim()"
         )
     return axis + ndim if axis < 0 else axis
+
+
+def plain_axis(axis: int, ndim: int) -> int:
+    """Give `axis` as counted from the front, of operators that know -1 alone from the end.
+
+    Raises EnforceNotMet: there is no such axis.
+    """
+    axis = ndim - 1 if axis == -1 else axis
+    enforce(0 <= axis < ndim, f"Axis {axis} is not within {ndim} dimensions.")
+    return axis

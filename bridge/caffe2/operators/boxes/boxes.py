@@ -9,11 +9,9 @@ of operations, too, since a rounding may decide which box is kept.
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
-from bridge.caffe2.operators.boxes.rotated_boxes import RotatedOverlaps
+from bridge.caffe2.operators.boxes.rotated_boxes import LARGEST_GROWTH, RotatedOverlaps
 
 TYPE_CHECKING = False  # typing takes longer to import than all that needs it
 if TYPE_CHECKING:
@@ -24,8 +22,6 @@ if TYPE_CHECKING:
     Boxes = NDArray[np.float32]
 
 __all__ = ["by_score", "clipped", "kept", "kept_softly", "large_enough", "transformed"]
-
-LARGEST_GROWTH = np.float32(math.log(1000 / 16))  # of a side, as a logarithm
 
 
 def transformed(boxes: Boxes, deltas: Boxes, weights: Sequence[float], plus_one: bool) -> Boxes:

@@ -63,7 +63,7 @@ def large_enough(boxes: Boxes, smallest: float, image: NDArray[np.float32]) -> N
     """Give the rows of boxes with both sides of `smallest` or more and the center in the image.
 
     `image`: height, width, and the scale that `smallest` is multiplied by. A center left of the
-    image or above it counts as inside, as there.
+    image or above it counts as inside, as in Caffe2.
     """
     fine = (boxes[:, 2:4] >= smallest * float(image[2])) & (boxes[:, :2] < image[1::-1])
     return np.flatnonzero(fine.all(axis=1))

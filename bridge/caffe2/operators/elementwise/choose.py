@@ -10,6 +10,7 @@ from bridge.c10.errors import EnforceNotMet
 from bridge.caffe2.execution.registry import register_operator
 from bridge.caffe2.operators.base.lazy_torch import torch
 from bridge.caffe2.operators.base.mover import Mover
+from bridge.caffe2.operators.base.rows import along_rows
 from bridge.caffe2.operators.base.torch_operator import (
     BOOL,
     FLOAT,
@@ -47,7 +48,7 @@ class Where(Mover):
                 choice.dim() == 1 and left.dim() > 0 and len(choice) == left.size(0),
                 "There is a truth value for each row.",
             )
-            choice = choice.view(-1, *[1] * (left.dim() - 1))
+            choice = along_rows(choice, left)
         else:
             enforce(choice.shape == left.shape, "Inputs 0 and 1 differ in sizes.")
         self.give(0, torch.where(choice, left, right), dtype)
@@ -67,7 +68,7 @@ class Conditional(Mover):
             choice.dim() == 1 and left.dim() >= 1 and len(choice) == left.size(0),
             "There is a truth value for each row.",
         )
-        choice = choice.view(-1, *[1] * (left.dim() - 1))
+        choice = along_rows(choice, left)
         self.give(0, torch.where(choice, left, right), dtype)
 
 
@@ -91,7 +92,7 @@ class Range(TorchOperator):
         if dtype in INTS:
             n = max(-((start - stop) // step), 0)
             if (stop - start) % step and step < 0:
-                # as there, where the division is towards zero and only a step up is rounded
+                # Caffe2 divides towards zero, and adds one for what remains only if it steps up.
                 n = max(int(quotient), 0)
         self.put(0, start + step * torch.arange(n, dtype=dtype.torch))
 

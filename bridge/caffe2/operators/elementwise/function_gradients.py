@@ -12,7 +12,7 @@ import math
 from bridge.caffe2.operators.base.elementwise_function import elementwise
 from bridge.caffe2.operators.base.float_operator import FloatOperator
 from bridge.caffe2.operators.base.lazy_torch import torch
-from bridge.caffe2.operators.base.torch_operator import NUMBERS
+from bridge.caffe2.operators.base.torch_operator import LARGEST, NUMBERS
 
 TYPE_CHECKING = False  # typing takes longer to import than all that needs it
 if TYPE_CHECKING:
@@ -108,6 +108,6 @@ def rsqrt_gradient(op: FloatOperator, dy: Tensor, y: Tensor, dx: Tensor) -> None
 @elementwise("ClipGradient")
 def clip_gradient(op: FloatOperator, y: Tensor, dy: Tensor, dx: Tensor) -> None:
     """dx = dy where min < y < max, else 0; arguments `min`, `max`."""
-    low = op.GetSingleArgument("min", -3.4028234663852886e38)
-    high = op.GetSingleArgument("max", 3.4028234663852886e38)
+    low = op.GetSingleArgument("min", -LARGEST)
+    high = op.GetSingleArgument("max", LARGEST)
     torch.mul(dy, (y > low) & (y < high), out=dx)

@@ -7,10 +7,13 @@ from bridge import c10
 from bridge.c10 import TypeMeta
 from bridge.caffe2.execution.registry import register_operator
 from bridge.caffe2.operators.base.lazy_torch import torch
+from bridge.caffe2.operators.base.rows import rows_of
 from bridge.caffe2.operators.base.torch_operator import (
     BOOL,
     FLOAT,
     FLOATS,
+    INTS,
+    LARGEST,
     NUMBERS,
     TorchOperator,
     enforce,
@@ -93,7 +96,7 @@ class Mod(TorchOperator):
     """The remainder by `divisor`: of the element's sign, or with `sign_follow_divisor` of its."""
 
     def RunOnDevice(self) -> None:
-        x = self.x(0, (c10.int32, c10.int64))
+        x = self.x(0, INTS)
         divisor = self.GetSingleArgument("divisor", 0)
         enforce(divisor != 0, "The argument divisor is not to be 0.")
         follow = self.GetSingleArgument("sign_follow_divisor", False)
@@ -139,8 +142,8 @@ class Clip(TorchOperator):
 
     def limits(self) -> tuple[float, float]:
         """Give the limits; those of float32 where nothing is said."""
-        largest = 3.4028234663852886e38
-        return self.GetSingleArgument("min", -largest), self.GetSingleArgument("max", largest)
+        low, high = self.GetSingleArgument("min", -LARGEST), self.GetSingleArgument("max", LARGEST)
+        return low, high
 
 
 @register_operator("EnsureClipped")
@@ -151,17 +154,13 @@ class EnsureClipped(Clip):
         if self.InputSize() == 1:
             super().RunOnDevice()
             return
-        x, indices, gradient = self.x(0, FLOAT), self.x(1, (c10.int32, c10.int64)), self.x(2)
+        x, indices, gradient = self.x(0, FLOAT), self.x(1, INTS), self.x(2)
         rows = x.numel() // max(x.size(0), 1)
         enforce(
             gradient.numel() == rows * indices.numel(),
             f"The gradient has {gradient.numel()} elements for {indices.numel()} rows of {rows}.",
         )
-        places = indices.reshape(-1).long()
-        enforce(
-            bool(((places >= 0) & (places < x.size(0))).all()),
-            f"An index is out of range for {x.size(0)} rows.",
-        )
+        places = rows_of(indices, x.size(0))
         low, high = self.limits()
         clipped = x.index_select(0, places).clamp_(low, high)
         self.out(0, x.shape, c10.float32).index_copy_(0, places, clipped)

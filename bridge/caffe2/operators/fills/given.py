@@ -13,6 +13,7 @@ from bridge.caffe2.execution.registry import register_operator
 from bridge.caffe2.operators.base.data_types import type_of_argument
 from bridge.caffe2.operators.base.filler import Filler
 from bridge.caffe2.operators.base.lazy_torch import torch
+from bridge.caffe2.operators.base.rows import places_in_segments, segments_of_lengths
 from bridge.caffe2.operators.base.torch_operator import INT32, TorchOperator, enforce
 
 TYPE_CHECKING = False  # typing takes longer to import than all that needs it
@@ -235,7 +236,5 @@ class LengthsRangeFill(TorchOperator):
     def RunOnDevice(self) -> None:
         lengths = self.x(0, INT32)
         enforce(lengths.dim() == 1, "The lengths have to have one dimension.")
-        enforce(bool((lengths >= 0).all()), "Lengths are not negative.")
-        ends = lengths.cumsum(0)
-        starts = (ends - lengths).repeat_interleave(lengths.long())
-        self.put(0, (torch.arange(len(starts)) - starts).to(torch.int32))
+        places = places_in_segments(lengths, segments_of_lengths(lengths))
+        self.put(0, places.to(torch.int32))

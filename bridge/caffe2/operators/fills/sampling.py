@@ -5,9 +5,9 @@ from __future__ import annotations
 
 from bridge.caffe2.execution.registry import register_operator
 from bridge.caffe2.operators.base.lazy_torch import torch
+from bridge.caffe2.operators.base.rows import segments_of_lengths
 from bridge.caffe2.operators.base.seeded import Seeded
 from bridge.caffe2.operators.base.torch_operator import FLOAT, INT32, INT64, enforce
-from bridge.caffe2.operators.segments.segment import segments_of_lengths
 
 TYPE_CHECKING = False  # typing takes longer to import than all that needs it
 if TYPE_CHECKING:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from bridge.caffe2.execution.registry import register_operator
 from bridge.caffe2.operators.base.lazy_torch import functional, torch
+from bridge.caffe2.operators.base.torch_operator import LARGEST
 from bridge.caffe2.operators.base.windows import (
     SPATIAL,
     Window,
@@ -24,8 +25,6 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 __all__ = ["AveragePool", "AveragePoolGradient", "LpPool", "MaxPool", "MaxPoolGradient"]
-
-LOWEST = -3.4028234663852886e38  # of float32
 
 
 class Pool(WindowOperator):
@@ -84,7 +83,7 @@ class MaxPool(Pool):
         if is_native(x, window):
             found: Tensor = pool(x, window.kernel, window.stride, window.head)
             return found
-        found = pool(window.padded(x, LOWEST), window.kernel, window.stride)
+        found = pool(window.padded(x, -LARGEST), window.kernel, window.stride)
         return found
 
 
@@ -178,7 +177,7 @@ class MaxPoolGradient(PoolGradient):
     def spread(self, x: Tensor, y: Tensor, dy: Tensor, window: Window) -> Tensor:
         rank = x.dim() - 2
         shape = (*y.shape, *(1,) * rank)
-        chosen = windows_of(window.padded(x, LOWEST), window) == y.reshape(shape)
+        chosen = windows_of(window.padded(x, -LARGEST), window) == y.reshape(shape)
         return added_up(torch.where(chosen, dy.reshape(shape), 0.0), x, window)
 
 

@@ -8,6 +8,7 @@ import math
 from bridge import c10
 from bridge.caffe2.execution.registry import register_operator
 from bridge.caffe2.operators.base.lazy_torch import torch
+from bridge.caffe2.operators.base.rows import along_rows, rows_of
 from bridge.caffe2.operators.base.torch_operator import (
     FLOAT,
     FLOATS,
@@ -49,8 +50,7 @@ class SquareRootDivide(TorchOperator):
         )
         enforce(bool((scale >= 0).all()), "A number under the root is negative.")
         factor = torch.where(scale == 0, 1.0, scale.float().rsqrt())
-        rows = factor.view(-1, *[1] * (x.dim() - 1))
-        torch.mul(x, rows, out=self.out(0, x.shape, c10.float32))
+        torch.mul(x, along_rows(factor, x), out=self.out(0, x.shape, c10.float32))
 
 
 @register_operator("BatchPermutation")
@@ -77,9 +77,7 @@ class SparseNormalize(TorchOperator):
         enforce(norm >= 0, "The argument norm is not negative.")
         enforce(x.dim() > 0, "Input 0 has to have rows.")
         most = self.GetSingleArgument("use_max_norm", True)
-        places = indices.reshape(-1).long()
-        enforce(bool(((places >= 0) & (places < x.size(0))).all()), "An index is out of range.")
-        for place in places.tolist():
+        for place in rows_of(indices, x.size(0)).tolist():
             row = x[place].float()
             length = float(torch.linalg.vector_norm(row))
             if not most or length > norm:
@@ -107,9 +105,7 @@ class SparseLpRegularizer(TorchOperator):
     def RunOnDevice(self) -> None:
         x, indices = self.x(0, FLOAT), self.x(1, INTS)
         enforce(x.dim() > 0, "Input 0 has to have rows.")
-        places = indices.reshape(-1).long()
-        enforce(bool(((places >= 0) & (places < x.size(0))).all()), "An index is out of range.")
-        for place in places.tolist():
+        for place in rows_of(indices, x.size(0)).tolist():
             if self._p == 2:
                 x[place] *= 1 - self._weight
             else:
@@ -178,7 +174,7 @@ class SinusoidPositionEncoding(TorchOperator):
         size = self.GetSingleArgument("embedding_size", 100)
         enforce(size > 0, "The argument embedding_size has to be positive.")
         alpha = self.GetSingleArgument("alpha", 10000.0)
-        # In single precision, and from the smaller end on, as there: sines of large numbers tell.
+        # As Caffe2 in single precision, and from the smaller end on: sines of large numbers tell.
         low = x[:, :1].float().log()
         high = low - torch.tensor(alpha).log() * torch.tensor((size - 1) / size)
         i = torch.arange(size)

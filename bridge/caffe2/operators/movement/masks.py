@@ -14,10 +14,6 @@ from bridge.caffe2.operators.base.torch_operator import (
     enforce,
 )
 
-TYPE_CHECKING = False  # typing takes longer to import than all that needs it
-if TYPE_CHECKING:
-    pass
-
 __all__: list[str] = []
 
 

@@ -14,10 +14,6 @@ from bridge.caffe2.operators.base.torch_operator import (
     normal_axis,
 )
 
-TYPE_CHECKING = False  # typing takes longer to import than all that needs it
-if TYPE_CHECKING:
-    pass
-
 __all__: list[str] = []
 
 

@@ -7,12 +7,12 @@ from bridge.c10.errors import EnforceNotMet
 from bridge.caffe2.execution.registry import register_operator
 from bridge.caffe2.operators.base.lazy_torch import torch
 from bridge.caffe2.operators.base.mover import Mover
+from bridge.caffe2.operators.base.rows import places_in_segments, segments_of_lengths
 from bridge.caffe2.operators.base.torch_operator import (
     INT64,
     INTS,
     enforce,
 )
-from bridge.caffe2.operators.segments.segment import segments_of_lengths
 
 TYPE_CHECKING = False  # typing takes longer to import than all that needs it
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ def ranges_of(ranges: torch.Tensor, n: int) -> torch.Tensor:
     if not bool(inside.all()):
         raise EnforceNotMet(f"A range is not within {n} elements.", "start + length <= numel")
     ids = segments_of_lengths(lengths)
-    return starts[ids] + torch.arange(len(ids)) - (lengths.cumsum(0) - lengths)[ids]
+    return starts[ids] + places_in_segments(lengths, ids)
 
 
 @register_operator("GatherRangesToDense")

@@ -4,10 +4,10 @@
 from __future__ import annotations
 
 from bridge import c10
-from bridge.c10.errors import EnforceIndexError
 from bridge.caffe2.execution.registry import register_operator
 from bridge.caffe2.operators.base.lazy_torch import torch
 from bridge.caffe2.operators.base.mover import Mover
+from bridge.caffe2.operators.base.rows import rows_of
 from bridge.caffe2.operators.base.torch_operator import (
     FLOAT,
     INT64,
@@ -17,22 +17,7 @@ from bridge.caffe2.operators.base.torch_operator import (
     normal_axis,
 )
 
-TYPE_CHECKING = False  # typing takes longer to import than all that needs it
-if TYPE_CHECKING:
-    pass
-
-__all__ = ["rows_of"]
-
-
-def rows_of(indices: torch.Tensor, n: int) -> torch.Tensor:
-    """Give indices of rows as int64, in one dimension. Raises EnforceNotMet: one has no row."""
-    flat = indices.reshape(-1).long()
-    if bool(((flat < 0) | (flat >= n)).any()):
-        raise EnforceIndexError(
-            f"An index of {sorted(set(flat.tolist()))} is out of range for {n} rows.",
-            "0 <= idx && idx < N",
-        )
-    return flat
+__all__: list[str] = []
 
 
 @register_operator("ScatterAssign")
@@ -90,7 +75,12 @@ class ScatterWeightedSum(TorchOperator):
 
 @register_operator("Scatter")
 class Scatter(Mover):
-    """A copy of input 0 with the elements of input 2 at the indices of input 1 along `axis` (1)."""
+    """A copy of input 0 with the elements of input 2 at the indices of input 1 along `axis` (1).
+
+    Indices may be of smaller sizes than the data in other dimensions: those before the axis, and
+    those after it, then stand for as many first elements of the data's, each run taken as one
+    dimension. Follows ScatterOp, caffe2/operators/utility_ops.h, PyTorch 1.8.1.
+    """
 
     def move(self) -> None:
         indices = self.x(1, INTS)
@@ -106,7 +96,18 @@ class Scatter(Mover):
             "Indices and updates are of one size, and have as many dimensions as the data.",
         )
         rows_of(indices, data.size(axis))
-        self.give(0, data.scatter(axis, indices.long(), updates.reshape(indices.shape)), dtype)
+        runs, places = (_in_runs(one, axis) for one in (data.clone(), indices.long()))
+        enforce(
+            places.size(0) <= runs.size(0) and places.size(2) <= runs.size(2),
+            f"Indices of sizes {list(indices.shape)} do not fit into {list(data.shape)}.",
+        )
+        runs.scatter_(1, places, updates.reshape(places.shape))
+        self.give(0, runs.view(data.shape), dtype)
+
+
+def _in_runs(x: torch.Tensor, axis: int) -> torch.Tensor:
+    """View `x` in three dimensions, the second one being `axis`."""
+    return x.reshape(x.shape[:axis].numel(), x.size(axis), x.shape[axis + 1 :].numel())
 
 
 @register_operator("CopyRowsToTensor")

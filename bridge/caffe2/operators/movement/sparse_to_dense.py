@@ -7,6 +7,7 @@ from bridge import c10
 from bridge.caffe2.execution.registry import register_operator
 from bridge.caffe2.operators.base.lazy_torch import torch
 from bridge.caffe2.operators.base.mover import Mover
+from bridge.caffe2.operators.base.rows import rows_of, segments_of_lengths
 from bridge.caffe2.operators.base.torch_operator import (
     FLOAT,
     INT32,
@@ -15,8 +16,6 @@ from bridge.caffe2.operators.base.torch_operator import (
     TorchOperator,
     enforce,
 )
-from bridge.caffe2.operators.movement.scatter import rows_of
-from bridge.caffe2.operators.segments.segment import segments_of_lengths
 
 TYPE_CHECKING = False  # typing takes longer to import than all that needs it
 if TYPE_CHECKING:

@@ -6,8 +6,8 @@ from __future__ import annotations
 from bridge import c10
 from bridge.caffe2.execution.registry import register_operator
 from bridge.caffe2.operators.base.lazy_torch import torch
+from bridge.caffe2.operators.base.rows import rows_of
 from bridge.caffe2.operators.base.torch_operator import FLOAT, TorchOperator, enforce
-from bridge.caffe2.operators.movement.scatter import rows_of
 
 __all__: list[str] = []
 

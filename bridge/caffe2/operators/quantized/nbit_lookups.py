@@ -10,10 +10,10 @@ from __future__ import annotations
 from bridge import c10
 from bridge.caffe2.execution.registry import register_operator
 from bridge.caffe2.operators.base.lazy_torch import torch
+from bridge.caffe2.operators.base.rows import chosen_rows, segments_of_lengths
 from bridge.caffe2.operators.base.torch_operator import FLOAT, INT32, INTS, TorchOperator, enforce
 from bridge.caffe2.operators.quantized.nbit_quantized import unpacked
 from bridge.caffe2.operators.quantized.rowwise_quantized import dequantized
-from bridge.caffe2.operators.segments.segment import chosen_rows, segments_of_lengths
 
 __all__: list[str] = []
 

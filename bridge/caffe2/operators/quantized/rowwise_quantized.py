@@ -10,8 +10,8 @@ from __future__ import annotations
 from bridge import c10
 from bridge.caffe2.execution.registry import register_operator
 from bridge.caffe2.operators.base.lazy_torch import torch
+from bridge.caffe2.operators.base.rows import chosen_rows, segments_of_lengths
 from bridge.caffe2.operators.base.torch_operator import FLOAT, INT32, INTS, TorchOperator, enforce
-from bridge.caffe2.operators.segments.segment import chosen_rows, segments_of_lengths
 
 __all__: list[str] = []
 
@@ -110,7 +110,7 @@ _OPERATORS: dict[str, tuple[type[_Rows], dict[str, object]]] = {
     "Fused8BitRowwiseQuantizedToFloat": (_Dequantize, {}),
     "Fused8BitRowwiseQuantizedHalfScaleBiasToFloat": (_Dequantize, {"half": True}),
     "Fused8BitRowwiseQuantizedToHalfFloat": (_Dequantize, {"result": c10.float16}),
-    # float32 in spite of its name, as there
+    # float32 in spite of its name, as in Caffe2
     "Fused8BitRowwiseQuantizedHalfScaleBiasToHalfFloat": (_Dequantize, {"half": True}),
 }
 

@@ -7,6 +7,7 @@ from bridge import c10
 from bridge.c10 import TypeMeta
 from bridge.caffe2.execution.registry import register_operator
 from bridge.caffe2.operators.base.lazy_torch import torch
+from bridge.caffe2.operators.base.rows import along_rows
 from bridge.caffe2.operators.base.torch_operator import (
     FLOAT,
     FLOATS,
@@ -14,6 +15,7 @@ from bridge.caffe2.operators.base.torch_operator import (
     NUMBERS,
     TorchOperator,
     enforce,
+    plain_axis,
 )
 
 __all__: list[str] = []
@@ -100,7 +102,7 @@ class RowMul(TorchOperator):
             x.dim() > 0 and w.numel() == x.size(0),
             f"{w.numel()} numbers are given for sizes {list(x.shape)}.",
         )
-        torch.mul(x, w.reshape(-1, *[1] * (x.dim() - 1)), out=self.out(0, x.shape, c10.float32))
+        torch.mul(x, along_rows(w, x), out=self.out(0, x.shape, c10.float32))
 
 
 class _Arg(TorchOperator):
@@ -110,9 +112,7 @@ class _Arg(TorchOperator):
 
     def RunOnDevice(self) -> None:
         x = self.x(0, NUMBERS)
-        axis = self.GetSingleArgument("axis", -1)
-        axis = x.dim() - 1 if axis == -1 else axis
-        enforce(0 <= axis < x.dim(), f"Axis {axis} is not within {x.dim()} dimensions.")
+        axis = plain_axis(self.GetSingleArgument("axis", -1), x.dim())
         keep = self.GetSingleArgument("keepdims", True)
         if not x.numel():
             self.put(0, x.sum(axis, keep).long())

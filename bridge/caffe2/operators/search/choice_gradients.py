@@ -7,8 +7,15 @@ import math
 
 from bridge.caffe2.execution.registry import register_operator
 from bridge.caffe2.operators.base.lazy_torch import torch
-from bridge.caffe2.operators.base.torch_operator import FLOAT, INT32, INTS, TorchOperator, enforce
-from bridge.caffe2.operators.segments.segment import segments_of_lengths
+from bridge.caffe2.operators.base.rows import segments_of_lengths
+from bridge.caffe2.operators.base.torch_operator import (
+    FLOAT,
+    INT32,
+    INTS,
+    TorchOperator,
+    enforce,
+    plain_axis,
+)
 
 TYPE_CHECKING = False  # typing takes longer to import than all that needs it
 if TYPE_CHECKING:
@@ -24,9 +31,7 @@ class TopKGradient(TorchOperator):
     def RunOnDevice(self) -> None:
         gradients, places, x = self.x(0, FLOAT), self.x(1, INTS), self.x(2, FLOAT)
         enforce(x.dim() > 0, "X has to have a dimension.")
-        axis = self.GetSingleArgument("axis", -1)
-        axis = x.dim() - 1 if axis == -1 else axis
-        enforce(0 <= axis < x.dim(), f"Axis {axis} is not within {x.dim()} dimensions.")
+        axis = plain_axis(self.GetSingleArgument("axis", -1), x.dim())
         sizes = [*x.shape[:axis], gradients.size(axis), *x.shape[axis + 1 :]]
         enforce(
             list(gradients.shape) == list(places.shape) == sizes,

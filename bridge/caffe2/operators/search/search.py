@@ -9,6 +9,7 @@ from bridge.caffe2.blobs.strings import as_bytes
 from bridge.caffe2.execution.registry import register_operator
 from bridge.caffe2.operators.base.data_types import type_of_argument
 from bridge.caffe2.operators.base.lazy_torch import torch
+from bridge.caffe2.operators.base.rows import segments_of_lengths
 from bridge.caffe2.operators.base.torch_operator import (
     FLOAT,
     FLOATS,
@@ -17,6 +18,7 @@ from bridge.caffe2.operators.base.torch_operator import (
     INTS,
     TorchOperator,
     enforce,
+    plain_axis,
 )
 
 TYPE_CHECKING = False  # typing takes longer to import than all that needs it
@@ -40,12 +42,8 @@ class TopK(TorchOperator):
             enforce(self.Input(1).numel() > 0, "Input 1 has to be a number.")
             k = self.integers(1, INT64)[0]
         enforce(k >= 1, f"k is 1 at least, not {k}.")
-        axis = self.GetSingleArgument("axis", -1)
-        axis = x.dim() - 1 if axis == -1 else axis
-        enforce(0 <= axis < x.dim(), f"Axis {axis} is not within {x.dim()} dimensions.")
-        n, inner = x.size(axis), x[0:0].numel() if not x.dim() else 1
-        for size in x.shape[axis + 1 :]:
-            inner *= size
+        axis = plain_axis(self.GetSingleArgument("axis", -1), x.dim())
+        n, inner = x.size(axis), x.shape[axis + 1 :].numel()
         rows = x.reshape(-1, n, inner) if x.numel() else x.new_empty(0, n, 1)
         found = min(k, n)
         order = torch.sort(rows, dim=1, descending=True, stable=True)
@@ -131,7 +129,7 @@ class IsMemberOf(TorchOperator):
         values = self.GetRepeatedArgument("value")
         if self.HasArgument("dtype"):
             given = type_of_argument(self.GetSingleArgument("dtype"), "dtype")
-            # As there, values that are said to be of another type are none of the elements.
+            # To Caffe2 values that are said to be of another type are none of the elements.
             values = values if given is self.Input(0).dtype() else []
         if self.has_strings(0):
             wanted = {as_bytes(one) for one in values}
@@ -144,7 +142,7 @@ class IsMemberOf(TorchOperator):
 
 @register_operator("Bucketize")
 class Bucketize(TorchOperator):
-    """The number of the bucket that `boundaries` put each element in, as int32."""
+    """The number of the bucket that `boundaries` put each element in, as int32; of NaN 0."""
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
@@ -155,7 +153,7 @@ class Bucketize(TorchOperator):
         x = self.x(0, FLOAT)
         enforce(x.dim() >= 1, "Input 0 has to have a dimension.")
         boundaries = torch.tensor(self._boundaries, dtype=torch.float32)
-        self.put(0, torch.bucketize(x, boundaries, out_int32=True))
+        self.put(0, torch.bucketize(x, boundaries, out_int32=True).masked_fill_(x.isnan(), 0))
 
 
 class _PerColumn(TorchOperator):
@@ -199,16 +197,16 @@ class OneHot(TorchOperator):
         indices = self.x(0, INT64)
         enforce(indices.dim() == 1, "Input 0 has to have one dimension.")
         enforce(self.Input(1).numel() == 1, "Input 1 has to be a number.")
-        self.put(
-            0, _one_hot(indices, self.integers(1, INT64)[0], range(len(indices)), len(indices))
-        )
+        n = len(indices)
+        self.put(0, _one_hot(indices, self.integers(1, INT64)[0], torch.arange(n), n))
 
 
-def _one_hot(indices: torch.Tensor, size: int, rows: Any, n: int) -> torch.Tensor:
+def _one_hot(indices: torch.Tensor, size: int, rows: torch.Tensor, n: int) -> torch.Tensor:
+    """Give `n` rows of `size` zeros, with 1 at the index of each of `rows`."""
     if bool(((indices < 0) | (indices >= size)).any()):
         raise EnforceIndexError(f"An index is out of range for {size}.")
     result = torch.zeros((n, max(size, 0)), dtype=torch.float32)
-    result[torch.as_tensor(list(rows), dtype=torch.int64), indices] = 1
+    result[rows, indices] = 1
     return result
 
 
@@ -217,13 +215,11 @@ class SegmentOneHot(TorchOperator):
     """1 at the places of the indices of each segment; inputs: lengths, indices, row length."""
 
     def RunOnDevice(self) -> None:
-        from bridge.caffe2.operators.segments.segment import segments_of_lengths
-
         lengths, indices = self.x(0, INT32), self.x(1, INT64)
         enforce(lengths.dim() == 1 and indices.dim() == 1, "Lengths and indices are lists.")
         enforce(self.Input(2).numel() == 1, "Input 2 has to be a number.")
         ids = segments_of_lengths(lengths, len(indices))
-        self.put(0, _one_hot(indices, self.integers(2, INT64)[0], ids.tolist(), len(lengths)))
+        self.put(0, _one_hot(indices, self.integers(2, INT64)[0], ids, len(lengths)))
 
 
 @register_operator("BatchOneHot")
@@ -233,18 +229,17 @@ class BatchOneHot(_PerColumn):
     def RunOnDevice(self) -> None:
         x = self.x(0, INTS)
         enforce(x.dim() >= 1, "Input 0 has to have a dimension.")
-        rows = x.reshape(x.size(0), -1) if x.numel() else x.new_zeros((0, x[0:0].numel()))
         lists = self.lists(2, 1, (self.Input(0).dtype(),))
+        if not x.numel():
+            self.put(0, x.new_zeros(x.size(0), sum(map(len, lists))))
+            return
+        rows = x.reshape(x.size(0), -1)
         enforce(
-            not x.numel() or len(lists) == rows.size(1),
+            len(lists) == rows.size(1),
             f"{len(lists)} lengths are given for {rows.size(1)} columns.",
         )
-        found = [
-            rows[:, column, None] == values for column, values in enumerate(lists) if x.numel()
-        ]
-        width = sum(map(len, lists))
-        result = torch.cat(found, 1) if found else x.new_zeros((x.size(0), width))
-        self.put(0, result.to(x.dtype))
+        found = [rows[:, column, None] == values for column, values in enumerate(lists)]
+        self.put(0, torch.cat(found, 1).to(x.dtype))
 
 
 @register_operator("BatchBucketOneHot")

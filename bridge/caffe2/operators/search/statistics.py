@@ -125,7 +125,7 @@ class AccumulateHistogram(TorchOperator):
 class Quantile(_All):
     """A value that `quantile` of the elements, or of their absolute values, are not above.
 
-    Found by bisection to a tolerance `tol`, step by step as there.
+    Found by bisection to a tolerance `tol`, step by step as by Caffe2.
     """
 
     def __init__(self, *args: Any) -> None:

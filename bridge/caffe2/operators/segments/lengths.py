@@ -4,10 +4,11 @@
 from __future__ import annotations
 
 from bridge import c10
-from bridge.c10.errors import EnforceIndexError, EnforceNotMet
+from bridge.c10.errors import EnforceNotMet
 from bridge.caffe2.execution.registry import register_operator
 from bridge.caffe2.operators.base.lazy_torch import torch
 from bridge.caffe2.operators.base.mover import Mover
+from bridge.caffe2.operators.base.rows import places_in_segments, rows_of, segments_of_lengths
 from bridge.caffe2.operators.base.torch_operator import (
     FLOAT,
     INT32,
@@ -16,11 +17,6 @@ from bridge.caffe2.operators.base.torch_operator import (
     TorchOperator,
     enforce,
 )
-from bridge.caffe2.operators.segments.segment import segments_of_lengths
-
-TYPE_CHECKING = False  # typing takes longer to import than all that needs it
-if TYPE_CHECKING:
-    pass
 
 __all__: list[str] = []
 
@@ -121,7 +117,7 @@ class SegmentIdsToLengths(_OfIds):
 class SegmentIdsToRanges(_OfIds):
     """[0, 0, 2] -> [[0, 2], [2, 0], [2, 1]], offsets and lengths.
 
-    As there, segments before the first id and after the last one have the offset 0.
+    As in Caffe2, segments before the first id and after the last one have the offset 0.
     """
 
     def RunOnDevice(self) -> None:
@@ -155,14 +151,13 @@ class LengthsGather(Mover):
         x = self.take(0)
         enforce(x.dim() >= 1, "Input 0 has to have rows.")
         enforce(lengths.dim() == 1 and indices.dim() == 1, "Lengths and indices are lists.")
-        if bool(((indices < 0) | (indices >= len(lengths))).any()):
-            raise EnforceIndexError(f"An index is out of range for {len(lengths)} segments.")
+        places = rows_of(indices, len(lengths))
         segments_of_lengths(lengths, x.size(0))
-        starts = lengths.long().cumsum(0) - lengths
-        chosen = lengths[indices].long()
+        starts = lengths.cumsum(0, dtype=torch.int64) - lengths
+        chosen = lengths[places]
         ids = segments_of_lengths(chosen)
-        within = torch.arange(len(ids)) - (chosen.cumsum(0) - chosen)[ids]
-        self.give(0, x.index_select(0, starts[indices][ids] + within), self.Input(0).dtype())
+        rows = starts[places][ids] + places_in_segments(chosen, ids)
+        self.give(0, x.index_select(0, rows), self.Input(0).dtype())
 
 
 @register_operator("LengthsPad")
@@ -176,7 +171,7 @@ class LengthsPad(_OfLengths):
         enforce(x.dim() >= 1, "Input 0 has to have rows.")
         ids = segments_of_lengths(lengths, x.size(0))
         enforce(bool((lengths <= target).all()), f"A length is greater than {target}.")
-        within = torch.arange(len(ids)) - (lengths.long().cumsum(0) - lengths)[ids]
+        within = places_in_segments(lengths, ids)
         value = self.GetSingleArgument("padding_value", -1.0)
         value = value if x.is_floating_point() else int(value)
         result = x.new_full((len(lengths) * target, *x.shape[1:]), value)

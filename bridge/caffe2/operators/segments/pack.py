@@ -7,8 +7,8 @@ from bridge import c10
 from bridge.caffe2.execution.registry import register_operator
 from bridge.caffe2.operators.base.lazy_torch import torch
 from bridge.caffe2.operators.base.mover import Mover
+from bridge.caffe2.operators.base.rows import places_in_segments, segments_of_lengths
 from bridge.caffe2.operators.base.torch_operator import INT32, INTS, TorchOperator, enforce
-from bridge.caffe2.operators.segments.segment import segments_of_lengths
 
 TYPE_CHECKING = False  # typing takes longer to import than all that needs it
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ class _Pack(Mover):
     def place(self, lengths: torch.Tensor, width: int) -> tuple[torch.Tensor, torch.Tensor]:
         """Give the places of rows in segments of `width`, and which rows have one."""
         ids = segments_of_lengths(lengths)
-        within = torch.arange(len(ids)) - (lengths.long().cumsum(0) - lengths)[ids]
+        within = places_in_segments(lengths, ids)
         kept = within < width
         return (ids * width + within)[kept], kept
 

@@ -12,6 +12,12 @@ from bridge import c10
 from bridge.c10.errors import EnforceIndexError, EnforceNotMet
 from bridge.caffe2.execution.registry import register_operator
 from bridge.caffe2.operators.base.lazy_torch import torch
+from bridge.caffe2.operators.base.rows import (
+    along_rows,
+    chosen_rows,
+    places_in_segments,
+    segments_of_lengths,
+)
 from bridge.caffe2.operators.base.torch_operator import FLOAT, INT32, INTS, TorchOperator, enforce
 
 TYPE_CHECKING = False  # typing takes longer to import than all that needs it
@@ -27,13 +33,12 @@ def _sum(rows: torch.Tensor, ids: torch.Tensor, n: int) -> torch.Tensor:
 
 def _mean(rows: torch.Tensor, ids: torch.Tensor, n: int) -> torch.Tensor:
     counts = torch.bincount(ids, minlength=n).clamp_(min=1)
-    return _sum(rows, ids, n) / counts.view(-1, *[1] * (rows.dim() - 1))
+    return _sum(rows, ids, n) / along_rows(counts, rows)
 
 
 def _max(rows: torch.Tensor, ids: torch.Tensor, n: int) -> torch.Tensor:
-    # of no rows it is 0
-    result = rows.new_zeros((n, *rows.shape[1:]))
-    places = ids.view(-1, *[1] * (rows.dim() - 1)).expand_as(rows)
+    result = rows.new_zeros((n, *rows.shape[1:]))  # of no rows it is 0
+    places = along_rows(ids, rows).expand_as(rows)
     return result.scatter_reduce_(0, places, rows, "amax", include_self=False)
 
 
@@ -86,31 +91,17 @@ class _Segments(TorchOperator):
             f"Weights of sizes {list(weights.shape)} are given for {len(rows)} rows.",
         )
         enforce(weights.numel() == len(rows), "There is one weight for each row.")
-        return rows * weights.view(-1, *[1] * (rows.dim() - 1))
+        return rows * along_rows(weights, rows)
 
     def segments(self, by: torch.Tensor, n_rows: int) -> tuple[torch.Tensor, int]:
         """Give the segment of each row, and how many segments there are."""
         raise NotImplementedError
 
 
-def chosen_rows(data: torch.Tensor, indices: torch.Tensor) -> torch.Tensor:
-    """Give the rows of `data` by number.
-
-    Raises EnforceNotMet: there is no such row.
-    """
-    if bool(((indices < 0) | (indices >= data.size(0))).any()):
-        raise EnforceIndexError(
-            f"An index of {sorted(set(indices.tolist()))} is out of range for {data.size(0)} rows.",
-            "0 <= idx && idx < N",
-        )
-    return data.index_select(0, indices)
-
-
 class _Sorted(_Segments):
     """Segment ids are 0, 1, 2, ... in order, each once or more."""
 
     def segments(self, by: torch.Tensor, n_rows: int) -> tuple[torch.Tensor, int]:
-        """See the base."""
         check_number(by, n_rows)
         if not n_rows:
             return by.long(), 0
@@ -127,7 +118,6 @@ class _Unsorted(_Segments):
     """Segment ids come in any order; there are `num_segments`, or as many as the greatest says."""
 
     def segments(self, by: torch.Tensor, n_rows: int) -> tuple[torch.Tensor, int]:
-        """See the base."""
         check_number(by, n_rows)
         n = self.GetSingleArgument("num_segments", -1)
         if n == -1:
@@ -142,26 +132,12 @@ class _Lengths(_Segments):
     """Lengths say how many rows belong to each segment."""
 
     def segments(self, by: torch.Tensor, n_rows: int) -> tuple[torch.Tensor, int]:
-        """See the base."""
         return segments_of_lengths(by, n_rows), len(by)
 
 
 def check_number(ids: torch.Tensor, n_rows: int) -> None:
     """Raise EnforceNotMet unless there is one segment id for each row."""
     enforce(len(ids) == n_rows, f"{len(ids)} segment ids are given for {n_rows} rows.")
-
-
-def segments_of_lengths(lengths: torch.Tensor, n_rows: int | None = None) -> torch.Tensor:
-    """Give the segment of each row, int64. Raises EnforceNotMet: lengths that do not fit."""
-    if bool((lengths < 0).any()):
-        raise EnforceNotMet(f"Lengths are not negative, as one of {lengths.tolist()}.")
-    total = int(lengths.sum())
-    if n_rows is not None and total != n_rows:
-        raise EnforceNotMet(
-            f"The lengths add up to {total}, and there are {n_rows} rows.",
-            "the sum of lengths is the number of rows",
-        )
-    return torch.repeat_interleave(torch.arange(len(lengths)), lengths.long())
 
 
 class _LookUp(_Lengths):
@@ -192,13 +168,12 @@ class _LookUp(_Lengths):
     ) -> torch.Tensor:
         """Multiply the rows by the weights, the first of each segment by the first of them."""
         weights = self.x(1, FLOAT)
-        starts = lengths.long().cumsum(0) - lengths
-        places = torch.arange(len(rows)) - starts[ids]
+        places = places_in_segments(lengths, ids)
         enforce(
             weights.dim() == 1 and int(places.max()) < weights.numel(),
             f"{weights.numel()} weights are too few for a length of {int(places.max()) + 1}.",
         )
-        return rows * weights[places].view(-1, *[1] * (rows.dim() - 1))
+        return rows * along_rows(weights[places], rows)
 
 
 # Caffe2's operator: how segments are given, the function, weighted, sparse.

@@ -9,19 +9,14 @@ from __future__ import annotations
 from bridge import c10
 from bridge.caffe2.execution.registry import register_operator
 from bridge.caffe2.operators.base.lazy_torch import torch
+from bridge.caffe2.operators.base.rows import along_rows, chosen_rows, segments_of_lengths
 from bridge.caffe2.operators.base.torch_operator import FLOAT, INT32, INTS, TorchOperator, enforce
-from bridge.caffe2.operators.segments.segment import chosen_rows, segments_of_lengths
 
 TYPE_CHECKING = False  # typing takes longer to import than all that needs it
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 __all__: list[str] = []
-
-
-def _along(numbers: torch.Tensor, rows: torch.Tensor) -> torch.Tensor:
-    """Give one number for each row a shape that they can be multiplied by."""
-    return numbers.view(-1, *[1] * (rows.dim() - 1))
 
 
 def _counts(ids: torch.Tensor, n: int) -> torch.Tensor:
@@ -68,11 +63,11 @@ class _Summed(_SegmentGradient):
     def RunOnDevice(self) -> None:
         rows, ids = self.spread(self.weighted, 1 + self.weighted)
         if self.mean:
-            rows = rows / _along(_counts(ids, self.x(0, FLOAT).size(0)), rows)
+            rows = rows / along_rows(_counts(ids, self.x(0, FLOAT).size(0)), rows)
         if self.weighted:
             weights = self.x(0, FLOAT)
             enforce(weights.numel() == len(rows), "There is one weight for each row.")
-            rows = rows * _along(weights, rows)
+            rows = rows * along_rows(weights, rows)
         self.put(0, rows)
 
 
@@ -95,7 +90,7 @@ class _SummedWithWeights(_SegmentGradient):
         else:
             data = self.data(3, rows)
         of_weights = (rows * data).flatten(1).sum(1) if len(rows) else rows.new_zeros(0)
-        self.put(0, rows * _along(weights, rows))
+        self.put(0, rows * along_rows(weights, rows))
         if self.OutputSize() > 1:
             self.put(1, of_weights)
 
@@ -146,7 +141,7 @@ class _OfRange(_SegmentGradient):
         rows, ids = self.spread(2, 3)
         x, y = self.data(0, rows), self.x(1, FLOAT)
         enforce(y.shape == self.x(2, FLOAT).shape, "Y and dY are of one shape.")
-        counts = _along(_counts(ids, len(y)), rows)
+        counts = along_rows(_counts(ids, len(y)), rows)
         self.put(0, type(self).function(rows, x, y[ids], counts))
 
 
@@ -161,7 +156,7 @@ class ReduceFrontWeightedSumGradient(TorchOperator):
             sizes[:1] == [weights.numel()] and sizes[1:] == list(gradient.shape),
             f"{weights.numel()} weights and gradients {list(gradient.shape)} for sizes {sizes}.",
         )
-        self.put(0, gradient.unsqueeze(0) * weights.view(-1, *[1] * gradient.dim()))
+        self.put(0, gradient.unsqueeze(0) * along_rows(weights, gradient.unsqueeze(0)))
 
 
 def _register(name: str, base: type[_SegmentGradient], **attributes: object) -> None:
