@@ -47,6 +47,13 @@ class FloatOperator(TorchOperator):
                 f"{self._definition.type}: {message}{values}.", "", self._definition.type
             )
 
+    def enforce_range(self, what: str, values: Tensor, end: int, start: int = 0) -> None:
+        """Raise EnforceNotMet unless the integers `values` are from `start` to below `end`."""
+        inside = not values.numel() or (int(values.min()) >= start and int(values.max()) < end)
+        if not inside:
+            met = values.reshape(-1).tolist()
+            self.enforce(False, f"{what} are from {start} to below {end}", met)
+
     def axis(self, x: Tensor, name: str, default: int) -> int:
         """Give the dimension of `x` that argument `name` says, counted from the front."""
         return normal_axis(self.GetSingleArgument(name, default), x.dim())

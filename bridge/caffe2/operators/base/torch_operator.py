@@ -13,6 +13,8 @@ no view of an input, since outputs own their memory.
 
 from __future__ import annotations
 
+from ctypes import c_float
+
 from bridge import c10
 from bridge.c10 import TypeMeta
 from bridge.c10.errors import EnforceNotMet, EnforceTypeError
@@ -42,6 +44,7 @@ __all__ = [
     "enforce",
     "normal_axis",
     "plain_axis",
+    "single",
 ]
 
 # Element types that operators take, as Caffe2's TensorTypes<...> list them.
@@ -175,3 +178,8 @@ def plain_axis(axis: int, ndim: int) -> int:
     axis = ndim - 1 if axis == -1 else axis
     enforce(0 <= axis < ndim, f"Axis {axis} is not within {ndim} dimensions.")
     return axis
+
+
+def single(value: float) -> float:
+    """Round a number to float32, as Caffe2 holds its arguments."""
+    return c_float(value).value

@@ -1,19 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Activations with parameters or of parts of their input: PRelu, Glu."""
+"""Functions of elements with parameters, or of several inputs: PRelu, Glu, SumRelu, BatchBoxCox."""
 
 from __future__ import annotations
 
 from bridge.caffe2.execution.registry import register_operator
 from bridge.caffe2.operators.base.float_operator import FloatOperator
 from bridge.caffe2.operators.base.lazy_torch import torch
-from bridge.caffe2.operators.base.torch_operator import normal_axis
+from bridge.caffe2.operators.base.torch_operator import FLOATS, INT32, normal_axis
 from bridge.caffe2.operators.base.windows import channels_first
 
 TYPE_CHECKING = False  # typing takes longer to import than all that needs it
 if TYPE_CHECKING:
     from torch import Tensor
 
-__all__ = ["Glu", "PRelu", "PReluGradient"]
+__all__ = ["BatchBoxCox", "Glu", "PRelu", "PReluGradient", "SumRelu"]
 
 
 class Sloped(FloatOperator):
@@ -79,3 +79,38 @@ class Glu(FloatOperator):
         self.enforce(x.shape[dim] % 2 == 0, "the dimension is even", x)
         a, b = x.chunk(2, dim)
         torch.mul(a, torch.sigmoid(b), out=self.out(0, a.shape))
+
+
+@register_operator("SumRelu")
+class SumRelu(FloatOperator):
+    """max(the sum of the inputs, 0)."""
+
+    def RunOnDevice(self) -> None:
+        first = self.x(0, (*FLOATS, *INT32))
+        dtype = self.Input(0).dtype()
+        others = [self.x(i, (dtype,)) for i in range(1, self.InputSize())]
+        for other in others:
+            self.enforce(other.shape == first.shape, "the inputs are of one shape", other, first)
+        total = sum(others, first)
+        torch.clamp_min(total, 0, out=self.out(0, first.shape, dtype))
+
+
+@register_operator("BatchBoxCox")
+class BatchBoxCox(FloatOperator):
+    """(X: (N, D), a: (D), b: (D)) -> (max(X + b, 1e-6)^a - 1) / a, its logarithm where a is 0.
+
+    Follows BatchBoxCoxOp, caffe2/operators/batch_box_cox_op.cc, PyTorch 1.8.1.
+    """
+
+    def RunOnDevice(self) -> None:
+        x = self.x(0, FLOATS)
+        same = (self.Input(0).dtype(),)
+        a, b = self.x(1, same), self.x(2, same)
+        self.enforce(x.dim() >= 1, "X has rows", x)
+        rows = x.reshape(x.shape[0], x.shape[1:].numel())
+        for values in (a, b):
+            self.enforce(values.numel() == rows.shape[1], "a and b are as long as a row", values, x)
+        base = (rows + b.view(-1)).clamp_(min=1e-6)
+        a = a.view(-1)
+        power = (base.pow(a) - 1) / torch.where(a == 0, torch.ones_like(a), a)
+        self.put(0, torch.where(a == 0, base.log(), power).view(x.shape))

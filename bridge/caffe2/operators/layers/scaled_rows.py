@@ -65,6 +65,16 @@ class BatchPermutation(TorchOperator):
         self.put(0, x.index_select(0, order))
 
 
+@register_operator("BatchPermutationGradient")
+class BatchPermutationGradient(TorchOperator):
+    """(order, dY) -> dX: the rows back in the places that they came from."""
+
+    def RunOnDevice(self) -> None:
+        order, dy = self.x(0, INT32), self.x(1, FLOAT)
+        enforce(order.dim() == 1 and len(order) == len(dy), "There is a place for each row.")
+        self.put(0, torch.zeros_like(dy).index_copy_(0, rows_of(order, len(dy)), dy))
+
+
 @register_operator("SparseNormalize")
 class SparseNormalize(TorchOperator):
     """In place, the rows that input 1 names scaled to `norm`; by default only longer ones."""

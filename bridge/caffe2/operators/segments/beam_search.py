@@ -3,12 +3,10 @@
 
 from __future__ import annotations
 
-from ctypes import c_float
-
 from bridge.caffe2.execution.registry import register_operator
 from bridge.caffe2.operators.base.float_operator import FloatOperator
 from bridge.caffe2.operators.base.lazy_torch import torch
-from bridge.caffe2.operators.base.torch_operator import INT32
+from bridge.caffe2.operators.base.torch_operator import INT32, single
 
 TYPE_CHECKING = False  # typing takes longer to import than all that needs it
 if TYPE_CHECKING:
@@ -20,13 +18,8 @@ if TYPE_CHECKING:
 __all__: list[str] = []
 
 
-def single(value: float) -> float:
-    """Round to float32, in which the odds are counted there: it decides between near ones."""
-    return c_float(value).value
-
-
 def add(odds: Odds, prefix: Prefix, value: float) -> None:
-    """Add to the odds of a prefix."""
+    """Add to the odds of a prefix, in float32 as Caffe2: that decides between near ones."""
     odds[prefix] = single(odds.get(prefix, 0.0) + single(value))
 
 
@@ -53,7 +46,7 @@ class Search:
         total = dict(self.blank)
         for prefix, odds in self.label.items():
             add(total, prefix, odds)
-        # of equal ones the first, as prefixes are sorted
+        # Of equal ones the first, as prefixes are sorted.
         self.ranked = sorted(sorted(total), key=total.__getitem__, reverse=True)
         self.beam = self.ranked[: self.width]
 

@@ -75,4 +75,4 @@ def ftrl_step(
         new = grouped * (least / norm - 1) / low.view(matrix)
         return new.masked_fill(norm <= least, 0), grown, z
     new = (lambda1 * z.sign() - z) / low
-    return new.masked_fill(z.abs() <= lambda1, 0), grown, z
+    return new.masked_fill(~(z.abs() > lambda1), 0), grown, z

@@ -95,9 +95,19 @@ def slope(n: int, say: Say) -> float:
     return float(max(last, first + (n - start) * (last - first) / (end - start)))
 
 
+def power(base: float, exponent: float) -> float:
+    """Give what C's pow gives: NaN and infinity where Python's raises, or is complex."""
+    try:
+        return math.pow(base, exponent)
+    except OverflowError:
+        return math.inf
+    except ValueError:
+        return math.inf if base == 0 else math.nan
+
+
 def inverse(n: int, say: Say) -> float:
     """(1 + gamma * n)^-power."""
-    return float((1 + say("gamma", 0.0) * n) ** -say("power", 0.0))
+    return power(1 + say("gamma", 0.0) * n, -say("power", 0.0))
 
 
 def linear_warmup(n: int, say: Say) -> float:
@@ -160,13 +170,13 @@ POLICIES: dict[str, Callable[[int, Say], float]] = {
     "alter": alter,
     "hill": hill,
     "slope": slope,
-    "step": lambda n, say: float(say("gamma", 0.0) ** (n // say("stepsize", 0))),
-    "exp": lambda n, say: float(say("gamma", 0.0) ** n),
+    "step": lambda n, say: power(say("gamma", 0.0), n // say("stepsize", 0)),
+    "exp": lambda n, say: power(say("gamma", 0.0), n),
     "gate": lambda n, say: float(
         say("multiplier_2" if n >= say("num_iter", 0) else "multiplier_1", 1.0)
     ),
     "inv": inverse,
-    "poly": lambda n, say: float((1 - n / say("max_iter", -1)) ** say("power", 0.0)),
+    "poly": lambda n, say: power(1 - n / say("max_iter", -1), say("power", 0.0)),
     "linearWarmup": linear_warmup,
     "constantWarmup": lambda n, say: (
         1.0 if n >= say("num_iter", 0) else float(say("multiplier", 0.5))

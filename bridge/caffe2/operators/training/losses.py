@@ -27,9 +27,7 @@ class Labelled(FloatOperator):
         rows = as_matrix(x, 1) if x.dim() else x.view(1, 1)
         self.enforce(label.dim() in (1, 2), "the labels are of one dimension", label)
         self.enforce(label.numel() == rows.shape[0], "there is a label for each row", label, x)
-        if label.numel():
-            inside = int(label.min()) >= 0 and int(label.max()) < rows.shape[1]
-            self.enforce(inside, f"labels are from 0 to below {rows.shape[1]}", label.tolist())
+        self.enforce_range("labels", label, rows.shape[1])
         return rows, label.view(-1, 1).long()
 
 

@@ -40,8 +40,20 @@ class AveragedLossGradient(FloatOperator):
         self.out(0, x.shape).copy_(dy.view(()) / max(x.numel(), 1))
 
 
+class Classified(FloatOperator):
+    """An operator of predictions (N, D) and labels (N) of int32, from 0 to below D."""
+
+    def classified(self) -> tuple[Tensor, Tensor]:
+        """Give the predictions, and the labels as int64."""
+        x, label = self.x(0), self.x(1, INT32)
+        self.enforce(x.dim() == 2 and label.dim() == 1, "X is a matrix, labels a vector", x, label)
+        self.enforce(label.shape[0] == x.shape[0], "there is a label for each row", label, x)
+        self.enforce_range("labels", label, x.shape[1])
+        return x, label.long()
+
+
 @register_operator("Accuracy")
-class Accuracy(FloatOperator):
+class Accuracy(Classified):
     """(predictions: (N, D), labels: (N) of int32) -> how many labels, of all, are in the top `k`.
 
     Argument `top_k` (1). Of equal predictions the earlier ranks first.
@@ -49,13 +61,8 @@ class Accuracy(FloatOperator):
     """
 
     def RunOnDevice(self) -> None:
-        x, label = self.x(0), self.x(1, INT32)
-        self.enforce(x.dim() == 2 and label.dim() == 1, "X is a matrix, labels a vector", x, label)
-        self.enforce(label.shape[0] == x.shape[0], "there is a label for each row", label, x)
-        index = label.view(-1, 1).long()
-        if label.numel():
-            inside = int(label.min()) >= 0 and int(label.max()) < x.shape[1]
-            self.enforce(inside, f"labels are from 0 to below {x.shape[1]}", label.tolist())
+        x, label = self.classified()
+        index = label.view(-1, 1)
         own = x.gather(1, index)
         before = (x > own) | ((x == own) & (torch.arange(x.shape[1]) < index))
         right = (before.sum(1) < self.GetSingleArgument("top_k", 1)).sum()
@@ -63,21 +70,15 @@ class Accuracy(FloatOperator):
 
 
 @register_operator("MultiClassAccuracy")
-class MultiClassAccuracy(FloatOperator):
+class MultiClassAccuracy(Classified):
     """(predictions: (N, D), labels: (N) of int32) -> by label: how many are right, of how many (D).
 
     Follows MultiClassAccuracyOp, caffe2/operators/multi_class_accuracy_op.cc, PyTorch 1.8.1.
     """
 
     def RunOnDevice(self) -> None:
-        x, label = self.x(0), self.x(1, INT32)
-        self.enforce(x.dim() == 2 and label.dim() == 1, "X is a matrix, labels a vector", x, label)
-        self.enforce(label.shape[0] == x.shape[0], "there is a label for each row", label, x)
+        x, index = self.classified()
         classes = x.shape[1]
-        if label.numel():
-            inside = int(label.min()) >= 0 and int(label.max()) < classes
-            self.enforce(inside, f"labels are from 0 to below {classes}", label.tolist())
-        index = label.long()
         amounts = torch.bincount(index, minlength=classes)
         right = torch.bincount(index[x.argmax(1) == index], minlength=classes)
         self.put(0, right.float() / amounts.clamp(min=1))
@@ -188,7 +189,8 @@ class PairWiseLoss(Ranked):
 
     def RunOnDevice(self) -> None:
         losses = []
-        for x, label, _ in self.sessions(2):
+        sessions = self.sessions(2) if self.x(0).numel() else ()  # whatever the lengths say
+        for x, label, _ in sessions:
             pairs = ordered_pairs(label)
             apart = (x.unsqueeze(0) - x.unsqueeze(1))[pairs]
             losses.append(float(soft_plus(apart).mean()) if apart.numel() else 0.0)

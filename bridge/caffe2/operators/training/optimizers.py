@@ -13,7 +13,7 @@ from bridge.caffe2.execution.registry import register_operator
 from bridge.caffe2.operators.base.float_operator import FloatOperator
 from bridge.caffe2.operators.base.lazy_torch import torch
 from bridge.caffe2.operators.base.schemas import schema_of
-from bridge.caffe2.operators.base.torch_operator import INT64
+from bridge.caffe2.operators.base.torch_operator import INT64, single
 
 TYPE_CHECKING = False  # typing takes longer to import than all that needs it
 if TYPE_CHECKING:
@@ -40,10 +40,7 @@ class Optimizer(FloatOperator):
 
     def single(self, name: str, default: float) -> float:
         """Give an argument as Caffe2 has it: a number of single precision."""
-        found: float = torch.tensor(
-            self.GetSingleArgument(name, default), dtype=torch.float32
-        ).item()
-        return found
+        return single(self.GetSingleArgument(name, default))
 
     def give(self, *values: Tensor) -> None:
         """Put as many of the values as there are outputs, in the shapes of what they replace."""

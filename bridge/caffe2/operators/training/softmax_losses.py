@@ -47,9 +47,7 @@ class RowLoss(FloatOperator):
         else:
             label = self.x(1, INT32)
             self.enforce(label.numel() == n, "there is a label for each row", label, rows)
-            if n:
-                inside = int(label.min()) >= 0 and int(label.max()) < classes
-                self.enforce(inside, f"labels are from 0 to below {classes}", label.tolist())
+            self.enforce_range("labels", label, classes)
             target = torch.zeros_like(rows).scatter_(1, label.view(-1, 1).long(), 1)
         if self.InputSize() <= weight:
             return target, rows.new_ones(n, 1)
@@ -120,9 +118,7 @@ class ImageLoss(FloatOperator):
         if weighted:
             weights = self.x(2)
             self.enforce(weights.numel() == label.numel(), "there is a weight for each place")
-        if label.numel():
-            inside = int(label.min()) >= -1 and int(label.max()) < x.shape[1]
-            self.enforce(inside, f"labels are from -1 to below {x.shape[1]}", label.tolist())
+        self.enforce_range("labels", label, x.shape[1], start=-1)
         kept = weights.view(label.shape) * (label != -1)
         return label.unsqueeze(1).long().clamp_(min=0), kept.unsqueeze(1)
 

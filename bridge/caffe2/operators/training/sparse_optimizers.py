@@ -54,9 +54,7 @@ class SparseOptimizer(Optimizer):
         width = param.numel() // max(param.shape[0], 1)
         self.enforce(g.numel() == index.numel() * width, "a gradient for each row", g, index, param)
         flat = index.reshape(-1).long()
-        if flat.numel():
-            inside = int(flat.min()) >= 0 and int(flat.max()) < param.shape[0]
-            self.enforce(inside, f"rows are from 0 to below {param.shape[0]}", flat.tolist())
+        self.enforce_range("rows", flat, param.shape[0])
         seen: dict[int, int] = {}
         turns: list[list[int]] = []
         for place, row in enumerate(flat.tolist()):
@@ -72,7 +70,7 @@ class SparseOptimizer(Optimizer):
 
 def as_rows(x: Tensor) -> Tensor:
     """View a tensor as rows."""
-    return x.view(x.shape[0], -1)
+    return x.view(x.shape[0], x.shape[1:].numel())
 
 
 @register_operator("SparseMomentumSGDUpdate")
@@ -87,7 +85,7 @@ class SparseMomentumSGDUpdate(SparseOptimizer):
         rounds = list(self.rounds(self.x(3)))
         param, moment = as_rows(self.in_place(3, 2)), as_rows(self.in_place(1, 1))
         g = self.x(0)
-        steps = self.out(0, g.shape).view(-1, param.shape[1])
+        steps = self.out(0, g.shape).view(self.x(4, INTS).numel(), param.shape[1])
         for rows, places, part in rounds:
             step, new = momentum_step(self, part, moment[rows], lr)
             steps[places], moment[rows] = step, new
@@ -110,7 +108,8 @@ class SparseAdagrad(SparseOptimizer):
         decay = self.single("weight_decay", 0.0)
         rounds = list(self.rounds(self.x(0)))
         param = as_rows(self.in_place(0, 0))
-        moment = self.in_place(1, 1).view(param.shape[0], -1)
+        moment = self.in_place(1, 1)
+        moment = moment.view(param.shape[0], moment.numel() // max(param.shape[0], 1))
         for rows, _, g in rounds:
             g = g + decay * param[rows]
             h = moment[rows] + self.squares(g)
@@ -145,10 +144,12 @@ class SparseAdam(SparseOptimizer):
         rectified = self._rectified(beta1, beta2)
         rounds = list(self.rounds(self.x(0)))
         param, first = as_rows(self.in_place(0, 0)), as_rows(self.in_place(1, 1))
-        second = self.in_place(2, 2).view(param.shape[0], -1)
+        second = self.in_place(2, 2)
+        second = second.view(param.shape[0], second.numel() // max(param.shape[0], 1))
         steps = None
         if self.OutputSize() == 4:
-            steps = self.out(3, self.x(self.gradient).shape).view(-1, param.shape[1])
+            steps = self.out(3, self.x(self.gradient).shape)
+            steps = steps.view(self.x(self.indices, INTS).numel(), param.shape[1])
         for rows, places, g in rounds:
             m = first[rows] * beta1 + g * (1 - beta1)
             v = second[rows] * beta2 + self.squares(g) * (1 - beta2)
