@@ -117,6 +117,10 @@ class TorchOperator(Operator):
                 return
         adopt(tensor, result)
 
+    def put_value(self, i: int, value: int, dtype: TypeMeta) -> None:
+        """Have output `i` hold one number or truth value, without dimensions."""
+        self.Output(i, [], dtype).mutable_data()[:] = value
+
     def put_strings(self, i: int, sizes: Sequence[int], items: list[bytes]) -> None:
         """Have output `i` hold strings of these sizes."""
         self.put_objects(i, sizes, items, c10.string)

@@ -18,21 +18,11 @@ if TYPE_CHECKING:
 
     from torch import Tensor
 
-__all__ = ["SPATIAL", "Window", "WindowOperator", "channels_first", "channels_last"]
+__all__ = ["SPATIAL", "Window", "WindowOperator"]
 
 SPATIAL = {1: "1d", 2: "2d", 3: "3d"}
 
 NOTSET, VALID, SAME, CAFFE_LEGACY_POOLING = range(4)  # caffe2/proto/caffe2_legacy.proto
-
-
-def channels_first(x: Tensor, order: str) -> Tensor:
-    """View an image (N, ..., C) as (N, C, ...) where `order` is NHWC; give it else as it is."""
-    return x if order == "NCHW" else x.movedim(-1, 1)
-
-
-def channels_last(x: Tensor, order: str) -> Tensor:
-    """View an image (N, C, ...) in the order that `order` names."""
-    return x if order == "NCHW" else x.movedim(1, -1)
 
 
 class Window:

@@ -11,9 +11,9 @@ from __future__ import annotations
 import math
 
 from bridge.caffe2.execution.registry import register_operator
+from bridge.caffe2.operators.base.channels import channels_first
 from bridge.caffe2.operators.base.float_operator import FloatOperator
 from bridge.caffe2.operators.base.lazy_torch import functional, torch
-from bridge.caffe2.operators.base.windows import channels_first
 
 TYPE_CHECKING = False  # typing takes longer to import than all that needs it
 if TYPE_CHECKING:

@@ -207,4 +207,4 @@ class DBExists(FileOperator):
             # Of what kind it is, if any: an error about that is not for this operator to hide.
             with open_reader(self.db_type, path):
                 pass
-        self.Output(0, [], c10.bool).mutable_data()[:] = there
+        self.put_value(0, there, c10.bool)

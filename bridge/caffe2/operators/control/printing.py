@@ -38,8 +38,6 @@ class Print(TorchOperator):
     Follows PrintOp and TensorPrinter, caffe2/operators/utility_ops.h and caffe2/core/tensor.cc.
     """
 
-    # The file is the operator's own affair; nothing that a blob holds is changed.
-
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
         self._every = self.GetSingleArgument("every_n", 1)

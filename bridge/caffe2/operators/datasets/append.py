@@ -27,7 +27,7 @@ _GROWTH = 40  # percent of spare rows where an append has to reallocate
 
 def write_rows(tensor: Tensor, start: int, column: Column) -> None:
     """Overwrite the rows of `tensor` from `start` on, which are there and of the column's type."""
-    if not column.items.__len__():
+    if not len(column.items):
         return
     first = start * column.inner
     last = first + len(column) * column.inner
@@ -35,6 +35,13 @@ def write_rows(tensor: Tensor, start: int, column: Column) -> None:
         operand(tensor).view(-1)[first:last].copy_(column.items)
     else:
         tensor.mutable_data(column.dtype)[first:last] = list(column.items)
+
+
+def append_rows(tensor: Tensor, more: Column) -> None:
+    """Put rows of the type and sizes of those of `tensor` after them; in place where room is."""
+    rows = tensor.size(0)
+    tensor.Extend(len(more), _GROWTH)
+    write_rows(tensor, rows, more)
 
 
 def blank_rows(like: Column, count: int) -> Column:
@@ -72,9 +79,7 @@ class _Append(OfColumns):
         if self._is_new(tensor):
             tensor.CopyFrom(self.Input(j))
             return
-        rows = tensor.size(0)
-        tensor.Extend(len(more), _GROWTH)
-        write_rows(tensor, rows, more)
+        append_rows(tensor, more)
 
     @staticmethod
     def _is_new(tensor: Tensor) -> bool:
@@ -95,7 +100,10 @@ class AtomicAppend(_Append):
     """Append, several times. Inputs: a mutex, the tensors, which are the outputs, the rows."""
 
     def RunOnDevice(self) -> None:
-        self.Input(0, Mutex)
+        with self.Input(0, Mutex).lock:
+            self._append_all()
+
+    def _append_all(self) -> None:
         n = (self.InputSize() - 1) // 2
         enforce(self.OutputSize() == n, f"{n} tensors are appended to, not {self.OutputSize()}.")
         for o in range(n):
@@ -135,7 +143,7 @@ class LastNWindowCollector(OfColumns):
     without dimensions; the rows; a mutex; how many rows came, int64. The first, second and last
     are the outputs.
 
-    There a ring that begins with eight bytes of zero counts as empty, too; here it does not.
+    To Caffe2 a ring that begins with eight bytes of zero is empty, too; here it is not.
     """
 
     def __init__(self, *args: Any) -> None:
@@ -145,7 +153,12 @@ class LastNWindowCollector(OfColumns):
 
     def RunOnDevice(self) -> None:
         if self.InputSize() > 3:
-            self.Input(3, Mutex)
+            with self.Input(3, Mutex).lock:
+                self._collect()
+        else:
+            self._collect()
+
+    def _collect(self) -> None:
         ring, given = self.Output(0), column_of(self.Input(2), "Input 2")
         old = ring.size(0) if ring.numel() else 0
         if old:
@@ -186,7 +199,7 @@ class LastNWindowCollector(OfColumns):
             return
         if size > old > 0:
             tensor.ExtendTo(size, _GROWTH)
-            # where the next row goes may lie before rows that nobody wrote yet
+            # Where the next row goes may lie before rows that nobody wrote yet.
             write_rows(tensor, old, blank_rows(given, size - old))
         elif not old:
             tensor.Resize((size, *given.sizes[1:]))

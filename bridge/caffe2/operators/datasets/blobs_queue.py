@@ -14,10 +14,9 @@ from bridge.c10 import TypeMeta
 from bridge.caffe2.blobs.blob import Blob
 from bridge.caffe2.execution.registry import register_operator
 from bridge.caffe2.operators.base.lazy_torch import torch
-from bridge.caffe2.operators.base.torch_operator import enforce
-from bridge.caffe2.operators.datasets.append import write_rows
+from bridge.caffe2.operators.base.torch_operator import TorchOperator, enforce
+from bridge.caffe2.operators.datasets.append import append_rows
 from bridge.caffe2.operators.datasets.columns import column_of
-from bridge.caffe2.operators.objects.objects import SingleValue
 from bridge.caffe2.workspaces import created, found_blob
 
 TYPE_CHECKING = False  # typing takes longer to import than all that needs it
@@ -91,7 +90,7 @@ TypeMeta.Register(BlobsQueue)
 
 
 @register_operator("CreateBlobsQueue")
-class CreateBlobsQueue(SingleValue):
+class CreateBlobsQueue(TorchOperator):
     """A queue of `capacity` (1) records of `num_blobs` (1) each.
 
     Its places are blobs, output_0_0 and so on; with `enforce_unique_name` they may not be there.
@@ -111,7 +110,7 @@ class CreateBlobsQueue(SingleValue):
         self.OutputBlob(0).Reset(BlobsQueue(places, n))
 
 
-class _OfQueue(SingleValue):
+class _OfQueue(TorchOperator):
     """An operator on the queue of input 0."""
 
     def queue(self, more: int = 0) -> BlobsQueue:
@@ -126,7 +125,7 @@ class _OfQueue(SingleValue):
 
     def give_status(self, done: bool) -> None:
         """Have the last output say whether it was not done."""
-        self.give(not done, c10.bool, self.OutputSize() - 1)
+        self.put_value(self.OutputSize() - 1, not done, c10.bool)
 
 
 @register_operator("EnqueueBlobs")
@@ -187,13 +186,13 @@ class SafeDequeueBlobs(_OfQueue):
             out.CopyFrom(tensor)
             return
         more = column_of(tensor, f"Column {o}")
-        before = out.size(0) if out.dim() else 0
         enforce(
-            out.dtype() == more.dtype and list(out.sizes())[1:] == list(more.sizes[1:]),
+            out.dim() > 0
+            and out.dtype() == more.dtype
+            and list(out.sizes())[1:] == list(more.sizes[1:]),
             f"Rows of {more.dtype} of sizes {list(more.sizes[1:])} do not go after those before.",
         )
-        out.Extend(len(more), 40)
-        write_rows(out, before, more)
+        append_rows(out, more)
 
 
 @register_operator("CloseBlobsQueue")

@@ -87,13 +87,14 @@ class ReadNextBatch(_Reader):
     def RunOnDevice(self) -> None:
         cursor, dataset = self.opened()
         count = self.batch_size()
-        offsets = cursor.offsets or [0] * dataset.fields.n_domains
-        sizes = dataset.sizes(offsets, count)
-        after = [offset + size for offset, size in zip(offsets, sizes, strict=True)]
-        if self.GetSingleArgument("enforce_batch_size", False) and sizes[0] < count:
-            sizes = [0] * len(sizes)
-        self.give_columns([one.kept() for one in dataset.batch(offsets, sizes)])
-        cursor.offsets = after
+        with cursor.lock:
+            offsets = cursor.offsets or [0] * dataset.fields.n_domains
+            sizes = dataset.sizes(offsets, count)
+            after = [offset + size for offset, size in zip(offsets, sizes, strict=True)]
+            if self.GetSingleArgument("enforce_batch_size", False) and sizes[0] < count:
+                sizes = [0] * len(sizes)
+            self.give_columns([one.kept() for one in dataset.batch(offsets, sizes)])
+            cursor.offsets = after
 
 
 @register_operator("ComputeOffset")
@@ -122,7 +123,7 @@ class SortAndShuffle(_Reader):
     """The numbers of the records, sorted by field `sort_by_field_idx` (1) unless that is -1.
 
     Shuffled are first the records of each run of `shuffle_size` (1) batches, but for the last run,
-    then the batches of `batch_size` (1). The numbers are those that the C++ library draws there.
+    then the batches of `batch_size` (1). The numbers are those that Caffe2's C++ library draws.
     Equal keys keep their order.
     """
 
@@ -163,6 +164,10 @@ class ReadRandomBatch(_Reader):
 
     def RunOnDevice(self) -> None:
         cursor: TreeCursor = self.Input(0, TreeCursor)
+        with cursor.lock:
+            self._read(cursor)
+
+    def _read(self, cursor: TreeCursor) -> None:
         columns = self.columns(3)
         fields = cursor.fields
         enforce(

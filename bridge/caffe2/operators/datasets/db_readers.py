@@ -7,6 +7,8 @@ caffe2/queue/blobs_queue_db.h, PyTorch 1.8.1.
 
 from __future__ import annotations
 
+import threading
+
 from bridge import c10
 from bridge.c10 import TypeMeta
 from bridge.c10.errors import EnforceNotMet
@@ -38,12 +40,13 @@ class DBReader:
 class FileReader(DBReader):
     """The records of a file, and after the last the first again.
 
-    With `shards` every so many records one, from number `shard` on.
+    With `shards` every so many records one, from number `shard` on. Threads may share it.
     """
 
     def __init__(self, db_type: str, path: str, shards: int = 1, shard: int = 0) -> None:
         enforce(0 <= shard < shards, f"There is no shard {shard} of {shards}.")
         self._source = db_type, path, shards, shard
+        self._lock = threading.Lock()
         self._values = self._opened()
         self._next: bytes | None = next(self._values, None)
         enforce(self._next is not None, f"{path!r} has no record for shard {shard} of {shards}.")
@@ -57,13 +60,14 @@ class FileReader(DBReader):
 
     def read(self) -> bytes:
         """Give the next value."""
-        if self._next is None:
-            self._values = self._opened()
+        with self._lock:
+            value = self._next
+            if value is None:
+                self._values = self._opened()
+                value = next(self._values, None)
+            if value is None:
+                raise EnforceNotMet(f"{self._source[1]!r} has no records any more.")
             self._next = next(self._values, None)
-            enforce(self._next is not None, f"{self._source[1]!r} has no records any more.")
-        value = self._next
-        self._next = next(self._values, None)
-        assert value is not None
         return value
 
 

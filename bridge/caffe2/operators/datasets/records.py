@@ -11,11 +11,10 @@ from bridge.c10 import TypeMeta
 from bridge.c10.errors import EnforceTypeError
 from bridge.caffe2.execution.registry import register_operator
 from bridge.caffe2.operators.base.lazy_torch import torch
-from bridge.caffe2.operators.base.torch_operator import enforce
+from bridge.caffe2.operators.base.torch_operator import TorchOperator, enforce
 from bridge.caffe2.operators.datasets.columns import Column, column_of, joined, put_column
 from bridge.caffe2.operators.datasets.dataset import OfColumns
 from bridge.caffe2.operators.datasets.tree_cursor import Dataset
-from bridge.caffe2.operators.objects.objects import SingleValue
 
 TYPE_CHECKING = False  # typing takes longer to import than all that needs it
 if TYPE_CHECKING:
@@ -112,7 +111,7 @@ class UnPackRecords(OfColumns):
 
 
 @register_operator("CreateTensorVector")
-class CreateTensorVector(SingleValue):
+class CreateTensorVector(TorchOperator):
     """An empty list of tensors."""
 
     def RunOnDevice(self) -> None:
@@ -120,11 +119,11 @@ class CreateTensorVector(SingleValue):
 
 
 @register_operator("TensorVectorSize")
-class TensorVectorSize(SingleValue):
+class TensorVectorSize(TorchOperator):
     """The number of tensors in a list."""
 
     def RunOnDevice(self) -> None:
-        self.give(len(self.Input(0, TensorVector).columns), c10.int32)
+        self.put_value(0, len(self.Input(0, TensorVector).columns), c10.int32)
 
 
 @register_operator("ConcatTensorVector")

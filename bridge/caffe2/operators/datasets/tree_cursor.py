@@ -8,6 +8,8 @@ caffe2/operators/dataset_ops.h, PyTorch 1.8.1.
 
 from __future__ import annotations
 
+import threading
+
 from bridge.c10 import TypeMeta
 from bridge.caffe2.operators.base.torch_operator import INT32, enforce
 from bridge.caffe2.operators.datasets.columns import Column
@@ -56,11 +58,15 @@ class Fields:
 
 
 class TreeCursor:
-    """How far each domain of `fields` has been read; no `offsets` before the first read."""
+    """How far each domain of `fields` has been read; no `offsets` before the first read.
+
+    Who reads holds `lock`, so that threads may share a cursor: each record goes to one of them.
+    """
 
     def __init__(self, fields: Fields | None = None) -> None:
         self.fields = fields or Fields([])
         self.offsets: list[int] = []
+        self.lock = threading.RLock()
 
 
 TypeMeta.Register(TreeCursor)
@@ -88,7 +94,7 @@ class Dataset:
     def _lengths_of(self, field: int) -> list[int]:
         column = self.columns[field]
         name = self.fields.names[field]
-        if not column.items.__len__():
+        if not len(column.items):
             return []
         enforce(column.dtype in INT32, f"Field {name!r} has lengths, which are int32.")
         found: list[int] = column.items.tolist()

@@ -4,10 +4,10 @@
 from __future__ import annotations
 
 from bridge.caffe2.execution.registry import register_operator
+from bridge.caffe2.operators.base.channels import by_channel, channel_sums
 from bridge.caffe2.operators.base.float_operator import FloatOperator
 from bridge.caffe2.operators.base.lazy_torch import torch
 from bridge.caffe2.operators.base.torch_operator import FLOATS, INT32, normal_axis
-from bridge.caffe2.operators.base.windows import channels_first
 
 TYPE_CHECKING = False  # typing takes longer to import than all that needs it
 if TYPE_CHECKING:
@@ -23,11 +23,7 @@ class Sloped(FloatOperator):
         """View the slopes so that they broadcast on X: one, or one for each channel."""
         if w.numel() == 1:
             return w.view(())
-        order = self.image_order()
-        channel = 1 if order == "NCHW" else x.dim() - 1
-        self.enforce(0 <= channel < x.dim(), "X has channels", x)
-        self.enforce(w.numel() == x.shape[channel], "one slope, or one for each channel", w, x)
-        return w.view([-1 if i == channel else 1 for i in range(x.dim())])
+        return by_channel(self, w, x, self.image_order())
 
 
 @register_operator("PRelu")
@@ -57,11 +53,7 @@ class PReluGradient(Sloped):
         self.enforce(y.shape == x.shape == dy.shape, "X, Y and dY are of one shape", x, y, dy)
         dx = torch.where(x > 0, dy, dy * slopes)
         below = torch.where(x > 0, x.new_zeros(()), dy * x)
-        if w.numel() > 1:
-            channels = channels_first(below, self.image_order())
-            dw = channels.transpose(0, 1).flatten(1).sum(1)
-        else:
-            dw = below.sum()
+        dw = channel_sums(below, self.image_order()) if w.numel() > 1 else below.sum()
         self.put(0, dx)
         self.put(1, dw.view(w.shape))
 

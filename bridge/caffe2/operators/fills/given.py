@@ -24,7 +24,6 @@ __all__: list[str] = []
 
 _ZEROS: dict[TypeMeta, Any] = {c10.float32: 0.0, c10.float64: 0.0, c10.bool: False, c10.string: ""}
 
-
 # What a GivenTensorFill may be told to make.
 _GIVEN = (c10.float32, c10.float64, c10.bool, c10.int16, c10.int32, c10.int64, c10.string)
 
@@ -162,46 +161,21 @@ class GivenTensorFill(_GivenTensor):
     """Fill with given floats, or with elements of the type `dtype`."""
 
 
-@register_operator("GivenTensorDoubleFill")
-class GivenTensorDoubleFill(_GivenTensor):
-    """Fill with given floats, as float64."""
-
-    dtype = c10.float64
-
-
-@register_operator("GivenTensorBoolFill")
-class GivenTensorBoolFill(_GivenTensor):
-    """Fill with given truth values."""
-
-    dtype = c10.bool
-
-
-@register_operator("GivenTensorIntFill")
-class GivenTensorIntFill(_GivenTensor):
-    """Fill with given int32."""
-
-    dtype = c10.int32
-
-
-@register_operator("GivenTensorInt16Fill")
-class GivenTensorInt16Fill(_GivenTensor):
-    """Fill with given int16."""
-
-    dtype = c10.int16
-
-
-@register_operator("GivenTensorInt64Fill")
-class GivenTensorInt64Fill(_GivenTensor):
-    """Fill with given int64."""
-
-    dtype = c10.int64
-
-
-@register_operator("GivenTensorStringFill")
-class GivenTensorStringFill(_GivenTensor):
-    """Fill with given strings."""
-
-    dtype = c10.string
+for _kind, _type in {
+    "Double": c10.float64,
+    "Bool": c10.bool,
+    "Int": c10.int32,
+    "Int16": c10.int16,
+    "Int64": c10.int64,
+    "String": c10.string,
+}.items():
+    _name = f"GivenTensor{_kind}Fill"
+    _members = {
+        "__doc__": f"Fill with given elements of {_type.name}.",
+        "__module__": __name__,
+        "dtype": _type,
+    }
+    register_operator(_name)(type(_name, (_GivenTensor,), _members))
 
 
 @register_operator("GivenTensorByteStringToUInt8Fill")

@@ -7,13 +7,9 @@ NHWC runs as torch's channels_last on views of the same memory, so nothing is tr
 from __future__ import annotations
 
 from bridge.caffe2.execution.registry import register_operator
+from bridge.caffe2.operators.base.channels import channels_first, channels_last
 from bridge.caffe2.operators.base.lazy_torch import functional, torch
-from bridge.caffe2.operators.base.windows import (
-    SPATIAL,
-    WindowOperator,
-    channels_first,
-    channels_last,
-)
+from bridge.caffe2.operators.base.windows import SPATIAL, WindowOperator
 
 TYPE_CHECKING = False  # typing takes longer to import than all that needs it
 if TYPE_CHECKING:

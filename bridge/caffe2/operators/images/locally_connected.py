@@ -6,8 +6,9 @@ from __future__ import annotations
 import math
 
 from bridge.caffe2.execution.registry import register_operator
+from bridge.caffe2.operators.base.channels import channels_first, channels_last
 from bridge.caffe2.operators.base.lazy_torch import torch
-from bridge.caffe2.operators.base.windows import WindowOperator, channels_first, channels_last
+from bridge.caffe2.operators.base.windows import WindowOperator
 from bridge.caffe2.operators.images.pooling import added_up, windows_of
 
 TYPE_CHECKING = False  # typing takes longer to import than all that needs it

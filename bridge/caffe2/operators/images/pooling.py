@@ -8,15 +8,10 @@ last window that hangs over the edge) is laid around a copy of the image.
 from __future__ import annotations
 
 from bridge.caffe2.execution.registry import register_operator
+from bridge.caffe2.operators.base.channels import channels_first, channels_last
 from bridge.caffe2.operators.base.lazy_torch import functional, torch
 from bridge.caffe2.operators.base.torch_operator import LARGEST
-from bridge.caffe2.operators.base.windows import (
-    SPATIAL,
-    Window,
-    WindowOperator,
-    channels_first,
-    channels_last,
-)
+from bridge.caffe2.operators.base.windows import SPATIAL, Window, WindowOperator
 
 TYPE_CHECKING = False  # typing takes longer to import than all that needs it
 if TYPE_CHECKING:

@@ -4,13 +4,9 @@
 from __future__ import annotations
 
 from bridge.caffe2.execution.registry import register_operator
+from bridge.caffe2.operators.base.channels import channels_first, channels_last
 from bridge.caffe2.operators.base.lazy_torch import functional, torch
-from bridge.caffe2.operators.base.windows import (
-    NOTSET,
-    WindowOperator,
-    channels_first,
-    channels_last,
-)
+from bridge.caffe2.operators.base.windows import NOTSET, WindowOperator
 
 TYPE_CHECKING = False  # typing takes longer to import than all that needs it
 if TYPE_CHECKING:

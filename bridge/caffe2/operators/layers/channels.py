@@ -5,17 +5,16 @@ from __future__ import annotations
 
 from bridge import c10
 from bridge.caffe2.execution.registry import register_operator
+from bridge.caffe2.operators.base.channels import by_channel, channel_sums
 from bridge.caffe2.operators.base.float_operator import FloatOperator
 from bridge.caffe2.operators.base.lazy_torch import torch
 from bridge.caffe2.operators.base.torch_operator import BOOL
-from bridge.caffe2.operators.base.windows import channels_first
 from bridge.caffe2.operators.layers.products import as_matrix
 
 TYPE_CHECKING = False  # typing takes longer to import than all that needs it
 if TYPE_CHECKING:
     from typing import Any
 
-    from torch import Tensor
 
 __all__ = ["AffineChannel", "ChannelShuffle", "Dropout"]
 
@@ -133,19 +132,6 @@ class AffineChannelGradient(FloatOperator):
             self.put(1, channel_sums(dy * x, order))
             self.put(2, channel_sums(dy, order))
         torch.mul(dy, scale, out=self.out(0, dy.shape))
-
-
-def by_channel(op: FloatOperator, values: Tensor, x: Tensor, order: str) -> Tensor:
-    """View a value for each channel of X so that it broadcasts on X."""
-    channel = 1 if order == "NCHW" else x.dim() - 1
-    op.enforce(x.dim() > 1, "X has channels", x)
-    op.enforce(values.numel() == x.shape[channel], "a value for each channel", values, x)
-    return values.view([-1 if i == channel else 1 for i in range(x.dim())])
-
-
-def channel_sums(x: Tensor, order: str) -> Tensor:
-    """Sum `x` over all but the channels."""
-    return channels_first(x, order).transpose(0, 1).flatten(1).sum(1)
 
 
 @register_operator("ChannelStats")

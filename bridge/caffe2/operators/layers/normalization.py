@@ -4,10 +4,10 @@
 from __future__ import annotations
 
 from bridge.caffe2.execution.registry import register_operator
+from bridge.caffe2.operators.base.channels import channels_first, channels_last
 from bridge.caffe2.operators.base.float_operator import FloatOperator
 from bridge.caffe2.operators.base.lazy_torch import functional, torch
 from bridge.caffe2.operators.base.torch_operator import FLOATS
-from bridge.caffe2.operators.base.windows import channels_first, channels_last
 from bridge.caffe2.operators.layers.products import as_matrix
 
 TYPE_CHECKING = False  # typing takes longer to import than all that needs it

@@ -60,7 +60,7 @@ class ExpandGradient(TorchOperator):
 
 @register_operator("TileGradient")
 class TileGradient(TorchOperator):
-    """The gradient of Tile, of its output's; `tiles` and `axis` as there."""
+    """The gradient of Tile, of its output's; `tiles` and `axis` as of Tile."""
 
     def RunOnDevice(self) -> None:
         dy = self.x(0, NUMBERS)

@@ -226,7 +226,7 @@ class Size(TorchOperator):
 
     def RunOnDevice(self) -> None:
         numel = self.Input(0).numel()
-        self.Output(0, [], c10.int64).mutable_data()[:] = numel
+        self.put_value(0, numel, c10.int64)
 
 
 @register_operator("IsEmpty")
@@ -235,7 +235,7 @@ class IsEmpty(TorchOperator):
 
     def RunOnDevice(self) -> None:
         empty = self.Input(0).numel() == 0
-        self.Output(0, [], c10.bool).mutable_data()[:] = empty
+        self.put_value(0, empty, c10.bool)
 
 
 @register_operator("HasElements")
@@ -244,4 +244,4 @@ class HasElements(TorchOperator):
 
     def RunOnDevice(self) -> None:
         some = any(self.Input(i).numel() > 0 for i in range(self.InputSize()))
-        self.Output(0, [], c10.bool).mutable_data()[:] = some
+        self.put_value(0, some, c10.bool)

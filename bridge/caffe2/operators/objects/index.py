@@ -3,13 +3,14 @@
 
 from __future__ import annotations
 
+import threading
+
 from bridge import c10
 from bridge.c10 import TypeMeta
 from bridge.c10.errors import EnforceValueError
 from bridge.caffe2.execution.registry import register_operator
 from bridge.caffe2.operators.base.lazy_torch import torch
-from bridge.caffe2.operators.base.torch_operator import enforce
-from bridge.caffe2.operators.objects.objects import SingleValue
+from bridge.caffe2.operators.base.torch_operator import TorchOperator, enforce
 
 TYPE_CHECKING = False  # typing takes longer to import than all that needs it
 if TYPE_CHECKING:
@@ -28,12 +29,13 @@ class Index:
         self.most = most
         self.frozen = False
         self.places: dict[Any, int] = {}
+        self.lock = threading.Lock()
 
 
 TypeMeta.Register(Index)
 
 
-class _IndexCreate(SingleValue):
+class _IndexCreate(TorchOperator):
     """An index of at most `max_elements` - 1 keys."""
 
     dtype: TypeMeta
@@ -64,7 +66,7 @@ class StringIndexCreate(_IndexCreate):
     dtype = c10.string
 
 
-class _OfIndex(SingleValue):
+class _OfIndex(TorchOperator):
     """An operator on the index of input 0."""
 
     def keys(self) -> list[Any]:
@@ -85,16 +87,15 @@ class IndexGet(_OfIndex):
 
     def RunOnDevice(self) -> None:
         index, keys = self.Input(0, Index), self.keys()
-        places = index.places
-        if not index.frozen:
-            places = dict(places)
-            for key in keys:
-                if key not in places:
-                    enforce(len(places) + 1 < index.most, "The index is full.")
-                    places[key] = len(places) + 1
-        found = torch.tensor([places.get(key, 0) for key in keys], dtype=torch.int64)
+        with index.lock:
+            places = index.places
+            if not index.frozen:
+                new = [key for key in dict.fromkeys(keys) if key not in places]
+                enforce(not new or len(places) + len(new) < index.most, "The index is full.")
+                places.update((key, i) for i, key in enumerate(new, len(places) + 1))
+            numbers = [places.get(key, 0) for key in keys]
+        found = torch.tensor(numbers, dtype=torch.int64)
         self.put(0, found.reshape(torch.Size(self.Input(1).sizes())))
-        index.places = places
 
 
 @register_operator("IndexLoad")
@@ -138,4 +139,4 @@ class IndexSize(_OfIndex):
 
     def RunOnDevice(self) -> None:
         size = len(self.Input(0, Index).places) + 1
-        self.give(size, c10.int64)
+        self.put_value(0, size, c10.int64)

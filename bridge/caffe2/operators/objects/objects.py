@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import threading
+
 from bridge import c10
 from bridge.c10 import TypeMeta
 from bridge.c10.errors import EnforceNotMet
@@ -18,14 +20,28 @@ from bridge.caffe2.operators.base.torch_operator import (
     enforce,
 )
 
-__all__ = ["AtomicBool", "Counter", "Map", "Mutex", "SingleValue"]
+__all__ = ["AtomicBool", "Counter", "Map", "Mutex"]
 
 
 class Counter:
-    """A number that operators count up and down."""
+    """A number that operators count up and down, in several threads."""
 
     def __init__(self, count: int = 0) -> None:
         self.count = count
+        self._lock = threading.Lock()
+
+    def add(self, step: int) -> int:
+        """Add to the number; give what it was before."""
+        with self._lock:
+            before = self.count
+            self.count = before + step
+        return before
+
+    def reset(self, count: int) -> int:
+        """Set the number; give what it was before."""
+        with self._lock:
+            before, self.count = self.count, count
+        return before
 
 
 class Map:
@@ -38,7 +54,10 @@ class Map:
 
 
 class Mutex:
-    """What an operator takes that writes what others write, too; nets run one by one here."""
+    """What an operator holds while it reads and writes what others of other threads write, too."""
+
+    def __init__(self) -> None:
+        self.lock = threading.RLock()  # so that no thread waits for itself
 
 
 class AtomicBool:
@@ -52,16 +71,8 @@ for _class in (Counter, Map, Mutex, AtomicBool):
     TypeMeta.Register(_class)
 
 
-class SingleValue(TorchOperator):
-    """An operator that gives a single value out."""
-
-    def give(self, value: int, dtype: TypeMeta, o: int = 0) -> None:
-        """Have output `o` hold `value`, without dimensions."""
-        self.Output(o, [], dtype).mutable_data()[:] = value
-
-
 @register_operator("CreateCounter")
-class CreateCounter(SingleValue):
+class CreateCounter(TorchOperator):
     """A counter at `init_count` (0)."""
 
     def RunOnDevice(self) -> None:
@@ -79,51 +90,45 @@ class ResetCounter(CreateCounter):
     """A counter put to `init_count` (0); output 0 gets what it was."""
 
     def RunOnDevice(self) -> None:
-        counter = self.Input(0, Counter)
-        count = self.count()
+        before = self.Input(0, Counter).reset(self.count())
         if self.OutputSize():
-            self.give(counter.count, c10.int64)
-        counter.count = count
+            self.put_value(0, before, c10.int64)
 
 
 @register_operator("CountDown")
-class CountDown(SingleValue):
+class CountDown(TorchOperator):
     """A counter less 1; whether it was 0 or less before."""
 
     def RunOnDevice(self) -> None:
-        counter = self.Input(0, Counter)
-        self.give(counter.count <= 0, c10.bool)
-        counter.count -= 1
+        self.put_value(0, self.Input(0, Counter).add(-1) <= 0, c10.bool)
 
 
 @register_operator("CountUp")
-class CountUp(SingleValue):
+class CountUp(TorchOperator):
     """A counter and 1; what it was before."""
 
     def RunOnDevice(self) -> None:
-        counter = self.Input(0, Counter)
-        self.give(counter.count, c10.int64)
-        counter.count += 1
+        self.put_value(0, self.Input(0, Counter).add(1), c10.int64)
 
 
 @register_operator("CheckCounterDone")
-class CheckCounterDone(SingleValue):
+class CheckCounterDone(TorchOperator):
     """Whether a counter is 0 or less."""
 
     def RunOnDevice(self) -> None:
-        self.give(self.Input(0, Counter).count <= 0, c10.bool)
+        self.put_value(0, self.Input(0, Counter).count <= 0, c10.bool)
 
 
 @register_operator("RetrieveCount")
-class RetrieveCount(SingleValue):
+class RetrieveCount(TorchOperator):
     """What a counter is."""
 
     def RunOnDevice(self) -> None:
-        self.give(self.Input(0, Counter).count, c10.int64)
+        self.put_value(0, self.Input(0, Counter).count, c10.int64)
 
 
 @register_operator("CreateMap")
-class CreateMap(SingleValue):
+class CreateMap(TorchOperator):
     """An empty map from `key_dtype` to `value_dtype`, int32 or int64."""
 
     def RunOnDevice(self) -> None:
@@ -136,7 +141,7 @@ class CreateMap(SingleValue):
 
 
 @register_operator("KeyValueToMap")
-class KeyValueToMap(SingleValue):
+class KeyValueToMap(TorchOperator):
     """A map of the keys of input 0 to the values of input 1; the first of a key counts."""
 
     def RunOnDevice(self) -> None:
@@ -149,7 +154,7 @@ class KeyValueToMap(SingleValue):
 
 
 @register_operator("MapToKeyValue")
-class MapToKeyValue(SingleValue):
+class MapToKeyValue(TorchOperator):
     """The keys of a map and their values, in the order in which they came."""
 
     def RunOnDevice(self) -> None:
@@ -159,26 +164,26 @@ class MapToKeyValue(SingleValue):
 
 
 @register_operator("CreateMutex")
-class CreateMutex(SingleValue):
+class CreateMutex(TorchOperator):
     """A mutex."""
 
     def RunOnDevice(self) -> None:
         self.OutputBlob(0).Reset(Mutex())
 
 
-class _FetchAdd(SingleValue):
+class _FetchAdd(TorchOperator):
     """Inputs 1 and 2 added up in place of input 1; output 1 gets what that was."""
 
     types = INT32
 
     def RunOnDevice(self) -> None:
-        self.Input(0, Mutex)
-        x, added = self.x(1, self.types), self.x(2, self.types)
-        enforce(x.numel() > 0 and added.numel() > 0, "There is nothing to add.")
-        before = int(x.reshape(-1)[0])
-        total = torch.tensor(before, dtype=x.dtype) + added.reshape(-1)[0]
-        self.give(before, self.types[0], 1)
-        self.give(int(total), self.types[0], 0)
+        with self.Input(0, Mutex).lock:
+            x, added = self.x(1, self.types), self.x(2, self.types)
+            enforce(x.numel() > 0 and added.numel() > 0, "There is nothing to add.")
+            before = int(x.reshape(-1)[0])
+            total = torch.tensor(before, dtype=x.dtype) + added.reshape(-1)[0]
+            self.put_value(1, before, self.types[0])
+            self.put_value(0, int(total), self.types[0])
 
 
 @register_operator("AtomicFetchAdd")
@@ -194,7 +199,7 @@ class AtomicFetchAdd64(_FetchAdd):
 
 
 @register_operator("CreateAtomicBool")
-class CreateAtomicBool(SingleValue):
+class CreateAtomicBool(TorchOperator):
     """A truth value, false."""
 
     def RunOnDevice(self) -> None:
@@ -202,7 +207,7 @@ class CreateAtomicBool(SingleValue):
 
 
 @register_operator("ConditionalSetAtomicBool")
-class ConditionalSetAtomicBool(SingleValue):
+class ConditionalSetAtomicBool(TorchOperator):
     """The truth value of input 0 made true, if input 1 is."""
 
     def RunOnDevice(self) -> None:
@@ -213,7 +218,7 @@ class ConditionalSetAtomicBool(SingleValue):
 
 
 @register_operator("CheckAtomicBool")
-class CheckAtomicBool(SingleValue):
+class CheckAtomicBool(TorchOperator):
     """What the truth value of input 0 is."""
 
     def RunOnDevice(self) -> None:

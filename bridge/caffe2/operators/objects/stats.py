@@ -2,11 +2,12 @@
 """Counters by name: registries of them, and timers.
 
 Follows caffe2/core/stats.h, caffe2/operators/stats_ops.cc, PyTorch 1.8.1;
-counters are listed in the order in which they came, there in none.
+counters are listed in the order in which they came, Caffe2's in none.
 """
 
 from __future__ import annotations
 
+import threading
 import time
 
 from bridge import c10
@@ -14,7 +15,6 @@ from bridge.c10 import TypeMeta
 from bridge.caffe2.execution.registry import register_operator
 from bridge.caffe2.operators.base.lazy_torch import torch
 from bridge.caffe2.operators.base.torch_operator import INT64, TorchOperator, enforce
-from bridge.caffe2.operators.objects.objects import SingleValue
 
 TYPE_CHECKING = False  # typing takes longer to import than all that needs it
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = ["AverageStat", "Stat", "StatRegistry", "StdDevStat", "Timer", "registered_stats"]
 
-_INT64_MIN, _INT64_MAX = -(2**63), 2**63 - 1
+INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
 
 
 class StatRegistry:
@@ -30,6 +30,7 @@ class StatRegistry:
 
     def __init__(self) -> None:
         self.counts: dict[bytes, int] = {}
+        self._lock = threading.Lock()
 
     def add(self, name: str) -> bytes:
         """Have a counter of that name, new at 0; give what it is found by."""
@@ -39,8 +40,17 @@ class StatRegistry:
 
     def increment(self, key: bytes, by: int) -> None:
         """Add to a counter, round the ends of int64."""
-        total = self.counts.get(key, 0) + by
-        self.counts[key] = (total - _INT64_MIN) % 2**64 + _INT64_MIN
+        with self._lock:
+            total = self.counts.get(key, 0) + by
+            self.counts[key] = (total - INT64_MIN) % 2**64 + INT64_MIN
+
+    def export(self, reset: bool) -> dict[bytes, int]:
+        """Give the counters as they are, and with `reset` let them begin again at 0."""
+        with self._lock:
+            found = dict(self.counts)
+            if reset:
+                self.counts.update(dict.fromkeys(found, 0))
+        return found
 
 
 registered_stats = StatRegistry()
@@ -131,14 +141,11 @@ class StatRegistryExport(_OfRegistry):
     """
 
     def RunOnDevice(self) -> None:
-        registry = self.registry()
-        names, now = list(registry.counts), time.time_ns()
-        values = [registry.counts[name] for name in names]
-        self.put_strings(0, [len(names)], names)
-        self.put(1, torch.tensor(values, dtype=torch.int64))
-        self.put(2, torch.full((len(names),), now))
-        if self.GetSingleArgument("reset", True):
-            registry.counts.update(dict.fromkeys(names, 0))
+        counts = self.registry().export(bool(self.GetSingleArgument("reset", True)))
+        now = time.time_ns()
+        self.put_strings(0, [len(counts)], list(counts))
+        self.put(1, torch.tensor(list(counts.values()), dtype=torch.int64))
+        self.put(2, torch.full((len(counts),), now))
 
 
 @register_operator("StatRegistryUpdate")
@@ -169,7 +176,7 @@ class TimerBegin(TorchOperator):
         self.OutputBlob(0).Reset(self._timer)
 
 
-class _Timed(SingleValue):
+class _Timed(TorchOperator):
     """An operator on a timer that runs."""
 
     def elapsed(self) -> int:
@@ -203,7 +210,7 @@ class TimerGet(_Timed):
     """The time since a timer began, in nanoseconds, int64."""
 
     def RunOnDevice(self) -> None:
-        self.give(self.elapsed(), c10.int64)
+        self.put_value(0, self.elapsed(), c10.int64)
 
 
 @register_operator("TimerGetAndEnd")
@@ -212,13 +219,13 @@ class TimerGetAndEnd(_Timed):
 
     def RunOnDevice(self) -> None:
         elapsed = self.elapsed()
-        self.give(elapsed, c10.int64)
+        self.put_value(0, elapsed, c10.int64)
         self.end(elapsed)
 
 
 @register_operator("WallClockTime")
-class WallClockTime(SingleValue):
+class WallClockTime(TorchOperator):
     """Nanoseconds since 1970, int64."""
 
     def RunOnDevice(self) -> None:
-        self.give(time.time_ns(), c10.int64)
+        self.put_value(0, time.time_ns(), c10.int64)

@@ -11,7 +11,13 @@ import math
 from bridge import c10
 from bridge.caffe2.execution.registry import register_operator
 from bridge.caffe2.operators.base.torch_operator import TorchOperator, enforce
-from bridge.caffe2.operators.objects.stats import AverageStat, Stat, StdDevStat
+from bridge.caffe2.operators.objects.stats import (
+    INT64_MAX,
+    INT64_MIN,
+    AverageStat,
+    Stat,
+    StdDevStat,
+)
 
 TYPE_CHECKING = False  # typing takes longer to import than all that needs it
 if TYPE_CHECKING:
@@ -19,7 +25,6 @@ if TYPE_CHECKING:
 
 __all__: list[str] = []
 
-_INT64_MIN, _INT64_MAX = -(2**63), 2**63 - 1
 _FLOATING = (c10.float32, c10.float16, c10.float64)
 _PUT_TYPES = (*_FLOATING, c10.uint8, c10.int8, c10.uint16, c10.int16, c10.int32, c10.int64)
 
@@ -59,12 +64,12 @@ class _Put(TorchOperator):
 
     def whole(self, value: int | float) -> int:
         """Give what is counted for a value."""
-        most = int(_INT64_MAX / self._expand)
+        most = int(INT64_MAX / self._expand)
         if self.GetSingleArgument("bound", False):
             if math.isnan(value):
                 return 0
             if abs(value) >= most:
-                return _INT64_MIN if value < 0 else _INT64_MAX
+                return INT64_MIN if value < 0 else INT64_MAX
         else:
             enforce(not math.isnan(value), "A value to count is no NaN.")
             enforce(abs(value) < most, f"{value} times {self._expand} is out of range of int64.")

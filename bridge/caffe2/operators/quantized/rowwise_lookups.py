@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from bridge import c10
 from bridge.caffe2.execution.registry import register_operator
-from bridge.caffe2.operators.base.rows import chosen_rows, segments_of_lengths
+from bridge.caffe2.operators.base.rows import along_rows, chosen_rows, segments_of_lengths
 from bridge.caffe2.operators.base.torch_operator import FLOAT, INT32, INTS, TorchOperator, enforce
 
 __all__: list[str] = []
@@ -31,15 +31,14 @@ class SparseLengthsSum8BitsRowwise(TorchOperator):
         enforce(data.dim() > 0 and data.size(0) > 0, "The data have to have rows.")
         enforce(ends.shape == (data.size(0), 2), "There are a scale and a bias for each row.")
         ids = segments_of_lengths(lengths, len(indices))
-        wide = [-1, *[1] * (data.dim() - 1)]
-        scale, bias = chosen_rows(ends, indices).unbind(1)
-        rows = chosen_rows(data, indices).float() * scale.reshape(wide) + bias.reshape(wide)
+        scale, bias = (along_rows(one, data) for one in chosen_rows(ends, indices).unbind(1))
+        rows = chosen_rows(data, indices).float() * scale + bias
         if self.weighted:
             weights = self.x(1, FLOAT).reshape(-1)
             enforce(len(weights) >= len(indices), "There is a weight for each index.")
-            rows *= weights[: len(indices)].reshape(wide)
+            rows *= along_rows(weights[: len(indices)], data)
         total = rows.new_zeros(len(lengths), *data.shape[1:]).index_add_(0, ids, rows)
-        self.put(0, total / lengths.clamp(min=1).reshape(wide) if self.mean else total)
+        self.put(0, total / along_rows(lengths.clamp(min=1), data) if self.mean else total)
 
 
 @register_operator("SparseLengthsMean8BitsRowwise")

@@ -10,7 +10,7 @@ from __future__ import annotations
 from bridge import c10
 from bridge.caffe2.execution.registry import register_operator
 from bridge.caffe2.operators.base.lazy_torch import torch
-from bridge.caffe2.operators.base.rows import chosen_rows, segments_of_lengths
+from bridge.caffe2.operators.base.rows import along_rows, chosen_rows, segments_of_lengths
 from bridge.caffe2.operators.base.torch_operator import FLOAT, INT32, INTS, TorchOperator, enforce
 
 __all__: list[str] = []
@@ -178,5 +178,5 @@ class Rowwise8BitQuantizedToFloat(TorchOperator):
     def RunOnDevice(self) -> None:
         x, ends = self.x(0, (c10.uint8,)), self.x(1, FLOAT)
         enforce(x.dim() > 0 and ends.shape == (x.size(0), 2), "There are two numbers for each row.")
-        wide = [-1, *[1] * (x.dim() - 1)]
-        self.put(0, x.float() * ends[:, 0].reshape(wide) + ends[:, 1].reshape(wide))
+        scale, bias = (along_rows(one, x) for one in ends.unbind(1))
+        self.put(0, x.float() * scale + bias)

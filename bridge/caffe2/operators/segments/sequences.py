@@ -90,9 +90,7 @@ class SwapBestPath(FloatOperator):
         self.enforce(x.dim() == 2 and labels.dim() == 1, "a matrix and a label for each row")
         self.enforce(len(labels) == len(x), "a label for each row", labels, x)
         index = labels.long().view(-1, 1)
-        if index.numel():
-            inside = int(index.min()) >= 0 and int(index.max()) < x.shape[1]
-            self.enforce(inside, f"labels are from 0 to below {x.shape[1]}", labels.tolist())
+        self.enforce_range("labels", labels, x.shape[1])
         top = x.argmax(1, keepdim=True)
         made = x.scatter(1, top, x.gather(1, index))
         self.put(0, made.scatter_(1, index, x.gather(1, top)))
@@ -111,15 +109,14 @@ class RowWiseCounter(FloatOperator):
         self.enforce(last.numel() == counts.numel(), "a count for each row", last, counts)
         now = self.x(3, INT64)
         self.enforce(now.numel() == 1, "there is one iteration", now)
-        rows = self.x(2, INTS).view(-1).tolist()
-        inside = not rows or 0 <= min(rows) <= max(rows) < last.numel()
-        self.enforce(inside, f"rows are from 0 to below {last.numel()}", rows)
+        given = self.x(2, INTS)
+        self.enforce_range("rows", given, last.numel())
         half = self.GetSingleArgument("counter_halflife", -1)
         if half <= 0:
             return
         at, made = last.numpy().reshape(-1).copy(), counts.numpy().reshape(-1).copy()
         step, rate = int(now.view(-1)[0]), math.log(2) / half
-        for row in rows:
+        for row in given.view(-1).tolist():
             made[row] = 1 + np.exp(-max(0, step - int(at[row])) * rate) * made[row]
             at[row] = max(step, int(at[row]))
         self.out(0, last.shape, c10.int64).numpy()[...] = at.reshape(last.shape)

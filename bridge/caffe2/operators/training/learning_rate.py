@@ -65,8 +65,8 @@ class AtomicIter(Iter):
         self._stat = Stat(f"atomic_iter/stats/{self._definition.inputs[1]}", "num_iter")
 
     def RunOnDevice(self) -> None:
-        self.Input(0, Mutex)
-        self.count()
+        with self.Input(0, Mutex).lock:
+            self.count()
         self._stat.put(1)
 
 
