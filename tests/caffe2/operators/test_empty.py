@@ -3,10 +3,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 import pytest
 
 from bridge.caffe2 import core, workspace
+
+
+@pytest.fixture(autouse=True)
+def empty_workspace() -> Iterator[None]:
+    yield
+    workspace.ResetWorkspace()
 
 
 @pytest.mark.parametrize("sizes", [(0, 3, 2, 2), (2, 3, 0), (2, 0, 4)])
@@ -18,4 +26,9 @@ def test_instance_norm(sizes: tuple[int, ...]) -> None:
     assert workspace.FetchBlob("y").shape == sizes
     for name in ("mean", "rstd"):
         np.testing.assert_array_equal(workspace.FetchBlob(name), np.zeros(sizes[:2], np.float32))
-    workspace.ResetWorkspace()
+
+
+def test_blocks_of_images_without_channels() -> None:
+    workspace.FeedBlob("x", np.zeros((4, 0, 2, 3), np.float32))
+    workspace.RunOperatorOnce(core.CreateOperator("BatchToSpace", ["x"], ["y"], block_size=2))
+    assert workspace.FetchBlob("y").shape == (1, 0, 4, 6)

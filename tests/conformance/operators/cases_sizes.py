@@ -77,7 +77,6 @@ CASES = [
     case("no sequences", "LSTMUnit", state, state, f32(1, 0, 12), none_of, step, outputs=2),
     case("no sequences", "GRUUnit", state, f32(1, 0, 9), none_of, step),
     case("no columns", "UnpackSegments", of(1, 2, dtype=i32), f32(2, 3, 0)),
-    case("no channels", "BatchToSpace", f32(4, 0, 2, 3), block_size=1),
     case("no channels", "UpsampleBilinear", f32(2, 0, 3, 4), width_scale=2.0),
     case("to nothing", "UpsampleBilinear", f32(1, 2, 3, 2), width_scale=0.4),
     case("order is overlooked", "UpsampleBilinear", f32(1, 2, 3, 4), width_scale=2.0, order="NHWC"),
