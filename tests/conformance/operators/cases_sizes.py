@@ -114,6 +114,35 @@ CASES = [
         power=2.0,
         max_iter=100,
     ),
+    case("of zeros", "ReduceL2Gradient", of(3, 5), of([0, 0, 0], [1, 0, 0]), of(0, 1), axes=[1]),
+    case("a tie", "RMACRegions", f32(2, 1, 5, 9)),
+    case("no rows", "ReduceFrontWeightedSum", f32(0, 3), f32(0)),
+    case("NaN", "StumpFunc", of(np.nan, 1, 0), threshold=0.5, low_value=-1.0, high_value=2.0),
+    case("NaN", "StumpFuncIndex", of(np.nan, 1, 0), threshold=0.5, outputs=2),
+    *[
+        case(
+            f"a number from {axis}",
+            op,
+            f32(2, 3),
+            f32(2, 3),
+            f32(1),
+            outputs=2,
+            broadcast=1,
+            axis=axis,
+        )
+        for op in ("AddGradient", "SubGradient", "MulGradient")
+        for axis in (0, 1)
+    ],
+    case(
+        "a number after the end",
+        "AddGradient",
+        f32(2, 3),
+        f32(2, 3),
+        np.array(1.5, np.float32),
+        outputs=2,
+        broadcast=1,
+        axis=2,
+    ),
     case("infinite at 0", "AbsGradient", of(0, 1, -1), of(np.inf, np.inf, 2)),
     case(
         "no rows",

@@ -6,6 +6,7 @@ from __future__ import annotations
 from bridge.caffe2.execution.registry import register_operator
 from bridge.caffe2.operators.base.float_operator import FloatOperator
 from bridge.caffe2.operators.base.lazy_torch import torch
+from bridge.caffe2.operators.base.torch_operator import single
 
 __all__: list[str] = []
 
@@ -28,7 +29,11 @@ class RMACRegions(FloatOperator):
         overlap, side = self.GetSingleArgument("overlap", 0.4), min(height, width)
         more = 0
         if height != width:
-            away = [abs(1 - (max(height, width) - side) / k / side - overlap) for k in range(1, 7)]
+            # In float32 as Caffe2: it decides between two that are as far from the overlap.
+            area, longer = side * side, max(height, width)
+            steps = [single((longer - side) / k) for k in range(1, 7)]
+            shared = [single(single(area - single(side * step)) / area) for step in steps]
+            away = [abs(single(one - single(overlap))) for one in shared]
             more = away.index(min(away)) + 1
         columns, rows = (more if width > height else 0), (more if height > width else 0)
         found = []

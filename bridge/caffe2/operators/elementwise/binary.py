@@ -12,6 +12,7 @@ from bridge import c10
 from bridge.c10 import TypeMeta
 from bridge.c10.errors import EnforceNotMet, EnforceTypeError
 from bridge.caffe2.execution.registry import register_operator
+from bridge.caffe2.operators.base.float_operator import FloatOperator
 from bridge.caffe2.operators.base.lazy_torch import torch
 from bridge.caffe2.operators.base.torch_operator import (
     BOOL,
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 __all__: list[str] = []
 
 
-class LegacyBroadcast(TorchOperator):
+class LegacyBroadcast(FloatOperator):
     """An operator with the arguments `broadcast`, `axis`, `axis_str` and `order`."""
 
     def __init__(self, *args: Any) -> None:

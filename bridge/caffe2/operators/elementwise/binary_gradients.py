@@ -6,7 +6,8 @@ from __future__ import annotations
 from bridge.caffe2.execution.registry import register_operator
 from bridge.caffe2.operators.base.float_operator import FloatOperator
 from bridge.caffe2.operators.base.lazy_torch import torch
-from bridge.caffe2.operators.base.torch_operator import FLOATS, NUMBERS, normal_axis
+from bridge.caffe2.operators.base.torch_operator import FLOATS, NUMBERS
+from bridge.caffe2.operators.elementwise.binary import LegacyBroadcast
 
 TYPE_CHECKING = False  # typing takes longer to import than all that needs it
 if TYPE_CHECKING:
@@ -17,32 +18,24 @@ if TYPE_CHECKING:
 __all__ = ["AddGradient", "DivGradient", "MaxGradient", "MeanGradient", "MulGradient"]
 
 
-class BinaryGradient(FloatOperator):
+class BinaryGradient(LegacyBroadcast):
     """(dC, A, B, perhaps C) -> dA, dB, each summed over what it was broadcast along.
 
-    Arguments, as those of the operator: `broadcast`, 1 for the legacy way, in which B's dimensions
-    are those of A from `axis` on, by default the last.
+    Arguments: those of the operator, as LegacyBroadcast has them.
     Follows BinaryElementwiseWithArgsGradientOp, caffe2/operators/elementwise_ops.h, PyTorch 1.8.1.
     """
 
     def RunOnDevice(self) -> None:
         dc, a, b = self.given()
-        shape = list(b.shape)
-        if self.GetSingleArgument("broadcast", False):
-            axis = self.GetSingleArgument("axis", -1)
-            if self.HasArgument("axis_str"):
-                order = self.GetSingleArgument("order", "NCHW")
-                axis = order.find(self.GetSingleArgument("axis_str", ""))
-            start = a.dim() - b.dim() if axis == -1 else normal_axis(axis, a.dim())
-            shape += [1] * (a.dim() - start - b.dim())
+        wide = self.aligned(a, b) if self._legacy else b
         try:
-            fits = torch.broadcast_shapes(a.shape, shape) == dc.shape
+            fits = torch.broadcast_shapes(a.shape, wide.shape) == dc.shape
         except RuntimeError:
             fits = False
         self.enforce(fits, "A and B broadcast to the shape of dC", a, b, dc)
-        da, db = self.spread(dc, a, b.view(shape))
+        da, db = self.spread(dc, a, wide)
         self.put(0, folded(da, a.shape))
-        self.put(1, folded(db, shape).view(b.shape))
+        self.put(1, folded(db, wide.shape).view(b.shape))
 
     def given(self) -> tuple[Tensor, Tensor, Tensor]:
         """Give dC, A, B."""
@@ -88,7 +81,7 @@ class DivGradient(BinaryGradient):
     """dA = dC / B, dB = -dC * C / B, of (dC, A, B, C), or in the old way of (B, C, dC)."""
 
     def given(self) -> tuple[Tensor, Tensor, Tensor]:
-        """Give dC, A, B; C in place of A, which only its sizes are needed of."""
+        """Give dC, A, B; C in place of A, of which only the sizes are needed."""
         if self.InputSize() == 4:
             return super().given()
         return self.x(2, NUMBERS), self.x(1, NUMBERS), self.x(0, NUMBERS)

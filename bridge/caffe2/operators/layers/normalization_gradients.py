@@ -69,6 +69,10 @@ class InstanceNormGradient(FloatOperator):
         x, dy = channels_first(self.x(0), order), channels_first(self.x(3), order)
         rows, drows, scale = x.flatten(2), dy.flatten(2), self.x(1).view(1, -1, 1)
         self.enforce(scale.numel() == x.shape[1], "a value for each channel", self.x(1), x)
+        if not x.numel():
+            for i, shape in enumerate((self.Input(0).shape, x.shape[1:2], x.shape[1:2])):
+                self.out(i, shape).zero_()
+            return
         if self.InputSize() == 6:
             mean, rstd = (self.x(i).view(*x.shape[:2], 1) for i in (4, 5))
         else:

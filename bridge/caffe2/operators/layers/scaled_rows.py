@@ -131,7 +131,7 @@ class ReduceFrontWeightedSum(TorchOperator):
         x, weights = self.x(0, FLOAT), self.x(1, FLOAT)
         n = self.GetSingleArgument("num_reduce_dim", 1)
         enforce(0 <= n <= x.dim(), f"{n} dimensions are not within {x.dim()}.")
-        rows = x.reshape(x.shape[:n].numel(), -1) if x.numel() else x.new_zeros(0, 0)
+        rows = x.reshape(x.shape[:n].numel(), x.shape[n:].numel())
         enforce(weights.numel() == len(rows), f"{weights.numel()} weights for {len(rows)} rows.")
         self.put(0, (rows * weights.reshape(-1, 1)).sum(0).reshape(x.shape[n:]))
 
@@ -150,7 +150,7 @@ class SumReduceLike(LegacyBroadcast):
             self._axis = order.index(name)
 
     def RunOnDevice(self) -> None:
-        a, b = self.x(0, FLOATS), self.x(1)
+        a, b = self.x(0, FLOATS), self.x(1, None)  # of which only the sizes are needed
         if b.numel() == 1:
             self.put(0, a.sum().reshape(b.shape))
             return

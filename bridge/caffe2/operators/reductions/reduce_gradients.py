@@ -90,10 +90,10 @@ class ReduceL1Gradient(ReduceGradient):
 
 @register_operator("ReduceL2Gradient")
 class ReduceL2Gradient(ReduceGradient):
-    """dX = dY * X / Y, 0 where Y is 0."""
+    """dX = dY * X / Y, and dY where Y is 0, as Caffe2 has it."""
 
     def spread(self, dy: Tensor, x: Tensor, y: Tensor) -> Tensor:
-        found: Tensor = torch.where(y == 0, x.new_zeros(()), dy * x / y)
+        found: Tensor = torch.where(y > 0, dy * x / y, dy)
         return found
 
 

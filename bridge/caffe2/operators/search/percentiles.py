@@ -101,8 +101,8 @@ class StumpFunc(TorchOperator):
         x = self.x(0, FLOAT)
         low = self.GetSingleArgument("low_value", 0.0)
         high = self.GetSingleArgument("high_value", 0.0)
-        above = x > self.GetSingleArgument("threshold", 0.0)
-        self.put(0, torch.where(above, high, low).to(torch.float32))
+        below = x <= self.GetSingleArgument("threshold", 0.0)
+        self.put(0, torch.where(below, low, high).to(torch.float32))
 
 
 @register_operator("StumpFuncIndex")
@@ -110,9 +110,9 @@ class StumpFuncIndex(TorchOperator):
     """The places of elements at most `threshold`, and of the others."""
 
     def RunOnDevice(self) -> None:
-        above = self.x(0, FLOAT).reshape(-1) > self.GetSingleArgument("threshold", 0.0)
-        self.put(0, (~above).nonzero().view(-1))
-        self.put(1, above.nonzero().view(-1))
+        below = self.x(0, FLOAT).reshape(-1) <= self.GetSingleArgument("threshold", 0.0)
+        self.put(0, below.nonzero().view(-1))
+        self.put(1, (~below).nonzero().view(-1))
 
 
 @register_operator("PiecewiseLinearTransform")
