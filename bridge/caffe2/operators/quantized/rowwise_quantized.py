@@ -10,8 +10,8 @@ from __future__ import annotations
 from bridge import c10
 from bridge.caffe2.execution.registry import register_operator
 from bridge.caffe2.operators.base.lazy_torch import torch
-from bridge.caffe2.operators.base.rows import along_rows, chosen_rows, segments_of_lengths
-from bridge.caffe2.operators.base.torch_operator import FLOAT, INT32, INTS, TorchOperator, enforce
+from bridge.caffe2.operators.base.rows import along_rows, chosen_rows
+from bridge.caffe2.operators.base.torch_operator import FLOAT, INTS, TorchOperator, enforce
 
 __all__: list[str] = []
 
@@ -59,20 +59,11 @@ class _Rows(TorchOperator):
         """The type of scale and bias."""
         return torch.float16 if self.half else torch.float32
 
-    def all_rows(self) -> torch.Tensor:
+    def rows(self) -> torch.Tensor:
         """Give input 0, of one dimension or more, the last of them rows of bytes."""
         rows = self.x(0, (c10.uint8,))
         enforce(
             rows.dim() > 0 and rows.size(-1) > (4 if self.half else 8),
-            f"Sizes {list(rows.shape)} are no rows of bytes with scale and bias.",
-        )
-        return rows
-
-    def rows(self, i: int = 0) -> torch.Tensor:
-        """Give the rows of input `i`, a matrix."""
-        rows = self.x(i, (c10.uint8,))
-        enforce(
-            rows.dim() == 2 and rows.size(1) > (4 if self.half else 8),
             f"Sizes {list(rows.shape)} are no rows of bytes with scale and bias.",
         )
         return rows
@@ -96,7 +87,7 @@ class _Dequantize(_Rows):
     result: c10.TypeMeta = c10.float32
 
     def RunOnDevice(self) -> None:
-        x = self.all_rows()
+        x = self.rows()
         done = dequantized(x.reshape(_rows_of(x), x.size(-1)), self.parameters)
         self.put(0, done.to(self.result.torch).reshape(*x.shape[:-1], done.size(1)))
 
@@ -120,34 +111,11 @@ class GatherFused8BitRowwise(_Rows):
     """The rows that input 1 names, as float32."""
 
     def RunOnDevice(self) -> None:
-        indices = self.x(1, INTS)
-        found = dequantized(chosen_rows(self.rows(), indices.reshape(-1)), self.parameters)
+        rows, indices = self.rows(), self.x(1, INTS)
+        enforce(rows.dim() == 2, f"The rows are a matrix, not of sizes {list(rows.shape)}.")
+        found = dequantized(chosen_rows(rows, indices.reshape(-1)), self.parameters)
         self.put(0, found.view(*indices.shape, found.size(1)))
 
-
-class _LookUp(_Rows):
-    """The rows that indices choose, times weights, summed by lengths."""
-
-    weighted = False
-    mean = False
-
-    def RunOnDevice(self) -> None:
-        rows = self.rows()
-        indices, lengths = self.x(1 + self.weighted, INTS), self.x(2 + self.weighted, INT32)
-        enforce(indices.dim() == 1 and lengths.dim() == 1, "Indices and lengths are lists.")
-        ids = segments_of_lengths(lengths, len(indices))
-        chosen = dequantized(chosen_rows(rows, indices), self.parameters)
-        if self.weighted:
-            weights = self.x(1, FLOAT)
-            enforce(weights.numel() == len(indices), "There is a weight for each index.")
-            chosen = chosen * weights.reshape(-1, 1)
-        total = chosen.new_zeros(len(lengths), chosen.size(1)).index_add_(0, ids, chosen)
-        self.put(0, total / lengths.clamp(min=1)[:, None] if self.mean else total)
-
-
-_OPERATORS["SparseLengthsSumFused8BitRowwise"] = (_LookUp, {})
-_OPERATORS["SparseLengthsMeanFused8BitRowwise"] = (_LookUp, {"mean": True})
-_OPERATORS["SparseLengthsWeightedSumFused8BitRowwise"] = (_LookUp, {"weighted": True})
 
 for _name, (_base, _attributes) in _OPERATORS.items():
     _class = type(

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Rows of a quantized table that indices choose, summed by lengths; tables with rows left out.
 
-A table of which rows were left out comes with a mapping, int32, from the numbers that indices name
-to those of its rows, or to -1. Follows lengths_reducer_fused_nbit_rowwise_ops.h, PyTorch 1.8.1.
+A row has its scale and bias after its numbers, as `nbit_quantized` and `rowwise_quantized` make it,
+those of eight bits with float32. A table of which rows were left out comes with a mapping, int32, from the numbers that indices name
+to those of its rows, or to -1. Follows lengths_reducer_fused_8bit_rowwise_ops.h and lengths_reducer_fused_nbit_rowwise_ops.h of
+caffe2/operators, PyTorch 1.8.1.
 """
 
 from __future__ import annotations
@@ -97,9 +99,8 @@ for _kind, _attributes in (
     ("WeightedSum", {"weighted": True}),
     ("Mean", {"mean": True}),
 ):
-    for _bits in (2, 4):
-        _register(f"SparseLengths{_kind}Fused{_bits}BitRowwise", bits=_bits, **_attributes)
     for _bits in (2, 4, 8):
+        _register(f"SparseLengths{_kind}Fused{_bits}BitRowwise", bits=_bits, **_attributes)
         _register(
             f"SparseLengths{_kind}{_bits}BitRowwiseSparse", bits=_bits, sparse=True, **_attributes
         )
