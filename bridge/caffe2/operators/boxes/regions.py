@@ -49,9 +49,7 @@ class Regions(FloatOperator):
         number = torch.zeros(len(r), dtype=torch.long)
         if r.shape[1] > self.sides:
             number = r[:, 0].long()
-        if len(r):
-            inside = int(number.min()) >= 0 and int(number.max()) < images
-            self.enforce(inside, f"regions are of images 0 to below {images}", number.tolist())
+        self.enforce_range("images of regions", number, images)
         return number, r[:, -self.sides :]
 
 

@@ -2,8 +2,10 @@
 """Rows of a quantized table that indices choose, summed by lengths; tables with rows left out.
 
 A row has its scale and bias after its numbers, as `nbit_quantized` and `rowwise_quantized` make it,
-those of eight bits with float32. A table of which rows were left out comes with a mapping, int32, from the numbers that indices name
-to those of its rows, or to -1. Follows lengths_reducer_fused_8bit_rowwise_ops.h and lengths_reducer_fused_nbit_rowwise_ops.h of
+float16 or, of eight bits, float32. A table of which rows were left out comes with a mapping, int32,
+from the numbers that indices name to those of its rows, or to -1.
+
+Follows lengths_reducer_fused_8bit_rowwise_ops.h and lengths_reducer_fused_nbit_rowwise_ops.h of
 caffe2/operators, PyTorch 1.8.1.
 """
 

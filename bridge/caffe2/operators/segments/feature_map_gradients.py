@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from bridge.caffe2.execution.registry import register_operator
 from bridge.caffe2.operators.base.lazy_torch import torch
+from bridge.caffe2.operators.base.rows import segments_of_lengths
 from bridge.caffe2.operators.base.torch_operator import BOOL, enforce
-from bridge.caffe2.operators.segments.feature_maps import FeatureMerger, examples_of, merged_order
+from bridge.caffe2.operators.segments.feature_maps import FeatureMerger, merged_order
 
 __all__: list[str] = []
 
@@ -74,7 +75,7 @@ class _SingleValues(_Unmerge):
         """Give the examples of values."""
         lengths, mask = self.counts(place), self.x(place + 1, BOOL).reshape(-1)
         self.example_count([lengths, mask, self.counts(0)])
-        return examples_of(lengths * mask)
+        return segments_of_lengths(lengths * mask)
 
 
 @register_operator("MergeSingleListFeatureTensorsGradient")
@@ -95,7 +96,7 @@ class MergeMultiScalarFeatureTensorsGradient(_Unmerge):
         """Give the examples of features."""
         lengths = self.counts(place)
         self.example_count([lengths, self.counts(0)])
-        return examples_of(lengths)
+        return segments_of_lengths(lengths)
 
 
 class _MultiValues(_Unmerge):
@@ -107,7 +108,7 @@ class _MultiValues(_Unmerge):
         """Give the examples of values."""
         lengths, inner = self.counts(place), self.counts(place + 1)
         self.example_count([lengths, self.counts(0)])
-        features = examples_of(lengths)
+        features = segments_of_lengths(lengths)
         enforce(len(features) == len(inner), f"Lengths say {len(features)} of {len(inner)}.")
         return torch.repeat_interleave(features, inner.long())
 

@@ -18,6 +18,7 @@ from bridge.c10.errors import EnforceTypeError
 from bridge.caffe2.execution.registry import register_operator
 from bridge.caffe2.operators.base.lazy_torch import torch
 from bridge.caffe2.operators.base.mover import Mover
+from bridge.caffe2.operators.base.rows import segments_of_lengths
 from bridge.caffe2.operators.base.torch_operator import (
     BOOL,
     INT32,
@@ -33,11 +34,6 @@ if TYPE_CHECKING:
 __all__ = ["FeatureMerger"]
 
 VALUES = (*NUMBERS_AND_BOOL, c10.string)
-
-
-def examples_of(counts: torch.Tensor) -> torch.Tensor:
-    """Give the number of the example that each item belongs to, by the counts of each example."""
-    return torch.repeat_interleave(torch.arange(len(counts)), counts.long())
 
 
 def merged_order(examples: Sequence[torch.Tensor]) -> torch.Tensor:
@@ -216,7 +212,7 @@ class _Multi(_Values):
         """Give lengths, the examples of features, and their keys, of each input."""
         lengths = [self.counts(place) for place in self.inputs()]
         self.example_count(lengths)
-        examples = [examples_of(one) for one in lengths]
+        examples = [segments_of_lengths(one) for one in lengths]
         keys = [self.x(place + 1, INT64).reshape(-1) for place in self.inputs()]
         for one, numbers in zip(examples, keys, strict=True):
             enforce(len(one) == len(numbers), f"Lengths say {len(one)} features of {len(numbers)}.")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Locally connected layers, and operators that are alone of their kind."""
+"""Locally connected layers, and layers of rows, images and sequences that no other group has."""
 
 from __future__ import annotations
 
