@@ -44,7 +44,7 @@ class TopK(TorchOperator):
         enforce(k >= 1, f"k is 1 at least, not {k}.")
         axis = plain_axis(self.GetSingleArgument("axis", -1), x.dim())
         n, inner = x.size(axis), x.shape[axis + 1 :].numel()
-        rows = x.reshape(-1, n, inner) if x.numel() else x.new_empty(0, n, 1)
+        rows = x.reshape(x.shape[:axis].numel(), n, inner)
         found = min(k, n)
         order = torch.sort(rows, dim=1, descending=True, stable=True)
         sizes = [*x.shape[:axis], k, *x.shape[axis + 1 :]]
