@@ -188,3 +188,18 @@ class ClipTensorByScaling(TorchOperator):
             torch.mul(x, threshold / norm.item(), out=out)
         elif not self._in_place:
             out.copy_(x)
+
+
+@register_operator("Accumulate")
+class Accumulate(TorchOperator):
+    """Input 0 plus `gamma` (1) times what the output holds, of its sizes; or else plus 0."""
+
+    def RunOnDevice(self) -> None:
+        x = self.x(0, FLOAT)
+        before = self.Output(0)
+        known = before.dtype() is c10.float32 and before.storage_initialized()
+        if not known or list(before.sizes()) != list(x.shape):
+            self.out(0, x.shape, c10.float32).copy_(x)
+            return
+        gamma = self.GetSingleArgument("gamma", 1.0)
+        self.out(0, x.shape, c10.float32).mul_(gamma).add_(x)

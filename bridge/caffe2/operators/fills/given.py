@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from array import array
 
 from bridge import c10
@@ -14,7 +15,7 @@ from bridge.caffe2.operators.base.data_types import type_of_argument
 from bridge.caffe2.operators.base.filler import Filler
 from bridge.caffe2.operators.base.lazy_torch import torch
 from bridge.caffe2.operators.base.rows import places_in_segments, segments_of_lengths
-from bridge.caffe2.operators.base.torch_operator import INT32, TorchOperator, enforce
+from bridge.caffe2.operators.base.torch_operator import INT32, INTS, NUMBERS, TorchOperator, enforce
 
 TYPE_CHECKING = False  # typing takes longer to import than all that needs it
 if TYPE_CHECKING:
@@ -212,3 +213,28 @@ class LengthsRangeFill(TorchOperator):
         enforce(lengths.dim() == 1, "The lengths have to have one dimension.")
         places = places_in_segments(lengths, segments_of_lengths(lengths))
         self.put(0, places.to(torch.int32))
+
+
+@register_operator("Range")
+class Range(TorchOperator):
+    """start, start + step, ... below stop. Inputs: stop; start, stop; or start, stop, step."""
+
+    def RunOnDevice(self) -> None:
+        dtype = self.Input(0).dtype()
+        numbers = []
+        for i in range(self.InputSize()):
+            x = self.x(i, (dtype,) if i else NUMBERS)
+            enforce(x.numel() == 1, f"Input {i} has to be a number.")
+            numbers.append(x.item())
+        start, stop, step = 0, numbers[0], 1
+        if len(numbers) > 1:
+            start, stop, step = numbers[0], numbers[1], ([*numbers, 1])[2]
+        enforce(step != 0, "Step size cannot be 0.")
+        quotient = (stop - start) / step
+        n = max(math.ceil(quotient), 0)
+        if dtype in INTS:
+            n = max(-((start - stop) // step), 0)
+            if (stop - start) % step and step < 0:
+                # Caffe2 divides towards zero, and adds one for what remains only if it steps up.
+                n = max(int(quotient), 0)
+        self.put(0, start + step * torch.arange(n, dtype=dtype.torch))

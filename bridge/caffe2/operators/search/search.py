@@ -261,3 +261,20 @@ class BatchBucketOneHot(_PerColumn):
             found.append(torch.nn.functional.one_hot(place, len(edges) + 1))
         result = torch.cat(found, 1) if found else x.new_zeros((x.size(0), 0))
         self.put(0, result.float())
+
+
+@register_operator("KeySplit")
+class KeySplit(TorchOperator):
+    """The places of each key from 0 to `categorical_limit`, an output each."""
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        self._limit = self.GetSingleArgument("categorical_limit", 0)
+        enforce(self._limit > 0, "The argument categorical_limit has to be positive.")
+
+    def RunOnDevice(self) -> None:
+        keys = self.x(0, INT64).reshape(-1)
+        enforce(self.OutputSize() == self._limit, "There is an output for each key.")
+        enforce(bool(((keys >= 0) & (keys < self._limit)).all()), "A key is out of range.")
+        for key in range(self._limit):
+            self.put(key, (keys == key).nonzero().view(-1).int())
