@@ -251,6 +251,6 @@ def _load_built_in() -> None:
     from bridge.caffe2 import operators
 
     importlib.import_module("bridge.caffe2.execution.python_operator")
-    for module in pkgutil.iter_modules(operators.__path__):
-        importlib.import_module(f"{operators.__name__}.{module.name}")
+    for module in pkgutil.walk_packages(operators.__path__, f"{operators.__name__}."):
+        importlib.import_module(module.name)
     _built_in_loaded = True

@@ -22,7 +22,7 @@ from bridge.caffe2.execution.operator_def import Definition
 from bridge.caffe2.execution.registry import class_for
 from bridge.caffe2.execution.running import run_operator
 from bridge.caffe2.messages import as_message
-from bridge.caffe2.operators.data_types import TYPES
+from bridge.caffe2.operators.base.data_types import TYPES
 from bridge.caffe2.refusal import refusal
 from bridge.caffe2.workspaces import Workspace, state
 
@@ -42,7 +42,7 @@ _NUMBERS = {meta: number for number, meta in TYPES.items()}
 _KEPT_ELEMENTS = 4096
 
 # Operators that do more than compute, by what their modules are for.
-_OUTSIDE = ("bridge.caffe2.operators.files", "bridge.caffe2.operators.control")
+_OUTSIDE = ("bridge.caffe2.operators.control.files", "bridge.caffe2.operators.control.if_while")
 _OUTSIDE_WORDS = ("DB", "File", "Load", "Save", "Print", "Free", "Network", "Wall", "Time", "Queue")
 _RANDOM_WORDS = ("Uniform", "Gaussian", "Xavier", "MSRA", "Random", "Dropout", "Multinomial")
 

@@ -13,7 +13,7 @@ from bridge.caffe2.gradients.makers_of_products import MAKERS
 from bridge.caffe2.gradients.patterns import carry_out
 from bridge.caffe2.gradients.table import NO_GRADIENT, PATTERNS, REFUSED, UNWRITTEN
 from bridge.caffe2.messages import as_message
-from bridge.caffe2.operators.schemas import check_names
+from bridge.caffe2.operators.base.schemas import check_names
 from bridge.caffe2.refusal import refusal
 
 TYPE_CHECKING = False  # typing takes longer to import than all that needs it

@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What operators have in common: base classes, element types, windows, schemas."""

@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Operators of tensors of one shape and type, each made of one function."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from bridge.caffe2.execution.registry import register_operator
+from bridge.caffe2.execution.torch_io import copied_to_out, in_and_out
+from bridge.caffe2.operators.base.float_operator import FloatOperator
+from bridge.caffe2.operators.base.torch_operator import FLOAT
+
+TYPE_CHECKING = False  # typing takes longer to import than all that needs it
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from torch import Tensor
+
+    from bridge.c10 import TypeMeta
+
+__all__ = ["elementwise"]
+
+
+def elementwise(
+    name: str,
+    types: Collection[TypeMeta] = FLOAT,
+    in_place: Callable[[Tensor], object] | None = None,
+) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Register an operator that gives `compute` its inputs and the memory of its output.
+
+    `compute` is called with the operator, the inputs, which are tensors of one shape and of one of
+    `types`, and the output like them, which is an input where the operator runs in place.
+    `in_place` computes the same in place, where torch is quicker at that; small tensors are then
+    copied to the output first.
+
+    The operator raises EnforceNotMet: an input is of another type or shape than the first.
+    """
+
+    def register(compute: Callable[..., None]) -> Callable[..., None]:
+        def RunOnDevice(self: FloatOperator) -> None:
+            if in_place is not None:
+                copied = copied_to_out(self, types)
+                if copied is not None:
+                    in_place(copied)
+                    return
+            both = in_and_out(self, types)
+            if both is not None:
+                compute(self, *both)
+                return
+            first = self.x(0, types)
+            dtype = self.Input(0).dtype()
+            others = [self.x(i, (dtype,)) for i in range(1, self.InputSize())]
+            for other in others:
+                self.enforce(other.numel() == first.numel(), "the inputs are of one shape", other)
+            inputs = [first, *(one.view(first.shape) for one in others)]
+            compute(self, *inputs, self.out(0, first.shape, dtype))
+
+        made = {
+            "__doc__": compute.__doc__,
+            "__module__": compute.__module__,
+            "RunOnDevice": RunOnDevice,
+        }
+        register_operator(name)(type(name, (FloatOperator,), made))
+        return compute
+
+    return register

@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: Apache-2.0
+"""FloatOperator: what the operators of neural networks have in common, who compute in float32."""
+
+from __future__ import annotations
+
+from bridge import c10
+from bridge.c10.errors import EnforceNotMet
+from bridge.caffe2.execution.torch_io import operand
+from bridge.caffe2.operators.base.torch_operator import FLOAT, TorchOperator, normal_axis
+
+TYPE_CHECKING = False  # typing takes longer to import than all that needs it
+if TYPE_CHECKING:
+    from collections.abc import Collection, Sequence
+    from typing import Any
+
+    from torch import Tensor
+
+    from bridge.c10 import TypeMeta
+
+__all__ = ["FloatOperator"]
+
+
+class FloatOperator(TorchOperator):
+    """A TorchOperator whose inputs and outputs are float32 unless it says otherwise."""
+
+    def x(self, i: int, types: Collection[TypeMeta] | None = FLOAT) -> Tensor:
+        """Give input `i` as a torch tensor over the same memory, to read; as TorchOperator.x."""
+        # What TorchOperator does, without a call for it: this runs for each input of each operator.
+        tensor = self.Input(i)
+        if types is not None and tensor.dtype() not in types:
+            self._refuse_type(i, types)
+        return operand(tensor)
+
+    def out(self, i: int, sizes: Sequence[int], dtype: TypeMeta = c10.float32) -> Tensor:
+        """Give output `i` as a torch tensor to write; as TorchOperator.out."""
+        return operand(self.Output(i, sizes, dtype))
+
+    def enforce(self, condition: bool, message: str, *met: Any) -> None:
+        """Raise EnforceNotMet unless `condition` holds; `message` says what should be so.
+
+        `met` are what was met instead, of tensors the shapes.
+        """
+        if not condition:
+            shown = [list(one.shape) if hasattr(one, "shape") else one for one in met]
+            values = f", met {', '.join(map(str, shown))}" if shown else ""
+            raise EnforceNotMet(
+                f"{self._definition.type}: {message}{values}.", "", self._definition.type
+            )
+
+    def enforce_range(self, what: str, values: Tensor, end: int, start: int = 0) -> None:
+        """Raise EnforceNotMet unless the integers `values` are from `start` to below `end`."""
+        inside = not values.numel() or (int(values.min()) >= start and int(values.max()) < end)
+        if not inside:
+            met = values.reshape(-1).tolist()
+            self.enforce(False, f"{what} are from {start} to below {end}", met)
+
+    def axis(self, x: Tensor, name: str, default: int) -> int:
+        """Give the dimension of `x` that argument `name` says, counted from the front."""
+        return normal_axis(self.GetSingleArgument(name, default), x.dim())
+
+    def image_order(self) -> str:
+        """Give the argument `order`: NCHW, which is the default, or NHWC."""
+        order: str = self.GetSingleArgument("order", "NCHW").upper()
+        self.enforce(order in ("NCHW", "NHWC"), "order is NCHW or NHWC", order)
+        return order

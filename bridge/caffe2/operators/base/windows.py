@@ -1,0 +1,188 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How windows lie on an image: kernel, stride, dilation and padding, in all the ways to say them.
+
+Follows ConvPoolOpBase, caffe2/operators/conv_pool_op_base.h, PyTorch 1.8.1.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from bridge.caffe2.operators.base.float_operator import FloatOperator
+from bridge.caffe2.operators.base.lazy_torch import torch
+
+TYPE_CHECKING = False  # typing takes longer to import than all that needs it
+if TYPE_CHECKING:
+    from typing import Any
+
+    from torch import Tensor
+
+__all__ = ["SPATIAL", "Window", "WindowOperator"]
+
+SPATIAL = {1: "1d", 2: "2d", 3: "3d"}
+
+NOTSET, VALID, SAME, CAFFE_LEGACY_POOLING = range(4)  # caffe2/proto/caffe2_legacy.proto
+
+
+class Window:
+    """Windows on an image of given sizes: `kernel`, `stride`, `dilation`, `head` and `tail` padding
+    by spatial dimension, and `sizes`, how many windows there are. `is_even` says whether head and
+    tail padding are equal and not negative, which torch can do.
+    """
+
+    __slots__ = ("dilation", "head", "is_even", "kernel", "sizes", "stride", "tail")
+
+    def __init__(
+        self,
+        kernel: Sequence[int],
+        stride: Sequence[int],
+        dilation: Sequence[int],
+        head: Sequence[int],
+        tail: Sequence[int],
+        sizes: Sequence[int],
+    ) -> None:
+        self.kernel, self.stride, self.dilation = kernel, stride, dilation
+        self.head, self.tail, self.sizes = head, tail, sizes
+        self.is_even = list(head) == list(tail) and all(pad >= 0 for pad in head)
+
+    def padded(self, x: Tensor, value: float = 0.0) -> Tensor:
+        """Copy `x` (N, C, ...) with the padding around it; give it as it is where there is none."""
+        pads = [pad for pair in zip(self.head, self.tail, strict=True) for pad in reversed(pair)]
+        pads.reverse()
+        return torch.nn.functional.pad(x, pads, value=value) if any(pads) else x
+
+    def unpadded(self, x: Tensor) -> Tensor:
+        """View `x` (N, C, ...) without the padding around it."""
+        for i, (head, tail) in enumerate(zip(self.head, self.tail, strict=True)):
+            x = x.narrow(i + 2, head, x.shape[i + 2] - head - tail)
+        return x
+
+
+class WindowOperator(FloatOperator):
+    """An operator with windows.
+
+    Arguments: `kernel`, `kernel_h` and `kernel_w`, or `kernels`; `stride`, `dilation` (1) and `pad`
+    (0) likewise, pads by side `pad_t`, `pad_l`, `pad_b`, `pad_r`, or `pads`, all heads before the
+    tails; `legacy_pad` (0: as said, 1: none, 2: as many windows as the size over the stride, 3: as
+    Caffe pooled); `global_pooling` (0): one window, the whole image; `order` (NCHW); `group` (1).
+    """
+
+    # The windows laid last: most images that an operator sees are of one size.
+    _laid: tuple[Sequence[int], Window] | None = None
+    # Whether more may be said than an image has dimensions, as `kernel` says it of two.
+    spares = False
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        self.order = self.image_order()
+        self.legacy = self.GetSingleArgument("legacy_pad", NOTSET)
+        self.is_global = bool(self.GetSingleArgument("global_pooling", 0))
+        self.kernel = self._pair("kernel") or [0, 0]
+        rank = len(self.kernel)
+        self.stride = self._pair("stride") or [1] * rank
+        self.dilation = self._pair("dilation") or [1] * rank
+        self.pads = self._pads() or [0] * 2 * rank
+        implicit = self.legacy in (VALID, SAME)
+        self.enforce(
+            not (implicit and any(map(self.HasArgument, ("pads", "pad", "pad_t")))),
+            "legacy_pad VALID and SAME come without pads",
+        )
+        self.enforce(len(self.stride) == rank, "a stride for each of kernel", self.stride)
+        self.enforce(len(self.dilation) == rank, "a dilation for each of kernel", self.dilation)
+        self.enforce(
+            implicit or len(self.pads) == 2 * rank, "two pads for each of kernel", self.pads
+        )
+        if self.is_global:
+            plain = not any(self.pads) and {*self.stride, *self.dilation} <= {1}
+            self.enforce(plain, "global_pooling comes without pad, dilation and stride")
+        self.enforce(
+            min(self.kernel) >= 0 and min(self.dilation) >= 0 and min(self.stride) >= 0,
+            "kernel, stride and dilation are not negative",
+            self.kernel,
+            self.stride,
+            self.dilation,
+        )
+
+    def window(self, sizes: Sequence[int]) -> Window:
+        """Lay windows on an image of these spatial sizes. Raises EnforceNotMet: they do not fit."""
+        if self._laid is None or self._laid[0] != sizes:
+            self._laid = sizes, self._window(sizes)
+        return self._laid[1]
+
+    def _window(self, sizes: Sequence[int]) -> Window:
+        rank = len(sizes)
+        if self.is_global:
+            zeros, ones = [0] * rank, [1] * rank
+            return Window(list(sizes), ones, ones, zeros, zeros, ones)
+        given = len(self.kernel)
+        self.enforce(
+            (rank == given or (self.spares and rank < given))
+            and min(self.kernel) > 0
+            and min(self.stride) > 0,
+            "the operator is given a kernel size and stride for each spatial dimension",
+            self.kernel,
+            self.stride,
+            list(sizes),
+        )
+        heads, tails, outs = [], [], []
+        for i, size in enumerate(sizes):
+            head, tail = (0, 0) if len(self.pads) < 2 * given else self.pads[i::given]
+            head, tail, out = self._lay(
+                size, self.kernel[i], self.stride[i], self.dilation[i], head, tail
+            )
+            heads.append(head)
+            tails.append(tail)
+            outs.append(out)
+        said = self.kernel[:rank], self.stride[:rank], self.dilation[:rank]
+        return Window(*said, heads, tails, outs)
+
+    def _lay(
+        self, size: int, kernel: int, stride: int, dilation: int, head: int, tail: int
+    ) -> tuple[int, int, int]:
+        """Give head, tail and the number of windows in a dimension of `size`."""
+        reach = dilation * (kernel - 1) + 1
+        if self.legacy == VALID:
+            # Rounded to zero, as C does: a kernel that is a little too large makes one window.
+            out = int((size - reach) / stride) + 1
+            return 0, max((out - 1) * stride + reach - size, 0), out
+        if self.legacy == SAME:
+            self.enforce(dilation == 1, "legacy_pad SAME comes without dilation", dilation)
+            needed = (-(-size // stride) - 1) * stride + kernel - size
+            head = int(needed / 2)
+            return head, needed - head, int((size + needed - reach) / stride) + 1
+        if self.legacy == CAFFE_LEGACY_POOLING:
+            self.enforce(head >= 0, "pads are not negative", head)
+            span = (size + head * 2 - kernel) / stride + 1
+            out, standard = math.ceil(span), int(span)
+            if head > 0 and (out - 1) * stride >= size + head:
+                out -= 1
+            tail = head + stride * (out - standard)
+            self.enforce(out >= standard, "the last window begins in the image", size, head)
+            # Caffe counts windows without dilation, and may count more than there are.
+            there = (size + head + tail - reach) // stride + 1
+            self.enforce(dilation == 1 or out == there, "dilated windows fit", out, there)
+            return head, tail, out
+        self.enforce(
+            size + head + tail >= reach, "the kernel fits into the padded image", size, reach
+        )
+        return head, tail, (size + head + tail - reach) // stride + 1
+
+    def _pair(self, name: str) -> list[int]:
+        """Read an argument that is said once, for height and width, or for each dimension."""
+        values = [int(value) for value in self.GetRepeatedArgument(f"{name}s", [])]
+        if self.HasArgument(name):
+            # As std::vector::resize(2, value): what is there already stays.
+            return (values + [int(self.GetSingleArgument(name, 0))] * 2)[:2]
+        if self.HasArgument(f"{name}_h") and self.HasArgument(f"{name}_w"):
+            values += [int(self.GetSingleArgument(f"{name}_{side}", 0)) for side in "hw"]
+        return values
+
+    def _pads(self) -> list[int]:
+        values = [int(value) for value in self.GetRepeatedArgument("pads", [])]
+        if self.HasArgument("pad"):
+            return (values + [int(self.GetSingleArgument("pad", 0))] * 4)[:4]
+        sides = [f"pad_{side}" for side in "tlbr"]
+        if all(map(self.HasArgument, sides)):
+            values += [int(self.GetSingleArgument(side, 0)) for side in sides]
+        return values

@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: Apache-2.0
+"""BoxOperator: what operators on boxes have in common."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from bridge.caffe2.operators.base.float_operator import FloatOperator
+from bridge.caffe2.operators.boxes import boxes as box
+from bridge.caffe2.operators.boxes import rotated_boxes as rotated
+
+TYPE_CHECKING = False  # typing takes longer to import than all that needs it
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+    from numpy.typing import NDArray
+
+__all__ = ["BoxOperator"]
+
+
+class BoxOperator(FloatOperator):
+    """What the operators of boxes have in common; argument `legacy_plus_one` (True).
+
+    With it a box reaches over its last pixel: its width is x2 - x1 + 1. Boxes that are rotated are
+    rows of five, center, sides and degrees (`rotated_boxes`): they are kept within degrees of
+    `angle_bound_lo` (-90) to `angle_bound_hi` (90) if `angle_bound_on` (True), and clipped to the
+    image where they are turned by `clip_angle_thresh` (1.0) degrees at most.
+    """
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        self.plus_one = bool(self.GetSingleArgument("legacy_plus_one", True))
+        self.sides = 5 if self.GetSingleArgument("rotated", False) else 4
+
+    def transformed(
+        self, boxes: NDArray[np.float32], deltas: NDArray[np.float32], weights: Sequence[float]
+    ) -> NDArray[np.float32]:
+        """Move and resize boxes, turn those that are rotated."""
+        if boxes.shape[1] == 4:
+            return box.transformed(boxes, deltas, weights, self.plus_one)
+        bounds = None
+        if self.GetSingleArgument("angle_bound_on", True):
+            bounds = (
+                self.GetSingleArgument("angle_bound_lo", -90),
+                self.GetSingleArgument("angle_bound_hi", 90),
+            )
+            period = bounds[1] - bounds[0]
+            self.enforce(period > 0 and period % 180 == 0, "bounds are 180 apart", *bounds)
+        return rotated.transformed(boxes, deltas, weights, bounds)
+
+    def clipped(self, boxes: NDArray[np.float32], height: int, width: int) -> NDArray[np.float32]:
+        """Clip boxes to an image."""
+        if boxes.shape[1] == 4:
+            return box.clipped(boxes, height, width, self.plus_one)
+        threshold = self.GetSingleArgument("clip_angle_thresh", 1.0)
+        return rotated.clipped(boxes, height, width, threshold, self.plus_one)
+
+    def array(self, i: int, *shape: int | None) -> NDArray[np.float32]:
+        """Give input `i` as an array over its memory, of these sizes where they are not None."""
+        found: NDArray[np.float32] = self.x(i).numpy()
+        fits = len(shape) == found.ndim and all(
+            size is None or size == own for size, own in zip(shape, found.shape, strict=True)
+        )
+        self.enforce(fits, f"input {i} is of the sizes {list(shape)}, None being any", found)
+        return found
+
+    def give(self, i: int, values: Sequence[Any] | NDArray[Any], *shape: int) -> None:
+        """Put values of these sizes into output `i`, as float32."""
+        self.out(i, shape).numpy()[...] = np.asarray(values, np.float32).reshape(shape)

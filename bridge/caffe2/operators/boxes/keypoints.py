@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: Apache-2.0
+"""HeatmapMaxKeypoint: where heat maps are hottest."""
+
+from __future__ import annotations
+
+from bridge.caffe2.execution.registry import register_operator
+from bridge.caffe2.operators.base.float_operator import FloatOperator
+from bridge.caffe2.operators.base.lazy_torch import torch
+
+__all__: list[str] = []
+
+_FARTHEST = 1.5  # pixels from the hottest one
+_FLAT = 1e-4  # of a determinant
+
+
+@register_operator("HeatmapMaxKeypoint")
+class HeatmapMaxKeypoint(FloatOperator):
+    """Rows x, y, score and probability of the hottest point, for each box and each of its maps.
+
+    Inputs: square maps, (boxes, maps, size, size); boxes as x0, y0, x1, y1. The point is where a
+    parabola through the hottest pixel and its neighbours, mirrored at edges, has its maximum. The
+    probability is 0 unless `should_output_softmax`.
+    Follows HeatmapMaxKeypointOp, caffe2/operators/heatmap_max_keypoint_op.cc, PyTorch 1.8.1.
+    """
+
+    def RunOnDevice(self) -> None:
+        maps, boxes = self.x(0), self.x(1)
+        self.enforce(maps.dim() == 4, "heat maps have four dimensions", maps)
+        n, count, size, width = maps.shape
+        self.enforce(size >= 2 and size == width, "maps are square, of 2 or more", maps)
+        self.enforce(
+            boxes.dim() == 2 and len(boxes) == n and boxes.size(1) >= 4,
+            "there are four coordinates for each box",
+            boxes,
+        )
+        if not maps.numel():
+            self.out(0, (n, 4, count))
+            return
+        flat = maps.reshape(n, count, -1)
+        score, place = flat.max(2)
+        y, x = place // size, place % size
+        grid = self._neighbours(flat, x, y, size)
+        dx, dy, rise = self._peak(grid)
+        probability = torch.zeros_like(score)
+        if self.GetSingleArgument("should_output_softmax", False):
+            probability = score.exp() / flat.exp().sum(2)
+        lengths = (boxes[:, 2:4] - boxes[:, :2]).clamp(min=1)
+        px = boxes[:, :1] + (0.5 + x + dx) * lengths[:, :1] / size
+        py = boxes[:, 1:2] + (0.5 + y + dy) * lengths[:, 1:] / size
+        self.put(0, torch.stack([px, py, score + rise, probability], 1))
+
+    def _neighbours(
+        self, flat: torch.Tensor, x: torch.Tensor, y: torch.Tensor, size: int
+    ) -> list[list[torch.Tensor]]:
+        """Give the values around each point, rows of columns."""
+
+        def mirrored(at: torch.Tensor, step: int) -> torch.Tensor:
+            to = at + step
+            return torch.where((to < 0) | (to >= size), at - step, to)
+
+        steps = (-1, 0, 1)
+        places = [[mirrored(y, i) * size + mirrored(x, j) for j in steps] for i in steps]
+        return [[flat.gather(2, one[..., None])[..., 0] for one in row] for row in places]
+
+    def _peak(
+        self, grid: list[list[torch.Tensor]]
+    ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+        """Give how far the maximum is from the middle, in columns and rows, and how much higher."""
+        (nw, north, ne), (west, middle, east), (sw, south, se) = grid
+        bx, by = -(east - west) / 2, -(south - north) / 2
+        axx, ayy = west - 2 * middle + east, north - 2 * middle + south
+        axy = (se - sw - ne + nw) / 4
+        determinant = axx * ayy - axy * axy
+        flat = determinant.abs() < _FLAT
+        divisor = torch.where(flat, 1.0, determinant)
+        dx, dy = (ayy * bx - axy * by) / divisor, (axx * by - axy * bx) / divisor
+        farther = torch.maximum(dx.abs(), dy.abs())
+        shrink = torch.where(farther > _FARTHEST, _FARTHEST / farther, 1.0)
+        dx, dy = dx * shrink, dy * shrink
+        rise = (axx * dx * dx + 2 * axy * dx * dy + ayy * dy * dy) / 2 - bx * dx - by * dy
+        return tuple(torch.where(flat, 0.0, one) for one in (dx, dy, rise))

@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: Apache-2.0
+"""RMACRegions: squares of several sizes all over an image."""
+
+from __future__ import annotations
+
+from bridge.caffe2.execution.registry import register_operator
+from bridge.caffe2.operators.base.float_operator import FloatOperator
+from bridge.caffe2.operators.base.lazy_torch import torch
+from bridge.caffe2.operators.base.torch_operator import single
+
+__all__: list[str] = []
+
+
+@register_operator("RMACRegions")
+class RMACRegions(FloatOperator):
+    """X: (N, C, H, W) -> squares of several sizes all over each image, (n, 5) as RoIs.
+
+    Arguments: `scales` (3), how many sizes, and `overlap` (0.4), about how much they overlap.
+    Follows RMACRegionsOp, caffe2/operators/rmac_regions_op.cc, PyTorch 1.8.1.
+    """
+
+    def RunOnDevice(self) -> None:
+        x = self.Input(0)  # of which only the sizes are asked
+        self.enforce(x.dim() == 4, "X has 4 dimensions", list(x.sizes()))
+        images, _, height, width = x.sizes()
+        if not x.numel():
+            self.out(0, (0, 5))
+            return
+        overlap, side = self.GetSingleArgument("overlap", 0.4), min(height, width)
+        more = 0
+        if height != width:
+            # In float32 as Caffe2: it decides between two that are as far from the overlap.
+            area, longer = side * side, max(height, width)
+            steps = [single((longer - side) / k) for k in range(1, 7)]
+            shared = [single(single(area - single(side * step)) / area) for step in steps]
+            away = [abs(single(one - single(overlap))) for one in shared]
+            more = away.index(min(away)) + 1
+        columns, rows = (more if width > height else 0), (more if height > width else 0)
+        found = []
+        for scale in range(1, self.GetSingleArgument("scales", 3) + 1):
+            size = 2 * side // (scale + 1)
+            if not size:
+                break
+            across = starts(width, size, scale + columns)
+            down = starts(height, size, scale + rows)
+            found += [[x1, y1, x1 + size - 1, y1 + size - 1] for x1 in across for y1 in down]
+        every = [[image, *region] for image in range(images) for region in found]
+        self.put(0, torch.tensor(every, dtype=torch.float32).view(-1, 5))
+
+
+def starts(length: int, size: int, count: int) -> list[int]:
+    """Give where `count` pieces of `size` begin that lie evenly over `length`."""
+    step = (length - size) / (count - 1) if count > 1 else 0.0
+    return [min(int(step * i), length - size) for i in range(count)]

@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Rotated boxes as arrays of rows (x, y, width, height, degrees): moved, clipped, overlapping.
+
+x and y are of the center, degrees go against the clock. As `boxes`, by NumPy on the memory of the
+blobs. Follows caffe2/operators/generate_proposals_op_util_boxes.h and _nms.h, PyTorch 1.8.1.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+TYPE_CHECKING = False  # typing takes longer to import than all that needs it
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    Boxes = NDArray[np.float32]
+    Points = NDArray[np.float64]
+
+__all__ = ["RotatedOverlaps", "clipped", "large_enough", "transformed"]
+
+LARGEST_GROWTH = np.float32(math.log(1000 / 16))  # of a side, as a logarithm
+_PARALLEL = 1e-14  # of the cross product of two sides
+
+
+def transformed(
+    boxes: Boxes, deltas: Boxes, weights: Sequence[float], bounds: tuple[int, int] | None
+) -> Boxes:
+    """Move, resize and turn boxes by (dx, dy, dw, dh, da).
+
+    In sides of the box, as logarithms, and in radians; `weights` divides the first four. Degrees
+    are kept within `bounds`, if there are some, by one period.
+    """
+    by = np.asarray(weights, np.float32)
+    centers = deltas[:, :2] / by[:2] * boxes[:, 2:4] + boxes[:, :2]
+    sides = np.exp(np.minimum(deltas[:, 2:4] / by[2:4], LARGEST_GROWTH)) * boxes[:, 2:4]
+    turned = deltas[:, 4] * np.float32(180) / np.float32(math.pi) + boxes[:, 4]
+    if bounds is not None:
+        low, high = bounds
+        period = np.float32(high - low)
+        turned = np.where(
+            turned < low, turned + period, np.where(turned > high, turned - period, turned)
+        )
+    return np.concatenate([centers, sides, turned[:, None]], axis=1)
+
+
+def clipped(boxes: Boxes, height: int, width: int, threshold: float, plus_one: bool) -> Boxes:
+    """Clip those boxes to an image that are turned by `threshold` degrees at most."""
+    one = np.float32(plus_one)
+    upright = np.abs(boxes[:, 4]) <= np.float32(threshold)
+    half = (boxes[:, 2:4] - one) / 2
+    limits = np.array([width, height], np.float32) - one
+    low = np.maximum(np.minimum(boxes[:, :2] - half, limits), np.float32(0))
+    high = np.maximum(np.minimum(boxes[:, :2] + half, limits), np.float32(0))
+    inside = np.concatenate([(low + high) / 2, high - low + one, boxes[:, 4:]], axis=1)
+    return np.where(upright[:, None], inside, boxes)
+
+
+def large_enough(boxes: Boxes, smallest: float, image: NDArray[np.float32]) -> NDArray[np.intp]:
+    """Give the rows of boxes with both sides of `smallest` or more and the center in the image.
+
+    `image`: height, width, and the scale that `smallest` is multiplied by. A center left of the
+    image or above it counts as inside, as in Caffe2.
+    """
+    fine = (boxes[:, 2:4] >= smallest * float(image[2])) & (boxes[:, :2] < image[1::-1])
+    return np.flatnonzero(fine.all(axis=1))
+
+
+def _cross(a: Points, b: Points) -> Points:
+    found: Points = a[..., 0] * b[..., 1] - b[..., 0] * a[..., 1]
+    return found
+
+
+def _inside(points: Points, boxes: Points) -> NDArray[np.bool_]:
+    """Say which points (..., n, 2) lie in the rectangles (..., 4, 2), which have sides."""
+    corner = boxes[..., :1, :]
+    first, last = boxes[..., 1:2, :] - corner, boxes[..., 3:4, :] - corner
+    away = points - corner
+    fine = np.ones(away.shape[:-1], np.bool_)
+    for side in (first, last):
+        along = (away * side).sum(-1)
+        fine &= (along >= 0) & (along <= (side * side).sum(-1))
+    return fine
+
+
+class RotatedOverlaps:
+    """Overlap of one rotated box with others, as intersection over union."""
+
+    def __init__(self, boxes: Boxes) -> None:
+        self.areas = boxes[:, 2] * boxes[:, 3]
+        angles = np.deg2rad(-boxes[:, 4].astype(np.float64))
+        cos, sin = np.cos(angles) / 2, np.sin(angles) / 2
+        x, y, width, height = boxes[:, :4].astype(np.float64).T
+        ax, ay = -sin * height - cos * width, cos * height - sin * width
+        bx, by = sin * height - cos * width, -cos * height - sin * width
+        around = [[ax, ay], [bx, by], [-ax, -ay], [-bx, -by]]
+        self.corners = np.array(around).transpose(2, 0, 1) + np.stack([x, y], 1)[:, None]
+
+    def of(self, i: int, others: NDArray[np.intp]) -> NDArray[np.float32]:
+        """Give the overlap of box `i` with the `others`; NaN for two of no area."""
+        inter = self._intersections(self.corners[i], self.corners[others]).astype(np.float32)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            found: Boxes = inter / (self.areas[i] + self.areas[others] - inter)
+        return found
+
+    def _intersections(self, own: Points, others: Points) -> Points:
+        """Give the areas that rectangle (4, 2) has in common with others (n, 4, 2)."""
+        n = len(others)
+        owns = np.broadcast_to(own, others.shape)
+        sides, other_sides = np.roll(own, -1, 0) - own, np.roll(others, -1, 1) - others
+        between = others[:, None] - own[:, None]  # (n, own, other, 2)
+        a, b = sides[None, :, None], other_sides[:, None]
+        determinant = _cross(b, a)
+        crossing = np.abs(determinant) > _PARALLEL
+        divisor = np.where(crossing, determinant, 1.0)
+        t, u = _cross(b, between) / divisor, _cross(a, between) / divisor
+        crossing &= (t >= 0) & (t <= 1) & (u >= 0) & (u <= 1)
+        met = own[:, None] + t[..., None] * a
+        points = np.concatenate([met.reshape(n, 16, 2), owns, others], axis=1)
+        valid = np.concatenate(
+            [crossing.reshape(n, 16), _inside(owns, others), _inside(others, owns)], axis=1
+        )
+        return _areas(points, valid)
+
+
+def _areas(points: Points, valid: NDArray[np.bool_]) -> Points:
+    """Give the areas of the polygons of the valid points, corners of convex ones in any order."""
+    count = valid.sum(1)
+    some = np.take_along_axis(points, valid.argmax(1)[:, None, None], 1)
+    points = np.where(valid[..., None], points, some)
+    middle = (points * valid[..., None]).sum(1, keepdims=True) / np.maximum(count, 1)[:, None, None]
+    away = points - middle
+    order = np.argsort(np.arctan2(away[..., 1], away[..., 0]), axis=1)
+    around = np.take_along_axis(away, order[..., None], 1)
+    area = np.abs(_cross(around, np.roll(around, -1, 1)).sum(1)) / 2
+    found: Points = np.where(count > 2, area, 0.0)
+    return found

@@ -1,0 +1,18 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Operators on blobs as such: listed."""
+
+from __future__ import annotations
+
+from bridge.caffe2.execution.registry import register_operator
+from bridge.caffe2.operators.base.torch_operator import TorchOperator
+
+__all__: list[str] = []
+
+
+@register_operator("GetAllBlobNames")
+class GetAllBlobNames(TorchOperator):
+    """The names of the blobs of the workspace, strings."""
+
+    def RunOnDevice(self) -> None:
+        names = [name.encode() for name in sorted(self._workspace._blobs)]
+        self.put_strings(0, [len(names)], names)

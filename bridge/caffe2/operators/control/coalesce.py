@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: Apache-2.0
+"""UnsafeCoalesce: tensors moved into one block of memory that they then share."""
+
+from __future__ import annotations
+
+from bridge.at import Tensor as AtTensor
+from bridge.c10 import float32
+from bridge.caffe2.execution.registry import register_operator
+from bridge.caffe2.operators.base.torch_operator import FLOAT, TorchOperator, enforce
+from bridge.caffe2.tensor import Tensor
+
+__all__: list[str] = []
+
+
+@register_operator("UnsafeCoalesce")
+class UnsafeCoalesce(TorchOperator):
+    """The inputs one after the other in the last output, a list; outputs 0, 1, ... share it.
+
+    Of their inputs' sizes, and no copies: what is written to one of them is seen in the last output
+    and the other way round. An input that is where it belongs already stays.
+    Raises EnforceNotMet: an input is not of float32, or shares memory with the last output in
+    another place. Follows UnsafeCoalesceOp, caffe2/operators/unsafe_coalesce.h, PyTorch 1.8.1.
+    """
+
+    writes_last = False
+
+    def RunOnDevice(self) -> None:
+        n = self.InputSize()
+        enforce(self.OutputSize() == n + 1, "There is an output for each input, and one for all.")
+        sources = [self.x(i, FLOAT) for i in range(n)]
+        ends = [0]
+        for source in sources:
+            ends.append(ends[-1] + source.numel())
+        whole = self.out(n, [ends[-1]], float32)
+        memory = AtTensor(self.Output(n))
+        inputs = [self.Input(i) for i in range(n)]
+        taken = memory.storage().data_ptr()
+        for i, source in enumerate(sources):
+            if not source.numel() or source.data_ptr() == whole[ends[i] :].data_ptr():
+                continue
+            enforce(
+                inputs[i].storage().data_ptr() != taken,
+                f"Input {i} shares memory with the last output, in another place.",
+            )
+            whole[ends[i] : ends[i + 1]] = source.reshape(-1)
+        for i, source in enumerate(sources):
+            if source.numel() and source.data_ptr() == whole[ends[i] :].data_ptr():
+                continue
+            part = memory[ends[i] : ends[i + 1]].reshape(list(source.shape))
+            self.OutputTensorAlias(i, Tensor(part))

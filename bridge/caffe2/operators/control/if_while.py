@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Operators that run nets: If and While."""
+
+from __future__ import annotations
+
+from bridge import c10
+from bridge.c10.errors import EnforceNotMet
+from bridge.caffe2.execution.registry import register_operator
+from bridge.caffe2.execution.runnable_net import RunnableNet
+from bridge.caffe2.operators.base.torch_operator import TorchOperator
+
+TYPE_CHECKING = False  # typing takes longer to import than all that needs it
+if TYPE_CHECKING:
+    from typing import Any
+
+__all__ = ["If", "While"]
+
+
+class Control(TorchOperator):
+    """What If and While have in common. The nets work on the operator's workspace."""
+
+    writes_last = False
+
+    def net(self, name: str, needed: bool) -> RunnableNet | None:
+        """Make the net of argument `name`; None where there is none and it is not needed."""
+        message = self.GetSingleArgument(name)
+        if message is None:
+            if needed:
+                raise EnforceNotMet(
+                    f"{self._definition.type} has no argument {name!r}, a net.",
+                    f"HasArgument({name!r})",
+                    self._definition.type,
+                )
+            return None
+        return RunnableNet(message, self._workspace, self._definition.type)
+
+    def condition(self) -> bool:
+        """Give the one bool of input 0."""
+        found = self.x(0, (c10.bool,))
+        if found.numel() != 1:
+            raise EnforceNotMet(
+                f"A condition is one bool, not {found.numel()}.", "numel() == 1", "Condition"
+            )
+        return bool(found.item())
+
+
+@register_operator("If")
+class If(Control):
+    """Run the net `then_net` where input 0 is True, else `else_net`, if there is one.
+
+    Raises EnforceNotMet: input 0 is not one bool, or what the net raises.
+    Follows IfOp, caffe2/operators/if_op.cc, PyTorch 1.8.1.
+    """
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        self.then, self.otherwise = self.net("then_net", True), self.net("else_net", False)
+
+    def RunOnDevice(self) -> None:
+        chosen = self.then if self.condition() else self.otherwise
+        if chosen is not None:
+            chosen.run()
+
+
+@register_operator("While")
+class While(Control):
+    """Run `cond_net`, if there is one, and `loop_net`, as long as input 0 is True before it.
+
+    Raises EnforceNotMet: input 0 is not one bool, or what a net raises.
+    Follows WhileOp, caffe2/operators/while_op.cc, PyTorch 1.8.1.
+    """
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        self.again, self.loop = self.net("cond_net", False), self.net("loop_net", True)
+
+    def RunOnDevice(self) -> None:
+        while True:
+            if self.again is not None:
+                self.again.run()
+            if not self.condition():
+                return
+            if self.loop is not None:
+                self.loop.run()

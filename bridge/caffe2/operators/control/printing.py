@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Print: what a blob holds, on standard error or in a file."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from bridge import c10
+from bridge.caffe2.execution.registry import register_operator
+from bridge.caffe2.operators.base.torch_operator import NUMBERS_AND_BOOL, TorchOperator, enforce
+
+TYPE_CHECKING = False  # typing takes longer to import than all that needs it
+if TYPE_CHECKING:
+    from typing import Any
+
+__all__: list[str] = []
+
+# The names that C++ has for the types.
+_NAMES = {
+    c10.float32: "float",
+    c10.float64: "double",
+    c10.int32: "int",
+    c10.int64: "long int",
+    c10.bool: "bool",
+    c10.uint8: "unsigned char",
+    c10.string: "std::basic_string<char>",
+}
+
+
+@register_operator("Print")
+class Print(TorchOperator):
+    """A line with the type, the sizes and the first `limit` (1000) elements of input 0.
+
+    On standard error; with `to_file` in the file <blob>.log in the root folder of the workspace,
+    which is begun anew with the operator. Only each `every_n`-th run prints. Bytes, uint8, are
+    written as they are.
+    Follows PrintOp and TensorPrinter, caffe2/operators/utility_ops.h and caffe2/core/tensor.cc.
+    """
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        self._every = self.GetSingleArgument("every_n", 1)
+        enforce(self._every >= 1, "The argument every_n is 1 at least.")
+        self._runs = 0
+        self._path = None
+        if self.GetSingleArgument("to_file", 0):
+            folder = str(self._workspace._root_folder)
+            self._path = os.path.join(folder, f"{self._definition.inputs[0]}.log")
+            with open(self._path, "wb"):
+                pass
+
+    def RunOnDevice(self) -> None:
+        self._runs += 1
+        if (self._runs - 1) % self._every:
+            return
+        name = self._definition.inputs[0]
+        if not self.InputBlob(0).is_tensor():
+            self._write(f"Blob {name} is no tensor".encode())
+            return
+        tensor = self.Input(0)
+        dtype = tensor.dtype()
+        values = b",".join(self._values()) if tensor.numel() else b""
+        kind = _NAMES.get(dtype, dtype.name if dtype else "no type yet")
+        sizes = "".join(f"{size}," for size in tensor.sizes())
+        self._write(f"Tensor {name} of type {kind}. Dims: ({sizes}): ".encode() + values)
+
+    def _values(self) -> list[bytes]:
+        limit = self.GetSingleArgument("limit", 0) or 1000
+        dtype = self.Input(0).dtype()
+        if dtype is c10.string:
+            return self.strings(0)[:limit]
+        values = self.x(0, (*NUMBERS_AND_BOOL, c10.uint8)).reshape(-1)[:limit].tolist()
+        if dtype is c10.uint8:
+            return [bytes([value]) for value in values]
+        form = "%g" if dtype in (c10.float32, c10.float64) else "%d"
+        return [(form % value).encode() for value in values]
+
+    def _write(self, line: bytes) -> None:
+        if self._path is None:
+            print(line.decode(errors="backslashreplace"), file=sys.stderr)
+            return
+        with open(self._path, "ab") as file:
+            file.write(line + b"\n")

@@ -1,0 +1,230 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Queues of blobs: what blobs hold goes in from one thread and comes out in another.
+
+Contents are moved, not copied: after it was put in, a blob holds what lay in the queue's place
+before. Follows caffe2/queue/blobs_queue.cc and queue_ops.h, PyTorch 1.8.1.
+"""
+
+from __future__ import annotations
+
+import threading
+
+from bridge import c10
+from bridge.c10 import TypeMeta
+from bridge.caffe2.blobs.blob import Blob
+from bridge.caffe2.execution.registry import register_operator
+from bridge.caffe2.operators.base.lazy_torch import torch
+from bridge.caffe2.operators.base.torch_operator import TorchOperator, enforce
+from bridge.caffe2.operators.datasets.append import append_rows
+from bridge.caffe2.operators.datasets.columns import column_of
+from bridge.caffe2.workspaces import created, found_blob
+
+TYPE_CHECKING = False  # typing takes longer to import than all that needs it
+if TYPE_CHECKING:
+    from typing import Any
+
+__all__ = ["BlobsQueue"]
+
+
+class BlobsQueue:
+    """A ring of places, each of several blobs; they are blobs of the workspace.
+
+    `condition` guards `reader` and `writer`, which count records, and `closed`.
+    """
+
+    def __init__(self, places: list[list[Blob]] | None = None, n_blobs: int = 1) -> None:
+        self.places = places or []
+        self.n_blobs = n_blobs
+        self.reader = 0
+        self.writer = 0
+        self.closed = False
+        self.condition = threading.Condition()
+
+    def close(self) -> None:
+        """Let nobody wait from now on: what is inside can be read, and places that are free filled.
+
+        Who waits goes on and has neither read nor written.
+        """
+        with self.condition:
+            self.closed = True
+            self.condition.notify_all()
+
+    def write(self, blobs: list[Blob]) -> bool:
+        """Put in what blobs hold when there is a place; False: closed, and there is none."""
+        with self.condition:
+            self.condition.wait_for(lambda: self.closed or self._has_room())
+            if not self._has_room():
+                return False
+            self._swap(self.writer, blobs)
+            self.writer += 1
+            self.condition.notify_all()
+        return True
+
+    def read(self, blobs: list[Blob], timeout: float = 0.0) -> bool:
+        """Have blobs hold the next record when there is one; False: closed, or time is over.
+
+        `timeout` is in seconds; 0 waits without end.
+        """
+        with self.condition:
+            self.condition.wait_for(lambda: self.closed or self._has_record(), timeout or None)
+            if not self._has_record():
+                return False
+            self._swap(self.reader, blobs)
+            self.reader += 1
+            self.condition.notify_all()
+        return True
+
+    def _has_room(self) -> bool:
+        return self.writer < self.reader + len(self.places)
+
+    def _has_record(self) -> bool:
+        return self.reader < self.writer
+
+    def _swap(self, count: int, blobs: list[Blob]) -> None:
+        place = self.places[count % len(self.places)]
+        for one, other in zip(place, blobs, strict=False):
+            one.swap(other)
+
+
+TypeMeta.Register(BlobsQueue)
+
+
+@register_operator("CreateBlobsQueue")
+class CreateBlobsQueue(TorchOperator):
+    """A queue of `capacity` (1) records of `num_blobs` (1) each.
+
+    Its places are blobs, output_0_0 and so on; with `enforce_unique_name` they may not be there.
+    """
+
+    def RunOnDevice(self) -> None:
+        capacity, n = self.GetSingleArgument("capacity", 1), self.GetSingleArgument("num_blobs", 1)
+        enforce(capacity >= 0 and n >= 0, f"{capacity} places of {n} blobs are no queue.")
+        fields = self.GetRepeatedArgument("field_names")
+        enforce(len(fields) in (0, n), f"There are {len(fields)} field_names for {n} blobs.")
+        name, workspace = self._definition.outputs[0], self._workspace
+        names = [[f"{name}_{i}_{j}" for j in range(n)] for i in range(capacity)]
+        if self.GetSingleArgument("enforce_unique_name", False):
+            known = [one for row in names for one in row if found_blob(workspace, one)]
+            enforce(not known, f"Blobs of the queue are there already: {known[:3]}.")
+        places = [[created(workspace, one) for one in row] for row in names]
+        self.OutputBlob(0).Reset(BlobsQueue(places, n))
+
+
+class _OfQueue(TorchOperator):
+    """An operator on the queue of input 0."""
+
+    def queue(self, more: int = 0) -> BlobsQueue:
+        """Give the queue; there are outputs for its blobs, and so many more."""
+        return self.checked(self.Input(0, BlobsQueue), more)
+
+    def checked(self, queue: BlobsQueue, more: int) -> BlobsQueue:
+        """Raise EnforceNotMet unless there are outputs for the queue's blobs, and `more`."""
+        n = self.OutputSize() - more
+        enforce(n == queue.n_blobs, f"The queue has {queue.n_blobs} blobs, and there are {n}.")
+        return queue
+
+    def give_status(self, done: bool) -> None:
+        """Have the last output say whether it was not done."""
+        self.put_value(self.OutputSize() - 1, not done, c10.bool)
+
+
+@register_operator("EnqueueBlobs")
+class EnqueueBlobs(_OfQueue):
+    """What the inputs after the queue hold goes in; they are the outputs, too.
+
+    Waits for a place. Raises EnforceNotMet: the queue is closed and full.
+    """
+
+    def RunOnDevice(self) -> bool:
+        return self.queue().write(self.Outputs())
+
+
+@register_operator("SafeEnqueueBlobs")
+class SafeEnqueueBlobs(_OfQueue):
+    """As EnqueueBlobs; the last output says whether it failed since the queue is closed."""
+
+    def RunOnDevice(self) -> None:
+        self.give_status(self.queue(1).write(self.Outputs()[:-1]))
+
+
+@register_operator("DequeueBlobs")
+class DequeueBlobs(_OfQueue):
+    """The next record, when there is one.
+
+    Raises EnforceNotMet: the queue is closed and empty, or `timeout_secs` went by (0: no end).
+    """
+
+    def RunOnDevice(self) -> bool:
+        return self.queue().read(self.Outputs(), self.GetSingleArgument("timeout_secs", 0.0))
+
+
+@register_operator("SafeDequeueBlobs")
+class SafeDequeueBlobs(_OfQueue):
+    """The next `num_records` (1), tensors one after another; the last output: whether none came."""
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        self._records = self.GetSingleArgument("num_records", 1)
+        enforce(self._records > 0, f"num_records is 1 or more, not {self._records}.")
+
+    def RunOnDevice(self) -> None:
+        queue = self.queue(1)
+        if self._records == 1:
+            self.give_status(queue.read(self.Outputs()[:-1]))
+            return
+        blobs = [Blob() for _ in range(queue.n_blobs)]
+        done = 0
+        while done < self._records and queue.read(blobs):
+            for o, blob in enumerate(blobs):
+                self._append(o, blob.Get(c10.tensor), done == 0)
+            done += 1
+        self.give_status(done > 0)
+
+    def _append(self, o: int, tensor: Any, first: bool) -> None:
+        out = self.Output(o)
+        if first:
+            out.CopyFrom(tensor)
+            return
+        more = column_of(tensor, f"Column {o}")
+        enforce(
+            out.dim() > 0
+            and out.dtype() == more.dtype
+            and list(out.sizes())[1:] == list(more.sizes[1:]),
+            f"Rows of {more.dtype} of sizes {list(more.sizes[1:])} do not go after those before.",
+        )
+        append_rows(out, more)
+
+
+@register_operator("CloseBlobsQueue")
+class CloseBlobsQueue(_OfQueue):
+    """The queue closed: nobody waits for it from now on."""
+
+    def RunOnDevice(self) -> None:
+        self.Input(0, BlobsQueue).close()
+
+
+@register_operator("WeightedSampleDequeueBlobs")
+class WeightedSampleDequeueBlobs(_OfQueue):
+    """The next record of one of the queues, chosen by chance as `weights` say (all the same).
+
+    The last output: whether none came; output `table_idx_blob`, if that is not negative, as it is
+    by default: which queue it was.
+    """
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        self._place = self.GetSingleArgument("table_idx_blob", -1)
+        enforce(self._place < self.OutputSize() - 1, f"There is no output {self._place}.")
+        weights = self.GetRepeatedArgument("weights", [1.0] * self.InputSize())
+        enforce(
+            len(weights) == self.InputSize(), f"{self.InputSize()} queues, {len(weights)} weights."
+        )
+        enforce(min(weights) >= 0 and sum(weights) > 0, f"{weights} are no weights to choose by.")
+        self._weights = torch.tensor(weights)
+
+    def RunOnDevice(self) -> None:
+        chosen = int(torch.multinomial(self._weights, 1))
+        done = self.checked(self.Input(chosen, BlobsQueue), 1).read(self.Outputs()[:-1])
+        if self._place >= 0:
+            self.Output(self._place, [1], c10.int32).mutable_data()[:] = chosen
+        self.give_status(done)

@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Column: rows of elements of any type, numbers or objects, to be cut and put together."""
+
+from __future__ import annotations
+
+from bridge.c10 import TypeMeta
+from bridge.caffe2.execution.torch_io import operand
+from bridge.caffe2.operators.base.lazy_torch import torch
+from bridge.caffe2.operators.base.torch_operator import TorchOperator, enforce
+
+TYPE_CHECKING = False  # typing takes longer to import than all that needs it
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from typing import Any
+
+    from bridge.caffe2.tensor import Tensor
+
+__all__ = ["Column", "column_of", "joined", "put_column"]
+
+
+class Column:
+    """Rows: `items` of `sizes`, of which the first counts rows, one after another.
+
+    `items` is a flat torch tensor, or a list where elements are objects. It may be a view of a
+    tensor of a blob; `kept` copies.
+    """
+
+    __slots__ = ("dtype", "inner", "items", "sizes")
+
+    def __init__(self, dtype: TypeMeta, sizes: tuple[int, ...], items: Any) -> None:
+        self.dtype = dtype
+        self.sizes = sizes
+        self.items = items
+        self.inner = torch.Size(sizes[1:]).numel()
+
+    def __len__(self) -> int:
+        return self.sizes[0]
+
+    def rows(self, start: int, count: int) -> Column:
+        """Give `count` rows from `start` on, which are there."""
+        return self._with(count, self.items[start * self.inner : (start + count) * self.inner])
+
+    def kept(self) -> Column:
+        """Give a copy that nothing else writes to."""
+        items = self.items.clone() if self.dtype.is_pod else list(self.items)
+        return self._with(len(self), items)
+
+    def chosen(self, parts: Iterable[tuple[int, int]]) -> Column:
+        """Give a copy of the rows that starts and counts say."""
+        return joined([self.rows(0, 0), *[self.rows(start, count) for start, count in parts]])
+
+    def _with(self, count: int, items: Any) -> Column:
+        return Column(self.dtype, (count, *self.sizes[1:]), items)
+
+
+def column_of(tensor: Tensor, name: str) -> Column:
+    """Give the rows of a tensor, a view. Raises EnforceNotMet: it has none, or no elements yet."""
+    enforce(tensor.dim() > 0, f"{name} is a number, and has no rows.")
+    dtype = tensor.dtype()
+    sizes = tuple(tensor.sizes())
+    if dtype and not dtype.is_pod:
+        return Column(dtype, sizes, tensor.data(dtype)[:])
+    return Column(dtype, sizes, operand(tensor).reshape(-1))
+
+
+def joined(columns: list[Column]) -> Column:
+    """Give the rows of one or more columns, one after another, copied.
+
+    Raises EnforceNotMet: their types or their sizes, but for the first, differ.
+    """
+    first = columns[0]
+    for one in columns:
+        enforce(
+            one.dtype is first.dtype and one.sizes[1:] == first.sizes[1:],
+            f"Rows of {one.dtype} of sizes {list(one.sizes[1:])} do not go after rows of "
+            f"{first.dtype} of sizes {list(first.sizes[1:])}.",
+        )
+    count = sum(map(len, columns))
+    if first.dtype.is_pod:
+        items: Any = torch.cat([one.items for one in columns])
+    else:
+        items = [item for one in columns for item in one.items]
+    return Column(first.dtype, (count, *first.sizes[1:]), items)
+
+
+def put_column(operator: TorchOperator, o: int, column: Column) -> None:
+    """Have output `o` of an operator hold a column, whose items nobody else keeps."""
+    if column.dtype.is_pod:
+        operator.put(o, column.items.view(column.sizes))
+    else:
+        operator.put_objects(o, column.sizes, column.items, column.dtype)

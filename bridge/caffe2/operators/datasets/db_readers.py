@@ -1,0 +1,187 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Databases that operators read tensors from, record by record and over again.
+
+Follows caffe2/core/db.h, caffe2/operators/create_db_op.h, tensor_protos_db_input.h and
+caffe2/queue/blobs_queue_db.h, PyTorch 1.8.1.
+"""
+
+from __future__ import annotations
+
+import threading
+
+from bridge import c10
+from bridge.c10 import TypeMeta
+from bridge.c10.errors import EnforceNotMet
+from bridge.caffe2.blobs.blob import Blob
+from bridge.caffe2.execution.registry import register_operator
+from bridge.caffe2.messages import caffe2_pb2
+from bridge.caffe2.operators.base.lazy_torch import torch
+from bridge.caffe2.operators.base.torch_operator import TorchOperator, enforce
+from bridge.caffe2.operators.datasets.blobs_queue import BlobsQueue
+from bridge.caffe2.operators.datasets.columns import Column, column_of, put_column
+from bridge.caffe2.operators.objects.stored_objects import tensor_of
+from bridge.caffe2.serialization.db import open_reader
+
+TYPE_CHECKING = False  # typing takes longer to import than all that needs it
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+__all__ = ["DBReader", "FileReader", "QueueReader"]
+
+
+class DBReader:
+    """What gives the value of one record after another."""
+
+    def read(self) -> bytes:
+        """Give the next value. Raises EnforceNotMet: there is none."""
+        raise EnforceNotMet("The reader was not opened.")
+
+
+class FileReader(DBReader):
+    """The records of a file, and after the last the first again.
+
+    With `shards` every so many records one, from number `shard` on. Threads may share it.
+    """
+
+    def __init__(self, db_type: str, path: str, shards: int = 1, shard: int = 0) -> None:
+        enforce(0 <= shard < shards, f"There is no shard {shard} of {shards}.")
+        self._source = db_type, path, shards, shard
+        self._lock = threading.Lock()
+        self._values = self._opened()
+        self._next: bytes | None = next(self._values, None)
+        enforce(self._next is not None, f"{path!r} has no record for shard {shard} of {shards}.")
+
+    def _opened(self) -> Iterator[bytes]:
+        db_type, path, shards, shard = self._source
+        with open_reader(db_type, path) as db:
+            for i, record in enumerate(db.records()):
+                if i % shards == shard:
+                    yield record.read()
+
+    def read(self) -> bytes:
+        """Give the next value."""
+        with self._lock:
+            value = self._next
+            if value is None:
+                self._values = self._opened()
+                value = next(self._values, None)
+            if value is None:
+                raise EnforceNotMet(f"{self._source[1]!r} has no records any more.")
+            self._next = next(self._values, None)
+        return value
+
+
+class QueueReader(DBReader):
+    """The strings that come out of a queue, of its blob number `place`."""
+
+    def __init__(self, queue: BlobsQueue, place: int, timeout: float) -> None:
+        self._queue = queue
+        self._place = place
+        self._timeout = timeout
+
+    def read(self) -> bytes:
+        """Give the next value. Raises EnforceNotMet: the queue is closed, or time is over."""
+        blobs = [Blob() for _ in range(self._queue.n_blobs)]
+        done = self._queue.read(blobs, self._timeout)
+        enforce(done, "Nothing came out of the queue in time, or it is closed.")
+        blob = blobs[self._place]
+        if blob.IsType(c10.string):
+            found: bytes = blob.Get(c10.string)
+            return found
+        enforce(blob.IsType(c10.tensor), "The queue has neither strings nor tensors.")
+        items = blob.Get(c10.tensor).data(c10.string)
+        enforce(len(items) > 0, "The tensor has no string.")
+        return bytes(items[0])
+
+
+for _class in (DBReader, FileReader, QueueReader):
+    TypeMeta.Register(_class)
+
+
+@register_operator("CreateDB")
+class CreateDB(TorchOperator):
+    """A reader of the database `db`, of the kind `db_type` (leveldb, which is not to be had).
+
+    Arguments `num_shards` (1), `shard_id` (0): a part of the records.
+    """
+
+    def RunOnDevice(self) -> None:
+        path = self.GetSingleArgument("db", "")
+        enforce(bool(path), "The argument db says which database.")
+        reader = FileReader(
+            self.GetSingleArgument("db_type", "leveldb"),
+            path,
+            self.GetSingleArgument("num_shards", 1),
+            self.GetSingleArgument("shard_id", 0),
+        )
+        self.OutputBlob(0).Reset(reader)
+
+
+@register_operator("CreateBlobsQueueDB")
+class CreateBlobsQueueDB(TorchOperator):
+    """A reader of what comes out of the queue of input 0: blob number `value_blob_index` (-1).
+
+    Arguments: `key_blob_index` (-1), which nobody asks for; `timeout_secs` (0, no end).
+    """
+
+    def RunOnDevice(self) -> None:
+        queue = self.Input(0, BlobsQueue)
+        place = self.GetSingleArgument("value_blob_index", -1)
+        enforce(0 <= place < queue.n_blobs, f"The queue has no blob {place}.")
+        timeout = self.GetSingleArgument("timeout_secs", 0.0)
+        self.OutputBlob(0).Reset(QueueReader(queue, place, timeout))
+
+
+@register_operator("TensorProtosDBInput")
+class TensorProtosDBInput(TorchOperator):
+    """The tensors of the next record of a reader; or of `batch_size` records, one after another.
+
+    A record is a TensorProtos message with a tensor for each output.
+    """
+
+    def RunOnDevice(self) -> None:
+        reader = self._reader()
+        batch = self.GetSingleArgument("batch_size", 0)
+        enforce(batch >= 0, f"batch_size is not negative, as {batch} is.")
+        items = [self._record(reader) for _ in range(batch or 1)]
+        columns = [_stacked(list(one)) for one in zip(*items, strict=True)]
+        for o, column in enumerate(columns):
+            if batch == 0:
+                column = Column(column.dtype, column.sizes[1:], column.items)
+            put_column(self, o, column)
+
+    def _reader(self) -> DBReader:
+        for kind in (FileReader, QueueReader):
+            if self.InputIsType(0, kind):
+                reader: DBReader = self.Input(0, kind)
+                return reader
+        raise EnforceNotMet("Input 0 is no reader of a database; CreateDB makes one.")
+
+    def _record(self, reader: DBReader) -> list[Column]:
+        """Give the tensors of a record, each as a row."""
+        protos = caffe2_pb2().TensorProtos.FromString(reader.read()).protos
+        enforce(
+            len(protos) == self.OutputSize(),
+            f"A record of {len(protos)} tensors is read into {self.OutputSize()} outputs.",
+        )
+        rows = []
+        for message in protos:
+            tensor = tensor_of(message)
+            sizes = list(tensor.sizes())
+            tensor.Reshape([1, *sizes])
+            rows.append(column_of(tensor, "A tensor"))
+        return rows
+
+
+def _stacked(rows: list[Column]) -> Column:
+    first = rows[0]
+    for row in rows:
+        enforce(
+            row.dtype is first.dtype and row.sizes == first.sizes,
+            f"Tensors of {row.dtype} of sizes {list(row.sizes[1:])} do not go with those of "
+            f"{first.dtype} of sizes {list(first.sizes[1:])}.",
+        )
+    sizes = (len(rows), *first.sizes[1:])
+    if first.dtype.is_pod:
+        return Column(first.dtype, sizes, torch.cat([row.items for row in rows]))
+    return Column(first.dtype, sizes, [item for row in rows for item in row.items])

@@ -1,0 +1,169 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Rows of several columns packed into one element each, and lists of tensors.
+
+Follows caffe2/operators/dataset_ops.cc, PyTorch 1.8.1.
+"""
+
+from __future__ import annotations
+
+from bridge import c10
+from bridge.c10 import TypeMeta
+from bridge.c10.errors import EnforceTypeError
+from bridge.caffe2.execution.registry import register_operator
+from bridge.caffe2.operators.base.lazy_torch import torch
+from bridge.caffe2.operators.base.torch_operator import TorchOperator, enforce
+from bridge.caffe2.operators.datasets.columns import Column, column_of, joined, put_column
+from bridge.caffe2.operators.datasets.dataset import OfColumns
+from bridge.caffe2.operators.datasets.tree_cursor import Dataset
+
+TYPE_CHECKING = False  # typing takes longer to import than all that needs it
+if TYPE_CHECKING:
+    from typing import Any
+
+__all__ = ["Record", "Records", "TensorVector"]
+
+
+class Record:
+    """One row of a dataset, with the rows of its lists: a column for each field."""
+
+    def __init__(self, columns: list[Column] | None = None) -> None:
+        self.columns = columns
+
+
+class Records:
+    """Several records as one element."""
+
+    def __init__(self, records: list[Record] | None = None) -> None:
+        self.records = records
+
+
+class TensorVector:
+    """A list of tensors, each as a column."""
+
+    def __init__(self) -> None:
+        self.columns: list[Column] = []
+
+
+for _class in (Record, Records, TensorVector):
+    TypeMeta.Register(_class)
+
+
+@register_operator("PackRecords")
+class PackRecords(OfColumns):
+    """The columns of `fields` as one column with a Record for each row.
+
+    With `pack_to_single_shared_ptr` as one element that holds all of them.
+    """
+
+    def RunOnDevice(self) -> None:
+        dataset = Dataset(self.fields(), self.columns())
+        offsets = [0] * dataset.fields.n_domains
+        records = []
+        for _ in range(dataset.limits[0]):
+            sizes = dataset.sizes(offsets, 1)
+            records.append(Record([one.kept() for one in dataset.batch(offsets, sizes)]))
+            offsets = [offset + size for offset, size in zip(offsets, sizes, strict=True)]
+        if self.GetSingleArgument("pack_to_single_shared_ptr", 0):
+            self.put_objects(0, [1], [Records(records)], TypeMeta.Make(Records))
+        else:
+            self.put_objects(0, [len(records)], records, TypeMeta.Make(Record))
+
+
+@register_operator("UnPackRecords")
+class UnPackRecords(OfColumns):
+    """The columns that PackRecords packed.
+
+    Inputs after the first are prototypes of the columns, which are needed where there are no rows.
+    """
+
+    def RunOnDevice(self) -> None:
+        records = self._records()
+        prototypes = self.columns(1)
+        enforce(
+            bool(records) or bool(prototypes), "Without rows the columns are known by prototypes."
+        )
+        columns = prototypes or list(records[0])
+        n = len(self.GetRepeatedArgument("fields"))
+        enforce(
+            len(columns) == n and self.OutputSize() == n,
+            f"{len(columns)} columns of {n} fields are put into {self.OutputSize()} outputs.",
+        )
+        enforce(all(len(one) == n for one in records), f"A row has not {n} columns.")
+        unpacked = [
+            joined([column.rows(0, 0), *[record[k] for record in records]])
+            for k, column in enumerate(columns)
+        ]
+        for o, column in enumerate(unpacked):
+            put_column(self, o, column)
+
+    def _records(self) -> list[list[Column]]:
+        given = self.Input(0)
+        dtype = given.dtype()
+        if dtype == TypeMeta.Make(Record):
+            found: list[Any] = [one.columns for one in given.data(dtype)[:]]
+        elif dtype == TypeMeta.Make(Records):
+            enforce(given.numel() == 1, f"There are {given.numel()} elements, not one.")
+            found = [one.columns for one in given.data(dtype)[0].records or []]
+        else:
+            raise EnforceTypeError(f"Records are unpacked, not elements of {dtype}.")
+        enforce(None not in found, "A record has no columns.")
+        return found
+
+
+@register_operator("CreateTensorVector")
+class CreateTensorVector(TorchOperator):
+    """An empty list of tensors."""
+
+    def RunOnDevice(self) -> None:
+        self.OutputBlob(0).Reset(TensorVector())
+
+
+@register_operator("TensorVectorSize")
+class TensorVectorSize(TorchOperator):
+    """The number of tensors in a list."""
+
+    def RunOnDevice(self) -> None:
+        self.put_value(0, len(self.Input(0, TensorVector).columns), c10.int32)
+
+
+@register_operator("ConcatTensorVector")
+class ConcatTensorVector(OfColumns):
+    """The rows of the tensors in a list, one after another."""
+
+    def RunOnDevice(self) -> None:
+        columns = self.Input(0, TensorVector).columns
+        enforce(bool(columns), "There is no tensor in the list.")
+        put_column(self, 0, joined(columns))
+
+
+@register_operator("CollectTensor")
+class CollectTensor(OfColumns):
+    """A sample of the tensors that come, `num_to_collect` of them at most, each as likely.
+
+    Inputs: lists, which are the outputs, then a tensor for each. Tensors that come together stay
+    together.
+    """
+
+    _visited = 0
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        self._most = self.GetSingleArgument("num_to_collect", -1)
+        enforce(self._most > 0, f"num_to_collect is 1 or more, not {self._most}.")
+
+    def RunOnDevice(self) -> None:
+        n = self.OutputSize()
+        enforce(self.InputSize() == 2 * n, f"{n} lists are given {self.InputSize() - n} tensors.")
+        lists = [self.Input(i, TensorVector).columns for i in range(n)]
+        given = [column_of(self.Input(n + i), f"Input {n + i}") for i in range(n)]
+        place = self._visited
+        if place >= self._most:
+            enforce(
+                all(len(one) == self._most for one in lists),
+                f"Lists have {[len(one) for one in lists]} tensors, and not {self._most}.",
+            )
+            place = int(torch.randint(0, self._visited + 1, ()))
+        if place < self._most:
+            for columns, column in zip(lists, given, strict=True):
+                columns[place : place + 1] = [column.kept()]
+        self._visited += 1

@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Nested lists as columns: which column has the lengths of which, and how far one has read.
+
+Fields are named as ``a:b:c``. A field ``a:lengths`` has the lengths of the lists whose elements
+are the rows of ``a:...``; fields without one are the records. Follows TreeIterator and TreeCursor,
+caffe2/operators/dataset_ops.h, PyTorch 1.8.1.
+"""
+
+from __future__ import annotations
+
+import threading
+
+from bridge.c10 import TypeMeta
+from bridge.caffe2.operators.base.torch_operator import INT32, enforce
+from bridge.caffe2.operators.datasets.columns import Column
+
+TYPE_CHECKING = False  # typing takes longer to import than all that needs it
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+__all__ = ["Dataset", "Fields", "TreeCursor"]
+
+
+class Fields:
+    """The names of fields, and for each its domain: 0 for records, else a list of lengths.
+
+    `domains` has the domain of each field, `lengths` the field with the lengths of domain 1, 2, ...
+    Raises EnforceNotMet: a field comes before its lengths.
+    """
+
+    def __init__(self, names: Sequence[str]) -> None:
+        self.names = list(names)
+        parts = [name.split(":") for name in names]
+        self.lengths = [i for i, one in enumerate(parts) if one[-1] == "lengths"]
+        self.domains = [self._domain(i, parts) for i in range(len(parts))]
+        for i, domain in enumerate(self.domains):
+            enforce(
+                domain == 0 or self.lengths[domain - 1] < i,
+                f"Field {self.names[i]!r} comes before {self.names[self.lengths[domain - 1]]!r}, "
+                "its lengths."
+                if domain
+                else "",
+            )
+
+    def _domain(self, i: int, parts: list[list[str]]) -> int:
+        """Give the domain of field `i`: that of the longest prefix."""
+        best, level = 0, 1
+        for domain, j in enumerate(self.lengths, 1):
+            prefix = parts[j][:-1]
+            if j != i and parts[i][: len(prefix)] == prefix and len(parts[j]) > level:
+                best, level = domain, len(parts[j])
+        return best
+
+    @property
+    def n_domains(self) -> int:
+        """How many domains there are, that of the records included."""
+        return len(self.lengths) + 1
+
+
+class TreeCursor:
+    """How far each domain of `fields` has been read; no `offsets` before the first read.
+
+    Who reads holds `lock`, so that threads may share a cursor: each record goes to one of them.
+    """
+
+    def __init__(self, fields: Fields | None = None) -> None:
+        self.fields = fields or Fields([])
+        self.offsets: list[int] = []
+        self.lock = threading.RLock()
+
+
+TypeMeta.Register(TreeCursor)
+
+
+class Dataset:
+    """Columns, one for each field. Raises EnforceNotMet: they are not as many, or no lengths."""
+
+    def __init__(self, fields: Fields, columns: list[Column]) -> None:
+        enforce(
+            len(columns) == len(fields.names),
+            f"{len(columns)} columns are given for {len(fields.names)} fields.",
+        )
+        self.fields = fields
+        self.columns = columns
+        self.lengths = [self._lengths_of(field) for field in fields.lengths]
+        self.limits = [
+            min(
+                (len(columns[i]) for i, one in enumerate(fields.domains) if one == domain),
+                default=2**63 - 1,
+            )
+            for domain in range(fields.n_domains)
+        ]
+
+    def _lengths_of(self, field: int) -> list[int]:
+        column = self.columns[field]
+        name = self.fields.names[field]
+        if not len(column.items):
+            return []
+        enforce(column.dtype in INT32, f"Field {name!r} has lengths, which are int32.")
+        found: list[int] = column.items.tolist()
+        enforce(min(found) >= 0, f"Field {name!r} has negative lengths.")
+        return found
+
+    def sizes(self, offsets: Sequence[int], count: int) -> list[int]:
+        """Give how many rows of each domain make up `count` records, or those that are left.
+
+        Raises EnforceNotMet: the offsets are beyond the end, or lengths say more than there is.
+        """
+        n = self.fields.n_domains
+        enforce(len(offsets) == n, f"The cursor has {len(offsets)} offsets of {n} domains.")
+        enforce(offsets[0] <= self.limits[0], "The cursor is beyond the end of the records.")
+        sizes = [min(self.limits[0] - offsets[0], count)]
+        for domain, lengths in enumerate(self.lengths, 1):
+            parent = self.fields.domains[self.fields.lengths[domain - 1]]
+            start = offsets[parent]
+            size = sum(lengths[start : start + sizes[parent]])
+            enforce(
+                offsets[domain] + size <= self.limits[domain],
+                f"Field {self.fields.names[self.fields.lengths[domain - 1]]!r} says more rows than "
+                f"the {self.limits[domain]} that there are.",
+            )
+            sizes.append(size)
+        return sizes
+
+    def batch(self, offsets: Sequence[int], sizes: Sequence[int]) -> list[Column]:
+        """Give those rows of each column, views."""
+        return [
+            column.rows(offsets[domain], sizes[domain])
+            for column, domain in zip(self.columns, self.fields.domains, strict=True)
+        ]

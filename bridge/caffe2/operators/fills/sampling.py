@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Elements drawn by chance, from generators as of the random fills."""
+
+from __future__ import annotations
+
+from bridge.caffe2.execution.registry import register_operator
+from bridge.caffe2.operators.base.lazy_torch import torch
+from bridge.caffe2.operators.base.rows import segments_of_lengths
+from bridge.caffe2.operators.base.seeded import Seeded
+from bridge.caffe2.operators.base.torch_operator import FLOAT, INT32, INT64, enforce
+
+TYPE_CHECKING = False  # typing takes longer to import than all that needs it
+if TYPE_CHECKING:
+    from typing import Any
+
+__all__: list[str] = []
+
+
+@register_operator("WeightedSample")
+class WeightedSample(Seeded):
+    """One of each row, by the weights of input 0, a matrix: its place, (rows, 1) of int32.
+
+    Output 1: what input 1, values of the same sizes, has there. Without rows or columns the outputs
+    are empty lists. Raises EnforceNotMet: the weights of a row add up to less than 0.
+    Follows WeightedSampleOp, caffe2/operators/weighted_sample_op.cc, PyTorch 1.8.1.
+    """
+
+    def RunOnDevice(self) -> None:
+        valued = self.InputSize() == 2
+        enforce(self.InputSize() == self.OutputSize(), "There are as many outputs as inputs.")
+        weights = self.x(0, FLOAT)
+        enforce(weights.dim() >= 2, "Input 0 has to be a matrix.")
+        values = self.x(1, FLOAT) if valued else weights
+        enforce(values.shape == weights.shape, "Weights and values differ in sizes.")
+        rows, columns = weights.shape[:2]
+        if rows == 0 or columns == 0:
+            places = chosen = weights.new_zeros(0)
+        else:
+            enforce(weights.dim() == 2, "Input 0 has to be a matrix.")
+            upto = weights.cumsum(1)
+            total = upto[:, -1:].clone()
+            enforce(bool((total >= 0).all()), "The weights of a row add up to 0 or more.")
+            # What is rounded away must not be missed at the end.
+            upto[:, -1] += 0.01
+            drawn = torch.rand(total.shape, generator=self.generator()) * total
+            places = torch.searchsorted(upto, drawn).clamp(max=columns - 1)
+            chosen = values.gather(1, places)
+        self.put(0, places.to(torch.int32))
+        if valued:
+            self.put(1, chosen)
+
+
+@register_operator("WeightedMultiSampling")
+class WeightedMultiSampling(Seeded):
+    """Places, int32, drawn by the weights of input 0, a list of their sums up to each.
+
+    As many as `num_samples`, or as input 1 has elements and of its sizes; none without weights.
+    Follows WeightedMultiSamplingOp, caffe2/operators/weighted_multi_sampling_op.cc, PyTorch 1.8.1.
+    """
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        self._count = self.GetSingleArgument("num_samples", 0)
+        enforce(self._count >= 0, f"num_samples is not negative, as {self._count}.")
+        enforce(
+            self.InputSize() == 1 or not self.HasArgument("num_samples"),
+            "num_samples is an argument or input 1 has it, and not both.",
+        )
+
+    def RunOnDevice(self) -> None:
+        upto = self.x(0, FLOAT)
+        enforce(upto.dim() == 1, "Input 0 has to be a list.")
+        sizes = self.Input(1).sizes() if self.InputSize() == 2 else [self._count]
+        if not len(upto):
+            sizes = [0]
+        drawn = torch.rand(torch.Size(sizes), generator=self.generator())
+        if len(upto):
+            drawn *= upto[-1]
+        places = torch.searchsorted(upto.contiguous(), drawn).clamp_(max=max(len(upto) - 1, 0))
+        self.put(0, places.to(torch.int32))
+
+
+@register_operator("SparseDropoutWithReplacement")
+class SparseDropoutWithReplacement(Seeded):
+    """Segments of input 0 (int64), of the lengths of input 1, and the lengths they have now.
+
+    With the probability `ratio` (0) a segment becomes one element, `replacement_value` (0).
+    Follows SparseDropoutWithReplacementOp,
+    caffe2/operators/sparse_dropout_with_replacement_op.cc, PyTorch 1.8.1.
+    """
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        self._ratio = self.GetSingleArgument("ratio", 0.0)
+        enforce(0 <= self._ratio <= 1, f"The ratio is a probability, and not {self._ratio}.")
+
+    def RunOnDevice(self) -> None:
+        x, lengths = self.x(0, INT64), self.x(1, INT32)
+        enforce(x.dim() == 1 and lengths.dim() == 1, "Elements and lengths are lists.")
+        segments_of_lengths(lengths, len(x))
+        dropped = torch.rand(lengths.shape, generator=self.generator()) < self._ratio
+        new = torch.where(dropped, 1, lengths)
+        result = x.new_full((int(new.sum()),), self.GetSingleArgument("replacement_value", 0))
+        result[~dropped[segments_of_lengths(new)]] = x[~dropped[segments_of_lengths(lengths)]]
+        self.put(0, result)
+        self.put(1, new)

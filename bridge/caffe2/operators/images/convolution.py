@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Convolution in one, two and three dimensions, in either order, and its gradients.
+
+NHWC runs as torch's channels_last on views of the same memory, so nothing is transposed.
+"""
+
+from __future__ import annotations
+
+from bridge.caffe2.execution.registry import register_operator
+from bridge.caffe2.operators.base.channels import channels_first, channels_last
+from bridge.caffe2.operators.base.lazy_torch import functional, torch
+from bridge.caffe2.operators.base.windows import SPATIAL, WindowOperator
+
+TYPE_CHECKING = False  # typing takes longer to import than all that needs it
+if TYPE_CHECKING:
+    from typing import Any
+
+    from torch import Tensor
+
+    from bridge.caffe2.operators.base.windows import Window
+
+__all__ = ["Conv", "ConvGradient", "ConvRelu"]
+
+
+class Convolution(WindowOperator):
+    """What Conv and its gradient have in common."""
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        self.group = self.GetSingleArgument("group", 1)
+        self.enforce(not self.is_global, "a convolution has no global_pooling")
+
+    def operands(self) -> tuple[Tensor, Tensor, Window]:
+        """Give X (N, C, ...), the filter (M, C / group, ...) and the windows of a channel."""
+        x, w = self.x(0), self.x(1)
+        self.enforce(3 <= x.dim() <= 5, "X has one to three spatial dimensions", x)
+        self.enforce(x.dim() == w.dim(), "X and the filter are of as many dimensions", x, w)
+        x, w = channels_first(x, self.order), channels_first(w, self.order)
+        channels = w.shape[1] * self.group
+        self.enforce(x.shape[1] == channels, "X has the filter's channels * group", x, w)
+        self.enforce(w.shape[0] % self.group == 0, "the outputs are divisible by group", w)
+        self.enforce(
+            list(w.shape[2:]) == list(self.kernel), "the filter is of the kernel's size", w
+        )
+        self.enforce(min(x.shape[1:]) > 0, "an image has elements", x)
+        return x, w, self.window(x.shape[2:])
+
+
+@register_operator("Conv")
+@register_operator("Conv1D")
+@register_operator("Conv2D")
+@register_operator("Conv3D")
+class Conv(Convolution):
+    """X: (N, C, ...), filter: (M, C / group, kernel...), bias: (M), or none -> Y: (N, M, ...).
+
+    In the order NHWC X is (N, ..., C), the filter (M, kernel..., C / group) and Y (N, ..., M).
+    Arguments: as WindowOperator. Raises EnforceNotMet: shapes that do not go together.
+    Follows ConvOp, caffe2/operators/conv_op_impl.h, PyTorch 1.8.1.
+    """
+
+    def RunOnDevice(self) -> None:
+        self.put(0, self.convolved())
+
+    def convolved(self) -> Tensor:
+        """Compute Y, in the operator's order."""
+        x, w, window = self.operands()
+        b = self.x(2) if self.InputSize() == 3 else None
+        if min(window.sizes) <= 0:
+            return channels_last(x.new_empty(len(x), len(w), *window.sizes), self.order)
+        self.enforce(
+            b is None or b.shape == w.shape[:1], "the bias is of one dimension, one per output", b
+        )
+        convolve = getattr(functional, f"conv{SPATIAL[x.dim() - 2]}")
+        pads = window.head
+        if not window.is_even:
+            x, pads = window.padded(x), [0] * len(pads)
+        y: Tensor = convolve(x, w, b, window.stride, pads, window.dilation, self.group)
+        return channels_last(y, self.order)
+
+
+@register_operator("ConvRelu")
+class ConvRelu(Conv):
+    """max(Y, 0) of the Y that Conv gives."""
+
+    def RunOnDevice(self) -> None:
+        self.put(0, self.convolved().relu_())
+
+
+@register_operator("ConvGradient")
+@register_operator("Conv1DGradient")
+@register_operator("Conv2DGradient")
+@register_operator("Conv3DGradient")
+class ConvGradient(Convolution):
+    """(X, filter, dY) -> the gradients of the filter, of the bias unless `no_bias`, and of X.
+
+    That of X only where there is an output left for it.
+    Follows ConvGradientOp, caffe2/operators/conv_op_impl.h, PyTorch 1.8.1.
+    """
+
+    def RunOnDevice(self) -> None:
+        x, w, window = self.operands()
+        dy = channels_first(self.x(2), self.order)
+        no_bias = bool(self.GetSingleArgument("no_bias", 0))
+        wanted = self.OutputSize()
+        self.enforce(not (no_bias and wanted == 3), "without bias there are two gradients")
+        has_dx = wanted == 3 or (no_bias and wanted == 2)
+        padded = x if window.is_even else window.padded(x)
+        dx, dw, db = torch.ops.aten.convolution_backward(
+            dy,
+            padded,
+            w,
+            w.shape[:1],
+            window.stride,
+            window.head if padded is x else [0] * len(window.head),
+            window.dilation,
+            False,
+            [0] * len(window.head),
+            self.group,
+            [has_dx, True, not no_bias],
+        )
+        self.put(0, channels_last(dw, self.order))
+        if not no_bias:
+            self.put(1, db)
+        if has_dx:
+            dx = dx if padded is x else window.unpadded(dx)
+            self.put(wanted - 1, channels_last(dx, self.order))

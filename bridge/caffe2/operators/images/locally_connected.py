@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Layers whose windows have each a filter of their own."""
+
+from __future__ import annotations
+
+import math
+
+from bridge.caffe2.execution.registry import register_operator
+from bridge.caffe2.operators.base.channels import channels_first, channels_last
+from bridge.caffe2.operators.base.lazy_torch import torch
+from bridge.caffe2.operators.base.windows import WindowOperator
+from bridge.caffe2.operators.images.pooling import added_up, windows_of
+
+TYPE_CHECKING = False  # typing takes longer to import than all that needs it
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from bridge.caffe2.operators.base.windows import Window
+
+__all__ = ["LC", "LCGradient"]
+
+
+class Local(WindowOperator):
+    """What LC and its gradient have in common. Arguments: as WindowOperator.
+
+    X: (N, C, ...), filter: (windows..., M, C, kernel...), in the order NHWC X: (N, ..., C), filter:
+    (windows..., M, kernel..., C). There are no groups: of more than one Caffe2's operator crashes.
+    """
+
+    def operands(self) -> tuple[Tensor, Window, Tensor, Tensor]:
+        """Give X, the windows, what lies in them (N, C, windows, elements), and the filter
+        (windows, M, C, elements).
+        """
+        x, w = channels_first(self.x(0), self.order), self.x(1)
+        self.enforce(self.GetSingleArgument("group", 1) == 1, "there is one group")
+        rank = x.dim() - 2
+        self.enforce(1 <= rank <= 3, "X has one to three spatial dimensions", x)
+        self.enforce(w.dim() == 2 * rank + 2, "the filter has windows, outputs, and a kernel", w)
+        window = self.window(x.shape[2:])
+        self.enforce(set(window.dilation) == {1}, "there is no dilation", window.dilation)
+        self.enforce(
+            list(w.shape[:rank]) == list(window.sizes), "there is a filter for each window", w
+        )
+        if self.order == "NHWC":
+            w = w.movedim(-1, rank + 1)
+        self.outputs = w.shape[rank]
+        kernel = list(w.shape[rank + 2 :])
+        self.enforce(kernel == list(window.kernel), "the filter is of the kernel's size", w)
+        self.enforce(x.shape[1] == w.shape[rank + 1], "X has the filter's channels", x, w)
+        places, elements = math.prod(window.sizes), math.prod(window.kernel)
+        cut = windows_of(window.padded(x), window)
+        cut = cut.reshape(*x.shape[:2], places, elements)
+        filters = w.reshape(places, self.outputs, x.shape[1], elements)
+        return x, window, cut, filters
+
+    def whole(self, y: Tensor, window: Window) -> Tensor:
+        """View (N, M, windows) as an image in the operator's order."""
+        return channels_last(y.reshape(y.shape[0], self.outputs, *window.sizes), self.order)
+
+
+@register_operator("LC")
+@register_operator("LC1D")
+@register_operator("LC2D")
+@register_operator("LC3D")
+class LC(Local):
+    """(X, filter, perhaps bias: (windows..., M)) -> Y: (N, M, ...), or as `order` says; as Local.
+
+    Follows LocallyConnectedOp, caffe2/operators/locally_connected_op_impl.h, PyTorch 1.8.1.
+    """
+
+    def RunOnDevice(self) -> None:
+        _, window, cut, filters = self.operands()
+        y = torch.einsum("ncyk,ymck->nmy", cut, filters)
+        if self.InputSize() == 3:
+            b = self.x(2)
+            self.enforce(
+                list(b.shape) == [*window.sizes, self.outputs], "a bias for each of Y's places", b
+            )
+            y = y + b.view(-1, self.outputs).t()
+        self.put(0, self.whole(y, window))
+
+
+@register_operator("LCGradient")
+@register_operator("LC1DGradient")
+@register_operator("LC2DGradient")
+@register_operator("LC3DGradient")
+class LCGradient(Local):
+    """(X, filter, dY) -> the gradients of the filter, of the bias unless `no_bias`, and of X."""
+
+    def RunOnDevice(self) -> None:
+        x, window, cut, filters = self.operands()
+        dy = channels_first(self.x(2), self.order)
+        rows = dy.reshape(x.shape[0], self.outputs, filters.shape[0])
+        no_bias = bool(self.GetSingleArgument("no_bias", False))
+        wanted = self.OutputSize()
+        self.enforce(not (no_bias and wanted == 3), "without bias there are two gradients")
+        dw = torch.einsum("ncyk,nmy->ymck", cut, rows)
+        shape = [*window.sizes, self.outputs, x.shape[1], *window.kernel]
+        dw = dw.reshape(shape)
+        rank = len(window.sizes)
+        self.put(0, dw.movedim(rank + 1, -1) if self.order == "NHWC" else dw)
+        if not no_bias:
+            self.put(1, dy.sum(0).movedim(0, -1))
+        if wanted == 3 or (no_bias and wanted == 2):
+            parts = torch.einsum("ymck,nmy->ncyk", filters, rows)
+            parts = parts.reshape(*x.shape[:2], *window.sizes, *window.kernel)
+            self.put(wanted - 1, channels_last(added_up(parts, x, window), self.order))

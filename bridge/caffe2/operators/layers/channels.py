@@ -1,0 +1,236 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Operators by channel of an image: scales, sums, groups; and Dropout."""
+
+from __future__ import annotations
+
+from bridge import c10
+from bridge.caffe2.execution.registry import register_operator
+from bridge.caffe2.operators.base.channels import by_channel, channel_sums
+from bridge.caffe2.operators.base.float_operator import FloatOperator
+from bridge.caffe2.operators.base.lazy_torch import torch
+from bridge.caffe2.operators.base.torch_operator import BOOL
+from bridge.caffe2.operators.layers.products import as_matrix
+
+TYPE_CHECKING = False  # typing takes longer to import than all that needs it
+if TYPE_CHECKING:
+    from typing import Any
+
+
+__all__ = ["AffineChannel", "ChannelShuffle", "Dropout"]
+
+
+class DropoutOperator(FloatOperator):
+    """What Dropout and its gradient have in common."""
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        self.ratio = self.GetSingleArgument("ratio", 0.5)
+        if self._definition.type == "Dropout":
+            self.enforce(self.HasArgument("is_test"), "is_test is said")
+        self.is_test = bool(self.GetSingleArgument("is_test", 0))
+        self.enforce(0 <= self.ratio < 1, "ratio is from 0 to below 1", self.ratio)
+
+
+@register_operator("Dropout")
+class Dropout(DropoutOperator):
+    """Y = X in test; in training X / (1 - ratio) or, with probability `ratio`, 0.
+
+    X -> Y, and in training a mask of bools, True where X was kept. Arguments: `is_test`, which is
+    to be said, `ratio` (0.5). What is kept is drawn from torch's random numbers.
+    Follows DropoutOp, caffe2/operators/dropout_op.cc, PyTorch 1.8.1.
+    """
+
+    def RunOnDevice(self) -> None:
+        x = self.x(0)
+        if self.is_test:
+            if not self.IsInputOutputAlias(0, 0):
+                self.out(0, x.shape).copy_(x)
+            return
+        self.enforce(self.OutputSize() == 2, "in training there is an output for the mask")
+        mask = self.out(1, x.shape, c10.bool)
+        mask.bernoulli_(1 - self.ratio)
+        torch.mul(x, mask, out=self.out(0, x.shape)).div_(1 - self.ratio)
+
+
+@register_operator("DropoutGrad")
+class DropoutGrad(DropoutOperator):
+    """dX = dY in test; in training (dY, mask) -> dY / (1 - ratio) where it was kept, else 0."""
+
+    def RunOnDevice(self) -> None:
+        dy = self.x(0)
+        if self.is_test:
+            if not self.IsInputOutputAlias(0, 0):
+                self.out(0, dy.shape).copy_(dy)
+            return
+        self.enforce(self.InputSize() == 2, "in training the mask is given")
+        mask = self.x(1, BOOL)
+        self.enforce(mask.numel() == dy.numel(), "the mask is of dY's shape", mask, dy)
+        torch.mul(dy, mask.view(dy.shape), out=self.out(0, dy.shape)).div_(1 - self.ratio)
+
+
+class Shuffle(FloatOperator):
+    """X's channels, seen as rows and columns, transposed; arguments `group` (1), `order` (NCHW).
+
+    Raises EnforceNotMet: the channels are not divisible by `group`.
+    Follows ChannelShuffleOp, caffe2/operators/channel_shuffle_op.cc, PyTorch 1.8.1.
+    """
+
+    backwards = False
+
+    def RunOnDevice(self) -> None:
+        order, group = self.image_order(), self.GetSingleArgument("group", 1)
+        x = self.x(0)
+        channel = 1 if order == "NCHW" else x.dim() - 1
+        self.enforce(x.dim() >= 2, "X has channels", x)
+        self.enforce(x.shape[channel] % group == 0, "the channels are divisible by group", x)
+        split = [-1, group] if self.backwards else [group, -1]
+        split[split.index(-1)] = x.shape[channel] // group
+        parts = x.view(*x.shape[:channel], *split, *x.shape[channel + 1 :])
+        turned = parts.transpose(channel, channel + 1)
+        y = self.out(0, x.shape)
+        y.view(turned.shape).copy_(turned)
+
+
+@register_operator("ChannelShuffle")
+class ChannelShuffle(Shuffle):
+    """From `group` rows; as Shuffle."""
+
+
+@register_operator("ChannelShuffleGradient")
+class ChannelShuffleGradient(Shuffle):
+    """Into `group` rows; as Shuffle."""
+
+    backwards = True
+
+
+@register_operator("AffineChannel")
+class AffineChannel(FloatOperator):
+    """(X, scale, bias) -> scale * X + bias, by channel; argument `order` (NCHW).
+
+    Follows AffineChannelOp, caffe2/operators/affine_channel_op.h, PyTorch 1.8.1.
+    """
+
+    def RunOnDevice(self) -> None:
+        order = self.image_order()
+        if self.GetSingleArgument("is_learnable", False):
+            self.enforce(not self.IsInputOutputAlias(0, 0), "is_learnable is not in place")
+        x = self.x(0)
+        scale, bias = (by_channel(self, self.x(i), x, order) for i in (1, 2))
+        torch.addcmul(bias, x, scale, out=self.out(0, x.shape))
+
+
+@register_operator("AffineChannelGradient")
+class AffineChannelGradient(FloatOperator):
+    """(dY, scale) -> dX; with `is_learnable` (dY, X, scale) -> dX, dscale, dbias."""
+
+    def RunOnDevice(self) -> None:
+        order, learnable = self.image_order(), self.GetSingleArgument("is_learnable", False)
+        dy = self.x(0)
+        scale = by_channel(self, self.x(2 if learnable else 1), dy, order)
+        if learnable:
+            x = self.x(1)
+            self.put(1, channel_sums(dy * x, order))
+            self.put(2, channel_sums(dy, order))
+        torch.mul(dy, scale, out=self.out(0, dy.shape))
+
+
+@register_operator("ChannelStats")
+class ChannelStats(FloatOperator):
+    """X -> the sums of X and of X^2 by channel (C); argument `order` (NCHW).
+
+    Follows ChannelStatsOp, caffe2/operators/channel_stats_op.cc, PyTorch 1.8.1.
+    """
+
+    def RunOnDevice(self) -> None:
+        order, x = self.image_order(), self.x(0)
+        self.put(0, channel_sums(x, order))
+        self.put(1, channel_sums(x * x, order))
+
+
+@register_operator("BatchMoments")
+class BatchMoments(FloatOperator):
+    """X -> the means of X and of X^2 by channel (C); argument `order` (NCHW).
+
+    Follows BatchMomentsOp, caffe2/operators/batch_moments_op.cc, PyTorch 1.8.1.
+    """
+
+    def RunOnDevice(self) -> None:
+        order, x = self.image_order(), self.x(0)
+        sums = channel_sums(x, order), channel_sums(x * x, order)
+        for i, one in enumerate(sums):
+            self.put(i, one.mul_(one.numel() / max(x.numel(), 1)))
+
+
+@register_operator("BatchMomentsGradient")
+class BatchMomentsGradient(FloatOperator):
+    """(dmean: (C), dsquares: (C), X) -> dX."""
+
+    def RunOnDevice(self) -> None:
+        order, x = self.image_order(), self.x(2)
+        dmean, dsquares = (by_channel(self, self.x(i), x, order) for i in (0, 1))
+        share = dmean.numel() / max(x.numel(), 1)
+        dx = torch.addcmul(dmean, x, dsquares, value=2).mul_(share)
+        self.put(0, dx)
+
+
+@register_operator("ChannelBackpropStats")
+class ChannelBackpropStats(FloatOperator):
+    """(X, mean, 1 / deviation, dY) -> dscale, dbias by channel (C) of X: (N, C, ...).
+
+    Follows ChannelBackpropStatsOp, caffe2/operators/channel_backprop_stats_op.cc, PyTorch 1.8.1.
+    """
+
+    def RunOnDevice(self) -> None:
+        x, dy = self.x(0), self.x(3)
+        mean, rstd = (by_channel(self, self.x(i), x, "NCHW") for i in (1, 2))
+        self.put(0, channel_sums((x - mean) * rstd * dy, "NCHW"))
+        self.put(1, channel_sums(dy, "NCHW"))
+
+
+@register_operator("ElementwiseLinear")
+class ElementwiseLinear(FloatOperator):
+    """(X: (N..., D...), a: (D), b: (D)) -> a * X + b; argument `axis` (1), where D begins.
+
+    Follows ElementwiseLinearOp, caffe2/operators/elementwise_linear_op.cc, PyTorch 1.8.1.
+    """
+
+    def RunOnDevice(self) -> None:
+        x, a, b = self.x(0), self.x(1), self.x(2)
+        axis = self.axis(x, "axis", 1)
+        rows = as_matrix(x, axis)
+        for values in (a, b):
+            self.enforce(values.dim() == 1, "a and b are of one dimension", values)
+            self.enforce(values.numel() == rows.shape[1], "a and b are as long as D", values, x)
+        torch.addcmul(b, rows, a, out=as_matrix(self.out(0, x.shape), axis))
+
+
+@register_operator("ElementwiseLinearGradient")
+class ElementwiseLinearGradient(FloatOperator):
+    """(dY, X, a) -> dX, da, db."""
+
+    def RunOnDevice(self) -> None:
+        dy, x, a = self.x(0), self.x(1), self.x(2)
+        axis = self.axis(x, "axis", 1)
+        rows = as_matrix(x, axis)
+        self.enforce(a.numel() == rows.shape[1], "a is as long as D", a, x)
+        drows = dy.view(rows.shape)
+        self.put(1, (drows * rows).sum(0))
+        self.put(2, drows.sum(0))
+        torch.mul(drows, a.view(-1), out=as_matrix(self.out(0, x.shape), axis))
+
+
+@register_operator("NormalizePlanarYUV")
+class NormalizePlanarYUV(FloatOperator):
+    """(X: (N, C, H, W), mean: (1, C), deviation: (1, C)) -> (X - mean) / deviation.
+
+    Follows NormalizePlanarYUVOp, caffe2/operators/norm_planar_yuv_op.cc, PyTorch 1.8.1.
+    """
+
+    def RunOnDevice(self) -> None:
+        x = self.x(0)
+        self.enforce(x.dim() == 4, "X is of 4 dimensions", x)
+        mean, deviation = (self.x(i) for i in (1, 2))
+        for values in (mean, deviation):
+            self.enforce(values.dim() == 2, "mean and deviation are of 2 dimensions", values)
+        mean, deviation = (by_channel(self, one, x, "NCHW") for one in (mean, deviation))
+        torch.sub(x, mean, out=self.out(0, x.shape)).div_(deviation)

@@ -1,0 +1,274 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Normalization by channel, image, group or row, and what it computes with."""
+
+from __future__ import annotations
+
+from bridge.caffe2.execution.registry import register_operator
+from bridge.caffe2.operators.base.channels import channels_first, channels_last
+from bridge.caffe2.operators.base.float_operator import FloatOperator
+from bridge.caffe2.operators.base.lazy_torch import functional, torch
+from bridge.caffe2.operators.base.torch_operator import FLOATS
+from bridge.caffe2.operators.layers.products import as_matrix
+
+TYPE_CHECKING = False  # typing takes longer to import than all that needs it
+if TYPE_CHECKING:
+    from typing import Any
+
+    from torch import Tensor
+
+__all__ = ["GroupNorm", "InstanceNorm", "LRN", "LayerNorm", "RMSNorm", "SpatialBN"]
+
+
+@register_operator("SpatialBN")
+class SpatialBN(FloatOperator):
+    """Y = scale * (X - mean) / sqrt(var + epsilon) + bias, by channel.
+
+    With `is_test`: (X, scale, bias, mean, var) -> Y. Without: mean and variance are those of X, or
+    come from sums over `num_batches` batches (inputs 5 and 6), and the outputs are Y, running mean
+    and variance in place of inputs 3 and 4, the mean used, and 1 / the deviation used.
+    Arguments: `is_test`, to be said, `epsilon` (1e-5), `momentum` (0.9), `order` (NCHW),
+    `num_batches` (1).
+
+    Raises EnforceNotMet: a parameter has not a value for each channel, the outputs are not as many.
+    Follows SpatialBNOp, caffe2/operators/spatial_batch_norm_op.h, PyTorch 1.8.1.
+    """
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        self.order = self.image_order()
+        self.enforce(self.HasArgument("is_test"), "is_test is said")
+        self.is_test = bool(self.GetSingleArgument("is_test", 0))
+        self.epsilon = self.GetSingleArgument("epsilon", 1e-5)
+        self.momentum = self.GetSingleArgument("momentum", 0.9)
+        self.batches = self.GetSingleArgument("num_batches", 1)
+        self.enforce(
+            self.OutputSize() == (1 if self.is_test else 5), "one output in test, five in training"
+        )
+        self.enforce(self.epsilon > 0, "epsilon is positive", self.epsilon)
+        self.enforce(0 <= self.momentum <= 1, "momentum is from 0 to 1", self.momentum)
+
+    def RunOnDevice(self) -> None:
+        x = channels_first(self.x(0), self.order)
+        self.enforce(x.dim() >= 2 and x.shape[1] > 0, "X has channels", x)
+        scale, bias = self._channels(1, x), self._channels(2, x)
+        if x.shape[0] == 0 and self.is_test:
+            self.out(0, self.Input(0).shape)
+            return
+        if self.is_test:
+            mean, var = self._channels(3, x), self._channels(4, x)
+            y = torch.batch_norm(x, scale, bias, mean, var, False, 0.0, self.epsilon, False)
+            self.put(0, channels_last(y, self.order))
+        else:
+            self._train(x, scale, bias)
+
+    def _channels(self, i: int, x: Tensor) -> Tensor:
+        values = self.x(i)
+        if values.numel() != x.shape[1]:
+            self.enforce(False, f"input {i} has a value for each channel", values, x)
+        return values if values.dim() == 1 else values.reshape(-1)
+
+    def _train(self, x: Tensor, scale: Tensor, bias: Tensor) -> None:
+        channels = x.shape[1]
+        for i, o in ((3, 1), (4, 2)):
+            self.enforce(self.IsInputOutputAlias(i, o), f"output {o} is in place of input {i}")
+        count = self.batches * x.numel() // channels
+        if x.shape[0] == 0:
+            mean = var = rstd = torch.zeros(channels)
+        elif self.batches > 1:
+            mean = self._channels(5, x) / count
+            var = self._channels(6, x) / count - mean.square()
+        else:
+            var, mean = torch.var_mean(x, [0, *range(2, x.dim())], correction=0)
+        running = [self.x(i) for i in (3, 4)]
+        running = [one if one.numel() == channels else torch.zeros(channels) for one in running]
+        if x.shape[0]:
+            rstd = (var + self.epsilon).rsqrt()
+            unbiased = var * (count / (count - 1) if count > 1 else float("inf"))
+            for one, found in zip(running, (mean, unbiased), strict=True):
+                one.mul_(self.momentum).add_(found, alpha=1 - self.momentum)
+            y = torch.batch_norm(x, scale, bias, mean, var, False, 0.0, self.epsilon, False)
+        else:
+            y = torch.empty_like(x)
+        self.put(0, channels_last(y, self.order))
+        for i, found in enumerate((*running, mean, rstd), 1):
+            self.put(i, found)
+
+
+@register_operator("InstanceNorm")
+class InstanceNorm(FloatOperator):
+    """Y = scale * (X - mean) / sqrt(var + epsilon) + bias, moments by image and channel.
+
+    (X, scale, bias) -> Y and, where there are outputs for them, mean and 1 / deviation, each
+    (N, C). Arguments: `epsilon` (1e-5), `order` (NCHW).
+    Raises EnforceNotMet: scale or bias have not a value for each channel.
+    Follows InstanceNormOp, caffe2/operators/instance_norm_op.h, PyTorch 1.8.1.
+    """
+
+    def RunOnDevice(self) -> None:
+        order = self.image_order()
+        epsilon = self.GetSingleArgument("epsilon", 1e-5)
+        self.enforce(epsilon >= 0, "epsilon is not negative", epsilon)
+        x = channels_first(self.x(0), order)
+        scale, bias = self.x(1), self.x(2)
+        for values in (scale, bias):
+            self.enforce(values.numel() == x.shape[1], "a value for each channel", values, x)
+        if not x.numel():
+            for i, shape in enumerate((self.Input(0).shape, x.shape[:2], x.shape[:2])):
+                if i < self.OutputSize():
+                    self.out(i, shape).zero_()
+            return
+        var, mean = torch.var_mean(x.flatten(2), 2, correction=0)
+        rstd = (var + epsilon).rsqrt()
+        factor = rstd * scale.view(1, -1)
+        offset = bias.view(1, -1) - mean * factor
+        shape = (*factor.shape, *(1,) * (x.dim() - 2))
+        y = torch.addcmul(offset.view(shape), x, factor.view(shape))
+        for i, found in enumerate((channels_last(y, order), mean, rstd)[: self.OutputSize()]):
+            self.put(i, found)
+
+
+@register_operator("GroupNorm")
+class GroupNorm(FloatOperator):
+    """Y = scale * (X - mean) / sqrt(var + epsilon) + bias, moments by image and group of channels.
+
+    (X, scale, bias) -> Y and, where there are three outputs, mean and 1 / deviation, each
+    (N, group). Arguments: `group` (32), `epsilon` (1e-5), `order` (NCHW).
+    Follows GroupNormOp, caffe2/operators/group_norm_op.h, PyTorch 1.8.1.
+    """
+
+    def RunOnDevice(self) -> None:
+        order, group = self.image_order(), self.GetSingleArgument("group", 32)
+        epsilon = self.GetSingleArgument("epsilon", 1e-5)
+        x = channels_first(self.x(0), order)
+        scale, bias = self.x(1).view(-1), self.x(2).view(-1)
+        self.enforce(x.shape[1] % group == 0, "the channels are divisible by group", x)
+        for values in (scale, bias):
+            self.enforce(values.numel() == x.shape[1], "a value for each channel", values, x)
+        if x.shape[0] == 0:
+            self.out(0, self.Input(0).shape)
+            return
+        y, mean, rstd = torch.native_group_norm(
+            x.contiguous(),
+            scale,
+            bias,
+            x.shape[0],
+            x.shape[1],
+            x.shape[2:].numel(),
+            group,
+            epsilon,
+        )
+        self.put(0, channels_last(y, order))
+        if self.OutputSize() == 3:
+            self.put(1, mean)
+            self.put(2, rstd)
+
+
+@register_operator("LayerNorm")
+@register_operator("C10LayerNorm_DontUseThisOpYet")
+class LayerNorm(FloatOperator):
+    """Y = (X - mean) / sqrt(var + epsilon), moments of what is from dimension `axis` (1) on.
+
+    X -> Y, mean, deviation, the moments (M..., 1). With `elementwise_affine` inputs 1 and 2 are
+    scale and bias of each element. Arguments: `axis`, `epsilon` (1e-5), `elementwise_affine`.
+    Follows LayerNormOp, caffe2/operators/layer_norm_op.h, PyTorch 1.8.1.
+    """
+
+    def RunOnDevice(self) -> None:
+        x = self.x(0, FLOATS)
+        self.enforce(x.dim() >= 2, "X has two dimensions or more", x)
+        axis, epsilon = self.axis(x, "axis", 1), self.GetSingleArgument("epsilon", 1e-5)
+        rows = as_matrix(x, axis)
+        scale = bias = None
+        same = (self.Input(0).dtype(),)
+        if self.GetSingleArgument("elementwise_affine", False):
+            self.enforce(self.InputSize() == 3, "elementwise_affine has a scale and a bias")
+            scale, bias = self.x(1, same).view(-1), self.x(2, same).view(-1)
+            for values in (scale, bias):
+                self.enforce(values.numel() == rows.shape[1], "a value per element", values, x)
+        moments = (*x.shape[:axis], 1)
+        if rows.shape[0] == 0:
+            for i, shape in enumerate((x.shape, moments, moments)):
+                self.out(i, shape, self.Input(0).dtype())
+            return
+        if rows.shape[1] == 0:
+            self.out(0, x.shape, self.Input(0).dtype())
+            self.put(1, x.new_zeros(moments))
+            self.put(2, x.new_full(moments, epsilon**0.5))
+            return
+        y, mean, rstd = torch.native_layer_norm(rows, rows.shape[1:], scale, bias, epsilon)
+        self.put(0, y.view(x.shape))
+        self.put(1, mean.view(moments))
+        self.put(2, rstd.reciprocal_().view(moments))
+
+
+@register_operator("RMSNorm")
+class RMSNorm(FloatOperator):
+    """Y = X / rms(X) * scale + bias, the root of the mean square from dimension `axis` (1) on.
+
+    (X, scale, bias) -> Y, 1 / rms (M...). Arguments: `axis`, `eps` (0), added to the mean square.
+    Follows RMSNormOp, caffe2/operators/rms_norm_op.cc, PyTorch 1.8.1.
+    """
+
+    def RunOnDevice(self) -> None:
+        x = self.x(0, FLOATS)
+        axis = self.axis(x, "axis", 1)
+        rows = as_matrix(x, axis)
+        same = (self.Input(0).dtype(),)
+        scale, bias = self.x(1, same), self.x(2, same)
+        for values in (scale, bias):
+            self.enforce(values.numel() == rows.shape[1], "a value for each element", values, x)
+        mean = rows.square().mean(1, keepdim=True)
+        rrms = (mean + self.GetSingleArgument("eps", 0.0)).rsqrt()
+        y = torch.addcmul(bias.view(-1), rows * rrms, scale.view(-1))
+        self.put(0, y.view(x.shape))
+        self.put(1, rrms.view(x.shape[:axis]))
+
+
+@register_operator("LRN")
+class LRN(FloatOperator):
+    """Y = X / (bias + alpha / size * the sum of squares of `size` channels around)^beta.
+
+    X -> Y and, where there is an output for it, what is raised to beta. Arguments: `size`, odd,
+    `alpha`, `beta`, `bias` (1), `order` (NCHW).
+    Follows LRNOp, caffe2/operators/local_response_normalization_op.cc, PyTorch 1.8.1.
+    """
+
+    def RunOnDevice(self) -> None:
+        x, scale = self._scaled()
+        self.put(0, channels_last(x * scale.pow(-self.beta), self.order))
+        if self.OutputSize() == 2:
+            self.put(1, channels_last(scale, self.order))
+
+    def _scaled(self) -> tuple[Tensor, Tensor]:
+        """Give X (N, C, ...) and what is raised to beta."""
+        self.order, self.size = self.image_order(), self.GetSingleArgument("size", 0)
+        self.alpha = self.GetSingleArgument("alpha", 0.0)
+        self.beta = self.GetSingleArgument("beta", 0.0)
+        bias = self.GetSingleArgument("bias", 1.0)
+        self.enforce(self.size > 0, "size is positive", self.size)
+        x = channels_first(self.x(0), self.order)
+        self.enforce(x.dim() == 4, "X is of 4 dimensions", x)
+        return x, self.summed(x * x).mul_(self.alpha / self.size).add_(bias)
+
+    def summed(self, values: Tensor) -> Tensor:
+        """Sum, for each channel, those around it (N, C, ...)."""
+        if not values.numel():
+            return values
+        before = (self.size - 1) // 2
+        n, c, h, w = values.shape
+        padded = functional.pad(values, (0, 0, 0, 0, before, self.size - 1 - before))
+        flat = padded.reshape(n, 1, c + self.size - 1, h * w)
+        sums: Tensor = functional.avg_pool2d(flat, (self.size, 1), 1, divisor_override=1)
+        return sums.view(n, c, h, w)
+
+
+@register_operator("LRNGradient")
+class LRNGradient(LRN):
+    """(X, Y, dY) -> dX, the gradient of LRN; the same arguments."""
+
+    def RunOnDevice(self) -> None:
+        x, scale = self._scaled()
+        y, dy = channels_first(self.x(1), self.order), channels_first(self.x(2), self.order)
+        around = self.summed(y * dy / scale).mul_(-2 * self.alpha * self.beta / self.size)
+        dx = torch.addcmul(dy * scale.pow(-self.beta), x, around)
+        self.put(0, channels_last(dx, self.order))

@@ -1,0 +1,215 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Operators on the rows of matrices: softmax, norms, and distances between rows."""
+
+from __future__ import annotations
+
+from bridge.caffe2.execution.registry import register_operator
+from bridge.caffe2.operators.base.float_operator import FloatOperator
+from bridge.caffe2.operators.base.lazy_torch import torch
+from bridge.caffe2.operators.layers.products import as_matrix
+
+TYPE_CHECKING = False  # typing takes longer to import than all that needs it
+if TYPE_CHECKING:
+    from torch import Tensor
+
+__all__ = ["Softmax", "SoftmaxGradient"]
+
+
+@register_operator("Softmax")
+class Softmax(FloatOperator):
+    """Y = exp(X) / the sum of exp(X) over what is from dimension `axis` (1) on.
+
+    Follows SoftmaxOp, caffe2/operators/softmax_op.cc, PyTorch 1.8.1.
+    """
+
+    def RunOnDevice(self) -> None:
+        x = self.x(0)
+        axis = self.axis(x, "axis", 1)
+        y = self.out(0, x.shape)
+        torch.softmax(as_matrix(x, axis), 1, out=as_matrix(y, axis))
+
+
+@register_operator("SoftmaxGradient")
+class SoftmaxGradient(FloatOperator):
+    """(Y, dY) -> dX = Y * (dY - the sum of Y * dY over the row); argument `axis` (1)."""
+
+    def RunOnDevice(self) -> None:
+        y, dy = self.x(0), self.x(1)
+        self.enforce(y.numel() == dy.numel(), "Y and dY are of one shape", y, dy)
+        axis = self.axis(y, "axis", 1)
+        rows, drows = as_matrix(y, axis), dy.view(as_matrix(y, axis).shape)
+        inner = (rows * drows).sum(1, keepdim=True)
+        torch.mul(rows, drows - inner, out=as_matrix(self.out(0, y.shape), axis))
+
+
+class Norm(FloatOperator):
+    """Y = X / a norm of X along dimension `axis` (-1)."""
+
+    power = 2
+
+    def RunOnDevice(self) -> None:
+        x = self.x(0)
+        axis = self.axis(x, "axis", -1)
+        norm = torch.linalg.vector_norm(x, self.power, axis, keepdim=True)
+        torch.div(x, self.kept(norm), out=self.out(0, x.shape))
+
+    def kept(self, norm: Tensor) -> Tensor:
+        """Give what to divide by."""
+        raise NotImplementedError
+
+
+@register_operator("Normalize")
+class Normalize(Norm):
+    """By the 2-norm, or by 1e-12 where it is smaller; as Norm."""
+
+    def kept(self, norm: Tensor) -> Tensor:
+        return norm.clamp_(min=1e-12)
+
+
+@register_operator("NormalizeL1")
+class NormalizeL1(Norm):
+    """By the sum of the absolute values; zeros stay zeros."""
+
+    power = 1
+
+    def kept(self, norm: Tensor) -> Tensor:
+        return norm.masked_fill_(norm == 0, 1)
+
+
+@register_operator("NormalizeGradient")
+class NormalizeGradient(FloatOperator):
+    """(X, dY) -> dX of Normalize; argument `axis` (-1)."""
+
+    def RunOnDevice(self) -> None:
+        x, dy = self.x(0), self.x(1)
+        axis = self.axis(x, "axis", -1)
+        norm = torch.linalg.vector_norm(x, 2, axis, keepdim=True).clamp_(min=1e-12)
+        inner = (x * dy).sum(axis, keepdim=True)
+        torch.sub(dy / norm, x * (inner / norm**3), out=self.out(0, dy.shape))
+
+
+class Pairwise(FloatOperator):
+    """(X, Y), both (N, ...) -> a value for each pair of rows (N).
+
+    Raises EnforceNotMet: X and Y are of different shapes.
+    Follows the operators in caffe2/operators/distance_op.cc, PyTorch 1.8.1.
+    """
+
+    def RunOnDevice(self) -> None:
+        x, y = self.x(0), self.x(1)
+        self.enforce(x.shape == y.shape, "X and Y are of one shape", x, y)
+        rows = x.shape[0] if x.dim() else 1
+        out = self.out(0, (rows,))
+        if x.numel() == 0:
+            out.zero_()
+        else:
+            self.compare(x.view(rows, -1), y.view(rows, -1), out)
+
+    def compare(self, x: Tensor, y: Tensor, out: Tensor) -> None:
+        """Compare matrices row by row into `out`."""
+        raise NotImplementedError
+
+
+@register_operator("SquaredL2Distance")
+class SquaredL2Distance(Pairwise):
+    """Half the sum of (X - Y)^2; as Pairwise."""
+
+    def compare(self, x: Tensor, y: Tensor, out: Tensor) -> None:
+        torch.sum((x - y).square_(), 1, out=out).mul_(0.5)
+
+
+@register_operator("L1Distance")
+class L1Distance(Pairwise):
+    """The sum of |X - Y|; as Pairwise."""
+
+    def compare(self, x: Tensor, y: Tensor, out: Tensor) -> None:
+        torch.sum((x - y).abs_(), 1, out=out)
+
+
+@register_operator("DotProduct")
+class DotProduct(Pairwise):
+    """The sum of X * Y; as Pairwise. Of rows without elements there is nothing."""
+
+    def RunOnDevice(self) -> None:
+        x, y = self.x(0), self.x(1)
+        if x.dim() and x.shape == y.shape and x.numel() == 0:
+            self.out(0, (0,))
+        else:
+            super().RunOnDevice()
+
+    def compare(self, x: Tensor, y: Tensor, out: Tensor) -> None:
+        torch.sum(x * y, 1, out=out)
+
+
+@register_operator("CosineSimilarity")
+class CosineSimilarity(Pairwise):
+    """The sum of X * Y over the norms of X and Y, a norm being 1e-6 or more; as Pairwise."""
+
+    def compare(self, x: Tensor, y: Tensor, out: Tensor) -> None:
+        torch.sum(x * y, 1, out=out).mul_(inverse_norm(x)).mul_(inverse_norm(y))
+
+
+def inverse_norm(rows: Tensor) -> Tensor:
+    """Give 1 / the norm of each row, whose square is 1e-12 or more."""
+    return rows.square().sum(1).clamp_(min=1e-12).rsqrt_()
+
+
+class PairwiseGradient(FloatOperator):
+    """(X, Y, dZ), dZ: (N) -> dX, dY; the gradients of a Pairwise operator."""
+
+    def RunOnDevice(self) -> None:
+        x, y, dz = self.x(0), self.x(1), self.x(2)
+        rows = x.shape[0] if x.dim() else 1
+        self.enforce(x.shape == y.shape, "X and Y are of one shape", x, y)
+        self.enforce(dz.shape == (rows,), "there is a gradient for each row", dz)
+        if x.numel() == 0:
+            self.out(0, x.shape)
+            self.out(1, x.shape)
+            return
+        dx, dy = self.spread(x.view(rows, -1), y.view(rows, -1), dz.unsqueeze(1))
+        self.put(0, dx.view(x.shape))
+        self.put(1, dy.view(x.shape))
+
+    def spread(self, x: Tensor, y: Tensor, dz: Tensor) -> tuple[Tensor, Tensor]:
+        """Give the gradients of matrices; dz: (N, 1)."""
+        raise NotImplementedError
+
+
+@register_operator("SquaredL2DistanceGradient")
+class SquaredL2DistanceGradient(PairwiseGradient):
+    """dX = (X - Y) * dZ, dY = -dX."""
+
+    def spread(self, x: Tensor, y: Tensor, dz: Tensor) -> tuple[Tensor, Tensor]:
+        dx = (x - y).mul_(dz)
+        return dx, -dx
+
+
+@register_operator("L1DistanceGradient")
+class L1DistanceGradient(PairwiseGradient):
+    """dX = dZ where X - Y > 1e-12, -dZ where it is < -1e-12, else 0; dY = -dX."""
+
+    def spread(self, x: Tensor, y: Tensor, dz: Tensor) -> tuple[Tensor, Tensor]:
+        apart = x - y
+        dx = torch.where(apart.abs() <= 1e-12, 0.0, apart.sign()) * dz
+        return dx, -dx
+
+
+@register_operator("DotProductGradient")
+class DotProductGradient(PairwiseGradient):
+    """dX = Y * dZ, dY = X * dZ."""
+
+    def spread(self, x: Tensor, y: Tensor, dz: Tensor) -> tuple[Tensor, Tensor]:
+        return y * dz, x * dz
+
+
+@register_operator("CosineSimilarityGradient")
+class CosineSimilarityGradient(PairwiseGradient):
+    """dX = dZ * (Y / (|X| |Y|) - X * X.Y / (|X|^3 |Y|)), dY likewise."""
+
+    def spread(self, x: Tensor, y: Tensor, dz: Tensor) -> tuple[Tensor, Tensor]:
+        ix, iy = inverse_norm(x).unsqueeze(1), inverse_norm(y).unsqueeze(1)
+        inner = (x * y).sum(1, keepdim=True)
+        scale = dz * ix * iy
+        dx = scale * y - scale * inner * ix * ix * x
+        dy = scale * x - scale * inner * iy * iy * y
+        return dx, dy

@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Elements chosen by truth values."""
+
+from __future__ import annotations
+
+from bridge import c10
+from bridge.caffe2.execution.registry import register_operator
+from bridge.caffe2.operators.base.lazy_torch import torch
+from bridge.caffe2.operators.base.mover import Mover
+from bridge.caffe2.operators.base.torch_operator import (
+    INTS,
+    NUMBERS_AND_BOOL,
+    TorchOperator,
+    enforce,
+)
+
+__all__: list[str] = []
+
+
+@register_operator("BooleanMask")
+class BooleanMask(Mover):
+    """The rows of input 0 that the truth values of input 1 choose; output 1: their numbers."""
+
+    def move(self) -> None:
+        mask = self.x(1, (c10.bool,))
+        x = self.take(0)
+        enforce(x.dim() >= 1, "Input 0 has to have a dimension.")
+        enforce(
+            mask.dim() == 1 and mask.size(0) == x.size(0),
+            f"A mask of sizes {list(mask.shape)} does not choose among {x.size(0)} rows.",
+        )
+        places = mask.nonzero().view(-1)
+        self.give(0, x.index_select(0, places), self.Input(0).dtype())
+        if self.OutputSize() == 2:
+            self.put(1, places)
+
+
+@register_operator("BooleanMaskGradient")
+class BooleanMaskGradient(Mover):
+    """The gradient of BooleanMask: what it kept put back, zeros elsewhere.
+
+    Inputs: the mask, the gradient of what it kept. Rows of several elements come back as such;
+    there only their first elements do.
+    """
+
+    def move(self) -> None:
+        mask, kept = self.x(0, (c10.bool,)), self.x(1, NUMBERS_AND_BOOL)
+        enforce(mask.dim() == 1 and kept.dim() >= 1, "A list of truth values chose rows.")
+        n = int(mask.sum())
+        enforce(n == kept.size(0), f"The mask keeps {n} rows, and {kept.size(0)} are given.")
+        result = kept.new_zeros((len(mask), *kept.shape[1:]))
+        result[mask] = kept
+        self.put(0, result)
+
+
+@register_operator("BooleanMaskLengths")
+class BooleanMaskLengths(TorchOperator):
+    """The lengths of input 0, counting only the elements that the mask of input 1 keeps."""
+
+    def RunOnDevice(self) -> None:
+        lengths, mask = self.x(0, INTS), self.x(1, (c10.bool,))
+        enforce(lengths.dim() == 1 and mask.dim() == 1, "Lengths and mask have one dimension.")
+        enforce(bool((lengths >= 0).all()), "Lengths are not negative.")
+        enforce(
+            int(lengths.sum()) == mask.numel(),
+            f"Lengths of together {int(lengths.sum())} do not make up a mask of {mask.numel()}.",
+        )
+        segments = torch.repeat_interleave(torch.arange(len(lengths)), lengths.long())
+        counted = torch.zeros(len(lengths), dtype=torch.int64).index_add_(0, segments, mask.long())
+        self.put(0, counted.to(lengths.dtype))
+
+
+@register_operator("BooleanUnmask")
+class BooleanUnmask(Mover):
+    """What masks had chosen, put together: inputs are a mask, its values, the next mask, ...
+
+    The first mask that is set at a place gives the next of its values there.
+    """
+
+    def move(self) -> None:
+        n = self.InputSize() // 2
+        masks = [self.x(2 * i, (c10.bool,)) for i in range(n)]
+        dtype = self.Input(1).dtype()
+        numel = masks[0].numel()
+        for i, mask in enumerate(masks):
+            enforce(mask.dim() == 1 and mask.numel() == numel, "Masks are of one size.")
+            enforce(self.Input(2 * i + 1).dim() == 1, "Values have one dimension.")
+            enforce(self.Input(2 * i + 1).dtype() is dtype, "Values are of one type.")
+        values = [self.take(2 * i + 1) for i in range(n)]
+        taken = torch.zeros(numel, dtype=torch.bool)
+        result = values[0].new_zeros(numel)
+        for mask, value in zip(masks, values, strict=True):
+            fresh = mask & ~taken
+            enforce(
+                int(fresh.sum()) == value.numel(),
+                f"A mask is the first at {int(fresh.sum())} places, and has {value.numel()} "
+                "values.",
+            )
+            result[fresh] = value
+            taken |= mask
+        enforce(bool(taken.all()), "No mask is set at some places.")
+        self.give(0, result, dtype)

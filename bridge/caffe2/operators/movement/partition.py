@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Rows in parts by keys, and together again; lists of ids merged."""
+
+from __future__ import annotations
+
+from bridge.caffe2.execution.registry import register_operator
+from bridge.caffe2.operators.base.lazy_torch import torch
+from bridge.caffe2.operators.base.mover import Mover
+from bridge.caffe2.operators.base.rows import segments_of_lengths
+from bridge.caffe2.operators.base.torch_operator import (
+    INT32,
+    INTS,
+    enforce,
+)
+
+TYPE_CHECKING = False  # typing takes longer to import than all that needs it
+if TYPE_CHECKING:
+    from typing import Any
+
+__all__: list[str] = []
+
+
+class _Partition(Mover):
+    """Rows in as many parts as there are outputs for each input, by the remainder of a key."""
+
+    key = 0
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        enforce(
+            self.OutputSize() % self.InputSize() == 0,
+            f"{self.OutputSize()} outputs are no multiple of {self.InputSize()} inputs.",
+        )
+        self._parts = self.OutputSize() // self.InputSize()
+
+    def partition(self) -> torch.Tensor:
+        """Give the outputs their parts; and the part of each key back."""
+        keys = self.x(self.key, INTS)
+        parts = torch.remainder(keys, self._parts)
+        flat = parts.reshape(-1)
+        for i in range(self.key, self.InputSize()):
+            x, dtype = self.take(i), self.Input(i).dtype()
+            enforce(
+                x.shape[: keys.dim()] == keys.shape,
+                f"Input {i} of sizes {list(x.shape)} does not begin with {list(keys.shape)}.",
+            )
+            rows = x.reshape(keys.numel(), *x.shape[keys.dim() :])
+            if i == self.key and self.GetSingleArgument("pack_first_input", 0):
+                rows = torch.div(rows - flat, self._parts, rounding_mode="trunc")
+            for part in range(self._parts):
+                self.give(part * self.InputSize() + i, rows[flat == part], dtype)
+        return flat
+
+
+@register_operator("Partition")
+class Partition(_Partition):
+    """Keys, and rows that belong to them, in parts."""
+
+    def move(self) -> None:
+        enforce(self.Input(0).dim() >= 1, "Input 0 has to have a dimension.")
+        self.partition()
+
+
+@register_operator("LengthsPartition")
+class LengthsPartition(_Partition):
+    """Segments of keys, whose lengths are input 0, in parts."""
+
+    key = 1
+
+    def move(self) -> None:
+        enforce(self.Input(1).dim() == 1, "Input 1 has to have one dimension.")
+        if self._parts == 1:
+            for i in range(self.InputSize()):
+                self.same_elements(self.Input(i).sizes(), i, i)
+            return
+        lengths = self.x(0, INT32).reshape(-1)
+        ids = segments_of_lengths(lengths, self.Input(1).numel())
+        flat = self.partition()
+        for part in range(self._parts):
+            counts = torch.bincount(ids[flat == part], minlength=len(lengths))
+            self.put(part * self.InputSize(), counts.int())
+
+
+@register_operator("GatherByKey")
+class GatherByKey(Mover):
+    """The inverse of Partition: the rows of inputs 1, 2, ... in the order of the keys."""
+
+    def move(self) -> None:
+        keys = self.x(0, INTS)
+        n = self.InputSize() - 1
+        enforce(keys.dim() == 1, "Input 0 has to have one dimension.")
+        dtype = self.Input(1).dtype()
+        parts = [self.take(i) for i in range(1, n + 1)]
+        for i, part in enumerate(parts):
+            enforce(
+                self.Input(i + 1).dtype() is dtype
+                and part.dim() >= 1
+                and part.shape[1:] == parts[0].shape[1:],
+                f"Inputs 1 and {i + 1} differ in type or sizes.",
+            )
+        flat = torch.remainder(keys, n)
+        result = parts[0].new_empty((len(keys), *parts[0].shape[1:]))
+        for i, part in enumerate(parts):
+            mask = flat == i
+            enforce(
+                int(mask.sum()) == part.size(0),
+                f"{int(mask.sum())} keys belong to input {i + 1} of {part.size(0)} rows.",
+            )
+            result[mask] = part
+        self.give(0, result, dtype)

@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Ranges of elements, given by start and length."""
+
+from __future__ import annotations
+
+from bridge.c10.errors import EnforceNotMet
+from bridge.caffe2.execution.registry import register_operator
+from bridge.caffe2.operators.base.lazy_torch import torch
+from bridge.caffe2.operators.base.mover import Mover
+from bridge.caffe2.operators.base.rows import places_in_segments, segments_of_lengths
+from bridge.caffe2.operators.base.torch_operator import (
+    INT64,
+    INTS,
+    enforce,
+)
+
+TYPE_CHECKING = False  # typing takes longer to import than all that needs it
+if TYPE_CHECKING:
+    from typing import Any
+
+__all__: list[str] = []
+
+
+@register_operator("GatherRanges")
+class GatherRanges(Mover):
+    """The ranges of input 0, (start, length) in input 1, for each row there; and their lengths."""
+
+    def move(self) -> None:
+        ranges = self.x(1, INTS)
+        x = self.take(0)
+        enforce(x.dim() == 1, "Input 0 has to have one dimension.")
+        enforce(
+            ranges.dim() == 3 and ranges.size(1) > 0 and ranges.size(2) == 2,
+            f"Ranges of sizes {list(ranges.shape)} are not (batch, ranges, 2).",
+        )
+        places = ranges_of(ranges.reshape(-1, 2), x.numel())
+        self.give(0, x[places], self.Input(0).dtype())
+        self.put(1, ranges[:, :, 1].sum(1).int())
+
+
+def ranges_of(ranges: torch.Tensor, n: int) -> torch.Tensor:
+    """Give the places that (start, length) make, one after another.
+
+    Raises EnforceNotMet: one of them is not within `n` elements.
+    """
+    starts, lengths = ranges[:, 0].long(), ranges[:, 1].long()
+    inside = (starts >= 0) & (lengths >= 0) & (starts + lengths <= n) | (lengths == 0)
+    if not bool(inside.all()):
+        raise EnforceNotMet(f"A range is not within {n} elements.", "start + length <= numel")
+    ids = segments_of_lengths(lengths)
+    return starts[ids] + places_in_segments(lengths, ids)
+
+
+@register_operator("GatherRangesToDense")
+class GatherRangesToDense(Mover):
+    """The ranges of input 0 as rows of `lengths`, an output each; 0 for a range of another length.
+
+    With input 2, keys, the elements of a range are sorted by them.
+    """
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        self._lengths = self.GetRepeatedArgument("lengths")
+        enforce(
+            bool(self._lengths) and min(self._lengths) > 0,
+            "The argument lengths has a positive number for each output.",
+        )
+        self._observed = 0
+        self._mismatched = [0] * len(self._lengths)
+        self._empty = [0] * len(self._lengths)
+
+    def move(self) -> None:
+        ranges = self.x(1, INTS)
+        x, dtype = self.take(0), self.Input(0).dtype()
+        enforce(x.dim() == 1 and ranges.dim() == 3, "Data have one dimension, ranges three.")
+        n = len(self._lengths)
+        enforce(
+            ranges.size(1) == n == self.OutputSize() and ranges.size(2) == 2,
+            f"Ranges of sizes {list(ranges.shape)} are not (batch, {n}, 2), for {n} outputs.",
+        )
+        ranges_of(ranges.reshape(-1, 2), x.numel())
+        keys = None
+        if self.InputSize() == 3:
+            keys = self.x(2, INT64)
+            enforce(keys.dim() == 1, "Keys have one dimension.")
+        results = []
+        empty, mismatched = list(self._empty), list(self._mismatched)
+        for o, length in enumerate(self._lengths):
+            result = x.new_zeros((ranges.size(0), length))
+            for row, (start, size) in enumerate(ranges[:, o].tolist()):
+                empty[o] += size == 0
+                mismatched[o] += size not in (0, length)
+                if size == length:
+                    part = x[start : start + length]
+                    if keys is not None:
+                        part = part[torch.sort(keys[start : start + length], stable=True).indices]
+                    result[row] = part
+            results.append(result)
+        seen = self._observed + ranges.size(0)
+        counted = max(seen, self.GetSingleArgument("min_observation", 10000))
+        for counts, name, default in (
+            (mismatched, "max_mismatched_ratio", 0.01),
+            (empty, "max_empty_ratio", 1.0),
+        ):
+            ratio = self.GetSingleArgument(name, default)
+            enforce(
+                ratio >= 1 or all(count <= counted * ratio for count in counts),
+                f"More ranges are of another length, or empty, than {name} allows.",
+            )
+        self._observed, self._empty, self._mismatched = seen, empty, mismatched
+        for o, result in enumerate(results):
+            self.give(o, result, dtype)

@@ -1,0 +1,142 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Indexes: numbers for keys in the order in which they come."""
+
+from __future__ import annotations
+
+import threading
+
+from bridge import c10
+from bridge.c10 import TypeMeta
+from bridge.c10.errors import EnforceValueError
+from bridge.caffe2.execution.registry import register_operator
+from bridge.caffe2.operators.base.lazy_torch import torch
+from bridge.caffe2.operators.base.torch_operator import TorchOperator, enforce
+
+TYPE_CHECKING = False  # typing takes longer to import than all that needs it
+if TYPE_CHECKING:
+    from typing import Any
+
+
+__all__ = ["Index"]
+
+
+class Index:
+    """Numbers from 1 for keys of one type, given out in the order in which keys come; at most
+    `most` - 1 of them."""
+
+    def __init__(self, dtype: TypeMeta = c10.int64, most: int = 2**31 - 1) -> None:
+        self.dtype = dtype
+        self.most = most
+        self.frozen = False
+        self.places: dict[Any, int] = {}
+        self.lock = threading.Lock()
+
+
+TypeMeta.Register(Index)
+
+
+class _IndexCreate(TorchOperator):
+    """An index of at most `max_elements` - 1 keys."""
+
+    dtype: TypeMeta
+
+    def RunOnDevice(self) -> None:
+        most = self.GetSingleArgument("max_elements", 2**31 - 1)
+        self.OutputBlob(0).Reset(Index(self.dtype, most))
+
+
+@register_operator("IntIndexCreate")
+class IntIndexCreate(_IndexCreate):
+    """An index of int32 keys."""
+
+    dtype = c10.int32
+
+
+@register_operator("LongIndexCreate")
+class LongIndexCreate(_IndexCreate):
+    """An index of int64 keys."""
+
+    dtype = c10.int64
+
+
+@register_operator("StringIndexCreate")
+class StringIndexCreate(_IndexCreate):
+    """An index of strings."""
+
+    dtype = c10.string
+
+
+class _OfIndex(TorchOperator):
+    """An operator on the index of input 0."""
+
+    def keys(self) -> list[Any]:
+        """Give the keys of input 1, which are of the type of the index."""
+        index = self.Input(0, Index)
+        given = self.Input(1).dtype()
+        if given is not index.dtype:
+            raise EnforceValueError(f"Keys of {given} are given for an index of {index.dtype}.")
+        if given is c10.string:
+            return self.strings(1)
+        keys: list[Any] = self.x(1).reshape(-1).tolist()
+        return keys
+
+
+@register_operator("IndexGet")
+class IndexGet(_OfIndex):
+    """The numbers of keys; new keys get new ones, or 0 where the index is frozen."""
+
+    def RunOnDevice(self) -> None:
+        index, keys = self.Input(0, Index), self.keys()
+        with index.lock:
+            places = index.places
+            if not index.frozen:
+                new = [key for key in dict.fromkeys(keys) if key not in places]
+                enforce(not new or len(places) + len(new) < index.most, "The index is full.")
+                places.update((key, i) for i, key in enumerate(new, len(places) + 1))
+            numbers = [places.get(key, 0) for key in keys]
+        found = torch.tensor(numbers, dtype=torch.int64)
+        self.put(0, found.reshape(torch.Size(self.Input(1).sizes())))
+
+
+@register_operator("IndexLoad")
+class IndexLoad(_OfIndex):
+    """An index of just the keys of input 1, without the first with `skip_first_entry`."""
+
+    def RunOnDevice(self) -> None:
+        index, keys = self.Input(0, Index), self.keys()
+        if self.GetSingleArgument("skip_first_entry", 0):
+            enforce(bool(keys), "There is no first key to skip.")
+            keys = keys[1:]
+        enforce(len(keys) <= index.most, f"{len(keys)} keys are more than the index takes.")
+        enforce(len(set(keys)) == len(keys), "A key comes twice.")
+        index.places = {key: i for i, key in enumerate(keys, 1)}
+
+
+@register_operator("IndexStore")
+class IndexStore(_OfIndex):
+    """The keys in the order of their numbers."""
+
+    def RunOnDevice(self) -> None:
+        index = self.Input(0, Index)
+        keys = list(index.places)
+        if index.dtype is c10.string:
+            self.put_strings(0, [len(keys)], keys)
+        else:
+            self.put(0, torch.tensor(keys, dtype=index.dtype.torch))
+
+
+@register_operator("IndexFreeze")
+class IndexFreeze(_OfIndex):
+    """No new keys from now on."""
+
+    def RunOnDevice(self) -> None:
+        self.Input(0, Index).frozen = True
+
+
+@register_operator("IndexSize")
+class IndexSize(_OfIndex):
+    """The number of keys, and one more for those that are not there."""
+
+    def RunOnDevice(self) -> None:
+        size = len(self.Input(0, Index).places) + 1
+        self.put_value(0, size, c10.int64)

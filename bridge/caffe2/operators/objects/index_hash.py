@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: Apache-2.0
+"""IndexHash: numbers as numbers below a limit."""
+
+from __future__ import annotations
+
+from bridge.caffe2.execution.registry import register_operator
+from bridge.caffe2.operators.base.lazy_torch import torch
+from bridge.caffe2.operators.base.torch_operator import INTS, TorchOperator, enforce
+
+TYPE_CHECKING = False  # typing takes longer to import than all that needs it
+if TYPE_CHECKING:
+    from typing import Any
+
+__all__: list[str] = []
+
+
+@register_operator("IndexHash")
+class IndexHash(TorchOperator):
+    """A hash of each number, from 0 to `modulo` - 1; other ones by another `seed` (0).
+
+    The bytes of a number, lowest first and signed, are the digits of a number to the base of
+    65537, after seed * 0xDEADBEEF, which wraps around as its type does.
+    Follows IndexHashOp, caffe2/operators/index_hash_ops.h, PyTorch 1.8.1.
+    """
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        self._seed = self.GetSingleArgument("seed", 0)
+        self._modulo = self.GetSingleArgument("modulo", 0)
+        enforce(self._modulo > 0, f"modulo is 1 or more, not {self._modulo}.")
+
+    def RunOnDevice(self) -> None:
+        x = self.x(0, INTS)
+        bits = 8 * x.element_size()
+        enforce(self._modulo < 2 ** (bits - 1), f"modulo, {self._modulo}, is no {x.dtype}.")
+        start = self._seed * 0xDEADBEEF % 2**bits
+        start -= 2**bits if start >= 2 ** (bits - 1) else 0
+        hashed = torch.full(x.shape, start, dtype=x.dtype)
+        for column in x.reshape(-1, 1).view(torch.int8).unbind(1):
+            hashed = hashed * 65537 + column.view(x.shape)
+        self.put(0, torch.remainder(hashed, self._modulo))

@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Operators that count what they are given.
+
+Follows caffe2/operators/stats_put_ops.h, PyTorch 1.8.1.
+"""
+
+from __future__ import annotations
+
+import math
+
+from bridge import c10
+from bridge.caffe2.execution.registry import register_operator
+from bridge.caffe2.operators.base.torch_operator import TorchOperator, enforce
+from bridge.caffe2.operators.objects.stats import (
+    INT64_MAX,
+    INT64_MIN,
+    AverageStat,
+    Stat,
+    StdDevStat,
+)
+
+TYPE_CHECKING = False  # typing takes longer to import than all that needs it
+if TYPE_CHECKING:
+    from typing import Any
+
+__all__: list[str] = []
+
+_FLOATING = (c10.float32, c10.float16, c10.float64)
+_PUT_TYPES = (*_FLOATING, c10.uint8, c10.int8, c10.uint16, c10.int16, c10.int32, c10.int64)
+
+
+class _Put(TorchOperator):
+    """Count the first element of input 0, times `magnitude_expand` (1), as a whole number.
+
+    In the counters of `stat_name`, by default the input's name. `default_value` is counted where
+    there are no elements. With `bound` NaN counts 0, and what is out of range the end of it.
+    """
+
+    kind: type[Stat | AverageStat] = Stat
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        name = self.GetSingleArgument("stat_name", self._definition.inputs[0])
+        self._stat = self.kind(name, "stat_value")
+        self._expand = self.GetSingleArgument("magnitude_expand", 1)
+        enforce(self._expand != 0, "The argument magnitude_expand is not 0.")
+
+    def RunOnDevice(self) -> None:
+        self._stat.put(self.whole(self.value()))
+
+    def value(self) -> int | float:
+        """Give the first element, or what stands for it."""
+        dtype = self.Input(0).dtype()
+        x = self.x(0, _PUT_TYPES)
+        if x.numel():
+            found: int | float = x.reshape(-1)[0].item()
+            return found
+        enforce(
+            self.HasArgument("default_value"),
+            f"Blob {self._definition.inputs[0]!r} has no elements, and there is no default_value.",
+        )
+        default: float = self.GetSingleArgument("default_value", 0.0)
+        return default if dtype in _FLOATING else int(default)
+
+    def whole(self, value: int | float) -> int:
+        """Give what is counted for a value."""
+        most = int(INT64_MAX / self._expand)
+        if self.GetSingleArgument("bound", False):
+            if math.isnan(value):
+                return 0
+            if abs(value) >= most:
+                return INT64_MIN if value < 0 else INT64_MAX
+        else:
+            enforce(not math.isnan(value), "A value to count is no NaN.")
+            enforce(abs(value) < most, f"{value} times {self._expand} is out of range of int64.")
+        return int(value * self._expand)
+
+
+@register_operator("IncrementPut")
+class IncrementPut(_Put):
+    """Count a number, in <name>/stat_value; see _Put for the arguments."""
+
+
+@register_operator("AveragePut")
+class AveragePut(_Put):
+    """Count a number, in .../sum and .../count."""
+
+    kind = AverageStat
+
+
+@register_operator("StdDevPut")
+class StdDevPut(_Put):
+    """Count a number, in .../sum, .../count, .../sumoffset and .../sumsqoffset."""
+
+    kind = StdDevStat

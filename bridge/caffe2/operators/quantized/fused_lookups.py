@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Rows of a quantized table that indices choose, summed by lengths; tables with rows left out.
+
+A row has its scale and bias after its numbers, as `nbit_quantized` and `rowwise_quantized` make it,
+float16 or, of eight bits, float32. A table of which rows were left out comes with a mapping, int32,
+from the numbers that indices name to those of its rows, or to -1.
+
+Follows lengths_reducer_fused_8bit_rowwise_ops.h and lengths_reducer_fused_nbit_rowwise_ops.h of
+caffe2/operators, PyTorch 1.8.1.
+"""
+
+from __future__ import annotations
+
+from bridge import c10
+from bridge.caffe2.execution.registry import register_operator
+from bridge.caffe2.operators.base.lazy_torch import torch
+from bridge.caffe2.operators.base.rows import chosen_rows, segments_of_lengths
+from bridge.caffe2.operators.base.torch_operator import FLOAT, INT32, INTS, TorchOperator, enforce
+from bridge.caffe2.operators.quantized.nbit_quantized import unpacked
+from bridge.caffe2.operators.quantized.rowwise_quantized import dequantized
+
+__all__: list[str] = []
+
+
+class _Indices(TorchOperator):
+    """An operator on indices with lengths, and with weights if there are some."""
+
+    def indices(self, i: int) -> torch.Tensor:
+        """Give the indices of input `i`."""
+        indices = self.x(i, INTS)
+        enforce(indices.dim() == 1, f"Input {i}, the indices, is a list.")
+        return indices
+
+    def lengths(self, i: int) -> torch.Tensor:
+        """Give the lengths of input `i`."""
+        lengths = self.x(i, INT32)
+        enforce(lengths.dim() == 1, f"Input {i}, the lengths, is a list.")
+        return lengths
+
+    def weights(self, i: int, n: int) -> torch.Tensor:
+        """Give the weights of input `i`, of which there are `n`."""
+        weights = self.x(i, FLOAT)
+        enforce(
+            weights.dim() == 1 and len(weights) == n,
+            f"Weights of sizes {list(weights.shape)} are given for {n} indices.",
+        )
+        return weights
+
+    def mapped(self, i: int, indices: torch.Tensor) -> torch.Tensor:
+        """Give the rows that indices stand for by the mapping of input `i`, -1 for none."""
+        mapping = self.x(i, INT32)
+        return chosen_rows(mapping.reshape(-1), indices)
+
+
+class _LookUp(_Indices):
+    """Inputs: the table, weights if `weighted`, indices, lengths, the mapping if `sparse`."""
+
+    bits = 4
+    weighted = False
+    mean = False
+    sparse = False
+
+    def RunOnDevice(self) -> None:
+        table = self.x(0, (c10.uint8,))
+        tail = 8 if self.bits == 8 else 4
+        enforce(
+            table.dim() == 2 and table.size(1) > tail,
+            f"Sizes {list(table.shape)} are no rows of bytes with scale and bias.",
+        )
+        first = 1 + self.weighted
+        indices, lengths = self.indices(first), self.lengths(first + 1)
+        ids = segments_of_lengths(lengths, len(indices))
+        weights = self.weights(1, len(indices)) if self.weighted else None
+        if self.sparse and not self._is_whole(first + 2):
+            indices = self.mapped(first + 2, indices)
+            there = indices != -1
+            indices, ids = indices[there], ids[there]
+            weights = weights[there] if weights is not None else None
+        chosen = chosen_rows(table, indices)
+        rows = dequantized(chosen, torch.float32) if self.bits == 8 else unpacked(chosen, self.bits)
+        if weights is not None:
+            rows = rows * weights[:, None]
+        total = rows.new_zeros(len(lengths), rows.size(1)).index_add_(0, ids, rows)
+        self.put(0, total / lengths.clamp(min=1)[:, None] if self.mean else total)
+
+    def _is_whole(self, i: int) -> bool:
+        """Say whether the mapping is just 0, which stands for a table with all rows."""
+        mapping = self.x(i, INT32)
+        return mapping.numel() == 1 and int(mapping.reshape(-1)[0]) == 0
+
+
+def _register(name: str, **attributes: object) -> None:
+    made = type(
+        name, (_LookUp,), {"__doc__": _LookUp.__doc__, "__module__": __name__, **attributes}
+    )
+    register_operator(name)(made)
+
+
+for _kind, _attributes in (
+    ("Sum", {}),
+    ("WeightedSum", {"weighted": True}),
+    ("Mean", {"mean": True}),
+):
+    for _bits in (2, 4, 8):
+        _register(f"SparseLengths{_kind}Fused{_bits}BitRowwise", bits=_bits, **_attributes)
+        _register(
+            f"SparseLengths{_kind}{_bits}BitRowwiseSparse", bits=_bits, sparse=True, **_attributes
+        )
+
+
+@register_operator("SparseLengthsSumSparseLookup")
+class SparseLengthsSumSparseLookup(_Indices):
+    """Inputs: indices, lengths, the mapping, weights. Outputs: the rows, lengths, weights.
+
+    Without those that are mapped to -1.
+    """
+
+    def RunOnDevice(self) -> None:
+        indices, lengths = self.indices(0), self.lengths(1)
+        enforce(self.Input(2).dim() == 1, "Input 2, the mapping, is a list.")
+        enforce(bool((lengths >= 0).all()), "Lengths are not negative.")
+        n = int(lengths.sum())
+        enforce(n <= len(indices), f"Lengths say {n} of {len(indices)} indices.")
+        weights = self.weights(3, len(indices)) if self.InputSize() > 3 else None
+        enforce(self.OutputSize() == 3 or weights is None, "There is an output for weights.")
+        enforce(self.OutputSize() == 2 or weights is not None, "There are weights for output 2.")
+        ids = segments_of_lengths(lengths)
+        rows = self.mapped(2, indices[:n])
+        there = rows != -1
+        self.put(0, rows[there].to(indices.dtype))
+        self.put(1, torch.bincount(ids[there], minlength=len(lengths)).int())
+        if weights is not None:
+            self.put(2, weights[:n][there])

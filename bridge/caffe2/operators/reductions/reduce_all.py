@@ -1,0 +1,132 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reductions to a single number, to a number for each row, and to places."""
+
+from __future__ import annotations
+
+from bridge import c10
+from bridge.c10 import TypeMeta
+from bridge.caffe2.execution.registry import register_operator
+from bridge.caffe2.operators.base.lazy_torch import torch
+from bridge.caffe2.operators.base.rows import along_rows
+from bridge.caffe2.operators.base.torch_operator import (
+    FLOAT,
+    FLOATS,
+    INT32,
+    NUMBERS,
+    TorchOperator,
+    enforce,
+    plain_axis,
+)
+
+__all__: list[str] = []
+
+
+@register_operator("RowwiseMax")
+class RowwiseMax(TorchOperator):
+    """The greatest element of each row: (batch, m, n) -> (batch, m)."""
+
+    dim = 2
+
+    def RunOnDevice(self) -> None:
+        x = self.x(0, FLOAT)
+        enforce(x.dim() == 3, f"Three dimensions are wanted, not {x.dim()}.")
+        if x.numel():
+            self.put(0, x.amax(self.dim))
+            return
+        kept = [size for dim, size in enumerate(x.shape) if dim != self.dim]
+        enforce(0 in kept, "There is nothing to take the greatest of.")
+        self.out(0, kept, c10.float32)
+
+
+@register_operator("ColwiseMax")
+class ColwiseMax(RowwiseMax):
+    """The greatest element of each column: (batch, m, n) -> (batch, n)."""
+
+    dim = 1
+
+
+@register_operator("SumElements")
+class SumElements(TorchOperator):
+    """The sum of all elements, or with `average` their mean."""
+
+    types: tuple[TypeMeta, ...] = FLOAT
+
+    def RunOnDevice(self) -> None:
+        x = self.x(0, self.types)
+        total = self.total(x)
+        if self.GetSingleArgument("average", False) and x.numel():
+            total = total / x.numel()
+        self.put(0, total)
+
+    def total(self, x: torch.Tensor) -> torch.Tensor:
+        """Add up."""
+        return x.sum(dtype=x.dtype)
+
+
+@register_operator("SumElementsInt")
+class SumElementsInt(TorchOperator):
+    """The sum of all elements, int32."""
+
+    def RunOnDevice(self) -> None:
+        self.put(0, self.x(0, INT32).sum(dtype=torch.int32))
+
+
+@register_operator("SumSqrElements")
+class SumSqrElements(SumElements):
+    """The sum of the squares of all elements, or with `average` their mean."""
+
+    types = FLOATS
+
+    def total(self, x: torch.Tensor) -> torch.Tensor:
+        """Add up."""
+        return x.square().sum()
+
+
+@register_operator("ReduceTailSum")
+class ReduceTailSum(TorchOperator):
+    """The sum of each row: (n, ...) -> (n,)."""
+
+    def RunOnDevice(self) -> None:
+        x = self.x(0, FLOAT)
+        enforce(x.dim() > 0, "Input 0 has to have a dimension.")
+        self.put(0, x.reshape(x.size(0), x.numel() // max(x.size(0), 1)).sum(1))
+
+
+@register_operator("RowMul")
+class RowMul(TorchOperator):
+    """Each row of input 0 times the number of input 1."""
+
+    def RunOnDevice(self) -> None:
+        x, w = self.x(0, FLOAT), self.x(1, FLOAT)
+        enforce(
+            x.dim() > 0 and w.numel() == x.size(0),
+            f"{w.numel()} numbers are given for sizes {list(x.shape)}.",
+        )
+        torch.mul(x, along_rows(w, x), out=self.out(0, x.shape, c10.float32))
+
+
+class _Arg(TorchOperator):
+    """The place of an extreme element along `axis`, the last one if nothing is said."""
+
+    greatest = True
+
+    def RunOnDevice(self) -> None:
+        x = self.x(0, NUMBERS)
+        axis = plain_axis(self.GetSingleArgument("axis", -1), x.dim())
+        keep = self.GetSingleArgument("keepdims", True)
+        if not x.numel():
+            self.put(0, x.sum(axis, keep).long())
+            return
+        self.put(0, (torch.argmax if self.greatest else torch.argmin)(x, axis, keep))
+
+
+@register_operator("ArgMax")
+class ArgMax(_Arg):
+    """The place of the greatest element along `axis`, the first of equal ones."""
+
+
+@register_operator("ArgMin")
+class ArgMin(_Arg):
+    """The place of the least element along `axis`, the first of equal ones."""
+
+    greatest = False

@@ -1,0 +1,264 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Sparse features of several inputs merged into one list of features for each example.
+
+A feature is a key and a value, a list of values, or a map of values by keys. "Single" inputs are
+one feature each, whose key the argument `feature_ids` says, and have a mask of the examples that
+have it; "Multi" inputs have several features for each example, by lengths. In the result come the
+features of the first example, input by input, then those of the second.
+
+Follows caffe2/operators/feature_maps_ops.h, PyTorch 1.8.1; where lengths and elements do not agree
+it reads what is not there, here it is refused.
+"""
+
+from __future__ import annotations
+
+from bridge import c10
+from bridge.c10 import TypeMeta
+from bridge.c10.errors import EnforceTypeError
+from bridge.caffe2.execution.registry import register_operator
+from bridge.caffe2.operators.base.lazy_torch import torch
+from bridge.caffe2.operators.base.mover import Mover
+from bridge.caffe2.operators.base.rows import segments_of_lengths
+from bridge.caffe2.operators.base.torch_operator import (
+    BOOL,
+    INT32,
+    INT64,
+    NUMBERS_AND_BOOL,
+    enforce,
+)
+
+TYPE_CHECKING = False  # typing takes longer to import than all that needs it
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+__all__ = ["FeatureMerger"]
+
+VALUES = (*NUMBERS_AND_BOOL, c10.string)
+
+
+def merged_order(examples: Sequence[torch.Tensor]) -> torch.Tensor:
+    """Give the order of the items of all inputs, one after another, when they are merged."""
+    return torch.sort(torch.cat(list(examples)), stable=True).indices
+
+
+class FeatureMerger(Mover):
+    """What the operators have in common; an input of theirs is several inputs in turn."""
+
+    parts = 1
+    exact = False  # no more elements than the lengths say
+
+    def inputs(self) -> range:
+        """Give the place of the first part of each input."""
+        return range(0, self.InputSize() - self.InputSize() % self.parts, self.parts)
+
+    def counts(self, i: int) -> torch.Tensor:
+        """Give the lengths that input `i` has, one for each example or feature."""
+        lengths = self.x(i, INT32).reshape(-1)
+        enforce(bool((lengths >= 0).all()), f"Input {i}, the lengths, has negative ones.")
+        return lengths
+
+    def elements(self, i: int, numel: int, dtype: TypeMeta) -> torch.Tensor:
+        """Give the first `numel` elements of input `i`, which are of type `dtype`.
+
+        Raises EnforceNotMet: it is of another type, or has fewer elements, or more if `exact`.
+        """
+        tensor = self.Input(i)
+        if tensor.dtype() is not dtype or dtype not in VALUES:
+            raise EnforceTypeError(
+                f"Input {i} is of {tensor.dtype()}; {self._definition.type} takes {dtype} there, "
+                f"which may be {', '.join(one.name for one in VALUES)}."
+            )
+        taken = self.take(i).reshape(-1)
+        enforce(
+            len(taken) == numel or (len(taken) > numel and not self.exact),
+            f"Input {i} has {len(taken)} elements where lengths say {numel}.",
+        )
+        return taken[:numel]
+
+    def example_count(self, per_example: Sequence[torch.Tensor]) -> int:
+        """Give how many examples there are. Raises EnforceNotMet: inputs say different numbers."""
+        found = {len(one) for one in per_example}
+        enforce(len(found) == 1, f"Inputs have {sorted(found)} examples.")
+        return found.pop()
+
+    def give_merged(self, o: int, pieces: list[torch.Tensor], order: torch.Tensor, i: int) -> None:
+        """Have output `o` hold `pieces` of the type of input `i` in that order."""
+        self.give(o, torch.cat(pieces)[order], self.Input(i).dtype())
+
+    def give_lengths(self, counts: Sequence[torch.Tensor]) -> None:
+        """Have output 0 hold the numbers of features of each example."""
+        self.put(0, torch.stack(list(counts)).sum(0, dtype=torch.int32))
+
+
+class _Values(FeatureMerger):
+    """The values of features in `value_parts`, moved by the lengths that features have."""
+
+    value_parts: tuple[int, ...] = ()
+
+    def merge_values(
+        self, o: int, features: list[torch.Tensor], lengths: list[torch.Tensor]
+    ) -> None:
+        """Have outputs from `o` on hold merged lengths and values.
+
+        `features` are the examples of the features of each input, `lengths` of their values.
+        """
+        order = merged_order(features)
+        examples = [
+            torch.repeat_interleave(one, n.long()) for one, n in zip(features, lengths, strict=True)
+        ]
+        value_order = merged_order(examples)
+        merged = [
+            [
+                self.elements(place + part, len(one), self.Input(part).dtype())
+                for place, one in zip(self.inputs(), examples, strict=True)
+            ]
+            for part in self.value_parts
+        ]
+        self.put(o, torch.cat(lengths)[order])
+        for k, (part, pieces) in enumerate(zip(self.value_parts, merged, strict=True), o + 1):
+            self.give_merged(k, pieces, value_order, part)
+
+
+class _Single(_Values):
+    """Features that the masks of the last parts say, with keys of `feature_ids`."""
+
+    def presence(self) -> list[torch.Tensor]:
+        """Give the mask of each input."""
+        masks = [self.x(place + self.parts - 1, BOOL).reshape(-1) for place in self.inputs()]
+        self.example_count(masks)
+        return masks
+
+    def keys(self, n: int) -> torch.Tensor:
+        """Give the keys of the inputs, of which there are `n`."""
+        ids = self.GetRepeatedArgument("feature_ids", [0])
+        ids = ids if self.HasArgument("feature_ids") else []
+        enforce(len(ids) >= n, f"There are {len(ids)} feature_ids for {n} features.")
+        return torch.tensor(ids[:n], dtype=torch.int64)
+
+
+@register_operator("MergeDenseFeatureTensors")
+class MergeDenseFeatureTensors(_Single):
+    """Inputs: values, a row for each example and a column for each feature; a mask of them.
+
+    Outputs: lengths, keys, values.
+    """
+
+    def move(self) -> None:
+        x, mask = self.Input(0), self.x(1, BOOL)
+        enforce(x.dim() == 2, f"Features make a matrix, not {x.dim()} dimensions.")
+        enforce(list(mask.shape) == list(x.sizes()), "There is a truth value for each feature.")
+        keys = self.keys(x.size(1))
+        values = self.elements(0, x.numel(), x.dtype())[mask.reshape(-1)]
+        self.put(0, mask.sum(1, dtype=torch.int32))
+        self.put(1, keys.expand(x.size(0), -1)[mask])
+        self.give(2, values, x.dtype())
+
+
+@register_operator("MergeSingleScalarFeatureTensors")
+class MergeSingleScalarFeatureTensors(_Single):
+    """Inputs: values and mask of each feature. Outputs: lengths, keys, values."""
+
+    parts = 2
+    exact = True
+
+    def move(self) -> None:
+        masks = self.presence()
+        keys = self.keys(len(masks))
+        order = merged_order([mask.nonzero().view(-1) for mask in masks])
+        values = [
+            self.elements(place, len(mask), self.Input(0).dtype())[mask]
+            for place, mask in zip(self.inputs(), masks, strict=True)
+        ]
+        self.give_lengths(masks)
+        self.put(1, torch.repeat_interleave(keys, torch.stack(masks).sum(1))[order])
+        self.give_merged(2, values, order, 0)
+
+
+@register_operator("MergeSingleListFeatureTensors")
+class MergeSingleListFeatureTensors(_Single):
+    """Inputs: lengths, values and mask of each feature. Outputs: lengths, keys, and the values'."""
+
+    parts = 3
+    value_parts: tuple[int, ...] = (1,)
+
+    def move(self) -> None:
+        masks = self.presence()
+        keys = self.keys(len(masks))
+        lengths = [self.counts(place) for place in self.inputs()]
+        self.example_count([*masks, *lengths])
+        features = [mask.nonzero().view(-1) for mask in masks]
+        kept = [one[mask] for one, mask in zip(lengths, masks, strict=True)]
+        order = merged_order(features)
+        self.merge_values(2, features, kept)
+        self.give_lengths(masks)
+        self.put(1, torch.repeat_interleave(keys, torch.stack(masks).sum(1))[order])
+
+
+@register_operator("MergeSingleMapFeatureTensors")
+class MergeSingleMapFeatureTensors(MergeSingleListFeatureTensors):
+    """Inputs: lengths, keys, values and mask of each feature.
+
+    Outputs: lengths, keys, then the lengths, keys and values of the maps.
+    """
+
+    parts = 4
+    value_parts = (1, 2)
+
+
+class _Multi(_Values):
+    """Inputs: lengths and keys, then more, of features."""
+
+    def features(self) -> tuple[list[torch.Tensor], list[torch.Tensor], list[torch.Tensor]]:
+        """Give lengths, the examples of features, and their keys, of each input."""
+        lengths = [self.counts(place) for place in self.inputs()]
+        self.example_count(lengths)
+        examples = [segments_of_lengths(one) for one in lengths]
+        keys = [self.x(place + 1, INT64).reshape(-1) for place in self.inputs()]
+        for one, numbers in zip(examples, keys, strict=True):
+            enforce(len(one) == len(numbers), f"Lengths say {len(one)} features of {len(numbers)}.")
+        return lengths, examples, keys
+
+
+@register_operator("MergeMultiScalarFeatureTensors")
+class MergeMultiScalarFeatureTensors(_Multi):
+    """Inputs: lengths, keys and values, and again. Outputs: the same, merged."""
+
+    parts = 3
+
+    def move(self) -> None:
+        lengths, examples, keys = self.features()
+        order = merged_order(examples)
+        values = [
+            self.elements(place + 2, len(one), self.Input(2).dtype())
+            for place, one in zip(self.inputs(), examples, strict=True)
+        ]
+        self.give_lengths(lengths)
+        self.put(1, torch.cat(keys)[order])
+        self.give_merged(2, values, order, 2)
+
+
+@register_operator("MergeMultiListFeatureTensors")
+class MergeMultiListFeatureTensors(_Multi):
+    """Inputs: lengths, keys, lengths of lists, their values, and again. Outputs: merged."""
+
+    parts = 4
+    value_parts: tuple[int, ...] = (3,)
+    exact = True
+
+    def move(self) -> None:
+        lengths, examples, keys = self.features()
+        inner = [self.counts(place + 2) for place in self.inputs()]
+        for one, counts in zip(examples, inner, strict=True):
+            enforce(len(one) == len(counts), f"Lengths say {len(one)} features of {len(counts)}.")
+        order = merged_order(examples)
+        self.merge_values(2, examples, inner)
+        self.give_lengths(lengths)
+        self.put(1, torch.cat(keys)[order])
+
+
+@register_operator("MergeMultiMapFeatureTensors")
+class MergeMultiMapFeatureTensors(MergeMultiListFeatureTensors):
+    """Inputs: lengths, keys, lengths of maps, their keys and values, and again."""
+
+    parts = 5
+    value_parts = (3, 4)

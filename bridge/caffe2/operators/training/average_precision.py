@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: Apache-2.0
+"""APMeter: how well scores tell classes apart, over the samples that came last."""
+
+from __future__ import annotations
+
+from bridge.caffe2.execution.registry import register_operator
+from bridge.caffe2.operators.base.float_operator import FloatOperator
+from bridge.caffe2.operators.base.lazy_torch import torch
+from bridge.caffe2.operators.base.torch_operator import INT32
+
+TYPE_CHECKING = False  # typing takes longer to import than all that needs it
+if TYPE_CHECKING:
+    from typing import Any
+
+__all__: list[str] = []
+
+
+@register_operator("APMeter")
+class APMeter(FloatOperator):
+    """The average precision of each class. Inputs: scores and labels, a row for each sample.
+
+    Over the samples of this operator's runs, but `buffer_size` (1000) at most. Where there are
+    more, those with the highest scores of each class are dropped first, as the samples lie sorted.
+    Follows APMeterOp, caffe2/operators/apmeter_op.cc, PyTorch 1.8.1.
+    """
+
+    _scores: torch.Tensor | None = None
+    _labels: torch.Tensor | None = None
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        self._size = self.GetSingleArgument("buffer_size", 1000)
+        self.enforce(self._size > 0, "buffer_size is 1 or more", self._size)
+
+    def RunOnDevice(self) -> None:
+        scores, labels = self.x(0), self.x(1, INT32)
+        self.enforce(scores.dim() == 2, "scores are a matrix", scores)
+        self.enforce(labels.shape == scores.shape, "there is a label for each", labels, scores)
+        scores, labels = scores[-self._size :], labels[-self._size :]
+        if self._scores is not None and self._labels is not None:
+            same = self._scores.size(1) == scores.size(1)
+            self.enforce(same, "classes are as many as before", scores.size(1))
+            old = max(self._size - len(scores), 0)
+            kept = self._scores[max(len(self._scores) - old, 0) :]
+            scores = torch.cat([kept, scores])
+            labels = torch.cat([self._labels[max(len(self._labels) - old, 0) :], labels])
+        scores, order = torch.sort(scores, dim=0, descending=True, stable=True)
+        labels = labels.gather(0, order)
+        ranks = torch.arange(1, len(scores) + 1, dtype=torch.float32)[:, None]
+        precision = labels.cumsum(0).float() / ranks
+        true = labels == 1
+        total = torch.where(true, precision, 0.0).sum(0) / true.sum(0).clamp(min=1)
+        self._scores, self._labels = scores, labels
+        self.put(0, total)

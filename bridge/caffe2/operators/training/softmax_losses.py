@@ -1,0 +1,156 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Softmax and the cross entropy of what it gives, in one; of rows and of images."""
+
+from __future__ import annotations
+
+from bridge.caffe2.execution.registry import register_operator
+from bridge.caffe2.operators.base.float_operator import FloatOperator
+from bridge.caffe2.operators.base.lazy_torch import torch
+from bridge.caffe2.operators.base.torch_operator import INT32
+from bridge.caffe2.operators.layers.products import as_matrix
+
+TYPE_CHECKING = False  # typing takes longer to import than all that needs it
+if TYPE_CHECKING:
+    from typing import Any
+
+    from torch import Tensor
+
+__all__ = ["SoftmaxWithLoss", "SpatialSoftmaxWithLoss"]
+
+
+class RowLoss(FloatOperator):
+    """What SoftmaxWithLoss and its gradient have in common.
+
+    Arguments: `axis` (1), `scale` of the loss (1), `label_prob` (0): labels are probabilities of
+    each class, `average_by_batch_size` (0): the sum of the weights is taken to be N.
+    """
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        self.scale = self.GetSingleArgument("scale", 1.0)
+        self.enforce(self.scale >= 0, "scale is not negative", self.scale)
+        self.enforce(self.image_order() == "NCHW", "order is NCHW")
+
+    def targets(self, rows: Tensor, axis: int, weight: int) -> tuple[Tensor, Tensor]:
+        """Give the probability of each class (N, D) and the weight of each row (N, 1).
+
+        The weights are input 2 where there are more inputs than `weight`.
+        """
+        n, classes = rows.shape
+        if self.GetSingleArgument("label_prob", 0):
+            label = self.x(1)
+            self.enforce(label.numel() == rows.numel(), "labels are of X's shape", label, rows)
+            target = label.view(rows.shape)
+            sums = target.sum(1)
+            fine = bool((target >= 0).all()) and bool(((sums - 1).abs() < 1e-5).all())
+            self.enforce(fine, "the labels of a row are probabilities, their sum being 1")
+        else:
+            label = self.x(1, INT32)
+            self.enforce(label.numel() == n, "there is a label for each row", label, rows)
+            self.enforce_range("labels", label, classes)
+            target = torch.zeros_like(rows).scatter_(1, label.view(-1, 1).long(), 1)
+        if self.InputSize() <= weight:
+            return target, rows.new_ones(n, 1)
+        weights = self.x(2)
+        self.enforce(weights.numel() == n, "there is a weight for each row", weights, rows)
+        return target, weights.view(-1, 1)
+
+    def share(self, weights: Tensor) -> float:
+        """Give what the sum of the losses is multiplied by."""
+        total = float(weights.sum())
+        if self.GetSingleArgument("average_by_batch_size", 0):
+            total = float(weights.numel()) if total else 0.0
+        return self.scale / total if total else 0.0
+
+
+@register_operator("SoftmaxWithLoss")
+class SoftmaxWithLoss(RowLoss):
+    """(X: (N..., D...), labels, perhaps weights: (N)) -> softmax of X, mean loss (); as RowLoss.
+
+    Labels are int32 (N), or probabilities (N, D) with `label_prob`.
+    Raises EnforceNotMet: a label is out of range, or probabilities do not add up to 1.
+    Follows SoftmaxWithLossOp, caffe2/operators/softmax_with_loss_op.cc, PyTorch 1.8.1.
+    """
+
+    def RunOnDevice(self) -> None:
+        x = self.x(0)
+        axis = self.axis(x, "axis", 1)
+        rows = as_matrix(x, axis)
+        target, weights = self.targets(rows, axis, 2)
+        logs = torch.log_softmax(rows, 1)
+        loss = -(torch.where(target > 0, target * logs, logs.new_zeros(())) * weights).sum()
+        self.put(0, logs.exp_().view(x.shape))
+        self.put(1, loss * self.share(weights))
+
+
+@register_operator("SoftmaxWithLossGradient")
+class SoftmaxWithLossGradient(RowLoss):
+    """(X, labels, perhaps weights, P, dloss: ()) -> dX; as RowLoss.
+
+    Follows SoftmaxWithLossGradientOp, caffe2/operators/softmax_with_loss_op.cc, PyTorch 1.8.1.
+    """
+
+    def RunOnDevice(self) -> None:
+        last = self.InputSize() - 1
+        p, dloss = self.x(last - 1), self.x(last)
+        axis = self.axis(p, "axis", 1)
+        rows = as_matrix(p, axis)
+        target, weights = self.targets(rows, axis, 4)
+        self.enforce(dloss.numel() == 1, "there is one gradient of the loss", dloss)
+        dx = (rows - target) * weights * (dloss.view(()) * self.share(weights))
+        self.put(0, dx.view(p.shape))
+
+
+class ImageLoss(FloatOperator):
+    """What SpatialSoftmaxWithLoss and its gradient have in common.
+
+    Argument `scale` (1), of the gradient.
+    """
+
+    def operands(self, x: Tensor, weighted: bool) -> tuple[Tensor, Tensor]:
+        """Give the labels as indices (N, 1, H, W), and the weights; 0 for a label of -1."""
+        label = self.x(1, INT32)
+        self.enforce(x.dim() == 4 and label.dim() == 3, "X: (N, D, H, W), labels: (N, H, W)")
+        self.enforce(
+            label.shape == (x.shape[0], *x.shape[2:]), "there is a label for each place", label, x
+        )
+        weights = torch.ones_like(label, dtype=x.dtype)
+        if weighted:
+            weights = self.x(2)
+            self.enforce(weights.numel() == label.numel(), "there is a weight for each place")
+        self.enforce_range("labels", label, x.shape[1], start=-1)
+        kept = weights.view(label.shape) * (label != -1)
+        return label.unsqueeze(1).long().clamp_(min=0), kept.unsqueeze(1)
+
+
+@register_operator("SpatialSoftmaxWithLoss")
+class SpatialSoftmaxWithLoss(ImageLoss):
+    """(X: (N, D, H, W), labels: (N, H, W), perhaps weights) -> softmax over D, mean loss ().
+
+    Labels are int32; places of label -1 do not count.
+    Follows SpatialSoftmaxWithLossOp, caffe2/operators/spatial_softmax_with_loss_op.cc, 1.8.1.
+    """
+
+    def RunOnDevice(self) -> None:
+        x = self.x(0)
+        label, weights = self.operands(x, self.InputSize() == 3)
+        logs = torch.log_softmax(x, 1)
+        total = weights.sum()
+        loss = -(logs.gather(1, label) * weights).sum()
+        self.put(0, logs.exp_())
+        # Only the gradient is scaled in Caffe2.
+        self.put(1, loss / total if float(total) else torch.zeros(()))
+
+
+@register_operator("SpatialSoftmaxWithLossGradient")
+class SpatialSoftmaxWithLossGradient(ImageLoss):
+    """(X, labels, perhaps weights, P, dloss: ()) -> dX."""
+
+    def RunOnDevice(self) -> None:
+        last = self.InputSize() - 1
+        p, dloss = self.x(last - 1), self.x(last)
+        label, weights = self.operands(p, last == 4)
+        total = float(weights.sum())
+        dx = torch.scatter_add(p, 1, label, -p.new_ones(label.shape)) * weights
+        scale = self.GetSingleArgument("scale", 1.0)
+        self.put(0, dx * (dloss.view(()) * scale / total) if total else dx)
