@@ -14,7 +14,7 @@ from libc.stdint cimport INT64_MAX, int64_t, uint64_t
 
 from bridge.c10.allocator cimport allocator_of
 from bridge.c10.array_ref cimport Dims, new_dims, parse_dims
-from bridge.c10.copy cimport copy_elements
+from bridge.c10.copy cimport copy_elements, require_alike
 from bridge.c10.layout cimport checked_mul, contiguous_strides
 from bridge.c10.storage cimport (
     EXTERNAL,
@@ -30,6 +30,7 @@ from bridge.c10.tensor_impl cimport (
     RESERVED,
     TensorImpl,
     allocated,
+    like,
     require_numel,
 )
 from bridge.c10.type_meta cimport TypeMeta, undefined_type
@@ -241,7 +242,7 @@ cdef int extend(TensorImpl self, int64_t num, double growth_pct, str caller) exc
     """(d0, ...) -> (d0 + num, ...), keeping the data; spare room of growth_pct percent."""
     cdef Dims dims
     cdef Storage storage
-    cdef int64_t numel, outer, i
+    cdef int64_t numel, outer, rows, kept, i
     cdef double grown
     cdef TensorImpl target
     if extend_in_place(self, num):
@@ -277,16 +278,19 @@ cdef int extend(TensorImpl self, int64_t num, double growth_pct, str caller) exc
                 f"Growing {self.c_sizes[0]} rows by {growth_pct} percent does not fit an int64.",
                 "", caller)
         dims.data[0] = <int64_t>grown
+    rows, kept = self.c_sizes[0], self.c_numel
     target = allocated(dims.data, dims.n, self.c_dtype, storage.device_type,
                        storage.device_index, caller)
-    target.set_contiguous(self.c_sizes, self.ndim, self.c_numel)
-    if self.c_dtype.c_is_pod or storage.users > 1:
+    dims.data[0] = rows
+    target.set_contiguous(dims.data, dims.n, kept)
+    if target.c_dtype.c_is_pod or storage.users > 1:
         copy_elements(target, self, caller)
     else:
         # Nobody else has the elements: they move, and need not know how to be copied.
         self.data(caller)
-        (<Elements>target.storage.ctx).items[:self.c_numel] = \
-            (<Elements>storage.ctx).items[self.offset:self.offset + self.c_numel]
+        require_alike(target, self, caller)
+        (<Elements>target.storage.ctx).items[:kept] = \
+            (<Elements>self.storage.ctx).items[self.offset:self.offset + kept]
     dims.data[0] = outer
     # A storage of its own from here on; who shared the old one keeps it. (Upstream
     # the others are left with freed memory.)
@@ -435,19 +439,26 @@ cdef int copy_from(TensorImpl self, TensorImpl src, str caller) except -1:
     storage = self.storage
     if same_type and _keeps_buffer(self, src.c_numel):
         storage.check()
-        self.set_contiguous(src.c_sizes, src.ndim, src.c_numel)
-        return copy_elements(self, src, caller)
+        # Through a tensor apart: this one gets the sizes when nothing can fail any more.
+        target = like(self)
+        target.set_contiguous(src.c_sizes, src.ndim, src.c_numel)
+        copy_elements(target, src, caller)
+        if self.storage is not storage or self.c_dtype is not target.c_dtype:
+            raise EnforceNotMet(
+                "Copying an element gave the tensor other memory.", "storage() is kept", caller)
+        self.set_contiguous(target.c_sizes, target.ndim, target.c_numel)
+        return 0
     # Values into new memory first; then nothing can fail any more.
     target = allocated(src.c_sizes, src.ndim, src.c_dtype, storage.device_type,
                        storage.device_index, caller)
     copy_elements(target, src, caller)
-    self.set_contiguous(src.c_sizes, src.ndim, src.c_numel)
+    self.set_contiguous(target.c_sizes, target.ndim, target.c_numel)
     self.offset = 0
-    self.c_dtype = src.c_dtype
-    if same_type and storage.data == NULL:
+    self.c_dtype = target.c_dtype
+    if same_type and storage is self.storage and storage.data == NULL:
         # whoever shares the empty storage gets the memory, too
         self.origin = None
-        install(storage, target.storage.ctx, target.storage.data, src.c_dtype,
+        install(storage, target.storage.ctx, target.storage.data, target.c_dtype,
                 target.storage.c_nbytes, 0)
     else:
         self.set_storage(target.storage)

@@ -261,21 +261,25 @@ cdef Storage new_storage(int32_t device_type, int32_t device_index):
 
 cdef Elements new_elements(TypeMeta dtype, int64_t n):
     """`n` elements of a non-POD type, constructed."""
-    cdef Elements elements = Elements.__new__(Elements)
     cdef list items
     cdef int64_t i
-    elements.dtype = dtype
     if n > INT64_MAX // 8:
         raise MemoryError(f"{n} elements of {dtype}")
     if dtype is string_type:
-        elements.items = [b""] * n
-    else:
-        cls = dtype.cls
-        # All the places first: there may be no memory for them, and constructing takes long.
-        items = [None] * n
-        for i in range(n):
-            items[i] = cls()
-        elements.items = items
+        return elements_of(dtype, [b""] * n)
+    cls = dtype.cls
+    # All the places first: there may be no memory for them, and constructing takes long.
+    items = [None] * n
+    for i in range(n):
+        items[i] = cls()
+    return elements_of(dtype, items)
+
+
+cdef Elements elements_of(TypeMeta dtype, list items):
+    """The elements in `items`, which is taken over."""
+    cdef Elements elements = Elements.__new__(Elements)
+    elements.dtype = dtype
+    elements.items = items
     return elements
 
 

@@ -1,0 +1,33 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Views whose sizes, strides or number of dimensions are as large as numbers get."""
+
+import pytest
+
+from bridge import at, c10
+from tests.helpers.isolate import isolated
+
+
+def test_windows_that_are_too_many_to_count() -> None:
+    wide = at.zeros(1).expand(2**40)
+    with pytest.raises(c10.EnforceValueError, match="more elements than an int64 counts"):
+        wide.unfold(0, 2**39, 1)
+    assert wide.storage().use_count() == 1
+    assert wide.unfold(0, 2**39, 2**38).sizes() == (3, 2**39)
+
+
+@isolated
+def test_a_copy_with_very_many_dimensions() -> None:
+    """Copying takes no stack for dimensions of one element."""
+    many = (1,) * 300_000
+    x = at.arange(4).as_strided((*many, 2, *many), (*many, 2, *many))
+    copied = x.clone()
+    assert copied.dim() == 600_001
+    assert copied.is_contiguous()
+    assert copied.view(2).tolist() == [0, 2]
+
+
+def test_an_empty_view_may_have_any_strides() -> None:
+    x = at.zeros(4).as_strided((2, 0, 3), (2**62, 2**62, -(2**62)))
+    for view in (x, x[1], x.transpose(0, 2), x[::-1], x.unsqueeze(1), x.flatten(), x.diagonal()):
+        assert view.numel() == 0
+        assert view.clone().tolist() == view.tolist()
