@@ -130,14 +130,13 @@ def _bare(spec: Any) -> TensorOptions:
     try:
         return TensorOptions(dtype=spec)
     except (TypeError, ValueError):
-        pass_on = None
+        pass  # no element type; the error below is for what is no device, either
     try:
         return TensorOptions(device=spec)
     except (TypeError, ValueError) as error:
-        pass_on = error
-    raise EnforceTypeError(
-        f"{spec!r} names neither an element type nor a device. Give c10.TensorOptions, a type "
-        "such as 'float32', a device such as 'cuda:0', or the keywords dtype= and device=.",
-        "",
-        "TensorOptions",
-    ) from pass_on
+        raise EnforceTypeError(
+            f"{spec!r} names neither an element type nor a device. Give c10.TensorOptions, a type "
+            "such as 'float32', a device such as 'cuda:0', or the keywords dtype= and device=.",
+            "",
+            "TensorOptions",
+        ) from error
