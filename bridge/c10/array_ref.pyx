@@ -12,7 +12,7 @@ from cpython.buffer cimport (
     PyBUF_WRITABLE,
     PyObject_CheckBuffer,
 )
-from libc.stdint cimport int64_t
+from libc.stdint cimport int64_t, uintptr_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy
 
@@ -197,6 +197,9 @@ cdef class ArrayRef:
         self.owner = view
         if self.n:
             values = view
+            if <uintptr_t>&values[0] % sizeof(int64_t) != 0:
+                raise EnforceTypeError(
+                    "An ArrayRef views aligned memory; copy the buffer first.", "", "ArrayRef")
             self.ptr = &values[0]
         return 0
 

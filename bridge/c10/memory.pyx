@@ -15,6 +15,7 @@ from libc.stdint cimport INT64_MAX, int64_t, uint64_t
 from bridge.c10.allocator cimport allocator_of
 from bridge.c10.array_ref cimport Dims, new_dims, parse_dims
 from bridge.c10.copy cimport copy_elements, require_alike
+from bridge.c10.device cimport host_accessible
 from bridge.c10.layout cimport checked_mul, contiguous_strides
 from bridge.c10.storage cimport (
     EXTERNAL,
@@ -439,7 +440,11 @@ cdef int copy_from(TensorImpl self, TensorImpl src, str caller) except -1:
     storage = self.storage
     if same_type and _keeps_buffer(self, src.c_numel):
         storage.check()
-        # Through a tensor apart: this one gets the sizes when nothing can fail any more.
+        if src.c_dtype.c_is_pod and host_accessible(storage.device_type) \
+                and host_accessible(src.storage.device_type):
+            self.set_contiguous(src.c_sizes, src.ndim, src.c_numel)
+            return copy_elements(self, src, caller)     # cannot fail any more
+        # What may fail goes through a tensor apart, and this one gets the sizes after that.
         target = like(self)
         target.set_contiguous(src.c_sizes, src.ndim, src.c_numel)
         copy_elements(target, src, caller)

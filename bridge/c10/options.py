@@ -40,15 +40,19 @@ class TensorOptions:
     _device: Device | None
     _pinned_memory: bool
 
-    def __init__(self, dtype: Any = None, device: Any = None, pinned_memory: bool = False) -> None:
+    def __new__(
+        cls, dtype: Any = None, device: Any = None, pinned_memory: bool = False
+    ) -> TensorOptions:
         if not isinstance(pinned_memory, bool):
             raise EnforceTypeError(
                 f"pinned_memory is True or False, not {pinned_memory!r}.", "", "TensorOptions"
             )
+        self = super().__new__(cls)
         set_field = object.__setattr__
         set_field(self, "_dtype", None if dtype is None else as_type(dtype))
         set_field(self, "_device", None if device is None else as_device(device))
         set_field(self, "_pinned_memory", pinned_memory)
+        return self
 
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(

@@ -24,7 +24,12 @@ from bridge.c10.type_meta cimport (
 )
 from bridge.dlpack.abi cimport DL_CPU
 
-from bridge.c10.errors import EnforceNotMet, EnforceTypeError, EnforceValueError
+from bridge.c10.errors import (
+    EnforceBufferError,
+    EnforceNotMet,
+    EnforceTypeError,
+    EnforceValueError,
+)
 
 # What an adapter does for memory that a framework's tensor holds: tell whether
 # it is still where it was, and keep it there for good.
@@ -125,11 +130,12 @@ cdef class Storage:
     def UniqueStorageShareExternalPointer(self, src, T, capacity, deleter=None):
         """Look at memory from outside: `capacity` bytes at `src`, of type `T`.
 
-        `src` is an address, or a writable buffer, which is kept alive. `deleter(address)`
-        is called once, when neither a tensor nor a view needs the memory.
+        `src` is an address on the Storage's device, or a writable buffer, which is kept alive.
+        `deleter(address)` is called once, when neither a tensor nor a view needs the memory.
 
         Raises EnforceNotMet: the Storage is shared (`unique()` is False), the type is
-        not POD, or the address, buffer or capacity is no such thing.
+        not POD, the address, buffer or capacity is no such thing, the memory is not
+        aligned for the type, or a buffer is given for a device.
 
         Follows StorageImpl::UniqueStorageShareExternalPointer,
         c10/core/StorageImpl.h, PyTorch 1.8.1.
@@ -151,8 +157,15 @@ cdef class Storage:
         if isinstance(src, int):
             address = as_address(src, caller)
         else:
+            if self.device_type != DL_CPU:
+                raise EnforceBufferError(
+                    f"A buffer is on the cpu and the Storage on {self.device()}.", "", caller)
             keep = _writable_bytes(src, nbytes, caller)
             address = <uintptr_t><void*>&keep[0] if keep.shape[0] else 0
+        if address % <uintptr_t>min(dtype.itemsize, 8) != 0:
+            raise EnforceValueError(
+                f"The address {address:#x} is not aligned for {dtype}.",
+                "address % itemsize == 0", caller)
         install(self, external_ptr(<void*>address, keep, deleter),
                 <char*>address, dtype, nbytes, EXTERNAL)
 

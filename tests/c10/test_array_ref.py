@@ -260,6 +260,11 @@ def test_values_beyond_int64(value: int) -> None:
         c10.ArrayRef([value])
 
 
+def test_misaligned_arrays_are_refused() -> None:
+    with pytest.raises(c10.EnforceTypeError, match="aligned"):
+        c10.ArrayRef(np.frombuffer(bytes(17), np.int64, 2, offset=1))
+
+
 def test_two_dimensions_are_refused() -> None:
     with pytest.raises(c10.EnforceTypeError, match="one dimension"):
         c10.ArrayRef(np.zeros((2, 2), dtype=np.int64))

@@ -153,7 +153,7 @@ def test_a_tensor_keeps_the_index_of_its_device(index: int) -> None:
     assert caffe2.Tensor((2,), device).storage().device().index == index
 
 
-@pytest.mark.parametrize("text", ["cuda:2147483648", "cuda:" + "9" * 50])
-def test_an_index_that_dlpack_cannot_say(text: str) -> None:
-    with pytest.raises(c10.EnforceValueError, match="0 or more"):
-        c10.Device(text)
+@pytest.mark.parametrize("number", ["2147483648", "9" * 20, "9" * 5000])
+def test_an_index_that_dlpack_cannot_say(number: str) -> None:
+    with pytest.raises(c10.EnforceValueError, match=number):
+        c10.Device(f"cuda:{number}")
