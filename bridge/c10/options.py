@@ -43,6 +43,7 @@ class TensorOptions:
     def __new__(
         cls, dtype: Any = None, device: Any = None, pinned_memory: bool = False
     ) -> TensorOptions:
+        """Options that say what is given, made once and for all."""
         if not isinstance(pinned_memory, bool):
             raise EnforceTypeError(
                 f"pinned_memory is True or False, not {pinned_memory!r}.", "", "TensorOptions"
