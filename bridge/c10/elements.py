@@ -38,7 +38,7 @@ def as_element(value: Any, dtype: TypeMeta, caller: str = "Tensor.mutable_data")
                 ) from error
         if isinstance(value, (bytes, bytearray, memoryview)):
             return bytes(value)
-    elif isinstance(value, dtype.element_class):
+    elif dtype.element_class is not None and isinstance(value, dtype.element_class):
         return value
     raise EnforceTypeError(
         f"{type(value).__name__} is no element of a tensor of {dtype}.", "", caller

@@ -95,6 +95,7 @@ def resize_allocated(TensorImpl self, sizes, caller):
     cdef TensorImpl target
     cdef int64_t numel
     self.require_defined(caller)
+    _require_type(self.c_dtype, caller)
     numel = require_numel(dims.data, dims.n, caller)
     if _keeps_buffer(self, numel) or numel == 0:
         resize(self, dims.data, dims.n, caller)
@@ -135,6 +136,14 @@ cdef int _require_device(Storage storage) except -1:
     return 0
 
 
+cdef int _require_type(TypeMeta dtype, str caller) except -1:
+    if dtype is undefined_type:
+        raise EnforceNotMet(
+            "The tensor has no element type yet, and none was given. Call mutable_data(T) with "
+            "a type.", "dtype_initialized()", caller)
+    return 0
+
+
 cdef int mutable_data(TensorImpl self, TypeMeta dtype, str caller) except -1:
     """Have memory for elements of `dtype`: what is there, where it fits, or new memory.
 
@@ -144,10 +153,7 @@ cdef int mutable_data(TensorImpl self, TypeMeta dtype, str caller) except -1:
     cdef char* data = NULL
     cdef int64_t needed
     self.require_defined(caller)
-    if dtype is undefined_type:
-        raise EnforceNotMet(
-            "The tensor has no element type yet, and none was given. Call mutable_data(T) with "
-            "a type.", "dtype_initialized()", caller)
+    _require_type(dtype, caller)
     storage = self.storage
     needed = checked_mul(self.c_numel, dtype.itemsize)
     if needed < 0:
@@ -179,7 +185,8 @@ cdef int mutable_data(TensorImpl self, TypeMeta dtype, str caller) except -1:
         return 0
     if self.c_numel == 0:
         return 0
-    ctx = allocate_buffer(storage.device_type, storage.device_index, dtype, self.c_numel, &data)
+    ctx = allocate_buffer(
+        storage.device_type, storage.device_index, dtype, self.c_numel, &data, caller)
     self.offset = 0
     self.origin = None
     self.c_dtype = dtype
@@ -358,7 +365,7 @@ cdef int reserve_space(TensorImpl self, int64_t outer_dim, str caller) except -1
         # Upstream leaves fewer bytes than the sizes say; enough for both is safe.
         capacity = self.c_numel
     ctx = allocate_buffer(
-        storage.device_type, storage.device_index, self.c_dtype, capacity, &data)
+        storage.device_type, storage.device_index, self.c_dtype, capacity, &data, caller)
     self.offset = 0
     self.origin = None
     install(storage, ctx, data, self.c_dtype, capacity * self.c_dtype.itemsize, 0)

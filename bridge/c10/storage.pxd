@@ -40,7 +40,8 @@ cdef Storage new_storage(int32_t device_type, int32_t device_index)
 cdef Elements new_elements(TypeMeta dtype, int64_t n)
 cdef Elements elements_of(TypeMeta dtype, list items)
 cdef object allocate_buffer(
-    int32_t device_type, int32_t device_index, TypeMeta dtype, int64_t numel, char** data)
+    int32_t device_type, int32_t device_index, TypeMeta dtype, int64_t numel, char** data,
+    str caller)
 cdef int install(
     Storage storage, object ctx, char* data, TypeMeta dtype, int64_t nbytes, int flags) except -1
 cdef ExternalPtr external_ptr(void* data, object keep, object deleter)

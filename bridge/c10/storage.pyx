@@ -318,6 +318,7 @@ def _copied_tensor(item, deepcopy):
 
 cdef object allocate_buffer(
     int32_t device_type, int32_t device_index, TypeMeta dtype, int64_t numel, char** data,
+    str caller,
 ):
     """The owner of a new buffer of `numel` elements, and its address; MemoryError if it fails.
 
@@ -332,12 +333,12 @@ cdef object allocate_buffer(
         if not ptr.allocator.builtin and <uintptr_t>ptr.data % <uintptr_t>min(dtype.itemsize, 8):
             raise EnforceNotMet(
                 f"{type(ptr.allocator).__name__}.raw_allocate gave {<uintptr_t>ptr.data:#x}, which "
-                f"is not aligned for {dtype}.", "address % itemsize == 0", "mutable_data")
+                f"is not aligned for {dtype}.", "address % itemsize == 0", caller)
         data[0] = <char*>ptr.data
         return ptr
     if device_type != DL_CPU:
         raise EnforceNotMet(
-            f"Elements of the non-POD type {dtype} live on the CPU only.", "", "mutable_data")
+            f"Elements of the non-POD type {dtype} live on the CPU only.", "", caller)
     elements = new_elements(dtype, numel)
     data[0] = <char*><void*>elements if numel else NULL
     return elements

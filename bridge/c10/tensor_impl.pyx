@@ -449,7 +449,7 @@ cdef TensorImpl allocated(
     cdef TensorImpl impl = new_pair(device_type, device_index, dtype)
     # Before the allocator, which may run Python: the sizes may be those of a tensor it resizes.
     impl.set_contiguous(sizes, ndim, numel)
-    ctx = allocate_buffer(device_type, device_index, dtype, numel, &data)
+    ctx = allocate_buffer(device_type, device_index, dtype, numel, &data, caller)
     install(impl.storage, ctx, data, dtype, numel * dtype.itemsize, 0)
     return impl
 

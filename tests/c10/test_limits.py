@@ -3,7 +3,7 @@
 
 import pytest
 
-from bridge import at, c10
+from bridge import at, c10, caffe2
 from tests.helpers.isolate import isolated
 
 
@@ -31,3 +31,23 @@ def test_an_empty_view_may_have_any_strides() -> None:
     for view in (x, x[1], x.transpose(0, 2), x[::-1], x.unsqueeze(1), x.flatten(), x.diagonal()):
         assert view.numel() == 0
         assert view.clone().tolist() == view.tolist()
+
+
+@isolated
+def test_memory_from_outside_under_a_tensor_without_a_type() -> None:
+    tensor = caffe2.Tensor((2,), "cpu")
+    tensor.storage().UniqueStorageShareExternalPointer(bytearray(8), "float32", 8)
+    assert not tensor.dtype()
+    untyped = c10.dtype(tensor.dtype())
+    for refused in (
+        lambda: caffe2.ReinitializeTensor(tensor, (3,), untyped),
+        lambda: caffe2.Tensor((2,), [1, 2], tensor.dtype()),
+        lambda: caffe2.empty((2,), untyped),
+        lambda: at.empty((2,), untyped),
+        tensor.data,
+        tensor.Clone,
+    ):
+        with pytest.raises(c10.EnforceNotMet):
+            refused()
+        assert tensor.sizes() == (2,)
+    assert tensor.mutable_data("float32").tolist() == [0, 0]
