@@ -106,7 +106,8 @@ def resize_allocated(TensorImpl self, sizes, caller):
     resize(self, dims.data, dims.n, caller)
     self.offset = 0
     self.origin = None
-    install(self.storage, target.storage.ctx, target.storage.data, self.c_dtype,
+    self.c_dtype = target.c_dtype
+    install(self.storage, target.storage.ctx, target.storage.data, target.c_dtype,
             target.storage.c_nbytes, 0)
 
 
@@ -337,6 +338,7 @@ cdef int reserve_space(TensorImpl self, int64_t outer_dim, str caller) except -1
     """Memory for `outer_dim` rows, the old data dropped if that needs a new buffer."""
     cdef Dims dims
     cdef Storage storage
+    cdef TypeMeta dtype = self.c_dtype      # the tensor's may be another after allocate_buffer
     cdef char* data = NULL
     cdef int64_t capacity, i
     _require_contiguous(self, caller)
@@ -359,16 +361,16 @@ cdef int reserve_space(TensorImpl self, int64_t outer_dim, str caller) except -1
     capacity = require_numel(dims.data, dims.n, caller)
     _nbytes(self, capacity, caller)
     # The offset of a view does not count here, as upstream; Extend counts it.
-    if capacity * self.c_dtype.itemsize <= storage.c_nbytes:
+    if capacity * dtype.itemsize <= storage.c_nbytes:
         return 0
     if capacity < self.c_numel:
         # Upstream leaves fewer bytes than the sizes say; enough for both is safe.
         capacity = self.c_numel
     ctx = allocate_buffer(
-        storage.device_type, storage.device_index, self.c_dtype, capacity, &data, caller)
+        storage.device_type, storage.device_index, dtype, capacity, &data, caller)
     self.offset = 0
     self.origin = None
-    install(storage, ctx, data, self.c_dtype, capacity * self.c_dtype.itemsize, 0)
+    install(storage, ctx, data, dtype, capacity * dtype.itemsize, 0)
     self.flags |= RESERVED
     return 0
 

@@ -94,6 +94,7 @@ RESIZES: dict[str, Callable[[caffe2.Tensor], object]] = {
     "none": lambda tensor: tensor.Resize(0),
     "freed": lambda tensor: tensor.FreeMemory(),
     "another type": lambda tensor: (tensor.Resize(2, 3), tensor.mutable_data("int8")),
+    "larger elements": lambda tensor: tensor.mutable_data("float64"),
     "reset": lambda tensor: tensor.storage().reset(),
     "shared": lambda tensor: tensor.Alias().mutable_data("complex128"),
 }
@@ -126,9 +127,9 @@ def test_an_allocator_that_changes_the_tensor_it_allocates_for(use: str, resize:
         USES[use](tensor)
     assert allocator.meddle is None
     assert tensor.numel() == at.empty(tuple(tensor.sizes()), "int8").numel()
-    tensor.Resize(3)
+    tensor.Resize(tensor.capacity_nbytes() // 4)
     tensor.mutable_data("float32")[:] = 2
-    assert tensor.data().tolist() == [2, 2, 2]
+    assert tensor.data().tolist() == [2] * tensor.numel()
     del tensor
     gc.collect()
     assert not allocator.live
