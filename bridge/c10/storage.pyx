@@ -336,6 +336,10 @@ cdef object allocate_buffer(
                 f"is not aligned for {dtype}.", "address % itemsize == 0", caller)
         data[0] = <char*>ptr.data
         return ptr
+    if dtype is undefined_type:
+        raise EnforceNotMet(
+            "The tensor has no element type yet; call mutable_data(T) first.",
+            "dtype_initialized()", caller)
     if device_type != DL_CPU:
         raise EnforceNotMet(
             f"Elements of the non-POD type {dtype} live on the CPU only.", "", caller)

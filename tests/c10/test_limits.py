@@ -51,3 +51,15 @@ def test_memory_from_outside_under_a_tensor_without_a_type() -> None:
             refused()
         assert tensor.sizes() == (2,)
     assert tensor.mutable_data("float32").tolist() == [0, 0]
+
+
+def test_rows_of_no_type_beside_elements() -> None:
+    """Another tensor fills the storage that an untyped one shares, with Python objects."""
+    untyped = caffe2.Tensor((0,), "cpu")
+    other = untyped.Alias()
+    other.Resize(2)
+    other.mutable_data("string")
+    untyped.Resize(2)
+    with pytest.raises(c10.EnforceNotMet, match="no element type"):
+        untyped.Extend(1)
+    assert untyped.sizes() == (2,)
