@@ -6,6 +6,7 @@ from __future__ import annotations
 from bridge.c10.device import Device
 from bridge.c10.errors import EnforceNotMet
 from bridge.c10.rebuild import byte_view, from_buffer, from_items, items_of, sized
+from bridge.c10.tensor_impl import UndefinedTensorImpl
 
 TYPE_CHECKING = False  # typing takes longer to import than all that needs it
 if TYPE_CHECKING:
@@ -19,8 +20,15 @@ def reduced(tensor: Any, protocol: int) -> tuple[Any, ...]:
 
     Host memory goes as one buffer, out of band where the pickler takes those:
     shared, read-only where the receiver's buffer is. Other devices go through a
-    host copy and back to the same device. Row-major afterwards.
+    host copy and back to the same device. Row-major afterwards. The attributes of
+    an object of a subclass go along.
     """
+    attributes = getattr(tensor, "__dict__", None)
+    parts = _parts(tensor, protocol)
+    return (*parts, attributes) if attributes else parts
+
+
+def _parts(tensor: Any, protocol: int) -> tuple[Any, ...]:
     cls = type(tensor)
     impl = tensor.unsafeGetTensorImpl()
     if not impl.defined():
@@ -33,18 +41,13 @@ def reduced(tensor: Any, protocol: int) -> tuple[Any, ...]:
     if not dtype.is_pod:
         return _items, (cls, sizes, dtype, items_of(impl))
     if str(device) not in ("cpu", "cuda_host"):
-        return _moved, (cls, bytes(_bytes_of(_on_host(impl))), sizes, dtype, str(device))
-    buffer = _bytes_of(impl)
+        return _moved, (cls, bytes(byte_view(_on_host(impl))), sizes, dtype, str(device))
+    buffer = byte_view(impl)
     if protocol >= 5:
         import pickle
 
         return _buffer, (cls, pickle.PickleBuffer(buffer), sizes, dtype)
     return _buffer, (cls, bytearray(buffer), sizes, dtype)
-
-
-def _bytes_of(impl: Any) -> Any:
-    """The elements of an impl in host memory, row-major, as a buffer of bytes; shared if so."""
-    return byte_view(impl)
 
 
 def _on_host(impl: Any) -> Any:
@@ -53,26 +56,26 @@ def _on_host(impl: Any) -> Any:
     return to_device(impl, Device("cpu"))
 
 
+def _wrapped(cls: Any, impl: Any) -> Any:
+    from bridge.wrapper import of_class  # which imports this module
+
+    return of_class(cls, impl)
+
+
 def _undefined(cls: Any) -> Any:
-    return cls._wrap(_singleton())
-
-
-def _singleton() -> Any:
-    from bridge.c10.tensor_impl import UndefinedTensorImpl
-
-    return UndefinedTensorImpl.singleton()
+    return _wrapped(cls, UndefinedTensorImpl.singleton())
 
 
 def _sized(cls: Any, sizes: Any, dtype: Any, device: str) -> Any:
-    return cls._wrap(sized(sizes, dtype, Device(device)))
+    return _wrapped(cls, sized(sizes, dtype, Device(device)))
 
 
 def _items(cls: Any, sizes: Any, dtype: Any, items: list[Any]) -> Any:
-    return cls._wrap(from_items(sizes, dtype, items))
+    return _wrapped(cls, from_items(sizes, dtype, items))
 
 
 def _buffer(cls: Any, buffer: Any, sizes: Any, dtype: Any) -> Any:
-    return cls._wrap(from_buffer(buffer, sizes, dtype))
+    return _wrapped(cls, from_buffer(buffer, sizes, dtype))
 
 
 def _moved(cls: Any, buffer: Any, sizes: Any, dtype: Any, device: str) -> Any:
@@ -81,7 +84,7 @@ def _moved(cls: Any, buffer: Any, sizes: Any, dtype: Any, device: str) -> Any:
     from bridge.exchange.transfer import to_device
 
     try:
-        return cls._wrap(to_device(from_buffer(buffer, sizes, dtype), Device(device)))
+        return _wrapped(cls, to_device(from_buffer(buffer, sizes, dtype), Device(device)))
     except EnforceNotMet as error:
         raise pickle.UnpicklingError(
             f"The tensor was on {device}, which is not to be had here: {error}"

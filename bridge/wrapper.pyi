@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-from typing import Any, SupportsIndex
+from typing import Any, SupportsIndex, TypeVar
 
 import numpy as np
 import torch
 from typing_extensions import CapsuleType, disjoint_base
 
 from bridge.c10.tensor_impl import TensorImpl
+
+_W = TypeVar("_W", bound=Wrapper)
 
 @disjoint_base
 class Wrapper:
@@ -34,3 +36,4 @@ class Wrapper:
     def __reduce__(self) -> tuple[Any, ...]: ...
 
 def impl_of(wrapper: Wrapper) -> TensorImpl: ...
+def of_class(cls: type[_W], impl: TensorImpl) -> _W: ...

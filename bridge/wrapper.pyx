@@ -330,11 +330,15 @@ cdef int _n_kept = 0
 
 cdef void _end(PyObject* dying) noexcept:
     global _n_kept
-    if type_of(dying) != _kept_type or _n_kept == MAX_DEAD:
+    if type_of(dying) != _kept_type:
         _generated_end(dying)
         return
+    # Before the pool is looked at: a weak reference may call Python, which lets others end.
     untrack(dying)
     clear_weakrefs(dying)
+    if _n_kept >= MAX_DEAD:
+        _generated_end(dying)
+        return
     # The TensorImpl ends last: that may run Python that makes wrappers.
     _impl = (<Wrapper>dying).impl
     (<Wrapper>dying).impl = None
@@ -351,6 +355,13 @@ cdef Wrapper new_at(TensorImpl impl):
     else:
         _n_kept -= 1
         wrapper = <Wrapper>revive(_kept[_n_kept])
+    wrapper.impl = impl
+    return wrapper
+
+
+def of_class(cls, TensorImpl impl not None):
+    """A wrapper of `impl`, of the class `cls`: one of ours, or a subclass of it."""
+    cdef Wrapper wrapper = cls.__new__(cls)
     wrapper.impl = impl
     return wrapper
 

@@ -9,6 +9,7 @@ from bridge.c10.allocator import Allocator, AllocatorStats, DataPtr, GetAllocato
 from bridge.c10.array_ref import ArrayRef
 from bridge.c10.device import Device, DeviceType
 from bridge.c10.errors import (
+    EnforceAssertionError,
     EnforceBufferError,
     EnforceIndexError,
     EnforceKeyError,
@@ -117,6 +118,7 @@ __all__ = [
     "DataPtr",
     "Device",
     "DeviceType",
+    "EnforceAssertionError",
     "EnforceBufferError",
     "EnforceIndexError",
     "EnforceKeyError",

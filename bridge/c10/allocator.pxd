@@ -12,6 +12,9 @@ cdef class Allocator:
     cdef public object alignment
     cdef readonly AllocatorStats stats
     cdef dict sizes             # of what raw_allocate gave out: address -> bytes
+    # Threads that are in an overridden raw_allocate, and whether it has come by ours, which tells
+    # the statistics.
+    cdef dict told
     cdef bint builtin           # the C path may be taken: nothing is overridden
     cdef DataPtr get(self, int64_t nbytes)
 

@@ -20,6 +20,9 @@ from bridge.dlpack.abi cimport DL_CPU, DL_CUDA
 from bridge.c10.device import DeviceType
 from bridge.c10.errors import EnforceNotMet, EnforceTypeError, EnforceValueError
 
+cdef extern from "Python.h":
+    unsigned long PyThread_get_thread_ident()
+
 cdef extern from "stdlib.h" nogil:
     int posix_memalign(void** out, size_t alignment, size_t nbytes)
 
@@ -83,7 +86,8 @@ cdef class DataPtr:
         return self.c_nbytes
 
     def __dealloc__(self):
-        # Not under the garbage collector: an allocator holds no DataPtr, so no cycle.
+        # Not under the garbage collector: the bridge makes no cycle through here, and an allocator
+        # that keeps DataPtrs of its own breaks it.
         cdef Allocator allocator = self.allocator
         cdef void* data = self.data
         if data == NULL:
@@ -127,6 +131,7 @@ cdef class Allocator:
         self.alignment = DEFAULT_ALIGNMENT
         self.stats = AllocatorStats.__new__(AllocatorStats)
         self.sizes = {}
+        self.told = {}
         self.builtin = type(self) is Allocator
 
     def raw_allocate(self, nbytes):
@@ -141,6 +146,9 @@ cdef class Allocator:
             data = host_allocate(n, _alignment(self))
             self.sizes[<uintptr_t>data] = n
             self.stats.add(n)
+            thread = PyThread_get_thread_ident()
+            if thread in self.told:
+                self.told[thread] = True
         return <uintptr_t>data
 
     def raw_deallocate(self, address):
@@ -173,36 +181,38 @@ cdef class Allocator:
         return self.get(_count(nbytes))
 
     cdef DataPtr get(self, int64_t nbytes):
-        cdef DataPtr ptr
+        cdef DataPtr ptr = DataPtr.__new__(DataPtr)
         cdef uintptr_t address
-        cdef int64_t before
-        if self.builtin:
-            ptr = DataPtr.__new__(DataPtr)
-            ptr.allocator = self
-            ptr.c_nbytes = nbytes
-            if nbytes:
-                ptr.data = host_allocate(nbytes, _alignment(self))
-                ptr.counted = True
-                self.stats.add(nbytes)
-            return ptr
-        before = self.stats.c_allocations
-        given = self.raw_allocate(nbytes) if nbytes else 0
-        if not isinstance(given, int) or given < 0 or given > <uintptr_t>-1:
-            raise EnforceNotMet(
-                f"{type(self).__name__}.raw_allocate gave {given!r}; an address is an int.",
-                "", "Allocator.allocate")
-        if nbytes and not given:
-            raise MemoryError(
-                f"{type(self).__name__}.raw_allocate gave no address for {nbytes} bytes.")
-        address = given
-        ptr = DataPtr.__new__(DataPtr)
         ptr.allocator = self
         ptr.c_nbytes = nbytes
-        ptr.data = <void*>address
-        if nbytes:
+        if nbytes == 0:
+            return ptr
+        if self.builtin:
+            ptr.data = host_allocate(nbytes, _alignment(self))
+            ptr.counted = True
+        else:
+            # Another thread may be in there, too, and this one twice, if it makes tensors.
+            thread = PyThread_get_thread_ident()
+            outer = self.told.get(thread)
+            self.told[thread] = False
+            try:
+                given = self.raw_allocate(nbytes)
+            finally:
+                told = self.told.pop(thread)
+                if outer is not None:
+                    self.told[thread] = outer
+            if isinstance(given, bool) or not isinstance(given, int) or not (
+                    0 <= given <= <uintptr_t>-1):
+                raise EnforceNotMet(
+                    f"{type(self).__name__}.raw_allocate gave {given!r}; an address is an int.",
+                    "", "Allocator.allocate")
+            if not given:
+                raise MemoryError(
+                    f"{type(self).__name__}.raw_allocate gave no address for {nbytes} bytes.")
+            address = given
+            ptr.data = <void*>address
             ptr.memory = self._memory_at(address)
-        # A subclass that calls our raw_allocate has been counted there.
-        ptr.counted = nbytes != 0 and self.stats.c_allocations == before
+            ptr.counted = not told
         if ptr.counted:
             self.stats.add(nbytes)
         return ptr
@@ -240,10 +250,13 @@ cdef int64_t _alignment(Allocator allocator) except -1:
     if isinstance(allocator.alignment, bool) or not isinstance(allocator.alignment, int):
         raise EnforceTypeError(
             f"An alignment is an int, not {allocator.alignment!r}.", "", "Allocator.alignment")
-    alignment = min(max(allocator.alignment, 0), 1 << 40)
-    if alignment < 1 or alignment & (alignment - 1):
+    if allocator.alignment < 1 or allocator.alignment & (allocator.alignment - 1):
         raise EnforceValueError(
-            f"An alignment is a power of two, not {alignment}.", "", "Allocator.alignment")
+            f"An alignment is a power of two, not {allocator.alignment}.", "",
+            "Allocator.alignment")
+    if allocator.alignment > 1 << 40:
+        raise MemoryError(f"No memory is aligned to {allocator.alignment} bytes.")
+    alignment = allocator.alignment
     return alignment if alignment >= <int64_t>sizeof(void*) else <int64_t>sizeof(void*)
 
 
@@ -276,12 +289,14 @@ cdef int64_t _count(object nbytes) except -1:
     return nbytes
 
 
-# (device type, index) -> Allocator that was set; index -1 holds for the whole type.
-cdef dict _registry = {(DL_CPU, -1): Allocator()}
-cdef Allocator _cpu = _registry[(DL_CPU, -1)]
-# device type -> function of an index that makes the default allocator, and what those made
+cdef Allocator _cpu = Allocator()
+# What SetAllocator was given for the others: (device type, index) -> Allocator; index -1 holds
+# for the whole type.
+cdef dict _set = {}
+# Where nothing was set: device type -> function of an index that makes the allocator, and what
+# it made.
 cdef dict _providers = {}
-cdef dict _defaults = {}
+cdef dict _provided = {}
 
 
 def set_provider(device_type, provider):
@@ -296,15 +311,16 @@ cdef Allocator allocator_of(int32_t device_type, int32_t index):
     """The allocator in force for a device; EnforceNotMet where there is none."""
     if device_type == DL_CPU:
         return _cpu
-    found = _registry.get((device_type, index))
+    place = (device_type, index)
+    found = _set.get(place)
     if found is None:
-        found = _registry.get((device_type, -1))
+        found = _set.get((device_type, -1))
+    if found is None:
+        found = _provided.get(place)
     if found is None and device_type in _providers:
-        found = _defaults.get((device_type, index))
-        if found is None:
-            found = _providers[device_type](index)
-            if index >= 0:
-                _defaults[(device_type, index)] = found
+        found = _providers[device_type](index)
+        if index >= 0:          # without a number it is the current device, which changes
+            _provided[place] = found
     if found is None:
         raise EnforceNotMet(
             f"There is no allocator for {DeviceType(device_type).name} memory. "
@@ -326,8 +342,8 @@ def GetAllocator(D):
 def SetAllocator(D, allocator):
     """Allocate on the device that `D` names with `allocator` from now on.
 
-    A device without a number means all of its type. Buffers in use go back to
-    the allocator they came from.
+    A device without a number means all of its type, those that were set one by one
+    included. Buffers in use go back to the allocator they came from.
 
     Raises EnforceNotMet, also a TypeError: `allocator` is no c10.Allocator.
 
@@ -341,9 +357,11 @@ def SetAllocator(D, allocator):
             "", "SetAllocator")
     if device.c_type == DL_CPU:
         _cpu = <Allocator>allocator
-    if isinstance(D, str) and ":" in D or device.c_index > 0 or (
-            device.c_type == DL_CUDA and device.c_index == 0):
-        _registry[(device.c_type, device.c_index)] = allocator
+    elif device.c_index > 0 or (device.c_type == DL_CUDA and device.c_index == 0) or (
+            isinstance(D, str) and ":" in D):
+        _set[(device.c_type, device.c_index)] = allocator
     else:
-        _registry.pop((device.c_type, device.c_index), None)
-        _registry[(device.c_type, -1)] = allocator
+        # Of a type other than CUDA, "ext_dev" and "ext_dev:0" are one Device: all of the type.
+        for place in [place for place in _set if place[0] == device.c_type]:
+            del _set[place]
+        _set[(device.c_type, -1)] = allocator

@@ -12,6 +12,7 @@ cdef class ArrayRef:
     cdef int64_t[INLINE_DIMS] inline
     cdef int own(self, const int64_t* values, Py_ssize_t n) except -1
     cdef int view(self, object source) except -1
+    cdef object keeper(self)
     cdef ArrayRef part(self, Py_ssize_t start, Py_ssize_t n)
 
 cdef int64_t to_int64(object value, str caller) except? -1

@@ -2,7 +2,7 @@
 # cython: language_level=3, boundscheck=False, wraparound=False
 """ArrayRef, the read-only view of int64 values, and the reading of sizes from arguments."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 cimport cython
 from cpython.buffer cimport (
@@ -12,7 +12,7 @@ from cpython.buffer cimport (
     PyBUF_WRITABLE,
     PyObject_CheckBuffer,
 )
-from libc.stdint cimport int64_t
+from libc.stdint cimport int64_t, uintptr_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy
 
@@ -145,12 +145,9 @@ cdef class ArrayRef:
         self.ptr = self.inline
         if isinstance(source, ArrayRef):
             other = <ArrayRef>source
-            if other.n > INLINE_DIMS:
-                self.ptr = other.ptr
-                self.n = other.n
-                self.owner = other
-            else:
-                self.own(other.ptr, other.n)
+            self.ptr = other.ptr
+            self.n = other.n
+            self.owner = other.keeper()
             return
         if isinstance(source, (list, tuple)):
             dims = parse_dims(tuple(source), "ArrayRef")
@@ -187,8 +184,7 @@ cdef class ArrayRef:
             raise EnforceTypeError(
                 f"{type(source).__name__} gives no buffer of int64: {error}", "",
                 "ArrayRef") from error
-        if view.itemsize != 8 or view.format.lstrip("@=<") not in ("l", "q") \
-                or view.format[:1] == ">" or view.ndim != 1:
+        if view.itemsize != 8 or view.format.lstrip("@=<") not in ("l", "q") or view.ndim != 1:
             raise EnforceTypeError(
                 f"An ArrayRef views one dimension of int64; this buffer has {view.ndim} "
                 f"of format {view.format!r}. Convert it, for instance by .astype('int64').",
@@ -201,6 +197,9 @@ cdef class ArrayRef:
         self.owner = view
         if self.n:
             values = view
+            if <uintptr_t>&values[0] % sizeof(int64_t) != 0:
+                raise EnforceTypeError(
+                    "An ArrayRef views aligned memory; copy the buffer first.", "", "ArrayRef")
             self.ptr = &values[0]
         return 0
 
@@ -239,8 +238,12 @@ cdef class ArrayRef:
         cdef ArrayRef ref = ArrayRef.__new__(ArrayRef)
         ref.ptr = self.ptr + start
         ref.n = n
-        ref.owner = self
+        ref.owner = self.keeper()
         return ref
+
+    cdef object keeper(self):
+        """What keeps the values: views of views hold that one, and make no chain."""
+        return self if self.owner is None else self.owner
 
     def __iter__(self):
         cdef Py_ssize_t i
@@ -265,10 +268,12 @@ cdef class ArrayRef:
                 if self.ptr[i] != that.ptr[i]:
                     return False
             return True
-        if isinstance(other, (str, bytes, bytearray)) or not hasattr(other, "__getitem__"):
+        if not isinstance(other, (list, tuple)) and (
+                isinstance(other, (str, bytes, bytearray, Mapping))
+                or not hasattr(other, "__getitem__") or not hasattr(other, "__len__")):
             return NotImplemented
         try:
-            return tuple(self) == tuple(other)
+            return len(other) == self.n and tuple(self) == tuple(other)
         except (TypeError, ValueError):
             return NotImplemented
 

@@ -6,6 +6,7 @@ from bridge.c10.tensor_impl cimport TensorImpl
 cdef void copy_strided(
     char* dst, const int64_t* dst_strides, const char* src, const int64_t* src_strides,
     const int64_t* sizes, int ndim, int64_t itemsize) noexcept nogil
+cdef int require_alike(TensorImpl dst, TensorImpl src, str caller) except -1
 cdef int copy_elements(TensorImpl dst, TensorImpl src, str caller) except -1
 cdef TensorImpl contiguous_copy(TensorImpl src, str caller)
 cpdef TensorImpl copied_since(TensorImpl src, str reason, str caller)

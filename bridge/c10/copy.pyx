@@ -3,8 +3,9 @@
 """Copying elements between tensors of one type and size, over any strides and devices."""
 
 from libc.stdint cimport int64_t
-from libc.string cimport memcpy, memmove
+from libc.string cimport memcmp, memcpy, memmove
 
+from bridge.c10.array_ref cimport Dims, new_dims
 from bridge.c10.device cimport host_accessible
 from bridge.c10.layout cimport extent
 from bridge.c10.observe cimport copying
@@ -53,10 +54,17 @@ cdef void copy_strided(
     char* dst, const int64_t* dst_strides, const char* src, const int64_t* src_strides,
     const int64_t* sizes, int ndim, int64_t itemsize,
 ) noexcept nogil:
-    """Copy element by element; strides in elements. dst and src do not overlap."""
+    """Copy element by element; strides in elements. dst and src do not overlap.
+
+    Calls itself once for each dimension of more than one element, of which there are 62 at most.
+    """
     cdef int64_t i
     cdef int64_t run = 1
-    cdef int d = ndim
+    cdef int d
+    while ndim > 1 and sizes[0] == 1:
+        sizes, dst_strides, src_strides = sizes + 1, dst_strides + 1, src_strides + 1
+        ndim -= 1
+    d = ndim
     # The trailing dimensions that are contiguous on both sides are one row.
     while d > 0 and (sizes[d - 1] == 1 or (
             dst_strides[d - 1] == run and src_strides[d - 1] == run)):
@@ -89,6 +97,20 @@ cdef bint _overlap(TensorImpl a, const char* a_data, TensorImpl b, const char* b
             and b_data + b_low * size < a_data + (a_high + 1) * size)
 
 
+cdef int require_alike(TensorImpl dst, TensorImpl src, str caller) except -1:
+    """Refuse tensors of different type or sizes.
+
+    Whoever copies made them alike, but an allocator, or the constructor of an element, may have
+    run Python since then.
+    """
+    if dst.c_dtype is not src.c_dtype or dst.ndim != src.ndim or memcmp(
+            dst.c_sizes, src.c_sizes, src.ndim * sizeof(int64_t)) != 0:
+        raise EnforceNotMet(
+            "The tensor was given another type or other sizes while it was copied.",
+            "dst.sizes() == src.sizes()", caller)
+    return 0
+
+
 cdef int copy_elements(TensorImpl dst, TensorImpl src, str caller) except -1:
     """Copy the elements of `src` into `dst`, of the same type and sizes.
 
@@ -96,21 +118,22 @@ cdef int copy_elements(TensorImpl dst, TensorImpl src, str caller) except -1:
     """
     cdef char* to
     cdef char* source
-    cdef int64_t nbytes, itemsize
-    cdef int ndim
-    cdef const int64_t* sizes
-    cdef const int64_t* to_strides
-    cdef const int64_t* source_strides
-    cdef bint both = (dst.flags & CONTIGUOUS) != 0 and (src.flags & CONTIGUOUS) != 0
+    cdef int64_t nbytes, itemsize, begin
+    cdef int ndim = src.ndim
+    cdef list places
+    cdef Dims layout
     cdef TensorImpl whole
     source = src.data(caller)
     to = dst.data(caller)
+    require_alike(dst, src, caller)
     if src.c_numel == 0:
         return 0
     if not src.c_dtype.c_is_pod:
+        # Copying an element runs Python, which may give the storages other buffers.
+        places, begin = (<Elements>dst.storage.ctx).items, dst.offset
         items = copied_items(
             (<Elements>src.storage.ctx).items[src.offset:src.offset + src.c_numel], src.c_dtype)
-        (<Elements>dst.storage.ctx).items[dst.offset:dst.offset + dst.c_numel] = items
+        places[begin:begin + len(items)] = items
         return 0
     if not (host_accessible(dst.storage.device_type)
             and host_accessible(src.storage.device_type)):
@@ -123,10 +146,11 @@ cdef int copy_elements(TensorImpl dst, TensorImpl src, str caller) except -1:
             src = contiguous_copy(src, caller)
         copier(dst, src)
         return 0
-    # While the GIL is released another thread may give the storages other buffers.
+    # While the GIL is released another thread may give the storages other buffers, and the
+    # tensors other sizes.
     _keep_dst, _keep_src = dst.storage.ctx, src.storage.ctx
     nbytes = src.c_numel * src.c_dtype.itemsize
-    if both:
+    if dst.flags & CONTIGUOUS and src.flags & CONTIGUOUS:
         if nbytes < 65536:
             memmove(to, source, nbytes)
         else:
@@ -136,10 +160,13 @@ cdef int copy_elements(TensorImpl dst, TensorImpl src, str caller) except -1:
     if _overlap(dst, to, src, source):
         whole = contiguous_copy(src, caller)
         return copy_elements(dst, whole, caller)
-    sizes, ndim, itemsize = src.c_sizes, src.ndim, src.c_dtype.itemsize
-    to_strides, source_strides = dst.c_strides(), src.c_strides()
+    itemsize = src.c_dtype.itemsize
+    layout = new_dims(3 * ndim)
+    memcpy(layout.data, src.c_sizes, 2 * ndim * sizeof(int64_t))     # sizes and strides
+    memcpy(layout.data + 2 * ndim, dst.c_strides(), ndim * sizeof(int64_t))
     with nogil:
-        copy_strided(to, to_strides, source, source_strides, sizes, ndim, itemsize)
+        copy_strided(
+            to, layout.data + 2 * ndim, source, layout.data + ndim, layout.data, ndim, itemsize)
     return 0
 
 

@@ -62,7 +62,8 @@ cdef class Device:
 
     The index of the CPU and of a type that has no further devices is 0;
     ``"cuda"`` without a number is the framework's current CUDA device, index -1.
-    Compares equal to whatever names the same device.
+    Compares equal to whatever names the same device; as a key it is found by Devices only,
+    since names, numbers and ``torch.device`` have hashes of their own.
 
     Raises
     ------
@@ -125,7 +126,8 @@ cdef class Device:
 def _check_index(kind, index):
     if index < -1 or index > 0x7FFFFFFF:
         raise EnforceValueError(
-            f"A device index is 0 or more, not {index}.", "index >= 0", "Device")
+            f"A device index is 0 or more and fits an int32, as {index} does not.",
+            "0 <= index < 2**31", "Device")
     if kind == DeviceType.CPU and index > 0:
         raise EnforceValueError(
             f"There is one CPU device, of index 0, and no index {index}.", "", "Device")
@@ -150,7 +152,7 @@ def _parse(spec):
                 "with an index as in 'cuda:1'.", "", "Device")
         if not colon:
             return kind, _default_index(kind)
-        if not (number.isascii() and number.isdigit()):
+        if not (number.isascii() and number.isdigit() and len(number) <= 20):
             raise EnforceValueError(
                 f"{spec!r} names no device: the index after ':' is a number such as 'cuda:1'.",
                 "", "Device")

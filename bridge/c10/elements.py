@@ -5,7 +5,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, MutableSequence
 
-from bridge.c10.errors import EnforceIndexError, EnforceNotMet, EnforceTypeError
+from bridge.c10.errors import (
+    EnforceIndexError,
+    EnforceNotMet,
+    EnforceTypeError,
+    EnforceValueError,
+)
 from bridge.c10.type_meta import TypeMeta
 
 TYPE_CHECKING = False  # typing takes longer to import than all that needs it
@@ -18,16 +23,22 @@ __all__ = ["ElementView", "as_element"]
 def as_element(value: Any, dtype: TypeMeta, caller: str = "Tensor.mutable_data") -> Any:
     """`value` as an element of `dtype`: text becomes UTF-8 bytes where those are asked for.
 
-    Raises EnforceNotMet, also a TypeError: it is no such element.
+    Raises EnforceNotMet, also a TypeError: it is no such element. EnforceNotMet, also a
+    ValueError: the text has no UTF-8 bytes.
     """
     if dtype.name == "string":
         if type(value) is bytes:
             return value
         if isinstance(value, str):
-            return value.encode()
+            try:
+                return value.encode()
+            except UnicodeEncodeError as error:
+                raise EnforceValueError(
+                    f"The text has no UTF-8 bytes: {error}. Give bytes.", "", "Tensor.mutable_data"
+                ) from error
         if isinstance(value, (bytes, bytearray, memoryview)):
             return bytes(value)
-    elif isinstance(value, dtype.element_class):
+    elif dtype.element_class is not None and isinstance(value, dtype.element_class):
         return value
     raise EnforceTypeError(
         f"{type(value).__name__} is no element of a tensor of {dtype}.", "", caller

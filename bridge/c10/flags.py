@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from bridge.c10.errors import EnforceTypeError, EnforceValueError
+
 __all__ = ["FLAGS"]
 
 _INT64_MAX = 2**63 - 1
@@ -29,7 +31,9 @@ class _Flags:
     @caffe2_keep_on_shrink.setter
     def caffe2_keep_on_shrink(self, value: bool) -> None:
         if value not in (True, False):
-            raise TypeError(f"caffe2_keep_on_shrink is True or False, not {value!r}")
+            raise EnforceTypeError(
+                f"caffe2_keep_on_shrink is True or False, not {value!r}.", "", "FLAGS"
+            )
         self._keep_on_shrink = bool(value)
 
     @property
@@ -40,9 +44,15 @@ class _Flags:
     @caffe2_max_keep_on_shrink_memory.setter
     def caffe2_max_keep_on_shrink_memory(self, value: int) -> None:
         if isinstance(value, bool) or not isinstance(value, int):
-            raise TypeError(f"caffe2_max_keep_on_shrink_memory is a number of bytes, not {value!r}")
+            raise EnforceTypeError(
+                f"caffe2_max_keep_on_shrink_memory is a number of bytes, not {value!r}.",
+                "",
+                "FLAGS",
+            )
         if not -_INT64_MAX - 1 <= value <= _INT64_MAX:
-            raise ValueError(f"caffe2_max_keep_on_shrink_memory is an int64, not {value}")
+            raise EnforceValueError(
+                f"caffe2_max_keep_on_shrink_memory is an int64, not {value}.", "", "FLAGS"
+            )
         self._max_keep_on_shrink_memory = value
 
     def __repr__(self) -> str:

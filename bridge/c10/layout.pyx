@@ -102,30 +102,27 @@ cdef int view_strides(
     old dimensions into runs that are contiguous among themselves and lays the
     new sizes over one run after another, last dimension first.
     """
-    cdef int view_d = new_ndim - 1
-    cdef int64_t base_stride
-    cdef int64_t tensor_numel = 1
-    cdef int64_t view_numel = 1
+    cdef int64_t run = 1        # elements of the run so far
+    cdef int64_t laid = 1       # elements of it that new sizes have been laid over
+    cdef int64_t step           # stride of its last dimension
+    cdef int new_d = new_ndim - 1
     cdef int d
     if old_ndim == 0:
         for d in range(new_ndim):
             new_strides[d] = 1
         return 0
-    base_stride = old_strides[old_ndim - 1]
+    step = old_strides[old_ndim - 1]
     for d in range(old_ndim - 1, -1, -1):
-        tensor_numel *= old_sizes[d]
-        if d == 0 or (
-            old_sizes[d - 1] != 1
-            and old_strides[d - 1] != tensor_numel * base_stride
-        ):
-            while view_d >= 0 and (view_numel < tensor_numel or new_sizes[view_d] == 1):
-                new_strides[view_d] = view_numel * base_stride
-                view_numel *= new_sizes[view_d]
-                view_d -= 1
-            if view_numel != tensor_numel:
-                return -1
-            if d > 0:
-                base_stride = old_strides[d - 1]
-                tensor_numel = 1
-                view_numel = 1
-    return 0 if view_d == -1 else -1
+        run *= old_sizes[d]
+        if d > 0 and (old_sizes[d - 1] == 1 or old_strides[d - 1] == run * step):
+            continue            # the dimension before belongs to the run, too
+        while new_d >= 0 and (laid < run or new_sizes[new_d] == 1):
+            new_strides[new_d] = laid * step
+            laid *= new_sizes[new_d]
+            new_d -= 1
+        if laid != run:
+            return -1
+        if d > 0:
+            step = old_strides[d - 1]
+            run = laid = 1
+    return 0 if new_d == -1 else -1

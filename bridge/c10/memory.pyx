@@ -14,7 +14,8 @@ from libc.stdint cimport INT64_MAX, int64_t, uint64_t
 
 from bridge.c10.allocator cimport allocator_of
 from bridge.c10.array_ref cimport Dims, new_dims, parse_dims
-from bridge.c10.copy cimport copy_elements
+from bridge.c10.copy cimport copy_elements, require_alike
+from bridge.c10.device cimport host_accessible
 from bridge.c10.layout cimport checked_mul, contiguous_strides
 from bridge.c10.storage cimport (
     EXTERNAL,
@@ -30,6 +31,7 @@ from bridge.c10.tensor_impl cimport (
     RESERVED,
     TensorImpl,
     allocated,
+    like,
     require_numel,
 )
 from bridge.c10.type_meta cimport TypeMeta, undefined_type
@@ -93,6 +95,7 @@ def resize_allocated(TensorImpl self, sizes, caller):
     cdef TensorImpl target
     cdef int64_t numel
     self.require_defined(caller)
+    _require_type(self.c_dtype, caller)
     numel = require_numel(dims.data, dims.n, caller)
     if _keeps_buffer(self, numel) or numel == 0:
         resize(self, dims.data, dims.n, caller)
@@ -103,7 +106,8 @@ def resize_allocated(TensorImpl self, sizes, caller):
     resize(self, dims.data, dims.n, caller)
     self.offset = 0
     self.origin = None
-    install(self.storage, target.storage.ctx, target.storage.data, self.c_dtype,
+    self.c_dtype = target.c_dtype
+    install(self.storage, target.storage.ctx, target.storage.data, target.c_dtype,
             target.storage.c_nbytes, 0)
 
 
@@ -133,6 +137,14 @@ cdef int _require_device(Storage storage) except -1:
     return 0
 
 
+cdef int _require_type(TypeMeta dtype, str caller) except -1:
+    if dtype is undefined_type:
+        raise EnforceNotMet(
+            "The tensor has no element type yet, and none was given. Call mutable_data(T) with "
+            "a type.", "dtype_initialized()", caller)
+    return 0
+
+
 cdef int mutable_data(TensorImpl self, TypeMeta dtype, str caller) except -1:
     """Have memory for elements of `dtype`: what is there, where it fits, or new memory.
 
@@ -142,10 +154,7 @@ cdef int mutable_data(TensorImpl self, TypeMeta dtype, str caller) except -1:
     cdef char* data = NULL
     cdef int64_t needed
     self.require_defined(caller)
-    if dtype is undefined_type:
-        raise EnforceNotMet(
-            "The tensor has no element type yet, and none was given. Call mutable_data(T) with "
-            "a type.", "dtype_initialized()", caller)
+    _require_type(dtype, caller)
     storage = self.storage
     needed = checked_mul(self.c_numel, dtype.itemsize)
     if needed < 0:
@@ -177,7 +186,8 @@ cdef int mutable_data(TensorImpl self, TypeMeta dtype, str caller) except -1:
         return 0
     if self.c_numel == 0:
         return 0
-    ctx = allocate_buffer(storage.device_type, storage.device_index, dtype, self.c_numel, &data)
+    ctx = allocate_buffer(
+        storage.device_type, storage.device_index, dtype, self.c_numel, &data, caller)
     self.offset = 0
     self.origin = None
     self.c_dtype = dtype
@@ -241,7 +251,7 @@ cdef int extend(TensorImpl self, int64_t num, double growth_pct, str caller) exc
     """(d0, ...) -> (d0 + num, ...), keeping the data; spare room of growth_pct percent."""
     cdef Dims dims
     cdef Storage storage
-    cdef int64_t numel, outer, i
+    cdef int64_t numel, outer, rows, kept, i
     cdef double grown
     cdef TensorImpl target
     if extend_in_place(self, num):
@@ -277,16 +287,19 @@ cdef int extend(TensorImpl self, int64_t num, double growth_pct, str caller) exc
                 f"Growing {self.c_sizes[0]} rows by {growth_pct} percent does not fit an int64.",
                 "", caller)
         dims.data[0] = <int64_t>grown
+    rows, kept = self.c_sizes[0], self.c_numel
     target = allocated(dims.data, dims.n, self.c_dtype, storage.device_type,
                        storage.device_index, caller)
-    target.set_contiguous(self.c_sizes, self.ndim, self.c_numel)
-    if self.c_dtype.c_is_pod or storage.users > 1:
+    dims.data[0] = rows
+    target.set_contiguous(dims.data, dims.n, kept)
+    if target.c_dtype.c_is_pod or storage.users > 1:
         copy_elements(target, self, caller)
     else:
         # Nobody else has the elements: they move, and need not know how to be copied.
         self.data(caller)
-        (<Elements>target.storage.ctx).items[:self.c_numel] = \
-            (<Elements>storage.ctx).items[self.offset:self.offset + self.c_numel]
+        require_alike(target, self, caller)
+        (<Elements>target.storage.ctx).items[:kept] = \
+            (<Elements>self.storage.ctx).items[self.offset:self.offset + kept]
     dims.data[0] = outer
     # A storage of its own from here on; who shared the old one keeps it. (Upstream
     # the others are left with freed memory.)
@@ -325,6 +338,7 @@ cdef int reserve_space(TensorImpl self, int64_t outer_dim, str caller) except -1
     """Memory for `outer_dim` rows, the old data dropped if that needs a new buffer."""
     cdef Dims dims
     cdef Storage storage
+    cdef TypeMeta dtype = self.c_dtype      # the tensor's may be another after allocate_buffer
     cdef char* data = NULL
     cdef int64_t capacity, i
     _require_contiguous(self, caller)
@@ -347,16 +361,16 @@ cdef int reserve_space(TensorImpl self, int64_t outer_dim, str caller) except -1
     capacity = require_numel(dims.data, dims.n, caller)
     _nbytes(self, capacity, caller)
     # The offset of a view does not count here, as upstream; Extend counts it.
-    if capacity * self.c_dtype.itemsize <= storage.c_nbytes:
+    if capacity * dtype.itemsize <= storage.c_nbytes:
         return 0
     if capacity < self.c_numel:
         # Upstream leaves fewer bytes than the sizes say; enough for both is safe.
         capacity = self.c_numel
     ctx = allocate_buffer(
-        storage.device_type, storage.device_index, self.c_dtype, capacity, &data)
+        storage.device_type, storage.device_index, dtype, capacity, &data, caller)
     self.offset = 0
     self.origin = None
-    install(storage, ctx, data, self.c_dtype, capacity * self.c_dtype.itemsize, 0)
+    install(storage, ctx, data, dtype, capacity * dtype.itemsize, 0)
     self.flags |= RESERVED
     return 0
 
@@ -435,19 +449,30 @@ cdef int copy_from(TensorImpl self, TensorImpl src, str caller) except -1:
     storage = self.storage
     if same_type and _keeps_buffer(self, src.c_numel):
         storage.check()
-        self.set_contiguous(src.c_sizes, src.ndim, src.c_numel)
-        return copy_elements(self, src, caller)
+        if src.c_dtype.c_is_pod and host_accessible(storage.device_type) \
+                and host_accessible(src.storage.device_type):
+            self.set_contiguous(src.c_sizes, src.ndim, src.c_numel)
+            return copy_elements(self, src, caller)     # cannot fail any more
+        # What may fail goes through a tensor apart, and this one gets the sizes after that.
+        target = like(self)
+        target.set_contiguous(src.c_sizes, src.ndim, src.c_numel)
+        copy_elements(target, src, caller)
+        if self.storage is not storage or self.c_dtype is not target.c_dtype:
+            raise EnforceNotMet(
+                "Copying an element gave the tensor other memory.", "storage() is kept", caller)
+        self.set_contiguous(target.c_sizes, target.ndim, target.c_numel)
+        return 0
     # Values into new memory first; then nothing can fail any more.
     target = allocated(src.c_sizes, src.ndim, src.c_dtype, storage.device_type,
                        storage.device_index, caller)
     copy_elements(target, src, caller)
-    self.set_contiguous(src.c_sizes, src.ndim, src.c_numel)
+    self.set_contiguous(target.c_sizes, target.ndim, target.c_numel)
     self.offset = 0
-    self.c_dtype = src.c_dtype
-    if same_type and storage.data == NULL:
+    self.c_dtype = target.c_dtype
+    if same_type and storage is self.storage and storage.data == NULL:
         # whoever shares the empty storage gets the memory, too
         self.origin = None
-        install(storage, target.storage.ctx, target.storage.data, src.c_dtype,
+        install(storage, target.storage.ctx, target.storage.data, target.c_dtype,
                 target.storage.c_nbytes, 0)
     else:
         self.set_storage(target.storage)

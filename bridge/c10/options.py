@@ -40,15 +40,20 @@ class TensorOptions:
     _device: Device | None
     _pinned_memory: bool
 
-    def __init__(self, dtype: Any = None, device: Any = None, pinned_memory: bool = False) -> None:
+    def __new__(
+        cls, dtype: Any = None, device: Any = None, pinned_memory: bool = False
+    ) -> TensorOptions:
+        """Options that say what is given, made once and for all."""
         if not isinstance(pinned_memory, bool):
             raise EnforceTypeError(
                 f"pinned_memory is True or False, not {pinned_memory!r}.", "", "TensorOptions"
             )
+        self = super().__new__(cls)
         set_field = object.__setattr__
         set_field(self, "_dtype", None if dtype is None else as_type(dtype))
         set_field(self, "_device", None if device is None else as_device(device))
         set_field(self, "_pinned_memory", pinned_memory)
+        return self
 
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(
@@ -130,14 +135,13 @@ def _bare(spec: Any) -> TensorOptions:
     try:
         return TensorOptions(dtype=spec)
     except (TypeError, ValueError):
-        pass_on = None
+        pass  # no element type; the error below is for what is no device, either
     try:
         return TensorOptions(device=spec)
     except (TypeError, ValueError) as error:
-        pass_on = error
-    raise EnforceTypeError(
-        f"{spec!r} names neither an element type nor a device. Give c10.TensorOptions, a type "
-        "such as 'float32', a device such as 'cuda:0', or the keywords dtype= and device=.",
-        "",
-        "TensorOptions",
-    ) from pass_on
+        raise EnforceTypeError(
+            f"{spec!r} names neither an element type nor a device. Give c10.TensorOptions, a type "
+            "such as 'float32', a device such as 'cuda:0', or the keywords dtype= and device=.",
+            "",
+            "TensorOptions",
+        ) from error

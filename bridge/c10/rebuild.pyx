@@ -14,10 +14,11 @@ from bridge.c10.storage cimport (
     READONLY,
     Elements,
     Storage,
+    elements_of,
     install,
     new_storage,
 )
-from bridge.c10.tensor_impl cimport CONTIGUOUS, TensorImpl, allocated, new_impl, require_numel
+from bridge.c10.tensor_impl cimport CONTIGUOUS, TensorImpl, new_impl, require_numel
 from bridge.c10.type_meta cimport TypeMeta, undefined_type
 from bridge.dlpack.abi cimport DL_CPU
 
@@ -115,15 +116,27 @@ def from_buffer(buffer, sizes, TypeMeta dtype, bint misaligned=False):
 
 
 def from_items(sizes, TypeMeta dtype, items):
-    """A TensorImpl of a non-POD type with these elements, which it takes over."""
+    """A TensorImpl of a non-POD type with these elements, which are not copied.
+
+    Raises EnforceNotMet: the type is POD, or there are not as many as the sizes take.
+    """
     cdef Dims dims = parse_dims(sizes, "from_items")
-    cdef TensorImpl impl = allocated(dims.data, dims.n, dtype, DL_CPU, 0, "from_items")
-    if len(items) != impl.c_numel:
+    cdef int64_t numel = require_numel(dims.data, dims.n, "from_items")
+    cdef list held = list(items)
+    cdef Elements elements
+    cdef TensorImpl impl
+    if dtype.c_is_pod or dtype is undefined_type:
         raise EnforceNotMet(
-            f"There are {len(items)} elements for {impl.c_numel} places.",
+            f"Elements of {dtype} are no Python objects.", "!dtype.is_pod", "from_items")
+    if len(held) != numel:
+        raise EnforceNotMet(
+            f"There are {len(held)} elements for {numel} places.",
             "len(items) == numel()", "from_items")
-    if impl.c_numel:
-        (<Elements>impl.storage.ctx).items[:] = items
+    impl = new_impl(new_storage(DL_CPU, 0), dtype)
+    impl.set_contiguous(dims.data, dims.n, numel)
+    elements = elements_of(dtype, held)
+    install(impl.storage, elements, <char*><void*>elements if numel else NULL, dtype,
+            numel * dtype.itemsize, 0)
     return impl
 
 
@@ -137,7 +150,7 @@ def sized(sizes, TypeMeta dtype, Device device):
 
 
 def items_of(TensorImpl impl):
-    """A list of the elements of a non-POD tensor, shared and not copied."""
+    """A new list of the elements of a non-POD tensor, which are not copied themselves."""
     impl.data("items_of")
     if impl.c_numel == 0:
         return []

@@ -19,8 +19,8 @@ cdef class Storage:
     cdef object ctx
     cdef TypeMeta c_dtype       # as last allocated
     cdef int32_t users          # TensorImpls that hold this
+    cdef int32_t device_index
     cdef int16_t device_type
-    cdef int16_t device_index
     cdef uint8_t flags
     cdef int check(self) except -1
     cdef int pin(self) except -1
@@ -39,8 +39,10 @@ cdef class ExternalPtr:
 
 cdef Storage new_storage(int32_t device_type, int32_t device_index)
 cdef Elements new_elements(TypeMeta dtype, int64_t n)
+cdef Elements elements_of(TypeMeta dtype, list items)
 cdef object allocate_buffer(
-    int32_t device_type, int32_t device_index, TypeMeta dtype, int64_t numel, char** data)
+    int32_t device_type, int32_t device_index, TypeMeta dtype, int64_t numel, char** data,
+    str caller)
 cdef int install(
     Storage storage, object ctx, char* data, TypeMeta dtype, int64_t nbytes, int flags) except -1
 cdef ExternalPtr external_ptr(void* data, object keep, object deleter)

@@ -24,7 +24,12 @@ from bridge.c10.type_meta cimport (
 )
 from bridge.dlpack.abi cimport DL_CPU
 
-from bridge.c10.errors import EnforceNotMet, EnforceTypeError, EnforceValueError
+from bridge.c10.errors import (
+    EnforceBufferError,
+    EnforceNotMet,
+    EnforceTypeError,
+    EnforceValueError,
+)
 
 # What an adapter does for memory that a framework's tensor holds: tell whether
 # it is still where it was, and keep it there for good.
@@ -125,11 +130,12 @@ cdef class Storage:
     def UniqueStorageShareExternalPointer(self, src, T, capacity, deleter=None):
         """Look at memory from outside: `capacity` bytes at `src`, of type `T`.
 
-        `src` is an address, or a writable buffer, which is kept alive. `deleter(address)`
-        is called once, when neither a tensor nor a view needs the memory.
+        `src` is an address on the Storage's device, or a writable buffer, which is kept alive.
+        `deleter(address)` is called once, when neither a tensor nor a view needs the memory.
 
         Raises EnforceNotMet: the Storage is shared (`unique()` is False), the type is
-        not POD, or the address, buffer or capacity is no such thing.
+        not POD, the address, buffer or capacity is no such thing, the memory is not
+        aligned for the type, or a buffer is given for a device.
 
         Follows StorageImpl::UniqueStorageShareExternalPointer,
         c10/core/StorageImpl.h, PyTorch 1.8.1.
@@ -151,8 +157,15 @@ cdef class Storage:
         if isinstance(src, int):
             address = as_address(src, caller)
         else:
+            if self.device_type != DL_CPU:
+                raise EnforceBufferError(
+                    f"A buffer is on the cpu and the Storage on {self.device()}.", "", caller)
             keep = _writable_bytes(src, nbytes, caller)
             address = <uintptr_t><void*>&keep[0] if keep.shape[0] else 0
+        if address % <uintptr_t>min(dtype.itemsize, 8) != 0:
+            raise EnforceValueError(
+                f"The address {address:#x} is not aligned for {dtype}.",
+                "address % itemsize == 0", caller)
         install(self, external_ptr(<void*>address, keep, deleter),
                 <char*>address, dtype, nbytes, EXTERNAL)
 
@@ -261,21 +274,25 @@ cdef Storage new_storage(int32_t device_type, int32_t device_index):
 
 cdef Elements new_elements(TypeMeta dtype, int64_t n):
     """`n` elements of a non-POD type, constructed."""
-    cdef Elements elements = Elements.__new__(Elements)
     cdef list items
     cdef int64_t i
-    elements.dtype = dtype
     if n > INT64_MAX // 8:
         raise MemoryError(f"{n} elements of {dtype}")
     if dtype is string_type:
-        elements.items = [b""] * n
-    else:
-        cls = dtype.cls
-        # All the places first: there may be no memory for them, and constructing takes long.
-        items = [None] * n
-        for i in range(n):
-            items[i] = cls()
-        elements.items = items
+        return elements_of(dtype, [b""] * n)
+    cls = dtype.cls
+    # All the places first: there may be no memory for them, and constructing takes long.
+    items = [None] * n
+    for i in range(n):
+        items[i] = cls()
+    return elements_of(dtype, items)
+
+
+cdef Elements elements_of(TypeMeta dtype, list items):
+    """The elements in `items`, which is taken over."""
+    cdef Elements elements = Elements.__new__(Elements)
+    elements.dtype = dtype
+    elements.items = items
     return elements
 
 
@@ -301,6 +318,7 @@ def _copied_tensor(item, deepcopy):
 
 cdef object allocate_buffer(
     int32_t device_type, int32_t device_index, TypeMeta dtype, int64_t numel, char** data,
+    str caller,
 ):
     """The owner of a new buffer of `numel` elements, and its address; MemoryError if it fails.
 
@@ -315,12 +333,16 @@ cdef object allocate_buffer(
         if not ptr.allocator.builtin and <uintptr_t>ptr.data % <uintptr_t>min(dtype.itemsize, 8):
             raise EnforceNotMet(
                 f"{type(ptr.allocator).__name__}.raw_allocate gave {<uintptr_t>ptr.data:#x}, which "
-                f"is not aligned for {dtype}.", "address % itemsize == 0", "mutable_data")
+                f"is not aligned for {dtype}.", "address % itemsize == 0", caller)
         data[0] = <char*>ptr.data
         return ptr
+    if dtype is undefined_type:
+        raise EnforceNotMet(
+            "The tensor has no element type yet; call mutable_data(T) first.",
+            "dtype_initialized()", caller)
     if device_type != DL_CPU:
         raise EnforceNotMet(
-            f"Elements of the non-POD type {dtype} live on the CPU only.", "", "mutable_data")
+            f"Elements of the non-POD type {dtype} live on the CPU only.", "", caller)
     elements = new_elements(dtype, numel)
     data[0] = <char*><void*>elements if numel else NULL
     return elements

@@ -18,7 +18,7 @@ changed it: `data` checks before every access.
 
 cimport cython
 from cpython.object cimport PyObject, PyTypeObject
-from libc.stdint cimport int32_t, int64_t, uint8_t
+from libc.stdint cimport INT64_MAX, int32_t, int64_t, uint8_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy
 
@@ -199,9 +199,10 @@ cdef class TensorImpl:
                 return storage.data
             low = 0
             high = self.c_numel - 1
-        else:
-            extent(self.c_sizes, self.c_sizes + self.ndim, self.ndim, &low, &high)
-        bytes_to_end = checked_mul(self.offset + high + 1, self.c_dtype.itemsize)
+        elif extent(self.c_sizes, self.c_sizes + self.ndim, self.ndim, &low, &high) < 0:
+            low, high = 0, INT64_MAX - 1        # past the end of any storage
+        bytes_to_end = checked_mul(self.offset + high + 1, self.c_dtype.itemsize) \
+            if high < INT64_MAX - self.offset else -1
         if self.offset + low < 0 or bytes_to_end < 0 or bytes_to_end > storage.c_nbytes:
             raise EnforceBufferError(
                 f"The tensor reaches {bytes_to_end} bytes into a storage of "
@@ -333,16 +334,19 @@ cdef void _end(PyObject* dying) noexcept:
         (<TensorImpl>dying).ndim = 0
     if storage != <PyObject*>None:
         (<Storage>storage).users = (<Storage>storage).users - 1
-        if refcount_of(storage) == 1 and _n_pairs < MAX_DEAD and type_of(dying) == _paired_type:
-            _keep_pair(dying, storage)
-            return
+        if type_of(dying) == _paired_type:
+            # Before the pool is looked at: a weak reference may call Python, which lets other
+            # tensors end.
+            untrack(dying)
+            clear_weakrefs(dying)
+            if refcount_of(storage) == 1 and _n_pairs < MAX_DEAD:
+                _keep_pair(dying, storage)
+                return
     _generated_end(dying)
 
 
 cdef void _keep_pair(PyObject* dying, PyObject* storage) noexcept:
     global _n_pairs
-    untrack(dying)
-    clear_weakrefs(dying)
     untrack(storage)
     # What the two held ends last, when the pair is complete: it may run Python that makes
     # tensors.
@@ -442,11 +446,11 @@ cdef TensorImpl allocated(
     """A new TensorImpl with memory of its own, uninitialised where the type is POD."""
     cdef int64_t numel = require_numel(sizes, ndim, caller)
     cdef char* data = NULL
-    cdef TensorImpl impl
-    ctx = allocate_buffer(device_type, device_index, dtype, numel, &data)
-    impl = new_pair(device_type, device_index, dtype)
-    install(impl.storage, ctx, data, dtype, numel * dtype.itemsize, 0)
+    cdef TensorImpl impl = new_pair(device_type, device_index, dtype)
+    # Before the allocator, which may run Python: the sizes may be those of a tensor it resizes.
     impl.set_contiguous(sizes, ndim, numel)
+    ctx = allocate_buffer(device_type, device_index, dtype, numel, &data, caller)
+    install(impl.storage, ctx, data, dtype, numel * dtype.itemsize, 0)
     return impl
 
 

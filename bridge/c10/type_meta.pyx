@@ -51,20 +51,24 @@ cdef class TypeMeta:
     def Register(cls):
         """Make the class `cls` an element type; gives its TypeMeta, always the same.
 
-        Elements are made by ``cls()`` when a tensor allocates and copied by
-        ``copy.deepcopy``. Raises EnforceNotMet, also a TypeError: `cls` is no class.
+        A class that names an element type already, as ``float`` and ``numpy.float32`` do,
+        goes on naming that. Elements are made by ``cls()`` when a tensor allocates and
+        copied by ``copy.deepcopy``.
+
+        Raises EnforceNotMet, also a TypeError: `cls` is no class.
         """
         cdef TypeMeta meta
         if not isinstance(cls, type):
             raise EnforceTypeError(
                 f"An element type is a class, not {cls!r}.", "isinstance(cls, type)",
                 "TypeMeta.Register")
-        found = _by_spec.get(cls)
-        if found is not None:
-            return found
+        try:
+            return as_type(cls)
+        except EnforceTypeError:
+            pass                # it names none, so it becomes one
         meta = _new(f"{cls.__module__}.{cls.__qualname__}", 8, False)
         meta.cls = cls
-        _by_spec[cls] = meta
+        _name_by_class(cls, meta)
         return meta
 
     def Match(self, T):
@@ -151,8 +155,11 @@ def _registered(cls):
     return TypeMeta.Register(cls)
 
 
-# What `T` may be, with the TypeMeta that it names; grows by what is asked for.
+# What `T` may be, with the TypeMeta that it names; grows by what is asked for. Classes are told
+# apart by identity, since a metaclass may have any `==` and no hash: id -> (class, TypeMeta), the
+# class being kept, so that no other gets its id.
 cdef dict _by_spec = {}
+cdef dict _by_class = {}
 cdef dict _by_dlpack = {}
 cdef dict _TORCH_NAME = {}
 # NumPy's type characters whose elements the bridge does not hold, by what they are called.
@@ -227,19 +234,27 @@ _by_spec["string"] = string_type
 cdef TypeMeta tensor_type = _new("tensor", 8, False)
 _by_spec["tensor"] = tensor_type
 
-_by_spec.update({
-    bool: _by_spec["bool"], int: _by_spec["int64"], float: _by_spec["float64"],
-    complex: _by_spec["complex128"], bytes: string_type, str: string_type,
-    "std::string": string_type, "str": string_type,
-    "bytes": string_type,
-})
+_by_spec.update({"std::string": string_type, "str": string_type, "bytes": string_type})
+
+
+cdef int _name_by_class(object cls, TypeMeta meta) except -1:
+    _by_class[id(cls)] = (cls, meta)
+    return 0
+
+
+_name_by_class(bool, _by_spec["bool"])
+_name_by_class(int, _by_spec["int64"])
+_name_by_class(float, _by_spec["float64"])
+_name_by_class(complex, _by_spec["complex128"])
+_name_by_class(bytes, string_type)
+_name_by_class(str, string_type)
 
 
 def set_tensor_class(cls, *others):
     """Say which class makes elements of type `tensor`, and which classes name that type."""
     tensor_type.cls = cls
-    for name in (cls, *others):
-        _by_spec[name] = tensor_type
+    for named in (cls, *others):
+        _name_by_class(named, tensor_type)
 
 
 def undefined():
@@ -294,6 +309,13 @@ cpdef TypeMeta as_type(object spec):
     """What TypeMeta.Make does."""
     if isinstance(spec, TypeMeta):
         return <TypeMeta>spec
+    if isinstance(spec, type):
+        named = _by_class.get(id(spec))
+        if named is not None:
+            return <TypeMeta>(<tuple>named)[1]
+        found = _look_up(spec)
+        _name_by_class(spec, found)
+        return <TypeMeta>found
     try:
         found = _by_spec.get(spec)
     except TypeError:  # unhashable, so nothing that names a type
@@ -323,16 +345,19 @@ cdef TypeMeta _look_up(object spec):
     numpy = sys.modules.get("numpy")
     if numpy is not None and isinstance(spec, numpy.dtype):
         return _of_numpy(spec)
-    # jax.numpy.float32 and the like carry their NumPy dtype
-    inner = getattr(spec, "dtype", None)
-    if numpy is not None and isinstance(inner, numpy.dtype) and callable(spec):
+    # jax.numpy.float32 and the like, which are classes or not, carry their NumPy dtype
+    inner = getattr(spec, "dtype", None) \
+        if module.partition(".")[0] == "jax" and callable(spec) else None
+    if numpy is not None and isinstance(inner, numpy.dtype):
         return _of_numpy(inner)
     if isinstance(spec, str) and len(spec) < 64:
         import numpy
         try:
             return _of_numpy(numpy.dtype(spec))
-        except TypeError:
-            pass                # the error below says it for every kind of spec
+        except EnforceTypeError:
+            raise
+        except (TypeError, ValueError, SyntaxError):
+            pass                # not NumPy's; the error below says it for every kind of spec
     raise EnforceTypeError(
         f"{spec!r} names no element type. Give a c10.TypeMeta, a NumPy dtype, a torch.dtype, "
         "a name such as 'float32', one of bool, int, float, complex, bytes, str, or a class "

@@ -378,5 +378,6 @@ cdef TensorImpl unfold(TensorImpl self, int64_t dim, int64_t size, int64_t step,
         out.c_strides()[dim] = stride * step if out.c_sizes[dim] > 1 or step < 1 << 32 else stride
     out.c_sizes[n - 1] = size
     out.c_strides()[n - 1] = stride
+    require_numel(out.c_sizes, n, caller)       # windows overlap, and may be too many
     out.finish()
     return out

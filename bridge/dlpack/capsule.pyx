@@ -85,6 +85,10 @@ cdef ManagedTensor own_versioned(DLManagedTensorVersioned* managed):
     cdef ManagedTensor owner = ManagedTensor.__new__(ManagedTensor)
     if managed == NULL:
         raise BufferError("The producer gave a NULL DLManagedTensorVersioned.")
+    return _own(owner, managed)
+
+
+cdef ManagedTensor _own(ManagedTensor owner, DLManagedTensorVersioned* managed):
     owner.managed = managed
     owner.versioned = True
     if managed.version.major != DLPACK_MAJOR:
@@ -119,12 +123,13 @@ cdef ManagedTensor take(object capsule):
             f"The capsule's name is {shown!r}; a DLPack capsule's is 'dltensor' or "
             "'dltensor_versioned'.")
     managed = PyCapsule_GetPointer(capsule, VERSIONED if versioned else LEGACY)
-    # Renamed first: from here on the capsule's destructor leaves the tensor alone.
+    owner = ManagedTensor.__new__(ManagedTensor)
+    # Nothing fails between here and the owner's taking over. Renamed, the capsule's destructor
+    # leaves the tensor alone.
     PyCapsule_SetName(capsule, USED_VERSIONED if versioned else USED_LEGACY)
     PyCapsule_SetDestructor(capsule, NULL)
     if versioned:
-        return own_versioned(<DLManagedTensorVersioned*>managed)
-    owner = ManagedTensor.__new__(ManagedTensor)
+        return _own(owner, <DLManagedTensorVersioned*>managed)
     owner.managed = managed
     owner.versioned = False
     return owner

@@ -10,6 +10,8 @@ import numpy as np
 import pytest
 
 from bridge import at, c10, caffe2
+from bridge.c10.allocator import set_provider
+from tests.helpers.isolate import isolated
 
 from .host_allocators import FailingAllocator, HostAllocator
 
@@ -135,3 +137,37 @@ def test_stats_are_per_allocator(ext_dev_allocator: HostAllocator) -> None:
     del tensor
     gc.collect()
     assert ext_dev_allocator.stats.allocated_bytes == 0
+
+
+def kept(device: str) -> c10.Allocator:
+    """The allocator of `device` that its provider makes, in a process that may keep it."""
+    set_provider(c10.Device(device).type, lambda index: HostAllocator())
+    made = c10.GetAllocator(device)
+    assert c10.GetAllocator(device) is made
+    return made
+
+
+@isolated
+def test_a_device_without_a_number_means_all_of_its_type() -> None:
+    provided = kept("ext_dev:2")
+    one, two, all_of_them = HostAllocator(), HostAllocator(), HostAllocator()
+    c10.SetAllocator("ext_dev:1", one)
+    assert c10.GetAllocator("ext_dev:2") is provided
+    c10.SetAllocator("ext_dev", two)
+    assert [c10.GetAllocator(f"ext_dev:{i}") for i in range(3)] == [two] * 3
+    c10.SetAllocator("ext_dev:1", one)
+    assert [c10.GetAllocator(f"ext_dev:{i}") for i in range(3)] == [two, one, two]
+    c10.SetAllocator(c10.DeviceType.ExtDev, all_of_them)
+    assert [c10.GetAllocator(f"ext_dev:{i}") for i in range(3)] == [all_of_them] * 3
+
+
+@pytest.mark.parametrize("first", ["cuda:0", c10.Device("cuda:0"), (2, 0)], ids=repr)
+@isolated
+def test_the_first_cuda_device_is_not_all_of_them(first: Any) -> None:
+    provided = kept("cuda:1")
+    mine = HostAllocator()
+    c10.SetAllocator(first, mine)
+    assert c10.GetAllocator("cuda:0") is mine
+    assert c10.GetAllocator("cuda:1") is provided
+    c10.SetAllocator("cuda", mine)
+    assert c10.GetAllocator("cuda:1") is mine

@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import gc
+import threading
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -12,7 +14,7 @@ import pytest
 from bridge import at, c10, caffe2
 from tests.caffe2.tensor.state import filled, refused, values
 
-from .host_allocators import FailingAllocator, HostAllocator
+from .host_allocators import FailingAllocator, HostAllocator, RubbishAllocator
 
 
 class Misaligned(HostAllocator):
@@ -177,3 +179,85 @@ def test_an_allocator_that_uses_tensors_while_it_is_asked(
     gc.collect()
     assert not allocator.live
     assert at.zeros(3).tolist() == [0, 0, 0]
+
+
+def test_true_is_no_address(keep_cpu_allocator: c10.Allocator) -> None:
+    c10.SetAllocator("cpu", RubbishAllocator(True))
+    with pytest.raises(c10.EnforceNotMet, match="gave True"):
+        at.empty((3,), "int8")
+
+
+class Counted(c10.Allocator):
+    """Takes its memory from the built-in allocator, and waits or allocates before it does."""
+
+    def __init__(self, before: Callable[[], object]) -> None:
+        self.before = before
+
+    def raw_allocate(self, nbytes: int) -> int:
+        self.before()
+        return super().raw_allocate(nbytes)
+
+
+class Uncounted(HostAllocator):
+    """The same with memory of its own."""
+
+    def __init__(self, before: Callable[[], object]) -> None:
+        super().__init__()
+        self.before = before
+
+    def raw_allocate(self, nbytes: int) -> int:
+        self.before()
+        return super().raw_allocate(nbytes)
+
+
+every_kind = pytest.mark.parametrize("kind", [Counted, Uncounted])
+
+
+@every_kind
+def test_statistics_of_threads_that_allocate_at_a_time(kind: Any) -> None:
+    barrier = threading.Barrier(4)
+    allocator = kind(barrier.wait)
+    kept: list[c10.DataPtr] = []
+    threads = [
+        threading.Thread(target=lambda: kept.append(allocator.allocate(100))) for _ in range(4)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    stats = allocator.stats
+    assert (stats.allocations, stats.allocated_bytes, stats.peak_bytes) == (4, 400, 400)
+    kept.clear()
+    assert (stats.allocations, stats.allocated_bytes) == (4, 0)
+
+
+@every_kind
+def test_statistics_of_an_allocation_inside_another(kind: Any) -> None:
+    inner: list[c10.DataPtr] = []
+
+    def once() -> None:
+        allocator.before = lambda: None
+        inner.append(allocator.allocate(30))
+
+    allocator = kind(once)
+    outer = allocator.allocate(100)
+    stats = allocator.stats
+    assert (stats.allocations, stats.allocated_bytes) == (2, 130)
+    del outer
+    assert stats.allocated_bytes == 30
+    inner.clear()
+    assert stats.allocated_bytes == 0
+
+
+def test_an_allocation_that_raises_is_not_under_way_any_more() -> None:
+    def fail() -> None:
+        raise OSError("gone")
+
+    allocator = Counted(fail)
+    with pytest.raises(OSError, match="gone"):
+        allocator.allocate(8)
+    assert allocator.stats.allocations == 0
+    allocator.before = lambda: None
+    allocator.raw_deallocate(allocator.raw_allocate(8))
+    assert allocator.allocate(8).nbytes == 8
+    assert (allocator.stats.allocations, allocator.stats.allocated_bytes) == (2, 0)

@@ -4,7 +4,7 @@
 import pytest
 import torch
 
-from bridge import at, c10
+from bridge import at, c10, caffe2
 
 # The enumerators of DLDeviceType in dlpack.h 1.3, without their prefix.
 DLPACK_DEVICES = {
@@ -144,3 +144,16 @@ def test_a_tensor_on_the_device_says_so(spelling: object) -> None:
     assert isinstance(device, c10.Device)
     assert device == spelling
     assert device.type == c10.CPU
+
+
+@pytest.mark.parametrize("index", [2**15 - 1, 2**15, 70_000, 2**31 - 1])
+def test_a_tensor_keeps_the_index_of_its_device(index: int) -> None:
+    device = f"ext_dev:{index}"
+    assert caffe2.Tensor((2,), device).GetDevice() == device
+    assert caffe2.Tensor((2,), device).storage().device().index == index
+
+
+@pytest.mark.parametrize("number", ["2147483648", "9" * 20, "9" * 5000])
+def test_an_index_that_dlpack_cannot_say(number: str) -> None:
+    with pytest.raises(c10.EnforceValueError, match=number):
+        c10.Device(f"cuda:{number}")

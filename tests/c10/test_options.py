@@ -84,7 +84,8 @@ def test_immutable(attribute: str) -> None:
     options = c10.dtype("int16")
     with pytest.raises((AttributeError, TypeError)):
         setattr(options, attribute, "float32")
-    assert options.dtype() == c10.int16
+    options.__init__("float32", "cuda", True)  # as anybody may, and nothing comes of it
+    assert (options.dtype(), options.device(), options.pinned_memory()) == (c10.int16, None, False)
 
 
 def test_without_settings() -> None:

@@ -211,3 +211,24 @@ def test_a_storage_that_nobody_holds_is_not_unique() -> None:
     assert not storage.unique()
     with pytest.raises(c10.EnforceNotMet, match="unique"):
         storage.UniqueStorageShareExternalPointer(bytearray(16), "float32", 16)
+
+
+def test_memory_from_outside_that_does_not_fit_the_storage() -> None:
+    memory = bytearray(24)
+    aligned = ctypes.addressof(ctypes.c_char.from_buffer(memory))
+    released: list[int] = []
+    for device, src, error, why in (
+        ("cpu", aligned + 1, ValueError, "aligned"),
+        ("cpu", memoryview(memory)[3:], ValueError, "aligned"),
+        ("cpu", memoryview(memory)[:12], ValueError, "12 bytes"),
+        ("cpu", memoryview(memory)[::2], TypeError, "contiguous"),
+        ("cpu", bytes(24), TypeError, "read-only"),
+        ("metal", memory, BufferError, "on metal"),
+        ("ext_dev", memory, BufferError, "on ext_dev"),
+    ):
+        tensor = caffe2.Tensor((4,), device)
+        with pytest.raises(c10.EnforceNotMet, match=why) as caught:
+            tensor.storage().UniqueStorageShareExternalPointer(src, "float32", 16, released.append)
+        assert isinstance(caught.value, error)
+        assert not tensor.storage_initialized()
+    assert released == []

@@ -89,13 +89,8 @@ def test_an_older_table_of_ours_is_found_in_the_chain() -> None:
 def test_a_future_table_is_left_alone() -> None:
     table = Table(version=(2, 0))
     producer = producer_type(table)(spec())
-    try:
-        x = bridge.from_dlpack(producer)
-    except BufferError:
-        assert producer.made == []
-    else:
-        assert x.tolist() == [[0, 1, 2], [3, 4, 5]]
-        assert len(producer.calls) == 1
+    assert bridge.from_dlpack(producer).tolist() == [[0, 1, 2], [3, 4, 5]]
+    assert len(producer.calls) == 1
     assert table.calls == [], "its layout is not known"
 
 

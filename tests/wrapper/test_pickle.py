@@ -160,3 +160,58 @@ def test_deepcopy(wrap: type) -> None:
 def test_copy() -> None:
     with pytest.raises(TypeError, match="Clone"):
         copy.copy(six(caffe2.Tensor))
+
+
+class Labelled(at.Tensor):
+    """A tensor with an attribute, and a constructor of its own."""
+
+    def __init__(self, source: at.Tensor, label: str) -> None:
+        super().__init__(source)
+        self.label = label
+
+
+class LabelledCaffe2(caffe2.Tensor):
+    """The same over the other wrapper."""
+
+    def __init__(self, source: caffe2.Tensor, label: str) -> None:
+        super().__init__(at.Tensor(source))
+        self.label = label
+
+
+@pytest.mark.parametrize("cls", [Labelled, LabelledCaffe2])
+@pytest.mark.parametrize("protocol", range(2, pickle.HIGHEST_PROTOCOL + 1))
+def test_a_subclass_comes_back_as_it_was(cls: Any, protocol: int) -> None:
+    x = cls(caffe2.Tensor((2,), [1.0, 2.0]), "mine")
+    y = pickle.loads(pickle.dumps(x, protocol))
+    assert type(y) is cls
+    assert y.label == "mine"
+    assert y.numpy().tolist() == [1, 2]
+
+
+class Demanding:
+    """An element type that counts how many were made."""
+
+    made = 0
+
+    def __init__(self) -> None:
+        Demanding.made += 1
+
+
+def test_elements_are_unpickled_and_not_made_anew() -> None:
+    x = caffe2.empty((3,), c10.TypeMeta.Register(Demanding))
+    x.data()[1].mark = 7
+    Demanding.made = 0
+    y = pickle.loads(pickle.dumps(x))
+    assert Demanding.made == 0
+    assert y.data()[1].mark == 7
+    assert y.sizes() == (3,)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "dtype", "items"),
+    [((3,), "string", [b"a"]), ((2**40,), "string", [b"a"]), ((1,), "float32", [1.0])],
+)
+def test_elements_that_do_not_fit_are_refused(sizes: Any, dtype: str, items: list[Any]) -> None:
+    make, (_, _, _, _) = caffe2.empty((1,), "string").__reduce_ex__(5)
+    with pytest.raises(c10.EnforceNotMet):
+        make(caffe2.Tensor, sizes, c10.TypeMeta.Make(dtype), items)

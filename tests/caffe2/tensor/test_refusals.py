@@ -140,7 +140,10 @@ FUNCTIONS: dict[str, Callable[[caffe2.Tensor, Any], object]] = {
         bytearray(8), "float32", bad
     ),
     "nbytes": lambda t, bad: t.ShareExternalPointer(bytearray(64), "float32", bad),
-    "deleter": lambda t, bad: t.ShareExternalPointer(bytearray(64), "float32", 0, bad),
+    # What can be called is a deleter, and what it raises is reported when it is called.
+    "deleter": lambda t, bad: (
+        callable(bad) or t.ShareExternalPointer(bytearray(64), "float32", 0, bad)
+    ),
     "element": lambda t, bad: t.data("string").__setitem__(0, bad),
     "elements": lambda t, bad: t.data("string").__setitem__(slice(None), bad),
     "place": lambda t, bad: t.data("string").__setitem__(bad, b"x"),
