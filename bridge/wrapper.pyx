@@ -37,12 +37,13 @@ from bridge.exchange.export cimport (
     release_buffer,
 )
 from bridge.exchange.incoming cimport adopt_managed
+from bridge.exchange.ingest cimport tristate
 from bridge.exchange.numpy cimport array_out
 from bridge.exchange.torch cimport for_asker, tensor_out
 
 from bridge.c10.device import Device as DeviceClass
 from bridge.c10.errors import EnforceNotMet, EnforceTypeError
-from bridge.c10.observe import Label
+from bridge.c10.observe import ASKED, Label
 from bridge.exchange.ingest import set_wrapper
 from bridge.exchange.transfer import to_device
 from bridge.pickling import reduced
@@ -96,7 +97,7 @@ cdef class Wrapper:
                             {"copy": copy, "writable": writable})
         if copy is None and writable is False:
             return tensor_out(self.impl)
-        return tensor_out(self.impl, _tristate(copy), bool(writable))
+        return tensor_out(self.impl, tristate(copy), bool(writable))
 
     def numpy(self):
         """A ``numpy.ndarray`` of the same memory, not writable where the memory is not.
@@ -109,18 +110,24 @@ cdef class Wrapper:
         return array_out(self.impl, "numpy")
 
     def __array__(self, dtype=None, copy=None):
+        """A ``numpy.ndarray``, as NumPy 2 asks for it: shared, unless `dtype` (NumPy's) is
+        another type or `copy` is True.
+
+        Raises BufferError as `numpy`; ValueError: ``copy=False`` where `dtype` takes a copy.
+        """
         if unlikely(observed) and outermost():
             return _watched(self, "__array__", "numpy.ndarray", Wrapper.__array__,
                             {"dtype": dtype, "copy": copy})
+        tristate(copy)
         array = array_out(self.impl, "__array__")
         if dtype is not None and dtype != array.dtype:
             if copy is False:
                 raise ValueError(f"{array.dtype} becomes {dtype} by a copy only.")
             copying(array.nbytes, f"{array.dtype} becomes {dtype}")
             return array.astype(dtype)
-        if not copy:
+        if copy is not True:
             return array
-        copying(array.nbytes, "copy=True was asked for")
+        copying(array.nbytes, ASKED)
         return array.copy()
 
     def __dlpack_device__(self):
@@ -154,13 +161,14 @@ cdef class Wrapper:
                 {"stream": stream, "max_version": max_version, "dl_device": dl_device,
                  "copy": copy})
         if copy is not None:
-            _tristate(copy)
+            tristate(copy)
         if max_version is _known_version:
             versioned = True
         elif max_version is not None:
             if not isinstance(max_version, tuple) or len(<tuple>max_version) != 2:
                 raise TypeError(f"max_version is a pair such as (1, 0), not {max_version!r}.")
-            versioned = <long>(<tuple>max_version)[0] >= DLPACK_MAJOR
+            # (compared in Python: it may be of any size, and of any kind)
+            versioned = (<tuple>max_version)[0] >= DLPACK_MAJOR
             if versioned:
                 _known_version = max_version
         if dl_device is not None:
@@ -237,15 +245,11 @@ cdef inline int64_t _nbytes(TensorImpl impl) noexcept:
 cdef object _known_version = (DLPACK_MAJOR, DLPACK_MINOR)
 
 
-def _tristate(copy):
-    if copy is None or copy is True or copy is False:
-        return copy
-    raise TypeError(f"copy is True, False or None, not {copy!r}.")
-
-
 cdef TensorImpl _on_device(TensorImpl impl, object dl_device, object copy):
     try:
         kind, index = dl_device
+        if index < 0:
+            raise ValueError("The index is negative.")
         device = DeviceClass((int(kind), int(index)))
     except (TypeError, ValueError) as error:
         raise BufferError(

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 from bridge.c10.tensor_impl cimport TensorImpl
 
+cdef object tristate(object copy)
 cpdef TensorImpl ingest(object x, object device=*, object copy=*)
 
 ctypedef TensorImpl (*bring_quickly)(object)

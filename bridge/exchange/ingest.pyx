@@ -88,6 +88,13 @@ def set_wrapper(cls, impl_of):
     _impl_of = impl_of
 
 
+cdef object tristate(object copy):
+    """`copy`, which is True, False or None; TypeError where it is anything else."""
+    if copy is not None and copy is not True and copy is not False:
+        raise TypeError(f"copy is True, False or None, not {copy!r}.")
+    return copy
+
+
 cpdef TensorImpl ingest(object x, object device=None, object copy=None):
     """The TensorImpl of anything that has a tensor's memory, shared where it can be.
 
@@ -110,8 +117,8 @@ cpdef TensorImpl ingest(object x, object device=None, object copy=None):
                 impl = _quick_functions[i](x)
                 if impl is not None:
                     return impl
-    elif copy is not None and copy is not True and copy is not False:
-        raise TypeError(f"copy is True, False or None, not {copy!r}.")
+    elif copy is not None:
+        tristate(copy)
     bring = _bringers.get(<object>cls)
     impl = _by_way(x, copy) if bring is None else _adapted(bring, x, copy)
     if device is not None:

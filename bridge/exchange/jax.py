@@ -15,7 +15,7 @@ import jax.dlpack
 import jax.numpy
 
 from bridge.c10.copy import copied_since
-from bridge.c10.observe import copying
+from bridge.c10.observe import ASKED, copying
 from bridge.c10.tensor_impl import TensorImpl
 from bridge.exchange.ingest import by_dlpack, ingest
 from bridge.exchange.lend import Lent, left_to_copy, row_major, to_lend
@@ -103,7 +103,7 @@ def give(x: Any, copy: bool | None) -> Any:
 
 
 def _again(x: Any) -> Any:
-    copying(x.nbytes, "copy=True was asked for")
+    copying(x.nbytes, ASKED)
     try:
         return x.copy()
     except RuntimeError as error:

@@ -18,17 +18,22 @@ from bridge.exchange.ingest cimport ingest
 from bridge.wrapper cimport Wrapper
 
 
-cpdef TensorImpl to_lend(object x, object copy):
-    """The TensorImpl of `x`, for a framework to take or to refuse.
+cdef TensorImpl shared_in(object x, object copy):
+    """The TensorImpl of `x`, on its way out of the bridge again; of a wrapper its own.
 
+    What ``copy=True`` asks for is left to be done: see left_to_copy.
     Raises BufferError as `ingest`, under ``copy=False`` where a copy would be needed.
     """
-    cdef TensorImpl impl
     if isinstance(x, Wrapper):
-        impl = (<Wrapper>x).impl
-        impl.require_defined("convert")
-        return impl
+        return (<Wrapper>x).impl
     return ingest(x, None, False if copy is False else None)
+
+
+cpdef TensorImpl to_lend(object x, object copy):
+    """The same, for a framework to take or to refuse; BufferError where it is undefined."""
+    cdef TensorImpl impl = shared_in(x, copy)
+    impl.require_defined("convert")
+    return impl
 
 
 cpdef object left_to_copy(object x, TensorImpl impl, object copy):

@@ -25,6 +25,10 @@ INDEXES: list[tuple[tuple[int, ...], Any]] = [
     ((4, 5), slice(-99, 99)),
     ((4, 5), slice(3, 1)),
     ((4, 5), slice(2**62, None, -(2**62))),
+    ((4, 5), slice(None, None, 2**63 - 1)),
+    ((4, 5), slice(None, None, -(2**63))),
+    ((4, 5), slice(1, None, 2**70)),
+    ((4, 5), slice(None, 1, -(2**70))),
     ((4, 5), (slice(None), 2)),
     ((4, 5), (slice(None, None, -1), slice(4, None, -2))),
     ((4, 5), None),
@@ -254,6 +258,33 @@ def test_wrong_values(index: Any, value: Any) -> None:
     with pytest.raises((*ERRORS, BufferError)):
         ours[index] = value
     np.testing.assert_array_equal(theirs, before)
+
+
+@pytest.mark.parametrize(
+    "index",
+    [range(3, 0, -1), np.array([3, 0], np.uint16), np.array([[1], [2]], np.uint64)],
+    ids=["range", "uint16", "uint64"],
+)
+def test_integers_of_every_kind_index(index: Any) -> None:
+    ours, theirs = both((4, 5))
+    np.testing.assert_array_equal(ours[index].numpy(), theirs[index])
+    ours[index] = 7.0
+    assert (theirs[index] == 7).all()
+
+
+def test_an_index_too_large_for_int64_is_out_of_range() -> None:
+    ours, _ = both((4, 5))
+    with pytest.raises(IndexError, match=str(2**64 - 1)):
+        ours[np.array([2**64 - 1], np.uint64)]
+
+
+def test_in() -> None:
+    ours, _ = both((2, 3))
+    assert 3 in ours
+    assert np.float32(9) not in ours
+    for no_number in ("a", None, [1, 2]):
+        with pytest.raises(TypeError, match=type(no_number).__name__):
+            no_number in ours  # noqa: B015  the operator is what is tested
 
 
 def test_iteration_gives_rows() -> None:
