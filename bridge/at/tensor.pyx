@@ -17,12 +17,12 @@ from bridge.c10.observe cimport observed, shared, unlikely
 from bridge.c10.storage cimport READONLY
 from bridge.c10.tensor_impl cimport CONTIGUOUS, TensorImpl, wrap_dim
 from bridge.c10 cimport views
+from bridge.exchange_table cimport new_exchange_table, set_class
 from bridge.wrapper cimport (
     Wrapper,
     add_to_class,
+    keep_the_dead_of,
     new_at,
-    new_exchange_table,
-    set_class,
     set_construct,
     slow_construct,
 )
@@ -465,6 +465,10 @@ cdef class Tensor(Wrapper):
     def __repr__(self):
         return values.shown(self.impl)
 
+    def __format__(self, spec):
+        # a format is that of the number, as torch has it
+        return format(values.item(self.impl), spec) if spec else values.shown(self.impl)
+
     def __copy__(self):
         return wrap(views.alias(self.impl, "Tensor.__copy__"))
 
@@ -701,3 +705,4 @@ def install(name, operation):
 
 set_construct(Tensor, _construct)
 set_class(False, Tensor)
+keep_the_dead_of(Tensor)

@@ -218,16 +218,17 @@ def binary(name: str, a: Any, b: Any) -> Any:
         return NotImplemented
     a, b = _operand(a), _operand(b)
     func = torch.true_divide if name == "div" else getattr(torch, name)
-    if not isinstance(a, Wrapper) and not is_torch_tensor(a):
-        # a number on the left: some operations take a tensor there only
-        a = torch.tensor(a) if name in ("floor_divide", "matmul") or name.startswith("bit") else a
+    if isinstance(a, (int, float, complex)) and (
+        name in ("floor_divide", "matmul") or name.startswith("bit")
+    ):
+        a = torch.tensor(a)  # on the left these take a tensor only
     return _run(name, func, (a, b), {})
 
 
 def _takes_part(x: Any) -> bool:
     return (
         isinstance(x, (Wrapper, int, float, complex))
-        or is_torch_tensor(x)
+        or hasattr(type(x), "__torch_function__")
         or hasattr(x, "__dlpack__")
         or hasattr(x, "__array_interface__")
     )
@@ -235,8 +236,8 @@ def _takes_part(x: Any) -> bool:
 
 def _operand(x: Any) -> Any:
     """NumPy arrays and other producers as tensors, sharing their memory."""
-    if isinstance(x, (Wrapper, int, float, complex)) or is_torch_tensor(x):
-        return x
+    if isinstance(x, (Wrapper, int, float, complex)) or hasattr(type(x), "__torch_function__"):
+        return x  # (what torch's own functions let answer for itself they do here)
     return _wrap(ingest(x))
 
 

@@ -8,23 +8,14 @@ remembered for the type.
 
 from cpython.buffer cimport PyObject_CheckBuffer
 from cpython.object cimport PyObject, PyTypeObject
-from cpython.pycapsule cimport PyCapsule_CheckExact, PyCapsule_GetPointer, PyCapsule_IsValid
+from cpython.pycapsule cimport PyCapsule_CheckExact
 
 from bridge.c10.copy cimport asked_copy
 from bridge.c10.device cimport as_device
-from bridge.c10.observe cimport copying
-from bridge.c10.storage cimport EXTERNAL, READONLY
+from bridge.c10.storage cimport EXTERNAL
 from bridge.c10.tensor_impl cimport LENT, TensorImpl
 from bridge.c10.views cimport alias
-from bridge.dlpack.abi cimport (
-    DL_CUDA,
-    DL_ROCM,
-    DLPACK_MAJOR,
-    DLPACK_MINOR,
-    DLManagedTensorVersioned,
-    DLPackExchangeAPI,
-)
-from bridge.dlpack.capsule cimport ManagedTensor, call_deleter, own_versioned, take
+from bridge.dlpack.capsule cimport take
 from bridge.exchange.buffers cimport buffer_in, held_buffer
 from bridge.exchange.incoming cimport adopt_managed
 from bridge.exchange.numpy cimport (
@@ -33,6 +24,7 @@ from bridge.exchange.numpy cimport (
     numpy_array_type,
     numpy_generic_type,
 )
+from bridge.exchange.producers cimport by_method, by_table
 from bridge.exchange.torch cimport (
     any_tensor_in,
     meet_torch,
@@ -43,14 +35,12 @@ from bridge.exchange.torch cimport (
 
 from weakref import WeakKeyDictionary
 
-from bridge.c10.observe import PRODUCER as _PRODUCER
 from bridge.exchange.adapters import bringer, buffered
 from bridge.exchange.array_interface import check_interface
 from bridge.exchange.transfer import to_device
 
 cdef extern from "Python.h":
     PyTypeObject* Py_TYPE(object)
-    PyObject* PyErr_Occurred()
 
 cdef enum:
     UNKNOWN = 0
@@ -78,7 +68,6 @@ cdef bring_quickly[QUICK] _quick_functions
 cdef int _n_quick = 0
 cdef object _wrapper_class = None
 cdef object _impl_of = None
-MAX_VERSION = (DLPACK_MAJOR, DLPACK_MINOR)
 
 
 def set_wrapper(cls, impl_of):
@@ -153,12 +142,11 @@ cdef TensorImpl _by_way(object x, object copy, bint adapted=True):
     if way == OURS:
         impl = alias_out(<TensorImpl>_impl_of(x))
     elif way == TABLE:
-        impl = _by_table(x, copy)
+        impl = by_table(x, copy)
     elif way == DLPACK:
-        impl = _by_dlpack(x, copy)
+        impl = by_method(x, copy)
     elif way == CAPSULE:
-        impl = adopt_managed(take(x), 0, copy)
-        return impl
+        return adopt_managed(take(x), 0, copy)
     elif way == BUFFER:
         return _by_buffer(x, copy)
     elif way == INTERFACE:
@@ -252,159 +240,6 @@ cdef TensorImpl alias_out(TensorImpl impl):
     return out
 
 
-cdef int _raise_pending() except -1:
-    return -1
-
-
-cdef TensorImpl _by_table(object x, object copy):
-    cdef DLPackExchangeAPI* api
-    cdef DLManagedTensorVersioned* managed = NULL
-    capsule = type(x).__dlpack_c_exchange_api__
-    if not PyCapsule_IsValid(capsule, "dlpack_exchange_api"):
-        raise BufferError(
-            f"{type(x).__name__}.__dlpack_c_exchange_api__ is no capsule of the name "
-            "'dlpack_exchange_api'.")
-    api = <DLPackExchangeAPI*>PyCapsule_GetPointer(capsule, "dlpack_exchange_api")
-    while api.header.version.major != DLPACK_MAJOR:
-        if api.header.version.major < DLPACK_MAJOR or api.header.prev_api == NULL:
-            if hasattr(x, "__dlpack__"):
-                return _by_dlpack(x, copy)
-            raise BufferError(
-                f"The DLPack exchange table of {type(x).__name__} is of major version "
-                f"{api.header.version.major}; {DLPACK_MAJOR} is understood.")
-        api = <DLPackExchangeAPI*>api.header.prev_api
-    if api.managed_tensor_from_py_object_no_sync == NULL:
-        raise BufferError(
-            f"The DLPack exchange table of {type(x).__name__} is broken: a function that must "
-            "be there is NULL.")
-    if api.managed_tensor_from_py_object_no_sync(<void*>x, &managed) != 0:
-        if PyErr_Occurred() == NULL:
-            raise BufferError(
-                f"The DLPack exchange table of {type(x).__name__} failed without saying why.")
-        _translate(x)
-    if PyErr_Occurred() != NULL:
-        try:
-            _translate(x)
-        finally:
-            call_deleter(managed, True)     # of what it says it gave, nevertheless
-    return adopt_managed(own_versioned(managed), 0, copy)
-
-
-cdef int _translate(object x) except -1:
-    """Raise the pending exception of a producer as a BufferError."""
-    try:
-        _raise_pending()
-    except BufferError:
-        raise
-    except Exception as error:
-        raise BufferError(
-            f"{type(x).__name__} does not give its memory: {error}") from error
-
-
-def by_dlpack(x, *, readonly=False, on_host=False):
-    """The TensorImpl of what ``x.__dlpack__`` gives, for adapters.
-
-    `readonly`: immutable by nature, whatever its DLPack tensor says. `on_host`: known to
-    be in host memory, so that nothing is to be asked about devices.
-    """
-    return _by_dlpack(x, None, READONLY if readonly else 0, on_host)
-
-
-cdef TensorImpl _by_dlpack(object x, object copy, int flags=0, bint on_host=False):
-    cdef ManagedTensor managed
-    cdef TensorImpl impl
-    where = None if on_host else _device_of(x)
-    arguments = {}
-    if not on_host and where[0] in (DL_CUDA, DL_ROCM):
-        try:
-            arguments["stream"] = _current_stream(where)
-        except Exception as error:
-            raise BufferError(
-                f"{type(x).__name__} says that it is on CUDA device {where[1]}, which torch "
-                f"does not know: {error}") from error
-    try:
-        capsule = _call_dlpack(x, arguments)
-    except (BufferError, TypeError):
-        raise
-    except Exception as error:
-        raise BufferError(
-            f"{type(x).__name__}.__dlpack__ does not give its memory: "
-            f"{type(error).__name__}: {error}") from error
-    if not PyCapsule_CheckExact(capsule):
-        raise BufferError(
-            f"{type(x).__name__}.__dlpack__ gave {type(capsule).__name__} and not a capsule.")
-    try:
-        managed = take(capsule)
-    except BaseException:
-        # Let the capsule go here and not while the error is on its way: the producer's
-        # destructor may run Python.
-        capsule = None
-        raise
-    capsule = None
-    if not on_host and where != (
-            managed.tensor().device.device_type, managed.tensor().device.device_id):
-        seen = (managed.tensor().device.device_type, managed.tensor().device.device_id)
-        managed = None
-        raise BufferError(
-            f"{type(x).__name__}.__dlpack_device__ says {where}, but the capsule is on {seen}.")
-    impl = adopt_managed(managed, flags, copy)
-    if managed.copied():
-        copying(impl.c_numel * impl.c_dtype.itemsize, _PRODUCER)
-    return impl
-
-
-def _call_dlpack(x, arguments):
-    """``x.__dlpack__``, versioned if it can, with what is left of the arguments if not."""
-    attempts = [{"max_version": MAX_VERSION, **arguments}, {}]
-    if arguments:
-        attempts.insert(1, arguments)
-    first = None
-    for given in attempts:
-        try:
-            return x.__dlpack__(**given)
-        except TypeError as error:
-            first = first if first is not None else error
-            # An old signature, or a TypeError of its own? A subclass is that, and asking once
-            # more in the old way would be deprecated by some.
-            if type(error) is not TypeError or "argument" not in str(error):
-                break
-    raise BufferError(
-        f"{type(x).__name__}.__dlpack__ does not give its memory: {first}") from first
-
-
-def _device_of(x):
-    try:
-        where = x.__dlpack_device__()
-    except AttributeError:
-        raise BufferError(
-            f"{type(x).__name__} has __dlpack__ and no __dlpack_device__, so it is no DLPack "
-            "producer.") from None
-    except BufferError:
-        raise
-    except Exception as error:
-        raise BufferError(
-            f"{type(x).__name__}.__dlpack_device__ does not say where the memory is: "
-            f"{error}") from error
-    try:
-        kind, index = where
-        return int(kind), int(index)
-    except (TypeError, ValueError):
-        raise BufferError(
-            f"{type(x).__name__}.__dlpack_device__ gave {where!r} and not (device type, index)."
-        ) from None
-
-
-def _current_stream(where):
-    """The stream we work on, as the array API standard passes it: torch's current one."""
-    if not meet_torch():
-        return 1                # the legacy default stream
-    import torch
-    if not torch.cuda.is_available():
-        return 1
-    stream = torch.cuda.current_stream(where[1]).cuda_stream
-    return 1 if stream == 0 else stream
-
-
 cdef TensorImpl _by_buffer(object x, object copy):
     # NumPy's scalars: the buffers of some, times and strings, hide their type
     if meet_numpy() and isinstance(x, numpy_generic_type) and x.dtype.kind not in "biufc":
@@ -429,8 +264,7 @@ cdef TensorImpl _by_interface(object x, object copy):
     """The memory that ``__array_interface__`` or ``__cuda_array_interface__`` describes."""
     if _interface(x, "__cuda_array_interface__") is not None:
         from bridge.exchange.cuda_interface import described
-        impl = ingest(described(x), None, copy)
-        return impl
+        return ingest(described(x), None, copy)
     import numpy
     if not meet_numpy():
         raise ImportError("NumPy is imported and not to be found.")

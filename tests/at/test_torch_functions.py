@@ -66,6 +66,22 @@ def test_functions_of_torch_take_both() -> None:
     assert torch.equal(ours, theirs) is True
 
 
+class Traced:
+    """Not a tensor; it answers for itself what torch's functions do to it."""
+
+    @classmethod
+    def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        return func.__name__, [type(one).__name__ for one in args]
+
+
+def test_others_that_answer_for_themselves() -> None:
+    ours, _ = pair((2, 3))
+    assert torch.add(Traced(), ours) == ("add", ["Traced", "Tensor"])
+    assert torch.add(ours, Traced())[0] == "add"
+    assert (ours + Traced())[0] == "add"
+    assert (Traced() // ours)[0] == "floor_divide"
+
+
 def test_out() -> None:
     ours, theirs = pair((2, 3))
     target, theirs_target = pair((2, 3))
