@@ -25,7 +25,7 @@ from bridge.wrapper cimport Wrapper
 cdef extern from "Python.h":
     PyTypeObject* Py_TYPE(object)
 
-from bridge.c10.observe import ASKED
+from bridge.c10.observe import ASKED as _ASKED
 from bridge.exchange.adapters import adapter, names
 
 
@@ -223,7 +223,7 @@ def _wrapped(x, caffe2, copy):
             return x if isinstance(x, cls) else cls(x)
         if copy is True and caffe2 and not impl.c_dtype.c_is_pod:
             impl.require_defined("convert")
-            copying(impl.c_numel * impl.c_dtype.itemsize, ASKED)
+            copying(impl.c_numel * impl.c_dtype.itemsize, _ASKED)
             return Caffe2Tensor(x).Clone()
     impl = ingest(x, None, copy)
     if not caffe2:
@@ -344,7 +344,7 @@ def no_copy():
 
 
 cdef object _copied(object array):
-    copying(array.nbytes, ASKED)
+    copying(array.nbytes, _ASKED)
     return array.copy()
 
 

@@ -28,7 +28,7 @@ from bridge.exchange.torch cimport for_asker, tensor_out
 
 from bridge.c10.device import Device as DeviceClass
 from bridge.c10.errors import EnforceNotMet, EnforceTypeError
-from bridge.c10.observe import ASKED
+from bridge.c10.observe import ASKED as _ASKED
 from bridge.exchange.ingest import set_wrapper
 from bridge.exchange.transfer import to_device
 from bridge.pickling import reduced
@@ -112,7 +112,7 @@ cdef class Wrapper:
             return array.astype(dtype)
         if copy is not True:
             return array
-        copying(array.nbytes, ASKED)
+        copying(array.nbytes, _ASKED)
         return array.copy()
 
     def __dlpack_device__(self):

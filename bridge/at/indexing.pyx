@@ -20,7 +20,7 @@ cdef str CALLER = "Tensor.__getitem__"
 cdef TensorImpl index(TensorImpl impl, object key):
     """The view that a basic index names; None where the index is of another kind."""
     cdef int64_t used = 0
-    cdef bint ellipsis = False
+    cdef bint ellipsis = False, foreign = False
     cdef tuple keys
     impl.require_defined(CALLER)
     if type(key) is int:
@@ -35,14 +35,26 @@ cdef TensorImpl index(TensorImpl impl, object key):
             ellipsis = True
         elif isinstance(one, slice):
             used += 1
+            foreign = foreign or not (
+                _is_own(one.start) and _is_own(one.stop) and _is_own(one.step))
         elif is_integer(one):
             used += 1
+            foreign = foreign or type(one) is not int
         else:
             return None
+    if foreign:
+        # An __index__ may do anything, such as to resize the tensor: what is indexed is as it
+        # was before.
+        impl = views.alias(impl, CALLER)
     if used > impl.ndim:
         raise EnforceIndexError(
             f"{used} indices are too many for {impl.ndim} dimensions.", "", CALLER)
     return _walk(impl, keys, impl.ndim - used)
+
+
+cdef bint _is_own(object one) noexcept:
+    """Whether an end or step of a slice is Python's own, so that it is read and not asked."""
+    return one is None or type(one) is int
 
 
 cdef bint is_integer(object one):
@@ -113,6 +125,7 @@ cdef TensorImpl sliced(
 ):
     """A view of every `step`-th index of a dimension, from `start` to before `end`."""
     cdef int64_t first, last, size
+    start, end = _end(start, caller), _end(end, caller)     # before anything of `impl` is read
     require_dim(impl, caller)
     dim = wrap_dim(dim, impl.ndim, caller)
     size = impl.c_sizes[dim]
@@ -120,22 +133,27 @@ cdef TensorImpl sliced(
         raise EnforceNotMet(
             f"A step is positive, as {step} is not. Use x[::{step}] for a view backwards.",
             "step > 0", caller)
-    first = 0 if start is None else _clamped(start, size, caller)
-    last = size if end is None else _clamped(end, size, caller)
+    first = 0 if start is None else _clamped(start, size)
+    last = size if end is None else _clamped(end, size)
     if last < first:
         last = first
     return views.slice_dim(impl, dim, first, _steps(first, last, step), step, caller)
 
 
-cdef int64_t _clamped(object value, int64_t size, str caller) except -1:
+cdef object _end(object value, str caller):
+    """An end of a slice as an int, or None."""
+    if _is_own(value):
+        return value
+    try:
+        return value.__index__()
+    except AttributeError:
+        raise EnforceTypeError(
+            f"The ends of a slice are ints or None, not {type(value).__name__}.", "",
+            caller) from None
+
+
+cdef int64_t _clamped(object value, int64_t size) except -1:
     """A slice's end as Python counts it: negative from the end, outside cut off."""
-    if not isinstance(value, int):
-        try:
-            value = value.__index__()
-        except AttributeError:
-            raise EnforceTypeError(
-                f"The ends of a slice are ints or None, not {type(value).__name__}.", "",
-                caller) from None
     if value < 0:
         value += size
     return 0 if value < 0 else size if value > size else value

@@ -85,7 +85,6 @@ cdef class Tensor(Wrapper):
         self.impl.require_defined("Tensor.size")
         if dim is None:
             return self.impl.sizes_view()
-        require_dim(self.impl, "Tensor.size")
         return self.impl.c_sizes[_dim(dim, self.impl, "Tensor.size")]
 
     def stride(self, dim=None):
@@ -93,7 +92,6 @@ cdef class Tensor(Wrapper):
         self.impl.require_defined("Tensor.stride")
         if dim is None:
             return array_ref_of(self.impl.c_strides(), self.impl.ndim)
-        require_dim(self.impl, "Tensor.stride")
         return self.impl.c_strides()[_dim(dim, self.impl, "Tensor.stride")]
 
     @property
@@ -250,7 +248,6 @@ cdef class Tensor(Wrapper):
         cdef TensorImpl impl = self.impl
         cdef int64_t d, n = to_int64(length, "Tensor.narrow")
         cdef int64_t first = to_int64(start, "Tensor.narrow")
-        require_dim(impl, "Tensor.narrow")
         d = _dim(dim, impl, "Tensor.narrow")
         if first < 0:
             first += impl.c_sizes[d]
@@ -644,14 +641,18 @@ cdef object _in_place(str name, object a, object b):
 cdef TensorImpl _squeezed(TensorImpl impl, object dims):
     """A view without those of `dims` that are of size one."""
     cdef TensorImpl out = views.alias(impl, "Tensor.squeeze")
-    for dim in sorted({_dim(dim, impl, "Tensor.squeeze") for dim in dims}, reverse=True):
+    for dim in sorted(
+            {wrap_dim(to_int64(dim, "Tensor.squeeze"), impl.ndim, "Tensor.squeeze")
+             for dim in dims}, reverse=True):
         out = views.squeeze(out, dim, False, "Tensor.squeeze")
     return out
 
 
 cdef int64_t _dim(object dim, TensorImpl impl, str caller) except -1:
-    """A dimension of `impl`, counted from the front."""
-    return wrap_dim(to_int64(dim, caller), impl.ndim, caller)
+    """A dimension of `impl`, which has some, counted from the front."""
+    cdef int64_t d = to_int64(dim, caller)
+    require_dim(impl, caller)
+    return wrap_dim(d, impl.ndim, caller)
 
 
 cdef TensorImpl _impl_for_at(object source):

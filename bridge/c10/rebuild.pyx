@@ -117,7 +117,11 @@ def from_buffer(buffer, sizes, TypeMeta dtype, bint misaligned=False):
 def from_items(sizes, TypeMeta dtype, items):
     """A TensorImpl of a non-POD type with these elements, which it takes over."""
     cdef Dims dims = parse_dims(sizes, "from_items")
-    cdef TensorImpl impl = allocated(dims.data, dims.n, dtype, DL_CPU, 0, "from_items")
+    cdef TensorImpl impl
+    if dtype.c_is_pod:
+        raise EnforceNotMet(
+            f"Elements of {dtype} are memory, and no objects.", "!dtype.is_pod", "from_items")
+    impl = allocated(dims.data, dims.n, dtype, DL_CPU, 0, "from_items")
     if len(items) != impl.c_numel:
         raise EnforceNotMet(
             f"There are {len(items)} elements for {impl.c_numel} places.",

@@ -28,7 +28,7 @@ from bridge.exchange.numpy cimport array_in, meet_numpy
 from bridge.wrapper cimport Wrapper
 
 from bridge.at.tensor import Tensor
-from bridge.c10.observe import ASKED
+from bridge.c10.observe import ASKED as _ASKED
 from bridge.exchange.values import text
 
 # (Cython's own import takes what is marked as absent for a module)
@@ -230,7 +230,7 @@ def _copied(TensorImpl impl, copy):
 
 
 def _again(tensor):
-    copying((tensor.shape.num_elements() or 0) * tensor.dtype.size, ASKED)
+    copying((tensor.shape.num_elements() or 0) * tensor.dtype.size, _ASKED)
     return tf.identity(tensor)
 
 

@@ -60,7 +60,7 @@ from bridge.dlpack.capsule cimport make, take
 
 from bridge.c10.copy import set_device_copier
 from bridge.c10.errors import EnforceBufferError
-from bridge.c10.observe import ASKED
+from bridge.c10.observe import ASKED as _ASKED
 
 cdef extern from "Python.h":
     PyTypeObject* Py_TYPE(object)
@@ -537,7 +537,7 @@ cdef object cloned(object tensor):
         if torch_state.outgrown(tensor):
             _refuse(tensor, None)
         nbytes = tensor.numel() * tensor.dtype.itemsize
-    copying(nbytes, ASKED)
+    copying(nbytes, _ASKED)
     try:
         return tensor.clone()
     except Exception as error:

@@ -160,3 +160,11 @@ def test_deepcopy(wrap: type) -> None:
 def test_copy() -> None:
     with pytest.raises(TypeError, match="Clone"):
         copy.copy(six(caffe2.Tensor))
+
+
+def test_a_pickle_of_objects_that_are_said_to_be_numbers() -> None:
+    whole = pickle.dumps(bridge.asarray(["a", "b"]))
+    forged = pickle.loads(whole).__reduce_ex__(4)
+    rebuild, (cls, sizes, _, items) = forged[0], forged[1]
+    with pytest.raises(c10.EnforceNotMet, match="float32"):
+        rebuild(cls, sizes, c10.float32, items)
