@@ -6,6 +6,7 @@ from __future__ import annotations
 from bridge.c10.device import Device
 from bridge.c10.errors import EnforceNotMet
 from bridge.c10.rebuild import byte_view, from_buffer, from_items, items_of, sized
+from bridge.c10.tensor_impl import UndefinedTensorImpl
 
 TYPE_CHECKING = False  # typing takes longer to import than all that needs it
 if TYPE_CHECKING:
@@ -33,18 +34,13 @@ def reduced(tensor: Any, protocol: int) -> tuple[Any, ...]:
     if not dtype.is_pod:
         return _items, (cls, sizes, dtype, items_of(impl))
     if str(device) not in ("cpu", "cuda_host"):
-        return _moved, (cls, bytes(_bytes_of(_on_host(impl))), sizes, dtype, str(device))
-    buffer = _bytes_of(impl)
+        return _moved, (cls, bytes(byte_view(_on_host(impl))), sizes, dtype, str(device))
+    buffer = byte_view(impl)
     if protocol >= 5:
         import pickle
 
         return _buffer, (cls, pickle.PickleBuffer(buffer), sizes, dtype)
     return _buffer, (cls, bytearray(buffer), sizes, dtype)
-
-
-def _bytes_of(impl: Any) -> Any:
-    """The elements of an impl in host memory, row-major, as a buffer of bytes; shared if so."""
-    return byte_view(impl)
 
 
 def _on_host(impl: Any) -> Any:
@@ -54,13 +50,7 @@ def _on_host(impl: Any) -> Any:
 
 
 def _undefined(cls: Any) -> Any:
-    return cls._wrap(_singleton())
-
-
-def _singleton() -> Any:
-    from bridge.c10.tensor_impl import UndefinedTensorImpl
-
-    return UndefinedTensorImpl.singleton()
+    return cls._wrap(UndefinedTensorImpl.singleton())
 
 
 def _sized(cls: Any, sizes: Any, dtype: Any, device: str) -> Any:

@@ -93,7 +93,7 @@ cpdef TensorImpl ingest(object x, object device=None, object copy=None):
     Raises BufferError: the memory cannot be exchanged, and why. TypeError: `x`
     has no tensor's memory at all.
     """
-    cdef TensorImpl impl
+    cdef TensorImpl impl, moved
     cdef PyTypeObject* cls = Py_TYPE(x)
     cdef int i
     if copy is None and device is None:
@@ -108,18 +108,32 @@ cpdef TensorImpl ingest(object x, object device=None, object copy=None):
                     return impl
     elif copy is not None:
         tristate(copy)
-    bring = _bringers.get(<object>cls)
-    impl = _by_way(x, copy) if bring is None else _adapted(bring, x, copy)
-    if device is not None:
-        return to_device(impl, as_device(device), copy)
-    return impl
+    if device is None:
+        return _brought(x, copy)
+    # a copy that is asked for is made on the way there, and not before as well
+    impl = _brought(x, False if copy is False else None)
+    moved = <TensorImpl>to_device(impl, as_device(device), copy)
+    if copy is True and moved is impl and not is_new(x, impl):
+        return asked_copy(impl, "from_dlpack")
+    return moved
+
+
+cdef bint is_new(object x, TensorImpl impl) except -1:
+    """Whether `x` had to be copied to come in as `impl`, so that nobody else has the memory."""
+    return not isinstance(x, _wrapper_class) and not impl.storage.flags & EXTERNAL
+
+
+cdef TensorImpl _brought(object x, object copy):
+    """The TensorImpl of `x` where it is."""
+    bring = _bringers.get(type(x))
+    return _by_way(x, copy) if bring is None else _adapted(bring, x, copy)
 
 
 cdef TensorImpl _adapted(object bring, object x, object copy):
     cdef TensorImpl impl = bring(x, copy)
     if impl is None:
         return _by_way(x, copy, False)      # the adapter leaves it to the others
-    if copy is True and impl.storage.flags & EXTERNAL:
+    if copy is True and not is_new(x, impl):
         return asked_copy(impl, "from_dlpack")
     return impl
 

@@ -9,12 +9,11 @@ writes through a tensor of theirs.
 from libc.stdint cimport int64_t, uintptr_t
 
 from bridge.c10.copy cimport asked_copy, copied_since
-from bridge.c10.storage cimport EXTERNAL
 from bridge.c10.tensor_impl cimport CONTIGUOUS, TensorImpl
 from bridge.dlpack.abi cimport DL_CUDA, DL_ROCM
 from bridge.dlpack.capsule cimport make
 from bridge.exchange.export cimport export_legacy
-from bridge.exchange.ingest cimport ingest
+from bridge.exchange.ingest cimport ingest, is_new
 from bridge.wrapper cimport Wrapper
 
 
@@ -39,9 +38,7 @@ cpdef TensorImpl to_lend(object x, object copy):
 cpdef object left_to_copy(object x, TensorImpl impl, object copy):
     """`copy`, as it is still to be met for `impl`, the TensorImpl of `x`: None instead of True
     where `x` had to be copied to come in, so that the memory is new."""
-    if copy is True and not isinstance(x, Wrapper) and not impl.storage.flags & EXTERNAL:
-        return None
-    return copy
+    return None if copy is True and is_new(x, impl) else copy
 
 
 cpdef TensorImpl row_major(TensorImpl impl, object copy, int64_t alignment=1):
