@@ -6,10 +6,12 @@ from cpython.object cimport PyTypeObject
 
 from bridge.at.tensor cimport Tensor as AtTensor
 from bridge.at.tensor cimport wrap
+from bridge.c10.copy cimport copied_since
 from bridge.c10.observe cimport copying, observed, outermost, unlikely, watched
-from bridge.c10.tensor_impl cimport TensorImpl
-from bridge.exchange.ingest cimport ingest
-from bridge.exchange.lend cimport left_to_copy
+from bridge.c10.tensor_impl cimport CONTIGUOUS, TensorImpl
+from bridge.c10.type_meta cimport as_type
+from bridge.exchange.ingest cimport ingest, tristate
+from bridge.exchange.lend cimport left_to_copy, shared_in
 from bridge.exchange.numpy cimport array_out, meet_numpy, numpy_array_type
 from bridge.exchange.torch cimport (
     cloned,
@@ -23,9 +25,8 @@ from bridge.wrapper cimport Wrapper
 cdef extern from "Python.h":
     PyTypeObject* Py_TYPE(object)
 
+from bridge.c10.observe import ASKED as _ASKED
 from bridge.exchange.adapters import adapter, names
-
-cdef str _ASKED = "copy=True was asked for"
 
 
 def from_dlpack(x, *, device=None, copy=None):
@@ -78,7 +79,7 @@ def asarray(x, *, dtype=None, device=None, copy=None):
 
 def _as_array(x, dtype, device, copy):
     from bridge.exchange import values
-    _tristate(copy)
+    tristate(copy)
     if values.is_text(x, dtype):
         return values.text(x, device, copy)
     if values.is_plain(x):
@@ -96,18 +97,11 @@ def _as_array(x, dtype, device, copy):
         tensor = wrap(ingest(array, device, copy))
     if dtype is None:
         return tensor
-    converted = tensor.to(dtype=dtype)
-    if copy is False and converted is not tensor:
+    wanted = as_type(dtype)
+    if copy is False and wanted is not tensor.dtype():
         raise BufferError(
-            f"{tensor.dtype()} becomes {converted.dtype()} by a copy only. Allow it with "
-            "copy=None.")
-    return converted
-
-
-cdef TensorImpl _impl(object x, object copy):
-    if isinstance(x, Wrapper):
-        return (<Wrapper>x).impl
-    return ingest(x, None, False if copy is False else None)
+            f"{tensor.dtype()} becomes {wanted} by a copy only. Allow it with copy=None.")
+    return tensor.to(dtype=wanted)
 
 
 cdef dict _gives = {}
@@ -118,12 +112,6 @@ cdef object _give(str name):
     if give is None:
         give = _gives[name] = adapter(name).give
     return give
-
-
-cdef object _tristate(object copy):
-    if copy is not None and copy is not True and copy is not False:
-        raise TypeError(f"copy is True, False or None, not {copy!r}.")
-    return copy
 
 
 def to_torch(x, *, copy=None, writable=False):
@@ -141,12 +129,12 @@ def to_torch(x, *, copy=None, writable=False):
     >>> t.data_ptr() == x.data_ptr(), bridge.to_torch(t) is t
     (True, True)
     """
-    _tristate(copy)
+    tristate(copy)
     if unlikely(observed) and outermost():
         return _watched_to_torch(x, copy, writable)
     if is_torch_tensor(x):
         return cloned(x) if copy is True else x
-    impl = _impl(x, copy)
+    impl = shared_in(x, copy)
     if copy is True:
         copy = left_to_copy(x, impl, copy)
     return tensor_out(impl, copy, writable)
@@ -167,12 +155,12 @@ def to_numpy(x, *, copy=None):
     >>> x.tolist()
     [7.0, 0.0, 0.0]
     """
-    _tristate(copy)
+    tristate(copy)
     if unlikely(observed) and outermost():
         return _watched_to_numpy(x, copy)
     if meet_numpy() and isinstance(x, numpy_array_type):
         return _copied(x) if copy is True else x
-    impl = _impl(x, copy)
+    impl = shared_in(x, copy)
     array = array_out(impl, "to_numpy")
     return array if copy is not True or left_to_copy(x, impl, copy) is None else _copied(array)
 
@@ -186,7 +174,7 @@ def to_jax(x, *, copy=None):
     without a copy under ``copy=False``; 64-bit elements while JAX's ``jax_enable_x64`` is
     off, which would be cut to 32.
     """
-    _tristate(copy)
+    tristate(copy)
     if unlikely(observed) and outermost():
         return watched("to_jax", x, "jax.Array", to_jax, (x,), {"copy": copy})
     return _give("jax")(x, copy)
@@ -200,7 +188,7 @@ def to_tensorflow(x, *, copy=None):
     Raises ImportError: TensorFlow is not installed. BufferError: not to be exchanged, or
     not without a copy under ``copy=False``.
     """
-    _tristate(copy)
+    tristate(copy)
     if unlikely(observed) and outermost():
         return watched("to_tensorflow", x, "tf.Tensor", to_tensorflow, (x,), {"copy": copy})
     return _give("tensorflow")(x, copy)
@@ -213,7 +201,7 @@ def to_cupy(x, *, copy=None):
     Raises ImportError: CuPy is not installed. BufferError: not to be exchanged, or not
     without a copy under ``copy=False``.
     """
-    _tristate(copy)
+    tristate(copy)
     if unlikely(observed) and outermost():
         return watched("to_cupy", x, "cupy.ndarray", to_cupy, (x,), {"copy": copy})
     return _give("cupy")(x, copy)
@@ -223,6 +211,7 @@ def convert(x, to, *, copy=None):
     """`x` as a tensor of another library, by its name: "torch", "numpy", "jax",
     "tensorflow", "cupy", "at" or "caffe2". Shares or copies as the function of that name.
 
+    A caffe2.Tensor is row-major: other strides are copied under ``copy=None``.
     Raises ValueError: an unknown name; otherwise as that function.
 
     >>> import bridge
@@ -230,7 +219,7 @@ def convert(x, to, *, copy=None):
     >>> bridge.shares_memory(x, bridge.convert(x, "numpy"))
     True
     """
-    _tristate(copy)
+    tristate(copy)
     if to == "torch":
         return to_torch(x, copy=copy)
     if to == "numpy":
@@ -250,23 +239,25 @@ cdef dict _by_name = {"jax": to_jax, "tensorflow": to_tensorflow, "cupy": to_cup
 
 def _wrapped(x, caffe2, copy):
     from bridge.caffe2.tensor import Tensor as Caffe2Tensor
-    if copy is not True and isinstance(x, Caffe2Tensor if caffe2 else AtTensor):
-        return x
-    if isinstance(x, Wrapper) and copy is not True:
-        return Caffe2Tensor(x) if caffe2 else AtTensor(x)
-    if isinstance(x, Wrapper) and not (<Wrapper>x).impl.c_dtype.c_is_pod and caffe2:
-        copying((<Wrapper>x).impl.c_numel * (<Wrapper>x).impl.c_dtype.itemsize, _ASKED)
-        return x.Clone()
+    cdef TensorImpl impl
+    if isinstance(x, Wrapper):
+        impl = (<Wrapper>x).impl
+        if copy is not True and (not caffe2 or impl.storage is None or impl.flags & CONTIGUOUS):
+            cls = Caffe2Tensor if caffe2 else AtTensor
+            return x if isinstance(x, cls) else cls(x)
+        if copy is True and caffe2 and not impl.c_dtype.c_is_pod:
+            impl.require_defined("convert")
+            copying(impl.c_numel * impl.c_dtype.itemsize, _ASKED)
+            return Caffe2Tensor(x).Clone()
     impl = ingest(x, None, copy)
     if not caffe2:
         return wrap(impl)
-    if not impl.is_contiguous():
+    if not impl.flags & CONTIGUOUS:
         if copy is False:
             raise BufferError(
                 "Caffe2-style tensors are contiguous, and this memory has strides "
                 f"{impl.strides().vec()}. Allow a copy with copy=None.")
-        copying(impl.c_numel * impl.c_dtype.itemsize, "Caffe2-style tensors are contiguous")
-        return Caffe2Tensor._wrap(wrap(impl).contiguous().unsafeGetTensorImpl())
+        impl = copied_since(impl, "Caffe2-style tensors are contiguous", "convert")
     return Caffe2Tensor._wrap(impl)
 
 

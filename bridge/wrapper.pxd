@@ -9,8 +9,7 @@ cdef class Wrapper:
 
 ctypedef PyObject* (*construct)(PyObject*, PyObject**, size_t, PyObject*) except NULL
 cdef void set_construct(object cls, construct function)
+cdef int keep_the_dead_of(object cls) except -1
 cdef Wrapper new_at(TensorImpl impl)
 cdef int slow_construct(object self, PyObject** args, size_t nargsf, PyObject* names) except -1
-cdef object new_exchange_table(bint caffe2)
 cdef int add_to_class(object cls, str name, object value) except -1
-cdef int set_class(bint caffe2, object cls) except -1

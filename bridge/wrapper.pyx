@@ -5,17 +5,13 @@
 
 cimport cython
 from cpython.object cimport PyObject, PyTypeObject
-from cpython.pycapsule cimport PyCapsule_New
-from cpython.ref cimport Py_INCREF
-from libc.stdint cimport int32_t, int64_t, uintptr_t
+from libc.stdint cimport int64_t, uintptr_t
 
 from bridge.c10.copy cimport asked_copy
-from bridge.c10.device cimport device_of
 from bridge.c10.observe cimport copying, observed, outermost, shared, unlikely, watched
 from bridge.c10.revive cimport MAX_DEAD, clear_weakrefs, revive, type_of, untrack
 from bridge.c10.storage cimport READONLY, Storage
-from bridge.c10.tensor_impl cimport CONTIGUOUS, TensorImpl, allocated, undefined_impl
-from bridge.c10.type_meta cimport TypeMeta, from_dlpack_type
+from bridge.c10.tensor_impl cimport CONTIGUOUS, TensorImpl, undefined_impl
 from bridge.dlpack.abi cimport (
     DL_CPU,
     DL_CUDA,
@@ -24,28 +20,18 @@ from bridge.dlpack.abi cimport (
     DLPACK_IS_COPIED,
     DLPACK_MAJOR,
     DLPACK_MINOR,
-    DLManagedTensorVersioned,
-    DLPackExchangeAPI,
-    DLSetError,
-    DLTensor,
     has_streams,
 )
-from bridge.dlpack.capsule cimport ManagedTensor, make, own_versioned
-from bridge.exchange.export cimport (
-    borrow,
-    export_legacy,
-    export_versioned,
-    fill_buffer,
-    release_buffer,
-)
-from bridge.exchange.incoming cimport adopt_managed
+from bridge.dlpack.capsule cimport make
+from bridge.exchange.export cimport export_legacy, export_versioned, fill_buffer, release_buffer
+from bridge.exchange.ingest cimport tristate
 from bridge.exchange.numpy cimport array_out
 from bridge.exchange.devices cimport on_host
 from bridge.exchange.torch cimport for_asker, tensor_out, torch_asks
 
 from bridge.c10.device import Device as DeviceClass
 from bridge.c10.errors import EnforceNotMet, EnforceTypeError
-from bridge.c10.observe import Label
+from bridge.c10.observe import ASKED as _ASKED
 from bridge.exchange.ingest import set_wrapper
 from bridge.exchange.transfer import to_device
 from bridge.pickling import reduced
@@ -101,7 +87,7 @@ cdef class Wrapper:
                             {"copy": copy, "writable": writable})
         if copy is None and writable is False:
             return tensor_out(self.impl)
-        return tensor_out(self.impl, _tristate(copy), bool(writable))
+        return tensor_out(self.impl, tristate(copy), bool(writable))
 
     def numpy(self):
         """A ``numpy.ndarray`` of the same memory, not writable where the memory is not.
@@ -114,18 +100,24 @@ cdef class Wrapper:
         return array_out(self.impl, "numpy")
 
     def __array__(self, dtype=None, copy=None):
+        """A ``numpy.ndarray``, as NumPy 2 asks for it: shared, unless `dtype` (NumPy's) is
+        another type or `copy` is True.
+
+        Raises BufferError as `numpy`; ValueError: ``copy=False`` where `dtype` takes a copy.
+        """
         if unlikely(observed) and outermost():
             return _watched(self, "__array__", "numpy.ndarray", Wrapper.__array__,
                             {"dtype": dtype, "copy": copy})
+        tristate(copy)
         array = array_out(self.impl, "__array__")
         if dtype is not None and dtype != array.dtype:
             if copy is False:
                 raise ValueError(f"{array.dtype} becomes {dtype} by a copy only.")
             copying(array.nbytes, f"{array.dtype} becomes {dtype}")
             return array.astype(dtype)
-        if not copy:
+        if copy is not True:
             return array
-        copying(array.nbytes, "copy=True was asked for")
+        copying(array.nbytes, _ASKED)
         return array.copy()
 
     def __dlpack_device__(self):
@@ -160,13 +152,14 @@ cdef class Wrapper:
                 {"stream": stream, "max_version": max_version, "dl_device": dl_device,
                  "copy": copy})
         if copy is not None:
-            _tristate(copy)
+            tristate(copy)
         if max_version is _known_version:
             versioned = True
         elif max_version is not None:
             if not isinstance(max_version, tuple) or len(<tuple>max_version) != 2:
                 raise TypeError(f"max_version is a pair such as (1, 0), not {max_version!r}.")
-            versioned = <long>(<tuple>max_version)[0] >= DLPACK_MAJOR
+            # (compared in Python: it may be of any size, and of any kind)
+            versioned = (<tuple>max_version)[0] >= DLPACK_MAJOR
             if versioned:
                 _known_version = max_version
         if dl_device is not None:
@@ -243,15 +236,11 @@ cdef inline int64_t _nbytes(TensorImpl impl) noexcept:
 cdef object _known_version = (DLPACK_MAJOR, DLPACK_MINOR)
 
 
-def _tristate(copy):
-    if copy is None or copy is True or copy is False:
-        return copy
-    raise TypeError(f"copy is True, False or None, not {copy!r}.")
-
-
 cdef TensorImpl _on_device(TensorImpl impl, object dl_device, object copy):
     try:
         kind, index = dl_device
+        if index < 0:
+            raise ValueError("The index is negative.")
         device = DeviceClass((int(kind), int(index)))
     except (TypeError, ValueError) as error:
         raise BufferError(
@@ -346,6 +335,13 @@ cdef void _end(PyObject* dying) noexcept:
     _n_kept += 1
 
 
+cdef int keep_the_dead_of(object cls) except -1:
+    """Say which class the dead are kept of: at.Tensor."""
+    global _kept_type
+    _kept_type = <PyTypeObject*><PyObject*>cls
+    return 0
+
+
 cdef Wrapper new_at(TensorImpl impl):
     """An at.Tensor of `impl`."""
     global _n_kept
@@ -387,130 +383,4 @@ cdef int slow_construct(object self, PyObject** args, size_t nargsf, PyObject* n
         for i, name in enumerate(<object>names):
             keywords[name] = <object>args[n + i]
     self.__init__(*positional, **keywords)
-    return 0
-
-
-# The exchange tables that we offer, one a wrapper class; they live for ever.
-
-cdef DLPackExchangeAPI[2] _tables
-cdef list _classes = [None, None]
-cdef tuple _names = ("at.Tensor", "caffe2.Tensor")
-
-
-cdef int _from_object(void* obj, DLManagedTensorVersioned** out) noexcept:
-    try:
-        out[0] = export_versioned((<Wrapper?><object>obj).impl, 0)
-        if unlikely(observed):
-            shared("exchange table", <object>obj, "DLPack tensor", _nbytes((<Wrapper>obj).impl))
-        return 0
-    except BaseException as error:
-        _set_error(error)
-        return -1
-
-
-cdef int _borrow_object(void* obj, DLTensor* out) noexcept:
-    try:
-        borrow((<Wrapper?><object>obj).impl, out)
-        if unlikely(observed):
-            shared("exchange table", <object>obj, "DLTensor", _nbytes((<Wrapper>obj).impl))
-        return 0
-    except BaseException as error:
-        _set_error(error)
-        return -1
-
-
-def _made(ManagedTensor managed, int which):
-    return _classes[which]._wrap(adopt_managed(managed, 0, None))
-
-
-cdef int _to_object(DLManagedTensorVersioned* managed, void** out, int which) noexcept:
-    try:
-        if unlikely(observed) and outermost():
-            made = watched("exchange table", Label("DLPack tensor"), _names[which], _made,
-                           (own_versioned(managed), which))
-        else:
-            made = _made(own_versioned(managed), which)
-        Py_INCREF(made)
-        out[0] = <void*>made
-        return 0
-    except BaseException as error:
-        _set_error(error)
-        return -1
-
-
-cdef int _to_at(DLManagedTensorVersioned* managed, void** out) noexcept:
-    return _to_object(managed, out, 0)
-
-
-cdef int _to_caffe2(DLManagedTensorVersioned* managed, void** out) noexcept:
-    return _to_object(managed, out, 1)
-
-
-cdef int _allocate(
-    DLTensor* prototype, DLManagedTensorVersioned** out, void* error_ctx, DLSetError set_error,
-) noexcept with gil:
-    cdef TypeMeta dtype
-    try:
-        if prototype.ndim < 0 or (prototype.ndim and prototype.shape == NULL):
-            raise BufferError("The prototype has no shape.")
-        dtype = from_dlpack_type(prototype.dtype)
-        if dtype is None:
-            raise BufferError("The prototype's type is not known.")
-        device_of(prototype.device.device_type, prototype.device.device_id)
-        out[0] = export_versioned(
-            allocated(prototype.shape, prototype.ndim, dtype, prototype.device.device_type,
-                      prototype.device.device_id, "managed_tensor_allocator"), 0)
-        return 0
-    except BaseException as error:
-        kind = type(error).__name__.encode()
-        message = str(error).encode()
-        if set_error != NULL:
-            set_error(error_ctx, kind, message)
-        return -1
-
-
-cdef int _work_stream(int32_t device_type, int32_t device_id, void** out) noexcept:
-    cdef uintptr_t stream
-    try:
-        out[0] = NULL
-        if has_streams(device_type):
-            from bridge.exchange.streams import current_handle
-            stream = current_handle(device_id)
-            out[0] = <void*>stream
-        return 0
-    except BaseException as error:
-        _set_error(error)
-        return -1
-
-
-cdef extern from "Python.h":
-    void PyErr_SetObject(PyObject*, PyObject*)
-
-
-cdef void _set_error(object error) noexcept:
-    # for a C caller, which reads -1 and the pending exception
-    kind = type(error)
-    PyErr_SetObject(<PyObject*>kind, <PyObject*>error)
-
-
-cdef object new_exchange_table(bint caffe2):
-    """The capsule for ``__dlpack_c_exchange_api__`` (DLPack 1.3, DLPackExchangeAPI)."""
-    cdef DLPackExchangeAPI* table = &_tables[caffe2]
-    table.header.version.major = DLPACK_MAJOR
-    table.header.version.minor = DLPACK_MINOR
-    table.header.prev_api = NULL
-    table.managed_tensor_allocator = _allocate
-    table.managed_tensor_from_py_object_no_sync = _from_object
-    table.managed_tensor_to_py_object_no_sync = _to_caffe2 if caffe2 else _to_at
-    table.dltensor_from_py_object_no_sync = _borrow_object
-    table.current_work_stream = _work_stream
-    return PyCapsule_New(table, "dlpack_exchange_api", NULL)
-
-
-cdef int set_class(bint caffe2, object cls) except -1:
-    """Say which class the table makes tensors of."""
-    global _kept_type
-    _classes[caffe2] = cls
-    if not caffe2:
-        _kept_type = <PyTypeObject*><PyObject*>cls
     return 0

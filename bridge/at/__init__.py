@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from bridge.at import data as _data
+from bridge.at import memory as _memory
 from bridge.at import torch_ops as _torch_ops
 from bridge.at.factories import (
     empty,
@@ -55,7 +56,11 @@ __all__ = [
 
 _data.set_wrap(Tensor._wrap)
 _torch_ops.set_hooks(
-    Tensor._wrap, _data.write_back, _data.mark_readonly, _data.mark_owned, _data.take_metadata
+    Tensor._wrap,
+    _data.write_back,
+    _memory.mark_readonly,
+    _memory.mark_owned,
+    _memory.take_metadata,
 )
 
 

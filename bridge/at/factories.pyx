@@ -5,11 +5,12 @@
 from libc.stdint cimport int64_t, uintptr_t
 
 from bridge.at.data cimport zero_elements
+from bridge.at.indexing cimport is_integer
 from bridge.at.tensor cimport wrap
 from bridge.c10.array_ref cimport Dims, parse_dims
-from bridge.c10.device cimport Device
+from bridge.c10.device cimport Device, host_accessible
 from bridge.c10.layout cimport checked_mul, contiguous_strides, extent
-from bridge.c10.storage cimport EXTERNAL, READONLY, external_ptr, install
+from bridge.c10.storage cimport EXTERNAL, READONLY, Storage, external_ptr, install
 from bridge.c10.tensor_impl cimport CONTIGUOUS, TensorImpl, allocated, new_pair, require_numel
 from bridge.c10.type_meta cimport TypeMeta, float32_type
 from bridge.dlpack.abi cimport DL_CPU, DL_CUDA_HOST
@@ -30,6 +31,7 @@ cdef class _Where:
     cdef TypeMeta dtype
     cdef int device_type
     cdef int device_index
+    cdef bint placed            # options name the device; otherwise it is the default
 
 
 cdef _Where _where(object options, object dtype, object device, bint pinned, TensorImpl like):
@@ -43,6 +45,7 @@ cdef _Where _where(object options, object dtype, object device, bint pinned, Ten
     if found is not None:
         where.device_type = found.c_type
         where.device_index = current_index(found)
+        where.placed = True
     elif like is not None:
         where.device_type = like.storage.device_type
         where.device_index = like.storage.device_index
@@ -127,25 +130,29 @@ def ones(*dims, dtype=None, device=None, pinned_memory=False):
 
 
 def full(size, fill_value, options=None, *, dtype=None, device=None, pinned_memory=False):
-    """A new tensor of one value, of whose kind it is (bool, int64, float32, complex64) unless
-    options name a type."""
+    """A new tensor of one value, of whose kind it is (bool, int64, float32, complex64)
+    unless options name a type. `size`: one or a sequence."""
+    cdef Dims dims = parse_dims(size, "at.full")
     options = as_options(options, dtype, device)
     if not options.has_dtype():
         options = options.dtype(_type_of_number(fill_value))
-    if not isinstance(size, int):
-        size = tuple(size)
-    else:
-        size = (size,)
+    sizes = tuple([dims.data[i] for i in range(dims.n)])
     return data.fill_(wrap(_empty(
-        (size, options), None, None, pinned_memory, "at.full")), fill_value)
+        (sizes, options), None, None, pinned_memory, "at.full")), fill_value)
 
 
 def _type_of_number(value):
-    if isinstance(value, bool):
+    """The type that torch.full infers for a number: Python's, NumPy's or a 0-d tensor's alike."""
+    if isinstance(value, Wrapper):
+        value = wrap((<Wrapper>value).impl)
+    if hasattr(value, "numel") and value.numel() == 1:
+        value = value.item()
+    kind = getattr(getattr(value, "dtype", None), "kind", None)
+    if isinstance(value, bool) or kind == "b":
         return "bool"
-    if isinstance(value, int):
+    if isinstance(value, int) or kind in ("i", "u"):
         return "int64"
-    if isinstance(value, complex):
+    if isinstance(value, complex) or kind == "c":
         return "complex64"
     return "float32"
 
@@ -213,12 +220,13 @@ def empty_strided(size, stride, options=None, *, dtype=None, device=None, pinned
 def from_blob(source, sizes, strides=None, options=None, deleter=None, *, dtype=None, device=None):
     """A tensor over memory from outside: an address (int), or a buffer, which is kept alive.
 
-    `sizes` and `strides` in elements, strides not negative; float32 on the CPU
-    unless options say otherwise. `deleter(address)` is called once, when neither a
-    tensor nor a view needs the memory. A buffer that is too small, or read-only
-    memory to be written, cannot happen: the first is refused, the second marked.
+    `sizes` and `strides` in elements, strides not negative; float32, and on the CPU or where
+    the buffer is, unless options say otherwise. `deleter(address)` is called once, when neither a
+    tensor nor a view needs the memory. Over a read-only buffer the tensor is read-only.
+    What there is at an address nobody can check.
 
-    Raises EnforceNotMet: no address, a buffer that is too small, negative strides.
+    Raises EnforceNotMet: no address, a buffer that is too small, not contiguous or on another
+    device than the options say, an address that is not aligned for the type, negative strides.
 
     Follows at::from_blob, aten/src/ATen/templates/Functions.h, PyTorch 1.8.1.
     """
@@ -256,32 +264,21 @@ def from_blob(source, sizes, strides=None, options=None, deleter=None, *, dtype=
     nbytes = checked_mul(high + 1, where.dtype.itemsize)
     if nbytes < 0:
         raise EnforceValueError("That many bytes do not fit an int64.", "", caller)
-    if isinstance(source, int) and not isinstance(source, bool):
-        if numel:
+    if is_integer(source):
+        source = source.__index__()
+        if numel or source != 0:
             address = as_address(source, caller)
-        elif source > 0:
-            address = source
         keep = None
     else:
-        try:
-            lender = ingest(source, None, False)
-        except BufferError as error:
-            raise EnforceTypeError(f"The buffer is not shared: {error}", "", caller) from error
-        except TypeError as error:
-            raise EnforceTypeError(
-                f"{type(source).__name__} is neither an address nor a buffer.", "",
-                caller) from error
-        if not lender.flags & CONTIGUOUS:
-            raise EnforceNotMet(
-                "The buffer is not contiguous; give sizes and strides over contiguous memory.",
-                "", caller)
+        lender = _lender(source, caller)
+        _settle(where, lender.storage, caller)
         address = <uintptr_t>lender.data(caller)
         lender.storage.pin()
         if lender.c_numel * lender.c_dtype.itemsize < nbytes:
             raise EnforceValueError(
                 f"The buffer has {lender.c_numel * lender.c_dtype.itemsize} bytes, and sizes "
-                f"{list(sizes)} of {where.dtype} take {nbytes}.", "nbytes <= len(buffer)",
-                caller)
+                f"{[dims.data[i] for i in range(dims.n)]} of {where.dtype} take {nbytes}.",
+                "nbytes <= len(buffer)", caller)
         flags |= lender.storage.flags & READONLY
         keep = lender.storage.ctx
     if address % <uintptr_t>min(where.dtype.itemsize, 8) != 0:
@@ -292,6 +289,37 @@ def from_blob(source, sizes, strides=None, options=None, deleter=None, *, dtype=
     install(impl.storage, external_ptr(<void*>address, keep, deleter), <char*>address, where.dtype,
             nbytes, flags)
     return wrap(impl)
+
+
+cdef TensorImpl _lender(object source, str caller):
+    """The TensorImpl of a contiguous buffer, shared."""
+    cdef TensorImpl lender
+    try:
+        lender = ingest(source, None, False)
+    except BufferError as error:
+        raise EnforceTypeError(f"The buffer is not shared: {error}", "", caller) from error
+    except TypeError as error:
+        raise EnforceTypeError(
+            f"{type(source).__name__} is neither an address nor a buffer.", "",
+            caller) from error
+    if not lender.flags & CONTIGUOUS:
+        raise EnforceNotMet(
+            "The buffer is not contiguous; give sizes and strides over contiguous memory.",
+            "", caller)
+    return lender
+
+
+cdef int _settle(_Where where, Storage lender, str caller) except -1:
+    """Take the device of a buffer where options name none; refuse one that contradicts it."""
+    if not where.placed:
+        where.device_type, where.device_index = lender.device_type, max(lender.device_index, 0)
+    elif (where.device_type != lender.device_type
+            or where.device_index != max(lender.device_index, 0)) and not (
+                host_accessible(where.device_type) and host_accessible(lender.device_type)):
+        raise EnforceValueError(
+            f"The buffer is on {lender.device()}, and the options name another device.",
+            "device() == options.device()", caller)
+    return 0
 
 
 def resolved(options=None, dtype=None, device=None):

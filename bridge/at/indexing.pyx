@@ -2,12 +2,17 @@
 # cython: language_level=3, boundscheck=False, wraparound=False
 """Basic indexing, as NumPy has it: ints, slices of any step, None, and an ellipsis."""
 
-from libc.stdint cimport int64_t
+from libc.stdint cimport INT64_MAX, int64_t
 
-from bridge.c10.tensor_impl cimport TensorImpl
+from bridge.c10.tensor_impl cimport TensorImpl, wrap_dim
 from bridge.c10 cimport views
 
-from bridge.c10.errors import EnforceIndexError, EnforceTypeError, EnforceValueError
+from bridge.c10.errors import (
+    EnforceIndexError,
+    EnforceNotMet,
+    EnforceTypeError,
+    EnforceValueError,
+)
 
 cdef str CALLER = "Tensor.__getitem__"
 
@@ -15,7 +20,7 @@ cdef str CALLER = "Tensor.__getitem__"
 cdef TensorImpl index(TensorImpl impl, object key):
     """The view that a basic index names; None where the index is of another kind."""
     cdef int64_t used = 0
-    cdef bint ellipsis = False
+    cdef bint ellipsis = False, foreign = False
     cdef tuple keys
     impl.require_defined(CALLER)
     if type(key) is int:
@@ -30,18 +35,33 @@ cdef TensorImpl index(TensorImpl impl, object key):
             ellipsis = True
         elif isinstance(one, slice):
             used += 1
-        elif _is_int(one):
+            foreign = foreign or not (
+                _is_own(one.start) and _is_own(one.stop) and _is_own(one.step))
+        elif is_integer(one):
             used += 1
+            foreign = foreign or type(one) is not int
         else:
             return None
+    if foreign:
+        # An __index__ may do anything, such as to resize the tensor: what is indexed is as it
+        # was before.
+        impl = views.alias(impl, CALLER)
     if used > impl.ndim:
         raise EnforceIndexError(
             f"{used} indices are too many for {impl.ndim} dimensions.", "", CALLER)
     return _walk(impl, keys, impl.ndim - used)
 
 
-cdef bint _is_int(object one):
-    # bool is an int to Python and a mask to NumPy and torch
+cdef bint _is_own(object one) noexcept:
+    """Whether an end or step of a slice is Python's own, so that it is read and not asked."""
+    return one is None or type(one) is int
+
+
+cdef bint is_integer(object one):
+    """Whether `one` is an integer of Python's, NumPy's or anybody's, and no bool.
+
+    bool is an int to Python and a mask to NumPy and torch.
+    """
     if isinstance(one, bool):
         return False
     if isinstance(one, int):
@@ -54,7 +74,7 @@ cdef bint _is_int(object one):
 
 cdef TensorImpl _walk(TensorImpl impl, tuple keys, int64_t left_over):
     cdef int64_t dim = 0
-    cdef int64_t i, start, stop, step, length, size
+    cdef int64_t i, start, stop, step, size
     cdef TensorImpl out = impl
     for one in keys:
         if one is None:
@@ -65,24 +85,17 @@ cdef TensorImpl _walk(TensorImpl impl, tuple keys, int64_t left_over):
         elif isinstance(one, slice):
             size = out.c_sizes[dim]
             try:
-                start, stop, step = one.indices(size)
+                start, stop, every = one.indices(size)
             except TypeError as error:
                 raise EnforceTypeError(f"A slice is made of ints: {error}", "", CALLER) from error
             except ValueError as error:
                 raise EnforceValueError(f"{error}", "", CALLER) from error
+            try:
+                step = every
             except OverflowError:
-                # a step beyond int64 shows the first element alone
-                start, stop, _ = slice(one.start, one.stop, 1 if one.step > 0 else -1) \
-                    .indices(size)
-                step = 1
-                stop = min(stop, start + 1) if one.step > 0 else max(stop, start - 1)
-                if one.step < 0:
-                    step = -1
-            if step > 0:
-                length = (stop - start + step - 1) // step if stop > start else 0
-            else:
-                length = (start - stop - step - 1) // -step if start > stop else 0
-            out = views.slice_dim(out, dim, start, length, step, CALLER)
+                # no step of more than `size` reaches a second index
+                step = INT64_MAX if every > 0 else -INT64_MAX
+            out = views.slice_dim(out, dim, start, _steps(start, stop, step), step, CALLER)
             dim += 1
         else:
             i = _place(one.__index__(), impl)
@@ -98,3 +111,57 @@ cdef int64_t _place(object index, TensorImpl impl) except? -1:
     except OverflowError:
         raise EnforceIndexError(
             f"Index {index} is out of range for sizes {impl.sizes().vec()}.", "", CALLER) from None
+
+
+cdef int64_t _steps(int64_t start, int64_t stop, int64_t step) noexcept:
+    """How many indices there are from `start` to before `stop`, for any step that is not zero."""
+    if step > 0:
+        return 1 + (stop - start - 1) // step if stop > start else 0
+    return 1 + (stop - start + 1) // step if start > stop else 0
+
+
+cdef TensorImpl sliced(
+    TensorImpl impl, int64_t dim, object start, object end, int64_t step, str caller,
+):
+    """A view of every `step`-th index of a dimension, from `start` to before `end`."""
+    cdef int64_t first, last, size
+    start, end = _end(start, caller), _end(end, caller)     # before anything of `impl` is read
+    require_dim(impl, caller)
+    dim = wrap_dim(dim, impl.ndim, caller)
+    size = impl.c_sizes[dim]
+    if step <= 0:
+        raise EnforceNotMet(
+            f"A step is positive, as {step} is not. Use x[::{step}] for a view backwards.",
+            "step > 0", caller)
+    first = 0 if start is None else _clamped(start, size)
+    last = size if end is None else _clamped(end, size)
+    if last < first:
+        last = first
+    return views.slice_dim(impl, dim, first, _steps(first, last, step), step, caller)
+
+
+cdef object _end(object value, str caller):
+    """An end of a slice as an int, or None."""
+    if _is_own(value):
+        return value
+    try:
+        return value.__index__()
+    except AttributeError:
+        raise EnforceTypeError(
+            f"The ends of a slice are ints or None, not {type(value).__name__}.", "",
+            caller) from None
+
+
+cdef int64_t _clamped(object value, int64_t size) except -1:
+    """A slice's end as Python counts it: negative from the end, outside cut off."""
+    if value < 0:
+        value += size
+    return 0 if value < 0 else size if value > size else value
+
+
+cdef int require_dim(TensorImpl impl, str caller) except -1:
+    """Refuse what has no dimension to choose from."""
+    impl.require_defined(caller)
+    if impl.ndim == 0:
+        raise EnforceIndexError("A 0-d tensor has no dimensions.", "dim() > 0", caller)
+    return 0

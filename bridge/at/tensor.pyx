@@ -8,24 +8,26 @@ from cpython.ref cimport Py_INCREF
 from libc.stdint cimport int64_t, uintptr_t
 
 from bridge.at.indexing cimport index as view_of_index
-from bridge.c10.array_ref cimport Dims, array_ref_of, parse_dims, parse_dims_args
+from bridge.at.indexing cimport require_dim, sliced
+from bridge.at.memory cimport as_other_type, look_at, resize
+from bridge.c10.array_ref cimport Dims, array_ref_of, parse_dims, parse_dims_args, to_int64
 from bridge.c10.copy cimport contiguous_copy
 from bridge.c10.device cimport device_of
 from bridge.c10.observe cimport observed, shared, unlikely
 from bridge.c10.storage cimport READONLY
 from bridge.c10.tensor_impl cimport CONTIGUOUS, TensorImpl, wrap_dim
 from bridge.c10 cimport views
+from bridge.exchange_table cimport new_exchange_table, set_class
 from bridge.wrapper cimport (
     Wrapper,
     add_to_class,
+    keep_the_dead_of,
     new_at,
-    new_exchange_table,
-    set_class,
     set_construct,
     slow_construct,
 )
 
-from bridge.at import data, torch_ops
+from bridge.at import data, torch_ops, values
 from bridge.c10.errors import (
     EnforceBufferError,
     EnforceNotMet,
@@ -88,16 +90,14 @@ cdef class Tensor(Wrapper):
         self.impl.require_defined("Tensor.size")
         if dim is None:
             return self.impl.sizes_view()
-        _require_dim(self.impl, "Tensor.size")
-        return self.impl.c_sizes[wrap_dim(dim, self.impl.ndim, "Tensor.size")]
+        return self.impl.c_sizes[_dim(dim, self.impl, "Tensor.size")]
 
     def stride(self, dim=None):
         """The stride of dimension `dim`, in elements; without `dim` all strides."""
         self.impl.require_defined("Tensor.stride")
         if dim is None:
             return array_ref_of(self.impl.c_strides(), self.impl.ndim)
-        _require_dim(self.impl, "Tensor.stride")
-        return self.impl.c_strides()[wrap_dim(dim, self.impl.ndim, "Tensor.stride")]
+        return self.impl.c_strides()[_dim(dim, self.impl, "Tensor.stride")]
 
     @property
     def shape(self):
@@ -141,9 +141,11 @@ cdef class Tensor(Wrapper):
         self.impl.require_defined("Tensor.storage_offset")
         return self.impl.offset
 
-    def is_contiguous(self):
-        """Whether the elements lie row-major without gaps."""
+    def is_contiguous(self, memory_format=None):
+        """Whether the elements lie row-major without gaps, or as torch's `memory_format` has it."""
         self.impl.require_defined("Tensor.is_contiguous")
+        if memory_format is not None:
+            return torch_ops.call_method("is_contiguous", self, memory_format=memory_format)
         return (self.impl.flags & CONTIGUOUS) != 0
 
     def data_ptr(self):
@@ -175,10 +177,11 @@ cdef class Tensor(Wrapper):
         allow it without a copy.
         """
         cdef Dims dims
+        cdef TensorImpl retyped
         if len(sizes) == 1 and not isinstance(sizes[0], (int, tuple, list)):
-            retyped = data.as_other_type(self, sizes[0])
+            retyped = as_other_type(self.impl, sizes[0])
             if retyped is not None:
-                return retyped
+                return wrap(retyped)
         dims = parse_dims_args(sizes, "Tensor.view")
         return wrap(views.view(self.impl, dims.data, dims.n, "Tensor.view"))
 
@@ -207,13 +210,16 @@ cdef class Tensor(Wrapper):
             raise EnforceNotMet(
                 f"There are {sizes.n} sizes and {strides.n} strides.",
                 "len(size) == len(stride)", "Tensor.as_strided")
-        offset = self.impl.offset if storage_offset is None else storage_offset
+        offset = self.impl.offset if storage_offset is None else \
+            to_int64(storage_offset, "Tensor.as_strided")
         return wrap(views.as_strided(
             self.impl, sizes.data, strides.data, sizes.n, offset, "Tensor.as_strided"))
 
-    def transpose(self, int64_t dim0, int64_t dim1):
+    def transpose(self, dim0, dim1):
         """A view with two dimensions swapped."""
-        return wrap(views.transpose(self.impl, dim0, dim1, "Tensor.transpose"))
+        return wrap(views.transpose(
+            self.impl, to_int64(dim0, "Tensor.transpose"), to_int64(dim1, "Tensor.transpose"),
+            "Tensor.transpose"))
 
     def permute(self, *dims):
         """A view with the dimensions in another order."""
@@ -231,62 +237,73 @@ cdef class Tensor(Wrapper):
             return wrap(views.alias(self.impl, "Tensor.t"))
         return wrap(views.transpose(self.impl, 0, 1, "Tensor.t"))
 
-    def select(self, int64_t dim, int64_t index):
+    def select(self, dim, index):
         """A view of one index of a dimension, which goes."""
-        return wrap(views.select(self.impl, dim, index, "Tensor.select"))
+        return wrap(views.select(
+            self.impl, to_int64(dim, "Tensor.select"), to_int64(index, "Tensor.select"),
+            "Tensor.select"))
 
-    def slice(self, int64_t dim=0, start=None, end=None, step=1):
+    def slice(self, dim=0, start=None, end=None, step=1):
         """A view of every `step`-th index of a dimension from `start` to before `end`."""
-        return wrap(_sliced(self.impl, dim, start, end, step))
+        return wrap(sliced(self.impl, to_int64(dim, "Tensor.slice"), start, end,
+                           to_int64(step, "Tensor.slice"), "Tensor.slice"))
 
-    def narrow(self, int64_t dim, int64_t start, int64_t length):
+    def narrow(self, dim, start, length):
         """A view of `length` indices of a dimension from `start` on."""
         cdef TensorImpl impl = self.impl
-        cdef int64_t d, first = start
-        _require_dim(impl, "Tensor.narrow")
-        d = wrap_dim(dim, impl.ndim, "Tensor.narrow")
+        cdef int64_t d, n = to_int64(length, "Tensor.narrow")
+        cdef int64_t first = to_int64(start, "Tensor.narrow")
+        d = _dim(dim, impl, "Tensor.narrow")
         if first < 0:
             first += impl.c_sizes[d]
-        if first < 0 or length < 0 or first > impl.c_sizes[d] - length:
+        if first < 0 or n < 0 or first > impl.c_sizes[d] - n:
             raise EnforceNotMet(
                 f"{length} indices from {start} on are not in dimension {d} of size "
                 f"{impl.c_sizes[d]}.", "start + length <= size(dim)", "Tensor.narrow")
-        return wrap(views.slice_dim(impl, d, first, length, 1, "Tensor.narrow"))
+        return wrap(views.slice_dim(impl, d, first, n, 1, "Tensor.narrow"))
 
     def squeeze(self, dim=None):
         """A view without the dimensions of size one, or without dimension `dim` if of size one."""
         if isinstance(dim, (tuple, list)):
-            return data.squeeze_all(self, dim)
+            return wrap(_squeezed(self.impl, dim))
         return wrap(views.squeeze(
-            self.impl, 0 if dim is None else dim, dim is None, "Tensor.squeeze"))
+            self.impl, 0 if dim is None else to_int64(dim, "Tensor.squeeze"), dim is None,
+            "Tensor.squeeze"))
 
-    def unsqueeze(self, int64_t dim):
+    def unsqueeze(self, dim):
         """A view with a new dimension of size one."""
-        return wrap(views.unsqueeze(self.impl, dim, "Tensor.unsqueeze"))
+        return wrap(views.unsqueeze(
+            self.impl, to_int64(dim, "Tensor.unsqueeze"), "Tensor.unsqueeze"))
 
     def expand(self, *sizes):
         """A view with dimensions of size one repeated; -1 keeps a size."""
         cdef Dims dims = parse_dims_args(sizes, "Tensor.expand")
         return wrap(views.expand(self.impl, dims.data, dims.n, "Tensor.expand"))
 
-    def flatten(self, int64_t start_dim=0, int64_t end_dim=-1):
+    def flatten(self, start_dim=0, end_dim=-1):
         """The dimensions from one to another as one; a view if strides allow it, else a copy."""
+        cdef int64_t first = to_int64(start_dim, "Tensor.flatten")
+        cdef int64_t last = to_int64(end_dim, "Tensor.flatten")
         try:
-            return wrap(views.flatten(self.impl, start_dim, end_dim, "Tensor.flatten"))
+            return wrap(views.flatten(self.impl, first, last, "Tensor.flatten"))
         except (ValueError, IndexError):
             raise
         except EnforceNotMet:
             self.impl.require_defined("Tensor.flatten")
         return wrap(views.flatten(
-            contiguous_copy(self.impl, "Tensor.flatten"), start_dim, end_dim, "Tensor.flatten"))
+            contiguous_copy(self.impl, "Tensor.flatten"), first, last, "Tensor.flatten"))
 
-    def diagonal(self, int64_t offset=0, int64_t dim1=0, int64_t dim2=1):
+    def diagonal(self, offset=0, dim1=0, dim2=1):
         """A view of a diagonal, as a new last dimension."""
-        return wrap(views.diagonal(self.impl, offset, dim1, dim2, "Tensor.diagonal"))
+        return wrap(views.diagonal(
+            self.impl, to_int64(offset, "Tensor.diagonal"), to_int64(dim1, "Tensor.diagonal"),
+            to_int64(dim2, "Tensor.diagonal"), "Tensor.diagonal"))
 
-    def unfold(self, int64_t dimension, int64_t size, int64_t step):
+    def unfold(self, dimension, size, step):
         """A view of windows of `size` along a dimension, `step` apart, as a new last dimension."""
-        return wrap(views.unfold(self.impl, dimension, size, step, "Tensor.unfold"))
+        return wrap(views.unfold(
+            self.impl, to_int64(dimension, "Tensor.unfold"), to_int64(size, "Tensor.unfold"),
+            to_int64(step, "Tensor.unfold"), "Tensor.unfold"))
 
     def alias(self):
         """Another tensor of the same memory with metadata of its own."""
@@ -299,7 +316,8 @@ cdef class Tensor(Wrapper):
     def __getitem__(self, key):
         cdef TensorImpl impl
         if type(key) is slice and (<object>key).step is None:
-            return wrap(_sliced(self.impl, 0, (<object>key).start, (<object>key).stop, 1))
+            return wrap(sliced(self.impl, 0, (<object>key).start, (<object>key).stop, 1,
+                               "Tensor.__getitem__"))
         impl = view_of_index(self.impl, key)
         if impl is None:
             return data.advanced_index(self, key)
@@ -331,13 +349,21 @@ cdef class Tensor(Wrapper):
 
     # Data.
 
-    def clone(self):
-        """A row-major copy with memory of its own, on the same device."""
+    def clone(self, *, memory_format=None):
+        """A copy with memory of its own, on the same device.
+
+        Row-major, or as torch's `memory_format` has it.
+        """
+        if memory_format is not None:
+            return torch_ops.call_method("clone", self, memory_format=memory_format)
         return wrap(contiguous_copy(self.impl, "Tensor.clone"))
 
-    def contiguous(self):
-        """This tensor if it is contiguous, else a row-major copy."""
+    def contiguous(self, memory_format=None):
+        """This tensor if it is contiguous, else a row-major copy; or as torch's
+        `memory_format` has it."""
         self.impl.require_defined("Tensor.contiguous")
+        if memory_format is not None:
+            return torch_ops.call_method("contiguous", self, memory_format=memory_format)
         if self.impl.flags & CONTIGUOUS:
             return self
         return wrap(contiguous_copy(self.impl, "Tensor.contiguous"))
@@ -356,15 +382,17 @@ cdef class Tensor(Wrapper):
 
     def item(self):
         """The one element as a Python number. EnforceNotMet, also a ValueError: not one."""
-        return data.item(self)
+        return values.item(self.impl)
 
     def tolist(self):
         """The elements as nested lists of Python numbers; a number for a 0-d tensor."""
-        return data.tolist(self)
+        return values.tolist(self.impl)
 
     def to(self, *args, **kwargs):
         """This tensor on device `D` and of type `T` (either or both); itself if it is so already.
 
+        ``to(T)``, ``to(D)``, ``to(D, T)``, ``to(options)``, ``to(other)``, each then with
+        `non_blocking` and `copy`, by position or name: as ATen's to(). copy=True: never itself.
         Raises EnforceNotMet: what is given names neither, or the device is not here.
         """
         return data.to(self, *args, **kwargs)
@@ -386,18 +414,25 @@ cdef class Tensor(Wrapper):
 
         Raises EnforceNotMet: more bytes than memory from outside has.
         """
-        cdef Dims dims = parse_dims_args(sizes, "Tensor.resize_")
-        data.resize_(self, [dims.data[i] for i in range(dims.n)])
+        resize(self.impl, parse_dims_args(sizes, "Tensor.resize_"))
         return self
 
     def set_(self, source=None, storage_offset=0, size=None, stride=None):
-        """Look at the memory of another tensor or Storage; without one at none."""
-        data.set_(self, source, storage_offset, size, stride)
+        """Look at the memory of another tensor or Storage; without one at none.
+
+        `size` and `stride` (elements; row-major by default) choose a view of the source's
+        storage from element `storage_offset` on; without them it is seen as the source sees it,
+        a Storage from end to end. Gives this tensor.
+
+        Raises EnforceNotMet: a source of another element type, a view that reaches outside, an
+        offset or strides without a size.
+        """
+        look_at(self.impl, source, storage_offset, size, stride)
         return self
 
     def equal(self, other):
         """Whether `other` has the same sizes and elements."""
-        return data.equal(self, other)
+        return values.equal(self.impl, other)
 
     def __bool__(self):
         self.impl.require_defined("Tensor.__bool__")
@@ -405,20 +440,20 @@ cdef class Tensor(Wrapper):
             raise EnforceValueError(
                 f"{self.impl.c_numel} elements are neither true nor false. Use any() or all().",
                 "numel() == 1", "Tensor.__bool__")
-        return bool(data.item(self))
+        return bool(values.item(self.impl))
 
     def __int__(self):
-        return int(data.item(self))
+        return int(values.item(self.impl))
 
     def __float__(self):
-        return float(data.item(self))
+        return float(values.item(self.impl))
 
     def __complex__(self):
-        return complex(data.item(self))
+        return complex(values.item(self.impl))
 
     def __index__(self):
         self.impl.require_defined("Tensor.__index__")
-        value = data.item(self) if self.impl.c_numel == 1 else None
+        value = values.item(self.impl) if self.impl.c_numel == 1 else None
         if not isinstance(value, int):
             raise EnforceTypeError(
                 f"One integer serves as an index, not {self.impl.c_numel} of "
@@ -426,10 +461,19 @@ cdef class Tensor(Wrapper):
         return int(value)
 
     def __contains__(self, value):
-        return bool((self == value).any())
+        found = torch_ops.binary("eq", self, value)
+        if found is NotImplemented:
+            raise EnforceTypeError(
+                f"A tensor has numbers in it, and no {type(value).__name__}.", "",
+                "Tensor.__contains__")
+        return bool(found.any())
 
     def __repr__(self):
-        return data.shown(self)
+        return values.shown(self.impl)
+
+    def __format__(self, spec):
+        # a format is that of the number, as torch has it
+        return format(values.item(self.impl), spec) if spec else values.shown(self.impl)
 
     def __copy__(self):
         return wrap(views.alias(self.impl, "Tensor.__copy__"))
@@ -451,22 +495,22 @@ cdef class Tensor(Wrapper):
         return <Py_ssize_t>(<uintptr_t><void*>self >> 4)
 
     def __eq__(self, other):
-        return torch_ops.compare("eq", self, other)
+        return torch_ops.binary("eq", self, other)
 
     def __ne__(self, other):
-        return torch_ops.compare("ne", self, other)
+        return torch_ops.binary("ne", self, other)
 
     def __lt__(self, other):
-        return torch_ops.compare("lt", self, other)
+        return torch_ops.binary("lt", self, other)
 
     def __le__(self, other):
-        return torch_ops.compare("le", self, other)
+        return torch_ops.binary("le", self, other)
 
     def __gt__(self, other):
-        return torch_ops.compare("gt", self, other)
+        return torch_ops.binary("gt", self, other)
 
     def __ge__(self, other):
-        return torch_ops.compare("ge", self, other)
+        return torch_ops.binary("ge", self, other)
 
     def __neg__(self):
         return torch_ops.call_method("neg", self)
@@ -481,10 +525,10 @@ cdef class Tensor(Wrapper):
         return torch_ops.call_method("bitwise_not", self)
 
     def __pow__(self, other, modulo):
-        return _binary("pow", self, other)
+        return _binary("pow", self, other) if modulo is None else NotImplemented
 
     def __rpow__(self, other, modulo):
-        return _binary("pow", other, self)
+        return _binary("pow", other, self) if modulo is None else NotImplemented
 
     def __ipow__(self, other):
         return _in_place("pow_", self, other)
@@ -603,44 +647,21 @@ cdef object _in_place(str name, object a, object b):
     return torch_ops.call_method(name, a, b)
 
 
-cdef int _require_dim(TensorImpl impl, str caller) except -1:
-    impl.require_defined(caller)
-    if impl.ndim == 0:
-        from bridge.c10.errors import EnforceIndexError
-        raise EnforceIndexError("A 0-d tensor has no dimensions.", "dim() > 0", caller)
-    return 0
+cdef TensorImpl _squeezed(TensorImpl impl, object dims):
+    """A view without those of `dims` that are of size one."""
+    cdef TensorImpl out = views.alias(impl, "Tensor.squeeze")
+    for dim in sorted(
+            {wrap_dim(to_int64(dim, "Tensor.squeeze"), impl.ndim, "Tensor.squeeze")
+             for dim in dims}, reverse=True):
+        out = views.squeeze(out, dim, False, "Tensor.squeeze")
+    return out
 
 
-cdef TensorImpl _sliced(TensorImpl impl, int64_t dim, object start, object end, object step):
-    cdef int64_t d, first, last, every, size
-    _require_dim(impl, "Tensor.slice")
-    d = wrap_dim(dim, impl.ndim, "Tensor.slice")
-    size = impl.c_sizes[d]
-    every = step
-    if every <= 0:
-        hint = f" Use x[::{every}] for a view backwards." if every else ""
-        raise EnforceNotMet(
-            f"A step is positive, as {every} is not.{hint}", "step > 0", "Tensor.slice")
-    first = 0 if start is None else _clamped(start, size)
-    last = size if end is None else _clamped(end, size)
-    if last < first:
-        last = first
-    return views.slice_dim(
-        impl, d, first, (last - first + every - 1) // every, every, "Tensor.slice")
-
-
-cdef int64_t _clamped(object value, int64_t size) except -1:
-    """A slice's end as Python counts it: negative from the end, outside cut off."""
-    if not isinstance(value, int):
-        try:
-            value = value.__index__()
-        except AttributeError:
-            raise EnforceTypeError(
-                f"The ends of a slice are ints or None, not {type(value).__name__}.", "",
-                "Tensor.slice") from None
-    if value < 0:
-        value += size
-    return 0 if value < 0 else size if value > size else value
+cdef int64_t _dim(object dim, TensorImpl impl, str caller) except -1:
+    """A dimension of `impl`, which has some, counted from the front."""
+    cdef int64_t d = to_int64(dim, caller)
+    require_dim(impl, caller)
+    return wrap_dim(d, impl.ndim, caller)
 
 
 cdef TensorImpl _impl_for_at(object source):
@@ -694,3 +715,4 @@ def install(name, operation):
 
 set_construct(Tensor, _construct)
 set_class(False, Tensor)
+keep_the_dead_of(Tensor)

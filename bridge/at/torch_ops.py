@@ -8,8 +8,9 @@ names end in an underscore, or by ``out=``) are refused, and what shares the
 memory with a read-only argument is read-only, too. And memory with negative
 strides, of which torch gets a copy, is written back after an operation in place.
 
-A result that autograd records (some argument was a torch tensor that requires grad)
-stays a torch.Tensor, since at.Tensor has no gradients to carry.
+A result stays a torch.Tensor where it is one that was given, as ``out=`` or to be written in
+place, and where autograd records it (some argument requires grad), since at.Tensor has no
+gradients to carry.
 """
 
 from __future__ import annotations
@@ -17,7 +18,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from bridge.at.torch_names import ATTRIBUTES, METHODS
-from bridge.c10.errors import EnforceNotMet, EnforceTypeError
+from bridge.at.write_guard import guard, read_only
+from bridge.c10.errors import EnforceTypeError
 from bridge.c10.tensor_impl import TensorImpl
 from bridge.exchange.ingest import ingest
 from bridge.exchange.torch import is_torch_tensor, operand_out
@@ -31,7 +33,6 @@ __all__ = [
     "attribute",
     "binary",
     "call_method",
-    "compare",
     "function",
     "newer_names",
     "operation",
@@ -88,11 +89,13 @@ def _torch() -> Any:
 class _Call:
     """One operation: what its arguments became for torch, and what was read-only of them."""
 
-    __slots__ = ("pairs", "readonly", "written")
+    __slots__ = ("pairs", "readonly", "theirs", "written")
 
     def __init__(self) -> None:
-        # every tensor among the arguments, and what torch got for it
+        # every tensor of ours among the arguments, and what torch got for it
         self.pairs: list[tuple[Wrapper, Any]] = []
+        # those that are torch's own: what an operation in place, or out=, gives back as it is
+        self.theirs: list[Any] = []
         # those whose memory the operation may write, although torch may have got a copy
         self.written: list[tuple[Wrapper, Any]] = []
         # addresses of read-only memory that torch got
@@ -106,6 +109,9 @@ class _Call:
             return type(value)([self.argument(one, written) for one in value])
         if type(value) is dict:
             return {name: self.argument(one, written) for name, one in value.items()}
+        if is_torch_tensor(value):
+            self.theirs.append(value)
+            return value
         return _torch_spelling(value)
 
     def _tensor(self, wrapper: Wrapper, written: bool) -> Any:
@@ -113,7 +119,7 @@ class _Call:
         storage = impl.get_storage()
         if storage.readonly:
             if written:
-                raise _read_only()
+                raise read_only()
             first = storage.data_ptr()
             self.readonly.append((first, first + storage.nbytes()))
         tensor = operand_out(impl)
@@ -131,6 +137,8 @@ class _Call:
                         # an operation in place, by its name or by a flag
                         _write_back(wrapper.unsafeGetTensorImpl(), tensor)
                     return wrapper
+            if any(value is one for one in self.theirs):
+                return value
             return self._new(value)
         if isinstance(value, tuple) and hasattr(value, "_fields"):  # a named tuple of torch's own
             return type(value)([self.result(one) for one in value])
@@ -162,79 +170,6 @@ class _Call:
             _write_back(wrapper.unsafeGetTensorImpl(), tensor)
 
 
-def _read_only() -> EnforceNotMet:
-    return EnforceNotMet(
-        "The memory is read-only. Write to a copy: clone().", "!readonly", "Tensor"
-    )
-
-
-_guard_class: Any = None
-
-
-def _guard(ranges: list[tuple[int, int]]) -> Any:
-    """A torch mode in which an operation that would write one of `ranges` is refused.
-
-    Whether an operation of ATen writes an argument stands in its schema, so this sees
-    what names do not tell, such as ``relu(x, inplace=True)``.
-    """
-    global _guard_class
-    if _guard_class is None:
-        from torch.utils._python_dispatch import TorchDispatchMode
-
-        class Guard(TorchDispatchMode):  # type: ignore[no-untyped-call]
-            def __init__(self, ranges: list[tuple[int, int]]) -> None:
-                super().__init__()  # type: ignore[no-untyped-call]
-                self.ranges = ranges
-
-            def __torch_dispatch__(
-                self, func: Any, types: Any, args: Any = (), kwargs: Any = None
-            ) -> Any:
-                kwargs = kwargs or {}
-                silent = _WRITES_SILENTLY.get(func._schema.name, ())
-                if silent and not _trains(func._schema.arguments, args, kwargs):
-                    silent = ()
-                for i, argument in enumerate(func._schema.arguments):
-                    info = argument.alias_info
-                    if argument.name in silent or (info is not None and info.is_write):
-                        given = args[i] if i < len(args) else kwargs.get(argument.name)
-                        for one in given if isinstance(given, (list, tuple)) else (given,):
-                            self._check(one)
-                return func(*args, **kwargs)
-
-            def _check(self, given: Any) -> None:
-                if is_torch_tensor(given) and given.numel():
-                    address = given.untyped_storage().data_ptr()
-                    if any(first <= address < end for first, end in self.ranges):
-                        raise _read_only()
-
-        _guard_class = Guard
-    return _guard_class(ranges)
-
-
-def _trains(arguments: Any, args: Any, kwargs: Any) -> bool:
-    """Whether a normalisation is called to train: only then it writes running statistics."""
-    for i, argument in enumerate(arguments):
-        if argument.name in ("training", "train", "use_input_stats"):
-            return bool(args[i] if i < len(args) else kwargs.get(argument.name))
-    return True
-
-
-# Running statistics, which these write and their schemas do not say.
-_STATISTICS = ("running_mean", "running_var")
-_WRITES_SILENTLY = dict.fromkeys(
-    (
-        "aten::_batch_norm_impl_index",
-        "aten::_native_batch_norm_legit",
-        "aten::batch_norm",
-        "aten::cudnn_batch_norm",
-        "aten::instance_norm",
-        "aten::miopen_batch_norm",
-        "aten::native_batch_norm",
-    ),
-    _STATISTICS,
-)
-
-
 def _torch_spelling(value: Any) -> Any:
     """Types, devices and sizes of the bridge in torch's terms; everything else as it is."""
     from bridge.c10.array_ref import ArrayRef
@@ -262,7 +197,7 @@ def _run(name: str, func: Callable[..., Any], args: Any, kwargs: Any) -> Any:
     given = [call.argument(one, written=writes and i == 0) for i, one in enumerate(args)]
     named = {key: call.argument(one, written=key == "out") for key, one in kwargs.items()}
     if call.readonly:
-        with _guard(call.readonly):
+        with guard(call.readonly):
             result = func(*given, **named)
     else:
         result = func(*given, **named)
@@ -283,16 +218,17 @@ def binary(name: str, a: Any, b: Any) -> Any:
         return NotImplemented
     a, b = _operand(a), _operand(b)
     func = torch.true_divide if name == "div" else getattr(torch, name)
-    if not isinstance(a, Wrapper) and not is_torch_tensor(a):
-        # a number on the left: some operations take a tensor there only
-        a = torch.tensor(a) if name in ("floor_divide", "matmul") or name.startswith("bit") else a
+    if isinstance(a, (int, float, complex)) and (
+        name in ("floor_divide", "matmul") or name.startswith("bit")
+    ):
+        a = torch.tensor(a)  # on the left these take a tensor only
     return _run(name, func, (a, b), {})
 
 
 def _takes_part(x: Any) -> bool:
     return (
         isinstance(x, (Wrapper, int, float, complex))
-        or is_torch_tensor(x)
+        or hasattr(type(x), "__torch_function__")
         or hasattr(x, "__dlpack__")
         or hasattr(x, "__array_interface__")
     )
@@ -300,22 +236,14 @@ def _takes_part(x: Any) -> bool:
 
 def _operand(x: Any) -> Any:
     """NumPy arrays and other producers as tensors, sharing their memory."""
-    if isinstance(x, (Wrapper, int, float, complex)) or is_torch_tensor(x):
-        return x
+    if isinstance(x, (Wrapper, int, float, complex)) or hasattr(type(x), "__torch_function__"):
+        return x  # (what torch's own functions let answer for itself they do here)
     return _wrap(ingest(x))
-
-
-def compare(name: str, a: Any, b: Any) -> Any:
-    """A comparison by element; NotImplemented with what is neither tensor nor number."""
-    return binary(name, a, b)
 
 
 def torch_function(func: Callable[..., Any], args: Any, kwargs: Any) -> Any:
     """What ``torch.<function>`` of our tensors does (the protocol `__torch_function__`)."""
-    name = getattr(func, "__name__", "")
-    if name == "__get__" and len(args) >= 1:
-        return func(_Call().argument(args[0]))
-    return _run(name, func, args, kwargs or {})
+    return _run(getattr(func, "__name__", ""), func, args, kwargs or {})
 
 
 def operation(name: str) -> Any:

@@ -13,6 +13,7 @@ from bridge.c10.storage cimport Elements
 from bridge.c10.tensor_impl cimport CONTIGUOUS, TensorImpl, allocated
 
 from bridge.c10.errors import EnforceNotMet
+from bridge.c10.observe import ASKED as _ASKED
 from bridge.c10.storage import copied_items
 
 # Set by the adapter that can reach memory which the CPU cannot: f(dst, src).
@@ -188,4 +189,4 @@ cpdef TensorImpl copied_since(TensorImpl src, str reason, str caller):
 
 cdef TensorImpl asked_copy(TensorImpl src, str caller):
     """The same in a conversion whose caller says copy=True."""
-    return copied_since(src, "copy=True was asked for", caller)
+    return copied_since(src, _ASKED, caller)

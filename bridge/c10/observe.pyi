@@ -4,6 +4,7 @@ from typing import Any, TypeVar
 
 _T = TypeVar("_T")
 
+ASKED: str
 PRODUCER: str
 
 class Label(str): ...

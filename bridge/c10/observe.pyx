@@ -26,6 +26,8 @@ class Label(str):
     __slots__ = ()
 
 
+# The reason where the caller wants a copy.
+ASKED = "copy=True was asked for"
 # The reason where another than the bridge copied; it says so, whether or not it used the bridge.
 PRODUCER = "its producer gave a copy"
 

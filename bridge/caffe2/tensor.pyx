@@ -26,10 +26,9 @@ from bridge.c10.type_meta cimport TypeMeta, as_type, undefined_type
 from bridge.dlpack.abi cimport DL_CPU
 from bridge.exchange.ingest cimport ingest
 from bridge.exchange.numpy cimport flat_array
+from bridge.exchange_table cimport new_exchange_table, set_class
 from bridge.wrapper cimport (
     Wrapper,
-    new_exchange_table,
-    set_class,
     set_construct,
     slow_construct,
 )

@@ -13,6 +13,7 @@ torch and NumPy, whose tensors come and go in tens of nanoseconds, are compiled 
 
 from __future__ import annotations
 
+import sys
 from importlib import import_module
 
 TYPE_CHECKING = False  # typing takes longer to import than all that needs it
@@ -34,7 +35,7 @@ _BRINGS = {
     "pyarrow": "arrow",
     "tensorflow": "tensorflow",
 }
-_INSTALL = {"cupy": "cupy-cuda12x"}
+_INSTALL = {"arrow": "pyarrow", "cupy": "cupy-cuda12x"}
 _loaded: dict[str, ModuleType] = {}
 
 
@@ -67,8 +68,9 @@ def bringer(cls: type, own: bool = False) -> Callable[[Any, bool | None], Tensor
     None: there is no adapter, or its framework is only named and not loaded.
     """
     for base in (cls,) if own else cls.__mro__:
-        name = _BRINGS.get(str(base.__module__).partition(".")[0])
-        if name is not None:
+        package = str(base.__module__).partition(".")[0]
+        name = _BRINGS.get(package)
+        if name is not None and package in sys.modules:
             bring: Callable[[Any, bool | None], TensorImpl | None] = adapter(name).bring
             return bring
     return None

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from bridge.c10.tensor_impl import TensorImpl
 from bridge.exchange.buffers import plain_buffer
-from bridge.exchange.ingest import by_dlpack
+from bridge.exchange.producers import by_dlpack
 
 __all__ = ["bring"]
 

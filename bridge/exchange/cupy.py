@@ -13,13 +13,11 @@ import cupy
 from bridge.at.tensor import Tensor
 from bridge.c10.copy import copied_since
 from bridge.c10.device import Device
-from bridge.c10.observe import copying
+from bridge.c10.observe import ASKED, copying
 from bridge.exchange.ingest import ingest
 from bridge.exchange.transfer import to_device
 
 __all__ = ["give"]
-
-_ASKED = "copy=True was asked for"
 
 
 def give(x: Any, copy: bool | None) -> Any:
@@ -27,13 +25,13 @@ def give(x: Any, copy: bool | None) -> Any:
     if isinstance(x, cupy.ndarray):
         if copy is not True:
             return x
-        copying(x.nbytes, _ASKED)
+        copying(x.nbytes, ASKED)
         return x.copy()
     here = Tensor._wrap(ingest(x, None, False if copy is False else None))
     if here.device().type.name not in ("CUDA", "CUDAManaged"):
         tensor = Tensor._wrap(to_device(here.unsafeGetTensorImpl(), Device("cuda"), copy))
     elif copy is True:
-        tensor = Tensor._wrap(copied_since(here.unsafeGetTensorImpl(), _ASKED, "to_cupy"))
+        tensor = Tensor._wrap(copied_since(here.unsafeGetTensorImpl(), ASKED, "to_cupy"))
     elif here.readonly:
         if copy is False:
             raise BufferError(

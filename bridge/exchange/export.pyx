@@ -24,6 +24,7 @@ from libc.string cimport memcpy
 from bridge.c10.device cimport host_accessible
 from bridge.c10.storage cimport BORROWED, READONLY, Storage
 from bridge.c10.tensor_impl cimport CONTIGUOUS, TensorImpl
+from bridge.c10.type_meta cimport TypeMeta
 from bridge.dlpack.abi cimport (
     DLPACK_MAJOR,
     DLPACK_MINOR,
@@ -129,17 +130,26 @@ cdef int refuse_non_pod(TensorImpl impl, str caller) except -1:
         "exchanged. Read them through data().", "dtype().is_pod", caller)
 
 
-cdef void _describe(TensorImpl impl, char* data, DLTensor* out, int64_t* dims) noexcept:
-    """Fill `out`; sizes and strides go to `dims`, 2 * ndim of them."""
-    cdef Storage storage = impl.storage
-    cdef int64_t step = 1
-    cdef int i
-    out.data = data
+cdef bint _padded(TypeMeta dtype) noexcept:
+    """Whether elements of fewer than eight bits take a byte each, which DLPack 1.1 can say."""
+    return dtype.c_dlpack.bits < 8 and dtype.c_dlpack.lanes == 1
+
+
+cdef inline void _place(Storage storage, TensorImpl impl, DLTensor* out) noexcept:
+    """Fill in what does not depend on where sizes and strides are kept."""
     out.device.device_type = storage.device_type
     out.device.device_id = storage.device_index if storage.device_index >= 0 else 0
     out.ndim = impl.ndim
     out.dtype = impl.c_dtype.c_dlpack
     out.byte_offset = 0
+
+
+cdef void _describe(TensorImpl impl, char* data, DLTensor* out, int64_t* dims) noexcept:
+    """Fill `out`; sizes and strides go to `dims`, 2 * ndim of them."""
+    cdef int64_t step = 1
+    cdef int i
+    out.data = data
+    _place(impl.storage, impl, out)
     out.shape = dims
     out.strides = dims + impl.ndim
     # Dimensions of size one may have any stride; some consumers want the plain one, and
@@ -176,7 +186,7 @@ cdef DLManagedTensorVersioned* export_versioned(TensorImpl impl, int flags) exce
     managed.flags = flags
     if impl.storage.flags & READONLY:
         managed.flags |= DLPACK_READ_ONLY
-    if impl.c_dtype.c_dlpack.bits < 8 and impl.c_dtype.c_dlpack.lanes == 1:
+    if _padded(impl.c_dtype):
         managed.flags |= DLPACK_SUBBYTE_PADDED
     managed.deleter = _delete_versioned
     ctx = impl.storage.ctx
@@ -197,13 +207,12 @@ cdef DLManagedTensor* export_legacy(TensorImpl impl, bint immutable=False) excep
         raise EnforceBufferError(
             "The memory is read-only, which a legacy DLPack capsule cannot say. Ask for "
             "max_version=(1, 0) or later, or for a copy.", "!readonly", "__dlpack__")
-    if impl.c_dtype.c_is_pod and impl.c_dtype.c_dlpack.bits < 8 \
-            and impl.c_dtype.c_dlpack.lanes == 1:
+    if not impl.c_dtype.c_is_pod:
+        refuse_non_pod(impl, "__dlpack__")
+    if _padded(impl.c_dtype):
         raise EnforceBufferError(
             f"Each {impl.c_dtype} takes a byte of its own here, which a legacy DLPack capsule "
             "cannot say. Ask for max_version=(1, 1) or later.", "", "__dlpack__")
-    if not impl.c_dtype.c_is_pod:
-        refuse_non_pod(impl, "__dlpack__")
     data = impl.data("__dlpack__")
     impl.storage.pin()
     managed = <DLManagedTensor*>malloc(head + 2 * <size_t>impl.ndim * sizeof(int64_t))
@@ -218,30 +227,68 @@ cdef DLManagedTensor* export_legacy(TensorImpl impl, bint immutable=False) excep
 
 
 cdef int borrow(TensorImpl impl, DLTensor* out) except -1:
-    """Describe `impl` for the time of a call; sizes and strides are those of `impl` itself."""
-    if impl.c_dtype.c_is_pod and impl.c_dtype.c_dlpack.bits < 8 \
-            and impl.c_dtype.c_dlpack.lanes == 1:
+    """Describe `impl` for the time of a call; sizes and strides are those of `impl` itself.
+
+    Of read-only memory too, which a DLTensor cannot say: it is for arguments of a call, most of
+    which are only read, and DLPack leaves it to the callee to know which it writes.
+    """
+    cdef Storage storage = impl.storage
+    caller = "__dlpack_c_exchange_api__"
+    if not impl.c_dtype.c_is_pod:
+        refuse_non_pod(impl, caller)
+    if _padded(impl.c_dtype):
         raise EnforceBufferError(
             f"Each {impl.c_dtype} takes a byte of its own here, which a bare DLTensor cannot "
-            "say. Use __dlpack__.", "", "__dlpack_c_exchange_api__")
-    impl.require_defined("__dlpack_c_exchange_api__")
-    _describe_in_place(impl, out)
-    return 0
-
-
-cdef int _describe_in_place(TensorImpl impl, DLTensor* out) except -1:
-    cdef Storage storage = impl.storage
-    if not impl.c_dtype.c_is_pod:
-        refuse_non_pod(impl, "__dlpack_c_exchange_api__")
-    out.data = impl.data("__dlpack_c_exchange_api__")
-    out.device.device_type = storage.device_type
-    out.device.device_id = storage.device_index if storage.device_index >= 0 else 0
-    out.ndim = impl.ndim
-    out.dtype = impl.c_dtype.c_dlpack
-    out.byte_offset = 0
+            "say. Use __dlpack__.", "", caller)
+    out.data = impl.data(caller)
+    _place(storage, impl, out)
     out.shape = impl.c_sizes
     out.strides = impl.c_strides()
     return 0
+
+
+cdef int _require_buffer(TensorImpl impl, int flags) except -1:
+    """Refuse what a buffer cannot be, and what a consumer with `flags` cannot take."""
+    impl.require_defined("memoryview")
+    if not impl.c_dtype.c_is_pod:
+        refuse_non_pod(impl, "memoryview")
+    if impl.c_dtype.format is None:
+        raise EnforceBufferError(
+            f"The buffer protocol has no format for {impl.c_dtype}. Use numpy(), or view the "
+            "bytes.", "", "memoryview")
+    if not host_accessible(impl.storage.device_type):
+        raise EnforceBufferError(
+            f"The memory is on {impl.device()}, where the buffer protocol does not reach. "
+            "Use cpu().", "", "memoryview")
+    if impl.ndim > 64:
+        raise EnforceBufferError(
+            f"A buffer has at most 64 dimensions, and the tensor has {impl.ndim}.", "",
+            "memoryview")
+    if flags & PyBUF_WRITABLE and impl.storage.flags & READONLY:
+        raise EnforceBufferError("The memory is read-only.", "!readonly", "memoryview")
+    if impl.flags & CONTIGUOUS:
+        if flags & PyBUF_F_CONTIGUOUS == PyBUF_F_CONTIGUOUS and not _column_major(impl):
+            raise EnforceBufferError(
+                "The tensor is row-major and not column-major.", "", "memoryview")
+    elif flags & PyBUF_STRIDES != PyBUF_STRIDES \
+            or flags & PyBUF_C_CONTIGUOUS == PyBUF_C_CONTIGUOUS \
+            or (flags & PyBUF_ANY_CONTIGUOUS == PyBUF_ANY_CONTIGUOUS
+                or flags & PyBUF_F_CONTIGUOUS == PyBUF_F_CONTIGUOUS) and not _column_major(impl):
+        raise EnforceBufferError(
+            "The tensor is not contiguous, which this consumer asks for. Call "
+            "contiguous().", "is_contiguous()", "memoryview")
+    return 0
+
+
+cdef bint _column_major(TensorImpl impl) noexcept:
+    """Whether the elements lie without gaps, the first dimension fastest."""
+    cdef int64_t step = 1
+    cdef int i
+    for i in range(impl.ndim):
+        if impl.c_numel and impl.c_sizes[i] != 1 and impl.c_strides()[i] != step:
+            return False
+        step *= impl.c_sizes[i]
+    return True
 
 
 cdef int fill_buffer(TensorImpl impl, object exporter, Py_buffer* buffer, int flags) except -1:
@@ -252,48 +299,14 @@ cdef int fill_buffer(TensorImpl impl, object exporter, Py_buffer* buffer, int fl
     cdef Py_ssize_t* block
     cdef Py_ssize_t* dims
     cdef Storage storage = impl.storage
-    cdef Py_ssize_t itemsize, step
+    cdef Py_ssize_t itemsize
     cdef char* data
-    cdef bint fortran
     cdef int i
     buffer.obj = None
-    impl.require_defined("memoryview")
-    if not impl.c_dtype.c_is_pod:
-        refuse_non_pod(impl, "memoryview")
-    if impl.c_dtype.format is None:
-        raise EnforceBufferError(
-            f"The buffer protocol has no format for {impl.c_dtype}. Use numpy(), or view the "
-            "bytes.", "", "memoryview")
-    if not host_accessible(storage.device_type):
-        raise EnforceBufferError(
-            f"The memory is on {impl.device()}, where the buffer protocol does not reach. "
-            "Use cpu().", "", "memoryview")
-    if impl.ndim > 64:
-        raise EnforceBufferError(
-            f"A buffer has at most 64 dimensions, and the tensor has {impl.ndim}.", "",
-            "memoryview")
-    if flags & PyBUF_WRITABLE and storage.flags & READONLY:
-        raise EnforceBufferError("The memory is read-only.", "!readonly", "memoryview")
+    _require_buffer(impl, flags)
     data = impl.data("memoryview")
     storage.pin()
     itemsize = impl.c_dtype.itemsize
-    if not impl.flags & CONTIGUOUS:
-        fortran = True
-        step = 1
-        for i in range(impl.ndim):
-            if impl.c_sizes[i] != 1 and impl.c_strides()[i] != step:
-                fortran = False
-            step *= impl.c_sizes[i]
-        if flags & PyBUF_C_CONTIGUOUS == PyBUF_C_CONTIGUOUS \
-                or flags & PyBUF_STRIDES != PyBUF_STRIDES \
-                or (flags & PyBUF_ANY_CONTIGUOUS == PyBUF_ANY_CONTIGUOUS and not fortran) \
-                or (flags & PyBUF_F_CONTIGUOUS == PyBUF_F_CONTIGUOUS and not fortran):
-            raise EnforceBufferError(
-                "The tensor is not contiguous, which this consumer asks for. Call "
-                "contiguous().", "is_contiguous()", "memoryview")
-    elif flags & PyBUF_F_CONTIGUOUS == PyBUF_F_CONTIGUOUS and impl.ndim > 1:
-        raise EnforceBufferError(
-            "The tensor is row-major and not column-major.", "", "memoryview")
     block = <Py_ssize_t*>malloc((2 * impl.ndim + 1) * sizeof(Py_ssize_t))
     if block == NULL:
         raise MemoryError()
@@ -311,8 +324,10 @@ cdef int fill_buffer(TensorImpl impl, object exporter, Py_buffer* buffer, int fl
     buffer.readonly = storage.flags & READONLY
     buffer.ndim = impl.ndim
     buffer.format = <char*>impl.c_dtype.format if flags & PyBUF_FORMAT else NULL
-    buffer.shape = dims if flags & PyBUF_ND else NULL
-    buffer.strides = dims + impl.ndim if flags & PyBUF_STRIDES == PyBUF_STRIDES else NULL
+    # (without dimensions there is neither, as PEP 3118 has it)
+    buffer.shape = dims if flags & PyBUF_ND and impl.ndim else NULL
+    buffer.strides = dims + impl.ndim \
+        if flags & PyBUF_STRIDES == PyBUF_STRIDES and impl.ndim else NULL
     buffer.suboffsets = NULL
     buffer.internal = block
     buffer.obj = exporter

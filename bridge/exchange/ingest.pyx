@@ -8,28 +8,14 @@ remembered for the type.
 
 from cpython.buffer cimport PyObject_CheckBuffer
 from cpython.object cimport PyObject, PyTypeObject
-from cpython.pycapsule cimport PyCapsule_CheckExact, PyCapsule_GetPointer, PyCapsule_IsValid
+from cpython.pycapsule cimport PyCapsule_CheckExact
 
 from bridge.c10.copy cimport asked_copy
 from bridge.c10.device cimport as_device
-from bridge.c10.observe cimport copying
-from bridge.c10.storage cimport EXTERNAL, READONLY
+from bridge.c10.storage cimport EXTERNAL
 from bridge.c10.tensor_impl cimport LENT, TensorImpl
 from bridge.c10.views cimport alias
-from bridge.dlpack.abi cimport (
-    DL_CPU,
-    DL_CUDA,
-    DL_CUDA_HOST,
-    DL_CUDA_MANAGED,
-    DL_ROCM,
-    DLPACK_MAJOR,
-    DLPACK_MINOR,
-    DLManagedTensorVersioned,
-    DLPackExchangeAPI,
-    DLTensor,
-    has_streams,
-)
-from bridge.dlpack.capsule cimport ManagedTensor, call_deleter, own_versioned, take
+from bridge.dlpack.capsule cimport take
 from bridge.exchange.buffers cimport buffer_in, held_buffer
 from bridge.exchange.incoming cimport adopt_managed
 from bridge.exchange.numpy cimport (
@@ -38,6 +24,7 @@ from bridge.exchange.numpy cimport (
     numpy_array_type,
     numpy_generic_type,
 )
+from bridge.exchange.producers cimport by_method, by_table
 from bridge.exchange.torch cimport (
     any_tensor_in,
     meet_torch,
@@ -51,14 +38,12 @@ from libc.stdint cimport uintptr_t
 
 from weakref import WeakKeyDictionary
 
-from bridge.c10.observe import PRODUCER as _PRODUCER
 from bridge.exchange.adapters import bringer, buffered
 from bridge.exchange.array_interface import check_interface
 from bridge.exchange.transfer import to_device
 
 cdef extern from "Python.h":
     PyTypeObject* Py_TYPE(object)
-    PyObject* PyErr_Occurred()
 
 cdef enum:
     UNKNOWN = 0
@@ -86,8 +71,6 @@ cdef bring_quickly[QUICK] _quick_functions
 cdef int _n_quick = 0
 cdef object _wrapper_class = None
 cdef object _impl_of = None
-MAX_VERSION = (DLPACK_MAJOR, DLPACK_MINOR)
-cdef tuple _STREAMED = (DL_CUDA, DL_ROCM, DL_CUDA_MANAGED)   # device types, see has_streams
 
 
 def set_wrapper(cls, impl_of):
@@ -95,6 +78,13 @@ def set_wrapper(cls, impl_of):
     global _wrapper_class, _impl_of
     _wrapper_class = cls
     _impl_of = impl_of
+
+
+cdef object tristate(object copy):
+    """`copy`, which is True, False or None; TypeError where it is anything else."""
+    if copy is not None and copy is not True and copy is not False:
+        raise TypeError(f"copy is True, False or None, not {copy!r}.")
+    return copy
 
 
 cpdef TensorImpl ingest(object x, object device=None, object copy=None):
@@ -106,7 +96,7 @@ cpdef TensorImpl ingest(object x, object device=None, object copy=None):
     Raises BufferError: the memory cannot be exchanged, and why. TypeError: `x`
     has no tensor's memory at all.
     """
-    cdef TensorImpl impl
+    cdef TensorImpl impl, moved
     cdef PyTypeObject* cls = Py_TYPE(x)
     cdef int i
     if copy is None and device is None:
@@ -121,20 +111,34 @@ cpdef TensorImpl ingest(object x, object device=None, object copy=None):
                     return impl
     elif copy is False and device is None and cls == torch_tensor_type:
         return tensor_in(x, False)
-    elif copy is not None and copy is not True and copy is not False:
-        raise TypeError(f"copy is True, False or None, not {copy!r}.")
-    bring = _bringers.get(<object>cls)
-    impl = _by_way(x, copy) if bring is None else _adapted(bring, x, copy)
-    if device is not None:
-        return to_device(impl, as_device(device), copy)
-    return impl
+    elif copy is not None:
+        tristate(copy)
+    if device is None:
+        return _brought(x, copy)
+    # a copy that is asked for is made on the way there, and not before as well
+    impl = _brought(x, False if copy is False else None)
+    moved = <TensorImpl>to_device(impl, as_device(device), copy)
+    if copy is True and moved is impl and not is_new(x, impl):
+        return asked_copy(impl, "from_dlpack")
+    return moved
+
+
+cdef bint is_new(object x, TensorImpl impl) except -1:
+    """Whether `x` had to be copied to come in as `impl`, so that nobody else has the memory."""
+    return not isinstance(x, _wrapper_class) and not impl.storage.flags & EXTERNAL
+
+
+cdef TensorImpl _brought(object x, object copy):
+    """The TensorImpl of `x` where it is."""
+    bring = _bringers.get(type(x))
+    return _by_way(x, copy) if bring is None else _adapted(bring, x, copy)
 
 
 cdef TensorImpl _adapted(object bring, object x, object copy):
     cdef TensorImpl impl = bring(x, copy)
     if impl is None:
         return _by_way(x, copy, False)      # the adapter leaves it to the others
-    if copy is True and impl.storage.flags & EXTERNAL:
+    if copy is True and not is_new(x, impl):
         return asked_copy(impl, "from_dlpack")
     return impl
 
@@ -157,12 +161,11 @@ cdef TensorImpl _by_way(object x, object copy, bint adapted=True):
     if way == OURS:
         impl = alias_out(<TensorImpl>_impl_of(x))
     elif way == TABLE:
-        impl = _by_table(x, copy)
+        impl = by_table(x, copy)
     elif way == DLPACK:
-        impl = _by_dlpack(x, copy)
+        impl = by_method(x, copy)
     elif way == CAPSULE:
-        impl = adopt_managed(take(x), 0, copy)
-        return impl
+        return adopt_managed(take(x), 0, copy)
     elif way == BUFFER:
         return _by_buffer(x, copy)
     elif way == INTERFACE:
@@ -254,183 +257,6 @@ cdef TensorImpl alias_out(TensorImpl impl):
     if not impl.flags & LENT:
         out.origin = impl.origin
     return out
-
-
-cdef int _raise_pending() except -1:
-    return -1
-
-
-cdef TensorImpl _by_table(object x, object copy):
-    cdef DLPackExchangeAPI* api
-    cdef DLManagedTensorVersioned* managed = NULL
-    cdef ManagedTensor owner
-    capsule = type(x).__dlpack_c_exchange_api__
-    if not PyCapsule_IsValid(capsule, "dlpack_exchange_api"):
-        raise BufferError(
-            f"{type(x).__name__}.__dlpack_c_exchange_api__ is no capsule of the name "
-            "'dlpack_exchange_api'.")
-    api = <DLPackExchangeAPI*>PyCapsule_GetPointer(capsule, "dlpack_exchange_api")
-    while api.header.version.major != DLPACK_MAJOR:
-        if api.header.version.major < DLPACK_MAJOR or api.header.prev_api == NULL:
-            if hasattr(x, "__dlpack__"):
-                return _by_dlpack(x, copy)
-            raise BufferError(
-                f"The DLPack exchange table of {type(x).__name__} is of major version "
-                f"{api.header.version.major}; {DLPACK_MAJOR} is understood.")
-        api = <DLPackExchangeAPI*>api.header.prev_api
-    if api.managed_tensor_from_py_object_no_sync == NULL:
-        raise BufferError(
-            f"The DLPack exchange table of {type(x).__name__} is broken: a function that must "
-            "be there is NULL.")
-    if api.managed_tensor_from_py_object_no_sync(<void*>x, &managed) != 0:
-        if PyErr_Occurred() == NULL:
-            raise BufferError(
-                f"The DLPack exchange table of {type(x).__name__} failed without saying why.")
-        _translate(x)
-    if PyErr_Occurred() != NULL:
-        try:
-            _translate(x)
-        finally:
-            call_deleter(managed, True)     # of what it says it gave, nevertheless
-    owner = own_versioned(managed)
-    if has_streams(owner.tensor().device.device_type):
-        _follow_table(api, owner.tensor(), x)
-    return adopt_managed(owner, 0, copy)
-
-
-cdef int _follow_table(DLPackExchangeAPI* api, DLTensor* tensor, object x) except -1:
-    """Let our stream wait for the producer's, which a table does not see to."""
-    cdef void* stream = NULL            # the default one, where the table cannot tell
-    cdef int status = 0
-    if api.current_work_stream != NULL:
-        status = api.current_work_stream(
-            tensor.device.device_type, tensor.device.device_id, &stream)
-    if PyErr_Occurred() != NULL:
-        _translate(x)
-    if status != 0:
-        raise BufferError(
-            f"The DLPack exchange table of {type(x).__name__} does not say which stream it works "
-            "on, nor why.")
-    from bridge.exchange.streams import follow_handle
-    follow_handle(tensor.device.device_id, <uintptr_t>stream)
-    return 0
-
-
-cdef int _translate(object x) except -1:
-    """Raise the pending exception of a producer as a BufferError."""
-    try:
-        _raise_pending()
-    except BufferError:
-        raise
-    except Exception as error:
-        raise BufferError(
-            f"{type(x).__name__} does not give its memory: {error}") from error
-
-
-def by_dlpack(x, *, readonly=False, on_host=False):
-    """The TensorImpl of what ``x.__dlpack__`` gives, for adapters.
-
-    `readonly`: immutable by nature, whatever its DLPack tensor says. `on_host`: known to
-    be in host memory, so that nothing is to be asked about devices.
-    """
-    return _by_dlpack(x, None, READONLY if readonly else 0, on_host)
-
-
-cdef TensorImpl _by_dlpack(object x, object copy, int flags=0, bint on_host=False):
-    cdef ManagedTensor managed
-    cdef TensorImpl impl
-    where = None if on_host else _device_of(x)
-    arguments = {}
-    if not on_host and where[0] in _STREAMED:
-        from bridge.exchange.streams import current, follow
-        try:
-            arguments["stream"] = current(where[1], where[0])
-        except Exception as error:
-            raise BufferError(
-                f"{type(x).__name__} says that it is on CUDA device {where[1]}, which torch "
-                f"does not know: {error}") from error
-    try:
-        capsule, ordered = _call_dlpack(x, arguments)
-    except (BufferError, TypeError):
-        raise
-    except Exception as error:
-        raise BufferError(
-            f"{type(x).__name__}.__dlpack__ does not give its memory: "
-            f"{type(error).__name__}: {error}") from error
-    if not PyCapsule_CheckExact(capsule):
-        raise BufferError(
-            f"{type(x).__name__}.__dlpack__ gave {type(capsule).__name__} and not a capsule.")
-    try:
-        managed = take(capsule)
-    except BaseException:
-        # Let the capsule go here and not while the error is on its way: the producer's
-        # destructor may run Python.
-        capsule = None
-        raise
-    capsule = None
-    if not on_host:
-        seen = (managed.tensor().device.device_type, managed.tensor().device.device_id)
-        if where != seen and not (where[0] == DL_CUDA_HOST and seen == (DL_CPU, 0)
-                                  and _is_page_locked(managed)):
-            managed = None
-            raise BufferError(
-                f"{type(x).__name__}.__dlpack_device__ says {where}, but the capsule is on {seen}.")
-    if not ordered:
-        # it took no stream, so it works on the default one, as far as anybody can tell
-        follow(where[1], 0 if where[0] == DL_ROCM else 1, where[0])
-    impl = adopt_managed(managed, flags, copy)
-    if managed.copied():
-        copying(impl.c_numel * impl.c_dtype.itemsize, _PRODUCER)
-    return impl
-
-
-cdef bint _is_page_locked(ManagedTensor managed) except -1:
-    """Whether memory that is said to be the CPU's is page-locked: torch says the one of such in
-    its `__dlpack_device__` and the other in its capsule."""
-    if not meet_torch():
-        return False
-    return tensor_out(adopt_managed(managed, 0, None), None, True).is_pinned()
-
-
-def _call_dlpack(x, arguments):
-    """(what ``x.__dlpack__`` gives, whether it took all of `arguments`): versioned if it can."""
-    attempts = [{"max_version": MAX_VERSION, **arguments}, {}]
-    if arguments:
-        attempts.insert(1, arguments)
-    first = None
-    for given in attempts:
-        try:
-            return x.__dlpack__(**given), given.keys() >= arguments.keys()
-        except TypeError as error:
-            first = first if first is not None else error
-            # An old signature, or a TypeError of its own? A subclass is that, and asking once
-            # more in the old way would be deprecated by some.
-            if type(error) is not TypeError or "argument" not in str(error):
-                break
-    raise BufferError(
-        f"{type(x).__name__}.__dlpack__ does not give its memory: {first}") from first
-
-
-def _device_of(x):
-    try:
-        where = x.__dlpack_device__()
-    except AttributeError:
-        raise BufferError(
-            f"{type(x).__name__} has __dlpack__ and no __dlpack_device__, so it is no DLPack "
-            "producer.") from None
-    except BufferError:
-        raise
-    except Exception as error:
-        raise BufferError(
-            f"{type(x).__name__}.__dlpack_device__ does not say where the memory is: "
-            f"{error}") from error
-    try:
-        kind, index = where
-        return int(kind), int(index)
-    except (TypeError, ValueError):
-        raise BufferError(
-            f"{type(x).__name__}.__dlpack_device__ gave {where!r} and not (device type, index)."
-        ) from None
 
 
 cdef TensorImpl _by_buffer(object x, object copy):

@@ -15,10 +15,11 @@ import jax.dlpack
 import jax.numpy
 
 from bridge.c10.copy import copied_since
-from bridge.c10.observe import copying
+from bridge.c10.observe import ASKED, copying
 from bridge.c10.tensor_impl import TensorImpl
-from bridge.exchange.ingest import by_dlpack, ingest
+from bridge.exchange.ingest import ingest
 from bridge.exchange.lend import Lent, left_to_copy, row_major, to_lend
+from bridge.exchange.producers import by_dlpack
 
 __all__ = ["BUFFERED", "bring", "give"]
 
@@ -103,7 +104,7 @@ def give(x: Any, copy: bool | None) -> Any:
 
 
 def _again(x: Any) -> Any:
-    copying(x.nbytes, "copy=True was asked for")
+    copying(x.nbytes, ASKED)
     try:
         return x.copy()
     except RuntimeError as error:

@@ -9,23 +9,22 @@ writes through a tensor of theirs.
 from libc.stdint cimport int64_t, uintptr_t
 
 from bridge.c10.copy cimport asked_copy, copied_since
-from bridge.c10.storage cimport EXTERNAL
 from bridge.c10.tensor_impl cimport CONTIGUOUS, TensorImpl
 from bridge.dlpack.abi cimport DL_CUDA_HOST, has_streams
 from bridge.dlpack.capsule cimport make
 from bridge.exchange.devices cimport on_host
 from bridge.exchange.export cimport export_legacy
-from bridge.exchange.ingest cimport ingest
+from bridge.exchange.ingest cimport ingest, is_new
 from bridge.wrapper cimport Wrapper
 
 
-cpdef TensorImpl to_lend(object x, object copy):
-    """The TensorImpl of `x`, for a framework to take or to refuse.
+cdef TensorImpl shared_in(object x, object copy):
+    """The TensorImpl of `x`, on its way out of the bridge again; of a wrapper its own.
 
-    Page-locked memory is the CPU's here, which it is, too: not all frameworks know it.
+    Page-locked memory is the CPU's here, which it is, too: not all frameworks know it. What
+    ``copy=True`` asks for is left to be done: see left_to_copy.
     Raises BufferError as `ingest`, under ``copy=False`` where a copy would be needed.
     """
-    cdef TensorImpl impl
     if isinstance(x, Wrapper):
         impl = (<Wrapper>x).impl
         impl.require_defined("convert")
@@ -34,12 +33,17 @@ cpdef TensorImpl to_lend(object x, object copy):
     return on_host(impl) if impl.storage.device_type == DL_CUDA_HOST else impl
 
 
+cpdef TensorImpl to_lend(object x, object copy):
+    """The same, for a framework to take or to refuse; BufferError where it is undefined."""
+    cdef TensorImpl impl = shared_in(x, copy)
+    impl.require_defined("convert")
+    return impl
+
+
 cpdef object left_to_copy(object x, TensorImpl impl, object copy):
     """`copy`, as it is still to be met for `impl`, the TensorImpl of `x`: None instead of True
     where `x` had to be copied to come in, so that the memory is new."""
-    if copy is True and not isinstance(x, Wrapper) and not impl.storage.flags & EXTERNAL:
-        return None
-    return copy
+    return None if copy is True and is_new(x, impl) else copy
 
 
 cpdef TensorImpl row_major(TensorImpl impl, object copy, int64_t alignment=1):

@@ -233,12 +233,12 @@ cdef TensorImpl _copied(object array, object copy, str why):
     return out
 
 
-cdef object _wrap(
+cdef object _new_array(
     TensorImpl impl, int nd, const Py_ssize_t* sizes, const Py_ssize_t* strides, char* data,
     int flags,
 ):
+    """An array over `data`, which it does not keep; over new memory where `data` is NULL."""
     cdef PyObject* made
-    cdef object array
     descr = impl.c_dtype.numpy
     Py_INCREF(descr)            # NewFromDescr takes one
     made = _new_from_descr(
@@ -248,10 +248,19 @@ cdef object _wrap(
     array = <object>made
     # `made` came with a reference that <object> added to
     _drop_one(made)
+    return array
+
+
+cdef object _wrap(
+    TensorImpl impl, int nd, const Py_ssize_t* sizes, const Py_ssize_t* strides, char* data,
+    int flags,
+):
+    """An array over `data`, which it keeps by the owner of the memory of `impl`."""
+    array = _new_array(impl, nd, sizes, strides, data, flags)
     ctx = impl.storage.ctx
     if data != NULL:
         Py_INCREF(ctx)          # SetBaseObject takes one
-        if _set_base_object(made, <PyObject*>ctx) != 0:
+        if _set_base_object(<PyObject*>array, <PyObject*>ctx) != 0:
             _raise_pending()
     return array
 
@@ -306,24 +315,14 @@ cdef object array_copy(TensorImpl impl, str caller):
 
     Raises as array_out does. The tensor's memory is not handed out, so it is not pinned.
     """
-    cdef PyObject* made
     cdef object array
     cdef char* data
     cdef char* copy
     cdef int64_t nbytes
     _require_array(impl, caller)
     data = impl.data(caller)
-    descr = impl.c_dtype.numpy
-    Py_INCREF(descr)            # NewFromDescr takes one
-    made = _new_from_descr(
-        <PyTypeObject*>numpy_array_type, <PyObject*>descr, impl.ndim,
-        <const Py_ssize_t*>impl.c_sizes, NULL, NULL, 0, NULL)
-    if made == NULL:
-        _raise_pending()
-    array = <object>made
-    # `made` came with a reference that <object> added to
-    _drop_one(made)
-    copy = (<bridge_array*>made).data
+    array = _new_array(impl, impl.ndim, <const Py_ssize_t*>impl.c_sizes, NULL, NULL, 0)
+    copy = (<bridge_array*><PyObject*>array).data
     nbytes = impl.c_numel * impl.c_dtype.itemsize
     # Another thread could free what a framework's tensor holds; other memory stays with `_keep`.
     _keep = impl.storage.ctx

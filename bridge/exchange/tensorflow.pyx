@@ -29,6 +29,7 @@ from bridge.exchange.numpy cimport array_in, meet_numpy
 from bridge.wrapper cimport Wrapper
 
 from bridge.at.tensor import Tensor
+from bridge.c10.observe import ASKED as _ASKED
 from bridge.exchange.streams import finish
 from bridge.exchange.values import text
 
@@ -234,7 +235,7 @@ def _copied(TensorImpl impl, copy):
 
 
 def _again(tensor):
-    copying((tensor.shape.num_elements() or 0) * tensor.dtype.size, "copy=True was asked for")
+    copying((tensor.shape.num_elements() or 0) * tensor.dtype.size, _ASKED)
     return tf.identity(tensor)
 
 

@@ -33,8 +33,8 @@ from libc.stdint cimport int64_t, uintptr_t
 from libc.string cimport memcmp
 
 from bridge.c10.allocator cimport DataPtr
-from bridge.c10.copy cimport asked_copy, contiguous_copy
 from bridge.c10.array_ref cimport Dims, new_dims
+from bridge.c10.copy cimport asked_copy, copied_since
 from bridge.c10.layout cimport extent
 from bridge.c10.observe cimport copying
 from bridge.c10.storage cimport (
@@ -72,6 +72,7 @@ from bridge.dlpack.capsule cimport make, take
 
 from bridge.c10.copy import set_device_copier
 from bridge.c10.errors import EnforceBufferError
+from bridge.c10.observe import ASKED as _ASKED
 
 cdef extern from "Python.h":
     PyTypeObject* Py_TYPE(object)
@@ -97,8 +98,6 @@ cdef void* _requires_grad_closure = NULL
 cdef c_getter _data = NULL
 cdef void* _data_closure = NULL
 cdef object _torch = None
-cdef str _NO_READONLY = "the memory is read-only, which a torch tensor cannot be"
-cdef str _NO_NEGATIVE = "it has negative strides, which torch has not"
 cdef TypeMeta _last_type = as_type("float32")   # of the last import: mostly that of the next
 cdef list _waiting = []         # what when_met was given
 cdef list _kept = []            # descriptors whose functions are called
@@ -169,6 +168,16 @@ cpdef bint is_torch_tensor(object x):
     return meet_torch() and isinstance(x, <object>torch_tensor_type)
 
 
+cdef object _pending():
+    """The exception that a C function has set, taken from the thread; None: it has set none."""
+    if PyErr_Occurred() == NULL:
+        return None
+    try:
+        _raise_pending()
+    except Exception as error:
+        return error
+
+
 cdef bint _asks(PyObject* answer) except -1:
     """The truth of a new reference to a bool."""
     cdef bint yes
@@ -195,12 +204,7 @@ cdef TensorImpl tensor_in(object tensor, object copy):
     if _api == NULL:
         return any_tensor_in(tensor, copy)
     if _api.dltensor_from_py_object_no_sync(t, &described) != 0:
-        if PyErr_Occurred() != NULL:
-            try:
-                _raise_pending()
-            except Exception as error:
-                _refuse(tensor, error)
-        _refuse(tensor, None)
+        _refuse(tensor, _pending())
     if _asks(_is_neg(t, NULL)):
         return any_tensor_in(tensor, copy)
     if described.dtype.code != DL_INT and described.dtype.code != DL_UINT \
@@ -262,31 +266,8 @@ cdef int _refuse_empty(object tensor, DLTensor* described) except -1:
 
 cdef int _refuse(object tensor, object error) except -1:
     """BufferError that says why a tensor of torch's has no memory to exchange."""
-    raise BufferError(_why_not(tensor, error)) from error
-
-
-def _why_not(tensor, error):
-    torch = _torch
-    with torch._C.DisableTorchFunctionSubclass():
-        if tensor.is_nested:
-            return "A nested tensor is several; exchange each of tensor.unbind()."
-        if tensor.layout != torch.strided:
-            return (f"A tensor of layout {tensor.layout} is not one block of memory. "
-                    "Use tensor.to_dense().")
-        if tensor.is_quantized:
-            return ("A quantized tensor's numbers mean nothing without its scale. Use "
-                    "tensor.dequantize() or tensor.int_repr().")
-        if tensor.device.type == "meta":
-            return "A meta tensor has sizes and no data."
-    if type(tensor).__name__ == "FakeTensor":
-        return "A fake tensor has sizes and no data."
-    if torch._C._functorch.is_functorch_wrapped_tensor(tensor) \
-            or torch._is_functional_tensor(tensor):
-        return ("Inside torch.func transforms (vmap, grad, functionalize) and tracing a tensor "
-                "stands for others and has no memory of its own. Convert outside of them.")
-    cause = f" ({error})" if error is not None else ""
-    return (f"The torch tensor has no memory to exchange{cause}: its storage is missing, was "
-            "freed or resized, or torch's DLPack knows neither its type nor its device.")
+    from bridge.exchange.torch_state import why_not
+    raise BufferError(why_not(tensor, error)) from error
 
 
 cpdef TensorImpl any_tensor_in(object tensor, object copy=None):
@@ -297,74 +278,50 @@ cpdef TensorImpl any_tensor_in(object tensor, object copy=None):
     right.
     """
     cdef TensorImpl impl
-    cdef Storage storage
     meet_torch()                # nobody may have asked yet whether this is torch's
-    torch = _torch
-    with torch._C.DisableTorchFunctionSubclass():
-        if torch._C._functorch.is_functorch_wrapped_tensor(tensor) \
-                or torch._is_functional_tensor(tensor) \
-                or tensor.is_nested or tensor.layout != torch.strided \
-                or tensor.is_quantized or tensor.device.type == "meta":
+    from bridge.exchange import torch_state
+    with _torch._C.DisableTorchFunctionSubclass():
+        if not torch_state.one_block(tensor) or tensor.is_quantized:
             _refuse(tensor, None)
-        if torch.nn.parameter.is_lazy(tensor):
-            raise BufferError(
-                "The parameter or buffer is uninitialised: it has neither sizes nor memory yet.")
-        if tensor.dtype not in (torch.uint8, torch.int8) \
-                and tensor.dtype.itemsize == 1 and _packs(tensor.dtype):
-            raise BufferError(
-                f"torch's {tensor.dtype} is a type of fewer than eight bits, which its DLPack "
-                "tells as whole bytes. View it as torch.uint8 or torch.int8 first.")
-        if _has_no_memory(tensor):
+        torch_state.require_initialised(tensor)
+        torch_state.require_whole_bytes(tensor)
+        try:
+            hollow = torch_state.is_hollow(tensor)
+        except Exception as error:
+            _refuse(tensor, error)
+        if hollow:
             _refuse(tensor, None)
         if tensor.requires_grad:
             _refuse_grad()
         if tensor.is_conj() or tensor.is_neg():
-            if copy is False:
-                which = "conjugate" if tensor.is_conj() else "negative"
-                raise BufferError(
-                    f"The tensor has torch's lazy {which} bit: its memory holds other values "
-                    f"than it shows, so it cannot be shared. Use tensor.resolve_conj()"
-                    ".resolve_neg(), or allow a copy with copy=None.")
-            copying(tensor.nbytes, "its memory has torch's lazy conjugate or negative bit")
-            # clone resolves both bits, in one copy
-            plain = tensor.clone(memory_format=torch.contiguous_format)
-            impl = any_tensor_in(plain.resolve_conj().resolve_neg(), None)
-            impl.storage.flags &= ~EXTERNAL     # nobody else has it
-            return impl
+            return _resolved(tensor, copy)
         impl = _described(tensor, copy)
-    storage = impl.storage
-    if storage.ctx is tensor:
-        impl.origin = tensor
-    if storage.flags & UNVERIFIED:
-        storage.check()
+    if impl.storage.flags & UNVERIFIED:
+        impl.storage.check()
     if copy is True:
         return asked_copy(impl, "from_dlpack")
     return impl
 
 
-def _packs(dtype):
-    name = str(dtype).partition(".")[2]
-    return name.startswith(("int", "uint", "bits"))
-
-
-cdef bint _has_no_memory(object tensor) except -1:
-    """Whether a subclass dispatches for itself and has nothing behind its sizes."""
-    cls = type(tensor)
-    if cls is <object>torch_tensor_type or cls is <object>torch_parameter_type:
-        return False
-    if cls.__torch_dispatch__ is _torch.Tensor.__torch_dispatch__:
-        return False
-    if _torch.utils._python_dispatch.is_traceable_wrapper_subclass(tensor):
-        return True
-    try:
-        address = tensor.data_ptr()
-        nbytes = tensor.untyped_storage().nbytes()
-    except Exception as error:
-        _refuse(tensor, error)
-    return tensor.numel() > 0 and (address == 0 or nbytes == 0)
+cdef TensorImpl _resolved(object tensor, object copy):
+    """A copy of a tensor with a lazy bit, which has the values that it shows."""
+    cdef TensorImpl impl
+    if copy is False:
+        which = "conjugate" if tensor.is_conj() else "negative"
+        raise BufferError(
+            f"The tensor has torch's lazy {which} bit: its memory holds other values "
+            f"than it shows, so it cannot be shared. Use tensor.resolve_conj()"
+            ".resolve_neg(), or allow a copy with copy=None.")
+    copying(tensor.nbytes, "its memory has torch's lazy conjugate or negative bit")
+    # clone resolves both bits, in one copy
+    plain = tensor.clone(memory_format=_torch.contiguous_format)
+    impl = any_tensor_in(plain.resolve_conj().resolve_neg(), None)
+    impl.storage.flags &= ~EXTERNAL     # nobody else has it
+    return impl
 
 
 cdef TensorImpl _described(object tensor, object copy):
+    """The TensorImpl of a tensor that has memory: what the table says of it, or __dlpack__."""
     cdef DLTensor described
     if _api == NULL:
         # before torch 2.10: an owning import, by the methods that torch had then
@@ -374,13 +331,10 @@ cdef TensorImpl _described(object tensor, object copy):
             _refuse(tensor, error)
         return adopt_managed(take(capsule), 0, copy)
     if _api.dltensor_from_py_object_no_sync(<PyObject*>tensor, &described) != 0:
-        try:
-            _raise_pending()
-        except Exception as error:
-            _refuse(tensor, error)
+        _refuse(tensor, _pending())
     if <uintptr_t>described.data < NO_MEMORY:
         _refuse_empty(tensor, &described)
-    return adopt(&described, tensor, BORROWED | UNVERIFIED, False, copy)
+    return _adopted(&described, tensor, copy)
 
 
 cdef object _untyped(object tensor):
@@ -403,12 +357,9 @@ cdef int _check(Storage storage) except -1:
                 "to_torch() gave; the memory is gone.", "tensor.data_ptr() as allocated", "Storage")
         return 0
     if _api.dltensor_from_py_object_no_sync(<PyObject*>storage.ctx, &now) != 0:
-        try:
-            _raise_pending()
-        except Exception as error:
-            raise EnforceBufferError(
-                "The torch tensor that this memory came from has none any more.", "",
-                "Storage") from error
+        raise EnforceBufferError(
+            "The torch tensor that this memory came from has none any more.", "",
+            "Storage") from _pending()
     if <char*>now.data != storage.data:
         raise EnforceBufferError(
             "The torch tensor that this memory came from was resized, or given other memory, "
@@ -511,10 +462,8 @@ cdef bint _unchanged(TensorImpl impl) except -1:
     if _api == NULL:
         return False
     if _api.dltensor_from_py_object_no_sync(<PyObject*>impl.origin, &now) != 0:
-        try:
-            _raise_pending()
-        except Exception:
-            return False
+        _pending()              # whatever it is: that tensor has no memory now
+        return False
     if now.ndim != impl.ndim:
         return False
     for i in range(now.ndim):
@@ -526,23 +475,18 @@ cdef bint _unchanged(TensorImpl impl) except -1:
 
 
 cdef object new_tensor(TensorImpl impl, object copy, bint writable):
+    """A torch.Tensor that did not come in: of the memory of `impl`, or of a copy of it."""
     cdef DLManagedTensorVersioned* managed
+    cdef TensorImpl fitting
     cdef void* out = NULL
     if torch_tensor_type == NULL:
         _fetch()
     impl.require_defined("to_torch")
     if copy is True:
-        return tensor_out(_plain_copy(impl, "copy=True was asked for"))
-    if impl.storage.flags & READONLY and not writable:
-        if copy is False:
-            raise BufferError(
-                "The memory is read-only, which a torch tensor cannot be. Allow a copy with "
-                "copy=None, or share it with writable=True and do not write.")
-        return tensor_out(_plain_copy(impl, _NO_READONLY))
-    if _runs_backwards(impl):
-        if copy is False:
-            raise BufferError(_backwards(impl))
-        return tensor_out(_plain_copy(impl, _NO_NEGATIVE))
+        return tensor_out(asked_copy(impl, "to_torch"))
+    fitting = _fitting(impl, copy, writable)
+    if fitting is not impl:
+        return tensor_out(fitting)
     if impl.storage.device_type != DL_CPU:
         tensor = _over_its_storage(impl)
         if tensor is not None:
@@ -554,12 +498,10 @@ cdef object new_tensor(TensorImpl impl, object copy, bint writable):
     if _api.managed_tensor_to_py_object_no_sync(managed, &out) != 0 or out == NULL:
         # what the table refuses it leaves with us
         managed.deleter(managed)
-        try:
-            _raise_pending()
-        except Exception as error:
-            raise BufferError(
-                f"torch does not take a tensor of {impl.c_dtype} on {impl.device()}: {error}. "
-                "Convert it first, as with bridge.asarray(x, dtype='float32').") from error
+        error = _pending()
+        raise BufferError(
+            f"torch does not take a tensor of {impl.c_dtype} on {impl.device()}: {error}. "
+            "Convert it first, as with bridge.asarray(x, dtype='float32').") from error
     tensor = <object><PyObject*>out
     _drop_one(<PyObject*>out)
     return _lent(impl, tensor, writable)
@@ -611,15 +553,28 @@ cdef TensorImpl for_asker(TensorImpl impl, object copy):
     process. It asks as consumers ask that know both, so it is told by the frame it asks from.
     BufferError: a copy is needed, and `copy` is False.
     """
-    cdef bint readonly = impl.storage.flags & READONLY != 0
-    if not readonly and not _runs_backwards(impl) or not torch_asks():
+    if not impl.storage.flags & READONLY and not _runs_backwards(impl) or not torch_asks():
+        return impl
+    return _fitting(impl, copy, False)
+
+
+cdef TensorImpl _fitting(TensorImpl impl, object copy, bint writable):
+    """`impl` where torch can hold its memory as it is, else a copy.
+
+    `writable`: read-only memory may be shared. BufferError: a copy is needed, and `copy` is False.
+    """
+    cdef str why, instead = ""
+    if impl.storage.flags & READONLY and not writable:
+        why = "the memory is read-only, which a torch tensor cannot be"
+        instead = ", or share it with to_torch(writable=True) and do not write"
+    elif _runs_backwards(impl):
+        why = f"the strides {impl.strides().vec()} are negative, which torch has not"
+    else:
         return impl
     if copy is False:
         raise BufferError(
-            "The memory is read-only, which a torch tensor cannot be. Allow a copy with copy=None, "
-            "or share it by x.to_torch(writable=True) and do not write."
-            if readonly else _backwards(impl))
-    return _plain_copy(impl, _NO_READONLY if readonly else _NO_NEGATIVE)
+            f"torch cannot share it: {why}. Allow a copy with copy=None{instead}.")
+    return copied_since(impl, why, "to_torch")
 
 
 cdef bint _runs_backwards(TensorImpl impl) noexcept:
@@ -629,11 +584,6 @@ cdef bint _runs_backwards(TensorImpl impl) noexcept:
             if impl.c_strides()[i] < 0 and impl.c_sizes[i] > 1:
                 return True
     return False
-
-
-cdef str _backwards(TensorImpl impl):
-    return (f"The strides {impl.strides().vec()} are negative, which torch has not. Allow a copy "
-            "with copy=None.")
 
 
 cdef bint torch_asks() except -1:
@@ -652,42 +602,22 @@ cdef bint torch_asks() except -1:
 
 cdef object cloned(object tensor):
     """A copy of a torch tensor, by torch. BufferError: there is nothing to be copied."""
-    torch = _torch
-    with torch._C.DisableTorchFunctionSubclass():
-        if torch.nn.parameter.is_lazy(tensor):
-            raise BufferError(
-                "The parameter or buffer is uninitialised: it has neither sizes nor memory yet.")
-        if _outgrown(tensor):
+    from bridge.exchange import torch_state
+    with _torch._C.DisableTorchFunctionSubclass():
+        torch_state.require_initialised(tensor)
+        if torch_state.outgrown(tensor):
             _refuse(tensor, None)
         nbytes = tensor.numel() * tensor.dtype.itemsize
-    copying(nbytes, "copy=True was asked for")
+    copying(nbytes, _ASKED)
     try:
         return tensor.clone()
     except Exception as error:
         raise BufferError(f"torch does not copy this {type(tensor).__name__}: {error}") from error
 
 
-cdef bint _outgrown(object tensor) except -1:
-    """Whether a tensor reaches further than its storage, which torch does not look at."""
-    torch = _torch
-    if tensor.layout != torch.strided or tensor.is_nested or tensor.device.type == "meta" \
-            or type(tensor).__torch_dispatch__ is not torch.Tensor.__torch_dispatch__ \
-            or torch._C._functorch.is_functorch_wrapped_tensor(tensor) \
-            or torch._is_functional_tensor(tensor) or tensor.numel() == 0:
-        return False
-    last = tensor.storage_offset() + sum(
-        [(size - 1) * step for size, step in zip(tensor.shape, tensor.stride())])
-    return (last + 1) * tensor.dtype.itemsize > _untyped(tensor).nbytes()
-
-
-cdef TensorImpl _plain_copy(TensorImpl impl, str why):
-    copying(impl.c_numel * impl.c_dtype.itemsize, why)
-    return contiguous_copy(impl, "to_torch")
-
-
 cdef object _out_by_capsule(TensorImpl impl):
-    # before torch 2.10
-    return _torch.utils.dlpack.from_dlpack(make(export_legacy(impl), False))
+    # before torch 2.10; read-only memory gets here only by the caller's word, writable=True
+    return _torch.utils.dlpack.from_dlpack(make(export_legacy(impl, True), False))
 
 
 cdef object forward_out(TensorImpl impl):

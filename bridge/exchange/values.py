@@ -34,11 +34,18 @@ def is_text(x: Any, dtype: Any) -> bool:
         return False
     if getattr(getattr(x, "dtype", None), "kind", "") in ("S", "U") and hasattr(x, "tolist"):
         return True
+    return isinstance(_first(x), (str, bytes))
+
+
+def _first(x: Any) -> Any:
+    """The first element of nested lists. Raises ValueError: a list that contains itself."""
+    seen: set[int] = set()
     while isinstance(x, (list, tuple)) and x:
+        if id(x) in seen:
+            raise ValueError("The list contains itself, so it has no sizes.")
+        seen.add(id(x))
         x = x[0]
-        if isinstance(x, (str, bytes)):
-            return True
-    return False
+    return x
 
 
 def text(x: Any, device: Any, copy: bool | None) -> Any:
@@ -56,6 +63,7 @@ def text(x: Any, device: Any, copy: bool | None) -> Any:
     if isinstance(x, (str, bytes)):
         copying(len(x), _STRINGS)
         return At._wrap(Tensor([], [x], "string").unsafeGetTensorImpl())
+    _first(x)  # refuses what has no end
     sizes: list[int] = []
     level: list[Any] = list(x)
     sizes.append(len(level))

@@ -3,20 +3,17 @@
 """What lies behind TensorImpls, Storages and capsules, read and left as it is."""
 
 from cpython.object cimport PyObject, PyTypeObject
-from cpython.pycapsule cimport PyCapsule_GetName, PyCapsule_GetPointer, PyCapsule_IsValid
+from cpython.pycapsule cimport (
+    PyCapsule_CheckExact,
+    PyCapsule_GetName,
+    PyCapsule_GetPointer,
+    PyCapsule_IsValid,
+)
 from libc.stdint cimport int64_t, uintptr_t
 
 from bridge.c10.allocator cimport DataPtr
 from bridge.c10.layout cimport contiguous_strides
-from bridge.c10.storage cimport (
-    BORROWED,
-    EXTERNAL,
-    HELD,
-    READONLY,
-    Elements,
-    ExternalPtr,
-    Storage,
-)
+from bridge.c10.storage cimport BORROWED, HELD, READONLY, Elements, ExternalPtr, Storage
 from bridge.c10.tensor_impl cimport LENT, TensorImpl
 from bridge.c10.type_meta cimport from_dlpack_type
 from bridge.dlpack.abi cimport (
@@ -66,11 +63,6 @@ def owner_of(Storage storage):
 def is_lent(Storage storage):
     """Whether a framework's tensor holds the memory, and could still let go of it."""
     return (storage.flags & BORROWED) != 0
-
-
-def is_ours(Storage storage):
-    """Whether the buffer came from an Allocator of the bridge."""
-    return storage.data != NULL and not storage.flags & EXTERNAL
 
 
 def references(Storage storage):
@@ -142,6 +134,11 @@ def living(classes):
 def impl_of(Wrapper wrapper):
     """The TensorImpl of a wrapper."""
     return wrapper.impl
+
+
+def is_capsule(x):
+    """Whether `x` is a capsule, of DLPack or of anything else."""
+    return PyCapsule_CheckExact(x)
 
 
 def peeked(capsule):

@@ -47,7 +47,7 @@ def read(x: Any) -> Memory:
     numpy = sys.modules.get("numpy")
     if numpy is not None and isinstance(x, getattr(numpy, "ndarray", ())):
         return _of_array(x)
-    if type(x).__name__ == "PyCapsule":
+    if inside.is_capsule(x):
         from bridge.see.read_capsule import of_capsule
 
         return of_capsule(x)

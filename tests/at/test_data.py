@@ -110,7 +110,7 @@ def test_fill_with_values_that_only_some_types_hold() -> None:
     assert at.zeros((0, 3)).fill_(1).tolist() == []
 
 
-@pytest.mark.parametrize("value", ["text", object(), [1, 2], None], ids=repr)
+@pytest.mark.parametrize("value", ["text", object(), [1, 2], None, 2**70, 1j], ids=repr)
 def test_fill_with_what_is_no_number(value: Any) -> None:
     tensor = at.full((2,), 3.0)
     with pytest.raises(ERRORS):
@@ -171,6 +171,43 @@ def test_to() -> None:
             ours.to(wrong)
 
 
+def test_to_with_the_arguments_of_aten() -> None:
+    ours, theirs = pair((2, 3))
+    half = torch.zeros(1, dtype=torch.float16)
+    assert ours.to(half).dtype() == ours.to(other=bridge.from_dlpack(half)).dtype() == c10.float16
+    for arguments in [("float32", False), ("cpu", torch.float32, True, False), (theirs, True)]:
+        assert ours.to(*arguments) is ours
+    for arguments in [("float32", False, True), ("cpu", torch.float32, True, True)]:
+        copied = ours.to(*arguments)
+        assert copied.data_ptr() != ours.data_ptr()
+        assert copied.tolist() == ours.tolist()
+    with pytest.raises(TypeError):
+        ours.to("float32", False, True, True)
+
+
+def test_memory_formats_are_torch_s() -> None:
+    ours, theirs = pair((1, 2, 3, 4))
+    last = torch.channels_last
+    assert not ours.is_contiguous(memory_format=last)
+    assert ours.is_contiguous(torch.contiguous_format)
+    for copied in (ours.contiguous(memory_format=last), ours.clone(memory_format=last)):
+        assert copied.strides() == theirs.contiguous(memory_format=last).stride()
+        assert copied.is_contiguous(memory_format=last)
+        assert copied.data_ptr() != ours.data_ptr()
+    kept = ours[0, 0].t().clone(memory_format=torch.preserve_format)
+    assert kept.strides() == (1, 4)
+
+
+@pytest.mark.parametrize("name", ["int4", "uint4", "int2", "float4_e2m1fn", "float8_e4m3"])
+def test_types_that_torch_does_not_hold_convert_by_numpy(name: str) -> None:
+    ours = at.tensor([0.0, 1.0]).to(name)
+    assert ours.to("float32").tolist() == ours.tolist() == [0.0, 1.0]
+    assert ours.equal(ours.clone())
+    assert not ours.equal(at.zeros((2,), name))
+    ours[:] = np.ones(2, np.int64)
+    assert ours.tolist() == [1.0, 1.0]
+
+
 @needs_no_cuda
 @pytest.mark.parametrize(
     "move", [lambda x: x.cuda(), lambda x: x.to("cuda"), lambda x: x.pin_memory()]
@@ -219,15 +256,10 @@ def test_resize_with_wrong_dims(dims: Any) -> None:
 def test_resize_of_memory_from_outside_stays_inside() -> None:
     memory = np.arange(6, dtype=np.float32)
     tensor = at.from_blob(memory, (6,))
-    try:
+    with pytest.raises(c10.EnforceNotMet, match="outside"):
         tensor.resize_(1000)
-    except RuntimeError:
-        assert tensor.tolist() == memory.tolist()
-        return
-    assert tensor.data_ptr() != memory.ctypes.data
-    assert tensor[:6].tolist() == memory.tolist()
-    tensor.fill_(1)
-    assert memory.tolist() == [0.0, 1.0, 2.0, 3.0, 4.0, 5.0]
+    assert (tensor.shape, tensor.tolist()) == ((6,), memory.tolist())
+    assert tensor.resize_(2, 2).data_ptr() == memory.ctypes.data
 
 
 def test_views_stay_valid_when_their_base_is_resized() -> None:
@@ -237,8 +269,8 @@ def test_views_stay_valid_when_their_base_is_resized() -> None:
     tensor.fill_(4)
     garbage = [at.zeros((100,)) for _ in range(20)]
     assert len(garbage) == 20
-    assert view.tolist() in ([3.0] * 10, [4.0] * 10)
-    assert set(array.tolist()) == {3.0} or set(array.tolist()) == {4.0}
+    assert view.tolist() == [4.0] * 10  # of the same Storage, which has other memory now
+    assert set(array.tolist()) == {3.0}  # holds the memory that it was made of
 
 
 def test_set() -> None:
@@ -252,6 +284,24 @@ def test_set() -> None:
     with pytest.raises(ERRORS):
         tensor.set_("text")
     assert tensor.shape == (1, 2)
+    storage = source.storage()
+    assert tensor.set_(storage, 2, (2, 2), (4, 1)).storage_offset() == 2
+    assert tensor.strides() == (4, 1)
+    assert tensor.set_(storage).shape == (8,)
+    assert tensor.set_().shape == (0,)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [(3,), (0, None, (1,)), (-1, (2,)), (7, (2,)), (0, (2,), (1, 1)), (0.5, (2,)), (0, "ab")],
+    ids=repr,
+)
+def test_set_that_is_refused_changes_nothing(arguments: Any) -> None:
+    tensor, source = at.full((2, 3), 4.0), at.zeros((8,))
+    for memory in (source, source.storage()):
+        with pytest.raises(c10.EnforceNotMet):
+            tensor.set_(memory, *arguments)
+        assert tensor.tolist() == [[4.0] * 3] * 2
 
 
 def test_equal() -> None:

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import torch
 
+import bridge
 from bridge import at, c10
 
 from .comparing import ERRORS
@@ -125,6 +126,42 @@ def test_full() -> None:
     assert at.full((1,), 2**53 + 1, "int64").item() == 2**53 + 1
     assert at.full((1,), 2**64 - 1, "uint64").item() == 2**64 - 1
     assert at.full((2,), 1 + 2j, "complex64").tolist() == [1 + 2j, 1 + 2j]
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        True,
+        3,
+        1.5,
+        2j,
+        np.int8(3),
+        np.uint8(3),
+        np.float64(1.5),
+        np.float16(1.5),
+        np.complex128(2j),
+        torch.tensor(3, dtype=torch.int16),
+    ],
+    ids=repr,
+)
+def test_full_infers_the_type_as_torch(value: Any) -> None:
+    expected = torch.full((2,), value)
+    assert torch.equal(at.full((2,), value).to_torch(), expected)
+    assert at.full(2, value).dtype().torch is expected.dtype
+    if isinstance(value, torch.Tensor):
+        assert at.full((2,), bridge.from_dlpack(value)).dtype().torch is expected.dtype
+    assert at.full((2,), np.bool_(True)).dtype() == c10.bool  # which torch does not take
+
+
+@pytest.mark.parametrize("size", [3, np.int64(3), [3], np.array([3]), torch.Size([3])], ids=repr)
+def test_full_takes_sizes_of_every_kind(size: Any) -> None:
+    assert at.full(size, 1).shape == (3,)
+
+
+@pytest.mark.parametrize("size", [2.0, "ab", None, -1, (2, -1), object()], ids=str)
+def test_full_with_wrong_sizes(size: Any) -> None:
+    with pytest.raises(c10.EnforceNotMet):
+        at.full(size, 1)
 
 
 @pytest.mark.parametrize("like", ["empty_like", "zeros_like", "ones_like", "full_like"])

@@ -114,6 +114,24 @@ def test_wrong_kinds_of_source(source: Any) -> None:
         at.from_blob(source, (2,))
 
 
+def test_one_size_that_is_too_large_is_refused() -> None:
+    with pytest.raises(c10.EnforceNotMet, match="4 bytes"):
+        at.from_blob(bytearray(4), 100)
+
+
+def test_an_integer_of_numpy_is_an_address() -> None:
+    memory = np.arange(4, dtype=np.float32)
+    tensor = at.from_blob(np.uint64(memory.ctypes.data), (4,))
+    assert tensor.data_ptr() == memory.ctypes.data
+    assert tensor.tolist() == memory.tolist()
+
+
+def test_a_buffer_is_where_it_is() -> None:
+    with pytest.raises(c10.EnforceNotMet, match="cpu"):
+        at.from_blob(np.zeros(4, np.float32), (4,), device="cuda:0")
+    assert at.from_blob(np.zeros(4, np.float32), (4,), device="cpu").device() == "cpu"
+
+
 def test_the_null_address() -> None:
     with pytest.raises(REFUSALS):
         at.from_blob(0, (2,))

@@ -25,6 +25,10 @@ INDEXES: list[tuple[tuple[int, ...], Any]] = [
     ((4, 5), slice(-99, 99)),
     ((4, 5), slice(3, 1)),
     ((4, 5), slice(2**62, None, -(2**62))),
+    ((4, 5), slice(None, None, 2**63 - 1)),
+    ((4, 5), slice(None, None, -(2**63))),
+    ((4, 5), slice(1, None, 2**70)),
+    ((4, 5), slice(None, 1, -(2**70))),
     ((4, 5), (slice(None), 2)),
     ((4, 5), (slice(None, None, -1), slice(4, None, -2))),
     ((4, 5), None),
@@ -254,6 +258,90 @@ def test_wrong_values(index: Any, value: Any) -> None:
     with pytest.raises((*ERRORS, BufferError)):
         ours[index] = value
     np.testing.assert_array_equal(theirs, before)
+
+
+@pytest.mark.parametrize(
+    "index",
+    [range(3, 0, -1), np.array([3, 0], np.uint16), np.array([[1], [2]], np.uint64)],
+    ids=["range", "uint16", "uint64"],
+)
+def test_integers_of_every_kind_index(index: Any) -> None:
+    ours, theirs = both((4, 5))
+    np.testing.assert_array_equal(ours[index].numpy(), theirs[index])
+    ours[index] = 7.0
+    assert (theirs[index] == 7).all()
+
+
+class Resizing:
+    """An index that has another say in what is indexed."""
+
+    def __init__(self, tensor: at.Tensor, index: int) -> None:
+        self.tensor, self.index = tensor, index
+
+    def __index__(self) -> int:
+        self.tensor.resize_(2)
+        return self.index
+
+
+def of_six_dimensions() -> at.Tensor:
+    return at.arange(64, dtype="int32").view(2, 2, 2, 2, 2, 2)
+
+
+@pytest.mark.parametrize(
+    "index",
+    [
+        lambda one: (..., one),
+        lambda one: (..., slice(one, 2)),
+        lambda one: (..., slice(None, None, one), slice(0, 1)),
+        lambda one: (one, 0, 0, 0, 0, 1),
+        lambda one: (slice(0, one), 0, slice(0, 1)),
+    ],
+)
+def test_an_index_that_resizes_the_tensor(index: Any) -> None:
+    tensor, theirs = of_six_dimensions(), np.arange(64, dtype=np.int32).reshape([2] * 6)
+    found = tensor[index(Resizing(tensor, 1))]
+    np.testing.assert_array_equal(found.numpy(), theirs[index(1)])
+    assert tensor.shape == (2,)
+
+
+@pytest.mark.parametrize(
+    "view",
+    [
+        lambda tensor, one: tensor[one:],
+        lambda tensor, one: tensor.slice(5, one),
+        lambda tensor, one: tensor.narrow(5, one, 1),
+        lambda tensor, one: tensor.select(5, one),
+        lambda tensor, one: tensor.unfold(5, one, 1),
+        lambda tensor, one: tensor.transpose(5, one),
+        lambda tensor, one: tensor.flatten(one),
+        lambda tensor, one: tensor.squeeze((5, one)),
+        lambda tensor, one: tensor.view(one, 64),
+    ],
+)
+def test_an_argument_that_resizes_the_tensor(view: Any) -> None:
+    tensor = of_six_dimensions()
+    try:
+        found = view(tensor, Resizing(tensor, 1))
+    except c10.EnforceNotMet:
+        pass  # of two elements in one dimension there is no such view
+    else:
+        assert set(np.ravel(found.numpy())) <= set(range(64))
+    assert tensor.tolist() == [0, 1]
+
+
+def test_an_index_too_large_for_int64_is_out_of_range() -> None:
+    ours, _ = both((4, 5))
+    with pytest.raises(IndexError, match=str(2**64 - 1)):
+        ours[np.array([2**64 - 1], np.uint64)]
+
+
+def test_in() -> None:
+    ours, _ = both((2, 3))
+    assert 3 in ours
+    assert np.float32(9) not in ours
+    for no_number in ("a", None, [1, 2]):
+        with pytest.raises(TypeError, match=type(no_number).__name__):
+            no_number in ours  # noqa: B015  the operator is what is tested
 
 
 def test_iteration_gives_rows() -> None:

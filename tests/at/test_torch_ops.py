@@ -124,6 +124,18 @@ def test_truth_and_conversion() -> None:
             convert(at.zeros((2,)))
 
 
+def test_format_is_that_of_the_number() -> None:
+    assert f"{at.tensor(1.5):8.3f}" == "   1.500"
+    assert f"{at.tensor([1.5])}" == repr(at.tensor([1.5]))
+    with pytest.raises(ValueError):
+        f"{at.tensor([1.5, 2.5]):.3f}"
+
+
+def test_a_power_to_a_modulus_is_refused() -> None:
+    with pytest.raises(TypeError, match="pow"):
+        pow(at.tensor([3]), 2, 5)
+
+
 def test_a_tensor_can_be_a_key() -> None:
     tensor = at.zeros((2,))
     assert {tensor: "found"}[tensor] == "found"

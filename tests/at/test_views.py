@@ -131,6 +131,20 @@ ERRORS_OF_VIEWS: list[Case] = [
     ((7,), "unfold", (0, 2, 0), {}),
     ((7,), "unfold", (0, -1, 1), {}),
     ((7,), "unfold", (1, 2, 1), {}),
+    # a number that is no integer, or too large for one, is not cut to fit
+    ((2, 3), "transpose", (0.0, 1), {}),
+    ((2, 3), "transpose", (2**70, 0), {}),
+    ((2, 3), "select", (0, 0.9), {}),
+    ((2, 3), "narrow", (0, 0.5, 1), {}),
+    ((2, 3), "narrow", (0, 0, "1"), {}),
+    ((2, 3), "squeeze", (0.5,), {}),
+    ((2, 3), "unsqueeze", (0.5,), {}),
+    ((2, 3), "flatten", (0, 1.5), {}),
+    ((2, 3), "diagonal", (0.5,), {}),
+    ((7,), "unfold", (0, 2.5, 1), {}),
+    ((2, 3), "size", (0.9,), {}),
+    ((2, 3), "stride", (0.9,), {}),
+    ((2, 3), "as_strided", ((2,), (1,), 1.9), {}),
 ]
 
 
@@ -163,6 +177,14 @@ def test_error(case: Case) -> None:
     with pytest.raises(ERRORS):
         getattr(ours, method)(*arguments, **keywords)
     expect_like_torch(ours, theirs)
+
+
+@pytest.mark.parametrize("step", [2**62, 2**63 - 1])
+def test_a_step_past_the_end(step: int) -> None:
+    ours, theirs = pair((5, 4))
+    for start, end in [(None, None), (1, 3), (4, 99), (2, 2)]:
+        found = ours.slice(0, start, end, step)
+        assert found.tolist() == theirs.numpy()[start:end:step].tolist()
 
 
 @pytest.mark.parametrize("dim", [0, 1, -1])

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import bridge
 from bridge import at, c10, caffe2
 from bridge.c10.allocator import set_provider
 from tests.helpers.isolate import isolated
@@ -52,6 +53,27 @@ def test_at_tensors_on_the_device(ext_dev_allocator: HostAllocator) -> None:
     del view
     gc.collect()
     assert ext_dev_allocator.freed == [address]
+
+
+@pytest.mark.parametrize("copy", [None, True])
+@pytest.mark.parametrize(
+    "source",
+    [np.arange(6.0), np.arange(6.0).astype(">f8")],
+    ids=["native", "foreign"],
+)
+def test_a_copy_to_the_device_is_made_on_the_way(
+    ext_dev_allocator: HostAllocator, source: Any, copy: bool | None
+) -> None:
+    with bridge.audit() as log:
+        tensor = bridge.from_dlpack(source, device="ext_dev", copy=copy)
+    assert tensor.device() == "ext_dev"
+    assert tensor.tolist() == source.tolist()
+    # (of foreign byte order the host has to have one of its own first)
+    assert log.copied_bytes == (48 if source.dtype.isnative else 96)
+    with bridge.audit() as log:
+        stays = bridge.from_dlpack(tensor, device="ext_dev", copy=copy)
+    assert log.copied_bytes == (48 if copy else 0)
+    assert (stays.data_ptr() == tensor.data_ptr()) is (copy is None)
 
 
 def test_caffe2_tensors_on_the_device(ext_dev_allocator: HostAllocator) -> None:

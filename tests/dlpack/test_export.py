@@ -169,6 +169,8 @@ def test_stream_none_is_for_the_cpu(wrap: type) -> None:
         {"copy": "yes"},
         {"dl_device": "cpu"},
         {"dl_device": (1,)},
+        {"dl_device": (1, -1)},
+        {"max_version": (None, None)},
         {"stream": "default"},
         {"device": "cpu"},
     ],

@@ -3,6 +3,7 @@
 
 import datetime
 import decimal
+import sys
 from typing import Any
 
 import numpy as np
@@ -66,10 +67,31 @@ def test_convert_passes_copy_on() -> None:
         assert bridge.to_numpy(shared).ctypes.data == t.data_ptr()
 
 
-def test_convert_to_caffe2_wants_contiguous() -> None:
-    t = torch.arange(6.0).reshape(2, 3).t()
-    with pytest.raises((BufferError, c10.EnforceNotMet)):
-        bridge.convert(t, "caffe2", copy=False)
+@pytest.mark.parametrize("kind", ["torch", "numpy", "at"])
+def test_convert_to_caffe2_makes_it_row_major(kind: str) -> None:
+    turned = torch.arange(6.0).reshape(2, 3).t()
+    source = bridge.convert(turned, kind)
+    with pytest.raises(BufferError, match="contiguous"):
+        bridge.convert(source, "caffe2", copy=False)
+    with bridge.audit() as log:
+        for copy in (None, True):
+            out = bridge.convert(source, "caffe2", copy=copy)
+            assert type(out) is caffe2.Tensor
+            assert out.is_contiguous()
+            assert out.numpy().tolist() == turned.tolist()
+    assert [record.nbytes for record in log if record.copied] == [24, 24]
+
+
+def test_convert_of_strings_and_of_nothing() -> None:
+    strings = bridge.asarray(["a", "b"])
+    for copy in (None, True):
+        out = bridge.convert(strings, "caffe2", copy=copy)
+        assert list(out.data()) == [b"a", b"b"]
+        assert out.is_same(strings) is (copy is None)
+    assert not bridge.convert(at.Tensor(), "caffe2").defined()
+    for nothing in (at.Tensor(), caffe2.Tensor()):
+        with pytest.raises(BufferError, match="undefined"):
+            bridge.convert(nothing, "caffe2", copy=True)
 
 
 NO_TENSORS: dict[str, Any] = {
@@ -98,6 +120,14 @@ NO_TENSORS: dict[str, Any] = {
 def test_no_tensor_at_all(entry: Any, name: str) -> None:
     with pytest.raises(TypeError):
         entry(NO_TENSORS[name])
+
+
+def test_a_class_that_only_names_a_framework_loads_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(sys.modules, "keras", raising=False)
+    pretender = type("Variable", (), {"__module__": "keras.src"})()
+    with pytest.raises(TypeError, match="no tensor's memory"):
+        bridge.from_dlpack(pretender)
+    assert "keras" not in sys.modules
 
 
 @pytest.mark.parametrize("entry", [bridge.from_dlpack, bridge.asarray, bridge.to_numpy])
@@ -171,6 +201,22 @@ def test_asarray_of_ragged_lists(value: Any) -> None:
 def test_asarray_of_no_values(value: Any) -> None:
     with pytest.raises((TypeError, BufferError)):
         bridge.asarray(value)
+
+
+@pytest.mark.parametrize("dtype", [None, "float64", "string"])
+def test_asarray_of_a_list_that_contains_itself(dtype: str | None) -> None:
+    loop: list[Any] = []
+    loop.append(loop)
+    with pytest.raises(ValueError, match="contains itself"):
+        bridge.asarray(loop, dtype=dtype)
+
+
+def test_a_cast_that_is_refused_copies_nothing() -> None:
+    x = at.ones(3)
+    with bridge.audit() as log, pytest.raises(BufferError, match="float64"):
+        bridge.asarray(x, dtype=float, copy=False)
+    assert log.copied_bytes == 0
+    assert bridge.asarray(x, dtype="float32", copy=False).data_ptr() == x.data_ptr()
 
 
 def test_asarray_shares_what_it_can() -> None:

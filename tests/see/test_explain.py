@@ -271,3 +271,9 @@ def test_arrow_arrays() -> None:
     found = explained(pyarrow.array([1, None]))
     assert found["address"] is None
     assert found["note"]
+
+
+def test_an_object_that_is_called_like_a_capsule() -> None:
+    pretender = type("PyCapsule", (), {})()
+    with pytest.raises(TypeError, match="no tensor's memory"):
+        bridge.explain(pretender)

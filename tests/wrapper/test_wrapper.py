@@ -51,6 +51,13 @@ def test_array_copy(wrap: type) -> None:
 
 
 @both_wrappers
+@pytest.mark.parametrize("copy", [0, 1, "no", np.True_], ids=repr)
+def test_array_wants_a_bool_or_none_for_copy(wrap: type, copy: Any) -> None:
+    with pytest.raises(TypeError, match="copy"):
+        six(wrap).__array__(copy=copy)
+
+
+@both_wrappers
 def test_array_of_read_only_memory(wrap: type) -> None:
     source = np.arange(3, dtype=np.float32)
     source.flags.writeable = False
@@ -94,6 +101,70 @@ def test_buffer_of_a_view_says_its_strides() -> None:
     # A consumer that wants plain bytes cannot be given strided ones.
     with pytest.raises((BufferError, ValueError)):
         np.frombuffer(x, np.float32)
+
+
+FLAGS = {
+    "simple": 0,
+    "writable": 0x1,
+    "nd": 0x8,
+    "strides": 0x18,
+    "c": 0x38,
+    "f": 0x58,
+    "any": 0x98,
+    "full": 0x11D,
+}
+LAYOUTS = {
+    "2-d": np.zeros((2, 3), np.float32),
+    "columns": np.zeros((3, 2), np.float32).T,
+    "strided": np.zeros((2, 6), np.float32)[:, ::2],
+    "backwards": np.zeros(3, np.float32)[::-1],
+    "1-d": np.zeros(3, np.float32),
+    "a row": np.zeros((1, 5), np.float32),
+    "a column": np.zeros((5, 1), np.float32),
+    "0-d": np.zeros((), np.float32),
+    "empty": np.zeros((0, 3), np.float32),
+    "read-only": np.frombuffer(bytes(8), np.float32),
+}
+
+
+class Buffer(ctypes.Structure):
+    """Py_buffer."""
+
+    _fields_ = [
+        ("buf", ctypes.c_void_p),
+        ("obj", ctypes.py_object),
+        ("len", ctypes.c_ssize_t),
+        ("itemsize", ctypes.c_ssize_t),
+        ("readonly", ctypes.c_int),
+        ("ndim", ctypes.c_int),
+        ("format", ctypes.c_char_p),
+        ("shape", ctypes.POINTER(ctypes.c_ssize_t)),
+        ("strides", ctypes.POINTER(ctypes.c_ssize_t)),
+        ("suboffsets", ctypes.POINTER(ctypes.c_ssize_t)),
+        ("internal", ctypes.c_void_p),
+    ]
+
+
+def asked(x: Any, flags: int) -> Any:
+    """What a consumer that asks with `flags` gets of `x`; None: it is refused."""
+    buffer = Buffer()
+    try:
+        ctypes.pythonapi.PyObject_GetBuffer(ctypes.py_object(x), ctypes.byref(buffer), flags)
+    except (BufferError, ValueError):  # NumPy's error and ours
+        return None
+    shape = buffer.shape[: buffer.ndim] if buffer.shape else None
+    strides = buffer.strides[: buffer.ndim] if buffer.strides else None
+    found = (buffer.len, buffer.itemsize, buffer.readonly, shape)
+    ctypes.pythonapi.PyBuffer_Release(ctypes.byref(buffer))
+    # one stride of a dimension of one is as good as another
+    told = strides and [step for step, n in zip(strides, shape, strict=True) if n > 1]
+    return (*found, strides is None, told if found[0] else None)
+
+
+@pytest.mark.parametrize("flags", FLAGS.values(), ids=FLAGS)
+@pytest.mark.parametrize("layout", LAYOUTS.values(), ids=LAYOUTS)
+def test_a_buffer_for_every_consumer(layout: Any, flags: int) -> None:
+    assert asked(bridge.from_dlpack(layout), flags) == asked(layout, flags)
 
 
 @both_wrappers

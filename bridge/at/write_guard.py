@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What keeps torch from writing read-only memory that it got to read.
+
+Whether an operation of ATen writes an argument stands in its schema, so this sees what names do
+not tell, such as ``relu(x, inplace=True)``.
+"""
+
+from __future__ import annotations
+
+from bridge.c10.errors import EnforceNotMet
+from bridge.exchange.torch import is_torch_tensor
+
+TYPE_CHECKING = False  # typing takes longer to import than all that needs it
+if TYPE_CHECKING:
+    from typing import Any
+
+__all__ = ["guard", "read_only"]
+
+# Running statistics, which these write and their schemas do not say.
+_STATISTICS = ("running_mean", "running_var")
+_WRITES_SILENTLY = dict.fromkeys(
+    (
+        "aten::_batch_norm_impl_index",
+        "aten::_native_batch_norm_legit",
+        "aten::batch_norm",
+        "aten::cudnn_batch_norm",
+        "aten::instance_norm",
+        "aten::miopen_batch_norm",
+        "aten::native_batch_norm",
+    ),
+    _STATISTICS,
+)
+
+
+def read_only() -> EnforceNotMet:
+    """The error of an operation that would write read-only memory."""
+    return EnforceNotMet(
+        "The memory is read-only. Write to a copy: clone().", "!readonly", "Tensor"
+    )
+
+
+_guard_class: Any = None
+
+
+def guard(ranges: list[tuple[int, int]]) -> Any:
+    """A torch mode in which an operation that would write one of `ranges` is refused.
+
+    `ranges`: of addresses, first and past the last.
+    """
+    global _guard_class
+    if _guard_class is None:
+        from torch.utils._python_dispatch import TorchDispatchMode
+
+        class Guard(TorchDispatchMode):  # type: ignore[no-untyped-call]
+            def __init__(self, ranges: list[tuple[int, int]]) -> None:
+                super().__init__()  # type: ignore[no-untyped-call]
+                self.ranges = ranges
+
+            def __torch_dispatch__(
+                self, func: Any, types: Any, args: Any = (), kwargs: Any = None
+            ) -> Any:
+                kwargs = kwargs or {}
+                silent = _WRITES_SILENTLY.get(func._schema.name, ())
+                if silent and not _trains(func._schema.arguments, args, kwargs):
+                    silent = ()
+                for i, argument in enumerate(func._schema.arguments):
+                    info = argument.alias_info
+                    if argument.name in silent or (info is not None and info.is_write):
+                        given = args[i] if i < len(args) else kwargs.get(argument.name)
+                        for one in given if isinstance(given, (list, tuple)) else (given,):
+                            self._check(one)
+                return func(*args, **kwargs)
+
+            def _check(self, given: Any) -> None:
+                if is_torch_tensor(given) and given.numel():
+                    address = given.untyped_storage().data_ptr()
+                    if any(first <= address < end for first, end in self.ranges):
+                        raise read_only()
+
+        _guard_class = Guard
+    return _guard_class(ranges)
+
+
+def _trains(arguments: Any, args: Any, kwargs: Any) -> bool:
+    """Whether a normalisation is called to train: only then it writes running statistics."""
+    for i, argument in enumerate(arguments):
+        if argument.name in ("training", "train", "use_input_stats"):
+            return bool(args[i] if i < len(args) else kwargs.get(argument.name))
+    return True

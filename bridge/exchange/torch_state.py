@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whether a torch tensor has memory of its own, and if not, why: by torch's own methods.
+
+Loaded with the first tensor that takes a second look. A subclass is not asked: callers that
+look at one wrap these calls in ``torch._C.DisableTorchFunctionSubclass()``.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+__all__ = [
+    "is_hollow",
+    "one_block",
+    "outgrown",
+    "require_initialised",
+    "require_whole_bytes",
+    "stands_for_others",
+    "why_not",
+]
+
+
+def stands_for_others(tensor: Any) -> bool:
+    """Whether it is of a torch.func transform, or of tracing: a name for other tensors."""
+    return bool(
+        torch._C._functorch.is_functorch_wrapped_tensor(tensor)
+        or torch._is_functional_tensor(tensor)
+    )
+
+
+def one_block(tensor: Any) -> bool:
+    """Whether its elements lie in one block of memory, as sizes and strides say."""
+    return not (
+        stands_for_others(tensor)
+        or tensor.is_nested
+        or tensor.layout != torch.strided
+        or tensor.device.type == "meta"
+    )
+
+
+def is_hollow(tensor: Any) -> bool:
+    """Whether a subclass dispatches for itself and has nothing behind its sizes.
+
+    Raises what torch raises where there is no storage to ask.
+    """
+    cls = type(tensor)
+    if cls is torch.Tensor or cls is torch.nn.Parameter:
+        return False
+    if cls.__torch_dispatch__ is torch.Tensor.__torch_dispatch__:
+        return False
+    if torch.utils._python_dispatch.is_traceable_wrapper_subclass(tensor):
+        return True
+    address, nbytes = tensor.data_ptr(), tensor.untyped_storage().nbytes()
+    return bool(tensor.numel() > 0 and (address == 0 or nbytes == 0))
+
+
+def outgrown(tensor: Any) -> bool:
+    """Whether it reaches further than its storage, which torch's own clone() does not look at."""
+    if (
+        not one_block(tensor)
+        or type(tensor).__torch_dispatch__ is not torch.Tensor.__torch_dispatch__
+        or tensor.numel() == 0
+    ):
+        return False
+    last = tensor.storage_offset() + sum(
+        (size - 1) * step for size, step in zip(tensor.shape, tensor.stride(), strict=True)
+    )
+    return bool((last + 1) * tensor.dtype.itemsize > tensor.untyped_storage().nbytes())
+
+
+def require_initialised(tensor: Any) -> None:
+    """Refuse a lazy module's parameter or buffer, with BufferError."""
+    if torch.nn.parameter.is_lazy(tensor):
+        raise BufferError(
+            "The parameter or buffer is uninitialised: it has neither sizes nor memory yet."
+        )
+
+
+def require_whole_bytes(tensor: Any) -> None:
+    """Refuse elements of fewer than eight bits, which torch's DLPack tells as bytes."""
+    dtype = tensor.dtype
+    if dtype.itemsize != 1 or dtype in (torch.uint8, torch.int8):
+        return
+    if str(dtype).partition(".")[2].startswith(("int", "uint", "bits")):
+        raise BufferError(
+            f"torch's {dtype} is a type of fewer than eight bits, which its DLPack "
+            "tells as whole bytes. View it as torch.uint8 or torch.int8 first."
+        )
+
+
+def why_not(tensor: Any, error: BaseException | None) -> str:
+    """Why a tensor has no memory to exchange; `error` is what torch had to say."""
+    with torch._C.DisableTorchFunctionSubclass():
+        if tensor.is_nested:
+            return "A nested tensor is several; exchange each of tensor.unbind()."
+        if tensor.layout != torch.strided:
+            return (
+                f"A tensor of layout {tensor.layout} is not one block of memory. "
+                "Use tensor.to_dense()."
+            )
+        if tensor.is_quantized:
+            return (
+                "A quantized tensor's numbers mean nothing without its scale. Use "
+                "tensor.dequantize() or tensor.int_repr()."
+            )
+        if tensor.device.type == "meta":
+            return "A meta tensor has sizes and no data."
+    if type(tensor).__name__ == "FakeTensor":
+        return "A fake tensor has sizes and no data."
+    if stands_for_others(tensor):
+        return (
+            "Inside torch.func transforms (vmap, grad, functionalize) and tracing a tensor "
+            "stands for others and has no memory of its own. Convert outside of them."
+        )
+    cause = f" ({error})" if error is not None else ""
+    return (
+        f"The torch tensor has no memory to exchange{cause}: its storage is missing, was "
+        "freed or resized, or torch's DLPack knows neither its type nor its device."
+    )

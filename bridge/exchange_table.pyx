@@ -1,0 +1,155 @@
+# SPDX-License-Identifier: Apache-2.0
+# cython: language_level=3, boundscheck=False, wraparound=False
+"""DLPack's C exchange table, as both wrapper classes offer it (DLPack 1.3, DLPackExchangeAPI).
+
+Its functions are called from C, with the GIL but for the allocator, and answer -1 with an
+exception pending, the allocator by its callback.
+"""
+
+from cpython.object cimport PyObject
+from cpython.pycapsule cimport PyCapsule_New
+from cpython.ref cimport Py_INCREF
+from libc.stdint cimport int32_t, int64_t, uintptr_t
+
+from bridge.c10.device cimport device_of
+from bridge.c10.observe cimport observed, outermost, shared, unlikely, watched
+from bridge.c10.tensor_impl cimport allocated
+from bridge.c10.type_meta cimport TypeMeta, from_dlpack_type
+from bridge.dlpack.abi cimport (
+    DLPACK_MAJOR,
+    DLPACK_MINOR,
+    DLManagedTensorVersioned,
+    DLPackExchangeAPI,
+    DLSetError,
+    DLTensor,
+    has_streams,
+)
+from bridge.dlpack.capsule cimport ManagedTensor, own_versioned
+from bridge.exchange.export cimport borrow, export_versioned
+from bridge.exchange.incoming cimport adopt_managed
+from bridge.wrapper cimport Wrapper
+
+from bridge.c10.observe import Label
+
+cdef extern from "Python.h":
+    void PyErr_SetObject(PyObject*, PyObject*)
+
+cdef DLPackExchangeAPI[2] _tables       # one a wrapper class; they live for ever
+cdef list _classes = [None, None]
+cdef tuple _names = ("at.Tensor", "caffe2.Tensor")
+
+
+cdef int _from_object(void* obj, DLManagedTensorVersioned** out) noexcept:
+    try:
+        out[0] = export_versioned((<Wrapper?><object>obj).impl, 0)
+        if unlikely(observed):
+            shared("exchange table", <object>obj, "DLPack tensor", _nbytes(<Wrapper>obj))
+        return 0
+    except BaseException as error:
+        _set_error(error)
+        return -1
+
+
+cdef int _borrow_object(void* obj, DLTensor* out) noexcept:
+    try:
+        borrow((<Wrapper?><object>obj).impl, out)
+        if unlikely(observed):
+            shared("exchange table", <object>obj, "DLTensor", _nbytes(<Wrapper>obj))
+        return 0
+    except BaseException as error:
+        _set_error(error)
+        return -1
+
+
+def _made(ManagedTensor managed, int which):
+    return _classes[which]._wrap(adopt_managed(managed, 0, None))
+
+
+cdef int _to_object(DLManagedTensorVersioned* managed, void** out, int which) noexcept:
+    try:
+        if unlikely(observed) and outermost():
+            made = watched("exchange table", Label("DLPack tensor"), _names[which], _made,
+                           (own_versioned(managed), which))
+        else:
+            made = _made(own_versioned(managed), which)
+        Py_INCREF(made)
+        out[0] = <void*>made
+        return 0
+    except BaseException as error:
+        _set_error(error)
+        return -1
+
+
+cdef int _to_at(DLManagedTensorVersioned* managed, void** out) noexcept:
+    return _to_object(managed, out, 0)
+
+
+cdef int _to_caffe2(DLManagedTensorVersioned* managed, void** out) noexcept:
+    return _to_object(managed, out, 1)
+
+
+cdef int _allocate(
+    DLTensor* prototype, DLManagedTensorVersioned** out, void* error_ctx, DLSetError set_error,
+) noexcept with gil:
+    cdef TypeMeta dtype
+    try:
+        if prototype.ndim < 0 or (prototype.ndim and prototype.shape == NULL):
+            raise BufferError("The prototype has no shape.")
+        dtype = from_dlpack_type(prototype.dtype)
+        if dtype is None:
+            raise BufferError("The prototype's type is not known.")
+        device_of(prototype.device.device_type, prototype.device.device_id)
+        out[0] = export_versioned(
+            allocated(prototype.shape, prototype.ndim, dtype, prototype.device.device_type,
+                      prototype.device.device_id, "managed_tensor_allocator"), 0)
+        return 0
+    except BaseException as error:
+        kind = type(error).__name__.encode()
+        message = str(error).encode()
+        if set_error != NULL:
+            set_error(error_ctx, kind, message)
+        return -1
+
+
+cdef int _work_stream(int32_t device_type, int32_t device_id, void** out) noexcept:
+    cdef uintptr_t stream
+    try:
+        out[0] = NULL
+        if has_streams(device_type):
+            from bridge.exchange.streams import current_handle
+            stream = current_handle(device_id)
+            out[0] = <void*>stream
+        return 0
+    except BaseException as error:
+        _set_error(error)
+        return -1
+
+
+cdef void _set_error(object error) noexcept:
+    # for a C caller, which reads -1 and the pending exception
+    kind = type(error)
+    PyErr_SetObject(<PyObject*>kind, <PyObject*>error)
+
+
+cdef object new_exchange_table(bint caffe2):
+    """The capsule for ``__dlpack_c_exchange_api__`` (DLPack 1.3, DLPackExchangeAPI)."""
+    cdef DLPackExchangeAPI* table = &_tables[caffe2]
+    table.header.version.major = DLPACK_MAJOR
+    table.header.version.minor = DLPACK_MINOR
+    table.header.prev_api = NULL
+    table.managed_tensor_allocator = _allocate
+    table.managed_tensor_from_py_object_no_sync = _from_object
+    table.managed_tensor_to_py_object_no_sync = _to_caffe2 if caffe2 else _to_at
+    table.dltensor_from_py_object_no_sync = _borrow_object
+    table.current_work_stream = _work_stream
+    return PyCapsule_New(table, "dlpack_exchange_api", NULL)
+
+
+cdef int set_class(bint caffe2, object cls) except -1:
+    """Say which class the table makes tensors of."""
+    _classes[caffe2] = cls
+    return 0
+
+
+cdef inline int64_t _nbytes(Wrapper wrapper) noexcept:
+    return wrapper.impl.c_numel * wrapper.impl.c_dtype.itemsize
