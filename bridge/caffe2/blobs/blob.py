@@ -45,8 +45,8 @@ class Blob(BlobCore):
 
     # A blob holds a tensor in `_tensor`, or else an object in `_object`, of the type `_meta`.
     # `_own`: the tensor was made here, not fed, so a feed of NumPy may write its memory. It is
-    # taken away before the tensor changes and given after, since what ends with the old tensor may
-    # run Python that comes back here.
+    # taken away before the tensor changes and given after, for other threads; and what was held is
+    # let go of last, since what ends with it may run Python that comes back here.
     __slots__ = ()
 
     def feed(self, value: Any, device_option: Any = None) -> bool:
@@ -207,10 +207,13 @@ class Blob(BlobCore):
             raise EnforceTypeError(
                 f"A Blob swaps with a Blob, not with {type(other).__name__}.", "", "Blob.swap"
             )
-        for name in ("_own", "_tensor", "_object", "_meta", "_handle"):
+        own, others_own = self._own, other._own
+        self._own = other._own = False
+        for name in ("_tensor", "_object", "_meta", "_handle"):
             mine, theirs = getattr(self, name), getattr(other, name)
             setattr(self, name, theirs)
             setattr(other, name, mine)
+        self._own, other._own = others_own, own
         for blob in (self, other):
             handle = blob._live_handle()
             if handle is not None:
@@ -224,6 +227,7 @@ class Blob(BlobCore):
         return None if self._handle is None else self._handle()
 
     def _hold_tensor(self, tensor: Tensor, own: bool) -> None:
+        _held = self._tensor, self._object
         self._own = False
         self._tensor = tensor
         self._object = None
@@ -237,6 +241,7 @@ class Blob(BlobCore):
         self._hold_object(encoded, string_type)
 
     def _hold_object(self, value: Any, meta: TypeMeta | None) -> None:
+        _held = self._tensor, self._object
         self._own = False
         self._meta = meta
         self._object = value

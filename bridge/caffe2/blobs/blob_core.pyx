@@ -45,17 +45,18 @@ cpdef put(BlobCore blob, object value):
     """
     cdef PyTypeObject* cls = Py_TYPE(value)
     cdef TensorImpl impl
-    cdef Tensor tensor
+    cdef Tensor tensor = blob._tensor
+    # What is held until now ends when this returns: what ends with it may run Python that comes
+    # back here, and must find the blob whole.
+    _held = blob._object
     if cls == torch_tensor_type and cls != NULL:
         impl = tensor_in(value, None)
         if impl.flags & CONTIGUOUS:
-            tensor = wrap(impl)
             blob._own = False
-            blob._tensor = tensor
+            blob._tensor = wrap(impl)
             blob._object = None
             return
     elif <PyObject*>cls == <PyObject*>numpy_array_type and blob._own:
-        tensor = blob._tensor
         if tensor is not None and _copied(tensor.impl, value):
             return
     _put_by_type(blob, value)

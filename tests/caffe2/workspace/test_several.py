@@ -211,7 +211,6 @@ def test_a_deleter_may_use_the_workspace() -> None:
         SwitchWorkspace("default")
         FeedBlob("from the deleter", "text")
 
-    memory = (np.zeros(4, np.float32)).__array_interface__["data"][0]
     keep = np.zeros(4, np.float32)
     memory = int(keep.ctypes.data)
     tensor = caffe2.Tensor([4], "cpu")
