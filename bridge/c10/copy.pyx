@@ -105,6 +105,10 @@ cdef int copy_elements(TensorImpl dst, TensorImpl src, str caller) except -1:
     cdef TensorImpl whole
     source = src.data(caller)
     to = dst.data(caller)
+    if dst.c_numel != src.c_numel or dst.c_dtype is not src.c_dtype:
+        raise EnforceNotMet(
+            "A tensor was changed while it was copied, by another thread or by the allocator.",
+            "dst.sizes() == src.sizes()", caller)
     if src.c_numel == 0:
         return 0
     if not src.c_dtype.c_is_pod:

@@ -441,13 +441,14 @@ cdef int copy_from(TensorImpl self, TensorImpl src, str caller) except -1:
     target = allocated(src.c_sizes, src.ndim, src.c_dtype, storage.device_type,
                        storage.device_index, caller)
     copy_elements(target, src, caller)
-    self.set_contiguous(src.c_sizes, src.ndim, src.c_numel)
+    # The sizes of what was copied: the source may have others by now, in another thread.
+    self.set_contiguous(target.c_sizes, target.ndim, target.c_numel)
     self.offset = 0
-    self.c_dtype = src.c_dtype
+    self.c_dtype = target.c_dtype
     if same_type and storage.data == NULL:
         # whoever shares the empty storage gets the memory, too
         self.origin = None
-        install(storage, target.storage.ctx, target.storage.data, src.c_dtype,
+        install(storage, target.storage.ctx, target.storage.data, target.c_dtype,
                 target.storage.c_nbytes, 0)
     else:
         self.set_storage(target.storage)

@@ -22,7 +22,8 @@ from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy
 
 from bridge.c10.device cimport host_accessible
-from bridge.c10.storage cimport BORROWED, READONLY, Storage
+from bridge.c10.pinning cimport pinned_data
+from bridge.c10.storage cimport READONLY, Storage
 from bridge.c10.tensor_impl cimport CONTIGUOUS, TensorImpl
 from bridge.dlpack.abi cimport (
     DLPACK_MAJOR,
@@ -164,9 +165,7 @@ cdef DLManagedTensorVersioned* export_versioned(TensorImpl impl, int flags) exce
     cdef char* data
     if not impl.c_dtype.c_is_pod:
         refuse_non_pod(impl, "__dlpack__")
-    data = impl.data("__dlpack__")
-    if impl.storage.flags & BORROWED:
-        impl.storage.pin()
+    data = pinned_data(impl, "__dlpack__")
     managed = <DLManagedTensorVersioned*>malloc(head + 2 * <size_t>impl.ndim * sizeof(int64_t))
     if managed == NULL:
         raise MemoryError()
@@ -204,8 +203,7 @@ cdef DLManagedTensor* export_legacy(TensorImpl impl, bint immutable=False) excep
             "cannot say. Ask for max_version=(1, 1) or later.", "", "__dlpack__")
     if not impl.c_dtype.c_is_pod:
         refuse_non_pod(impl, "__dlpack__")
-    data = impl.data("__dlpack__")
-    impl.storage.pin()
+    data = pinned_data(impl, "__dlpack__")
     managed = <DLManagedTensor*>malloc(head + 2 * <size_t>impl.ndim * sizeof(int64_t))
     if managed == NULL:
         raise MemoryError()
@@ -274,8 +272,8 @@ cdef int fill_buffer(TensorImpl impl, object exporter, Py_buffer* buffer, int fl
             "memoryview")
     if flags & PyBUF_WRITABLE and storage.flags & READONLY:
         raise EnforceBufferError("The memory is read-only.", "!readonly", "memoryview")
-    data = impl.data("memoryview")
-    storage.pin()
+    data = pinned_data(impl, "memoryview")
+    storage = impl.storage
     itemsize = impl.c_dtype.itemsize
     if not impl.flags & CONTIGUOUS:
         fortran = True

@@ -416,13 +416,15 @@ cdef int _pin(Storage storage) except -1:
     if storage.c_nbytes == 0:
         return 0
     torch = _torch
-    untyped = _untyped(storage.ctx)
+    owner = storage.ctx
+    untyped = _untyped(owner)
     holder = torch.empty(0, dtype=torch.uint8, device=untyped.device)
     holder.set_(untyped)
     if untyped.device.type == "cpu" and not holder.is_inference():
         holder.numpy()          # torch marks the storage: resize_ raises from now on
-    storage.ctx = holder
-    storage.flags &= ~(BORROWED | UNVERIFIED)
+    if storage.ctx is owner:    # another thread may have given the storage other memory
+        storage.ctx = holder
+        storage.flags &= ~(BORROWED | UNVERIFIED)
     return 0
 
 

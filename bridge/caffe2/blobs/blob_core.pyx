@@ -67,16 +67,20 @@ cdef bint _copied(TensorImpl to, object array) except -1:
 
     False, with nothing done, where it is not so simple.
     """
-    cdef Storage storage = to.storage
+    cdef Storage storage
     cdef TensorImpl source
     cdef int64_t nbytes
     cdef char* data
-    if unlikely(observed) or storage is None or storage.data == NULL \
-            or storage.flags & EXTERNAL or storage.device_type != DL_CPU or not to.c_dtype.c_is_pod:
+    if unlikely(observed):
         return False
     try:
         source = array_in(array, False)
     except BufferError:  # strings, another byte order, misaligned
+        return False
+    # From here on no Python runs, so that no other thread changes what was looked at.
+    storage = to.storage
+    if storage is None or storage.data == NULL \
+            or storage.flags & EXTERNAL or storage.device_type != DL_CPU or not to.c_dtype.c_is_pod:
         return False
     if source.c_dtype is not to.c_dtype or source.ndim != to.ndim \
             or not source.flags & CONTIGUOUS \
