@@ -23,8 +23,8 @@ from collections.abc import Iterable, Iterator, MutableMapping
 
 from bridge.c10.errors import EnforceKeyError
 from bridge.caffe2.blobs.blob import Blob
-from bridge.caffe2.blobs.feed_fetch import FeedBlob, FetchBlob, FetchTorch
 from bridge.caffe2.blobs.int8 import Int8Tensor, Int8TensorCPU
+from bridge.caffe2.feed_fetch import FeedBlob, FetchBlob, FetchTorch
 from bridge.caffe2.lazy import lazily
 from bridge.caffe2.refusal import refusal
 from bridge.caffe2.workspaces import (
