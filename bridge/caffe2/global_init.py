@@ -23,8 +23,12 @@ def GlobalInit(args: Sequence[str]) -> None:
     it cannot have.
     """
     caller = "GlobalInit"
-    strings = isinstance(args, Sequence) and not isinstance(args, (str, bytes))
-    if not strings or not all(isinstance(one, str) for one in args):
+    given: object = args
+    if (
+        isinstance(given, (str, bytes))
+        or not isinstance(given, Sequence)
+        or not all(isinstance(one, str) for one in given)
+    ):
         raise EnforceTypeError("GlobalInit takes a list of strings.", "", caller)
     values = dict(_flag(one) for one in args[1:] if one.startswith("--"))
     keep = values.get("caffe2_keep_on_shrink")
