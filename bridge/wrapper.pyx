@@ -9,6 +9,7 @@ from libc.stdint cimport int64_t, uintptr_t
 
 from bridge.c10.copy cimport asked_copy
 from bridge.c10.observe cimport copying, observed, outermost, shared, unlikely, watched
+from bridge.c10.pinning cimport pinned_data
 from bridge.c10.revive cimport MAX_DEAD, clear_weakrefs, revive, type_of, untrack
 from bridge.c10.storage cimport READONLY, Storage
 from bridge.c10.tensor_impl cimport CONTIGUOUS, TensorImpl, undefined_impl
@@ -273,8 +274,7 @@ def _cuda_interface(TensorImpl impl):
         raise AttributeError(
             f"__cuda_array_interface__ has no name for elements of {impl.c_dtype}; "
             "__dlpack__ has.")
-    data = impl.data("__cuda_array_interface__")
-    impl.storage.pin()
+    data = pinned_data(impl, "__cuda_array_interface__")
     from bridge.exchange.streams import current
     cdef int64_t size = impl.c_dtype.itemsize
     return {

@@ -466,6 +466,7 @@ cdef int copy_from(TensorImpl self, TensorImpl src, str caller) except -1:
     target = allocated(src.c_sizes, src.ndim, src.c_dtype, storage.device_type,
                        storage.device_index, caller)
     copy_elements(target, src, caller)
+    # The sizes of what was copied: the source may have others by now, in another thread.
     self.set_contiguous(target.c_sizes, target.ndim, target.c_numel)
     self.offset = 0
     self.c_dtype = target.c_dtype

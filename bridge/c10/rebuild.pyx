@@ -9,6 +9,7 @@ from bridge.c10.array_ref cimport Dims, parse_dims
 from bridge.c10.copy cimport contiguous_copy
 from bridge.c10.device cimport Device
 from bridge.c10.layout cimport checked_mul
+from bridge.c10.pinning cimport pinned_data
 from bridge.c10.storage cimport (
     EXTERNAL,
     READONLY,
@@ -58,8 +59,7 @@ def byte_view(TensorImpl impl):
     cdef ByteView view = ByteView.__new__(ByteView)
     if not impl.flags & CONTIGUOUS:
         impl = contiguous_copy(impl, "byte_view")
-    view.data = impl.data("byte_view")
-    impl.storage.pin()
+    view.data = pinned_data(impl, "byte_view")
     view.ctx = impl.storage.ctx
     view.nbytes = impl.c_numel * impl.c_dtype.itemsize
     view.readonly = impl.storage.flags & READONLY

@@ -7,7 +7,8 @@ from bridge.at import Tensor as AtTensor
 from bridge.at.factories import resolved
 from bridge.c10.errors import EnforceNotMet, EnforceTypeError
 from bridge.c10.memory import resize_allocated
-from bridge.caffe2.tensor import Tensor, from_values
+from bridge.caffe2.construct import from_values
+from bridge.caffe2.tensor import Tensor
 
 TYPE_CHECKING = False  # typing takes longer to import than all that needs it
 if TYPE_CHECKING:

@@ -23,19 +23,30 @@ def GlobalInit(args: Sequence[str]) -> None:
     it cannot have.
     """
     caller = "GlobalInit"
-    if isinstance(args, (str, bytes)) or not all(isinstance(one, str) for one in args):
+    given: object = args
+    if (
+        isinstance(given, (str, bytes))
+        or not isinstance(given, Sequence)
+        or not all(isinstance(one, str) for one in given)
+    ):
         raise EnforceTypeError("GlobalInit takes a list of strings.", "", caller)
     values = dict(_flag(one) for one in args[1:] if one.startswith("--"))
     keep = values.get("caffe2_keep_on_shrink")
     most = values.get("caffe2_max_keep_on_shrink_memory")
     if keep is not None and keep.lower() not in ("0", "1", "true", "false"):
         raise EnforceValueError(f"caffe2_keep_on_shrink cannot be {keep!r}.", "", caller)
-    if most is not None and not most.lstrip("-").isdecimal():
-        raise EnforceValueError(f"caffe2_max_keep_on_shrink_memory is no {most!r}.", "", caller)
+    try:
+        limit = None if most is None else int(most)
+    except ValueError:
+        limit = 1 << 63
+    if limit is not None and not -(1 << 63) <= limit < 1 << 63:
+        raise EnforceValueError(
+            f"caffe2_max_keep_on_shrink_memory is an int64, not {most!r}.", "", caller
+        )
     if keep is not None:
         FLAGS.caffe2_keep_on_shrink = keep.lower() in ("1", "true")
-    if most is not None:
-        FLAGS.caffe2_max_keep_on_shrink_memory = int(most)
+    if limit is not None:
+        FLAGS.caffe2_max_keep_on_shrink_memory = limit
     _args.extend(args[1:])
 
 

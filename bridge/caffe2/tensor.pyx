@@ -7,24 +7,17 @@ import warnings
 
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_INCREF
-from libc.stdint cimport INT64_MAX, int64_t, uintptr_t
+from libc.stdint cimport int64_t, uintptr_t
 
 from bridge.c10 cimport memory, views
-from bridge.c10.array_ref cimport Dims, array_ref_of, parse_dims, parse_dims_args, to_int64
-from bridge.c10.device cimport Device, as_device, device_of
-from bridge.c10.observe cimport copying, observed, outermost, shared, unlikely, watched
-from bridge.c10.storage cimport READONLY, Elements, external_ptr, new_storage
-from bridge.c10.tensor_impl cimport (
-    CONTIGUOUS,
-    TensorImpl,
-    allocated,
-    new_impl,
-    require_numel,
-    undefined_impl,
-)
-from bridge.c10.type_meta cimport TypeMeta, as_type, undefined_type
+from bridge.c10.array_ref cimport Dims, array_ref_of, parse_dims_args, to_int64
+from bridge.c10.device cimport device_of
+from bridge.c10.observe cimport observed, shared, unlikely
+from bridge.c10.storage cimport READONLY, Elements
+from bridge.c10.tensor_impl cimport CONTIGUOUS, TensorImpl, undefined_impl
+from bridge.c10.type_meta cimport as_type, undefined_type
+from bridge.caffe2.construct cimport from_arguments, unallocated
 from bridge.dlpack.abi cimport DL_CPU
-from bridge.exchange.ingest cimport ingest
 from bridge.exchange.numpy cimport flat_array
 from bridge.exchange_table cimport new_exchange_table, set_class
 from bridge.wrapper cimport (
@@ -35,14 +28,13 @@ from bridge.wrapper cimport (
 
 from bridge.c10.elements import ElementView
 from bridge.c10.errors import (
-    EnforceBufferError,
     EnforceIndexError,
     EnforceNotMet,
     EnforceTypeError,
     EnforceValueError,
 )
-from bridge.c10.storage import as_address, as_deleter, as_nbytes
-from bridge.exchange.devices import current_index
+from bridge.c10.tensor_impl import detached
+from bridge.caffe2.external_pointer import share_external_pointer
 
 
 cdef class Tensor(Wrapper):
@@ -70,10 +62,12 @@ cdef class Tensor(Wrapper):
 
     __dlpack_c_exchange_api__ = new_exchange_table(True)
 
-    def __init__(self, *args, **kwargs):
-        if not args and not kwargs:
+    def __init__(self, *args, T=None):
+        cdef TensorImpl impl
+        if not args and T is None:
             return
-        self.impl = _constructed(*args, **kwargs)
+        impl = _impl_for_caffe2(args[0]) if len(args) == 1 and T is None else None
+        self.impl = from_arguments(args, T) if impl is None else impl
 
     @staticmethod
     def _wrap(TensorImpl impl not None):
@@ -109,7 +103,7 @@ cdef class Tensor(Wrapper):
         cdef TensorImpl impl = self.impl
         cdef TensorImpl out
         impl.require_defined("Tensor.Clone")
-        out = _on(impl.storage.device_type, impl.storage.device_index)
+        out = unallocated(impl.storage.device_type, impl.storage.device_index)
         memory.copy_from(out, impl, "Tensor.Clone")
         return wrap(out)
 
@@ -145,7 +139,7 @@ cdef class Tensor(Wrapper):
         too small, read-only or not contiguous.
         Follows caffe2::Tensor::ShareExternalPointer.
         """
-        _share_external(self.impl, src, T, nbytes, deleter)
+        share_external_pointer(self.impl, src, T, nbytes, deleter)
 
     def is_same(self, other):
         """Whether `other`, of either kind of wrapper, holds the same TensorImpl."""
@@ -516,7 +510,7 @@ cdef int _refuse_strided(TensorImpl impl) except -1:
 
 
 cdef TensorImpl _impl_for_caffe2(object source):
-    """The TensorImpl of an at.Tensor, to share."""
+    """The TensorImpl of an at.Tensor, to share; None where `source` is no tensor of ours."""
     cdef TensorImpl impl
     if isinstance(source, Wrapper):
         if isinstance(source, Tensor):
@@ -529,118 +523,6 @@ cdef TensorImpl _impl_for_caffe2(object source):
                    impl.c_numel * impl.c_dtype.itemsize)
         return impl
     return None
-
-
-def _constructed(*args, T=None):
-    """The TensorImpl for the constructor's arguments."""
-    cdef TensorImpl impl
-    cdef Device device
-    cdef Dims dims
-    caller = "caffe2.Tensor"
-    if len(args) == 1 and T is None:
-        impl = _impl_for_caffe2(args[0])
-        if impl is not None:
-            return impl
-        device = _device(args[0])
-        if device is None:
-            raise EnforceTypeError(
-                f"caffe2.Tensor takes a device, sizes and a device, sizes and values, or an "
-                f"at.Tensor, not {type(args[0]).__name__}. bridge.from_dlpack(x) makes an "
-                "at.Tensor of any framework's tensor.", "", caller)
-        return _on(device.c_type, _index(device))
-    if len(args) == 2 or len(args) == 3 or T is not None:
-        if len(args) == 2 and T is None:
-            device = _device(args[1])
-            if device is not None:
-                if isinstance(args[0], Wrapper):
-                    if unlikely(observed) and outermost():
-                        return watched(
-                            "caffe2.Tensor", args[0], "caffe2.Tensor", _copied_to,
-                            (args[0], device))
-                    return _copied_to(args[0], device)
-                dims = parse_dims(args[0], caller)
-                impl = _on(device.c_type, _index(device))
-                memory.resize(impl, dims.data, dims.n, caller)
-                return impl
-        if len(args) == 3:
-            if T is not None:
-                raise EnforceTypeError("The element type is given twice.", "", caller)
-            T = args[2]
-        if len(args) >= 2 and not isinstance(args[1], (str, Device)):
-            return from_values(args[0], args[1], T, caller)
-    raise EnforceTypeError(
-        f"caffe2.Tensor takes a device, sizes and a device, sizes and values (and T), or an "
-        f"at.Tensor, not {len(args)} arguments like these: "
-        f"{', '.join(type(one).__name__ for one in args)}.", "", caller)
-
-
-cdef Device _device(object spec):
-    """The device that `spec` names, or None."""
-    if isinstance(spec, (int, list, tuple)) and not hasattr(spec, "name"):
-        return None
-    try:
-        return as_device(spec)
-    except TypeError:
-        return None
-
-
-def _index(Device device):
-    return current_index(device)
-
-
-cdef TensorImpl _on(int device_type, int device_index):
-    """What ``Tensor(D)`` holds: sizes (0,), no type, no memory."""
-    cdef int64_t zero = 0
-    cdef TensorImpl impl = new_impl(new_storage(device_type, device_index), undefined_type)
-    impl.set_contiguous(&zero, 1, 0)
-    return impl
-
-
-def _copied_to(Wrapper source, Device device):
-    cdef TensorImpl impl = source.impl
-    cdef TensorImpl out
-    impl.require_defined("caffe2.Tensor")
-    if unlikely(observed):
-        copying(impl.c_numel * impl.c_dtype.itemsize, f"caffe2.Tensor(x, '{device}') is a copy")
-    out = _on(device.c_type, current_index(device))
-    memory.copy_from(out, impl, "caffe2.Tensor")
-    return out
-
-
-def from_values(dims, values, T, caller):
-    """A new TensorImpl on the CPU with a copy of `values`, of NumPy's type for them or `T`."""
-    cdef Dims sizes = parse_dims(dims, caller)
-    cdef TypeMeta dtype = None if T is None else as_type(T)
-    cdef int64_t numel = require_numel(sizes.data, sizes.n, caller)
-    cdef TensorImpl impl, source
-    from bridge.caffe2.values import array_of, items_of
-    if dtype is not None and not dtype.c_is_pod or dtype is None and _is_text(values):
-        items = items_of(values, dtype, caller)
-        _match(len(items), numel, caller)
-        from bridge.c10.rebuild import from_items
-        from bridge.c10.type_meta import TypeMeta as Meta
-        return from_items(dims, dtype if dtype is not None else Meta.Make("string"), items)
-    array = array_of(values, dtype, caller)
-    _match(array.size, numel, caller)
-    source = ingest(array.reshape(-1))
-    impl = allocated(sizes.data, sizes.n, source.c_dtype, DL_CPU, 0, caller)
-    if numel:
-        from bridge.caffe2.values import fill
-        fill(wrap(impl), array)
-    return impl
-
-
-cdef int _match(int64_t n, int64_t numel, str caller) except -1:
-    if n != numel:
-        raise EnforceValueError(
-            f"There are {n} values, and the sizes make {numel} elements.",
-            "values.size() == numel()", caller)
-    return 0
-
-
-def _is_text(values):
-    return isinstance(values, (list, tuple)) and len(values) > 0 \
-        and isinstance(values[0], (str, bytes))
 
 
 cdef TensorImpl _tensor(object source, str caller):
@@ -719,71 +601,8 @@ def _flat_tensor(TensorImpl impl):
     from bridge.at.tensor import Tensor as AtTensor
     cdef int64_t n = impl.c_numel
     cdef TensorImpl flat = views.view(impl, &n, 1, "Tensor.data")
-    return AtTensor._wrap(views_of_buffer(flat))
-
-
-cdef TensorImpl views_of_buffer(TensorImpl impl):
-    """The same memory through a Storage apart, which is no share of the tensor's."""
-    from bridge.c10.tensor_impl import detached
-    return detached(impl)
-
-
-def _share_external(TensorImpl impl, src, T, nbytes, deleter):
-    caller = "Tensor.ShareExternalPointer"
-    cdef TypeMeta dtype = None if T is None else as_type(T)
-    cdef TensorImpl lender
-    cdef int64_t capacity, available = INT64_MAX
-    cdef uintptr_t address
-    impl.require_defined(caller)
-    keep = None
-    deleter = as_deleter(deleter, caller)
-    capacity = as_nbytes(nbytes, caller)
-    if isinstance(src, int) and not isinstance(src, bool):
-        if dtype is None:
-            raise EnforceTypeError(
-                "An address says nothing of the element type; give T.", "T is not None", caller)
-        address = as_address(src, caller)
-    else:
-        try:
-            lender = ingest(src, None, False)
-        except (BufferError, TypeError) as error:
-            raise EnforceTypeError(
-                f"{type(src).__name__} shares no memory: {error}", "", caller) from error
-        if lender.storage.flags & READONLY:
-            raise EnforceBufferError(
-                "The buffer is read-only, and a caffe2.Tensor is written to. Copy it with "
-                "CopyFrom.", "!readonly", caller)
-        if not lender.flags & CONTIGUOUS:
-            raise EnforceBufferError(
-                "The buffer is not contiguous.", "is_contiguous()", caller)
-        if lender.storage.device_type != impl.storage.device_type:
-            raise EnforceBufferError(
-                f"The memory is on {lender.device()} and the tensor on {impl.device()}.", "",
-                caller)
-        if dtype is None:
-            dtype = lender.c_dtype
-        available = lender.c_numel * lender.c_dtype.itemsize
-        address = <uintptr_t>lender.data(caller)
-        lender.storage.pin()
-        keep = lender.storage.ctx
-    if not dtype.c_is_pod:
-        raise EnforceNotMet(
-            f"Memory from outside holds POD elements, not {dtype}.", "T.is_pod", caller)
-    needed = impl.c_numel * dtype.itemsize
-    if capacity == 0:
-        capacity = min(needed, INT64_MAX)
-    if needed > capacity or capacity > available:
-        raise EnforceValueError(
-            f"The tensor's {impl.c_numel} elements of {dtype} take {needed} bytes, the capacity is "
-            f"said to be {capacity}" +
-            (f", and the buffer has {available}." if available != INT64_MAX else "."),
-            "numel() * itemsize <= nbytes", caller)
-    if address % <uintptr_t>min(dtype.itemsize, 8) != 0:
-        raise EnforceValueError(
-            f"The address {address:#x} is not aligned for {dtype}.", "", caller)
-    memory.share_external(
-        impl, external_ptr(<void*>address, keep, deleter), <char*>address, dtype, capacity,
-        caller)
+    # through a Storage apart, which is no share of the tensor's
+    return AtTensor._wrap(detached(flat))
 
 
 def _shown(TensorImpl impl):

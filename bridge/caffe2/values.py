@@ -11,7 +11,7 @@ TYPE_CHECKING = False  # typing takes longer to import than all that needs it
 if TYPE_CHECKING:
     from typing import Any
 
-__all__ = ["array_of", "fill", "items_of"]
+__all__ = ["array_of", "items_of"]
 
 
 def array_of(values: Any, dtype: TypeMeta | None, caller: str) -> Any:
@@ -52,8 +52,3 @@ def items_of(values: Any, dtype: TypeMeta | None, caller: str) -> list[Any]:
             f"Values are a sequence, not {type(values).__name__}.", "", caller
         ) from error
     return [as_element(one, wanted, caller) for one in listed]
-
-
-def fill(tensor: Any, array: Any) -> None:
-    """Copy an array of the tensor's type and number of elements into the tensor."""
-    tensor.mutable_data()[:] = array.reshape(-1)

@@ -23,8 +23,8 @@ from collections.abc import Iterable, Iterator, MutableMapping
 
 from bridge.c10.errors import EnforceKeyError
 from bridge.caffe2.blobs.blob import Blob
-from bridge.caffe2.blobs.feed_fetch import FeedBlob, FetchBlob, FetchTorch
 from bridge.caffe2.blobs.int8 import Int8Tensor, Int8TensorCPU
+from bridge.caffe2.feed_fetch import FeedBlob, FetchBlob, FetchTorch
 from bridge.caffe2.lazy import lazily
 from bridge.caffe2.refusal import refusal
 from bridge.caffe2.workspaces import (
@@ -294,7 +294,8 @@ def RootFolder() -> str:
 def SwitchWorkspace(name: Any, create_if_missing: bool = False) -> None:
     """Make the workspace `name` the current one, for all threads.
 
-    A `Workspace` is taken as it is, and `CurrentWorkspace` then gives the name that it gave before.
+    A `Workspace` is taken as it is: `CurrentWorkspace` then gives the name that it gave before, and
+    a reset leaves the workspace of that name alone.
 
     Raises EnforceNotMet: there is none (also a KeyError) and it is not to be created.
     """
@@ -326,7 +327,7 @@ def ResetWorkspace(root_folder: str | os.PathLike[str] | None = None) -> bool:
     Raises EnforceNotMet: the folder cannot be made; the workspace is then as it was.
     """
     caller = "ResetWorkspace"
-    folder = state.workspace._root_folder
+    folder = None
     if root_folder is not None:
         try:
             folder = os.fsdecode(root_folder)
@@ -336,8 +337,12 @@ def ResetWorkspace(root_folder: str | os.PathLike[str] | None = None) -> bool:
             raise refusal(f"{root_folder!r} cannot be the root folder", caller, cause) from cause
     with state.lock:
         workspace = Workspace()
-        workspace._root_folder = folder
-        state.put(state.name, workspace)
+        workspace._root_folder = state.workspace._root_folder if folder is None else folder
+        if state.workspaces[state.name] is state.workspace:
+            state.put(state.name, workspace)
+        else:
+            # One without a name was switched to; the one that has the name is not the current one.
+            state.enter(workspace)
     return True
 
 

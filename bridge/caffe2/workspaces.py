@@ -44,7 +44,10 @@ _SHOWN_NAMES = 5
 
 def listed(names: Iterable[str]) -> str:
     """Show the first few names, and whether there are more."""
-    first = list(itertools.islice(names, _SHOWN_NAMES + 1))
+    try:
+        first = list(itertools.islice(names, _SHOWN_NAMES + 1))
+    except RuntimeError:  # of a dict to which another thread added meanwhile
+        first = list(names)
     shown = ", ".join(map(repr, first[:_SHOWN_NAMES]))
     return f"{shown}, ..." if len(first) > _SHOWN_NAMES else shown or "none"
 

@@ -29,12 +29,9 @@ from bridge.exchange.torch cimport (
     any_tensor_in,
     meet_torch,
     tensor_in,
-    tensor_out,
     torch_parameter_type,
     torch_tensor_type,
 )
-
-from libc.stdint cimport uintptr_t
 
 from weakref import WeakKeyDictionary
 

@@ -22,6 +22,7 @@ from bridge.c10.copy cimport asked_copy
 from bridge.c10.device cimport host_accessible
 from bridge.c10.layout cimport extent
 from bridge.c10.observe cimport copying
+from bridge.c10.pinning cimport pinned_data
 from bridge.c10.storage cimport BORROWED, EXTERNAL, READONLY, Storage, install
 from bridge.c10.tensor_impl cimport TensorImpl, allocated, new_pair
 from bridge.c10.type_meta cimport TypeMeta, as_type
@@ -292,9 +293,8 @@ cdef object array_out(TensorImpl impl, str caller):
     cdef int64_t itemsize
     cdef int i, flags
     _require_array(impl, caller)
+    data = pinned_data(impl, caller)
     storage = impl.storage
-    data = impl.data(caller)
-    storage.pin()
     itemsize = impl.c_dtype.itemsize
     if impl.ndim > 16:
         strides = <Py_ssize_t*>malloc(impl.ndim * sizeof(Py_ssize_t))
@@ -341,7 +341,6 @@ cdef object flat_array(TensorImpl impl, bint writable, str caller):
     cdef char* data
     if numpy_array_type is None:
         _fetch()
-    data = impl.data(caller)
-    impl.storage.pin()
+    data = pinned_data(impl, caller)
     return _wrap(impl, 1, &n, &step, data,
                  ARRAY_ALIGNED | (ARRAY_WRITEABLE if writable else 0))

@@ -385,19 +385,22 @@ cdef int _pin(Storage storage) except -1:
     if storage.c_nbytes == 0 or storage.flags & HELD or type(storage.ctx) is DataPtr:
         return 0
     torch = _torch
-    untyped = _untyped(storage.ctx)
+    owner = storage.ctx
+    untyped = _untyped(owner)
     holder = torch.empty(0, dtype=torch.uint8, device=untyped.device)
-    if untyped.device.type == "cpu":
+    on_host = untyped.device.type == "cpu"
+    if on_host:
         holder.set_(untyped)
         holder.numpy()          # torch marks the storage: resize_ raises from now on
+    else:
+        # Here torch cannot be kept from resizing it, so it is looked at again each time.
+        holder.set_(untyped, <uintptr_t>storage.data - <uintptr_t>untyped.data_ptr(),
+                    (storage.c_nbytes,), (1,))
+    if storage.ctx is owner:    # another thread may have given the storage other memory
         storage.ctx = holder
-        storage.flags &= ~(BORROWED | UNVERIFIED)
-        return 0
-    # Elsewhere torch cannot be kept from resizing it, so it is looked at again each time.
-    holder.set_(untyped, <uintptr_t>storage.data - <uintptr_t>untyped.data_ptr(),
-                (storage.c_nbytes,), (1,))
-    storage.ctx = holder
-    storage.flags = storage.flags & ~UNVERIFIED | HELD
+        storage.flags &= ~(BORROWED | UNVERIFIED) if on_host else ~UNVERIFIED
+        if not on_host:
+            storage.flags |= HELD
     return 0
 
 

@@ -74,7 +74,7 @@ class _Parts(NamedTuple):
 def _parts_of_object(proto: Any) -> _Parts | None:
     """The parts of a message object that has content, which is copied out once; None for others."""
     content = None if isinstance(proto, bytes) else getattr(proto, "tensor_content", None)
-    if not content:
+    if not content or not hasattr(proto, "tensor_shape"):
         return None
     shape = read_shape(proto.tensor_shape.SerializeToString())
     return _Parts(int(proto.dtype), shape, memoryview(content), None, memoryview(b""))

@@ -6,9 +6,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from bridge.c10.errors import EnforceTypeError, EnforceValueError
-from bridge.tf.encoding import tagged, varint_field
 from bridge.tf.errors import TensorProtoError, damaged
 from bridge.tf.message import ShapeMessage
+from bridge.wire.encoding import tagged, varint_field
 from bridge.wire.payload import Source
 
 if TYPE_CHECKING:

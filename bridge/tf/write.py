@@ -13,10 +13,10 @@ from bridge.caffe2.blobs.strings import STRING_KINDS, encoded_elements
 from bridge.exchange.values import is_plain
 from bridge.front import asarray
 from bridge.tf.element_types import BY_NAME, STRING, Row
-from bridge.tf.encoding import length_head, tagged, varint_field
 from bridge.tf.errors import TensorProtoError
 from bridge.tf.read import MAX_NBYTES
 from bridge.tf.shape_proto import TensorShapeProto
+from bridge.wire.encoding import length_head, tagged, varint_field
 from bridge.wire.packing import joined, packed_nbytes
 from bridge.wrapper import Wrapper
 

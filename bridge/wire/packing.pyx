@@ -40,9 +40,9 @@ def packed_nbytes(TensorImpl impl not None, int64_t begin, int64_t n):
 
     Raises EnforceNotMet: Caffe2 has no such elements, or the tensor is not allocated.
     """
+    cdef const char* data = elements_at(impl, begin, n) + begin * impl.c_dtype.itemsize
     cdef Kind kind = U8
     cdef Coding coding = coding_of(impl.c_dtype, &kind)
-    cdef const char* data = elements_at(impl, begin, n) + begin * impl.c_dtype.itemsize
     cdef int64_t nbytes
     if coding == FIXED or not n:
         return n * impl.c_dtype.itemsize
@@ -64,9 +64,9 @@ def joined(
 
     Raises EnforceNotMet: the elements do not take `nbytes` any more. MemoryError.
     """
+    cdef const char* data = elements_at(impl, begin, n) + begin * impl.c_dtype.itemsize
     cdef Kind kind = U8
     cdef Coding coding = coding_of(impl.c_dtype, &kind)
-    cdef const char* data = elements_at(impl, begin, n) + begin * impl.c_dtype.itemsize
     cdef Py_ssize_t before = len(head)
     cdef bytes made = PyBytes_FromStringAndSize(NULL, before + nbytes + len(tail))
     cdef uint8_t* out = <uint8_t*>PyBytes_AS_STRING(made)

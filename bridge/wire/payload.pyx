@@ -95,19 +95,28 @@ cdef class Payload:
         return 0
 
     def into(self, TensorImpl impl not None, int64_t begin):
-        """Copy the values into a contiguous tensor on the CPU, from its element `begin` on."""
+        """Copy the values into a contiguous tensor on the CPU, from its element `begin` on.
+
+        Raises EnforceNotMet: it has no room for them, or its type is none that stands like this.
+        """
+        cdef char* data = elements_at(impl, begin, self.n)
         cdef Kind kind = U8
         cdef Coding coding = coding_of(impl.c_dtype, &kind)
-        cdef char* data = elements_at(impl, begin, self.n)
+        cdef int64_t itemsize = impl.c_dtype.itemsize
         cdef Py_ssize_t i
         cdef int64_t done = 0
+        # -1 of strings, 0 of varints
+        if self.itemsize != (-1 if coding == STRING else 0 if coding == VARINT else itemsize):
+            raise EnforceNotMet(
+                f"These values are none of {impl.c_dtype}, which the tensor holds by now.",
+                "", "Blob.deserialize")
         if coding == STRING:
             _put_strings(self, impl, begin)
             return
         _keep = impl.storage.ctx     # the memory stays where it is until we are through
         for i in range(self.used):
             done += _read(&self.ranges[i], self.itemsize, kind,
-                          data + (begin + done) * impl.c_dtype.itemsize)
+                          data + (begin + done) * itemsize)
 
 
 cdef char* elements_at(TensorImpl impl, int64_t begin, int64_t n) except? NULL:

@@ -22,7 +22,7 @@ from libc.stdint cimport (
     uint64_t,
 )
 
-from bridge.caffe2.words cimport (
+from bridge.wire.words cimport (
     HIGH,
     LONGEST,
     LOW7,

@@ -12,7 +12,7 @@ numbers take ten bytes.
 from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint64_t
 
 from bridge.wire.varints cimport BOOL, I8, I16, I32, U8, U16, Kind
-from bridge.caffe2.words cimport HIGH, LONGEST, clz, count_high, element, load, store
+from bridge.wire.words cimport HIGH, LONGEST, clz, count_high, element, load, store
 
 
 cdef int varint_size(uint64_t value) noexcept nogil:

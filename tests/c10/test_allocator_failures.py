@@ -9,7 +9,7 @@ import pytest
 
 from bridge import at, c10, caffe2
 
-from .host_allocators import FailingAllocator, RubbishAllocator
+from .host_allocators import FailingAllocator, HostAllocator, RubbishAllocator
 
 TOO_LARGE = 2**46  # float64 elements: 2**49 bytes, past the address space of any machine.
 RUBBISH = [None, "text", 1.5, -1, 0, 2**70, [1], b"\0" * 8]
@@ -101,3 +101,25 @@ def test_an_allocator_that_returns_rubbish(rubbish: Any, keep_cpu_allocator: c10
 def test_sizes_that_no_allocator_meets(nbytes: int) -> None:
     with pytest.raises(REFUSALS):
         c10.GetAllocator("cpu").allocate(nbytes)
+
+
+def test_an_allocator_that_changes_the_source_of_a_copy() -> None:
+    """The elements that the source has by then are not those that there is room for."""
+    source = caffe2.Tensor([4], [1.0, 2.0, 3.0, 4.0])
+    target = caffe2.Tensor([2], [5, 6])
+
+    class Meddler(HostAllocator):
+        def raw_allocate(self, nbytes: int) -> int:
+            address = super().raw_allocate(nbytes)
+            if len(self.live) == 1:
+                source.Extend(100_000)
+            return address
+
+    before = c10.GetAllocator("cpu")
+    c10.SetAllocator("cpu", Meddler())
+    try:
+        with pytest.raises(c10.EnforceNotMet, match="while it was copied"):
+            target.CopyFrom(source)
+    finally:
+        c10.SetAllocator("cpu", before)
+    assert target.data().tolist() == [5, 6]

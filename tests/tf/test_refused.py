@@ -239,3 +239,12 @@ def test_deep_groups_within_the_limit() -> None:
     for _ in range(100):
         deep = group(50, deep)
     assert tf.from_tensor_proto(deep + head("float32", 6) + SIX).numel() == 6
+
+
+def test_an_object_with_content_alone_is_no_message() -> None:
+    class Content:
+        tensor_content = b"abcd"
+
+    with pytest.raises(c10.EnforceNotMet, match="A message is bytes") as caught:
+        tf.from_tensor_proto(Content())
+    assert isinstance(caught.value, TypeError)

@@ -45,8 +45,8 @@ class Blob(BlobCore):
 
     # A blob holds a tensor in `_tensor`, or else an object in `_object`, of the type `_meta`.
     # `_own`: the tensor was made here, not fed, so a feed of NumPy may write its memory. It is
-    # taken away before the tensor changes and given after, since what ends with the old tensor may
-    # run Python that comes back here.
+    # taken away before the tensor changes and given after, for other threads; and what was held is
+    # let go of last, since what ends with it may run Python that comes back here.
     __slots__ = ()
 
     def feed(self, value: Any, device_option: Any = None) -> bool:
@@ -164,7 +164,7 @@ class Blob(BlobCore):
                 "IsType(T)",
                 "Blob.Get",
             )
-        return self._object if self._tensor is None else self._tensor
+        return self._held()
 
     def GetMutable(self, T: Any) -> Any:
         """Give what the blob holds, shared; put a new ``T()`` there if it is of another type.
@@ -183,7 +183,7 @@ class Blob(BlobCore):
                     cause,
                 ) from cause
             self.Reset(made)
-        return self._object if self._tensor is None else self._tensor
+        return self._held()
 
     def Reset(self, obj: Any = None) -> None:
         """Make the blob hold `obj` itself, which is its own from then on; None: nothing.
@@ -207,10 +207,13 @@ class Blob(BlobCore):
             raise EnforceTypeError(
                 f"A Blob swaps with a Blob, not with {type(other).__name__}.", "", "Blob.swap"
             )
-        for name in ("_own", "_tensor", "_object", "_meta", "_handle"):
+        own, others_own = self._own, other._own
+        self._own = other._own = False
+        for name in ("_tensor", "_object", "_meta", "_handle"):
             mine, theirs = getattr(self, name), getattr(other, name)
             setattr(self, name, theirs)
             setattr(other, name, mine)
+        self._own, other._own = others_own, own
         for blob in (self, other):
             handle = blob._live_handle()
             if handle is not None:
@@ -219,11 +222,17 @@ class Blob(BlobCore):
     def __repr__(self) -> str:
         return f"<Blob that holds {self._described()}>"
 
+    def _held(self) -> Any:
+        """Give the tensor or object that the blob holds; None: nothing."""
+        tensor = self._tensor
+        return self._object if tensor is None else tensor
+
     def _live_handle(self) -> BlobTensor | None:
         """Give the BlobTensor made last, if it is still in use."""
         return None if self._handle is None else self._handle()
 
     def _hold_tensor(self, tensor: Tensor, own: bool) -> None:
+        _held = self._tensor, self._object
         self._own = False
         self._tensor = tensor
         self._object = None
@@ -237,6 +246,7 @@ class Blob(BlobCore):
         self._hold_object(encoded, string_type)
 
     def _hold_object(self, value: Any, meta: TypeMeta | None) -> None:
+        _held = self._tensor, self._object
         self._own = False
         self._meta = meta
         self._object = value
@@ -255,17 +265,16 @@ class Blob(BlobCore):
 
     def _fetch(self, name: Any, caller: str) -> Any:
         """Do what `fetch` does; `name` is what an error calls the blob, None if it has no name."""
-        tensor = self._tensor
-        if observe.outermost() and not isinstance(self._object, bytes):
+        held = self._held()
+        if observe.outermost() and not isinstance(held, bytes):
             source = _source(name)
             return observe.watch(caller, source, "numpy.ndarray", self._fetch, name, caller)
         try:
-            if tensor is not None:
-                return copied_to_numpy(tensor)
-            if self._meta is string_type:
-                return self._object
-            if isinstance(self._object, Int8TensorCPU):
-                held = self._object
+            if isinstance(held, Tensor):
+                return copied_to_numpy(held)
+            if isinstance(held, bytes):
+                return held
+            if isinstance(held, Int8TensorCPU):
                 return Int8Tensor(copied_to_numpy(held.t), held.scale, held.zero_point)
         except Exception as cause:
             raise refusal(
@@ -311,18 +320,18 @@ class Blob(BlobCore):
         return f"{subject} holds {self._described()}"
 
     def _described(self) -> str:
-        tensor = self._tensor
-        if tensor is None:
-            if self._meta is None:
-                return "nothing (it was created and not fed, or was reset)"
-            if self._meta is string_type:
-                return f"a string of {len(self._object)} bytes"
-            return f"an object of {type(self._object).__qualname__}"
-        if not tensor.defined():
+        held = self._held()
+        if held is None:
+            return "nothing (it was created and not fed, or was reset)"
+        if isinstance(held, bytes):
+            return f"a string of {len(held)} bytes"
+        if not isinstance(held, Tensor):
+            return f"an object of {type(held).__qualname__}"
+        if not held.defined():
             return "an undefined tensor"
-        kind = tensor.dtype().name if tensor.dtype() else "no type yet"
-        state = "" if tensor.storage_initialized() else ", not allocated"
-        return f"a tensor of {kind}, sizes {list(tensor.sizes())}, on {tensor.GetDevice()}{state}"
+        kind = held.dtype().name if held.dtype() else "no type yet"
+        state = "" if held.storage_initialized() else ", not allocated"
+        return f"a tensor of {kind}, sizes {list(held.sizes())}, on {held.GetDevice()}{state}"
 
 
 def _source(name: Any) -> str:

@@ -45,17 +45,18 @@ cpdef put(BlobCore blob, object value):
     """
     cdef PyTypeObject* cls = Py_TYPE(value)
     cdef TensorImpl impl
-    cdef Tensor tensor
+    cdef Tensor tensor = blob._tensor
+    # What is held until now ends when this returns: what ends with it may run Python that comes
+    # back here, and must find the blob whole.
+    _held = blob._object
     if cls == torch_tensor_type and cls != NULL:
         impl = tensor_in(value, None)
         if impl.flags & CONTIGUOUS:
-            tensor = wrap(impl)
             blob._own = False
-            blob._tensor = tensor
+            blob._tensor = wrap(impl)
             blob._object = None
             return
     elif <PyObject*>cls == <PyObject*>numpy_array_type and blob._own:
-        tensor = blob._tensor
         if tensor is not None and _copied(tensor.impl, value):
             return
     _put_by_type(blob, value)
@@ -66,16 +67,20 @@ cdef bint _copied(TensorImpl to, object array) except -1:
 
     False, with nothing done, where it is not so simple.
     """
-    cdef Storage storage = to.storage
+    cdef Storage storage
     cdef TensorImpl source
     cdef int64_t nbytes
     cdef char* data
-    if unlikely(observed) or storage is None or storage.data == NULL \
-            or storage.flags & EXTERNAL or storage.device_type != DL_CPU or not to.c_dtype.c_is_pod:
+    if unlikely(observed):
         return False
     try:
         source = array_in(array, False)
     except BufferError:  # strings, another byte order, misaligned
+        return False
+    # From here on no Python runs, so that no other thread changes what was looked at.
+    storage = to.storage
+    if storage is None or storage.data == NULL \
+            or storage.flags & EXTERNAL or storage.device_type != DL_CPU or not to.c_dtype.c_is_pod:
         return False
     if source.c_dtype is not to.c_dtype or source.ndim != to.ndim \
             or not source.flags & CONTIGUOUS \

@@ -19,6 +19,8 @@ from bridge.c10.tensor_impl cimport TensorImpl
 from bridge.c10.type_meta cimport string_type
 from bridge.wrapper cimport Wrapper
 
+from bridge.c10.errors import EnforceNotMet
+
 cdef extern from "Python.h":
     ctypedef struct ListFields "PyListObject":
         PyObject** ob_item
@@ -55,7 +57,12 @@ def plain_elements(array):
 
 cdef PyObject** _strings(TensorImpl impl) except NULL:
     """Where the pointers to the elements of a tensor of strings begin."""
-    cdef list items = (<Elements>impl.storage.ctx).items
+    cdef list items
+    if impl.c_dtype is not string_type:
+        raise EnforceNotMet(
+            f"The tensor holds {impl.c_dtype} and no strings, or not any more.",
+            "IsType(string)", "Tensor.data")
+    items = (<Elements>impl.storage.ctx).items
     if len(items) < impl.offset + impl.c_numel:
         raise RuntimeError("The list of the tensor's elements was changed from outside.")
     return (<ListFields*><PyObject*>items).ob_item + impl.offset
@@ -85,7 +92,8 @@ def put_elements(Wrapper tensor not None, list items not None):
 def fill_objects(array, Wrapper tensor not None):
     """Set the elements of a new contiguous array of objects to those of a tensor of strings.
 
-    Raises EnforceNotMet: there are none yet. ValueError: the array has another number.
+    Raises EnforceNotMet: there are none yet, or the elements are no strings. ValueError: the array
+    has another number.
     """
     cdef TensorImpl impl = tensor.impl
     cdef Py_buffer view

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from bridge.c10.errors import EnforceValueError
-from bridge.caffe2.blobs.feed_fetch import FeedBlob
+from bridge.caffe2.feed_fetch import FeedBlob
 from bridge.caffe2.messages import as_message
 from bridge.caffe2.refusal import refusal
 

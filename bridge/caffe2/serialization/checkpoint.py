@@ -19,7 +19,7 @@ from bridge.c10.errors import EnforceValueError
 from bridge.caffe2.blobs.blob import Blob
 from bridge.caffe2.names import name_of
 from bridge.caffe2.serialization.blob_parts import BlobParts
-from bridge.caffe2.serialization.db import Record, open_reader, open_writer
+from bridge.caffe2.serialization.db import Record, open_reader, open_writer, path_of
 from bridge.caffe2.serialization.serialize import DEFAULT_CHUNK_SIZE, serialize_chunks
 from bridge.caffe2.workspaces import find_named, state
 
@@ -59,7 +59,7 @@ def save_checkpoint(
     texts = [name_of(name, caller) for name in names]
     require_names(texts, caller)
     blobs = [find_named(state.workspace, text, caller) for text in texts]
-    write_blobs(os.fspath(path), db_type, texts, blobs, chunk_size, caller)
+    write_blobs(path_of(path, caller), db_type, texts, blobs, chunk_size, caller)
 
 
 def load_checkpoint(
@@ -72,7 +72,7 @@ def load_checkpoint(
     holds what is no blob; all blobs are as they were.
     """
     caller = "load_checkpoint"
-    found = read_blobs([os.fspath(path)], db_type, caller, progress=progress)
+    found = read_blobs([path_of(path, caller)], db_type, caller, progress=progress)
     workspace = state.workspace
     for name, blob in found.items():
         hold(workspace.create_blob(name), blob)

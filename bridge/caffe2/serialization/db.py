@@ -7,32 +7,27 @@ PyTorch 1.8.1.
 
 from __future__ import annotations
 
+import os
 import sys
 
-from bridge.c10.errors import EnforceKeyError, EnforceValueError
+from bridge.c10.errors import EnforceKeyError, EnforceTypeError, EnforceValueError
 
 TYPE_CHECKING = False  # typing takes longer to import than all that needs it
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from contextlib import AbstractContextManager
-    from typing import Any, Protocol
+    from types import TracebackType
+    from typing import Any, Self
 
-    class Reader(Protocol):
-        """A database that is read; `nbytes` is its size on the disk."""
-
-        nbytes: int
-
-        def records(self) -> Iterator[Record]:
-            """Give the records one by one. Raises EnforceNotMet: the file is damaged there."""
-
-    class Writer(Protocol):
-        """A database that is written; it is there when its context ends without an error."""
-
-        def put(self, key: bytes, value: bytes) -> None:
-            """Write a record. Raises EnforceNotMet or OSError."""
-
-
-__all__ = ["Record", "kinds", "module_of", "open_reader", "open_writer"]
+__all__ = [
+    "Reader",
+    "Record",
+    "Writer",
+    "kinds",
+    "module_of",
+    "open_reader",
+    "open_writer",
+    "path_of",
+]
 
 # The kinds by the names that Caffe2 has for them, and the module of each.
 _KINDS = {
@@ -59,20 +54,86 @@ class Record:
         self.end = end
 
 
+class Reader:
+    """A database that is read, as a context that closes it; `nbytes` is its size on the disk."""
+
+    nbytes: int
+
+    def records(self) -> Iterator[Record]:
+        """Give the records one by one. Raises EnforceNotMet: the database is damaged there."""
+        raise NotImplementedError
+
+    def close(self) -> None:
+        """Let go of the file; records that were given cannot be read any more."""
+        raise NotImplementedError
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+class Writer:
+    """A database that is written, as a context that finishes it, or after an error discards it.
+
+    Until it is finished nothing of it is there, and an old one of that name is as it was.
+    """
+
+    def put(self, key: bytes, value: bytes) -> None:
+        """Write a record. Raises EnforceNotMet: it cannot be written."""
+        raise NotImplementedError
+
+    def finish(self) -> None:
+        """Put the database in its place. Raises EnforceNotMet: it cannot be; it is discarded."""
+        raise NotImplementedError
+
+    def discard(self) -> None:
+        """Forget what was written."""
+        raise NotImplementedError
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if kind is None:
+            self.finish()
+        else:
+            self.discard()
+
+
+def path_of(path: str | bytes | os.PathLike[Any], caller: str) -> str:
+    """Give a path as `str`. Raises EnforceNotMet, also a TypeError: it is none."""
+    try:
+        return os.fsdecode(path)
+    except TypeError as cause:
+        raise EnforceTypeError(f"A database is at a path: {cause}.", "", caller) from cause
+
+
 def kinds() -> list[str]:
     """List the kinds by the names that Caffe2 has for them."""
     return list(_KINDS)
 
 
-def open_reader(db_type: str, path: str) -> AbstractContextManager[Reader]:
+def open_reader(db_type: str, path: str) -> Reader:
     """Open a database to read. Raises EnforceNotMet: no such file, or no such kind."""
-    reader: AbstractContextManager[Reader] = module_of(db_type).open_reader(path)
+    reader: Reader = module_of(db_type).open_reader(path)
     return reader
 
 
-def open_writer(db_type: str, path: str) -> AbstractContextManager[Writer]:
+def open_writer(db_type: str, path: str) -> Writer:
     """Make a database to write. Raises EnforceNotMet: it cannot be made, or no such kind."""
-    writer: AbstractContextManager[Writer] = module_of(db_type).open_writer(path)
+    writer: Writer = module_of(db_type).open_writer(path)
     return writer
 
 

@@ -23,11 +23,17 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, ExitStack
 from enum import Enum
 
 from bridge.c10.errors import EnforceNotMet, EnforceTypeError
-from bridge.caffe2.serialization.db import Record, kinds, module_of, open_reader, open_writer
+from bridge.caffe2.serialization.db import (
+    Record,
+    kinds,
+    module_of,
+    open_reader,
+    open_writer,
+    path_of,
+)
 
 TYPE_CHECKING = False  # typing takes longer to import than all that needs it
 if TYPE_CHECKING:
@@ -49,24 +55,16 @@ class Mode(Enum):
 class DB:
     """An open database; `create_db` makes it. Letting go of it closes it."""
 
-    def __init__(self, db_type: str, source: str, mode: Mode) -> None:
-        self._stack = ExitStack()
-        self._reader: Reader | None = None
-        self._writer: Writer | None = None
-        if mode is Mode.read:
-            self._reader = self._enter(open_reader(db_type, source))
-            return
-        before = None
-        if mode is Mode.write and os.path.exists(source):
-            before = open_reader(db_type, source)
-        self._writer = self._enter(open_writer(db_type, source))
-        if before is not None:
-            with before as reader:
-                for record in reader.records():
-                    self._writer.put(record.key, record.read())
+    _reader: Reader | None = None
+    _writer: Writer | None = None
 
-    def _enter(self, context: AbstractContextManager[Any]) -> Any:
-        return self._stack.enter_context(context)
+    def __init__(self, db_type: str, source: str, mode: Mode) -> None:
+        if mode is Mode.read:
+            self._reader = open_reader(db_type, source)
+        elif mode is Mode.write and os.path.exists(source):
+            self._writer = _continued(db_type, source)
+        else:
+            self._writer = open_writer(db_type, source)
 
     def new_transaction(self) -> Transaction:
         """Begin to write. Raises EnforceNotMet: the database is open to read, or closed."""
@@ -78,14 +76,28 @@ class DB:
 
     def close(self) -> None:
         """Have what was written in its place. Raises EnforceNotMet: that cannot be."""
+        reader, writer = self._reader, self._writer
         self._reader = self._writer = None
-        self._stack.close()
+        if reader is not None:
+            reader.close()
+        if writer is not None:
+            writer.finish()
 
     def __del__(self) -> None:
-        # Not there where the constructor raised.
-        stack = self.__dict__.get("_stack")
-        if stack is not None:
-            stack.close()
+        self.close()
+
+
+def _continued(db_type: str, source: str) -> Writer:
+    """Open a database anew with all that it has; an error leaves it as it was."""
+    with open_reader(db_type, source) as old:
+        writer = open_writer(db_type, source)
+        try:
+            for record in old.records():
+                writer.put(record.key, record.read())
+        except BaseException:
+            writer.discard()
+            raise
+    return writer
 
 
 class Transaction:
@@ -165,17 +177,18 @@ class Cursor:
         return self._record("Cursor.value").read()
 
 
-def create_db(db_type: str, source: str, mode: Mode) -> DB:
-    """Open the database `source`, of the kind `db_type`: ``"minidb"`` or ``"lmdb"``.
+def create_db(db_type: str, source: str | bytes | os.PathLike[Any], mode: Mode) -> DB:
+    """Open the database `source`, a path, of the kind `db_type`: ``"minidb"`` or ``"lmdb"``.
 
-    Raises EnforceNotMet: no such kind (also a KeyError), or it cannot be opened.
+    Raises EnforceNotMet: no such kind (also a KeyError), or it cannot be opened; what is there is
+    then as it was.
     """
     if not isinstance(mode, Mode):
         raise EnforceTypeError(
             "How to open it is one of Mode.read, write and new.", "", "create_db"
         )
     module_of(db_type)
-    return DB(db_type, os.fspath(source), mode)
+    return DB(db_type, path_of(source, "create_db"), mode)
 
 
 def registered_dbs() -> list[str]:

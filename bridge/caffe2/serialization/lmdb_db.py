@@ -19,12 +19,11 @@ from collections.abc import Iterator
 
 from bridge.c10.errors import EnforceNotMet, EnforceValueError
 from bridge.caffe2.refusal import refusal
-from bridge.caffe2.serialization.db import Record
+from bridge.caffe2.serialization.db import Reader, Record, Writer
 from bridge.caffe2.serialization.whole_file import sync_folder, temporary_name
 
 TYPE_CHECKING = False  # typing takes longer to import than all that needs it
 if TYPE_CHECKING:
-    from types import TracebackType
     from typing import Any
 
 __all__ = ["LMDBReader", "LMDBWriter", "open_reader", "open_writer"]
@@ -45,8 +44,8 @@ def _lmdb() -> Any:
     return sys.modules["lmdb"]
 
 
-class LMDBReader:
-    """An LMDB database to read, as a context. Raises EnforceNotMet: there is none."""
+class LMDBReader(Reader):
+    """An LMDB database to read. Raises EnforceNotMet: there is none."""
 
     def __init__(self, path: str) -> None:
         lmdb = _lmdb()
@@ -60,15 +59,8 @@ class LMDBReader:
         except (OSError, ValueError, lmdb.Error) as cause:
             raise self._failure(cause) from cause
 
-    def __enter__(self) -> LMDBReader:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def close(self) -> None:
+        """Close the database; a second time does nothing."""
         self._env.close()
 
     def records(self) -> Iterator[Record]:
@@ -90,8 +82,8 @@ class LMDBReader:
         return refusal(f"Database {self._path!r} cannot be read", _CALLER, cause)
 
 
-class LMDBWriter:
-    """An LMDB database to write, as a context that ends with it in place, or without it.
+class LMDBWriter(Writer):
+    """An LMDB database to write.
 
     Raises EnforceNotMet: something of that name is there, or it cannot be made or written.
     """
@@ -122,36 +114,34 @@ class LMDBWriter:
                 raise self._failure(cause) from cause
             raise
 
-    def __enter__(self) -> LMDBWriter:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        try:
-            if kind is None:
-                self._transaction.commit()  # which has the disk write all of it
-                self._env.close()
-                # Not over what another process may have put there: only over an empty folder.
-                os.rename(self._temporary, self._target)
-                sync_folder(self._target)
-            else:
-                self._transaction.abort()
-        except self._errors as cause:
-            raise self._failure(cause) from cause
-        finally:
-            self._env.close()
-            shutil.rmtree(self._temporary, ignore_errors=True)
-
     def put(self, key: bytes, value: bytes) -> None:
         """Write a record. Raises EnforceNotMet: the key is empty or too long, or the disk full."""
         try:
             self._transaction.put(key, value)
         except self._errors as cause:
             raise self._failure(cause) from cause
+
+    def finish(self) -> None:
+        """Put the folder in its place. Raises EnforceNotMet: the disk is full, or it is taken."""
+        try:
+            self._transaction.commit()  # which has the disk write all of it
+            self._env.close()
+            # Not over what another process may have put there: only over an empty folder.
+            os.rename(self._temporary, self._target)
+            sync_folder(self._target)
+        except self._errors as cause:
+            raise self._failure(cause) from cause
+        finally:
+            self._remove()
+
+    def discard(self) -> None:
+        """Forget what was written."""
+        self._transaction.abort()
+        self._remove()
+
+    def _remove(self) -> None:
+        self._env.close()
+        shutil.rmtree(self._temporary, ignore_errors=True)
 
     def _failure(self, cause: Exception) -> Exception:
         return refusal(f"Database {self._path!r} cannot be written", _CALLER, cause)

@@ -20,12 +20,11 @@ from collections.abc import Iterator
 
 from bridge.c10.errors import EnforceTypeError, EnforceValueError
 from bridge.caffe2.refusal import refusal
-from bridge.caffe2.serialization.db import Record
+from bridge.caffe2.serialization.db import Reader, Record, Writer
 from bridge.caffe2.serialization.whole_file import WholeFile
 
 TYPE_CHECKING = False  # typing takes longer to import than all that needs it
 if TYPE_CHECKING:
-    from types import TracebackType
     from typing import BinaryIO
 
 __all__ = ["MiniDBReader", "MiniDBWriter", "open_reader", "open_writer"]
@@ -35,8 +34,8 @@ _MAX_LENGTH = 2**31 - 1  # bytes
 _CALLER = "MiniDB"
 
 
-class MiniDBReader:
-    """A minidb file to read, as a context: `nbytes` is its size, `records` gives what is in it.
+class MiniDBReader(Reader):
+    """A minidb file to read.
 
     Raises EnforceNotMet: there is no such file, or none that can be read.
 
@@ -57,20 +56,13 @@ class MiniDBReader:
             # Before it is opened: a pipe would wait for its writer.
             if not stat.S_ISREG(os.stat(path).st_mode):
                 raise EnforceTypeError("it is no plain file")
-            self._file: BinaryIO = open(path, "rb")  # noqa: SIM115  closed by __exit__
+            self._file: BinaryIO = open(path, "rb")  # noqa: SIM115  closed by close()
         except (OSError, ValueError, TypeError) as cause:
             raise refusal(f"File {path!r} cannot be read", _CALLER, cause) from cause
         self.nbytes: int = os.fstat(self._file.fileno()).st_size
 
-    def __enter__(self) -> MiniDBReader:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def close(self) -> None:
+        """Close the file; a second time does nothing."""
         self._file.close()
 
     def records(self) -> Iterator[Record]:
@@ -123,10 +115,9 @@ class MiniDBReader:
         )
 
 
-class MiniDBWriter:
-    """A minidb file to write, as a context that ends with the file in place, or without it.
+class MiniDBWriter(Writer):
+    """A minidb file to write; see `whole_file` for what becomes of an old one of that name.
 
-    An old file of that name is there, whole, until then, and after an error (see `whole_file`).
     Raises EnforceNotMet: the file cannot be made or written, or the disk is full.
     """
 
@@ -136,20 +127,7 @@ class MiniDBWriter:
             self._whole = WholeFile(path)
         except (OSError, ValueError) as cause:
             raise self._failure(cause) from cause
-
-    def __enter__(self) -> MiniDBWriter:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        try:
-            self._whole.__exit__(kind, error, trace)
-        except OSError as cause:
-            raise self._failure(cause) from cause
+        self._broken: OSError | None = None
 
     def put(self, key: bytes, value: bytes) -> None:
         """Write a record. Raises EnforceNotMet: neither may be empty, or reach 2 GiB."""
@@ -164,7 +142,22 @@ class MiniDBWriter:
             self._whole.file.write(_LENGTHS.pack(len(key), len(value)) + key)
             self._whole.file.write(value)
         except OSError as cause:
+            self._broken = cause  # part of a record may be in the file, which is none any more
             raise self._failure(cause) from cause
+
+    def finish(self) -> None:
+        """Put the file in its place. Raises EnforceNotMet: the disk is full, or was at a `put`."""
+        try:
+            if self._broken is not None:
+                self._whole.discard()
+                raise self._broken
+            self._whole.finish()
+        except OSError as cause:
+            raise self._failure(cause) from cause
+
+    def discard(self) -> None:
+        """Forget what was written; an old file is as it was."""
+        self._whole.discard()
 
     def _failure(self, cause: Exception) -> Exception:
         return refusal(f"File {self._path!r} cannot be written, and is as it was", _CALLER, cause)

@@ -22,11 +22,12 @@ from bridge.caffe2.data_type import DataType
 from bridge.caffe2.refusal import refusal
 from bridge.caffe2.serialization.object_forms import form_of
 from bridge.caffe2.tensor import Tensor
+from bridge.wire.encoding import length_head, tagged, varint, varint_field
 from bridge.wire.packing import joined, packed_nbytes
 
 TYPE_CHECKING = False  # typing takes longer to import than all that needs it
 if TYPE_CHECKING:
-    from typing import Any, Final
+    from typing import Final
 
     from bridge.caffe2.blobs.blob import Blob
 
@@ -134,10 +135,10 @@ def _tensor_message(tensor: Tensor, name: bytes, device: bytes, begin: int, n: i
     impl = tensor.unsafeGetTensorImpl()
     number, field = _number_and_field(tensor)
     nbytes = packed_nbytes(impl, begin, n) if number else 0
-    head = _unpacked(1, tensor.sizes()) + b"\x10" + _varint(number)
-    payload_tag = _tag(field, 2) + _varint(nbytes) if field and nbytes else b""
-    described = _bytes(7, name) + _bytes(8, device)
-    segment = _bytes(11, b"\x08" + _varint(begin) + b"\x10" + _varint(begin + n))
+    head = _dims(tensor) + b"\x10" + varint(number)
+    payload_tag = length_head(field, nbytes) if field and nbytes else b""
+    described = tagged(7, name) + tagged(8, device)
+    segment = tagged(11, b"\x08" + varint(begin) + b"\x10" + varint(begin + n))
     if field < _AFTER_NAME:
         head += payload_tag
         tail = described + segment
@@ -145,7 +146,7 @@ def _tensor_message(tensor: Tensor, name: bytes, device: bytes, begin: int, n: i
         head += described + payload_tag
         tail = segment
     size = len(head) + nbytes + len(tail)
-    head = _bytes(1, name) + _bytes(2, b"Tensor") + _tag(3, 2) + _varint(size) + head
+    head = tagged(1, name) + tagged(2, b"Tensor") + length_head(3, size) + head
     _require_message(len(head) + nbytes + len(tail))
     return joined(head, impl, begin, n, nbytes, tail) if number else head + tail
 
@@ -168,7 +169,7 @@ def _number_and_field(tensor: Tensor) -> tuple[int, int]:
 
 def _string_message(value: bytes, name: bytes) -> bytes:
     _require_message(len(value) + len(name) + 32)
-    return _bytes(1, name) + _bytes(2, b"std::string") + _bytes(4, value)
+    return tagged(1, name) + tagged(2, b"std::string") + tagged(4, value)
 
 
 def _int8_message(held: Int8TensorCPU, name: bytes) -> bytes:
@@ -180,14 +181,14 @@ def _int8_message(held: Int8TensorCPU, name: bytes) -> bytes:
     n = tensor.numel()
     nbytes = packed_nbytes(impl, 0, n)
     # precision 8 and is_signed false: what Caffe2 writes, whatever the elements are
-    head = _unpacked(1, tensor.sizes()) + b"\x10\x08"
+    head = _dims(tensor) + b"\x10\x08"
     head += b"\x19" + struct.pack("<d", held.scale)
     head += b"\x21" + struct.pack("<d", held.zero_point) + b"\x28\x00"
     if nbytes:
-        head += _tag(6, 2) + _varint(nbytes)
-    tail = _bytes(7, name) + b"\x40" + _varint(_TYPES[dtype.name][0])
+        head += length_head(6, nbytes)
+    tail = tagged(7, name) + b"\x40" + varint(_TYPES[dtype.name][0])
     size = len(head) + nbytes + len(tail)
-    head = _bytes(1, name) + _bytes(2, b"Int8TensorCPU") + _tag(5, 2) + _varint(size) + head
+    head = tagged(1, name) + tagged(2, b"Int8TensorCPU") + length_head(5, size) + head
     _require_message(len(head) + nbytes + len(tail))
     return joined(head, impl, 0, n, nbytes, tail)
 
@@ -207,7 +208,7 @@ def _device_detail(tensor: Tensor) -> bytes:
     if device.type in (DeviceType.CPU, DeviceType.CUDAHost):
         return b"\x08\x00"
     if device.type == DeviceType.CUDA:
-        return b"\x08\x01\x10" + _varint(max(device.index, 0))
+        return b"\x08\x01\x10" + varint(max(device.index, 0))
     raise EnforceTypeError(f"Caffe2's files have no device like {device}; copy it to the CPU")
 
 
@@ -219,23 +220,5 @@ def _require_message(nbytes: int) -> None:
         )
 
 
-def _varint(value: int) -> bytes:
-    """Write a number that is not negative."""
-    out = bytearray()
-    while value > 0x7F:
-        out.append(value & 0x7F | 0x80)
-        value >>= 7
-    out.append(value)
-    return bytes(out)
-
-
-def _tag(field: int, wire: int) -> bytes:
-    return _varint(field << 3 | wire)
-
-
-def _bytes(field: int, value: bytes) -> bytes:
-    return _tag(field, 2) + _varint(len(value)) + value
-
-
-def _unpacked(field: int, values: Any) -> bytes:
-    return b"".join(_tag(field, 0) + _varint(value) for value in values)
+def _dims(tensor: Tensor) -> bytes:
+    return b"".join(varint_field(1, size) for size in tensor.sizes())

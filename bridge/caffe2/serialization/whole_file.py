@@ -16,14 +16,13 @@ from bridge.c10.errors import EnforceValueError
 
 TYPE_CHECKING = False  # typing takes longer to import than all that needs it
 if TYPE_CHECKING:
-    from types import TracebackType
     from typing import BinaryIO
 
 __all__ = ["WholeFile", "sync_folder", "temporary_name"]
 
 
 class WholeFile:
-    """A file for writing, as a context: `file`, to write to, becomes `path` when all went well.
+    """A file for writing: `file`, to write to, becomes `path` when it is finished.
 
     A link is followed; the mode of an old file is kept. Raises OSError; EnforceNotMet, also a
     ValueError: what is there is no plain file.
@@ -38,35 +37,26 @@ class WholeFile:
         try:
             if mode is not None:
                 os.fchmod(descriptor, mode)
-            self.file: BinaryIO = open(descriptor, "wb")  # noqa: SIM115  closed by __exit__
+            self.file: BinaryIO = open(descriptor, "wb")  # noqa: SIM115  closed by finish() and discard()
         except BaseException:
             os.close(descriptor)
             os.unlink(self._temporary)
             raise
 
-    def __enter__(self) -> WholeFile:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        done = False
+    def finish(self) -> None:
+        """Have the file on the disk, and by its name. Raises OSError: it cannot be; it is gone."""
         try:
-            if kind is None:
-                self.file.flush()
-                os.fsync(self.file.fileno())
-                self.file.close()
-                os.replace(self._temporary, self._path)
-                done = True
-                sync_folder(self._path)
-        finally:
-            if not done:
-                self._discard()
+            self.file.flush()
+            os.fsync(self.file.fileno())
+            self.file.close()
+            os.replace(self._temporary, self._path)
+        except BaseException:
+            self.discard()
+            raise
+        sync_folder(self._path)
 
-    def _discard(self) -> None:
+    def discard(self) -> None:
+        """Remove the file, which did not take its name. Raises OSError."""
         try:
             os.unlink(self._temporary)
         finally:

@@ -270,3 +270,31 @@ def test_a_blob_outlives_its_workspace() -> None:
     assert blob.fetch().tolist() == [0, 9, 2]
     assert blob.feed(np.arange(3)) is True
     assert tensor.fetch().tolist() == [0, 1, 2]
+
+
+@pytest.mark.parametrize("inner", ["text", np.arange(3), torch.arange(4.0), None], ids=str)
+@pytest.mark.parametrize(
+    "outer", ["other text", np.arange(5), torch.arange(6.0), at.arange(7), None], ids=str
+)
+def test_what_ends_with_the_old_value_may_change_the_blob(outer: Any, inner: Any) -> None:
+    """The last to come is what the blob holds, and all of it."""
+    blob = Blob()
+    memory = np.zeros(4, np.float32)
+
+    def put(value: Any) -> None:
+        if value is None:
+            blob.Reset()
+        else:
+            blob.feed(value)
+
+    tensor = caffe2.Tensor([4], "cpu")
+    tensor.ShareExternalPointer(memory.ctypes.data, "float32", 16, lambda address: put(inner))
+    blob.feed(tensor)
+    del tensor
+    put(outer)
+    expected = Blob()
+    if inner is not None:
+        expected.feed(inner)
+    assert repr(blob) == repr(expected)
+    if inner is not None:
+        np.testing.assert_array_equal(blob.fetch(), expected.fetch())

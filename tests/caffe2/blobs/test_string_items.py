@@ -160,3 +160,10 @@ def test_elements_whose_list_somebody_shortened() -> None:
         put_elements(tensor, [b"a", b"b", b"c"])
     with pytest.raises(RuntimeError, match="changed from outside"):
         fill_objects(np.empty(3, object), tensor)
+
+
+def test_what_is_no_tensor_of_strings_is_not_read_as_one() -> None:
+    """Another thread may have made numbers of it after it was looked at."""
+    numbers = caffe2.Tensor([3], [1, 2, 3])
+    with pytest.raises(c10.EnforceNotMet, match="no strings"):
+        fill_objects(np.empty(3, object), numbers)

@@ -14,8 +14,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from bridge import caffe2
 from bridge.c10 import EnforceNotMet
 from bridge.caffe2 import workspace
+from bridge.caffe2.serialization.blob_message import BlobMessage
 
 GOLDEN = Path(__file__).parents[2] / "golden"
 MANIFEST = json.loads((GOLDEN / "manifest.json").read_text())
@@ -173,3 +175,25 @@ def test_random_values_are_written_as_the_real_caffe2_writes_them(entry: dict[st
     back = workspace.FetchBlob("back")
     assert (back.dtype, back.shape) == (value.dtype, value.shape)
     assert back.tolist() == value.tolist() or back.tobytes() == value.tobytes()
+
+
+@pytest.mark.parametrize(
+    ("field", "dtype"),
+    [("double_data", "int8"), ("double_data", "float32"), ("int64_data", "float32"),
+     ("string_data", "int64"), ("double_data", "string"), ("int64_data", "string")],
+)  # fmt: skip
+def test_values_go_only_into_elements_that_stand_like_them(field: str, dtype: str) -> None:
+    """Another thread may have given the tensor another type since it was made to fit."""
+    values: Any = {
+        "double_data": np.arange(100.0),
+        "int64_data": np.arange(100),
+        "string_data": np.array([b"text"] * 100, object),
+    }[field]
+    workspace.FeedBlob("x", values)
+    message = BlobMessage(workspace.SerializeBlob("x")).tensor
+    assert message is not None
+    tensor = caffe2.empty([100], dtype)
+    before = list(tensor.data()[:])
+    with pytest.raises(EnforceNotMet, match="none of"):
+        getattr(message, field).into(tensor.unsafeGetTensorImpl(), 0)
+    assert list(tensor.data()[:]) == before

@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Databases in the hands of a script: C.create_db, transactions, cursors."""
 
+import gc
+import os
+import resource
 from pathlib import Path
 
 import pytest
@@ -85,12 +88,56 @@ def test_reading_and_writing_are_kept_apart(tmp_path: Path) -> None:
     refused(raised.value, "not open to write")
 
 
+def test_a_damaged_file_is_not_written_over_by_what_could_be_read(tmp_path: Path) -> None:
+    path = tmp_path / "db"
+    written(path, Mode.new, a="1", b="2")
+    damaged = path.read_bytes()[:-1]
+    path.write_bytes(damaged)
+    with pytest.raises(ValueError) as raised:
+        create_db("minidb", str(path), Mode.write)
+    refused(raised.value, "damaged", kind=ValueError)
+    del raised
+    gc.collect()
+    assert path.read_bytes() == damaged
+    assert os.listdir(tmp_path) == ["db"]
+
+
+def test_a_disk_that_was_full_once_leaves_the_old_file(tmp_path: Path) -> None:
+    """Part of a record may have been written, whatever room there is when the file is closed."""
+    path = tmp_path / "db"
+    written(path, Mode.new, a="1")
+    db = create_db("minidb", str(path), Mode.new)
+    transaction = db.new_transaction()
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 16, limits[1]))
+    try:
+        with pytest.raises(RuntimeError) as raised:
+            transaction.put(b"b", bytes(1 << 20))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    refused(raised.value, "cannot be written")
+    with pytest.raises(RuntimeError) as raised:
+        db.close()
+    refused(raised.value, "cannot be written", "as it was")
+    assert records(path) == [(b"a", b"1")]
+    assert os.listdir(tmp_path) == ["db"]
+
+
+def test_paths_are_of_any_kind(tmp_path: Path) -> None:
+    path = tmp_path / "db"
+    create_db("minidb", os.fsencode(path), Mode.new).close()
+    assert path.read_bytes() == b""
+    assert not create_db("minidb", path, Mode.read).new_cursor().valid()
+
+
 def test_refusals(tmp_path: Path) -> None:
     for arguments, kind in (
         (("nope", "x", Mode.read), KeyError),
         (("minidb", str(tmp_path / "absent"), Mode.read), RuntimeError),
         (("minidb", str(tmp_path / "no" / "folder"), Mode.new), RuntimeError),
         (("minidb", str(tmp_path / "x"), 1), TypeError),
+        (("minidb", None, Mode.new), TypeError),
+        (("minidb", 3, Mode.read), TypeError),
     ):
         with pytest.raises(kind) as raised:
             create_db(*arguments)

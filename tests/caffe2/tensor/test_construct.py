@@ -231,3 +231,13 @@ def test_on_cuda() -> None:
     assert there.GetDeviceType() == c10.CUDA
     assert there.to_torch().cpu().tolist() == source.numpy().tolist()
     assert caffe2.Tensor(there, "cpu").numpy().tolist() == source.numpy().tolist()
+
+
+@pytest.mark.parametrize(
+    "values",
+    [[None], [object()], [2**70], np.zeros(1, "M8[s]"), np.zeros(1, [("a", "i4")])],
+    ids=["None", "object", "past 64 bits", "time", "structure"],
+)
+def test_values_of_no_element_type(values: Any) -> None:
+    with pytest.raises(c10.EnforceNotMet, match="make no tensor"):
+        caffe2.Tensor([1], values)

@@ -4,8 +4,10 @@
 from __future__ import annotations
 
 import os
+import random
+import sys
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -211,7 +213,6 @@ def test_a_deleter_may_use_the_workspace() -> None:
         SwitchWorkspace("default")
         FeedBlob("from the deleter", "text")
 
-    memory = (np.zeros(4, np.float32)).__array_interface__["data"][0]
     keep = np.zeros(4, np.float32)
     memory = int(keep.ctypes.data)
     tensor = caffe2.Tensor([4], "cpu")
@@ -221,6 +222,67 @@ def test_a_deleter_may_use_the_workspace() -> None:
     ResetWorkspace()
     assert calls == [memory]
     assert FetchBlob("from the deleter") == b"text"
+
+
+def test_a_reset_of_a_workspace_without_a_name_leaves_the_named_one() -> None:
+    FeedBlob("x", "default")
+    unnamed = Workspace()
+    unnamed.feed_blob("y", "unnamed")
+    SwitchWorkspace(unnamed)
+    ResetWorkspace()
+    assert Blobs() == []
+    assert list(unnamed.blobs) == ["y"]
+    SwitchWorkspace("default")
+    assert FetchBlob("x") == b"default"
+
+
+def test_one_blob_changed_in_every_way_by_many_threads() -> None:
+    """What a thread finds may be anything that another put; nothing but EnforceNotMet is raised."""
+    FeedBlob("numbers", np.arange(1000))
+    FeedBlob("strings", np.array([b"a", b"bb"] * 500, object))
+    messages = [workspace.SerializeBlob("numbers"), workspace.SerializeBlob("strings")]
+    large = np.arange(20_000.0)
+    blobs = Workspace.current.blobs
+    ways: list[Callable[[], object]] = [
+        lambda: FeedBlob("x", torch.ones(30)),
+        lambda: FeedBlob("x", large),
+        lambda: FeedBlob("x", np.array([b"a"] * 30, object)),
+        lambda: FetchBlob("x"),
+        lambda: FetchTorch("x"),
+        lambda: blobs["x"].Get(caffe2.Tensor).numel(),
+        lambda: blobs["x"].tensor().reshape([2000]),
+        lambda: blobs["x"].tensor().init([1000], "int8"),
+        lambda: workspace.SerializeBlob("x"),
+        lambda: workspace.DeserializeBlob("x", messages[0]),
+        lambda: workspace.DeserializeBlob("x", messages[1]),
+        lambda: blobs["x"].Reset(),
+        lambda: FeedBlob("x", "text"),
+        lambda: repr(blobs),
+    ]
+    errors: list[BaseException] = []
+
+    def work(seed: int) -> None:
+        choose = random.Random(seed).choice
+        for _ in range(600):
+            try:
+                choose(ways)()
+            except c10.EnforceNotMet:
+                continue
+            except BaseException as error:
+                errors.append(error)
+                raise
+
+    threads = [threading.Thread(target=work, args=(seed,)) for seed in range(4)]
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+    try:
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    finally:
+        sys.setswitchinterval(interval)
+    assert errors == []
 
 
 def test_feeding_from_many_threads() -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Fields of a message on their way out, one by one; much data goes by bridge.wire.payload."""
+"""Fields of a message on their way out, one by one; much data goes by bridge.wire.packing."""
 
 from __future__ import annotations
 
