@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from types import ModuleType
     from typing import Any
 
-__all__ = ["NoMessage", "as_message", "caffe2_pb2", "kind_of", "wire_bytes"]
+__all__ = ["NoMessage", "as_message", "caffe2_pb2", "kind_of", "message_in", "wire_bytes"]
 
 _loaded: ModuleType | None = None
 
@@ -52,9 +52,7 @@ def wire_bytes(obj: Any, kind: str, caller: str) -> bytes:
         return obj
     if isinstance(obj, (bytearray, memoryview)):
         return bytes(obj)
-    message = obj
-    if not hasattr(message, "SerializeToString") and hasattr(message, "Proto"):
-        message = message.Proto()
+    message = message_in(obj)
     serialize = getattr(message, "SerializeToString", None)
     if serialize is None or isinstance(message, type):
         hint = " Text is read by google.protobuf.text_format.Parse." if isinstance(obj, str) else ""
@@ -68,9 +66,23 @@ def wire_bytes(obj: Any, kind: str, caller: str) -> bytes:
     if name is not None and name != kind:
         raise EnforceTypeError(f"{caller} takes {_a(kind)}, not {_a(name)}.", "", caller)
     try:
-        return bytes(serialize())
+        data = serialize()
     except Exception as cause:
         raise EnforceValueError(f"The message cannot be serialized: {cause}", "", caller) from cause
+    if not isinstance(data, (bytes, bytearray, memoryview)):
+        raise NoMessage(
+            f"SerializeToString() of {type(message).__name__} gives {type(data).__name__}, not "
+            "bytes.",
+            "",
+            caller,
+        )
+    return bytes(data)
+
+
+def message_in(obj: Any) -> Any:
+    """Give the message that a core object makes by ``Proto()``; what has none as it is."""
+    # Looked up in the class: nets take what else they are asked for as names of operators.
+    return obj.Proto() if hasattr(type(obj), "Proto") else obj
 
 
 def as_message(obj: Any, kind: str, caller: str) -> Any:
@@ -79,8 +91,9 @@ def as_message(obj: Any, kind: str, caller: str) -> Any:
     Raises EnforceNotMet, also a TypeError or ValueError: it is none, or its bytes are damaged.
     """
     cls = getattr(caffe2_pb2(), kind)
-    if type(obj) is cls:
-        return obj
+    message = message_in(obj)
+    if type(message) is cls:
+        return message
     data = wire_bytes(obj, kind, caller)
     message = cls()
     try:

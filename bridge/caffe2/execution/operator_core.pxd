@@ -27,6 +27,7 @@ cdef class Held:
     cdef TypeMeta storage_dtype
     cdef int storage_flags
     cdef object content         # a copy of the elements, or None: nobody writes them early
+    cdef int64_t number         # one that is remembered later has a greater one
 
     cdef int restore(self) except -1
 

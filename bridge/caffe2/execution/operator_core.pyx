@@ -30,6 +30,7 @@ from bridge.caffe2.refusal import GaveFalse
 from bridge.exchange.devices import current_index
 
 cdef TypeMeta float32_type = _float32
+cdef int64_t _held_so_far = 0
 
 
 @cython.freelist(8)
@@ -42,6 +43,11 @@ cdef class Held:
         cdef Storage storage = self.storage
         cdef Dims dims
         cdef Elements elements
+        blob._own = False
+        blob._tensor = self.tensor
+        blob._object = self.object
+        blob._meta = self.meta
+        blob._own = self.own
         if impl is not None:
             dims = parse_dims(self.sizes, "Operator")
             if impl.storage is not storage:
@@ -66,11 +72,6 @@ cdef class Held:
                 elements.items[:] = self.content
             else:
                 memory.copy_from(impl, (<Tensor>self.content).impl, "Operator")
-        blob._own = False
-        blob._tensor = self.tensor
-        blob._object = self.object
-        blob._meta = self.meta
-        blob._own = self.own
         return 0
 
 
@@ -84,10 +85,13 @@ cdef int64_t _numel(Dims dims):
 
 cdef Held _hold(BlobCore blob, bint writes_last):
     """Remember what `blob` holds, its elements too unless the operator writes last."""
+    global _held_so_far
     cdef Held held = Held.__new__(Held)
     cdef Tensor tensor = blob._tensor
     cdef TensorImpl impl
     cdef Storage storage
+    _held_so_far += 1
+    held.number = _held_so_far
     held.blob = blob
     held.tensor = tensor
     held.own = blob._own
@@ -323,7 +327,7 @@ cdef class OperatorCore:
 
 cdef object run(OperatorCore operator):
     cdef list held, outer
-    cdef object one, result
+    cdef object result
     if operator._outputs is None:
         _refuse_unbound(operator, "Operator.Run")
     held = [None] * len(operator._outputs)
@@ -336,18 +340,33 @@ cdef object run(OperatorCore operator):
                 f"RunOnDevice gave {result!r}, which says that it failed.", "",
                 "Operator.RunOnDevice")
     except BaseException:
-        for one in held:
-            if one is not None:
-                (<Held>one).restore()
+        _restore(held)
         raise
     finally:
         operator._held = outer
     return True
 
 
-def run_all(list operators, list position):
+cdef int _restore(list held) except -1:
+    """Put back what was remembered, the last first: outputs may share a blob, or memory.
+
+    Where memory is gone, which is an error, the others are put back nevertheless.
+    """
+    cdef object error = None
+    numbered = [((<Held>one).number, one) for one in held if one is not None]
+    for _, one in sorted(numbered, reverse=True):
+        try:
+            (<Held>one).restore()
+        except Exception as cause:
+            error = cause
+    if error is not None:
+        raise error
+    return 0
+
+
+def run_all(list operators not None, list position not None):
     """Run operators in turn; ``position[0]`` says which one it is, where one fails."""
-    cdef Py_ssize_t i
+    cdef Py_ssize_t i = 0
     try:
         for i in range(len(operators)):
             run(<OperatorCore>operators[i])

@@ -66,7 +66,13 @@ class Definition(DefinitionCore):
     random_seed: int | None
     data: bytes
 
-    def __init__(self, message: Any, data: bytes | None = None, net_device: Any = None) -> None:
+    def __init__(
+        self,
+        message: Any,
+        data: bytes | None = None,
+        net_device: Any = None,
+        caller: str = "Operator",
+    ) -> None:
         self.type = message.type
         self.name = message.name
         self.engine = message.engine
@@ -82,7 +88,7 @@ class Definition(DefinitionCore):
         self.random_seed = (
             option.random_seed if option is not None and option.HasField("random_seed") else None
         )
-        self.data = message.SerializeToString() if data is None else data
+        self.data = wire_bytes(message, "OperatorDef", caller) if data is None else data
 
     def message(self) -> Any:
         """Make the OperatorDef again."""

@@ -63,7 +63,7 @@ class RunnableNet:
             raise
 
     def _add(self, message: Any, option: Any, new: list[str], caller: str) -> None:
-        definition = Definition(message, None, option)
+        definition = Definition(message, None, option, caller)
         try:
             class_for(definition, caller)
             operator = made_in(definition, self._workspace, new)
@@ -86,6 +86,8 @@ class RunnableNet:
         self._run("Net.run")
 
     def _run(self, caller: str) -> None:
+        if not self._operators:  # there is none that could be named
+            return
         at = [0]
         try:
             run_all(self._operators, at)

@@ -91,6 +91,34 @@ def test_what_is_no_such_message_is_refused(call: Any, given: Any) -> None:
     assert workspace.Blobs() == []
 
 
+def test_a_message_that_lacks_a_required_field_is_refused() -> None:
+    op = caffe2_pb2.OperatorDef(type="Relu")
+    op.arg.add(name="t").t.segment.SetInParent()
+    net = caffe2_pb2.NetDef(name="n", op=[op])
+    plan = caffe2_pb2.PlanDef(network=[net])
+    plan.execution_step.add(network=["n"])
+    for call, message in (
+        (workspace.RunOperatorOnce, op),
+        (workspace.RunNetOnce, net),
+        (workspace.CreateNet, net),
+        (workspace.RunPlan, plan),
+    ):
+        with pytest.raises(EnforceNotMet) as raised:
+            call(message)
+        refused(raised.value, "segment.begin", call.__name__)
+
+
+@pytest.mark.parametrize("gives", [5, None, "text", [1, 2]])
+def test_what_serializes_to_no_bytes_is_refused(gives: Any) -> None:
+    class Odd:
+        def SerializeToString(self) -> Any:
+            return gives
+
+    with pytest.raises(EnforceNotMet) as raised:
+        workspace.RunOperatorOnce(Odd())
+    refused(raised.value, "Odd", type(gives).__name__, kind=TypeError)
+
+
 def test_a_net_whose_parts_are_of_another_device_runs_on_the_nets() -> None:
     message = text_format.Parse(TEXT, caffe2_pb2.NetDef())
     message.device_option.device_type = caffe2_pb2.OPENGL
@@ -156,6 +184,58 @@ def test_steps_of_plans_that_report_run_after_the_others_and_instances_repeat() 
     step.substep[0].run_every_ms = 10
     workspace.RunPlan(plan)
     assert order == ["work", "work", "report"]
+
+
+def test_a_plan_of_many_instances_takes_no_memory_for_them() -> None:
+    workspace.FeedBlob("stop", np.array([False]))
+    runs: list[None] = []
+
+    def body(op: Any) -> None:
+        runs.append(None)
+        op.Output(0, [1], "bool").numpy()[:] = len(runs) == 3
+
+    plan = caffe2_pb2.PlanDef()
+    net = plan.network.add(name="counts")
+    net.op.append(core.CreateOperator(operator_of(body), [], "stop"))
+    step = plan.execution_step.add(num_concurrent_instances=2**31 - 1, should_stop_blob="stop")
+    step.substep.add(network=["counts"])
+    assert workspace.RunPlan(plan)
+    assert len(runs) == 3
+
+
+@pytest.mark.parametrize("how", [{"num_iter": 2**62}, {"should_stop_blob": "never"}])
+def test_a_step_of_nothing_ends(how: dict[str, Any]) -> None:
+    workspace.FeedBlob("never", np.array([False]))
+    plan = caffe2_pb2.PlanDef()
+    plan.execution_step.add(**how)
+    assert workspace.RunPlan(plan)
+
+
+def test_a_plan_in_the_background_that_exits_has_not_succeeded() -> None:
+    def leave(inputs: Any, outputs: Any) -> None:
+        raise SystemExit(3)
+
+    net = core.Net("leaves")
+    net.Python(leave)([], [])
+    plan = workspace.RunPlanInBackground(core.execution_step("leaving", net))
+    plan._thread.join()
+    with pytest.raises(EnforceNotMet, match="SystemExit"):
+        plan.is_succeeded()
+
+
+def test_a_plan_that_is_changed_while_it_runs_runs_as_it_was() -> None:
+    runs: list[None] = []
+    plan = caffe2_pb2.PlanDef()
+
+    def body(op: Any) -> None:
+        runs.append(None)
+        del plan.execution_step[:]
+
+    net = plan.network.add(name="changes")
+    net.op.append(core.CreateOperator(operator_of(body), [], []))
+    plan.execution_step.add(network=["changes"], num_iter=2)
+    assert workspace.RunPlan(plan)
+    assert len(runs) == 2
 
 
 def test_delete_and_list_nets() -> None:
