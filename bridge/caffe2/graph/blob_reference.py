@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from bridge.c10.errors import EnforceTypeError, EnforceValueError
 from bridge.caffe2 import scope
-from bridge.caffe2.execution.registry import RegisteredOperators, is_registered, nearby_names
+from bridge.caffe2.operator_types import RegisteredOperators, is_registered, nearby_names
 
 TYPE_CHECKING = False  # typing takes longer to import than all that needs it
 if TYPE_CHECKING:

@@ -7,8 +7,6 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable
 
 from bridge.c10.errors import EnforceAssertionError, EnforceKeyError
-from bridge.caffe2.execution.python_operator import python_arguments
-from bridge.caffe2.execution.registry import RegisteredOperators, is_registered
 from bridge.caffe2.graph.arguments import MakeArgument
 from bridge.caffe2.graph.blob_reference import (
     BlobReference,
@@ -19,8 +17,10 @@ from bridge.caffe2.graph.blob_reference import (
 )
 from bridge.caffe2.graph.create_operator import CreateOperator
 from bridge.caffe2.graph.net_rewriting import NetRewriting
+from bridge.caffe2.graph.python_functions import python_arguments
 from bridge.caffe2.graph.tracebacks import extract_stacktrace, operator_tracebacks
 from bridge.caffe2.messages import as_message, caffe2_pb2, kind_of
+from bridge.caffe2.operator_types import RegisteredOperators, is_registered
 
 TYPE_CHECKING = False  # typing takes longer to import than all that needs it
 if TYPE_CHECKING:
