@@ -13,7 +13,15 @@ if TYPE_CHECKING:
     from types import ModuleType
     from typing import Any
 
-__all__ = ["NoMessage", "as_message", "caffe2_pb2", "kind_of", "message_in", "wire_bytes"]
+__all__ = [
+    "NoMessage",
+    "as_message",
+    "caffe2_pb2",
+    "kind_of",
+    "message_in",
+    "set_fields",
+    "wire_bytes",
+]
 
 _loaded: ModuleType | None = None
 
@@ -103,3 +111,24 @@ def as_message(obj: Any, kind: str, caller: str) -> Any:
             f"These {len(data)} bytes are no {kind}: {cause}", "", caller
         ) from cause
     return message
+
+
+def set_fields(message: Any, caller: str, **fields: Any) -> None:
+    """Set fields of a message; those that are repeated get further items.
+
+    Raises EnforceNotMet, also a TypeError or ValueError: a value that the field cannot hold. What
+    was set before that stays.
+    """
+    for name, value in fields.items():
+        plain = int(value) if isinstance(value, bool) else value  # protobuf takes no bool for 1
+        try:
+            held = getattr(message, name)
+            if hasattr(held, "extend"):
+                held.extend(plain)
+            else:
+                setattr(message, name, plain)
+        except (TypeError, ValueError) as cause:
+            kind = EnforceTypeError if isinstance(cause, TypeError) else EnforceValueError
+            raise kind(
+                f"{name} of a {kind_of(message)} cannot be {value!r}: {cause}", "", caller
+            ) from cause

@@ -100,7 +100,10 @@ class IR:
     def _start(self, ys: Any) -> list[Any]:
         """Take the gradients of `ys` that are given, and make ones where none are."""
         if isinstance(ys, list):
-            ys = dict.fromkeys(ys)
+            try:
+                ys = dict.fromkeys(ys)
+            except TypeError as cause:
+                raise EnforceTypeError(f"ys is no list of blobs: {cause}", "", _CALLER) from cause
         elif not isinstance(ys, dict):
             raise EnforceTypeError("ys should either be a list or a dict.", "", _CALLER)
         made = []
@@ -133,6 +136,13 @@ class IR:
         if all(one is None for one in given) and op.type != "ZeroGradient":
             return []
         made, wanted = GradientRegistry.GetGradientForOp(op, given)
+        if len(wanted) != len(op.input):
+            raise EnforceNotMet(
+                f"The function that makes the gradient of {op.type!r} gives {len(wanted)} names of "
+                f"gradients, and the operator has {len(op.input)} inputs; None stands for none.",
+                "len(g_input) == len(op.input)",
+                _CALLER,
+            )
         self._check_versions(step, made, given)
         wanted = self._keep_awaited(position, made, wanted)
         self._take_contributions(step, made, wanted)

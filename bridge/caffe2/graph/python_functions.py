@@ -94,11 +94,21 @@ def python_arguments(
     }
 
 
-def _pickled(builder: tuple[Any, ...]) -> bytes:
+def _check_builder(builder: tuple[Any, ...], caller: str) -> None:
     if len(builder) != 3:
         raise EnforceAssertionError(
-            "A builder is a tuple (function, args, kwargs).", "len(f) == 3", "Net.Python"
+            "A builder is a tuple (function, args, kwargs).", "len(f) == 3", caller
         )
+
+
+def _called(builder: tuple[Any, ...]) -> Any:
+    _check_builder(builder, "CreatePythonOperator")
+    function, args, kwargs = builder
+    return function(*args, **kwargs)
+
+
+def _pickled(builder: tuple[Any, ...]) -> bytes:
+    _check_builder(builder, "Net.Python")
     import pickle
 
     function, args, kwargs = builder
@@ -165,8 +175,6 @@ def CreatePythonOperator(
     True
     """
     if python_func_type is None:
-        f, grad_f = (
-            one[0](*one[1], **one[2]) if isinstance(one, tuple) else one for one in (f, grad_f)
-        )
+        f, grad_f = (_called(one) if isinstance(one, tuple) else one for one in (f, grad_f))
     kwargs["token"] = _register_both(f, grad_f, python_func_type, pass_workspace)
     return CreateOperator("Python", inputs, outputs, *args, **kwargs)
