@@ -245,6 +245,67 @@ def test_delete_and_list_nets() -> None:
     workspace.DeleteNet("a")
     workspace.DeleteNet("absent")
     assert workspace.Nets() == ["b"]
+    for form in (b"b", core.Net(caffe2_pb2.NetDef(name="c")), foreign("NetDef", 'name: "d"')):
+        if not isinstance(form, bytes):
+            workspace.CreateNet(form)
+        workspace.DeleteNet(form)
+    assert workspace.Nets() == []
+    with pytest.raises(EnforceNotMet) as raised:
+        workspace.DeleteNet(3)
+    refused(raised.value, "int", kind=TypeError)
+
+
+class Index:
+    def __init__(self, number: int) -> None:
+        self.number = number
+
+    def __index__(self) -> int:
+        return self.number
+
+
+@pytest.mark.parametrize(("given", "runs"), [(np.int64(2), 2), (Index(3), 3), (True, 1), (-1, 0)])
+def test_numbers_of_runs_are_whatever_is_an_index(given: Any, runs: int) -> None:
+    seen: list[None] = []
+    op = core.CreateOperator(operator_of(lambda op: seen.append(None)), [], [])
+    workspace.CreateNet(caffe2_pb2.NetDef(name="counted", op=[op]))
+    assert workspace.RunNet("counted", given)
+    assert workspace.RunOperatorMultiple(op, given)
+    assert len(seen) == 2 * runs
+
+
+@pytest.mark.parametrize("given", ["2", 2.0, None, [1]])
+def test_what_is_no_number_of_runs_is_refused(given: Any) -> None:
+    seen: list[None] = []
+    op = core.CreateOperator(operator_of(lambda op: seen.append(None)), [], [])
+    net = caffe2_pb2.NetDef(name="uncounted", op=[op])
+    workspace.CreateNet(net)
+    for call in (
+        lambda: workspace.RunNet("uncounted", given),
+        lambda: workspace.RunOperatorMultiple(op, given),
+        lambda: workspace.BenchmarkNet("uncounted", 1, given),
+        lambda: workspace.BenchmarkNetOnce(net, given, 1),
+    ):
+        with pytest.raises(EnforceNotMet) as raised:
+            call()
+        refused(raised.value, type(given).__name__, kind=TypeError)
+    assert seen == []
+
+
+def test_a_net_that_is_deleted_while_it_runs_runs_to_its_end() -> None:
+    order: list[str] = []
+
+    def first(op: Any) -> None:
+        workspace.DeleteNet("ends")
+        workspace.ResetWorkspace()
+        order.append("first")
+
+    net = caffe2_pb2.NetDef(name="ends")
+    for body in (first, lambda op: order.append("second")):
+        net.op.append(core.CreateOperator(operator_of(body), [], ["made"]))
+    workspace.CreateNet(net)
+    assert workspace.RunNet("ends")
+    assert order == ["first", "second"]
+    assert workspace.Nets() == [] and workspace.Blobs() == []
 
 
 def test_benchmarks_give_milliseconds() -> None:
