@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import itertools
 import threading
 from collections.abc import Iterable, Iterator, Mapping
 
@@ -44,7 +43,7 @@ _SHOWN_NAMES = 5
 
 def listed(names: Iterable[str]) -> str:
     """Show the first few names, and whether there are more."""
-    first = list(itertools.islice(names, _SHOWN_NAMES + 1))
+    first = list(names)[: _SHOWN_NAMES + 1]  # all at once: other threads add and remove some
     shown = ", ".join(map(repr, first[:_SHOWN_NAMES]))
     return f"{shown}, ..." if len(first) > _SHOWN_NAMES else shown or "none"
 
