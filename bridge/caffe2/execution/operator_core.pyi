@@ -10,9 +10,6 @@ from bridge.caffe2.tensor import Tensor
 from bridge.caffe2.workspaces import Workspace
 
 @disjoint_base
-class Held: ...
-
-@disjoint_base
 class DefinitionCore:
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
