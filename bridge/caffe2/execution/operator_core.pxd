@@ -18,7 +18,7 @@ cdef class DefinitionCore:
     cdef bint writes_last
 
 cdef class OperatorCore:
-    cdef public DefinitionCore _definition
+    cdef readonly DefinitionCore _definition
     cdef public object _workspace
     cdef tuple _inputs                  # of BlobCore
     cdef tuple _outputs

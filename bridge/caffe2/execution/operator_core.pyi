@@ -22,7 +22,8 @@ class DefinitionCore:
 
 @disjoint_base
 class OperatorCore:
-    _definition: Definition
+    @property
+    def _definition(self) -> Definition: ...
     _workspace: Workspace
     def _bind(
         self,

@@ -45,8 +45,17 @@ cdef class DefinitionCore:
 cdef class OperatorCore:
     """The inputs and outputs of an operator; the base of `Operator`, not made by itself."""
 
-    def _bind(self, DefinitionCore definition, workspace, tuple inputs, tuple outputs):
-        """Take what the operator is, and the blobs that it works on."""
+    def _bind(
+        self, DefinitionCore definition not None, workspace, tuple inputs not None,
+        tuple outputs not None,
+    ):
+        """Take what the operator is, and the blobs that it works on.
+
+        Raises EnforceNotMet: it runs, and has taken these before.
+        """
+        if self._held is not None:
+            raise EnforceNotMet(
+                f"{type(self).__name__} runs: it cannot be made anew now.", "", "Operator.__init__")
         self._definition = definition
         self._workspace = workspace
         self._inputs = inputs
