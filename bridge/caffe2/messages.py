@@ -10,6 +10,7 @@ from bridge.c10.errors import EnforceTypeError, EnforceValueError
 
 TYPE_CHECKING = False  # typing takes longer to import than all that needs it
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from types import ModuleType
     from typing import Any
 
@@ -17,6 +18,7 @@ __all__ = [
     "NoMessage",
     "as_message",
     "caffe2_pb2",
+    "check_text",
     "kind_of",
     "message_in",
     "set_fields",
@@ -111,6 +113,18 @@ def as_message(obj: Any, kind: str, caller: str) -> Any:
             f"These {len(data)} bytes are no {kind}: {cause}", "", caller
         ) from cause
     return message
+
+
+def check_text(message: Any, texts: Iterable[Any], caller: str) -> None:
+    """Raise EnforceNotMet, also a ValueError, unless all of these strings of a message are UTF-8.
+
+    Those that are not, which a message that was read may have, protobuf gives as bytes.
+    """
+    for text in texts:
+        if not isinstance(text, str):
+            raise EnforceValueError(
+                f"A {kind_of(message)} has {text!r} for a name, and names are UTF-8.", "", caller
+            )
 
 
 def set_fields(message: Any, caller: str, **fields: Any) -> None:

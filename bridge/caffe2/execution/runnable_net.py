@@ -9,6 +9,7 @@ from bridge.caffe2.execution.operator_core import run_all
 from bridge.caffe2.execution.operator_def import Definition, device_of_option
 from bridge.caffe2.execution.registry import class_for
 from bridge.caffe2.execution.run_once import made_in
+from bridge.caffe2.messages import check_text
 from bridge.caffe2.workspaces import Workspace
 
 TYPE_CHECKING = False  # typing takes longer to import than all that needs it
@@ -38,6 +39,9 @@ class RunnableNet:
     __slots__ = ("__weakref__", "_definitions", "_name", "_operators", "_workspace")
 
     def __init__(self, message: Any, workspace: Workspace, caller: str) -> None:
+        check_text(
+            message, (message.name, *message.external_input, *message.external_output), caller
+        )
         self._name: str = message.name
         self._workspace = workspace
         self._definitions: list[Definition] = []

@@ -19,7 +19,7 @@ from bridge.caffe2.graph.create_operator import CreateOperator
 from bridge.caffe2.graph.net_rewriting import NetRewriting
 from bridge.caffe2.graph.python_functions import python_arguments
 from bridge.caffe2.graph.tracebacks import extract_stacktrace, operator_tracebacks
-from bridge.caffe2.messages import as_message, caffe2_pb2, kind_of, set_fields
+from bridge.caffe2.messages import as_message, caffe2_pb2, check_text, kind_of, set_fields
 from bridge.caffe2.operator_types import RegisteredOperators, is_registered
 from bridge.caffe2.refusal import refusal
 
@@ -38,7 +38,7 @@ class Net(NetRewriting):
     external inputs. Outputs that are not named, or given as a number of them, are named after net
     and operator.
 
-    Raises EnforceNotMet: what it is made with is neither.
+    Raises EnforceNotMet: what it is made with is neither, or a name is not UTF-8.
     Follows Net, caffe2/python/core.py, PyTorch 1.8.1.
 
     >>> from bridge.caffe2 import core
@@ -62,6 +62,7 @@ class Net(NetRewriting):
         self._attr_dict: defaultdict[str, list[Any]] = defaultdict(list)
         if kind_of(name_or_proto) == "NetDef":
             self._net.CopyFrom(as_message(name_or_proto, "NetDef", "Net"))
+            check_text(self._net, (self._net.name, *self.UsedBlobNames()), "Net")
             self._RecreateLookupTables()
             self._next_name_index = self._after_generated_names()
             name = self._net.name

@@ -108,6 +108,26 @@ def test_a_message_that_lacks_a_required_field_is_refused() -> None:
         refused(raised.value, "segment.begin", call.__name__)
 
 
+@pytest.mark.parametrize("word", [b"read", b"x", b"z", b"Relu"])
+def test_names_that_are_not_utf8_are_refused(word: bytes) -> None:
+    workspace.FeedBlob("x", np.array([1], np.float32))
+    message = text_format.Parse(TEXT, caffe2_pb2.NetDef()).SerializeToString()
+    net = message.replace(bytes([len(word)]) + word, bytes([len(word)]) + b"\xff" * len(word))
+    assert net != message
+    calls = [
+        lambda: workspace.RunNetOnce(net),
+        lambda: workspace.CreateNet(net),
+        lambda: workspace.Predictor(caffe2_pb2.NetDef(), net),
+    ]
+    if word != b"Relu":
+        calls.append(lambda: core.Net(caffe2_pb2.NetDef.FromString(net)))
+    for call in calls:
+        with pytest.raises(EnforceNotMet) as raised:
+            call()
+        refused(raised.value, "xff", kind=ValueError)
+    assert workspace.Blobs() == ["x"] and workspace.Nets() == []
+
+
 @pytest.mark.parametrize("gives", [5, None, "text", [1, 2]])
 def test_what_serializes_to_no_bytes_is_refused(gives: Any) -> None:
     class Odd:
