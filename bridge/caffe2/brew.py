@@ -138,6 +138,8 @@ def _conv(
                 'When use_cudnn=True, the only engine you can specify is "CUDNN"', "", "brew.conv"
             )
         kwargs.update(on_cudnn(cudnn_exhaustive_search))
+    if group < 1:
+        raise EnforceValueError(f"There are no {group} groups.", "group >= 1", "brew.conv")
     out = blob_out or model.net.NextName()
     channels = [dim_in // group]
     shape = [dim_out, *channels, *kernels] if order == "NCHW" else [dim_out, *kernels, *channels]
@@ -163,6 +165,12 @@ def conv(
 ) -> Any:
     """Add Conv in two dimensions; `kernel` is a size, or a list of height and width."""
     if isinstance(kernel, (list, tuple)):
+        if len(kernel) != 2:
+            raise EnforceValueError(
+                f"A kernel has a height and a width, not {len(kernel)} sizes; see conv_nd.",
+                "len(kernel) == 2",
+                "brew.conv",
+            )
         height, width = kernel
         named = {"kernel_h": height, "kernel_w": width}
     else:

@@ -54,6 +54,10 @@ class IR:
     ONLY_KEEP_IS_AUTO_GEN_SUM_OPS_TAG = ONLY_SUM_TAG
 
     def __init__(self, operators: Iterable[Any]) -> None:
+        if not isinstance(operators, Iterable):
+            raise EnforceTypeError(
+                f"Operators come as a list, not as {type(operators).__name__}.", "", _CALLER
+            )
         self._versions: dict[str, int] = {}  # in the end; when gradient operators run
         self._steps = [
             _Step(as_message(op, "OperatorDef", _CALLER), self._versions) for op in operators

@@ -6,12 +6,14 @@ from typing import Any
 import pytest
 
 from bridge.c10 import EnforceNotMet
-from bridge.caffe2 import core
+from bridge.caffe2 import brew, core, mobile_exporter, model_helper
 from bridge.caffe2.proto import caffe2_pb2
 from tests.helpers.workspaces import refused
 
 RELU = core.CreateOperator("Relu", ["x"], ["y"])
 EMPTY = caffe2_pb2.OperatorDef(type="Relu")
+TEXT: Any = b"text"
+MODEL = model_helper.ModelHelper("refusing_model")
 NO_TEXT = "\ud800"
 
 
@@ -136,6 +138,11 @@ def test_names_are_text(make: Any) -> None:
         (lambda: core.CreateOperator("Relu", "x", "y", name=3), TypeError),  # type: ignore[arg-type]
         (lambda: core.CreateOperator("Relu", "x", "y", debug_info=b"\xff"), ValueError),  # type: ignore[arg-type]
         (lambda: core.CreatePythonOperator((print,), [], []), AssertionError),
+        (lambda: core.IR(3), TypeError),  # type: ignore[arg-type]
+        (lambda: core.GradientRegistry.GetGradientForOp(RELU, 3), TypeError),  # type: ignore[arg-type]
+        (lambda: mobile_exporter.add_tensor(EMPTY, "s", TEXT), ValueError),
+        (lambda: brew.conv(MODEL, "x", "y", 3, 4, [1]), ValueError),
+        (lambda: brew.conv(MODEL, "x", "y", 3, 4, 1, group=0), ValueError),
     ],
 )
 def test_of_names_devices_and_operators(call: Any, kind: type[Exception]) -> None:
