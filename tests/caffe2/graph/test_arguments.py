@@ -9,9 +9,8 @@ import pytest
 from bridge.c10 import EnforceNotMet
 from bridge.caffe2 import core, utils, workspace
 from bridge.caffe2.proto import caffe2_pb2
-from tests.helpers.workspaces import fresh_workspace, refused
+from tests.helpers.workspaces import refused
 
-__all__ = ["fresh_workspace"]
 pytestmark = pytest.mark.usefixtures("fresh_workspace")
 
 
