@@ -38,15 +38,18 @@ def main(arguments: list[str]) -> int:
         print(f"{error.message.replace('install(force=True)', '--force')}", file=sys.stderr)
         return 1
     sys.argv[:] = rest
+    # As without this module, unless Python was told (-P) to look in no such places.
+    looks_around = not getattr(sys.flags, "safe_path", False)
     if is_module:
-        sys.path.insert(0, os.getcwd())
+        if looks_around:
+            sys.path[0] = os.getcwd()
         runpy.run_module(rest[0], run_name="__main__", alter_sys=True)
         return 0
     if not os.path.exists(rest[0]):
         print(f"There is no script {rest[0]!r}.", file=sys.stderr)
         return 2
-    # As for `python script.py`: its folder is where imports look first.
-    sys.path[0] = os.path.dirname(os.path.abspath(rest[0]))
+    if looks_around:
+        sys.path[0] = os.path.dirname(os.path.abspath(rest[0]))
     runpy.run_path(rest[0], run_name="__main__")
     return 0
 

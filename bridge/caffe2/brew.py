@@ -13,8 +13,21 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from bridge.c10.errors import EnforceAssertionError, EnforceValueError
-from bridge.caffe2.model_helper import ModelHelper, ParameterTags
-from bridge.caffe2.models.brew_base import arg_scope, has_helper, helper, helpers_by_name, parameter
+from bridge.caffe2.model_helper import ModelHelper
+from bridge.caffe2.models.brew_base import (
+    BIAS,
+    COMPUTED,
+    WEIGHT,
+    XAVIER,
+    ZEROS,
+    arg_scope,
+    constant,
+    has_helper,
+    helper,
+    helpers_by_name,
+    on_cudnn,
+    parameter,
+)
 from bridge.caffe2.models.brew_layers import (
     conv_transpose,
     elementwise_linear,
@@ -94,22 +107,9 @@ def fc(
 ) -> Any:
     """Add FC, with a weight of (dim_out, dim_in) and a bias of (dim_out,)."""
     out = blob_out or model.net.NextName()
-    weight = parameter(
-        model,
-        out + "_w",
-        [dim_out, dim_in],
-        WeightInitializer,
-        weight_init or ("XavierFill", {}),
-        ParameterTags.WEIGHT,
-    )
-    bias = parameter(
-        model,
-        out + "_b",
-        [dim_out],
-        BiasInitializer,
-        bias_init or ("ConstantFill", {}),
-        ParameterTags.BIAS,
-    )
+    shape, fill = [dim_out, dim_in], weight_init or XAVIER
+    weight = parameter(model, out + "_w", shape, WeightInitializer, fill, WEIGHT)
+    bias = parameter(model, out + "_b", [dim_out], BiasInitializer, bias_init or ZEROS, BIAS)
     return model.net.FC([blob_in, weight, bias], out, **kwargs)
 
 
@@ -137,32 +137,17 @@ def _conv(
             raise EnforceValueError(
                 'When use_cudnn=True, the only engine you can specify is "CUDNN"', "", "brew.conv"
             )
-        kwargs.update(engine="CUDNN", exhaustive_search=cudnn_exhaustive_search)
+        kwargs.update(on_cudnn(cudnn_exhaustive_search))
+    if group < 1:
+        raise EnforceValueError(f"There are no {group} groups.", "group >= 1", "brew.conv")
     out = blob_out or model.net.NextName()
     channels = [dim_in // group]
     shape = [dim_out, *channels, *kernels] if order == "NCHW" else [dim_out, *kernels, *channels]
-    inputs = [
-        blob_in,
-        parameter(
-            model,
-            out + "_w",
-            shape,
-            WeightInitializer,
-            weight_init or ("XavierFill", {}),
-            ParameterTags.WEIGHT,
-        ),
-    ]
+    fill = weight_init or XAVIER
+    inputs = [blob_in, parameter(model, out + "_w", shape, WeightInitializer, fill, WEIGHT)]
     if not no_bias:
-        inputs.append(
-            parameter(
-                model,
-                out + "_b",
-                [dim_out],
-                BiasInitializer,
-                bias_init or ("ConstantFill", {}),
-                ParameterTags.BIAS,
-            )
-        )
+        fill = bias_init or ZEROS
+        inputs.append(parameter(model, out + "_b", [dim_out], BiasInitializer, fill, BIAS))
     if group != 1:
         kwargs["group"] = group
     return model.net.Conv(inputs, out, order=order, **kernel_arguments, **kwargs)
@@ -180,6 +165,12 @@ def conv(
 ) -> Any:
     """Add Conv in two dimensions; `kernel` is a size, or a list of height and width."""
     if isinstance(kernel, (list, tuple)):
+        if len(kernel) != 2:
+            raise EnforceValueError(
+                f"A kernel has a height and a width, not {len(kernel)} sizes; see conv_nd.",
+                "len(kernel) == 2",
+                "brew.conv",
+            )
         height, width = kernel
         named = {"kernel_h": height, "kernel_w": width}
     else:
@@ -227,12 +218,12 @@ def spatial_bn(
     out = blob_out or model.net.NextName()
     inputs = [blob_in]
     for suffix, initializer, value, tag in (
-        ("_s", ScaleInitializer, init_scale, ParameterTags.WEIGHT),
-        ("_b", BiasInitializer, init_bias, ParameterTags.BIAS),
-        ("_rm", RunningMeanInitializer, 0.0, ParameterTags.COMPUTED_PARAM),
-        ("_riv", RunningVarianceInitializer, 1.0, ParameterTags.COMPUTED_PARAM),
+        ("_s", ScaleInitializer, init_scale, WEIGHT),
+        ("_b", BiasInitializer, init_bias, BIAS),
+        ("_rm", RunningMeanInitializer, 0.0, COMPUTED),
+        ("_riv", RunningVarianceInitializer, 1.0, COMPUTED),
     ):
-        fill = ("ConstantFill", {"value": value})
+        fill = constant(value)
         inputs.append(parameter(model, out + suffix, [dim_in], initializer, fill, tag))
     if kwargs.get("is_test"):
         return model.net.SpatialBN(inputs, [out], order=order, **kwargs)
@@ -250,7 +241,7 @@ def prelu(
     **kwargs: Any,
 ) -> Any:
     """Add PRelu, with a slope for each channel."""
-    fill = slope_init or ("ConstantFill", {"value": 0.25})
+    fill = slope_init or constant(0.25)
     slope = parameter(model, blob_out + "_slope", [num_channels], None, fill, None)
     return model.net.PRelu([blob_in, slope], [blob_out])
 

@@ -32,9 +32,6 @@ from bridge.caffe2.execution.nets import RunNet as run_net
 from bridge.caffe2.execution.nets import RunNetOnce as run_net_once
 from bridge.caffe2.execution.plans import RunPlan as run_plan
 from bridge.caffe2.execution.predictor import Predictor
-from bridge.caffe2.execution.registry import RegisteredOperators as registered_operators
-from bridge.caffe2.execution.registry import nearby_names as nearby_opnames
-from bridge.caffe2.execution.registry import registry_key as op_registry_key
 from bridge.caffe2.execution.run_once import RunOperatorOnce as run_operator_once
 from bridge.caffe2.execution.runnable_net import RunnableNet as Net
 from bridge.caffe2.execution.running import RunOperatorMultiple as run_operator_multiple
@@ -50,6 +47,9 @@ from bridge.caffe2.legacy import BenchmarkNet as benchmark_net
 from bridge.caffe2.legacy import BenchmarkNetOnce as benchmark_net_once
 from bridge.caffe2.legacy import NumCudaDevices as num_cuda_devices
 from bridge.caffe2.messages import as_message as _as_message
+from bridge.caffe2.operator_types import RegisteredOperators as registered_operators
+from bridge.caffe2.operator_types import nearby_names as nearby_opnames
+from bridge.caffe2.operator_types import registry_key as op_registry_key
 from bridge.caffe2.serialization.db_handles import (
     DB,
     Cursor,

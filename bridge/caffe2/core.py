@@ -12,13 +12,6 @@ from bridge.caffe2.execution.engines import (
     SetOpEnginePref,
     SetPerOpEnginePref,
 )
-from bridge.caffe2.execution.python_operator import CreatePythonOperator
-from bridge.caffe2.execution.registry import (
-    IsOperator,
-    IsOperatorWithEngine,
-    RefreshRegisteredOperators,
-    RegisteredTypes,
-)
 from bridge.caffe2.global_init import GetGlobalInitArgs, GlobalInit
 from bridge.caffe2.gradients.gradient_slice import GradientSlice
 from bridge.caffe2.graph.blob_devices import (
@@ -47,6 +40,7 @@ from bridge.caffe2.graph.execution_step import (
 from bridge.caffe2.graph.net import Net, get_net_name, output_to_list
 from bridge.caffe2.graph.net_rewriting import remap_input
 from bridge.caffe2.graph.plan import Plan
+from bridge.caffe2.graph.python_functions import CreatePythonOperator
 from bridge.caffe2.graph.remapping import (
     DEFAULT_REMAP_FUNCS,
     clone_and_bind_net,
@@ -61,6 +55,12 @@ from bridge.caffe2.graph.ssa import (
     get_undefined_blobs,
 )
 from bridge.caffe2.lazy import lazily
+from bridge.caffe2.operator_types import (
+    IsOperator,
+    IsOperatorWithEngine,
+    RefreshRegisteredOperators,
+    RegisteredTypes,
+)
 from bridge.caffe2.scope import DeviceScope, NameScope
 
 TYPE_CHECKING = False  # typing takes longer to import than all that needs it

@@ -3,27 +3,38 @@
 
 from __future__ import annotations
 
+import os
+
 from bridge.c10.errors import EnforceNotMet
 
-__all__ = ["GetImportedOpsLibraries", "InitOpsLibrary", "RegisterOpsLibrary"]
+TYPE_CHECKING = False  # typing takes longer to import than all that needs it
+if TYPE_CHECKING:
+    from typing import Any
+
+__all__ = ["GetImportedOpsLibraries", "InitOpsLibrary"]
 
 
-def InitOpsLibrary(name: str, trigger_lazy: bool = True) -> None:
-    """Raise EnforceNotMet: operators in C++ are made for Caffe2's own memory layout.
+def InitOpsLibrary(name: Any, trigger_lazy: bool = True) -> None:
+    """Say that there is no file `name`, and do nothing, or refuse it.
 
-    Write the operator as a subclass of ``caffe2.Operator``, or call the library through torch.
+    Scripts name libraries by their place in Caffe2's sources, which are no files where it is
+    installed; the real one passes over them, too.
+
+    Raises EnforceNotMet: it is a file; operators in C++ are made for Caffe2's own memory layout.
+    Write them as subclasses of ``caffe2.Operator``, or call the library through torch. Follows
+    InitOpsLibrary, caffe2/python/dyndep.py, PyTorch 1.8.1.
     """
+    if not isinstance(name, (str, os.PathLike)) or not os.path.exists(name):
+        print(f"Ignoring {name}: it is no file.")
+        return
     raise EnforceNotMet(
-        f"{name!r} is a library of operators in C++ for the real Caffe2. Write its operators as "
-        "subclasses of caffe2.Operator.",
+        f"{str(name)!r} is a library of operators in C++ for the real Caffe2. Write its operators "
+        "as subclasses of caffe2.Operator.",
         "",
         "dyndep.InitOpsLibrary",
     )
 
 
-RegisterOpsLibrary = InitOpsLibrary
-
-
-def GetImportedOpsLibraries() -> list[str]:
-    """List the libraries that were loaded: none."""
-    return []
+def GetImportedOpsLibraries() -> set[str]:
+    """Give the libraries that were loaded: none."""
+    return set()

@@ -8,9 +8,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from bridge.c10.errors import EnforceAssertionError, EnforceValueError
-from bridge.caffe2.execution.nets import RunNet, created_net
+from bridge.caffe2.execution.nets import created_net
 from bridge.caffe2.execution.runnable_net import RunnableNet
-from bridge.caffe2.messages import kind_of
+from bridge.caffe2.execution.running import count_of
+from bridge.caffe2.messages import as_message, kind_of, message_in, wire_bytes
+from bridge.caffe2.names import name_of
 from bridge.caffe2.scope import CurrentNameScope
 from bridge.caffe2.workspaces import state
 
@@ -37,18 +39,18 @@ __all__ = [
 def StringifyProto(obj: Any) -> Any:
     """Give the bytes of a message, or of what makes one by ``Proto()``; strings as they are.
 
-    Raises EnforceNotMet, also a ValueError: it is none of these.
+    Raises EnforceNotMet, also a ValueError: it is none of these, or lacks a required field.
     """
     if isinstance(obj, (str, bytes)):
         return obj
-    message = obj.Proto() if hasattr(obj, "Proto") else obj
+    message = message_in(obj)
     if not hasattr(message, "SerializeToString"):
         raise EnforceValueError(
             f"Unexpected argument to StringifyProto of type {type(obj).__name__}",
             "",
             "StringifyProto",
         )
-    return message.SerializeToString()
+    return wire_bytes(message, kind_of(message) or "message", "StringifyProto")
 
 
 def StringifyBlobName(name: Any) -> str:
@@ -62,8 +64,10 @@ def StringifyNetName(name: Any) -> str:
 
 
 def _name(name: Any, kind: str) -> str:
-    if isinstance(name, (str, bytes)) or type(name).__name__ == kind:
-        return name.decode() if isinstance(name, bytes) else str(name)
+    if isinstance(name, (str, bytes)):
+        return name_of(name, f"Stringify{kind}Name")
+    if type(name).__name__ == kind:
+        return str(name)
     raise EnforceAssertionError(f"Expected a string or {kind}", "", f"Stringify{kind}Name")
 
 
@@ -72,9 +76,9 @@ def GetNetName(net: Any) -> str:
 
     Raises EnforceNotMet: it is none of these.
     """
-    if isinstance(net, str):
-        return net
-    message = net.Proto() if hasattr(net, "Proto") else net
+    if isinstance(net, (str, bytes)):
+        return name_of(net, "GetNetName")
+    message = message_in(net)
     if kind_of(message) != "NetDef":
         raise EnforceValueError(f"Not a Net object: {net}", "", "GetNetName")
     return str(message.name)
@@ -128,26 +132,29 @@ def BenchmarkNet(
     First `warmup_runs` runs that do not count, then `main_runs`. With `run_individual` the
     milliseconds of each operator follow. Raises EnforceNotMet as `RunNet`.
     """
-    RunNet(name, warmup_runs)
-    return _benchmark(created_net(name, "BenchmarkNet"), main_runs, run_individual)
+    caller = "BenchmarkNet"
+    return _benchmark(created_net(name, caller), warmup_runs, main_runs, run_individual, caller)
 
 
 def BenchmarkNetOnce(
     net: Any, warmup_runs: int, main_runs: int, run_individual: bool = False
 ) -> list[float]:
     """Make a net, run it as `BenchmarkNet` does, and forget it."""
-    from bridge.caffe2.messages import as_message
-
-    made = RunnableNet(as_message(net, "NetDef", "BenchmarkNetOnce"), state.workspace, "")
-    for _ in range(warmup_runs):
-        made._run("BenchmarkNetOnce")
-    return _benchmark(made, main_runs, run_individual)
+    caller = "BenchmarkNetOnce"
+    made = RunnableNet(as_message(net, "NetDef", caller), state.workspace, caller)
+    return _benchmark(made, warmup_runs, main_runs, run_individual, caller)
 
 
-def _benchmark(net: RunnableNet, runs: int, individually: bool) -> list[float]:
+def _benchmark(
+    net: RunnableNet, warmup_runs: int, main_runs: int, individually: bool, caller: str
+) -> list[float]:
+    warmups = count_of(warmup_runs, "warmup_runs", caller)
+    runs = count_of(main_runs, "main_runs", caller)
+    for _ in range(warmups):
+        net._run(caller)
     started = time.perf_counter()
     for _ in range(runs):
-        net._run("BenchmarkNet")
+        net._run(caller)
     milliseconds = [_per_run(started, runs)]
     if individually:
         for operator in net._operators:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from bridge.c10.errors import EnforceValueError
+from bridge.c10.errors import EnforceTypeError, EnforceValueError
 
 TYPE_CHECKING = False  # typing takes longer to import than all that needs it
 if TYPE_CHECKING:
@@ -28,18 +28,24 @@ __all__ = [
 def TryReadProtoWithClass(cls: type, s: Any) -> Any:
     """Read a message of class `cls` from text, or else from bytes.
 
-    Raises EnforceNotMet, also a ValueError: it is neither.
+    Raises EnforceNotMet, also a ValueError: it is neither; also a TypeError: no str or bytes.
     """
+    if not isinstance(s, (str, bytes, bytearray)):
+        raise EnforceTypeError(
+            f"A message is read from str or bytes, not {type(s).__name__}.",
+            "",
+            "TryReadProtoWithClass",
+        )
     from google.protobuf import text_format
     from google.protobuf.message import DecodeError
 
     message = cls()
     try:
-        return text_format.Parse(s, message)
+        return text_format.Parse(s if isinstance(s, str) else bytes(s), message)
     except (text_format.ParseError, UnicodeDecodeError):
         message = cls()
     try:
-        message.ParseFromString(s.encode() if isinstance(s, str) else s)
+        message.ParseFromString(s.encode() if isinstance(s, str) else bytes(s))
     except DecodeError as cause:
         raise EnforceValueError(
             f"That is no {cls.__name__}, neither as text nor as bytes: {cause}",

@@ -10,10 +10,20 @@ from bridge.c10.errors import EnforceTypeError, EnforceValueError
 
 TYPE_CHECKING = False  # typing takes longer to import than all that needs it
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from types import ModuleType
     from typing import Any
 
-__all__ = ["NoMessage", "as_message", "caffe2_pb2", "kind_of", "wire_bytes"]
+__all__ = [
+    "NoMessage",
+    "as_message",
+    "caffe2_pb2",
+    "check_text",
+    "kind_of",
+    "message_in",
+    "set_fields",
+    "wire_bytes",
+]
 
 _loaded: ModuleType | None = None
 
@@ -52,9 +62,7 @@ def wire_bytes(obj: Any, kind: str, caller: str) -> bytes:
         return obj
     if isinstance(obj, (bytearray, memoryview)):
         return bytes(obj)
-    message = obj
-    if not hasattr(message, "SerializeToString") and hasattr(message, "Proto"):
-        message = message.Proto()
+    message = message_in(obj)
     serialize = getattr(message, "SerializeToString", None)
     if serialize is None or isinstance(message, type):
         hint = " Text is read by google.protobuf.text_format.Parse." if isinstance(obj, str) else ""
@@ -68,9 +76,23 @@ def wire_bytes(obj: Any, kind: str, caller: str) -> bytes:
     if name is not None and name != kind:
         raise EnforceTypeError(f"{caller} takes {_a(kind)}, not {_a(name)}.", "", caller)
     try:
-        return bytes(serialize())
+        data = serialize()
     except Exception as cause:
         raise EnforceValueError(f"The message cannot be serialized: {cause}", "", caller) from cause
+    if not isinstance(data, (bytes, bytearray, memoryview)):
+        raise NoMessage(
+            f"SerializeToString() of {type(message).__name__} gives {type(data).__name__}, not "
+            "bytes.",
+            "",
+            caller,
+        )
+    return bytes(data)
+
+
+def message_in(obj: Any) -> Any:
+    """Give the message that a core object makes by ``Proto()``; what has none as it is."""
+    # Looked up in the class: nets take what else they are asked for as names of operators.
+    return obj.Proto() if hasattr(type(obj), "Proto") else obj
 
 
 def as_message(obj: Any, kind: str, caller: str) -> Any:
@@ -79,8 +101,9 @@ def as_message(obj: Any, kind: str, caller: str) -> Any:
     Raises EnforceNotMet, also a TypeError or ValueError: it is none, or its bytes are damaged.
     """
     cls = getattr(caffe2_pb2(), kind)
-    if type(obj) is cls:
-        return obj
+    message = message_in(obj)
+    if type(message) is cls:
+        return message
     data = wire_bytes(obj, kind, caller)
     message = cls()
     try:
@@ -90,3 +113,36 @@ def as_message(obj: Any, kind: str, caller: str) -> Any:
             f"These {len(data)} bytes are no {kind}: {cause}", "", caller
         ) from cause
     return message
+
+
+def check_text(message: Any, texts: Iterable[Any], caller: str) -> None:
+    """Raise EnforceNotMet, also a ValueError, unless all of these strings of a message are UTF-8.
+
+    Those that are not, which a message that was read may have, protobuf gives as bytes.
+    """
+    for text in texts:
+        if not isinstance(text, str):
+            raise EnforceValueError(
+                f"A {kind_of(message)} has {text!r} for a name, and names are UTF-8.", "", caller
+            )
+
+
+def set_fields(message: Any, caller: str, **fields: Any) -> None:
+    """Set fields of a message; those that are repeated get further items.
+
+    Raises EnforceNotMet, also a TypeError or ValueError: a value that the field cannot hold. What
+    was set before that stays.
+    """
+    for name, value in fields.items():
+        plain = int(value) if isinstance(value, bool) else value  # protobuf takes no bool for 1
+        try:
+            held = getattr(message, name)
+            if hasattr(held, "extend"):
+                held.extend(plain)
+            else:
+                setattr(message, name, plain)
+        except (TypeError, ValueError) as cause:
+            kind = EnforceTypeError if isinstance(cause, TypeError) else EnforceValueError
+            raise kind(
+                f"{name} of a {kind_of(message)} cannot be {value!r}: {cause}", "", caller
+            ) from cause

@@ -47,9 +47,15 @@ _FILLS = {
 def add_tensor(net: Any, name: str, blob: np.ndarray[Any, Any]) -> None:
     """Add an operator to the NetDef `net` that makes the array, which its message then holds.
 
-    Raises EnforceNotMet, also a ValueError: elements other than float32, int32, int64, uint8 and
-    `bytes`.
+    Raises EnforceNotMet, also a ValueError: no array, or elements other than float32, int32, int64,
+    uint8 and `bytes`.
     """
+    if not hasattr(blob, "dtype"):
+        raise EnforceValueError(
+            f"Blob {name!r} holds {type(blob).__name__}; what is exported is an array.",
+            "",
+            "add_tensor",
+        )
     fill = _FILLS.get(blob.dtype.name)
     items = blob.reshape(-1).tolist() if blob.dtype.name == "object" else []
     if fill is None or not all(isinstance(one, bytes) for one in items):

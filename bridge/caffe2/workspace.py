@@ -63,7 +63,6 @@ if TYPE_CHECKING:
     from bridge.caffe2.execution.plans import RunPlan
     from bridge.caffe2.execution.predictor import Predictor
     from bridge.caffe2.execution.random_inputs import FillRandomNetworkInputs
-    from bridge.caffe2.execution.registry import RegisteredOperators
     from bridge.caffe2.execution.run_once import RunOperatorOnce
     from bridge.caffe2.execution.running import RunOperatorMultiple, RunOperatorsOnce
     from bridge.caffe2.execution.shape_inference import InferShapesAndTypes
@@ -97,6 +96,7 @@ if TYPE_CHECKING:
         StringifyProto,
         WorkspaceGuard,
     )
+    from bridge.caffe2.operator_types import RegisteredOperators
     from bridge.caffe2.proto import caffe2_pb2
 
 __all__ = [
@@ -420,7 +420,7 @@ __getattr__, __dir__ = lazily(
         "bridge.caffe2.execution.predictor": "Predictor",
         "bridge.caffe2.proto.caffe2_pb2": "caffe2_pb2",
         "bridge.caffe2.execution.random_inputs": "FillRandomNetworkInputs",
-        "bridge.caffe2.execution.registry": "RegisteredOperators",
+        "bridge.caffe2.operator_types": "RegisteredOperators",
         "bridge.caffe2.execution.run_once": "RunOperatorOnce",
         "bridge.caffe2.execution.running": "RunOperatorMultiple RunOperatorsOnce",
         "bridge.caffe2.scope": "scope",

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import itertools
 import threading
 from collections.abc import Iterable, Iterator, Mapping
 

@@ -69,6 +69,13 @@ def test_a_script_imports_what_is_beside_it_and_a_module_runs_too(tmp_path: Path
     assert done.stdout == "3 ['a']\n", done.stderr
 
 
+@pytest.mark.skipif(sys.version_info < (3, 11), reason="Python 3.10 has no option -P")
+def test_told_to_look_nowhere_it_does_not(tmp_path: Path) -> None:
+    (tmp_path / "main.py").write_text("import sys\nprint(sys.path)\n")
+    done = python("-P", "-m", "bridge.caffe2", str(tmp_path / "main.py"))
+    assert f"'{tmp_path}'" not in done.stdout and "python3" in done.stdout, done.stderr
+
+
 def test_the_exit_code_and_error_of_a_script_are_its_own(tmp_path: Path) -> None:
     (tmp_path / "exits.py").write_text("import sys; sys.exit(7)\n")
     (tmp_path / "raises.py").write_text("raise ValueError('mine')\n")
@@ -139,6 +146,28 @@ assert len([one for one in __import__("sys").meta_path if "_Caffe2" in type(one)
 """
     done = python("-c", code)
     assert done.returncode == 0, done.stderr
+
+
+def test_libraries_of_operators_that_are_no_files_are_passed_over(tmp_path: Path) -> None:
+    """As in the real Caffe2: scripts name them by their place in its sources."""
+    library = tmp_path / "ops.so"
+    library.write_bytes(b"")
+    code = f"""
+import bridge.caffe2
+bridge.caffe2.install()
+from caffe2.python import dyndep
+dyndep.InitOpsLibrary("@/caffe2/caffe2/contrib/nccl:nccl_ops")
+assert dyndep.GetImportedOpsLibraries() == set()
+try:
+    dyndep.InitOpsLibrary({str(library)!r})
+except bridge.c10.EnforceNotMet as error:
+    assert "ops.so" in str(error) and "caffe2.Operator" in str(error)
+else:
+    raise AssertionError("loaded")
+"""
+    done = python("-c", code)
+    assert done.returncode == 0, done.stderr
+    assert "nccl_ops" in done.stdout
 
 
 def test_without_install_there_is_no_caffe2() -> None:

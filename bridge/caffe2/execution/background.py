@@ -25,11 +25,14 @@ class BackgroundPlan:
         self._thread.start()
 
     def _run(self, workspace: Workspace, plan: Any) -> None:
-        # A plan raises nothing but EnforceNotMet.
+        caller = "RunPlanInBackground"
         try:
-            run_plan(workspace, plan, "RunPlanInBackground")
+            run_plan(workspace, plan, caller)
         except EnforceNotMet as error:
             self._error = error
+        except BaseException as cause:  # noqa: BLE001 - as SystemExit: it did not end well either
+            self._error = EnforceNotMet(f"The plan was ended by {cause!r}.", "", caller)
+            self._error.__cause__ = cause
 
     def is_done(self) -> bool:
         """Say whether it has ended, in whatever way."""
@@ -56,7 +59,4 @@ def RunPlanInBackground(plan_or_step: Any) -> BackgroundPlan:
 
     Raises EnforceNotMet: no PlanDef. What fails later is raised by ``is_succeeded()``.
     """
-    plan = plan_of(plan_or_step, "RunPlanInBackground")
-    copy = type(plan)()
-    copy.CopyFrom(plan)  # the caller may go on to change theirs
-    return BackgroundPlan(state.workspace, copy)
+    return BackgroundPlan(state.workspace, plan_of(plan_or_step, "RunPlanInBackground"))

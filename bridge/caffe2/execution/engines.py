@@ -11,7 +11,8 @@ from collections.abc import Iterable
 
 from bridge.c10.errors import EnforceKeyError, EnforceTypeError, EnforceValueError
 from bridge.caffe2.execution.operator_def import device_kind
-from bridge.caffe2.execution.registry import is_registered, preferred, registry
+from bridge.caffe2.execution.registry import preferred, registry
+from bridge.caffe2.operator_types import is_registered
 
 TYPE_CHECKING = False  # typing takes longer to import than all that needs it
 if TYPE_CHECKING:

@@ -78,7 +78,7 @@ def StopImmediate() -> None:
     folder, _mode.folder = _mode.folder, None
     with WorkspaceGuard(_WORKSPACE):
         ResetWorkspace()
-    shutil.rmtree(folder)
+    shutil.rmtree(folder, ignore_errors=True)  # a script may have removed it
 
 
 def ImmediateBlobs() -> list[str]:

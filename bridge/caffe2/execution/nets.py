@@ -5,9 +5,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from bridge.c10.errors import EnforceKeyError, EnforceNotMet, EnforceTypeError, EnforceValueError
+from bridge.c10.errors import EnforceKeyError, EnforceNotMet, EnforceValueError
 from bridge.caffe2.execution.runnable_net import RunnableNet
-from bridge.caffe2.messages import as_message, kind_of
+from bridge.caffe2.execution.running import count_of
+from bridge.caffe2.messages import as_message, kind_of, message_in
 from bridge.caffe2.refusal import GaveFalse, refusal
 from bridge.caffe2.workspaces import Workspace, created, found_blob, listed, name_of, state
 
@@ -85,9 +86,7 @@ def RunNet(name: Any, num_iter: int = 1, allow_fail: bool = False) -> bool:
     """
     caller = "RunNet"
     net = created_net(name, caller)
-    if not isinstance(num_iter, int):
-        raise EnforceTypeError(f"num_iter is an int, not {type(num_iter).__name__}.", "", caller)
-    for _ in range(num_iter):
+    for _ in range(count_of(num_iter, "num_iter", caller)):
         try:
             net._run(caller)
         except EnforceNotMet as error:
@@ -145,6 +144,11 @@ def Nets() -> list[str]:
 
 
 def DeleteNet(name: Any) -> None:
-    """Forget a net of the current workspace, if there is one of that name."""
-    text = name if isinstance(name, str) else str(name) if kind_of(name) is None else name.name
+    """Forget a net of the current workspace, if there is one of that name; `name` as in `RunNet`.
+
+    What runs goes on to its end. Raises EnforceNotMet: `name` names no net.
+    """
+    caller = "DeleteNet"
+    net = message_in(name)
+    text = net.name if kind_of(net) == "NetDef" else name_of(name, caller)
     state.workspace._nets.pop(text, None)

@@ -10,9 +10,6 @@ from bridge.caffe2.tensor import Tensor
 from bridge.caffe2.workspaces import Workspace
 
 @disjoint_base
-class Held: ...
-
-@disjoint_base
 class DefinitionCore:
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
@@ -25,7 +22,8 @@ class DefinitionCore:
 
 @disjoint_base
 class OperatorCore:
-    _definition: Definition
+    @property
+    def _definition(self) -> Definition: ...
     _workspace: Workspace
     def _bind(
         self,

@@ -1,27 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 # cython: language_level=3, boundscheck=False, wraparound=False
-"""Inputs and outputs of an operator while it runs, and how outputs come back if it fails.
+"""Inputs and outputs of an operator while it runs."""
 
-What an operator had as outputs is put back where it fails: the tensors that the blobs held, their
-sizes, types and buffers, and the elements too, a copy of which is kept while an operator runs that
-may write before its last check. Where outputs are large that copy takes time; an operator that
-computes first and writes last says so (`Operator.writes_last`) and is spared it.
-"""
-
-cimport cython
-from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
 from libc.stdint cimport int64_t
-from libc.string cimport memcmp, memcpy
+from libc.string cimport memcmp
 
 from bridge.c10 cimport memory
 from bridge.c10.array_ref cimport Dims, parse_dims
 from bridge.c10.device cimport Device, as_device
-from bridge.c10.storage cimport READONLY, Elements, Storage, new_storage
+from bridge.c10.storage cimport READONLY, new_storage
 from bridge.c10.tensor_impl cimport TensorImpl, allocated, new_impl
 from bridge.c10.type_meta cimport TypeMeta, undefined_type
 from bridge.caffe2.blobs.blob_core cimport BlobCore
+from bridge.caffe2.execution.held cimport hold, restore
 from bridge.caffe2.tensor cimport Tensor, wrap
-from bridge.dlpack.abi cimport DL_CPU
 
 from bridge.c10.errors import EnforceIndexError, EnforceNotMet, EnforceTypeError
 from bridge.c10.options import as_options
@@ -30,95 +22,6 @@ from bridge.caffe2.refusal import GaveFalse
 from bridge.exchange.devices import current_index
 
 cdef TypeMeta float32_type = _float32
-
-
-@cython.freelist(8)
-cdef class Held:
-    """What a blob held, and how it was, before an operator had it as an output."""
-
-    cdef int restore(self) except -1:
-        cdef BlobCore blob = self.blob
-        cdef TensorImpl impl = self.impl
-        cdef Storage storage = self.storage
-        cdef Dims dims
-        cdef Elements elements
-        if impl is not None:
-            dims = parse_dims(self.sizes, "Operator")
-            if impl.storage is not storage:
-                impl.set_storage(storage)
-            storage.data = self.data
-            storage.c_nbytes = self.nbytes
-            storage.ctx = self.ctx
-            storage.c_dtype = self.storage_dtype
-            storage.flags = self.storage_flags
-            impl.c_dtype = self.dtype
-            impl.set_contiguous(dims.data, dims.n, _numel(dims))
-            impl.offset = self.offset
-            impl.origin = self.origin
-            impl.flags = self.flags
-            if self.content is None:
-                pass
-            elif type(self.content) is bytes:
-                memcpy(impl.data("Operator"), PyBytes_AS_STRING(self.content),
-                       <size_t>(impl.c_numel * impl.c_dtype.itemsize))
-            elif type(self.content) is list:
-                elements = self.ctx
-                elements.items[:] = self.content
-            else:
-                memory.copy_from(impl, (<Tensor>self.content).impl, "Operator")
-        blob._own = False
-        blob._tensor = self.tensor
-        blob._object = self.object
-        blob._meta = self.meta
-        blob._own = self.own
-        return 0
-
-
-cdef int64_t _numel(Dims dims):
-    cdef int64_t numel = 1
-    cdef int i
-    for i in range(dims.n):
-        numel *= dims.data[i]
-    return numel
-
-
-cdef Held _hold(BlobCore blob, bint writes_last):
-    """Remember what `blob` holds, its elements too unless the operator writes last."""
-    cdef Held held = Held.__new__(Held)
-    cdef Tensor tensor = blob._tensor
-    cdef TensorImpl impl
-    cdef Storage storage
-    held.blob = blob
-    held.tensor = tensor
-    held.own = blob._own
-    held.object = blob._object
-    held.meta = blob._meta
-    if tensor is None or tensor.impl.storage is None:
-        return held
-    impl = tensor.impl
-    storage = impl.storage
-    held.impl = impl
-    held.dtype = impl.c_dtype
-    held.origin = impl.origin
-    held.offset = impl.offset
-    held.sizes = impl.sizes_view()
-    held.flags = impl.flags
-    held.storage = storage
-    held.data = storage.data
-    held.nbytes = storage.c_nbytes
-    held.ctx = storage.ctx
-    held.storage_dtype = storage.c_dtype
-    held.storage_flags = storage.flags
-    if not writes_last and impl.c_numel and storage.data != NULL \
-            and not storage.flags & READONLY and impl.c_dtype is not undefined_type:
-        if not impl.c_dtype.c_is_pod:
-            held.content = list((<Elements>storage.ctx).items)
-        elif storage.device_type == DL_CPU:
-            held.content = PyBytes_FromStringAndSize(
-                impl.data("Operator"), impl.c_numel * impl.c_dtype.itemsize)
-        else:
-            held.content = tensor.Clone()
-    return held
 
 
 cdef class DefinitionCore:
@@ -142,8 +45,17 @@ cdef class DefinitionCore:
 cdef class OperatorCore:
     """The inputs and outputs of an operator; the base of `Operator`, not made by itself."""
 
-    def _bind(self, DefinitionCore definition, workspace, tuple inputs, tuple outputs):
-        """Take what the operator is, and the blobs that it works on."""
+    def _bind(
+        self, DefinitionCore definition not None, workspace, tuple inputs not None,
+        tuple outputs not None,
+    ):
+        """Take what the operator is, and the blobs that it works on.
+
+        Raises EnforceNotMet: it runs, and has taken these before.
+        """
+        if self._held is not None:
+            raise EnforceNotMet(
+                f"{type(self).__name__} runs: it cannot be made anew now.", "", "Operator.__init__")
         self._definition = definition
         self._workspace = workspace
         self._inputs = inputs
@@ -171,7 +83,7 @@ cdef class OperatorCore:
             _refuse_index("output", i, len(blobs), caller)
         blob = <BlobCore>blobs[index]
         if self._held is not None and self._held[index] is None:
-            self._held[index] = _hold(blob, self._definition.writes_last)
+            self._held[index] = hold(blob, self._definition.writes_last)
         return blob
 
     def Input(self, i, T=None):
@@ -323,7 +235,7 @@ cdef class OperatorCore:
 
 cdef object run(OperatorCore operator):
     cdef list held, outer
-    cdef object one, result
+    cdef object result
     if operator._outputs is None:
         _refuse_unbound(operator, "Operator.Run")
     held = [None] * len(operator._outputs)
@@ -336,18 +248,16 @@ cdef object run(OperatorCore operator):
                 f"RunOnDevice gave {result!r}, which says that it failed.", "",
                 "Operator.RunOnDevice")
     except BaseException:
-        for one in held:
-            if one is not None:
-                (<Held>one).restore()
+        restore(held)
         raise
     finally:
         operator._held = outer
     return True
 
 
-def run_all(list operators, list position):
+def run_all(list operators not None, list position not None):
     """Run operators in turn; ``position[0]`` says which one it is, where one fails."""
-    cdef Py_ssize_t i
+    cdef Py_ssize_t i = 0
     try:
         for i in range(len(operators)):
             run(<OperatorCore>operators[i])

@@ -7,7 +7,7 @@ from bridge.c10 import Device, DeviceType
 from bridge.c10.errors import EnforceValueError
 from bridge.caffe2.execution.operator_core import DefinitionCore
 from bridge.caffe2.graph.arguments import values_of
-from bridge.caffe2.messages import as_message, caffe2_pb2, wire_bytes
+from bridge.caffe2.messages import as_message, caffe2_pb2, check_text, wire_bytes
 
 TYPE_CHECKING = False  # typing takes longer to import than all that needs it
 if TYPE_CHECKING:
@@ -44,6 +44,9 @@ class Definition(DefinitionCore):
     arguments: the values of each argument by its name. device: where the operator runs.
     kind: the name of the device's type. random_seed: from the device option, or None. data: the
     message's bytes.
+
+    Raises EnforceNotMet, also a ValueError: the message lacks a required field, a name is not
+    UTF-8, an argument comes twice with other contents, or the device is none that operators run on.
     """
 
     __slots__ = (
@@ -66,13 +69,22 @@ class Definition(DefinitionCore):
     random_seed: int | None
     data: bytes
 
-    def __init__(self, message: Any, data: bytes | None = None, net_device: Any = None) -> None:
+    def __init__(
+        self,
+        message: Any,
+        data: bytes | None = None,
+        net_device: Any = None,
+        caller: str = "Operator",
+    ) -> None:
         self.type = message.type
         self.name = message.name
         self.engine = message.engine
         self.debug_info = message.debug_info
         self.inputs = tuple(message.input)
         self.outputs = tuple(message.output)
+        check_text(
+            message, (self.type, self.name, self.engine, *self.inputs, *self.outputs), caller
+        )
         self.arguments = values_of(message)
         option = net_device
         if message.HasField("device_option"):
@@ -82,7 +94,7 @@ class Definition(DefinitionCore):
         self.random_seed = (
             option.random_seed if option is not None and option.HasField("random_seed") else None
         )
-        self.data = message.SerializeToString() if data is None else data
+        self.data = wire_bytes(message, "OperatorDef", caller) if data is None else data
 
     def message(self) -> Any:
         """Make the OperatorDef again."""

@@ -16,7 +16,9 @@ from bridge.c10 import bool as bool_type
 from bridge.c10.errors import EnforceKeyError, EnforceNotMet, EnforceValueError
 from bridge.caffe2.execution.nets import create_net
 from bridge.caffe2.execution.runnable_net import RunnableNet
-from bridge.caffe2.messages import as_message, kind_of
+from bridge.caffe2.graph.execution_step import ExecutionStep
+from bridge.caffe2.graph.plan import Plan
+from bridge.caffe2.messages import as_message, caffe2_pb2
 from bridge.caffe2.workspaces import Workspace, found_blob, state
 
 TYPE_CHECKING = False  # typing takes longer to import than all that needs it
@@ -43,12 +45,12 @@ def RunPlan(plan_or_step: Any) -> bool:
 
 
 def plan_of(plan_or_step: Any, caller: str) -> Any:
-    """Give the PlanDef of a plan, or of a ``core.ExecutionStep`` and its nets."""
-    if hasattr(plan_or_step, "Proto") and kind_of(plan_or_step.Proto()) == "ExecutionStep":
-        from bridge.caffe2.graph.plan import Plan
-
+    """Give the PlanDef of a plan, or of a ``core.ExecutionStep`` and its nets: a copy."""
+    if isinstance(plan_or_step, ExecutionStep):
         return Plan(plan_or_step).Proto()
-    return as_message(plan_or_step, "PlanDef", caller)
+    plan = caffe2_pb2().PlanDef()
+    plan.CopyFrom(as_message(plan_or_step, "PlanDef", caller))
+    return plan
 
 
 def run_plan(workspace: Workspace, plan: Any, caller: str) -> None:
@@ -90,13 +92,12 @@ class _Step:
             raise self._contradiction("has nets and substeps; it can have one of them")
         self.nets = [self._net(name) for name in message.network]
         self.report = self._report()
-        # As many instances as there are to be, and what reports on them.
-        ready = [step if step.create_workspace else self._made(step) for step in message.substep]
-        reports = [step.HasField("run_every_ms") for step in message.substep]
-        self.substeps: list[Any] = [
-            step for step, one in zip(ready, reports, strict=True) if not one
-        ] * max(message.num_concurrent_instances, 1)
-        self.reports: list[Any] = [step for step, one in zip(ready, reports, strict=True) if one]
+        self.substeps: list[Any] = []
+        self.reports: list[Any] = []
+        for step in message.substep:
+            ready = step if step.create_workspace else self._made(step)
+            (self.reports if step.HasField("run_every_ms") else self.substeps).append(ready)
+        self.instances = max(message.num_concurrent_instances, 1)
         self.iterations = self._iterations()
         self.stop = self._stop_blob()
 
@@ -162,11 +163,14 @@ class _Step:
             self.report._run(self.caller)
 
     def _run_all(self) -> None:
+        if not self.substeps and not self.nets:
+            return  # or nothing would run without end
         for _ in itertools.count() if self.iterations is None else self.iterations:
-            for substep in self.substeps:
-                self._run_substep(substep)
-                if self._says_stop():
-                    return
+            for _ in range(self.instances if self.substeps else 0):
+                for substep in self.substeps:
+                    self._run_substep(substep)
+                    if self._says_stop():
+                        return
             for net in self.nets:
                 net._run(self.caller)
                 if self._says_stop():

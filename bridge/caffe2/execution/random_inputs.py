@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from bridge.c10.errors import EnforceValueError
+from bridge.c10.errors import EnforceTypeError, EnforceValueError
 from bridge.caffe2.feed_fetch import FeedBlob
 from bridge.caffe2.messages import as_message
 from bridge.caffe2.refusal import refusal
@@ -26,8 +26,8 @@ def FillRandomNetworkInputs(net: Any, input_dims: Any, input_types: Any) -> None
     in their order: the sizes of each of its inputs, and its type, ``"float"``, ``"int"``,
     ``"int64_t"`` or ``"bool"``.
 
-    Raises EnforceNotMet, also a ValueError: not as many lists as there are such operators, or
-    inputs, or a type that is none of these. Nothing is fed then.
+    Raises EnforceNotMet, also a TypeError or ValueError: not as many lists as there are such
+    operators, or inputs, or a type that is none of these. Nothing is fed then.
     """
     caller = "FillRandomNetworkInputs"
     message = as_message(net, "NetDef", caller)
@@ -37,6 +37,13 @@ def FillRandomNetworkInputs(net: Any, input_dims: Any, input_types: Any) -> None
         if operator.input and not made.issuperset(operator.input):
             taking.append(operator)
         made.update(operator.output)
+    for given in (input_dims, input_types):
+        if not hasattr(given, "__len__") or not all(hasattr(one, "__len__") for one in given):
+            raise EnforceTypeError(
+                "Sizes and types are a list of lists, one for each operator that takes inputs.",
+                "",
+                caller,
+            )
     if not len(taking) == len(input_dims) == len(input_types):
         raise EnforceValueError(
             f"{len(taking)} operators take inputs from outside; there are sizes for "
@@ -70,5 +77,5 @@ def _random(dims: Sequence[int], kind: str, caller: str) -> Any:
         if kind == "float":
             return rng.random(tuple(dims), dtype="float32")
         return rng.integers(0, 2, tuple(dims)).astype(_TYPES[kind])
-    except (TypeError, ValueError) as cause:
-        raise refusal(f"{dims!r} are no sizes", caller, cause) from cause
+    except (TypeError, ValueError, MemoryError) as cause:
+        raise refusal(f"Sizes {dims!r} cannot be had", caller, cause) from cause

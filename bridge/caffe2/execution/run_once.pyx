@@ -53,7 +53,10 @@ cdef bytes _bytes_of(object operator):
         _message_class = OperatorDef
         _serialized = OperatorDef.SerializeToString
     if type(operator) is _message_class:
-        return _serialized(operator)
+        try:
+            return _serialized(operator)
+        except Exception:       # it lacks a required field, which `definition_of` says
+            return None
     return None
 
 
@@ -157,4 +160,4 @@ def made_in(DefinitionCore definition not None, workspace, list new not None):
     for name in definition.outputs:
         if found_blob(workspace, name) is None:
             new.append(name)
-    return definition.cls(definition, workspace)
+    return <OperatorCore?>definition.cls(definition, workspace)

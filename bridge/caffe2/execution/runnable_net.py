@@ -9,6 +9,7 @@ from bridge.caffe2.execution.operator_core import run_all
 from bridge.caffe2.execution.operator_def import Definition, device_of_option
 from bridge.caffe2.execution.registry import class_for
 from bridge.caffe2.execution.run_once import made_in
+from bridge.caffe2.messages import check_text
 from bridge.caffe2.workspaces import Workspace
 
 TYPE_CHECKING = False  # typing takes longer to import than all that needs it
@@ -38,6 +39,9 @@ class RunnableNet:
     __slots__ = ("__weakref__", "_definitions", "_name", "_operators", "_workspace")
 
     def __init__(self, message: Any, workspace: Workspace, caller: str) -> None:
+        check_text(
+            message, (message.name, *message.external_input, *message.external_output), caller
+        )
         self._name: str = message.name
         self._workspace = workspace
         self._definitions: list[Definition] = []
@@ -63,7 +67,7 @@ class RunnableNet:
             raise
 
     def _add(self, message: Any, option: Any, new: list[str], caller: str) -> None:
-        definition = Definition(message, None, option)
+        definition = Definition(message, None, option, caller)
         try:
             class_for(definition, caller)
             operator = made_in(definition, self._workspace, new)
@@ -86,6 +90,8 @@ class RunnableNet:
         self._run("Net.run")
 
     def _run(self, caller: str) -> None:
+        if not self._operators:  # there is none that could be named
+            return
         at = [0]
         try:
             run_all(self._operators, at)

@@ -3,13 +3,14 @@
 
 from __future__ import annotations
 
+import operator as _operator
 from collections.abc import Iterable
 
 from bridge.c10.errors import EnforceTypeError, EnforceValueError
 from bridge.caffe2.execution.operator import failure
 from bridge.caffe2.execution.operator_def import Definition, definition_of
 from bridge.caffe2.execution.registry import class_for
-from bridge.caffe2.messages import as_message, kind_of
+from bridge.caffe2.messages import as_message, kind_of, message_in
 from bridge.caffe2.refusal import refusal
 from bridge.caffe2.workspaces import Workspace, found_blob, state
 
@@ -17,7 +18,7 @@ TYPE_CHECKING = False  # typing takes longer to import than all that needs it
 if TYPE_CHECKING:
     from typing import Any
 
-__all__ = ["RunOperatorMultiple", "RunOperatorsOnce", "run_any", "run_operator"]
+__all__ = ["RunOperatorMultiple", "RunOperatorsOnce", "count_of", "run_any", "run_operator"]
 
 
 def RunOperatorMultiple(operator: Any, num_runs: int) -> bool:
@@ -28,9 +29,17 @@ def RunOperatorMultiple(operator: Any, num_runs: int) -> bool:
     """
     caller = "RunOperatorMultiple"
     definition = definition_of(operator, caller)
-    if not isinstance(num_runs, int):
-        raise EnforceTypeError(f"num_runs is an int, not {type(num_runs).__name__}.", "", caller)
-    return run_operator(state.workspace, definition, num_runs, caller)
+    return run_operator(state.workspace, definition, count_of(num_runs, "num_runs", caller), caller)
+
+
+def count_of(value: Any, name: str, caller: str) -> int:
+    """Give a number of runs as an int. Raises EnforceNotMet, also a TypeError: it is none."""
+    try:
+        return _operator.index(value)
+    except TypeError as cause:
+        raise EnforceTypeError(
+            f"{name} is an int, not {type(value).__name__}.", "", caller
+        ) from cause
 
 
 def RunOperatorsOnce(operators: Iterable[Any]) -> bool:
@@ -73,7 +82,7 @@ def run_any(workspace: Workspace, obj: Any) -> None:
     from bridge.caffe2.execution.plans import plan_of, run_plan
 
     caller = "Workspace.run"
-    message = obj.Proto() if hasattr(obj, "Proto") else obj
+    message = message_in(obj)
     kind = kind_of(message)
     if kind == "OperatorDef":
         run_operator(workspace, definition_of(message, caller), 1, caller)

@@ -16,7 +16,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from bridge.c10 import TypeMeta
-from bridge.c10.errors import EnforceAssertionError, EnforceNotMet, EnforceValueError
+from bridge.c10.errors import (
+    EnforceAssertionError,
+    EnforceNotMet,
+    EnforceTypeError,
+    EnforceValueError,
+)
 from bridge.caffe2.blobs.blob import Blob
 from bridge.caffe2.execution.operator_def import Definition
 from bridge.caffe2.execution.registry import class_for
@@ -101,6 +106,11 @@ def _of_workspace() -> dict[str, Known]:
 
 
 def _given(dimensions: dict[str, list[int]], types: dict[str, int]) -> dict[str, Known]:
+    for given in (dimensions, types):
+        if not isinstance(given, dict):
+            raise EnforceTypeError(
+                f"Sizes and types are dicts by name, not {type(given).__name__}.", "", _CALLER
+            )
     known: dict[str, Known] = {}
     for name, sizes in dimensions.items():
         number = types.get(name, 1)
@@ -129,6 +139,16 @@ def _outputs(operator: Any, net: Any, known: dict[str, Known]) -> dict[str, Know
     if not _only_computes(operator.type, cls):
         return {}
     exact = all(known[name][2] is not None for name in operator.input)
+    try:
+        return _agreed(definition, operator, known, exact)
+    except MemoryError:  # sizes that no values can be made up for
+        return {}
+
+
+def _agreed(
+    definition: Definition, operator: Any, known: dict[str, Known], exact: bool
+) -> dict[str, Known]:
+    """Run an operator on one set of values after the other; give what is the same each time."""
     agreed: dict[str, Known] | None = None
     done = 0
     for values in _tries(operator, known, exact):

@@ -54,6 +54,10 @@ class IR:
     ONLY_KEEP_IS_AUTO_GEN_SUM_OPS_TAG = ONLY_SUM_TAG
 
     def __init__(self, operators: Iterable[Any]) -> None:
+        if not isinstance(operators, Iterable):
+            raise EnforceTypeError(
+                f"Operators come as a list, not as {type(operators).__name__}.", "", _CALLER
+            )
         self._versions: dict[str, int] = {}  # in the end; when gradient operators run
         self._steps = [
             _Step(as_message(op, "OperatorDef", _CALLER), self._versions) for op in operators
@@ -100,7 +104,10 @@ class IR:
     def _start(self, ys: Any) -> list[Any]:
         """Take the gradients of `ys` that are given, and make ones where none are."""
         if isinstance(ys, list):
-            ys = dict.fromkeys(ys)
+            try:
+                ys = dict.fromkeys(ys)
+            except TypeError as cause:
+                raise EnforceTypeError(f"ys is no list of blobs: {cause}", "", _CALLER) from cause
         elif not isinstance(ys, dict):
             raise EnforceTypeError("ys should either be a list or a dict.", "", _CALLER)
         made = []
@@ -133,6 +140,13 @@ class IR:
         if all(one is None for one in given) and op.type != "ZeroGradient":
             return []
         made, wanted = GradientRegistry.GetGradientForOp(op, given)
+        if len(wanted) != len(op.input):
+            raise EnforceNotMet(
+                f"The function that makes the gradient of {op.type!r} gives {len(wanted)} names of "
+                f"gradients, and the operator has {len(op.input)} inputs; None stands for none.",
+                "len(g_input) == len(op.input)",
+                _CALLER,
+            )
         self._check_versions(step, made, given)
         wanted = self._keep_awaited(position, made, wanted)
         self._take_contributions(step, made, wanted)

@@ -86,7 +86,10 @@ class GradientRegistry:
         is no gradient of such an operator, or it needs what is not there.
         """
         message = as_message(op, "OperatorDef", _CALLER)
-        given = [_plain(one) for one in g_output]
+        try:
+            given = [_plain(one) for one in g_output]
+        except TypeError as cause:
+            raise refusal("g_output is a list of names", _CALLER, cause) from cause
         if len(given) != len(message.output):
             raise EnforceTypeError(
                 f"{len(given)} gradients are given for the {len(message.output)} outputs.",

@@ -6,7 +6,7 @@ from __future__ import annotations
 from array import array
 
 from bridge.c10.errors import EnforceTypeError, EnforceValueError
-from bridge.caffe2.messages import caffe2_pb2, kind_of
+from bridge.caffe2.messages import as_message, caffe2_pb2, kind_of, message_in, wire_bytes
 
 TYPE_CHECKING = False  # typing takes longer to import than all that needs it
 if TYPE_CHECKING:
@@ -22,6 +22,9 @@ _CODES = {"floats": "f", "ints": "q"}
 _SINGLE = ("f", "i", "s", "t", "n")
 _REPEATED = ("floats", "ints", "strings", "tensors", "nets", "qtensors")
 
+# Where an argument has more than one value, the one that is of the type of the default.
+_FIELDS = {bool: "i", int: "i", str: "s", bytes: "s"}
+
 # How an argument is kept once it is read: its fields that are set, by name.
 if TYPE_CHECKING:
     Values = dict[str, Any]
@@ -30,9 +33,9 @@ if TYPE_CHECKING:
 def MakeArgument(key: Any, value: Any) -> Any:
     """Make the Argument `key` out of a Python value.
 
-    float -> f; int and bool -> i; `str` (as UTF-8) and `bytes` -> s; a NetDef -> n; another message
-    -> s, serialized. Iterables, arrays included, become floats, ints, strings or nets; an empty one
-    sets none of these. NumPy's scalars and arrays are as Python's.
+    float -> f; int and bool -> i; `str` (as UTF-8) and `bytes` -> s; a NetDef or ``core.Net`` -> n;
+    another message -> s, serialized. Iterables, arrays included, become floats, ints, strings or
+    nets; an empty one sets none of these. NumPy's scalars and arrays are as Python's.
 
     Raises EnforceNotMet, also a ValueError: no field holds such a value.
     Follows MakeArgument, caffe2/python/utils.py, PyTorch 1.8.1.
@@ -68,12 +71,10 @@ def _fill(argument: Any, value: Any, key: Any) -> None:
         argument.s = value
     elif isinstance(value, str):
         argument.s = value.encode()
-    elif kind_of(value) == "NetDef":
-        argument.n.ParseFromString(value.SerializeToString())
+    elif _is_net(value):
+        argument.n.CopyFrom(as_message(value, "NetDef", "MakeArgument"))
     elif hasattr(value, "SerializeToString"):
-        argument.s = value.SerializeToString()
-    elif hasattr(value, "Proto") and kind_of(value.Proto()) == "NetDef":
-        argument.n.CopyFrom(value.Proto())
+        argument.s = _serialized(value)
     else:
         _fill_repeated(argument, value, key)
 
@@ -95,12 +96,11 @@ def _fill_repeated(argument: Any, value: Any, key: Any) -> None:
                 item.encode() if isinstance(item, str) else item for item in items
             )
             return
-        if all(kind_of(item) == "NetDef" for item in items):
-            for item in items:
-                argument.nets.add().ParseFromString(item.SerializeToString())
+        if all(_is_net(item) for item in items):
+            argument.nets.extend(as_message(item, "NetDef", "MakeArgument") for item in items)
             return
         if all(hasattr(item, "SerializeToString") for item in items):
-            argument.strings.extend(item.SerializeToString() for item in items)
+            argument.strings.extend(map(_serialized, items))
             return
     kinds = f" of {', '.join(sorted({type(item).__name__ for item in items}))}" if items else ""
     raise EnforceValueError(
@@ -111,10 +111,19 @@ def _fill_repeated(argument: Any, value: Any, key: Any) -> None:
     )
 
 
+def _is_net(value: Any) -> bool:
+    return kind_of(message_in(value)) == "NetDef"
+
+
+def _serialized(message: Any) -> bytes:
+    return wire_bytes(message, kind_of(message) or "message", "MakeArgument")
+
+
 def values_of(message: Any) -> dict[str, Values]:
     """Read the arguments of an OperatorDef or NetDef: the fields of each that are set, by name.
 
-    Where a name comes twice the first one counts.
+    Raises EnforceNotMet, also a ValueError: a name comes twice, with other contents.
+    Follows ArgumentHelper, caffe2/utils/proto_utils.cc.
     """
     arguments: dict[str, Values] = {}
     for argument in message.arg:
@@ -123,8 +132,19 @@ def values_of(message: Any) -> dict[str, Values]:
             name = field.name
             if name != "name":
                 values[name] = _owned(name, value)
-        arguments.setdefault(argument.name, values)
+        if arguments.setdefault(argument.name, values) is not values:
+            _check_the_same(message, argument)
     return arguments
+
+
+def _check_the_same(message: Any, argument: Any) -> None:
+    for other in message.arg:
+        if other.name == argument.name and other != argument:
+            raise EnforceValueError(
+                f"There are two arguments {argument.name!r} with different contents.",
+                "",
+                "Argument",
+            )
 
 
 def _owned(field: str, value: Any) -> Any:
@@ -138,7 +158,15 @@ def _owned(field: str, value: Any) -> Any:
     if field in ("floats", "ints"):
         # Weights come as arguments, and as objects they would take eight times the memory.
         return list(value) if len(value) < _MANY else array(_CODES[field], value)
-    return value
+    if field in _SINGLE:
+        return _copy(value)
+    return [_copy(item) for item in value]
+
+
+def _copy(message: Any) -> Any:
+    copy = type(message)()
+    copy.CopyFrom(message)
+    return copy
 
 
 def _text(value: bytes) -> str | bytes:
@@ -154,7 +182,7 @@ def single_value(values: Values, name: str, default: Any, caller: str) -> Any:
 
     Raises EnforceNotMet, also a TypeError: the argument is of another type, or has several values.
     """
-    for field in _SINGLE:
+    for field in (_FIELDS.get(type(default), "f"), *_SINGLE):
         if field in values:
             value = values[field]
             break

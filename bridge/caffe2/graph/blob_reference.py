@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from bridge.c10.errors import EnforceTypeError, EnforceValueError
 from bridge.caffe2 import scope
-from bridge.caffe2.execution.registry import RegisteredOperators, is_registered, nearby_names
+from bridge.caffe2.operator_types import RegisteredOperators, is_registered, nearby_names
 
 TYPE_CHECKING = False  # typing takes longer to import than all that needs it
 if TYPE_CHECKING:
@@ -22,6 +22,7 @@ class BlobReference:
     ``reference.Relu(...)`` is ``net.Relu([reference], ...)`` of that net. ``reference + "text"``
     and ``"text" + reference`` are references to blobs of those names.
 
+    Raises EnforceNotMet, also a ValueError: `name` is bytes, and not UTF-8.
     Follows BlobReference, caffe2/python/core.py, PyTorch 1.8.1.
 
     >>> from bridge.caffe2 import core
@@ -30,7 +31,7 @@ class BlobReference:
     """
 
     def __init__(self, name: Any, net: Any = None) -> None:
-        self._name = name.decode() if isinstance(name, bytes) else str(name)
+        self._name = _text(name, "BlobReference") if isinstance(name, bytes) else str(name)
         self._from_net = net
         # For whatever who uses the reference wants to remember with it.
         self.meta: dict[Any, Any] = {}
@@ -115,9 +116,25 @@ def no_operator(op_type: str) -> AttributeError:
     return AttributeError(f"Method {op_type} is not a registered operator. {hint}")
 
 
-def ScopedName(name: Any) -> str:
-    """Prefix `name` with the current name scope."""
-    return scope.CurrentNameScope() + (name.decode() if isinstance(name, bytes) else name)
+def ScopedName(name: Any) -> Any:
+    """Prefix `name` with the current name scope; of a reference, give a reference.
+
+    Raises EnforceNotMet, also a TypeError or ValueError: it is no str, nor bytes in UTF-8.
+    """
+    return scope.CurrentNameScope() + (
+        name if isinstance(name, BlobReference) else _text(name, "ScopedName")
+    )
+
+
+def _text(name: Any, caller: str) -> str:
+    if isinstance(name, str):
+        return name
+    if not isinstance(name, bytes):
+        raise EnforceTypeError(f"A name is a str or bytes, not {type(name).__name__}.", "", caller)
+    try:
+        return name.decode()
+    except UnicodeDecodeError as cause:
+        raise EnforceValueError(f"{name!r} is no name: {cause}", "", caller) from cause
 
 
 def ScopedBlobReference(name: Any, *args: Any, **kwargs: Any) -> BlobReference:
@@ -145,10 +162,7 @@ def references(blobs: Any, net: Any = None, caller: str = "CreateOperator") -> l
         if isinstance(blob, BlobReference):
             found.append(blob)
         elif isinstance(blob, (str, bytes)):
-            try:
-                found.append(ScopedBlobReference(blob, net=net))
-            except UnicodeDecodeError as cause:
-                raise EnforceValueError(f"{blob!r} is no name: {cause}", "", caller) from cause
+            found.append(BlobReference(scope.CurrentNameScope() + _text(blob, caller), net))
         else:
             raise EnforceTypeError(
                 f"Input or output {number} is {blob!r} of type {type(blob).__name__}; a name or a "

@@ -5,12 +5,13 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Iterable
 
-from bridge.c10.errors import EnforceAssertionError, EnforceTypeError, EnforceValueError
+from bridge.c10.errors import EnforceAssertionError, EnforceTypeError
 from bridge.caffe2 import scope
 from bridge.caffe2.graph.arguments import MakeArgument
 from bridge.caffe2.graph.blob_reference import references
-from bridge.caffe2.messages import as_message, caffe2_pb2
+from bridge.caffe2.messages import as_message, caffe2_pb2, set_fields
 
 TYPE_CHECKING = False  # typing takes longer to import than all that needs it
 if TYPE_CHECKING:
@@ -55,31 +56,29 @@ def CreateOperator(
         import traceback
 
         operator.debug_info = "".join(traceback.format_stack()[:-1])
-    try:
-        operator.type = operator_type
-        operator.name = name
-        if engine is not None:
-            operator.engine = engine
-        if debug_info is not None:
-            operator.debug_info = debug_info
-        operator.input.extend([str(one) for one in references(inputs)])
-        operator.output.extend([str(one) for one in references(outputs)])
-        if control_input:
-            operator.control_input.extend([str(one) for one in references(control_input)])
-    except TypeError as cause:
-        if isinstance(cause, EnforceTypeError):
-            raise
-        raise EnforceTypeError(
-            f"type, name, engine and debug_info of an operator are strings: {cause}", "", caller
-        ) from cause
-    except UnicodeError as cause:
-        raise EnforceValueError(f"Strings of an operator are UTF-8: {cause}", "", caller) from cause
+    set_fields(
+        operator,
+        caller,
+        type=operator_type,
+        name=name,
+        input=[str(one) for one in references(inputs)],
+        output=[str(one) for one in references(outputs)],
+        control_input=[str(one) for one in references(control_input or [])],
+    )
+    if engine is not None:
+        set_fields(operator, caller, engine=engine)
+    if debug_info is not None:
+        set_fields(operator, caller, debug_info=debug_info)
     device = scope.CurrentDeviceScope() if device_option is None else device_option
     if device is not None:
         operator.device_option.CopyFrom(as_message(device, "DeviceOption", caller))
     if "random_seed" in kwargs:
-        _set_seed(operator.device_option, kwargs.pop("random_seed"), caller)
+        set_fields(operator.device_option, caller, random_seed=kwargs.pop("random_seed"))
     if arg is not None:
+        if not isinstance(arg, Iterable):
+            raise EnforceTypeError(
+                f"arg is a list of Arguments, not {type(arg).__name__}.", "", caller
+            )
         for one in arg:
             operator.arg.add().CopyFrom(as_message(one, "Argument", caller))
     for key, value in kwargs.items():
@@ -108,28 +107,13 @@ def DeviceOption(
     option = caffe2_pb2().DeviceOption()
     if numa_node_id is not None and device_type != 0:
         raise EnforceAssertionError("NUMA nodes are of the CPU.", "device_type == CPU", caller)
-    try:
-        option.device_type = device_type
-        option.device_id = device_id
-        if node_name is not None:
-            option.node_name = node_name
-        if numa_node_id is not None:
-            option.numa_node_id = numa_node_id
-        if extra_info is not None:
-            option.extra_info.extend(extra_info)
-    except TypeError as cause:
-        raise EnforceTypeError(f"That makes no DeviceOption: {cause}", "", caller) from cause
-    except ValueError as cause:
-        raise EnforceValueError(f"That makes no DeviceOption: {cause}", "", caller) from cause
-    if random_seed is not None:
-        _set_seed(option, random_seed, caller)
+    set_fields(option, caller, device_type=device_type, device_id=device_id)
+    for name, value in (
+        ("random_seed", random_seed),
+        ("node_name", node_name),
+        ("numa_node_id", numa_node_id),
+        ("extra_info", extra_info),
+    ):
+        if value is not None:
+            set_fields(option, caller, **{name: value})
     return option
-
-
-def _set_seed(option: Any, seed: Any, caller: str) -> None:
-    try:
-        option.random_seed = seed
-    except TypeError as cause:
-        raise EnforceTypeError(f"A random seed is an int: {cause}", "", caller) from cause
-    except ValueError as cause:
-        raise EnforceValueError(f"A random seed has 32 bits: {cause}", "", caller) from cause

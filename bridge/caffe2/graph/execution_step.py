@@ -13,7 +13,7 @@ from bridge.c10.errors import (
 )
 from bridge.caffe2.graph.blob_reference import BlobReference, ScopedName
 from bridge.caffe2.graph.net import Net, get_net_name
-from bridge.caffe2.messages import as_message, caffe2_pb2
+from bridge.caffe2.messages import as_message, caffe2_pb2, set_fields
 
 TYPE_CHECKING = False  # typing takes longer to import than all that needs it
 if TYPE_CHECKING:
@@ -32,15 +32,16 @@ __all__ = [
 def add_net(nets: dict[Any, Net | None], net: Any) -> bool:
     """Remember a Net, or the name of one, by its name; say whether it is new.
 
-    Raises EnforceNotMet, also an AssertionError: another net has the name.
+    Of a Net that is given by name the object may come later. Raises EnforceNotMet, also an
+    AssertionError: another net has the name.
     """
-    name = get_net_name(net)
-    if name in nets:
-        if nets[name] is not None and net is not nets[name]:
-            raise EnforceAssertionError(f"Different nets with same name: {name}", "", "add_net")
-        return False
-    nets[name] = net if isinstance(net, Net) else None
-    return True
+    name, given = get_net_name(net), net if isinstance(net, Net) else None
+    is_new = name not in nets
+    known = nets.get(name)
+    if known is not None and given is not None and given is not known:
+        raise EnforceAssertionError(f"Different nets with same name: {name}", "", "add_net")
+    nets[name] = known or given
+    return is_new
 
 
 class ExecutionStep:
@@ -59,22 +60,21 @@ class ExecutionStep:
 
     def __init__(self, name: str | None, nets: Any = None, num_iter: int | None = None) -> None:
         self._step: Any = caffe2_pb2().ExecutionStep()
-        self._step.name = name or ExecutionStep._get_next_step_name("step")
+        caller = "ExecutionStep"
+        set_fields(self._step, caller, name=name or ExecutionStep._get_next_step_name("step"))
         self._net_dict: dict[Any, Net | None] = {}
         self._is_used = False
         self._substeps: list[ExecutionStep] = []
         if nets is not None:
             if not isinstance(nets, (Net, Iterable)):
                 raise EnforceTypeError(
-                    f"A step runs a net or a list of them, not {type(nets).__name__}.",
-                    "",
-                    "ExecutionStep",
+                    f"A step runs a net or a list of them, not {type(nets).__name__}.", "", caller
                 )
             for net in [nets] if isinstance(nets, Net) else nets:
                 if add_net(self._net_dict, net):
-                    self._step.network.append(get_net_name(net))
+                    set_fields(self._step, caller, network=[get_net_name(net)])
         if num_iter is not None:
-            self._step.num_iter = num_iter
+            set_fields(self._step, caller, num_iter=num_iter)
 
     @staticmethod
     def _get_next_step_name(basename: str) -> str:
@@ -120,6 +120,9 @@ class ExecutionStep:
             )
         return self._net_dict[name]
 
+    def _set(self, **fields: Any) -> None:
+        set_fields(self._changing(), "ExecutionStep", **fields)
+
     def _changing(self) -> Any:
         """Give the message, to be changed."""
         if self._is_used:
@@ -141,19 +144,19 @@ class ExecutionStep:
 
     def SetIter(self, num_iter: int) -> None:
         """Run so many times."""
-        self._changing().num_iter = num_iter
+        self._set(num_iter=num_iter)
 
     def SetCreateWorkspace(self, create_workspace: bool) -> None:
         """Run in a workspace of its own, which sees the blobs of the one around it."""
-        self._changing().create_workspace = create_workspace
+        self._set(create_workspace=create_workspace)
 
     def SetNumConcurrentInstances(self, num_concurrent_instances: int) -> None:
         """Run each concurrent substep so many times."""
-        self._changing().num_concurrent_instances = num_concurrent_instances
+        self._set(num_concurrent_instances=num_concurrent_instances)
 
     def SetOnlyOnce(self, only_once: bool) -> None:
         """Run once, whatever should_stop_blob says."""
-        self._changing().only_once = only_once
+        self._set(only_once=only_once)
 
     def SetShouldStopBlob(self, should_stop_blob: Any) -> None:
         """Run until the blob, one bool, is True after a net or substep."""
@@ -163,37 +166,43 @@ class ExecutionStep:
                 "",
                 "ExecutionStep.SetShouldStopBlob",
             )
-        self._changing().should_stop_blob = str(should_stop_blob)
+        self._set(should_stop_blob=str(should_stop_blob))
 
     def SetConcurrentSubsteps(self, concurrent_substeps: bool) -> None:
         """Say that substeps need not wait for each other."""
-        message = self._changing()
         self._refuse_if(self.HasNets())
-        message.concurrent_substeps = concurrent_substeps
+        self._set(concurrent_substeps=concurrent_substeps)
 
     def RunEveryMillis(self, interval: int) -> None:
         """Run every so often while the concurrent steps beside it do, and once after."""
-        self._step.run_every_ms = interval
+        set_fields(self._step, "ExecutionStep", run_every_ms=interval)
 
     def SetReportNet(self, report_net: Any, report_interval: int) -> None:
         """Name a net that reports; the old way, see `RunEveryMillis`."""
-        message = self._changing()
+        self._set(report_interval=report_interval, report_net=get_net_name(report_net))
         add_net(self._net_dict, report_net)
-        message.report_net = get_net_name(report_net)
-        message.report_interval = report_interval
 
     def AddSubstep(self, substep: Any) -> ExecutionStep:
-        """Run another step as well; one that runs nothing is left out. Gives this step."""
+        """Run another step as well; one that runs nothing is left out. Gives this step.
+
+        Raises EnforceNotMet: it is no step (also a TypeError); also an AssertionError: it is this
+        step, or has another net of the same name, or this one has nets or was added elsewhere.
+        """
+        caller = "ExecutionStep.AddSubstep"
         message = self._changing()
         self._refuse_if(self.HasNets())
+        proto = as_message(substep, "ExecutionStep", caller)
         if isinstance(substep, ExecutionStep):
+            if substep is self:
+                raise EnforceAssertionError("A step is no substep of its own.", "", caller)
+            nets = dict(self._net_dict)
+            for name, net in substep._net_dict.items():
+                add_net(nets, name if net is None else net)
             substep._notify_is_used()
             if not substep.HasNets() and not substep.HasSubsteps():
                 return self
-            for net in substep.Nets():
-                add_net(self._net_dict, net)
+            self._net_dict = nets
             self._substeps.append(substep)
-        proto = as_message(substep, "ExecutionStep", "ExecutionStep.AddSubstep")
         message.substep.add().CopyFrom(proto)
         return self
 

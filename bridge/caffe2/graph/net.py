@@ -6,9 +6,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable
 
-from bridge.c10.errors import EnforceAssertionError, EnforceKeyError
-from bridge.caffe2.execution.python_operator import python_arguments
-from bridge.caffe2.execution.registry import RegisteredOperators, is_registered
+from bridge.c10.errors import EnforceAssertionError, EnforceKeyError, EnforceTypeError
 from bridge.caffe2.graph.arguments import MakeArgument
 from bridge.caffe2.graph.blob_reference import (
     BlobReference,
@@ -19,8 +17,11 @@ from bridge.caffe2.graph.blob_reference import (
 )
 from bridge.caffe2.graph.create_operator import CreateOperator
 from bridge.caffe2.graph.net_rewriting import NetRewriting
+from bridge.caffe2.graph.python_functions import python_arguments
 from bridge.caffe2.graph.tracebacks import extract_stacktrace, operator_tracebacks
-from bridge.caffe2.messages import as_message, caffe2_pb2, kind_of
+from bridge.caffe2.messages import as_message, caffe2_pb2, check_text, kind_of, set_fields
+from bridge.caffe2.operator_types import RegisteredOperators, is_registered
+from bridge.caffe2.refusal import refusal
 
 TYPE_CHECKING = False  # typing takes longer to import than all that needs it
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ class Net(NetRewriting):
     external inputs. Outputs that are not named, or given as a number of them, are named after net
     and operator.
 
-    Raises EnforceNotMet: what it is made with is neither.
+    Raises EnforceNotMet: what it is made with is neither, or a name is not UTF-8.
     Follows Net, caffe2/python/core.py, PyTorch 1.8.1.
 
     >>> from bridge.caffe2 import core
@@ -61,6 +62,7 @@ class Net(NetRewriting):
         self._attr_dict: defaultdict[str, list[Any]] = defaultdict(list)
         if kind_of(name_or_proto) == "NetDef":
             self._net.CopyFrom(as_message(name_or_proto, "NetDef", "Net"))
+            check_text(self._net, (self._net.name, *self.UsedBlobNames()), "Net")
             self._RecreateLookupTables()
             self._next_name_index = self._after_generated_names()
             name = self._net.name
@@ -72,6 +74,7 @@ class Net(NetRewriting):
                 "",
                 "Net",
             )
+        set_fields(self._net, "Net", name=name)  # before the name is taken for used
         self._net.name = Net._get_next_net_name(name)
 
     def _after_generated_names(self) -> int:
@@ -188,12 +191,19 @@ class Net(NetRewriting):
         return add
 
     def Const(self, array: Any, blob_out: Any = None, dtype: Any = None) -> Any:
-        """Add an operator that makes a constant of the values and shape of `array`."""
+        """Add an operator that makes a constant of the values and shape of `array`.
+
+        int32, int64, bools and strings keep their type, all else becomes float32. Raises
+        EnforceNotMet: NumPy makes no array of it, or one of other elements.
+        """
         import numpy as np
 
         if isinstance(array, bool):
             return self.ConstantFill([], blob_out or 1, dtype=5, value=array)
-        values = np.array(array) if dtype is None else np.array(array, dtype=dtype)
+        try:
+            values = np.array(array, dtype=dtype)
+        except (TypeError, ValueError) as cause:
+            raise refusal("Such a constant cannot be made", "Net.Const", cause) from cause
         kind = {"int32": "Int", "int64": "Int64", "bool": "Bool"}.get(values.dtype.name, "")
         if values.dtype.kind in "SUO":
             kind = "String"
@@ -226,6 +236,10 @@ class Net(NetRewriting):
         """
         from bridge.caffe2.gradients.registry import GradientRegistry
 
+        if not isinstance(skip, int):
+            raise EnforceTypeError(
+                f"skip is an int, not {type(skip).__name__}.", "", "Net.AddGradientOperators"
+            )
         made, gradients = GradientRegistry.GetBackwardPass(self._net.op[skip:], ys)
         self._ExtendOps(made)
         return gradients
@@ -241,7 +255,12 @@ class Net(NetRewriting):
 
     def extend_ops(self, new_ops: Iterable[Any]) -> None:
         """Add operators that were made before."""
-        self._ExtendOps([as_message(one, "OperatorDef", "Net.extend_ops") for one in new_ops])
+        caller = "Net.extend_ops"
+        if not isinstance(new_ops, Iterable):
+            raise EnforceTypeError(
+                f"Operators come as a list, not as {type(new_ops).__name__}.", "", caller
+            )
+        self._ExtendOps([as_message(one, "OperatorDef", caller) for one in new_ops])
 
     # Blobs.
 
@@ -335,7 +354,7 @@ class Net(NetRewriting):
                 raise EnforceAssertionError(
                     f"Net already contains an input named {name}.", "", caller
                 )
-        self._net.external_input.extend(names)
+        set_fields(self._net, caller, external_input=names)
         self._external_input_map.update(names)
         refs = [BlobReference(name) for name in names]
         return refs[0] if len(refs) == 1 else refs

@@ -5,11 +5,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from bridge.c10.errors import EnforceAssertionError
+from bridge.c10.errors import EnforceAssertionError, EnforceIndexError
 from bridge.caffe2.graph.remapping import DEFAULT_REMAP_FUNCS
 from bridge.caffe2.graph.ssa import get_op_ids_in_path, get_ssa, get_undefined_blobs
 from bridge.caffe2.graph.tracebacks import operator_tracebacks
-from bridge.caffe2.messages import as_message, caffe2_pb2
+from bridge.caffe2.messages import as_message, caffe2_pb2, set_fields
 
 TYPE_CHECKING = False  # typing takes longer to import than all that needs it
 if TYPE_CHECKING:
@@ -76,8 +76,13 @@ class NetRewriting:
         functions = {**DEFAULT_REMAP_FUNCS, **(remap_funcs or {})}
         made = caffe2_pb2().NetDef()
         made.CopyFrom(self._net)
-        made.name = name
-        ids = range(len(self._net.op)) if op_id_mask is None else op_id_mask
+        set_fields(made, "Net.Clone", name=name)
+        count = len(self._net.op)
+        ids = range(count) if op_id_mask is None else list(op_id_mask)
+        if not all(-count <= i < count for i in ids):
+            raise EnforceIndexError(
+                f"op_id_mask names operators {ids}, and the net has {count}.", "", "Net.Clone"
+            )
         operators = _copies(self._net.op[i] for i in ids)
         for operator in operators:
             remap_input(operator, remap)
@@ -139,15 +144,17 @@ class NetRewriting:
         return clone, [clone.GetBlobRef(mapping[blob]) for blob in wanted]
 
     def insert_op_at_idx(self, op: Any, op_idx: int) -> None:
-        """Insert an operator at a position."""
+        """Insert an operator at a position; one behind the last is the last.
+
+        Raises EnforceNotMet: no OperatorDef, or a negative position (also an AssertionError).
+        """
+        caller = "Net.insert_op_at_idx"
         if op_idx < 0:
-            raise EnforceAssertionError(
-                f"{op_idx} is no position.", "op_idx >= 0", "Net.insert_op_at_idx"
-            )
+            raise EnforceAssertionError(f"{op_idx} is no position.", "op_idx >= 0", caller)
         proto = self.Proto()
-        behind = _copies(proto.op[op_idx:])
+        inserted = _copies([as_message(op, "OperatorDef", caller), *proto.op[op_idx:]])
         del proto.op[op_idx:]
-        proto.op.extend([op, *behind])
+        proto.op.extend(inserted)
 
     def reroute_tensor(
         self, tensor: Any, new_producer: Any, can_modify: Iterable[Any] | None = None
@@ -159,19 +166,24 @@ class NetRewriting:
 
         Raises EnforceNotMet, also an AssertionError: nothing makes what the operator takes.
         """
+        caller = "Net.reroute_tensor"
         old, proto = str(tensor), self.Proto()
+        producer = as_message(new_producer, "OperatorDef", caller)
+        if not producer.input or not producer.output:
+            raise EnforceAssertionError(
+                f"Operator {producer.type!r} is to take {old!r} and make another blob.", "", caller
+            )
         first: dict[str, int] = {}
         for position, operator in enumerate(proto.op):
             for name in operator.output:
                 first.setdefault(name, position)
         behind = max(
-            (-1 if name in proto.external_input else first.get(name, -2))
-            for name in new_producer.input
+            (-1 if name in proto.external_input else first.get(name, -2)) for name in producer.input
         )
+        new = str(producer.output[0])
         # Compared as they are before the new operator is among them.
         changed = list(can_modify or ())
-        self.insert_op_at_idx(new_producer, behind + 1)
-        new = new_producer.output[0]
+        self.insert_op_at_idx(producer, behind + 1)
         rename(proto.external_output, {old: new})
         count = 0
         for operator in proto.op:
@@ -190,20 +202,30 @@ class NetRewriting:
     def set_rand_seed(
         self, seed: int = 100, sequence_seed: bool = True, seed_on_op_def: bool = False
     ) -> None:
-        """Give each operator a seed: `seed`, `seed` and its position, or one after its text."""
+        """Give each operator a seed: `seed`, `seed` and its position, or one after its text.
+
+        Raises EnforceNotMet: both kinds are asked for (also an AssertionError), or a seed is not of
+        32 bits (also a ValueError).
+        """
         if sequence_seed and seed_on_op_def:
             raise EnforceAssertionError(
                 "sequence_seed and seed_on_op_def cannot be both set to True.",
                 "",
                 "Net.set_rand_seed",
             )
+        seeds = []
         for position, operator in enumerate(self.Proto().op):
-            chosen = seed
+            chosen = caffe2_pb2().DeviceOption()
             if sequence_seed:
-                chosen = seed + position
+                number = seed + position
             elif seed_on_op_def:
-                chosen = hash(str(operator) + str(seed)) % (2**32 - 1)
-            operator.device_option.random_seed = chosen
+                number = hash(str(operator) + str(seed)) % (2**32 - 1)
+            else:
+                number = seed
+            set_fields(chosen, "Net.set_rand_seed", random_seed=number)
+            seeds.append(chosen)
+        for operator, chosen in zip(self.Proto().op, seeds, strict=True):
+            operator.device_option.MergeFrom(chosen)
 
     def RunAllOnGPU(self, gpu_id: int = 0, use_cudnn: bool = False) -> None:
         """Have operators that name no device run on a CUDA device."""
@@ -211,9 +233,9 @@ class NetRewriting:
 
 
 def _run_on_gpu(net: Any, gpu_id: int, use_cudnn: bool) -> None:
-    net.device_option.Clear()
-    net.device_option.device_type = 1
-    net.device_option.device_id = gpu_id
+    device = caffe2_pb2().DeviceOption()
+    set_fields(device, "Net.RunAllOnGPU", device_type=1, device_id=gpu_id)
+    net.device_option.CopyFrom(device)
     for operator in net.op:
         if use_cudnn:
             operator.engine = "CUDNN"

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from bridge.c10.errors import EnforceAssertionError, EnforceValueError
 from bridge.caffe2.graph.execution_step import ExecutionStep, add_net, add_nets_in_order
 from bridge.caffe2.graph.net import Net
-from bridge.caffe2.messages import as_message, caffe2_pb2
+from bridge.caffe2.messages import as_message, caffe2_pb2, set_fields
 
 TYPE_CHECKING = False  # typing takes longer to import than all that needs it
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ class Plan:
             self._plan.name = name_or_step.Name()
             self.AddStep(name_or_step)
         elif isinstance(name_or_step, str):
-            self._plan.name = name_or_step
+            set_fields(self._plan, "core.Plan", name=name_or_step)
         else:
             raise EnforceValueError(
                 "name_or_step must be a string or ExecutionStep", "", "core.Plan"
@@ -52,14 +52,22 @@ class Plan:
         return self._plan
 
     def AddNets(self, nets: Iterable[Any]) -> None:
-        """Add nets, as they are now."""
+        """Add nets, as they are now.
+
+        Raises EnforceNotMet, also an AssertionError, and adds none then: one is no Net, or has the
+        name of another.
+        """
+        known, new = dict(self._net_dict), []
         for net in nets:
-            if add_net(self._net_dict, net):
-                if not isinstance(net, Net):
-                    raise EnforceAssertionError(
-                        f"A Net is added, not {type(net).__name__}.", "", "Plan.AddNets"
-                    )
-                self._plan.network.add().CopyFrom(net.Proto())
+            if not isinstance(net, Net):
+                raise EnforceAssertionError(
+                    f"A Net is added, not {type(net).__name__}.", "", "Plan.AddNets"
+                )
+            if add_net(known, net):
+                new.append(net)
+        self._net_dict = known
+        for net in new:
+            self._plan.network.add().CopyFrom(net.Proto())
 
     def Nets(self) -> list[Any]:
         """List the nets."""
@@ -68,20 +76,20 @@ class Plan:
     def AddStep(self, step: ExecutionStep) -> None:
         """Add a step and the nets that it runs, as they are now; one that runs nothing is left out.
 
-        The step cannot be changed from then on.
+        The step cannot be changed from then on. Raises EnforceNotMet, also an AssertionError: it
+        is no step, has a net by name only, or one whose name another net of the plan has.
         """
         if not isinstance(step, ExecutionStep):
             raise EnforceAssertionError(
                 f"An ExecutionStep is added, not {type(step).__name__}.", "", "Plan.AddStep"
             )
+        if step.HasNets() or step.HasSubsteps():
+            names: list[str] = []
+            add_nets_in_order(step, names)
+            self.AddNets([step.get_net(name) for name in names])
+            self._plan.execution_step.add().CopyFrom(step.Proto())
+            self._steps.append(step)
         step._notify_is_used()
-        if not step.HasNets() and not step.HasSubsteps():
-            return
-        self._plan.execution_step.add().CopyFrom(step.Proto())
-        self._steps.append(step)
-        names: list[str] = []
-        add_nets_in_order(step, names)
-        self.AddNets([step.get_net(name) for name in names])
 
     def Steps(self) -> list[ExecutionStep]:
         """List the steps."""

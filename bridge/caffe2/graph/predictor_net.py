@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from bridge.c10.errors import EnforceNotMet, EnforceValueError
 from bridge.caffe2.graph.net import Net
 from bridge.caffe2.graph.net_rewriting import remap_input, rename
-from bridge.caffe2.messages import as_message, caffe2_pb2
+from bridge.caffe2.messages import as_message, caffe2_pb2, check_text
 
 TYPE_CHECKING = False  # typing takes longer to import than all that needs it
 if TYPE_CHECKING:
@@ -41,6 +41,7 @@ def ExtractPredictorNet(
     is there to train (is_test=0).
     """
     source = as_message(net_proto, "NetDef", _CALLER)
+    check_text(source, (source.name,), _CALLER)
     inputs, outputs = {str(one) for one in input_blobs}, {str(one) for one in output_blobs}
     names = {str(old): str(new) for old, new in (renames or {}).items()}
     given = set(source.external_input)

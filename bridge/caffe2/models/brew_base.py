@@ -13,13 +13,38 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from bridge.c10.errors import EnforceAssertionError, EnforceNotMet
-from bridge.caffe2.model_helper import ExternalInitializer, Initializer, ModelHelper
+from bridge.caffe2.model_helper import (
+    ExternalInitializer,
+    Initializer,
+    ModelHelper,
+    ParameterTags,
+)
 
 TYPE_CHECKING = False  # typing takes longer to import than all that needs it
 if TYPE_CHECKING:
     from typing import Any
 
-__all__ = ["arg_scope", "has_helper", "helper", "helpers_by_name", "parameter"]
+__all__ = [
+    "BIAS",
+    "COMPUTED",
+    "WEIGHT",
+    "XAVIER",
+    "ZEROS",
+    "arg_scope",
+    "constant",
+    "has_helper",
+    "helper",
+    "helpers_by_name",
+    "on_cudnn",
+    "parameter",
+]
+
+# What layers fill parameters by, an operator and its arguments, where they are not told.
+Fill = tuple[str, "dict[str, Any]"]
+XAVIER: Fill = ("XavierFill", {})
+ZEROS: Fill = ("ConstantFill", {})
+
+WEIGHT, BIAS, COMPUTED = ParameterTags.WEIGHT, ParameterTags.BIAS, ParameterTags.COMPUTED_PARAM
 
 helpers_by_name: dict[str, Callable[..., Any]] = {}
 
@@ -97,3 +122,14 @@ def parameter(
     elif isinstance(initializer, type):
         initializer = initializer(*fill[:1], **fill[1])
     return model.create_param(name, shape, initializer, tags)
+
+
+def constant(value: float) -> Fill:
+    """Give what fills a parameter with one number."""
+    return "ConstantFill", {"value": value}
+
+
+def on_cudnn(exhaustive_search: bool, ws_nbytes_limit: int | None = None) -> dict[str, Any]:
+    """Give the arguments of a convolution that prefers cuDNN."""
+    limit = {"ws_nbytes_limit": ws_nbytes_limit} if ws_nbytes_limit else {}
+    return {"engine": "CUDNN", "exhaustive_search": exhaustive_search, **limit}

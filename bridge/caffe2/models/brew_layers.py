@@ -8,8 +8,17 @@ PyTorch 1.8.1.
 from __future__ import annotations
 
 from bridge.caffe2.graph.blob_reference import ScopedBlobReference
-from bridge.caffe2.model_helper import Initializer, ModelHelper, ParameterTags
-from bridge.caffe2.models.brew_base import helper, parameter
+from bridge.caffe2.model_helper import Initializer, ModelHelper
+from bridge.caffe2.models.brew_base import (
+    BIAS,
+    WEIGHT,
+    XAVIER,
+    ZEROS,
+    constant,
+    helper,
+    on_cudnn,
+    parameter,
+)
 
 TYPE_CHECKING = False  # typing takes longer to import than all that needs it
 if TYPE_CHECKING:
@@ -26,7 +35,11 @@ __all__ = [
 
 
 def _added(model: ModelHelper, name: Any, shape: list[int], fill: Any, tag: str) -> Any:
-    """Make a parameter by an operator and its arguments, or refer to it, and list it."""
+    """Make a parameter by an operator and its arguments, or refer to it, and list it.
+
+    As older layers of Caffe2 do: it takes no initializers, and the model has no ParameterInfo of it
+    before there are gradients, as `parameter` gives it one.
+    """
     if model.init_params:
         made = getattr(model.param_init_net, fill[0])([], name, shape=shape, **fill[1])
     else:
@@ -55,17 +68,10 @@ def conv_transpose(
     out = blob_out or model.net.NextName()
     square = [kernel, kernel]
     shape = [dim_in, dim_out, *square] if order == "NCHW" else [dim_in, *square, dim_out]
-    weight = _added(
-        model, out + "_w", shape, weight_init or ("XavierFill", {}), ParameterTags.WEIGHT
-    )
-    bias = _added(
-        model, out + "_b", [dim_out], bias_init or ("ConstantFill", {}), ParameterTags.BIAS
-    )
+    weight = _added(model, out + "_w", shape, weight_init or XAVIER, WEIGHT)
+    bias = _added(model, out + "_b", [dim_out], bias_init or ZEROS, BIAS)
     if use_cudnn:
-        kwargs["engine"] = "CUDNN"
-        kwargs["exhaustive_search"] = cudnn_exhaustive_search
-        if ws_nbytes_limit:
-            kwargs["ws_nbytes_limit"] = ws_nbytes_limit
+        kwargs.update(on_cudnn(cudnn_exhaustive_search, ws_nbytes_limit))
     return model.net.ConvTranspose(
         [blob_in, weight, bias], out, kernel=kernel, order=order, **kwargs
     )
@@ -83,9 +89,8 @@ def elementwise_linear(
 ) -> Any:
     """Add ElementwiseLinear, with a weight, ones, and a bias, zeros, of (dim,)."""
     out = blob_out or model.net.NextName()
-    ones, zeros = ("ConstantFill", {"value": 1.0}), ("ConstantFill", {"value": 0.0})
-    weight = _added(model, out + "_w", [dim], weight_init or ones, ParameterTags.WEIGHT)
-    bias = _added(model, out + "_b", [dim], bias_init or zeros, ParameterTags.BIAS)
+    weight = _added(model, out + "_w", [dim], weight_init or constant(1.0), WEIGHT)
+    bias = _added(model, out + "_b", [dim], bias_init or constant(0.0), BIAS)
     return model.net.ElementwiseLinear([blob_in, weight, bias], out, **kwargs)
 
 
@@ -96,7 +101,7 @@ def instance_norm(
     """Add InstanceNorm, with a scale, ones, and a bias, zeros, of (dim_in,)."""
     out = blob_out or model.net.NextName()
     made = []
-    for suffix, value, tag in (("_s", 1.0, ParameterTags.WEIGHT), ("_b", 0.0, ParameterTags.BIAS)):
+    for suffix, value, tag in (("_s", 1.0, WEIGHT), ("_b", 0.0, BIAS)):
         fill = model.param_init_net.ConstantFill([], out + suffix, shape=[dim_in], value=value)
         model.AddParameter(fill, tag)
         made.append(fill)
@@ -118,18 +123,11 @@ def layer_norm(
 ) -> Any:
     """Add LayerNorm, with a scale and a bias of the sizes `dim_in`; give its three outputs."""
     shape = [dim_in] if isinstance(dim_in, int) else dim_in
-    scale = model.create_param(
-        f"{blob_out}_scale",
-        shape,
-        Initializer("ConstantFill", value=initial_scale),
-        ParameterTags.WEIGHT,
+    scales, shifts = (
+        Initializer("ConstantFill", value=value) for value in (initial_scale, initial_bias)
     )
-    bias = model.create_param(
-        f"{blob_out}_bias",
-        shape,
-        Initializer("ConstantFill", value=initial_bias),
-        ParameterTags.BIAS,
-    )
+    scale = model.create_param(f"{blob_out}_scale", shape, scales, WEIGHT)
+    bias = model.create_param(f"{blob_out}_bias", shape, shifts, BIAS)
     return model.net.LayerNorm(
         [blob_in, scale, bias],
         [blob_out, blob_out + "_mean", blob_out + "_std"],
@@ -164,22 +162,9 @@ def spatial_gn(
 ) -> Any:
     """Add GroupNorm, with a scale and a bias of (dim_in,); give its first output."""
     out = blob_out or model.net.NextName()
-    scale = parameter(
-        model,
-        out + "_s",
-        [dim_in],
-        ScaleInitializer,
-        ("ConstantFill", {"value": init_scale}),
-        ParameterTags.WEIGHT,
-    )
-    bias = parameter(
-        model,
-        out + "_b",
-        [dim_in],
-        BiasInitializer,
-        ("ConstantFill", {"value": init_bias}),
-        ParameterTags.BIAS,
-    )
+    scales, shifts = constant(init_scale), constant(init_bias)
+    scale = parameter(model, out + "_s", [dim_in], ScaleInitializer, scales, WEIGHT)
+    bias = parameter(model, out + "_b", [dim_in], BiasInitializer, shifts, BIAS)
     return model.net.GroupNorm(
         [blob_in, scale, bias], [out, out + "_mean", out + "_std"], **kwargs
     )[0]

@@ -50,7 +50,7 @@ def object_of(name: bytes, data: Callable[[], bytes]) -> Any:
     `data` gives the message. Raises EnforceNotMet, or what protobuf raises: it is none.
     """
     if name not in _readers and name.startswith(_PREFIXES):
-        from bridge.caffe2.execution.registry import RefreshRegisteredOperators
+        from bridge.caffe2.operator_types import RefreshRegisteredOperators
 
         RefreshRegisteredOperators()
     read = _readers.get(name)

@@ -91,6 +91,54 @@ def test_what_is_no_such_message_is_refused(call: Any, given: Any) -> None:
     assert workspace.Blobs() == []
 
 
+def test_a_message_that_lacks_a_required_field_is_refused() -> None:
+    op = caffe2_pb2.OperatorDef(type="Relu")
+    op.arg.add(name="t").t.segment.SetInParent()
+    net = caffe2_pb2.NetDef(name="n", op=[op])
+    plan = caffe2_pb2.PlanDef(network=[net])
+    plan.execution_step.add(network=["n"])
+    for call, message in (
+        (workspace.RunOperatorOnce, op),
+        (workspace.RunNetOnce, net),
+        (workspace.CreateNet, net),
+        (workspace.RunPlan, plan),
+    ):
+        with pytest.raises(EnforceNotMet) as raised:
+            call(message)
+        refused(raised.value, "segment.begin", call.__name__)
+
+
+@pytest.mark.parametrize("word", [b"read", b"x", b"z", b"Relu"])
+def test_names_that_are_not_utf8_are_refused(word: bytes) -> None:
+    workspace.FeedBlob("x", np.array([1], np.float32))
+    message = text_format.Parse(TEXT, caffe2_pb2.NetDef()).SerializeToString()
+    net = message.replace(bytes([len(word)]) + word, bytes([len(word)]) + b"\xff" * len(word))
+    assert net != message
+    calls = [
+        lambda: workspace.RunNetOnce(net),
+        lambda: workspace.CreateNet(net),
+        lambda: workspace.Predictor(caffe2_pb2.NetDef(), net),
+    ]
+    if word != b"Relu":
+        calls.append(lambda: core.Net(caffe2_pb2.NetDef.FromString(net)))
+    for call in calls:
+        with pytest.raises(EnforceNotMet) as raised:
+            call()
+        refused(raised.value, "xff", kind=ValueError)
+    assert workspace.Blobs() == ["x"] and workspace.Nets() == []
+
+
+@pytest.mark.parametrize("gives", [5, None, "text", [1, 2]])
+def test_what_serializes_to_no_bytes_is_refused(gives: Any) -> None:
+    class Odd:
+        def SerializeToString(self) -> Any:
+            return gives
+
+    with pytest.raises(EnforceNotMet) as raised:
+        workspace.RunOperatorOnce(Odd())
+    refused(raised.value, "Odd", type(gives).__name__, kind=TypeError)
+
+
 def test_a_net_whose_parts_are_of_another_device_runs_on_the_nets() -> None:
     message = text_format.Parse(TEXT, caffe2_pb2.NetDef())
     message.device_option.device_type = caffe2_pb2.OPENGL
@@ -158,6 +206,58 @@ def test_steps_of_plans_that_report_run_after_the_others_and_instances_repeat() 
     assert order == ["work", "work", "report"]
 
 
+def test_a_plan_of_many_instances_takes_no_memory_for_them() -> None:
+    workspace.FeedBlob("stop", np.array([False]))
+    runs: list[None] = []
+
+    def body(op: Any) -> None:
+        runs.append(None)
+        op.Output(0, [1], "bool").numpy()[:] = len(runs) == 3
+
+    plan = caffe2_pb2.PlanDef()
+    net = plan.network.add(name="counts")
+    net.op.append(core.CreateOperator(operator_of(body), [], "stop"))
+    step = plan.execution_step.add(num_concurrent_instances=2**31 - 1, should_stop_blob="stop")
+    step.substep.add(network=["counts"])
+    assert workspace.RunPlan(plan)
+    assert len(runs) == 3
+
+
+@pytest.mark.parametrize("how", [{"num_iter": 2**62}, {"should_stop_blob": "never"}])
+def test_a_step_of_nothing_ends(how: dict[str, Any]) -> None:
+    workspace.FeedBlob("never", np.array([False]))
+    plan = caffe2_pb2.PlanDef()
+    plan.execution_step.add(**how)
+    assert workspace.RunPlan(plan)
+
+
+def test_a_plan_in_the_background_that_exits_has_not_succeeded() -> None:
+    def leave(inputs: Any, outputs: Any) -> None:
+        raise SystemExit(3)
+
+    net = core.Net("leaves")
+    net.Python(leave)([], [])
+    plan = workspace.RunPlanInBackground(core.execution_step("leaving", net))
+    plan._thread.join()
+    with pytest.raises(EnforceNotMet, match="SystemExit"):
+        plan.is_succeeded()
+
+
+def test_a_plan_that_is_changed_while_it_runs_runs_as_it_was() -> None:
+    runs: list[None] = []
+    plan = caffe2_pb2.PlanDef()
+
+    def body(op: Any) -> None:
+        runs.append(None)
+        del plan.execution_step[:]
+
+    net = plan.network.add(name="changes")
+    net.op.append(core.CreateOperator(operator_of(body), [], []))
+    plan.execution_step.add(network=["changes"], num_iter=2)
+    assert workspace.RunPlan(plan)
+    assert len(runs) == 2
+
+
 def test_delete_and_list_nets() -> None:
     for name in ("b", "a"):
         workspace.CreateNet(caffe2_pb2.NetDef(name=name))
@@ -165,6 +265,67 @@ def test_delete_and_list_nets() -> None:
     workspace.DeleteNet("a")
     workspace.DeleteNet("absent")
     assert workspace.Nets() == ["b"]
+    for form in (b"b", core.Net(caffe2_pb2.NetDef(name="c")), foreign("NetDef", 'name: "d"')):
+        if not isinstance(form, bytes):
+            workspace.CreateNet(form)
+        workspace.DeleteNet(form)
+    assert workspace.Nets() == []
+    with pytest.raises(EnforceNotMet) as raised:
+        workspace.DeleteNet(3)
+    refused(raised.value, "int", kind=TypeError)
+
+
+class Index:
+    def __init__(self, number: int) -> None:
+        self.number = number
+
+    def __index__(self) -> int:
+        return self.number
+
+
+@pytest.mark.parametrize(("given", "runs"), [(np.int64(2), 2), (Index(3), 3), (True, 1), (-1, 0)])
+def test_numbers_of_runs_are_whatever_is_an_index(given: Any, runs: int) -> None:
+    seen: list[None] = []
+    op = core.CreateOperator(operator_of(lambda op: seen.append(None)), [], [])
+    workspace.CreateNet(caffe2_pb2.NetDef(name="counted", op=[op]))
+    assert workspace.RunNet("counted", given)
+    assert workspace.RunOperatorMultiple(op, given)
+    assert len(seen) == 2 * runs
+
+
+@pytest.mark.parametrize("given", ["2", 2.0, None, [1]])
+def test_what_is_no_number_of_runs_is_refused(given: Any) -> None:
+    seen: list[None] = []
+    op = core.CreateOperator(operator_of(lambda op: seen.append(None)), [], [])
+    net = caffe2_pb2.NetDef(name="uncounted", op=[op])
+    workspace.CreateNet(net)
+    for call in (
+        lambda: workspace.RunNet("uncounted", given),
+        lambda: workspace.RunOperatorMultiple(op, given),
+        lambda: workspace.BenchmarkNet("uncounted", 1, given),
+        lambda: workspace.BenchmarkNetOnce(net, given, 1),
+    ):
+        with pytest.raises(EnforceNotMet) as raised:
+            call()
+        refused(raised.value, type(given).__name__, kind=TypeError)
+    assert seen == []
+
+
+def test_a_net_that_is_deleted_while_it_runs_runs_to_its_end() -> None:
+    order: list[str] = []
+
+    def first(op: Any) -> None:
+        workspace.DeleteNet("ends")
+        workspace.ResetWorkspace()
+        order.append("first")
+
+    net = caffe2_pb2.NetDef(name="ends")
+    for body in (first, lambda op: order.append("second")):
+        net.op.append(core.CreateOperator(operator_of(body), [], ["made"]))
+    workspace.CreateNet(net)
+    assert workspace.RunNet("ends")
+    assert order == ["first", "second"]
+    assert workspace.Nets() == [] and workspace.Blobs() == []
 
 
 def test_benchmarks_give_milliseconds() -> None:

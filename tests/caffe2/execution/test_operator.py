@@ -336,6 +336,17 @@ def test_without_super_init_the_operator_says_so() -> None:
     refused(raised.value, "super().__init__(*args)")
 
 
+def test_an_operator_is_not_made_anew_while_it_runs() -> None:
+    more = core.CreateOperator("any", [], ["a", "b", "c", "d"])
+
+    def body(op: Any) -> None:
+        op.__init__(more)
+        op.Output(3)
+
+    with pytest.raises(EnforceNotMet, match="cannot be made anew"):
+        run(body, [], ["y"])
+
+
 def test_made_by_hand_an_operator_runs_in_the_workspace_given() -> None:
     class Fill(caffe2.Operator):
         num_outputs = 1

@@ -106,6 +106,39 @@ def test_an_input_in_place_is_what_it_was() -> None:
     assert workspace.FetchBlob("x").tolist() == [1, 2]
 
 
+@pytest.mark.parametrize("names", [["y", "y"], ["y", "alias"], ["alias", "y"]])
+@pytest.mark.parametrize("order", [(0, 1), (1, 0)])
+def test_outputs_that_share_memory_are_what_they_were(
+    names: list[str], order: tuple[int, int]
+) -> None:
+    def body(op: Any) -> None:
+        for value, i in enumerate(order):
+            op.Output(i, [2], "float32").mutable_data().fill(7 + value)
+        raise Wrong
+
+    workspace.FeedBlob("y", np.array([1, 2], np.float32))
+    workspace.RunOperatorOnce(core.CreateOperator("Alias", "y", "alias"))
+    with pytest.raises(EnforceNotMet):
+        run(body, [], names)
+    assert workspace.FetchBlob("y").tolist() == workspace.FetchBlob("alias").tolist() == [1, 2]
+
+
+def test_where_the_memory_of_one_output_is_gone_the_others_are_what_they_were() -> None:
+    tensor = torch.arange(3.0)
+    workspace.FeedBlob("gone", tensor)
+    workspace.FeedBlob("y", np.array([1], np.float32))
+
+    def body(op: Any) -> None:
+        op.Output(1, [1], "float32").mutable_data().fill(7)
+        op.Output(0)
+        tensor.untyped_storage().resize_(0)
+        raise Wrong
+
+    with pytest.raises(EnforceNotMet, match="torch"):
+        run(body, [], ["gone", "y"])
+    assert workspace.FetchBlob("y").tolist() == [1]
+
+
 def test_what_says_that_it_writes_last_is_not_copied_and_gets_sizes_and_buffers_back() -> None:
     def body(op: Any) -> None:
         op.Output(0, [100], "int64").mutable_data().fill(7)
@@ -173,6 +206,20 @@ def test_an_interrupt_passes_and_the_output_is_what_it_was() -> None:
         run(body, [], ["y", "z"])
     assert workspace.FetchBlob("y").tolist() == [1]
     assert workspace.Blobs() == ["y"]
+
+
+def test_a_class_whose_new_gives_something_else_is_refused_everywhere() -> None:
+    name = operator_of(lambda op: None, __new__=lambda cls, *args: 3)
+    op = core.CreateOperator(name, [], "y")
+    net = caffe2_pb2.NetDef(name="odd", op=[op])
+    for call in (
+        lambda: workspace.RunOperatorOnce(op),
+        lambda: workspace.RunNetOnce(net),
+        lambda: workspace.Workspace(workspace.Workspace.current).run(net),
+    ):
+        with pytest.raises(EnforceNotMet, match="int"):
+            call()
+        assert workspace.Blobs() == []
 
 
 def test_in_a_net_the_error_says_where_and_what_ran_before_stays() -> None:

@@ -3,11 +3,12 @@
 
 import subprocess
 import sys
+from typing import Any
 
 import numpy as np
 import pytest
 
-from bridge import caffe2
+from bridge import c10, caffe2
 from bridge.c10 import EnforceNotMet
 from bridge.caffe2 import core, workspace
 from tests.helpers.workspaces import refused
@@ -50,6 +51,31 @@ def test_another_class_does_not_take_a_name() -> None:
         caffe2.register_operator("Relu")(Other)
 
 
+def test_a_class_registered_before_the_built_in_ones_are_loaded_keeps_their_name() -> None:
+    code = """
+from bridge import caffe2
+from bridge.caffe2 import core, workspace
+@caffe2.register_operator("Relu")
+class Mine(caffe2.Operator):
+    def RunOnDevice(self):
+        self.Output(0, [1], "float32").numpy()[0] = 3
+workspace.RunOperatorOnce(core.CreateOperator("ConstantFill", [], "x", shape=[1], value=-1.0))
+workspace.RunOperatorOnce(core.CreateOperator("Relu", "x", "y"))
+assert workspace.FetchBlob("y").tolist() == [3]
+"""
+    subprocess.run([sys.executable, "-W", "error", "-c", code], check=True, timeout=300)
+
+
+def test_nets_are_made_without_what_runs_them() -> None:
+    code = """
+import sys
+import bridge.caffe2.graph.device_copies, bridge.caffe2.graph.plan
+import bridge.caffe2.graph.predictor_net
+assert not [name for name in sys.modules if name.startswith("bridge.caffe2.execution")]
+"""
+    subprocess.run([sys.executable, "-W", "error", "-c", code], check=True, timeout=300)
+
+
 def test_the_same_class_again_takes_the_place_of_the_first_and_nets_keep_theirs() -> None:
     caffe2.register_operator("TestRegistryAgain")(made(1))
     op = core.CreateOperator("TestRegistryAgain", [], "y")
@@ -89,11 +115,26 @@ def test_by_engine_with_the_plain_one_where_there_is_none() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "devices"), [("", ("cpu",)), (3, ("cpu",)), ("X", ()), ("X", ("nowhere",)), ("X", 3)]
+    ("name", "devices"),
+    [("", ("cpu",)), (3, ("cpu",)), ("X", ()), ("X", ("nowhere",)), ("X", 3), ("X", None)],
 )
-def test_wrong_names_and_devices_are_refused(name: object, devices: object) -> None:
-    with pytest.raises((EnforceNotMet, TypeError)):
-        caffe2.register_operator(name, devices=devices)  # type: ignore[arg-type]
+def test_wrong_names_and_devices_are_refused(name: Any, devices: object) -> None:
+    with pytest.raises(EnforceNotMet):
+        caffe2.register_operator(name, devices=devices)
+
+
+@pytest.mark.parametrize("engine", [None, 3, b"FAST"])
+def test_wrong_engines_are_refused(engine: Any) -> None:
+    with pytest.raises(EnforceNotMet) as raised:
+        caffe2.register_operator("X", engine=engine)
+    refused(raised.value, repr(engine), kind=TypeError)
+
+
+@pytest.mark.parametrize("devices", ["cpu", c10.CPU, c10.Device("cpu"), [c10.CPU], {"cpu"}])
+def test_devices_in_every_form(devices: object) -> None:
+    name = f"TestRegistryForm{type(devices).__name__}"
+    caffe2.register_operator(name, devices=devices)(made(4))
+    assert value_of(core.CreateOperator(name, [], "y")) == 4
 
 
 @pytest.mark.parametrize("cls", [3, int, np.ndarray])

@@ -178,12 +178,21 @@ def test_random_numbers_go_on_as_if_nothing_had_run() -> None:
     assert torch.rand(2).tolist() == expected
 
 
+def test_what_there_is_no_memory_for_is_left_out() -> None:
+    net = core.Net("inferred_huge")
+    net.Relu("x", "y")
+    sizes, _ = InferShapesAndTypes([net], {"x": [2**50]})
+    assert sizes == {"x": [2**50]}
+
+
 @pytest.mark.parametrize(
     ("arguments", "kind"),
     [
         ({"nets": 3}, TypeError),
         ({"nets": [3]}, TypeError),
         ({"nets": [], "blob_types": {"x": 1}}, AssertionError),
+        ({"nets": [], "blob_dimensions": 3}, TypeError),
+        ({"nets": [], "blob_dimensions": {}, "blob_types": 3}, TypeError),
         ({"nets": [], "blob_dimensions": {"x": 3}}, TypeError),
         ({"nets": [], "blob_dimensions": {"x": [-1]}}, ValueError),
         ({"nets": [], "blob_dimensions": {"x": [1]}, "blob_types": {"x": 99}}, ValueError),

@@ -46,6 +46,13 @@ def test_built_in_goes_first_and_registered_where_that_cannot_be_made() -> None:
         assert Registry.GetGradientForOp(op, ["dy"])[0][0].type == made_type
 
 
+def test_another_number_of_gradients_than_inputs_is_refused() -> None:
+    Registry.RegisterGradient("Halved")(lambda op, given: (None, [None, None]))
+    op = core.CreateOperator("Halved", ["x"], ["y"])
+    with pytest.raises(EnforceNotMet, match=r"gives 2 names of gradients, .* has 1 inputs"):
+        Registry.GetBackwardPass([op], ["y"])
+
+
 def test_none_and_lists_of_operators() -> None:
     Registry.RegisterGradient("Halved")(lambda op, given: (None, [None]))
     op = core.CreateOperator("Halved", ["x"], ["y"])
