@@ -272,6 +272,12 @@ cdef Storage new_storage(int32_t device_type, int32_t device_index):
     return storage
 
 
+# Multiplied at run time: a list built at its length frees another one's memory where there is none
+# for it, in free-threaded CPython 3.13.
+cdef list _ONE_STRING = [b""]
+cdef list _ONE_PLACE = [None]
+
+
 cdef Elements new_elements(TypeMeta dtype, int64_t n):
     """`n` elements of a non-POD type, constructed."""
     cdef list items
@@ -279,10 +285,10 @@ cdef Elements new_elements(TypeMeta dtype, int64_t n):
     if n > INT64_MAX // 8:
         raise MemoryError(f"{n} elements of {dtype}")
     if dtype is string_type:
-        return elements_of(dtype, [b""] * n)
+        return elements_of(dtype, _ONE_STRING * n)
     cls = dtype.cls
     # All the places first: there may be no memory for them, and constructing takes long.
-    items = [None] * n
+    items = _ONE_PLACE * n
     for i in range(n):
         items[i] = cls()
     return elements_of(dtype, items)

@@ -12,7 +12,6 @@ import torch
 import bridge
 from bridge import at, caffe2
 from bridge.caffe2 import workspace
-from tests.helpers.workspaces import fresh_workspace  # noqa: F401  a fixture
 
 pytestmark = pytest.mark.cuda
 MANAGED = 13

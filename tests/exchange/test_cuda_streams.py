@@ -17,7 +17,6 @@ from bridge import at, c10, caffe2
 from bridge.caffe2 import workspace
 from tests.helpers import dlpack_structs as abi
 from tests.helpers.dlpack_consumer import ExchangeTable
-from tests.helpers.workspaces import fresh_workspace  # noqa: F401  a fixture
 
 pytestmark = pytest.mark.cuda
 both_wrappers = pytest.mark.parametrize("wrap", [at.Tensor, caffe2.Tensor], ids=["at", "caffe2"])
