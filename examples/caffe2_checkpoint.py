@@ -25,8 +25,7 @@ import torch
 from safetensors import safe_open
 from safetensors.torch import save_file
 
-from bridge.caffe2 import core, workspace
-from bridge.caffe2.serialization.checkpoint import load_checkpoint
+from bridge.caffe2 import core, load_checkpoint, workspace
 
 EXAMPLE = Path(__file__).parent / "data" / "checkpoint.minidb"
 LARGE = 64 << 20  # bytes: files from this size on show how far they are

@@ -14,8 +14,7 @@ import numpy as np
 import pytest
 from safetensors.numpy import load_file
 
-from bridge.caffe2 import workspace
-from bridge.caffe2.serialization.checkpoint import save_checkpoint
+from bridge.caffe2 import save_checkpoint, workspace
 
 ROOT = Path(__file__).parents[1]
 GOLDEN = ROOT / "tests" / "golden" / "checkpoint_chunks.minidb"

@@ -124,9 +124,17 @@ cdef int copy_elements(TensorImpl dst, TensorImpl src, str caller) except -1:
     cdef list places
     cdef Dims layout
     cdef TensorImpl whole
+    src.require_defined(caller)
+    dst.require_defined(caller)
+    # While the GIL is released, here or by a framework that is asked whether its memory is still
+    # there, another thread may give the storages other buffers, and the tensors other sizes.
+    _keep_dst, _keep_src = dst.storage.ctx, src.storage.ctx
     source = src.data(caller)
     to = dst.data(caller)
     require_alike(dst, src, caller)
+    if dst.storage.ctx is not _keep_dst or src.storage.ctx is not _keep_src:
+        raise EnforceNotMet(
+            "The tensor was given other memory while it was copied.", "storage() is kept", caller)
     if src.c_numel == 0:
         return 0
     if not src.c_dtype.c_is_pod:
@@ -147,9 +155,6 @@ cdef int copy_elements(TensorImpl dst, TensorImpl src, str caller) except -1:
             src = contiguous_copy(src, caller)
         copier(dst, src)
         return 0
-    # While the GIL is released another thread may give the storages other buffers, and the
-    # tensors other sizes.
-    _keep_dst, _keep_src = dst.storage.ctx, src.storage.ctx
     nbytes = src.c_numel * src.c_dtype.itemsize
     if dst.flags & CONTIGUOUS and src.flags & CONTIGUOUS:
         if nbytes < 65536:

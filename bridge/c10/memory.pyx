@@ -391,9 +391,9 @@ cdef int share_data(TensorImpl self, TensorImpl src, str caller) except -1:
         raise EnforceNotMet(
             "The source has no content: call mutable_data(T) on it first.",
             "src.storage_initialized()", caller)
-    self.set_storage(src.storage)
     self.c_dtype = src.c_dtype
     self.offset = src.offset
+    self.set_storage(src.storage)       # last: the end of the old one may let other threads run
     return 0
 
 

@@ -13,8 +13,16 @@ cdef inline char* pinned_data(TensorImpl impl, str caller) except? NULL:
     # another thread may give the tensor another storage, so nothing is read from it before. What
     # stays lent when it was asked is HELD, or the bridge's own buffer in the framework's keeping.
     cdef Storage storage = impl.storage
+    cdef char* data
     while storage is not None and storage.flags & (BORROWED | HELD) == BORROWED \
             and storage.c_nbytes and type(storage.ctx) is not DataPtr:
         storage.pin()
         storage = impl.storage
-    return impl.data(caller)
+    data = impl.data(caller)
+    if not impl.c_dtype.c_is_pod:
+        # Whoever calls has asked before, and another thread gave the tensor other elements since.
+        from bridge.c10.errors import EnforceBufferError
+        raise EnforceBufferError(
+            f"The tensor was given elements of {impl.c_dtype}, which are no plain memory.",
+            "dtype().is_pod", caller)
+    return data

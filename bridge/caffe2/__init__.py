@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from bridge.caffe2.execution.operator import Operator
     from bridge.caffe2.execution.registry import register_operator
     from bridge.caffe2.installing import install
+    from bridge.caffe2.serialization.checkpoint import load_checkpoint, save_checkpoint
 
 __all__ = [
     "FLAGS",
@@ -35,7 +36,9 @@ __all__ = [
     "core",
     "empty",
     "install",
+    "load_checkpoint",
     "register_operator",
+    "save_checkpoint",
     "workspace",
 ]
 
@@ -49,5 +52,6 @@ __getattr__, __dir__ = lazily(
         "bridge.caffe2.installing": "install",
         "bridge.caffe2.execution.operator": "Operator",
         "bridge.caffe2.execution.registry": "register_operator",
+        "bridge.caffe2.serialization.checkpoint": "load_checkpoint save_checkpoint",
     },
 )

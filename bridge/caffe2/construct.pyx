@@ -5,7 +5,7 @@
 
 from libc.stdint cimport int64_t
 
-from bridge.c10 cimport memory
+from bridge.c10 cimport memory, views
 from bridge.c10.array_ref cimport Dims, parse_dims
 from bridge.c10.copy cimport copy_elements
 from bridge.c10.device cimport Device, as_device
@@ -117,7 +117,7 @@ def from_values(dims, values, T, caller):
     except BufferError as error:
         raise refusal("The values make no tensor", caller, error) from error
     impl = allocated(sizes.data, sizes.n, source.c_dtype, DL_CPU, 0, caller)
-    copy_elements(impl, source, caller)
+    copy_elements(impl, views.view(source, sizes.data, sizes.n, caller), caller)
     return impl
 
 

@@ -11,8 +11,7 @@ import lmdb
 import numpy as np
 import pytest
 
-from bridge.caffe2 import workspace
-from bridge.caffe2.serialization.checkpoint import load_checkpoint, save_checkpoint
+from bridge.caffe2 import load_checkpoint, save_checkpoint, workspace
 from bridge.caffe2.serialization.lmdb_db import LMDBWriter
 from tests.caffe2.serialization.test_minidb import GOLDEN, records
 from tests.caffe2.serialization.test_save_load import load, run

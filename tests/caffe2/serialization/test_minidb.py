@@ -14,8 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from bridge.caffe2 import workspace
-from bridge.caffe2.serialization.checkpoint import load_checkpoint
+from bridge.caffe2 import load_checkpoint, workspace
 from bridge.caffe2.serialization.minidb import MiniDBReader, MiniDBWriter
 from tests.helpers.workspaces import refused
 

@@ -11,8 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bridge.caffe2 import workspace
-from bridge.caffe2.serialization.checkpoint import load_checkpoint, save_checkpoint
+from bridge.caffe2 import load_checkpoint, save_checkpoint, workspace
 from tests.helpers.isolate import run_python
 
 pytestmark = pytest.mark.usefixtures("fresh_workspace")
@@ -36,7 +35,7 @@ import sys, time
 import numpy as np
 from bridge.caffe2 import workspace
 from bridge.caffe2.serialization import minidb
-from bridge.caffe2.serialization.checkpoint import save_checkpoint
+from bridge.caffe2 import save_checkpoint
 put = minidb.MiniDBWriter.put
 def slow_put(self, key, value):
     if key == b"y#%0":
