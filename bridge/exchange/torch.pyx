@@ -295,7 +295,7 @@ cpdef TensorImpl any_tensor_in(object tensor, object copy=None):
             _refuse_grad()
         if tensor.is_conj() or tensor.is_neg():
             return _resolved(tensor, copy)
-        impl = _described(tensor, copy)
+        impl = _described(tensor, False if copy is False else None)
     if impl.storage.flags & UNVERIFIED:
         impl.storage.check()
     if copy is True:

@@ -84,6 +84,7 @@ def plain(x: Any, dtype: Any, device: Any) -> Any:
     from bridge.at.tensor import Tensor
     from bridge.exchange.ingest import ingest
 
+    _first(x)  # refuses what has no end
     if dtype is None:
         array = numpy.array(x)
     else:

@@ -237,7 +237,7 @@ assert c10.GetAllocator("cuda:0") is one
 assert c10.GetAllocator("cuda:2") is not one
 c10.SetAllocator("cuda", whole)
 assert c10.GetAllocator("cuda:2") is c10.GetAllocator("cuda") is whole  # made before, and now set
-assert c10.GetAllocator("cuda:0") is one
+assert c10.GetAllocator("cuda:0") is whole
 assert at.empty(2, device="cuda:5").device() == "cuda:5"
 assert whole.stats.allocations == 1
 """

@@ -3,10 +3,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import random
 import sys
 import threading
+import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -236,6 +238,20 @@ def test_a_reset_of_a_workspace_without_a_name_leaves_the_named_one() -> None:
     assert FetchBlob("x") == b"default"
 
 
+def run_in_threads(work: Callable[[int], None], n: int) -> None:
+    """Run `work` with a number of its own in each of `n` threads that change places often."""
+    threads = [threading.Thread(target=work, args=(seed,)) for seed in range(n)]
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+    try:
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    finally:
+        sys.setswitchinterval(interval)
+
+
 def test_one_blob_changed_in_every_way_by_many_threads() -> None:
     """What a thread finds may be anything that another put; nothing but EnforceNotMet is raised."""
     FeedBlob("numbers", np.arange(1000))
@@ -272,17 +288,36 @@ def test_one_blob_changed_in_every_way_by_many_threads() -> None:
                 errors.append(error)
                 raise
 
-    threads = [threading.Thread(target=work, args=(seed,)) for seed in range(4)]
-    interval = sys.getswitchinterval()
-    sys.setswitchinterval(1e-5)
-    try:
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-    finally:
-        sys.setswitchinterval(interval)
+    run_in_threads(work, 4)
     assert errors == []
+
+
+def test_what_was_numbers_a_moment_ago_is_no_array_of_objects() -> None:
+    """A view is made of the type that the memory has, whatever another thread makes of it."""
+    FeedBlob("x", np.ones(3))
+    tensor = Workspace.current.blobs["x"].tensor
+    wrong: list[object] = []
+
+    def look() -> None:
+        array = tensor().data
+        if array.dtype == object and not isinstance(array.base, np.ndarray | None):
+            wrong.append(array.base)
+
+    ways: list[Callable[[], object]] = [
+        look,
+        lambda: FeedBlob("x", np.array(["a", "b", "c"])),
+        lambda: tensor().init([9000], "float32"),
+    ]
+
+    def work(seed: int) -> None:
+        choose = random.Random(seed).choice
+        stop = time.monotonic() + 2
+        while time.monotonic() < stop and not wrong:
+            with contextlib.suppress(c10.EnforceNotMet):
+                choose(ways)()
+
+    run_in_threads(work, 6)
+    assert wrong == []
 
 
 def test_feeding_from_many_threads() -> None:
