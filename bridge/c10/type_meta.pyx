@@ -318,7 +318,7 @@ cpdef TypeMeta as_type(object spec):
         return <TypeMeta>found
     try:
         found = _by_spec.get(spec)
-    except TypeError:  # unhashable, so nothing that names a type
+    except (TypeError, ValueError):     # unhashable (a memoryview says ValueError): names no type
         found = None
     if found is None:
         found = _look_up(spec)

@@ -155,7 +155,7 @@ def test_text_that_names_no_type_is_refused(text: str) -> None:
         c10.TypeMeta.Make(text)
 
 
-@pytest.mark.parametrize("spelling", [3, 1.5, [], object(), Unregistered])
+@pytest.mark.parametrize("spelling", [3, 1.5, [], memoryview(bytearray(4)), object(), Unregistered])
 def test_make_of_the_wrong_kind_of_argument(spelling: object) -> None:
     with pytest.raises(TypeError):
         c10.TypeMeta.Make(spelling)
