@@ -90,8 +90,13 @@ def FetchBlob(name):
     if not unlikely(observed) and blob._tensor is not None and blob._tensor.impl.c_dtype.c_is_pod:
         try:
             return array_copy(blob._tensor.impl, "FetchBlob")
-        except Exception:  # what there is to do, or to say, is found out below
-            pass
+        except Exception:       # there may be another way; if not, it says why
+            return _fetched(blob, name)
+    return _fetched(blob, name)
+
+
+cdef object _fetched(BlobCore blob, object name):
+    """What FetchBlob gives of anything but plain memory."""
     fetched = blob._fetch(name, "FetchBlob")
     if type(fetched) is Int8Tensor:
         raise EnforceTypeError(f"{blob._called(name)}; use FetchInt8Blob.", "", "FetchBlob")
@@ -113,6 +118,6 @@ def FetchTorch(name):
     if not unlikely(observed) and blob._tensor is not None:
         try:
             return tensor_out(blob._tensor.impl)
-        except Exception:  # what there is to say is found out below
-            pass
+        except Exception:       # the error is the one that names the blob
+            return blob._to_torch(name, "FetchTorch")
     return blob._to_torch(name, "FetchTorch")

@@ -10,7 +10,7 @@ TYPE_CHECKING = False  # typing takes longer to import than all that needs it
 if TYPE_CHECKING:
     from typing import Any
 
-__all__ = ["NoName", "name_of"]
+__all__ = ["NoName", "name_of", "new_name"]
 
 
 class NoName(EnforceTypeError, EnforceAssertionError):
@@ -34,3 +34,13 @@ def name_of(name: Any, caller: str) -> str:
     raise NoName(
         f"A name is a str, bytes or a BlobReference, not {type(name).__name__}.", "", caller
     )
+
+
+def new_name(basename: str, used: set[str]) -> str:
+    """Give a name that is not in `used`, with a number where there must be one; it is added."""
+    name, number = basename, 1
+    while name in used:
+        name = f"{basename}_{number}"
+        number += 1
+    used.add(name)
+    return name

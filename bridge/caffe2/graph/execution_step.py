@@ -14,6 +14,7 @@ from bridge.c10.errors import (
 from bridge.caffe2.graph.blob_reference import BlobReference, ScopedName
 from bridge.caffe2.graph.net import Net, get_net_name
 from bridge.caffe2.messages import as_message, caffe2_pb2, set_fields
+from bridge.caffe2.names import new_name
 
 TYPE_CHECKING = False  # typing takes longer to import than all that needs it
 if TYPE_CHECKING:
@@ -78,12 +79,7 @@ class ExecutionStep:
 
     @staticmethod
     def _get_next_step_name(basename: str) -> str:
-        name, number = basename, 1
-        while name in ExecutionStep._step_names_used:
-            name = f"{basename}_{number}"
-            number += 1
-        ExecutionStep._step_names_used.add(name)
-        return name
+        return new_name(basename, ExecutionStep._step_names_used)
 
     def Name(self) -> str:
         """Give the name."""

@@ -20,6 +20,7 @@ from bridge.caffe2.graph.net_rewriting import NetRewriting
 from bridge.caffe2.graph.python_functions import python_arguments
 from bridge.caffe2.graph.tracebacks import extract_stacktrace, operator_tracebacks
 from bridge.caffe2.messages import as_message, caffe2_pb2, check_text, kind_of, set_fields
+from bridge.caffe2.names import new_name
 from bridge.caffe2.operator_types import RegisteredOperators, is_registered
 from bridge.caffe2.refusal import refusal
 
@@ -94,12 +95,7 @@ class Net(NetRewriting):
 
     @staticmethod
     def _get_next_net_name(basename: str) -> str:
-        name, number = basename, 1
-        while name in Net._net_names_used:
-            name = f"{basename}_{number}"
-            number += 1
-        Net._net_names_used.add(name)
-        return name
+        return new_name(basename, Net._net_names_used)
 
     def Name(self) -> str:
         """Give the name."""

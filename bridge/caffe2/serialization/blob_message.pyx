@@ -147,25 +147,26 @@ cdef class TensorMessage:
         return 0
 
     cdef int read_device(self, const uint8_t* at, const uint8_t* stop, int depth) except -1:
-        cdef Field field
-        field.depth = depth
-        while at < stop:
-            at = next_field(self.source, at, stop, &field)
-            if field.number == 1 and field.wire == VARINT:
-                self.device_type = <int32_t>field.value
-            elif field.number == 2 and field.wire == VARINT:
-                self.device_id = <int32_t>field.value
+        cdef int64_t device_type = self.device_type, device_id = self.device_id
+        self.read_two(at, stop, depth, &device_type, &device_id)
+        self.device_type, self.device_id = <int32_t>device_type, <int32_t>device_id
         return 0
 
     cdef int read_segment(self, const uint8_t* at, const uint8_t* stop, int depth) except -1:
+        return self.read_two(at, stop, depth, &self.begin, &self.end)
+
+    cdef int read_two(
+        self, const uint8_t* at, const uint8_t* stop, int depth, int64_t* first, int64_t* second,
+    ) except -1:
+        """Read a message of whose fields the first two are numbers, which stay where it lacks them."""
         cdef Field field
         field.depth = depth
         while at < stop:
             at = next_field(self.source, at, stop, &field)
             if field.number == 1 and field.wire == VARINT:
-                self.begin = <int64_t>field.value
+                first[0] = <int64_t>field.value
             elif field.number == 2 and field.wire == VARINT:
-                self.end = <int64_t>field.value
+                second[0] = <int64_t>field.value
         return 0
 
     cdef int read_external(self, const uint8_t* at, const uint8_t* stop, int depth) except -1:
