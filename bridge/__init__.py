@@ -2,7 +2,16 @@
 """One tensor for all frameworks: at.Tensor and caffe2.Tensor around one TensorImpl,
 zero-copy to and from torch, NumPy and everything else that speaks DLPack.
 
-``import bridge`` imports no framework; each is loaded when its first tensor is met.
+``import bridge`` imports no framework; each is loaded when its first tensor is seen.
+
+The package is built in layers. A module imports from its own layer and from the layers below,
+never from those above; ``tests/test_architecture.py`` checks it. The layers, lowest first::
+
+    dlpack c10 wire exchange pickling wrapper exchange_table at
+    caffe2.proto caffe2.base caffe2.tensor caffe2.blobs caffe2.files caffe2.definitions
+    caffe2.gradients caffe2.nets caffe2.execution caffe2.operators caffe2.workspaces
+    caffe2.models caffe2.* caffe2
+    see front tf typing _version bridge
 """
 
 from __future__ import annotations
@@ -24,7 +33,7 @@ from bridge.front import (
     to_torch,
 )
 
-TYPE_CHECKING = False  # typing takes longer to import than all that needs it
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 

@@ -8,7 +8,7 @@ import tensorflow as tf
 import torch
 
 from bridge.at.tensor import Tensor as AtTensor
-from bridge.caffe2.tensor import Tensor as Caffe2Tensor
+from bridge.caffe2.tensor.tensor import Tensor as Caffe2Tensor
 from bridge.see.audit import Audit, NoCopy
 from bridge.see.explain import Explanation
 from bridge.typing import ArrayLike, DeviceLike, TensorLike, TypeLike

@@ -238,7 +238,7 @@ cdef dict _by_name = {"jax": to_jax, "tensorflow": to_tensorflow, "cupy": to_cup
 
 
 def _wrapped(x, caffe2, copy):
-    from bridge.caffe2.tensor import Tensor as Caffe2Tensor
+    from bridge.caffe2.tensor.tensor import Tensor as Caffe2Tensor
     cdef TensorImpl impl
     if isinstance(x, Wrapper):
         impl = (<Wrapper>x).impl

@@ -8,7 +8,7 @@ from bridge.c10.errors import EnforceNotMet
 from bridge.c10.rebuild import byte_view, from_buffer, from_items, items_of, sized
 from bridge.c10.tensor_impl import UndefinedTensorImpl
 
-TYPE_CHECKING = False  # typing takes longer to import than all that needs it
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 

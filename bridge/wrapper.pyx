@@ -69,8 +69,7 @@ cdef class Wrapper:
         """Whether `other`, of either kind of wrapper, holds the same TensorImpl."""
         if not isinstance(other, Wrapper):
             raise EnforceTypeError(
-                f"A bridge tensor is compared with another, not with {type(other).__name__}.",
-                "", f"{type(self).__name__}.is_same")
+                f"A bridge tensor is compared with another, not with {type(other).__name__}.", f"{type(self).__name__}.is_same")
         return self.impl is (<Wrapper>other).impl
 
     def to_torch(self, *, copy=None, writable=False):

@@ -31,7 +31,7 @@ from bridge.at.torch_names import ATTRIBUTES as _ATTRIBUTES
 from bridge.at.torch_names import METHODS as _METHODS
 from bridge.exchange.torch import when_met as _when_met
 
-TYPE_CHECKING = False  # typing takes longer to import than all that needs it
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 

@@ -34,7 +34,7 @@ cdef int require_pod(TensorImpl impl, str caller) except -1:
     if not impl.c_dtype.c_is_pod and impl.storage is not None:
         raise EnforceNotMet(
             f"{caller.rpartition('.')[2]} is for plain memory, and the elements are of "
-            f"{impl.c_dtype}. Use tolist(), or caffe2.Tensor.", "dtype().is_pod", caller)
+            f"{impl.c_dtype}. Use tolist(), or caffe2.Tensor.", caller, condition="dtype().is_pod")
     return 0
 
 
@@ -59,7 +59,7 @@ cdef TensorImpl scalar(object value, TypeMeta dtype, str caller):
         pass                    # a type that torch cannot fill; NumPy can
     except (TypeError, ValueError, RuntimeError, OverflowError) as error:
         raise EnforceTypeError(
-            f"{value!r} is no element of {dtype}: {error}", "", caller) from error
+            f"{value!r} is no element of {dtype}: {error}", caller) from error
     import numpy
     return ingest(numpy.full((), value, dtype=dtype.numpy))
 
@@ -72,7 +72,7 @@ cdef TensorImpl converted(TensorImpl src, TypeMeta dtype, str caller):
     require_pod(src, caller)
     if not dtype.c_is_pod:
         raise EnforceNotMet(
-            f"Plain memory does not become {dtype}.", "T.is_pod", caller)
+            f"Plain memory does not become {dtype}.", caller, condition="T.is_pod")
     target = dtype.torch
     if target is not None and src.c_dtype.torch is not None:
         out = allocated(src.c_sizes, src.ndim, dtype, src.storage.device_type,
@@ -99,7 +99,7 @@ cdef TensorImpl source_of(object value, TensorImpl like_this, str caller):
             return ingest(numpy.asarray(value))
         raise EnforceTypeError(
             f"An object of type {type(value).__name__} is neither a number, nor a list of numbers, "
-            "nor a tensor.", "", caller) from error
+            "nor a tensor.", caller) from error
 
 
 cdef int _copy_into(TensorImpl dst, TensorImpl src, str caller) except -1:
@@ -137,7 +137,7 @@ cdef int _require_fits(TensorImpl src, TensorImpl dst, str caller) except -1:
     if not fits:
         raise EnforceValueError(
             f"Elements of sizes {src.sizes().vec()} do not fit into sizes {dst.sizes().vec()}: "
-            "each size has to be the same, or one.", "", caller)
+            "each size has to be the same, or one.", caller)
     return 0
 
 
@@ -162,14 +162,14 @@ def advanced_index(tensor, key):
     if isinstance(key, str) or isinstance(key, (float, complex, dict, bytes)):
         raise EnforceTypeError(
             f"{key!r} is no index. An index is made of ints, slices, None, ..., or tensors of "
-            "ints or bools.", "", "Tensor.__getitem__")
+            "ints or bools.", "Tensor.__getitem__")
     source = operand_out(impl)
     try:
         found = source[_torch_key(key)]
     except IndexError:
         raise
     except (TypeError, ValueError, RuntimeError) as error:
-        raise EnforceTypeError(f"{key!r} is no index here: {error}", "",
+        raise EnforceTypeError(f"{key!r} is no index here: {error}",
                                "Tensor.__getitem__") from error
     if found.data_ptr() and found.untyped_storage().data_ptr() == \
             source.untyped_storage().data_ptr():
@@ -191,7 +191,7 @@ def advanced_assign(tensor, key, value):
     except (TypeError, ValueError, RuntimeError) as error:
         if isinstance(error, EnforceNotMet):
             raise
-        raise EnforceTypeError(f"{key!r} is no index here: {error}", "",
+        raise EnforceTypeError(f"{key!r} is no index here: {error}",
                                "Tensor.__setitem__") from error
 
 
@@ -209,7 +209,7 @@ def _torch_key(key):
     signed = tensor.long()          # of unsigned integers torch takes bytes only, as a mask
     if (signed < 0).any():
         raise EnforceIndexError(
-            f"An index in {key!r} is out of range.", "", "Tensor.__getitem__")
+            f"An index in {key!r} is out of range.", "Tensor.__getitem__")
     return signed
 
 
@@ -225,7 +225,7 @@ def fill_(tensor, value):
         if src.c_numel != 1 or src.ndim != 0:
             raise EnforceValueError(
                 f"fill_ takes a number or a 0-d tensor, not sizes {src.sizes().vec()}. Use "
-                "copy_.", "value.dim() == 0", "Tensor.fill_")
+                "copy_.", "Tensor.fill_", condition="value.dim() == 0")
     _copy_into(dst, src, "Tensor.fill_")
     return tensor
 
@@ -269,7 +269,7 @@ def to(tensor, *args, copy=False, non_blocking=False, dtype=None, device=None, o
     flags = [one for one in args if isinstance(one, bool)]
     if len(flags) > 2:
         raise EnforceTypeError(
-            "Of flags to() takes two, non_blocking and copy.", "", "Tensor.to")
+            "Of flags to() takes two, non_blocking and copy.", "Tensor.to")
     for one in (*args, other):
         if one is not None and not isinstance(one, bool):
             dtype, device = _named(one, dtype, device)

@@ -56,7 +56,7 @@ cdef _Where _where(object options, object dtype, object device, bint pinned, Ten
     if not where.dtype.c_is_pod:
         raise EnforceNotMet(
             f"ATen tensors hold plain memory, not elements of {where.dtype}. Use "
-            "caffe2.empty.", "dtype.is_pod", "at.empty")
+            "caffe2.empty.", "at.empty", condition="dtype.is_pod")
     return where
 
 
@@ -64,11 +64,11 @@ cdef tuple _split(tuple args, str caller):
     """(sizes, options) of ``*args``: sizes one by one or as one sequence, then options."""
     cdef Py_ssize_t n = len(args)
     if n == 0:
-        raise EnforceTypeError(f"{caller} takes sizes.", "", caller)
+        raise EnforceTypeError(f"{caller} takes sizes.", caller)
     if not isinstance(args[0], int) and not hasattr(args[0], "__index__") \
             or hasattr(args[0], "__len__"):
         if n > 2:
-            raise EnforceTypeError(f"{caller} takes sizes, then options.", "", caller)
+            raise EnforceTypeError(f"{caller} takes sizes, then options.", caller)
         return args[0], args[1] if n == 2 else None
     if isinstance(args[n - 1], int) and not isinstance(args[n - 1], (bool, DeviceType)):
         return args, None
@@ -201,15 +201,15 @@ def empty_strided(size, stride, options=None, *, dtype=None, device=None, pinned
     cdef int i
     if sizes.n != strides.n:
         raise EnforceValueError(
-            f"There are {sizes.n} sizes and {strides.n} strides.", "len(size) == len(stride)",
-            "at.empty_strided")
+            f"There are {sizes.n} sizes and {strides.n} strides.",
+            "at.empty_strided", condition="len(size) == len(stride)")
     for i in range(strides.n):
         if strides.data[i] < 0:
             raise EnforceValueError(
-                f"Strides of new memory are not negative, as {strides.data[i]} is.",
-                "stride >= 0", "at.empty_strided")
+                f"Strides of new memory are not negative, as {strides.data[i]} is.", "at.empty_strided",
+                condition="stride >= 0")
     if numel and extent(sizes.data, strides.data, sizes.n, &low, &high) != 0:
-        raise EnforceValueError("The strides overflow.", "", "at.empty_strided")
+        raise EnforceValueError("The strides overflow.", "at.empty_strided")
     n = high + 1
     impl = allocated(&n, 1, where.dtype, where.device_type, where.device_index,
                      "at.empty_strided")
@@ -241,7 +241,7 @@ def from_blob(source, sizes, strides=None, options=None, deleter=None, *, dtype=
             and not hasattr(strides, "__len__"):
         # from_blob(ptr, sizes, options)
         if options is not None:
-            raise EnforceTypeError("strides are a sequence of ints.", "", caller)
+            raise EnforceTypeError("strides are a sequence of ints.", caller)
         strides, options = None, strides
     dims = parse_dims(sizes, caller)
     where = _where(options, dtype, device, False, None)
@@ -250,20 +250,20 @@ def from_blob(source, sizes, strides=None, options=None, deleter=None, *, dtype=
     steps = parse_dims(tuple([0] * dims.n) if strides is None else strides, caller)
     if steps.n != dims.n:
         raise EnforceValueError(
-            f"There are {dims.n} sizes and {steps.n} strides.", "len(sizes) == len(strides)",
-            caller)
+            f"There are {dims.n} sizes and {steps.n} strides.",
+            caller, condition="len(sizes) == len(strides)")
     if strides is None:
         contiguous_strides(dims.data, steps.data, dims.n)
     for i in range(steps.n):
         if steps.data[i] < 0:
             raise EnforceValueError(
-                f"Strides over memory from outside are not negative, as {steps.data[i]} is.",
-                "stride >= 0", caller)
+                f"Strides over memory from outside are not negative, as {steps.data[i]} is.", caller,
+                condition="stride >= 0")
     if numel and extent(dims.data, steps.data, dims.n, &low, &high) != 0:
-        raise EnforceValueError("The strides overflow.", "", caller)
+        raise EnforceValueError("The strides overflow.", caller)
     nbytes = checked_mul(high + 1, where.dtype.itemsize)
     if nbytes < 0:
-        raise EnforceValueError("That many bytes do not fit an int64.", "", caller)
+        raise EnforceValueError("That many bytes do not fit an int64.", caller)
     if is_integer(source):
         source = source.__index__()
         if numel or source != 0:
@@ -277,13 +277,13 @@ def from_blob(source, sizes, strides=None, options=None, deleter=None, *, dtype=
         if lender.c_numel * lender.c_dtype.itemsize < nbytes:
             raise EnforceValueError(
                 f"The buffer has {lender.c_numel * lender.c_dtype.itemsize} bytes, and sizes "
-                f"{[dims.data[i] for i in range(dims.n)]} of {where.dtype} take {nbytes}.",
-                "nbytes <= len(buffer)", caller)
+                f"{[dims.data[i] for i in range(dims.n)]} of {where.dtype} take {nbytes}.", caller,
+                condition="nbytes <= len(buffer)")
         flags |= lender.storage.flags & READONLY
         keep = lender.storage.ctx
     if address % <uintptr_t>min(where.dtype.itemsize, 8) != 0:
         raise EnforceValueError(
-            f"The address {address:#x} is not aligned for {where.dtype}.", "", caller)
+            f"The address {address:#x} is not aligned for {where.dtype}.", caller)
     impl = new_pair(where.device_type, where.device_index, where.dtype)
     impl.set_strided(dims.data, steps.data, dims.n, numel)
     install(impl.storage, external_ptr(<void*>address, keep, deleter), <char*>address, where.dtype,
@@ -297,15 +297,14 @@ cdef TensorImpl _lender(object source, str caller):
     try:
         lender = ingest(source, None, False)
     except BufferError as error:
-        raise EnforceTypeError(f"The buffer is not shared: {error}", "", caller) from error
+        raise EnforceTypeError(f"The buffer is not shared: {error}", caller) from error
     except TypeError as error:
         raise EnforceTypeError(
-            f"{type(source).__name__} is neither an address nor a buffer.", "",
+            f"{type(source).__name__} is neither an address nor a buffer.",
             caller) from error
     if not lender.flags & CONTIGUOUS:
         raise EnforceNotMet(
-            "The buffer is not contiguous; give sizes and strides over contiguous memory.",
-            "", caller)
+            "The buffer is not contiguous; give sizes and strides over contiguous memory.", caller)
     return lender
 
 
@@ -317,8 +316,8 @@ cdef int _settle(_Where where, Storage lender, str caller) except -1:
             or where.device_index != max(lender.device_index, 0)) and not (
                 host_accessible(where.device_type) and host_accessible(lender.device_type)):
         raise EnforceValueError(
-            f"The buffer is on {lender.device()}, and the options name another device.",
-            "device() == options.device()", caller)
+            f"The buffer is on {lender.device()}, and the options name another device.", caller,
+            condition="device() == options.device()")
     return 0
 
 

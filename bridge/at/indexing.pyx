@@ -31,7 +31,7 @@ cdef TensorImpl index(TensorImpl impl, object key):
             continue
         if one is Ellipsis:
             if ellipsis:
-                raise EnforceIndexError("An index has one ellipsis at most.", "", CALLER)
+                raise EnforceIndexError("An index has one ellipsis at most.", CALLER)
             ellipsis = True
         elif isinstance(one, slice):
             used += 1
@@ -48,7 +48,7 @@ cdef TensorImpl index(TensorImpl impl, object key):
         impl = views.alias(impl, CALLER)
     if used > impl.ndim:
         raise EnforceIndexError(
-            f"{used} indices are too many for {impl.ndim} dimensions.", "", CALLER)
+            f"{used} indices are too many for {impl.ndim} dimensions.", CALLER)
     return _walk(impl, keys, impl.ndim - used)
 
 
@@ -87,9 +87,9 @@ cdef TensorImpl _walk(TensorImpl impl, tuple keys, int64_t left_over):
             try:
                 start, stop, every = one.indices(size)
             except TypeError as error:
-                raise EnforceTypeError(f"A slice is made of ints: {error}", "", CALLER) from error
+                raise EnforceTypeError(f"A slice is made of ints: {error}", CALLER) from error
             except ValueError as error:
-                raise EnforceValueError(f"{error}", "", CALLER) from error
+                raise EnforceValueError(f"{error}", CALLER) from error
             try:
                 step = every
             except OverflowError:
@@ -110,7 +110,7 @@ cdef int64_t _place(object index, TensorImpl impl) except? -1:
         return index
     except OverflowError:
         raise EnforceIndexError(
-            f"Index {index} is out of range for sizes {impl.sizes().vec()}.", "", CALLER) from None
+            f"Index {index} is out of range for sizes {impl.sizes().vec()}.", CALLER) from None
 
 
 cdef int64_t _steps(int64_t start, int64_t stop, int64_t step) noexcept:
@@ -131,8 +131,8 @@ cdef TensorImpl sliced(
     size = impl.c_sizes[dim]
     if step <= 0:
         raise EnforceNotMet(
-            f"A step is positive, as {step} is not. Use x[::{step}] for a view backwards.",
-            "step > 0", caller)
+            f"A step is positive, as {step} is not. Use x[::{step}] for a view backwards.", caller,
+            condition="step > 0")
     first = 0 if start is None else _clamped(start, size)
     last = size if end is None else _clamped(end, size)
     if last < first:
@@ -148,7 +148,7 @@ cdef object _end(object value, str caller):
         return value.__index__()
     except AttributeError:
         raise EnforceTypeError(
-            f"The ends of a slice are ints or None, not {type(value).__name__}.", "",
+            f"The ends of a slice are ints or None, not {type(value).__name__}.",
             caller) from None
 
 
@@ -163,5 +163,5 @@ cdef int require_dim(TensorImpl impl, str caller) except -1:
     """Refuse what has no dimension to choose from."""
     impl.require_defined(caller)
     if impl.ndim == 0:
-        raise EnforceIndexError("A 0-d tensor has no dimensions.", "dim() > 0", caller)
+        raise EnforceIndexError("A 0-d tensor has no dimensions.", caller, condition="dim() > 0")
     return 0

@@ -31,7 +31,7 @@ cdef TensorImpl as_other_type(TensorImpl impl, object spec):
     require_pod(impl, "Tensor.view")
     if not dtype.c_is_pod:
         raise EnforceNotMet(
-            f"Plain memory is not viewed as {dtype}.", "T.is_pod", "Tensor.view")
+            f"Plain memory is not viewed as {dtype}.", "Tensor.view", condition="T.is_pod")
     out = views.alias(impl, "Tensor.view")
     out.c_dtype = dtype
     if dtype.itemsize != impl.c_dtype.itemsize:
@@ -46,11 +46,11 @@ cdef int _rescale(TensorImpl out, TensorImpl impl) except -1:
     if impl.ndim == 0 or (impl.c_strides()[last] != 1 and impl.c_sizes[last] != 1):
         raise EnforceNotMet(
             f"{impl.c_dtype} is viewed as {out.c_dtype}, of another size, along a contiguous last "
-            "dimension only.", "stride(-1) == 1", "Tensor.view")
+            "dimension only.", "Tensor.view", condition="stride(-1) == 1")
     if size < old:
         ratio = old // size
         if checked_mul(impl.c_numel, ratio) < 0:
-            raise EnforceValueError("That many elements do not fit an int64.", "", "Tensor.view")
+            raise EnforceValueError("That many elements do not fit an int64.", "Tensor.view")
         for i in range(last):
             out.c_strides()[i] *= ratio
         out.c_sizes[last] *= ratio
@@ -64,7 +64,7 @@ cdef int _rescale(TensorImpl out, TensorImpl impl) except -1:
         if uneven:
             raise EnforceNotMet(
                 f"Sizes, strides and offset are not multiples of {ratio}, the elements of "
-                f"{impl.c_dtype} in one of {out.c_dtype}.", "", "Tensor.view")
+                f"{impl.c_dtype} in one of {out.c_dtype}.", "Tensor.view")
         for i in range(last):
             out.c_strides()[i] //= ratio
         out.c_sizes[last] //= ratio
@@ -87,14 +87,14 @@ cdef int resize(TensorImpl impl, Dims dims) except -1:
         checked_mul(impl.offset + numel, impl.c_dtype.itemsize)
     if needed < 0:
         raise EnforceValueError(
-            f"{numel} elements of {impl.c_dtype} are more bytes than an int64 counts.", "",
+            f"{numel} elements of {impl.c_dtype} are more bytes than an int64 counts.",
             "Tensor.resize_")
     if needed > storage.c_nbytes:
         if storage.flags & EXTERNAL:
             raise EnforceNotMet(
                 f"The memory came from outside and has {storage.c_nbytes} bytes; {needed} would "
-                "be needed. Use clone() first.", "nbytes() <= storage().nbytes()",
-                "Tensor.resize_")
+                "be needed. Use clone() first.",
+                "Tensor.resize_", condition="nbytes() <= storage().nbytes()")
         bigger = _grown(storage, needed)
         install(storage, bigger.storage.ctx, bigger.storage.data, impl.c_dtype, needed, 0)
     impl.set_contiguous(dims.data, dims.n, numel)
@@ -125,8 +125,8 @@ cdef int look_at(
     require_pod(impl, "Tensor.set_")
     if size is None and (offset != 0 or stride is not None):
         raise EnforceTypeError(
-            "storage_offset and stride are given together with a size.", "size is not None",
-            "Tensor.set_")
+            "storage_offset and stride are given together with a size.",
+            "Tensor.set_", condition="size is not None")
     if source is None:
         impl.set_contiguous(&none, 1, 0)
         impl.offset = 0
@@ -153,14 +153,14 @@ cdef TensorImpl _looked_at(object source, TypeMeta dtype):
         storage = <Storage>source
         if storage.c_dtype and not storage.c_dtype.c_is_pod:
             raise EnforceNotMet(
-                f"A Storage of {storage.c_dtype} is no plain memory.", "", "Tensor.set_")
+                f"A Storage of {storage.c_dtype} is no plain memory.", "Tensor.set_")
         return over_storage(storage, dtype, storage.c_nbytes // dtype.itemsize)
     src = (<Wrapper>source).impl if isinstance(source, Wrapper) else ingest(source)
     src.require_defined("Tensor.set_")
     if src.c_dtype is not dtype:
         raise EnforceTypeError(
-            f"The source is of {src.c_dtype} and the tensor of {dtype}.",
-            "source.dtype() == dtype()", "Tensor.set_")
+            f"The source is of {src.c_dtype} and the tensor of {dtype}.", "Tensor.set_",
+            condition="source.dtype() == dtype()")
     src.data("Tensor.set_")
     return src
 
@@ -175,8 +175,8 @@ cdef TensorImpl _strided(TensorImpl src, Dims sizes, int64_t offset, object stri
         strides = parse_dims(stride, "Tensor.set_")
     if strides.n != sizes.n:
         raise EnforceValueError(
-            f"There are {sizes.n} sizes and {strides.n} strides.", "len(size) == len(stride)",
-            "Tensor.set_")
+            f"There are {sizes.n} sizes and {strides.n} strides.",
+            "Tensor.set_", condition="len(size) == len(stride)")
     return views.as_strided(src, sizes.data, strides.data, sizes.n, offset, "Tensor.set_")
 
 

@@ -208,8 +208,8 @@ cdef class Tensor(Wrapper):
         self.impl.require_defined("Tensor.as_strided")
         if sizes.n != strides.n:
             raise EnforceNotMet(
-                f"There are {sizes.n} sizes and {strides.n} strides.",
-                "len(size) == len(stride)", "Tensor.as_strided")
+                f"There are {sizes.n} sizes and {strides.n} strides.", "Tensor.as_strided",
+                condition="len(size) == len(stride)")
         offset = self.impl.offset if storage_offset is None else \
             to_int64(storage_offset, "Tensor.as_strided")
         return wrap(views.as_strided(
@@ -232,7 +232,7 @@ cdef class Tensor(Wrapper):
         if self.impl.ndim > 2:
             raise EnforceNotMet(
                 f"t() is for at most two dimensions, and there are {self.impl.ndim}. "
-                "Use transpose(a, b) or permute().", "dim() <= 2", "Tensor.t")
+                "Use transpose(a, b) or permute().", "Tensor.t", condition="dim() <= 2")
         if self.impl.ndim < 2:
             return wrap(views.alias(self.impl, "Tensor.t"))
         return wrap(views.transpose(self.impl, 0, 1, "Tensor.t"))
@@ -259,7 +259,7 @@ cdef class Tensor(Wrapper):
         if first < 0 or n < 0 or first > impl.c_sizes[d] - n:
             raise EnforceNotMet(
                 f"{length} indices from {start} on are not in dimension {d} of size "
-                f"{impl.c_sizes[d]}.", "start + length <= size(dim)", "Tensor.narrow")
+                f"{impl.c_sizes[d]}.", "Tensor.narrow", condition="start + length <= size(dim)")
         return wrap(views.slice_dim(impl, d, first, n, 1, "Tensor.narrow"))
 
     def squeeze(self, dim=None):
@@ -334,7 +334,7 @@ cdef class Tensor(Wrapper):
 
     def __delitem__(self, key):
         raise EnforceTypeError(
-            "Elements of a tensor are not deleted. Use a view, or index with what stays.", "",
+            "Elements of a tensor are not deleted. Use a view, or index with what stays.",
             "Tensor.__delitem__")
 
     def __iter__(self):
@@ -342,8 +342,8 @@ cdef class Tensor(Wrapper):
         self.impl.require_defined("Tensor.__iter__")
         if self.impl.ndim == 0:
             raise EnforceTypeError(
-                "A 0-d tensor has nothing to iterate over; use item().", "dim() > 0",
-                "Tensor.__iter__")
+                "A 0-d tensor has nothing to iterate over; use item().",
+                "Tensor.__iter__", condition="dim() > 0")
         return iter([wrap(views.select(self.impl, 0, i, "Tensor.__iter__"))
                      for i in range(self.impl.c_sizes[0])])
 
@@ -438,8 +438,8 @@ cdef class Tensor(Wrapper):
         self.impl.require_defined("Tensor.__bool__")
         if self.impl.c_numel != 1:
             raise EnforceValueError(
-                f"{self.impl.c_numel} elements are neither true nor false. Use any() or all().",
-                "numel() == 1", "Tensor.__bool__")
+                f"{self.impl.c_numel} elements are neither true nor false. Use any() or all().", "Tensor.__bool__",
+                condition="numel() == 1")
         return bool(values.item(self.impl))
 
     def __int__(self):
@@ -457,14 +457,14 @@ cdef class Tensor(Wrapper):
         if not isinstance(value, int):
             raise EnforceTypeError(
                 f"One integer serves as an index, not {self.impl.c_numel} of "
-                f"{self.impl.c_dtype}.", "", "Tensor.__index__")
+                f"{self.impl.c_dtype}.", "Tensor.__index__")
         return int(value)
 
     def __contains__(self, value):
         found = torch_ops.binary("eq", self, value)
         if found is NotImplemented:
             raise EnforceTypeError(
-                f"A tensor has numbers in it, and no {type(value).__name__}.", "",
+                f"A tensor has numbers in it, and no {type(value).__name__}.",
                 "Tensor.__contains__")
         return bool(found.any())
 
@@ -670,7 +670,7 @@ cdef TensorImpl _impl_for_at(object source):
         raise EnforceTypeError(
             f"at.Tensor is made of an at.Tensor or a caffe2.Tensor, not of "
             f"{type(source).__name__}. bridge.from_dlpack(x) takes tensors of any framework, "
-            "at.tensor(data) takes numbers.", "", "at.Tensor")
+            "at.tensor(data) takes numbers.", "at.Tensor")
     impl = (<Wrapper>source).impl
     if impl.storage is None or (
             impl.c_dtype.c_is_pod and (impl.storage.data != NULL or impl.c_numel == 0)):
@@ -679,15 +679,15 @@ cdef TensorImpl _impl_for_at(object source):
         return impl
     if not impl.c_dtype:
         raise EnforceNotMet(
-            "The caffe2.Tensor has no element type yet. Call mutable_data(T) on it first.",
-            "dtype_initialized()", "at.Tensor")
+            "The caffe2.Tensor has no element type yet. Call mutable_data(T) on it first.", "at.Tensor",
+            condition="dtype_initialized()")
     if not impl.c_dtype.c_is_pod:
         raise EnforceBufferError(
             f"Elements of the non-POD type {impl.c_dtype} are for caffe2.Tensor only; ATen "
-            "tensors hold plain memory.", "dtype().is_pod", "at.Tensor")
+            "tensors hold plain memory.", "at.Tensor", condition="dtype().is_pod")
     raise EnforceNotMet(
-        "The caffe2.Tensor is not allocated. Call mutable_data(T) on it first.",
-        "storage_initialized()", "at.Tensor")
+        "The caffe2.Tensor is not allocated. Call mutable_data(T) on it first.", "at.Tensor",
+        condition="storage_initialized()")
 
 
 cdef Tensor wrap(TensorImpl impl):

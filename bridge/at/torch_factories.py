@@ -12,7 +12,7 @@ from bridge.c10.options import TensorOptions, as_options
 from bridge.exchange.ingest import ingest
 from bridge.wrapper import Wrapper
 
-TYPE_CHECKING = False  # typing takes longer to import than all that needs it
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
@@ -25,7 +25,7 @@ def _keywords(options: TensorOptions, caller: str) -> dict[str, Any]:
     dtype = options.dtype()
     if dtype is not None:
         if dtype.torch is None:
-            raise EnforceTypeError(f"torch has no element type {dtype}.", "", caller)
+            raise EnforceTypeError(f"torch has no element type {dtype}.", caller)
         named["dtype"] = dtype.torch
     # said always: torch's own defaults, which a program may change, are not ours
     device = options.device()
@@ -41,9 +41,9 @@ def _made(name: str, args: tuple[Any, ...], options: TensorOptions) -> Tensor:
     try:
         made = getattr(torch, name)(*args, **keywords)
     except TypeError as error:
-        raise EnforceTypeError(str(error), "", caller) from error
+        raise EnforceTypeError(str(error), caller) from error
     except (ValueError, RuntimeError) as error:
-        raise EnforceValueError(str(error), "", caller) from error
+        raise EnforceValueError(str(error), caller) from error
     # into memory of the allocator in force, as that of every other factory
     return Tensor._wrap(ingest(made, _place(options), True))
 

@@ -25,7 +25,7 @@ from bridge.exchange.ingest import ingest
 from bridge.exchange.torch import is_torch_tensor, operand_out
 from bridge.wrapper import Wrapper
 
-TYPE_CHECKING = False  # typing takes longer to import than all that needs it
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
@@ -178,7 +178,7 @@ def _torch_spelling(value: Any) -> Any:
 
     if isinstance(value, TypeMeta):
         if value.torch is None:
-            raise EnforceTypeError(f"torch has no element type {value}.", "", "Tensor")
+            raise EnforceTypeError(f"torch has no element type {value}.", "Tensor")
         return value.torch
     if isinstance(value, (Device, DeviceType)):
         return str(Device(value))

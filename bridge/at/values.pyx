@@ -44,7 +44,7 @@ def item(TensorImpl impl):
     if impl.c_numel != 1:
         raise EnforceValueError(
             f"item() reads a tensor of one element, and there are {impl.c_numel}. "
-            "Use tolist().", "numel() == 1", "Tensor.item")
+            "Use tolist().", "Tensor.item", condition="numel() == 1")
     if dtype.c_is_pod and host_accessible(impl.storage.device_type) and dtype.c_dlpack.lanes == 1:
         code, bits = dtype.c_dlpack.code, dtype.c_dlpack.bits
         if code == DL_FLOAT and bits == 64:

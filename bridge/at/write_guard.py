@@ -10,7 +10,7 @@ from __future__ import annotations
 from bridge.c10.errors import EnforceNotMet
 from bridge.exchange.torch import is_torch_tensor
 
-TYPE_CHECKING = False  # typing takes longer to import than all that needs it
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
@@ -35,7 +35,7 @@ _WRITES_SILENTLY = dict.fromkeys(
 def read_only() -> EnforceNotMet:
     """The error of an operation that would write read-only memory."""
     return EnforceNotMet(
-        "The memory is read-only. Write to a copy: clone().", "!readonly", "Tensor"
+        "The memory is read-only. Write to a copy: clone().", "Tensor", condition="!readonly"
     )
 
 

@@ -23,7 +23,7 @@ from bridge.c10.tensor_impl import TensorImpl, UndefinedTensorImpl
 from bridge.c10.type_meta import TypeMeta
 from bridge.c10.type_meta import as_type as _type
 
-TYPE_CHECKING = False  # typing takes longer to import than all that needs it
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 

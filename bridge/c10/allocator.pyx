@@ -160,14 +160,14 @@ cdef class Allocator:
         cdef uintptr_t data
         if isinstance(address, bool) or not isinstance(address, int):
             raise EnforceTypeError(
-                f"An address is an int, not {type(address).__name__}.", "",
+                f"An address is an int, not {type(address).__name__}.",
                 "Allocator.raw_deallocate")
         if not address:
             return
         nbytes = self.sizes.pop(address, None)
         if nbytes is None:
             raise EnforceNotMet(
-                f"{address:#x} is not a live address of this allocator.", "",
+                f"{address:#x} is not a live address of this allocator.",
                 "Allocator.raw_deallocate")
         self.stats.remove(nbytes)
         data = address
@@ -204,8 +204,7 @@ cdef class Allocator:
             if isinstance(given, bool) or not isinstance(given, int) or not (
                     0 <= given <= <uintptr_t>-1):
                 raise EnforceNotMet(
-                    f"{type(self).__name__}.raw_allocate gave {given!r}; an address is an int.",
-                    "", "Allocator.allocate")
+                    f"{type(self).__name__}.raw_allocate gave {given!r}; an address is an int.", "Allocator.allocate")
             if not given:
                 raise MemoryError(
                     f"{type(self).__name__}.raw_allocate gave no address for {nbytes} bytes.")
@@ -234,7 +233,7 @@ cdef class Allocator:
         if not dtype.c_is_pod:
             raise EnforceTypeError(
                 f"Elements of the non-POD type {dtype} are Python objects; an allocator gives "
-                "plain memory. Use caffe2.empty(dims, T).", "T.is_pod", "Allocator.allocate_typed")
+                "plain memory. Use caffe2.empty(dims, T).", "Allocator.allocate_typed", condition="T.is_pod")
         if count > INT64_MAX // dtype.itemsize:
             raise MemoryError(f"{n} elements of {dtype} are more than memory can be.")
         return self.get(count * dtype.itemsize)
@@ -249,10 +248,10 @@ cdef int64_t _alignment(Allocator allocator) except -1:
         return DEFAULT_ALIGNMENT
     if isinstance(allocator.alignment, bool) or not isinstance(allocator.alignment, int):
         raise EnforceTypeError(
-            f"An alignment is an int, not {allocator.alignment!r}.", "", "Allocator.alignment")
+            f"An alignment is an int, not {allocator.alignment!r}.", "Allocator.alignment")
     if allocator.alignment < 1 or allocator.alignment & (allocator.alignment - 1):
         raise EnforceValueError(
-            f"An alignment is a power of two, not {allocator.alignment}.", "",
+            f"An alignment is a power of two, not {allocator.alignment}.",
             "Allocator.alignment")
     if allocator.alignment > 1 << 40:
         raise MemoryError(f"No memory is aligned to {allocator.alignment} bytes.")
@@ -274,16 +273,16 @@ cdef void* host_allocate(int64_t nbytes, int64_t alignment) except NULL:
 cdef int64_t _count(object nbytes) except -1:
     if isinstance(nbytes, bool) or not hasattr(nbytes, "__index__"):
         raise EnforceTypeError(
-            f"A number of bytes is an int, not {nbytes!r}.", "", "Allocator.allocate")
+            f"A number of bytes is an int, not {nbytes!r}.", "Allocator.allocate")
     try:
         nbytes = to_index(nbytes)
     except TypeError as error:
         raise EnforceTypeError(
-            f"A number of bytes is an int, not {nbytes!r}.", "", "Allocator.allocate") from error
+            f"A number of bytes is an int, not {nbytes!r}.", "Allocator.allocate") from error
     if nbytes < 0:
         raise EnforceValueError(
-            f"A number of bytes is not negative, as {nbytes} is.", "nbytes >= 0",
-            "Allocator.allocate")
+            f"A number of bytes is not negative, as {nbytes} is.",
+            "Allocator.allocate", condition="nbytes >= 0")
     if nbytes > INT64_MAX:
         raise MemoryError(f"{nbytes} bytes are more than an address can name.")
     return nbytes
@@ -324,7 +323,7 @@ cdef Allocator allocator_of(int32_t device_type, int32_t index):
     if found is None:
         raise EnforceNotMet(
             f"There is no allocator for {DeviceType(device_type).name} memory. "
-            "Set one with c10.SetAllocator(device, allocator).", "", "GetAllocator")
+            "Set one with c10.SetAllocator(device, allocator).", "GetAllocator")
     return <Allocator>found
 
 
@@ -353,8 +352,7 @@ def SetAllocator(D, allocator):
     cdef Device device = as_device(D)
     if not isinstance(allocator, Allocator):
         raise EnforceTypeError(
-            f"An allocator is a c10.Allocator or of a subclass, not {type(allocator).__name__}.",
-            "", "SetAllocator")
+            f"An allocator is a c10.Allocator or of a subclass, not {type(allocator).__name__}.", "SetAllocator")
     if device.c_type == DL_CPU:
         _cpu = <Allocator>allocator
     elif device.c_index > 0 or (device.c_type == DL_CUDA and device.c_index == 0) or (

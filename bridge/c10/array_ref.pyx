@@ -32,17 +32,17 @@ cdef int64_t to_int64(object value, str caller) except? -1:
             value = value.__index__()
         except AttributeError:
             raise EnforceTypeError(
-                f"Sizes are integers, not {type(value).__name__}: {value!r}.", "",
+                f"Sizes are integers, not {type(value).__name__}: {value!r}.",
                 caller) from None
         except TypeError as error:
             raise EnforceTypeError(
-                f"Sizes are integers, not {type(value).__name__}.", "", caller) from error
+                f"Sizes are integers, not {type(value).__name__}.", caller) from error
         if not PyLong_Check(value):
             raise EnforceTypeError(
-                f"Sizes are integers, and this __index__ gives {value!r}.", "", caller)
+                f"Sizes are integers, and this __index__ gives {value!r}.", caller)
     result = PyLong_AsLongLongAndOverflow(value, &overflow)
     if overflow:
-        raise EnforceValueError(f"{value} does not fit an int64.", "", caller)
+        raise EnforceValueError(f"{value} does not fit an int64.", caller)
     return result
 
 
@@ -91,7 +91,7 @@ cdef Dims parse_dims(object source, str caller):
         return dims
     if isinstance(source, (str, bytes, bytearray, dict, set, frozenset)):
         raise EnforceTypeError(
-            f"Sizes are integers or a sequence of them, not {type(source).__name__}.", "", caller)
+            f"Sizes are integers or a sequence of them, not {type(source).__name__}.", caller)
     if hasattr(source, "__index__") and not hasattr(source, "__len__"):
         return parse_dims((source,), caller)
     try:
@@ -101,7 +101,7 @@ cdef Dims parse_dims(object source, str caller):
         if hasattr(source, "__index__"):
             return parse_dims((source,), caller)
         raise EnforceTypeError(
-            f"Sizes are integers or a sequence of them, not {type(source).__name__}.", "",
+            f"Sizes are integers or a sequence of them, not {type(source).__name__}.",
             caller) from error
     return parse_dims(values, caller)
 
@@ -162,7 +162,7 @@ cdef class ArrayRef:
             return
         raise EnforceTypeError(
             f"An ArrayRef views a list, a tuple, or a buffer of int64, not "
-            f"{type(source).__name__}.", "", "ArrayRef")
+            f"{type(source).__name__}.", "ArrayRef")
 
     cdef int own(self, const int64_t* values, Py_ssize_t n) except -1:
         cdef int64_t* data = self.inline
@@ -182,24 +182,22 @@ cdef class ArrayRef:
             view = memoryview(source)
         except (TypeError, ValueError, BufferError) as error:
             raise EnforceTypeError(
-                f"{type(source).__name__} gives no buffer of int64: {error}", "",
+                f"{type(source).__name__} gives no buffer of int64: {error}",
                 "ArrayRef") from error
         if view.itemsize != 8 or view.format.lstrip("@=<") not in ("l", "q") or view.ndim != 1:
             raise EnforceTypeError(
                 f"An ArrayRef views one dimension of int64; this buffer has {view.ndim} "
-                f"of format {view.format!r}. Convert it, for instance by .astype('int64').",
-                "", "ArrayRef")
+                f"of format {view.format!r}. Convert it, for instance by .astype('int64').", "ArrayRef")
         if not view.c_contiguous:
             raise EnforceTypeError(
-                "An ArrayRef views contiguous memory; this buffer has strides. Copy it first.",
-                "", "ArrayRef")
+                "An ArrayRef views contiguous memory; this buffer has strides. Copy it first.", "ArrayRef")
         self.n = view.shape[0]
         self.owner = view
         if self.n:
             values = view
             if <uintptr_t>&values[0] % sizeof(int64_t) != 0:
                 raise EnforceTypeError(
-                    "An ArrayRef views aligned memory; copy the buffer first.", "", "ArrayRef")
+                    "An ArrayRef views aligned memory; copy the buffer first.", "ArrayRef")
             self.ptr = &values[0]
         return 0
 
@@ -217,13 +215,13 @@ cdef class ArrayRef:
             if step != 1:
                 raise EnforceValueError(
                     f"An ArrayRef is contiguous, so its slices have step 1, not {step}. "
-                    "Use list(ref)[a:b:step].", "step == 1", "ArrayRef")
+                    "Use list(ref)[a:b:step].", "ArrayRef", condition="step == 1")
             return self.part(start, max(stop - start, 0))
         try:
             i = index.__index__()
         except (AttributeError, TypeError):
             raise EnforceTypeError(
-                f"An index is an int or a slice, not {type(index).__name__}.", "",
+                f"An index is an int or a slice, not {type(index).__name__}.",
                 "ArrayRef") from None
         except OverflowError:
             i = self.n
@@ -231,7 +229,7 @@ cdef class ArrayRef:
             i += self.n
         if not 0 <= i < self.n:
             raise EnforceIndexError(
-                f"Index {index} is out of range for {self.n} values.", "", "ArrayRef")
+                f"Index {index} is out of range for {self.n} values.", "ArrayRef")
         return self.ptr[i]
 
     cdef ArrayRef part(self, Py_ssize_t start, Py_ssize_t n):
@@ -341,8 +339,8 @@ cdef class ArrayRef:
             count = self.n - first if n is None else to_int64(n, "ArrayRef.slice")
         if first < 0 or count < 0 or first > self.n or count > self.n - first:
             raise EnforceIndexError(
-                f"slice({start}, {n}) is out of range for {self.n} values.",
-                "start + n <= size()", "ArrayRef.slice")
+                f"slice({start}, {n}) is out of range for {self.n} values.", "ArrayRef.slice",
+                condition="start + n <= size()")
         return self.part(first, count)
 
     def index(self, value, start=0, stop=None):

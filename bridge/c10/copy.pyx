@@ -107,8 +107,8 @@ cdef int require_alike(TensorImpl dst, TensorImpl src, str caller) except -1:
     if dst.c_dtype is not src.c_dtype or dst.ndim != src.ndim or memcmp(
             dst.c_sizes, src.c_sizes, src.ndim * sizeof(int64_t)) != 0:
         raise EnforceNotMet(
-            "The tensor was given another type or other sizes while it was copied.",
-            "dst.sizes() == src.sizes()", caller)
+            "The tensor was given another type or other sizes while it was copied.", caller,
+            condition="dst.sizes() == src.sizes()")
     return 0
 
 
@@ -134,7 +134,7 @@ cdef int copy_elements(TensorImpl dst, TensorImpl src, str caller) except -1:
     require_alike(dst, src, caller)
     if dst.storage.ctx is not _keep_dst or src.storage.ctx is not _keep_src:
         raise EnforceNotMet(
-            "The tensor was given other memory while it was copied.", "storage() is kept", caller)
+            "The tensor was given other memory while it was copied.", caller, condition="storage() is kept")
     if src.c_numel == 0:
         return 0
     if not src.c_dtype.c_is_pod:
@@ -149,8 +149,7 @@ cdef int copy_elements(TensorImpl dst, TensorImpl src, str caller) except -1:
         copier = _device_copier
         if copier is None:
             raise EnforceNotMet(
-                f"Nothing here copies from {src.device()} to {dst.device()}; that needs torch.",
-                "", caller)
+                f"Nothing here copies from {src.device()} to {dst.device()}; that needs torch.", caller)
         if dst.storage.device_type == src.storage.device_type and _overlap(dst, to, src, source):
             src = contiguous_copy(src, caller)
         copier(dst, src)

@@ -80,11 +80,11 @@ cdef class Device:
         if index is not None:
             if isinstance(index, bool) or not isinstance(index, int):
                 raise EnforceTypeError(
-                    f"A device index is an int, not {index!r}.", "", "Device")
+                    f"A device index is an int, not {index!r}.", "Device")
             kind, found = _parse(spec)
             if found not in (-1, index) and not (found == 0 and kind != DeviceType.CUDA):
                 raise EnforceValueError(
-                    f"{spec!r} has an index already, and {index} is another.", "", "Device")
+                    f"{spec!r} has an index already, and {index} is another.", "Device")
         else:
             kind, index = _parse(spec)
         _check_index(kind, index)
@@ -126,11 +126,11 @@ cdef class Device:
 def _check_index(kind, index):
     if index < -1 or index > 0x7FFFFFFF:
         raise EnforceValueError(
-            f"A device index is 0 or more and fits an int32, as {index} does not.",
-            "0 <= index < 2**31", "Device")
+            f"A device index is 0 or more and fits an int32, as {index} does not.", "Device",
+            condition="0 <= index < 2**31")
     if kind == DeviceType.CPU and index > 0:
         raise EnforceValueError(
-            f"There is one CPU device, of index 0, and no index {index}.", "", "Device")
+            f"There is one CPU device, of index 0, and no index {index}.", "Device")
 
 
 def _default_index(kind):
@@ -149,13 +149,12 @@ def _parse(spec):
         if kind is None:
             raise EnforceValueError(
                 f"{spec!r} names no device; known are {', '.join(_NAME_OF.values())}, "
-                "with an index as in 'cuda:1'.", "", "Device")
+                "with an index as in 'cuda:1'.", "Device")
         if not colon:
             return kind, _default_index(kind)
         if not (number.isascii() and number.isdigit() and len(number) <= 20):
             raise EnforceValueError(
-                f"{spec!r} names no device: the index after ':' is a number such as 'cuda:1'.",
-                "", "Device")
+                f"{spec!r} names no device: the index after ':' is a number such as 'cuda:1'.", "Device")
         return kind, int(number)
     if isinstance(spec, tuple) and len(spec) == 2:
         number, index = spec
@@ -164,7 +163,7 @@ def _parse(spec):
                 return DeviceType(number), index
             except ValueError:
                 raise EnforceValueError(
-                    f"{number} is no device type of DLPack.", "", "Device") from None
+                    f"{number} is no device type of DLPack.", "Device") from None
     # torch.device, without importing torch for its sake
     kind = getattr(spec, "type", None)
     if type(spec).__name__ == "device" and isinstance(kind, str):
@@ -172,7 +171,7 @@ def _parse(spec):
         return _parse(kind if index is None else f"{kind}:{index}")
     raise EnforceTypeError(
         f"{spec!r} names no device. Give a string such as 'cpu' or 'cuda:1', a c10.Device, "
-        "a c10.DeviceType or a torch.device.", "", "Device")
+        "a c10.DeviceType or a torch.device.", "Device")
 
 
 cdef Device device_of(int32_t device_type, int32_t index):

@@ -13,7 +13,7 @@ from bridge.c10.errors import (
 )
 from bridge.c10.type_meta import TypeMeta
 
-TYPE_CHECKING = False  # typing takes longer to import than all that needs it
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
@@ -34,15 +34,13 @@ def as_element(value: Any, dtype: TypeMeta, caller: str = "Tensor.mutable_data")
                 return value.encode()
             except UnicodeEncodeError as error:
                 raise EnforceValueError(
-                    f"The text has no UTF-8 bytes: {error}. Give bytes.", "", "Tensor.mutable_data"
+                    f"The text has no UTF-8 bytes: {error}. Give bytes.", "Tensor.mutable_data"
                 ) from error
         if isinstance(value, (bytes, bytearray, memoryview)):
             return bytes(value)
     elif dtype.element_class is not None and isinstance(value, dtype.element_class):
         return value
-    raise EnforceTypeError(
-        f"{type(value).__name__} is no element of a tensor of {dtype}.", "", caller
-    )
+    raise EnforceTypeError(f"{type(value).__name__} is no element of a tensor of {dtype}.", caller)
 
 
 class ElementView(MutableSequence["Any"]):
@@ -67,13 +65,13 @@ class ElementView(MutableSequence["Any"]):
             i: int = index.__index__()
         except (AttributeError, TypeError) as error:
             raise EnforceTypeError(
-                f"An index is an int or a slice, not {type(index).__name__}.", "", "Tensor.data"
+                f"An index is an int or a slice, not {type(index).__name__}.", "Tensor.data"
             ) from error
         if i < 0:
             i += self._n
         if not 0 <= i < self._n:
             raise EnforceIndexError(
-                f"Element {index} is out of range for {self._n} elements.", "", "Tensor.data"
+                f"Element {index} is out of range for {self._n} elements.", "Tensor.data"
             )
         return self._offset + i
 
@@ -96,7 +94,6 @@ class ElementView(MutableSequence["Any"]):
             except TypeError as error:
                 raise EnforceTypeError(
                     f"A slice is set to a sequence of elements, not to {type(value).__name__}.",
-                    "",
                     "Tensor.mutable_data",
                 ) from error
             # map and set run in C: strings come in great numbers, and as bytes most of the time.
@@ -106,8 +103,8 @@ class ElementView(MutableSequence["Any"]):
                 raise EnforceNotMet(
                     f"{len(values)} elements do not replace {len(places)}; their number is "
                     "fixed. Use Resize or Extend.",
-                    "len(values) == len(slice)",
                     "Tensor.mutable_data",
+                    condition="len(values) == len(slice)",
                 )
             if places.step == 1:
                 self._items[places.start : places.start + len(places)] = values
@@ -123,7 +120,6 @@ class ElementView(MutableSequence["Any"]):
     def __delitem__(self, index: Any) -> None:
         raise EnforceTypeError(
             "Elements are not deleted, since their number is the tensor's. Use ShrinkTo or Resize.",
-            "",
             "Tensor.mutable_data",
         )
 
@@ -131,7 +127,6 @@ class ElementView(MutableSequence["Any"]):
         """Refused: the number of elements is the tensor's. Use Extend."""
         raise EnforceTypeError(
             "Elements are not inserted, since their number is the tensor's. Use Extend or Resize.",
-            "",
             "Tensor.mutable_data",
         )
 

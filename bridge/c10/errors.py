@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """EnforceNotMet, the error of a broken invariant.
 
-The subclasses that are also built-in errors let one refusal honour two
-contracts: a wrong kind of argument is a ``TypeError`` to a Python programmer
-and an ``EnforceNotMet`` to somebody who ports Caffe2 code.
+Each subclass is a built-in error as well, so one exception serves two kinds of
+callers: a wrong argument is a ``TypeError`` to a Python programmer and an
+``EnforceNotMet`` to someone porting Caffe2 code.
 """
 
 from __future__ import annotations
@@ -24,21 +24,22 @@ class EnforceNotMet(RuntimeError):
 
     Parameters
     ----------
-    message: what was met, and what to do instead.
-    condition: the failed condition, as one would write it.
+    message: what went wrong, and what to do instead.
     caller: the public method that was called, such as ``"Tensor.ShareData"``.
+    condition: the failed condition, as source code.
 
     Follows c10::Error as raised by CAFFE_ENFORCE, c10/util/Exception.h,
     PyTorch 1.8.1.
 
     >>> from bridge.c10 import EnforceNotMet
-    >>> error = EnforceNotMet("Call Resize first.", "dim() >= 1", "Tensor.Extend")
+    >>> error = EnforceNotMet("Call Resize first.", "Tensor.Extend", condition="dim() >= 1")
     >>> print(error)
     [enforce fail at Tensor.Extend] dim() >= 1. Call Resize first.
     """
 
-    def __init__(self, message: str = "", condition: str = "", caller: str = "") -> None:
-        super().__init__(message, condition, caller)
+    def __init__(self, message: str = "", caller: str = "", *, condition: str = "") -> None:
+        # Pickle calls the class with `args`, and then restores `condition` from the attributes.
+        super().__init__(message, caller)
         self.message = message
         self.condition = condition
         self.caller = caller
@@ -50,24 +51,24 @@ class EnforceNotMet(RuntimeError):
 
 
 class EnforceTypeError(EnforceNotMet, TypeError):
-    """A broken invariant that is a wrong kind of argument, too."""
+    """An EnforceNotMet for an argument of the wrong type."""
 
 
 class EnforceValueError(EnforceNotMet, ValueError):
-    """A broken invariant that is a wrong value, too."""
+    """An EnforceNotMet for an invalid value."""
 
 
 class EnforceIndexError(EnforceNotMet, IndexError):
-    """A broken invariant that is an index out of range, too."""
+    """An EnforceNotMet for an index out of range."""
 
 
 class EnforceBufferError(EnforceNotMet, BufferError):
-    """A broken invariant that keeps memory from being exchanged, too."""
+    """An EnforceNotMet for memory that cannot be exchanged."""
 
 
 class EnforceKeyError(EnforceNotMet, KeyError):
-    """A broken invariant that is an unknown name, too."""
+    """An EnforceNotMet for an unknown name."""
 
 
 class EnforceAssertionError(EnforceNotMet, AssertionError):
-    """A broken invariant that Caffe2's Python asserts, too."""
+    """An EnforceNotMet where Caffe2's Python code has an assertion."""

@@ -32,7 +32,7 @@ class _Flags:
     def caffe2_keep_on_shrink(self, value: bool) -> None:
         if value not in (True, False):
             raise EnforceTypeError(
-                f"caffe2_keep_on_shrink is True or False, not {value!r}.", "", "FLAGS"
+                f"caffe2_keep_on_shrink is True or False, not {value!r}.", "FLAGS"
             )
         self._keep_on_shrink = bool(value)
 
@@ -46,12 +46,11 @@ class _Flags:
         if isinstance(value, bool) or not isinstance(value, int):
             raise EnforceTypeError(
                 f"caffe2_max_keep_on_shrink_memory is a number of bytes, not {value!r}.",
-                "",
                 "FLAGS",
             )
         if not -_INT64_MAX - 1 <= value <= _INT64_MAX:
             raise EnforceValueError(
-                f"caffe2_max_keep_on_shrink_memory is an int64, not {value}.", "", "FLAGS"
+                f"caffe2_max_keep_on_shrink_memory is an int64, not {value}.", "FLAGS"
             )
         self._max_keep_on_shrink_memory = value
 

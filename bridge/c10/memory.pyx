@@ -46,7 +46,7 @@ cdef int _require_contiguous(TensorImpl self, str caller) except -1:
     if not self.flags & CONTIGUOUS:
         raise EnforceNotMet(
             f"{caller.rpartition('.')[2]} is for contiguous tensors; this one has strides "
-            f"{self.strides().vec()}. Call contiguous() first.", "is_contiguous()", caller)
+            f"{self.strides().vec()}. Call contiguous() first.", caller, condition="is_contiguous()")
     return 0
 
 
@@ -56,8 +56,8 @@ cdef int64_t _nbytes(TensorImpl self, int64_t numel, str caller) except -1:
         if numel <= INT64_MAX - self.offset else -1
     if total < 0:
         raise EnforceValueError(
-            f"{numel} elements of {self.c_dtype} are more bytes than an int64 counts.",
-            "nbytes() < 2**63", caller)
+            f"{numel} elements of {self.c_dtype} are more bytes than an int64 counts.", caller,
+            condition="nbytes() < 2**63")
     return total
 
 
@@ -125,7 +125,7 @@ cdef int reshape(TensorImpl self, const int64_t* sizes, int ndim, str caller) ex
     if numel != self.c_numel:
         raise EnforceNotMet(
             f"{self.c_numel} elements do not become {numel}. Reshape keeps their number; "
-            "Resize changes it.", "numel() == new numel", caller)
+            "Resize changes it.", caller, condition="numel() == new numel")
     self.set_contiguous(sizes, ndim, numel)
     return 0
 
@@ -141,7 +141,7 @@ cdef int _require_type(TypeMeta dtype, str caller) except -1:
     if dtype is undefined_type:
         raise EnforceNotMet(
             "The tensor has no element type yet, and none was given. Call mutable_data(T) with "
-            "a type.", "dtype_initialized()", caller)
+            "a type.", caller, condition="dtype_initialized()")
     return 0
 
 
@@ -259,14 +259,14 @@ cdef int extend(TensorImpl self, int64_t num, double growth_pct, str caller) exc
     _require_contiguous(self, caller)
     if self.ndim < 1:
         raise EnforceNotMet(
-            "A tensor without dimensions has no outer one to extend.", "dim() >= 1", caller)
+            "A tensor without dimensions has no outer one to extend.", caller, condition="dim() >= 1")
     if num < 0:
         raise EnforceNotMet(
-            f"Extend adds rows, and {num} is negative. ShrinkTo takes rows away.", "num >= 0",
-            caller)
+            f"Extend adds rows, and {num} is negative. ShrinkTo takes rows away.",
+            caller, condition="num >= 0")
     if num > INT64_MAX - self.c_sizes[0]:
         raise EnforceValueError(
-            f"{num} rows on top of {self.c_sizes[0]} do not fit an int64.", "", caller)
+            f"{num} rows on top of {self.c_sizes[0]} do not fit an int64.", caller)
     storage = self.storage
     dims = new_dims(self.ndim)
     for i in range(self.ndim):
@@ -284,8 +284,7 @@ cdef int extend(TensorImpl self, int64_t num, double growth_pct, str caller) exc
     if grown > <double>outer:
         if grown >= 9.2e18:
             raise EnforceValueError(
-                f"Growing {self.c_sizes[0]} rows by {growth_pct} percent does not fit an int64.",
-                "", caller)
+                f"Growing {self.c_sizes[0]} rows by {growth_pct} percent does not fit an int64.", caller)
         dims.data[0] = <int64_t>grown
     rows, kept = self.c_sizes[0], self.c_numel
     target = allocated(dims.data, dims.n, self.c_dtype, storage.device_type,
@@ -317,15 +316,15 @@ cdef int shrink_to(TensorImpl self, int64_t outer_dim, str caller) except -1:
     _require_contiguous(self, caller)
     if self.ndim < 1:
         raise EnforceNotMet(
-            "A tensor without dimensions has no outer one to shrink.", "dim() >= 1", caller)
+            "A tensor without dimensions has no outer one to shrink.", caller, condition="dim() >= 1")
     if outer_dim < 0 or outer_dim > self.c_sizes[0]:
         raise EnforceNotMet(
             f"ShrinkTo goes from {self.c_sizes[0]} rows to fewer, and {outer_dim} is not that. "
-            "Extend adds rows.", "0 <= outer_dim <= size(0)", caller)
+            "Extend adds rows.", caller, condition="0 <= outer_dim <= size(0)")
     if self.storage.users != 1:
         raise EnforceNotMet(
-            f"{self.storage.users} tensors share the storage. Call Resize instead.",
-            "storage().unique()", caller)
+            f"{self.storage.users} tensors share the storage. Call Resize instead.", caller,
+            condition="storage().unique()")
     dims = new_dims(self.ndim)
     for i in range(self.ndim):
         dims.data[i] = self.c_sizes[i]
@@ -345,15 +344,15 @@ cdef int reserve_space(TensorImpl self, int64_t outer_dim, str caller) except -1
     storage = self.storage
     if storage.users != 1:
         raise EnforceNotMet(
-            f"{storage.users} tensors share the storage, and the others would lose their data.",
-            "storage().unique()", caller)
+            f"{storage.users} tensors share the storage, and the others would lose their data.", caller,
+            condition="storage().unique()")
     if self.ndim < 1:
         raise EnforceNotMet(
-            "A tensor without dimensions has no outer one to reserve rows for.", "dim() >= 1",
-            caller)
+            "A tensor without dimensions has no outer one to reserve rows for.",
+            caller, condition="dim() >= 1")
     if outer_dim < 0:
         raise EnforceNotMet(
-            f"{outer_dim} rows cannot be reserved.", "outer_dim >= 0", caller)
+            f"{outer_dim} rows cannot be reserved.", caller, condition="outer_dim >= 0")
     dims = new_dims(self.ndim)
     for i in range(self.ndim):
         dims.data[i] = self.c_sizes[i]
@@ -382,15 +381,15 @@ cdef int share_data(TensorImpl self, TensorImpl src, str caller) except -1:
     if src.c_numel != self.c_numel:
         raise EnforceNotMet(
             f"The source has {src.c_numel} elements and this tensor {self.c_numel}. "
-            "Call ResizeLike(src) first.", "src.numel() == numel()", caller)
+            "Call ResizeLike(src) first.", caller, condition="src.numel() == numel()")
     if not src.flags & CONTIGUOUS or not self.flags & CONTIGUOUS:
         raise EnforceNotMet(
-            "Both tensors must be contiguous to share data with other sizes.",
-            "is_contiguous()", caller)
+            "Both tensors must be contiguous to share data with other sizes.", caller,
+            condition="is_contiguous()")
     if not src.storage_initialized():
         raise EnforceNotMet(
-            "The source has no content: call mutable_data(T) on it first.",
-            "src.storage_initialized()", caller)
+            "The source has no content: call mutable_data(T) on it first.", caller,
+            condition="src.storage_initialized()")
     self.c_dtype = src.c_dtype
     self.offset = src.offset
     self.set_storage(src.storage)       # last: the end of the old one may let other threads run
@@ -430,12 +429,12 @@ cdef int copy_from(TensorImpl self, TensorImpl src, str caller) except -1:
     src.require_defined(caller)
     if not src.flags & CONTIGUOUS:
         raise EnforceNotMet(
-            "CopyFrom takes contiguous tensors; call contiguous() on the source.",
-            "src.is_contiguous()", caller)
+            "CopyFrom takes contiguous tensors; call contiguous() on the source.", caller,
+            condition="src.is_contiguous()")
     if not src.storage_initialized():
         raise EnforceNotMet(
-            "The source has no content: call mutable_data(T) on it first.",
-            "src.storage_initialized()", caller)
+            "The source has no content: call mutable_data(T) on it first.", caller,
+            condition="src.storage_initialized()")
     if self is src:
         return 0
     same_type = self.c_dtype is src.c_dtype
@@ -459,7 +458,7 @@ cdef int copy_from(TensorImpl self, TensorImpl src, str caller) except -1:
         copy_elements(target, src, caller)
         if self.storage is not storage or self.c_dtype is not target.c_dtype:
             raise EnforceNotMet(
-                "Copying an element gave the tensor other memory.", "storage() is kept", caller)
+                "Copying an element gave the tensor other memory.", caller, condition="storage() is kept")
         self.set_contiguous(target.c_sizes, target.ndim, target.c_numel)
         return 0
     # Values into new memory first; then nothing can fail any more.

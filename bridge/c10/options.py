@@ -7,7 +7,7 @@ from bridge.c10.device import Device, as_device
 from bridge.c10.errors import EnforceTypeError
 from bridge.c10.type_meta import TypeMeta, as_type
 
-TYPE_CHECKING = False  # typing takes longer to import than all that needs it
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
@@ -46,7 +46,7 @@ class TensorOptions:
         """Options that say what is given, made once and for all."""
         if not isinstance(pinned_memory, bool):
             raise EnforceTypeError(
-                f"pinned_memory is True or False, not {pinned_memory!r}.", "", "TensorOptions"
+                f"pinned_memory is True or False, not {pinned_memory!r}.", "TensorOptions"
             )
         self = super().__new__(cls)
         set_field = object.__setattr__
@@ -122,11 +122,11 @@ def as_options(options: Any = None, dtype: Any = None, device: Any = None) -> Te
         options = _bare(options)
     if dtype is not None:
         if options.has_dtype():
-            raise EnforceTypeError("The element type is given twice.", "", "TensorOptions")
+            raise EnforceTypeError("The element type is given twice.", "TensorOptions")
         options = options.dtype(dtype)
     if device is not None:
         if options.has_device():
-            raise EnforceTypeError("The device is given twice.", "", "TensorOptions")
+            raise EnforceTypeError("The device is given twice.", "TensorOptions")
         options = options.device(device)
     return options  # type: ignore[no-any-return]
 
@@ -142,6 +142,5 @@ def _bare(spec: Any) -> TensorOptions:
         raise EnforceTypeError(
             f"{spec!r} names neither an element type nor a device. Give c10.TensorOptions, a type "
             "such as 'float32', a device such as 'cuda:0', or the keywords dtype= and device=.",
-            "",
             "TensorOptions",
         ) from error

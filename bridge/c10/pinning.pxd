@@ -23,6 +23,6 @@ cdef inline char* pinned_data(TensorImpl impl, str caller) except? NULL:
         # Whoever calls has asked before, and another thread gave the tensor other elements since.
         from bridge.c10.errors import EnforceBufferError
         raise EnforceBufferError(
-            f"The tensor was given elements of {impl.c_dtype}, which are no plain memory.",
-            "dtype().is_pod", caller)
+            f"The tensor was given elements of {impl.c_dtype}, which are no plain memory.", caller,
+            condition="dtype().is_pod")
     return data

@@ -96,14 +96,14 @@ def from_buffer(buffer, sizes, TypeMeta dtype, bint misaligned=False):
     cdef TensorImpl impl
     if not dtype.c_is_pod:
         raise EnforceNotMet(
-            f"A buffer holds POD elements, not {dtype}.", "dtype.is_pod", "from_buffer")
+            f"A buffer holds POD elements, not {dtype}.", "from_buffer", condition="dtype.is_pod")
     nbytes = checked_mul(numel, dtype.itemsize)
     PyObject_GetBuffer(buffer, &held.buffer, PyBUF_SIMPLE)
     held.held = True
     if nbytes < 0 or held.buffer.len != nbytes:
         raise EnforceNotMet(
             f"The buffer has {held.buffer.len} bytes, and {numel} elements of {dtype} take "
-            f"{nbytes}.", "len(buffer) == nbytes", "from_buffer")
+            f"{nbytes}.", "from_buffer", condition="len(buffer) == nbytes")
     storage = new_storage(DL_CPU, 0)
     impl = new_impl(storage, dtype)
     impl.set_contiguous(dims.data, dims.n, numel)
@@ -127,11 +127,11 @@ def from_items(sizes, TypeMeta dtype, items):
     cdef TensorImpl impl
     if dtype.c_is_pod or dtype is undefined_type:
         raise EnforceNotMet(
-            f"Elements of {dtype} are no Python objects.", "!dtype.is_pod", "from_items")
+            f"Elements of {dtype} are no Python objects.", "from_items", condition="!dtype.is_pod")
     if len(held) != numel:
         raise EnforceNotMet(
-            f"There are {len(held)} elements for {numel} places.",
-            "len(items) == numel()", "from_items")
+            f"There are {len(held)} elements for {numel} places.", "from_items",
+            condition="len(items) == numel()")
     impl = new_impl(new_storage(DL_CPU, 0), dtype)
     impl.set_contiguous(dims.data, dims.n, numel)
     elements = elements_of(dtype, held)

@@ -147,10 +147,10 @@ cdef class Storage:
         if self.users != 1:
             raise EnforceNotMet(
                 f"{self.users} tensors hold the Storage, and it takes memory for one alone. Take "
-                "a tensor with a Storage of its own.", "unique()", caller)
+                "a tensor with a Storage of its own.", caller, condition="unique()")
         if not dtype.c_is_pod:
             raise EnforceNotMet(
-                f"Memory from outside holds POD elements, not {dtype}.", "T.is_pod", caller)
+                f"Memory from outside holds POD elements, not {dtype}.", caller, condition="T.is_pod")
         nbytes = as_nbytes(capacity, caller)
         deleter = as_deleter(deleter, caller)
         keep = None
@@ -159,13 +159,13 @@ cdef class Storage:
         else:
             if self.device_type != DL_CPU:
                 raise EnforceBufferError(
-                    f"A buffer is on the cpu and the Storage on {self.device()}.", "", caller)
+                    f"A buffer is on the cpu and the Storage on {self.device()}.", caller)
             keep = _writable_bytes(src, nbytes, caller)
             address = <uintptr_t><void*>&keep[0] if keep.shape[0] else 0
         if address % <uintptr_t>min(dtype.itemsize, 8) != 0:
             raise EnforceValueError(
-                f"The address {address:#x} is not aligned for {dtype}.",
-                "address % itemsize == 0", caller)
+                f"The address {address:#x} is not aligned for {dtype}.", caller,
+                condition="address % itemsize == 0")
         install(self, external_ptr(<void*>address, keep, deleter),
                 <char*>address, dtype, nbytes, EXTERNAL)
 
@@ -215,23 +215,23 @@ cdef object _writable_bytes(object src, int64_t nbytes, str caller):
         view = memoryview(src).cast("B")
     except (TypeError, ValueError, BufferError) as error:
         raise EnforceTypeError(
-            f"{type(src).__name__} is neither an address nor a contiguous buffer: {error}", "",
+            f"{type(src).__name__} is neither an address nor a contiguous buffer: {error}",
             caller) from error
     if view.readonly:
-        raise EnforceTypeError("The buffer is read-only.", "!readonly", caller)
+        raise EnforceTypeError("The buffer is read-only.", caller, condition="!readonly")
     if view.nbytes < nbytes:
         raise EnforceValueError(
-            f"The buffer has {view.nbytes} bytes, and {nbytes} are said.",
-            "capacity <= len(buffer)", caller)
+            f"The buffer has {view.nbytes} bytes, and {nbytes} are said.", caller,
+            condition="capacity <= len(buffer)")
     return view
 
 
 def as_address(src, caller):
     """An address that is not NULL, as an int."""
     if isinstance(src, bool) or not isinstance(src, int):
-        raise EnforceTypeError(f"An address is an int, not {type(src).__name__}.", "", caller)
+        raise EnforceTypeError(f"An address is an int, not {type(src).__name__}.", caller)
     if src <= 0 or src > <uintptr_t>-1:
-        raise EnforceValueError(f"{src} is no address.", "src != nullptr", caller)
+        raise EnforceValueError(f"{src} is no address.", caller, condition="src != nullptr")
     return src
 
 
@@ -239,10 +239,10 @@ def as_nbytes(nbytes, caller):
     """A number of bytes that is not negative and fits an int64."""
     if isinstance(nbytes, bool) or not isinstance(nbytes, int):
         raise EnforceTypeError(
-            f"A number of bytes is an int, not {type(nbytes).__name__}.", "", caller)
+            f"A number of bytes is an int, not {type(nbytes).__name__}.", caller)
     if nbytes < 0 or nbytes > INT64_MAX:
         raise EnforceValueError(
-            f"{nbytes} is no number of bytes.", "0 <= nbytes < 2**63", caller)
+            f"{nbytes} is no number of bytes.", caller, condition="0 <= nbytes < 2**63")
     return nbytes
 
 
@@ -250,8 +250,8 @@ def as_deleter(deleter, caller):
     """A callable or None."""
     if deleter is not None and not callable(deleter):
         raise EnforceTypeError(
-            f"A deleter is called with the address; {type(deleter).__name__} cannot be.",
-            "callable(deleter)", caller)
+            f"A deleter is called with the address; {type(deleter).__name__} cannot be.", caller,
+            condition="callable(deleter)")
     return deleter
 
 
@@ -339,16 +339,16 @@ cdef object allocate_buffer(
         if not ptr.allocator.builtin and <uintptr_t>ptr.data % <uintptr_t>min(dtype.itemsize, 8):
             raise EnforceNotMet(
                 f"{type(ptr.allocator).__name__}.raw_allocate gave {<uintptr_t>ptr.data:#x}, which "
-                f"is not aligned for {dtype}.", "address % itemsize == 0", caller)
+                f"is not aligned for {dtype}.", caller, condition="address % itemsize == 0")
         data[0] = <char*>ptr.data
         return ptr
     if dtype is undefined_type:
         raise EnforceNotMet(
-            "The tensor has no element type yet; call mutable_data(T) first.",
-            "dtype_initialized()", caller)
+            "The tensor has no element type yet; call mutable_data(T) first.", caller,
+            condition="dtype_initialized()")
     if device_type != DL_CPU:
         raise EnforceNotMet(
-            f"Elements of the non-POD type {dtype} live on the CPU only.", "", caller)
+            f"Elements of the non-POD type {dtype} live on the CPU only.", caller)
     elements = new_elements(dtype, numel)
     data[0] = <char*><void*>elements if numel else NULL
     return elements

@@ -162,7 +162,7 @@ cdef class TensorImpl:
         if self.storage is None:
             raise EnforceBufferError(
                 "The tensor is undefined. Make it with a device, as in caffe2.Tensor('cpu'), "
-                "or with caffe2.ReinitializeTensor.", "defined()", caller)
+                "or with caffe2.ReinitializeTensor.", caller, condition="defined()")
         return 0
 
     cdef bint storage_initialized(self) noexcept:
@@ -181,8 +181,8 @@ cdef class TensorImpl:
             storage.check()
         if self.c_dtype is undefined_type:
             raise EnforceBufferError(
-                "The tensor has no element type yet; call mutable_data(T) first.",
-                "dtype_initialized()", caller)
+                "The tensor has no element type yet; call mutable_data(T) first.", caller,
+                condition="dtype_initialized()")
         if self.c_numel == 0:
             if storage.data == NULL:
                 return NULL
@@ -190,7 +190,7 @@ cdef class TensorImpl:
         if storage.data == NULL:
             raise EnforceBufferError(
                 "The tensor is not allocated: it was resized, freed, or only sized so far. "
-                "Call mutable_data(T) first.", "storage_initialized()", caller)
+                "Call mutable_data(T) first.", caller, condition="storage_initialized()")
         if self.flags & CONTIGUOUS:
             # What nearly all tensors are, without a call; the product of such a number fits.
             if self.offset == 0 and self.c_dtype is storage.c_dtype \
@@ -207,20 +207,20 @@ cdef class TensorImpl:
             raise EnforceBufferError(
                 f"The tensor reaches {bytes_to_end} bytes into a storage of "
                 f"{storage.c_nbytes}: another tensor that shares the storage has changed it. "
-                "Call Resize and mutable_data(T), or ShareData again.",
-                "nbytes() <= storage().nbytes()", caller)
+                "Call Resize and mutable_data(T), or ShareData again.", caller,
+                condition="nbytes() <= storage().nbytes()")
         if self.c_dtype is not storage.c_dtype and not (
                 self.c_dtype.c_is_pod and type(storage.ctx) is not Elements):
             raise EnforceBufferError(
                 f"The tensor is of {self.c_dtype}, but another tensor that shares its storage "
-                f"has filled that with {storage.c_dtype}. Call mutable_data(T) first.",
-                "dtype() == storage().dtype()", caller)
+                f"has filled that with {storage.c_dtype}. Call mutable_data(T) first.", caller,
+                condition="dtype() == storage().dtype()")
         return storage.data + self.offset * self.c_dtype.itemsize
 
     cdef int writable(self, str caller) except -1:
         if self.storage is not None and self.storage.flags & READONLY:
             raise EnforceNotMet(
-                "The memory is read-only. Write to a copy: clone().", "!readonly", caller)
+                "The memory is read-only. Write to a copy: clone().", caller, condition="!readonly")
         return 0
 
     cdef ArrayRef sizes_view(self):
@@ -421,11 +421,11 @@ cdef int64_t require_numel(const int64_t* sizes, int ndim, str caller) except -1
         for i in range(ndim):
             if sizes[i] < 0:
                 raise EnforceValueError(
-                    f"Sizes are not negative, as {sizes[i]} in {shown} is.", "size >= 0",
-                    caller)
+                    f"Sizes are not negative, as {sizes[i]} in {shown} is.",
+                    caller, condition="size >= 0")
         raise EnforceValueError(
-            f"The sizes {shown} make more elements than an int64 counts.",
-            "numel() < 2**63", caller)
+            f"The sizes {shown} make more elements than an int64 counts.", caller,
+            condition="numel() < 2**63")
     return numel
 
 
@@ -434,8 +434,8 @@ cdef int64_t wrap_dim(int64_t dim, int64_t ndim, str caller) except -1:
     cdef int64_t n = ndim if ndim > 0 else 1
     if dim < -n or dim >= n:
         raise EnforceIndexError(
-            f"Dimension {dim} is out of range for {ndim} dimensions: {-n} to {n - 1}.",
-            "-dim() <= dim < dim()", caller)
+            f"Dimension {dim} is out of range for {ndim} dimensions: {-n} to {n - 1}.", caller,
+            condition="-dim() <= dim < dim()")
     return dim + n if dim < 0 else dim
 
 

@@ -60,8 +60,8 @@ cdef class TypeMeta:
         cdef TypeMeta meta
         if not isinstance(cls, type):
             raise EnforceTypeError(
-                f"An element type is a class, not {cls!r}.", "isinstance(cls, type)",
-                "TypeMeta.Register")
+                f"An element type is a class, not {cls!r}.",
+                "TypeMeta.Register", condition="isinstance(cls, type)")
         try:
             return as_type(cls)
         except EnforceTypeError:
@@ -337,7 +337,7 @@ cdef TypeMeta _look_up(object spec):
                 return row
         raise EnforceTypeError(
             f"{spec} is no element type of the bridge: quantized and bit types of torch "
-            "carry meaning that memory alone does not.", "", "TypeMeta.Make")
+            "carry meaning that memory alone does not.", "TypeMeta.Make")
     if isinstance(spec, type) and getattr(spec, "dtype", None) is not None \
             and (spec.__module__ or "").partition(".")[0] in ("numpy", "ml_dtypes"):
         import numpy
@@ -361,7 +361,7 @@ cdef TypeMeta _look_up(object spec):
     raise EnforceTypeError(
         f"{spec!r} names no element type. Give a c10.TypeMeta, a NumPy dtype, a torch.dtype, "
         "a name such as 'float32', one of bool, int, float, complex, bytes, str, or a class "
-        "after c10.TypeMeta.Register(cls).", "", "TypeMeta.Make")
+        "after c10.TypeMeta.Register(cls).", "TypeMeta.Make")
 
 
 cdef TypeMeta _of_numpy(object dtype):
@@ -372,11 +372,11 @@ cdef TypeMeta _of_numpy(object dtype):
     if not dtype.isnative:
         raise EnforceTypeError(
             f"{dtype!r} is of foreign byte order; an element type is of native order. "
-            "Use dtype.newbyteorder('=').", "dtype.isnative", "TypeMeta.Make")
+            "Use dtype.newbyteorder('=').", "TypeMeta.Make", condition="dtype.isnative")
     if dtype.kind == "O":
         raise EnforceTypeError(
             "NumPy's object dtype names no element type; register the class of the elements "
-            "with c10.TypeMeta.Register(cls).", "", "TypeMeta.Make")
+            "with c10.TypeMeta.Register(cls).", "TypeMeta.Make")
     if dtype.names is not None or dtype.subdtype is not None:
         found = None
     else:
@@ -385,7 +385,7 @@ cdef TypeMeta _of_numpy(object dtype):
     if found is None or not found.c_is_pod or found.itemsize != dtype.itemsize:
         what = _REFUSED_KINDS.get(dtype.kind, f"{dtype.itemsize} bytes an element")
         raise EnforceTypeError(
-            f"NumPy's {dtype!r} ({what}) is no element type of the bridge.", "",
+            f"NumPy's {dtype!r} ({what}) is no element type of the bridge.",
             "TypeMeta.Make")
     return found
 
@@ -395,8 +395,8 @@ cdef object _numpy_dtype(TypeMeta meta):
     if not meta.c_is_pod:
         if meta is undefined_type:
             raise EnforceTypeError(
-                "The tensor has no element type yet; call mutable_data(T) first.",
-                "dtype_initialized()", "TypeMeta.numpy")
+                "The tensor has no element type yet; call mutable_data(T) first.", "TypeMeta.numpy",
+                condition="dtype_initialized()")
         return numpy.dtype(object)
     try:
         return numpy.dtype(meta.name)
@@ -407,10 +407,9 @@ cdef object _numpy_dtype(TypeMeta meta):
         dtype = getattr(ml_dtypes, meta.name, None)
     except ImportError as error:
         raise EnforceTypeError(
-            f"NumPy has {meta.name} only with the package ml_dtypes, which is not installed.",
-            "", "TypeMeta.numpy") from error
+            f"NumPy has {meta.name} only with the package ml_dtypes, which is not installed.", "TypeMeta.numpy") from error
     if dtype is None:
         raise EnforceTypeError(
             f"Neither NumPy nor ml_dtypes has {meta.name}; view the tensor as bytes, or use "
-            "to_torch().", "", "TypeMeta.numpy")
+            "to_torch().", "TypeMeta.numpy")
     return numpy.dtype(dtype)

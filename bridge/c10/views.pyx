@@ -57,7 +57,7 @@ cdef TensorImpl as_strided(
     numel = require_numel(sizes, ndim, caller)
     if offset < 0:
         raise EnforceValueError(
-            f"A storage offset is not negative, as {offset} is.", "storage_offset >= 0", caller)
+            f"A storage offset is not negative, as {offset} is.", caller, condition="storage_offset >= 0")
     if numel:
         end = -1
         if extent(sizes, strides, ndim, &low, &high) == 0 and high < INT64_MAX - offset:
@@ -65,8 +65,8 @@ cdef TensorImpl as_strided(
         if end < 0 or offset + low < 0 or end > self.storage.c_nbytes:
             raise EnforceValueError(
                 f"Sizes {_list(sizes, ndim)}, strides {_list(strides, ndim)} and offset {offset} "
-                f"of {self.c_dtype} reach outside the storage of {self.storage.c_nbytes} bytes.",
-                "the view lies within its storage", caller)
+                f"of {self.c_dtype} reach outside the storage of {self.storage.c_nbytes} bytes.", caller,
+                condition="the view lies within its storage")
     out = like(self)
     out.offset = offset
     out.set_strided(sizes, strides, ndim, numel)
@@ -85,24 +85,24 @@ cdef TensorImpl view(TensorImpl self, const int64_t* sizes, int ndim, str caller
         dims.data[i] = sizes[i]
         if sizes[i] == -1:
             if inferred >= 0:
-                raise EnforceValueError("Only one size can be -1.", "", caller)
+                raise EnforceValueError("Only one size can be -1.", caller)
             inferred = i
         elif sizes[i] < 0:
             raise EnforceValueError(
-                f"Sizes are not negative, as {sizes[i]} is.", "size >= 0", caller)
+                f"Sizes are not negative, as {sizes[i]} is.", caller, condition="size >= 0")
     if inferred >= 0:
         dims.data[inferred] = 1
         numel = checked_numel(dims.data, ndim)
         if numel <= 0 or self.c_numel % numel != 0:
             raise EnforceValueError(
                 f"No size in place of -1 makes {_list(sizes, ndim)} a view of "
-                f"{self.c_numel} elements.", "", caller)
+                f"{self.c_numel} elements.", caller)
         dims.data[inferred] = self.c_numel // numel
     numel = checked_numel(dims.data, ndim)
     if numel != self.c_numel:
         raise EnforceValueError(
-            f"{self.c_numel} elements are not viewed in sizes {_list(sizes, ndim)}.",
-            "numel() == new numel", caller)
+            f"{self.c_numel} elements are not viewed in sizes {_list(sizes, ndim)}.", caller,
+            condition="numel() == new numel")
     out = like(self)
     out.set_ndim(ndim)
     memcpy(out.c_sizes, dims.data, ndim * sizeof(int64_t))
@@ -113,7 +113,7 @@ cdef TensorImpl view(TensorImpl self, const int64_t* sizes, int ndim, str caller
         raise EnforceNotMet(
             f"Sizes {_list(self.c_sizes, self.ndim)} with strides "
             f"{_list(self.c_strides(), self.ndim)} do not show as {_list(sizes, ndim)} without "
-            "a copy. Use reshape().", "the strides allow the view", caller)
+            "a copy. Use reshape().", caller, condition="the strides allow the view")
     out.finish()
     return out
 
@@ -141,8 +141,8 @@ cdef TensorImpl permute(TensorImpl self, const int64_t* order, int n, str caller
     self.require_defined(caller)
     if n != self.ndim:
         raise EnforceValueError(
-            f"permute takes each of the {self.ndim} dimensions once, not {_list(order, n)}.",
-            "len(dims) == dim()", caller)
+            f"permute takes each of the {self.ndim} dimensions once, not {_list(order, n)}.", caller,
+            condition="len(dims) == dim()")
     out = like(self)
     out.set_ndim(n)
     strides = out.c_strides()
@@ -151,7 +151,7 @@ cdef TensorImpl permute(TensorImpl self, const int64_t* order, int n, str caller
         for j in range(i):
             if wrap_dim(order[j], n, caller) == d:
                 raise EnforceValueError(
-                    f"permute takes each dimension once, not {_list(order, n)}.", "", caller)
+                    f"permute takes each dimension once, not {_list(order, n)}.", caller)
         out.c_sizes[i] = self.c_sizes[d]
         strides[i] = self.c_strides()[d]
     out.finish()
@@ -174,8 +174,8 @@ cdef int _require_dims(TensorImpl self, str caller) except -1:
     self.require_defined(caller)
     if self.ndim == 0:
         raise EnforceIndexError(
-            f"{caller.rpartition('.')[2]} needs a dimension, and a 0-d tensor has none.",
-            "dim() > 0", caller)
+            f"{caller.rpartition('.')[2]} needs a dimension, and a 0-d tensor has none.", caller,
+            condition="dim() > 0")
     return 0
 
 
@@ -188,8 +188,8 @@ cdef TensorImpl select(TensorImpl self, int64_t dim, int64_t index, str caller):
         i += self.c_sizes[dim]
     if i < 0 or i >= self.c_sizes[dim]:
         raise EnforceIndexError(
-            f"Index {index} is out of range for dimension {dim} of size {self.c_sizes[dim]}.",
-            "-size <= index < size", caller)
+            f"Index {index} is out of range for dimension {dim} of size {self.c_sizes[dim]}.", caller,
+            condition="-size <= index < size")
     out = _without(self, <int>dim)
     out.offset += i * self.c_strides()[dim]
     out.finish()
@@ -269,8 +269,8 @@ cdef TensorImpl expand(TensorImpl self, const int64_t* sizes, int ndim, str call
     self.require_defined(caller)
     if ndim < self.ndim:
         raise EnforceValueError(
-            f"expand takes a size for each of the {self.ndim} dimensions, not {ndim} sizes.",
-            "len(sizes) >= dim()", caller)
+            f"expand takes a size for each of the {self.ndim} dimensions, not {ndim} sizes.", caller,
+            condition="len(sizes) >= dim()")
     out = like(self)
     out.set_ndim(ndim)
     strides = out.c_strides()
@@ -280,10 +280,10 @@ cdef TensorImpl expand(TensorImpl self, const int64_t* sizes, int ndim, str call
         if size == -1:
             if d < 0:
                 raise EnforceValueError(
-                    "-1 keeps a size, and a new dimension has none.", "", caller)
+                    "-1 keeps a size, and a new dimension has none.", caller)
             size = self.c_sizes[d]
         elif size < 0:
-            raise EnforceValueError(f"Sizes are not negative, as {size} is.", "", caller)
+            raise EnforceValueError(f"Sizes are not negative, as {size} is.", caller)
         if d >= 0 and self.c_sizes[d] == size:
             strides[i] = self.c_strides()[d]
         elif d < 0 or self.c_sizes[d] == 1:
@@ -291,7 +291,7 @@ cdef TensorImpl expand(TensorImpl self, const int64_t* sizes, int ndim, str call
         else:
             raise EnforceValueError(
                 f"Dimension {d} of size {self.c_sizes[d]} does not expand to {size}; only a size "
-                "of one does.", "", caller)
+                "of one does.", caller)
         out.c_sizes[i] = size
     require_numel(out.c_sizes, ndim, caller)
     out.finish()
@@ -307,7 +307,7 @@ cdef TensorImpl flatten(TensorImpl self, int64_t start, int64_t end, str caller)
     end = wrap_dim(end, self.ndim, caller)
     if start > end:
         raise EnforceValueError(
-            "flatten goes from a dimension to a later one.", "start_dim <= end_dim", caller)
+            "flatten goes from a dimension to a later one.", caller, condition="start_dim <= end_dim")
     if self.ndim == 0:
         dims = new_dims(1)
         dims.data[0] = 1
@@ -331,7 +331,7 @@ cdef TensorImpl diagonal(TensorImpl self, int64_t offset, int64_t dim1, int64_t 
     dim1 = wrap_dim(dim1, self.ndim, caller)
     dim2 = wrap_dim(dim2, self.ndim, caller)
     if dim1 == dim2:
-        raise EnforceValueError("A diagonal runs through two different dimensions.", "", caller)
+        raise EnforceValueError("A diagonal runs through two different dimensions.", caller)
     strides = self.c_strides()
     if offset >= 0:
         size = min(self.c_sizes[dim1], max(self.c_sizes[dim2] - offset, 0)) \
@@ -364,10 +364,10 @@ cdef TensorImpl unfold(TensorImpl self, int64_t dim, int64_t size, int64_t step,
     stride = self.c_strides()[dim] if self.ndim else 1
     if size < 0 or size > length:
         raise EnforceValueError(
-            f"Windows of {size} do not fit dimension {dim} of size {length}.",
-            "0 <= size <= size(dim)", caller)
+            f"Windows of {size} do not fit dimension {dim} of size {length}.", caller,
+            condition="0 <= size <= size(dim)")
     if step <= 0:
-        raise EnforceValueError(f"A step is positive, as {step} is not.", "step > 0", caller)
+        raise EnforceValueError(f"A step is positive, as {step} is not.", caller, condition="step > 0")
     n = self.ndim + 1
     out = like(self)
     out.set_ndim(n)

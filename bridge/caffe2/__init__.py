@@ -7,23 +7,23 @@ from bridge.at.tensor import Tensor as _AtTensor
 from bridge.c10.flags import FLAGS
 from bridge.c10.type_meta import set_tensor_class as _set_tensor_class
 from bridge.caffe2 import workspace
+from bridge.caffe2.base.lazy import lazily
 from bridge.caffe2.blobs.blob import Blob
-from bridge.caffe2.factories import (
+from bridge.caffe2.install import install
+from bridge.caffe2.tensor.factories import (
     ReinitializeAndCopyFrom,
     ReinitializeTensor,
     TensorCPUFromValues,
     empty,
 )
-from bridge.caffe2.lazy import lazily
-from bridge.caffe2.tensor import Tensor
+from bridge.caffe2.tensor.tensor import Tensor
 
-TYPE_CHECKING = False  # typing takes longer to import than all that needs it
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from bridge.caffe2 import core
     from bridge.caffe2.execution.operator import Operator
     from bridge.caffe2.execution.registry import register_operator
-    from bridge.caffe2.installing import install
-    from bridge.caffe2.serialization.checkpoint import load_checkpoint, save_checkpoint
+    from bridge.caffe2.files.blob_files import load_checkpoint, save_checkpoint
 
 __all__ = [
     "FLAGS",
@@ -49,9 +49,8 @@ __getattr__, __dir__ = lazily(
     __name__,
     {
         "bridge.caffe2.core": "core",
-        "bridge.caffe2.installing": "install",
         "bridge.caffe2.execution.operator": "Operator",
         "bridge.caffe2.execution.registry": "register_operator",
-        "bridge.caffe2.serialization.checkpoint": "load_checkpoint save_checkpoint",
+        "bridge.caffe2.files.blob_files": "load_checkpoint save_checkpoint",
     },
 )

@@ -12,7 +12,7 @@ import runpy
 import sys
 
 from bridge.c10.errors import EnforceNotMet
-from bridge.caffe2.installing import install
+from bridge.caffe2.install import install
 
 _USAGE = "usage: python -m bridge.caffe2 [--force] (script.py | -m module) [argument ...]"
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from bridge.c10.errors import EnforceAssertionError, EnforceValueError
-from bridge.caffe2.model_helper import ModelHelper
+from bridge.caffe2.base.errors import EnforceAttributeError
 from bridge.caffe2.models.brew_base import (
     BIAS,
     COMPUTED,
@@ -37,9 +37,9 @@ from bridge.caffe2.models.brew_layers import (
     spatial_gn,
 )
 from bridge.caffe2.models.brew_training import add_weight_decay, db_input, iter
-from bridge.caffe2.refusal import EnforceAttributeError
+from bridge.caffe2.models.model_helper import ModelHelper
 
-TYPE_CHECKING = False  # typing takes longer to import than all that needs it
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
@@ -88,7 +88,7 @@ def Register(helper_function: Callable[..., Any]) -> None:
     """
     name = helper_function.__name__
     if name in helpers_by_name:
-        raise EnforceAttributeError(f"Helper {name} already exists.", "", "brew.Register")
+        raise EnforceAttributeError(f"Helper {name} already exists.", "brew.Register")
     globals()[name] = helper(helper_function)
 
 
@@ -135,11 +135,13 @@ def _conv(
     if use_cudnn:
         if kwargs.get("engine") not in (None, "CUDNN"):
             raise EnforceValueError(
-                'When use_cudnn=True, the only engine you can specify is "CUDNN"', "", "brew.conv"
+                'When use_cudnn=True, the only engine you can specify is "CUDNN"', "brew.conv"
             )
         kwargs.update(on_cudnn(cudnn_exhaustive_search))
     if group < 1:
-        raise EnforceValueError(f"There are no {group} groups.", "group >= 1", "brew.conv")
+        raise EnforceValueError(
+            f"There are no {group} groups.", "brew.conv", condition="group >= 1"
+        )
     out = blob_out or model.net.NextName()
     channels = [dim_in // group]
     shape = [dim_out, *channels, *kernels] if order == "NCHW" else [dim_out, *kernels, *channels]
@@ -168,8 +170,8 @@ def conv(
         if len(kernel) != 2:
             raise EnforceValueError(
                 f"A kernel has a height and a width, not {len(kernel)} sizes; see conv_nd.",
-                "len(kernel) == 2",
                 "brew.conv",
+                condition="len(kernel) == 2",
             )
         height, width = kernel
         named = {"kernel_h": height, "kernel_w": width}
@@ -285,7 +287,7 @@ def lrn(model: ModelHelper, blob_in: Any, blob_out: Any, **kwargs: Any) -> Any:
 def dropout(model: ModelHelper, blob_in: Any, blob_out: Any, **kwargs: Any) -> Any:
     """Add Dropout. Raises EnforceNotMet, also an AssertionError: is_test is not given."""
     if "is_test" not in kwargs:
-        raise EnforceAssertionError("Argument 'is_test' is required", "", "brew.dropout")
+        raise EnforceAssertionError("Argument 'is_test' is required", "brew.dropout")
     kwargs["engine"] = "CUDNN" if kwargs.pop("use_cudnn", False) else "DEFAULT"
     return model.net.Dropout(blob_in, [blob_out, "_" + blob_out + "_mask"], **kwargs)[0]
 

@@ -9,10 +9,21 @@ from __future__ import annotations
 
 from bridge.c10.errors import EnforceKeyError
 from bridge.caffe2 import workspace as _workspace
+from bridge.caffe2.base.global_init import GlobalInit as global_init
+from bridge.caffe2.base.hardware import GetBlobNUMANode as get_blob_numa_node
+from bridge.caffe2.base.hardware import GetCUDAVersion as get_cuda_version
+from bridge.caffe2.base.hardware import GetCuDNNVersion as get_cudnn_version
+from bridge.caffe2.base.hardware import GetDeviceProperties as get_device_properties
+from bridge.caffe2.base.hardware import GetNumNUMANodes as get_num_numa_nodes
+from bridge.caffe2.base.hardware import IsNUMAEnabled as is_numa_enabled
+from bridge.caffe2.base.hardware import NumCudaDevices as num_cuda_devices
+from bridge.caffe2.base.hardware import has_cuda_support, has_gpu_support, has_hip_support, is_asan
+from bridge.caffe2.base.messages import as_message as _as_message
 from bridge.caffe2.blobs.blob import Blob
 from bridge.caffe2.blobs.blob_tensor import BlobTensor as TensorCPU
-from bridge.caffe2.execution.background import BackgroundPlan
-from bridge.caffe2.execution.background import RunPlanInBackground as run_plan_in_background
+from bridge.caffe2.definitions.operator_types import RegisteredOperators as registered_operators
+from bridge.caffe2.definitions.operator_types import nearby_names as nearby_opnames
+from bridge.caffe2.definitions.operator_types import registry_key as op_registry_key
 from bridge.caffe2.execution.engines import (
     SetEnginePref as set_engine_pref,
 )
@@ -31,26 +42,9 @@ from bridge.caffe2.execution.nets import Nets as nets
 from bridge.caffe2.execution.nets import RunNet as run_net
 from bridge.caffe2.execution.nets import RunNetOnce as run_net_once
 from bridge.caffe2.execution.plans import RunPlan as run_plan
-from bridge.caffe2.execution.predictor import Predictor
-from bridge.caffe2.execution.run_once import RunOperatorOnce as run_operator_once
 from bridge.caffe2.execution.runnable_net import RunnableNet as Net
 from bridge.caffe2.execution.running import RunOperatorMultiple as run_operator_multiple
-from bridge.caffe2.global_init import GlobalInit as global_init
-from bridge.caffe2.hardware import GetBlobNUMANode as get_blob_numa_node
-from bridge.caffe2.hardware import GetCUDAVersion as get_cuda_version
-from bridge.caffe2.hardware import GetCuDNNVersion as get_cudnn_version
-from bridge.caffe2.hardware import GetDeviceProperties as get_device_properties
-from bridge.caffe2.hardware import GetNumNUMANodes as get_num_numa_nodes
-from bridge.caffe2.hardware import IsNUMAEnabled as is_numa_enabled
-from bridge.caffe2.hardware import has_cuda_support, has_gpu_support, has_hip_support, is_asan
-from bridge.caffe2.legacy import BenchmarkNet as benchmark_net
-from bridge.caffe2.legacy import BenchmarkNetOnce as benchmark_net_once
-from bridge.caffe2.legacy import NumCudaDevices as num_cuda_devices
-from bridge.caffe2.messages import as_message as _as_message
-from bridge.caffe2.operator_types import RegisteredOperators as registered_operators
-from bridge.caffe2.operator_types import nearby_names as nearby_opnames
-from bridge.caffe2.operator_types import registry_key as op_registry_key
-from bridge.caffe2.serialization.db_handles import (
+from bridge.caffe2.files.handles import (
     DB,
     Cursor,
     Mode,
@@ -58,9 +52,15 @@ from bridge.caffe2.serialization.db_handles import (
     create_db,
     registered_dbs,
 )
-from bridge.caffe2.workspaces import Workspace, fetch_named, name_of, state
+from bridge.caffe2.workspaces.background import BackgroundPlan
+from bridge.caffe2.workspaces.background import RunPlanInBackground as run_plan_in_background
+from bridge.caffe2.workspaces.benchmark import BenchmarkNet as benchmark_net
+from bridge.caffe2.workspaces.benchmark import BenchmarkNetOnce as benchmark_net_once
+from bridge.caffe2.workspaces.predictor import Predictor
+from bridge.caffe2.workspaces.run_once import RunOperatorOnce as run_operator_once
+from bridge.caffe2.workspaces.workspace import Workspace, fetch_named, name_of, state
 
-TYPE_CHECKING = False  # typing takes longer to import than all that needs it
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
@@ -170,7 +170,7 @@ def create_child_workspace(parent_ws_name: Any, child_ws_name: Any) -> None:
     caller = "create_child_workspace"
     parent = state.workspaces.get(name_of(parent_ws_name, caller))
     if parent is None:
-        raise EnforceKeyError(f"Parent ws {parent_ws_name!r} does not exist.", "", caller)
+        raise EnforceKeyError(f"Parent ws {parent_ws_name!r} does not exist.", caller)
     state.workspaces[name_of(child_ws_name, caller)] = Workspace(parent)
 
 

@@ -4,25 +4,40 @@
 from __future__ import annotations
 
 from bridge.caffe2 import scope, utils, workspace
-from bridge.caffe2.data_type import DataType
-from bridge.caffe2.devices import IsGPUDeviceType, device_equal, device_option_equal
+from bridge.caffe2.base.data_types import DataType
+from bridge.caffe2.base.device_option import IsGPUDeviceType, device_equal, device_option_equal
+from bridge.caffe2.base.global_init import GetGlobalInitArgs, GlobalInit
+from bridge.caffe2.base.lazy import lazily
+from bridge.caffe2.definitions.blob_reference import BlobReference, ScopedBlobReference, ScopedName
+from bridge.caffe2.definitions.create_operator import CreateOperator, DeviceOption
+from bridge.caffe2.definitions.operator_types import (
+    IsOperator,
+    IsOperatorWithEngine,
+    RefreshRegisteredOperators,
+    RegisteredTypes,
+)
+from bridge.caffe2.definitions.python_functions import CreatePythonOperator
+from bridge.caffe2.definitions.scopes import DeviceScope, NameScope
+from bridge.caffe2.definitions.ssa import (
+    get_op_ids_in_path,
+    get_output_producers,
+    get_ssa,
+    get_undefined_blobs,
+)
 from bridge.caffe2.execution.engines import (
     SetEnginePref,
     SetGlobalEnginePref,
     SetOpEnginePref,
     SetPerOpEnginePref,
 )
-from bridge.caffe2.global_init import GetGlobalInitArgs, GlobalInit
 from bridge.caffe2.gradients.gradient_slice import GradientSlice
-from bridge.caffe2.graph.blob_devices import (
+from bridge.caffe2.nets.blob_devices import (
     InferBlobDevices,
     InferOpBlobDevices,
     InferOpBlobDevicesAsDict,
     InferOpDeviceAsBlobDevices,
 )
-from bridge.caffe2.graph.blob_reference import BlobReference, ScopedBlobReference, ScopedName
-from bridge.caffe2.graph.create_operator import CreateOperator, DeviceOption
-from bridge.caffe2.graph.device_copies import (
+from bridge.caffe2.nets.device_copies import (
     InjectCrossDeviceCopies,
     InjectDeviceCopiesAmongNets,
     InjectDeviceCopiesAmongNetsWithoutB2D,
@@ -30,40 +45,25 @@ from bridge.caffe2.graph.device_copies import (
     copy_func_between_devices,
     update_placeholder_op_output,
 )
-from bridge.caffe2.graph.execution_step import (
+from bridge.caffe2.nets.execution_step import (
     ExecutionStep,
     add_nets_in_order,
     execution_step,
     scoped_execution_step,
     to_execution_step,
 )
-from bridge.caffe2.graph.net import Net, get_net_name, output_to_list
-from bridge.caffe2.graph.net_rewriting import remap_input
-from bridge.caffe2.graph.plan import Plan
-from bridge.caffe2.graph.python_functions import CreatePythonOperator
-from bridge.caffe2.graph.remapping import (
+from bridge.caffe2.nets.net import Net, get_net_name, output_to_list
+from bridge.caffe2.nets.net_rewriting import remap_input
+from bridge.caffe2.nets.plan import Plan
+from bridge.caffe2.nets.remapping import (
     DEFAULT_REMAP_FUNCS,
     clone_and_bind_net,
     control_op_remap,
     recurrent_network_op_remap,
     remap_proto,
 )
-from bridge.caffe2.graph.ssa import (
-    get_op_ids_in_path,
-    get_output_producers,
-    get_ssa,
-    get_undefined_blobs,
-)
-from bridge.caffe2.lazy import lazily
-from bridge.caffe2.operator_types import (
-    IsOperator,
-    IsOperatorWithEngine,
-    RefreshRegisteredOperators,
-    RegisteredTypes,
-)
-from bridge.caffe2.scope import DeviceScope, NameScope
 
-TYPE_CHECKING = False  # typing takes longer to import than all that needs it
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from bridge.caffe2 import c_extension as C
     from bridge.caffe2.gradients.backward_pass import IR

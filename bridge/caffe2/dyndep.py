@@ -7,7 +7,7 @@ import os
 
 from bridge.c10.errors import EnforceNotMet
 
-TYPE_CHECKING = False  # typing takes longer to import than all that needs it
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
@@ -30,7 +30,6 @@ def InitOpsLibrary(name: Any, trigger_lazy: bool = True) -> None:
     raise EnforceNotMet(
         f"{str(name)!r} is a library of operators in C++ for the real Caffe2. Write its operators "
         "as subclasses of caffe2.Operator.",
-        "",
         "dyndep.InitOpsLibrary",
     )
 

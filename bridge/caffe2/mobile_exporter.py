@@ -21,13 +21,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from bridge.c10.errors import EnforceValueError
-from bridge.caffe2.graph.arguments import MakeArgument
-from bridge.caffe2.graph.blob_reference import BlobReference
-from bridge.caffe2.graph.create_operator import CreateOperator
-from bridge.caffe2.graph.ssa import get_ssa
-from bridge.caffe2.messages import as_message, caffe2_pb2
+from bridge.caffe2.base.messages import as_message, caffe2_pb2
+from bridge.caffe2.definitions.arguments import MakeArgument
+from bridge.caffe2.definitions.blob_reference import BlobReference
+from bridge.caffe2.definitions.create_operator import CreateOperator
+from bridge.caffe2.definitions.ssa import get_ssa
 
-TYPE_CHECKING = False  # typing takes longer to import than all that needs it
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
@@ -53,7 +53,6 @@ def add_tensor(net: Any, name: str, blob: np.ndarray[Any, Any]) -> None:
     if not hasattr(blob, "dtype"):
         raise EnforceValueError(
             f"Blob {name!r} holds {type(blob).__name__}; what is exported is an array.",
-            "",
             "add_tensor",
         )
     fill = _FILLS.get(blob.dtype.name)
@@ -62,7 +61,6 @@ def add_tensor(net: Any, name: str, blob: np.ndarray[Any, Any]) -> None:
         raise EnforceValueError(
             f"Blob {name!r} is of {blob.dtype}; an exported one is of {', '.join(_FILLS)}, with "
             "bytes for objects.",
-            "",
             "add_tensor",
         )
     values: Any = [blob.tobytes()] if blob.dtype.name == "uint8" else blob

@@ -19,10 +19,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from bridge.c10.errors import EnforceAssertionError
-from bridge.caffe2 import scope
+from bridge.caffe2.base.messages import caffe2_pb2
+from bridge.caffe2.definitions import scopes
 from bridge.caffe2.gradients.gradient_slice import GradientSlice
-from bridge.caffe2.graph.blob_devices import InferBlobDevices
-from bridge.caffe2.messages import caffe2_pb2
 from bridge.caffe2.models.optimizer_base import (
     AuxOptimizerParams,
     Optimizer,
@@ -31,8 +30,9 @@ from bridge.caffe2.models.optimizer_base import (
 )
 from bridge.caffe2.models.optimizer_clipping import norm_ratio
 from bridge.caffe2.models.parameter_info import ParameterInfo
+from bridge.caffe2.nets.blob_devices import InferBlobDevices
 
-TYPE_CHECKING = False  # typing takes longer to import than all that needs it
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
@@ -137,8 +137,8 @@ class AdagradOptimizer(OptimizerWithStates):
         if isinstance(info.grad, GradientSlice) and self.arguments["decay"] != 1:
             raise EnforceAssertionError(
                 "Decay is not implemented for SparseAdagrad and must be set to 1.",
-                "decay == 1",
                 "AdagradOptimizer",
+                condition="decay == 1",
             )
         super()._run(net, init_net, info)
 
@@ -218,7 +218,7 @@ class RmsPropOptimizer(Optimizer):
         blob, grad = info.blob, info.grad
         if isinstance(grad, GradientSlice):
             raise EnforceAssertionError(
-                "RmsPropOptimizer doesn't support sparse gradients", "", "RmsPropOptimizer"
+                "RmsPropOptimizer doesn't support sparse gradients", "RmsPropOptimizer"
             )
         if self.rate <= 0:
             return
@@ -244,7 +244,7 @@ class WeightDecayBuilder(Optimizer):
         one, decay = constant(init_net, "ONE", 1.0), constant(init_net, "wd", self.weight_decay)
         if isinstance(info.grad, GradientSlice):
             raise EnforceAssertionError(
-                "Weight decay does not yet support sparse gradients", "", "WeightDecayBuilder"
+                "Weight decay does not yet support sparse gradients", "WeightDecayBuilder"
             )
         net.WeightedSum([info.grad, one, info.blob, decay], info.grad)
 
@@ -263,7 +263,7 @@ def _build(
     for info in infos:
         grad = info.grad.values if isinstance(info.grad, GradientSlice) else info.grad
         device = devices.get(str(grad)) or caffe2_pb2().DeviceOption()
-        with scope.DeviceScope(device):
+        with scopes.DeviceScope(device):
             own = None if isinstance(optimizer, WeightDecayBuilder) else info.optimizer
             (own or optimizer)(model.net, model.param_init_net, info)
     return optimizer
@@ -287,7 +287,7 @@ def _builder(cls: type[Optimizer], rate_name: str) -> Callable[..., Optimizer]:
     ) -> Optimizer:
         if allow_lr_injection or parameters is not None:
             raise EnforceAssertionError(
-                "Injected rates and chosen parameters are not here.", "", build.__name__
+                "Injected rates and chosen parameters are not here.", build.__name__
             )
         made: Any = cls
         return _build(

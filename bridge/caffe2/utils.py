@@ -4,19 +4,19 @@
 from __future__ import annotations
 
 from bridge.c10.errors import EnforceAssertionError, EnforceNotMet, EnforceValueError
-from bridge.caffe2.data_type import DataType
-from bridge.caffe2.debugging import DebugMode, debug
-from bridge.caffe2.graph.arguments import MakeArgument
-from bridge.caffe2.message_files import (
+from bridge.caffe2.base.data_types import DataType
+from bridge.caffe2.base.debugging import DebugMode, debug
+from bridge.caffe2.base.message_text import (
     CaffeBlobToNumpyArray,
     ConvertProtoToBinary,
     GetContentFromProto,
     GetContentFromProtoString,
     TryReadProtoWithClass,
 )
-from bridge.caffe2.messages import as_message, caffe2_pb2
+from bridge.caffe2.base.messages import as_message, caffe2_pb2
+from bridge.caffe2.definitions.arguments import MakeArgument
 
-TYPE_CHECKING = False  # typing takes longer to import than all that needs it
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
@@ -77,7 +77,6 @@ def Caffe2TensorToNumpyArray(tensor: Any) -> np.ndarray[Any, Any]:
         raise EnforceNotMet(
             f"Tensor data type not supported yet: {message.data_type}; put the message into a blob "
             "by workspace.DeserializeBlob.",
-            "",
             "Caffe2TensorToNumpyArray",
         )
     field, dtype = found
@@ -86,7 +85,6 @@ def Caffe2TensorToNumpyArray(tensor: Any) -> np.ndarray[Any, Any]:
     except (ValueError, OverflowError) as cause:
         raise EnforceValueError(
             f"The message's values are no tensor of sizes {list(message.dims)}: {cause}",
-            "",
             "Caffe2TensorToNumpyArray",
         ) from cause
 
@@ -96,7 +94,7 @@ def NumpyArrayToCaffe2Tensor(arr: np.ndarray[Any, Any], name: str | None = None)
     found = [(number, field) for number, (field, dtype) in _FIELDS.items() if arr.dtype == dtype]
     if not found or arr.dtype.kind == "b":
         raise EnforceNotMet(
-            f"Numpy data type not supported yet: {arr.dtype}", "", "NumpyArrayToCaffe2Tensor"
+            f"Numpy data type not supported yet: {arr.dtype}", "NumpyArrayToCaffe2Tensor"
         )
     number, field = found[0]
     tensor = caffe2_pb2().TensorProto()
@@ -113,7 +111,7 @@ def OpAlmostEqual(op_a: Any, op_b: Any, ignore_fields: Any = None) -> bool:
     fields = [ignore_fields] if isinstance(ignore_fields, str) else ignore_fields or []
     if not all(isinstance(field, str) for field in fields):
         raise EnforceAssertionError(
-            f"Expect each field is text type, but got {fields}", "", "OpAlmostEqual"
+            f"Expect each field is text type, but got {fields}", "OpAlmostEqual"
         )
     cleaned = []
     for op in (op_a, op_b):
@@ -146,13 +144,13 @@ def ResetBlobs(blobs: Any) -> None:
 def raiseIfNotEqual(a: Any, b: Any, msg: str) -> None:
     """Raise EnforceNotMet where the two are not equal."""
     if a != b:
-        raise EnforceNotMet(f"{msg}. {a} != {b}", "a == b", "raiseIfNotEqual")
+        raise EnforceNotMet(f"{msg}. {a} != {b}", "raiseIfNotEqual", condition="a == b")
 
 
 def _refuse_flat(tensor: Any, caller: str) -> None:
     if tensor.ndim < 2:
         raise EnforceAssertionError(
-            f"An array of {tensor.ndim} dimensions has no channels.", "ndim >= 2", caller
+            f"An array of {tensor.ndim} dimensions has no channels.", caller, condition="ndim >= 2"
         )
 
 
@@ -180,7 +178,7 @@ def EnumClassKeyVals(cls: type) -> dict[str, str]:
     Raises EnforceNotMet, also an AssertionError: no class, or two have the same value.
     """
     if not isinstance(cls, type):
-        raise EnforceAssertionError(f"{cls!r} is no class.", "", "EnumClassKeyVals")
+        raise EnforceAssertionError(f"{cls!r} is no class.", "EnumClassKeyVals")
     found: dict[str, str] = {}
     for name in dir(cls):
         value = getattr(cls, name)
@@ -188,7 +186,6 @@ def EnumClassKeyVals(cls: type) -> dict[str, str]:
             if value in found.values():
                 raise EnforceAssertionError(
                     f"Failed to resolve {cls} as Enum: {value!r} has two names.",
-                    "",
                     "EnumClassKeyVals",
                 )
             found[name] = value
@@ -203,8 +200,8 @@ def BuildUniqueMutexIter(
     `init_net` makes the count, an int64 on the CPU that begins at `iter_val`, and its mutex, `net`
     counts.
     """
-    from bridge.caffe2.graph.create_operator import DeviceOption
-    from bridge.caffe2.scope import DeviceScope
+    from bridge.caffe2.definitions.create_operator import DeviceOption
+    from bridge.caffe2.definitions.scopes import DeviceScope
 
     count = OPTIMIZER_ITERATION_NAME if iter is None else iter
     if init_net.BlobIsDefined(count):

@@ -22,12 +22,12 @@ import os
 from collections.abc import Iterable, Iterator, MutableMapping
 
 from bridge.c10.errors import EnforceKeyError
+from bridge.caffe2.base.errors import wrap_error
+from bridge.caffe2.base.lazy import lazily
 from bridge.caffe2.blobs.blob import Blob
 from bridge.caffe2.blobs.int8 import Int8Tensor, Int8TensorCPU
-from bridge.caffe2.feed_fetch import FeedBlob, FetchBlob, FetchTorch
-from bridge.caffe2.lazy import lazily
-from bridge.caffe2.refusal import refusal
-from bridge.caffe2.workspaces import (
+from bridge.caffe2.workspaces.feed_fetch import FeedBlob, FetchBlob, FetchTorch
+from bridge.caffe2.workspaces.workspace import (
     Workspace,
     created,
     deserialize_named,
@@ -41,7 +41,7 @@ from bridge.caffe2.workspaces import (
     visible_names,
 )
 
-TYPE_CHECKING = False  # typing takes longer to import than all that needs it
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
@@ -49,26 +49,8 @@ if TYPE_CHECKING:
 
     from bridge.caffe2 import c_extension as C
     from bridge.caffe2 import scope, utils
-    from bridge.caffe2.execution.background import RunPlanInBackground
-    from bridge.caffe2.execution.immediate import (
-        FeedImmediate,
-        FetchImmediate,
-        ImmediateBlobs,
-        IsImmediate,
-        RunOperatorImmediate,
-        StartImmediate,
-        StopImmediate,
-    )
-    from bridge.caffe2.execution.nets import CreateNet, DeleteNet, Nets, RunNet, RunNetOnce
-    from bridge.caffe2.execution.plans import RunPlan
-    from bridge.caffe2.execution.predictor import Predictor
-    from bridge.caffe2.execution.random_inputs import FillRandomNetworkInputs
-    from bridge.caffe2.execution.run_once import RunOperatorOnce
-    from bridge.caffe2.execution.running import RunOperatorMultiple, RunOperatorsOnce
-    from bridge.caffe2.execution.shape_inference import InferShapesAndTypes
-    from bridge.caffe2.global_init import GlobalInit
-    from bridge.caffe2.graph.tracebacks import CallWithExceptionIntercept, operator_tracebacks
-    from bridge.caffe2.hardware import (
+    from bridge.caffe2.base.global_init import GlobalInit
+    from bridge.caffe2.base.hardware import (
         GetBlobNUMANode,
         GetCUDAVersion,
         GetCuDNNVersion,
@@ -77,27 +59,45 @@ if TYPE_CHECKING:
         GetGpuPeerAccessPattern,
         GetNumNUMANodes,
         IsNUMAEnabled,
+        NumCudaDevices,
+        NumGpuDevices,
         has_cuda_support,
         has_gpu_support,
         has_hip_support,
         is_asan,
     )
-    from bridge.caffe2.legacy import (
+    from bridge.caffe2.definitions.operator_types import RegisteredOperators
+    from bridge.caffe2.definitions.tracebacks import CallWithExceptionIntercept, operator_tracebacks
+    from bridge.caffe2.execution.nets import CreateNet, DeleteNet, Nets, RunNet, RunNetOnce
+    from bridge.caffe2.execution.plans import RunPlan
+    from bridge.caffe2.execution.running import RunOperatorMultiple, RunOperatorsOnce
+    from bridge.caffe2.proto import caffe2_pb2
+    from bridge.caffe2.workspaces.background import RunPlanInBackground
+    from bridge.caffe2.workspaces.benchmark import (
         BenchmarkNet,
         BenchmarkNetOnce,
         ClearGlobalNetObserver,
         GetNameScope,
         GetNetName,
         GetStats,
-        NumCudaDevices,
-        NumGpuDevices,
         StringifyBlobName,
         StringifyNetName,
         StringifyProto,
         WorkspaceGuard,
     )
-    from bridge.caffe2.operator_types import RegisteredOperators
-    from bridge.caffe2.proto import caffe2_pb2
+    from bridge.caffe2.workspaces.immediate import (
+        FeedImmediate,
+        FetchImmediate,
+        ImmediateBlobs,
+        IsImmediate,
+        RunOperatorImmediate,
+        StartImmediate,
+        StopImmediate,
+    )
+    from bridge.caffe2.workspaces.predictor import Predictor
+    from bridge.caffe2.workspaces.random_inputs import FillRandomNetworkInputs
+    from bridge.caffe2.workspaces.run_once import RunOperatorOnce
+    from bridge.caffe2.workspaces.shape_inference import InferShapesAndTypes
 
 __all__ = [
     "BenchmarkNet",
@@ -184,7 +184,7 @@ def FetchBlobs(names: Iterable[Any]) -> list[Any]:
     try:
         every = list(names)
     except TypeError as cause:
-        raise refusal("FetchBlobs takes a sequence of names", "FetchBlobs", cause) from cause
+        raise wrap_error("FetchBlobs takes a sequence of names", "FetchBlobs", cause) from cause
     return [FetchBlob(name) for name in every]
 
 
@@ -311,8 +311,8 @@ def SwitchWorkspace(name: Any, create_if_missing: bool = False) -> None:
                 raise EnforceKeyError(
                     f"There is no workspace {text!r}; there are {listed(Workspaces())}. "
                     "SwitchWorkspace(name, True) makes one.",
-                    "create_if_missing",
                     "SwitchWorkspace",
+                    condition="create_if_missing",
                 )
             workspace = Workspace()
         state.put(text, workspace)
@@ -334,7 +334,7 @@ def ResetWorkspace(root_folder: str | os.PathLike[str] | None = None) -> bool:
             if not os.path.exists(folder):
                 os.makedirs(folder, exist_ok=True)
         except Exception as cause:
-            raise refusal(f"{root_folder!r} cannot be the root folder", caller, cause) from cause
+            raise wrap_error(f"{root_folder!r} cannot be the root folder", caller, cause) from cause
     with state.lock:
         workspace = Workspace()
         workspace._root_folder = state.workspace._root_folder if folder is None else folder
@@ -398,34 +398,35 @@ GpuDeviceType = 1
 __getattr__, __dir__ = lazily(
     __name__,
     {
-        "bridge.caffe2.execution.background": "RunPlanInBackground",
+        "bridge.caffe2.workspaces.background": "RunPlanInBackground",
         "bridge.caffe2.c_extension": "C",
-        "bridge.caffe2.global_init": "GlobalInit",
-        "bridge.caffe2.hardware": (
+        "bridge.caffe2.base.global_init": "GlobalInit",
+        "bridge.caffe2.base.hardware": (
             "GetBlobNUMANode GetCUDAVersion GetCuDNNVersion GetDeviceProperties GetGPUMemoryInfo "
-            "GetGpuPeerAccessPattern GetNumNUMANodes IsNUMAEnabled has_cuda_support "
+            "GetGpuPeerAccessPattern GetNumNUMANodes IsNUMAEnabled NumCudaDevices NumGpuDevices "
+            "has_cuda_support "
             "has_gpu_support has_hip_support is_asan"
         ),
-        "bridge.caffe2.execution.immediate": (
+        "bridge.caffe2.workspaces.immediate": (
             "FeedImmediate FetchImmediate ImmediateBlobs IsImmediate RunOperatorImmediate "
             "StartImmediate StopImmediate"
         ),
-        "bridge.caffe2.legacy": (
+        "bridge.caffe2.workspaces.benchmark": (
             "BenchmarkNet BenchmarkNetOnce ClearGlobalNetObserver GetNameScope GetNetName GetStats "
-            "NumCudaDevices NumGpuDevices StringifyBlobName StringifyNetName StringifyProto "
+            "StringifyBlobName StringifyNetName StringifyProto "
             "WorkspaceGuard"
         ),
         "bridge.caffe2.execution.nets": "CreateNet DeleteNet Nets RunNet RunNetOnce",
         "bridge.caffe2.execution.plans": "RunPlan",
-        "bridge.caffe2.execution.predictor": "Predictor",
+        "bridge.caffe2.workspaces.predictor": "Predictor",
         "bridge.caffe2.proto.caffe2_pb2": "caffe2_pb2",
-        "bridge.caffe2.execution.random_inputs": "FillRandomNetworkInputs",
-        "bridge.caffe2.operator_types": "RegisteredOperators",
-        "bridge.caffe2.execution.run_once": "RunOperatorOnce",
+        "bridge.caffe2.workspaces.random_inputs": "FillRandomNetworkInputs",
+        "bridge.caffe2.definitions.operator_types": "RegisteredOperators",
+        "bridge.caffe2.workspaces.run_once": "RunOperatorOnce",
         "bridge.caffe2.execution.running": "RunOperatorMultiple RunOperatorsOnce",
         "bridge.caffe2.scope": "scope",
-        "bridge.caffe2.execution.shape_inference": "InferShapesAndTypes",
-        "bridge.caffe2.graph.tracebacks": "CallWithExceptionIntercept operator_tracebacks",
+        "bridge.caffe2.workspaces.shape_inference": "InferShapesAndTypes",
+        "bridge.caffe2.definitions.tracebacks": "CallWithExceptionIntercept operator_tracebacks",
         "bridge.caffe2.utils": "utils",
     },
 )

@@ -7,7 +7,7 @@ the length of a buffer (NumPy's array interface protocol, version 3).
 
 from __future__ import annotations
 
-TYPE_CHECKING = False  # typing takes longer to import than all that needs it
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 

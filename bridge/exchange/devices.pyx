@@ -27,11 +27,11 @@ def _cuda_of_torch(what):
         return torch.cuda
     if not torch.cuda.is_available():
         raise EnforceBufferError(
-            f"There is no {what}: torch.cuda.is_available() is False.", "", "GetAllocator")
+            f"There is no {what}: torch.cuda.is_available() is False.", "GetAllocator")
     try:
         torch.cuda.init()
     except RuntimeError as error:       # in a forked child, where CUDA does not work
-        raise EnforceBufferError(f"There is no {what}: {error}", "", "GetAllocator") from error
+        raise EnforceBufferError(f"There is no {what}: {error}", "GetAllocator") from error
     return torch.cuda
 
 
@@ -89,7 +89,7 @@ class TorchAllocator(Allocator):
             if isinstance(error, torch.cuda.OutOfMemoryError) or _is_about_memory(str(error)):
                 raise MemoryError(f"{what}: {error}") from error
             raise EnforceBufferError(
-                f"torch does not allocate {what}: {error}", "", "Allocator.raw_allocate") from error
+                f"torch does not allocate {what}: {error}", "Allocator.raw_allocate") from error
         address = tensor.data_ptr()
         self._tensors[address] = tensor
         return address
@@ -98,7 +98,7 @@ class TorchAllocator(Allocator):
         """Give the buffer back to torch. EnforceNotMet: it did not come from here."""
         if address and self._tensors.pop(address, None) is None:
             raise EnforceNotMet(
-                f"{address:#x} is not a live address of this allocator.", "",
+                f"{address:#x} is not a live address of this allocator.",
                 "Allocator.raw_deallocate")
 
     def _memory_at(self, address):
@@ -119,7 +119,7 @@ def _cuda(index):
     if index >= cuda.device_count():
         raise EnforceBufferError(
             f"There is no cuda:{index}; torch sees {cuda.device_count()} CUDA devices, numbered "
-            "from 0.", "index < torch.cuda.device_count()", "GetAllocator")
+            "from 0.", "GetAllocator", condition="index < torch.cuda.device_count()")
     return TorchAllocator(f"cuda:{index}")
 
 

@@ -125,10 +125,10 @@ cdef int refuse_non_pod(TensorImpl impl, str caller) except -1:
     if not impl.c_dtype:
         raise EnforceBufferError(
             "The tensor has no element type yet, so there is nothing to exchange. Call "
-            "mutable_data(T) first.", "dtype_initialized()", caller)
+            "mutable_data(T) first.", caller, condition="dtype_initialized()")
     raise EnforceBufferError(
         f"Elements of the non-POD type {impl.c_dtype} are no plain memory, so they cannot be "
-        "exchanged. Read them through data().", "dtype().is_pod", caller)
+        "exchanged. Read them through data().", caller, condition="dtype().is_pod")
 
 
 cdef bint _padded(TypeMeta dtype) noexcept:
@@ -205,13 +205,13 @@ cdef DLManagedTensor* export_legacy(TensorImpl impl, bint immutable=False) excep
     if impl.storage is not None and impl.storage.flags & READONLY and not immutable:
         raise EnforceBufferError(
             "The memory is read-only, which a legacy DLPack capsule cannot say. Ask for "
-            "max_version=(1, 0) or later, or for a copy.", "!readonly", "__dlpack__")
+            "max_version=(1, 0) or later, or for a copy.", "__dlpack__", condition="!readonly")
     if not impl.c_dtype.c_is_pod:
         refuse_non_pod(impl, "__dlpack__")
     if _padded(impl.c_dtype):
         raise EnforceBufferError(
             f"Each {impl.c_dtype} takes a byte of its own here, which a legacy DLPack capsule "
-            "cannot say. Ask for max_version=(1, 1) or later.", "", "__dlpack__")
+            "cannot say. Ask for max_version=(1, 1) or later.", "__dlpack__")
     data = pinned_data(impl, "__dlpack__")
     managed = <DLManagedTensor*>malloc(head + 2 * <size_t>impl.ndim * sizeof(int64_t))
     if managed == NULL:
@@ -237,7 +237,7 @@ cdef int borrow(TensorImpl impl, DLTensor* out) except -1:
     if _padded(impl.c_dtype):
         raise EnforceBufferError(
             f"Each {impl.c_dtype} takes a byte of its own here, which a bare DLTensor cannot "
-            "say. Use __dlpack__.", "", caller)
+            "say. Use __dlpack__.", caller)
     out.data = impl.data(caller)
     _place(storage, impl, out)
     out.shape = impl.c_sizes
@@ -253,28 +253,28 @@ cdef int _require_buffer(TensorImpl impl, int flags) except -1:
     if impl.c_dtype.format is None:
         raise EnforceBufferError(
             f"The buffer protocol has no format for {impl.c_dtype}. Use numpy(), or view the "
-            "bytes.", "", "memoryview")
+            "bytes.", "memoryview")
     if not host_accessible(impl.storage.device_type):
         raise EnforceBufferError(
             f"The memory is on {impl.device()}, where the buffer protocol does not reach. "
-            "Use cpu().", "", "memoryview")
+            "Use cpu().", "memoryview")
     if impl.ndim > 64:
         raise EnforceBufferError(
-            f"A buffer has at most 64 dimensions, and the tensor has {impl.ndim}.", "",
+            f"A buffer has at most 64 dimensions, and the tensor has {impl.ndim}.",
             "memoryview")
     if flags & PyBUF_WRITABLE and impl.storage.flags & READONLY:
-        raise EnforceBufferError("The memory is read-only.", "!readonly", "memoryview")
+        raise EnforceBufferError("The memory is read-only.", "memoryview", condition="!readonly")
     if impl.flags & CONTIGUOUS:
         if flags & PyBUF_F_CONTIGUOUS == PyBUF_F_CONTIGUOUS and not _column_major(impl):
             raise EnforceBufferError(
-                "The tensor is row-major and not column-major.", "", "memoryview")
+                "The tensor is row-major and not column-major.", "memoryview")
     elif flags & PyBUF_STRIDES != PyBUF_STRIDES \
             or flags & PyBUF_C_CONTIGUOUS == PyBUF_C_CONTIGUOUS \
             or (flags & PyBUF_ANY_CONTIGUOUS == PyBUF_ANY_CONTIGUOUS
                 or flags & PyBUF_F_CONTIGUOUS == PyBUF_F_CONTIGUOUS) and not _column_major(impl):
         raise EnforceBufferError(
             "The tensor is not contiguous, which this consumer asks for. Call "
-            "contiguous().", "is_contiguous()", "memoryview")
+            "contiguous().", "memoryview", condition="is_contiguous()")
     return 0
 
 

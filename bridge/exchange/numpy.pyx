@@ -273,14 +273,13 @@ cdef int _require_array(TensorImpl impl, str caller) except -1:
         refuse_non_pod(impl, caller)
     if not host_accessible(impl.storage.device_type):
         raise EnforceBufferError(
-            f"The memory is on {impl.device()}, which NumPy cannot reach. Copy it with cpu().",
-            "", caller)
+            f"The memory is on {impl.device()}, which NumPy cannot reach. Copy it with cpu().", caller)
     if numpy_array_type is None:
         _fetch()
     if impl.ndim > _max_ndim:
         raise EnforceBufferError(
             f"NumPy arrays have at most {_max_ndim} dimensions, and the tensor has "
-            f"{impl.ndim}. Use view() or to_torch().", "", caller)
+            f"{impl.ndim}. Use view() or to_torch().", caller)
     return 0
 
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import sys
 
-TYPE_CHECKING = False  # typing takes longer to import than all that needs it
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 

@@ -354,17 +354,17 @@ cdef int _check(Storage storage) except -1:
         if <uintptr_t>_torchs_own(storage).data_ptr() != <uintptr_t>storage.data:
             raise EnforceBufferError(
                 "torch has resized the storage that this memory was, through a tensor that "
-                "to_torch() gave; the memory is gone.", "tensor.data_ptr() as allocated", "Storage")
+                "to_torch() gave; the memory is gone.", "Storage", condition="tensor.data_ptr() as allocated")
         return 0
     if _api.dltensor_from_py_object_no_sync(<PyObject*>storage.ctx, &now) != 0:
         raise EnforceBufferError(
-            "The torch tensor that this memory came from has none any more.", "",
+            "The torch tensor that this memory came from has none any more.",
             "Storage") from _pending()
     if <char*>now.data != storage.data:
         raise EnforceBufferError(
             "The torch tensor that this memory came from was resized, or given other memory, "
-            "after it was imported; the memory is gone. Import it again.",
-            "tensor.data_ptr() as at import", "Storage")
+            "after it was imported; the memory is gone. Import it again.", "Storage",
+            condition="tensor.data_ptr() as at import")
     if storage.flags & UNVERIFIED:
         untyped = _untyped(storage.ctx)
         begin = untyped.data_ptr()
@@ -373,8 +373,8 @@ cdef int _check(Storage storage) except -1:
                 or <uintptr_t>storage.data + <uintptr_t>storage.c_nbytes > end:
             raise EnforceBufferError(
                 f"The storage of the torch tensor has {end - begin} bytes, fewer than the "
-                "tensor's sizes and strides reach: it was resized under the tensor.",
-                "sizes and strides lie within the storage", "Storage")
+                "tensor's sizes and strides reach: it was resized under the tensor.", "Storage",
+                condition="sizes and strides lie within the storage")
         storage.flags &= ~UNVERIFIED
     return 0
 
@@ -662,7 +662,7 @@ def copy_between_devices(TensorImpl dst, TensorImpl src):
         raise
     except Exception as error:
         raise EnforceBufferError(
-            f"torch does not copy from {src.device()} to {dst.device()}: {error}", "",
+            f"torch does not copy from {src.device()} to {dst.device()}: {error}",
             "copy") from error
 
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 from bridge.c10.observe import copying
 from bridge.c10.type_meta import TypeMeta
 
-TYPE_CHECKING = False  # typing takes longer to import than all that needs it
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
@@ -52,7 +52,7 @@ def text(x: Any, device: Any, copy: bool | None) -> Any:
     """An at.Tensor of type string: to read by tolist(), or through caffe2.Tensor(x)."""
     from bridge.at.tensor import Tensor as At
     from bridge.c10.device import Device
-    from bridge.caffe2.tensor import Tensor
+    from bridge.caffe2.tensor.tensor import Tensor
 
     if copy is False:
         raise BufferError("Strings are copied into a tensor. Allow it with copy=None.")

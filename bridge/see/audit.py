@@ -18,7 +18,7 @@ from bridge.c10.errors import EnforceBufferError
 from bridge.see.naming import kind_of, nbytes_of
 from bridge.see.record import AuditLog, Record
 
-TYPE_CHECKING = False  # typing takes longer to import than all that needs it
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from types import TracebackType
@@ -102,7 +102,6 @@ def _copying(nbytes: int, reason: str) -> None:
         call, _, route = conversion.route.partition(": ")
         raise EnforceBufferError(
             f"{route} would copy {nbytes} bytes ({reason}), and bridge.no_copy() forbids copies.",
-            "",
             call,
         )
     conversion.copied += nbytes

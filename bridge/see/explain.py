@@ -6,7 +6,7 @@ from __future__ import annotations
 from bridge.see.read import read
 from bridge.see.sharing import sharers
 
-TYPE_CHECKING = False  # typing takes longer to import than all that needs it
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from bridge.c10.tensor_impl import TensorImpl
 
-TYPE_CHECKING = False  # typing takes longer to import than all that needs it
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
@@ -18,7 +18,7 @@ _NAMES = {
     "tensorflow.python.framework.ops.EagerTensor": "tf.Tensor",
     "builtins.PyCapsule": "DLPack capsule",
     "bridge.at.tensor.Tensor": "at.Tensor",
-    "bridge.caffe2.tensor.Tensor": "caffe2.Tensor",
+    "bridge.caffe2.tensor.tensor.Tensor": "caffe2.Tensor",
     "bridge.c10.tensor_impl.TensorImpl": "TensorImpl",
     "bridge.c10.storage.Storage": "Storage",
 }

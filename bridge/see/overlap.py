@@ -13,7 +13,7 @@ from bridge.see.memory import Block, Memory, extent
 from bridge.see.naming import kind_of
 from bridge.see.read import read
 
-TYPE_CHECKING = False  # typing takes longer to import than all that needs it
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 

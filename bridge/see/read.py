@@ -14,7 +14,7 @@ from bridge.see.memory import Block, Memory, extent, space_of
 from bridge.see.naming import kind_of
 from bridge.wrapper import Wrapper
 
-TYPE_CHECKING = False  # typing takes longer to import than all that needs it
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 

@@ -14,14 +14,14 @@ from bridge.c10.storage import Storage
 from bridge.c10.tensor_impl import TensorImpl
 from bridge.caffe2.blobs.blob import Blob
 from bridge.caffe2.blobs.blob_tensor import BlobTensor
-from bridge.caffe2.workspaces import state
+from bridge.caffe2.workspaces.workspace import state
 from bridge.see import inside
 from bridge.see.memory import Memory, space_of
 from bridge.see.naming import kind_of
 from bridge.see.read import of_impl
 from bridge.wrapper import Wrapper
 
-TYPE_CHECKING = False  # typing takes longer to import than all that needs it
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 

@@ -20,6 +20,6 @@ def damaged(message: str, error: EnforceNotMet) -> TensorProtoError:
     """The error of bytes that are no such message, as their reader says."""
     return TensorProtoError(
         f"The bytes are no {message}, or were damaged. {error.message}",
-        error.condition,
         "bridge.tf",
+        condition=error.condition,
     )

@@ -96,7 +96,6 @@ def _row(number: int) -> Row:
     if row is None:
         raise TensorProtoError(
             f"Elements of TensorFlow's type {number} are not read: {why_not(number)}.",
-            "",
             "from_tensor_proto",
         )
     return row
@@ -108,13 +107,12 @@ def _sizes(shape: ShapeMessage) -> list[int]:
         raise TensorProtoError(
             f"The shape {'has an unknown rank' if dims is None else dims} in part, and a tensor "
             "has a known one.",
-            "is_fully_defined()",
             "from_tensor_proto",
+            condition="is_fully_defined()",
         )
     if len(dims) > MAX_RANK:
         raise TensorProtoError(
             f"The shape has {len(dims)} dimensions; TensorFlow's have at most {MAX_RANK}.",
-            "",
             "from_tensor_proto",
         )
     return [size for size in dims if size is not None]
@@ -131,7 +129,6 @@ def _numel(sizes: list[int], row: Row) -> int:
     if numel * TypeMeta.Make(row.name).itemsize > MAX_NBYTES:
         raise TensorProtoError(
             f"A shape of {sizes} takes more bytes than a message may have, {MAX_NBYTES}.",
-            "",
             "from_tensor_proto",
         )
     return numel
@@ -144,13 +141,11 @@ def _of_content(content: memoryview, row: Row, sizes: list[int], numel: int, cop
         raise TensorProtoError(
             f"A shape of {sizes} takes {numel * dtype.itemsize} bytes of {row.name}, and the "
             f"content has {nbytes}.",
-            "",
             "from_tensor_proto",
         )
     if row.name == "bool" and np.frombuffer(content, np.uint8).max() > 1:
         raise TensorProtoError(
             "The content has bytes that are neither 0 nor 1, which no bool is.",
-            "",
             "from_tensor_proto",
         )
     tensor = Tensor._wrap(from_buffer(content, sizes, dtype, misaligned=True))
@@ -165,7 +160,6 @@ def _of_values(parts: _Parts, row: Row, sizes: list[int], numel: int) -> Tensor:
     if len(values) % width:
         raise TensorProtoError(
             f"{len(values)} numbers are no whole number of pairs, real and imaginary.",
-            "",
             "from_tensor_proto",
         )
     given = len(values) // width
@@ -194,6 +188,5 @@ def _require_room(given: int, numel: int, sizes: list[int]) -> None:
     if given > numel:
         raise TensorProtoError(
             f"A shape of {sizes} has {numel} elements, and the message {given} values.",
-            "",
             "from_tensor_proto",
         )

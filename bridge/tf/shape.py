@@ -98,8 +98,8 @@ class TensorShape:
         if not self.is_compatible_with(other):
             raise EnforceValueError(
                 f"The shapes {self} and {other} are not compatible.",
-                "is_compatible_with(other)",
                 "TensorShape.merge_with",
+                condition="is_compatible_with(other)",
             )
         if self._dims is None or other._dims is None:
             return other if self._dims is None else self
@@ -135,7 +135,9 @@ class TensorShape:
             return None
         if key.step is not None:
             raise EnforceValueError(
-                "Steps over a shape of unknown rank lead nowhere.", "step is None", "TensorShape"
+                "Steps over a shape of unknown rank lead nowhere.",
+                "TensorShape",
+                condition="step is None",
             )
         start, stop = key.start or 0, key.stop
         if stop is None or start < 0 or stop < 0:
@@ -172,7 +174,9 @@ class TensorShape:
     def _known(self, caller: str) -> tuple[int | None, ...]:
         if self._dims is None:
             raise EnforceValueError(
-                "The rank of the shape is unknown.", "rank is not None", f"TensorShape.{caller}"
+                "The rank of the shape is unknown.",
+                f"TensorShape.{caller}",
+                condition="rank is not None",
             )
         return self._dims
 
@@ -210,11 +214,12 @@ def _size(x: Any) -> int | None:
         raise EnforceTypeError(
             f"{x!r} of type {type(x).__name__} is no size. A shape is a sequence of ints and "
             "None, one int, None, or a TensorShapeProto.",
-            "",
             "tf.TensorShape",
         ) from None
     if size < 0:
         raise EnforceValueError(
-            f"The size {size} is negative; an unknown one is None.", "size >= 0", "tf.TensorShape"
+            f"The size {size} is negative; an unknown one is None.",
+            "tf.TensorShape",
+            condition="size >= 0",
         )
     return size

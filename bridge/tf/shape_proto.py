@@ -68,7 +68,8 @@ class TensorShapeProto(bytes):
         dims = known_dims(read_shape(self))
         if dims is None:
             raise EnforceTypeError(
-                "A shape of unknown rank has no dimensions to go through.", "not unknown_rank"
+                "A shape of unknown rank has no dimensions to go through.",
+                condition="not unknown_rank",
             )
         return iter(dims)
 
@@ -98,7 +99,6 @@ def message_bytes(proto: Any, caller: str) -> memoryview:
         raise EnforceTypeError(
             f"A message is bytes, or an object with SerializeToString, not "
             f"{type(proto).__name__}: {error}",
-            "",
             caller,
         ) from error
 
@@ -122,7 +122,7 @@ def known_dims(shape: ShapeMessage) -> tuple[int | None, ...] | None:
         if size < -1:
             raise TensorProtoError(
                 f"Dimension {index} has the size {size}; -1 says that one is unknown.",
-                "size >= -1",
                 "tf.TensorShape",
+                condition="size >= -1",
             )
     return tuple(None if size == -1 else size for size in shape.dims)

@@ -63,7 +63,6 @@ def strings_of_content(content: memoryview, numel: int) -> list[bytes]:
         raise TensorProtoError(
             f"The content is not {numel} strings: the lengths of {len(lengths)} of them add up to "
             f"{sum(lengths)}, and {len(content) - begin} bytes follow.",
-            "",
             "from_tensor_proto",
         )
     items = []
@@ -96,7 +95,6 @@ def _narrowed(values: np.ndarray[Any, Any], row: Row) -> np.ndarray[Any, Any]:
         raise TensorProtoError(
             f"Values of {row.name} are from {row.low} to {row.high}, and the message has "
             f"{low if low < row.low else high}.",
-            "",
             "from_tensor_proto",
         )
     if row.narrow:

@@ -85,7 +85,6 @@ def _narrowed(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
             raise EnforceValueError(
                 "Python's floats become float32, and one is beyond its range. Give a NumPy array "
                 "of float64.",
-                "",
                 "make_tensor_proto",
             )
         return single
@@ -100,7 +99,6 @@ def _numbers(tensor: Any) -> bytes:
     if row is None:
         raise TensorProtoError(
             f"TensorFlow has no type for elements of {tensor.dtype()}. Convert them with to(T).",
-            "",
             "make_tensor_proto",
         )
     numel, sizes = tensor.numel(), tuple(tensor.sizes())
@@ -148,6 +146,5 @@ def _require_room(nbytes: int) -> None:
     if nbytes > MAX_NBYTES:
         raise TensorProtoError(
             f"The elements take {nbytes} bytes, and a message has at most {MAX_NBYTES}.",
-            "",
             "make_tensor_proto",
         )

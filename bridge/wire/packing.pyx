@@ -86,7 +86,7 @@ def joined(
         with nogil:
             fits = _write(coding, kind, data, n, in_memory, out + before, nbytes)
     if not fits:
-        raise EnforceNotMet("The tensor changed while it was written.", "", "Blob.serialize")
+        raise EnforceNotMet("The tensor changed while it was written.", "Blob.serialize")
     return made
 
 
@@ -107,7 +107,7 @@ cdef int64_t _strings_nbytes(list items, Py_ssize_t begin, int64_t n) except -1:
     cdef int64_t size
     cdef Py_ssize_t i
     if begin + n > PyList_GET_SIZE(items):
-        raise EnforceNotMet("The tensor changed while it was written.", "", "Blob.serialize")
+        raise EnforceNotMet("The tensor changed while it was written.", "Blob.serialize")
     for i in range(begin, begin + n):
         size = Py_SIZE(PyList_GET_ITEM(items, i))
         nbytes += varint_size(size) + size

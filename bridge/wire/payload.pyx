@@ -108,8 +108,7 @@ cdef class Payload:
         # -1 of strings, 0 of varints
         if self.itemsize != (-1 if coding == STRING else 0 if coding == VARINT else itemsize):
             raise EnforceNotMet(
-                f"These values are none of {impl.c_dtype}, which the tensor holds by now.",
-                "", "Blob.deserialize")
+                f"These values are none of {impl.c_dtype}, which the tensor holds by now.", "Blob.deserialize")
         if coding == STRING:
             _put_strings(self, impl, begin)
             return
@@ -125,7 +124,7 @@ cdef char* elements_at(TensorImpl impl, int64_t begin, int64_t n) except? NULL:
     if not impl.flags & CONTIGUOUS or begin < 0 or n < 0 or n > impl.c_numel - begin:
         raise EnforceNotMet(
             f"Elements {begin} to {begin + n} are not those of a contiguous tensor of "
-            f"{impl.c_numel}.", "", "Blob")
+            f"{impl.c_numel}.", "Blob")
     return data
 
 
@@ -137,7 +136,7 @@ cdef int64_t _read(Range* part, int itemsize, Kind kind, char* out) except -1:
     else:
         n = _read_range(part, itemsize, kind, out)
     if n != part.n:
-        raise EnforceNotMet("The bytes changed while they were read.", "", "Blob.deserialize")
+        raise EnforceNotMet("The bytes changed while they were read.", "Blob.deserialize")
     return n
 
 
@@ -196,9 +195,9 @@ cdef int _put_strings(Payload self, TensorImpl impl, int64_t begin) except -1:
             n += 1
             at += size
     if n != self.n:
-        raise EnforceNotMet("The bytes changed while they were read.", "", "Blob.deserialize")
+        raise EnforceNotMet("The bytes changed while they were read.", "Blob.deserialize")
     if n and first + n > PyList_GET_SIZE(elements.items):
-        raise EnforceNotMet("The tensor changed while it was filled.", "", "Blob.deserialize")
+        raise EnforceNotMet("The tensor changed while it was filled.", "Blob.deserialize")
     # Exchanged rather than assigned, so that each string is touched once: the old ones go with
     # the list that was made for the new.
     for i in range(n):
@@ -218,7 +217,7 @@ def copy_raw(
     cdef int64_t i
     _keep = impl.storage.ctx
     if offset < 0 or nbytes % itemsize or nbytes > source.end - at:
-        raise EnforceNotMet(f"{nbytes} bytes are no elements of {impl.c_dtype}.", "", "Blob")
+        raise EnforceNotMet(f"{nbytes} bytes are no elements of {impl.c_dtype}.", "Blob")
     if impl.c_dtype.name == "bool":
         for i in range(nbytes):
             data[begin + i] = at[i] != 0

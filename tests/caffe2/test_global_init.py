@@ -10,7 +10,7 @@ import pytest
 
 from bridge import caffe2
 from bridge.caffe2 import workspace
-from bridge.caffe2.global_init import GetGlobalInitArgs
+from bridge.caffe2.base.global_init import GetGlobalInitArgs
 from tests.helpers.workspaces import refused
 
 LIMIT = "--caffe2_max_keep_on_shrink_memory"

@@ -171,6 +171,6 @@ else:
 
 
 def test_without_install_there_is_no_caffe2() -> None:
-    code = "import bridge, bridge.caffe2.installing\nimport caffe2"
+    code = "import bridge, bridge.caffe2.install\nimport caffe2"
     done = python("-c", code)
     assert "ModuleNotFoundError" in done.stderr

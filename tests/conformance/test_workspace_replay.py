@@ -14,10 +14,10 @@ import pytest
 from bridge import caffe2
 from bridge.c10 import EnforceNotMet
 from bridge.caffe2 import core, scope, utils, workspace
-from bridge.caffe2.graph.execution_step import ExecutionStep
-from bridge.caffe2.graph.net import Net
+from bridge.caffe2.nets.execution_step import ExecutionStep
+from bridge.caffe2.nets.net import Net
 from bridge.caffe2.proto import caffe2_pb2
-from bridge.caffe2.workspaces import state
+from bridge.caffe2.workspaces.workspace import state
 from tests.conformance.workspace.record import sequences
 from tests.conformance.workspace.shown import shown
 

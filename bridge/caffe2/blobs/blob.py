@@ -10,17 +10,17 @@ from bridge.c10 import EnforceNotMet, TypeMeta, observe
 from bridge.c10 import string as string_type
 from bridge.c10 import tensor as tensor_type
 from bridge.c10.errors import EnforceTypeError
-from bridge.caffe2.blobs.blob_core import BlobCore, put
+from bridge.caffe2.base.errors import wrap_error
+from bridge.caffe2.base.names import name_of
 from bridge.caffe2.blobs.blob_tensor import BlobTensor
+from bridge.caffe2.blobs.copies import copied_to_numpy
+from bridge.caffe2.blobs.core import BlobCore, put
 from bridge.caffe2.blobs.feed import feed_refusal, put_on
 from bridge.caffe2.blobs.int8 import Int8Tensor, Int8TensorCPU
-from bridge.caffe2.blobs.memory import copied_to_numpy
 from bridge.caffe2.blobs.strings import as_bytes
-from bridge.caffe2.names import name_of
-from bridge.caffe2.refusal import refusal
-from bridge.caffe2.tensor import Tensor
+from bridge.caffe2.tensor.tensor import Tensor
 
-TYPE_CHECKING = False  # typing takes longer to import than all that needs it
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
@@ -96,8 +96,8 @@ class Blob(BlobCore):
         if tensor is None:
             raise EnforceNotMet(
                 f"The blob holds {self._described()}, not a tensor; tensor() makes one.",
-                "is_tensor()",
                 "Blob.as_tensor",
+                condition="is_tensor()",
             )
         handle = self._live_handle()
         if handle is None or handle._tensor is not tensor:
@@ -123,7 +123,7 @@ class Blob(BlobCore):
         nothing, or elements or an object that Caffe2 has no form for; or more than 2 GiB, which
         protobuf does not read. Follows SerializeBlob, caffe2/core/blob_serialization.cc.
         """
-        from bridge.caffe2.serialization.serialize import (
+        from bridge.caffe2.blobs.serialize import (
             serialize,  # not needed by most: loaded here
         )
 
@@ -140,7 +140,7 @@ class Blob(BlobCore):
         not to be had here. The blob then holds what it held. Follows DeserializeBlob,
         caffe2/core/blob_serialization.cc.
         """
-        from bridge.caffe2.serialization.deserialize import deserialize
+        from bridge.caffe2.blobs.deserialize import deserialize
 
         deserialize(self, serialized, "The blob", "Blob.deserialize")
 
@@ -161,8 +161,8 @@ class Blob(BlobCore):
         if not self.IsType(T):
             raise EnforceNotMet(
                 f"The blob holds {self._described()}, the caller expects {_name_of(T)}.",
-                "IsType(T)",
                 "Blob.Get",
+                condition="IsType(T)",
             )
         return self._held()
 
@@ -177,7 +177,7 @@ class Blob(BlobCore):
             try:
                 made = _made(T)
             except Exception as cause:
-                raise refusal(
+                raise wrap_error(
                     f"A new {_name_of(T)} cannot be made; make one and put it by Reset(obj)",
                     "Blob.GetMutable",
                     cause,
@@ -205,7 +205,7 @@ class Blob(BlobCore):
         """Exchange what this blob and `other` hold. Raises EnforceNotMet: it is no Blob."""
         if not isinstance(other, Blob):
             raise EnforceTypeError(
-                f"A Blob swaps with a Blob, not with {type(other).__name__}.", "", "Blob.swap"
+                f"A Blob swaps with a Blob, not with {type(other).__name__}.", "Blob.swap"
             )
         own, others_own = self._own, other._own
         self._own = other._own = False
@@ -242,7 +242,7 @@ class Blob(BlobCore):
         try:
             encoded = as_bytes(value)
         except UnicodeEncodeError as cause:
-            raise refusal("A string is stored as UTF-8", "Blob", cause) from cause
+            raise wrap_error("A string is stored as UTF-8", "Blob", cause) from cause
         self._hold_object(encoded, string_type)
 
     def _hold_object(self, value: Any, meta: TypeMeta | None) -> None:
@@ -277,13 +277,12 @@ class Blob(BlobCore):
             if isinstance(held, Int8TensorCPU):
                 return Int8Tensor(copied_to_numpy(held.t), held.scale, held.zero_point)
         except Exception as cause:
-            raise refusal(
+            raise wrap_error(
                 f"{self._called(name)}, which cannot be fetched", caller, cause
             ) from cause
         raise EnforceNotMet(
             f"{self._called(name)}, which cannot be fetched. Feed it a tensor, an array or a "
             "string first.",
-            "",
             caller,
         )
 
@@ -294,11 +293,13 @@ class Blob(BlobCore):
             source = _source(name)
             return observe.watch(caller, source, "torch.Tensor", self._to_torch, name, caller)
         if tensor is None:
-            raise EnforceNotMet(f"{self._called(name)}, which is no tensor.", "is_tensor()", caller)
+            raise EnforceNotMet(
+                f"{self._called(name)}, which is no tensor.", caller, condition="is_tensor()"
+            )
         try:
             return tensor.to_torch()
         except Exception as cause:
-            raise refusal(
+            raise wrap_error(
                 f"{self._called(name)}, which torch cannot have", caller, cause
             ) from cause
 
@@ -364,7 +365,6 @@ def _type_of(obj: Any) -> TypeMeta:
     raise EnforceTypeError(
         f"{type(obj).__qualname__} is no class that a blob can hold; register it by "
         "c10.TypeMeta.Register(cls).",
-        "",
         "Blob.Reset",
     )
 

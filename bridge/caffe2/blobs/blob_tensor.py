@@ -8,13 +8,13 @@ from collections.abc import Iterable
 from bridge import c10
 from bridge.c10 import DeviceType, EnforceNotMet, TypeMeta, observe
 from bridge.c10.errors import EnforceTypeError, EnforceValueError
+from bridge.caffe2.base.data_types import DataType
+from bridge.caffe2.base.errors import wrap_error
+from bridge.caffe2.blobs.copies import copied_to_numpy, prepare
 from bridge.caffe2.blobs.feed import is_array, put_array
-from bridge.caffe2.blobs.memory import copied_to_numpy, prepare
-from bridge.caffe2.data_type import DataType
-from bridge.caffe2.refusal import refusal
-from bridge.caffe2.tensor import Tensor
+from bridge.caffe2.tensor.tensor import Tensor
 
-TYPE_CHECKING = False  # typing takes longer to import than all that needs it
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
@@ -98,7 +98,7 @@ class BlobTensor:
                 return tensor.numpy()
             return copied_to_numpy(tensor)
         except Exception as cause:
-            raise refusal("NumPy cannot have the tensor", "BlobTensor.data", cause) from cause
+            raise wrap_error("NumPy cannot have the tensor", "BlobTensor.data", cause) from cause
 
     def init(self, dims: Iterable[int], dtype: Any) -> None:
         """Give the tensor sizes and a type, with memory for it, not initialised.
@@ -114,7 +114,7 @@ class BlobTensor:
         try:
             prepare(self._tensor, list(dims), meta)
         except Exception as cause:
-            raise refusal(f"The tensor cannot be of sizes {dims}", caller, cause) from cause
+            raise wrap_error(f"The tensor cannot be of sizes {dims}", caller, cause) from cause
 
     def feed(self, array: np.ndarray[Any, Any]) -> None:
         """Copy a NumPy array here; the tensor takes its shape and type.
@@ -132,20 +132,19 @@ class BlobTensor:
             raise EnforceTypeError(
                 f"A BlobTensor is fed NumPy arrays, not {type(array).__name__}; feed other tensors "
                 "to the blob.",
-                "isinstance(array, numpy.ndarray)",
                 caller,
+                condition="isinstance(array, numpy.ndarray)",
             )
         blob = self._blob
         if blob._tensor is not self._tensor:
             raise EnforceNotMet(
                 "The blob holds something else now; feed the blob, or take blob.tensor() again.",
-                "",
                 caller,
             )
         try:
             put_array(blob, array)
         except Exception as cause:
-            raise refusal("The tensor cannot be fed this array", caller, cause) from cause
+            raise wrap_error("The tensor cannot be fed this array", caller, cause) from cause
 
     def fetch(self) -> np.ndarray[Any, Any]:
         """Copy the elements into a new NumPy array; strings into an object array of `bytes`.
@@ -158,7 +157,7 @@ class BlobTensor:
         try:
             return copied_to_numpy(self._tensor)
         except Exception as cause:
-            raise refusal("The tensor cannot be fetched", "BlobTensor.fetch", cause) from cause
+            raise wrap_error("The tensor cannot be fetched", "BlobTensor.fetch", cause) from cause
 
     def reshape(self, dims: Iterable[int]) -> None:
         """Resize the tensor, as `caffe2.Tensor.Resize` does: the number of elements may change.
@@ -169,7 +168,7 @@ class BlobTensor:
         try:
             self._tensor.Resize(list(dims))
         except Exception as cause:
-            raise refusal(
+            raise wrap_error(
                 f"The tensor cannot be of sizes {dims}", "BlobTensor.reshape", cause
             ) from cause
 
@@ -181,7 +180,9 @@ class BlobTensor:
         try:
             return self._tensor.to_torch()
         except Exception as cause:
-            raise refusal("torch cannot have the tensor", "BlobTensor.to_torch", cause) from cause
+            raise wrap_error(
+                "torch cannot have the tensor", "BlobTensor.to_torch", cause
+            ) from cause
 
     def __repr__(self) -> str:
         return f"<BlobTensor of {self._tensor!r}>"
@@ -194,11 +195,12 @@ def _type_for_init(dtype: Any, caller: str) -> TypeMeta:
             raise EnforceValueError(
                 f"init takes no type of number {dtype}; it takes the core.DataType of numbers. "
                 "Use feed for strings.",
-                "",
                 caller,
             )
         return meta
     meta = TypeMeta.Make(dtype)
     if not meta.is_pod:
-        raise EnforceTypeError(f"init makes no elements of {meta}. Use feed.", "is_pod", caller)
+        raise EnforceTypeError(
+            f"init makes no elements of {meta}. Use feed.", caller, condition="is_pod"
+        )
     return meta

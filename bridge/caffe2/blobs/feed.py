@@ -14,14 +14,14 @@ from collections.abc import Callable
 from bridge.at import Tensor as AtTensor
 from bridge.c10 import Device, DeviceType, EnforceNotMet
 from bridge.c10.errors import EnforceTypeError, EnforceValueError
-from bridge.caffe2.blobs.blob_core import put, set_put_by_type
-from bridge.caffe2.blobs.memory import copy_into, tensor_of_array
+from bridge.caffe2.base.errors import wrap_error
+from bridge.caffe2.blobs.copies import copy_into, tensor_of_array
+from bridge.caffe2.blobs.core import put, set_put_by_type
 from bridge.caffe2.blobs.strings import STRING_KINDS
-from bridge.caffe2.refusal import refusal
-from bridge.caffe2.tensor import Tensor
+from bridge.caffe2.tensor.tensor import Tensor
 from bridge.exchange.ingest import ingest
 
-TYPE_CHECKING = False  # typing takes longer to import than all that needs it
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
@@ -67,7 +67,7 @@ def put_array(blob: Blob, array: np.ndarray[Any, Any]) -> None:
 def feed_refusal(subject: str, value: Any, caller: str, cause: Exception) -> EnforceNotMet:
     """Make the EnforceNotMet of a feed of `value` that `cause` stopped."""
     kind = type(value)
-    return refusal(
+    return wrap_error(
         f"{subject} cannot be fed this {kind.__module__}.{kind.__qualname__}", caller, cause
     )
 
@@ -160,7 +160,7 @@ def _put_shared_on(blob: Blob, value: Any, device: Device) -> None:
         raise EnforceNotMet(
             f"what is shared stays on {here}, and device_option names {device}; copy it there "
             "first, or leave device_option out",
-            "value.device() == device_option",
+            condition="value.device() == device_option",
         )
     blob._hold_tensor(shared, own=False)
 
@@ -198,7 +198,7 @@ def _device_of_option(option: Any) -> Device | None:
     if device_type is None:
         raise EnforceValueError(
             f"device_option.device_type is {number!r}; tensors live on 0 (CPU) and 1 (CUDA)",
-            "device_type in (0, 1)",
+            condition="device_type in (0, 1)",
         )
     if device_type is DeviceType.CPU:
         return Device(DeviceType.CPU)

@@ -6,9 +6,9 @@ from __future__ import annotations
 from collections import namedtuple
 
 from bridge.c10 import TypeMeta
-from bridge.caffe2.tensor import Tensor
+from bridge.caffe2.tensor.tensor import Tensor
 
-TYPE_CHECKING = False  # typing takes longer to import than all that needs it
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, NamedTuple
 

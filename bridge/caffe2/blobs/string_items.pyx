@@ -60,8 +60,8 @@ cdef PyObject** _strings(TensorImpl impl) except NULL:
     cdef list items
     if impl.c_dtype is not string_type:
         raise EnforceNotMet(
-            f"The tensor holds {impl.c_dtype} and no strings, or not any more.",
-            "IsType(string)", "Tensor.data")
+            f"The tensor holds {impl.c_dtype} and no strings, or not any more.", "Tensor.data",
+            condition="IsType(string)")
     items = (<Elements>impl.storage.ctx).items
     if len(items) < impl.offset + impl.c_numel:
         raise RuntimeError("The list of the tensor's elements was changed from outside.")

@@ -5,13 +5,13 @@ from __future__ import annotations
 
 from bridge.caffe2.blobs.string_items import fill_objects, plain_elements
 
-TYPE_CHECKING = False  # typing takes longer to import than all that needs it
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
     import numpy as np
 
-    from bridge.caffe2.tensor import Tensor
+    from bridge.caffe2.tensor.tensor import Tensor
 
 __all__ = ["STRING_KINDS", "array_of_strings", "as_bytes", "encoded_elements"]
 

@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from bridge.c10.errors import EnforceKeyError, EnforceTypeError, EnforceValueError
-from bridge.caffe2.execution.operator_def import device_kind
+from bridge.caffe2.definitions.operator_types import is_registered
+from bridge.caffe2.execution.definition import device_kind
 from bridge.caffe2.execution.registry import preferred, registry
-from bridge.caffe2.operator_types import is_registered
 
-TYPE_CHECKING = False  # typing takes longer to import than all that needs it
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
@@ -64,7 +64,7 @@ def _per_op(given: Any, caller: str) -> dict[tuple[str, str], list[str]]:
     found = {}
     for kind, types in _by_kind(given, caller):
         if not isinstance(types, dict):
-            raise EnforceTypeError("Preferences by operator type are a dict.", "", caller)
+            raise EnforceTypeError("Preferences by operator type are a dict.", caller)
         for op_type, engines in types.items():
             _check_type(op_type, caller)
             found[kind, op_type] = _names(engines, caller)
@@ -77,20 +77,20 @@ def _for_all(given: Any, caller: str) -> dict[str, list[str]]:
 
 def _by_kind(given: Any, caller: str) -> Iterable[tuple[str, Any]]:
     if not isinstance(given, dict):
-        raise EnforceTypeError("Preferences are a dict by type of device.", "", caller)
+        raise EnforceTypeError("Preferences are a dict by type of device.", caller)
     for number, value in given.items():
         kind = device_kind(number) if isinstance(number, int) else None
         if kind is None:
-            raise EnforceValueError(f"{number!r} is the number of no type of device.", "", caller)
+            raise EnforceValueError(f"{number!r} is the number of no type of device.", caller)
         yield kind, value
 
 
 def _names(engines: Any, caller: str) -> list[str]:
     if isinstance(engines, (list, tuple)) and all(isinstance(one, str) for one in engines):
         return list(engines)
-    raise EnforceTypeError(f"Engines are a list of names, not {engines!r}.", "", caller)
+    raise EnforceTypeError(f"Engines are a list of names, not {engines!r}.", caller)
 
 
 def _check_type(op_type: Any, caller: str) -> None:
     if not isinstance(op_type, str) or not is_registered(op_type):
-        raise EnforceKeyError(f"There are no operators of type {op_type!r}.", "", caller)
+        raise EnforceKeyError(f"There are no operators of type {op_type!r}.", caller)

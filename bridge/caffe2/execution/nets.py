@@ -6,13 +6,20 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from bridge.c10.errors import EnforceKeyError, EnforceNotMet, EnforceValueError
+from bridge.caffe2.base.errors import ReturnedFalseError, wrap_error
+from bridge.caffe2.base.messages import as_message, kind_of, message_in
 from bridge.caffe2.execution.runnable_net import RunnableNet
 from bridge.caffe2.execution.running import count_of
-from bridge.caffe2.messages import as_message, kind_of, message_in
-from bridge.caffe2.refusal import GaveFalse, refusal
-from bridge.caffe2.workspaces import Workspace, created, found_blob, listed, name_of, state
+from bridge.caffe2.workspaces.workspace import (
+    Workspace,
+    created,
+    found_blob,
+    listed,
+    name_of,
+    state,
+)
 
-TYPE_CHECKING = False  # typing takes longer to import than all that needs it
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
@@ -44,7 +51,7 @@ def CreateNet(net: Any, overwrite: bool = False, input_blobs: Iterable[Any] | No
     except TypeError as cause:
         if isinstance(cause, EnforceNotMet):
             raise
-        raise refusal("input_blobs are names", caller, cause) from cause
+        raise wrap_error("input_blobs are names", caller, cause) from cause
     new = [name for name in names if found_blob(workspace, name) is None]
     for name in new:
         created(workspace, name)
@@ -62,13 +69,15 @@ def create_net(workspace: Workspace, message: Any, overwrite: bool, caller: str)
     name = message.name
     if not message.HasField("name"):
         raise EnforceValueError(
-            "The net has no name; one that is created needs one.", "net.has_name()", caller
+            "The net has no name; one that is created needs one.",
+            caller,
+            condition="net.has_name()",
         )
     if name in workspace._nets and not overwrite:
         raise EnforceValueError(
             f"There is a net {name!r} already; give overwrite=True to replace it.",
-            "overwrite",
             caller,
+            condition="overwrite",
         )
     net = RunnableNet(message, workspace, caller)
     workspace._nets[name] = net
@@ -90,7 +99,7 @@ def RunNet(name: Any, num_iter: int = 1, allow_fail: bool = False) -> bool:
         try:
             net._run(caller)
         except EnforceNotMet as error:
-            if allow_fail and isinstance(error.__cause__, GaveFalse):
+            if allow_fail and isinstance(error.__cause__, ReturnedFalseError):
                 return False
             raise
     return True
@@ -107,8 +116,8 @@ def created_net(name: Any, caller: str) -> RunnableNet:
         raise EnforceKeyError(
             f"There is no net {text!r} in workspace {state.name!r}, which has {listed(nets)}. "
             "Make it first by CreateNet(net).",
-            f"GetNet({text!r})",
             caller,
+            condition=f"GetNet({text!r})",
         )
     return net
 

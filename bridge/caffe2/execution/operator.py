@@ -6,13 +6,13 @@ from __future__ import annotations
 from bridge.c10 import Device, EnforceNotMet
 from bridge.c10 import tensor as tensor_type
 from bridge.c10.errors import EnforceKeyError
+from bridge.caffe2.base.errors import also_as, wrap_error
+from bridge.caffe2.definitions.arguments import repeated_value, single_value
+from bridge.caffe2.execution.definition import Definition, definition_of
 from bridge.caffe2.execution.operator_core import OperatorCore
-from bridge.caffe2.execution.operator_def import Definition, definition_of
-from bridge.caffe2.graph.arguments import repeated_value, single_value
-from bridge.caffe2.refusal import of_its_kind, refusal
-from bridge.caffe2.workspaces import Workspace, created, found_blob, listed
+from bridge.caffe2.workspaces.workspace import Workspace, created, found_blob, listed
 
-TYPE_CHECKING = False  # typing takes longer to import than all that needs it
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
@@ -183,8 +183,8 @@ def failure(
     name, text = str(definition), ""
     if definition.debug_info:
         text = f" (made at: {definition.debug_info})"
-    error = refusal(f"{name[0].upper()}{name[1:]}{where} failed{text}", caller, cause)
-    return of_its_kind(error, cause)
+    error = wrap_error(f"{name[0].upper()}{name[1:]}{where} failed{text}", caller, cause)
+    return also_as(error, cause)
 
 
 def _input_blob(workspace: Workspace, name: str) -> Blob:
@@ -193,7 +193,6 @@ def _input_blob(workspace: Workspace, name: str) -> Blob:
         raise EnforceKeyError(
             f"There is no input blob {name!r}; the workspace has {listed(workspace._blobs)}. Feed "
             "it first by FeedBlob(name, value), or run what makes it.",
-            "",
             "Operator",
         )
     return blob
@@ -218,7 +217,6 @@ def _check_count(
     raise EnforceNotMet(
         f"{definition.type} takes {wanted} {what}{'' if wanted == '1' else 's'}, and is given "
         f"{len(names)}.",
-        "",
         "Operator",
     )
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 from bridge.c10.tensor_impl cimport TensorImpl
-from bridge.caffe2.blobs.blob_core cimport BlobCore
-from bridge.caffe2.tensor cimport Tensor
+from bridge.caffe2.blobs.core cimport BlobCore
+from bridge.caffe2.tensor.tensor cimport Tensor
 
 # What an operator's definition says that a run needs; the base of Definition.
 cdef class DefinitionCore:

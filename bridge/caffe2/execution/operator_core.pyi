@@ -5,9 +5,9 @@ from typing_extensions import disjoint_base
 
 from bridge.c10 import Device
 from bridge.caffe2.blobs.blob import Blob
-from bridge.caffe2.execution.operator_def import Definition
-from bridge.caffe2.tensor import Tensor
-from bridge.caffe2.workspaces import Workspace
+from bridge.caffe2.execution.definition import Definition
+from bridge.caffe2.tensor.tensor import Tensor
+from bridge.caffe2.workspaces.workspace import Workspace
 
 @disjoint_base
 class DefinitionCore:

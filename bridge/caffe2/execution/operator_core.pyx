@@ -11,14 +11,14 @@ from bridge.c10.device cimport Device, as_device
 from bridge.c10.storage cimport READONLY, new_storage
 from bridge.c10.tensor_impl cimport TensorImpl, allocated, new_impl
 from bridge.c10.type_meta cimport TypeMeta, undefined_type
-from bridge.caffe2.blobs.blob_core cimport BlobCore
-from bridge.caffe2.execution.held cimport hold, restore
-from bridge.caffe2.tensor cimport Tensor, wrap
+from bridge.caffe2.blobs.core cimport BlobCore
+from bridge.caffe2.execution.output_backup cimport hold, restore
+from bridge.caffe2.tensor.tensor cimport Tensor, wrap
 
 from bridge.c10.errors import EnforceIndexError, EnforceNotMet, EnforceTypeError
 from bridge.c10.options import as_options
 from bridge.c10 import float32 as _float32
-from bridge.caffe2.refusal import GaveFalse
+from bridge.caffe2.base.errors import ReturnedFalseError
 from bridge.exchange.devices import current_index
 
 cdef TypeMeta float32_type = _float32
@@ -55,7 +55,7 @@ cdef class OperatorCore:
         """
         if self._held is not None:
             raise EnforceNotMet(
-                f"{type(self).__name__} runs: it cannot be made anew now.", "", "Operator.__init__")
+                f"{type(self).__name__} runs: it cannot be made anew now.", "Operator.__init__")
         self._definition = definition
         self._workspace = workspace
         self._inputs = inputs
@@ -155,8 +155,8 @@ cdef class OperatorCore:
         if dims is None:
             if options is not None or dtype is not None or device is not None:
                 raise EnforceTypeError(
-                    "Options come with sizes: Output(i, dims, options).", "dims is not None",
-                    "Operator.Output")
+                    "Options come with sizes: Output(i, dims, options).",
+                    "Operator.Output", condition="dims is not None")
             return _plain(self, blob)
         return _sized(self, blob, dims, options, dtype, device, "Operator.Output")
 
@@ -177,7 +177,7 @@ cdef class OperatorCore:
         """Have output `i` hold `tensor` itself, a caffe2.Tensor."""
         if not isinstance(tensor, Tensor):
             raise EnforceTypeError(
-                f"An output holds a caffe2.Tensor, not {type(tensor).__name__}.", "",
+                f"An output holds a caffe2.Tensor, not {type(tensor).__name__}.",
                 "Operator.SetOutputTensor")
         _set(self.output_blob(i, "Operator.SetOutputTensor"), <Tensor>tensor)
 
@@ -194,12 +194,12 @@ cdef class OperatorCore:
         chosen = as_options(options)
         if chosen.has_dtype() and chosen.dtype() is not source.dtype():
             raise EnforceNotMet(
-                f"The source is of {source.dtype()}, and a copy is not of {chosen.dtype()}.",
-                "options.dtype() == src.dtype()", caller)
+                f"The source is of {source.dtype()}, and a copy is not of {chosen.dtype()}.", caller,
+                condition="options.dtype() == src.dtype()")
         if not source.storage_initialized():
             raise EnforceNotMet(
-                "The source has no content: call mutable_data(T) on it first.",
-                "src.storage_initialized()", caller)
+                "The source has no content: call mutable_data(T) on it first.", caller,
+                condition="src.storage_initialized()")
         if source.dtype():
             tensor = _sized(
                 self, blob, source.sizes(), chosen.dtype(source.dtype()), None, None, caller)
@@ -226,7 +226,7 @@ cdef class OperatorCore:
         except EnforceNotMet as error:
             raise type(error)(
                 f"{error.message} It is input {i}, blob {self._definition.inputs[i]!r}.",
-                error.condition, "Operator.Input") from error
+                "Operator.Input", condition=error.condition) from error
 
     def _run(self):
         """Run; give True. Where that fails the outputs are again what they were."""
@@ -244,8 +244,8 @@ cdef object run(OperatorCore operator):
     try:
         result = operator.RunOnDevice()
         if result is not None and not result:
-            raise GaveFalse(
-                f"RunOnDevice gave {result!r}, which says that it failed.", "",
+            raise ReturnedFalseError(
+                f"RunOnDevice gave {result!r}, which says that it failed.",
                 "Operator.RunOnDevice")
     except BaseException:
         restore(held)
@@ -345,7 +345,7 @@ cdef Tensor _tensor(object src, str caller):
     if not isinstance(src, Tensor):
         raise EnforceTypeError(
             f"A caffe2.Tensor is needed, not {type(src).__name__}; caffe2.Tensor(at_tensor) makes "
-            "one.", "", caller)
+            "one.", caller)
     return <Tensor>src
 
 
@@ -354,23 +354,22 @@ cdef Py_ssize_t _index(object i, str caller) except? -1:
         return <Py_ssize_t>i
     except (TypeError, OverflowError) as error:
         raise EnforceTypeError(
-            f"Inputs and outputs are numbered from 0, {i!r} is no such number.", "",
+            f"Inputs and outputs are numbered from 0, {i!r} is no such number.",
             caller) from error
 
 
 cdef int _refuse_index(str what, i, n, str caller) except -1:
     raise EnforceIndexError(
-        f"There is no {what} {i}: the operator has {n}, counted from 0.",
-        f"i < {what.capitalize()}Size()", caller)
+        f"There is no {what} {i}: the operator has {n}, counted from 0.", caller,
+        condition=f"i < {what.capitalize()}Size()")
 
 
 cdef int _refuse_unbound(OperatorCore operator, str caller) except -1:
     raise EnforceNotMet(
         f"{type(operator).__name__} has no inputs and outputs yet; let its __init__(self, *args) "
-        "call super().__init__(*args) first.", "", caller)
+        "call super().__init__(*args) first.", caller)
 
 
 cdef int _refuse_input(OperatorCore operator, BlobCore blob, i) except -1:
     raise EnforceTypeError(
-        f"{blob._called(operator._definition.inputs[i])}, and input {i} is to be a tensor.",
-        "", "Operator.Input")
+        f"{blob._called(operator._definition.inputs[i])}, and input {i} is to be a tensor.", "Operator.Input")

@@ -14,14 +14,14 @@ from collections.abc import Iterable
 
 from bridge.c10 import bool as bool_type
 from bridge.c10.errors import EnforceKeyError, EnforceNotMet, EnforceValueError
+from bridge.caffe2.base.messages import as_message, caffe2_pb2
 from bridge.caffe2.execution.nets import create_net
 from bridge.caffe2.execution.runnable_net import RunnableNet
-from bridge.caffe2.graph.execution_step import ExecutionStep
-from bridge.caffe2.graph.plan import Plan
-from bridge.caffe2.messages import as_message, caffe2_pb2
-from bridge.caffe2.workspaces import Workspace, found_blob, state
+from bridge.caffe2.nets.execution_step import ExecutionStep
+from bridge.caffe2.nets.plan import Plan
+from bridge.caffe2.workspaces.workspace import Workspace, found_blob, state
 
-TYPE_CHECKING = False  # typing takes longer to import than all that needs it
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
@@ -60,7 +60,7 @@ def run_plan(workspace: Workspace, plan: Any, caller: str) -> None:
     nets: dict[str, Any] = {}
     for net in plan.network:
         if net.name in nets:
-            raise EnforceValueError(f"The plan has two nets of the name {net.name!r}.", "", caller)
+            raise EnforceValueError(f"The plan has two nets of the name {net.name!r}.", caller)
         nets[net.name] = net
     for step in plan.execution_step:
         _Step(step, workspace, nets, {}, caller).run()
@@ -102,7 +102,7 @@ class _Step:
         self.stop = self._stop_blob()
 
     def _contradiction(self, what: str) -> EnforceValueError:
-        return EnforceValueError(f"Step {self.message.name!r} {what}.", "", self.caller)
+        return EnforceValueError(f"Step {self.message.name!r} {what}.", self.caller)
 
     def _net(self, name: str) -> RunnableNet:
         """Give the net of that name, made in the workspace when it is first needed."""
@@ -110,7 +110,6 @@ class _Step:
             if name not in self.all_nets:
                 raise EnforceKeyError(
                     f"Step {self.message.name!r} uses net {name!r}, which the plan does not have.",
-                    "",
                     self.caller,
                 )
             self.made[name] = create_net(self.workspace, self.all_nets[name], True, self.caller)
@@ -149,7 +148,6 @@ class _Step:
             raise EnforceKeyError(
                 f"There is no blob {name!r}, which step {self.message.name!r} has as "
                 "should_stop_blob.",
-                "",
                 self.caller,
             )
         return blob
@@ -187,7 +185,7 @@ class _Step:
         if tensor is None or not tensor.IsType(bool_type) or tensor.numel() != 1:
             raise EnforceNotMet(
                 f"{blob._called(self.message.should_stop_blob)}; should_stop_blob is one bool.",
-                "IsType(bool) && numel() == 1",
                 self.caller,
+                condition="IsType(bool) && numel() == 1",
             )
         return bool(tensor.numpy().reshape(-1)[0])

@@ -4,11 +4,11 @@
 from __future__ import annotations
 
 from bridge.c10.errors import EnforceKeyError
+from bridge.caffe2.definitions.python_functions import GRADIENT, built, functions
 from bridge.caffe2.execution.operator import Operator
 from bridge.caffe2.execution.registry import register_operator
-from bridge.caffe2.graph.python_functions import GRADIENT, built, functions
 
-TYPE_CHECKING = False  # typing takes longer to import than all that needs it
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
@@ -34,7 +34,6 @@ class PythonOperator(Operator):
             if token not in functions:
                 raise EnforceKeyError(
                     f"No function of this process has the token {token!r}.",
-                    "",
                     self._definition.type,
                 )
             self._function, self._pass_workspace = functions[token]

@@ -7,11 +7,11 @@ from collections.abc import Callable
 
 from bridge.c10 import Device, DeviceType
 from bridge.c10.errors import EnforceKeyError, EnforceTypeError, EnforceValueError
+from bridge.caffe2.definitions.operator_types import classes, classes_of, nearby_names, registry_key
+from bridge.caffe2.execution.definition import Definition
 from bridge.caffe2.execution.operator import Operator, assign
-from bridge.caffe2.execution.operator_def import Definition
-from bridge.caffe2.operator_types import classes, classes_of, nearby_names, registry_key
 
-TYPE_CHECKING = False  # typing takes longer to import than all that needs it
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, TypeVar
 
@@ -79,16 +79,16 @@ def register_operator(
     """
     caller = "register_operator"
     if type(name) is not str or not name:
-        raise EnforceTypeError(f"{name!r} is no name of an operator.", "", caller)
+        raise EnforceTypeError(f"{name!r} is no name of an operator.", caller)
     if not isinstance(engine, str):
-        raise EnforceTypeError(f"{engine!r} is no name of an engine.", "", caller)
+        raise EnforceTypeError(f"{engine!r} is no name of an engine.", caller)
     kinds = _device_kinds(devices, caller)
     key = registry_key(name, engine)
 
     def register(cls: OperatorClass) -> OperatorClass:
         given: Any = cls
         if not (isinstance(given, type) and issubclass(given, Operator)):
-            raise EnforceTypeError(f"{cls!r} is no class derived from caffe2.Operator.", "", caller)
+            raise EnforceTypeError(f"{cls!r} is no class derived from caffe2.Operator.", caller)
         known = classes.setdefault(key, {})
         free = []
         for kind in kinds:
@@ -99,7 +99,6 @@ def register_operator(
                 raise EnforceValueError(
                     f"Operator {key!r} is registered for {kind} by {other.__module__}."
                     f"{other.__qualname__} already; give yours another name.",
-                    "",
                     caller,
                 )
         known.update(dict.fromkeys(free, cls))
@@ -126,11 +125,10 @@ def _device_kinds(devices: Any, caller: str) -> list[str]:
         raise EnforceValueError(
             f"{devices!r} names no type of device. Give 'cpu', 'cuda' or another of "
             "c10.DeviceType.",
-            "",
             caller,
         ) from cause
     if not kinds:
-        raise EnforceValueError("An operator is registered for one device or more.", "", caller)
+        raise EnforceValueError("An operator is registered for one device or more.", caller)
     return kinds
 
 
@@ -159,7 +157,6 @@ def _looked_up(definition: Definition, caller: str) -> type[Operator]:
         raise EnforceKeyError(
             f"There are no operators of type {definition.type!r}.{hint} "
             "RegisteredOperators() lists what there is, register_operator adds to it.",
-            "",
             caller,
         )
     kind = definition.kind
@@ -168,7 +165,6 @@ def _looked_up(definition: Definition, caller: str) -> type[Operator]:
         raise EnforceValueError(
             f"Operator {definition.type!r} runs on {' and '.join(sorted(by_device))}, not on "
             f"{kind}.",
-            "",
             caller,
         )
     return cls

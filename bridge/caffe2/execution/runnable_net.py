@@ -4,15 +4,15 @@
 from __future__ import annotations
 
 from bridge.c10.errors import EnforceNotMet, EnforceValueError
+from bridge.caffe2.base.messages import check_text
+from bridge.caffe2.execution.definition import Definition, device_of_option
 from bridge.caffe2.execution.operator import Operator, failure
 from bridge.caffe2.execution.operator_core import run_all
-from bridge.caffe2.execution.operator_def import Definition, device_of_option
 from bridge.caffe2.execution.registry import class_for
-from bridge.caffe2.execution.run_once import made_in
-from bridge.caffe2.messages import check_text
-from bridge.caffe2.workspaces import Workspace
+from bridge.caffe2.workspaces.run_once import made_in
+from bridge.caffe2.workspaces.workspace import Workspace
 
-TYPE_CHECKING = False  # typing takes longer to import than all that needs it
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
@@ -50,7 +50,6 @@ class RunnableNet:
             raise EnforceValueError(
                 f"Net {self._name!r} is of type {message.type!r}, which is none of "
                 f"{', '.join(sorted(_TYPES - {''}))}.",
-                "",
                 caller,
             )
         _check_names(message, caller)
@@ -122,7 +121,6 @@ def _check_names(message: Any, caller: str) -> None:
                     f"Net {message.name!r} lists its external inputs, and {name!r}, an input of "
                     f"operator {operator.type!r} at position {position}, is neither one of them "
                     "nor made before. List it, or list none.",
-                    "",
                     caller,
                 )
         known.update(operator.output)
@@ -131,6 +129,5 @@ def _check_names(message: Any, caller: str) -> None:
             raise EnforceNotMet(
                 f"Net {message.name!r} lists {name!r} as external output, and no operator of it "
                 "makes that.",
-                "",
                 caller,
             )

@@ -7,14 +7,14 @@ import operator as _operator
 from collections.abc import Iterable
 
 from bridge.c10.errors import EnforceTypeError, EnforceValueError
+from bridge.caffe2.base.errors import wrap_error
+from bridge.caffe2.base.messages import as_message, kind_of, message_in
+from bridge.caffe2.execution.definition import Definition, definition_of
 from bridge.caffe2.execution.operator import failure
-from bridge.caffe2.execution.operator_def import Definition, definition_of
 from bridge.caffe2.execution.registry import class_for
-from bridge.caffe2.messages import as_message, kind_of, message_in
-from bridge.caffe2.refusal import refusal
-from bridge.caffe2.workspaces import Workspace, found_blob, state
+from bridge.caffe2.workspaces.workspace import Workspace, found_blob, state
 
-TYPE_CHECKING = False  # typing takes longer to import than all that needs it
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
@@ -37,9 +37,7 @@ def count_of(value: Any, name: str, caller: str) -> int:
     try:
         return _operator.index(value)
     except TypeError as cause:
-        raise EnforceTypeError(
-            f"{name} is an int, not {type(value).__name__}.", "", caller
-        ) from cause
+        raise EnforceTypeError(f"{name} is an int, not {type(value).__name__}.", caller) from cause
 
 
 def RunOperatorsOnce(operators: Iterable[Any]) -> bool:
@@ -51,7 +49,7 @@ def RunOperatorsOnce(operators: Iterable[Any]) -> bool:
     try:
         every = list(operators)
     except TypeError as cause:
-        raise refusal("RunOperatorsOnce takes a sequence of operators", caller, cause) from cause
+        raise wrap_error("RunOperatorsOnce takes a sequence of operators", caller, cause) from cause
     for operator in every:
         run_operator(state.workspace, definition_of(operator, caller), 1, caller)
     return True
@@ -94,6 +92,5 @@ def run_any(workspace: Workspace, obj: Any) -> None:
         raise EnforceValueError(
             f"Workspace.run runs an operator, a net or a plan, and {type(obj).__name__} does not "
             "say which it is.",
-            "",
             caller,
         )

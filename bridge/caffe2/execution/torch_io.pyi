@@ -4,7 +4,7 @@ from typing import Any
 import torch
 
 from bridge.caffe2.execution.operator_core import OperatorCore
-from bridge.caffe2.tensor import Tensor
+from bridge.caffe2.tensor.tensor import Tensor
 
 def operand(tensor: Tensor) -> torch.Tensor: ...
 def adopt(tensor: Tensor, result: torch.Tensor) -> None: ...

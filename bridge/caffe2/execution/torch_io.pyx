@@ -8,7 +8,7 @@ from libc.string cimport memmove
 from bridge.c10.storage cimport UNVERIFIED
 from bridge.c10.tensor_impl cimport CONTIGUOUS, LENT, RESERVED, TensorImpl
 from bridge.caffe2.execution.operator_core cimport OperatorCore, output_like
-from bridge.caffe2.tensor cimport Tensor
+from bridge.caffe2.tensor.tensor cimport Tensor
 from bridge.dlpack.abi cimport DL_CPU
 from bridge.exchange.torch cimport operand_out, tensor_in
 
@@ -79,8 +79,8 @@ def adopt(Tensor tensor not None, result):
     cdef TensorImpl impl = tensor.impl
     if not fresh.flags & CONTIGUOUS:
         raise EnforceNotMet(
-            f"A result of strides {fresh.strides().vec()} is to be made contiguous.",
-            "is_contiguous()", "adopt")
+            f"A result of strides {fresh.strides().vec()} is to be made contiguous.", "adopt",
+            condition="is_contiguous()")
     # Fresh from an operation: its storage is as large as its sizes say.
     fresh.storage.flags &= ~UNVERIFIED
     impl.set_contiguous(fresh.c_sizes, fresh.ndim, fresh.c_numel)

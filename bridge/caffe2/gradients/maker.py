@@ -4,11 +4,11 @@
 from __future__ import annotations
 
 from bridge.c10.errors import EnforceNotMet
+from bridge.caffe2.base.messages import caffe2_pb2
+from bridge.caffe2.definitions.arguments import MakeArgument, values_of
 from bridge.caffe2.gradients.gradient_slice import GradientSlice
-from bridge.caffe2.graph.arguments import MakeArgument, values_of
-from bridge.caffe2.messages import caffe2_pb2
 
-TYPE_CHECKING = False  # typing takes longer to import than all that needs it
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from typing import Any
@@ -141,6 +141,5 @@ class GradientMaker:
         return EnforceNotMet(
             f"The gradient of operator {self.op.type!r} with inputs {list(self.op.input)} and "
             f"outputs {list(self.op.output)} {what}.",
-            "",
             _CALLER,
         )

@@ -8,7 +8,7 @@ from bridge.caffe2.gradients.maker import GradientMaker
 from bridge.caffe2.gradients.makers import MAKERS, gradient_of
 from bridge.caffe2.gradients.patterns import carry_out
 
-TYPE_CHECKING = False  # typing takes longer to import than all that needs it
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 

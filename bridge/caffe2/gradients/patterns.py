@@ -24,7 +24,7 @@ import re
 from bridge.caffe2.gradients.gradient_slice import GradientSlice
 from bridge.caffe2.gradients.maker import GradientMaker
 
-TYPE_CHECKING = False  # typing takes longer to import than all that needs it
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any

@@ -7,16 +7,16 @@ import functools
 from collections.abc import Callable, Iterable, Sequence
 
 from bridge.c10.errors import EnforceKeyError, EnforceTypeError
+from bridge.caffe2.base.errors import wrap_error
+from bridge.caffe2.base.messages import as_message
+from bridge.caffe2.definitions.schemas import check_names
 from bridge.caffe2.gradients.gradient_slice import GradientSlice
 from bridge.caffe2.gradients.maker import GradientMaker
 from bridge.caffe2.gradients.makers_of_products import MAKERS
 from bridge.caffe2.gradients.patterns import carry_out
 from bridge.caffe2.gradients.table import NO_GRADIENT, PATTERNS, REFUSED, UNWRITTEN
-from bridge.caffe2.messages import as_message
-from bridge.caffe2.operators.base.schemas import check_names
-from bridge.caffe2.refusal import refusal
 
-TYPE_CHECKING = False  # typing takes longer to import than all that needs it
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, ClassVar
 
@@ -68,7 +68,6 @@ class GradientRegistry:
             if not callable(function):
                 raise EnforceTypeError(
                     f"A gradient is registered as a function, not {type(function).__name__}.",
-                    "",
                     "GradientRegistry.RegisterGradient",
                 )
             cls.gradient_registry_[op_type] = function
@@ -89,17 +88,17 @@ class GradientRegistry:
         try:
             given = [_plain(one) for one in g_output]
         except TypeError as cause:
-            raise refusal("g_output is a list of names", _CALLER, cause) from cause
+            raise wrap_error("g_output is a list of names", _CALLER, cause) from cause
         if len(given) != len(message.output):
             raise EnforceTypeError(
                 f"{len(given)} gradients are given for the {len(message.output)} outputs.",
-                "len(g_output) == len(op.output)",
                 _CALLER,
+                condition="len(g_output) == len(op.output)",
             )
         try:
             made, wanted = cls._made(message, given)
         except Exception as cause:
-            raise refusal(
+            raise wrap_error(
                 f"Exception when creating gradient for [{message.type}]", _CALLER, cause
             ) from cause
         if made is None:
@@ -117,7 +116,6 @@ class GradientRegistry:
                 f"Operators of type {op.type!r} have no gradient here. "
                 "GradientRegistry.RegisterGradient adds one; StopGradient ends the gradients "
                 "before it.",
-                "",
                 _CALLER,
             )
         try:

@@ -6,12 +6,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from bridge.c10.errors import EnforceNotMet
-from bridge.caffe2.devices import device_option_equal
+from bridge.caffe2.base.device_option import device_option_equal
+from bridge.caffe2.definitions.blob_reference import BlobReference
+from bridge.caffe2.definitions.create_operator import CreateOperator
 from bridge.caffe2.gradients.gradient_slice import GradientSlice
-from bridge.caffe2.graph.blob_reference import BlobReference
-from bridge.caffe2.graph.create_operator import CreateOperator
 
-TYPE_CHECKING = False  # typing takes longer to import than all that needs it
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
@@ -100,7 +100,7 @@ def sum_of(blob: str, contributions: list[Contribution]) -> tuple[list[Any], Any
 
 
 def _failed(blob: str, why: str) -> EnforceNotMet:
-    return EnforceNotMet(f"Gradients for param ''{blob}'' failed to verify: {why}", "", _CALLER)
+    return EnforceNotMet(f"Gradients for param ''{blob}'' failed to verify: {why}", _CALLER)
 
 
 def _dense_sum(blob: str, contributions: list[Contribution]) -> tuple[list[Any], str]:
@@ -146,7 +146,6 @@ def _apart(parts: list[Part], output: str, keeps_first: bool) -> Iterator[str]:
                 raise EnforceNotMet(
                     "The gradient output of empty gradient op can not be the same as the normal "
                     f"name of the current input gradient, {output!r}.",
-                    "",
                     _CALLER,
                 )
         elif not kept:

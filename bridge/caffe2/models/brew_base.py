@@ -13,14 +13,14 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from bridge.c10.errors import EnforceAssertionError, EnforceNotMet
-from bridge.caffe2.model_helper import (
+from bridge.caffe2.models.model_helper import (
     ExternalInitializer,
     Initializer,
     ModelHelper,
     ParameterTags,
 )
 
-TYPE_CHECKING = False  # typing takes longer to import than all that needs it
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
@@ -69,7 +69,7 @@ def arg_scope(helpers: Any, **kwargs: Any) -> Iterator[None]:
     for helper in every:
         if not callable(helper):
             raise EnforceAssertionError(
-                f"arg_scope takes functions of brew, not {helper!r}.", "", "brew.arg_scope"
+                f"arg_scope takes functions of brew, not {helper!r}.", "brew.arg_scope"
             )
     before = _scopes.arguments
     _scopes.arguments = {
@@ -101,7 +101,6 @@ def helper(function: Callable[..., Any]) -> Callable[..., Any]:
         if not isinstance(model, ModelHelper):
             raise EnforceNotMet(
                 "The first input of a helper function is a model, or it comes as model=.",
-                "",
                 f"brew.{name}",
             )
         given = {key: value for key, value in model.arg_scope.items() if takes_all or key in names}

@@ -7,8 +7,7 @@ PyTorch 1.8.1.
 
 from __future__ import annotations
 
-from bridge.caffe2.graph.blob_reference import ScopedBlobReference
-from bridge.caffe2.model_helper import Initializer, ModelHelper
+from bridge.caffe2.definitions.blob_reference import ScopedBlobReference
 from bridge.caffe2.models.brew_base import (
     BIAS,
     WEIGHT,
@@ -19,8 +18,9 @@ from bridge.caffe2.models.brew_base import (
     on_cudnn,
     parameter,
 )
+from bridge.caffe2.models.model_helper import Initializer, ModelHelper
 
-TYPE_CHECKING = False  # typing takes longer to import than all that needs it
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 

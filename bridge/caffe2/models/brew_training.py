@@ -7,13 +7,13 @@ Follows caffe2/python/helpers/train.py and db_input.py, PyTorch 1.8.1.
 from __future__ import annotations
 
 from bridge.c10.errors import EnforceKeyError
-from bridge.caffe2.data_type import DataType
-from bridge.caffe2.graph.create_operator import DeviceOption
-from bridge.caffe2.model_helper import ModelHelper
+from bridge.caffe2.base.data_types import DataType
+from bridge.caffe2.definitions.create_operator import DeviceOption
+from bridge.caffe2.definitions.scopes import CurrentNameScope
 from bridge.caffe2.models.brew_base import helper
-from bridge.caffe2.scope import CurrentNameScope
+from bridge.caffe2.models.model_helper import ModelHelper
 
-TYPE_CHECKING = False  # typing takes longer to import than all that needs it
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
@@ -54,7 +54,6 @@ def add_weight_decay(model: ModelHelper, weight_decay: float) -> None:
                 raise EnforceKeyError(
                     f"Weight {str(weight)!r} has no gradient; call model.AddGradientOperators "
                     "first.",
-                    "",
                     "brew.add_weight_decay",
                 )
             model.net.WeightedSum([gradient, one, weight, decay], gradient)

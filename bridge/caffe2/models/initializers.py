@@ -7,12 +7,12 @@ Follows caffe2/python/modeling/initializers.py, PyTorch 1.8.1.
 from __future__ import annotations
 
 from bridge.c10.errors import EnforceNotMet, EnforceTypeError
-from bridge.caffe2.data_type import DataType
-from bridge.caffe2.graph.blob_reference import BlobReference, ScopedBlobReference
-from bridge.caffe2.graph.net import Net
+from bridge.caffe2.base.data_types import DataType
+from bridge.caffe2.definitions.blob_reference import BlobReference, ScopedBlobReference
 from bridge.caffe2.models.parameter_info import ParameterInfo
+from bridge.caffe2.nets.net import Net
 
-TYPE_CHECKING = False  # typing takes longer to import than all that needs it
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
@@ -35,9 +35,7 @@ class Initializer:
     def update(self, operator_name: str, kwargs: dict[str, Any]) -> None:
         """Set the operator and its arguments. Raises EnforceNotMet: they are set."""
         if self.operator_name is not None:
-            raise EnforceNotMet(
-                "Operator name overwrites are not allowed", "", "Initializer.update"
-            )
+            raise EnforceNotMet("Operator name overwrites are not allowed", "Initializer.update")
         self.operator_name = operator_name
         self.operator_kwargs = kwargs
 
@@ -45,8 +43,8 @@ class Initializer:
         if self.operator_name is None:
             raise EnforceNotMet(
                 "The initializer has no operator; update(operator_name, kwargs) gives it one.",
-                "operator_name is not None",
                 "Initializer.create_param",
+                condition="operator_name is not None",
             )
         made: BlobReference = getattr(init_net, self.operator_name)(
             [], name, shape=shape, **self.operator_kwargs
@@ -70,7 +68,6 @@ class ExternalInitializer:
         else:
             raise EnforceTypeError(
                 f"A parameter has a name, not {type(param_name).__name__}.",
-                "",
                 "ExternalInitializer.create_param",
             )
         return ParameterInfo(None, blob, shape=shape)

@@ -6,14 +6,14 @@ from __future__ import annotations
 from collections import namedtuple
 
 from bridge.c10.errors import EnforceAssertionError
-from bridge.caffe2 import scope
+from bridge.caffe2.base.messages import caffe2_pb2
+from bridge.caffe2.definitions import scopes
+from bridge.caffe2.definitions.blob_reference import BlobReference
+from bridge.caffe2.definitions.create_operator import DeviceOption
 from bridge.caffe2.gradients.gradient_slice import GradientSlice
-from bridge.caffe2.graph.blob_reference import BlobReference
-from bridge.caffe2.graph.create_operator import DeviceOption
-from bridge.caffe2.messages import caffe2_pb2
 from bridge.caffe2.models.parameter_info import ParameterInfo
 
-TYPE_CHECKING = False  # typing takes longer to import than all that needs it
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, ClassVar
 
@@ -47,7 +47,6 @@ class Optimizer:
         if refused:
             raise EnforceAssertionError(
                 f"{type(self).__name__} has no option {', '.join(refused)} here.",
-                "",
                 type(self).__name__,
             )
         self.rate = rate
@@ -68,7 +67,9 @@ class Optimizer:
         info = param if isinstance(param, ParameterInfo) else ParameterInfo(None, param, grad=grad)
         if info.grad is None:
             raise EnforceAssertionError(
-                f"Parameter {info.name!r} has no gradient.", "grad is not None", "Optimizer"
+                f"Parameter {info.name!r} has no gradient.",
+                "Optimizer",
+                condition="grad is not None",
             )
         self._run(net, param_init_net, info)
 
@@ -85,7 +86,7 @@ class Optimizer:
 
     def make_unique_blob_name(self, base_str: str) -> str:
         """Name a blob after this optimizer and the device of the scope."""
-        device = scope.CurrentDeviceScope()
+        device = scopes.CurrentDeviceScope()
         on_gpu = device is not None and device.device_type == caffe2_pb2().CUDA
         where = f"gpu{device.device_id}" if on_gpu else "cpu"
         return f"{type(self).__name__}_{self._number}_{base_str}_{where}"
@@ -94,7 +95,7 @@ class Optimizer:
         """Add what counts iterations and computes the rate, unless it is there; give the rate."""
         if not param_init_net.BlobIsDefined(_ITERATION):
             on_cpu = DeviceOption(0, extra_info=["device_type_override:cpu"])
-            with scope.DeviceScope(on_cpu):
+            with scopes.DeviceScope(on_cpu):
                 iteration = param_init_net.ConstantFill(
                     [], _ITERATION, shape=[1], value=0, dtype=caffe2_pb2().TensorProto.INT64
                 )
@@ -135,7 +136,7 @@ class Optimizer:
 
 def constant(init_net: Any, name: str, value: float) -> Any:
     """Add a blob of one number, whose name says the device of the scope."""
-    device = scope.CurrentDeviceScope() or DeviceOption(0)
+    device = scopes.CurrentDeviceScope() or DeviceOption(0)
     full = f"{name}_{device.device_type}_{device.device_id}{device.node_name}"
     return init_net.ConstantFill([], full, shape=[1], value=value)
 

@@ -3,12 +3,12 @@
 
 from __future__ import annotations
 
-from bridge.caffe2 import scope
+from bridge.caffe2.base.messages import caffe2_pb2
+from bridge.caffe2.definitions import scopes
+from bridge.caffe2.definitions.create_operator import DeviceOption
 from bridge.caffe2.gradients.gradient_slice import GradientSlice
-from bridge.caffe2.graph.create_operator import DeviceOption
-from bridge.caffe2.messages import caffe2_pb2
 
-TYPE_CHECKING = False  # typing takes longer to import than all that needs it
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
@@ -25,13 +25,13 @@ def norm_ratio(model: Any, gradients: list[Any], limit: float, devices: dict[str
     """
     net = model.net
     squares = []
-    with scope.NameScope(_SCOPE):
+    with scopes.NameScope(_SCOPE):
         for number, gradient in enumerate(gradients):
             blob = gradient.values if isinstance(gradient, GradientSlice) else gradient
-            with scope.DeviceScope(devices.get(str(blob)) or caffe2_pb2().DeviceOption()):
+            with scopes.DeviceScope(devices.get(str(blob)) or caffe2_pb2().DeviceOption()):
                 total = net.SumSqrElements(blob, f"grad_{number}_squared_sum")
                 squares.append(net.EnsureCPUOutput(total))
-        with scope.DeviceScope(DeviceOption(0)):
+        with scopes.DeviceScope(DeviceOption(0)):
             total = net.Sum(squares, "grad_squared_full_sum")
             norm = net.Pow(total, "global_norm", exponent=0.5)
             largest = model.param_init_net.ConstantFill([], "clip_norm", shape=[], value=limit)

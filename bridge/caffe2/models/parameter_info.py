@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from bridge.c10.errors import EnforceAssertionError
 
-TYPE_CHECKING = False  # typing takes longer to import than all that needs it
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any, Final
@@ -71,7 +71,9 @@ class ParameterInfo:
     def optimizer(self, value: Any) -> None:
         if self._optimizer is not None:
             raise EnforceAssertionError(
-                f"Parameter {self.name!r} has an optimizer.", "optimizer is None", "ParameterInfo"
+                f"Parameter {self.name!r} has an optimizer.",
+                "ParameterInfo",
+                condition="optimizer is None",
             )
         self._optimizer = value
 

@@ -10,7 +10,7 @@ import pytest
 from bridge import caffe2
 from bridge.c10 import EnforceNotMet
 from bridge.caffe2 import core, workspace
-from bridge.caffe2.hardware import has_cuda_support
+from bridge.caffe2.base.hardware import has_cuda_support
 from tests.helpers.workspaces import refused
 
 pytestmark = pytest.mark.usefixtures("fresh_workspace")

@@ -69,8 +69,8 @@ assert workspace.FetchBlob("y").tolist() == [3]
 def test_nets_are_made_without_what_runs_them() -> None:
     code = """
 import sys
-import bridge.caffe2.graph.device_copies, bridge.caffe2.graph.plan
-import bridge.caffe2.graph.predictor_net
+import bridge.caffe2.nets.device_copies, bridge.caffe2.nets.plan
+import bridge.caffe2.nets.predictor_net
 assert not [name for name in sys.modules if name.startswith("bridge.caffe2.execution")]
 """
     subprocess.run([sys.executable, "-W", "error", "-c", code], check=True, timeout=300)

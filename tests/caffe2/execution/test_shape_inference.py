@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from bridge.caffe2 import core, workspace
-from bridge.caffe2.execution.shape_inference import InferShapesAndTypes
+from bridge.caffe2.workspaces.shape_inference import InferShapesAndTypes
 from tests.helpers.workspaces import refused
 
 pytestmark = pytest.mark.usefixtures("fresh_workspace")

@@ -11,8 +11,8 @@ import pytest
 
 from bridge import c10
 from bridge.caffe2 import core, workspace
+from bridge.caffe2.files.databases import open_writer
 from bridge.caffe2.proto import caffe2_pb2
-from bridge.caffe2.serialization.db import open_writer
 from tests.helpers.operators import run_operator
 
 pytestmark = pytest.mark.usefixtures("fresh_workspace")

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from bridge.caffe2 import core, workspace
+from bridge.caffe2.files.databases import open_writer
 from bridge.caffe2.proto import caffe2_pb2
-from bridge.caffe2.serialization.db import open_writer
 
 THREADS, ROUNDS = 4, 150
 

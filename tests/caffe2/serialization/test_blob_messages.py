@@ -17,7 +17,7 @@ import pytest
 from bridge import caffe2
 from bridge.c10 import EnforceNotMet
 from bridge.caffe2 import workspace
-from bridge.caffe2.serialization.blob_message import BlobMessage
+from bridge.caffe2.blobs.message import BlobMessage
 
 GOLDEN = Path(__file__).parents[2] / "golden"
 MANIFEST = json.loads((GOLDEN / "manifest.json").read_text())

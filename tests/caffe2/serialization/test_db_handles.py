@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from bridge.caffe2 import core, workspace
-from bridge.caffe2.serialization.db_handles import DB, Mode, create_db, registered_dbs
+from bridge.caffe2.files.handles import DB, Mode, create_db, registered_dbs
 from tests.helpers.workspaces import refused
 
 

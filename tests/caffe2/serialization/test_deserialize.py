@@ -18,7 +18,7 @@ from bridge import c10, caffe2
 from bridge.c10 import EnforceNotMet
 from bridge.caffe2 import workspace
 from bridge.caffe2.blobs.blob import Blob
-from bridge.caffe2.serialization.serialize import serialize_chunks
+from bridge.caffe2.blobs.serialize import serialize_chunks
 from tests.golden.blob_messages import (
     blob,
     bytes_field,

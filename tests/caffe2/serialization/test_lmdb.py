@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from bridge.caffe2 import load_checkpoint, save_checkpoint, workspace
-from bridge.caffe2.serialization.lmdb_db import LMDBWriter
+from bridge.caffe2.files.lmdb import LMDBWriter
 from tests.caffe2.serialization.test_minidb import GOLDEN, records
 from tests.caffe2.serialization.test_save_load import load, run
 from tests.helpers.workspaces import refused

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from bridge.caffe2 import load_checkpoint, workspace
-from bridge.caffe2.serialization.minidb import MiniDBReader, MiniDBWriter
+from bridge.caffe2.files.minidb import MiniDBReader, MiniDBWriter
 from tests.helpers.workspaces import refused
 
 pytestmark = pytest.mark.usefixtures("fresh_workspace")

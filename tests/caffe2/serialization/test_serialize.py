@@ -14,8 +14,8 @@ from bridge import at, c10, caffe2
 from bridge.c10 import EnforceNotMet
 from bridge.caffe2 import workspace
 from bridge.caffe2.blobs.blob import Blob
+from bridge.caffe2.blobs.serialize import DEFAULT_CHUNK_SIZE, serialize_chunks
 from bridge.caffe2.proto import caffe2_pb2
-from bridge.caffe2.serialization.serialize import DEFAULT_CHUNK_SIZE, serialize_chunks
 from tests.helpers.workspaces import refused
 
 pytestmark = pytest.mark.usefixtures("fresh_workspace")

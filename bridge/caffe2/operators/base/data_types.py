@@ -9,9 +9,9 @@ from __future__ import annotations
 from bridge import c10
 from bridge.c10 import TypeMeta
 from bridge.c10.errors import EnforceValueError
-from bridge.caffe2.data_type import DataType
+from bridge.caffe2.base.data_types import DataType
 
-TYPE_CHECKING = False  # typing takes longer to import than all that needs it
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 

@@ -10,7 +10,7 @@ from bridge.caffe2.execution.torch_io import copied_to_out, in_and_out
 from bridge.caffe2.operators.base.float_operator import FloatOperator
 from bridge.caffe2.operators.base.torch_operator import FLOAT
 
-TYPE_CHECKING = False  # typing takes longer to import than all that needs it
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection
 

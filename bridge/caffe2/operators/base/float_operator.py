@@ -8,7 +8,7 @@ from bridge.c10.errors import EnforceNotMet
 from bridge.caffe2.execution.torch_io import operand
 from bridge.caffe2.operators.base.torch_operator import FLOAT, TorchOperator, normal_axis
 
-TYPE_CHECKING = False  # typing takes longer to import than all that needs it
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
     from typing import Any
@@ -44,7 +44,7 @@ class FloatOperator(TorchOperator):
             shown = [list(one.shape) if hasattr(one, "shape") else one for one in met]
             values = f", met {', '.join(map(str, shown))}" if shown else ""
             raise EnforceNotMet(
-                f"{self._definition.type}: {message}{values}.", "", self._definition.type
+                f"{self._definition.type}: {message}{values}.", self._definition.type
             )
 
     def enforce_range(self, what: str, values: Tensor, end: int, start: int = 0) -> None:

@@ -9,7 +9,7 @@ from bridge.caffe2.execution.torch_io import operand
 from bridge.caffe2.operators.base.lazy_torch import torch
 from bridge.caffe2.operators.base.torch_operator import TorchOperator
 
-TYPE_CHECKING = False  # typing takes longer to import than all that needs it
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
@@ -69,7 +69,7 @@ class Mover(TorchOperator):
             raise EnforceNotMet(
                 f"{source.numel()} elements, of sizes {list(source.sizes())}, do not take the "
                 f"sizes {list(sizes)}.",
-                "numel() == new numel",
+                condition="numel() == new numel",
             )
         if not self.IsInputOutputAlias(i, o):
             self.Output(o).CopyFrom(source)

@@ -6,7 +6,7 @@ from __future__ import annotations
 from bridge.c10.errors import EnforceIndexError, EnforceNotMet
 from bridge.caffe2.operators.base.lazy_torch import torch
 
-TYPE_CHECKING = False  # typing takes longer to import than all that needs it
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from torch import Tensor
 
@@ -30,7 +30,7 @@ def rows_of(indices: Tensor, n: int) -> Tensor:
     if bool(((flat < 0) | (flat >= n)).any()):
         raise EnforceIndexError(
             f"An index of {sorted(set(flat.tolist()))} is out of range for {n} rows.",
-            "0 <= idx && idx < N",
+            condition="0 <= idx && idx < N",
         )
     return flat
 
@@ -54,7 +54,7 @@ def segments_of_lengths(lengths: Tensor, n_rows: int | None = None) -> Tensor:
     if n_rows is not None and total != n_rows:
         raise EnforceNotMet(
             f"The lengths add up to {total}, and there are {n_rows} rows.",
-            "the sum of lengths is the number of rows",
+            condition="the sum of lengths is the number of rows",
         )
     found: Tensor = torch.repeat_interleave(torch.arange(len(lengths)), lengths.long())
     return found

@@ -18,17 +18,17 @@ from ctypes import c_float
 from bridge import c10
 from bridge.c10 import TypeMeta
 from bridge.c10.errors import EnforceNotMet, EnforceTypeError
+from bridge.caffe2.definitions.schemas import check_definition
 from bridge.caffe2.execution.operator import Operator
 from bridge.caffe2.execution.torch_io import adopt, in_and_out, operand
 from bridge.caffe2.operators.base.lazy_torch import torch
-from bridge.caffe2.operators.base.schemas import check_definition
 
-TYPE_CHECKING = False  # typing takes longer to import than all that needs it
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
     from typing import Any
 
-    from bridge.caffe2.execution.operator_def import Definition
+    from bridge.caffe2.execution.definition import Definition
 
 __all__ = [
     "BOOL",
@@ -151,8 +151,8 @@ class TorchOperator(Operator):
             f"Input {i}, blob {self._definition.inputs[i]!r}, is of "
             f"{dtype.name if dtype else 'no type yet'}; {self._definition.type} takes "
             f"{', '.join(one.name for one in types)} there.",
-            "IsType(T)",
             self._definition.type,
+            condition="IsType(T)",
         )
 
 
@@ -169,7 +169,8 @@ def normal_axis(axis: int, ndim: int) -> int:
     """
     if not -ndim <= axis < ndim:
         raise EnforceNotMet(
-            f"Axis {axis} is out of range for {ndim} dimensions.", "-dim() <= axis < dim()"
+            f"Axis {axis} is out of range for {ndim} dimensions.",
+            condition="-dim() <= axis < dim()",
         )
     return axis + ndim if axis < 0 else axis
 

@@ -9,7 +9,7 @@ from bridge.caffe2.operators.base.float_operator import FloatOperator
 from bridge.caffe2.operators.boxes import boxes as box
 from bridge.caffe2.operators.boxes import rotated_boxes as rotated
 
-TYPE_CHECKING = False  # typing takes longer to import than all that needs it
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any

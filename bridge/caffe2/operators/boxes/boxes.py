@@ -13,7 +13,7 @@ import numpy as np
 
 from bridge.caffe2.operators.boxes.rotated_boxes import LARGEST_GROWTH, RotatedOverlaps
 
-TYPE_CHECKING = False  # typing takes longer to import than all that needs it
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 

@@ -10,7 +10,7 @@ from bridge.caffe2.execution.registry import register_operator
 from bridge.caffe2.operators.boxes import boxes as box
 from bridge.caffe2.operators.boxes.box_operator import BoxOperator
 
-TYPE_CHECKING = False  # typing takes longer to import than all that needs it
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 

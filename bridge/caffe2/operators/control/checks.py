@@ -44,7 +44,7 @@ class Assert(TorchOperator):
             raise EnforceNotMet(
                 f"Element {int(zero.nonzero()[0])} is 0. "
                 f"{self.GetSingleArgument('error_msg', '')}".rstrip(),
-                "(bool)cmp_data[i]",
+                condition="(bool)cmp_data[i]",
             )
 
 

@@ -7,7 +7,7 @@ from bridge.at import Tensor as AtTensor
 from bridge.c10 import float32
 from bridge.caffe2.execution.registry import register_operator
 from bridge.caffe2.operators.base.torch_operator import FLOAT, TorchOperator, enforce
-from bridge.caffe2.tensor import Tensor
+from bridge.caffe2.tensor.tensor import Tensor
 
 __all__: list[str] = []
 

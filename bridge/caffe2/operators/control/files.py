@@ -12,18 +12,18 @@ import os
 from bridge import c10
 from bridge.c10.errors import EnforceNotMet, EnforceValueError
 from bridge.caffe2.execution.registry import register_operator
-from bridge.caffe2.operators.base.torch_operator import TorchOperator
-from bridge.caffe2.serialization.checkpoint import (
+from bridge.caffe2.files.blob_files import (
     hold,
     read_blobs,
     require_names,
     stripped,
     write_blobs,
 )
-from bridge.caffe2.serialization.db import module_of, open_reader
-from bridge.caffe2.workspaces import created, listed
+from bridge.caffe2.files.databases import module_of, open_reader
+from bridge.caffe2.operators.base.torch_operator import TorchOperator
+from bridge.caffe2.workspaces.workspace import created, listed
 
-TYPE_CHECKING = False  # typing takes longer to import than all that needs it
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
@@ -47,7 +47,7 @@ class FileOperator(TorchOperator):
     def require(self, condition: bool, message: str) -> None:
         """Refuse what does not meet the condition. Raises EnforceNotMet, also a ValueError."""
         if not condition:
-            raise EnforceValueError(message, "", self._definition.type)
+            raise EnforceValueError(message, self._definition.type)
 
     def path(self, db: str) -> str:
         """Give the path of a file, in the workspace's folder unless `absolute_path` is set."""
@@ -109,7 +109,6 @@ class Checkpoint(Save):
         except (TypeError, ValueError) as cause:
             raise EnforceValueError(
                 f"The argument db, {self.db!r}, has one place for a number, such as %d.",
-                "",
                 "Checkpoint",
             ) from cause
 
@@ -184,8 +183,8 @@ class Load(FileOperator):
             raise EnforceNotMet(
                 f"The file has no {listed(missing)}. allow_incomplete=1 leaves such blobs as they "
                 "are; load_all=1 loads all that there is.",
-                "all outputs are in the file",
                 "Load",
+                condition="all outputs are in the file",
             )
         outputs = dict(zip(self.names, self.Outputs(), strict=True))
         for name, blob in found.items():

@@ -9,7 +9,7 @@ from bridge.caffe2.execution.registry import register_operator
 from bridge.caffe2.execution.runnable_net import RunnableNet
 from bridge.caffe2.operators.base.torch_operator import TorchOperator
 
-TYPE_CHECKING = False  # typing takes longer to import than all that needs it
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
@@ -28,8 +28,8 @@ class Control(TorchOperator):
             if needed:
                 raise EnforceNotMet(
                     f"{self._definition.type} has no argument {name!r}, a net.",
-                    f"HasArgument({name!r})",
                     self._definition.type,
+                    condition=f"HasArgument({name!r})",
                 )
             return None
         return RunnableNet(message, self._workspace, self._definition.type)
@@ -39,7 +39,9 @@ class Control(TorchOperator):
         found = self.x(0, (c10.bool,))
         if found.numel() != 1:
             raise EnforceNotMet(
-                f"A condition is one bool, not {found.numel()}.", "numel() == 1", "Condition"
+                f"A condition is one bool, not {found.numel()}.",
+                "Condition",
+                condition="numel() == 1",
             )
         return bool(found.item())
 

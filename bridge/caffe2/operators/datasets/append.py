@@ -14,9 +14,9 @@ from bridge.caffe2.operators.datasets.columns import Column, column_of
 from bridge.caffe2.operators.datasets.dataset import OfColumns
 from bridge.caffe2.operators.datasets.tree_cursor import Dataset
 from bridge.caffe2.operators.objects.objects import Mutex
-from bridge.caffe2.tensor import Tensor
+from bridge.caffe2.tensor.tensor import Tensor
 
-TYPE_CHECKING = False  # typing takes longer to import than all that needs it
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 

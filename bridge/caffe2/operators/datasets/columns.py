@@ -8,12 +8,12 @@ from bridge.caffe2.execution.torch_io import operand
 from bridge.caffe2.operators.base.lazy_torch import torch
 from bridge.caffe2.operators.base.torch_operator import TorchOperator, enforce
 
-TYPE_CHECKING = False  # typing takes longer to import than all that needs it
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from typing import Any
 
-    from bridge.caffe2.tensor import Tensor
+    from bridge.caffe2.tensor.tensor import Tensor
 
 __all__ = ["Column", "column_of", "joined", "put_column"]
 

@@ -10,7 +10,7 @@ from bridge.caffe2.operators.datasets.columns import Column, column_of, put_colu
 from bridge.caffe2.operators.datasets.standard_shuffle import shuffled
 from bridge.caffe2.operators.datasets.tree_cursor import Dataset, Fields, TreeCursor
 
-TYPE_CHECKING = False  # typing takes longer to import than all that needs it
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 

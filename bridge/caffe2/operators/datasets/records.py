@@ -16,7 +16,7 @@ from bridge.caffe2.operators.datasets.columns import Column, column_of, joined, 
 from bridge.caffe2.operators.datasets.dataset import OfColumns
 from bridge.caffe2.operators.datasets.tree_cursor import Dataset
 
-TYPE_CHECKING = False  # typing takes longer to import than all that needs it
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 

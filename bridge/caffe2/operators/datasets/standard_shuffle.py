@@ -7,7 +7,7 @@ library: minimal standard generator, and two places from each draw while their p
 
 from __future__ import annotations
 
-TYPE_CHECKING = False  # typing takes longer to import than all that needs it
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from typing import TypeVar

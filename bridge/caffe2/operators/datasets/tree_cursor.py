@@ -14,7 +14,7 @@ from bridge.c10 import TypeMeta
 from bridge.caffe2.operators.base.torch_operator import INT32, enforce
 from bridge.caffe2.operators.datasets.columns import Column
 
-TYPE_CHECKING = False  # typing takes longer to import than all that needs it
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 

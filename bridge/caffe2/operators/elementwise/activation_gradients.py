@@ -20,7 +20,7 @@ from bridge.caffe2.operators.elementwise.activations import (
     SELU_SCALE,
 )
 
-TYPE_CHECKING = False  # typing takes longer to import than all that needs it
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from torch import Tensor
 

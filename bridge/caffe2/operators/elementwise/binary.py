@@ -23,7 +23,7 @@ from bridge.caffe2.operators.base.torch_operator import (
     enforce,
 )
 
-TYPE_CHECKING = False  # typing takes longer to import than all that needs it
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
@@ -60,7 +60,7 @@ class LegacyBroadcast(FloatOperator):
         if spare < 0 or not 0 <= axis <= spare:
             raise EnforceNotMet(
                 f"Sizes {list(b.shape)} do not broadcast to {list(a.shape)} from axis {axis}.",
-                "axis >= 0 && axis <= A.dim() - B.dim()",
+                condition="axis >= 0 && axis <= A.dim() - B.dim()",
             )
         sizes = list(b.shape)
         inner = [i for i, size in enumerate(sizes) if size != 1]
@@ -68,7 +68,7 @@ class LegacyBroadcast(FloatOperator):
             if a.size(axis + i) != sizes[i]:
                 raise EnforceNotMet(
                     f"Sizes {sizes} are not those of {list(a.shape)} from axis {axis}.",
-                    "A.size(i + axis) == B.size(i)",
+                    condition="A.size(i + axis) == B.size(i)",
                 )
         return b.reshape([1] * axis + sizes + [1] * (spare - axis))
 
@@ -192,7 +192,7 @@ class Pow(LegacyBroadcast):
             elif a.shape != b.shape:
                 raise EnforceNotMet(
                     f"Sizes {list(a.shape)} and {list(b.shape)} differ; set broadcast=1.",
-                    "A.sizes() == B.sizes()",
+                    condition="A.sizes() == B.sizes()",
                 )
         torch.pow(a, b, out=self.out(0, a.shape, c10.float32))
 

@@ -9,7 +9,7 @@ from bridge.caffe2.operators.base.lazy_torch import torch
 from bridge.caffe2.operators.base.torch_operator import FLOATS, NUMBERS
 from bridge.caffe2.operators.elementwise.binary import LegacyBroadcast
 
-TYPE_CHECKING = False  # typing takes longer to import than all that needs it
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 

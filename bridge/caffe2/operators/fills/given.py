@@ -17,7 +17,7 @@ from bridge.caffe2.operators.base.lazy_torch import torch
 from bridge.caffe2.operators.base.rows import places_in_segments, segments_of_lengths
 from bridge.caffe2.operators.base.torch_operator import INT32, INTS, NUMBERS, TorchOperator, enforce
 
-TYPE_CHECKING = False  # typing takes longer to import than all that needs it
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
@@ -138,7 +138,7 @@ class _GivenTensor(Filler):
             raise EnforceNotMet(
                 f"There are {len(self._values)} values, and the sizes {list(sizes)} make {numel} "
                 "elements.",
-                "output->numel() == values_.numel()",
+                condition="output->numel() == values_.numel()",
             )
         if self._dtype is c10.string:
             self.put_strings(0, sizes, [as_bytes(one) for one in self._values])

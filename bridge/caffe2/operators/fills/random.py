@@ -17,7 +17,7 @@ from bridge.caffe2.operators.base.lazy_torch import torch
 from bridge.caffe2.operators.base.seeded import Seeded
 from bridge.caffe2.operators.base.torch_operator import enforce
 
-TYPE_CHECKING = False  # typing takes longer to import than all that needs it
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
@@ -53,7 +53,7 @@ class _Uniform(_Random):
         low, high = self._limits
         if not low < high:
             raise EnforceValueError(
-                f"max, {high}, has to be greater than min, {low}.", "min_ < max_"
+                f"max, {high}, has to be greater than min, {low}.", condition="min_ < max_"
             )
 
     def _argument(self, name: str, default: int) -> Any:
@@ -173,7 +173,7 @@ class UniqueUniformFill(_Random):
             raise EnforceNotMet(
                 f"{sizes.numel()} different integers are wanted, and from {self._low} to "
                 f"{self._high} there are {available}.",
-                "n <= b - a + 1 - m",
+                condition="n <= b - a + 1 - m",
             )
         drawn: dict[int, None] = {}
         while len(drawn) < sizes.numel():

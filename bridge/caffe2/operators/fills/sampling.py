@@ -9,7 +9,7 @@ from bridge.caffe2.operators.base.rows import segments_of_lengths
 from bridge.caffe2.operators.base.seeded import Seeded
 from bridge.caffe2.operators.base.torch_operator import FLOAT, INT32, INT64, enforce
 
-TYPE_CHECKING = False  # typing takes longer to import than all that needs it
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 

@@ -11,7 +11,7 @@ from bridge.caffe2.operators.base.lazy_torch import torch
 from bridge.caffe2.operators.base.windows import WindowOperator
 from bridge.caffe2.operators.images.pooling import added_up, windows_of
 
-TYPE_CHECKING = False  # typing takes longer to import than all that needs it
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from torch import Tensor
 

@@ -13,7 +13,7 @@ from bridge.caffe2.operators.base.lazy_torch import functional, torch
 from bridge.caffe2.operators.base.torch_operator import LARGEST
 from bridge.caffe2.operators.base.windows import SPATIAL, Window, WindowOperator
 
-TYPE_CHECKING = False  # typing takes longer to import than all that needs it
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 

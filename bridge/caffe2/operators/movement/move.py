@@ -17,7 +17,7 @@ from bridge.caffe2.operators.base.torch_operator import (
     normal_axis,
 )
 
-TYPE_CHECKING = False  # typing takes longer to import than all that needs it
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
@@ -131,7 +131,7 @@ class _Gather(Mover):
             raise EnforceIndexError(
                 f"An index of {sorted(set(indices.reshape(-1).tolist()))} is out of range for "
                 f"{rows} rows along axis {axis}.",
-                "0 <= idx && idx < indexing_axis_dim",
+                condition="0 <= idx && idx < indexing_axis_dim",
             )
         if not match_outer:
             found = data.index_select(axis, places.reshape(-1))
@@ -227,6 +227,6 @@ class Expand(TorchOperator):
         except RuntimeError as cause:
             raise EnforceNotMet(
                 f"The sizes {list(x.shape)} do not expand to {shape}.",
-                "shape_x == 1 || shape_y == 1 || shape_x == shape_y",
+                condition="shape_x == 1 || shape_y == 1 || shape_x == shape_y",
             ) from cause
         self.put(0, x.expand(sizes).clone(memory_format=torch.contiguous_format))

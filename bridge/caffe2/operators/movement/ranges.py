@@ -14,7 +14,7 @@ from bridge.caffe2.operators.base.torch_operator import (
     enforce,
 )
 
-TYPE_CHECKING = False  # typing takes longer to import than all that needs it
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
@@ -46,7 +46,9 @@ def ranges_of(ranges: torch.Tensor, n: int) -> torch.Tensor:
     starts, lengths = ranges[:, 0].long(), ranges[:, 1].long()
     inside = (starts >= 0) & (lengths >= 0) & (starts + lengths <= n) | (lengths == 0)
     if not bool(inside.all()):
-        raise EnforceNotMet(f"A range is not within {n} elements.", "start + length <= numel")
+        raise EnforceNotMet(
+            f"A range is not within {n} elements.", condition="start + length <= numel"
+        )
     ids = segments_of_lengths(lengths)
     return starts[ids] + places_in_segments(lengths, ids)
 

@@ -9,7 +9,7 @@ from bridge.caffe2.execution.registry import register_operator
 from bridge.caffe2.operators.base.mover import Mover
 from bridge.caffe2.operators.base.torch_operator import INTS, TorchOperator, enforce, normal_axis
 
-TYPE_CHECKING = False  # typing takes longer to import than all that needs it
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
@@ -108,7 +108,8 @@ class Reshape(Mover):
                 known *= 1 if size == -1 else size
             if numel and (known == 0 or numel % known):
                 raise EnforceNotMet(
-                    f"{numel} elements do not take the sizes {shape}.", "total_size % size == 0"
+                    f"{numel} elements do not take the sizes {shape}.",
+                    condition="total_size % size == 0",
                 )
             shape[unknown[0]] = numel // known if numel else 0
         return shape
@@ -160,7 +161,8 @@ class Squeeze(_Dims):
         old = list(self.Input(0).sizes())
         if self._dims[-1] >= len(old):
             raise EnforceNotMet(
-                f"There is no dimension {self._dims[-1]} in sizes {old}.", "dim() > dims.back()"
+                f"There is no dimension {self._dims[-1]} in sizes {old}.",
+                condition="dim() > dims.back()",
             )
         for dim in self._dims:
             enforce(old[dim] == 1, f"Dimension {dim} of sizes {old} is not 1.")
@@ -176,7 +178,7 @@ class ExpandDims(_Dims):
         if self._dims[-1] >= len(sizes) + len(self._dims):
             raise EnforceNotMet(
                 f"Sizes {sizes} with {len(self._dims)} more have no dimension {self._dims[-1]}.",
-                "dim() + dims.size() > dims.back()",
+                condition="dim() + dims.size() > dims.back()",
             )
         for dim in self._dims:
             sizes.insert(dim, 1)

@@ -19,7 +19,7 @@ from bridge.caffe2.operators.objects.stats import (
     StdDevStat,
 )
 
-TYPE_CHECKING = False  # typing takes longer to import than all that needs it
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 

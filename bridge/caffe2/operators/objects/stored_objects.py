@@ -10,18 +10,18 @@ from __future__ import annotations
 
 from bridge import c10
 from bridge.c10.errors import EnforceNotMet, EnforceValueError
+from bridge.caffe2.base.messages import caffe2_pb2
 from bridge.caffe2.blobs.blob import Blob
-from bridge.caffe2.messages import caffe2_pb2
+from bridge.caffe2.blobs.deserialize import read_message
+from bridge.caffe2.blobs.message import BlobMessage
+from bridge.caffe2.blobs.object_forms import register_form
+from bridge.caffe2.blobs.serialize import serialize
 from bridge.caffe2.operators.datasets.tree_cursor import Fields, TreeCursor
 from bridge.caffe2.operators.objects.index import Index
 from bridge.caffe2.operators.objects.objects import Counter, Map, Mutex
-from bridge.caffe2.serialization.blob_message import BlobMessage
-from bridge.caffe2.serialization.deserialize import read_message
-from bridge.caffe2.serialization.object_forms import register_form
-from bridge.caffe2.serialization.serialize import serialize
-from bridge.caffe2.tensor import Tensor
+from bridge.caffe2.tensor.tensor import Tensor
 
-TYPE_CHECKING = False  # typing takes longer to import than all that needs it
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 

@@ -21,7 +21,7 @@ from bridge.caffe2.operators.base.torch_operator import (
     plain_axis,
 )
 
-TYPE_CHECKING = False  # typing takes longer to import than all that needs it
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 

@@ -27,7 +27,7 @@ from bridge.caffe2.operators.base.torch_operator import (
     enforce,
 )
 
-TYPE_CHECKING = False  # typing takes longer to import than all that needs it
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 

@@ -10,7 +10,7 @@ from bridge.caffe2.operators.base.mover import Mover
 from bridge.caffe2.operators.base.rows import places_in_segments, segments_of_lengths
 from bridge.caffe2.operators.base.torch_operator import INT32, INTS, TorchOperator, enforce
 
-TYPE_CHECKING = False  # typing takes longer to import than all that needs it
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 

@@ -20,7 +20,7 @@ from bridge.caffe2.operators.base.rows import (
 )
 from bridge.caffe2.operators.base.torch_operator import FLOAT, INT32, INTS, TorchOperator, enforce
 
-TYPE_CHECKING = False  # typing takes longer to import than all that needs it
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -109,7 +109,7 @@ class _Sorted(_Segments):
         if int(by[0]) != 0 or bool(((steps != 0) & (steps != 1)).any()):
             raise EnforceNotMet(
                 "Segment ids have to begin with 0, be sorted and have no gaps.",
-                "s_ids[start] + 1 == s_ids[i]",
+                condition="s_ids[start] + 1 == s_ids[i]",
             )
         return by.long(), int(by[-1]) + 1
 

@@ -12,7 +12,7 @@ from bridge.caffe2.operators.base.lazy_torch import torch
 from bridge.caffe2.operators.base.rows import along_rows, chosen_rows, segments_of_lengths
 from bridge.caffe2.operators.base.torch_operator import FLOAT, INT32, INTS, TorchOperator, enforce
 
-TYPE_CHECKING = False  # typing takes longer to import than all that needs it
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 

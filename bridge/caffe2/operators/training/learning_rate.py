@@ -18,7 +18,7 @@ from bridge.caffe2.operators.base.torch_operator import INT64
 from bridge.caffe2.operators.objects.objects import Mutex
 from bridge.caffe2.operators.objects.stats import Stat
 
-TYPE_CHECKING = False  # typing takes longer to import than all that needs it
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 

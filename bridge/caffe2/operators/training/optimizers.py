@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import math
 
+from bridge.caffe2.definitions.schemas import schema_of
 from bridge.caffe2.execution.registry import register_operator
 from bridge.caffe2.operators.base.float_operator import FloatOperator
 from bridge.caffe2.operators.base.lazy_torch import torch
-from bridge.caffe2.operators.base.schemas import schema_of
 from bridge.caffe2.operators.base.torch_operator import INT64, single
 
-TYPE_CHECKING = False  # typing takes longer to import than all that needs it
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from torch import Tensor
 

@@ -23,7 +23,7 @@ from bridge.caffe2.operators.training.optimizers import (
     storm_rate,
 )
 
-TYPE_CHECKING = False  # typing takes longer to import than all that needs it
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from torch import Tensor
 

@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Falling into the debugger where a script fails.
+
+Follows DebugMode, caffe2/python/utils.py, PyTorch 1.8.1.
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+from collections.abc import Callable
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+__all__ = ["DebugMode", "debug"]
+
+
+class DebugMode:
+    """Runs functions that end in the debugger where they raise."""
+
+    @classmethod
+    def run(cls, func: Callable[[], Any]) -> Any:
+        """Call `func`; where it raises, show the error, start pdb there, then exit with 1."""
+        try:
+            return func()
+        except Exception as error:  # noqa: BLE001 - whatever it is, it is shown
+            import pdb
+            import traceback
+
+            traceback.print_exception(type(error), error, error.__traceback__)
+            pdb.post_mortem(error.__traceback__)
+            sys.exit(1)
+
+
+def debug(f: Callable[..., Any]) -> Callable[..., Any]:
+    """Make a function that calls `f` in `DebugMode`."""
+
+    @functools.wraps(f)
+    def called(*args: Any, **kwargs: Any) -> Any:
+        return DebugMode.run(lambda: f(*args, **kwargs))
+
+    return called

@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: Apache-2.0
+"""GlobalInit: the flags that a Caffe2 script starts with."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from bridge.c10.errors import EnforceTypeError, EnforceValueError
+from bridge.c10.flags import FLAGS
+
+__all__ = ["GetGlobalInitArgs", "GlobalInit"]
+
+_args: list[str] = []
+
+
+def GlobalInit(args: Sequence[str]) -> None:
+    """Take the flags of a command line, whose first word is the program.
+
+    ``--caffe2_keep_on_shrink`` and ``--caffe2_max_keep_on_shrink_memory`` set `FLAGS`; others, for
+    loggers, threads and allocators that are not here, do nothing.
+
+    Raises EnforceNotMet, also a TypeError or ValueError: no list of strings, or a flag's value that
+    it cannot have.
+    """
+    caller = "GlobalInit"
+    given: object = args
+    if (
+        isinstance(given, (str, bytes))
+        or not isinstance(given, Sequence)
+        or not all(isinstance(one, str) for one in given)
+    ):
+        raise EnforceTypeError("GlobalInit takes a list of strings.", caller)
+    values = dict(_flag(one) for one in args[1:] if one.startswith("--"))
+    keep = values.get("caffe2_keep_on_shrink")
+    most = values.get("caffe2_max_keep_on_shrink_memory")
+    if keep is not None and keep.lower() not in ("0", "1", "true", "false"):
+        raise EnforceValueError(f"caffe2_keep_on_shrink cannot be {keep!r}.", caller)
+    try:
+        limit = None if most is None else int(most)
+    except ValueError:
+        limit = 1 << 63
+    if limit is not None and not -(1 << 63) <= limit < 1 << 63:
+        raise EnforceValueError(
+            f"caffe2_max_keep_on_shrink_memory is an int64, not {most!r}.", caller
+        )
+    if keep is not None:
+        FLAGS.caffe2_keep_on_shrink = keep.lower() in ("1", "true")
+    if limit is not None:
+        FLAGS.caffe2_max_keep_on_shrink_memory = limit
+    _args.extend(args[1:])
+
+
+def _flag(text: str) -> tuple[str, str]:
+    name, given, value = text[2:].partition("=")
+    return name, value if given else "1"
+
+
+def GetGlobalInitArgs() -> list[str]:
+    """List the flags that were taken so far."""
+    return list(_args)

@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the machine has: GPUs, as torch sees them, and NUMA nodes. Loads torch, if there is one.
+
+Follows caffe2/python/workspace.py, PyTorch 1.8.1.
+"""
+
+from __future__ import annotations
+
+from bridge.c10.errors import EnforceValueError
+from bridge.caffe2.workspaces.workspace import find_named, state
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    import numpy as np
+
+__all__ = [
+    "GetBlobNUMANode",
+    "GetCUDAVersion",
+    "GetCuDNNVersion",
+    "GetDeviceProperties",
+    "GetGPUMemoryInfo",
+    "GetGpuPeerAccessPattern",
+    "GetNumNUMANodes",
+    "IsNUMAEnabled",
+    "NumCudaDevices",
+    "NumGpuDevices",
+    "has_cuda_support",
+    "has_gpu_support",
+    "has_hip_support",
+    "is_asan",
+]
+
+
+def NumCudaDevices() -> int:
+    """Count the CUDA devices that torch can use; 0 without torch."""
+    try:
+        import torch
+    except ImportError:
+        return 0
+    return int(torch.cuda.device_count())
+
+
+NumGpuDevices = NumCudaDevices
+
+
+# Whether operators can run on GPUs, found out once: the real Caffe2 is built for them or is not.
+has_cuda_support: bool = NumCudaDevices() > 0
+has_hip_support: bool = False
+has_gpu_support: bool = has_cuda_support
+# Whether memory is watched by AddressSanitizer.
+is_asan: bool = False
+
+
+def GetCUDAVersion() -> int:
+    """Give the version of CUDA as a number, 12040 for 12.4; 0 without CUDA."""
+    if not has_cuda_support:
+        return 0
+    import torch
+
+    major, _, minor = str(torch.version.cuda or "0.0").partition(".")
+    return 1000 * int(major) + 10 * int(minor.partition(".")[0] or 0)
+
+
+def GetCuDNNVersion() -> int:
+    """Give the version of cuDNN as a number; 0 without CUDA."""
+    if not has_cuda_support:
+        return 0
+    import torch
+
+    return int(torch.backends.cudnn.version() or 0)  # type: ignore[no-untyped-call]
+
+
+def GetDeviceProperties(deviceid: int) -> dict[str, Any] | None:
+    """Give the name, the version and the bytes of memory of a GPU; None without CUDA.
+
+    Raises EnforceNotMet, also a ValueError: there is no GPU of that number.
+    """
+    if not has_cuda_support:
+        return None
+    import torch
+
+    _check_gpu(deviceid, "GetDeviceProperties")
+    found = torch.cuda.get_device_properties(deviceid)
+    return {
+        "name": found.name,
+        "major": found.major,
+        "minor": found.minor,
+        "totalGlobalMem": found.total_memory,
+    }
+
+
+def GetGpuPeerAccessPattern() -> np.ndarray[Any, Any]:
+    """Give, as bools (GPUs, GPUs), which can reach the memory of which; empty without CUDA."""
+    import numpy as np
+
+    if not has_cuda_support:
+        return np.array([])
+    import torch
+
+    count = NumCudaDevices()
+    return np.array(
+        [
+            [i == j or torch.cuda.can_device_access_peer(i, j) for j in range(count)]
+            for i in range(count)
+        ]
+    )
+
+
+def GetGPUMemoryInfo(deviceid: int | None = None) -> tuple[int, int] | None:
+    """Give the free and the total bytes of a GPU's memory; None without CUDA.
+
+    Raises EnforceNotMet, also a ValueError: there is no GPU of that number.
+    """
+    if not has_cuda_support:
+        return None
+    import torch
+
+    if deviceid is not None:
+        _check_gpu(deviceid, "GetGPUMemoryInfo")
+    free, total = torch.cuda.mem_get_info(deviceid)
+    return int(free), int(total)
+
+
+def _check_gpu(number: Any, caller: str) -> None:
+    if not isinstance(number, int) or not 0 <= number < NumCudaDevices():
+        raise EnforceValueError(
+            f"There is no GPU {number!r}; there are {NumCudaDevices()}.", caller
+        )
+
+
+def IsNUMAEnabled() -> bool:
+    """Say that memory is not bound to NUMA nodes."""
+    return False
+
+
+def GetNumNUMANodes() -> int:
+    """Give -1, which says that NUMA is not enabled."""
+    return -1
+
+
+def GetBlobNUMANode(name: Any) -> int:
+    """Give -1, which says that NUMA is not enabled.
+
+    Raises EnforceNotMet, also a KeyError: no such blob.
+    """
+    find_named(state.workspace, name, "GetBlobNUMANode")
+    return -1

@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Messages of whatever class, as text or bytes, in strings and files.
+
+Follows caffe2/python/utils.py, PyTorch 1.8.1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from bridge.c10.errors import EnforceTypeError, EnforceValueError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    import numpy as np
+
+__all__ = [
+    "CaffeBlobToNumpyArray",
+    "ConvertProtoToBinary",
+    "GetContentFromProto",
+    "GetContentFromProtoString",
+    "TryReadProtoWithClass",
+]
+
+
+def TryReadProtoWithClass(cls: type, s: Any) -> Any:
+    """Read a message of class `cls` from text, or else from bytes.
+
+    Raises EnforceNotMet, also a ValueError: it is neither; also a TypeError: no str or bytes.
+    """
+    if not isinstance(s, (str, bytes, bytearray)):
+        raise EnforceTypeError(
+            f"A message is read from str or bytes, not {type(s).__name__}.",
+            "TryReadProtoWithClass",
+        )
+    from google.protobuf import text_format
+    from google.protobuf.message import DecodeError
+
+    message = cls()
+    try:
+        return text_format.Parse(s if isinstance(s, str) else bytes(s), message)
+    except (text_format.ParseError, UnicodeDecodeError):
+        message = cls()
+    try:
+        message.ParseFromString(s.encode() if isinstance(s, str) else bytes(s))
+    except DecodeError as cause:
+        raise EnforceValueError(
+            f"That is no {cls.__name__}, neither as text nor as bytes: {cause}",
+            "TryReadProtoWithClass",
+        ) from cause
+    return message
+
+
+def GetContentFromProto(obj: Any, function_map: dict[type, Callable[[Any], Any]]) -> Any:
+    """Give what the function for the class of a message makes of it; None where there is none."""
+    function = function_map.get(type(obj))
+    return None if function is None else function(obj)
+
+
+def GetContentFromProtoString(s: Any, function_map: dict[type, Callable[[Any], Any]]) -> Any:
+    """Read a message of the first class that fits; give what its function makes of it.
+
+    Raises EnforceNotMet, also a ValueError: none fits.
+    """
+    for cls, function in function_map.items():
+        try:
+            message = TryReadProtoWithClass(cls, s)
+        except EnforceValueError:
+            continue
+        return function(message)
+    raise EnforceValueError("Cannot find a fit protobuffer class.", "GetContentFromProtoString")
+
+
+def ConvertProtoToBinary(proto_class: type, filename: str, out_filename: str) -> None:
+    """Read a message from the file `filename`, text or bytes, and write its bytes to another.
+
+    Raises EnforceNotMet, also a ValueError: it holds no such message. OSError: no such file.
+    """
+    with open(filename, "rb") as source:
+        message: Any = TryReadProtoWithClass(proto_class, source.read())
+    with open(out_filename, "wb") as target:
+        target.write(message.SerializeToString())
+
+
+def CaffeBlobToNumpyArray(blob: Any) -> np.ndarray[Any, Any]:
+    """Copy the numbers of a BlobProto of Caffe, old or new, into a float32 array.
+
+    Raises EnforceNotMet, also a ValueError: not as many as its sizes make.
+    """
+    import numpy as np
+
+    old = (blob.num, blob.channels, blob.height, blob.width)
+    sizes = old if blob.num else tuple(blob.shape.dim)
+    try:
+        return np.asarray(blob.data, dtype=np.float32).reshape(sizes)
+    except ValueError as cause:
+        raise EnforceValueError(
+            f"The message's {len(blob.data)} numbers are no tensor of sizes {list(sizes)}.",
+            "CaffeBlobToNumpyArray",
+        ) from cause

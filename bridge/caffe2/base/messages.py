@@ -1,0 +1,146 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Messages as users give them: of our classes, of another's, as bytes, or inside a core object.
+
+protobuf is loaded at the first message, not with this module.
+"""
+
+from __future__ import annotations
+
+from bridge.c10.errors import EnforceTypeError, EnforceValueError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from types import ModuleType
+    from typing import Any
+
+__all__ = [
+    "InvalidMessageError",
+    "as_message",
+    "caffe2_pb2",
+    "check_text",
+    "kind_of",
+    "message_in",
+    "set_fields",
+    "wire_bytes",
+]
+
+_loaded: ModuleType | None = None
+
+
+class InvalidMessageError(EnforceTypeError, EnforceValueError):
+    """What should be a message is none: a wrong type, which Caffe2 calls a wrong value."""
+
+
+def caffe2_pb2() -> ModuleType:
+    """Give the module of Caffe2's messages; the first call loads protobuf."""
+    global _loaded
+    if _loaded is None:
+        from bridge.caffe2.proto import caffe2_pb2 as module
+
+        _loaded = module
+    return _loaded
+
+
+def kind_of(obj: Any) -> str | None:
+    """Say which message `obj` is, as ``"NetDef"``; None where it is no message."""
+    return getattr(getattr(type(obj), "DESCRIPTOR", None), "name", None)
+
+
+def _a(kind: str) -> str:
+    return f"{'an' if kind[0] in 'AEIO' else 'a'} {kind}"
+
+
+def wire_bytes(obj: Any, kind: str, caller: str) -> bytes:
+    """Give the bytes of the message `kind` that `obj` is or holds.
+
+    `obj` is a message of any class with ``SerializeToString``, its bytes, or an object with
+    ``Proto()``. Raises EnforceNotMet, also a TypeError: it is another message, or none of these
+    (then also a ValueError).
+    """
+    if isinstance(obj, bytes):
+        return obj
+    if isinstance(obj, (bytearray, memoryview)):
+        return bytes(obj)
+    message = message_in(obj)
+    serialize = getattr(message, "SerializeToString", None)
+    if serialize is None or isinstance(message, type):
+        hint = " Text is read by google.protobuf.text_format.Parse." if isinstance(obj, str) else ""
+        raise InvalidMessageError(
+            f"{caller} takes {_a(kind)}: a message, its bytes, or a core object that "
+            f"makes one, not {type(obj).__name__}.{hint}",
+            caller,
+        )
+    name = kind_of(message)
+    if name is not None and name != kind:
+        raise EnforceTypeError(f"{caller} takes {_a(kind)}, not {_a(name)}.", caller)
+    try:
+        data = serialize()
+    except Exception as cause:
+        raise EnforceValueError(f"The message cannot be serialized: {cause}", caller) from cause
+    if not isinstance(data, (bytes, bytearray, memoryview)):
+        raise InvalidMessageError(
+            f"SerializeToString() of {type(message).__name__} gives {type(data).__name__}, not "
+            "bytes.",
+            caller,
+        )
+    return bytes(data)
+
+
+def message_in(obj: Any) -> Any:
+    """Give the message that a core object makes by ``Proto()``; what has none as it is."""
+    # Looked up in the class: nets take what else they are asked for as names of operators.
+    return obj.Proto() if hasattr(type(obj), "Proto") else obj
+
+
+def as_message(obj: Any, kind: str, caller: str) -> Any:
+    """Give the message `kind`, of our class, that `obj` is or holds: itself, or a copy.
+
+    Raises EnforceNotMet, also a TypeError or ValueError: it is none, or its bytes are damaged.
+    """
+    cls = getattr(caffe2_pb2(), kind)
+    message = message_in(obj)
+    if type(message) is cls:
+        return message
+    data = wire_bytes(obj, kind, caller)
+    message = cls()
+    try:
+        message.ParseFromString(data)
+    except Exception as cause:
+        raise EnforceValueError(
+            f"These {len(data)} bytes are no {kind}: {cause}", caller
+        ) from cause
+    return message
+
+
+def check_text(message: Any, texts: Iterable[Any], caller: str) -> None:
+    """Raise EnforceNotMet, also a ValueError, unless all of these strings of a message are UTF-8.
+
+    Those that are not, which a message that was read may have, protobuf gives as bytes.
+    """
+    for text in texts:
+        if not isinstance(text, str):
+            raise EnforceValueError(
+                f"A {kind_of(message)} has {text!r} for a name, and names are UTF-8.", caller
+            )
+
+
+def set_fields(message: Any, caller: str, **fields: Any) -> None:
+    """Set fields of a message; those that are repeated get further items.
+
+    Raises EnforceNotMet, also a TypeError or ValueError: a value that the field cannot hold. What
+    was set before that stays.
+    """
+    for name, value in fields.items():
+        plain = int(value) if isinstance(value, bool) else value  # protobuf takes no bool for 1
+        try:
+            held = getattr(message, name)
+            if hasattr(held, "extend"):
+                held.extend(plain)
+            else:
+                setattr(message, name, plain)
+        except (TypeError, ValueError) as cause:
+            kind = EnforceTypeError if isinstance(cause, TypeError) else EnforceValueError
+            raise kind(
+                f"{name} of a {kind_of(message)} cannot be {value!r}: {cause}", caller
+            ) from cause

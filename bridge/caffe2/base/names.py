@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Names of blobs and workspaces."""
+
+from __future__ import annotations
+
+from bridge.c10.errors import EnforceAssertionError, EnforceTypeError
+from bridge.caffe2.base.errors import wrap_error
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+__all__ = ["InvalidNameError", "name_of", "new_name"]
+
+
+class InvalidNameError(EnforceTypeError, EnforceAssertionError):
+    """What should be a name is none: some of Caffe2's functions assert it, others look at types."""
+
+
+def name_of(name: Any, caller: str) -> str:
+    """Give a name as plain `str`; `bytes` are UTF-8, a BlobReference stands for its name.
+
+    Raises EnforceNotMet, also a TypeError and AssertionError, or a ValueError: it is no name.
+    """
+    try:
+        if isinstance(name, bytes):
+            return name.decode()
+        if isinstance(name, str) or type(name).__name__ == "BlobReference":
+            text = str(name)
+            text.encode()
+            return text
+    except UnicodeError as cause:
+        raise wrap_error(f"{name!r} is no name, since names are UTF-8", caller, cause) from cause
+    raise InvalidNameError(
+        f"A name is a str, bytes or a BlobReference, not {type(name).__name__}.", caller
+    )
+
+
+def new_name(basename: str, used: set[str]) -> str:
+    """Give a name that is not in `used`, with a number where there must be one; it is added."""
+    name, number = basename, 1
+    while name in used:
+        name = f"{basename}_{number}"
+        number += 1
+    used.add(name)
+    return name

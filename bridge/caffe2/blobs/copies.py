@@ -1,0 +1,141 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Memory for NumPy arrays that are fed: into which buffer they are copied, and back out.
+
+An array goes into the buffer that a tensor has where that is of the same type, large enough and
+one of the bridge's own; what shares the buffer, torch included, sees it. An array of another type
+gets a new buffer, which is where we part from Caffe2: there the torch tensor that shares the buffer
+changes its type along; here it would read the bits of another type.
+
+Nothing here leaves a tensor half done: what can fail is done on the side first.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+from bridge.c10 import DeviceType, TypeMeta
+from bridge.c10 import string as string_type
+from bridge.c10.flags import FLAGS
+from bridge.c10.observe import copying
+from bridge.caffe2.blobs.string_items import put_elements
+from bridge.caffe2.blobs.strings import STRING_KINDS, array_of_strings, encoded_elements
+from bridge.caffe2.tensor.tensor import Tensor
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    import numpy as np
+
+__all__ = ["copied_to_numpy", "copy_into", "keeps_buffer", "prepare", "tensor_of_array"]
+
+_FED = "a NumPy array is copied when it is fed"
+
+
+def tensor_of_array(array: np.ndarray[Any, Any]) -> Tensor:
+    """Copy a NumPy array into a new tensor on the CPU; strings of any of NumPy's types included.
+
+    Raises TypeError, UnicodeEncodeError, EnforceNotMet, MemoryError: the elements are of a type
+    that the bridge lacks, or there is no memory for them.
+    """
+    _refuse_mask(array)
+    copying(array.nbytes, _FED)
+    if array.dtype.kind in STRING_KINDS:
+        tensor = Tensor(array.shape, "cpu")
+        tensor.mutable_data(string_type)
+        put_elements(tensor, encoded_elements(array))
+    else:
+        tensor = Tensor(array.shape, "cpu")
+        tensor.raw_mutable_data(_type_of(array))
+        tensor.numpy()[...] = array
+    return tensor
+
+
+def copy_into(tensor: Tensor, array: np.ndarray[Any, Any]) -> None:
+    """Copy a NumPy array into a tensor on the CPU, which takes its shape and type.
+
+    Into the tensor's own buffer where it is of the same type and large enough; otherwise, and where
+    the memory came from outside, into a new one. Raises as `tensor_of_array`, and then leaves the
+    tensor as it was.
+    """
+    _refuse_mask(array)
+    if array.dtype.kind in STRING_KINDS:
+        items = encoded_elements(array)
+        if tensor.IsType(string_type) and tensor.sizes() == array.shape:
+            copying(array.nbytes, _FED)
+            put_elements(tensor, items)
+            return
+    elif tensor.IsType(_type_of(array)) and keeps_buffer(tensor, array.nbytes):
+        copying(array.nbytes, _FED)
+        tensor.Resize(array.shape)
+        tensor.numpy()[...] = array
+        return
+    _adopt(tensor, tensor_of_array(array))
+
+
+def prepare(tensor: Tensor, dims: Sequence[int], meta: TypeMeta) -> None:
+    """Give `tensor` the sizes `dims` and the type `meta`, with memory for it, not initialised.
+
+    Keeps the buffer where sizes and type are what they were, or where it is of the same type, the
+    bridge's own, and large enough. Raises EnforceNotMet, MemoryError, and then leaves the tensor as
+    it was.
+    """
+    if tensor.IsType(meta) and tensor.storage_initialized() and tensor.sizes() == dims:
+        return
+    fresh = Tensor(dims, tensor.GetDevice())  # refuses sizes that no tensor can have
+    if tensor.IsType(meta) and keeps_buffer(tensor, fresh.numel() * meta.itemsize):
+        tensor.Resize(dims)
+    else:
+        fresh.raw_mutable_data(meta)
+        _adopt(tensor, fresh)
+
+
+def copied_to_numpy(tensor: Tensor) -> np.ndarray[Any, Any]:
+    """Copy a tensor into a new NumPy array; strings into an object array of `bytes`.
+
+    Raises BufferError, EnforceNotMet, TypeError: it holds no elements yet, or such that NumPy has
+    no type for.
+    """
+    copying(tensor.nbytes(), "what is fetched into NumPy is a copy")
+    if tensor.IsType(string_type):
+        return array_of_strings(tensor)
+    if tensor.unsafeGetTensorImpl().owns_memory() and tensor.GetDeviceType() == DeviceType.CPU:
+        return tensor.numpy().copy()
+    # numpy() would keep a framework from ever resizing its memory, which is not handed out here.
+    fetched = Tensor("cpu")
+    fetched.CopyFrom(tensor)
+    return fetched.numpy()
+
+
+def _type_of(array: np.ndarray[Any, Any]) -> TypeMeta:
+    """Give the element type of an array of numbers, in native byte order whatever its own is."""
+    dtype = array.dtype
+    return TypeMeta.Make(dtype if dtype.isnative else dtype.newbyteorder("="))
+
+
+def _refuse_mask(array: np.ndarray[Any, Any]) -> None:
+    ma = sys.modules.get("numpy.ma")
+    if ma is not None and isinstance(array, ma.MaskedArray):
+        raise TypeError(
+            "a masked array has a mask, which a tensor cannot hold; feed array.filled(value), or "
+            "array.data and array.mask one by one"
+        )
+
+
+def keeps_buffer(tensor: Tensor, nbytes: int) -> bool:
+    """Say whether `tensor` has a buffer of the bridge's own that it keeps at `nbytes`."""
+    impl = tensor.unsafeGetTensorImpl()
+    if not impl.owns_memory():
+        return False
+    begin = impl.storage_offset() * tensor.itemsize()
+    spare = tensor.storage().nbytes() - begin - nbytes
+    if nbytes == tensor.nbytes():
+        return spare >= 0
+    return FLAGS.caffe2_keep_on_shrink and 0 <= spare <= FLAGS.caffe2_max_keep_on_shrink_memory
+
+
+def _adopt(tensor: Tensor, fresh: Tensor) -> None:
+    """Make `tensor` what `fresh` is, in sizes, type and memory; no step here can fail."""
+    tensor.Resize(fresh.sizes())
+    tensor.ShareData(fresh)

@@ -1,0 +1,173 @@
+# SPDX-License-Identifier: Apache-2.0
+"""BlobReference: the name of a blob, and the net that makes it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from bridge.c10.errors import EnforceTypeError, EnforceValueError
+from bridge.caffe2.definitions import scopes
+from bridge.caffe2.definitions.operator_types import (
+    RegisteredOperators,
+    is_registered,
+    nearby_names,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+__all__ = ["BlobReference", "ScopedBlobReference", "ScopedName", "no_operator", "references"]
+
+
+class BlobReference:
+    """A name of a blob that remembers which net makes it; equal to the plain name.
+
+    ``reference.Relu(...)`` is ``net.Relu([reference], ...)`` of that net. ``reference + "text"``
+    and ``"text" + reference`` are references to blobs of those names.
+
+    Raises EnforceNotMet, also a ValueError: `name` is bytes, and not UTF-8.
+    Follows BlobReference, caffe2/python/core.py, PyTorch 1.8.1.
+
+    >>> from bridge.caffe2 import core
+    >>> core.BlobReference("x") + "_grad" == "x_grad"
+    True
+    """
+
+    def __init__(self, name: Any, net: Any = None) -> None:
+        self._name = _text(name, "BlobReference") if isinstance(name, bytes) else str(name)
+        self._from_net = net
+        # For whatever who uses the reference wants to remember with it.
+        self.meta: dict[Any, Any] = {}
+
+    def __hash__(self) -> int:
+        return hash(self._name)
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, BlobReference):
+            return self._name == other._name
+        if isinstance(other, bytes):
+            return self._name.encode() == other
+        return isinstance(other, str) and self._name == other
+
+    def __str__(self) -> str:
+        return self._name
+
+    def __repr__(self) -> str:
+        return f'BlobReference("{self._name}")'
+
+    def __add__(self, other: object) -> BlobReference:
+        if not isinstance(other, str):
+            raise EnforceTypeError(
+                f"A str is added to a BlobReference, not {type(other).__name__}.",
+                "BlobReference",
+            )
+        return BlobReference(self._name + other, self._from_net)
+
+    def __radd__(self, other: object) -> BlobReference:
+        if not isinstance(other, str):
+            raise EnforceTypeError(
+                f"A BlobReference is added to a str, not to {type(other).__name__}.",
+                "BlobReference",
+            )
+        return BlobReference(other + self._name, self._from_net)
+
+    def Net(self) -> Any:
+        """Give the net that makes the blob, or None."""
+        return self._from_net
+
+    def GetNameScope(self) -> str:
+        """Give the part of the name up to its last slash, with it."""
+        return self._name[: self._name.rfind(scopes.NAMESCOPE_SEPARATOR) + 1]
+
+    def GetUnscopedName(self) -> str:
+        """Give the part of the name after its last slash."""
+        return self._name[self._name.rfind(scopes.NAMESCOPE_SEPARATOR) + 1 :]
+
+    def __getattr__(self, op_type: str) -> Callable[..., Any]:
+        if op_type.startswith("__"):
+            raise AttributeError(f"A BlobReference has no attribute {op_type!r}.")
+        net = self.__dict__.get("_from_net")
+        if net is None:
+            raise AttributeError(
+                f"BlobReference {self.__dict__.get('_name')!r} comes from no net, so it makes no "
+                f"operator {op_type!r}; call the net: net.{op_type}([reference], ...)."
+            )
+        if not is_registered(op_type):
+            raise no_operator(op_type)
+
+        def make(inputs: Any = None, *args: Any, **kwargs: Any) -> Any:
+            if inputs is None:
+                others = []
+            elif isinstance(inputs, (BlobReference, str, bytes)):
+                others = [inputs]
+            else:
+                others = list(inputs)
+            return getattr(net, op_type)([self, *others], *args, **kwargs)
+
+        return make
+
+    def __dir__(self) -> list[str]:
+        return sorted({*super().__dir__(), *RegisteredOperators()})
+
+
+def no_operator(op_type: str) -> AttributeError:
+    """Make the AttributeError for an operator that is not registered."""
+    near = nearby_names(op_type)
+    hint = f"Did you mean: [{','.join(near)}]" if near else "RegisteredOperators() lists them."
+    return AttributeError(f"Method {op_type} is not a registered operator. {hint}")
+
+
+def ScopedName(name: Any) -> Any:
+    """Prefix `name` with the current name scope; of a reference, give a reference.
+
+    Raises EnforceNotMet, also a TypeError or ValueError: it is no str, nor bytes in UTF-8.
+    """
+    return scopes.CurrentNameScope() + (
+        name if isinstance(name, BlobReference) else _text(name, "ScopedName")
+    )
+
+
+def _text(name: Any, caller: str) -> str:
+    if isinstance(name, str):
+        return name
+    if not isinstance(name, bytes):
+        raise EnforceTypeError(f"A name is a str or bytes, not {type(name).__name__}.", caller)
+    try:
+        return name.decode()
+    except UnicodeDecodeError as cause:
+        raise EnforceValueError(f"{name!r} is no name: {cause}", caller) from cause
+
+
+def ScopedBlobReference(name: Any, *args: Any, **kwargs: Any) -> BlobReference:
+    """Make a reference to the blob `name` of the current name scope."""
+    return BlobReference(ScopedName(name), *args, **kwargs)
+
+
+def references(blobs: Any, net: Any = None, caller: str = "CreateOperator") -> list[BlobReference]:
+    """Give references to the blobs that are inputs or outputs of an operator.
+
+    One name or reference, or a list or tuple of them. Names are of the current name scope,
+    references are as they are. Raises EnforceNotMet, also a TypeError: something else.
+    """
+    if isinstance(blobs, (str, bytes, BlobReference)):
+        blobs = [blobs]
+    elif not isinstance(blobs, (list, tuple)):
+        raise EnforceTypeError(
+            f"Inputs and outputs are names, references or lists of them, not "
+            f"{type(blobs).__name__}.",
+            caller,
+        )
+    found = []
+    for number, blob in enumerate(blobs):
+        if isinstance(blob, BlobReference):
+            found.append(blob)
+        elif isinstance(blob, (str, bytes)):
+            found.append(BlobReference(scopes.CurrentNameScope() + _text(blob, caller), net))
+        else:
+            raise EnforceTypeError(
+                f"Input or output {number} is {blob!r} of type {type(blob).__name__}; a name or a "
+                "BlobReference is needed.",
+                caller,
+            )
+    return found

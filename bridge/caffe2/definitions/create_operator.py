@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Making messages of operators and devices."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterable
+
+from bridge.c10.errors import EnforceAssertionError, EnforceTypeError
+from bridge.caffe2.base.messages import as_message, caffe2_pb2, set_fields
+from bridge.caffe2.definitions import scopes
+from bridge.caffe2.definitions.arguments import MakeArgument
+from bridge.caffe2.definitions.blob_reference import references
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+__all__ = ["CreateOperator", "DeviceOption"]
+
+
+def CreateOperator(
+    operator_type: str,
+    inputs: Any,
+    outputs: Any,
+    name: str = "",
+    control_input: Any = None,
+    device_option: Any = None,
+    arg: Any = None,
+    engine: str | None = None,
+    debug_info: str | None = None,
+    **kwargs: Any,
+) -> Any:
+    """Make an OperatorDef.
+
+    inputs, outputs: a name, a BlobReference, or a list of them; names are of the current name
+    scope. device_option: a DeviceOption; None is that of the current device scope, if any. arg:
+    Arguments ready made. engine: which implementation to prefer. debug_info: shown when it fails.
+    Keywords become arguments (see `MakeArgument`), those that are None none; random_seed goes into
+    the device option.
+
+    In immediate mode (``workspace.StartImmediate``) it runs at once, too.
+
+    Raises EnforceNotMet, also a TypeError or ValueError: an argument that no field holds, an input
+    or output that is no name. Follows CreateOperator, caffe2/python/core.py, PyTorch 1.8.1.
+
+    >>> from bridge.caffe2 import core
+    >>> op = core.CreateOperator("FC", ["x", "w", "b"], "y", axis=1)
+    >>> op.type, list(op.input), list(op.output), op.arg[0].i
+    ('FC', ['x', 'w', 'b'], ['y'], 1)
+    """
+    caller = "CreateOperator"
+    operator = caffe2_pb2().OperatorDef()
+    if os.environ.get("CAFFE2_DEBUG"):
+        import traceback
+
+        operator.debug_info = "".join(traceback.format_stack()[:-1])
+    set_fields(
+        operator,
+        caller,
+        type=operator_type,
+        name=name,
+        input=[str(one) for one in references(inputs)],
+        output=[str(one) for one in references(outputs)],
+        control_input=[str(one) for one in references(control_input or [])],
+    )
+    if engine is not None:
+        set_fields(operator, caller, engine=engine)
+    if debug_info is not None:
+        set_fields(operator, caller, debug_info=debug_info)
+    device = scopes.CurrentDeviceScope() if device_option is None else device_option
+    if device is not None:
+        operator.device_option.CopyFrom(as_message(device, "DeviceOption", caller))
+    if "random_seed" in kwargs:
+        set_fields(operator.device_option, caller, random_seed=kwargs.pop("random_seed"))
+    if arg is not None:
+        if not isinstance(arg, Iterable):
+            raise EnforceTypeError(f"arg is a list of Arguments, not {type(arg).__name__}.", caller)
+        for one in arg:
+            operator.arg.add().CopyFrom(as_message(one, "Argument", caller))
+    for key, value in kwargs.items():
+        if value is not None:
+            operator.arg.append(MakeArgument(key, value))
+    immediate = sys.modules.get("bridge.caffe2.workspaces.immediate")  # not loaded: not started
+    if immediate is not None and immediate.IsImmediate():
+        immediate.RunOperatorImmediate(operator)
+    return operator
+
+
+def DeviceOption(
+    device_type: int,
+    device_id: int = 0,
+    random_seed: int | None = None,
+    node_name: str | None = None,
+    numa_node_id: int | None = None,
+    extra_info: Any = None,
+) -> Any:
+    """Make a DeviceOption: ``DeviceOption(caffe2_pb2.CUDA, 1)`` is the second CUDA device.
+
+    Raises EnforceNotMet, also a TypeError or ValueError: values that the message cannot hold; also
+    an AssertionError: a NUMA node of another device than the CPU.
+    """
+    caller = "DeviceOption"
+    option = caffe2_pb2().DeviceOption()
+    if numa_node_id is not None and device_type != 0:
+        raise EnforceAssertionError(
+            "NUMA nodes are of the CPU.", caller, condition="device_type == CPU"
+        )
+    set_fields(option, caller, device_type=device_type, device_id=device_id)
+    for name, value in (
+        ("random_seed", random_seed),
+        ("node_name", node_name),
+        ("numa_node_id", numa_node_id),
+        ("extra_info", extra_info),
+    ):
+        if value is not None:
+            set_fields(option, caller, **{name: value})
+    return option

@@ -1,0 +1,180 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Functions that operators of type Python call, and the operators that do.
+
+A message cannot hold a function, so it holds a token that stands for one of this process, or a
+pickled call that gives one. A message is only run by who trusts it, and still a pickled call is
+not run unless it was pickled here: see `built`.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+
+from bridge.c10.errors import (
+    EnforceAssertionError,
+    EnforceNotMet,
+    EnforceTypeError,
+)
+from bridge.caffe2.base.errors import wrap_error
+from bridge.caffe2.definitions.create_operator import CreateOperator
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+__all__ = [
+    "GRADIENT",
+    "CreatePythonOperator",
+    "built",
+    "functions",
+    "python_arguments",
+    "register_function",
+]
+
+# Behind the token of a function: the token of its gradient.
+GRADIENT = "_gradient"
+
+functions: dict[str, tuple[Callable[..., Any], bool]] = {}
+_numbers = itertools.count()
+# What was pickled here: nobody else's bytes are unpickled.
+_builders: set[bytes] = set()
+
+
+def register_function(function: Any, pass_workspace: bool = False, name: str = "") -> str:
+    """Keep a function for operators of type Python; give the token that stands for it.
+
+    Raises EnforceNotMet, also a TypeError: it cannot be called.
+    """
+    if not callable(function):
+        raise EnforceTypeError(
+            f"A Python operator calls a function, not {type(function).__name__}.",
+            "register_python_op",
+            condition="callable(f)",
+        )
+    called = name or getattr(function, "__qualname__", type(function).__qualname__)
+    token = f"{called}:{next(_numbers)}"
+    functions[token] = (function, pass_workspace)
+    return token
+
+
+def _register_both(f: Any, grad_f: Any, python_func_type: Any, pass_workspace: bool) -> str:
+    """Keep `f`, and `grad_f` as its gradient; give the token."""
+    if python_func_type is not None:
+        of_type = python_func_type(f)
+        f, grad_f = of_type.forward, getattr(of_type, "backward", None)
+    if grad_f and not callable(grad_f):
+        raise EnforceTypeError(
+            f"The gradient of a Python operator calls a function, not {type(grad_f).__name__}.",
+            "register_python_gradient_op",
+            condition="callable(grad_f)",
+        )
+    token = register_function(f, pass_workspace)
+    if grad_f:
+        functions[token + GRADIENT] = (grad_f, False)
+    return token
+
+
+def python_arguments(
+    f: Any, grad_f: Any, python_func_type: Any, pass_workspace: bool
+) -> dict[str, Any]:
+    """Make the arguments of an operator of type Python that calls `f` (see ``Net.Python``)."""
+    if python_func_type is not None:
+        return {"token": _register_both(f, None, python_func_type, pass_workspace)}
+    if isinstance(f, tuple) != isinstance(grad_f, tuple) and grad_f is not None:
+        raise EnforceAssertionError(
+            "A tuple has to be passed to both f and grad_f or neither.", "Net.Python"
+        )
+    if not isinstance(f, tuple):
+        return {"token": _register_both(f, grad_f, None, pass_workspace)}
+    return {
+        "pickled_builder": _pickled(f),
+        "pickled_grad_builder": _pickled(grad_f) if grad_f else "",
+        "pass_workspace": pass_workspace,
+    }
+
+
+def _check_builder(builder: tuple[Any, ...], caller: str) -> None:
+    if len(builder) != 3:
+        raise EnforceAssertionError(
+            "A builder is a tuple (function, args, kwargs).", caller, condition="len(f) == 3"
+        )
+
+
+def _called(builder: tuple[Any, ...]) -> Any:
+    _check_builder(builder, "CreatePythonOperator")
+    function, args, kwargs = builder
+    return function(*args, **kwargs)
+
+
+def _pickled(builder: tuple[Any, ...]) -> bytes:
+    _check_builder(builder, "Net.Python")
+    import pickle
+
+    function, args, kwargs = builder
+    try:
+        pickled = pickle.dumps((function, tuple(args), dict(kwargs)))
+    except Exception as cause:
+        raise wrap_error(
+            "The builder of a function cannot be pickled", "Net.Python", cause
+        ) from cause
+    _builders.add(pickled)
+    return pickled
+
+
+def built(pickled: bytes) -> Callable[..., Any]:
+    """Make the function that a pickled call gives.
+
+    Raises EnforceNotMet: nothing was pickled, or not by this process; or what the call raises.
+    """
+    if not pickled:
+        raise EnforceNotMet(
+            "A Python operator has a token or a pickled_builder, and for its gradient grad_f; "
+            "core.CreatePythonOperator and net.Python make it.",
+            "Python",
+        )
+    if pickled not in _builders:
+        raise EnforceNotMet(
+            "The pickled_builder was not pickled by this process. Unpickling runs whatever code "
+            "somebody put there, so it is not done.",
+            "Python",
+        )
+    import pickle
+
+    function, args, kwargs = pickle.loads(pickled)
+    made: Callable[..., Any] = function(*args, **kwargs)
+    return made
+
+
+def CreatePythonOperator(
+    f: Any,
+    inputs: Any,
+    outputs: Any,
+    grad_f: Any = None,
+    pass_workspace: bool = False,
+    python_func_type: Any = None,
+    *args: Any,
+    **kwargs: Any,
+) -> Any:
+    """Make an operator that calls ``f(inputs, outputs)``, or with the workspace as well.
+
+    `f` gets lists of the blobs' tensors (`BlobTensor`). A tuple ``(function, args, kwargs)`` is
+    called here and gives the function. `grad_f` computes the gradient; see ``Net.Python``.
+
+    >>> import numpy as np
+    >>> from bridge.caffe2 import core, workspace
+    >>> def double(inputs, outputs):
+    ...     outputs[0].feed(2 * inputs[0].data)
+    >>> workspace.FeedBlob("x", np.arange(3.0))
+    True
+    >>> workspace.RunOperatorOnce(core.CreatePythonOperator(double, ["x"], ["y"]))
+    True
+    >>> workspace.FetchBlob("y")
+    array([0., 2., 4.])
+    >>> workspace.ResetWorkspace()
+    True
+    """
+    if python_func_type is None:
+        f, grad_f = (_called(one) if isinstance(one, tuple) else one for one in (f, grad_f))
+    kwargs["token"] = _register_both(f, grad_f, python_func_type, pass_workspace)
+    return CreateOperator("Python", inputs, outputs, *args, **kwargs)

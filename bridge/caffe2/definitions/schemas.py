@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How many inputs and outputs an operator of Caffe2's own has, and which may be one blob."""
+
+from __future__ import annotations
+
+from bridge.c10.errors import EnforceNotMet
+from bridge.caffe2.definitions.schema_table import TABLE
+from bridge.caffe2.definitions.schema_table_gradients import GRADIENTS
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Container, Sequence
+
+    from bridge.caffe2.execution.definition import Definition
+
+__all__ = ["Schema", "check_definition", "check_names", "schema_of"]
+
+
+class Schema:
+    """What an operator type takes: numbers of inputs and outputs, and outputs in place.
+
+    `allowed` are pairs of input and output that may be one blob, `forced` pairs that must be.
+    `shifts` stands for all pairs of an input and the output that many places before it.
+    Follows OpSchema, caffe2/core/operator_schema.h, PyTorch 1.8.1.
+
+    As a text: ``2-3:1:0>0!,2>1``. Counts may be ``1-*``, ``1|3`` or ``2n+1`` (3, 5, 7, ...); a
+    place may be ``1>0*``, which is 1>0, 2>1 and so on. A place with ``!`` is forced.
+    """
+
+    __slots__ = ("allowed", "forced", "forced_shifts", "inputs", "outputs", "shifts", "text")
+
+    def __init__(self, text: str) -> None:
+        inputs, outputs, places = text.split(":")
+        self.text = text
+        self.inputs = _counts(inputs)
+        self.outputs = _counts(outputs)
+        pairs = [(place.rstrip("!"), place.endswith("!")) for place in places.split(",") if place]
+        single = [(_pair(pair), forced) for pair, forced in pairs if not pair.endswith("*")]
+        shifted = [(_pair(pair.rstrip("*")), forced) for pair, forced in pairs if "*" in pair]
+        self.forced = [pair for pair, forced in single if forced]
+        self.allowed = {pair for pair, _ in single}
+        self.forced_shifts = [i - o for (i, o), forced in shifted if forced]
+        self.shifts = [i - o for (i, o), _ in shifted]
+
+
+def _counts(text: str) -> Container[int]:
+    if "|" in text:
+        return frozenset(map(int, text.split("|")))
+    step, several, offset = text.partition("n")
+    if several:
+        return range(int(step) + int(offset or 0), 2**31, int(step))
+    first, _, last = text.partition("-")
+    if last == "*":
+        return range(int(first), 2**31)
+    return range(int(first), int(last or first) + 1)
+
+
+def _pair(text: str) -> tuple[int, int]:
+    i, _, o = text.partition(">")
+    return int(i), int(o)
+
+
+_texts: dict[str, str] = {}
+_schemas: dict[str, Schema] = {}
+
+
+def schema_of(op_type: str) -> Schema:
+    """Give the schema of a built-in operator type. Raises KeyError: it has none."""
+    schema = _schemas.get(op_type)
+    if schema is None:
+        if not _texts:
+            for word in (TABLE + GRADIENTS).split():
+                name, _, text = word.partition(":")
+                _texts[name] = text
+        schema = _schemas[op_type] = Schema(_texts[op_type])
+    return schema
+
+
+def check_definition(definition: Definition) -> dict[int, int] | None:
+    """Check the counts and places of an operator; give its outputs in place, by their inputs.
+
+    Raises EnforceNotMet: a wrong number of inputs or outputs, an output that may not be the blob
+    of an input, or is not and must.
+    """
+    return check_names(definition.type, definition.inputs, definition.outputs)
+
+
+def check_names(
+    op_type: str, inputs: Sequence[str], outputs: Sequence[str]
+) -> dict[int, int] | None:
+    """Check an operator of that type, as `check_definition` does. Raises KeyError: no schema."""
+    schema = _schemas.get(op_type) or schema_of(op_type)
+    if len(inputs) not in schema.inputs:
+        _refuse(f"is given {len(inputs)} inputs", op_type, schema)
+    if len(outputs) not in schema.outputs:
+        _refuse(f"is given {len(outputs)} outputs", op_type, schema)
+    for i, o in schema.forced:
+        if i < len(inputs) and o < len(outputs) and inputs[i] != outputs[o]:
+            _refuse(f"works in place: output {o} has to be input {i}", op_type, schema)
+    for shift in schema.forced_shifts:
+        for o, (name, output) in enumerate(zip(inputs[shift:], outputs, strict=False)):
+            if name != output:
+                _refuse(f"works in place: output {o} has to be input {o + shift}", op_type, schema)
+    if len(inputs) == 1 and len(outputs) == 1:  # most of them
+        if inputs[0] != outputs[0]:
+            return None
+    elif set(inputs).isdisjoint(outputs):
+        return None
+    found: dict[int, int] = {}
+    for o, output in enumerate(outputs):
+        for i, name in enumerate(inputs):
+            if name == output:
+                # The real table was read for the first six inputs and four outputs.
+                known = (min(i, 5), min(o, 3)) in schema.allowed or i - o in schema.shifts
+                if not known:
+                    what = f"cannot work in place, with input {i} as output {o}"
+                    _refuse(what, op_type, schema)
+                found.setdefault(o, i)
+    return found
+
+
+def _counted(text: str, what: str) -> str:
+    """Say a count of the table in words: ``1-2`` as "1 to 2 inputs"."""
+    words = text.replace("-*", " or more").replace("|", " or ").replace("-", " to ")
+    return f"{words} {what}" if text == "1" else f"{words} {what}s"
+
+
+def _refuse(what: str, op_type: str, schema: Schema) -> None:
+    inputs, outputs, _ = schema.text.split(":")
+    takes = f"{_counted(inputs, 'input')} and {_counted(outputs, 'output')}"
+    raise EnforceNotMet(
+        f"{op_type} {what}; it takes {takes}.",
+        "CreateOperator",
+        condition="the definition passes the schema",
+    )

@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which operator of a net makes which version of a blob, and who needs it.
+
+Follows get_ssa and its kin, caffe2/python/core.py, PyTorch 1.8.1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from bridge.caffe2.base.messages import as_message
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    Versioned = tuple[str, int]
+    Ssa = list[tuple[list[Versioned], list[Versioned]]]
+
+__all__ = ["get_op_ids_in_path", "get_output_producers", "get_ssa", "get_undefined_blobs"]
+
+
+def get_ssa(net: Any, blob_versions: dict[str, int] | None = None) -> tuple[Ssa, dict[str, int]]:
+    """Give, for each operator, its inputs and outputs as (name, version), and the last versions.
+
+    A blob is of version 0 until an operator makes it; `blob_versions`, if given, says otherwise and
+    is brought up to date.
+    """
+    message = as_message(net, "NetDef", "get_ssa")
+    versions = {} if blob_versions is None else blob_versions
+    for name in message.external_input:
+        versions.setdefault(name, 0)
+    ssa = []
+    for operator in message.op:
+        if not message.external_input:
+            for name in operator.input:
+                versions.setdefault(name, 0)
+        inputs = [(name, versions.get(name, 0)) for name in operator.input]
+        for name in operator.output:
+            versions[name] = versions.get(name, 0) + 1
+        ssa.append((inputs, [(name, versions[name]) for name in operator.output]))
+    return ssa, versions
+
+
+def get_undefined_blobs(ssa: Ssa) -> set[str]:
+    """List the blobs that are used before an operator makes them."""
+    return {name for inputs, _ in ssa for name, version in inputs if version == 0}
+
+
+def get_output_producers(ssa: Ssa) -> dict[Versioned, int]:
+    """Give, for each version of a blob, the position of the operator that makes it."""
+    return {output: position for position, (_, outputs) in enumerate(ssa) for output in outputs}
+
+
+def get_op_ids_in_path(
+    ssa: Ssa, blob_versions: dict[str, int], inputs: Iterable[Any], outputs: Iterable[Any]
+) -> list[int]:
+    """List the positions of the operators that `outputs` need, the last `inputs` being given."""
+    given = {(str(name), blob_versions[str(name)]) for name in inputs}
+    producers = get_output_producers(ssa)
+    wanted = [(str(name), blob_versions[str(name)]) for name in outputs]
+    used: set[int] = set()
+    while wanted:
+        blob = wanted.pop()
+        position = None if blob in given else producers.get(blob)
+        if position is not None and position not in used:
+            used.add(position)
+            wanted.extend(ssa[position][0])
+    return sorted(used)

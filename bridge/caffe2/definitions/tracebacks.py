@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where in a script the operators of nets were added.
+
+Follows operator_tracebacks, caffe2/python/workspace.py, PyTorch 1.8.1.
+"""
+
+from __future__ import annotations
+
+import logging
+import sys
+from collections import defaultdict
+from collections.abc import Callable
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import FrameType
+    from typing import Any
+
+    Place = tuple[str, int, str]
+
+__all__ = ["CallWithExceptionIntercept", "extract_stacktrace", "operator_tracebacks"]
+
+logger = logging.getLogger(__name__)
+
+# For each net by name, for each operator by position: (file, line, function), innermost first.
+operator_tracebacks: defaultdict[str, dict[int, list[Place]]] = defaultdict(dict)
+
+# More callers than that say nothing about an operator, and are kept for as long as the process.
+_KEPT_PLACES = 16
+
+
+def extract_stacktrace(skipped: int) -> list[Place]:
+    """List who calls, innermost first, leaving out so many of the innermost."""
+    frame: FrameType | None = sys._getframe(skipped + 1)
+    places: list[Place] = []
+    while frame is not None and len(places) < _KEPT_PLACES:
+        places.append((frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_name))
+        frame = frame.f_back
+    return places
+
+
+def CallWithExceptionIntercept(
+    func: Callable[..., Any],
+    op_id_fetcher: Callable[[], int],
+    net_name: str,
+    *args: Any,
+    **kwargs: Any,
+) -> Any:
+    """Call ``func(*args, **kwargs)``; if it raises, log where the operator at fault was added.
+
+    That is the one of net `net_name` at the position which `op_id_fetcher` gives.
+    """
+    try:
+        return func(*args, **kwargs)
+    except Exception:
+        position = op_id_fetcher()
+        logger.warning(
+            "Original python traceback for operator `%s` in network `%s` in exception above "
+            "(most recent call last):",
+            position,
+            net_name,
+        )
+        for place in reversed(operator_tracebacks.get(net_name, {}).get(position, [])):
+            logger.warning('  File "%s", line %s, in %s', *place)
+        raise

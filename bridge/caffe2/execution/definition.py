@@ -1,0 +1,148 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Operator definitions, read once: the message of an operator as Python values."""
+
+from __future__ import annotations
+
+from bridge.c10 import Device, DeviceType
+from bridge.c10.errors import EnforceValueError
+from bridge.caffe2.base.messages import as_message, caffe2_pb2, check_text, wire_bytes
+from bridge.caffe2.definitions.arguments import values_of
+from bridge.caffe2.execution.operator_core import DefinitionCore
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+__all__ = ["Definition", "definition_of", "definitions", "device_kind", "device_of_option"]
+
+# Caffe2's numbers of device types, by name; tensors live on the first two.
+_DEVICE_TYPES = (
+    "CPU",
+    "CUDA",
+    "MKLDNN",
+    "OPENGL",
+    "OPENCL",
+    "IDEEP",
+    "HIP",
+    "FPGA",
+    "MSNPU",
+    "XLA",
+)
+_CPU = Device(DeviceType.CPU)
+
+# Operators that are run again and again, by their bytes: reading a message takes longer than
+# running a small operator. Messages that hold weights are not worth their memory.
+_KEPT_BYTES = 4096
+_KEPT_DEFINITIONS = 1024
+definitions: dict[bytes, Definition] = {}
+
+
+class Definition(DefinitionCore):
+    """What an OperatorDef says, as it was when it was read.
+
+    type, name, engine, debug_info: strings, empty where not said. inputs, outputs: names of blobs.
+    arguments: the values of each argument by its name. device: where the operator runs.
+    kind: the name of the device's type. random_seed: from the device option, or None. data: the
+    message's bytes.
+
+    Raises EnforceNotMet, also a ValueError: the message lacks a required field, a name is not
+    UTF-8, an argument comes twice with other contents, or the device is none that operators run on.
+    """
+
+    __slots__ = (
+        "arguments",
+        "data",
+        "debug_info",
+        "engine",
+        "kind",
+        "name",
+        "random_seed",
+        "type",
+    )
+
+    type: str
+    name: str
+    engine: str
+    debug_info: str
+    arguments: dict[str, dict[str, Any]]
+    kind: str
+    random_seed: int | None
+    data: bytes
+
+    def __init__(
+        self,
+        message: Any,
+        data: bytes | None = None,
+        net_device: Any = None,
+        caller: str = "Operator",
+    ) -> None:
+        self.type = message.type
+        self.name = message.name
+        self.engine = message.engine
+        self.debug_info = message.debug_info
+        self.inputs = tuple(message.input)
+        self.outputs = tuple(message.output)
+        check_text(
+            message, (self.type, self.name, self.engine, *self.inputs, *self.outputs), caller
+        )
+        self.arguments = values_of(message)
+        option = net_device
+        if message.HasField("device_option"):
+            option = message.device_option
+        self._place(_CPU if option is None else device_of_option(option))
+        self.kind = "cpu" if option is None else self.device.type.name.lower()
+        self.random_seed = (
+            option.random_seed if option is not None and option.HasField("random_seed") else None
+        )
+        self.data = wire_bytes(message, "OperatorDef", caller) if data is None else data
+
+    def message(self) -> Any:
+        """Make the OperatorDef again."""
+        return caffe2_pb2().OperatorDef.FromString(self.data)
+
+    def __str__(self) -> str:
+        name = f" named {self.name!r}" if self.name else ""
+        return (
+            f"operator {self.type!r}{name} with inputs {list(self.inputs)} and outputs "
+            f"{list(self.outputs)}"
+        )
+
+
+def definition_of(obj: Any, caller: str) -> Definition:
+    """Read an OperatorDef, given as a message of any class, bytes, or with ``Proto()``.
+
+    A message that was read before, byte for byte, is not read again.
+    Raises EnforceNotMet, also a TypeError or ValueError: it is no OperatorDef.
+    """
+    data = wire_bytes(obj, "OperatorDef", caller)
+    found = definitions.get(data)
+    if found is None:
+        found = Definition(as_message(data, "OperatorDef", caller), data)
+        if len(data) <= _KEPT_BYTES:
+            if len(definitions) >= _KEPT_DEFINITIONS:
+                definitions.clear()
+            definitions[data] = found
+    return found
+
+
+def device_kind(number: int) -> str | None:
+    """Give the name of a type of device by Caffe2's number, as ``"cpu"``; None: there is none."""
+    return _DEVICE_TYPES[number].lower() if 0 <= number < len(_DEVICE_TYPES) else None
+
+
+def device_of_option(option: Any) -> Device:
+    """Give the device that a DeviceOption names.
+
+    Raises EnforceNotMet, also a ValueError: one that no tensors live on.
+    """
+    number = option.device_type
+    if number == 0:
+        return _CPU
+    if number == 1:
+        return Device(DeviceType.CUDA, option.device_id)
+    name = _DEVICE_TYPES[number] if 0 <= number < len(_DEVICE_TYPES) else str(number)
+    raise EnforceValueError(
+        f"The device option names the device type {name}; operators run on CPU and CUDA.",
+        "DeviceOption",
+        condition="device_type in (CPU, CUDA)",
+    )

@@ -1,0 +1,162 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Blobs put together from the records of files.
+
+A tensor may be in several records, chunks, that come in any order: each says which elements of the
+whole it has. All of them have to be there, once, and be of one shape and type. A whole is allocated
+when its first chunk comes, and only if the file has a byte at least for each element.
+
+Follows ProcessBlob and validateBlobStates, caffe2/operators/load_save_op_util.cc, PyTorch 1.8.1.
+There the sizes of chunks are added up; one that came twice in place of another is not noticed.
+"""
+
+from __future__ import annotations
+
+import math
+
+from bridge.c10 import Device, DeviceType
+from bridge.c10.errors import EnforceValueError
+from bridge.caffe2.base.errors import wrap_error
+from bridge.caffe2.blobs.blob import Blob
+from bridge.caffe2.blobs.deserialize import (
+    TENSOR_TYPES,
+    device_of,
+    read_message,
+    read_object,
+)
+from bridge.caffe2.blobs.message import BlobMessage, TensorMessage
+from bridge.caffe2.tensor.tensor import Tensor
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from bridge.caffe2.files.databases import Record
+
+__all__ = ["BlobParts"]
+
+_CPU = Device("cpu")
+
+
+class _Part:
+    """What there is of one blob so far; `total` and `found` are elements, 0 if it is no tensor."""
+
+    __slots__ = ("blob", "description", "device", "found", "source", "spans", "total")
+
+    def __init__(self, source: int, device: Device) -> None:
+        self.blob = Blob()
+        self.source = source
+        self.device = device
+        self.total = 0
+        self.found = 0
+        self.spans: list[tuple[int, int]] = []
+        self.description: tuple[list[int], int] | None = None
+
+    def complete(self) -> bool:
+        """Say whether as many elements were found as there are."""
+        return self.found == self.total
+
+
+class BlobParts:
+    """The blobs of a `Load`, by name; see the module.
+
+    device: where tensors go; None: where each says that it was. caller: whom errors name.
+    """
+
+    def __init__(self, device: Device | None, caller: str) -> None:
+        self._device = device
+        self._caller = caller
+        self._parts: dict[str, _Part] = {}
+        # How many blobs there are of which all is there.
+        self.complete = 0
+
+    def add(self, name: str, record: Record, source: int, limit: int) -> None:
+        """Take a record of blob `name`, from file number `source`, which has `limit` bytes.
+
+        Raises EnforceNotMet: it is no message of a blob, or does not fit what came before.
+        """
+        try:
+            data = record.read()
+            self._add(name, BlobMessage(data), data, source, limit)
+        except Exception as cause:
+            raise wrap_error(
+                f"Blob {name!r} cannot be loaded from {record.where}", self._caller, cause
+            ) from cause
+
+    def _add(self, name: str, message: BlobMessage, data: Any, source: int, limit: int) -> None:
+        part = self._parts.get(name)
+        if part is not None and part.source != source:
+            raise EnforceValueError("there is a blob of that name in another file, too")
+        tensor = message.tensor if message.type in TENSOR_TYPES else None
+        if tensor is None:
+            if part is not None:
+                raise EnforceValueError("there is a blob of that name before it")
+            part = _Part(source, _CPU)
+            if not read_object(part.blob, message, data):
+                read_message(part.blob, message)
+        else:
+            part = self._with_chunk(part, tensor, source, limit)
+            read_message(part.blob, message, _CPU)
+        self._parts[name] = part
+        if part.complete():
+            self.complete += 1
+
+    def _with_chunk(
+        self, part: _Part | None, tensor: TensorMessage, source: int, limit: int
+    ) -> _Part:
+        """Check a tensor's message against what came before; count it in."""
+        total = math.prod(tensor.dims)
+        begin, end = (0, total) if tensor.segment is None else tensor.segment
+        description = (tensor.dims, tensor.data_type)
+        if part is None:
+            if end - begin < total and total > limit:
+                raise EnforceValueError(
+                    f"it is part of a tensor of {total} elements, more than the file has bytes"
+                )
+            part = _Part(source, self._device or device_of(tensor))
+            part.total = total
+            part.description = description
+        elif part.description is None:
+            raise EnforceValueError("there is a blob of that name before it, which is no tensor")
+        elif part.description != description:
+            raise EnforceValueError(
+                "a chunk of it before this one had another shape or type: "
+                f"{part.description[0][:8]}, type number {part.description[1]}; this one: "
+                f"{description[0][:8]}, {description[1]}"
+            )
+        elif part.complete() or part.found + end - begin > total:
+            raise EnforceValueError(
+                f"with this chunk there are more than the {total} elements that it has"
+            )
+        part.found += end - begin
+        part.spans.append((begin, end))
+        return part
+
+    def finish(self) -> dict[str, Blob]:
+        """Give the blobs, in the order in which they came.
+
+        Raises EnforceNotMet: chunks of one are missing, or came twice; or its device has no room.
+        """
+        return {name: self._finished(name, part) for name, part in self._parts.items()}
+
+    def _finished(self, name: str, part: _Part) -> Blob:
+        at = 0
+        for begin, end in sorted(part.spans):
+            if begin != at:
+                break
+            at = end
+        if not part.complete() or at != part.total:
+            raise EnforceValueError(
+                f"Blob {name!r} is not all there: chunks with {part.found} of its {part.total} "
+                f"elements were found, and none that goes on at element {at}.",
+                self._caller,
+                condition="chunks are whole",
+            )
+        if part.device.type != DeviceType.CPU:
+            tensor = part.blob.Get(Tensor)
+            try:
+                part.blob.Reset(Tensor(tensor, part.device))
+            except Exception as cause:
+                raise wrap_error(
+                    f"Blob {name!r} cannot be put on {part.device}", self._caller, cause
+                ) from cause
+        return part.blob

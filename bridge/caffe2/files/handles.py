@@ -1,0 +1,196 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Databases in the hands of a script: ``C.create_db``, transactions and cursors.
+
+What is written is in its place when the database is closed, or let go of; until then an old file
+of that name is there, whole. Follows caffe2/python/pybind_state.cc and caffe2/core/db.h, PyTorch
+1.8.1.
+
+>>> import os, tempfile
+>>> from bridge.caffe2 import workspace
+>>> C = workspace.C
+>>> path = os.path.join(tempfile.mkdtemp(), "train.minidb")
+>>> db = C.create_db("minidb", path, C.Mode.write)
+>>> transaction = db.new_transaction()
+>>> transaction.put("key", b"value")
+>>> transaction.commit()
+>>> db.close()
+>>> cursor = C.create_db("minidb", path, C.Mode.read).new_cursor()
+>>> cursor.valid(), cursor.key(), cursor.value()
+(True, b'key', b'value')
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from enum import Enum
+
+from bridge.c10.errors import EnforceNotMet, EnforceTypeError
+from bridge.caffe2.files.databases import (
+    Record,
+    kinds,
+    module_of,
+    open_reader,
+    open_writer,
+    path_of,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from bridge.caffe2.files.databases import Reader, Writer
+
+__all__ = ["DB", "Cursor", "Mode", "Transaction", "create_db", "registered_dbs"]
+
+
+class Mode(Enum):
+    """How a database is opened: to read, to write behind what it has, or anew."""
+
+    read = 0
+    write = 1
+    new = 2
+
+
+class DB:
+    """An open database; `create_db` makes it. Letting go of it closes it."""
+
+    _reader: Reader | None = None
+    _writer: Writer | None = None
+
+    def __init__(self, db_type: str, source: str, mode: Mode) -> None:
+        if mode is Mode.read:
+            self._reader = open_reader(db_type, source)
+        elif mode is Mode.write and os.path.exists(source):
+            self._writer = _continued(db_type, source)
+        else:
+            self._writer = open_writer(db_type, source)
+
+    def new_transaction(self) -> Transaction:
+        """Begin to write. Raises EnforceNotMet: the database is open to read, or closed."""
+        return Transaction(self)
+
+    def new_cursor(self) -> Cursor:
+        """Begin to read. Raises EnforceNotMet: the database is open to write, or closed."""
+        return Cursor(self)
+
+    def close(self) -> None:
+        """Have what was written in its place. Raises EnforceNotMet: that cannot be."""
+        reader, writer = self._reader, self._writer
+        self._reader = self._writer = None
+        if reader is not None:
+            reader.close()
+        if writer is not None:
+            writer.finish()
+
+    def __del__(self) -> None:
+        self.close()
+
+
+def _continued(db_type: str, source: str) -> Writer:
+    """Open a database anew with all that it has; an error leaves it as it was."""
+    with open_reader(db_type, source) as old:
+        writer = open_writer(db_type, source)
+        try:
+            for record in old.records():
+                writer.put(record.key, record.read())
+        except BaseException:
+            writer.discard()
+            raise
+    return writer
+
+
+class Transaction:
+    """Records that are being written to a database."""
+
+    def __init__(self, db: DB) -> None:
+        self._db = db
+        self._writer("DB.new_transaction")
+
+    def _writer(self, caller: str) -> Writer:
+        if self._db._writer is None:
+            raise EnforceNotMet(
+                "The database is not open to write.", caller, condition="mode in (write, new)"
+            )
+        return self._db._writer
+
+    def put(self, key: str | bytes, value: str | bytes) -> None:
+        """Write a record; `str` are UTF-8. Raises EnforceNotMet: it cannot be written."""
+        caller = "Transaction.put"
+        for one in (key, value):
+            if not isinstance(one, (str, bytes)):
+                raise EnforceTypeError(
+                    f"Keys and values are bytes or str, not {type(one).__name__}.", caller
+                )
+        writer = self._writer(caller)
+        writer.put(*(one.encode() if isinstance(one, str) else one for one in (key, value)))
+
+    def commit(self) -> None:
+        """Do nothing: what was put is written, and in its place when the database is closed."""
+        self._writer("Transaction.commit")
+
+
+class Cursor:
+    """A place in a database that is read, on a record or behind the last one."""
+
+    def __init__(self, db: DB) -> None:
+        self._db = db
+        self.seek_to_first()
+
+    def _open(self) -> Reader:
+        if self._db._reader is None:
+            raise EnforceNotMet(
+                "The database is not open to read.", "DB.new_cursor", condition="mode == read"
+            )
+        return self._db._reader
+
+    def seek_to_first(self) -> None:
+        """Go to the first record."""
+        self._records: Iterator[Record] = iter(self._open().records())
+        self._at: Record | None = next(self._records, None)
+
+    def supports_seek(self) -> bool:
+        """Say that there is no going to a key."""
+        return False
+
+    def next(self) -> None:
+        """Go to the next record. Raises EnforceNotMet: the file is damaged there."""
+        self._open()
+        self._at = next(self._records, None)
+
+    def valid(self) -> bool:
+        """Say whether it is on a record."""
+        return self._at is not None
+
+    def _record(self, caller: str) -> Record:
+        self._open()
+        if self._at is None:
+            raise EnforceNotMet(
+                "The cursor is behind the last record.", caller, condition="valid()"
+            )
+        return self._at
+
+    def key(self) -> bytes:
+        """Give the key of the record. Raises EnforceNotMet: it is on none."""
+        return self._record("Cursor.key").key
+
+    def value(self) -> bytes:
+        """Copy the value of the record. Raises EnforceNotMet: it is on none, or damaged."""
+        return self._record("Cursor.value").read()
+
+
+def create_db(db_type: str, source: str | bytes | os.PathLike[Any], mode: Mode) -> DB:
+    """Open the database `source`, a path, of the kind `db_type`: ``"minidb"`` or ``"lmdb"``.
+
+    Raises EnforceNotMet: no such kind (also a KeyError), or it cannot be opened; what is there is
+    then as it was.
+    """
+    if not isinstance(mode, Mode):
+        raise EnforceTypeError("How to open it is one of Mode.read, write and new.", "create_db")
+    module_of(db_type)
+    return DB(db_type, path_of(source, "create_db"), mode)
+
+
+def registered_dbs() -> list[str]:
+    """List the kinds of databases that there are, by Caffe2's names for them."""
+    return kinds()

@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Databases of the type LMDB, through the package lmdb.
+
+A database is a folder, as Caffe2 makes it. It is written in a folder of another name and takes its
+own when it is whole, so it must not be there before, as in Caffe2. Records come in the order of
+their keys.
+
+LMDB maps its file into memory and trusts what stands there: read only such files as you trust.
+
+Follows caffe2/db/lmdb.cc, PyTorch 1.8.1.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from collections.abc import Iterator
+
+from bridge.c10.errors import EnforceNotMet, EnforceValueError
+from bridge.caffe2.base.errors import wrap_error
+from bridge.caffe2.files.databases import Reader, Record, Writer
+from bridge.caffe2.files.whole_file import sync_folder, temporary_name
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+__all__ = ["LMDBReader", "LMDBWriter", "open_reader", "open_writer"]
+
+_CALLER = "LMDB"
+_MAP_NBYTES = 2**40  # of addresses, not of memory or disk; as much as Caffe2 takes
+
+
+def _lmdb() -> Any:
+    try:
+        __import__("lmdb")
+    except ImportError as cause:
+        raise EnforceNotMet(
+            "Databases of the type LMDB need the package lmdb: pip install 'bridge-tensor[lmdb]'.",
+            _CALLER,
+        ) from cause
+    return sys.modules["lmdb"]
+
+
+class LMDBReader(Reader):
+    """An LMDB database to read. Raises EnforceNotMet: there is none."""
+
+    def __init__(self, path: str) -> None:
+        lmdb = _lmdb()
+        self._path = path
+        self._error: type[Exception] = lmdb.Error
+        try:
+            folder = os.path.isdir(path)
+            file = os.path.join(path, "data.mdb") if folder else path
+            self.nbytes: int = os.stat(file).st_size
+            self._env = lmdb.open(path, subdir=folder, readonly=True, create=False)
+        except (OSError, ValueError, lmdb.Error) as cause:
+            raise self._failure(cause) from cause
+
+    def close(self) -> None:
+        """Close the database; a second time does nothing."""
+        self._env.close()
+
+    def records(self) -> Iterator[Record]:
+        """Give the records in the order of their keys; values are copied when they are read.
+
+        Raises EnforceNotMet: the database is damaged.
+        """
+        done = 0
+        try:
+            with self._env.begin(buffers=True) as transaction:
+                for key, value in transaction.cursor():
+                    done += len(key) + len(value)
+                    where = f"database {self._path!r}, key {bytes(key)!r}"
+                    yield Record(bytes(key), value.tobytes, where, done)
+        except self._error as cause:
+            raise self._failure(cause) from cause
+
+    def _failure(self, cause: Exception) -> Exception:
+        return wrap_error(f"Database {self._path!r} cannot be read", _CALLER, cause)
+
+
+class LMDBWriter(Writer):
+    """An LMDB database to write.
+
+    Raises EnforceNotMet: something of that name is there, or it cannot be made or written.
+    """
+
+    def __init__(self, path: str) -> None:
+        lmdb = _lmdb()
+        self._path = path
+        self._errors = (OSError, ValueError, lmdb.Error)
+        if os.path.lexists(path):
+            raise EnforceValueError(
+                f"Database {path!r} is there already, and LMDB databases are not written over: "
+                "remove it first, or choose another name.",
+                _CALLER,
+            )
+        self._target = os.path.abspath(path)
+        self._temporary = temporary_name(self._target)
+        try:
+            os.mkdir(self._temporary)
+        except (OSError, ValueError) as cause:
+            raise self._failure(cause) from cause
+        try:
+            self._env = lmdb.open(self._temporary, map_size=_MAP_NBYTES)
+            self._transaction = self._env.begin(write=True)
+        except BaseException as cause:
+            shutil.rmtree(self._temporary, ignore_errors=True)
+            if isinstance(cause, self._errors):
+                raise self._failure(cause) from cause
+            raise
+
+    def put(self, key: bytes, value: bytes) -> None:
+        """Write a record. Raises EnforceNotMet: the key is empty or too long, or the disk full."""
+        try:
+            self._transaction.put(key, value)
+        except self._errors as cause:
+            raise self._failure(cause) from cause
+
+    def finish(self) -> None:
+        """Put the folder in its place. Raises EnforceNotMet: the disk is full, or it is taken."""
+        try:
+            self._transaction.commit()  # which has the disk write all of it
+            self._env.close()
+            # Not over what another process may have put there: only over an empty folder.
+            os.rename(self._temporary, self._target)
+            sync_folder(self._target)
+        except self._errors as cause:
+            raise self._failure(cause) from cause
+        finally:
+            self._remove()
+
+    def discard(self) -> None:
+        """Forget what was written."""
+        self._transaction.abort()
+        self._remove()
+
+    def _remove(self) -> None:
+        self._env.close()
+        shutil.rmtree(self._temporary, ignore_errors=True)
+
+    def _failure(self, cause: Exception) -> Exception:
+        return wrap_error(f"Database {self._path!r} cannot be written", _CALLER, cause)
+
+
+open_reader = LMDBReader
+open_writer = LMDBWriter

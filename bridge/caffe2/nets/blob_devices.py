@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: Apache-2.0
+"""On which device the inputs and outputs of operators lie.
+
+Follows caffe2/python/core.py and the device inference of operator schemas, PyTorch 1.8.1.
+"""
+
+from __future__ import annotations
+
+from bridge.caffe2.base.messages import as_message, caffe2_pb2
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+__all__ = [
+    "InferBlobDevices",
+    "InferOpBlobDevices",
+    "InferOpBlobDevicesAsDict",
+    "InferOpDeviceAsBlobDevices",
+]
+
+# What lies on the CPU although its operator runs elsewhere: (inputs, outputs), None for all.
+_ON_CPU: dict[str, tuple[tuple[int, ...] | None, tuple[int, ...] | None]] = {
+    "Adam": ((5,), ()),
+    "Concat": ((), (1,)),
+    "CopyCPUToGPU": (None, ()),
+    "CopyFromCPUInput": (None, ()),
+    "CopyGPUToCPU": ((), None),
+    "EnsureCPUOutput": ((), None),
+    "LearningRate": ((0,), ()),
+    "RowWiseSparseAdam": ((6,), ()),
+    "SparseAdam": ((6,), ()),
+    "Split": ((1,), ()),
+    "SplitByLengths": ((1,), ()),
+    "WeightScale": ((1,), ()),
+}
+
+
+def InferBlobDevices(net: Any) -> dict[str, Any]:
+    """Give, for each blob that the net makes, the DeviceOption of the operator that does."""
+    message = as_message(net, "NetDef", "InferBlobDevices")
+    return {name: operator.device_option for operator in message.op for name in operator.output}
+
+
+def InferOpBlobDevices(op: Any) -> tuple[list[Any], list[Any]]:
+    """Give a DeviceOption for each input, and for each output, of an OperatorDef.
+
+    The operator's own, except for what it has on the CPU wherever it runs, as Concat's split info.
+    Raises EnforceNotMet: no OperatorDef.
+    """
+    message = as_message(op, "OperatorDef", "InferOpBlobDevices")
+    inputs, outputs = _ON_CPU.get(message.type, ((), ()))
+    option = message.device_option
+    return _placed(option, len(message.input), inputs), _placed(
+        option, len(message.output), outputs
+    )
+
+
+def _placed(option: Any, count: int, on_cpu: tuple[int, ...] | None) -> list[Any]:
+    found = []
+    for number in range(count):
+        copy = caffe2_pb2().DeviceOption()
+        if on_cpu is not None and number not in on_cpu:
+            copy.CopyFrom(option)
+        found.append(copy)
+    return found
+
+
+def InferOpBlobDevicesAsDict(op: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Do as `InferOpBlobDevices`, by the names of the inputs and of the outputs."""
+    message = as_message(op, "OperatorDef", "InferOpBlobDevicesAsDict")
+    inputs, outputs = InferOpBlobDevices(message)
+    return dict(zip(message.input, inputs, strict=True)), dict(
+        zip(message.output, outputs, strict=True)
+    )
+
+
+def InferOpDeviceAsBlobDevices(op: Any) -> tuple[list[Any], list[Any]]:
+    """Give the operator's own DeviceOption for each input, and for each output."""
+    message = as_message(op, "OperatorDef", "InferOpDeviceAsBlobDevices")
+    return [message.device_option] * len(message.input), [message.device_option] * len(
+        message.output
+    )

@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Plan: steps, and the nets that they run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from bridge.c10.errors import EnforceAssertionError, EnforceValueError
+from bridge.caffe2.base.messages import as_message, caffe2_pb2, set_fields
+from bridge.caffe2.nets.execution_step import ExecutionStep, add_net, add_nets_in_order
+from bridge.caffe2.nets.net import Net
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+__all__ = ["Plan"]
+
+
+class Plan:
+    """Steps that run in turn, with the nets that they need; made with a name or a first step.
+
+    Raises EnforceNotMet, also a ValueError: it is made with something else.
+    Follows Plan, caffe2/python/core.py, PyTorch 1.8.1.
+
+    >>> from bridge.caffe2 import core
+    >>> plan = core.Plan("train")
+    >>> plan.AddStep(core.execution_step("epoch", core.Net("batch"), num_iter=3))
+    >>> [net.Name() for net in plan.Nets()]
+    ['batch']
+    """
+
+    def __init__(self, name_or_step: Any) -> None:
+        self._plan: Any = caffe2_pb2().PlanDef()
+        self._net_dict: dict[Any, Net | None] = {}
+        self._steps: list[ExecutionStep] = []
+        if isinstance(name_or_step, ExecutionStep):
+            self._plan.name = name_or_step.Name()
+            self.AddStep(name_or_step)
+        elif isinstance(name_or_step, str):
+            set_fields(self._plan, "core.Plan", name=name_or_step)
+        else:
+            raise EnforceValueError("name_or_step must be a string or ExecutionStep", "core.Plan")
+
+    def __str__(self) -> str:
+        return str(self._plan.name)
+
+    def Proto(self) -> Any:
+        """Give the PlanDef itself, which may be changed."""
+        return self._plan
+
+    def AddNets(self, nets: Iterable[Any]) -> None:
+        """Add nets, as they are now.
+
+        Raises EnforceNotMet, also an AssertionError, and adds none then: one is no Net, or has the
+        name of another.
+        """
+        known, new = dict(self._net_dict), []
+        for net in nets:
+            if not isinstance(net, Net):
+                raise EnforceAssertionError(
+                    f"A Net is added, not {type(net).__name__}.", "Plan.AddNets"
+                )
+            if add_net(known, net):
+                new.append(net)
+        self._net_dict = known
+        for net in new:
+            self._plan.network.add().CopyFrom(net.Proto())
+
+    def Nets(self) -> list[Any]:
+        """List the nets."""
+        return list(self._net_dict.values())
+
+    def AddStep(self, step: ExecutionStep) -> None:
+        """Add a step and the nets that it runs, as they are now; one that runs nothing is left out.
+
+        The step cannot be changed from then on. Raises EnforceNotMet, also an AssertionError: it
+        is no step, has a net by name only, or one whose name another net of the plan has.
+        """
+        if not isinstance(step, ExecutionStep):
+            raise EnforceAssertionError(
+                f"An ExecutionStep is added, not {type(step).__name__}.", "Plan.AddStep"
+            )
+        if step.HasNets() or step.HasSubsteps():
+            names: list[str] = []
+            add_nets_in_order(step, names)
+            self.AddNets([step.get_net(name) for name in names])
+            self._plan.execution_step.add().CopyFrom(step.Proto())
+            self._steps.append(step)
+        step._notify_is_used()
+
+    def Steps(self) -> list[ExecutionStep]:
+        """List the steps."""
+        return self._steps
+
+    def get_all_attributes(self, name: str) -> list[Any]:
+        """List what the nets remember under `name`."""
+        return [one for net in self.Nets() if net is not None for one in net.get_attributes(name)]
+
+    @classmethod
+    def create_from_proto(cls, plan_proto: Any) -> Plan:
+        """Make a plan of its message; its nets get new names where theirs are used already."""
+        message = as_message(plan_proto, "PlanDef", "Plan.create_from_proto")
+        plan = cls(message.name)
+        plan._plan.CopyFrom(message)
+        del plan._plan.network[:]
+        del plan._plan.execution_step[:]
+        protos: dict[str, Any] = {}
+        for net in message.network:
+            if net.name in protos:
+                raise EnforceAssertionError(
+                    f"The plan has two nets of the name {net.name!r}.",
+                    "Plan.create_from_proto",
+                )
+            protos[net.name] = net
+        made: dict[str, Net] = {}
+        for step in message.execution_step:
+            plan.AddStep(ExecutionStep.create_from_proto(step, made, protos))
+        return plan

@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: Apache-2.0
+# cython: language_level=3, boundscheck=False, wraparound=False
+# cython: binding=False, embedsignature=True, embedsignature.format=clinic
+"""What the arguments of ``caffe2.Tensor(...)`` ask for: a device, sizes, values, or a copy."""
+
+from libc.stdint cimport int64_t
+
+from bridge.c10 cimport memory, views
+from bridge.c10.array_ref cimport Dims, parse_dims
+from bridge.c10.copy cimport copy_elements
+from bridge.c10.device cimport Device, as_device
+from bridge.c10.observe cimport copying, observed, outermost, unlikely, watched
+from bridge.c10.storage cimport new_storage
+from bridge.c10.tensor_impl cimport TensorImpl, allocated, new_impl, require_numel
+from bridge.c10.type_meta cimport TypeMeta, as_type, string_type, undefined_type
+from bridge.dlpack.abi cimport DL_CPU
+from bridge.exchange.ingest cimport ingest
+from bridge.wrapper cimport Wrapper
+
+from bridge.c10.errors import EnforceTypeError, EnforceValueError
+from bridge.c10.rebuild import from_items
+from bridge.caffe2.base.errors import wrap_error
+from bridge.exchange.devices import current_index
+
+
+cdef TensorImpl from_arguments(tuple args, object T):
+    """The TensorImpl that the constructor's arguments ask for; a single at.Tensor is not here.
+
+    Raises EnforceNotMet, also a TypeError: they make no tensor; and as `from_values`.
+    """
+    cdef TensorImpl impl
+    cdef Device device
+    cdef Dims dims
+    caller = "caffe2.Tensor"
+    if len(args) == 1 and T is None:
+        device = _device(args[0])
+        if device is None:
+            raise EnforceTypeError(
+                f"caffe2.Tensor takes a device, sizes and a device, sizes and values, or an "
+                f"at.Tensor, not {type(args[0]).__name__}. bridge.from_dlpack(x) makes an "
+                "at.Tensor of any framework's tensor.", caller)
+        return unallocated(device.c_type, current_index(device))
+    if len(args) == 2 or len(args) == 3 or T is not None:
+        if len(args) == 2 and T is None:
+            device = _device(args[1])
+            if device is not None:
+                if isinstance(args[0], Wrapper):
+                    if unlikely(observed) and outermost():
+                        return watched(
+                            "caffe2.Tensor", args[0], "caffe2.Tensor", _copied_to,
+                            (args[0], device))
+                    return _copied_to(args[0], device)
+                dims = parse_dims(args[0], caller)
+                impl = unallocated(device.c_type, current_index(device))
+                memory.resize(impl, dims.data, dims.n, caller)
+                return impl
+        if len(args) == 3:
+            if T is not None:
+                raise EnforceTypeError("The element type is given twice.", caller)
+            T = args[2]
+        if len(args) >= 2 and not isinstance(args[1], (str, Device)):
+            return from_values(args[0], args[1], T, caller)
+    raise EnforceTypeError(
+        f"caffe2.Tensor takes a device, sizes and a device, sizes and values (and T), or an "
+        f"at.Tensor, not {len(args)} arguments like these: "
+        f"{', '.join(type(one).__name__ for one in args)}.", caller)
+
+
+cdef Device _device(object spec):
+    """The device that `spec` names, or None."""
+    if isinstance(spec, (int, list, tuple)) and not hasattr(spec, "name"):
+        return None
+    try:
+        return as_device(spec)
+    except TypeError:
+        return None
+
+
+cdef TensorImpl unallocated(int device_type, int device_index):
+    """What ``Tensor(D)`` holds: sizes (0,), no type, no memory."""
+    cdef int64_t zero = 0
+    cdef TensorImpl impl = new_impl(new_storage(device_type, device_index), undefined_type)
+    impl.set_contiguous(&zero, 1, 0)
+    return impl
+
+
+def _copied_to(Wrapper source, Device device):
+    cdef TensorImpl impl = source.impl
+    cdef TensorImpl out
+    impl.require_defined("caffe2.Tensor")
+    if unlikely(observed):
+        copying(impl.c_numel * impl.c_dtype.itemsize, f"caffe2.Tensor(x, '{device}') is a copy")
+    out = unallocated(device.c_type, current_index(device))
+    memory.copy_from(out, impl, "caffe2.Tensor")
+    return out
+
+
+def from_values(dims, values, T, caller):
+    """A new TensorImpl on the CPU with a copy of `values`, of NumPy's type for them or `T`.
+
+    Raises EnforceNotMet: negative sizes, values of no element type, not of `T`, or more or fewer
+    than the sizes make (these also a TypeError, ValueError or BufferError).
+    """
+    cdef Dims sizes = parse_dims(dims, caller)
+    cdef TypeMeta dtype = None if T is None else as_type(T)
+    cdef int64_t numel = require_numel(sizes.data, sizes.n, caller)
+    cdef TensorImpl impl, source
+    from bridge.caffe2.tensor.values import array_of, items_of
+    if dtype is not None and not dtype.c_is_pod or dtype is None and _is_text(values):
+        items = items_of(values, dtype, caller)
+        _match(len(items), numel, caller)
+        return from_items(dims, string_type if dtype is None else dtype, items)
+    array = array_of(values, dtype, caller)
+    _match(array.size, numel, caller)
+    try:
+        source = ingest(array.reshape(-1))
+    except BufferError as error:
+        raise wrap_error("The values make no tensor", caller, error) from error
+    impl = allocated(sizes.data, sizes.n, source.c_dtype, DL_CPU, 0, caller)
+    copy_elements(impl, views.view(source, sizes.data, sizes.n, caller), caller)
+    return impl
+
+
+cdef int _match(int64_t n, int64_t numel, str caller) except -1:
+    if n != numel:
+        raise EnforceValueError(
+            f"There are {n} values, and the sizes make {numel} elements.", caller,
+            condition="values.size() == numel()")
+    return 0
+
+
+def _is_text(values):
+    return isinstance(values, (list, tuple)) and len(values) > 0 \
+        and isinstance(values[0], (str, bytes))

@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: Apache-2.0
+# cython: language_level=3, boundscheck=False, wraparound=False
+# cython: binding=False, embedsignature=True, embedsignature.format=clinic
+"""Tensors over memory from outside: what it has to be, before it is looked at."""
+
+from libc.stdint cimport INT64_MAX, int64_t, uintptr_t
+
+from bridge.c10 cimport memory
+from bridge.c10.storage cimport READONLY, external_ptr
+from bridge.c10.tensor_impl cimport CONTIGUOUS, TensorImpl
+from bridge.c10.type_meta cimport TypeMeta, as_type
+from bridge.exchange.ingest cimport ingest
+
+from bridge.c10.errors import (
+    EnforceBufferError,
+    EnforceNotMet,
+    EnforceTypeError,
+    EnforceValueError,
+)
+from bridge.c10.storage import as_address, as_deleter, as_nbytes
+
+
+def share_external_pointer(TensorImpl impl not None, src, T, nbytes, deleter):
+    """Do as `Tensor.ShareExternalPointer` says, for the tensor of `impl`."""
+    caller = "Tensor.ShareExternalPointer"
+    cdef TypeMeta dtype = None if T is None else as_type(T)
+    cdef TensorImpl lender
+    cdef int64_t capacity, available = INT64_MAX
+    cdef uintptr_t address
+    impl.require_defined(caller)
+    keep = None
+    deleter = as_deleter(deleter, caller)
+    capacity = as_nbytes(nbytes, caller)
+    if isinstance(src, int) and not isinstance(src, bool):
+        if dtype is None:
+            raise EnforceTypeError(
+                "An address says nothing of the element type; give T.", caller, condition="T is not None")
+        address = as_address(src, caller)
+    else:
+        try:
+            lender = ingest(src, None, False)
+        except (BufferError, TypeError) as error:
+            raise EnforceTypeError(
+                f"{type(src).__name__} shares no memory: {error}", caller) from error
+        if lender.storage.flags & READONLY:
+            raise EnforceBufferError(
+                "The buffer is read-only, and a caffe2.Tensor is written to. Copy it with "
+                "CopyFrom.", caller, condition="!readonly")
+        if not lender.flags & CONTIGUOUS:
+            raise EnforceBufferError(
+                "The buffer is not contiguous.", caller, condition="is_contiguous()")
+        if lender.storage.device_type != impl.storage.device_type:
+            raise EnforceBufferError(
+                f"The memory is on {lender.device()} and the tensor on {impl.device()}.",
+                caller)
+        if dtype is None:
+            dtype = lender.c_dtype
+        available = lender.c_numel * lender.c_dtype.itemsize
+        address = <uintptr_t>lender.data(caller)
+        lender.storage.pin()
+        keep = lender.storage.ctx
+    if not dtype.c_is_pod:
+        raise EnforceNotMet(
+            f"Memory from outside holds POD elements, not {dtype}.", caller, condition="T.is_pod")
+    needed = impl.c_numel * dtype.itemsize
+    if capacity == 0:
+        capacity = min(needed, INT64_MAX)
+    if needed > capacity or capacity > available:
+        raise EnforceValueError(
+            f"The tensor's {impl.c_numel} elements of {dtype} take {needed} bytes, the capacity is "
+            f"said to be {capacity}" +
+            (f", and the buffer has {available}." if available != INT64_MAX else "."), caller,
+            condition="numel() * itemsize <= nbytes")
+    if address % <uintptr_t>min(dtype.itemsize, 8) != 0:
+        raise EnforceValueError(
+            f"The address {address:#x} is not aligned for {dtype}.", caller)
+    memory.share_external(
+        impl, external_ptr(<void*>address, keep, deleter), <char*>address, dtype, capacity,
+        caller)

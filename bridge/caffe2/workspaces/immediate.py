@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Immediate mode: operators run, in a workspace of their own, when their messages are made.
+
+For trying things out. Follows caffe2/python/workspace.py, PyTorch 1.8.1.
+
+>>> import numpy as np
+>>> from bridge.caffe2 import core, workspace
+>>> workspace.StartImmediate(i_know=True)
+>>> workspace.FeedImmediate("x", np.array([-1.0, 2.0], np.float32))
+True
+>>> op = core.CreateOperator("Relu", ["x"], ["y"])
+>>> workspace.FetchImmediate("y")
+array([0., 2.], dtype=float32)
+>>> workspace.StopImmediate()
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+
+from bridge.caffe2.workspace import Blobs, FeedBlob, FetchBlob, ResetWorkspace
+from bridge.caffe2.workspaces.benchmark import WorkspaceGuard
+from bridge.caffe2.workspaces.run_once import RunOperatorOnce
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+__all__ = [
+    "FeedImmediate",
+    "FetchImmediate",
+    "ImmediateBlobs",
+    "IsImmediate",
+    "RunOperatorImmediate",
+    "StartImmediate",
+    "StopImmediate",
+]
+
+_WORKSPACE = "_CAFFE2_IMMEDIATE"
+
+
+class _Mode:
+    # The root folder of the workspace while the mode is on; None while it is off.
+    folder: str | None = None
+
+
+_mode = _Mode()
+
+
+def IsImmediate() -> bool:
+    """Say whether operators run when they are made."""
+    return _mode.folder is not None
+
+
+def StartImmediate(i_know: bool = False) -> None:
+    """Have each operator that is made run at once, in a workspace of their own.
+
+    Where the mode is on already, it starts anew. Says that it is for trying things out, unless
+    `i_know`.
+    """
+    StopImmediate()
+    folder = tempfile.mkdtemp()
+    with WorkspaceGuard(_WORKSPACE):
+        ResetWorkspace(folder)
+    _mode.folder = folder
+    if not i_know:
+        print(
+            "Immediate mode is on: every operator that is made runs at once, in a workspace of "
+            "its own, which StopImmediate() empties. It is slow, and for trying things out."
+        )
+
+
+def StopImmediate() -> None:
+    """End the mode, if it is on, and forget its blobs."""
+    if _mode.folder is None:
+        return
+    folder, _mode.folder = _mode.folder, None
+    with WorkspaceGuard(_WORKSPACE):
+        ResetWorkspace()
+    shutil.rmtree(folder, ignore_errors=True)  # a script may have removed it
+
+
+def ImmediateBlobs() -> list[str]:
+    """List the names of the blobs of the mode's workspace, sorted."""
+    with WorkspaceGuard(_WORKSPACE):
+        return Blobs()
+
+
+def RunOperatorImmediate(op: Any) -> None:
+    """Run an operator once in the mode's workspace. Raises EnforceNotMet as `RunOperatorOnce`."""
+    with WorkspaceGuard(_WORKSPACE):
+        RunOperatorOnce(op)
+
+
+def FetchImmediate(name: Any) -> Any:
+    """Copy what a blob of the mode's workspace holds, as `FetchBlob` does."""
+    with WorkspaceGuard(_WORKSPACE):
+        return FetchBlob(name)
+
+
+def FeedImmediate(name: Any, arr: Any, device_option: Any = None) -> bool:
+    """Feed a blob of the mode's workspace, as `FeedBlob` does."""
+    with WorkspaceGuard(_WORKSPACE):
+        return FeedBlob(name, arr, device_option)

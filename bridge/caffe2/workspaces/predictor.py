@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Predictor: a net with its weights, in a workspace of its own."""
+
+from __future__ import annotations
+
+from bridge.c10.errors import EnforceKeyError, EnforceTypeError, EnforceValueError
+from bridge.caffe2.base.messages import as_message
+from bridge.caffe2.execution.nets import create_net, run_net_once
+from bridge.caffe2.workspaces.workspace import (
+    Workspace,
+    created,
+    feed_named,
+    fetch_named,
+    listed,
+    name_of,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+__all__ = ["Predictor"]
+
+
+class Predictor:
+    """A net that is ready to be called: `init_net` has run once, `predict_net` runs at each call.
+
+    Both are a ``core.Net`` or a NetDef: a message of any class, or its bytes. They run in a
+    workspace of their own.
+
+    Raises EnforceNotMet: they are none of these, a net that cannot be made, or `init_net` failed.
+    Follows Predictor, caffe2/predictor/predictor.h, PyTorch 1.8.1.
+    """
+
+    __slots__ = ("_inputs", "_net", "_outputs", "_workspace")
+
+    def __init__(self, init_net: Any, predict_net: Any) -> None:
+        caller = "Predictor"
+        init = as_message(init_net, "NetDef", caller)
+        predict = as_message(predict_net, "NetDef", caller)
+        self._workspace = Workspace()
+        run_net_once(self._workspace, init, caller)
+        self._inputs = list(predict.external_input)
+        self._outputs = list(predict.external_output)
+        for name in self._inputs:
+            created(self._workspace, name)
+        self._net = create_net(self._workspace, predict, False, caller)
+
+    def run(self, inputs: Any) -> list[Any]:
+        """Run the net; copy its external outputs into NumPy arrays, in their order.
+
+        inputs: a list of values for the first external inputs, or a dict of values by name: NumPy
+        arrays, or whatever else `FeedBlob` takes. Inputs that are not given keep what they were
+        last.
+
+        Raises EnforceNotMet: more inputs than the net has, an unknown name (also a KeyError), a
+        value that cannot be fed, or an operator failed.
+        """
+        caller = "Predictor.run"
+        if isinstance(inputs, dict):
+            given = [(name_of(name, caller), value) for name, value in inputs.items()]
+        elif isinstance(inputs, (list, tuple)):
+            if len(inputs) > len(self._inputs):
+                raise EnforceValueError(
+                    f"{len(inputs)} inputs are given, and the net has {len(self._inputs)}.",
+                    caller,
+                    condition="len(inputs) <= len(external_input)",
+                )
+            given = list(zip(self._inputs, inputs, strict=False))
+        else:
+            raise EnforceTypeError(
+                f"Inputs are a list or a dict, not {type(inputs).__name__}.", caller
+            )
+        for name, _ in given:
+            if name not in self._workspace._blobs:
+                raise EnforceKeyError(
+                    f"The net has no blob {name!r}; its inputs are {listed(self._inputs)}.",
+                    caller,
+                )
+        for name, value in given:
+            feed_named(self._workspace, name, value, None, caller)
+        self._net._run(caller)
+        return [fetch_named(self._workspace, name, caller) for name in self._outputs]

@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Random inputs to try nets out with."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from bridge.c10.errors import EnforceTypeError, EnforceValueError
+from bridge.caffe2.base.errors import wrap_error
+from bridge.caffe2.base.messages import as_message
+from bridge.caffe2.workspaces.feed_fetch import FeedBlob
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+__all__ = ["FillRandomNetworkInputs"]
+
+_TYPES = {"float": "float32", "int": "int32", "int64_t": "int64", "bool": "bool"}
+
+
+def FillRandomNetworkInputs(net: Any, input_dims: Any, input_types: Any) -> None:
+    """Feed random numbers, from 0 to 1 or of the integers 0 and 1, to what a net takes.
+
+    input_dims, input_types: a list for each operator with inputs that no operator before makes,
+    in their order: the sizes of each of its inputs, and its type, ``"float"``, ``"int"``,
+    ``"int64_t"`` or ``"bool"``.
+
+    Raises EnforceNotMet, also a TypeError or ValueError: not as many lists as there are such
+    operators, or inputs, or a type that is none of these. Nothing is fed then.
+    """
+    caller = "FillRandomNetworkInputs"
+    message = as_message(net, "NetDef", caller)
+    made: set[str] = set()
+    taking = []
+    for operator in message.op:
+        if operator.input and not made.issuperset(operator.input):
+            taking.append(operator)
+        made.update(operator.output)
+    for given in (input_dims, input_types):
+        if not hasattr(given, "__len__") or not all(hasattr(one, "__len__") for one in given):
+            raise EnforceTypeError(
+                "Sizes and types are a list of lists, one for each operator that takes inputs.",
+                caller,
+            )
+    if not len(taking) == len(input_dims) == len(input_types):
+        raise EnforceValueError(
+            f"{len(taking)} operators take inputs from outside; there are sizes for "
+            f"{len(input_dims)} and types for {len(input_types)}.",
+            caller,
+        )
+    fed: dict[str, Any] = {}
+    for operator, sizes, types in zip(taking, input_dims, input_types, strict=True):
+        if not len(operator.input) == len(sizes) == len(types):
+            raise EnforceValueError(
+                f"{operator.type} takes {len(operator.input)} inputs; there are {len(sizes)} "
+                f"sizes and {len(types)} types.",
+                caller,
+            )
+        for name, dims, kind in zip(operator.input, sizes, types, strict=True):
+            if name not in made:
+                fed.setdefault(name, _random(dims, kind, caller))
+    for name, array in fed.items():
+        FeedBlob(name, array)
+
+
+def _random(dims: Sequence[int], kind: str, caller: str) -> Any:
+    import numpy as np
+
+    if kind not in _TYPES:
+        raise EnforceValueError(f"{kind!r} is none of {', '.join(_TYPES)}.", caller)
+    rng = np.random.default_rng()
+    try:
+        if kind == "float":
+            return rng.random(tuple(dims), dtype="float32")
+        return rng.integers(0, 2, tuple(dims)).astype(_TYPES[kind])
+    except (TypeError, ValueError, MemoryError) as cause:
+        raise wrap_error(f"Sizes {dims!r} cannot be had", caller, cause) from cause

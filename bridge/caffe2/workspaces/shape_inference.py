@@ -1,0 +1,252 @@
+# SPDX-License-Identifier: Apache-2.0
+"""InferShapesAndTypes: the sizes and types of what nets make, without their inputs' values.
+
+Caffe2 has a shape function for many operators. Here each operator runs by itself, in a workspace
+that is thrown away, on inputs of the sizes and types known so far, several times with different
+values; what comes out the same each time is known from then on. Left out is what depends on values
+that are not known, and what only runs on values that none of the tries has. Operators that do more
+than compute do not run: those that write or read files, print, call Python or run nets, and those
+that were registered outside of this package.
+
+Follows InferShapesAndTypes, caffe2/python/workspace.py, PyTorch 1.8.1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from bridge.c10 import TypeMeta
+from bridge.c10.errors import (
+    EnforceAssertionError,
+    EnforceNotMet,
+    EnforceTypeError,
+    EnforceValueError,
+)
+from bridge.caffe2.base.errors import wrap_error
+from bridge.caffe2.base.messages import as_message
+from bridge.caffe2.blobs.blob import Blob
+from bridge.caffe2.execution.definition import Definition
+from bridge.caffe2.execution.registry import class_for
+from bridge.caffe2.execution.running import run_operator
+from bridge.caffe2.operators.base.data_types import TYPES
+from bridge.caffe2.workspaces.workspace import Workspace, state
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    import numpy as np
+
+    # Sizes, type, and the values where they are known and few.
+    Known = tuple[list[int], TypeMeta, np.ndarray[Any, Any] | None]
+
+__all__ = ["InferShapesAndTypes"]
+
+_CALLER = "InferShapesAndTypes"
+_NUMBERS = {meta: number for number, meta in TYPES.items()}
+_KEPT_ELEMENTS = 4096
+
+# Operators that do more than compute, by what their modules are for.
+_OUTSIDE = ("bridge.caffe2.operators.control.files", "bridge.caffe2.operators.control.if_while")
+_OUTSIDE_WORDS = ("DB", "File", "Load", "Save", "Print", "Free", "Network", "Wall", "Time", "Queue")
+_RANDOM_WORDS = ("Uniform", "Gaussian", "Xavier", "MSRA", "Random", "Dropout", "Multinomial")
+
+
+def InferShapesAndTypes(
+    nets: Iterable[Any],
+    blob_dimensions: dict[str, list[int]] | None = None,
+    nets_proto: bool = False,
+    blob_types: dict[str, int] | None = None,
+) -> tuple[dict[str, list[int]], dict[str, int]]:
+    """Give the sizes, and the types by the numbers of `DataType`, of blobs by their names.
+
+    nets: ``core.Net`` objects, or NetDefs (nets_proto says that they are), in the order in which
+    they run. blob_dimensions: the sizes of what they take; None: of the tensors of the current
+    workspace. blob_types: their types; FLOAT where it says nothing. Blobs that cannot be known
+    without values are left out. Takes as long as a few runs of each operator.
+
+    Raises EnforceNotMet: `nets` are none; sizes or types that no tensor has; types without sizes
+    (also an AssertionError).
+    """
+    if blob_dimensions is None and blob_types is not None:
+        raise EnforceAssertionError(
+            "blob_types goes with blob_dimensions.", _CALLER, condition="blob_types is None"
+        )
+    try:
+        messages = [as_message(net, "NetDef", _CALLER) for net in nets]
+    except TypeError as cause:
+        if isinstance(cause, EnforceNotMet):
+            raise
+        raise wrap_error("InferShapesAndTypes takes a list of nets", _CALLER, cause) from cause
+    known = (
+        _of_workspace() if blob_dimensions is None else _given(blob_dimensions, blob_types or {})
+    )
+    import torch
+
+    with torch.random.fork_rng(devices=[]):
+        for message in messages:
+            for operator in message.op:
+                found = _outputs(operator, message, known)
+                for name in operator.output:
+                    known.pop(name, None)
+                known.update(found)
+    return (
+        {name: sizes for name, (sizes, _, _) in sorted(known.items())},
+        {name: _NUMBERS[meta] for name, (_, meta, _) in sorted(known.items())},
+    )
+
+
+def _of_workspace() -> dict[str, Known]:
+    known: dict[str, Known] = {}
+    for name, blob in list(state.blobs.items()):
+        tensor = blob._tensor
+        if tensor is not None and tensor.dtype() in _NUMBERS:
+            known[name] = ([int(size) for size in tensor.sizes()], tensor.dtype(), None)
+    return known
+
+
+def _given(dimensions: dict[str, list[int]], types: dict[str, int]) -> dict[str, Known]:
+    for given in (dimensions, types):
+        if not isinstance(given, dict):
+            raise EnforceTypeError(
+                f"Sizes and types are dicts by name, not {type(given).__name__}.", _CALLER
+            )
+    known: dict[str, Known] = {}
+    for name, sizes in dimensions.items():
+        number = types.get(name, 1)
+        if number not in TYPES:
+            raise EnforceValueError(f"Blob {name!r} cannot be of type {number!r}.", _CALLER)
+        try:
+            listed = [int(size) for size in sizes]
+        except (TypeError, ValueError) as cause:
+            raise wrap_error(f"{sizes!r} are no sizes of {name!r}", _CALLER, cause) from cause
+        if min(listed, default=0) < 0:
+            raise EnforceValueError(f"Blob {name!r} cannot be of sizes {listed}.", _CALLER)
+        known[str(name)] = (listed, TYPES[number], None)
+    return known
+
+
+def _outputs(operator: Any, net: Any, known: dict[str, Known]) -> dict[str, Known]:
+    """Give what is known of an operator's outputs."""
+    if not operator.output or any(name not in known for name in operator.input):
+        return {}
+    option = net.device_option if net.HasField("device_option") else None
+    try:
+        definition = Definition(operator, None, option)
+        cls = class_for(definition, _CALLER)
+    except EnforceNotMet:
+        return {}
+    if not _only_computes(operator.type, cls):
+        return {}
+    exact = all(known[name][2] is not None for name in operator.input)
+    try:
+        return _agreed(definition, operator, known, exact)
+    except MemoryError:  # sizes that no values can be made up for
+        return {}
+
+
+def _agreed(
+    definition: Definition, operator: Any, known: dict[str, Known], exact: bool
+) -> dict[str, Known]:
+    """Run an operator on one set of values after the other; give what is the same each time."""
+    agreed: dict[str, Known] | None = None
+    done = 0
+    for values in _tries(operator, known, exact):
+        made = _run(definition, operator, values)
+        if made is None:
+            continue
+        done += 1
+        if agreed is None:
+            agreed = made
+        else:
+            agreed = {
+                name: one
+                for name, one in agreed.items()
+                if name in made and made[name][:2] == one[:2]
+            }
+    if done < 2 and not exact:  # nothing to compare with: it may be of just these values
+        return {}
+    keeps_values = exact and not any(word in operator.type for word in _RANDOM_WORDS)
+    return {
+        name: (sizes, meta, array if keeps_values else None)
+        for name, (sizes, meta, array) in (agreed or {}).items()
+    }
+
+
+def _only_computes(op_type: str, cls: type) -> bool:
+    return (
+        cls.__module__.startswith("bridge.caffe2.operators.")
+        and cls.__module__ not in _OUTSIDE
+        and not any(word in op_type for word in _OUTSIDE_WORDS)
+    )
+
+
+def _tries(
+    operator: Any, known: dict[str, Known], exact: bool
+) -> Iterator[dict[str, np.ndarray[Any, Any]]]:
+    """Give values for the inputs: the ones that are known, and else one set after the other."""
+    names = list(dict.fromkeys(operator.input))
+    if exact:
+        yield {name: known[name][2] for name in names}  # type: ignore[misc]
+        return
+    kinds = ["zeros", "ramp"]
+    if any(known[name][1].numpy.kind != "f" for name in names):  # which may mean sizes or choices
+        kinds += ["ones", "twos", "positions"]
+    if "Lengths" in operator.type:
+        kinds += ["first", "last"]
+    for kind in kinds:
+        values = {}
+        for position, name in enumerate(names):
+            sizes, meta, array = known[name]
+            values[name] = _filled(sizes, meta, kind, position) if array is None else array
+            if array is None and position and position == len(names) - 1:
+                _all_in_one(values[name], known[names[position - 1]][0], kind)
+        yield values
+
+
+def _all_in_one(lengths: np.ndarray[Any, Any], sizes: list[int], kind: str) -> None:
+    """Make lengths of segments that are all empty but the first or last, which has all there is."""
+    if kind in ("first", "last") and lengths.ndim == 1 and lengths.size and sizes:
+        lengths[0 if kind == "first" else -1] = sizes[0]
+
+
+def _filled(sizes: list[int], meta: TypeMeta, kind: str, position: int) -> np.ndarray[Any, Any]:
+    """Make values for the input at `position`; "positions" are another number for each input."""
+    import numpy as np
+
+    number = {"ones": 1, "twos": 2, "positions": position}.get(kind, 0)
+    if meta.name == "string":
+        made = np.full(sizes, b"%d" % number, dtype=object)
+        if kind == "ramp":
+            made.reshape(-1)[:] = [b"%d" % i for i in range(made.size)]
+        return made
+    if kind == "ramp":
+        count = int(np.prod(sizes, dtype=np.int64))
+        ramp = np.arange(count).reshape(sizes)
+        scale = max(count, 1) if meta.numpy.kind == "f" else 1
+        return np.asarray(ramp / scale).astype(meta.numpy)
+    return np.full(sizes, number, dtype=meta.numpy)
+
+
+def _run(
+    definition: Definition, operator: Any, values: dict[str, np.ndarray[Any, Any]]
+) -> dict[str, Known] | None:
+    """Run the operator on these values; None where it cannot."""
+    workspace = Workspace()
+    try:
+        for name, array in values.items():
+            workspace.feed_blob(name, array)
+        run_operator(workspace, definition, 1, _CALLER)
+    except EnforceNotMet:
+        return None
+    made: dict[str, Known] = {}
+    for name in operator.output:
+        tensor = workspace._blobs.get(name, Blob())._tensor
+        if tensor is not None and tensor.dtype() in _NUMBERS:
+            few = tensor.numel() <= _KEPT_ELEMENTS
+            made[name] = (
+                [int(size) for size in tensor.sizes()],
+                tensor.dtype(),
+                workspace.fetch_blob(name) if few else None,
+            )
+    return made
