@@ -46,10 +46,10 @@ class SupportsDLPack(Protocol):
     """A producer of DLPack: a tensor or array of any framework, and both wrappers."""
 
     def __dlpack__(self, *, stream: Any = ...) -> CapsuleType:
-        """Give a capsule of the memory."""
+        """Return a capsule of the memory."""
 
     def __dlpack_device__(self) -> tuple[int, int]:
-        """Give DLPack's (device type, index) of the memory."""
+        """Return DLPack's (device type, index) of the memory."""
 
 
 class SupportsArrayInterface(Protocol):

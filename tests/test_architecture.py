@@ -30,6 +30,7 @@ OPEN = set((Path(__file__).parent / "architecture_open.txt").read_text().splitli
 MODULE_NAME = re.compile(r"bridge(\.\w+)+")
 # Files whose job is to name modules in strings.
 NAMES_MODULES = {
+    "bridge/__init__.py": "names that are imported at first use",
     "bridge/caffe2/__init__.py": "names that are imported at first use",
     "bridge/caffe2/core.py": "names that are imported at first use",
     "bridge/caffe2/workspace.py": "names that are imported at first use",
@@ -85,9 +86,13 @@ def python_imports(text: str) -> Iterator[str]:
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, "imports are absolute"
             yield from (resolved(node.module or "", alias.name) for alias in node.names)
-        elif isinstance(node, ast.Constant) and id(node) not in docstrings:
-            if isinstance(node.value, str) and MODULE_NAME.fullmatch(node.value):
-                yield node.value
+        elif (
+            isinstance(node, ast.Constant)
+            and isinstance(node.value, str)
+            and id(node) not in docstrings
+            and MODULE_NAME.fullmatch(node.value)
+        ):
+            yield node.value
 
 
 def cython_imports(text: str) -> Iterator[str]:

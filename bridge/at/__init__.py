@@ -65,7 +65,7 @@ _torch_ops.set_hooks(
 
 
 def _install(methods: Iterable[str], attributes: Iterable[str]) -> None:
-    """Give at.Tensor the operations of torch that it has not of its own."""
+    """Return at.Tensor the operations of torch that it has not of its own."""
     for name in methods:
         _install_one(name, _torch_ops.operation(name))
     for name in attributes:

@@ -708,7 +708,7 @@ cdef PyObject* _construct(
 
 
 def install(name, operation):
-    """Give the class a method or property that it has not of its own (bridge.at calls it)."""
+    """Return the class a method or property that it has not of its own (bridge.at calls it)."""
     if not hasattr(Tensor, name):
         add_to_class(Tensor, name, operation)
 

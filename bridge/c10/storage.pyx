@@ -357,7 +357,7 @@ cdef object allocate_buffer(
 cdef int install(
     Storage storage, object ctx, char* data, TypeMeta dtype, int64_t nbytes, int flags,
 ) except -1:
-    """Give `storage` a buffer in place of the one it has."""
+    """Return `storage` a buffer in place of the one it has."""
     # The old owner goes last: its end may run Python, which must not see us half done.
     old = storage.ctx
     storage.ctx = ctx

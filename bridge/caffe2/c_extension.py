@@ -180,6 +180,6 @@ def create_net(net: Any, overwrite: bool = False) -> bool:
 
 
 def delete_net(name: Any) -> bool:
-    """Forget a net of the current workspace, if there is one of that name; give True."""
+    """Forget a net of the current workspace, if there is one of that name; return True."""
     _DeleteNet(name)
     return True

@@ -35,5 +35,5 @@ def InitOpsLibrary(name: Any, trigger_lazy: bool = True) -> None:
 
 
 def GetImportedOpsLibraries() -> set[str]:
-    """Give the libraries that were loaded: none."""
+    """Return the libraries that were loaded: none."""
     return set()

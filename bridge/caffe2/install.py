@@ -54,7 +54,7 @@ class _Caffe2(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         path: Sequence[str] | None,
         target: ModuleType | None = None,
     ) -> importlib.machinery.ModuleSpec | None:
-        """Give the spec of a module that is here; say which there are where it is not."""
+        """Return the spec of a module that is here; say which there are where it is not."""
         if fullname in _MODULES:
             package = any(name.startswith(f"{fullname}.") for name in _MODULES)
             return importlib.machinery.ModuleSpec(fullname, self, is_package=package)
@@ -110,7 +110,7 @@ def install(force: bool = False) -> None:
 
 
 def _real_caffe2() -> str | None:
-    """Give the place of a Caffe2 that Python would import, or has."""
+    """Return the place of a Caffe2 that Python would import, or has."""
     loaded = sys.modules.get("caffe2")
     if loaded is not None:
         return getattr(loaded, "__file__", None) or "sys.modules"

@@ -107,7 +107,7 @@ def NumpyArrayToCaffe2Tensor(arr: np.ndarray[Any, Any], name: str | None = None)
 
 
 def OpAlmostEqual(op_a: Any, op_b: Any, ignore_fields: Any = None) -> bool:
-    """Say whether two OperatorDefs are the same but for the fields named."""
+    """Return whether two OperatorDefs are the same but for the fields named."""
     fields = [ignore_fields] if isinstance(ignore_fields, str) else ignore_fields or []
     if not all(isinstance(field, str) for field in fields):
         raise EnforceAssertionError(
@@ -124,7 +124,7 @@ def OpAlmostEqual(op_a: Any, op_b: Any, ignore_fields: Any = None) -> bool:
 
 
 def ArgsToDict(args: Any) -> dict[str, Any]:
-    """Give the value of each Argument by its name; None where it has none."""
+    """Return the value of each Argument by its name; None where it has none."""
     values: dict[str, Any] = {}
     for arg in args:
         found = [value for field, value in arg.ListFields() if field.name != "name"]
@@ -155,7 +155,7 @@ def _refuse_flat(tensor: Any, caller: str) -> None:
 
 
 def NHWC2NCHW(tensor: Any) -> Any:
-    """Give an array with its last dimension second, as a view.
+    """Return an array with its last dimension second, as a view.
 
     Raises EnforceNotMet, also an AssertionError: it has one dimension, or none.
     """
@@ -164,7 +164,7 @@ def NHWC2NCHW(tensor: Any) -> Any:
 
 
 def NCHW2NHWC(tensor: Any) -> Any:
-    """Give an array with its second dimension last, as a view.
+    """Return an array with its second dimension last, as a view.
 
     Raises EnforceNotMet, also an AssertionError: it has one dimension, or none.
     """
@@ -173,7 +173,7 @@ def NCHW2NHWC(tensor: Any) -> Any:
 
 
 def EnumClassKeyVals(cls: type) -> dict[str, str]:
-    """Give the strings of a class by their names, which are in capitals.
+    """Return the strings of a class by their names, which are in capitals.
 
     Raises EnforceNotMet, also an AssertionError: no class, or two have the same value.
     """

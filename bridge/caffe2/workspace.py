@@ -213,12 +213,12 @@ def Blobs() -> list[str]:
 
 
 def HasBlob(name: Any) -> bool:
-    """Say whether there is a blob `name`. Raises EnforceNotMet: `name` is no name."""
+    """Return whether there is a blob `name`. Raises EnforceNotMet: `name` is no name."""
     return found_blob(state.workspace, name_of(name, "HasBlob")) is not None
 
 
 def CreateBlob(name: Any) -> bool:
-    """Make an empty blob `name` unless there is one; give True.
+    """Make an empty blob `name` unless there is one; return True.
 
     Raises EnforceNotMet: `name` is no name.
     """
@@ -277,7 +277,7 @@ def DeserializeBlob(name: Any, serialized: Any) -> None:
 
 
 def CurrentWorkspace() -> str:
-    """Give the name of the current workspace; the first one is ``"default"``."""
+    """Return the name of the current workspace; the first one is ``"default"``."""
     return state.name
 
 
@@ -287,7 +287,7 @@ def Workspaces() -> list[str]:
 
 
 def RootFolder() -> str:
-    """Give the root folder of the current workspace; ``"."`` unless a reset set it."""
+    """Return the root folder of the current workspace; ``"."`` unless a reset set it."""
     return state.workspace._root_folder
 
 
@@ -319,7 +319,7 @@ def SwitchWorkspace(name: Any, create_if_missing: bool = False) -> None:
 
 
 def ResetWorkspace(root_folder: str | os.PathLike[str] | None = None) -> bool:
-    """Put a new, empty workspace in the place of the current one; give True.
+    """Put a new, empty workspace in the place of the current one; return True.
 
     `root_folder` becomes its root folder and is made if it does not exist; None keeps that of the
     old one. Blobs that are still held, and tensors shared with them, stay usable.

@@ -95,7 +95,7 @@ class TorchAllocator(Allocator):
         return address
 
     def raw_deallocate(self, address):
-        """Give the buffer back to torch. EnforceNotMet: it did not come from here."""
+        """Return the buffer back to torch. EnforceNotMet: it did not come from here."""
         if address and self._tensors.pop(address, None) is None:
             raise EnforceNotMet(
                 f"{address:#x} is not a live address of this allocator.",

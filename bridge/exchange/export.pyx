@@ -81,7 +81,7 @@ cdef extern from *:
 
 
 cdef void _drop(void* ctx) noexcept nogil:
-    """Give up a reference from any thread, at any time.
+    """Return up a reference from any thread, at any time.
 
     A thread that waits for the GIL while the interpreter goes down is ended where it stands
     (PyGILState_Ensure, before Python 3.14), which aborts the process where C++ frames are on

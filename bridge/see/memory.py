@@ -45,7 +45,7 @@ class Block:
 
 
 def extent(block: Block) -> tuple[int, int]:
-    """Give the first byte and the byte after the last; equal where there are none.
+    """Return the first byte and the byte after the last; equal where there are none.
 
     >>> from bridge.see.memory import Block, extent
     >>> extent(Block("host", 1000, (3, 2), (-8, 4), 4))

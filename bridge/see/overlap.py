@@ -72,7 +72,7 @@ def _overlap(a: Block, b: Block) -> bool:
 
 
 def _merged(block: Block) -> list[tuple[int, int]]:
-    """Give the dimensions, (size, step in bytes), of the same bytes in as few as will do.
+    """Return the dimensions, (size, step in bytes), of the same bytes in as few as will do.
 
     Steps are positive, from the lowest byte on, and rise.
 
@@ -100,7 +100,7 @@ def _merged(block: Block) -> list[tuple[int, int]]:
 
 
 def _solid(dims: list[tuple[int, int]]) -> bool:
-    """Say whether the bytes are one run without gaps."""
+    """Return whether the bytes are one run without gaps."""
     return not dims or (len(dims) == 1 and dims[0][1] == 1)
 
 

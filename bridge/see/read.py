@@ -301,7 +301,7 @@ def _of_packed(x: Any, memory: Memory) -> None:
 
 
 def _has_none(x: Any) -> bool:
-    """Say whether a tensor has no elements: it stands for others to come, or was deleted."""
+    """Return whether a tensor has no elements: it stands for others to come, or was deleted."""
     if {cls.__name__ for cls in type(x).__mro__} & _STAND_INS:
         return True
     deleted = getattr(x, "is_deleted", None)

@@ -56,7 +56,7 @@ def of_torch(tensor: Any) -> Memory:
 
 
 def shape_of(tensor: Any) -> tuple[int, ...] | None:
-    """Give the sizes of a torch tensor without asking a subclass; None where it has none."""
+    """Return the sizes of a torch tensor without asking a subclass; None where it has none."""
     with torch._C.DisableTorchFunctionSubclass():
         try:
             return tuple(tensor.shape)
@@ -121,7 +121,7 @@ def _of_parts(memory: Memory, parts: list[Any], what: str) -> Memory:
 
 
 def _parts_of(tensor: Any) -> list[Any] | None:
-    """Give the tensors that `tensor` is made of; None where it is made of none."""
+    """Return the tensors that `tensor` is made of; None where it is made of none."""
     if tensor.layout in _PARTS:
         return [getattr(tensor, name)() for name in _PARTS[tensor.layout]]
     if torch.utils._python_dispatch.is_traceable_wrapper_subclass(tensor):
@@ -163,7 +163,7 @@ def _name_of(device: Any) -> str:
 
 
 def reach_of(tensor: Any) -> tuple[str, int, int] | None:
-    """Give the (space, first byte, byte after the last) of a plain tensor's elements.
+    """Return the (space, first byte, byte after the last) of a plain tensor's elements.
 
     None for any other: this is for looking through all that there are.
     """

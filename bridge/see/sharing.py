@@ -145,7 +145,7 @@ def _tensors(
 
 
 def _jax_class() -> Any:
-    """Give the class of JAX's arrays, which jax.Array is but an abstract base of."""
+    """Return the class of JAX's arrays, which jax.Array is but an abstract base of."""
     for name in ("jaxlib._jax", "jaxlib.xla_extension"):
         cls = getattr(sys.modules.get(name), "ArrayImpl", None)
         if cls is not None:

@@ -13,14 +13,14 @@ _CPU, _CUDA, _HIP = 0, 1, 6
 
 
 def IsGPUDeviceType(device_type: int) -> bool:
-    """Say whether Caffe2's number of a device type is that of CUDA or HIP."""
+    """Return whether Caffe2's number of a device type is that of CUDA or HIP."""
     return device_type in (_CUDA, _HIP)
 
 
 def device_option_equal(
     opt1: Any, opt2: Any, ignore_node_name: bool = True, ignore_random_seed: bool = True
 ) -> bool:
-    """Say whether two DeviceOptions, or None, name the same device."""
+    """Return whether two DeviceOptions, or None, name the same device."""
     if not opt1 or not opt2:
         return bool(opt1 == opt2)
     if not ignore_node_name and opt1.node_name != opt2.node_name:
@@ -33,5 +33,5 @@ def device_option_equal(
 
 
 def device_equal(src: Any, dst: Any) -> bool:
-    """Say whether two DeviceOptions have the same type and number, said or not."""
+    """Return whether two DeviceOptions have the same type and number, said or not."""
     return bool(src.device_type == dst.device_type and src.device_id == dst.device_id)

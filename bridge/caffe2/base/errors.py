@@ -64,7 +64,7 @@ _mixed: dict[type[Exception], type[EnforceNotMet] | None] = {}
 
 
 def also_as(error: EnforceNotMet, cause: Exception) -> EnforceNotMet:
-    """Give `error` as one that is of the kind of `cause`, too, with the attributes of that.
+    """Return `error` as one that is of the kind of `cause`, too, with the attributes of that.
 
     For exceptions of a script's own, which the script catches around a net. What cannot be both, or
     means something else to Python, as StopIteration does, gives `error` as it is.

@@ -54,7 +54,7 @@ is_asan: bool = False
 
 
 def GetCUDAVersion() -> int:
-    """Give the version of CUDA as a number, 12040 for 12.4; 0 without CUDA."""
+    """Return the version of CUDA as a number, 12040 for 12.4; 0 without CUDA."""
     if not has_cuda_support:
         return 0
     import torch
@@ -64,7 +64,7 @@ def GetCUDAVersion() -> int:
 
 
 def GetCuDNNVersion() -> int:
-    """Give the version of cuDNN as a number; 0 without CUDA."""
+    """Return the version of cuDNN as a number; 0 without CUDA."""
     if not has_cuda_support:
         return 0
     import torch
@@ -73,7 +73,7 @@ def GetCuDNNVersion() -> int:
 
 
 def GetDeviceProperties(deviceid: int) -> dict[str, Any] | None:
-    """Give the name, the version and the bytes of memory of a GPU; None without CUDA.
+    """Return the name, the version and the bytes of memory of a GPU; None without CUDA.
 
     Raises EnforceNotMet, also a ValueError: there is no GPU of that number.
     """
@@ -109,7 +109,7 @@ def GetGpuPeerAccessPattern() -> np.ndarray[Any, Any]:
 
 
 def GetGPUMemoryInfo(deviceid: int | None = None) -> tuple[int, int] | None:
-    """Give the free and the total bytes of a GPU's memory; None without CUDA.
+    """Return the free and the total bytes of a GPU's memory; None without CUDA.
 
     Raises EnforceNotMet, also a ValueError: there is no GPU of that number.
     """
@@ -136,12 +136,12 @@ def IsNUMAEnabled() -> bool:
 
 
 def GetNumNUMANodes() -> int:
-    """Give -1, which says that NUMA is not enabled."""
+    """Return -1, which says that NUMA is not enabled."""
     return -1
 
 
 def GetBlobNUMANode(name: Any) -> int:
-    """Give -1, which says that NUMA is not enabled.
+    """Return -1, which says that NUMA is not enabled.
 
     Raises EnforceNotMet, also a KeyError: no such blob.
     """

@@ -54,7 +54,7 @@ def TryReadProtoWithClass(cls: type, s: Any) -> Any:
 
 
 def GetContentFromProto(obj: Any, function_map: dict[type, Callable[[Any], Any]]) -> Any:
-    """Give what the function for the class of a message makes of it; None where there is none."""
+    """Return what the function for the class of a message makes of it; None where there is none."""
     function = function_map.get(type(obj))
     return None if function is None else function(obj)
 

@@ -33,7 +33,7 @@ class InvalidMessageError(EnforceTypeError, EnforceValueError):
 
 
 def caffe2_pb2() -> ModuleType:
-    """Give the module of Caffe2's messages; the first call loads protobuf."""
+    """Return the module of Caffe2's messages; the first call loads protobuf."""
     global _loaded
     if _loaded is None:
         from bridge.caffe2.proto import caffe2_pb2 as module
@@ -52,7 +52,7 @@ def _a(kind: str) -> str:
 
 
 def wire_bytes(obj: Any, kind: str, caller: str) -> bytes:
-    """Give the bytes of the message `kind` that `obj` is or holds.
+    """Return the bytes of the message `kind` that `obj` is or holds.
 
     `obj` is a message of any class with ``SerializeToString``, its bytes, or an object with
     ``Proto()``. Raises EnforceNotMet, also a TypeError: it is another message, or none of these
@@ -88,13 +88,13 @@ def wire_bytes(obj: Any, kind: str, caller: str) -> bytes:
 
 
 def message_in(obj: Any) -> Any:
-    """Give the message that a core object makes by ``Proto()``; what has none as it is."""
+    """Return the message that a core object makes by ``Proto()``; what has none as it is."""
     # Looked up in the class: nets take what else they are asked for as names of operators.
     return obj.Proto() if hasattr(type(obj), "Proto") else obj
 
 
 def as_message(obj: Any, kind: str, caller: str) -> Any:
-    """Give the message `kind`, of our class, that `obj` is or holds: itself, or a copy.
+    """Return the message `kind`, of our class, that `obj` is or holds: itself, or a copy.
 
     Raises EnforceNotMet, also a TypeError or ValueError: it is none, or its bytes are damaged.
     """

@@ -18,7 +18,7 @@ class InvalidNameError(EnforceTypeError, EnforceAssertionError):
 
 
 def name_of(name: Any, caller: str) -> str:
-    """Give a name as plain `str`; `bytes` are UTF-8, a BlobReference stands for its name.
+    """Return a name as plain `str`; `bytes` are UTF-8, a BlobReference stands for its name.
 
     Raises EnforceNotMet, also a TypeError and AssertionError, or a ValueError: it is no name.
     """
@@ -37,7 +37,7 @@ def name_of(name: Any, caller: str) -> str:
 
 
 def new_name(basename: str, used: set[str]) -> str:
-    """Give a name that is not in `used`, with a number where there must be one; it is added."""
+    """Return a name that is not in `used`, with a number where there must be one; it is added."""
     name, number = basename, 1
     while name in used:
         name = f"{basename}_{number}"

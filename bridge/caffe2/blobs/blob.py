@@ -50,7 +50,7 @@ class Blob(BlobCore):
     __slots__ = ()
 
     def feed(self, value: Any, device_option: Any = None) -> bool:
-        """Make the blob hold `value`; give True.
+        """Make the blob hold `value`; return True.
 
         A torch tensor, an ``at.Tensor``, a ``caffe2.Tensor`` or another DLPack producer is shared,
         and has to be contiguous. A NumPy array is copied, into the buffer of the blob's own tensor
@@ -82,7 +82,7 @@ class Blob(BlobCore):
         return self._fetch(None, "Blob.fetch")
 
     def tensor(self) -> BlobTensor:
-        """Give the blob's tensor for work in place; make an empty one on the CPU if it has none.
+        """Return the blob's tensor for work in place; make an empty one on the CPU if it has none.
 
         What else the blob held is dropped then. The same object is given as long as it is in use.
         """
@@ -91,7 +91,7 @@ class Blob(BlobCore):
         return self.as_tensor()
 
     def as_tensor(self) -> BlobTensor:
-        """Give the blob's tensor for work in place. Raises EnforceNotMet: it holds none."""
+        """Return the blob's tensor for work in place. Raises EnforceNotMet: it holds none."""
         tensor = self._tensor
         if tensor is None:
             raise EnforceNotMet(
@@ -106,11 +106,11 @@ class Blob(BlobCore):
         return handle
 
     def is_tensor(self) -> bool:
-        """Say whether the blob holds a tensor."""
+        """Return whether the blob holds a tensor."""
         return self._tensor is not None
 
     def to_torch(self) -> torch.Tensor:
-        """Give the tensor to torch, sharing memory; a torch tensor that was fed is that same one.
+        """Return the tensor to torch, sharing memory; a torch tensor that was fed is that same one.
 
         Raises EnforceNotMet: the blob holds no tensor, or one that torch cannot have.
         """
@@ -145,7 +145,7 @@ class Blob(BlobCore):
         deserialize(self, serialized, "The blob", "Blob.deserialize")
 
     def IsType(self, T: Any) -> bool:
-        """Say whether the blob holds something of the type that `T` names.
+        """Return whether the blob holds something of the type that `T` names.
 
         ``caffe2.Tensor`` or ``c10.tensor``: a tensor; `bytes` or ``c10.string``: a string; a
         registered class: an object of it. Raises EnforceNotMet: `T` names no type.
@@ -154,7 +154,7 @@ class Blob(BlobCore):
         return meta is tensor_type if self._tensor is not None else meta is self._meta
 
     def Get(self, T: Any) -> Any:
-        """Give what the blob holds, shared, if it is of the type that `T` names.
+        """Return what the blob holds, shared, if it is of the type that `T` names.
 
         Raises EnforceNotMet: it is not, and the error says what it is; or `T` names no type.
         """
@@ -167,7 +167,7 @@ class Blob(BlobCore):
         return self._held()
 
     def GetMutable(self, T: Any) -> Any:
-        """Give what the blob holds, shared; put a new ``T()`` there if it is of another type.
+        """Return what the blob holds, shared; put a new ``T()`` there if it is of another type.
 
         A string is `bytes`, which Python cannot change: put another by `feed` or `Reset`.
 
@@ -223,12 +223,12 @@ class Blob(BlobCore):
         return f"<Blob that holds {self._described()}>"
 
     def _held(self) -> Any:
-        """Give the tensor or object that the blob holds; None: nothing."""
+        """Return the tensor or object that the blob holds; None: nothing."""
         tensor = self._tensor
         return self._object if tensor is None else tensor
 
     def _live_handle(self) -> BlobTensor | None:
-        """Give the BlobTensor made last, if it is still in use."""
+        """Return the BlobTensor made last, if it is still in use."""
         return None if self._handle is None else self._handle()
 
     def _hold_tensor(self, tensor: Tensor, own: bool) -> None:
@@ -356,7 +356,7 @@ def _made(T: Any) -> Any:
 
 
 def _type_of(obj: Any) -> TypeMeta:
-    """Give the type of the first class of `obj`, its own or a base, that is an element type."""
+    """Return the type of the first class of `obj`, its own or a base, that is an element type."""
     for cls in type(obj).__mro__[:-1]:
         try:
             return TypeMeta.Make(cls)

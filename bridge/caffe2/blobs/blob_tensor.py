@@ -101,7 +101,7 @@ class BlobTensor:
             raise wrap_error("NumPy cannot have the tensor", "BlobTensor.data", cause) from cause
 
     def init(self, dims: Iterable[int], dtype: Any) -> None:
-        """Give the tensor sizes and a type, with memory for it, not initialised.
+        """Return the tensor sizes and a type, with memory for it, not initialised.
 
         `dtype` is a number of ``core.DataType``, or anything else that names an element type. The
         buffer is kept where the type is the same and it is large enough and the bridge's own.
@@ -173,7 +173,7 @@ class BlobTensor:
             ) from cause
 
     def to_torch(self) -> torch.Tensor:
-        """Give the tensor to torch, sharing memory; a torch tensor that was fed is that same one.
+        """Return the tensor to torch, sharing memory; a torch tensor that was fed is that same one.
 
         Raises EnforceNotMet: torch cannot have it.
         """

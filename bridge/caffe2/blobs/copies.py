@@ -75,7 +75,7 @@ def copy_into(tensor: Tensor, array: np.ndarray[Any, Any]) -> None:
 
 
 def prepare(tensor: Tensor, dims: Sequence[int], meta: TypeMeta) -> None:
-    """Give `tensor` the sizes `dims` and the type `meta`, with memory for it, not initialised.
+    """Return `tensor` the sizes `dims` and the type `meta`, with memory for it, not initialised.
 
     Keeps the buffer where sizes and type are what they were, or where it is of the same type, the
     bridge's own, and large enough. Raises EnforceNotMet, MemoryError, and then leaves the tensor as
@@ -109,7 +109,7 @@ def copied_to_numpy(tensor: Tensor) -> np.ndarray[Any, Any]:
 
 
 def _type_of(array: np.ndarray[Any, Any]) -> TypeMeta:
-    """Give the element type of an array of numbers, in native byte order whatever its own is."""
+    """Return the element type of an array of numbers, in native byte order whatever its own is."""
     dtype = array.dtype
     return TypeMeta.Make(dtype if dtype.isnative else dtype.newbyteorder("="))
 
@@ -124,7 +124,7 @@ def _refuse_mask(array: np.ndarray[Any, Any]) -> None:
 
 
 def keeps_buffer(tensor: Tensor, nbytes: int) -> bool:
-    """Say whether `tensor` has a buffer of the bridge's own that it keeps at `nbytes`."""
+    """Return whether `tensor` has a buffer of the bridge's own that it keeps at `nbytes`."""
     impl = tensor.unsafeGetTensorImpl()
     if not impl.owns_memory():
         return False

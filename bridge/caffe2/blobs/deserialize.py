@@ -207,7 +207,7 @@ def _content_of(tensor: TensorMessage) -> tuple[TypeMeta, Callable[[Tensor], Non
 
 
 def _target(old: Tensor | None, own: bool, dims: list[int], meta: TypeMeta, n: int) -> Tensor:
-    """Give the tensor on the CPU that `n` new elements go into: `old`, to be resized, or another.
+    """Return the tensor on the CPU that `n` new elements go into: `old`, to be resized, or another.
 
     Where they are not all that there are, the others stay what they are in `old`, or are zero.
     """
@@ -241,7 +241,7 @@ def _is_on(tensor: Tensor | None, device: Device) -> bool:
 
 
 def device_of(tensor: TensorMessage) -> Device:
-    """Give the device that a tensor message names. Raises EnforceNotMet: it is not there."""
+    """Return the device that a tensor message names. Raises EnforceNotMet: it is not there."""
     if tensor.device_type == 0:
         return _CPU
     if tensor.device_type == 1:

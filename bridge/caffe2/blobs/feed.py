@@ -73,7 +73,7 @@ def feed_refusal(subject: str, value: Any, caller: str, cause: Exception) -> Enf
 
 
 def is_array(value: object) -> bool:
-    """Say whether `value` is a NumPy array, without importing NumPy to find out."""
+    """Return whether `value` is a NumPy array, without importing NumPy to find out."""
     numpy = sys.modules.get("numpy")
     return numpy is not None and isinstance(value, numpy.ndarray)
 
@@ -141,7 +141,7 @@ def _route_of(value: Any) -> Callable[[Blob, Any], None]:
 
 
 def _is_producer(kind: type) -> bool:
-    """Say whether objects of the type give their memory away, by DLPack or by CUDA's interface."""
+    """Return whether objects of the type export memory, by DLPack or CUDA's interface."""
     return (
         hasattr(kind, "__dlpack__")
         or hasattr(kind, "__dlpack_c_exchange_api__")

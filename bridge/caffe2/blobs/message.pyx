@@ -36,7 +36,7 @@ cdef enum:
 cdef const uint8_t* _strings(
     Payload payload, Field* field, const uint8_t* stop,
 ) except NULL:
-    """Note a string and the short ones of the same field that follow it at once; give the next."""
+    """Note a string and the short ones of the same field that follow it at once; return the next."""
     cdef const uint8_t* at = field.stop
     cdef int64_t n = 1
     while stop - at >= 2 and at[0] == STRING_TAG and at[1] < 0x80 and stop - at - 2 >= at[1]:

@@ -194,7 +194,7 @@ def _int8_message(held: Int8TensorCPU, name: bytes) -> bytes:
 
 
 def _on_cpu(tensor: Tensor) -> Tensor:
-    """Give the tensor itself, or a copy where it is not contiguous or not in the CPU's memory."""
+    """Return the tensor itself, or a copy where it is not contiguous or not in the CPU's memory."""
     if not tensor.is_contiguous():
         tensor = Tensor(AtTensor(tensor).contiguous())
     if tensor.GetDeviceType() == DeviceType.CPU or not tensor.storage_initialized():

@@ -20,7 +20,7 @@ STRING_KINDS = "OSUT"
 
 
 def as_bytes(value: str | bytes) -> bytes:
-    """Give text as UTF-8 and bytes as they are; a subclass becomes plain bytes.
+    """Return text as UTF-8 and bytes as they are; a subclass becomes plain bytes.
 
     Raises UnicodeEncodeError: text with a lone surrogate, which UTF-8 cannot say.
     """

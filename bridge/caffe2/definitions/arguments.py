@@ -54,7 +54,7 @@ def MakeArgument(key: Any, value: Any) -> Any:
 
 
 def _plain(value: Any) -> Any:
-    """Give NumPy's scalars as Python's, and arrays as flat lists."""
+    """Return NumPy's scalars as Python's, and arrays as flat lists."""
     if hasattr(value, "__array__") and hasattr(value, "tolist") and hasattr(value, "reshape"):
         items = value.reshape(-1).tolist()
         is_scalar = any(cls.__name__ == "generic" for cls in type(value).__mro__)
@@ -146,7 +146,7 @@ def _check_the_same(message: Any, argument: Any) -> None:
 
 
 def _owned(field: str, value: Any) -> Any:
-    """Give the value of a field as one that does not change with the message."""
+    """Return the value of a field as one that does not change with the message."""
     if field in ("f", "i"):
         return value
     if field == "s":
@@ -168,7 +168,7 @@ def _copy(message: Any) -> Any:
 
 
 def _text(value: bytes) -> str | bytes:
-    """Give a string as `str`, or as `bytes` where it is not UTF-8."""
+    """Return a string as `str`, or as `bytes` where it is not UTF-8."""
     try:
         return value.decode()
     except UnicodeDecodeError:
@@ -176,7 +176,7 @@ def _text(value: bytes) -> str | bytes:
 
 
 def single_value(values: Values, name: str, default: Any, caller: str) -> Any:
-    """Give the one value of an argument, of the type of `default`; of any type if that is None.
+    """Return the one value of an argument, of the type of `default`; of any type if that is None.
 
     Raises EnforceNotMet, also a TypeError: the argument is of another type, or has several values.
     """
@@ -193,7 +193,7 @@ def single_value(values: Values, name: str, default: Any, caller: str) -> Any:
 
 
 def repeated_value(values: Values, name: str, default: Any, caller: str) -> list[Any]:
-    """Give the values of an argument as a new list, of the type of the elements of `default`.
+    """Return the values of an argument as a new list, of the type of the elements of `default`.
 
     Empty where the argument has no repeated values. Raises EnforceNotMet, also a TypeError: they
     are of another type.
@@ -209,7 +209,7 @@ def repeated_value(values: Values, name: str, default: Any, caller: str) -> list
 
 
 def _as_kind(value: Any, like: Any, name: str, caller: str) -> Any:
-    """Give `value` as the type of `like`, where nothing is lost by it."""
+    """Return `value` as the type of `like`, where nothing is lost by it."""
     if like is None or type(value) is type(like):
         return value
     if isinstance(like, bool):

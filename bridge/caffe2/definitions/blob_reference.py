@@ -73,15 +73,15 @@ class BlobReference:
         return BlobReference(other + self._name, self._from_net)
 
     def Net(self) -> Any:
-        """Give the net that makes the blob, or None."""
+        """Return the net that makes the blob, or None."""
         return self._from_net
 
     def GetNameScope(self) -> str:
-        """Give the part of the name up to its last slash, with it."""
+        """Return the part of the name up to its last slash, with it."""
         return self._name[: self._name.rfind(scopes.NAMESCOPE_SEPARATOR) + 1]
 
     def GetUnscopedName(self) -> str:
-        """Give the part of the name after its last slash."""
+        """Return the part of the name after its last slash."""
         return self._name[self._name.rfind(scopes.NAMESCOPE_SEPARATOR) + 1 :]
 
     def __getattr__(self, op_type: str) -> Callable[..., Any]:
@@ -145,7 +145,7 @@ def ScopedBlobReference(name: Any, *args: Any, **kwargs: Any) -> BlobReference:
 
 
 def references(blobs: Any, net: Any = None, caller: str = "CreateOperator") -> list[BlobReference]:
-    """Give references to the blobs that are inputs or outputs of an operator.
+    """Return references to the blobs that are inputs or outputs of an operator.
 
     One name or reference, or a list or tuple of them. Names are of the current name scope,
     references are as they are. Raises EnforceNotMet, also a TypeError: something else.

@@ -45,7 +45,7 @@ class RegisteredTypes(Set[str]):
 
 
 def registry_key(op_type: str, engine: str = "") -> str:
-    """Give the name under which an operator with an engine of its own is registered."""
+    """Return the name under which an operator with an engine of its own is registered."""
     if engine in ("", "DEFAULT"):
         return op_type
     return f"{op_type}_ENGINE_{engine}"
@@ -61,17 +61,17 @@ def RegisteredOperators() -> list[str]:
 
 
 def is_registered(op_type: str, engine: str = "") -> bool:
-    """Say whether there are operators of that type, with that engine if one is given."""
+    """Return whether there are operators of that type, with that engine if one is given."""
     return classes_of(registry_key(op_type, engine)) is not None
 
 
 def IsOperator(op_type: str) -> bool:
-    """Say whether there are operators of that type."""
+    """Return whether there are operators of that type."""
     return is_registered(op_type)
 
 
 def IsOperatorWithEngine(op_type: str, engine: str) -> bool:
-    """Say whether there are operators of that type that are made for that engine."""
+    """Return whether there are operators of that type that are made for that engine."""
     return is_registered(op_type, engine)
 
 
@@ -89,7 +89,7 @@ def nearby_names(op_type: str) -> list[str]:
 
 
 def classes_of(key: str) -> dict[str, type[Operator]] | None:
-    """Give the classes registered under a name of `registry_key`, by device type; None: none."""
+    """Return the classes registered under a name of `registry_key`, by device type; None: none."""
     found = classes.get(key)
     if found is None:
         _load_built_in()

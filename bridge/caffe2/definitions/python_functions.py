@@ -42,7 +42,7 @@ _builders: set[bytes] = set()
 
 
 def register_function(function: Any, pass_workspace: bool = False, name: str = "") -> str:
-    """Keep a function for operators of type Python; give the token that stands for it.
+    """Keep a function for operators of type Python; return the token that stands for it.
 
     Raises EnforceNotMet, also a TypeError: it cannot be called.
     """
@@ -59,7 +59,7 @@ def register_function(function: Any, pass_workspace: bool = False, name: str = "
 
 
 def _register_both(f: Any, grad_f: Any, python_func_type: Any, pass_workspace: bool) -> str:
-    """Keep `f`, and `grad_f` as its gradient; give the token."""
+    """Keep `f`, and `grad_f` as its gradient; return the token."""
     if python_func_type is not None:
         of_type = python_func_type(f)
         f, grad_f = of_type.forward, getattr(of_type, "backward", None)

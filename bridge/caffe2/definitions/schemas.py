@@ -65,7 +65,7 @@ _schemas: dict[str, Schema] = {}
 
 
 def schema_of(op_type: str) -> Schema:
-    """Give the schema of a built-in operator type. Raises KeyError: it has none."""
+    """Return the schema of a built-in operator type. Raises KeyError: it has none."""
     schema = _schemas.get(op_type)
     if schema is None:
         if not _texts:
@@ -77,7 +77,7 @@ def schema_of(op_type: str) -> Schema:
 
 
 def check_definition(definition: Definition) -> dict[int, int] | None:
-    """Check the counts and places of an operator; give its outputs in place, by their inputs.
+    """Check the counts and places of an operator; return its outputs in place, by their inputs.
 
     Raises EnforceNotMet: a wrong number of inputs or outputs, an output that may not be the blob
     of an input, or is not and must.

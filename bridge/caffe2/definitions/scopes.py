@@ -44,12 +44,12 @@ _scopes = _Scopes()
 
 
 def CurrentNameScope() -> str:
-    """Give the prefix of names, which ends in a slash; empty outside of every scope."""
+    """Return the prefix of names, which ends in a slash; empty outside of every scope."""
     return _scopes.names
 
 
 def CurrentDeviceScope() -> Any:
-    """Give the DeviceOption of operators that are made now; None outside of every scope."""
+    """Return the DeviceOption of operators that are made now; None outside of every scope."""
     return _scopes.device
 
 

@@ -126,12 +126,12 @@ def definition_of(obj: Any, caller: str) -> Definition:
 
 
 def device_kind(number: int) -> str | None:
-    """Give the name of a type of device by Caffe2's number, as ``"cpu"``; None: there is none."""
+    """Return the name of a type of device by Caffe2's number, as ``"cpu"``; None: there is none."""
     return _DEVICE_TYPES[number].lower() if 0 <= number < len(_DEVICE_TYPES) else None
 
 
 def device_of_option(option: Any) -> Device:
-    """Give the device that a DeviceOption names.
+    """Return the device that a DeviceOption names.
 
     Raises EnforceNotMet, also a ValueError: one that no tensors live on.
     """

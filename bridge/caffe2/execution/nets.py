@@ -36,7 +36,7 @@ __all__ = [
 
 
 def CreateNet(net: Any, overwrite: bool = False, input_blobs: Iterable[Any] | None = None) -> bool:
-    """Make the operators of a net, in the current workspace, for `RunNet`; give True.
+    """Make the operators of a net, in the current workspace, for `RunNet`; return True.
 
     `net` is a ``core.Net`` or a NetDef: a message of any class, or its bytes. `input_blobs` are
     created, empty, where there are none. With `overwrite` a net of the same name is replaced.
@@ -65,7 +65,7 @@ def CreateNet(net: Any, overwrite: bool = False, input_blobs: Iterable[Any] | No
 
 
 def create_net(workspace: Workspace, message: Any, overwrite: bool, caller: str) -> RunnableNet:
-    """Make a net in `workspace` and give it."""
+    """Make a net in `workspace` and return it."""
     name = message.name
     if not message.HasField("name"):
         raise EnforceValueError(
@@ -85,7 +85,7 @@ def create_net(workspace: Workspace, message: Any, overwrite: bool, caller: str)
 
 
 def RunNet(name: Any, num_iter: int = 1, allow_fail: bool = False) -> bool:
-    """Run a net that was created, `num_iter` times; give True.
+    """Run a net that was created, `num_iter` times; return True.
 
     `name` is its name, the ``core.Net``, or its NetDef. With `allow_fail` give False where an
     operator's RunOnDevice does.
@@ -106,7 +106,7 @@ def RunNet(name: Any, num_iter: int = 1, allow_fail: bool = False) -> bool:
 
 
 def created_net(name: Any, caller: str) -> RunnableNet:
-    """Give the net of that name. Raises EnforceNotMet, also a KeyError: there is none."""
+    """Return the net of that name. Raises EnforceNotMet, also a KeyError: there is none."""
     nets = state.workspace._nets
     text = name.decode(errors="replace") if isinstance(name, bytes) else name
     if not isinstance(text, str) or (isinstance(name, bytes) and text not in nets):
@@ -132,7 +132,7 @@ def _name_of_net(net: Any, caller: str) -> str:
 
 
 def RunNetOnce(net: Any) -> bool:
-    """Make the operators of a net, run each once in turn, and forget them; give True.
+    """Make the operators of a net, run each once in turn, and forget them; return True.
 
     `net` is a ``core.Net`` or a NetDef: a message of any class, or its bytes.
     Raises EnforceNotMet as `CreateNet` and `RunNet`.

@@ -92,16 +92,16 @@ class Operator(OperatorCore):
         return self._definition.device
 
     def HasArgument(self, name: str) -> bool:
-        """Say whether there is an argument `name`."""
+        """Return whether there is an argument `name`."""
         return name in self._definition.arguments
 
     def HasSingleArgumentOfType(self, name: str, kind: type) -> bool:
-        """Say whether argument `name` has one value of `kind`: int, float, str or bytes."""
+        """Return whether argument `name` has one value of `kind`: int, float, str or bytes."""
         field = {int: "i", bool: "i", float: "f", str: "s", bytes: "s"}.get(kind)
         return field is not None and field in self._definition.arguments.get(name, ())
 
     def GetSingleArgument(self, name: str, default: Any = None) -> Any:
-        """Give the value of argument `name`, or `default` if there is none.
+        """Return the value of argument `name`, or `default` if there is none.
 
         Of the type of `default`, where that is bool, int, float, str or bytes; if it is None, as
         it is. Strings are `str`, or `bytes` where they are not UTF-8. A nested net is a NetDef.
@@ -117,7 +117,7 @@ class Operator(OperatorCore):
         return single_value(values, name, default, "Operator.GetSingleArgument")
 
     def GetRepeatedArgument(self, name: str, default: Sequence[Any] = ()) -> list[Any]:
-        """Give the values of argument `name` as a list, or those of `default` if there is none.
+        """Return the values of argument `name` as a list, or those of `default` if there is none.
 
         Of the type of the first element of `default`, if it has one. Empty where the argument has
         but a single value. Raises EnforceNotMet, also a TypeError: they are of another type.
@@ -129,27 +129,27 @@ class Operator(OperatorCore):
         return repeated_value(values, name, default, "Operator.GetRepeatedArgument")
 
     def InputIsType(self, i: int, T: Any) -> bool:
-        """Say whether input `i` holds something of the type that `T` names, as `Blob.IsType`."""
+        """Return whether input `i` holds something of the type that `T` names, as `Blob.IsType`."""
         return self.InputBlob(i).IsType(T)
 
     def InputIsTensorType(self, i: int, device_type: Any) -> bool:
-        """Say whether input `i` holds a tensor on a device of that type."""
+        """Return whether input `i` holds a tensor on a device of that type."""
         return _is_tensor_on(self.InputBlob(i), device_type)
 
     def OutputIsType(self, i: int, T: Any) -> bool:
-        """Say whether output `i` holds something of the type that `T` names."""
+        """Return whether output `i` holds something of the type that `T` names."""
         return self.OutputBlob(i).IsType(T)
 
     def OutputIsTensorType(self, i: int, device_type: Any) -> bool:
-        """Say whether output `i` holds a tensor on a device of that type."""
+        """Return whether output `i` holds a tensor on a device of that type."""
         return _is_tensor_on(self.OutputBlob(i), device_type)
 
     def debug_def(self) -> Any:
-        """Give the OperatorDef, a copy."""
+        """Return the OperatorDef, a copy."""
         return self._definition.message()
 
     def Run(self, stream_id: int = 0) -> bool:
-        """Run; give True. If it fails, the outputs are what they were.
+        """Run; return True. If it fails, the outputs are what they were.
 
         Raises EnforceNotMet, from the error that was met: it names the operator and its blobs.
         """

@@ -129,7 +129,7 @@ cdef class OperatorCore:
         return self.output_blob(i, "Operator.OutputBlob")
 
     def IsInputOutputAlias(self, i, j):
-        """Say whether input `i` and output `j` are the same blob.
+        """Return whether input `i` and output `j` are the same blob.
 
         Two blobs that share a tensor or a storage are not the same blob.
         """
@@ -182,7 +182,7 @@ cdef class OperatorCore:
         _set(self.output_blob(i, "Operator.SetOutputTensor"), <Tensor>tensor)
 
     def OutputTensorCopyFrom(self, i, options, src, async_=False):
-        """Have output `i` be a copy of `src`, on the device of `options`; give its tensor.
+        """Have output `i` be a copy of `src`, on the device of `options`; return its tensor.
 
         Raises EnforceNotMet: `options` say another type than that of `src`, or `src` has no
         content. Follows OperatorBase::OutputTensorCopyFrom.
@@ -209,7 +209,7 @@ cdef class OperatorCore:
         return tensor
 
     def OutputTensorAlias(self, i, src):
-        """Have output `i` share the elements of `src`, with metadata of its own; give its tensor.
+        """Have output `i` share the elements of `src`, with metadata of its own; return its tensor.
 
         Raises EnforceNotMet: `src` is no caffe2.Tensor, or has no content.
         Follows OperatorBase::OutputTensorAlias.
@@ -229,7 +229,7 @@ cdef class OperatorCore:
                 "Operator.Input", condition=error.condition) from error
 
     def _run(self):
-        """Run; give True. Where that fails the outputs are again what they were."""
+        """Run; return True. Where that fails the outputs are again what they were."""
         return run(self)
 
 

@@ -31,7 +31,7 @@ __all__ = ["RunPlan", "plan_of", "run_plan"]
 
 
 def RunPlan(plan_or_step: Any) -> bool:
-    """Run a plan, or a step that has all its nets with it; give True.
+    """Run a plan, or a step that has all its nets with it; return True.
 
     `plan_or_step` is a ``core.Plan``, a ``core.ExecutionStep`` or a PlanDef: a message of any
     class, or its bytes. The plan's nets are created, in place of any of the same names, and stay.
@@ -45,7 +45,7 @@ def RunPlan(plan_or_step: Any) -> bool:
 
 
 def plan_of(plan_or_step: Any, caller: str) -> Any:
-    """Give the PlanDef of a plan, or of a ``core.ExecutionStep`` and its nets: a copy."""
+    """Return the PlanDef of a plan, or of a ``core.ExecutionStep`` and its nets: a copy."""
     if isinstance(plan_or_step, ExecutionStep):
         return Plan(plan_or_step).Proto()
     plan = caffe2_pb2().PlanDef()
@@ -105,7 +105,7 @@ class _Step:
         return EnforceValueError(f"Step {self.message.name!r} {what}.", self.caller)
 
     def _net(self, name: str) -> RunnableNet:
-        """Give the net of that name, made in the workspace when it is first needed."""
+        """Return the net of that name, made in the workspace when it is first needed."""
         if name not in self.made:
             if name not in self.all_nets:
                 raise EnforceKeyError(
@@ -116,7 +116,7 @@ class _Step:
         return self.made[name]
 
     def _report(self) -> RunnableNet | None:
-        """Give the net that reports at intervals, and here once, at the end."""
+        """Return the net that reports at intervals, and here once, at the end."""
         if not self.message.HasField("report_net"):
             return None
         if not self.message.HasField("report_interval"):
@@ -127,7 +127,7 @@ class _Step:
         return _Step(step, self.workspace, self.all_nets, self.made, self.caller)
 
     def _iterations(self) -> Iterable[int] | None:
-        """Give as many as the step runs, unless it is stopped before; None: without end."""
+        """Return as many as the step runs, unless it is stopped before; None: without end."""
         message = self.message
         if message.HasField("should_stop_blob"):
             if message.HasField("num_iter"):

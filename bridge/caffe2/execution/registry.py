@@ -117,7 +117,7 @@ def _is_built_in(cls: type) -> bool:
 
 
 def _device_kinds(devices: Any, caller: str) -> list[str]:
-    """Give the names of the types of the devices."""
+    """Return the names of the types of the devices."""
     try:
         several = [devices] if isinstance(devices, (str, Device, DeviceType)) else list(devices)
         kinds = [Device(device).type.name.lower() for device in several]

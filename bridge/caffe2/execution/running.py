@@ -22,7 +22,7 @@ __all__ = ["RunOperatorMultiple", "RunOperatorsOnce", "count_of", "run_any", "ru
 
 
 def RunOperatorMultiple(operator: Any, num_runs: int) -> bool:
-    """Make the operator once and run it `num_runs` times; give True.
+    """Make the operator once and run it `num_runs` times; return True.
 
     Its state is kept from run to run. Raises EnforceNotMet as `RunOperatorOnce`; the runs before
     the one that failed have had their effect.
@@ -33,7 +33,7 @@ def RunOperatorMultiple(operator: Any, num_runs: int) -> bool:
 
 
 def count_of(value: Any, name: str, caller: str) -> int:
-    """Give a number of runs as an int. Raises EnforceNotMet, also a TypeError: it is none."""
+    """Return a number of runs as an int. Raises EnforceNotMet, also a TypeError: it is none."""
     try:
         return _operator.index(value)
     except TypeError as cause:
@@ -41,7 +41,7 @@ def count_of(value: Any, name: str, caller: str) -> int:
 
 
 def RunOperatorsOnce(operators: Iterable[Any]) -> bool:
-    """Run each of the operators once, in turn; give True.
+    """Run each of the operators once, in turn; return True.
 
     Raises EnforceNotMet as `RunOperatorOnce`; the operators before the one that failed have run.
     """
@@ -56,7 +56,7 @@ def RunOperatorsOnce(operators: Iterable[Any]) -> bool:
 
 
 def run_operator(workspace: Workspace, definition: Definition, times: int, caller: str) -> bool:
-    """Make an operator in `workspace` and run it so many times; give True."""
+    """Make an operator in `workspace` and run it so many times; return True."""
     new = [name for name in definition.outputs if found_blob(workspace, name) is None]
     done = 0
     try:

@@ -65,7 +65,7 @@ def save_checkpoint(
 def load_checkpoint(
     path: str, db_type: str = "minidb", progress: Progress | None = None
 ) -> list[str]:
-    """Make blobs in the current workspace of all that is in a file; give their names in its order.
+    """Load every blob of a file into the current workspace; return their names in file order.
 
     As the operator Load with `load_all`. `progress`, if given, is called with the bytes read and
     the bytes of the file as it goes on. Raises EnforceNotMet: the file is not there, damaged, or
@@ -147,7 +147,7 @@ def read_blobs(
 
 
 def _name_in(record: Record, needed: bool, rename: Callable[[str], str], caller: str) -> str | None:
-    """Give the blob's name in a key; None: it is no name, and not needed."""
+    """Return the blob's name in a key; None: it is no name, and not needed."""
     try:
         return rename(record.key.partition(_CHUNK)[0].decode())
     except UnicodeDecodeError as cause:
@@ -160,7 +160,7 @@ def _name_in(record: Record, needed: bool, rename: Callable[[str], str], caller:
 
 
 def stripped(name: str, prefix: str) -> str:
-    """Give what follows the first `prefix` in `name`, which Caffe2 finds in the middle, too."""
+    """Return what follows the first `prefix` in `name`, which Caffe2 finds in the middle, too."""
     before, found, after = name.partition(prefix) if prefix else (name, "", "")
     return after if found else before
 

@@ -52,7 +52,7 @@ class _Part:
         self.description: tuple[list[int], int] | None = None
 
     def complete(self) -> bool:
-        """Say whether as many elements were found as there are."""
+        """Return whether as many elements were found as there are."""
         return self.found == self.total
 
 
@@ -132,7 +132,7 @@ class BlobParts:
         return part
 
     def finish(self) -> dict[str, Blob]:
-        """Give the blobs, in the order in which they came.
+        """Return the blobs, in the order in which they came.
 
         Raises EnforceNotMet: chunks of one are missing, or came twice; or its device has no room.
         """

@@ -60,7 +60,7 @@ class Reader:
     nbytes: int
 
     def records(self) -> Iterator[Record]:
-        """Give the records one by one. Raises EnforceNotMet: the database is damaged there."""
+        """Return the records one by one. Raises EnforceNotMet: the database is damaged there."""
         raise NotImplementedError
 
     def close(self) -> None:
@@ -113,7 +113,7 @@ class Writer:
 
 
 def path_of(path: str | bytes | os.PathLike[Any], caller: str) -> str:
-    """Give a path as `str`. Raises EnforceNotMet, also a TypeError: it is none."""
+    """Return a path as `str`. Raises EnforceNotMet, also a TypeError: it is none."""
     try:
         return os.fsdecode(path)
     except TypeError as cause:
@@ -138,7 +138,7 @@ def open_writer(db_type: str, path: str) -> Writer:
 
 
 def module_of(db_type: str) -> Any:
-    """Give the module that has a kind of databases. Raises EnforceNotMet: there is no such kind."""
+    """Return the module of a database type. Raises EnforceNotMet: unknown type."""
     if not db_type:
         raise EnforceValueError("The argument db_type is missing: 'minidb' or 'lmdb'.", "db")
     name = _KINDS.get(db_type)

@@ -159,7 +159,7 @@ class Cursor:
         self._at = next(self._records, None)
 
     def valid(self) -> bool:
-        """Say whether it is on a record."""
+        """Return whether it is on a record."""
         return self._at is not None
 
     def _record(self, caller: str) -> Record:
@@ -171,7 +171,7 @@ class Cursor:
         return self._at
 
     def key(self) -> bytes:
-        """Give the key of the record. Raises EnforceNotMet: it is on none."""
+        """Return the key of the record. Raises EnforceNotMet: it is on none."""
         return self._record("Cursor.key").key
 
     def value(self) -> bytes:

@@ -63,7 +63,7 @@ class LMDBReader(Reader):
         self._env.close()
 
     def records(self) -> Iterator[Record]:
-        """Give the records in the order of their keys; values are copied when they are read.
+        """Return the records in the order of their keys; values are copied when they are read.
 
         Raises EnforceNotMet: the database is damaged.
         """

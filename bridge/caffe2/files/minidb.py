@@ -66,7 +66,7 @@ class MiniDBReader(Reader):
         self._file.close()
 
     def records(self) -> Iterator[Record]:
-        """Give the records in the order of the file; a value is read only if it is asked for.
+        """Return the records in the order of the file; a value is read only if it is asked for.
 
         A record's ``read()`` is for as long as the file is open. Raises EnforceNotMet, also a
         ValueError: what stands there is no record, or only a part of one; or the disk fails.

@@ -65,7 +65,7 @@ class WholeFile:
 
 
 def temporary_name(path: str) -> str:
-    """Give a name in the folder of `path` that nobody has."""
+    """Return a name in the folder of `path` that nobody has."""
     return os.path.join(os.path.dirname(path), f".{os.urandom(8).hex()}.tmp")
 
 
@@ -79,7 +79,7 @@ def sync_folder(path: str) -> None:
 
 
 def _mode_of_old(path: str) -> int | None:
-    """Give the mode of the file that is to be replaced, None if there is none."""
+    """Return the mode of the file that is to be replaced, None if there is none."""
     try:
         old = os.stat(path)
     except FileNotFoundError:

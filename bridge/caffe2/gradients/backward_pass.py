@@ -252,7 +252,7 @@ class IR:
         return wanted
 
     def _is_awaited(self, version: Version, position: int) -> bool:
-        """Say whether the gradient of a version is used further back, or is a result."""
+        """Return whether the gradient of a version is used further back, or is a result."""
         users = self._users[version]
         if len(users) > 1 and users[0] < len(self._steps):
             return users[0] < position  # else it was added up

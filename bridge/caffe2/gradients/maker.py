@@ -39,17 +39,17 @@ class GradientMaker:
         self._arguments: dict[str, dict[str, Any]] | None = None
 
     def I(self, i: int) -> str:  # noqa: E743
-        """Give an input. Raises EnforceNotMet: there is none of that number."""
+        """Return an input. Raises EnforceNotMet: there is none of that number."""
         self.enforce(i < len(self.op.input), f"needs an input {i}")
         return str(self.op.input[i])
 
     def O(self, i: int) -> str:  # noqa: E743
-        """Give an output. Raises EnforceNotMet: there is none of that number."""
+        """Return an output. Raises EnforceNotMet: there is none of that number."""
         self.enforce(i < len(self.op.output), f"needs an output {i}")
         return str(self.op.output[i])
 
     def GO(self, i: int) -> str:
-        """Give the gradient of an output. Raises EnforceNotMet: it is sparse, or there is none."""
+        """Return the gradient of an output. Raises EnforceNotMet: it is sparse or missing."""
         output = self.O(i)
         given = self.given[i]
         self.enforce(given is not None, f"needs the gradient of output {output!r}, which has none")
@@ -81,7 +81,7 @@ class GradientMaker:
         self.wanted[i] = gradient
 
     def argument(self, name: str, default: Any) -> Any:
-        """Give an argument of the operator that is one value, of the type of `default`.
+        """Return an argument of the operator that is one value, of the type of `default`.
 
         Of any type where that is None. Raises EnforceNotMet: it is of another type.
         """
@@ -94,11 +94,11 @@ class GradientMaker:
         raise self._refusal(f"needs a {type(default).__name__} as argument {name!r}")
 
     def ints(self, name: str) -> list[int]:
-        """Give an argument of the operator that is a list of ints; empty where it has none."""
+        """Return an argument of the operator that is a list of ints; empty where it has none."""
         return list(self._read().get(name, {}).get("ints", ()))
 
     def has_argument(self, name: str) -> bool:
-        """Say whether the operator has the argument."""
+        """Return whether the operator has the argument."""
         return name in self._read()
 
     def _read(self) -> dict[str, dict[str, Any]]:

@@ -64,7 +64,7 @@ def _operator(text: str) -> Operator:
 
 
 def _named(word: str, maker: GradientMaker) -> Iterator[str]:
-    """Give the blobs that an input of a pattern is."""
+    """Return the blobs that an input of a pattern is."""
     match = _BLOB.fullmatch(word)
     assert match is not None, word
     before, kind, number, mark, behind = match.groups()
@@ -81,7 +81,7 @@ def _named(word: str, maker: GradientMaker) -> Iterator[str]:
 
 
 def _made(word: str, maker: GradientMaker) -> Iterator[str]:
-    """Give the blobs that an output of a pattern is."""
+    """Return the blobs that an output of a pattern is."""
     if word == "*":
         yield from map(maker.GI, range(len(maker.op.input)))
     elif "@" in word:

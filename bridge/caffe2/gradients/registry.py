@@ -77,7 +77,7 @@ class GradientRegistry:
 
     @classmethod
     def GetGradientForOp(cls, op: Any, g_output: Sequence[Any]) -> tuple[list[Any], list[Any]]:
-        """Make the gradient operators of `op`; give them and the gradients of its inputs.
+        """Make the gradient operators of `op`; return them and the gradients of its inputs.
 
         g_output: for each output the name of its gradient, a `GradientSlice`, or None.
 

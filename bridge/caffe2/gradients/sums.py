@@ -69,7 +69,7 @@ class Contribution:
 
 
 def sum_of(blob: str, contributions: list[Contribution]) -> tuple[list[Any], Any]:
-    """Make the operators that add up two contributions or more; give them and the gradient.
+    """Make the operators that add up two contributions or more; return them and the gradient.
 
     Dense ones are added by Sum, sparse ones put one behind another by Concat. All but the first of
     the contributions that operators make get names of their own.
@@ -137,7 +137,7 @@ def _sparse_base(blob: str, contributions: list[Contribution]) -> str:
 
 
 def _apart(parts: list[Part], output: str, keeps_first: bool) -> Iterator[str]:
-    """Give the parts names of their own, where operators make them; give the names."""
+    """Return the parts names of their own, where operators make them; return the names."""
     number = 0
     kept = not keeps_first or any(part.is_given and part.name == output for part in parts)
     for part in parts:

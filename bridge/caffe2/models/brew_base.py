@@ -61,7 +61,7 @@ _scopes = _Scopes()
 
 @contextmanager
 def arg_scope(helpers: Any, **kwargs: Any) -> Iterator[None]:
-    """Give arguments to each call of these functions of brew, one or a list, that is made within.
+    """Return arguments to each call of these functions of brew, one or a list, that is made within.
 
     Raises EnforceNotMet, also an AssertionError: one of them is no function.
     """
@@ -83,7 +83,7 @@ def arg_scope(helpers: Any, **kwargs: Any) -> Iterator[None]:
 
 
 def has_helper(helper_or_helper_name: Any) -> bool:
-    """Say whether there is a function of that name."""
+    """Return whether there is a function of that name."""
     name = getattr(helper_or_helper_name, "__name__", helper_or_helper_name)
     return name in helpers_by_name
 
@@ -124,11 +124,11 @@ def parameter(
 
 
 def constant(value: float) -> Fill:
-    """Give what fills a parameter with one number."""
+    """Return what fills a parameter with one number."""
     return "ConstantFill", {"value": value}
 
 
 def on_cudnn(exhaustive_search: bool, ws_nbytes_limit: int | None = None) -> dict[str, Any]:
-    """Give the arguments of a convolution that prefers cuDNN."""
+    """Return the arguments of a convolution that prefers cuDNN."""
     limit = {"ws_nbytes_limit": ws_nbytes_limit} if ws_nbytes_limit else {}
     return {"engine": "CUDNN", "exhaustive_search": exhaustive_search, **limit}

@@ -121,7 +121,7 @@ def layer_norm(
     initial_scale: float = 1.0,
     initial_bias: float = 0.0,
 ) -> Any:
-    """Add LayerNorm, with a scale and a bias of the sizes `dim_in`; give its three outputs."""
+    """Add LayerNorm, with a scale and a bias of the sizes `dim_in`; return its three outputs."""
     shape = [dim_in] if isinstance(dim_in, int) else dim_in
     scales, shifts = (
         Initializer("ConstantFill", value=value) for value in (initial_scale, initial_bias)
@@ -141,7 +141,7 @@ def layer_norm(
 def max_pool_with_index(
     model: ModelHelper, blob_in: Any, blob_out: Any, order: str = "NCHW", **kwargs: Any
 ) -> Any:
-    """Add MaxPoolWithIndex; give its first output, the values."""
+    """Add MaxPoolWithIndex; return its first output, the values."""
     return model.net.MaxPoolWithIndex(
         blob_in, [blob_out, blob_out + "_index"], order=order, **kwargs
     )[0]
@@ -160,7 +160,7 @@ def spatial_gn(
     order: str = "NCHW",
     **kwargs: Any,
 ) -> Any:
-    """Add GroupNorm, with a scale and a bias of (dim_in,); give its first output."""
+    """Add GroupNorm, with a scale and a bias of (dim_in,); return its first output."""
     out = blob_out or model.net.NextName()
     scales, shifts = constant(init_scale), constant(init_bias)
     scale = parameter(model, out + "_s", [dim_in], ScaleInitializer, scales, WEIGHT)

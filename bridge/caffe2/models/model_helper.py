@@ -103,7 +103,7 @@ class ModelHelper:
         }
 
     def get_name(self) -> str:
-        """Give the name."""
+        """Return the name."""
         return self.name
 
     def create_param(
@@ -138,7 +138,7 @@ class ModelHelper:
         return blob
 
     def get_param_info(self, param: BlobReference) -> ParameterInfo | None:
-        """Give what is known of a parameter; None of one that `create_param` did not make."""
+        """Return what is known of a parameter; None of one that `create_param` did not make."""
         if not isinstance(param, BlobReference):
             raise EnforceAssertionError(
                 f"Param {param} is not a BlobReference", "ModelHelper.get_param_info"
@@ -184,11 +184,11 @@ class ModelHelper:
             raise EnforceAssertionError(f"Duplicate params: {twice}", "ModelHelper.Validate")
 
     def Proto(self) -> Any:
-        """Give the NetDef of the net."""
+        """Return the NetDef of the net."""
         return self.net.Proto()
 
     def InitProto(self) -> Any:
-        """Give the NetDef of the net that makes the parameters."""
+        """Return the NetDef of the net that makes the parameters."""
         return self.param_init_net.Proto()
 
     def RunAllOnGPU(self, *args: Any, **kwargs: Any) -> None:
@@ -216,7 +216,7 @@ class ModelHelper:
         return self.grad_map
 
     def get_param_to_grad(self, params: list[BlobReference]) -> dict[BlobReference, Any]:
-        """Give the gradients of those parameters that have one.
+        """Return the gradients of those parameters that have one.
 
         Raises EnforceNotMet: no gradients were added.
         """

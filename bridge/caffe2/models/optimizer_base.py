@@ -77,7 +77,7 @@ class Optimizer:
         raise NotImplementedError
 
     def get_auxiliary_parameters(self) -> AuxOptimizerParams:
-        """Give the blobs that it keeps beside the parameters."""
+        """Return the blobs that it keeps beside the parameters."""
         return self._aux
 
     def scale_learning_rate(self, factor: float) -> None:
@@ -92,7 +92,7 @@ class Optimizer:
         return f"{type(self).__name__}_{self._number}_{base_str}_{where}"
 
     def build_lr(self, net: Any, param_init_net: Any) -> Any:
-        """Add what counts iterations and computes the rate, unless it is there; give the rate."""
+        """Add what counts iterations and computes the rate, unless it is there; return the rate."""
         if not param_init_net.BlobIsDefined(_ITERATION):
             on_cpu = DeviceOption(0, extra_info=["device_type_override:cpu"])
             with scopes.DeviceScope(on_cpu):

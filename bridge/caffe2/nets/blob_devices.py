@@ -43,7 +43,7 @@ def InferBlobDevices(net: Any) -> dict[str, Any]:
 
 
 def InferOpBlobDevices(op: Any) -> tuple[list[Any], list[Any]]:
-    """Give a DeviceOption for each input, and for each output, of an OperatorDef.
+    """Return a DeviceOption for each input, and for each output, of an OperatorDef.
 
     The operator's own, except for what it has on the CPU wherever it runs, as Concat's split info.
     Raises EnforceNotMet: no OperatorDef.
@@ -76,7 +76,7 @@ def InferOpBlobDevicesAsDict(op: Any) -> tuple[dict[str, Any], dict[str, Any]]:
 
 
 def InferOpDeviceAsBlobDevices(op: Any) -> tuple[list[Any], list[Any]]:
-    """Give the operator's own DeviceOption for each input, and for each output."""
+    """Return the operator's own DeviceOption for each input, and for each output."""
     message = as_message(op, "OperatorDef", "InferOpDeviceAsBlobDevices")
     return [message.device_option] * len(message.input), [message.device_option] * len(
         message.output

@@ -49,7 +49,7 @@ class RemapEntry:
 
 
 def copy_func_between_devices(src: Any, dst: Any) -> Callable[..., Any] | None:
-    """Give ``f(net, input, output)``, which adds a copy from one device to another; None: no need.
+    """Return ``f(net, input, output)``, which adds a copy between devices; None if not needed.
 
     Raises EnforceNotMet, also a ValueError: one is neither a CPU nor a GPU.
     """
@@ -163,7 +163,7 @@ def _place_input(net: Net, name: str, places: dict[str, Any], caller: str) -> No
 def _copied(
     net: Net, name: str, device: Any, places: dict[str, Any], copies: dict[RemapEntry, str]
 ) -> str:
-    """Give the name of the blob on `device`, after adding what copies it there if need be."""
+    """Return the name of the blob on `device`, after adding what copies it there if need be."""
     entry = RemapEntry(name, device)
     known = copies.get(entry)
     if known is not None and places.get(known) == device:
@@ -199,5 +199,5 @@ def InjectDeviceCopiesAmongNets(
 def InjectDeviceCopiesAmongNetsWithoutB2D(
     nets: Any, blob_to_device_init: dict[str, Any] | None = None
 ) -> list[Net]:
-    """Do as `InjectDeviceCopiesAmongNets`, and give the nets alone."""
+    """Do as `InjectDeviceCopiesAmongNets`, and return the nets alone."""
     return InjectDeviceCopiesAmongNets(nets, blob_to_device_init)[0]

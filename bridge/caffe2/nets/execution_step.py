@@ -82,22 +82,22 @@ class ExecutionStep:
         return new_name(basename, ExecutionStep._step_names_used)
 
     def Name(self) -> str:
-        """Give the name."""
+        """Return the name."""
         return str(self._step.name)
 
     def __str__(self) -> str:
         return self.Name()
 
     def Proto(self) -> Any:
-        """Give the message itself, which may be changed."""
+        """Return the message itself, which may be changed."""
         return self._step
 
     def HasNets(self) -> bool:
-        """Say whether it runs nets."""
+        """Return whether it runs nets."""
         return len(self._step.network) > 0
 
     def HasSubsteps(self) -> bool:
-        """Say whether it runs steps."""
+        """Return whether it runs steps."""
         return len(self._step.substep) > 0
 
     def Nets(self) -> list[Any]:
@@ -109,7 +109,7 @@ class ExecutionStep:
         return self._substeps
 
     def get_net(self, name: str) -> Any:
-        """Give the net of that name. Raises EnforceNotMet, also a KeyError: it has none."""
+        """Return the net of that name. Raises EnforceNotMet, also a KeyError: it has none."""
         if name not in self._net_dict:
             raise EnforceKeyError(
                 f"Step {self.Name()!r} has no net {name!r}.", "ExecutionStep.get_net"
@@ -120,7 +120,7 @@ class ExecutionStep:
         set_fields(self._changing(), "ExecutionStep", **fields)
 
     def _changing(self) -> Any:
-        """Give the message, to be changed."""
+        """Return the message, to be changed."""
         if self._is_used:
             raise EnforceAssertionError(
                 "Cannot mutate a step that has already been added to a plan/step.",

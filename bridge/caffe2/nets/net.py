@@ -78,7 +78,7 @@ class Net(NetRewriting):
         self._net.name = Net._get_next_net_name(name)
 
     def _after_generated_names(self) -> int:
-        """Give the first number that no generated name of a blob has."""
+        """Return the first number that no generated name of a blob has."""
         prefix = self._net.name + "_blob_"
         used = [
             int(name[len(prefix) :])
@@ -89,7 +89,7 @@ class Net(NetRewriting):
 
     @staticmethod
     def current_prefix() -> str:
-        """Give what names of nets begin with; nothing here."""
+        """Return what names of nets begin with; nothing here."""
         return ""
 
     @staticmethod
@@ -97,14 +97,14 @@ class Net(NetRewriting):
         return new_name(basename, Net._net_names_used)
 
     def Name(self) -> str:
-        """Give the name."""
+        """Return the name."""
         return str(self._net.name)
 
     def __str__(self) -> str:
         return self.Name()
 
     def Proto(self) -> Any:
-        """Give the NetDef itself, which may be changed."""
+        """Return the NetDef itself, which may be changed."""
         self._recreate_lookup_tables = True
         return self._net
 
@@ -127,7 +127,7 @@ class Net(NetRewriting):
     def _CreateAndAddToSelf(
         self, op_type: str, inputs: Any, outputs: Any = None, **kwargs: Any
     ) -> Any:
-        """Add an operator; give a reference to its output, a tuple of several, None for none."""
+        """Add an operator; return a reference to its output, a tuple of several, None for none."""
         caller = f"Net.{op_type}"
         inputs = references(inputs, caller=caller)
         strangers = [blob for blob in inputs if not self.BlobIsDefined(blob)]
@@ -162,7 +162,7 @@ class Net(NetRewriting):
         grad_output_indices: Any = None,
         grad_input_indices: Any = None,
     ) -> Callable[..., Any]:
-        """Give what adds an operator that calls ``f(inputs, outputs)``.
+        """Return what adds an operator that calls ``f(inputs, outputs)``.
 
         `f` gets lists of the blobs' tensors (`BlobTensor`), and with `pass_workspace` the
         workspace. As a tuple ``(function, args, kwargs)`` it is what that call gives, made when the
@@ -264,20 +264,20 @@ class Net(NetRewriting):
         self._recreate_lookup_tables = False
 
     def BlobIsDefined(self, blob: Any) -> bool:
-        """Say whether an operator of the net makes the blob, or it is an external input."""
+        """Return whether an operator of the net makes the blob, or it is an external input."""
         if self._recreate_lookup_tables:
             self._RecreateLookupTables()
         name = str(blob)
         return name in self._op_outputs or name in self._external_input_map
 
     def is_external_input(self, blob: Any) -> bool:
-        """Say whether the blob is an external input."""
+        """Return whether the blob is an external input."""
         if self._recreate_lookup_tables:
             self._RecreateLookupTables()
         return str(blob) in self._external_input_map
 
     def UsesBlob(self, blob: Any) -> bool:
-        """Say whether the blob is an input, of an operator or of the net."""
+        """Return whether the blob is an input, of an operator or of the net."""
         name = str(blob)
         return self.is_external_input(name) or any(
             name in operator.input for operator in self._net.op
@@ -318,7 +318,7 @@ class Net(NetRewriting):
         return self.NextBlob(ScopedName(prefix))
 
     def NextName(self, prefix: str | None = None, output_id: int | None = None) -> str:
-        """Give a name for a blob, after the net and `prefix`; the old way, see `NextBlob`."""
+        """Return a name for a blob, after the net and `prefix`; the old way, see `NextBlob`."""
         if not prefix:
             self._next_name_index += 1
             return f"{self.Name()}_blob_{self._next_name_index - 1}"
@@ -333,7 +333,7 @@ class Net(NetRewriting):
         return name
 
     def AddExternalInput(self, *inputs: Any) -> Any:
-        """Add external inputs; give a reference, or a list of several.
+        """Add external inputs; return a reference, or a list of several.
 
         Raises EnforceNotMet, also an AssertionError: none are given, or one is there already.
         """
@@ -368,7 +368,7 @@ class Net(NetRewriting):
         self._net.external_output.extend([str(output) for output in outputs])
 
     def AddScopedExternalInputs(self, *inputs: Any) -> list[BlobReference]:
-        """Add external inputs of the current name scope; give a list of references."""
+        """Add external inputs of the current name scope; return a list of references."""
         added = self.AddExternalInput(*[ScopedBlobReference(one) for one in inputs])
         return added if isinstance(added, list) else [added]
 
@@ -401,12 +401,12 @@ class Net(NetRewriting):
 
 
 def get_net_name(netlike: Any) -> Any:
-    """Give the name of a Net or NetDef, and what else it is as it is."""
+    """Return the name of a Net or NetDef, and what else it is as it is."""
     if isinstance(netlike, Net):
         return netlike.Name()
     return netlike.name if kind_of(netlike) == "NetDef" else netlike
 
 
 def output_to_list(op_output: Any) -> list[BlobReference]:
-    """Give what adding an operator gave, one reference or several, as a list."""
+    """Return what adding an operator gave, one reference or several, as a list."""
     return [op_output] if isinstance(op_output, BlobReference) else list(op_output)

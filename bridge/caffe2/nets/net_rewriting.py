@@ -204,7 +204,7 @@ class NetRewriting:
     def set_rand_seed(
         self, seed: int = 100, sequence_seed: bool = True, seed_on_op_def: bool = False
     ) -> None:
-        """Give each operator a seed: `seed`, `seed` and its position, or one after its text.
+        """Return each operator a seed: `seed`, `seed` and its position, or one after its text.
 
         Raises EnforceNotMet: both kinds are asked for (also an AssertionError), or a seed is not of
         32 bits (also a ValueError).

@@ -46,7 +46,7 @@ class Plan:
         return str(self._plan.name)
 
     def Proto(self) -> Any:
-        """Give the PlanDef itself, which may be changed."""
+        """Return the PlanDef itself, which may be changed."""
         return self._plan
 
     def AddNets(self, nets: Iterable[Any]) -> None:

@@ -72,7 +72,7 @@ def ExtractPredictorNet(
 
 
 def _range(net: Any, inputs: set[str], outputs: set[str]) -> slice:
-    """Give the positions of the operators in question."""
+    """Return the positions of the operators in question."""
     takers = [
         position
         for position, operator in enumerate(net.op)
@@ -91,7 +91,7 @@ def _range(net: Any, inputs: set[str], outputs: set[str]) -> slice:
 
 
 def _inner(operator: Any, device: Any, names: dict[str, str]) -> list[str]:
-    """Rename in the step net of a RecurrentNetwork; give the external inputs it had."""
+    """Rename in the step net of a RecurrentNetwork; return the external inputs it had."""
     found: list[str] = []
     for argument in operator.arg:
         if argument.name == "backward_step_net":

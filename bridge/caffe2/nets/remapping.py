@@ -91,7 +91,7 @@ def clone_and_bind_net(
     inputs: None = None,
     keep_schema: bool = True,
 ) -> tuple[Net, dict[str, Any]]:
-    """Copy a net, the blobs that it makes getting `prefix`; give it and the names, old to new.
+    """Copy a net, the blobs that it makes getting `prefix`; return it and the names, old to new.
 
     blob_remap: names for some, brought up to date. There are no schemas here, so `inputs` is None;
     keep_schema is taken for compatibility.

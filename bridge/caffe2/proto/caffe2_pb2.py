@@ -44,7 +44,7 @@ def _reduce(message):
 
 
 def _place(message, prefix):
-    """Give the class of a message, and of those within, the module and name pickle looks for."""
+    """Return the class of a message, and of those within, the module and name pickle looks for."""
     made = _class_of(message)
     made.__module__ = __name__
     made.__qualname__ = f"{prefix}{message.name}"

@@ -35,11 +35,11 @@ class BackgroundPlan:
             self._error.__cause__ = cause
 
     def is_done(self) -> bool:
-        """Say whether it has ended, in whatever way."""
+        """Return whether it has ended, in whatever way."""
         return not self._thread.is_alive()
 
     def is_succeeded(self) -> bool:
-        """Give True where it has ended well.
+        """Return True where it has ended well.
 
         Raises EnforceNotMet: it still runs, or what ended it.
         """
@@ -55,7 +55,7 @@ class BackgroundPlan:
 
 
 def RunPlanInBackground(plan_or_step: Any) -> BackgroundPlan:
-    """Start to run a plan in the current workspace, as `RunPlan` does, and give it at once.
+    """Start to run a plan in the current workspace, as `RunPlan` does, and return it at once.
 
     Raises EnforceNotMet: no PlanDef. What fails later is raised by ``is_succeeded()``.
     """

@@ -35,7 +35,7 @@ __all__ = [
 
 
 def StringifyProto(obj: Any) -> Any:
-    """Give the bytes of a message, or of what makes one by ``Proto()``; strings as they are.
+    """Return the bytes of a message, or of what makes one by ``Proto()``; strings as they are.
 
     Raises EnforceNotMet, also a ValueError: it is none of these, or lacks a required field.
     """
@@ -51,12 +51,12 @@ def StringifyProto(obj: Any) -> Any:
 
 
 def StringifyBlobName(name: Any) -> str:
-    """Give the name of a blob. Raises EnforceNotMet, also an AssertionError: it is none."""
+    """Return the name of a blob. Raises EnforceNotMet, also an AssertionError: it is none."""
     return _name(name, "BlobReference")
 
 
 def StringifyNetName(name: Any) -> str:
-    """Give the name of a net. Raises EnforceNotMet, also an AssertionError: it is none."""
+    """Return the name of a net. Raises EnforceNotMet, also an AssertionError: it is none."""
     return _name(name, "Net")
 
 
@@ -69,7 +69,7 @@ def _name(name: Any, kind: str) -> str:
 
 
 def GetNetName(net: Any) -> str:
-    """Give the name of a net, which is that, a ``core.Net`` or a NetDef.
+    """Return the name of a net, which is that, a ``core.Net`` or a NetDef.
 
     Raises EnforceNotMet: it is none of these.
     """
@@ -82,7 +82,7 @@ def GetNetName(net: Any) -> str:
 
 
 def GetNameScope() -> str:
-    """Give the current name scope, which ends in a slash or is empty."""
+    """Return the current name scope, which ends in a slash or is empty."""
     return CurrentNameScope()
 
 
@@ -101,7 +101,7 @@ def WorkspaceGuard(workspace_name: Any) -> Iterator[None]:
 
 
 def GetStats() -> dict[str, int]:
-    """Give the counts that operators keep: none here."""
+    """Return the counts that operators keep: none here."""
     return {}
 
 
@@ -112,7 +112,7 @@ def ClearGlobalNetObserver() -> None:
 def BenchmarkNet(
     name: Any, warmup_runs: int, main_runs: int, run_individual: bool = False
 ) -> list[float]:
-    """Run a net that was created, and give the milliseconds that a run of it takes.
+    """Run a net that was created, and return the milliseconds that a run of it takes.
 
     First `warmup_runs` runs that do not count, then `main_runs`. With `run_individual` the
     milliseconds of each operator follow. Raises EnforceNotMet as `RunNet`.

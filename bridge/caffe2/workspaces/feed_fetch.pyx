@@ -34,7 +34,7 @@ cdef BlobCore _known(object name):
 
 
 def FeedBlob(name, value, device_option=None):
-    """Make the blob `name` hold `value`, and the blob if there is none; give True.
+    """Make the blob `name` hold `value`, and the blob if there is none; return True.
 
     A torch tensor, an ``at.Tensor``, a ``caffe2.Tensor`` or another DLPack producer is shared: no
     bytes are copied, and it has to be contiguous. Only what does not lie in memory as it reads is
@@ -104,7 +104,7 @@ cdef object _fetched(BlobCore blob, object name):
 
 
 def FetchTorch(name):
-    """Give the tensor of the blob `name` to torch, sharing memory.
+    """Return the tensor of the blob `name` to torch, sharing memory.
 
     A torch tensor that was fed is that same object. Data is shared, metadata is not: each side
     resizes for itself. Memory that torch cannot have as it is, read-only memory for one, is copied.

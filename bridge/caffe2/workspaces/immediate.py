@@ -49,7 +49,7 @@ _mode = _Mode()
 
 
 def IsImmediate() -> bool:
-    """Say whether operators run when they are made."""
+    """Return whether operators run when they are made."""
     return _mode.folder is not None
 
 

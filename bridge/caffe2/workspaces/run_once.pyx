@@ -61,7 +61,7 @@ cdef bytes _bytes_of(object operator):
 
 
 def RunOperatorOnce(operator):
-    """Make the operator and run it once, in the current workspace; give True.
+    """Make the operator and run it once, in the current workspace; return True.
 
     `operator` is an OperatorDef: a message of any class with ``SerializeToString``, or its bytes.
 

@@ -58,7 +58,7 @@ def InferShapesAndTypes(
     nets_proto: bool = False,
     blob_types: dict[str, int] | None = None,
 ) -> tuple[dict[str, list[int]], dict[str, int]]:
-    """Give the sizes, and the types by the numbers of `DataType`, of blobs by their names.
+    """Return the sizes, and the types by the numbers of `DataType`, of blobs by their names.
 
     nets: ``core.Net`` objects, or NetDefs (nets_proto says that they are), in the order in which
     they run. blob_dimensions: the sizes of what they take; None: of the tensors of the current
@@ -127,7 +127,7 @@ def _given(dimensions: dict[str, list[int]], types: dict[str, int]) -> dict[str,
 
 
 def _outputs(operator: Any, net: Any, known: dict[str, Known]) -> dict[str, Known]:
-    """Give what is known of an operator's outputs."""
+    """Return what is known of an operator's outputs."""
     if not operator.output or any(name not in known for name in operator.input):
         return {}
     option = net.device_option if net.HasField("device_option") else None
@@ -184,7 +184,7 @@ def _only_computes(op_type: str, cls: type) -> bool:
 def _tries(
     operator: Any, known: dict[str, Known], exact: bool
 ) -> Iterator[dict[str, np.ndarray[Any, Any]]]:
-    """Give values for the inputs: the ones that are known, and else one set after the other."""
+    """Return values for the inputs: the ones that are known, and else one set after the other."""
     names = list(dict.fromkeys(operator.input))
     if exact:
         yield {name: known[name][2] for name in names}  # type: ignore[misc]

@@ -160,7 +160,7 @@ class Workspace(metaclass=_WorkspaceType):
         return dict(sorted(self._nets.items()))
 
     def create_net(self, net: Any, overwrite: bool = False) -> RunnableNet:
-        """Make the operators of a net, as `CreateNet` does, and give the net, which has ``run()``.
+        """Create a net as `CreateNet` does, and return it; it has ``run()``.
 
         Raises EnforceNotMet as `CreateNet`.
         """
@@ -185,7 +185,7 @@ class Workspace(metaclass=_WorkspaceType):
         return self._failed_position
 
     def create_blob(self, name: Any) -> Blob:
-        """Give the blob `name`; make an empty one if there is none.
+        """Return the blob `name`; make an empty one if there is none.
 
         Raises EnforceNotMet: `name` is no name.
         """
@@ -207,7 +207,7 @@ class Workspace(metaclass=_WorkspaceType):
         return fetch_int8_named(self, name, "Workspace.fetch_int8_blob")
 
     def has_blob(self, name: Any) -> bool:
-        """Say whether there is a blob `name`. Raises EnforceNotMet: `name` is no name."""
+        """Return whether there is a blob `name`. Raises EnforceNotMet: `name` is no name."""
         return found_blob(self, name_of(name, "Workspace.has_blob")) is not None
 
     def remove_blob(self, name: Any) -> None:
@@ -251,7 +251,7 @@ state = _State()
 
 
 def find_named(workspace: Workspace, name: Any, caller: str) -> Blob:
-    """Give the blob `name`. Raises EnforceNotMet, also a KeyError: there is none."""
+    """Return the blob `name`. Raises EnforceNotMet, also a KeyError: there is none."""
     text = name_of(name, caller)
     blob = found_blob(workspace, text)
     if blob is not None:
@@ -268,7 +268,7 @@ def find_named(workspace: Workspace, name: Any, caller: str) -> Blob:
 
 
 def found_blob(workspace: Workspace, name: str) -> Blob | None:
-    """Give the blob that the workspace sees by `name`; None: there is none."""
+    """Return the blob that the workspace sees by `name`; None: there is none."""
     blob = workspace._blobs.get(name)
     if blob is None and workspace._parent is not None:
         return found_blob(workspace._parent, name)
@@ -285,7 +285,7 @@ def visible_names(workspace: Workspace) -> list[str]:
 
 
 def created(workspace: Workspace, name: str) -> Blob:
-    """Give the blob that operators of the workspace mean by `name`; an empty new one if none."""
+    """Return the blob that operators of the workspace mean by `name`; an empty new one if none."""
     blob = found_blob(workspace, name)
     return workspace._blobs.setdefault(name, Blob()) if blob is None else blob
 

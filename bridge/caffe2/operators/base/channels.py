@@ -13,7 +13,7 @@ __all__ = ["by_channel", "channel_sums", "channels_first", "channels_last"]
 
 
 def channels_first(x: Tensor, order: str) -> Tensor:
-    """View an image (N, ..., C) as (N, C, ...) where `order` is NHWC; give it else as it is."""
+    """View an image (N, ..., C) as (N, C, ...) where `order` is NHWC; return it else as it is."""
     return x if order == "NCHW" else x.movedim(-1, 1)
 
 

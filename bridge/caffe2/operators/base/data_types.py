@@ -39,7 +39,7 @@ _NUMBERS = {
 
 
 def number_of_argument(value: Any, name: str) -> int:
-    """Give Caffe2's number of the type that an argument says, a number or a name in either case.
+    """Return Caffe2's number of the type that an argument says, a number or a name in either case.
 
     Raises EnforceNotMet, also a ValueError: it says none. Follows GetCastDataType,
     caffe2/utils/cast.h.
@@ -54,5 +54,5 @@ def number_of_argument(value: Any, name: str) -> int:
 
 
 def type_of_argument(value: Any, name: str) -> TypeMeta:
-    """Give the type that argument `name` says, as `number_of_argument` reads it."""
+    """Return the type that argument `name` says, as `number_of_argument` reads it."""
     return TYPES[number_of_argument(value, name)]

@@ -40,7 +40,7 @@ class Filler(TorchOperator):
             raise EnforceNotMet("The argument shape is a list, as in shape=[2, 3], not a number.")
 
     def sizes(self) -> list[int]:
-        """Give the sizes of the output."""
+        """Return the sizes of the output."""
         if not self.InputSize():
             return self._shape
         tensor = self.Input(0)

@@ -24,7 +24,7 @@ class FloatOperator(TorchOperator):
     """A TorchOperator whose inputs and outputs are float32 unless it says otherwise."""
 
     def x(self, i: int, types: Collection[TypeMeta] | None = FLOAT) -> Tensor:
-        """Give input `i` as a torch tensor over the same memory, to read; as TorchOperator.x."""
+        """Return input `i` as a torch tensor over the same memory, to read; as TorchOperator.x."""
         # What TorchOperator does, without a call for it: this runs for each input of each operator.
         tensor = self.Input(i)
         if types is not None and tensor.dtype() not in types:
@@ -32,7 +32,7 @@ class FloatOperator(TorchOperator):
         return operand(tensor)
 
     def out(self, i: int, sizes: Sequence[int], dtype: TypeMeta = c10.float32) -> Tensor:
-        """Give output `i` as a torch tensor to write; as TorchOperator.out."""
+        """Return output `i` as a torch tensor to write; as TorchOperator.out."""
         return operand(self.Output(i, sizes, dtype))
 
     def enforce(self, condition: bool, message: str, *met: Any) -> None:
@@ -55,11 +55,11 @@ class FloatOperator(TorchOperator):
             self.enforce(False, f"{what} are from {start} to below {end}", met)
 
     def axis(self, x: Tensor, name: str, default: int) -> int:
-        """Give the dimension of `x` that argument `name` says, counted from the front."""
+        """Return the dimension of `x` that argument `name` says, counted from the front."""
         return normal_axis(self.GetSingleArgument(name, default), x.dim())
 
     def image_order(self) -> str:
-        """Give the argument `order`: NCHW, which is the default, or NHWC."""
+        """Return the argument `order`: NCHW, which is the default, or NHWC."""
         order: str = self.GetSingleArgument("order", "NCHW").upper()
         self.enforce(order in ("NCHW", "NHWC"), "order is NCHW or NHWC", order)
         return order

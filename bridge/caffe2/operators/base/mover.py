@@ -35,11 +35,11 @@ class Mover(TorchOperator):
             self._items = []
 
     def move(self) -> None:
-        """Give the outputs what was taken from the inputs."""
+        """Return the outputs what was taken from the inputs."""
         raise NotImplementedError
 
     def take(self, i: int) -> torch.Tensor:
-        """Give the elements of input `i`, or numbers that stand for them."""
+        """Return the elements of input `i`, or numbers that stand for them."""
         tensor = self.Input(i)
         dtype = tensor.dtype()
         if not dtype or dtype.is_pod:

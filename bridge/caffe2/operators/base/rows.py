@@ -25,7 +25,7 @@ def along_rows(values: Tensor, x: Tensor) -> Tensor:
 
 
 def rows_of(indices: Tensor, n: int) -> Tensor:
-    """Give indices of rows as int64, in one dimension. Raises EnforceNotMet: one has no row."""
+    """Return indices of rows as int64, in one dimension. Raises EnforceNotMet: one has no row."""
     flat = indices.reshape(-1).long()
     if bool(((flat < 0) | (flat >= n)).any()):
         raise EnforceIndexError(
@@ -36,7 +36,7 @@ def rows_of(indices: Tensor, n: int) -> Tensor:
 
 
 def chosen_rows(data: Tensor, indices: Tensor) -> Tensor:
-    """Give the rows of `data` that `indices` name, one after another, as a new tensor.
+    """Return the rows of `data` that `indices` name, one after another, as a new tensor.
 
     Raises EnforceNotMet: there is no such row.
     """
@@ -44,7 +44,7 @@ def chosen_rows(data: Tensor, indices: Tensor) -> Tensor:
 
 
 def segments_of_lengths(lengths: Tensor, n_rows: int | None = None) -> Tensor:
-    """Give the segment of each row, int64: [2, 0, 1] -> [0, 0, 2].
+    """Return the segment of each row, int64: [2, 0, 1] -> [0, 0, 2].
 
     Raises EnforceNotMet: a length is negative, or they do not add up to `n_rows`.
     """
@@ -61,7 +61,7 @@ def segments_of_lengths(lengths: Tensor, n_rows: int | None = None) -> Tensor:
 
 
 def places_in_segments(lengths: Tensor, segments: Tensor) -> Tensor:
-    """Give the place of each row in its segment, int64: [2, 0, 1] -> [0, 1, 0].
+    """Return the place of each row in its segment, int64: [2, 0, 1] -> [0, 1, 0].
 
     `segments` is what `segments_of_lengths` gives for the lengths.
     """

@@ -19,7 +19,7 @@ class Seeded(TorchOperator):
     _generator: Any = None
 
     def generator(self) -> Any:
-        """Give the generator of the operator's seed, made once; None: torch's own."""
+        """Return the generator of the operator's seed, made once; None: torch's own."""
         seed = self._definition.random_seed
         if seed is not None and self._generator is None:
             self._generator = torch.Generator()

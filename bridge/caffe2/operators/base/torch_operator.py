@@ -68,7 +68,7 @@ class TorchOperator(Operator):
 
     @classmethod
     def check(cls, definition: Definition) -> dict[int, int]:
-        """Check a definition; give the outputs that are blobs of inputs, by their numbers."""
+        """Check a definition; return the outputs that are blobs of inputs, by their numbers."""
         return check_definition(definition) or {}
 
     @property
@@ -78,7 +78,7 @@ class TorchOperator(Operator):
         return in_place
 
     def x(self, i: int, types: Collection[TypeMeta] | None = None) -> torch.Tensor:
-        """Give input `i` as a torch tensor over the same memory, to read.
+        """Return input `i` as a torch tensor over the same memory, to read.
 
         Raises EnforceNotMet: it is no tensor, or of none of `types`. BufferError: it has no
         elements that torch knows.
@@ -89,7 +89,7 @@ class TorchOperator(Operator):
         return operand(tensor)
 
     def out(self, i: int, sizes: Sequence[int], dtype: TypeMeta) -> torch.Tensor:
-        """Give output `i`, of these sizes and this type, as a torch tensor to write.
+        """Return output `i`, of these sizes and this type, as a torch tensor to write.
 
         Over the buffer that is there, if it fits; an input in place may lose its elements by it
         where sizes or type are not its own.
@@ -97,7 +97,7 @@ class TorchOperator(Operator):
         return operand(self.Output(i, sizes, dtype))
 
     def x_and_out(self, types: Collection[TypeMeta]) -> tuple[torch.Tensor, torch.Tensor]:
-        """Give input 0, and output 0 of its sizes and type, which may be the same."""
+        """Return input 0, and output 0 of its sizes and type, which may be the same."""
         both = in_and_out(self, types)
         if both is None:
             x = self.x(0, types)
@@ -132,17 +132,17 @@ class TorchOperator(Operator):
         tensor.mutable_data(dtype)[:] = items
 
     def strings(self, i: int) -> list[bytes]:
-        """Give the elements of input `i`, which are strings, as a list."""
+        """Return the elements of input `i`, which are strings, as a list."""
         found: list[bytes] = self.Input(i).data(c10.string)[:]
         return found
 
     def integers(self, i: int, types: Collection[TypeMeta] = INTS) -> list[int]:
-        """Give the elements of input `i`, which are integers, as a list."""
+        """Return the elements of input `i`, which are integers, as a list."""
         found: list[int] = self.x(i, types).reshape(-1).tolist()
         return found
 
     def has_strings(self, i: int) -> bool:
-        """Say whether input `i` is a tensor of strings."""
+        """Return whether input `i` is a tensor of strings."""
         return bool(self.Input(i).dtype() is c10.string)
 
     def _refuse_type(self, i: int, types: Collection[TypeMeta]) -> None:
@@ -163,7 +163,7 @@ def enforce(condition: bool, message: str) -> None:
 
 
 def normal_axis(axis: int, ndim: int) -> int:
-    """Give `axis`, negative from the end, as counted from the front.
+    """Return `axis`, negative from the end, as counted from the front.
 
     Raises EnforceNotMet: there is no such axis.
     """
@@ -176,7 +176,7 @@ def normal_axis(axis: int, ndim: int) -> int:
 
 
 def plain_axis(axis: int, ndim: int) -> int:
-    """Give `axis` as counted from the front, of operators that know -1 alone from the end.
+    """Return `axis` as counted from the front, of operators that know -1 alone from the end.
 
     Raises EnforceNotMet: there is no such axis.
     """

@@ -47,7 +47,7 @@ class Window:
         self.is_even = list(head) == list(tail) and all(pad >= 0 for pad in head)
 
     def padded(self, x: Tensor, value: float = 0.0) -> Tensor:
-        """Copy `x` (N, C, ...) with the padding around it; give it as it is where there is none."""
+        """Return a padded copy of `x` (N, C, ...), or `x` itself where there is no padding."""
         pads = [pad for pair in zip(self.head, self.tail, strict=True) for pad in reversed(pair)]
         pads.reverse()
         return torch.nn.functional.pad(x, pads, value=value) if any(pads) else x
@@ -140,7 +140,7 @@ class WindowOperator(FloatOperator):
     def _lay(
         self, size: int, kernel: int, stride: int, dilation: int, head: int, tail: int
     ) -> tuple[int, int, int]:
-        """Give head, tail and the number of windows in a dimension of `size`."""
+        """Return head, tail and the number of windows in a dimension of `size`."""
         reach = dilation * (kernel - 1) + 1
         if self.legacy == VALID:
             # Rounded to zero, as C does: a kernel that is a little too large makes one window.

@@ -57,7 +57,7 @@ class BoxOperator(FloatOperator):
         return rotated.clipped(boxes, height, width, threshold, self.plus_one)
 
     def array(self, i: int, *shape: int | None) -> NDArray[np.float32]:
-        """Give input `i` as an array over its memory, of these sizes where they are not None."""
+        """Return input `i` as an array over its memory, of these sizes where they are not None."""
         found: NDArray[np.float32] = self.x(i).numpy()
         fits = len(shape) == found.ndim and all(
             size is None or size == own for size, own in zip(shape, found.shape, strict=True)

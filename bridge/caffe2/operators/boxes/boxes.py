@@ -46,7 +46,7 @@ def clipped(boxes: Boxes, height: int, width: int, plus_one: bool) -> Boxes:
 def large_enough(
     boxes: Boxes, smallest: float, image: NDArray[np.float32], plus_one: bool
 ) -> NDArray[np.intp]:
-    """Give the rows of boxes with both sides of `smallest` or more and the center in the image.
+    """Return the rows of boxes with both sides of `smallest` or more and the center in the image.
 
     `image`: height, width, and the scale that `smallest` is multiplied by.
     """
@@ -57,13 +57,13 @@ def large_enough(
 
 
 def by_score(scores: NDArray[np.float32], most: int = -1) -> NDArray[np.intp]:
-    """Give the places of the largest scores, the largest first; `most` of them, if not negative."""
+    """Return the indices of the scores in descending order, `most` of them if not negative."""
     order = np.argsort(-scores, kind="stable")
     return order if most < 0 else order[:most]
 
 
 def _overlaps(boxes: Boxes, plus_one: bool) -> _Overlaps | RotatedOverlaps:
-    """Give the overlaps of boxes, which are rotated if they have five columns."""
+    """Return the overlaps of boxes, which are rotated if they have five columns."""
     return _Overlaps(boxes, plus_one) if boxes.shape[1] == 4 else RotatedOverlaps(boxes)
 
 
@@ -77,7 +77,7 @@ class _Overlaps:
         self.areas = (x2 - x1 + self.one) * (y2 - y1 + self.one)
 
     def of(self, i: int, others: NDArray[np.intp]) -> NDArray[np.float32]:
-        """Give the overlap of box `i` with the `others`; NaN for two of no area."""
+        """Return the overlap of box `i` with the `others`; NaN for two of no area."""
         x1, y1, x2, y2 = self.boxes[:, others]
         own = self.boxes[:, i]
         zero = np.float32(0)
@@ -92,7 +92,7 @@ class _Overlaps:
 def kept(
     boxes: Boxes, order: NDArray[np.intp], threshold: float, most: int, plus_one: bool
 ) -> list[int]:
-    """Give the rows of boxes, in `order`, that overlap no earlier one by more than `threshold`.
+    """Return the rows of boxes, in `order`, that overlap no earlier one by more than `threshold`.
 
     At most `most` of them, unless that is negative.
     """
@@ -116,7 +116,7 @@ def kept_softly(
     method: str,
     plus_one: bool,
 ) -> tuple[list[int], NDArray[np.float32]]:
-    """Give the rows of boxes by falling score, and scores that overlaps have lowered.
+    """Return the rows of boxes by falling score, and scores that overlaps have lowered.
 
     Of what is left the box of the largest score is kept, and the scores of the others fall with
     their overlap: by it, where it is above `threshold` (`method` linear), or by a normal

@@ -90,14 +90,14 @@ class BoxWithNMSLimit(BoxOperator):
         return found
 
     def _of_class(self, boxes: NDArray[np.float32], j: int) -> NDArray[np.float32]:
-        """Give the boxes of class `j`, the background being 0."""
+        """Return the boxes of class `j`, the background being 0."""
         first = 0 if self.first_box is None else self.sides * (j - 1 + self.first_box)
         return boxes[:, first : first + self.sides]
 
     def _of_image(
         self, scores: NDArray[np.float32], boxes: NDArray[np.float32], method: str
     ) -> tuple[list[list[int]], NDArray[np.float32]]:
-        """Give the rows kept of each class but the background, and the scores."""
+        """Return the rows kept of each class but the background, and the scores."""
         limit = self.GetSingleArgument("detections_per_im", 100)
         threshold = self.GetSingleArgument("nms", 0.3)
         smallest = np.float32(self.GetSingleArgument("score_thresh", 0.05))

@@ -52,7 +52,7 @@ class HeatmapMaxKeypoint(FloatOperator):
     def _neighbours(
         self, flat: torch.Tensor, x: torch.Tensor, y: torch.Tensor, size: int
     ) -> list[list[torch.Tensor]]:
-        """Give the values around each point, rows of columns."""
+        """Return the values around each point, rows of columns."""
 
         def mirrored(at: torch.Tensor, step: int) -> torch.Tensor:
             to = at + step
@@ -65,7 +65,7 @@ class HeatmapMaxKeypoint(FloatOperator):
     def _peak(
         self, grid: list[list[torch.Tensor]]
     ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-        """Give how far the maximum is from the middle, in columns and rows, and how much higher."""
+        """Return the maximum's offset from the middle, in columns and rows, and its excess."""
         (nw, north, ne), (west, middle, east), (sw, south, se) = grid
         bx, by = -(east - west) / 2, -(south - north) / 2
         axx, ayy = west - 2 * middle + east, north - 2 * middle + south

@@ -61,7 +61,7 @@ class GenerateProposals(BoxOperator):
         image: NDArray[np.float32],
         anchors: NDArray[np.float32],
     ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-        """Give the boxes and their scores (n)."""
+        """Return the boxes and their scores (n)."""
         sides = anchors.shape[1]
         _, height, width = deltas.shape
         before = self.GetSingleArgument("pre_nms_topN", 6000)

@@ -23,7 +23,7 @@ class Levels(BoxOperator):
     """What the operators of feature pyramids have in common."""
 
     def collected(self) -> NDArray[np.float32]:
-        """Give the best boxes (n, 5) of all levels, `rpn_post_nms_topN` (2000) at most."""
+        """Return the best boxes (n, 5) of all levels, `rpn_post_nms_topN` (2000) at most."""
         levels = self.levels("rpn", 2, 6)
         self.enforce(self.InputSize() == 2 * levels, "boxes and scores of each level", levels)
         boxes = np.concatenate([self.array(i, None, 5) for i in range(levels)])
@@ -34,7 +34,7 @@ class Levels(BoxOperator):
         return best
 
     def levels(self, kind: str, low: int, high: int) -> int:
-        """Give how many levels there are, by `KIND_min_level` and `KIND_max_level`."""
+        """Return how many levels there are, by `KIND_min_level` and `KIND_max_level`."""
         self.low = self.GetSingleArgument(f"{kind}_min_level", low)
         self.high = self.GetSingleArgument(f"{kind}_max_level", high)
         self.enforce(self.low <= self.high, "the levels are in order", self.low, self.high)

@@ -42,7 +42,7 @@ class Regions(FloatOperator):
         self.enforce(min(self.bins) > 0, "pooled_h and pooled_w are positive", self.bins)
 
     def regions(self, i: int, images: int) -> tuple[Tensor, Tensor]:
-        """Give the number of each region's image, and the regions."""
+        """Return the number of each region's image, and the regions."""
         r = self.x(i)
         wide = r.dim() == 2 and r.shape[1] in (self.sides, self.sides + 1)
         self.enforce(wide, f"regions are of {self.sides} numbers, or of one more", r)
@@ -89,7 +89,7 @@ class Aligned(Regions):
         return bags
 
     def offsets(self, size: Tensor, bins: int, count: int) -> Tensor:
-        """Give the places of samples along a side of the regions: (regions, bins * count)."""
+        """Return the places of samples along a side of the regions: (regions, bins * count)."""
         step = size.view(-1, 1, 1) / bins
         first = torch.arange(bins, dtype=torch.float32).view(1, -1, 1)
         inner = torch.arange(count, dtype=torch.float32).view(1, 1, -1) + 0.5
@@ -97,7 +97,7 @@ class Aligned(Regions):
         return found
 
     def laid(self, regions: Tensor) -> tuple[Tensor, Tensor, Tensor | None]:
-        """Give the first corner, the size and the turn of each region, as (y, x)."""
+        """Return the first corner, the size and the turn of each region, as (y, x)."""
         offset = 0.5 if self.aligned else 0.0
         low = regions[:, [1, 0]] * self.scale - offset
         size = regions[:, [3, 2]] * self.scale - offset - low
@@ -142,7 +142,7 @@ class Bags:
 
 
 def corners(y: Tensor, x: Tensor, height: int, width: int) -> tuple[Tensor, Tensor]:
-    """Give the four places around each sample, and their weights: (..., 4 n) both.
+    """Return the four places around each sample, and their weights: (..., 4 n) both.
 
     A sample outside of the image by more than a pixel has no weight.
     """
@@ -169,7 +169,7 @@ def turned(y: Tensor, x: Tensor, turn: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def as_rows(x: Tensor) -> Tensor:
-    """Give images (N, C, H, W) as rows of channels (N * H * W, C)."""
+    """Return images (N, C, H, W) as rows of channels (N * H * W, C)."""
     rows = x.shape[0] * x.shape[2:].numel()
     return x.movedim(1, -1).reshape(rows, x.shape[1])
 

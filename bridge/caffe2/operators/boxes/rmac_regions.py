@@ -49,6 +49,6 @@ class RMACRegions(FloatOperator):
 
 
 def starts(length: int, size: int, count: int) -> list[int]:
-    """Give where `count` pieces of `size` begin that lie evenly over `length`."""
+    """Return where `count` pieces of `size` begin that lie evenly over `length`."""
     step = (length - size) / (count - 1) if count > 1 else 0.0
     return [min(int(step * i), length - size) for i in range(count)]

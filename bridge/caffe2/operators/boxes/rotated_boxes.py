@@ -60,7 +60,7 @@ def clipped(boxes: Boxes, height: int, width: int, threshold: float, plus_one: b
 
 
 def large_enough(boxes: Boxes, smallest: float, image: NDArray[np.float32]) -> NDArray[np.intp]:
-    """Give the rows of boxes with both sides of `smallest` or more and the center in the image.
+    """Return the rows of boxes with both sides of `smallest` or more and the center in the image.
 
     `image`: height, width, and the scale that `smallest` is multiplied by. A center left of the
     image or above it counts as inside, as in Caffe2.
@@ -100,14 +100,14 @@ class RotatedOverlaps:
         self.corners = np.array(around).transpose(2, 0, 1) + np.stack([x, y], 1)[:, None]
 
     def of(self, i: int, others: NDArray[np.intp]) -> NDArray[np.float32]:
-        """Give the overlap of box `i` with the `others`; NaN for two of no area."""
+        """Return the overlap of box `i` with the `others`; NaN for two of no area."""
         inter = self._intersections(self.corners[i], self.corners[others]).astype(np.float32)
         with np.errstate(divide="ignore", invalid="ignore"):
             found: Boxes = inter / (self.areas[i] + self.areas[others] - inter)
         return found
 
     def _intersections(self, own: Points, others: Points) -> Points:
-        """Give the areas that rectangle (4, 2) has in common with others (n, 4, 2)."""
+        """Return the areas that rectangle (4, 2) has in common with others (n, 4, 2)."""
         n = len(others)
         owns = np.broadcast_to(own, others.shape)
         sides, other_sides = np.roll(own, -1, 0) - own, np.roll(others, -1, 1) - others
@@ -127,7 +127,7 @@ class RotatedOverlaps:
 
 
 def _areas(points: Points, valid: NDArray[np.bool_]) -> Points:
-    """Give the areas of the polygons of the valid points, corners of convex ones in any order."""
+    """Return the areas of the polygons of the valid points, corners of convex ones in any order."""
     count = valid.sum(1)
     some = np.take_along_axis(points, valid.argmax(1)[:, None, None], 1)
     points = np.where(valid[..., None], points, some)

@@ -41,7 +41,7 @@ class FileOperator(TorchOperator):
         self.db_type: str = self.GetSingleArgument("db_type", "")
 
     def strings_of(self, name: str) -> list[str]:
-        """Give the values of an argument, which are strings."""
+        """Return the values of an argument, which are strings."""
         return list(self.GetRepeatedArgument(name, ()))
 
     def require(self, condition: bool, message: str) -> None:
@@ -50,7 +50,7 @@ class FileOperator(TorchOperator):
             raise EnforceValueError(message, self._definition.type)
 
     def path(self, db: str) -> str:
-        """Give the path of a file, in the workspace's folder unless `absolute_path` is set."""
+        """Return the path of a file, in the workspace's folder unless `absolute_path` is set."""
         return db if self.absolute else f"{self._workspace._root_folder}/{db}"
 
 

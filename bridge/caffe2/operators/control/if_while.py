@@ -35,7 +35,7 @@ class Control(TorchOperator):
         return RunnableNet(message, self._workspace, self._definition.type)
 
     def condition(self) -> bool:
-        """Give the one bool of input 0."""
+        """Return the one bool of input 0."""
         found = self.x(0, (c10.bool,))
         if found.numel() != 1:
             raise EnforceNotMet(

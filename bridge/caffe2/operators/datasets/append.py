@@ -45,7 +45,7 @@ def append_rows(tensor: Tensor, more: Column) -> None:
 
 
 def blank_rows(like: Column, count: int) -> Column:
-    """Give rows of zeros, or of objects as they are at first, that go with the rows of `like`."""
+    """Return rows of zeros, or of objects as they are at first, that go with the rows of `like`."""
     sizes = (count, *like.sizes[1:])
     tensor = Tensor(sizes, "cpu")
     tensor.mutable_data(like.dtype)

@@ -114,7 +114,7 @@ class _OfQueue(TorchOperator):
     """An operator on the queue of input 0."""
 
     def queue(self, more: int = 0) -> BlobsQueue:
-        """Give the queue; there are outputs for its blobs, and so many more."""
+        """Return the queue; there are outputs for its blobs, and so many more."""
         return self.checked(self.Input(0, BlobsQueue), more)
 
     def checked(self, queue: BlobsQueue, more: int) -> BlobsQueue:

@@ -37,16 +37,16 @@ class Column:
         return self.sizes[0]
 
     def rows(self, start: int, count: int) -> Column:
-        """Give `count` rows from `start` on, which are there."""
+        """Return `count` rows from `start` on, which are there."""
         return self._with(count, self.items[start * self.inner : (start + count) * self.inner])
 
     def kept(self) -> Column:
-        """Give a copy that nothing else writes to."""
+        """Return a copy that nothing else writes to."""
         items = self.items.clone() if self.dtype.is_pod else list(self.items)
         return self._with(len(self), items)
 
     def chosen(self, parts: Iterable[tuple[int, int]]) -> Column:
-        """Give a copy of the rows that starts and counts say."""
+        """Return a copy of the rows that starts and counts say."""
         return joined([self.rows(0, 0), *[self.rows(start, count) for start, count in parts]])
 
     def _with(self, count: int, items: Any) -> Column:
@@ -54,7 +54,7 @@ class Column:
 
 
 def column_of(tensor: Tensor, name: str) -> Column:
-    """Give the rows of a tensor, a view. Raises EnforceNotMet: it has none, or no elements yet."""
+    """Return a view of a tensor's rows. Raises EnforceNotMet: it is 0-d or unallocated."""
     enforce(tensor.dim() > 0, f"{name} is a number, and has no rows.")
     dtype = tensor.dtype()
     sizes = tuple(tensor.sizes())
@@ -64,7 +64,7 @@ def column_of(tensor: Tensor, name: str) -> Column:
 
 
 def joined(columns: list[Column]) -> Column:
-    """Give the rows of one or more columns, one after another, copied.
+    """Return the rows of one or more columns, one after another, copied.
 
     Raises EnforceNotMet: their types or their sizes, but for the first, differ.
     """

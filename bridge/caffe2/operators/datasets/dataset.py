@@ -21,11 +21,11 @@ class OfColumns(TorchOperator):
     """An operator on columns."""
 
     def columns(self, first: int = 0) -> list[Column]:
-        """Give the inputs from `first` on."""
+        """Return the inputs from `first` on."""
         return [column_of(self.Input(i), f"Input {i}") for i in range(first, self.InputSize())]
 
     def fields(self) -> Fields:
-        """Give the fields of the argument `fields`."""
+        """Return the fields of the argument `fields`."""
         return Fields([str(name) for name in self.GetRepeatedArgument("fields")])
 
 
@@ -57,12 +57,12 @@ class _Reader(OfColumns):
     """An operator on a cursor and the columns of its fields."""
 
     def opened(self, first: int = 1) -> tuple[TreeCursor, Dataset]:
-        """Give the cursor, and the columns, which are the inputs from `first` on."""
+        """Return the cursor, and the columns, which are the inputs from `first` on."""
         cursor: TreeCursor = self.Input(0, TreeCursor)
         return cursor, Dataset(cursor.fields, self.columns(first))
 
     def batch_size(self) -> int:
-        """Give the argument `batch_size` (1)."""
+        """Return the argument `batch_size` (1)."""
         size: int = self.GetSingleArgument("batch_size", 1)
         enforce(size >= 0, f"batch_size is not negative, as {size} is.")
         return size

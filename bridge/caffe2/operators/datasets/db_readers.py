@@ -33,7 +33,7 @@ class DBReader:
     """What gives the value of one record after another."""
 
     def read(self) -> bytes:
-        """Give the next value. Raises EnforceNotMet: there is none."""
+        """Return the next value. Raises EnforceNotMet: there is none."""
         raise EnforceNotMet("The reader was not opened.")
 
 
@@ -59,7 +59,7 @@ class FileReader(DBReader):
                     yield record.read()
 
     def read(self) -> bytes:
-        """Give the next value."""
+        """Return the next value."""
         with self._lock:
             value = self._next
             if value is None:
@@ -80,7 +80,7 @@ class QueueReader(DBReader):
         self._timeout = timeout
 
     def read(self) -> bytes:
-        """Give the next value. Raises EnforceNotMet: the queue is closed, or time is over."""
+        """Return the next value. Raises EnforceNotMet: the queue is closed, or time is over."""
         blobs = [Blob() for _ in range(self._queue.n_blobs)]
         done = self._queue.read(blobs, self._timeout)
         enforce(done, "Nothing came out of the queue in time, or it is closed.")
@@ -158,7 +158,7 @@ class TensorProtosDBInput(TorchOperator):
         raise EnforceNotMet("Input 0 is no reader of a database; CreateDB makes one.")
 
     def _record(self, reader: DBReader) -> list[Column]:
-        """Give the tensors of a record, each as a row."""
+        """Return the tensors of a record, each as a row."""
         protos = caffe2_pb2().TensorProtos.FromString(reader.read()).protos
         enforce(
             len(protos) == self.OutputSize(),

@@ -37,7 +37,7 @@ class _Engine:
 
 
 def shuffled(items: Iterable[Item]) -> list[Item]:
-    """Give a list of the items in that order."""
+    """Return a list of the items in that order."""
     result = list(items)
     size = len(result)
     engine = _Engine()

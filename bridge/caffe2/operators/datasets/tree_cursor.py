@@ -43,7 +43,7 @@ class Fields:
             )
 
     def _domain(self, i: int, parts: list[list[str]]) -> int:
-        """Give the domain of field `i`: that of the longest prefix."""
+        """Return the domain of field `i`: that of the longest prefix."""
         best, level = 0, 1
         for domain, j in enumerate(self.lengths, 1):
             prefix = parts[j][:-1]
@@ -102,7 +102,7 @@ class Dataset:
         return found
 
     def sizes(self, offsets: Sequence[int], count: int) -> list[int]:
-        """Give how many rows of each domain make up `count` records, or those that are left.
+        """Return how many rows of each domain make up `count` records, or those that are left.
 
         Raises EnforceNotMet: the offsets are beyond the end, or lengths say more than there is.
         """
@@ -123,7 +123,7 @@ class Dataset:
         return sizes
 
     def batch(self, offsets: Sequence[int], sizes: Sequence[int]) -> list[Column]:
-        """Give those rows of each column, views."""
+        """Return those rows of each column, views."""
         return [
             column.rows(offsets[domain], sizes[domain])
             for column, domain in zip(self.columns, self.fields.domains, strict=True)

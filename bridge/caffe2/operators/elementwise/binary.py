@@ -48,7 +48,7 @@ class LegacyBroadcast(FloatOperator):
             self._axis = order.index(name)
 
     def aligned(self, a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
-        """Give input 1 with dimensions of size 1, so that it broadcasts as it is to.
+        """Return input 1 with dimensions of size 1, so that it broadcasts as it is to.
 
         Raises EnforceNotMet: its sizes are not those of the dimensions that it stands for. Sizes
         of 1 at its ends are stretched, others are not.

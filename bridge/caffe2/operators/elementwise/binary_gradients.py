@@ -38,11 +38,11 @@ class BinaryGradient(LegacyBroadcast):
         self.put(1, folded(db, wide.shape).view(b.shape))
 
     def given(self) -> tuple[Tensor, Tensor, Tensor]:
-        """Give dC, A, B."""
+        """Return dC, A, B."""
         return self.x(0, NUMBERS), self.x(1, NUMBERS), self.x(2, NUMBERS)
 
     def spread(self, dc: Tensor, a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
-        """Give dA and dB, each in the shape of dC."""
+        """Return dA and dB, each in the shape of dC."""
         raise NotImplementedError
 
 
@@ -81,13 +81,13 @@ class DivGradient(BinaryGradient):
     """dA = dC / B, dB = -dC * C / B, of (dC, A, B, C), or in the old way of (B, C, dC)."""
 
     def given(self) -> tuple[Tensor, Tensor, Tensor]:
-        """Give dC, A, B; C in place of A, of which only the sizes are needed."""
+        """Return dC, A, B; C in place of A, of which only the sizes are needed."""
         if self.InputSize() == 4:
             return super().given()
         return self.x(2, NUMBERS), self.x(1, NUMBERS), self.x(0, NUMBERS)
 
     def spread(self, dc: Tensor, a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
-        """Give dA and dB, each in the shape of dC."""
+        """Return dA and dB, each in the shape of dC."""
         c = self.x(3, NUMBERS) if self.InputSize() == 4 else a
         if dc.is_floating_point():
             return dc / b, -dc * c / b

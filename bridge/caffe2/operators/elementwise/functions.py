@@ -141,7 +141,7 @@ class Clip(TorchOperator):
         torch.clamp(x, *self.limits(), out=out)
 
     def limits(self) -> tuple[float, float]:
-        """Give the limits; those of float32 where nothing is said."""
+        """Return the limits; those of float32 where nothing is said."""
         low, high = self.GetSingleArgument("min", -LARGEST), self.GetSingleArgument("max", LARGEST)
         return low, high
 

@@ -30,7 +30,7 @@ _GIVEN = (c10.float32, c10.float64, c10.bool, c10.int16, c10.int32, c10.int64, c
 
 
 def _bits(dtype: TypeMeta) -> tuple[int, int]:
-    """Give the least and the greatest integer of a type."""
+    """Return the least and the greatest integer of a type."""
     bits = 8 * dtype.itemsize
     return (0, 2**bits - 1) if dtype.name[0] == "u" else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
 
@@ -151,7 +151,7 @@ class _GivenTensor(Filler):
             out.copy_(torch.tensor(self._values, dtype=self._dtype.torch).view(out.shape))
 
     def _given(self) -> Any:
-        """Give the values: a list, or an array where there are many numbers."""
+        """Return the values: a list, or an array where there are many numbers."""
         held = self._definition.arguments["values"]
         many = next((one for one in held.values() if isinstance(one, array)), None)
         return self.GetRepeatedArgument("values") if many is None else many

@@ -28,7 +28,7 @@ class _Random(Seeded, Filler):
     """A fill from the operator's own generator."""
 
     def fan(self, sizes: list[int], i: int) -> int:
-        """Give the number of elements for each of dimension `i`."""
+        """Return the number of elements for each of dimension `i`."""
         enforce(len(sizes) > i, f"The sizes {sizes} have no dimension {i}.")
         enforce(sizes[i] > 0, f"Dimension {i} of the sizes {sizes} is empty.")
         return int(torch.Size(sizes).numel()) // sizes[i]

@@ -31,7 +31,7 @@ class Convolution(WindowOperator):
         self.enforce(not self.is_global, "a convolution has no global_pooling")
 
     def operands(self) -> tuple[Tensor, Tensor, Window]:
-        """Give X (N, C, ...), the filter (M, C / group, ...) and the windows of a channel."""
+        """Return X (N, C, ...), the filter (M, C / group, ...) and the windows of a channel."""
         x, w = self.x(0), self.x(1)
         self.enforce(3 <= x.dim() <= 5, "X has one to three spatial dimensions", x)
         self.enforce(x.dim() == w.dim(), "X and the filter are of as many dimensions", x, w)

@@ -28,7 +28,7 @@ class Local(WindowOperator):
     """
 
     def operands(self) -> tuple[Tensor, Window, Tensor, Tensor]:
-        """Give X, the windows, what lies in them (N, C, windows, elements), and the filter
+        """Return X, the windows, what lies in them (N, C, windows, elements), and the filter
         (windows, M, C, elements).
         """
         x, w = channels_first(self.x(0), self.order), self.x(1)

@@ -56,7 +56,7 @@ class Pool(WindowOperator):
 
 
 def is_native(x: Tensor, window: Window) -> bool:
-    """Say whether torch pools `x` so.
+    """Return whether torch pools `x` so.
 
     Equal heads and tails, of at most half a kernel, and kernels no larger than the image.
     """
@@ -142,7 +142,7 @@ class PoolGradient(WindowOperator):
         self.put(0, channels_last(self.spread(x, y, dy, window), self.order))
 
     def spread(self, x: Tensor, y: Tensor, dy: Tensor, window: Window) -> Tensor:
-        """Give the gradient of an image (N, C, ...)."""
+        """Return the gradient of an image (N, C, ...)."""
         raise NotImplementedError
 
 

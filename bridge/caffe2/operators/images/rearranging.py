@@ -108,7 +108,7 @@ class Columns(FloatOperator):
         return [self.GetSingleArgument(f"{name}_{side}", default) for side in "hw"]
 
     def windows(self, sizes: tuple[int, int]) -> list[int]:
-        """Give how many windows there are, up and across, in an image of these sizes."""
+        """Return how many windows there are, up and across, in an image of these sizes."""
         found = []
         for size, kernel, stride, dilation in zip(
             sizes, self.kernel, self.stride, self.dilation, strict=True

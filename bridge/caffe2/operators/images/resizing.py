@@ -29,7 +29,7 @@ class Scaled(FloatOperator):
     allowed: tuple[tuple[float, ...], ...] | None = None
 
     def scales(self, given: int) -> list[float]:
-        """Give the scale of each dimension, of input `given` if there is one."""
+        """Return the scale of each dimension, of input `given` if there is one."""
         if self.InputSize() > given:
             values = self.x(given)
             self.enforce(values.dim() == 1 and values.numel() == 2, "there are two scales", values)
@@ -48,7 +48,7 @@ class Scaled(FloatOperator):
         return found
 
     def image(self, i: int) -> Tensor:
-        """Give an image input as (N, C, ...)."""
+        """Return an image input as (N, C, ...)."""
         x = self.x(i)
         self.enforce(x.dim() == 2 + len(self.names), f"X has {len(self.names) + 2} dimensions", x)
         return channels_first(x, self.image_order())

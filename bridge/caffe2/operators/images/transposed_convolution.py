@@ -47,7 +47,7 @@ class Transposed(WindowOperator):
         self.head, self.tail = pads[: len(pads) // 2], pads[len(pads) // 2 :]
 
     def operands(self) -> tuple[Tensor, Tensor]:
-        """Give X (N, C, H, W) and the filter (C, M / group, kernel_h, kernel_w)."""
+        """Return X (N, C, H, W) and the filter (C, M / group, kernel_h, kernel_w)."""
         x, w = channels_first(self.x(0), self.order), channels_first(self.x(1), self.order)
         self.enforce(x.dim() == 4 and w.dim() == 4, "X and the filter are of 4 dimensions", x, w)
         self.enforce(x.shape[1] == w.shape[0], "X has a channel for each row of the filter", x, w)
@@ -59,7 +59,7 @@ class Transposed(WindowOperator):
         return x, w
 
     def sizes(self, x: Tensor) -> list[int]:
-        """Give height and width of the output. Raises EnforceNotMet: the pads are too large."""
+        """Return height and width of the output. Raises EnforceNotMet: the pads are too large."""
         found = [
             (x.shape[i + 2] - 1) * self.stride[i]
             + self.kernel[i]

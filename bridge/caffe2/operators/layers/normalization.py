@@ -240,7 +240,7 @@ class LRN(FloatOperator):
             self.put(1, channels_last(scale, self.order))
 
     def _scaled(self) -> tuple[Tensor, Tensor]:
-        """Give X (N, C, ...) and what is raised to beta."""
+        """Return X (N, C, ...) and what is raised to beta."""
         self.order, self.size = self.image_order(), self.GetSingleArgument("size", 0)
         self.alpha = self.GetSingleArgument("alpha", 0.0)
         self.beta = self.GetSingleArgument("beta", 0.0)

@@ -18,7 +18,7 @@ __all__ = ["GroupNormGradient", "InstanceNormGradient", "LayerNormGradient", "Sp
 
 
 def normal_gradient(scaled: Tensor, unit: Tensor, rstd: Tensor, dims: list[int]) -> Tensor:
-    """Give dX of unit = (X - mean) * rstd, moments over `dims`; scaled: the gradient of unit."""
+    """Return dX of unit = (X - mean) * rstd, moments over `dims`; scaled: the gradient of unit."""
     mean = scaled.mean(dims, keepdim=True)
     along = (scaled * unit).mean(dims, keepdim=True)
     return (scaled - mean - unit * along) * rstd

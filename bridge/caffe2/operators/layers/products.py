@@ -44,7 +44,7 @@ class FC(FloatOperator):
         torch.addmm(b, matrix, weights, out=as_matrix(y, axis))
 
     def _matrices(self, x: Tensor, w: Tensor) -> tuple[int, Tensor, Tensor]:
-        """Give the axis of X, X as a matrix (M, K), W as one (K, N)."""
+        """Return the axis of X, X as a matrix (M, K), W as one (K, N)."""
         axis = self.axis(x, "axis", 1)
         matrix, weights = as_matrix(x, axis), as_matrix(w, self.axis(w, "axis_w", 1))
         if not self.transposed:

@@ -42,7 +42,7 @@ class Step(FloatOperator):
         return (t < length).view(n, 1), place + 1
 
     def parts(self, place: int, state: Tensor) -> tuple[Tensor, ...]:
-        """Give the gates, each (N, D)."""
+        """Return the gates, each (N, D)."""
         x = self.x(place)
         shaped = state.dim() == x.dim() == 3 and state.shape[0] == x.shape[0] == 1
         self.enforce(shaped, "states and gates are (1, N, D)", state, x)
@@ -53,7 +53,7 @@ class Step(FloatOperator):
         return found
 
     def held(self, state: Tensor) -> Tensor:
-        """Give what a sequence has that has ended."""
+        """Return what a sequence has that has ended."""
         return torch.zeros_like(state) if self.GetSingleArgument("drop_states", False) else state
 
 

@@ -54,7 +54,7 @@ class Norm(FloatOperator):
         torch.div(x, self.kept(norm), out=self.out(0, x.shape))
 
     def kept(self, norm: Tensor) -> Tensor:
-        """Give what to divide by."""
+        """Return what to divide by."""
         raise NotImplementedError
 
 
@@ -150,7 +150,7 @@ class CosineSimilarity(Pairwise):
 
 
 def inverse_norm(rows: Tensor) -> Tensor:
-    """Give 1 / the norm of each row, whose square is 1e-12 or more."""
+    """Return 1 / the norm of each row, whose square is 1e-12 or more."""
     return rows.square().sum(1).clamp_(min=1e-12).rsqrt_()
 
 
@@ -171,7 +171,7 @@ class PairwiseGradient(FloatOperator):
         self.put(1, dy.view(x.shape))
 
     def spread(self, x: Tensor, y: Tensor, dz: Tensor) -> tuple[Tensor, Tensor]:
-        """Give the gradients of matrices; dz: (N, 1)."""
+        """Return the gradients of matrices; dz: (N, 1)."""
         raise NotImplementedError
 
 

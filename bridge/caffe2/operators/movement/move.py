@@ -116,7 +116,7 @@ class _Gather(Mover):
     """Rows of input 0 along an axis, by the indices of input 1."""
 
     def gather(self, axis: int, wrap: bool, match_outer: bool) -> None:
-        """Give output 0 the rows; `wrap`: negative indices count from the end."""
+        """Return output 0 the rows; `wrap`: negative indices count from the end."""
         data, dtype = self.take(0), self.Input(0).dtype()
         indices = self.x(1, INTS)
         axis = normal_axis(axis, data.dim())

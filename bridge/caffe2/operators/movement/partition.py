@@ -34,7 +34,7 @@ class _Partition(Mover):
         self._parts = self.OutputSize() // self.InputSize()
 
     def partition(self) -> torch.Tensor:
-        """Give the outputs their parts; and the part of each key back."""
+        """Return the outputs their parts; and the part of each key back."""
         keys = self.x(self.key, INTS)
         parts = torch.remainder(keys, self._parts)
         flat = parts.reshape(-1)

@@ -39,7 +39,7 @@ class GatherRanges(Mover):
 
 
 def ranges_of(ranges: torch.Tensor, n: int) -> torch.Tensor:
-    """Give the places that (start, length) make, one after another.
+    """Return the places that (start, length) make, one after another.
 
     Raises EnforceNotMet: one of them is not within `n` elements.
     """

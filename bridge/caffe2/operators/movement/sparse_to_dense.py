@@ -114,7 +114,7 @@ class _Batch(TorchOperator):
     """An operator on rows of indices, whose lengths are input 0, and input 1."""
 
     def places(self, width: int) -> torch.Tensor:
-        """Give the places in a matrix of rows of `width`, flat."""
+        """Return the places in a matrix of rows of `width`, flat."""
         lengths, indices = self.x(0, INT64), self.x(1, INT64)
         enforce(lengths.dim() == 1 and indices.dim() == 1, "Lengths and indices are lists.")
         ids = segments_of_lengths(lengths, len(indices))

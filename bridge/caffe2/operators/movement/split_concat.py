@@ -72,7 +72,7 @@ class _Split(_Axis):
     """Input 0 apart along an axis."""
 
     def part(self, axis: int, sizes: list[int]) -> None:
-        """Give each output as many of the rows along `axis` as `sizes` says."""
+        """Return each output as many of the rows along `axis` as `sizes` says."""
         dtype = self.Input(0).dtype()
         for size in sizes:
             enforce(size >= 0, f"The parts {sizes} are not to be negative.")

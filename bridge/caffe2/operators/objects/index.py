@@ -70,7 +70,7 @@ class _OfIndex(TorchOperator):
     """An operator on the index of input 0."""
 
     def keys(self) -> list[Any]:
-        """Give the keys of input 1, which are of the type of the index."""
+        """Return the keys of input 1, which are of the type of the index."""
         index = self.Input(0, Index)
         given = self.Input(1).dtype()
         if given is not index.dtype:

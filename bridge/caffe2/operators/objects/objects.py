@@ -79,7 +79,7 @@ class CreateCounter(TorchOperator):
         self.OutputBlob(0).Reset(Counter(self.count()))
 
     def count(self) -> int:
-        """Give the argument."""
+        """Return the argument."""
         count: int = self.GetSingleArgument("init_count", 0)
         enforce(count >= 0, f"init_count is not negative, as {count}.")
         return count

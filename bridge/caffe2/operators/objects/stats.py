@@ -45,7 +45,7 @@ class StatRegistry:
             self.counts[key] = (total - INT64_MIN) % 2**64 + INT64_MIN
 
     def export(self, reset: bool) -> dict[bytes, int]:
-        """Give the counters as they are, and with `reset` let them begin again at 0."""
+        """Return the counters as they are, and with `reset` let them begin again at 0."""
         with self._lock:
             found = dict(self.counts)
             if reset:
@@ -126,7 +126,7 @@ class _OfRegistry(TorchOperator):
     place = 0
 
     def registry(self) -> StatRegistry:
-        """Give the registry."""
+        """Return the registry."""
         if self.InputSize() <= self.place:
             return registered_stats
         found: StatRegistry = self.Input(self.place, StatRegistry)
@@ -180,13 +180,13 @@ class _Timed(TorchOperator):
     """An operator on a timer that runs."""
 
     def elapsed(self) -> int:
-        """Give nanoseconds since the timer began."""
+        """Return nanoseconds since the timer began."""
         began = self.timer().began
         enforce(began is not None, f"{self._definition.type} is called on a stopped timer.")
         return time.perf_counter_ns() - (began or 0)
 
     def timer(self) -> Timer:
-        """Give input 0."""
+        """Return input 0."""
         found: Timer = self.Input(0, Timer)
         return found
 

@@ -49,7 +49,7 @@ class _Put(TorchOperator):
         self._stat.put(self.whole(self.value()))
 
     def value(self) -> int | float:
-        """Give the first element, or what stands for it."""
+        """Return the first element, or what stands for it."""
         dtype = self.Input(0).dtype()
         x = self.x(0, _PUT_TYPES)
         if x.numel():
@@ -63,7 +63,7 @@ class _Put(TorchOperator):
         return default if dtype in _FLOATING else int(default)
 
     def whole(self, value: int | float) -> int:
-        """Give what is counted for a value."""
+        """Return what is counted for a value."""
         most = int(INT64_MAX / self._expand)
         if self.GetSingleArgument("bound", False):
             if math.isnan(value):

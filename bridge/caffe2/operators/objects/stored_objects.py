@@ -42,7 +42,7 @@ _MAPS = {
 
 
 def list_message(items: list[Any], dtype: TypeMeta) -> Any:
-    """Give a list of numbers or strings as a TensorProto."""
+    """Return a list of numbers or strings as a TensorProto."""
     blob = Blob()
     tensor = Tensor([len(items)], "cpu")
     tensor.mutable_data(dtype)[:] = items
@@ -53,7 +53,7 @@ def list_message(items: list[Any], dtype: TypeMeta) -> Any:
 
 
 def tensor_of(message: Any) -> Tensor:
-    """Give what a TensorProto says as a tensor on the CPU, copied."""
+    """Return what a TensorProto says as a tensor on the CPU, copied."""
     whole = caffe2_pb2().BlobProto()
     whole.type = "Tensor"
     whole.tensor.CopyFrom(message)
@@ -65,7 +65,7 @@ def tensor_of(message: Any) -> Tensor:
 
 
 def list_of(message: Any, *types: TypeMeta) -> tuple[list[Any], TypeMeta]:
-    """Give the items that a TensorProto has, and their type, one of `types`."""
+    """Return the items that a TensorProto has, and their type, one of `types`."""
     tensor = tensor_of(message)
     dtype = tensor.dtype()
     if dtype not in types or tensor.dim() != 1:

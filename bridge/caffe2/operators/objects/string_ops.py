@@ -20,7 +20,7 @@ class _Strings(TorchOperator):
     """A function of each string of input 0."""
 
     def given(self) -> list[bytes]:
-        """Give the strings. Raises EnforceNotMet: input 0 has none."""
+        """Return the strings. Raises EnforceNotMet: input 0 has none."""
         if not self.has_strings(0):
             raise EnforceTypeError(
                 f"{self._definition.type} takes strings, not {self.Input(0).dtype().name}."
@@ -58,7 +58,7 @@ class _Test(_Strings):
         self.Output(0, self.Input(0).sizes(), c10.bool).mutable_data()[:] = found
 
     def test(self, one: bytes, text: bytes) -> bool:
-        """Say whether it is so."""
+        """Return whether it is so."""
         raise NotImplementedError
 
 
@@ -69,7 +69,7 @@ class StringStartsWith(_Test):
     argument = "prefix"
 
     def test(self, one: bytes, text: bytes) -> bool:
-        """Say whether it is so."""
+        """Return whether it is so."""
         return one.startswith(text)
 
 
@@ -80,7 +80,7 @@ class StringEndsWith(_Test):
     argument = "suffix"
 
     def test(self, one: bytes, text: bytes) -> bool:
-        """Say whether it is so."""
+        """Return whether it is so."""
         return one.endswith(text)
 
 
@@ -91,7 +91,7 @@ class StringEquals(_Test):
     argument = "text"
 
     def test(self, one: bytes, text: bytes) -> bool:
-        """Say whether it is so."""
+        """Return whether it is so."""
         return one == text
 
 

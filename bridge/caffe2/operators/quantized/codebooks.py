@@ -18,11 +18,11 @@ class _Decode(TorchOperator):
     """What QuantDecode and its gradient have in common."""
 
     def codebook(self) -> torch.Tensor:
-        """Give input 0, flat."""
+        """Return input 0, flat."""
         return self.x(0, FLOAT).reshape(-1)
 
     def codes(self, i: int, n: int) -> torch.Tensor:
-        """Give the codes of input `i`, flat, of `n` that there are."""
+        """Return the codes of input `i`, flat, of `n` that there are."""
         return rows_of(self.x(i, _CODES).to(torch.int64), n)
 
 

@@ -26,19 +26,19 @@ class _Indices(TorchOperator):
     """An operator on indices with lengths, and with weights if there are some."""
 
     def indices(self, i: int) -> torch.Tensor:
-        """Give the indices of input `i`."""
+        """Return the indices of input `i`."""
         indices = self.x(i, INTS)
         enforce(indices.dim() == 1, f"Input {i}, the indices, is a list.")
         return indices
 
     def lengths(self, i: int) -> torch.Tensor:
-        """Give the lengths of input `i`."""
+        """Return the lengths of input `i`."""
         lengths = self.x(i, INT32)
         enforce(lengths.dim() == 1, f"Input {i}, the lengths, is a list.")
         return lengths
 
     def weights(self, i: int, n: int) -> torch.Tensor:
-        """Give the weights of input `i`, of which there are `n`."""
+        """Return the weights of input `i`, of which there are `n`."""
         weights = self.x(i, FLOAT)
         enforce(
             weights.dim() == 1 and len(weights) == n,
@@ -47,7 +47,7 @@ class _Indices(TorchOperator):
         return weights
 
     def mapped(self, i: int, indices: torch.Tensor) -> torch.Tensor:
-        """Give the rows that indices stand for by the mapping of input `i`, -1 for none."""
+        """Return the rows that indices stand for by the mapping of input `i`, -1 for none."""
         mapping = self.x(i, INT32)
         return chosen_rows(mapping.reshape(-1), indices)
 
@@ -84,7 +84,7 @@ class _LookUp(_Indices):
         self.put(0, total / lengths.clamp(min=1)[:, None] if self.mean else total)
 
     def _is_whole(self, i: int) -> bool:
-        """Say whether the mapping is just 0, which stands for a table with all rows."""
+        """Return whether the mapping is just 0, which stands for a table with all rows."""
         mapping = self.x(i, INT32)
         return mapping.numel() == 1 and int(mapping.reshape(-1)[0]) == 0
 

@@ -20,7 +20,7 @@ _RATIO = 0.16  # by how much of it at most
 
 
 def scale_of(low: torch.Tensor, high: torch.Tensor, bits: int) -> torch.Tensor:
-    """Give the step between numbers, rounded to float16."""
+    """Return the step between numbers, rounded to float16."""
     scale = ((high - low) / (2**bits - 1)).half().float()
     return torch.where((high == low) | (scale == 0) | torch.isinf(1 / scale), 1.0, scale)
 
@@ -28,7 +28,7 @@ def scale_of(low: torch.Tensor, high: torch.Tensor, bits: int) -> torch.Tensor:
 def numbers_of(
     x: torch.Tensor, low: torch.Tensor, high: torch.Tensor, bits: int
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """Give rows as numbers, with their scales and biases, for ranges from `low` to `high`."""
+    """Return rows as numbers, with their scales and biases, for ranges from `low` to `high`."""
     low = low.half().float()
     scale = scale_of(low, high, bits)
     numbers = ((x - low) * (1 / scale)).round().clamp(0, 2**bits - 1)
@@ -36,7 +36,7 @@ def numbers_of(
 
 
 def error_of(x: torch.Tensor, low: torch.Tensor, high: torch.Tensor, bits: int) -> torch.Tensor:
-    """Give how far numbers of these ranges are from what they stand for."""
+    """Return how far numbers of these ranges are from what they stand for."""
     numbers, scale, bias = numbers_of(x, low, high, bits)
     return torch.linalg.vector_norm(x - (numbers * scale + bias), dim=1, keepdim=True)
 
@@ -44,7 +44,7 @@ def error_of(x: torch.Tensor, low: torch.Tensor, high: torch.Tensor, bits: int) 
 def greedy_range(
     x: torch.Tensor, low: torch.Tensor, high: torch.Tensor, bits: int
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """Give ranges with a smaller error.
+    """Return ranges with a smaller error.
 
     In steps, the end is moved inwards that makes the error the smaller one; the best range that is
     better than both of its neighbours is taken, or the whole one if there is none.
@@ -69,7 +69,7 @@ def greedy_range(
 
 
 def packed(numbers: torch.Tensor, bits: int) -> torch.Tensor:
-    """Give rows of numbers as rows of bytes."""
+    """Return rows of numbers as rows of bytes."""
     per_byte = 8 // bits
     apart = numbers.to(torch.uint8).view(len(numbers), numbers.size(1) // per_byte, per_byte)
     shifts = torch.arange(0, 8, bits, dtype=torch.uint8)
@@ -77,7 +77,7 @@ def packed(numbers: torch.Tensor, bits: int) -> torch.Tensor:
 
 
 def unpacked(rows: torch.Tensor, bits: int) -> torch.Tensor:
-    """Give rows of bytes with scale and bias as float32."""
+    """Return rows of bytes with scale and bias as float32."""
     width = rows.size(1) - 4
     ends = rows[:, width:].clone(memory_format=torch.contiguous_format)
     ends = ends.view(torch.float16).float()
@@ -93,7 +93,7 @@ class _NBit(TorchOperator):
     bits = 4
 
     def rows(self, x: torch.Tensor) -> torch.Tensor:
-        """Give the rows of a tensor as a matrix."""
+        """Return the rows of a tensor as a matrix."""
         enforce(x.dim() > 0, "Input 0 has to have a dimension.")
         return x.reshape(x.shape[:-1].numel(), x.size(-1))
 

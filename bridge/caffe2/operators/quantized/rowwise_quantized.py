@@ -60,7 +60,7 @@ class _Rows(TorchOperator):
         return torch.float16 if self.half else torch.float32
 
     def rows(self) -> torch.Tensor:
-        """Give input 0, of one dimension or more, the last of them rows of bytes."""
+        """Return input 0, of one dimension or more, the last of them rows of bytes."""
         rows = self.x(0, (c10.uint8,))
         enforce(
             rows.dim() > 0 and rows.size(-1) > (4 if self.half else 8),

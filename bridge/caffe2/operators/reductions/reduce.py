@@ -74,7 +74,7 @@ class _Extreme(_Reduce):
     limit = "min"
 
     def of_nothing(self, x: torch.Tensor, axes: list[int], keep: bool) -> torch.Tensor:
-        """Give the limit of the type for each result."""
+        """Return the limit of the type for each result."""
         info = torch.finfo(x.dtype) if x.is_floating_point() else torch.iinfo(x.dtype)
         return super().of_nothing(x, axes, keep).fill_(getattr(info, self.limit))
 
@@ -152,7 +152,7 @@ class _FrontOrBack(TorchOperator):
         self.put(0, self.reduce(rows, lengths).to(x.dtype).reshape(kept))
 
     def counting(self, rows: torch.Tensor, lengths: torch.Tensor, other: float) -> torch.Tensor:
-        """Give the rows with `other` in the place of what does not count."""
+        """Return the rows with `other` in the place of what does not count."""
         if self.InputSize() < 2:
             return rows
         beyond = torch.arange(rows.size(1)) >= lengths.clamp(min=1)[:, None]

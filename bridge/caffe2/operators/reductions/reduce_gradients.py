@@ -24,12 +24,12 @@ class OverAxes(FloatOperator):
     """An operator over the dimensions that argument `axes` lists, all of them by default."""
 
     def axes(self, x: Tensor) -> list[int]:
-        """Give the dimensions, counted from the front."""
+        """Return the dimensions, counted from the front."""
         said = self.GetRepeatedArgument("axes", [0]) if self.HasArgument("axes") else range(x.dim())
         return sorted({normal_axis(axis, x.dim()) for axis in said})
 
     def kept(self, x: Tensor) -> list[int]:
-        """Give the sizes of X with 1 for the dimensions that are reduced."""
+        """Return the sizes of X with 1 for the dimensions that are reduced."""
         axes = self.axes(x)
         return [1 if i in axes else size for i, size in enumerate(x.shape)]
 
@@ -47,7 +47,7 @@ class ReduceGradient(OverAxes):
         self.put(0, dx.expand(x.shape).clone() if dx.shape != x.shape else dx)
 
     def spread(self, dy: Tensor, x: Tensor, y: Tensor) -> Tensor:
-        """Give dX, which may be left to broadcast; dY and Y have 1 for what was reduced."""
+        """Return dX, which may be left to broadcast; dY and Y have 1 for what was reduced."""
         raise NotImplementedError
 
 
@@ -166,7 +166,7 @@ class EndGradient(FloatOperator):
         self.put(0, found.clone(memory_format=torch.contiguous_format))
 
     def sizes(self) -> torch.Size:
-        """Give those of X: of input 1, or what a list of int64 there says."""
+        """Return those of X: of input 1, or what a list of int64 there says."""
         given = self.Input(1)
         if given.dim() != 1 or given.dtype() is not c10.int64 or self.types is FLOAT:
             return torch.Size(given.sizes())
@@ -181,7 +181,7 @@ class EndGradient(FloatOperator):
         return found
 
     def chosen(self, spread: Tensor, matrix: torch.Size) -> Tensor:
-        """Give what of the gradients goes to X."""
+        """Return what of the gradients goes to X."""
         return spread
 
 

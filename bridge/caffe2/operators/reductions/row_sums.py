@@ -22,7 +22,7 @@ class Padded(FloatOperator):
     """
 
     def rows(self) -> tuple[Tensor, Tensor]:
-        """Give X and Y as matrices, each of its own width."""
+        """Return X and Y as matrices, each of its own width."""
         x, y = self.x(0), self.x(1)
         self.enforce(x.dim() == y.dim() > 0, "X and Y are of as many dimensions", x, y)
         self.enforce(x.shape[0] == y.shape[0], "X and Y have as many rows", x, y)
@@ -88,13 +88,13 @@ class Norm(FloatOperator):
     """What LpNorm and its gradient have in common."""
 
     def power(self) -> int:
-        """Give the argument `p`, 1 or 2."""
+        """Return the argument `p`, 1 or 2."""
         p: int = self.GetSingleArgument("p", 2)
         self.enforce(p in (1, 2), "p is 1 or 2", p)
         return p
 
     def scale(self, x: Tensor) -> float:
-        """Give 1, or 1 / the number of elements where the argument `average` is set."""
+        """Return 1, or 1 / the number of elements where the argument `average` is set."""
         return 1 / x.numel() if self.GetSingleArgument("average", False) and x.numel() else 1.0
 
 

@@ -160,7 +160,7 @@ class _PerColumn(TorchOperator):
     """An operator with values for each column of input 0, one list after another."""
 
     def lists(self, i: int, lengths: int, types: tuple[c10.TypeMeta, ...]) -> list[torch.Tensor]:
-        """Give the values of input `i` as a list for each column, of the lengths of an input."""
+        """Return the values of input `i` as a list for each column, of the lengths of an input."""
         sizes = self.integers(lengths, INT32)
         values = self.x(i, types).reshape(-1)
         enforce(min(sizes, default=0) >= 0, "Lengths are not negative.")
@@ -202,7 +202,7 @@ class OneHot(TorchOperator):
 
 
 def _one_hot(indices: torch.Tensor, size: int, rows: torch.Tensor, n: int) -> torch.Tensor:
-    """Give `n` rows of `size` zeros, with 1 at the index of each of `rows`."""
+    """Return `n` rows of `size` zeros, with 1 at the index of each of `rows`."""
     if bool(((indices < 0) | (indices >= size)).any()):
         raise EnforceIndexError(f"An index is out of range for {size}.")
     result = torch.zeros((n, max(size, 0)), dtype=torch.float32)

@@ -18,7 +18,7 @@ class _All(TorchOperator):
     """An operator on the elements of all inputs, of one type."""
 
     def elements(self) -> torch.Tensor:
-        """Give all of them, in one dimension."""
+        """Return all of them, in one dimension."""
         dtype = self.Input(0).dtype()
         parts = [self.x(i, (dtype,) if i else FLOATS).reshape(-1) for i in range(self.InputSize())]
         return torch.cat(parts)

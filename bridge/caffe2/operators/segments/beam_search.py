@@ -76,7 +76,7 @@ class Search:
             add(self.label, longer, given[c] * label.get(longer, 0.0))
 
     def odds(self, prefix: Prefix) -> float:
-        """Give the odds of a prefix."""
+        """Return the odds of a prefix."""
         return self.blank.get(prefix, 0.0) + self.label.get(prefix, 0.0)
 
 

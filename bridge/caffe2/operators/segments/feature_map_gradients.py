@@ -32,15 +32,15 @@ class _Unmerge(FeatureMerger):
             self.give(o, self.laid_out(o, piece), dtype)
 
     def inputs(self) -> range:
-        """Give the place of the first part of each input; the last is the gradient."""
+        """Return the place of the first part of each input; the last is the gradient."""
         return range(0, self.InputSize() - 1, self.parts)
 
     def examples(self, place: int) -> torch.Tensor:
-        """Give the example of each value of the input whose first part is at `place`."""
+        """Return the example of each value of the input whose first part is at `place`."""
         raise NotImplementedError
 
     def laid_out(self, o: int, piece: torch.Tensor) -> torch.Tensor:
-        """Give output `o` of the gradients of its values."""
+        """Return output `o` of the gradients of its values."""
         return piece.clone()
 
 
@@ -49,7 +49,7 @@ class MergeSingleScalarFeatureTensorsGradient(_Unmerge):
     """Inputs: the masks, the gradient. Where an example does not have the feature it is 0."""
 
     def examples(self, place: int) -> torch.Tensor:
-        """Give the examples that have the feature."""
+        """Return the examples that have the feature."""
         enforce(
             self.Input(place).numel() == self.Input(0).numel(),
             "Masks are of one number of examples.",
@@ -57,7 +57,7 @@ class MergeSingleScalarFeatureTensorsGradient(_Unmerge):
         return self.x(place, BOOL).reshape(-1).nonzero().view(-1)
 
     def laid_out(self, o: int, piece: torch.Tensor) -> torch.Tensor:
-        """Give a gradient for each example."""
+        """Return a gradient for each example."""
         mask = self.x(o, BOOL)
         blank = 0
         if self.has_strings(self.InputSize() - 1):
@@ -72,7 +72,7 @@ class _SingleValues(_Unmerge):
     parts = 2
 
     def examples(self, place: int) -> torch.Tensor:
-        """Give the examples of values."""
+        """Return the examples of values."""
         lengths, mask = self.counts(place), self.x(place + 1, BOOL).reshape(-1)
         self.example_count([lengths, mask, self.counts(0)])
         return segments_of_lengths(lengths * mask)
@@ -93,7 +93,7 @@ class MergeMultiScalarFeatureTensorsGradient(_Unmerge):
     """Inputs: the lengths of each input, the gradient."""
 
     def examples(self, place: int) -> torch.Tensor:
-        """Give the examples of features."""
+        """Return the examples of features."""
         lengths = self.counts(place)
         self.example_count([lengths, self.counts(0)])
         return segments_of_lengths(lengths)
@@ -105,7 +105,7 @@ class _MultiValues(_Unmerge):
     parts = 2
 
     def examples(self, place: int) -> torch.Tensor:
-        """Give the examples of values."""
+        """Return the examples of values."""
         lengths, inner = self.counts(place), self.counts(place + 1)
         self.example_count([lengths, self.counts(0)])
         features = segments_of_lengths(lengths)

@@ -37,7 +37,7 @@ VALUES = (*NUMBERS_AND_BOOL, c10.string)
 
 
 def merged_order(examples: Sequence[torch.Tensor]) -> torch.Tensor:
-    """Give the order of the items of all inputs, one after another, when they are merged."""
+    """Return the order of the items of all inputs, one after another, when they are merged."""
     return torch.sort(torch.cat(list(examples)), stable=True).indices
 
 
@@ -48,17 +48,17 @@ class FeatureMerger(Mover):
     exact = False  # no more elements than the lengths say
 
     def inputs(self) -> range:
-        """Give the place of the first part of each input."""
+        """Return the place of the first part of each input."""
         return range(0, self.InputSize() - self.InputSize() % self.parts, self.parts)
 
     def counts(self, i: int) -> torch.Tensor:
-        """Give the lengths that input `i` has, one for each example or feature."""
+        """Return the lengths that input `i` has, one for each example or feature."""
         lengths = self.x(i, INT32).reshape(-1)
         enforce(bool((lengths >= 0).all()), f"Input {i}, the lengths, has negative ones.")
         return lengths
 
     def elements(self, i: int, numel: int, dtype: TypeMeta) -> torch.Tensor:
-        """Give the first `numel` elements of input `i`, which are of type `dtype`.
+        """Return the first `numel` elements of input `i`, which are of type `dtype`.
 
         Raises EnforceNotMet: it is of another type, or has fewer elements, or more if `exact`.
         """
@@ -76,7 +76,7 @@ class FeatureMerger(Mover):
         return taken[:numel]
 
     def example_count(self, per_example: Sequence[torch.Tensor]) -> int:
-        """Give how many examples there are. Raises EnforceNotMet: inputs say different numbers."""
+        """Return the number of examples. Raises EnforceNotMet: the inputs disagree."""
         found = {len(one) for one in per_example}
         enforce(len(found) == 1, f"Inputs have {sorted(found)} examples.")
         return found.pop()
@@ -123,13 +123,13 @@ class _Single(_Values):
     """Features that the masks of the last parts say, with keys of `feature_ids`."""
 
     def presence(self) -> list[torch.Tensor]:
-        """Give the mask of each input."""
+        """Return the mask of each input."""
         masks = [self.x(place + self.parts - 1, BOOL).reshape(-1) for place in self.inputs()]
         self.example_count(masks)
         return masks
 
     def keys(self, n: int) -> torch.Tensor:
-        """Give the keys of the inputs, of which there are `n`."""
+        """Return the keys of the inputs, of which there are `n`."""
         ids = self.GetRepeatedArgument("feature_ids", [0])
         ids = ids if self.HasArgument("feature_ids") else []
         enforce(len(ids) >= n, f"There are {len(ids)} feature_ids for {n} features.")
@@ -209,7 +209,7 @@ class _Multi(_Values):
     """Inputs: lengths and keys, then more, of features."""
 
     def features(self) -> tuple[list[torch.Tensor], list[torch.Tensor], list[torch.Tensor]]:
-        """Give lengths, the examples of features, and their keys, of each input."""
+        """Return lengths, the examples of features, and their keys, of each input."""
         lengths = [self.counts(place) for place in self.inputs()]
         self.example_count(lengths)
         examples = [segments_of_lengths(one) for one in lengths]

@@ -25,7 +25,7 @@ class _OfLengths(TorchOperator):
     """An operator on lengths, a list of int32."""
 
     def lengths(self, i: int = 0, types: tuple[c10.TypeMeta, ...] = INT32) -> torch.Tensor:
-        """Give the lengths, which input `i` has."""
+        """Return the lengths, which input `i` has."""
         lengths = self.x(i, types)
         enforce(lengths.dim() == 1, f"Input {i}, the lengths, has to have one dimension.")
         return lengths
@@ -88,7 +88,7 @@ class _OfIds(TorchOperator):
     """An operator on sorted segment ids; input 1, if there is one, has a row for each segment."""
 
     def counts(self, ids: torch.Tensor) -> torch.Tensor:
-        """Give the number of rows of each segment."""
+        """Return the number of rows of each segment."""
         n = int(ids[-1]) + 1 if ids.numel() else 0
         if self.InputSize() > 1:
             enforce(self.Input(1).dim() >= 1, "Input 1 has to have rows.")

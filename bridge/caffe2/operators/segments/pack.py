@@ -23,14 +23,14 @@ class _Pack(Mover):
     """Segments, whose lengths are input 0, next to each other."""
 
     def place(self, lengths: torch.Tensor, width: int) -> tuple[torch.Tensor, torch.Tensor]:
-        """Give the places of rows in segments of `width`, and which rows have one."""
+        """Return the places of rows in segments of `width`, and which rows have one."""
         ids = segments_of_lengths(lengths)
         within = places_in_segments(lengths, ids)
         kept = within < width
         return (ids * width + within)[kept], kept
 
     def data(self) -> tuple[torch.Tensor, c10.TypeMeta]:
-        """Give input 1 and its type."""
+        """Return input 1 and its type."""
         dtype = self.Input(1).dtype()
         enforce(dtype in _PACKED, f"Segments of {dtype.name} are not packed.")
         return self.take(1), dtype
@@ -117,7 +117,7 @@ class _Padded(TorchOperator):
             self._after = self._before
 
     def segments(self) -> tuple[torch.Tensor, torch.Tensor]:
-        """Give input 0, and the lengths of its segments: input 1, or all of it."""
+        """Return input 0, and the lengths of its segments: input 1, or all of it."""
         x = self.x(0, (c10.float32, c10.float64, *INTS, c10.bool))
         enforce(x.dim() >= 1, "Input 0 has to have rows.")
         if self.InputSize() < 2:

@@ -75,7 +75,7 @@ class _Segments(TorchOperator):
         self.put(0, type(self).function(rows, ids, n))
 
     def rows(self, data: torch.Tensor) -> torch.Tensor:
-        """Give the rows that are to be reduced."""
+        """Return the rows that are to be reduced."""
         if not self.sparse:
             return data
         place = self.InputSize() - 2
@@ -94,7 +94,7 @@ class _Segments(TorchOperator):
         return rows * along_rows(weights, rows)
 
     def segments(self, by: torch.Tensor, n_rows: int) -> tuple[torch.Tensor, int]:
-        """Give the segment of each row, and how many segments there are."""
+        """Return the segment of each row, and how many segments there are."""
         raise NotImplementedError
 
 

@@ -29,7 +29,7 @@ class _SegmentGradient(TorchOperator):
     by_lengths = False
 
     def spread(self, gradient: int, by: int) -> tuple[torch.Tensor, torch.Tensor]:
-        """Give for each row the gradient of its segment, input `gradient`, and the segment.
+        """Return for each row the gradient of its segment, input `gradient`, and the segment.
 
         Input `by` has the lengths of the segments, or the segment of each row.
         """
@@ -45,7 +45,7 @@ class _SegmentGradient(TorchOperator):
         return gradients.index_select(0, ids), ids
 
     def data(self, i: int, rows: torch.Tensor) -> torch.Tensor:
-        """Give the rows that were reduced, of which there are as many as of `rows`."""
+        """Return the rows that were reduced, of which there are as many as of `rows`."""
         data = self.x(i, FLOAT)
         enforce(data.shape == rows.shape, f"Data {list(data.shape)} for {list(rows.shape)}.")
         return data

@@ -15,7 +15,7 @@ class Packing(FloatOperator):
     """What PackRNNSequence and UnpackRNNSequence have in common."""
 
     def lengths(self) -> list[int]:
-        """Give the lengths of the sequences, input 1."""
+        """Return the lengths of the sequences, input 1."""
         found = self.x(1, INT32)
         self.enforce(found.dim() == 1, "lengths are of one dimension", found)
         values: list[int] = found.tolist()

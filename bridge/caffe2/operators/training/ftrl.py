@@ -58,7 +58,7 @@ def ftrl_step(
     alpha: int,
     matrix: torch.Size | None = None,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Give parameters, n and z; input `alpha` says alpha where there is one.
+    """Return parameters, n and z; input `alpha` says alpha where there is one.
 
     With `matrix`, the sizes of one, the columns of it are groups.
     """

@@ -96,7 +96,7 @@ def slope(n: int, say: Say) -> float:
 
 
 def power(base: float, exponent: float) -> float:
-    """Give what C's pow gives: NaN and infinity where Python's raises, or is complex."""
+    """Return what C's pow gives: NaN and infinity where Python's raises, or is complex."""
     try:
         return math.pow(base, exponent)
     except OverflowError:

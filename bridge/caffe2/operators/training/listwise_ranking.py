@@ -23,7 +23,7 @@ class _Sessions(FloatOperator):
     """An operator on the items of sessions, one after another."""
 
     def sessions(self, i: int, numel: int) -> list[int]:
-        """Give the lengths of sessions, which input `i` has, of together `numel` at most."""
+        """Return the lengths of sessions, which input `i` has, of together `numel` at most."""
         lengths = self.integers(i, INT32)
         self.enforce(min(lengths, default=0) >= 0, "lengths are not negative", lengths)
         self.enforce(sum(lengths) <= numel, f"sessions have {numel} items at most", sum(lengths))
@@ -78,7 +78,7 @@ class LambdaRankNdcg(_Sessions):
 
 
 def _discounts(by: torch.Tensor) -> torch.Tensor:
-    """Give 1 / log2(1 + rank) of each item, the greatest of `by` being first."""
+    """Return 1 / log2(1 + rank) of each item, the greatest of `by` being first."""
     order = torch.sort(by, descending=True, stable=True).indices
     ranks = torch.arange(2, len(by) + 2, dtype=torch.float32)
     return torch.empty_like(ranks).index_copy_(0, order, math.log(2) / ranks.log())

@@ -22,7 +22,7 @@ class Labelled(FloatOperator):
     """An operator of a matrix X (N, D) and a label for each row, an int32 from 0 to below D."""
 
     def labelled(self) -> tuple[Tensor, Tensor]:
-        """Give X as a matrix, and the labels as indices (N, 1)."""
+        """Return X as a matrix, and the labels as indices (N, 1)."""
         x, label = self.x(0), self.x(1, INT32)
         rows = as_matrix(x, 1) if x.dim() else x.view(1, 1)
         self.enforce(label.dim() in (1, 2), "the labels are of one dimension", label)
@@ -116,7 +116,7 @@ class Logits(FloatOperator):
     first = 0
 
     def operands(self) -> list[Tensor]:
-        """Give the logits, the targets and, if there are, the weights as matrices (N, D)."""
+        """Return the logits, the targets and, if there are, the weights as matrices (N, D)."""
         inputs = [self.x(i) for i in range(self.first, self.InputSize())]
         logits = inputs[0]
         for other in inputs[1:]:

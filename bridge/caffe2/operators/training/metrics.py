@@ -44,7 +44,7 @@ class Classified(FloatOperator):
     """An operator of predictions (N, D) and labels (N) of int32, from 0 to below D."""
 
     def classified(self) -> tuple[Tensor, Tensor]:
-        """Give the predictions, and the labels as int64."""
+        """Return the predictions, and the labels as int64."""
         x, label = self.x(0), self.x(1, INT32)
         self.enforce(x.dim() == 2 and label.dim() == 1, "X is a matrix, labels a vector", x, label)
         self.enforce(label.shape[0] == x.shape[0], "there is a label for each row", label, x)
@@ -106,7 +106,7 @@ class MarginRankingCriterion(FloatOperator):
         self.put(0, self.apart().clamp_(min=0))
 
     def apart(self) -> Tensor:
-        """Give margin - Y * (X1 - X2)."""
+        """Return margin - Y * (X1 - X2)."""
         first, second, y = self.x(0), self.x(1), self.x(2, INT32)
         for other in (second, y):
             self.enforce(other.numel() == first.numel(), "inputs are of one size", other, first)
@@ -155,7 +155,7 @@ class Ranked(FloatOperator):
     """What PairWiseLoss and its gradient have in common."""
 
     def sessions(self, lengths: int) -> Iterator[tuple[Tensor, Tensor, slice]]:
-        """Give X and the labels of each session, and where they are."""
+        """Return X and the labels of each session, and where they are."""
         x, label = self.x(0), self.x(1)
         self.enforce(x.numel() == label.numel(), "there is a label for each X", label, x)
         listed = label.dim() == 1 or (label.dim() == 2 and label.shape[1] == 1)
@@ -198,7 +198,7 @@ class PairWiseLoss(Ranked):
 
 
 def soft_plus(x: Tensor) -> Tensor:
-    """Give log(1 + exp(x)), 0 below log(1e-6) and x above -log(1e-6)."""
+    """Return log(1 + exp(x)), 0 below log(1e-6) and x above -log(1e-6)."""
     edge = 13.815510557964274
     large: Tensor = torch.where(x > edge, x, x.exp().log1p())
     return large.masked_fill(x < -edge, 0)
@@ -225,7 +225,7 @@ class Divergence(FloatOperator):
     """What BernoulliJSD and its gradient have in common."""
 
     def midway(self, x: Tensor, target: Tensor) -> Tensor:
-        """Give the mean of two probabilities."""
+        """Return the mean of two probabilities."""
         self.enforce(x.numel() == target.numel(), "X and the targets are of one size", x, target)
         return (x + target.view(x.shape)) / 2
 
@@ -244,7 +244,7 @@ class BernoulliJSD(Divergence):
 
 
 def entropy(p: Tensor) -> Tensor:
-    """Give the entropy of events of probability `p`; 0 nearer than 1e-20 to 0 or 1."""
+    """Return the entropy of events of probability `p`; 0 nearer than 1e-20 to 0 or 1."""
     q = 1 - p
     found = -(p * p.log() + q * q.log())
     return found.masked_fill_((p < 1e-20) | (q < 1e-20), 0)

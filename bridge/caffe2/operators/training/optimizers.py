@@ -26,20 +26,20 @@ class Optimizer(FloatOperator):
     """An operator of a gradient, parameters and moments of one size, and a learning rate."""
 
     def alike(self, *places: int) -> list[Tensor]:
-        """Give inputs that are to be of one size, in the shape of the first."""
+        """Return inputs that are to be of one size, in the shape of the first."""
         found = [self.x(i) for i in places]
         for one in found[1:]:
             self.enforce(one.numel() == found[0].numel(), "inputs are of one size", one, found[0])
         return [one.view(found[0].shape) for one in found]
 
     def rate(self, place: int) -> Tensor:
-        """Give the learning rate, one number."""
+        """Return the learning rate, one number."""
         lr = self.x(place)
         self.enforce(lr.numel() == 1, "there is one learning rate", lr)
         return lr.view(())
 
     def single(self, name: str, default: float) -> float:
-        """Give an argument as Caffe2 has it: a number of single precision."""
+        """Return an argument as Caffe2 has it: a number of single precision."""
         return single(self.GetSingleArgument(name, default))
 
     def give(self, *values: Tensor) -> None:
@@ -53,7 +53,7 @@ class Optimizer(FloatOperator):
 
 
 def momentum_step(op: Optimizer, g: Tensor, m: Tensor, lr: Tensor) -> tuple[Tensor, Tensor]:
-    """Give the step and the momentum; arguments `momentum` (0), `nesterov` (False)."""
+    """Return the step and the momentum; arguments `momentum` (0), `nesterov` (False)."""
     momentum = op.single("momentum", 0.0)
     new = lr * g + momentum * m
     if op.GetSingleArgument("nesterov", False):
@@ -84,7 +84,7 @@ class MomentumSGDUpdate(Optimizer):
 
 
 def adam_factors(op: Optimizer, place: int) -> tuple[float, float, float]:
-    """Give beta1, beta2 and the correction of both at the iteration that input `place` says."""
+    """Return beta1, beta2 and the correction of both at the iteration that input `place` says."""
     beta1, beta2 = op.single("beta1", 0.9), op.single("beta2", 0.999)
     t = int(op.x(place, INT64).view(-1)[0]) + 1
     return beta1, beta2, math.sqrt(1 - beta2**t) / (1 - beta1**t)
@@ -157,7 +157,7 @@ class Adadelta(Optimizer):
 def adadelta_step(
     op: Optimizer, w: Tensor, h: Tensor, d: Tensor, g: Tensor, lr: Tensor
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Give parameters, squares of gradients and of steps."""
+    """Return parameters, squares of gradients and of steps."""
     epsilon, decay = op.single("epsilon", 1e-5), op.single("decay", 0.95)
     h = decay * h + (1 - decay) * g * g
     step = (d + epsilon).sqrt() / (h + epsilon).sqrt() * g
@@ -197,7 +197,7 @@ class Storm(Optimizer):
 def storm_rate(
     op: Optimizer, squares: Tensor, g: Tensor, lr: Tensor
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Give the rate, the weight of the gradient, and the sum of squares."""
+    """Return the rate, the weight of the gradient, and the sum of squares."""
     op.enforce(squares.numel() == 1, "the sum of squares is one number", squares)
     total = squares + g.square().sum()
     rate = lr * (op.single("beta", 0.1) + total.view(())).pow(-1 / 3)

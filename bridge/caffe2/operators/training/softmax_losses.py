@@ -32,7 +32,7 @@ class RowLoss(FloatOperator):
         self.enforce(self.image_order() == "NCHW", "order is NCHW")
 
     def targets(self, rows: Tensor, axis: int, weight: int) -> tuple[Tensor, Tensor]:
-        """Give the probability of each class (N, D) and the weight of each row (N, 1).
+        """Return the probability of each class (N, D) and the weight of each row (N, 1).
 
         The weights are input 2 where there are more inputs than `weight`.
         """
@@ -56,7 +56,7 @@ class RowLoss(FloatOperator):
         return target, weights.view(-1, 1)
 
     def share(self, weights: Tensor) -> float:
-        """Give what the sum of the losses is multiplied by."""
+        """Return what the sum of the losses is multiplied by."""
         total = float(weights.sum())
         if self.GetSingleArgument("average_by_batch_size", 0):
             total = float(weights.numel()) if total else 0.0
@@ -108,7 +108,7 @@ class ImageLoss(FloatOperator):
     """
 
     def operands(self, x: Tensor, weighted: bool) -> tuple[Tensor, Tensor]:
-        """Give the labels as indices (N, 1, H, W), and the weights; 0 for a label of -1."""
+        """Return the labels as indices (N, 1, H, W), and the weights; 0 for a label of -1."""
         label = self.x(1, INT32)
         self.enforce(x.dim() == 4 and label.dim() == 3, "X: (N, D, H, W), labels: (N, H, W)")
         self.enforce(

@@ -37,7 +37,7 @@ class SparseOptimizer(Optimizer):
     gradient = 4
 
     def in_place(self, i: int, o: int) -> Tensor:
-        """Give the output `o`, which is the input `i`, with its elements, to write."""
+        """Return the output `o`, which is the input `i`, with its elements, to write."""
         x = self.x(i)
         room = self.out(o, x.shape)
         if room.data_ptr() != x.data_ptr():  # it was read-only
@@ -45,7 +45,7 @@ class SparseOptimizer(Optimizer):
         return room
 
     def rounds(self, param: Tensor) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
-        """Give rows that are all different, where they come, and their gradients; then more.
+        """Return rows that are all different, where they come, and their gradients; then more.
 
         Raises EnforceNotMet: a row is out of range, a gradient is not as wide as a row.
         """
@@ -117,7 +117,7 @@ class SparseAdagrad(SparseOptimizer):
             param[rows] += lr * g / (h.sqrt() + epsilon)
 
     def squares(self, g: Tensor) -> Tensor:
-        """Give what the moment grows by."""
+        """Return what the moment grows by."""
         return g * g
 
 
@@ -165,11 +165,11 @@ class SparseAdam(SparseOptimizer):
                 steps[places] = step
 
     def squares(self, g: Tensor) -> Tensor:
-        """Give what the second moment is a mean of."""
+        """Return what the second moment is a mean of."""
         return g * g
 
     def _rectified(self, beta1: float, beta2: float) -> tuple[bool, float] | None:
-        """Say whether the variance is taken into account, and by which factor steps change."""
+        """Return whether the variance is taken into account, and by which factor steps change."""
         if not self.GetSingleArgument("enableRAdam", False):
             return None
         t = int(self.x(6, INT64).view(-1)[0]) + 1
