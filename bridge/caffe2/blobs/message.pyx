@@ -147,29 +147,25 @@ cdef class TensorMessage:
         return 0
 
     cdef int read_device(self, const uint8_t* at, const uint8_t* stop, int depth) except -1:
-        cdef int64_t device_type = self.device_type, device_id = self.device_id
-        self.read_two(at, stop, depth, &device_type, &device_id)
-        self.device_type, self.device_id = <int32_t>device_type, <int32_t>device_id
-        return 0
-
-    cdef int read_segment(self, const uint8_t* at, const uint8_t* stop, int depth) except -1:
-        cdef int64_t begin = self.begin, end = self.end
-        self.read_two(at, stop, depth, &begin, &end)
-        self.begin, self.end = begin, end
-        return 0
-
-    cdef int read_two(
-        self, const uint8_t* at, const uint8_t* stop, int depth, int64_t* first, int64_t* second,
-    ) except -1:
-        """Read fields 1 and 2 of a message, both varints; an absent field keeps its value."""
         cdef Field field
         field.depth = depth
         while at < stop:
             at = next_field(self.source, at, stop, &field)
             if field.number == 1 and field.wire == VARINT:
-                first[0] = <int64_t>field.value
+                self.device_type = <int32_t>field.value
             elif field.number == 2 and field.wire == VARINT:
-                second[0] = <int64_t>field.value
+                self.device_id = <int32_t>field.value
+        return 0
+
+    cdef int read_segment(self, const uint8_t* at, const uint8_t* stop, int depth) except -1:
+        cdef Field field
+        field.depth = depth
+        while at < stop:
+            at = next_field(self.source, at, stop, &field)
+            if field.number == 1 and field.wire == VARINT:
+                self.begin = <int64_t>field.value
+            elif field.number == 2 and field.wire == VARINT:
+                self.end = <int64_t>field.value
         return 0
 
     cdef int read_external(self, const uint8_t* at, const uint8_t* stop, int depth) except -1:
