@@ -19,6 +19,11 @@ cdef extern from "Python.h":
         vectorcallfunc tp_vectorcall
         dealloc_function tp_dealloc
         PyObject* tp_dict
+    ctypedef struct MethodDef "PyMethodDef":
+        pass
+    ctypedef struct MethodDescr "PyMethodDescrObject":
+        MethodDef* d_method
+    object PyDescr_NewMethod(PyTypeObject*, MethodDef*)
     void PyType_Modified(PyTypeObject*)
     Py_ssize_t PyVectorcall_NARGS(size_t)
     PyTypeObject* type_of "Py_TYPE"(PyObject*)
@@ -124,6 +129,17 @@ cdef inline int add_to_class(object cls, str name, object value) except -1:
     """Set an attribute of a compiled class, before any object of it depends on the name."""
     (<dict>(<TypeSlots*><PyObject*>cls).tp_dict)[name] = value
     PyType_Modified(<PyTypeObject*><PyObject*>cls)
+    return 0
+
+
+# The same for methods of the base class: CPython's specialised call needs a descriptor of exactly the
+# object's class. `sizes()` takes 16 ns with one and 25 ns with that of the base class.
+
+cdef inline int own_methods(object cls, object base, tuple names) except -1:
+    """Give `cls` descriptors of its own of the methods `names` of its base class."""
+    for name in names:
+        add_to_class(cls, name, PyDescr_NewMethod(
+            <PyTypeObject*>cls, (<MethodDescr*><PyObject*>base.__dict__[name]).d_method))
     return 0
 
 
