@@ -12,7 +12,7 @@ from cpython.ref cimport Py_INCREF
 from libc.stdint cimport int32_t, int64_t, uintptr_t
 
 from bridge.c10.device cimport device_of
-from bridge.c10.observe cimport observed, outermost, shared, unlikely, watched
+from bridge.c10.reports cimport observed, outermost, report_shared, run_observed, unlikely
 from bridge.c10.tensor_impl cimport allocated
 from bridge.c10.type_meta cimport TypeMeta, from_dlpack_type
 from bridge.dlpack.abi cimport (
@@ -29,7 +29,7 @@ from bridge.exchange.export cimport borrow, export_versioned
 from bridge.exchange.incoming cimport adopt_managed
 from bridge.wrapper cimport Wrapper
 
-from bridge.c10.observe import Label
+from bridge.c10.reports import Label
 
 cdef extern from "Python.h":
     void PyErr_SetObject(PyObject*, PyObject*)
@@ -43,7 +43,7 @@ cdef int _from_object(void* obj, DLManagedTensorVersioned** out) noexcept:
     try:
         out[0] = export_versioned((<Wrapper?><object>obj).impl, 0)
         if unlikely(observed):
-            shared("exchange table", <object>obj, "DLPack tensor", _nbytes(<Wrapper>obj))
+            report_shared("exchange table", <object>obj, "DLPack tensor", _nbytes(<Wrapper>obj))
         return 0
     except BaseException as error:
         _set_error(error)
@@ -54,7 +54,7 @@ cdef int _borrow_object(void* obj, DLTensor* out) noexcept:
     try:
         borrow((<Wrapper?><object>obj).impl, out)
         if unlikely(observed):
-            shared("exchange table", <object>obj, "DLTensor", _nbytes(<Wrapper>obj))
+            report_shared("exchange table", <object>obj, "DLTensor", _nbytes(<Wrapper>obj))
         return 0
     except BaseException as error:
         _set_error(error)
@@ -68,8 +68,8 @@ def _made(ManagedTensor managed, int which):
 cdef int _to_object(DLManagedTensorVersioned* managed, void** out, int which) noexcept:
     try:
         if unlikely(observed) and outermost():
-            made = watched("exchange table", Label("DLPack tensor"), _names[which], _made,
-                           (own_versioned(managed), which))
+            made = run_observed("exchange table", Label("DLPack tensor"), _names[which], _made,
+                                (own_versioned(managed), which))
         else:
             made = _made(own_versioned(managed), which)
         Py_INCREF(made)

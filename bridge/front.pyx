@@ -2,12 +2,12 @@
 # cython: language_level=3, binding=False, embedsignature=True, embedsignature.format=clinic
 """The front door: arguments in, one call down."""
 
-from cpython.object cimport PyTypeObject
 
 from bridge.at.tensor cimport Tensor as AtTensor
 from bridge.at.tensor cimport wrap
-from bridge.c10.copy cimport copied_since
-from bridge.c10.observe cimport copying, observed, outermost, unlikely, watched
+from bridge.c10.copy cimport reported_copy
+from bridge.c10.python_api cimport Py_TYPE
+from bridge.c10.reports cimport observed, outermost, report_copy, run_observed, unlikely
 from bridge.c10.tensor_impl cimport CONTIGUOUS, TensorImpl
 from bridge.c10.type_meta cimport as_type
 from bridge.exchange.ingest cimport ingest, tristate
@@ -22,10 +22,7 @@ from bridge.exchange.torch cimport (
 )
 from bridge.wrapper cimport Wrapper
 
-cdef extern from "Python.h":
-    PyTypeObject* Py_TYPE(object)
-
-from bridge.c10.observe import ASKED as _ASKED
+from bridge.c10.reports import ASKED as _ASKED
 from bridge.exchange.adapters import adapter, names
 
 
@@ -73,7 +70,7 @@ def asarray(x, *, dtype=None, device=None, copy=None):
     Raises BufferError, TypeError as `from_dlpack`; ValueError: a ragged list.
     """
     if unlikely(observed) and outermost():
-        return watched("asarray", x, "at.Tensor", _as_array, (x, dtype, device, copy))
+        return run_observed("asarray", x, "at.Tensor", _as_array, (x, dtype, device, copy))
     return _as_array(x, dtype, device, copy)
 
 
@@ -176,7 +173,7 @@ def to_jax(x, *, copy=None):
     """
     tristate(copy)
     if unlikely(observed) and outermost():
-        return watched("to_jax", x, "jax.Array", to_jax, (x,), {"copy": copy})
+        return run_observed("to_jax", x, "jax.Array", to_jax, (x,), {"copy": copy})
     return _give("jax")(x, copy)
 
 
@@ -190,7 +187,7 @@ def to_tensorflow(x, *, copy=None):
     """
     tristate(copy)
     if unlikely(observed) and outermost():
-        return watched("to_tensorflow", x, "tf.Tensor", to_tensorflow, (x,), {"copy": copy})
+        return run_observed("to_tensorflow", x, "tf.Tensor", to_tensorflow, (x,), {"copy": copy})
     return _give("tensorflow")(x, copy)
 
 
@@ -203,7 +200,7 @@ def to_cupy(x, *, copy=None):
     """
     tristate(copy)
     if unlikely(observed) and outermost():
-        return watched("to_cupy", x, "cupy.ndarray", to_cupy, (x,), {"copy": copy})
+        return run_observed("to_cupy", x, "cupy.ndarray", to_cupy, (x,), {"copy": copy})
     return _give("cupy")(x, copy)
 
 
@@ -226,7 +223,7 @@ def convert(x, to, *, copy=None):
         return to_numpy(x, copy=copy)
     if to == "at" or to == "caffe2":
         if unlikely(observed) and outermost():
-            return watched("convert", x, f"{to}.Tensor", _wrapped, (x, to == "caffe2", copy))
+            return run_observed("convert", x, f"{to}.Tensor", _wrapped, (x, to == "caffe2", copy))
         return _wrapped(x, to == "caffe2", copy)
     if to not in ("jax", "tensorflow", "cupy"):
         raise ValueError(f"{to!r} is no framework the bridge converts to; it converts to "
@@ -247,7 +244,7 @@ def _wrapped(x, caffe2, copy):
             return x if isinstance(x, cls) else cls(x)
         if copy is True and caffe2 and not impl.c_dtype.c_is_pod:
             impl.require_defined("convert")
-            copying(impl.c_numel * impl.c_dtype.itemsize, _ASKED)
+            report_copy(impl.c_numel * impl.c_dtype.itemsize, _ASKED)
             return Caffe2Tensor(x).Clone()
     impl = ingest(x, None, copy)
     if not caffe2:
@@ -257,7 +254,7 @@ def _wrapped(x, caffe2, copy):
             raise BufferError(
                 "Caffe2-style tensors are contiguous, and this memory has strides "
                 f"{impl.strides().vec()}. Allow a copy with copy=None.")
-        impl = copied_since(impl, "Caffe2-style tensors are contiguous", "convert")
+        impl = reported_copy(impl, "Caffe2-style tensors are contiguous", "convert")
     return Caffe2Tensor._wrap(impl)
 
 
@@ -368,7 +365,7 @@ def no_copy():
 
 
 cdef object _copied(object array):
-    copying(array.nbytes, _ASKED)
+    report_copy(array.nbytes, _ASKED)
     return array.copy()
 
 
@@ -376,14 +373,14 @@ cdef object _copied(object array):
 # ready in each call.
 
 cdef object _watched_from_dlpack(object x, object device, object copy):
-    return watched("from_dlpack", x, "at.Tensor", from_dlpack, (x,),
-                   {"device": device, "copy": copy})
+    return run_observed("from_dlpack", x, "at.Tensor", from_dlpack, (x,),
+                        {"device": device, "copy": copy})
 
 
 cdef object _watched_to_torch(object x, object copy, object writable):
-    return watched("to_torch", x, "torch.Tensor", to_torch, (x,),
-                   {"copy": copy, "writable": writable})
+    return run_observed("to_torch", x, "torch.Tensor", to_torch, (x,),
+                        {"copy": copy, "writable": writable})
 
 
 cdef object _watched_to_numpy(object x, object copy):
-    return watched("to_numpy", x, "numpy.ndarray", to_numpy, (x,), {"copy": copy})
+    return run_observed("to_numpy", x, "numpy.ndarray", to_numpy, (x,), {"copy": copy})

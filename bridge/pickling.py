@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from bridge.c10.device import Device
 from bridge.c10.errors import EnforceNotMet
-from bridge.c10.rebuild import byte_view, from_buffer, from_items, items_of, sized
+from bridge.c10.raw_parts import byte_view, from_buffer, from_items, items_of, sized
 from bridge.c10.tensor_impl import UndefinedTensorImpl
 
 TYPE_CHECKING = False

@@ -7,9 +7,16 @@ cimport cython
 from libc.stdint cimport int64_t, uintptr_t
 
 from bridge.c10.array_ref cimport array_ref_of
-from bridge.c10.copy cimport asked_copy
-from bridge.c10.observe cimport copying, observed, outermost, shared, unlikely, watched
-from bridge.c10.pinning cimport pinned_data
+from bridge.c10.copy cimport requested_copy
+from bridge.c10.reports cimport (
+    observed,
+    outermost,
+    report_copy,
+    report_shared,
+    run_observed,
+    unlikely,
+)
+from bridge.c10.retained cimport retained_data
 from bridge.c10.slots cimport own_methods
 from bridge.c10.storage cimport READONLY, Storage
 from bridge.c10.tensor_impl cimport CONTIGUOUS, TensorImpl, undefined_impl
@@ -23,7 +30,7 @@ from bridge.dlpack.abi cimport (
     DLPACK_MINOR,
     has_streams,
 )
-from bridge.dlpack.capsule cimport make
+from bridge.dlpack.capsule cimport new_capsule
 from bridge.exchange.export cimport export_legacy, export_versioned, fill_buffer, release_buffer
 from bridge.exchange.ingest cimport tristate
 from bridge.exchange.numpy cimport array_out
@@ -32,7 +39,7 @@ from bridge.exchange.torch cimport for_asker, tensor_out, torch_asks
 
 from bridge.c10.device import Device as DeviceClass
 from bridge.c10.errors import EnforceNotMet, EnforceTypeError
-from bridge.c10.observe import ASKED as _ASKED
+from bridge.c10.reports import ASKED as _ASKED
 from bridge.exchange.ingest import set_wrapper
 from bridge.exchange.transfer import to_device
 from bridge.pickling import reduced
@@ -148,11 +155,11 @@ cdef class Wrapper:
         if dtype is not None and dtype != array.dtype:
             if copy is False:
                 raise ValueError(f"{array.dtype} becomes {dtype} by a copy only.")
-            copying(array.nbytes, f"{array.dtype} becomes {dtype}")
+            report_copy(array.nbytes, f"{array.dtype} becomes {dtype}")
             return array.astype(dtype)
         if copy is not True:
             return array
-        copying(array.nbytes, _ASKED)
+        report_copy(array.nbytes, _ASKED)
         return array.copy()
 
     def __dlpack_device__(self):
@@ -202,7 +209,7 @@ cdef class Wrapper:
         if impl.storage is None:
             impl.require_defined("__dlpack__")
         if copy is True and impl.storage.ctx is self.impl.storage.ctx:
-            impl = asked_copy(impl, "__dlpack__")
+            impl = requested_copy(impl, "__dlpack__")
         if impl is self.impl and (impl.storage.flags & READONLY or not impl.flags & CONTIGUOUS):
             impl = for_asker(impl, copy)
         if impl.storage.device_type == DL_CUDA_HOST and dl_device is None and torch_asks():
@@ -212,8 +219,8 @@ cdef class Wrapper:
         if stream is not None or impl.storage.device_type != DL_CPU:
             _meet_stream(impl.storage, stream)
         if versioned:
-            return make(export_versioned(impl, flags), True)
-        return make(export_legacy(impl), False)
+            return new_capsule(export_versioned(impl, flags), True)
+        return new_capsule(export_legacy(impl), False)
 
     @property
     def __cuda_array_interface__(self):
@@ -225,7 +232,7 @@ cdef class Wrapper:
                 f"__cuda_array_interface__ is for CUDA memory, and this tensor is {where}.")
         interface = _cuda_interface(impl)
         if unlikely(observed):
-            shared("__cuda_array_interface__", self, "dict", _nbytes(impl))
+            report_shared("__cuda_array_interface__", self, "dict", _nbytes(impl))
         return interface
 
     def __bytes__(self):
@@ -233,13 +240,13 @@ cdef class Wrapper:
         if unlikely(observed) and outermost():
             return _watched(self, "bytes", "bytes", Wrapper.__bytes__, {})
         view = memoryview(self)
-        copying(view.nbytes, "bytes are a copy")
+        report_copy(view.nbytes, "bytes are a copy")
         return view.tobytes()
 
     def __getbuffer__(self, Py_buffer* buffer, int flags):
         fill_buffer(self.impl, self, buffer, flags)
         if unlikely(observed):
-            shared("memoryview", self, "buffer", buffer.len)
+            report_shared("memoryview", self, "buffer", buffer.len)
 
     def __releasebuffer__(self, Py_buffer* buffer):
         release_buffer(buffer)
@@ -259,7 +266,7 @@ cdef class Wrapper:
 
 
 cdef object _watched(object self, str call, str target, object method, dict arguments):
-    return watched(call, self, target, method, (self,), arguments)
+    return run_observed(call, self, target, method, (self,), arguments)
 
 
 cdef inline int64_t _nbytes(TensorImpl impl) noexcept:
@@ -308,7 +315,7 @@ def _cuda_interface(TensorImpl impl):
         raise AttributeError(
             f"__cuda_array_interface__ has no name for elements of {impl.c_dtype}; "
             "__dlpack__ has.")
-    data = pinned_data(impl, "__cuda_array_interface__")
+    data = retained_data(impl, "__cuda_array_interface__")
     from bridge.exchange.streams import current
     cdef int64_t size = impl.c_dtype.itemsize
     return {

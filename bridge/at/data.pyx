@@ -4,9 +4,9 @@
 
 from libc.string cimport memset
 
-from bridge.c10.copy cimport asked_copy, copy_elements
+from bridge.c10.copy cimport copy_elements, requested_copy
 from bridge.c10.device cimport host_accessible
-from bridge.c10.observe cimport copying, observed, outermost, unlikely, watched
+from bridge.c10.reports cimport observed, outermost, report_copy, run_observed, unlikely
 from bridge.c10.tensor_impl cimport CONTIGUOUS, TensorImpl, allocated
 from bridge.c10.type_meta cimport TypeMeta, as_type
 from bridge.c10 cimport views
@@ -261,7 +261,7 @@ def to(tensor, *args, copy=False, non_blocking=False, dtype=None, device=None, o
     cdef TensorImpl impl = _impl(tensor)
     cdef TensorImpl out
     if unlikely(observed) and outermost():
-        return watched(
+        return run_observed(
             "to", tensor, "at.Tensor", to, (tensor, *args),
             {"copy": copy, "non_blocking": non_blocking, "dtype": dtype, "device": device,
              "other": other})
@@ -282,7 +282,7 @@ def to(tensor, *args, copy=False, non_blocking=False, dtype=None, device=None, o
         return _wrap(out)
     if not copy and flags[1:] != [True]:
         return tensor
-    return _wrap(asked_copy(impl, "Tensor.to"))
+    return _wrap(requested_copy(impl, "Tensor.to"))
 
 
 def _named(one, dtype, device):
@@ -298,7 +298,7 @@ def _named(one, dtype, device):
 
 cdef TensorImpl _of_type(TensorImpl impl, TypeMeta dtype):
     if unlikely(observed) and impl.c_dtype is not dtype and dtype.c_is_pod:
-        copying(impl.c_numel * dtype.itemsize, f"{impl.c_dtype} becomes {dtype}")
+        report_copy(impl.c_numel * dtype.itemsize, f"{impl.c_dtype} becomes {dtype}")
     return converted(impl, dtype, "Tensor.to")
 
 

@@ -7,7 +7,7 @@ from libc.stdint cimport int64_t, uintptr_t
 from bridge.at.data cimport zero_elements
 from bridge.at.indexing cimport is_integer
 from bridge.at.tensor cimport wrap
-from bridge.c10.array_ref cimport Dims, parse_dims
+from bridge.c10.dims cimport Dims, parse_dims
 from bridge.c10.device cimport Device, host_accessible
 from bridge.c10.layout cimport checked_mul, contiguous_strides, extent
 from bridge.c10.storage cimport EXTERNAL, READONLY, Storage, external_ptr, install
@@ -273,7 +273,7 @@ def from_blob(source, sizes, strides=None, options=None, deleter=None, *, dtype=
         lender = _lender(source, caller)
         _settle(where, lender.storage, caller)
         address = <uintptr_t>lender.data(caller)
-        lender.storage.pin()
+        lender.storage.retain()
         if lender.c_numel * lender.c_dtype.itemsize < nbytes:
             raise EnforceValueError(
                 f"The buffer has {lender.c_numel * lender.c_dtype.itemsize} bytes, and sizes "

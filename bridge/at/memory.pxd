@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-from bridge.c10.array_ref cimport Dims
+from bridge.c10.dims cimport Dims
 from bridge.c10.tensor_impl cimport TensorImpl
 
 cdef TensorImpl as_other_type(TensorImpl impl, object spec)

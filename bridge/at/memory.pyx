@@ -5,11 +5,12 @@
 from libc.stdint cimport INT64_MAX, int64_t
 
 from bridge.at.data cimport require_pod
-from bridge.c10.array_ref cimport Dims, parse_dims, to_int64
+from bridge.c10.dims cimport Dims, parse_dims
+from bridge.c10.integers cimport to_int64
 from bridge.c10.copy cimport copy_elements
 from bridge.c10.layout cimport checked_mul, contiguous_strides
 from bridge.c10.storage cimport EXTERNAL, READONLY, Storage, install, new_storage
-from bridge.c10.tensor_impl cimport LENT, TensorImpl, allocated, require_numel
+from bridge.c10.tensor_impl cimport OWN_ORIGIN, TensorImpl, allocated, require_numel
 from bridge.c10.type_meta cimport TypeMeta, as_type
 from bridge.c10 cimport views
 from bridge.exchange.ingest cimport ingest
@@ -139,8 +140,8 @@ cdef int look_at(
     impl.set_strided(src.c_sizes, src.c_strides(), src.ndim, src.c_numel)
     impl.offset = src.offset
     impl.set_storage(src.storage)
-    if not src.flags & LENT:
-        impl.flags &= ~LENT
+    if not src.flags & OWN_ORIGIN:
+        impl.flags &= ~OWN_ORIGIN
         impl.origin = src.origin
     return 0
 

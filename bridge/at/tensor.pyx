@@ -10,10 +10,12 @@ from libc.stdint cimport int64_t, uintptr_t
 from bridge.at.indexing cimport index as view_of_index
 from bridge.at.indexing cimport require_dim, sliced
 from bridge.at.memory cimport as_other_type, look_at, resize
-from bridge.c10.array_ref cimport Dims, array_ref_of, parse_dims, parse_dims_args, to_int64
+from bridge.c10.array_ref cimport array_ref_of
+from bridge.c10.dims cimport Dims, parse_dims, parse_dims_args
+from bridge.c10.integers cimport to_int64
 from bridge.c10.copy cimport contiguous_copy
 from bridge.c10.device cimport device_of
-from bridge.c10.observe cimport observed, shared, unlikely
+from bridge.c10.reports cimport observed, report_shared, unlikely
 from bridge.c10.slots cimport add_to_class, call_init, dealloc_of, set_constructor, set_dealloc
 from bridge.c10.storage cimport READONLY
 from bridge.c10.tensor_impl cimport CONTIGUOUS, TensorImpl, wrap_dim
@@ -626,7 +628,7 @@ cdef TensorImpl _impl_for_at(object source):
     if impl.storage is None or (
             impl.c_dtype.c_is_pod and (impl.storage.data != NULL or impl.c_numel == 0)):
         if unlikely(observed):
-            shared("at.Tensor", source, "at.Tensor", impl.c_numel * impl.c_dtype.itemsize)
+            report_shared("at.Tensor", source, "at.Tensor", impl.c_numel * impl.c_dtype.itemsize)
         return impl
     if not impl.c_dtype:
         raise EnforceNotMet(

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from bridge.at.factories import sizes_of, split
 from bridge.at.tensor import Tensor
-from bridge.c10 import observe
+from bridge.c10 import reports
 from bridge.c10.device import Device
 from bridge.c10.errors import EnforceTypeError, EnforceValueError
 from bridge.c10.options import TensorOptions, as_options
@@ -127,8 +127,8 @@ def tensor(data: Any, options: Any = None, *, dtype: Any = None, device: Any = N
     chosen = as_options(options, dtype, device)
     if not (isinstance(data, Wrapper) or hasattr(data, "__dlpack__")):
         return _made("tensor", (data,), chosen)
-    if observe.outermost():
-        return observe.watch("at.tensor", data, "at.Tensor", _copied, data, chosen)
+    if reports.outermost():
+        return reports.observe_call("at.tensor", data, "at.Tensor", _copied, data, chosen)
     return _copied(data, chosen)
 
 

@@ -11,19 +11,19 @@ cdef class AllocatorStats:
 cdef class Allocator:
     cdef public object alignment
     cdef readonly AllocatorStats stats
-    cdef dict sizes             # of what raw_allocate gave out: address -> bytes
-    # Threads that are in an overridden raw_allocate, and whether it has come by ours, which tells
-    # the statistics.
-    cdef dict told
-    cdef bint builtin           # the C path may be taken: nothing is overridden
+    cdef dict sizes             # of the buffers from raw_allocate: address -> bytes
+    # For threads inside an overridden raw_allocate: thread -> whether it called the one of this
+    # class, which updates the statistics.
+    cdef dict base_called
+    cdef bint builtin           # nothing is overridden, so the C functions are called directly
     cdef DataPtr get(self, int64_t nbytes)
 
-# Owns a buffer. Its end gives the buffer back to the allocator it came from.
+# The owner of a buffer, which it returns to its allocator when it is deallocated.
 cdef class DataPtr:
     cdef void* data
     cdef int64_t c_nbytes
     cdef Allocator allocator
-    cdef object memory          # an object that the buffer is of, which gives it back; or None
-    cdef bint counted           # DataPtr and not raw_allocate told the statistics
+    cdef object memory          # an object that owns the buffer and frees it; or None
+    cdef bint counted           # the DataPtr and not raw_allocate updated the statistics
 
 cdef Allocator allocator_of(int32_t device_type, int32_t index)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # cython: language_level=3, boundscheck=False, wraparound=False, auto_pickle=False
-"""Allocators: one a device, replaceable, each buffer back to where it came from.
+"""Allocators: one per device, replaceable; a buffer is returned to the one it came from.
 
 The name, alignment and raw/typed split follow TensorFlow's ``tsl::Allocator``;
 registry and DataPtr follow c10/core/Allocator.h, PyTorch 1.8.1.
@@ -13,7 +13,7 @@ from libc.stdint cimport INT64_MAX, int32_t, int64_t, uintptr_t
 from libc.stdlib cimport free
 
 from bridge.c10.device cimport Device, as_device
-from bridge.c10.pages cimport advise_huge_pages
+from bridge.c10.madvise cimport advise_huge_pages
 from bridge.c10.type_meta cimport TypeMeta, as_type
 from bridge.dlpack.abi cimport DL_CPU, DL_CUDA
 
@@ -32,21 +32,21 @@ cdef enum:
 
 @cython.final
 cdef class AllocatorStats:
-    """What an allocator has given out (read-only)."""
+    """Counts of what an allocator has allocated (read-only)."""
 
     @property
     def allocated_bytes(self):
-        """Bytes in use now."""
+        """The bytes in use now."""
         return self.c_allocated
 
     @property
     def peak_bytes(self):
-        """The most bytes that were in use at a time."""
+        """The most bytes that were in use at the same time."""
         return self.c_peak
 
     @property
     def allocations(self):
-        """How many buffers were given out so far."""
+        """The number of buffers allocated so far."""
         return self.c_allocations
 
     cdef void add(self, int64_t nbytes) noexcept:
@@ -67,27 +67,27 @@ cdef class AllocatorStats:
 @cython.freelist(64)
 @cython.no_gc
 cdef class DataPtr:
-    """A buffer and the duty to give it back, which its end does.
+    """The owner of a buffer, which it returns to its allocator when it is deallocated.
 
     Follows c10::DataPtr, c10/core/Allocator.h, PyTorch 1.8.1.
     """
 
     def __init__(self):
-        raise TypeError("A DataPtr comes from Allocator.allocate(nbytes).")
+        raise TypeError("A DataPtr is created by Allocator.allocate(nbytes).")
 
     @property
     def address(self):
-        """Where the buffer begins; 0 where it has no bytes."""
+        """The address of the buffer; 0 if it has no bytes."""
         return <uintptr_t>self.data
 
     @property
     def nbytes(self):
-        """How many bytes it has."""
+        """The size of the buffer in bytes."""
         return self.c_nbytes
 
     def __dealloc__(self):
-        # Not under the garbage collector: the bridge makes no cycle through here, and an allocator
-        # that keeps DataPtrs of its own breaks it.
+        # Not tracked by the garbage collector: the bridge creates no reference cycle through a
+        # DataPtr; an allocator that keeps its own DataPtrs has to break the cycle.
         cdef Allocator allocator = self.allocator
         cdef void* data = self.data
         if data == NULL:
@@ -98,24 +98,24 @@ cdef class DataPtr:
         if allocator.builtin:
             free(data)
         elif self.memory is None:
-            give_back(allocator, data)
-        # else it goes with this
+            _deallocate(allocator, data)
+        # else `memory` frees it
 
 
-cdef int give_back(Allocator allocator, void* data) except -1:
+cdef int _deallocate(Allocator allocator, void* data) except -1:
     allocator.raw_deallocate(<uintptr_t>data)
     return 0
 
 
 cdef class Allocator:
-    """Host memory, aligned; subclass it to bring your own.
+    """An allocator of aligned host memory; the base class of all others.
 
-    Memory for elements of POD types comes from here. Elements of the others (strings, tensors,
-    registered classes) are Python objects, in Python's own memory, and no allocator is asked.
+    It allocates memory for elements of POD types. Elements of other types (strings, tensors,
+    registered classes) are Python objects, which no Allocator allocates.
 
-    A subclass overrides ``raw_allocate(nbytes) -> address`` and
-    ``raw_deallocate(address)``; ``allocate`` then wraps what they give. `alignment`
-    (bytes, a power of two) is what `raw_allocate` of this class keeps to.
+    A subclass overrides ``raw_allocate(nbytes) -> address`` and ``raw_deallocate(address)``, which
+    ``allocate`` then calls. `alignment` (bytes, a power of two) is that of the addresses that
+    `raw_allocate` of this class returns.
 
     >>> from bridge.c10 import Allocator
     >>> allocator = Allocator()
@@ -131,14 +131,14 @@ cdef class Allocator:
         self.alignment = DEFAULT_ALIGNMENT
         self.stats = AllocatorStats.__new__(AllocatorStats)
         self.sizes = {}
-        self.told = {}
+        self.base_called = {}
         self.builtin = type(self) is Allocator
 
     def raw_allocate(self, nbytes):
-        """The address of `nbytes` new bytes, 0 for none; for raw_deallocate to take back.
+        """Return the address of `nbytes` new bytes, to be freed by raw_deallocate; 0 for 0 bytes.
 
-        Raises MemoryError: there are not so many. EnforceNotMet, also a TypeError
-        or ValueError: `nbytes` is no count.
+        Raises MemoryError: there is not enough memory. EnforceNotMet, also a TypeError or
+        ValueError: `nbytes` is not an int, or negative.
         """
         cdef int64_t n = _count(nbytes)
         cdef void* data = NULL
@@ -147,15 +147,14 @@ cdef class Allocator:
             self.sizes[<uintptr_t>data] = n
             self.stats.add(n)
             thread = PyThread_get_thread_ident()
-            if thread in self.told:
-                self.told[thread] = True
+            if thread in self.base_called:
+                self.base_called[thread] = True
         return <uintptr_t>data
 
     def raw_deallocate(self, address):
-        """Take back what raw_allocate gave; 0 is nothing and welcome.
+        """Free what raw_allocate returned; 0 does nothing.
 
-        Raises EnforceNotMet: the address did not come from this allocator, or
-        was taken back before.
+        Raises EnforceNotMet: the address is not of this allocator, or was freed before.
         """
         cdef uintptr_t data
         if isinstance(address, bool) or not isinstance(address, int):
@@ -174,9 +173,9 @@ cdef class Allocator:
         free(<void*>data)
 
     def allocate(self, nbytes):
-        """A DataPtr to `nbytes` new bytes, which gives them back at its end.
+        """Return a DataPtr to `nbytes` new bytes, which are freed with it.
 
-        Raises MemoryError: there are not so many.
+        Raises MemoryError: there is not enough memory.
         """
         return self.get(_count(nbytes))
 
@@ -191,51 +190,56 @@ cdef class Allocator:
             ptr.data = host_allocate(nbytes, _alignment(self))
             ptr.counted = True
         else:
-            # Another thread may be in there, too, and this one twice, if it makes tensors.
+            # Other threads may be here at the same time, and this one again, if raw_allocate
+            # creates tensors.
             thread = PyThread_get_thread_ident()
-            outer = self.told.get(thread)
-            self.told[thread] = False
+            outer = self.base_called.get(thread)
+            self.base_called[thread] = False
             try:
                 given = self.raw_allocate(nbytes)
             finally:
-                told = self.told.pop(thread)
+                counted = self.base_called.pop(thread)
                 if outer is not None:
-                    self.told[thread] = outer
+                    self.base_called[thread] = outer
             if isinstance(given, bool) or not isinstance(given, int) or not (
                     0 <= given <= <uintptr_t>-1):
                 raise EnforceNotMet(
-                    f"{type(self).__name__}.raw_allocate gave {given!r}; an address is an int.", "Allocator.allocate")
+                    f"{type(self).__name__}.raw_allocate returned {given!r}; an address is an int.",
+                    "Allocator.allocate")
             if not given:
                 raise MemoryError(
-                    f"{type(self).__name__}.raw_allocate gave no address for {nbytes} bytes.")
+                    f"{type(self).__name__}.raw_allocate returned no address for {nbytes} bytes.")
             address = given
             ptr.data = <void*>address
             ptr.memory = self._memory_at(address)
-            ptr.counted = not told
+            ptr.counted = not counted
         if ptr.counted:
             self.stats.add(nbytes)
         return ptr
 
     def _memory_at(self, address):
-        """For allocators whose buffers are objects': the object, which `allocate` then keeps for
-        as long as the buffer is in use, instead of calling raw_deallocate. None: there is none."""
+        """Return the object that owns the buffer at `address`, or None.
+
+        For subclasses whose buffers belong to objects: `allocate` keeps the object while the
+        buffer is in use, and does not call raw_deallocate.
+        """
         return None
 
     def allocate_typed(self, T, n):
-        """A DataPtr to memory for `n` elements of the POD type `T`, not initialised.
+        """Return a DataPtr to memory for `n` elements of the POD type `T`, not initialised.
 
-        Raises MemoryError: there is not so much, or its bytes are more than an int64 counts.
-        EnforceNotMet, also a TypeError: `T` is no element type, or not POD, so that its elements
-        are Python objects, which live in Python's own memory.
+        Raises MemoryError: there is not enough memory, or more bytes than an int64 counts.
+        EnforceNotMet, also a TypeError: `T` is not an element type, or not POD.
         """
         cdef TypeMeta dtype = as_type(T)
         cdef int64_t count = _count(n)
         if not dtype.c_is_pod:
             raise EnforceTypeError(
-                f"Elements of the non-POD type {dtype} are Python objects; an allocator gives "
-                "plain memory. Use caffe2.empty(dims, T).", "Allocator.allocate_typed", condition="T.is_pod")
+                f"Elements of the non-POD type {dtype} are Python objects, and an allocator "
+                "allocates plain memory. Use caffe2.empty(dims, T).", "Allocator.allocate_typed",
+                condition="T.is_pod")
         if count > INT64_MAX // dtype.itemsize:
-            raise MemoryError(f"{n} elements of {dtype} are more than memory can be.")
+            raise MemoryError(f"{n} elements of {dtype} exceed any memory.")
         return self.get(count * dtype.itemsize)
 
     def __repr__(self):
@@ -254,7 +258,7 @@ cdef int64_t _alignment(Allocator allocator) except -1:
             f"An alignment is a power of two, not {allocator.alignment}.",
             "Allocator.alignment")
     if allocator.alignment > 1 << 40:
-        raise MemoryError(f"No memory is aligned to {allocator.alignment} bytes.")
+        raise MemoryError(f"Memory cannot be aligned to {allocator.alignment} bytes.")
     alignment = allocator.alignment
     return alignment if alignment >= <int64_t>sizeof(void*) else <int64_t>sizeof(void*)
 
@@ -281,33 +285,34 @@ cdef int64_t _count(object nbytes) except -1:
             f"A number of bytes is an int, not {nbytes!r}.", "Allocator.allocate") from error
     if nbytes < 0:
         raise EnforceValueError(
-            f"A number of bytes is not negative, as {nbytes} is.",
+            f"A number of bytes must not be negative: {nbytes}.",
             "Allocator.allocate", condition="nbytes >= 0")
     if nbytes > INT64_MAX:
-        raise MemoryError(f"{nbytes} bytes are more than an address can name.")
+        raise MemoryError(f"{nbytes} bytes exceed the address space.")
     return nbytes
 
 
 cdef Allocator _cpu = Allocator()
-# What SetAllocator was given for the others: (device type, index) -> Allocator; index -1 holds
-# for the whole type.
+# Set by SetAllocator, except for the CPU: (device type, index) -> Allocator; index -1 is the whole
+# type.
 cdef dict _set = {}
-# Where nothing was set: device type -> function of an index that makes the allocator, and what
-# it made.
-cdef dict _providers = {}
-cdef dict _provided = {}
+# Where nothing is set: device type -> function of an index that creates the allocator, and those
+# that were created: (device type, index) -> Allocator.
+cdef dict _default_factories = {}
+cdef dict _defaults = {}
 
 
-def set_provider(device_type, provider):
-    """Let `provider(index) -> Allocator` make the default allocators of a device type.
+def register_default_allocator(device_type, factory):
+    """Register ``factory(index) -> Allocator`` for the devices of a type that have none set.
 
-    It is asked once for each index, and each time for -1, the device that is current then.
+    It is called once for each index, and each time for -1, the device that is then current. As
+    REGISTER_ALLOCATOR, c10/core/Allocator.h, PyTorch 1.8.1; the adapters of frameworks call it.
     """
-    _providers[int(device_type)] = provider
+    _default_factories[int(device_type)] = factory
 
 
 cdef Allocator allocator_of(int32_t device_type, int32_t index):
-    """The allocator in force for a device; EnforceNotMet where there is none."""
+    """Return the allocator of a device. Raises EnforceNotMet: there is none."""
     if device_type == DL_CPU:
         return _cpu
     place = (device_type, index)
@@ -315,11 +320,11 @@ cdef Allocator allocator_of(int32_t device_type, int32_t index):
     if found is None:
         found = _set.get((device_type, -1))
     if found is None:
-        found = _provided.get(place)
-    if found is None and device_type in _providers:
-        found = _providers[device_type](index)
-        if index >= 0:          # without a number it is the current device, which changes
-            _provided[place] = found
+        found = _defaults.get(place)
+    if found is None and device_type in _default_factories:
+        found = _default_factories[device_type](index)
+        if index >= 0:          # -1 is the current device, which changes
+            _defaults[place] = found
     if found is None:
         raise EnforceNotMet(
             f"There is no allocator for {DeviceType(device_type).name} memory. "
@@ -328,7 +333,7 @@ cdef Allocator allocator_of(int32_t device_type, int32_t index):
 
 
 def GetAllocator(D):
-    """The Allocator in force for the device that `D` names.
+    """Return the Allocator of the device that `D` names.
 
     Raises EnforceNotMet: there is none; c10.SetAllocator sets one.
 
@@ -339,12 +344,12 @@ def GetAllocator(D):
 
 
 def SetAllocator(D, allocator):
-    """Allocate on the device that `D` names with `allocator` from now on.
+    """Set the allocator of the device that `D` names.
 
-    A device without a number means all of its type, those that were set one by one
-    included. Buffers in use go back to the allocator they came from.
+    A device without a number stands for all devices of its type, including those that were set
+    one by one. Buffers in use are returned to the allocator they came from.
 
-    Raises EnforceNotMet, also a TypeError: `allocator` is no c10.Allocator.
+    Raises EnforceNotMet, also a TypeError: `allocator` is not a c10.Allocator.
 
     Follows c10::SetAllocator, c10/core/Allocator.h, PyTorch 1.8.1.
     """
@@ -352,14 +357,15 @@ def SetAllocator(D, allocator):
     cdef Device device = as_device(D)
     if not isinstance(allocator, Allocator):
         raise EnforceTypeError(
-            f"An allocator is a c10.Allocator or of a subclass, not {type(allocator).__name__}.", "SetAllocator")
+            f"An allocator must be a c10.Allocator, not {type(allocator).__name__}.",
+            "SetAllocator")
     if device.c_type == DL_CPU:
         _cpu = <Allocator>allocator
     elif device.c_index > 0 or (device.c_type == DL_CUDA and device.c_index == 0) or (
             isinstance(D, str) and ":" in D):
         _set[(device.c_type, device.c_index)] = allocator
     else:
-        # Of a type other than CUDA, "ext_dev" and "ext_dev:0" are one Device: all of the type.
+        # Except for CUDA, "ext_dev" and "ext_dev:0" are the same Device: all of the type.
         for place in [place for place in _set if place[0] == device.c_type]:
             del _set[place]
         _set[(device.c_type, -1)] = allocator

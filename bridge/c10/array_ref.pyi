@@ -7,9 +7,6 @@ from typing_extensions import Self
 from bridge.typing import BufferLike
 
 @final
-class Dims: ...
-
-@final
 class ArrayRef(Sequence[int]):
     def __new__(cls, source: Sequence[int] | BufferLike = ()) -> Self: ...
     def __len__(self) -> int: ...

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # cython: language_level=3, boundscheck=False, wraparound=False
-"""ArrayRef, the read-only view of int64 values, and the reading of sizes from arguments."""
+"""ArrayRef: a read-only view of int64 values, which keeps them alive."""
 
 from collections.abc import Mapping, Sequence
 
@@ -16,100 +16,9 @@ from libc.stdint cimport int64_t, uintptr_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy
 
-from bridge.c10.errors import EnforceTypeError, EnforceValueError, EnforceIndexError
+from bridge.c10.integers cimport to_int64
 
-cdef extern from "Python.h":
-    bint PyLong_Check(object)
-
-
-cdef int64_t index_to_int64(object value, str caller) except? -1:
-    """Return what `to_int64` does, for everything but a small ``int``."""
-    cdef int overflow = 0
-    cdef int64_t result
-    if not PyLong_Check(value):
-        try:
-            value = value.__index__()
-        except AttributeError:
-            raise EnforceTypeError(
-                f"Sizes are integers, not {type(value).__name__}: {value!r}.",
-                caller) from None
-        except TypeError as error:
-            raise EnforceTypeError(
-                f"Sizes are integers, not {type(value).__name__}.", caller) from error
-        if not PyLong_Check(value):
-            raise EnforceTypeError(
-                f"Sizes are integers, and this __index__ gives {value!r}.", caller)
-    result = PyLong_AsLongLongAndOverflow(value, &overflow)
-    if overflow:
-        raise EnforceValueError(f"{value} does not fit an int64.", caller)
-    return result
-
-
-@cython.final
-@cython.freelist(16)
-@cython.no_gc
-cdef class Dims:
-    """Sizes or strides read from arguments; internal, never seen by users."""
-
-    def __dealloc__(self):
-        if self.data != self.inline:
-            free(self.data)
-
-
-cdef Dims new_dims(Py_ssize_t n):
-    cdef Dims dims = Dims.__new__(Dims)
-    dims.data = dims.inline
-    if n > INLINE_DIMS:
-        dims.data = <int64_t*>malloc(n * sizeof(int64_t)) if n < 0x7FFFFFFF else NULL
-        if dims.data == NULL:
-            dims.data = dims.inline
-            raise MemoryError(f"{n} dimensions")
-    dims.n = <int>n
-    return dims
-
-
-cdef Dims parse_dims(object source, str caller):
-    """Sizes out of one argument: an int, or any iterable of ints."""
-    cdef Dims dims
-    cdef ArrayRef ref
-    cdef Py_ssize_t i, n
-    if type(source) is tuple:
-        n = len(<tuple>source)
-        dims = new_dims(n)
-        for i in range(n):
-            dims.data[i] = to_int64((<tuple>source)[i], caller)
-        return dims
-    if isinstance(source, ArrayRef):
-        ref = <ArrayRef>source
-        dims = new_dims(ref.n)
-        memcpy(dims.data, ref.ptr, ref.n * sizeof(int64_t))
-        return dims
-    if PyLong_Check(source):
-        dims = new_dims(1)
-        dims.data[0] = to_int64(source, caller)
-        return dims
-    if isinstance(source, (str, bytes, bytearray, dict, set, frozenset)):
-        raise EnforceTypeError(
-            f"Sizes are integers or a sequence of them, not {type(source).__name__}.", caller)
-    if hasattr(source, "__index__") and not hasattr(source, "__len__"):
-        return parse_dims((source,), caller)
-    try:
-        values = tuple(source)
-    except TypeError as error:
-        # a 0-d array or scalar of some framework
-        if hasattr(source, "__index__"):
-            return parse_dims((source,), caller)
-        raise EnforceTypeError(
-            f"Sizes are integers or a sequence of them, not {type(source).__name__}.",
-            caller) from error
-    return parse_dims(values, caller)
-
-
-cdef Dims parse_dims_args(tuple args, str caller):
-    """Sizes out of ``*args``: one sequence, or the sizes one by one."""
-    if len(args) == 1 and not PyLong_Check(args[0]):
-        return parse_dims(args[0], caller)
-    return parse_dims(args, caller)
+from bridge.c10.errors import EnforceIndexError, EnforceTypeError, EnforceValueError
 
 
 @cython.final
@@ -121,16 +30,16 @@ cdef class ArrayRef:
     source: a list or tuple of ints (copied), an ``array.array``, NumPy array or other
         buffer of int64 (viewed, kept alive), or another ArrayRef (viewed).
 
-    What a tensor gives for its sizes keeps the values it had, whatever becomes
-    of the tensor. Hashes and compares as the tuple of the same ints.
+    The ArrayRef of a tensor's sizes does not change when the tensor does. It has the hash of the
+    tuple of its ints and is equal to it.
 
     Raises
     ------
     EnforceNotMet, also a TypeError: not a sequence of ints, or a buffer of
         another type, or not contiguous.
 
-    Follows c10::ArrayRef, c10/util/ArrayRef.h, PyTorch 1.8.1, but for the
-    dangling: this one holds what it views.
+    Follows c10::ArrayRef, c10/util/ArrayRef.h, PyTorch 1.8.1, except that it keeps alive what it
+    views.
 
     >>> from bridge.c10 import ArrayRef
     >>> ref = ArrayRef([2, 3, 4])
@@ -140,7 +49,6 @@ cdef class ArrayRef:
 
     def __cinit__(self, source=()):
         cdef ArrayRef other
-        cdef Dims dims
         self.ptr = self.inline
         if isinstance(source, ArrayRef):
             other = <ArrayRef>source
@@ -149,47 +57,57 @@ cdef class ArrayRef:
             self.owner = other.keeper()
             return
         if isinstance(source, (list, tuple)):
-            dims = parse_dims(tuple(source), "ArrayRef")
-            self.own(dims.data, dims.n)
+            self.read(tuple(source))
             return
         if PyObject_CheckBuffer(source) and not isinstance(source, (bytes, bytearray)):
             self.view(source)
             return
         if isinstance(source, Sequence) and not isinstance(source, (str, bytes, bytearray)):
-            dims = parse_dims(tuple(source), "ArrayRef")
-            self.own(dims.data, dims.n)
+            self.read(tuple(source))
             return
         raise EnforceTypeError(
             f"An ArrayRef views a list, a tuple, or a buffer of int64, not "
             f"{type(source).__name__}.", "ArrayRef")
 
-    cdef int own(self, const int64_t* values, Py_ssize_t n) except -1:
+    cdef int64_t* allocate(self, Py_ssize_t n) except NULL:
+        """Return room for `n` values of its own, not set yet."""
         cdef int64_t* data = self.inline
         if n > INLINE_DIMS:
             data = <int64_t*>malloc(n * sizeof(int64_t))
             if data == NULL:
-                raise MemoryError()
+                raise MemoryError(f"{n} values")
             self.allocated = True
-        memcpy(data, values, n * sizeof(int64_t))
         self.ptr = data
         self.n = n
+        return data
+
+    cdef int read(self, tuple values) except -1:
+        """Copy ints out of a tuple."""
+        cdef Py_ssize_t n = len(values)
+        cdef int64_t* data = self.allocate(n)
+        cdef Py_ssize_t i
+        for i in range(n):
+            data[i] = to_int64(values[i], "ArrayRef")
         return 0
 
     cdef int view(self, object source) except -1:
+        """View the int64 of a buffer, which is kept alive."""
         cdef const int64_t[::1] values
         try:
             view = memoryview(source)
         except (TypeError, ValueError, BufferError) as error:
             raise EnforceTypeError(
-                f"{type(source).__name__} gives no buffer of int64: {error}",
+                f"{type(source).__name__} does not provide a buffer of int64: {error}",
                 "ArrayRef") from error
         if view.itemsize != 8 or view.format.lstrip("@=<") not in ("l", "q") or view.ndim != 1:
             raise EnforceTypeError(
                 f"An ArrayRef views one dimension of int64; this buffer has {view.ndim} "
-                f"of format {view.format!r}. Convert it, for instance by .astype('int64').", "ArrayRef")
+                f"of format {view.format!r}. Convert it, for instance by .astype('int64').",
+                "ArrayRef")
         if not view.c_contiguous:
             raise EnforceTypeError(
-                "An ArrayRef views contiguous memory; this buffer has strides. Copy it first.", "ArrayRef")
+                "An ArrayRef views contiguous memory; this buffer has strides. Copy it first.",
+                "ArrayRef")
         self.n = view.shape[0]
         self.owner = view
         if self.n:
@@ -232,6 +150,7 @@ cdef class ArrayRef:
         return self.ptr[i]
 
     cdef ArrayRef part(self, Py_ssize_t start, Py_ssize_t n):
+        """Return a view of `n` values from `start` on."""
         cdef ArrayRef ref = ArrayRef.__new__(ArrayRef)
         ref.ptr = self.ptr + start
         ref.n = n
@@ -239,7 +158,7 @@ cdef class ArrayRef:
         return ref
 
     cdef object keeper(self):
-        """What keeps the values: views of views hold that one, and make no chain."""
+        """Return the object that keeps the values; a view of a view keeps it and not the view."""
         return self if self.owner is None else self.owner
 
     def __iter__(self):
@@ -306,29 +225,29 @@ cdef class ArrayRef:
         return memoryview(self)
 
     def size(self):
-        """Number of values."""
+        """Return the number of values."""
         return self.n
 
     def empty(self):
-        """Whether there are none."""
+        """Return whether there are no values."""
         return self.n == 0
 
     def front(self):
-        """The first value; IndexError (EnforceNotMet) where there is none."""
+        """Return the first value. Raises EnforceNotMet, also an IndexError: it is empty."""
         return self[0]
 
     def back(self):
-        """The last value; IndexError (EnforceNotMet) where there is none."""
+        """Return the last value. Raises EnforceNotMet, also an IndexError: it is empty."""
         return self[self.n - 1]
 
     def equals(self, other):
-        """Whether `other`, a sequence of ints, has the same values."""
+        """Return whether `other`, a sequence of ints, has the same values."""
         return self == (other if isinstance(other, ArrayRef) else ArrayRef(other))
 
     def slice(self, start, n=None):
-        """The `n` values from `start` on (to the end by default), as a view.
+        """Return a view of the `n` values from `start` on; by default of all of them.
 
-        Raises EnforceNotMet, also an IndexError: they are not all there.
+        Raises EnforceNotMet, also an IndexError: out of range.
         """
         cdef int64_t first = to_int64(start, "ArrayRef.slice")
         cdef int64_t count
@@ -343,15 +262,15 @@ cdef class ArrayRef:
         return self.part(first, count)
 
     def index(self, value, start=0, stop=None):
-        """Where `value` first is, as ``tuple.index``; ValueError: nowhere."""
+        """Return the first index of `value`, as ``tuple.index``. Raises ValueError: not present."""
         return tuple(self).index(value, start, self.n if stop is None else stop)
 
     def count(self, value):
-        """How often `value` is among the values."""
+        """Return how many of the values equal `value`."""
         return tuple(self).count(value)
 
     def vec(self):
-        """The values as a new list."""
+        """Return the values in a new list."""
         cdef Py_ssize_t i
         return [self.ptr[i] for i in range(self.n)]
 
@@ -360,7 +279,7 @@ Sequence.register(ArrayRef)
 
 
 cdef ArrayRef array_ref_of(const int64_t* values, Py_ssize_t n):
-    """An ArrayRef with a copy of `n` values of its own."""
+    """Return an ArrayRef with its own copy of `n` values."""
     cdef ArrayRef ref = ArrayRef.__new__(ArrayRef)
-    ref.own(values, n)
+    memcpy(ref.allocate(n), values, n * sizeof(int64_t))
     return ref

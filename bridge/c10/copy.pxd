@@ -9,5 +9,5 @@ cdef void copy_strided(
 cdef int require_alike(TensorImpl dst, TensorImpl src, str caller) except -1
 cdef int copy_elements(TensorImpl dst, TensorImpl src, str caller) except -1
 cdef TensorImpl contiguous_copy(TensorImpl src, str caller)
-cpdef TensorImpl copied_since(TensorImpl src, str reason, str caller)
-cdef TensorImpl asked_copy(TensorImpl src, str caller)
+cpdef TensorImpl reported_copy(TensorImpl src, str reason, str caller)
+cdef TensorImpl requested_copy(TensorImpl src, str caller)

@@ -1,36 +1,38 @@
 # SPDX-License-Identifier: Apache-2.0
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
-"""Copying elements between tensors of one type and size, over any strides and devices."""
+"""Copying elements between tensors of the same type and sizes, with any strides and devices."""
 
 from libc.stdint cimport int64_t
 from libc.string cimport memcmp, memcpy, memmove
 
-from bridge.c10.array_ref cimport Dims, new_dims
+from bridge.c10.dims cimport Dims, new_dims
 from bridge.c10.device cimport host_accessible
 from bridge.c10.layout cimport extent
-from bridge.c10.observe cimport copying
+from bridge.c10.python_api cimport RELEASE_GIL_NBYTES
+from bridge.c10.reports cimport report_copy
 from bridge.c10.storage cimport Elements
 from bridge.c10.tensor_impl cimport CONTIGUOUS, TensorImpl, allocated
 
 from bridge.c10.errors import EnforceNotMet
-from bridge.c10.observe import ASKED as _ASKED
-from bridge.c10.storage import copied_items
+from bridge.c10.reports import ASKED as _ASKED
 
-# Set by the adapter that can reach memory which the CPU cannot: f(dst, src).
-cdef object _device_copier = None
+cdef object _device_copy = None
 
 
-def set_device_copier(copier):
-    """Let `copier(dst, src)` copy between TensorImpls that are not both in host memory."""
-    global _device_copier
-    _device_copier = copier
+def register_device_copy(function):
+    """Register ``function(dst, src)``, which copies where one of the two is not in host memory.
+
+    As REGISTER_COPY_BYTES_FUNCTION, c10/core/CopyBytes.h, PyTorch 1.8.1; the adapter of the
+    framework that can access the device calls it.
+    """
+    global _device_copy
+    _device_copy = function
 
 
 cdef void _row(
     char* dst, int64_t dst_step, const char* src, int64_t src_step, int64_t n, int64_t itemsize,
 ) noexcept nogil:
-    # Steps in bytes. memcpy of a constant size compiles to one load and one store,
-    # of any alignment.
+    # Steps in bytes. memcpy of a constant size compiles to one load and one store of any alignment.
     cdef int64_t i
     if dst_step == itemsize and src_step == itemsize:
         memcpy(dst, src, n * itemsize)
@@ -55,9 +57,9 @@ cdef void copy_strided(
     char* dst, const int64_t* dst_strides, const char* src, const int64_t* src_strides,
     const int64_t* sizes, int ndim, int64_t itemsize,
 ) noexcept nogil:
-    """Copy element by element; strides in elements. dst and src do not overlap.
+    """Copy element by element between memory that does not overlap; strides in elements.
 
-    Calls itself once for each dimension of more than one element, of which there are 62 at most.
+    Recurses once for each dimension of more than one element, of which there are at most 62.
     """
     cdef int64_t i
     cdef int64_t run = 1
@@ -66,7 +68,7 @@ cdef void copy_strided(
         sizes, dst_strides, src_strides = sizes + 1, dst_strides + 1, src_strides + 1
         ndim -= 1
     d = ndim
-    # The trailing dimensions that are contiguous on both sides are one row.
+    # Treat the trailing dimensions that are contiguous on both sides as one row.
     while d > 0 and (sizes[d - 1] == 1 or (
             dst_strides[d - 1] == run and src_strides[d - 1] == run)):
         run *= sizes[d - 1]
@@ -90,6 +92,7 @@ cdef void copy_strided(
 
 
 cdef bint _overlap(TensorImpl a, const char* a_data, TensorImpl b, const char* b_data) noexcept:
+    """Return whether the ranges of addresses of two tensors overlap."""
     cdef int64_t a_low, a_high, b_low, b_high
     cdef int64_t size = a.c_dtype.itemsize
     extent(a.c_sizes, a.c_strides(), a.ndim, &a_low, &a_high)
@@ -99,23 +102,26 @@ cdef bint _overlap(TensorImpl a, const char* a_data, TensorImpl b, const char* b
 
 
 cdef int require_alike(TensorImpl dst, TensorImpl src, str caller) except -1:
-    """Refuse tensors of different type or sizes.
+    """Raise EnforceNotMet unless both tensors have the same type and sizes.
 
-    Whoever copies made them alike, but an allocator, or the constructor of an element, may have
-    run Python since then.
+    The caller has created them so, but an allocator or the constructor of an element may have run
+    Python since then.
     """
     if dst.c_dtype is not src.c_dtype or dst.ndim != src.ndim or memcmp(
             dst.c_sizes, src.c_sizes, src.ndim * sizeof(int64_t)) != 0:
         raise EnforceNotMet(
-            "The tensor was given another type or other sizes while it was copied.", caller,
+            "The tensor was given another type or other sizes while it was being copied.", caller,
             condition="dst.sizes() == src.sizes()")
     return 0
 
 
 cdef int copy_elements(TensorImpl dst, TensorImpl src, str caller) except -1:
-    """Copy the elements of `src` into `dst`, of the same type and sizes.
+    """Copy the elements of `src` into `dst`, which has the same type and sizes.
 
-    Overlapping memory is copied as if all were read before anything is written.
+    Overlapping memory is copied as if all elements were read before any is written.
+
+    Raises EnforceNotMet: a tensor is undefined or has no memory, changes while it is being copied,
+    or is on a device for which no copy function is registered.
     """
     cdef char* to
     cdef char* source
@@ -126,37 +132,41 @@ cdef int copy_elements(TensorImpl dst, TensorImpl src, str caller) except -1:
     cdef TensorImpl whole
     src.require_defined(caller)
     dst.require_defined(caller)
-    # While the GIL is released, here or by a framework that is asked whether its memory is still
-    # there, another thread may give the storages other buffers, and the tensors other sizes.
+    # While the GIL is released, here or by a framework that checks its memory, another thread may
+    # give the storages other buffers, and the tensors other sizes.
     _keep_dst, _keep_src = dst.storage.ctx, src.storage.ctx
     source = src.data(caller)
     to = dst.data(caller)
     require_alike(dst, src, caller)
     if dst.storage.ctx is not _keep_dst or src.storage.ctx is not _keep_src:
         raise EnforceNotMet(
-            "The tensor was given other memory while it was copied.", caller, condition="storage() is kept")
+            "The tensor was given other memory while it was being copied.", caller,
+            condition="storage() is kept")
     if src.c_numel == 0:
         return 0
     if not src.c_dtype.c_is_pod:
         # Copying an element runs Python, which may give the storages other buffers.
         places, begin = (<Elements>dst.storage.ctx).items, dst.offset
-        items = copied_items(
-            (<Elements>src.storage.ctx).items[src.offset:src.offset + src.c_numel], src.c_dtype)
+        items = (<Elements>src.storage.ctx).items[src.offset:src.offset + src.c_numel]
+        copy_element = src.c_dtype.copy_element
+        if copy_element is not None:
+            items = [copy_element(item) for item in items]
         places[begin:begin + len(items)] = items
         return 0
     if not (host_accessible(dst.storage.device_type)
             and host_accessible(src.storage.device_type)):
-        copier = _device_copier
-        if copier is None:
+        device_copy = _device_copy
+        if device_copy is None:
             raise EnforceNotMet(
-                f"Nothing here copies from {src.device()} to {dst.device()}; that needs torch.", caller)
+                f"Copying from {src.device()} to {dst.device()} needs torch, which is not loaded.",
+                caller)
         if dst.storage.device_type == src.storage.device_type and _overlap(dst, to, src, source):
             src = contiguous_copy(src, caller)
-        copier(dst, src)
+        device_copy(dst, src)
         return 0
     nbytes = src.c_numel * src.c_dtype.itemsize
     if dst.flags & CONTIGUOUS and src.flags & CONTIGUOUS:
-        if nbytes < 65536:
+        if nbytes < RELEASE_GIL_NBYTES:
             memmove(to, source, nbytes)
         else:
             with nogil:
@@ -176,7 +186,7 @@ cdef int copy_elements(TensorImpl dst, TensorImpl src, str caller) except -1:
 
 
 cdef TensorImpl contiguous_copy(TensorImpl src, str caller):
-    """A new row-major tensor with the elements of `src`, on the same device."""
+    """Return a new row-major tensor with the elements of `src`, on the same device."""
     cdef TensorImpl out
     src.data(caller)
     out = allocated(src.c_sizes, src.ndim, src.c_dtype, src.storage.device_type,
@@ -185,12 +195,15 @@ cdef TensorImpl contiguous_copy(TensorImpl src, str caller):
     return out
 
 
-cpdef TensorImpl copied_since(TensorImpl src, str reason, str caller):
-    """The same in a conversion, which has to copy for `reason`. BufferError inside no_copy()."""
-    copying(src.c_numel * src.c_dtype.itemsize, reason)
+cpdef TensorImpl reported_copy(TensorImpl src, str reason, str caller):
+    """Return a contiguous copy in a conversion, reported with `reason`.
+
+    Raises BufferError inside no_copy().
+    """
+    report_copy(src.c_numel * src.c_dtype.itemsize, reason)
     return contiguous_copy(src, caller)
 
 
-cdef TensorImpl asked_copy(TensorImpl src, str caller):
-    """The same in a conversion whose caller says copy=True."""
-    return copied_since(src, _ASKED, caller)
+cdef TensorImpl requested_copy(TensorImpl src, str caller):
+    """Return a contiguous copy in a conversion that was called with copy=True."""
+    return reported_copy(src, _ASKED, caller)

@@ -3,7 +3,7 @@ from libc.stdint cimport int32_t
 
 cdef class Device:
     cdef readonly object type   # DeviceType
-    cdef int32_t c_type         # the DLPack number of the same
+    cdef int32_t c_type         # its DLPack number
     cdef int32_t c_index        # -1: the framework's current device of that type
 
 cdef Device device_of(int32_t device_type, int32_t index)

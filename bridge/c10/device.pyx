@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # cython: language_level=3
-"""DeviceType and Device: where memory is, in DLPack's numbers."""
+"""DeviceType and Device, with the numbers of DLPack."""
 
 from enum import IntEnum
 
@@ -37,7 +37,7 @@ class DeviceType(IntEnum):
     Trn = 18
 
 
-# One spelling a type for printing; what else people write leads to the same.
+# The spelling of each type when printed; other spellings are accepted, too.
 cdef dict _NAME_OF = {
     DeviceType.CPU: "cpu", DeviceType.CUDA: "cuda", DeviceType.CUDAHost: "cuda_host",
     DeviceType.OpenCL: "opencl", DeviceType.Vulkan: "vulkan", DeviceType.Metal: "metal",
@@ -47,7 +47,7 @@ cdef dict _NAME_OF = {
     DeviceType.Hexagon: "hexagon", DeviceType.MAIA: "maia", DeviceType.Trn: "trn",
 }
 cdef dict _TYPE_OF = {name.replace("_", ""): kind for kind, name in _NAME_OF.items()}
-# torch's names for what DLPack calls otherwise
+# torch's names of types that DLPack calls otherwise.
 _TYPE_OF.update(gpu=DeviceType.CUDA, mps=DeviceType.Metal, xpu=DeviceType.OneAPI)
 cdef dict _known = {}
 
@@ -57,17 +57,16 @@ cdef class Device:
 
     Parameters
     ----------
-    spec: anything that names a device: ``"cpu"``, ``"cuda:1"``, a `Device`, a
-        `DeviceType`, a ``torch.device``, or DLPack's pair ``(type, index)``.
+    spec: a name such as ``"cpu"`` or ``"cuda:1"``, a `Device`, a `DeviceType`, a
+        ``torch.device``, or DLPack's pair ``(type, index)``.
 
-    The index of the CPU and of a type that has no further devices is 0;
-    ``"cuda"`` without a number is the framework's current CUDA device, index -1.
-    Compares equal to whatever names the same device; as a key it is found by Devices only,
-    since names, numbers and ``torch.device`` have hashes of their own.
+    Without a number the index is 0, except for ``"cuda"``: -1, the framework's current CUDA
+    device. A Device is equal to anything that names the same device, but has another hash, so
+    only a Device finds it in a ``dict`` or ``set``.
 
     Raises
     ------
-    EnforceNotMet, also a TypeError or ValueError: `spec` names no device.
+    EnforceNotMet, also a TypeError or ValueError: `spec` does not name a device.
 
     Follows c10::Device, c10/core/Device.h, PyTorch 1.8.1, with DLPack's numbers.
 
@@ -84,7 +83,7 @@ cdef class Device:
             kind, found = _parse(spec)
             if found not in (-1, index) and not (found == 0 and kind != DeviceType.CUDA):
                 raise EnforceValueError(
-                    f"{spec!r} has an index already, and {index} is another.", "Device")
+                    f"{spec!r} has another index than {index}.", "Device")
         else:
             kind, index = _parse(spec)
         _check_index(kind, index)
@@ -94,7 +93,7 @@ cdef class Device:
 
     @property
     def index(self):
-        """Number of the device among those of its type; -1: the current one."""
+        """The number of the device among those of its type; -1: the current one."""
         return self.c_index
 
     def __eq__(self, other):
@@ -126,11 +125,11 @@ cdef class Device:
 def _check_index(kind, index):
     if index < -1 or index > 0x7FFFFFFF:
         raise EnforceValueError(
-            f"A device index is 0 or more and fits an int32, as {index} does not.", "Device",
+            f"A device index must be in [0, 2**31): {index}.", "Device",
             condition="0 <= index < 2**31")
     if kind == DeviceType.CPU and index > 0:
         raise EnforceValueError(
-            f"There is one CPU device, of index 0, and no index {index}.", "Device")
+            f"The only CPU device has index 0, not {index}.", "Device")
 
 
 def _default_index(kind):
@@ -138,7 +137,7 @@ def _default_index(kind):
 
 
 def _parse(spec):
-    """(DeviceType, index) of anything that names a device."""
+    """Return (DeviceType, index) of anything that names a device. Raises as `Device`."""
     if isinstance(spec, Device):
         return spec.type, spec.index
     if isinstance(spec, DeviceType):
@@ -148,13 +147,14 @@ def _parse(spec):
         kind = _TYPE_OF.get(name.strip().lower().replace("_", ""))
         if kind is None:
             raise EnforceValueError(
-                f"{spec!r} names no device; known are {', '.join(_NAME_OF.values())}, "
+                f"{spec!r} does not name a device; the names are {', '.join(_NAME_OF.values())}, "
                 "with an index as in 'cuda:1'.", "Device")
         if not colon:
             return kind, _default_index(kind)
         if not (number.isascii() and number.isdigit() and len(number) <= 20):
             raise EnforceValueError(
-                f"{spec!r} names no device: the index after ':' is a number such as 'cuda:1'.", "Device")
+                f"{spec!r} does not name a device: the index after ':' is a number such as "
+                "'cuda:1'.", "Device")
         return kind, int(number)
     if isinstance(spec, tuple) and len(spec) == 2:
         number, index = spec
@@ -163,19 +163,19 @@ def _parse(spec):
                 return DeviceType(number), index
             except ValueError:
                 raise EnforceValueError(
-                    f"{number} is no device type of DLPack.", "Device") from None
-    # torch.device, without importing torch for its sake
+                    f"{number} is not a device type of DLPack.", "Device") from None
+    # A torch.device, recognised without importing torch.
     kind = getattr(spec, "type", None)
     if type(spec).__name__ == "device" and isinstance(kind, str):
         index = spec.index
         return _parse(kind if index is None else f"{kind}:{index}")
     raise EnforceTypeError(
-        f"{spec!r} names no device. Give a string such as 'cpu' or 'cuda:1', a c10.Device, "
+        f"{spec!r} does not name a device. Give a string such as 'cpu' or 'cuda:1', a c10.Device, "
         "a c10.DeviceType or a torch.device.", "Device")
 
 
 cdef Device device_of(int32_t device_type, int32_t index):
-    """The one Device of these numbers; ValueError (EnforceNotMet) for an unknown type."""
+    """Return the Device with these numbers. Raises EnforceValueError: an unknown type."""
     key = (device_type, index)
     found = _known.get(key)
     if found is None:
@@ -186,7 +186,7 @@ cdef Device device_of(int32_t device_type, int32_t index):
 
 
 cpdef Device as_device(object spec):
-    """`spec` itself where it is a Device, otherwise the Device that it names."""
+    """Return `spec` if it is a Device, otherwise the Device that it names. Raises as `Device`."""
     if isinstance(spec, Device):
         return <Device>spec
     if type(spec) is str:
@@ -201,10 +201,10 @@ cpdef Device as_device(object spec):
 
 
 cdef bint host_accessible(int32_t device_type) noexcept nogil:
-    """Whether the CPU can read and write the memory by its address.
+    """Return whether the CPU can read and write memory of this device type by its address.
 
-    kDLExtDev stands for host memory here: DLPack keeps it for testing devices,
-    and device rules are exercised on it without a GPU.
+    So for kDLExtDev, which DLPack reserves for testing: here it is host memory, on which the rules
+    for devices are tested without a GPU.
     """
     return (device_type == DL_CPU or device_type == DL_CUDA_HOST
             or device_type == DL_ROCM_HOST or device_type == DL_EXT_DEV)

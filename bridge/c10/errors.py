@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""EnforceNotMet, the error of a broken invariant.
+"""EnforceNotMet, the error of a condition that does not hold, and its subclasses.
 
-Each subclass is a built-in error as well, so one exception serves two kinds of
-callers: a wrong argument is a ``TypeError`` to a Python programmer and an
-``EnforceNotMet`` to someone porting Caffe2 code.
+Each subclass is also a built-in error: a wrong argument is a ``TypeError`` to a Python programmer
+and an ``EnforceNotMet`` to someone porting Caffe2 code.
 """
 
 from __future__ import annotations
@@ -20,11 +19,11 @@ __all__ = [
 
 
 class EnforceNotMet(RuntimeError):
-    """A condition that the bridge relies on does not hold.
+    """A condition that an operation requires does not hold.
 
     Parameters
     ----------
-    message: what went wrong, and what to do instead.
+    message: what failed, and what to do instead.
     caller: the public method that was called, such as ``"Tensor.ShareData"``.
     condition: the failed condition, as source code.
 
@@ -38,7 +37,7 @@ class EnforceNotMet(RuntimeError):
     """
 
     def __init__(self, message: str = "", caller: str = "", *, condition: str = "") -> None:
-        # Pickle calls the class with `args`, and then restores `condition` from the attributes.
+        # Unpickling calls the class with `args` and then restores `condition` from the attributes.
         super().__init__(message, caller)
         self.message = message
         self.condition = condition

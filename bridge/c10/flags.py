@@ -11,7 +11,7 @@ _INT64_MAX = 2**63 - 1
 
 
 class _Flags:
-    """Caffe2's two memory flags; assignments are checked and take effect at once.
+    """Caffe2's two memory flags; assigned values are checked and take effect at once.
 
     Follows caffe2_keep_on_shrink and caffe2_max_keep_on_shrink_memory,
     c10/core/TensorImpl.cpp, PyTorch 1.8.1.
@@ -38,7 +38,7 @@ class _Flags:
 
     @property
     def caffe2_max_keep_on_shrink_memory(self) -> int:
-        """How many bytes may lie idle before ``Resize`` drops the buffer."""
+        """The number of unused bytes above which ``Resize`` drops the buffer."""
         return self._max_keep_on_shrink_memory
 
     @caffe2_max_keep_on_shrink_memory.setter

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-# Arithmetic of sizes and strides: C only, no Python objects, overflow-checked.
 from libc.stdint cimport int64_t
 
-# All counts are in elements. A function that can overflow returns -1 then.
+# All counts are in elements. A function that can overflow returns -1 on overflow.
 cdef int64_t checked_numel(const int64_t* sizes, int ndim) noexcept nogil
 cdef int64_t checked_mul(int64_t a, int64_t b) noexcept nogil
 cdef void contiguous_strides(const int64_t* sizes, int64_t* strides, int ndim) noexcept nogil

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
-"""Sizes and strides: counting, contiguity, extent, all overflow-checked."""
+"""Arithmetic of sizes and strides: C only, overflow-checked, without Python objects."""
 
 from libc.stdint cimport INT64_MAX, int64_t
 
 
 cdef int64_t checked_mul(int64_t a, int64_t b) noexcept nogil:
-    """Product of two counts that are not negative, or -1 where it overflows."""
+    """Return the product of two counts that are not negative; -1 on overflow."""
     if a == 0 or b == 0:
         return 0
     if a > INT64_MAX // b:
@@ -15,10 +15,10 @@ cdef int64_t checked_mul(int64_t a, int64_t b) noexcept nogil:
 
 
 cdef int64_t checked_numel(const int64_t* sizes, int ndim) noexcept nogil:
-    """Number of elements; -1 where a size is negative or the product overflows.
+    """Return the number of elements; -1 if a size is negative or the product overflows.
 
-    The product of the sizes that are not zero must fit, also where one is
-    zero: otherwise strides could not be computed.
+    The product of the sizes that are not zero must fit even if another size is zero, since strides
+    are computed from it.
     """
     cdef int64_t numel = 1
     cdef bint empty = False
@@ -36,7 +36,7 @@ cdef int64_t checked_numel(const int64_t* sizes, int ndim) noexcept nogil:
 
 
 cdef void contiguous_strides(const int64_t* sizes, int64_t* strides, int ndim) noexcept nogil:
-    """Row-major strides; a size of zero counts as one, as in c10::TensorImpl."""
+    """Set row-major strides; a size of zero counts as one, as in c10::TensorImpl."""
     cdef int64_t step = 1
     cdef int i
     for i in range(ndim - 1, -1, -1):
@@ -46,7 +46,7 @@ cdef void contiguous_strides(const int64_t* sizes, int64_t* strides, int ndim) n
 
 
 cdef bint is_contiguous(const int64_t* sizes, const int64_t* strides, int ndim) noexcept nogil:
-    """Row-major without gaps; dimensions of size one may have any stride."""
+    """Return whether elements lie row-major without gaps; strides of sizes of one are ignored."""
     cdef int64_t step = 1
     cdef int i
     for i in range(ndim):
@@ -64,7 +64,7 @@ cdef int extent(
     const int64_t* sizes, const int64_t* strides, int ndim,
     int64_t* lowest, int64_t* highest,
 ) noexcept nogil:
-    """Offsets of the lowest and the highest element, seen from the first; -1 on overflow.
+    """Set the offsets of the lowest and the highest element from the first; return -1 on overflow.
 
     For a tensor that has elements; lowest <= 0 <= highest.
     """
@@ -96,15 +96,15 @@ cdef int view_strides(
     const int64_t* old_sizes, const int64_t* old_strides, int old_ndim,
     const int64_t* new_sizes, int64_t* new_strides, int new_ndim,
 ) noexcept nogil:
-    """Strides that show the same elements in new sizes; -1 where only a copy could.
+    """Set strides that view the same elements in new sizes; return -1 if that needs a copy.
 
-    Both sizes have the same number of elements, which is not zero. Groups the
-    old dimensions into runs that are contiguous among themselves and lays the
-    new sizes over one run after another, last dimension first.
+    Both sizes have the same number of elements, which is not zero. The old dimensions are grouped
+    into runs that are contiguous, and the new sizes are distributed over the runs, last dimension
+    first.
     """
-    cdef int64_t run = 1        # elements of the run so far
-    cdef int64_t laid = 1       # elements of it that new sizes have been laid over
-    cdef int64_t step           # stride of its last dimension
+    cdef int64_t run = 1        # elements of the current run so far
+    cdef int64_t covered = 1       # elements of the run that new dimensions cover
+    cdef int64_t step           # stride of the last dimension of the run
     cdef int new_d = new_ndim - 1
     cdef int d
     if old_ndim == 0:
@@ -115,14 +115,14 @@ cdef int view_strides(
     for d in range(old_ndim - 1, -1, -1):
         run *= old_sizes[d]
         if d > 0 and (old_sizes[d - 1] == 1 or old_strides[d - 1] == run * step):
-            continue            # the dimension before belongs to the run, too
-        while new_d >= 0 and (laid < run or new_sizes[new_d] == 1):
-            new_strides[new_d] = laid * step
-            laid *= new_sizes[new_d]
+            continue            # the preceding dimension belongs to the same run
+        while new_d >= 0 and (covered < run or new_sizes[new_d] == 1):
+            new_strides[new_d] = covered * step
+            covered *= new_sizes[new_d]
             new_d -= 1
-        if laid != run:
+        if covered != run:
             return -1
         if d > 0:
             step = old_strides[d - 1]
-            run = laid = 1
+            run = covered = 1
     return 0 if new_d == -1 else -1

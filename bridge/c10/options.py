@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""TensorOptions: what a factory is told besides the sizes."""
+"""TensorOptions: the element type, device and kind of memory that a factory creates."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ class TensorOptions:
 
     Parameters
     ----------
-    dtype: anything that names an element type, or None: not said.
-    device: anything that names a device, or None: not said.
+    dtype: anything that names an element type, or None: not specified.
+    device: anything that names a device, or None: not specified.
     pinned_memory: page-locked host memory, for copies to CUDA devices.
 
     Raises
     ------
-    EnforceNotMet, also a TypeError or ValueError: they name no type or device.
+    EnforceNotMet, also a TypeError or ValueError: they do not name a type or a device.
 
     Follows c10::TensorOptions, c10/core/TensorOptions.h, PyTorch 1.8.1.
 
@@ -43,7 +43,7 @@ class TensorOptions:
     def __new__(
         cls, dtype: Any = None, device: Any = None, pinned_memory: bool = False
     ) -> TensorOptions:
-        """Options that say what is given, made once and for all."""
+        """Create options from what is specified."""
         if not isinstance(pinned_memory, bool):
             raise EnforceTypeError(
                 f"pinned_memory is True or False, not {pinned_memory!r}.", "TensorOptions"
@@ -57,36 +57,36 @@ class TensorOptions:
 
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(
-            f"TensorOptions are immutable; options.{name.lstrip('_')}(...) gives new ones."
+            f"TensorOptions are immutable; options.{name.lstrip('_')}(...) returns new ones."
         )
 
     def __delattr__(self, name: str) -> None:
         raise AttributeError("TensorOptions are immutable.")
 
     def dtype(self, T: Any = None) -> Any:
-        """New options with element type `T`; without argument the type, or None."""
+        """Return new options with element type `T`; without argument return the type, or None."""
         if T is None:
             return self._dtype
         return TensorOptions(T, self._device, self._pinned_memory)
 
     def device(self, D: Any = None) -> Any:
-        """New options with device `D`; without argument the device, or None."""
+        """Return new options with device `D`; without argument return the device, or None."""
         if D is None:
             return self._device
         return TensorOptions(self._dtype, D, self._pinned_memory)
 
     def pinned_memory(self, value: bool | None = None) -> Any:
-        """New options with page-locked memory or not; without argument, whether it is."""
+        """Return new options with page-locked memory or not; without argument, return which."""
         if value is None:
             return self._pinned_memory
         return TensorOptions(self._dtype, self._device, value)
 
     def has_dtype(self) -> bool:
-        """Whether an element type is said."""
+        """Return whether an element type is specified."""
         return self._dtype is not None
 
     def has_device(self) -> bool:
-        """Whether a device is said."""
+        """Return whether a device is specified."""
         return self._device is not None
 
     def __eq__(self, other: object) -> bool:
@@ -111,10 +111,10 @@ class TensorOptions:
 
 
 def as_options(options: Any = None, dtype: Any = None, device: Any = None) -> TensorOptions:
-    """Options out of what a factory takes: TensorOptions, a bare type or device, keywords.
+    """Return the options that the arguments of a factory specify.
 
-    Raises EnforceNotMet, also a TypeError: `options` is none of these, or says
-    what a keyword says, too.
+    `options` is TensorOptions, or names a type or a device. Raises EnforceNotMet, also a TypeError:
+    it is none of these, or specifies what a keyword specifies, too.
     """
     if options is None:
         return TensorOptions(dtype, device)
@@ -135,7 +135,7 @@ def _bare(spec: Any) -> TensorOptions:
     try:
         return TensorOptions(dtype=spec)
     except (TypeError, ValueError):
-        pass  # no element type; the error below is for what is no device, either
+        pass  # not an element type, but perhaps a device
     try:
         return TensorOptions(device=spec)
     except (TypeError, ValueError) as error:

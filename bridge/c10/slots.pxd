@@ -132,8 +132,8 @@ cdef inline int add_to_class(object cls, str name, object value) except -1:
     return 0
 
 
-# The same for methods of the base class: CPython's specialised call needs a descriptor of exactly the
-# object's class. `sizes()` takes 16 ns with one and 25 ns with that of the base class.
+# The same for methods of the base class: CPython's specialised call needs a descriptor of exactly
+# the object's class. `sizes()` takes 16 ns with one and 25 ns with that of the base class.
 
 cdef inline int own_methods(object cls, object base, tuple names) except -1:
     """Give `cls` descriptors of its own of the methods `names` of its base class."""

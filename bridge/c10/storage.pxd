@@ -5,25 +5,24 @@ from bridge.c10.type_meta cimport TypeMeta
 
 # Storage.flags
 cdef enum:
-    READONLY = 1        # nobody may write the memory
-    BORROWED = 2        # a framework's tensor holds the memory and could let it go
-    UNVERIFIED = 4      # BORROWED, and not yet compared with the size of its storage
-    EXTERNAL = 8        # came from outside: a feed does not write it
-    HELD = 16           # BORROWED from a tensor that the bridge made to hold a framework's storage
+    READONLY = 1        # nothing may write the memory
+    BORROWED = 2        # `ctx` is a framework's tensor, which may be given other memory
+    UNVERIFIED = 4      # BORROWED, and not yet compared with the size of the framework's storage
+    EXTERNAL = 8        # not allocated here: feeding a blob does not write into it
+    RETAINED = 16       # BORROWED, but `ctx` is the bridge's own tensor of the framework's storage
 
+# The Note "Who owns the memory" is in storage.pyx.
 cdef class Storage:
     cdef char* data             # lowest address; NULL: not allocated
     cdef int64_t c_nbytes
-    # Keeps the memory: a DataPtr, a ManagedTensor, a framework's object, the
-    # Elements of a non-POD type. A view of the memory holds this, not the Storage.
-    cdef object ctx
-    cdef TypeMeta c_dtype       # as last allocated
-    cdef int32_t users          # TensorImpls that hold this
+    cdef object ctx             # the owner of the memory; None: not allocated
+    cdef TypeMeta c_dtype       # that the memory was last allocated for
+    cdef int32_t users          # TensorImpls that share this Storage
     cdef int32_t device_index
     cdef int16_t device_type
     cdef uint8_t flags
     cdef int check(self) except -1
-    cdef int pin(self) except -1
+    cdef int retain(self) except -1
     cdef void clear(self) noexcept
 
 # The elements of a non-POD buffer.
@@ -31,11 +30,11 @@ cdef class Elements:
     cdef readonly list items
     cdef readonly TypeMeta dtype
 
-# Memory that the caller keeps: its end tells the caller that it may go.
+# Memory from outside, whose owner is told when it is no longer used.
 cdef class ExternalPtr:
     cdef void* data
     cdef object keep            # what the memory belongs to, or None
-    cdef object deleter         # called once, with the address; None: nobody asked
+    cdef object deleter         # called once, with the address; or None
 
 cdef Storage new_storage(int32_t device_type, int32_t device_index)
 cdef Elements new_elements(TypeMeta dtype, int64_t n)
@@ -48,4 +47,4 @@ cdef int install(
 cdef ExternalPtr external_ptr(void* data, object keep, object deleter)
 
 ctypedef int (*storage_hook)(Storage) except -1
-cdef void set_borrow_hooks(storage_hook check, storage_hook pin)
+cdef void set_borrow_hooks(storage_hook check, storage_hook retain)

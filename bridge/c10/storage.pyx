@@ -1,12 +1,35 @@
 # SPDX-License-Identifier: Apache-2.0
 # cython: language_level=3, boundscheck=False, wraparound=False, auto_pickle=False
-"""Storage: the memory that tensors share, apart from how each of them looks at it.
+"""Storage: the memory that tensors share.
 
-Two levels of ownership. TensorImpls share a Storage, which may change its
-buffer under them (`mutable_data` of another type does). The buffer has an owner
-of its own, `ctx`, and everything that was handed out, a NumPy view or a DLPack
-capsule, holds that and not the Storage: it stays valid when the Storage moves
-on, and does not count as a share.
+Note: Who owns the memory
+-------------------------
+There are two levels. TensorImpls share a Storage, and a Storage refers to a buffer. `ctx` owns the
+buffer and frees it when the last reference to `ctx` goes:
+
+    ctx              the buffer is                     freed by
+    DataPtr          allocated by a c10.Allocator      that Allocator
+    Elements         Python objects (non-POD)          Python
+    ManagedTensor    imported through DLPack           the producer's deleter
+    ExternalPtr      from outside, an address          the caller's deleter
+    anything else    of a framework's object           that object
+
+What is handed out, a NumPy view or a DLPack capsule, keeps `ctx` and not the Storage. So it stays
+valid when the Storage gets another buffer, and does not count as a share (`use_count`).
+
+Note: Borrowed memory
+---------------------
+A torch tensor can be resized or given other memory while the bridge uses it. Its Storage is
+BORROWED: `ctx` is that tensor, and `check` compares addresses before each access. `retain`, called
+before an address is handed out, replaces `ctx` by a tensor of the bridge's own over the same
+framework storage, so the memory stays as long as `ctx` does. In CPU memory the Storage is not
+BORROWED any more; elsewhere torch can still resize the storage, so it is BORROWED and RETAINED, and
+is checked before each access.
+
+Note: Inversion
+---------------
+What `check` and `retain` do only the framework's adapter knows, and adapters are above c10.
+`set_borrow_hooks` is called by bridge.exchange.torch at import, before any Storage can be BORROWED.
 """
 
 cimport cython
@@ -19,7 +42,6 @@ from bridge.c10.type_meta cimport (
     TypeMeta,
     as_type,
     string_type,
-    tensor_type,
     undefined_type,
 )
 from bridge.dlpack.abi cimport DL_CPU
@@ -31,25 +53,24 @@ from bridge.c10.errors import (
     EnforceValueError,
 )
 
-# What an adapter does for memory that a framework's tensor holds: tell whether
-# it is still where it was, and keep it there for good.
 cdef storage_hook _check_borrowed = NULL
-cdef storage_hook _pin_borrowed = NULL
+cdef storage_hook _retain_borrowed = NULL
 
 
-cdef void set_borrow_hooks(storage_hook check, storage_hook pin):
-    global _check_borrowed, _pin_borrowed
+cdef void set_borrow_hooks(storage_hook check, storage_hook retain):
+    """Set what `Storage.check` and `Storage.retain` do for BORROWED memory (Note: Inversion)."""
+    global _check_borrowed, _retain_borrowed
     _check_borrowed = check
-    _pin_borrowed = pin
+    _retain_borrowed = retain
 
 
 @cython.final
 @cython.freelist(64)
 cdef class Storage:
-    """Memory on one device, its element type, and who shares it.
+    """Memory on one device and its element type, shared by one or more tensors.
 
-    Got from a tensor's ``storage()``. Tensors that share it see each other's
-    data. Follows c10::Storage, c10/core/Storage.h, PyTorch 1.8.1.
+    Returned by a tensor's ``storage()``. Tensors that share it see each other's data.
+    Follows c10::Storage, c10/core/Storage.h, PyTorch 1.8.1.
 
     >>> from bridge import caffe2, c10
     >>> t = caffe2.Tensor([2, 3], "cpu")
@@ -61,54 +82,59 @@ cdef class Storage:
     """
 
     cdef int check(self) except -1:
-        """Before memory is read or written here: is it still there?"""
+        """Raise EnforceBufferError if borrowed memory is gone; called before each access."""
         if self.flags & BORROWED:
             return _check_borrowed(self)
         return 0
 
     cdef int pin(self) except -1:
-        """Before memory is handed out: see that it stays."""
+        """Keep borrowed memory in place; call before handing out its address. Raises as `check`."""
         if self.flags & BORROWED:
-            return _pin_borrowed(self)
+            return _retain_borrowed(self)
         return 0
 
     cdef void clear(self) noexcept:
+        """Drop the buffer."""
         self.data = NULL
         self.c_nbytes = 0
         self.flags = 0
         self.ctx = None
 
     def data_ptr(self):
-        """The address of the first byte; 0 where nothing is allocated."""
+        """Return the address of the first byte; 0 if nothing is allocated.
+
+        Raises EnforceNotMet, also a BufferError: the torch tensor that the memory came from was
+        resized or given other memory.
+        """
         self.check()
         return <uintptr_t>self.data
 
     def nbytes(self):
-        """Bytes in the buffer, used or not."""
+        """Return the size of the buffer in bytes, used or not."""
         return self.c_nbytes
 
     def capacity(self):
-        """The same as `nbytes`."""
+        """Return the same as `nbytes`."""
         return self.c_nbytes
 
     def device(self):
-        """The Device that the memory is on."""
+        """Return the Device that the memory is on."""
         return device_of(self.device_type, self.device_index)
 
     def dtype(self):
-        """The TypeMeta of the elements it was allocated for; undefined before that."""
+        """Return the TypeMeta that it was last allocated for; undefined before that."""
         return self.c_dtype
 
     def IsType(self, T):
-        """Whether it holds elements of the type that `T` names."""
+        """Return whether it holds elements of the type that `T` names."""
         return as_type(T) is self.c_dtype
 
     def use_count(self):
-        """How many TensorImpls share it. Views of the memory do not count."""
+        """Return how many TensorImpls share it. NumPy views and DLPack capsules do not count."""
         return self.users
 
     def unique(self):
-        """Whether one TensorImpl alone holds it."""
+        """Return whether only one TensorImpl refers to it."""
         return self.users == 1
 
     @property
@@ -117,25 +143,25 @@ cdef class Storage:
         return bool(self.flags & READONLY)
 
     def is_alias_of(self, other):
-        """Whether `other` is the same Storage."""
+        """Return whether `other` is the same Storage."""
         return self is other
 
     def reset(self):
-        """Let the buffer go; every tensor that shares the Storage is unallocated then.
+        """Drop the buffer; every tensor that shares the Storage is unallocated after that.
 
-        Views handed out keep the buffer alive for themselves.
+        NumPy views and DLPack capsules keep the buffer alive.
         """
         self.clear()
 
     def UniqueStorageShareExternalPointer(self, src, T, capacity, deleter=None):
-        """Look at memory from outside: `capacity` bytes at `src`, of type `T`.
+        """Use `capacity` bytes of memory from outside at `src`, as elements of type `T`; no copy.
 
         `src` is an address on the Storage's device, or a writable buffer, which is kept alive.
         `deleter(address)` is called once, when neither a tensor nor a view needs the memory.
 
-        Raises EnforceNotMet: the Storage is shared (`unique()` is False), the type is
-        not POD, the address, buffer or capacity is no such thing, the memory is not
-        aligned for the type, or a buffer is given for a device.
+        Raises EnforceNotMet: the Storage is shared (`unique()` is False), the type is not POD, the
+        address or the capacity is not valid, the buffer is too small, read-only or not contiguous,
+        the memory is not aligned for the type, or a buffer is given for a device.
 
         Follows StorageImpl::UniqueStorageShareExternalPointer,
         c10/core/StorageImpl.h, PyTorch 1.8.1.
@@ -146,11 +172,13 @@ cdef class Storage:
         caller = "Storage.UniqueStorageShareExternalPointer"
         if self.users != 1:
             raise EnforceNotMet(
-                f"{self.users} tensors hold the Storage, and it takes memory for one alone. Take "
-                "a tensor with a Storage of its own.", caller, condition="unique()")
+                f"{self.users} tensors share the Storage; only a Storage of one tensor takes "
+                "external memory. Use a tensor with a Storage of its own.", caller,
+                condition="unique()")
         if not dtype.c_is_pod:
             raise EnforceNotMet(
-                f"Memory from outside holds POD elements, not {dtype}.", caller, condition="T.is_pod")
+                f"External memory holds POD elements, not {dtype}.", caller,
+                condition="T.is_pod")
         nbytes = as_nbytes(capacity, caller)
         deleter = as_deleter(deleter, caller)
         keep = None
@@ -159,7 +187,7 @@ cdef class Storage:
         else:
             if self.device_type != DL_CPU:
                 raise EnforceBufferError(
-                    f"A buffer is on the cpu and the Storage on {self.device()}.", caller)
+                    f"A buffer is in CPU memory, and the Storage is on {self.device()}.", caller)
             keep = _writable_bytes(src, nbytes, caller)
             address = <uintptr_t><void*>&keep[0] if keep.shape[0] else 0
         if address % <uintptr_t>min(dtype.itemsize, 8) != 0:
@@ -171,7 +199,7 @@ cdef class Storage:
 
     def __reduce_ex__(self, protocol):
         raise TypeError(
-            "A Storage is not copied or pickled apart from its tensor; use Clone() or pickle "
+            "A Storage cannot be copied or pickled without its tensor; use Clone() or pickle "
             "the tensor.")
 
     def __bool__(self):
@@ -187,22 +215,22 @@ forbid_calling(Storage)
 
 @cython.final
 cdef class Elements:
-    """The elements of a non-POD buffer, Python objects all."""
+    """The elements of a non-POD buffer: Python objects."""
 
     def __init__(self):
-        raise TypeError("Elements come with the Storage of a non-POD tensor.")
+        raise TypeError("Elements are created with the Storage of a non-POD tensor.")
 
 
 @cython.final
 cdef class ExternalPtr:
-    """Memory from outside and the duty to tell its owner when it may go."""
+    """External memory and the deleter to call when it is no longer used."""
 
     def __init__(self):
-        raise TypeError("An ExternalPtr is made by sharing external memory.")
+        raise TypeError("An ExternalPtr is created by sharing external memory.")
 
     def __del__(self):
-        # A finaliser and not __dealloc__: in a cycle it runs before anything that the
-        # deleter refers to is cleared (PEP 442), and never twice.
+        # A finaliser and not __dealloc__: in a reference cycle it runs before anything that the
+        # deleter refers to is cleared, and only once (PEP 442).
         deleter = self.deleter
         if deleter is not None:
             self.deleter = None
@@ -210,7 +238,7 @@ cdef class ExternalPtr:
 
 
 cdef object _writable_bytes(object src, int64_t nbytes, str caller):
-    """The bytes of a buffer that is writable, contiguous and large enough."""
+    """Return the bytes of a buffer that is writable, contiguous and large enough, or raise."""
     try:
         view = memoryview(src).cast("B")
     except (TypeError, ValueError, BufferError) as error:
@@ -221,37 +249,44 @@ cdef object _writable_bytes(object src, int64_t nbytes, str caller):
         raise EnforceTypeError("The buffer is read-only.", caller, condition="!readonly")
     if view.nbytes < nbytes:
         raise EnforceValueError(
-            f"The buffer has {view.nbytes} bytes, and {nbytes} are said.", caller,
+            f"The buffer has {view.nbytes} bytes, fewer than the capacity of {nbytes}.", caller,
             condition="capacity <= len(buffer)")
     return view
 
 
 def as_address(src, caller):
-    """An address that is not NULL, as an int."""
+    """Return `src` if it is an int that can be an address other than NULL.
+
+    Raises EnforceTypeError: not an int. EnforceValueError: NULL, negative or too large.
+    """
     if isinstance(src, bool) or not isinstance(src, int):
         raise EnforceTypeError(f"An address is an int, not {type(src).__name__}.", caller)
     if src <= 0 or src > <uintptr_t>-1:
-        raise EnforceValueError(f"{src} is no address.", caller, condition="src != nullptr")
+        raise EnforceValueError(
+            f"{src} is not a valid address.", caller, condition="src != nullptr")
     return src
 
 
 def as_nbytes(nbytes, caller):
-    """A number of bytes that is not negative and fits an int64."""
+    """Return `nbytes` if it is an int that is not negative and fits an int64.
+
+    Raises EnforceTypeError: not an int. EnforceValueError: out of range.
+    """
     if isinstance(nbytes, bool) or not isinstance(nbytes, int):
         raise EnforceTypeError(
             f"A number of bytes is an int, not {type(nbytes).__name__}.", caller)
     if nbytes < 0 or nbytes > INT64_MAX:
         raise EnforceValueError(
-            f"{nbytes} is no number of bytes.", caller, condition="0 <= nbytes < 2**63")
+            f"{nbytes} is not a valid number of bytes.", caller, condition="0 <= nbytes < 2**63")
     return nbytes
 
 
 def as_deleter(deleter, caller):
-    """A callable or None."""
+    """Return `deleter` if it is callable or None. Raises EnforceTypeError otherwise."""
     if deleter is not None and not callable(deleter):
         raise EnforceTypeError(
-            f"A deleter is called with the address; {type(deleter).__name__} cannot be.", caller,
-            condition="callable(deleter)")
+            f"A deleter is called with the address; {type(deleter).__name__} is not callable.",
+            caller, condition="callable(deleter)")
     return deleter
 
 
@@ -264,7 +299,7 @@ cdef ExternalPtr external_ptr(void* data, object keep, object deleter):
 
 
 cdef Storage new_storage(int32_t device_type, int32_t device_index):
-    """A Storage without memory, as Storage::create_legacy makes."""
+    """Return a Storage without memory. Follows Storage::create_legacy, c10/core/Storage.h."""
     cdef Storage storage = Storage.__new__(Storage)
     storage.device_type = device_type
     storage.device_index = device_index
@@ -272,14 +307,14 @@ cdef Storage new_storage(int32_t device_type, int32_t device_index):
     return storage
 
 
-# Multiplied at run time: a list built at its length frees another one's memory where there is none
-# for it, in free-threaded CPython 3.13.
+# Lists to multiply at run time. In free-threaded CPython 3.13 a list that is allocated at its full
+# length frees memory of another list when its allocation fails.
 cdef list _ONE_STRING = [b""]
-cdef list _ONE_PLACE = [None]
+cdef list _ONE_NONE = [None]
 
 
 cdef Elements new_elements(TypeMeta dtype, int64_t n):
-    """`n` elements of a non-POD type, constructed."""
+    """Return `n` new elements of a non-POD type. Raises MemoryError."""
     cdef list items
     cdef int64_t i
     if n > INT64_MAX // 8:
@@ -287,59 +322,40 @@ cdef Elements new_elements(TypeMeta dtype, int64_t n):
     if dtype is string_type:
         return elements_of(dtype, _ONE_STRING * n)
     cls = dtype.cls
-    # All the places first: there may be no memory for them, and constructing takes long.
-    items = _ONE_PLACE * n
+    # Allocate the list first, which may fail, since constructing the elements may take long.
+    items = _ONE_NONE * n
     for i in range(n):
         items[i] = cls()
     return elements_of(dtype, items)
 
 
 cdef Elements elements_of(TypeMeta dtype, list items):
-    """The elements in `items`, which is taken over."""
+    """Return the elements in `items`, a list that nothing else may use from then on."""
     cdef Elements elements = Elements.__new__(Elements)
     elements.dtype = dtype
     elements.items = items
     return elements
 
 
-def copied_items(items, TypeMeta dtype):
-    """Copies of elements: immutable strings as they are, others deep-copied."""
-    if dtype is string_type:
-        return list(items)
-    import copy
-    if dtype is tensor_type:
-        return [_copied_tensor(item, copy.deepcopy) for item in items]
-    return [copy.deepcopy(item) for item in items]
-
-
-def _copied_tensor(item, deepcopy):
-    """A copy of a tensor that is an element: what has no content yet has none in the copy."""
-    if not item.defined():
-        return type(item)()
-    if item.storage_initialized():
-        return deepcopy(item)
-    from bridge.c10.rebuild import sized
-    return type(item)._wrap(sized(item.sizes(), item.dtype(), item.GetDevice()))
-
-
 cdef object allocate_buffer(
     int32_t device_type, int32_t device_index, TypeMeta dtype, int64_t numel, char** data,
     str caller,
 ):
-    """The owner of a new buffer of `numel` elements, and its address; MemoryError if it fails.
+    """Return the owner of a new buffer of `numel` elements; set `data` to its address.
 
-    Changes nothing else, so that a tensor is as it was when this raises.
+    Changes nothing else, so a tensor is unchanged when this raises. Raises MemoryError;
+    EnforceNotMet: no type, non-POD elements on a device, or no allocator for the device.
     """
     cdef DataPtr ptr
     cdef Elements elements
     if dtype.c_is_pod:
         if numel > INT64_MAX // dtype.itemsize:
-            raise MemoryError(f"{numel} elements of {dtype} are more than memory can be.")
+            raise MemoryError(f"{numel} elements of {dtype} exceed any memory.")
         ptr = allocator_of(device_type, device_index).get(numel * dtype.itemsize)
         if not ptr.allocator.builtin and <uintptr_t>ptr.data % <uintptr_t>min(dtype.itemsize, 8):
             raise EnforceNotMet(
-                f"{type(ptr.allocator).__name__}.raw_allocate gave {<uintptr_t>ptr.data:#x}, which "
-                f"is not aligned for {dtype}.", caller, condition="address % itemsize == 0")
+                f"{type(ptr.allocator).__name__}.raw_allocate returned {<uintptr_t>ptr.data:#x}, "
+                f"which is not aligned for {dtype}.", caller, condition="address % itemsize == 0")
         data[0] = <char*>ptr.data
         return ptr
     if dtype is undefined_type:
@@ -348,7 +364,7 @@ cdef object allocate_buffer(
             condition="dtype_initialized()")
     if device_type != DL_CPU:
         raise EnforceNotMet(
-            f"Elements of the non-POD type {dtype} live on the CPU only.", caller)
+            f"Elements of the non-POD type {dtype} are stored on the CPU only.", caller)
     elements = new_elements(dtype, numel)
     data[0] = <char*><void*>elements if numel else NULL
     return elements
@@ -357,8 +373,8 @@ cdef object allocate_buffer(
 cdef int install(
     Storage storage, object ctx, char* data, TypeMeta dtype, int64_t nbytes, int flags,
 ) except -1:
-    """Return `storage` a buffer in place of the one it has."""
-    # The old owner goes last: its end may run Python, which must not see us half done.
+    """Replace the buffer of `storage`."""
+    # The old owner is released last: that may run Python, which must not see a half-set Storage.
     old = storage.ctx
     storage.ctx = ctx
     storage.data = data

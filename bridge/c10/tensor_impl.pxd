@@ -6,22 +6,21 @@ from bridge.c10.storage cimport Storage
 from bridge.c10.type_meta cimport TypeMeta
 
 cdef enum:
-    INLINE_NDIM = 2     # sizes and strides of so many dimensions need no block of their own
+    INLINE_NDIM = 2     # up to so many dimensions, sizes and strides need no block of their own
 
 # TensorImpl.flags
 cdef enum:
-    CONTIGUOUS = 1
+    CONTIGUOUS = 1      # row-major without gaps
     RESERVED = 2        # Resize keeps the buffer as long as it is large enough
-    LENT = 4            # `origin` was made here and stays here; aliases of it go out
+    OWN_ORIGIN = 4      # `origin` was created here and is never exported, only aliases of it
 
 cdef class TensorImpl:
     cdef Storage storage        # None: undefined
     cdef TypeMeta c_dtype
-    # The framework's tensor that this was made from, as long as the metadata of both
-    # agree; it goes out again where its framework is asked for. Or, if LENT, one over
-    # memory of our own, whose aliases go out.
+    # The framework's tensor that this was imported from, which is exported again to its framework;
+    # None once their metadata differ. With OWN_ORIGIN: a tensor over memory of the bridge.
     cdef object origin
-    cdef ArrayRef sizes_ref     # what sizes() gave last, while it holds
+    cdef ArrayRef sizes_ref     # what sizes() returned last; None once the sizes changed
     cdef int64_t offset         # elements from storage.data to the first element
     cdef int64_t c_numel
     cdef int64_t* c_sizes       # ndim sizes, then ndim strides, in elements

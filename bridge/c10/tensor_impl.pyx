@@ -1,19 +1,36 @@
 # SPDX-License-Identifier: Apache-2.0
 # cython: language_level=3, boundscheck=False, wraparound=False, auto_pickle=False
-"""TensorImpl: the one tensor behind both wrappers.
+"""TensorImpl: the tensor that both wrappers refer to.
 
-Its states, as in c10/core/TensorImpl.h, PyTorch 1.8.1:
+Note: Uninitialised states
+--------------------------
+As in c10/core/TensorImpl.h, PyTorch 1.8.1, a tensor may lack a type or memory:
 
-    t = caffe2.Tensor([2, 3], "cpu")    sized;    no type, no memory
-    t.mutable_data("float32")           sized;    float32, allocated
-    t.Resize(4, 5)                      resized;  float32, no memory: it did not fit
-    t.mutable_data("float32")           allocated again
+    caffe2.Tensor()                     undefined:  no storage, so neither device nor sizes
+    t = caffe2.Tensor([2, 3], "cpu")    sized:      no type, no memory
+    t.mutable_data("float32")           allocated:  float32 and memory
+    t.Resize(4, 5)                      resized:    float32, and no memory, since it did not fit
+    t.mutable_data("float32")           allocated
 
-Invariants: sizes are not negative and their product fits an int64; sizes and
-strides have `ndim` values each; `storage.users` counts the TensorImpls that hold
-the Storage; `sizes_ref` and `origin`, where not None, tell the truth. Nothing is
-promised about the storage being large enough, since whoever shares it may have
-changed it: `data` checks before every access.
+    state       storage     c_dtype     storage.data
+    undefined   None        undefined   -
+    sized       a Storage   undefined   NULL
+    allocated   a Storage   a type      an address, or NULL where there are no elements
+    resized     a Storage   a type      NULL
+
+`require_defined` excludes the first; `data` excludes all but allocated.
+
+Note: Invariants
+----------------
+- Sizes are not negative and their product fits an int64: `require_numel` checks every size that
+  comes from outside, and no function sets sizes otherwise.
+- There are `ndim` sizes and `ndim` strides in `c_sizes`, `c_numel` is the product of the sizes, and
+  CONTIGUOUS is set if and only if the elements lie row-major without gaps.
+- `storage.users` is the number of TensorImpls that share the Storage.
+- `sizes_ref` and `origin`, where they are not None, agree with the sizes and the memory.
+
+The storage may be too small or of another type, since another tensor that shares it may have
+changed it. So `data` checks both before each access.
 """
 
 cimport cython
@@ -67,22 +84,22 @@ from bridge.c10.errors import (
 @cython.freelist(64)
 @cython.no_gc_clear
 cdef class TensorImpl:
-    """Sizes, strides, type, and a share of a Storage; what both wrappers hold.
+    """Sizes, strides, element type and a shared Storage.
 
-    Got from a wrapper's ``unsafeGetTensorImpl()``. Two wrappers of one TensorImpl
+    Returned by a wrapper's ``unsafeGetTensorImpl()``. Two wrappers of one TensorImpl
     see each other's data and metadata.
 
     Follows c10::TensorImpl, c10/core/TensorImpl.h, PyTorch 1.8.1.
     """
 
-    # no_gc_clear: the end (`_end` below) must still see the Storage whose share it gives
-    # up. A cycle through here is broken at the wrapper or at the framework's tensor.
+    # no_gc_clear: `_dealloc` below still needs the Storage, to count its users. A reference cycle
+    # is broken at the wrapper or at the framework's tensor instead.
 
     cdef int64_t* c_strides(self) noexcept:
         return self.c_sizes + self.ndim
 
     cdef int set_ndim(self, int ndim) except -1:
-        """Make room for `ndim` sizes and strides, whose values are not set then."""
+        """Allocate `ndim` sizes and strides; their values are not set. Raises MemoryError."""
         cdef int64_t* block
         if ndim == self.ndim and self.c_sizes != NULL:
             return 0
@@ -99,7 +116,7 @@ cdef class TensorImpl:
         return 0
 
     cdef int set_contiguous(self, const int64_t* sizes, int ndim, int64_t numel) except -1:
-        """New sizes, row-major; `numel` is their product."""
+        """Set the sizes, row-major; `numel` is their product."""
         self.set_ndim(ndim)
         memcpy(self.c_sizes, sizes, ndim * sizeof(int64_t))
         contiguous_strides(sizes, self.c_sizes + ndim, ndim)
@@ -112,7 +129,7 @@ cdef class TensorImpl:
     cdef int set_strided(
         self, const int64_t* sizes, const int64_t* strides, int ndim, int64_t numel,
     ) except -1:
-        """New sizes and strides; `numel` is the product of the sizes."""
+        """Set the sizes and strides; `numel` is the product of the sizes."""
         self.set_ndim(ndim)
         memcpy(self.c_sizes, sizes, ndim * sizeof(int64_t))
         memcpy(self.c_sizes + ndim, strides, ndim * sizeof(int64_t))
@@ -126,7 +143,7 @@ cdef class TensorImpl:
         return 0
 
     cdef void finish(self) noexcept:
-        """Set what follows from sizes and strides that were written in place."""
+        """Set `c_numel` and CONTIGUOUS after sizes and strides were written into `c_sizes`."""
         cdef int64_t numel = 1
         cdef int i
         for i in range(self.ndim):
@@ -140,7 +157,7 @@ cdef class TensorImpl:
     cdef int set_described(
         self, const int64_t* sizes, const int64_t* strides, int ndim,
     ) except -1:
-        """Sizes and strides of a new tensor, from a source that is to be believed."""
+        """Set the sizes and strides of a new tensor, without checks: the source is trusted."""
         cdef int64_t numel = 1
         cdef int64_t step = 1
         cdef bint contiguous = True
@@ -160,7 +177,7 @@ cdef class TensorImpl:
         return 0
 
     cdef int set_storage(self, Storage storage) except -1:
-        """Share `storage` instead of the one held; the offset is the caller's to set."""
+        """Share `storage` instead of the present one; the caller sets the offset."""
         cdef Storage old = self.storage
         storage.users += 1
         self.storage = storage
@@ -170,19 +187,24 @@ cdef class TensorImpl:
         return 0
 
     cdef int require_defined(self, str caller) except -1:
+        """Raise EnforceBufferError if the tensor is undefined."""
         if self.storage is None:
             raise EnforceBufferError(
-                "The tensor is undefined. Make it with a device, as in caffe2.Tensor('cpu'), "
+                "The tensor is undefined. Create it with a device, as in caffe2.Tensor('cpu'), "
                 "or with caffe2.ReinitializeTensor.", caller, condition="defined()")
         return 0
 
     cdef bint storage_initialized(self) noexcept:
+        """Return whether there is memory for the elements, or none is needed."""
         return self.c_numel == 0 or self.storage.data != NULL
 
     cdef char* data(self, str caller) except? NULL:
-        """The address of the first element, all of them being there to read.
+        """Return the address of the first element after checking that all elements can be read.
 
-        NULL where there are no elements and nothing is allocated.
+        NULL if there are no elements and nothing is allocated.
+
+        Raises EnforceBufferError: undefined, no type, not allocated, borrowed memory that is gone,
+        or a storage that another tensor has made too small or filled with another type.
         """
         cdef Storage storage = self.storage
         cdef int64_t low, high, bytes_to_end
@@ -200,10 +222,10 @@ cdef class TensorImpl:
             return storage.data + self.offset * self.c_dtype.itemsize
         if storage.data == NULL:
             raise EnforceBufferError(
-                "The tensor is not allocated: it was resized, freed, or only sized so far. "
+                "The tensor is not allocated: it was resized, freed, or never allocated. "
                 "Call mutable_data(T) first.", caller, condition="storage_initialized()")
         if self.flags & CONTIGUOUS:
-            # What nearly all tensors are, without a call; the product of such a number fits.
+            # The common case, without a function call; below 2**56 the product does not overflow.
             if self.offset == 0 and self.c_dtype is storage.c_dtype \
                     and self.c_numel < <int64_t>1 << 56 \
                     and self.c_numel * self.c_dtype.itemsize <= storage.c_nbytes:
@@ -224,71 +246,73 @@ cdef class TensorImpl:
                 self.c_dtype.c_is_pod and type(storage.ctx) is not Elements):
             raise EnforceBufferError(
                 f"The tensor is of {self.c_dtype}, but another tensor that shares its storage "
-                f"has filled that with {storage.c_dtype}. Call mutable_data(T) first.", caller,
+                f"has filled it with {storage.c_dtype}. Call mutable_data(T) first.", caller,
                 condition="dtype() == storage().dtype()")
         return storage.data + self.offset * self.c_dtype.itemsize
 
     cdef int writable(self, str caller) except -1:
+        """Raise EnforceNotMet if the memory is read-only."""
         if self.storage is not None and self.storage.flags & READONLY:
             raise EnforceNotMet(
                 "The memory is read-only. Write to a copy: clone().", caller, condition="!readonly")
         return 0
 
     cdef ArrayRef sizes_view(self):
+        """Return the sizes; the same object until they change."""
         if self.sizes_ref is None:
             self.sizes_ref = array_ref_of(self.c_sizes, self.ndim)
         return self.sizes_ref
 
     def defined(self):
-        """Whether this is a tensor at all; False for UndefinedTensorImpl.singleton()."""
+        """Return whether there is a storage; False for UndefinedTensorImpl.singleton()."""
         return self.storage is not None
 
     def dim(self):
-        """Number of dimensions."""
+        """Return the number of dimensions."""
         self.require_defined("TensorImpl.dim")
         return self.ndim
 
     def numel(self):
-        """Number of elements, the product of the sizes."""
+        """Return the number of elements, the product of the sizes."""
         self.require_defined("TensorImpl.numel")
         return self.c_numel
 
     def sizes(self):
-        """The sizes, in elements, as an ArrayRef that keeps its values."""
+        """Return the sizes, in elements; the ArrayRef does not change with the tensor."""
         self.require_defined("TensorImpl.sizes")
         return self.sizes_view()
 
     def strides(self):
-        """The strides, in elements, as an ArrayRef that keeps its values."""
+        """Return the strides, in elements; the ArrayRef does not change with the tensor."""
         self.require_defined("TensorImpl.strides")
         return array_ref_of(self.c_strides(), self.ndim)
 
     def storage_offset(self):
-        """Elements from the beginning of the Storage to the first element."""
+        """Return the number of elements from the beginning of the Storage to the first one."""
         self.require_defined("TensorImpl.storage_offset")
         return self.offset
 
     def is_contiguous(self):
-        """Whether the elements lie row-major without gaps."""
+        """Return whether the elements lie row-major without gaps."""
         self.require_defined("TensorImpl.is_contiguous")
         return (self.flags & CONTIGUOUS) != 0
 
     def dtype(self):
-        """The TypeMeta of the elements; undefined, which is False, before there is one."""
+        """Return the TypeMeta of the elements; without a type the undefined one, which is False."""
         return self.c_dtype
 
     def device(self):
-        """The Device that the memory is on."""
+        """Return the Device that the memory is on, or will be."""
         self.require_defined("TensorImpl.device")
         return device_of(self.storage.device_type, self.storage.device_index)
 
     def get_storage(self):
-        """The Storage, shared and not copied."""
+        """Return the Storage, shared and not copied."""
         self.require_defined("TensorImpl.storage")
         return self.storage
 
     def owns_memory(self):
-        """Whether the buffer came from an Allocator of the bridge, not from outside."""
+        """Return whether the buffer came from an Allocator of the bridge, not from outside."""
         return (self.storage is not None and self.storage.data != NULL
                 and not self.storage.flags & EXTERNAL)
 
@@ -301,14 +325,14 @@ cdef class TensorImpl:
 
 @cython.final
 cdef class UndefinedTensorImpl(TensorImpl):
-    """The TensorImpl of a tensor that is not one; there is a single object of it.
+    """The TensorImpl of an undefined tensor, a singleton.
 
     Follows c10::UndefinedTensorImpl, c10/core/UndefinedTensorImpl.h, PyTorch 1.8.1.
     """
 
     @staticmethod
     def singleton():
-        """The one undefined TensorImpl."""
+        """Return the only UndefinedTensorImpl."""
         return undefined_impl
 
     def __reduce__(self):
@@ -317,14 +341,14 @@ cdef class UndefinedTensorImpl(TensorImpl):
 
 # tp_dealloc of TensorImpl, which keeps pairs of a TensorImpl and its Storage (see slots.pxd).
 
-cdef dealloc_function _generated_end = dealloc_of(TensorImpl)
+cdef dealloc_function _generated_dealloc = dealloc_of(TensorImpl)
 cdef PyTypeObject* _paired_type = <PyTypeObject*><PyObject*>TensorImpl
 cdef (PyObject*)[64] _pairs     # MAX_CACHED of them
 cdef int _n_pairs = 0
 
 
-cdef void _end(PyObject* dying) noexcept:
-    # Borrowed all the way: a reference to the dying object would end it twice.
+cdef void _dealloc(PyObject* dying) noexcept:
+    # Borrowed pointers only: a new reference to the object would deallocate it twice.
     cdef PyObject* storage = <PyObject*>(<TensorImpl>dying).storage
     if (<TensorImpl>dying).c_sizes != (<TensorImpl>dying).inline:
         free((<TensorImpl>dying).c_sizes)
@@ -333,21 +357,21 @@ cdef void _end(PyObject* dying) noexcept:
     if storage != <PyObject*>None:
         (<Storage>storage).users = (<Storage>storage).users - 1
         if type_of(dying) == _paired_type:
-            # Before the pool is looked at: a weak reference may call Python, which lets other
-            # tensors end.
+            # Before the number of pairs is read: the callback of a weak reference runs Python,
+            # which may deallocate other tensors.
             untrack(dying)
             clear_weakrefs(dying)
             if refcount_of(storage) == 1 and _n_pairs < MAX_CACHED:
                 _keep_pair(dying, storage)
                 return
-    _generated_end(dying)
+    _generated_dealloc(dying)
 
 
 cdef void _keep_pair(PyObject* dying, PyObject* storage) noexcept:
     global _n_pairs
     untrack(storage)
-    # What the two held ends last, when the pair is complete: it may run Python that makes
-    # tensors.
+    # What the two refer to is released on return, when the pair is complete: that may run Python
+    # that creates tensors.
     _owner = (<Storage>storage).ctx
     _origin = (<TensorImpl>dying).origin
     (<Storage>storage).clear()
@@ -359,7 +383,7 @@ cdef void _keep_pair(PyObject* dying, PyObject* storage) noexcept:
     _n_pairs += 1
 
 
-set_dealloc(TensorImpl, _end)
+set_dealloc(TensorImpl, _dealloc)
 
 
 forbid_calling(TensorImpl)
@@ -367,7 +391,10 @@ forbid_calling(UndefinedTensorImpl)
 
 
 cdef TensorImpl new_pair(int32_t device_type, int32_t device_index, TypeMeta dtype):
-    """A TensorImpl and its Storage, of one type; memory and sizes are the caller's to set."""
+    """Return a TensorImpl with a Storage of its own, both of type `dtype`.
+
+    The caller sets memory and sizes.
+    """
     global _n_pairs
     cdef TensorImpl impl
     cdef Storage storage
@@ -395,7 +422,7 @@ undefined_impl.set_ndim(0)
 
 
 cdef TensorImpl new_impl(Storage storage, TypeMeta dtype):
-    """A TensorImpl over `storage`; sizes and strides are the caller's to set at once."""
+    """Return a TensorImpl over `storage`; the caller sets sizes and strides at once."""
     cdef TensorImpl impl = TensorImpl.__new__(TensorImpl)
     impl.storage = storage
     storage.users += 1
@@ -404,14 +431,18 @@ cdef TensorImpl new_impl(Storage storage, TypeMeta dtype):
 
 
 cdef TensorImpl like(TensorImpl source):
-    """Another TensorImpl over the same Storage with the same type and offset; no sizes yet."""
+    """Return a TensorImpl over the same Storage with the same type and offset, without sizes."""
     cdef TensorImpl impl = new_impl(source.storage, source.c_dtype)
     impl.offset = source.offset
     return impl
 
 
 cdef int64_t require_numel(const int64_t* sizes, int ndim, str caller) except -1:
-    """The number of elements; EnforceNotMet for sizes that no tensor can have."""
+    """Return the number of elements of a tensor of these sizes.
+
+    Every size that comes from outside is checked here. Raises EnforceValueError: a size is
+    negative, or there are more elements than an int64 counts.
+    """
     cdef int64_t numel = checked_numel(sizes, ndim)
     cdef int i
     if numel < 0:
@@ -419,7 +450,7 @@ cdef int64_t require_numel(const int64_t* sizes, int ndim, str caller) except -1
         for i in range(ndim):
             if sizes[i] < 0:
                 raise EnforceValueError(
-                    f"Sizes are not negative, as {sizes[i]} in {shown} is.",
+                    f"Sizes must not be negative: {sizes[i]} in {shown}.",
                     caller, condition="size >= 0")
         raise EnforceValueError(
             f"The sizes {shown} make more elements than an int64 counts.", caller,
@@ -428,7 +459,10 @@ cdef int64_t require_numel(const int64_t* sizes, int ndim, str caller) except -1
 
 
 cdef int64_t wrap_dim(int64_t dim, int64_t ndim, str caller) except -1:
-    """`dim` counted from the front; a tensor without dimensions is taken to have one."""
+    """Return `dim` counted from the front; a tensor without dimensions is treated as having one.
+
+    Raises EnforceIndexError: out of range.
+    """
     cdef int64_t n = ndim if ndim > 0 else 1
     if dim < -n or dim >= n:
         raise EnforceIndexError(
@@ -441,11 +475,14 @@ cdef TensorImpl allocated(
     const int64_t* sizes, int ndim, TypeMeta dtype, int32_t device_type, int32_t device_index,
     str caller,
 ):
-    """A new TensorImpl with memory of its own, uninitialised where the type is POD."""
+    """Return a new TensorImpl with memory of its own, not initialised if the type is POD.
+
+    Raises EnforceNotMet: invalid sizes, no type, or no allocator for the device. MemoryError.
+    """
     cdef int64_t numel = require_numel(sizes, ndim, caller)
     cdef char* data = NULL
     cdef TensorImpl impl = new_pair(device_type, device_index, dtype)
-    # Before the allocator, which may run Python: the sizes may be those of a tensor it resizes.
+    # Before the allocator, which may run Python: `sizes` may belong to a tensor that it resizes.
     impl.set_contiguous(sizes, ndim, numel)
     ctx = allocate_buffer(device_type, device_index, dtype, numel, &data, caller)
     install(impl.storage, ctx, data, dtype, numel * dtype.itemsize, 0)
@@ -453,22 +490,22 @@ cdef TensorImpl allocated(
 
 
 def wrapped_dim(dim, ndim, caller):
-    """`dim` counted from the front; EnforceNotMet, also an IndexError, where it is none."""
+    """Return `dim` counted from the front. Raises EnforceNotMet, also an IndexError."""
     return wrap_dim(dim, ndim, caller)
 
 
 def over_storage(Storage storage, TypeMeta dtype, int64_t n):
-    """A one-dimensional TensorImpl over the first `n` elements of a Storage."""
+    """Return a one-dimensional TensorImpl over the first `n` elements of a Storage."""
     cdef TensorImpl impl = new_impl(storage, dtype)
     impl.set_contiguous(&n, 1, n)
     return impl
 
 
 def detached(TensorImpl source):
-    """The same memory through a Storage apart: no share of the one of `source`."""
+    """Return a TensorImpl of the same memory in another Storage, so not a share of the one."""
     cdef Storage now = source.storage
     cdef TensorImpl impl
-    now.pin()
+    now.retain()
     impl = new_pair(now.device_type, now.device_index, source.c_dtype)
     install(impl.storage, now.ctx, now.data, now.c_dtype, now.c_nbytes, now.flags)
     impl.offset = source.offset

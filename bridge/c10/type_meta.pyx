@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # cython: language_level=3
-"""TypeMeta: the one table of element types, a row a type, its name in every framework."""
+"""TypeMeta: the table of element types, one row per type, with its name in every framework."""
 
 import sys
+from copy import deepcopy
 
 from bridge.c10.slots cimport forbid_calling
 from bridge.dlpack.abi cimport (
@@ -19,11 +20,11 @@ from bridge.c10.errors import EnforceTypeError
 
 
 cdef class TypeMeta:
-    """A type of tensor elements; one object a type, so ``is`` compares them.
+    """A type of tensor elements. There is one object per type, so ``is`` compares types.
 
-    ``bool(meta)`` is False for the undefined type alone.
+    ``bool(meta)`` is False for the undefined type only.
 
-    Got by ``TypeMeta.Make(T)``, or ``TypeMeta.Register(cls)`` for a class.
+    Returned by ``TypeMeta.Make(T)``, and by ``TypeMeta.Register(cls)`` for a class.
 
     Follows caffe2::TypeMeta, c10/util/typeid.h, PyTorch 1.8.1. Names are those
     of NumPy and ``ml_dtypes``.
@@ -36,26 +37,26 @@ cdef class TypeMeta:
 
     @staticmethod
     def Make(T):
-        """The TypeMeta that `T` names.
+        """Return the TypeMeta that `T` names.
 
         `T` is a TypeMeta, a NumPy dtype or scalar type, a ``torch.dtype``, a name
         such as ``"float32"``, a Python type (``bool``, ``int`` = int64, ``float`` =
         float64, ``complex`` = complex128, ``bytes`` and ``str`` = string) or a
         registered class.
 
-        Raises EnforceNotMet, also a TypeError: `T` names no element type.
+        Raises EnforceNotMet, also a TypeError: `T` does not name an element type.
         """
         return as_type(T)
 
     @staticmethod
     def Register(cls):
-        """Make the class `cls` an element type; gives its TypeMeta, always the same.
+        """Make the class `cls` an element type and return its TypeMeta, always the same one.
 
-        A class that names an element type already, as ``float`` and ``numpy.float32`` do,
-        goes on naming that. Elements are made by ``cls()`` when a tensor allocates and
-        copied by ``copy.deepcopy``.
+        A class that already names an element type, as ``float`` and ``numpy.float32`` do, keeps
+        doing so. Elements are constructed by ``cls()`` when a tensor allocates, and copied by
+        ``copy.deepcopy``.
 
-        Raises EnforceNotMet, also a TypeError: `cls` is no class.
+        Raises EnforceNotMet, also a TypeError: `cls` is not a class.
         """
         cdef TypeMeta meta
         if not isinstance(cls, type):
@@ -65,14 +66,13 @@ cdef class TypeMeta:
         try:
             return as_type(cls)
         except EnforceTypeError:
-            pass                # it names none, so it becomes one
+            pass                # a class that does not name a type yet
         meta = _new(f"{cls.__module__}.{cls.__qualname__}", 8, False)
-        meta.cls = cls
-        _name_by_class(cls, meta)
+        set_element_class(meta, cls, deepcopy)
         return meta
 
     def Match(self, T):
-        """Whether this is the type that `T` names. Raises as `Make` does."""
+        """Return whether this is the type that `T` names. Raises as `Make` does."""
         return as_type(T) is self
 
     @property
@@ -87,7 +87,7 @@ cdef class TypeMeta:
 
     @property
     def is_pod(self):
-        """Whether elements are plain memory: no constructor, no destructor, no Python object."""
+        """Whether elements are plain memory: without constructor, destructor or Python object."""
         return self.c_is_pod
 
     @property
@@ -97,11 +97,11 @@ cdef class TypeMeta:
 
     @property
     def torch(self):
-        """The ``torch.dtype``, None where torch has none. Imports torch."""
+        """The ``torch.dtype``, or None if torch has no such type. Imports torch."""
         if not self.torch_known:
             import torch
             if not hasattr(torch, "dtype"):
-                raise ImportError("torch is in the middle of being imported.")
+                raise ImportError("torch is only partly imported.")
             self.c_torch = getattr(torch, _TORCH_NAME.get(self.name, self.name), None) \
                 if self.c_is_pod else None
             if not isinstance(self.c_torch, torch.dtype):
@@ -151,18 +151,18 @@ def _undefined():
 
 
 def _registered(cls):
-    # in another process the class may not be an element type yet
+    # When unpickled in another process, the class may not be an element type yet.
     return TypeMeta.Register(cls)
 
 
-# What `T` may be, with the TypeMeta that it names; grows by what is asked for. Classes are told
-# apart by identity, since a metaclass may have any `==` and no hash: id -> (class, TypeMeta), the
-# class being kept, so that no other gets its id.
+# What names a type -> TypeMeta; what was looked up once is added. Classes are compared by identity,
+# since a metaclass may define any `==` and no hash: id -> (class, TypeMeta), which keeps the class
+# alive, so that its id stays its own.
 cdef dict _by_spec = {}
 cdef dict _by_class = {}
 cdef dict _by_dlpack = {}
 cdef dict _TORCH_NAME = {}
-# NumPy's type characters whose elements the bridge does not hold, by what they are called.
+# NumPy's kinds of types that are not element types, and what to call them.
 cdef dict _REFUSED_KINDS = {
     "O": "Python objects", "V": "structured or void elements",
     "M": "datetime64", "m": "timedelta64",
@@ -192,8 +192,8 @@ cdef TypeMeta _row(str name, int itemsize, int code, int bits, bytes format=None
     return meta
 
 
-# Every row, in order. Types of fewer than eight bits take one byte an element
-# here, as in ml_dtypes; "_x2" is torch's pair of float4 in one byte.
+# Every row, in order. Elements of fewer than eight bits take one byte each, as in ml_dtypes; "_x2"
+# is torch's pair of float4 in one byte.
 ROWS = []
 _row("bool", 1, DL_BOOL, 8, b"?")
 _row("int8", 1, DL_INT, 8, b"b")
@@ -250,15 +250,25 @@ _name_by_class(bytes, string_type)
 _name_by_class(str, string_type)
 
 
-def set_tensor_class(cls, *others):
-    """Say which class makes elements of type `tensor`, and which classes name that type."""
-    tensor_type.cls = cls
-    for named in (cls, *others):
-        _name_by_class(named, tensor_type)
+cdef int set_element_class(
+    TypeMeta meta, object cls, object copy_element, tuple aliases=(),
+) except -1:
+    """Set how elements of a non-POD type are constructed and copied.
+
+    ``cls()`` constructs one, ``copy_element(element)`` copies one. `cls` and the classes in
+    `aliases` name the type from then on. As the functions in TypeMetaData, c10/util/typeid.h,
+    PyTorch 1.8.1: c10 knows no class of tensors, so the module of caffe2.Tensor calls this for
+    `tensor_type`.
+    """
+    meta.cls = cls
+    meta.copy_element = copy_element
+    for named in (cls, *aliases):
+        _name_by_class(named, meta)
+    return 0
 
 
 def undefined():
-    """The type of a tensor that has none yet; it is False."""
+    """Return the type of a tensor that has no type yet; it is False."""
     return undefined_type
 
 
@@ -266,11 +276,12 @@ cdef enum:
     CODES = 32
     WIDTHS = 13
 
-# The rows of one lane by code and width; borrowed, since the rows live for ever.
+# The rows of one lane by code and width; borrowed references, since rows are never freed.
 cdef (void*)[CODES * WIDTHS] _one_lane
 
 
 cdef int _place(int code, int bits) noexcept:
+    """Return the index into `_one_lane`; -1 for a code or a width that no row has."""
     cdef int width
     if code >= CODES:
         return -1
@@ -295,7 +306,7 @@ for (_code, _width, _lanes), _meta in _by_dlpack.items():
 
 
 cdef TypeMeta from_dlpack_type(DLDataType dtype):
-    """The row of a DLPack type; None where the table has none."""
+    """Return the row of a DLPack type, or None if there is none."""
     cdef int place
     if dtype.lanes == 1:
         place = _place(dtype.code, dtype.bits)
@@ -306,7 +317,7 @@ cdef TypeMeta from_dlpack_type(DLDataType dtype):
 
 
 cpdef TypeMeta as_type(object spec):
-    """What TypeMeta.Make does."""
+    """Do what TypeMeta.Make does."""
     if isinstance(spec, TypeMeta):
         return <TypeMeta>spec
     if isinstance(spec, type):
@@ -318,7 +329,7 @@ cpdef TypeMeta as_type(object spec):
         return <TypeMeta>found
     try:
         found = _by_spec.get(spec)
-    except (TypeError, ValueError):     # unhashable (a memoryview says ValueError): names no type
+    except (TypeError, ValueError):     # not hashable; a memoryview raises ValueError
         found = None
     if found is None:
         found = _look_up(spec)
@@ -328,6 +339,7 @@ cpdef TypeMeta as_type(object spec):
 
 
 cdef TypeMeta _look_up(object spec):
+    """Return the TypeMeta of what was not looked up before. Raises EnforceTypeError."""
     kind = type(spec)
     module = kind.__module__ or ""
     if kind.__name__ == "dtype" and module == "torch":
@@ -336,8 +348,8 @@ cdef TypeMeta _look_up(object spec):
             if _TORCH_NAME.get(row.name, row.name) == name:
                 return row
         raise EnforceTypeError(
-            f"{spec} is no element type of the bridge: quantized and bit types of torch "
-            "carry meaning that memory alone does not.", "TypeMeta.Make")
+            f"{spec} is not an element type of the bridge: torch's quantized and bit types "
+            "have a meaning that the memory alone does not carry.", "TypeMeta.Make")
     if isinstance(spec, type) and getattr(spec, "dtype", None) is not None \
             and (spec.__module__ or "").partition(".")[0] in ("numpy", "ml_dtypes"):
         import numpy
@@ -345,7 +357,7 @@ cdef TypeMeta _look_up(object spec):
     numpy = sys.modules.get("numpy")
     if numpy is not None and isinstance(spec, numpy.dtype):
         return _of_numpy(spec)
-    # jax.numpy.float32 and the like, which are classes or not, carry their NumPy dtype
+    # jax.numpy.float32 and the like have a NumPy dtype as an attribute.
     inner = getattr(spec, "dtype", None) \
         if module.partition(".")[0] == "jax" and callable(spec) else None
     if numpy is not None and isinstance(inner, numpy.dtype):
@@ -357,35 +369,35 @@ cdef TypeMeta _look_up(object spec):
         except EnforceTypeError:
             raise
         except (TypeError, ValueError, SyntaxError):
-            pass                # not NumPy's; the error below says it for every kind of spec
+            pass                # not a name of NumPy's; the error below is raised
     raise EnforceTypeError(
-        f"{spec!r} names no element type. Give a c10.TypeMeta, a NumPy dtype, a torch.dtype, "
-        "a name such as 'float32', one of bool, int, float, complex, bytes, str, or a class "
-        "after c10.TypeMeta.Register(cls).", "TypeMeta.Make")
+        f"{spec!r} does not name an element type. Give a c10.TypeMeta, a NumPy dtype, a "
+        "torch.dtype, a name such as 'float32', one of bool, int, float, complex, bytes, str, "
+        "or a class after c10.TypeMeta.Register(cls).", "TypeMeta.Make")
 
 
 cdef TypeMeta _of_numpy(object dtype):
-    """The row of a NumPy dtype in native byte order."""
+    """Return the TypeMeta of a NumPy dtype. Raises EnforceTypeError: there is none."""
     cdef TypeMeta found
     if dtype.kind in "SU":
         return string_type
     if not dtype.isnative:
         raise EnforceTypeError(
-            f"{dtype!r} is of foreign byte order; an element type is of native order. "
+            f"{dtype!r} has foreign byte order; element types have native order. "
             "Use dtype.newbyteorder('=').", "TypeMeta.Make", condition="dtype.isnative")
     if dtype.kind == "O":
         raise EnforceTypeError(
-            "NumPy's object dtype names no element type; register the class of the elements "
-            "with c10.TypeMeta.Register(cls).", "TypeMeta.Make")
+            "NumPy's object dtype does not name an element type; register the class of the "
+            "elements with c10.TypeMeta.Register(cls).", "TypeMeta.Make")
     if dtype.names is not None or dtype.subdtype is not None:
         found = None
     else:
-        # int64 may be long or long long; their names and bytes agree
+        # By name, since int64 may be long or long long.
         found = _by_spec.get(dtype.name)
     if found is None or not found.c_is_pod or found.itemsize != dtype.itemsize:
-        what = _REFUSED_KINDS.get(dtype.kind, f"{dtype.itemsize} bytes an element")
+        what = _REFUSED_KINDS.get(dtype.kind, f"{dtype.itemsize} bytes per element")
         raise EnforceTypeError(
-            f"NumPy's {dtype!r} ({what}) is no element type of the bridge.",
+            f"NumPy's {dtype!r} ({what}) is not an element type of the bridge.",
             "TypeMeta.Make")
     return found
 
@@ -407,7 +419,8 @@ cdef object _numpy_dtype(TypeMeta meta):
         dtype = getattr(ml_dtypes, meta.name, None)
     except ImportError as error:
         raise EnforceTypeError(
-            f"NumPy has {meta.name} only with the package ml_dtypes, which is not installed.", "TypeMeta.numpy") from error
+            f"NumPy has {meta.name} only with the package ml_dtypes, which is not installed.",
+            "TypeMeta.numpy") from error
     if dtype is None:
         raise EnforceTypeError(
             f"Neither NumPy nor ml_dtypes has {meta.name}; view the tensor as bytes, or use "

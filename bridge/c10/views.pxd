@@ -3,7 +3,7 @@ from libc.stdint cimport int64_t
 
 from bridge.c10.tensor_impl cimport TensorImpl
 
-# Each gives a new TensorImpl over the same Storage.
+# Each returns a new TensorImpl over the same Storage.
 cdef TensorImpl alias(TensorImpl self, str caller)
 cdef TensorImpl as_strided(
     TensorImpl self, const int64_t* sizes, const int64_t* strides, int ndim, int64_t offset,

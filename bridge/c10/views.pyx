@@ -1,15 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
-"""Views: other sizes, strides and offset over the same Storage; nothing is copied.
+"""Views: TensorImpls of other sizes, strides and offset over the same Storage; nothing is copied.
 
-Rules and errors are ATen's (aten/src/ATen/native/TensorShape.cpp), but steps may
-be negative, as in NumPy.
+Rules and errors are those of ATen (aten/src/ATen/native/TensorShape.cpp, PyTorch 1.8.1), except
+that steps may be negative, as in NumPy. Every function raises EnforceNotMet (also an IndexError or
+ValueError) for an undefined tensor, a dimension out of range, or sizes that make no view.
 """
 
 from libc.stdint cimport INT64_MAX, int64_t
 from libc.string cimport memcpy
 
-from bridge.c10.array_ref cimport Dims, new_dims
+from bridge.c10.dims cimport Dims, new_dims
 from bridge.c10.layout cimport (
     checked_mul,
     checked_numel,
@@ -29,6 +30,7 @@ from bridge.c10.errors import EnforceIndexError, EnforceNotMet, EnforceValueErro
 
 
 cdef TensorImpl _same(TensorImpl self):
+    """Return a TensorImpl of the same sizes, strides and offset."""
     cdef TensorImpl out = like(self)
     out.set_ndim(self.ndim)
     memcpy(out.c_sizes, self.c_sizes, 2 * self.ndim * sizeof(int64_t))
@@ -43,6 +45,7 @@ cdef list _list(const int64_t* values, int n):
 
 
 cdef TensorImpl alias(TensorImpl self, str caller):
+    """Return a view of the whole tensor, with metadata of its own."""
     self.require_defined(caller)
     return _same(self)
 
@@ -51,13 +54,15 @@ cdef TensorImpl as_strided(
     TensorImpl self, const int64_t* sizes, const int64_t* strides, int ndim, int64_t offset,
     str caller,
 ):
+    """Return a view of any sizes, strides and offset (elements) that lies inside the storage."""
     cdef TensorImpl out
     cdef int64_t numel, low = 0, high = 0, end
     self.require_defined(caller)
     numel = require_numel(sizes, ndim, caller)
     if offset < 0:
         raise EnforceValueError(
-            f"A storage offset is not negative, as {offset} is.", caller, condition="storage_offset >= 0")
+            f"A storage offset must not be negative: {offset}.", caller,
+            condition="storage_offset >= 0")
     if numel:
         end = -1
         if extent(sizes, strides, ndim, &low, &high) == 0 and high < INT64_MAX - offset:
@@ -65,8 +70,8 @@ cdef TensorImpl as_strided(
         if end < 0 or offset + low < 0 or end > self.storage.c_nbytes:
             raise EnforceValueError(
                 f"Sizes {_list(sizes, ndim)}, strides {_list(strides, ndim)} and offset {offset} "
-                f"of {self.c_dtype} reach outside the storage of {self.storage.c_nbytes} bytes.", caller,
-                condition="the view lies within its storage")
+                f"of {self.c_dtype} reach outside the storage of {self.storage.c_nbytes} bytes.",
+                caller, condition="the view lies within its storage")
     out = like(self)
     out.offset = offset
     out.set_strided(sizes, strides, ndim, numel)
@@ -74,7 +79,11 @@ cdef TensorImpl as_strided(
 
 
 cdef TensorImpl view(TensorImpl self, const int64_t* sizes, int ndim, str caller):
-    """Other sizes, one of which may be -1: what is left. EnforceNotMet where strides forbid."""
+    """Return a view in other sizes of the same number of elements.
+
+    One size may be -1, which stands for the remaining elements. Raises EnforceNotMet: another
+    number of elements, or the strides do not allow it without a copy.
+    """
     cdef TensorImpl out
     cdef Dims dims
     cdef int64_t numel = 1
@@ -89,19 +98,19 @@ cdef TensorImpl view(TensorImpl self, const int64_t* sizes, int ndim, str caller
             inferred = i
         elif sizes[i] < 0:
             raise EnforceValueError(
-                f"Sizes are not negative, as {sizes[i]} is.", caller, condition="size >= 0")
+                f"Sizes must not be negative: {sizes[i]}.", caller, condition="size >= 0")
     if inferred >= 0:
         dims.data[inferred] = 1
         numel = checked_numel(dims.data, ndim)
         if numel <= 0 or self.c_numel % numel != 0:
             raise EnforceValueError(
-                f"No size in place of -1 makes {_list(sizes, ndim)} a view of "
-                f"{self.c_numel} elements.", caller)
+                f"{self.c_numel} elements cannot be viewed in sizes {_list(sizes, ndim)}, whatever "
+                "size replaces -1.", caller)
         dims.data[inferred] = self.c_numel // numel
     numel = checked_numel(dims.data, ndim)
     if numel != self.c_numel:
         raise EnforceValueError(
-            f"{self.c_numel} elements are not viewed in sizes {_list(sizes, ndim)}.", caller,
+            f"{self.c_numel} elements cannot be viewed in sizes {_list(sizes, ndim)}.", caller,
             condition="numel() == new numel")
     out = like(self)
     out.set_ndim(ndim)
@@ -112,13 +121,14 @@ cdef TensorImpl view(TensorImpl self, const int64_t* sizes, int ndim, str caller
                       out.c_sizes, out.c_strides(), ndim) < 0:
         raise EnforceNotMet(
             f"Sizes {_list(self.c_sizes, self.ndim)} with strides "
-            f"{_list(self.c_strides(), self.ndim)} do not show as {_list(sizes, ndim)} without "
-            "a copy. Use reshape().", caller, condition="the strides allow the view")
+            f"{_list(self.c_strides(), self.ndim)} cannot be viewed in sizes {_list(sizes, ndim)} "
+            "without a copy. Use reshape().", caller, condition="the strides allow the view")
     out.finish()
     return out
 
 
 cdef TensorImpl transpose(TensorImpl self, int64_t dim0, int64_t dim1, str caller):
+    """Return a view with two dimensions exchanged."""
     cdef TensorImpl out
     cdef int64_t* strides
     self.require_defined(caller)
@@ -134,6 +144,7 @@ cdef TensorImpl transpose(TensorImpl self, int64_t dim0, int64_t dim1, str calle
 
 
 cdef TensorImpl permute(TensorImpl self, const int64_t* order, int n, str caller):
+    """Return a view with the dimensions in another order; `order` names each of them once."""
     cdef TensorImpl out
     cdef int64_t* strides
     cdef int64_t d
@@ -141,8 +152,8 @@ cdef TensorImpl permute(TensorImpl self, const int64_t* order, int n, str caller
     self.require_defined(caller)
     if n != self.ndim:
         raise EnforceValueError(
-            f"permute takes each of the {self.ndim} dimensions once, not {_list(order, n)}.", caller,
-            condition="len(dims) == dim()")
+            f"permute takes each of the {self.ndim} dimensions once, not {_list(order, n)}.",
+            caller, condition="len(dims) == dim()")
     out = like(self)
     out.set_ndim(n)
     strides = out.c_strides()
@@ -159,7 +170,7 @@ cdef TensorImpl permute(TensorImpl self, const int64_t* order, int n, str caller
 
 
 cdef TensorImpl _without(TensorImpl self, int dim):
-    """Like `self`, without dimension `dim`."""
+    """Return a TensorImpl without dimension `dim`; the caller calls `finish`."""
     cdef TensorImpl out = like(self)
     cdef int n = self.ndim - 1
     out.set_ndim(n)
@@ -180,6 +191,7 @@ cdef int _require_dims(TensorImpl self, str caller) except -1:
 
 
 cdef TensorImpl select(TensorImpl self, int64_t dim, int64_t index, str caller):
+    """Return a view of one index of dimension `dim`, without that dimension."""
     cdef TensorImpl out
     cdef int64_t i = index
     _require_dims(self, caller)
@@ -188,8 +200,8 @@ cdef TensorImpl select(TensorImpl self, int64_t dim, int64_t index, str caller):
         i += self.c_sizes[dim]
     if i < 0 or i >= self.c_sizes[dim]:
         raise EnforceIndexError(
-            f"Index {index} is out of range for dimension {dim} of size {self.c_sizes[dim]}.", caller,
-            condition="-size <= index < size")
+            f"Index {index} is out of range for dimension {dim} of size {self.c_sizes[dim]}.",
+            caller, condition="-size <= index < size")
     out = _without(self, <int>dim)
     out.offset += i * self.c_strides()[dim]
     out.finish()
@@ -199,21 +211,22 @@ cdef TensorImpl select(TensorImpl self, int64_t dim, int64_t index, str caller):
 cdef TensorImpl slice_dim(
     TensorImpl self, int64_t dim, int64_t start, int64_t length, int64_t step, str caller,
 ):
-    """`length` elements of dimension `dim` from `start` on, which are known to be there."""
+    """Return a view of `length` elements of dimension `dim` from `start` on; not checked."""
     cdef TensorImpl out = _same(self)
     cdef int64_t* stride = out.c_strides() + dim
     if length > 0 or step > 0:
-        out.offset += start * stride[0]     # of an empty slice, too, as ATen has it
+        out.offset += start * stride[0]     # for an empty slice, too, as in ATen
     out.c_sizes[dim] = length
     if length > 1:
         stride[0] *= step
     elif step > 0 and stride[0] <= INT64_MAX // step and stride[0] >= -INT64_MAX // step:
-        stride[0] *= step       # shown to the user; no element is reached by it
+        stride[0] *= step       # visible in strides(); reaches no element
     out.finish()
     return out
 
 
 cdef TensorImpl squeeze(TensorImpl self, int64_t dim, bint every, str caller):
+    """Return a view without dimension `dim`, or without `every` dimension, of size one."""
     cdef TensorImpl out
     cdef int64_t* strides
     cdef int i, n = 0
@@ -241,6 +254,7 @@ cdef TensorImpl squeeze(TensorImpl self, int64_t dim, bint every, str caller):
 
 
 cdef TensorImpl unsqueeze(TensorImpl self, int64_t dim, str caller):
+    """Return a view with a new dimension of size one before dimension `dim`."""
     cdef TensorImpl out
     cdef int n, d
     cdef int64_t stride
@@ -261,7 +275,7 @@ cdef TensorImpl unsqueeze(TensorImpl self, int64_t dim, str caller):
 
 
 cdef TensorImpl expand(TensorImpl self, const int64_t* sizes, int ndim, str caller):
-    """Dimensions of size one repeated without copying; new ones go in front; -1 keeps a size."""
+    """Return a view that repeats dimensions of size one; new ones come first; -1 keeps a size."""
     cdef TensorImpl out
     cdef int64_t* strides
     cdef int64_t size
@@ -269,8 +283,8 @@ cdef TensorImpl expand(TensorImpl self, const int64_t* sizes, int ndim, str call
     self.require_defined(caller)
     if ndim < self.ndim:
         raise EnforceValueError(
-            f"expand takes a size for each of the {self.ndim} dimensions, not {ndim} sizes.", caller,
-            condition="len(sizes) >= dim()")
+            f"expand takes a size for each of the {self.ndim} dimensions, not {ndim} sizes.",
+            caller, condition="len(sizes) >= dim()")
     out = like(self)
     out.set_ndim(ndim)
     strides = out.c_strides()
@@ -280,18 +294,18 @@ cdef TensorImpl expand(TensorImpl self, const int64_t* sizes, int ndim, str call
         if size == -1:
             if d < 0:
                 raise EnforceValueError(
-                    "-1 keeps a size, and a new dimension has none.", caller)
+                    "-1 keeps a size, and a new dimension has no size to keep.", caller)
             size = self.c_sizes[d]
         elif size < 0:
-            raise EnforceValueError(f"Sizes are not negative, as {size} is.", caller)
+            raise EnforceValueError(f"Sizes must not be negative: {size}.", caller)
         if d >= 0 and self.c_sizes[d] == size:
             strides[i] = self.c_strides()[d]
         elif d < 0 or self.c_sizes[d] == 1:
             strides[i] = 0
         else:
             raise EnforceValueError(
-                f"Dimension {d} of size {self.c_sizes[d]} does not expand to {size}; only a size "
-                "of one does.", caller)
+                f"Dimension {d} of size {self.c_sizes[d]} cannot be expanded to {size}; only a "
+                "size of one can.", caller)
         out.c_sizes[i] = size
     require_numel(out.c_sizes, ndim, caller)
     out.finish()
@@ -299,6 +313,7 @@ cdef TensorImpl expand(TensorImpl self, const int64_t* sizes, int ndim, str call
 
 
 cdef TensorImpl flatten(TensorImpl self, int64_t start, int64_t end, str caller):
+    """Return a view with the dimensions from `start` to `end`, both included, as one."""
     cdef Dims dims
     cdef int64_t run = 1
     cdef int i
@@ -307,7 +322,8 @@ cdef TensorImpl flatten(TensorImpl self, int64_t start, int64_t end, str caller)
     end = wrap_dim(end, self.ndim, caller)
     if start > end:
         raise EnforceValueError(
-            "flatten goes from a dimension to a later one.", caller, condition="start_dim <= end_dim")
+            "flatten goes from a dimension to a later one.", caller,
+            condition="start_dim <= end_dim")
     if self.ndim == 0:
         dims = new_dims(1)
         dims.data[0] = 1
@@ -324,6 +340,7 @@ cdef TensorImpl flatten(TensorImpl self, int64_t start, int64_t end, str caller)
 
 
 cdef TensorImpl diagonal(TensorImpl self, int64_t offset, int64_t dim1, int64_t dim2, str caller):
+    """Return a view of a diagonal of two dimensions, as a new last dimension in place of them."""
     cdef TensorImpl out, rest
     cdef int64_t size, first
     cdef int64_t* strides
@@ -355,6 +372,7 @@ cdef TensorImpl diagonal(TensorImpl self, int64_t offset, int64_t dim1, int64_t 
 
 
 cdef TensorImpl unfold(TensorImpl self, int64_t dim, int64_t size, int64_t step, str caller):
+    """Return a view of windows of `size` along `dim`, `step` apart, as a new last dimension."""
     cdef TensorImpl out
     cdef int n
     cdef int64_t length, stride
@@ -367,7 +385,8 @@ cdef TensorImpl unfold(TensorImpl self, int64_t dim, int64_t size, int64_t step,
             f"Windows of {size} do not fit dimension {dim} of size {length}.", caller,
             condition="0 <= size <= size(dim)")
     if step <= 0:
-        raise EnforceValueError(f"A step is positive, as {step} is not.", caller, condition="step > 0")
+        raise EnforceValueError(
+            f"A step must be positive: {step}.", caller, condition="step > 0")
     n = self.ndim + 1
     out = like(self)
     out.set_ndim(n)
@@ -378,6 +397,6 @@ cdef TensorImpl unfold(TensorImpl self, int64_t dim, int64_t size, int64_t step,
         out.c_strides()[dim] = stride * step if out.c_sizes[dim] > 1 or step < 1 << 32 else stride
     out.c_sizes[n - 1] = size
     out.c_strides()[n - 1] = stride
-    require_numel(out.c_sizes, n, caller)       # windows overlap, and may be too many
+    require_numel(out.c_sizes, n, caller)       # windows overlap, so there may be too many elements
     out.finish()
     return out

@@ -3,9 +3,7 @@
 
 from __future__ import annotations
 
-from bridge.at.tensor import Tensor as _AtTensor
 from bridge.c10.flags import FLAGS
-from bridge.c10.type_meta import set_tensor_class as _set_tensor_class
 from bridge.caffe2 import workspace
 from bridge.caffe2.base.lazy import lazily
 from bridge.caffe2.blobs.blob import Blob
@@ -41,8 +39,6 @@ __all__ = [
     "save_checkpoint",
     "workspace",
 ]
-
-_set_tensor_class(Tensor, _AtTensor)
 
 # Not needed by who has tensors and blobs only.
 __getattr__, __dir__ = lazily(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The binary interface of DLPack, and the owners of what comes in through it."""
+"""The binary interface of DLPack, and the owners of imported tensors."""
 
 from bridge.dlpack.capsule import ManagedTensor
 

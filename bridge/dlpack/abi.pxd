@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # The binary interface of DLPack 1.3, declared here and nowhere else.
-# Facts from the DLPack specification; `const`s and enumerations are widened to
-# the integers that carry them, so that a foreign value is never undefined.
+# As in the DLPack specification; enumerations are declared as the integers that
+# carry them, so that an unknown value is not undefined behaviour.
 
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 
@@ -15,7 +15,7 @@ cdef enum:
     DLPACK_IS_COPIED = 2
     DLPACK_SUBBYTE_PADDED = 4
 
-# DLDevice.device_type, the ones the core tells apart
+# DLDevice.device_type, those that the package distinguishes
 cdef enum:
     DL_CPU = 1
     DL_CUDA = 2
@@ -26,7 +26,7 @@ cdef enum:
     DL_CUDA_MANAGED = 13
 
 cdef inline bint has_streams(int32_t device_type) noexcept nogil:
-    """Whether work on the memory is done in streams, so that `stream` means something."""
+    """Return whether work on memory of this device type is queued in streams."""
     return (device_type == DL_CUDA or device_type == DL_ROCM
             or device_type == DL_CUDA_MANAGED)
 
@@ -76,8 +76,8 @@ ctypedef struct DLManagedTensorVersioned:
 
 ctypedef void (*DLSetError)(void* error_ctx, const char* kind, const char* message) noexcept
 
-# The exchange table: found on a type as `__dlpack_c_exchange_api__`, a capsule
-# of the name "dlpack_exchange_api"; alive for the whole process.
+# The exchange table: the attribute `__dlpack_c_exchange_api__` of a type is a capsule
+# named "dlpack_exchange_api" with a pointer to it. It lives as long as the process.
 ctypedef struct DLPackExchangeAPIHeader:
     DLPackVersion version
     DLPackExchangeAPIHeader* prev_api

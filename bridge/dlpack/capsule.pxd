@@ -2,7 +2,8 @@
 from bridge.dlpack.abi cimport DLManagedTensorVersioned, DLTensor
 
 cdef class ManagedTensor:
-    cdef void* managed          # DLManagedTensorVersioned* or DLManagedTensor*; NULL: nothing owned
+    # DLManagedTensorVersioned* if `versioned`, else DLManagedTensor*; NULL: nothing is owned
+    cdef void* managed
     cdef bint versioned
     cdef DLTensor* tensor(self) noexcept
     cdef bint readonly(self) noexcept
@@ -11,5 +12,5 @@ cdef class ManagedTensor:
 
 cdef void call_deleter(void* managed, bint versioned) noexcept
 cdef ManagedTensor own_versioned(DLManagedTensorVersioned* managed)
-cdef ManagedTensor take(object capsule)
-cdef object make(void* managed, bint versioned)
+cdef ManagedTensor consume_capsule(object capsule)
+cdef object new_capsule(void* managed, bint versioned)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # cython: language_level=3, boundscheck=False, wraparound=False
-"""Take tensors out of DLPack capsules and put them in; the only caller of deleters."""
+"""DLPack capsules: consuming and creating them. Only this module calls deleters."""
 
 cimport cython
 from cpython.object cimport PyObject
@@ -12,6 +12,7 @@ from cpython.pycapsule cimport (
     PyCapsule_SetDestructor,
     PyCapsule_SetName,
 )
+from cpython.ref cimport Py_DECREF
 
 from bridge.dlpack.abi cimport (
     DLPACK_IS_COPIED,
@@ -24,11 +25,10 @@ from bridge.dlpack.abi cimport (
 )
 
 cdef extern from "Python.h":
-    # as C sees it: NULL is checked here, without the cost of a Python try
-    PyObject* new_capsule "PyCapsule_New"(void*, const char*, void (*)(object) noexcept)
-    void drop_one "Py_DECREF"(PyObject*)
+    # Returns NULL on failure, which is checked here without the cost of a Python try.
+    PyObject* pycapsule_new "PyCapsule_New"(void*, const char*, void (*)(object) noexcept)
 
-# PyCapsule keeps the pointer to its name, so the names live as long as the module.
+# PyCapsule keeps the pointer to its name, so the names are static.
 cdef const char* LEGACY = "dltensor"
 cdef const char* VERSIONED = "dltensor_versioned"
 cdef const char* USED_LEGACY = "used_dltensor"
@@ -36,6 +36,7 @@ cdef const char* USED_VERSIONED = "used_dltensor_versioned"
 
 
 cdef void call_deleter(void* managed, bint versioned) noexcept:
+    """Call the deleter of a managed tensor; NULL tensors and NULL deleters are allowed."""
     if managed == NULL:
         return
     if versioned:
@@ -47,10 +48,10 @@ cdef void call_deleter(void* managed, bint versioned) noexcept:
 
 @cython.freelist(64)
 cdef class ManagedTensor:
-    """The one owner of a DLPack tensor from elsewhere; its end calls the deleter, once."""
+    """The owner of an imported DLPack tensor; its deallocation calls the deleter, once."""
 
     def __init__(self):
-        raise TypeError("A ManagedTensor is made by importing a DLPack tensor.")
+        raise TypeError("A ManagedTensor is created by importing a DLPack tensor.")
 
     def __dealloc__(self):
         cdef void* managed = self.managed
@@ -63,7 +64,7 @@ cdef class ManagedTensor:
         return &(<DLManagedTensor*>self.managed).dl_tensor
 
     cdef bint readonly(self) noexcept:
-        # A legacy tensor cannot say; DLPack before 1.0 knew writable memory only.
+        # A legacy tensor has no flags: DLPack before 1.0 had writable memory only.
         return self.versioned and (
             (<DLManagedTensorVersioned*>self.managed).flags & DLPACK_READ_ONLY) != 0
 
@@ -77,14 +78,14 @@ cdef class ManagedTensor:
 
 
 cdef ManagedTensor own_versioned(DLManagedTensorVersioned* managed):
-    """Own `managed`, whose major version must be ours; otherwise delete it and refuse.
+    """Return an owner of `managed`.
 
-    In a tensor of another major version only the version and the deleter have
-    a known place (DLPack 1.3, DLPackVersion).
+    Raises BufferError: NULL, or another major version, of which only the places of the version and
+    of the deleter are known (DLPack 1.3, DLPackVersion); the tensor is deleted.
     """
     cdef ManagedTensor owner = ManagedTensor.__new__(ManagedTensor)
     if managed == NULL:
-        raise BufferError("The producer gave a NULL DLManagedTensorVersioned.")
+        raise BufferError("The producer returned a NULL DLManagedTensorVersioned.")
     return _own(owner, managed)
 
 
@@ -93,14 +94,18 @@ cdef ManagedTensor _own(ManagedTensor owner, DLManagedTensorVersioned* managed):
     owner.versioned = True
     if managed.version.major != DLPACK_MAJOR:
         raise BufferError(
-            f"The DLPack tensor is of version {managed.version.major}.{managed.version.minor}; "
-            f"only major version {DLPACK_MAJOR} is understood. "
+            f"The DLPack tensor has version {managed.version.major}.{managed.version.minor}; "
+            f"only major version {DLPACK_MAJOR} is supported. "
             f"Ask the producer for max_version=({DLPACK_MAJOR}, 0).")
     return owner
 
 
-cdef ManagedTensor take(object capsule):
-    """Consume a capsule, versioned or legacy: rename it and own what it held."""
+cdef ManagedTensor consume_capsule(object capsule):
+    """Rename a capsule, versioned or legacy, and return the owner of its tensor.
+
+    Raises TypeError: not a capsule. BufferError: not a DLPack capsule, consumed before, or of
+    another major version.
+    """
     cdef ManagedTensor owner
     cdef void* managed
     cdef bint versioned
@@ -117,15 +122,15 @@ cdef ManagedTensor take(object capsule):
         shown = None if name == NULL else (<bytes>name).decode("utf-8", "backslashreplace")
         if shown is not None and shown.startswith("used_dltensor"):
             raise BufferError(
-                "The DLPack capsule has been consumed already; a capsule can be taken once. "
+                "The DLPack capsule has been consumed already; a capsule can be consumed once. "
                 "Ask the producer for a new one.")
         raise BufferError(
             f"The capsule's name is {shown!r}; a DLPack capsule's is 'dltensor' or "
             "'dltensor_versioned'.")
     managed = PyCapsule_GetPointer(capsule, VERSIONED if versioned else LEGACY)
     owner = ManagedTensor.__new__(ManagedTensor)
-    # Nothing fails between here and the owner's taking over. Renamed, the capsule's destructor
-    # leaves the tensor alone.
+    # Nothing fails from here until the owner has the tensor. The destructor of a renamed capsule
+    # does not delete it.
     PyCapsule_SetName(capsule, USED_VERSIONED if versioned else USED_LEGACY)
     PyCapsule_SetDestructor(capsule, NULL)
     if versioned:
@@ -135,7 +140,8 @@ cdef ManagedTensor take(object capsule):
     return owner
 
 
-# The destructors of capsules that nobody took. The name tells: a consumer renames.
+# The destructors of capsules. A consumer renames its capsule, so one with its first name was not
+# consumed.
 cdef void _unconsumed_versioned(object capsule) noexcept:
     if PyCapsule_IsValid(capsule, VERSIONED):
         call_deleter(PyCapsule_GetPointer(capsule, VERSIONED), True)
@@ -146,16 +152,16 @@ cdef void _unconsumed_legacy(object capsule) noexcept:
         call_deleter(PyCapsule_GetPointer(capsule, LEGACY), False)
 
 
-cdef object make(void* managed, bint versioned):
-    """Wrap `managed` in a capsule that deletes it unless somebody takes it."""
+cdef object new_capsule(void* managed, bint versioned):
+    """Return a capsule of `managed`, which deletes it unless it is consumed. Raises MemoryError."""
     cdef PyObject* capsule
     if versioned:
-        capsule = new_capsule(managed, VERSIONED, _unconsumed_versioned)
+        capsule = pycapsule_new(managed, VERSIONED, _unconsumed_versioned)
     else:
-        capsule = new_capsule(managed, LEGACY, _unconsumed_legacy)
+        capsule = pycapsule_new(managed, LEGACY, _unconsumed_legacy)
     if capsule == NULL:
         call_deleter(managed, versioned)
-        raise MemoryError("A DLPack capsule could not be made.")
+        raise MemoryError("A DLPack capsule could not be created.")
     made = <object>capsule
-    drop_one(capsule)           # <object> took a reference of its own
+    Py_DECREF(made)             # <object> took a reference of its own
     return made

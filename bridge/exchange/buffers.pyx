@@ -11,8 +11,9 @@ cimport cython
 from cpython.buffer cimport PyBUF_FULL_RO, PyBuffer_Release
 from libc.stdint cimport int64_t, uintptr_t
 
-from bridge.c10.copy cimport asked_copy
+from bridge.c10.copy cimport requested_copy
 from bridge.c10.layout cimport extent
+from bridge.c10.python_api cimport raise_pending
 from bridge.c10.storage cimport EXTERNAL, READONLY, Storage, install, new_storage
 from bridge.c10.tensor_impl cimport TensorImpl, new_impl
 from bridge.c10.type_meta cimport TypeMeta, from_dlpack_type
@@ -31,10 +32,6 @@ cdef extern from "Python.h":
     int get_buffer "PyObject_GetBuffer"(object, Py_buffer*, int)
     object PyMemoryView_FromObject(object)
     Py_buffer* PyMemoryView_GET_BUFFER(object)
-
-
-cdef int _raise_pending() except -1:
-    return -1                   # with the exception that a C function has set
 
 
 cdef TypeMeta _type_of(const char* format, Py_ssize_t itemsize):
@@ -124,7 +121,7 @@ cdef TensorImpl held_buffer(object x):
     cdef HeldBuffer held = HeldBuffer.__new__(HeldBuffer)
     if get_buffer(x, &held.buffer, PyBUF_FULL_RO) != 0:
         try:
-            _raise_pending()
+            raise_pending()
         except Exception:
             return None
     return _plain(&held.buffer, held)
@@ -144,7 +141,7 @@ cdef TensorImpl buffer_in(object x, object copy):
         raise BufferError(f"{type(x).__name__} gives no buffer: {error}") from error
     impl = _plain(PyMemoryView_GET_BUFFER(view), view)
     if impl is not None:
-        return asked_copy(impl, "from_dlpack") if copy is True else impl
+        return requested_copy(impl, "from_dlpack") if copy is True else impl
     import numpy
     if not meet_numpy():
         raise ImportError("NumPy is imported and not to be found.")

@@ -11,9 +11,9 @@ from typing import Any
 import cupy
 
 from bridge.at.tensor import Tensor
-from bridge.c10.copy import copied_since
+from bridge.c10.copy import reported_copy
 from bridge.c10.device import Device
-from bridge.c10.observe import ASKED, copying
+from bridge.c10.reports import ASKED, report_copy
 from bridge.exchange.ingest import ingest
 from bridge.exchange.transfer import to_device
 
@@ -25,13 +25,13 @@ def give(x: Any, copy: bool | None) -> Any:
     if isinstance(x, cupy.ndarray):
         if copy is not True:
             return x
-        copying(x.nbytes, ASKED)
+        report_copy(x.nbytes, ASKED)
         return x.copy()
     here = Tensor._wrap(ingest(x, None, False if copy is False else None))
     if here.device().type.name not in ("CUDA", "CUDAManaged"):
         tensor = Tensor._wrap(to_device(here.unsafeGetTensorImpl(), Device("cuda"), copy))
     elif copy is True:
-        tensor = Tensor._wrap(copied_since(here.unsafeGetTensorImpl(), ASKED, "to_cupy"))
+        tensor = Tensor._wrap(reported_copy(here.unsafeGetTensorImpl(), ASKED, "to_cupy"))
     elif here.readonly:
         if copy is False:
             raise BufferError(
@@ -39,7 +39,7 @@ def give(x: Any, copy: bool | None) -> Any:
                 "copy=None."
             )
         reason = "the memory is read-only, which a CuPy array cannot be"
-        tensor = Tensor._wrap(copied_since(here.unsafeGetTensorImpl(), reason, "to_cupy"))
+        tensor = Tensor._wrap(reported_copy(here.unsafeGetTensorImpl(), reason, "to_cupy"))
     else:
         tensor = here
     try:

@@ -8,7 +8,7 @@ from bridge.c10.storage cimport install
 from bridge.c10.tensor_impl cimport TensorImpl, allocated, new_pair
 from bridge.dlpack.abi cimport DL_CPU
 
-from bridge.c10.allocator import Allocator, GetAllocator, set_provider
+from bridge.c10.allocator import Allocator, GetAllocator, register_default_allocator
 from bridge.c10.device import DeviceType
 from bridge.c10.errors import EnforceBufferError, EnforceNotMet
 
@@ -48,7 +48,7 @@ cpdef TensorImpl on_host(TensorImpl impl):
     """The same memory, page-locked, as what it is for all who know no devices: the CPU's."""
     cdef TensorImpl out
     impl.data("to")
-    impl.storage.pin()
+    impl.storage.retain()
     out = new_pair(DL_CPU, 0, impl.c_dtype)
     install(out.storage, impl.storage.ctx, impl.storage.data, impl.storage.c_dtype,
             impl.storage.c_nbytes, impl.storage.flags)
@@ -128,5 +128,5 @@ def _pinned(index):
     return TorchAllocator("cpu", True)
 
 
-set_provider(DeviceType.CUDA, _cuda)
-set_provider(DeviceType.CUDAHost, _pinned)
+register_default_allocator(DeviceType.CUDA, _cuda)
+register_default_allocator(DeviceType.CUDAHost, _pinned)

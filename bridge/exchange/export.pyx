@@ -22,7 +22,7 @@ from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy
 
 from bridge.c10.device cimport host_accessible
-from bridge.c10.pinning cimport pinned_data
+from bridge.c10.retained cimport retained_data
 from bridge.c10.storage cimport READONLY, Storage
 from bridge.c10.tensor_impl cimport CONTIGUOUS, TensorImpl
 from bridge.c10.type_meta cimport TypeMeta
@@ -175,7 +175,7 @@ cdef DLManagedTensorVersioned* export_versioned(TensorImpl impl, int flags) exce
     cdef char* data
     if not impl.c_dtype.c_is_pod:
         refuse_non_pod(impl, "__dlpack__")
-    data = pinned_data(impl, "__dlpack__")
+    data = retained_data(impl, "__dlpack__")
     managed = <DLManagedTensorVersioned*>malloc(head + 2 * <size_t>impl.ndim * sizeof(int64_t))
     if managed == NULL:
         raise MemoryError()
@@ -212,7 +212,7 @@ cdef DLManagedTensor* export_legacy(TensorImpl impl, bint immutable=False) excep
         raise EnforceBufferError(
             f"Each {impl.c_dtype} takes a byte of its own here, which a legacy DLPack capsule "
             "cannot say. Ask for max_version=(1, 1) or later.", "__dlpack__")
-    data = pinned_data(impl, "__dlpack__")
+    data = retained_data(impl, "__dlpack__")
     managed = <DLManagedTensor*>malloc(head + 2 * <size_t>impl.ndim * sizeof(int64_t))
     if managed == NULL:
         raise MemoryError()
@@ -302,7 +302,7 @@ cdef int fill_buffer(TensorImpl impl, object exporter, Py_buffer* buffer, int fl
     cdef int i
     buffer.obj = None
     _require_buffer(impl, flags)
-    data = pinned_data(impl, "memoryview")
+    data = retained_data(impl, "memoryview")
     storage = impl.storage
     itemsize = impl.c_dtype.itemsize
     block = <Py_ssize_t*>malloc((2 * impl.ndim + 1) * sizeof(Py_ssize_t))

@@ -5,8 +5,8 @@
 from libc.stdint cimport INT64_MAX, int64_t, uint8_t, uint64_t, uintptr_t
 from libc.string cimport memcpy
 
-from bridge.c10.array_ref cimport Dims, parse_dims
-from bridge.c10.copy cimport asked_copy, contiguous_copy
+from bridge.c10.dims cimport Dims, parse_dims
+from bridge.c10.copy cimport contiguous_copy, requested_copy
 from bridge.c10.device cimport host_accessible
 from bridge.c10.layout cimport (
     checked_mul,
@@ -15,7 +15,7 @@ from bridge.c10.layout cimport (
     extent,
     is_contiguous,
 )
-from bridge.c10.observe cimport copying
+from bridge.c10.reports cimport report_copy
 from bridge.c10.storage cimport EXTERNAL, READONLY, Storage, install
 from bridge.c10.tensor_impl cimport CONTIGUOUS, TensorImpl, allocated, new_pair
 from bridge.c10.type_meta cimport TypeMeta, from_dlpack_type
@@ -124,7 +124,7 @@ cdef TensorImpl adopt(
     else:
         install(storage, ctx, <char*>first, dtype, 0, storage_flags | EXTERNAL)
     if copy is True:
-        return asked_copy(impl, "from_dlpack")
+        return requested_copy(impl, "from_dlpack")
     return impl
 
 
@@ -151,7 +151,7 @@ cdef TensorImpl _realigned(
     if not host_accessible(impl.storage.device_type):
         raise BufferError(
             f"The data at {begin:#x} on {impl.device()} is not aligned for {impl.c_dtype}.")
-    copying(impl.c_numel * impl.c_dtype.itemsize, "its elements are not aligned")
+    report_copy(impl.c_numel * impl.c_dtype.itemsize, "its elements are not aligned")
     impl.offset = -low
     install(impl.storage, ctx, <char*>begin, impl.c_dtype, nbytes, flags | EXTERNAL)
     # copies by bytes, so alignment does not matter to it
@@ -178,7 +178,7 @@ cdef TensorImpl _unpacked(TensorImpl impl, uintptr_t first, object ctx, object c
         raise BufferError(
             f"The elements of {dtype} are packed, and here each takes a byte, so they cannot be "
             "shared. Allow a copy with copy=None.")
-    copying(numel, "its elements are packed, and here each takes a byte")
+    report_copy(numel, "its elements are packed, and here each takes a byte")
     out = allocated(impl.c_sizes, impl.ndim, dtype, impl.storage.device_type,
                     impl.storage.device_index, "from_dlpack")
     to = <uint8_t*>out.data("from_dlpack")

@@ -10,12 +10,13 @@ from cpython.buffer cimport PyObject_CheckBuffer
 from cpython.object cimport PyObject, PyTypeObject
 from cpython.pycapsule cimport PyCapsule_CheckExact
 
-from bridge.c10.copy cimport asked_copy
+from bridge.c10.copy cimport requested_copy
 from bridge.c10.device cimport as_device
+from bridge.c10.python_api cimport Py_TYPE
 from bridge.c10.storage cimport EXTERNAL
-from bridge.c10.tensor_impl cimport LENT, TensorImpl
+from bridge.c10.tensor_impl cimport OWN_ORIGIN, TensorImpl
 from bridge.c10.views cimport alias
-from bridge.dlpack.capsule cimport take
+from bridge.dlpack.capsule cimport consume_capsule
 from bridge.exchange.buffers cimport buffer_in, held_buffer
 from bridge.exchange.incoming cimport adopt_managed
 from bridge.exchange.numpy cimport (
@@ -38,9 +39,6 @@ from weakref import WeakKeyDictionary
 from bridge.exchange.adapters import bringer, buffered
 from bridge.exchange.array_interface import check_interface
 from bridge.exchange.transfer import to_device
-
-cdef extern from "Python.h":
-    PyTypeObject* Py_TYPE(object)
 
 cdef enum:
     UNKNOWN = 0
@@ -116,7 +114,7 @@ cpdef TensorImpl ingest(object x, object device=None, object copy=None):
     impl = _brought(x, False if copy is False else None)
     moved = <TensorImpl>to_device(impl, as_device(device), copy)
     if copy is True and moved is impl and not is_new(x, impl):
-        return asked_copy(impl, "from_dlpack")
+        return requested_copy(impl, "from_dlpack")
     return moved
 
 
@@ -136,7 +134,7 @@ cdef TensorImpl _adapted(object bring, object x, object copy):
     if impl is None:
         return _by_way(x, copy, False)      # the adapter leaves it to the others
     if copy is True and not is_new(x, impl):
-        return asked_copy(impl, "from_dlpack")
+        return requested_copy(impl, "from_dlpack")
     return impl
 
 
@@ -162,7 +160,7 @@ cdef TensorImpl _by_way(object x, object copy, bint adapted=True):
     elif way == DLPACK:
         impl = by_method(x, copy)
     elif way == CAPSULE:
-        return adopt_managed(take(x), 0, copy)
+        return adopt_managed(consume_capsule(x), 0, copy)
     elif way == BUFFER:
         return _by_buffer(x, copy)
     elif way == INTERFACE:
@@ -175,7 +173,7 @@ cdef TensorImpl _by_way(object x, object copy, bint adapted=True):
             "array interface, nor is it a DLPack capsule. bridge.asarray takes Python scalars, "
             "lists and strings, too.")
     if copy is True:
-        return asked_copy(impl, "from_dlpack")
+        return requested_copy(impl, "from_dlpack")
     return impl
 
 
@@ -251,7 +249,7 @@ cdef TensorImpl alias_out(TensorImpl impl):
             "Read the elements through data().")
     impl.data("from_dlpack")
     out = alias(impl, "from_dlpack")
-    if not impl.flags & LENT:
+    if not impl.flags & OWN_ORIGIN:
         out.origin = impl.origin
     return out
 
@@ -282,7 +280,7 @@ cdef TensorImpl _by_interface(object x, object copy):
     if interface is not None:
         from bridge.exchange.cuda_interface import described
         impl = described(x, interface)
-        return asked_copy(impl, "from_dlpack") if copy is True else impl
+        return requested_copy(impl, "from_dlpack") if copy is True else impl
     import numpy
     if not meet_numpy():
         raise ImportError("NumPy is imported and not to be found.")

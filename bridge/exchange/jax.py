@@ -14,8 +14,8 @@ import jax
 import jax.dlpack
 import jax.numpy
 
-from bridge.c10.copy import copied_since
-from bridge.c10.observe import ASKED, copying
+from bridge.c10.copy import reported_copy
+from bridge.c10.reports import ASKED, report_copy
 from bridge.c10.tensor_impl import TensorImpl
 from bridge.exchange.ingest import ingest
 from bridge.exchange.lend import Lent, left_to_copy, row_major, to_lend
@@ -75,7 +75,7 @@ def _widened(x: Any, copy: bool | None) -> TensorImpl:
     if not x.size:
         return ingest(jax.device_get(x))
     reason = f"JAX packs {x.dtype.name}, and here each takes a byte"
-    return copied_since(ingest(jax.device_get(x)), reason, "from_dlpack")
+    return reported_copy(ingest(jax.device_get(x)), reason, "from_dlpack")
 
 
 def give(x: Any, copy: bool | None) -> Any:
@@ -104,7 +104,7 @@ def give(x: Any, copy: bool | None) -> Any:
 
 
 def _again(x: Any) -> Any:
-    copying(x.nbytes, ASKED)
+    report_copy(x.nbytes, ASKED)
     try:
         return x.copy()
     except RuntimeError as error:
@@ -120,5 +120,5 @@ def _narrowed(impl: TensorImpl, copy: bool | None) -> Any:
             "Allow a copy with copy=None."
         )
     if impl.numel():
-        copying(impl.numel(), f"JAX packs {impl.dtype()}, of which each takes a byte here")
+        report_copy(impl.numel(), f"JAX packs {impl.dtype()}, of which each takes a byte here")
     return jax.numpy.array(Tensor._wrap(impl).numpy())

@@ -8,10 +8,10 @@ writes through a tensor of theirs.
 
 from libc.stdint cimport int64_t, uintptr_t
 
-from bridge.c10.copy cimport asked_copy, copied_since
+from bridge.c10.copy cimport reported_copy, requested_copy
 from bridge.c10.tensor_impl cimport CONTIGUOUS, TensorImpl
 from bridge.dlpack.abi cimport DL_CUDA_HOST, has_streams
-from bridge.dlpack.capsule cimport make
+from bridge.dlpack.capsule cimport new_capsule
 from bridge.exchange.devices cimport on_host
 from bridge.exchange.export cimport export_legacy
 from bridge.exchange.ingest cimport ingest, is_new
@@ -54,20 +54,20 @@ cpdef TensorImpl row_major(TensorImpl impl, object copy, int64_t alignment=1):
     if not impl.c_dtype.c_is_pod:
         return impl
     if copy is True:
-        return asked_copy(impl, "convert")
+        return requested_copy(impl, "convert")
     if not impl.flags & CONTIGUOUS:
         if copy is False:
             raise BufferError(
                 f"The memory has strides {impl.strides().vec()}, and the framework holds "
                 "row-major memory only. Allow a copy with copy=None.")
-        return copied_since(impl, "it is not row-major, as the framework's memory is", "convert")
+        return reported_copy(impl, "it is not row-major, as the framework's memory is", "convert")
     if impl.c_numel == 0 or <uintptr_t>impl.data("convert") % <uintptr_t>alignment == 0:
         return impl
     if copy is False:
         raise BufferError(
             f"The memory at {<uintptr_t>impl.data('convert'):#x} is not aligned to {alignment} "
             "bytes, as the framework's is. Allow a copy with copy=None.")
-    return copied_since(
+    return reported_copy(
         impl, f"it is not aligned to {alignment} bytes, as the framework's memory is", "convert")
 
 
@@ -79,7 +79,7 @@ cpdef object lent_capsule(TensorImpl impl, object stream=None):
     if has_streams(impl.storage.device_type):
         from bridge.exchange.streams import meet
         meet(impl.storage.device_index, stream, impl.storage.device_type)
-    return make(export_legacy(impl, True), False)
+    return new_capsule(export_legacy(impl, True), False)
 
 
 cdef class Lent:

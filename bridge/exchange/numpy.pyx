@@ -18,11 +18,12 @@ from libc.stdint cimport int64_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy
 
-from bridge.c10.copy cimport asked_copy
+from bridge.c10.copy cimport requested_copy
 from bridge.c10.device cimport host_accessible
 from bridge.c10.layout cimport extent
-from bridge.c10.observe cimport copying
-from bridge.c10.pinning cimport pinned_data
+from bridge.c10.python_api cimport RELEASE_GIL_NBYTES, drop_reference, raise_pending
+from bridge.c10.reports cimport report_copy
+from bridge.c10.retained cimport retained_data
 from bridge.c10.storage cimport BORROWED, EXTERNAL, READONLY, Storage, install
 from bridge.c10.tensor_impl cimport TensorImpl, allocated, new_pair
 from bridge.c10.type_meta cimport TypeMeta, as_type
@@ -63,9 +64,6 @@ cdef extern from *:
         bridge_descr* descr
         int flags
 
-cdef extern from "Python.h":
-    void _drop_one "Py_DECREF"(PyObject*)
-
 cdef enum:
     BIG_ENDIAN_MARK = 62        # '>' ; a little-endian machine is all that is built for
     ARRAY_ALIGNED = 0x0100
@@ -74,7 +72,6 @@ cdef enum:
     PLACE_NEW_FROM_DESCR = 94   # PyArray_NewFromDescr
     PLACE_SET_BASE = 282        # PyArray_SetBaseObject
     TYPE_NUMS = 24              # built-in types have numbers below this
-    COPY_WITHOUT_GIL = 1 << 16  # bytes from which letting other threads run pays
 
 ctypedef PyObject* (*new_from_descr)(
     PyTypeObject*, PyObject*, int, const Py_ssize_t*, const Py_ssize_t*, void*, int,
@@ -89,10 +86,6 @@ cdef object _masked_array = None
 cdef int _max_ndim = 32
 # the TypeMeta of each built-in type number, None: not exchanged
 cdef list _type_of_num = [None] * TYPE_NUMS
-
-
-cdef int _raise_pending() except -1:
-    return -1                   # with the exception that a C function has set
 
 
 cdef bint meet_numpy() except -1:
@@ -214,7 +207,7 @@ cdef TensorImpl array_in(object array, object copy):
     install(impl.storage, array, a.data + low * itemsize, dtype, (high - low + 1) * itemsize,
             EXTERNAL if a.flags & ARRAY_WRITEABLE else EXTERNAL | READONLY)
     if copy is True:
-        return asked_copy(impl, "from_dlpack")
+        return requested_copy(impl, "from_dlpack")
     return impl
 
 
@@ -225,7 +218,7 @@ cdef TensorImpl _copied(object array, object copy, str why):
         raise BufferError(
             f"The array cannot be shared, since {why}. Allow a copy with copy=None, or make one "
             "with numpy.ascontiguousarray or astype.")
-    copying(array.nbytes, why)
+    report_copy(array.nbytes, why)
     import numpy
     # into memory of our own, which is aligned for every framework
     out = allocated(
@@ -245,10 +238,10 @@ cdef object _new_array(
     made = _new_from_descr(
         <PyTypeObject*>numpy_array_type, <PyObject*>descr, nd, sizes, strides, data, flags, NULL)
     if made == NULL:
-        _raise_pending()
+        raise_pending()
     array = <object>made
     # `made` came with a reference that <object> added to
-    _drop_one(made)
+    drop_reference(made)
     return array
 
 
@@ -262,7 +255,7 @@ cdef object _wrap(
     if data != NULL:
         Py_INCREF(ctx)          # SetBaseObject takes one
         if _set_base_object(<PyObject*>array, <PyObject*>ctx) != 0:
-            _raise_pending()
+            raise_pending()
     return array
 
 
@@ -292,7 +285,7 @@ cdef object array_out(TensorImpl impl, str caller):
     cdef int64_t itemsize
     cdef int i, flags
     _require_array(impl, caller)
-    data = pinned_data(impl, caller)
+    data = retained_data(impl, caller)
     storage = impl.storage
     itemsize = impl.c_dtype.itemsize
     if impl.ndim > 16:
@@ -325,7 +318,7 @@ cdef object array_copy(TensorImpl impl, str caller):
     nbytes = impl.c_numel * impl.c_dtype.itemsize
     # Another thread could free what a framework's tensor holds; other memory stays with `_keep`.
     _keep = impl.storage.ctx
-    if nbytes > COPY_WITHOUT_GIL and not impl.storage.flags & BORROWED:
+    if nbytes > RELEASE_GIL_NBYTES and not impl.storage.flags & BORROWED:
         with nogil:
             memcpy(copy, data, nbytes)
     elif nbytes:
@@ -340,6 +333,6 @@ cdef object flat_array(TensorImpl impl, bint writable, str caller):
     cdef char* data
     if numpy_array_type is None:
         _fetch()
-    data = pinned_data(impl, caller)
+    data = retained_data(impl, caller)
     return _wrap(impl, 1, &n, &step, data,
                  ARRAY_ALIGNED | (ARRAY_WRITEABLE if writable else 0))

@@ -5,11 +5,11 @@
 Both are distrusted: what they raise, or do wrong, becomes a BufferError that says whose it is.
 """
 
-from cpython.object cimport PyObject
 from cpython.pycapsule cimport PyCapsule_CheckExact, PyCapsule_GetPointer, PyCapsule_IsValid
 from libc.stdint cimport uintptr_t
 
-from bridge.c10.observe cimport copying
+from bridge.c10.python_api cimport PyErr_Occurred, raise_pending
+from bridge.c10.reports cimport report_copy
 from bridge.c10.storage cimport READONLY
 from bridge.c10.tensor_impl cimport TensorImpl
 from bridge.dlpack.abi cimport (
@@ -25,21 +25,14 @@ from bridge.dlpack.abi cimport (
     DLTensor,
     has_streams,
 )
-from bridge.dlpack.capsule cimport ManagedTensor, call_deleter, own_versioned, take
+from bridge.dlpack.capsule cimport ManagedTensor, call_deleter, own_versioned, consume_capsule
 from bridge.exchange.incoming cimport adopt_managed
 from bridge.exchange.torch cimport meet_torch, tensor_out
 
-from bridge.c10.observe import PRODUCER as _PRODUCER
-
-cdef extern from "Python.h":
-    PyObject* PyErr_Occurred()
+from bridge.c10.reports import PRODUCER as _PRODUCER
 
 MAX_VERSION = (DLPACK_MAJOR, DLPACK_MINOR)
 cdef tuple _STREAMED = (DL_CUDA, DL_ROCM, DL_CUDA_MANAGED)   # device types, see has_streams
-
-
-cdef int _raise_pending() except -1:
-    return -1
 
 
 cdef TensorImpl by_table(object x, object copy):
@@ -102,7 +95,7 @@ cdef int _follow_table(DLPackExchangeAPI* api, DLTensor* tensor, object x) excep
 cdef int _translate(object x) except -1:
     """Raise the pending exception of a producer as a BufferError."""
     try:
-        _raise_pending()
+        raise_pending()
     except BufferError:
         raise
     except Exception as error:
@@ -145,7 +138,7 @@ cdef TensorImpl by_method(object x, object copy, int flags=0, bint on_host=False
         raise BufferError(
             f"{type(x).__name__}.__dlpack__ gave {type(capsule).__name__} and not a capsule.")
     try:
-        managed = take(capsule)
+        managed = consume_capsule(capsule)
     except BaseException:
         # Let the capsule go here and not while the error is on its way: the producer's
         # destructor may run Python.
@@ -164,7 +157,7 @@ cdef TensorImpl by_method(object x, object copy, int flags=0, bint on_host=False
         follow(where[1], 0 if where[0] == DL_ROCM else 1, where[0])
     impl = adopt_managed(managed, flags, copy)
     if managed.copied():
-        copying(impl.c_numel * impl.c_dtype.itemsize, _PRODUCER)
+        report_copy(impl.c_numel * impl.c_dtype.itemsize, _PRODUCER)
     return impl
 
 

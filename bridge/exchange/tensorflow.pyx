@@ -15,13 +15,14 @@ from importlib import import_module
 
 from cpython.object cimport PyObject
 
-from bridge.c10.copy cimport copied_since
-from bridge.c10.observe cimport copying
+from bridge.c10.copy cimport reported_copy
+from bridge.c10.python_api cimport drop_reference, raise_pending
+from bridge.c10.reports cimport report_copy
 from bridge.c10.slots cimport c_method, noargs_function
 from bridge.c10.storage cimport READONLY
 from bridge.c10.tensor_impl cimport TensorImpl
 from bridge.dlpack.abi cimport DL_CPU, has_streams
-from bridge.dlpack.capsule cimport take
+from bridge.dlpack.capsule cimport consume_capsule
 from bridge.exchange.incoming cimport adopt_managed
 from bridge.exchange.ingest cimport bring_quickly_in
 from bridge.exchange.lend cimport left_to_copy, lent_capsule, row_major, to_lend
@@ -29,7 +30,7 @@ from bridge.exchange.numpy cimport array_in, meet_numpy
 from bridge.wrapper cimport Wrapper
 
 from bridge.at.tensor import Tensor
-from bridge.c10.observe import ASKED as _ASKED
+from bridge.c10.reports import ASKED as _ASKED
 from bridge.exchange.streams import finish
 from bridge.exchange.values import text
 
@@ -37,9 +38,6 @@ from bridge.exchange.values import text
 tf = import_module("tensorflow")
 numpy = import_module("numpy")
 meet_numpy()
-
-cdef extern from "Python.h":
-    void _drop_one "Py_DECREF"(PyObject*)
 
 cdef enum:
     ALIGNMENT = 64
@@ -79,10 +77,6 @@ except (ImportError, AttributeError):
     _from_capsule = tf.experimental.dlpack.from_dlpack
 
 
-cdef int _raise_pending() except -1:
-    return -1                   # with the exception that a C function has set
-
-
 cdef object _imported(object capsule):
     global _last_context, _handle
     if _context is None:
@@ -102,9 +96,9 @@ cdef int _kind_of(object tensor) except? -1:
         return tensor.dtype.as_datatype_enum
     number = _kind(<PyObject*>tensor, NULL)
     if number == NULL:
-        _raise_pending()
+        raise_pending()
     kind = <object>number
-    _drop_one(number)
+    drop_reference(number)
     return kind
 
 
@@ -112,7 +106,7 @@ cdef TensorImpl _shared(object x):
     """The TensorImpl of an eager tensor by DLPack; None where that does not know its type."""
     cdef int kind = _kind_of(x)
     if 0 <= kind < KINDS and _taken[kind]:
-        return adopt_managed(take(_to_capsule(x)), READONLY, None)
+        return adopt_managed(consume_capsule(_to_capsule(x)), READONLY, None)
     return None
 
 
@@ -186,7 +180,7 @@ cdef TensorImpl _by_array(x, copy):
         raise BufferError(
             f"TensorFlow's DLPack does not know {x.dtype.name}, so it is copied. Allow it with "
             "copy=None.")
-    return copied_since(
+    return reported_copy(
         impl, f"TensorFlow's DLPack does not know {x.dtype.name}", "from_dlpack")
 
 
@@ -229,13 +223,13 @@ def _copied(TensorImpl impl, copy):
             f"TensorFlow's DLPack does not know {impl.c_dtype}, so it is copied. Allow it with "
             "copy=None.")
     if impl.c_numel:
-        copying(impl.c_numel * impl.c_dtype.itemsize,
-                f"TensorFlow's DLPack does not know {impl.c_dtype}")
+        report_copy(impl.c_numel * impl.c_dtype.itemsize,
+                    f"TensorFlow's DLPack does not know {impl.c_dtype}")
     return tf.constant(Tensor._wrap(impl).numpy())
 
 
 def _again(tensor):
-    copying((tensor.shape.num_elements() or 0) * tensor.dtype.size, _ASKED)
+    report_copy((tensor.shape.num_elements() or 0) * tensor.dtype.size, _ASKED)
     return tf.identity(tensor)
 
 
@@ -244,5 +238,5 @@ def _string_tensor(TensorImpl impl, copy):
         raise BufferError(f"Elements of {impl.c_dtype} are no tensor of TensorFlow's.")
     if copy is False:
         raise BufferError("Strings are copied into a tensor. Allow it with copy=None.")
-    copying(impl.c_numel * impl.c_dtype.itemsize, "strings are copied into a tensor")
+    report_copy(impl.c_numel * impl.c_dtype.itemsize, "strings are copied into a tensor")
     return tf.constant(Tensor._wrap(impl).tolist(), tf.string, tuple(impl.sizes()))

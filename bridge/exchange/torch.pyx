@@ -33,21 +33,22 @@ from libc.stdint cimport int64_t, uintptr_t
 from libc.string cimport memcmp
 
 from bridge.c10.allocator cimport DataPtr
-from bridge.c10.array_ref cimport Dims, new_dims
-from bridge.c10.copy cimport asked_copy, copied_since
+from bridge.c10.dims cimport Dims, new_dims
+from bridge.c10.copy cimport reported_copy, requested_copy
 from bridge.c10.layout cimport extent
-from bridge.c10.observe cimport copying
+from bridge.c10.python_api cimport PyErr_Occurred, Py_TYPE, drop_reference, raise_pending
+from bridge.c10.reports cimport report_copy
 from bridge.c10.slots cimport c_getter, c_method, getter_function, noargs_function
 from bridge.c10.storage cimport (
     BORROWED,
     EXTERNAL,
-    HELD,
+    RETAINED,
     READONLY,
     UNVERIFIED,
     Storage,
     set_borrow_hooks,
 )
-from bridge.c10.tensor_impl cimport CONTIGUOUS, LENT, TensorImpl, new_pair
+from bridge.c10.tensor_impl cimport CONTIGUOUS, OWN_ORIGIN, TensorImpl, new_pair
 from bridge.c10.type_meta cimport TypeMeta, as_type, from_dlpack_type
 from bridge.c10.views cimport alias
 from bridge.dlpack.abi cimport (
@@ -68,21 +69,18 @@ from bridge.dlpack.abi cimport (
 )
 from bridge.exchange.export cimport export_legacy, export_versioned
 from bridge.exchange.incoming cimport adopt, adopt_managed
-from bridge.dlpack.capsule cimport make, take
+from bridge.dlpack.capsule cimport new_capsule, consume_capsule
 
-from bridge.c10.copy import set_device_copier
+from bridge.c10.copy import register_device_copy
 from bridge.c10.errors import EnforceBufferError
-from bridge.c10.observe import ASKED as _ASKED
+from bridge.c10.reports import ASKED as _ASKED
 
 cdef extern from "Python.h":
-    PyTypeObject* Py_TYPE(object)
     PyObject* Py_True
-    PyObject* PyErr_Occurred()
     PyObject* current_frame "(PyObject*)PyEval_GetFrame"()
     Py_ssize_t PyObject_Size(object) except -1
     object PyObject_CallMethodNoArgs(object, object)
     object PyObject_GetAttr(object, object)
-    void _drop_one "Py_DECREF"(PyObject*)
 
 cdef enum:
     NO_MEMORY = 1 << 16     # no system has memory below; a view of a freed storage is there
@@ -159,10 +157,6 @@ def when_met(callback):
         _waiting.append(callback)
 
 
-cdef int _raise_pending() except -1:
-    return -1                   # with the exception that a C function has set
-
-
 cpdef bint is_torch_tensor(object x):
     """Whether `x` is a torch.Tensor or of a subclass. Does not import torch."""
     return meet_torch() and isinstance(x, <object>torch_tensor_type)
@@ -173,7 +167,7 @@ cdef object _pending():
     if PyErr_Occurred() == NULL:
         return None
     try:
-        _raise_pending()
+        raise_pending()
     except Exception as error:
         return error
 
@@ -182,9 +176,9 @@ cdef bint _asks(PyObject* answer) except -1:
     """The truth of a new reference to a bool."""
     cdef bint yes
     if answer == NULL:
-        _raise_pending()
+        raise_pending()
     yes = answer == Py_True
-    _drop_one(answer)
+    drop_reference(answer)
     return yes
 
 
@@ -299,7 +293,7 @@ cpdef TensorImpl any_tensor_in(object tensor, object copy=None):
     if impl.storage.flags & UNVERIFIED:
         impl.storage.check()
     if copy is True:
-        return asked_copy(impl, "from_dlpack")
+        return requested_copy(impl, "from_dlpack")
     return impl
 
 
@@ -312,7 +306,7 @@ cdef TensorImpl _resolved(object tensor, object copy):
             f"The tensor has torch's lazy {which} bit: its memory holds other values "
             f"than it shows, so it cannot be shared. Use tensor.resolve_conj()"
             ".resolve_neg(), or allow a copy with copy=None.")
-    copying(tensor.nbytes, "its memory has torch's lazy conjugate or negative bit")
+    report_copy(tensor.nbytes, "its memory has torch's lazy conjugate or negative bit")
     # clone resolves both bits, in one copy
     plain = tensor.clone(memory_format=_torch.contiguous_format)
     impl = any_tensor_in(plain.resolve_conj().resolve_neg(), None)
@@ -329,7 +323,7 @@ cdef TensorImpl _described(object tensor, object copy):
             capsule = _torch.Tensor.__dlpack__(tensor)
         except Exception as error:
             _refuse(tensor, error)
-        return adopt_managed(take(capsule), 0, copy)
+        return adopt_managed(consume_capsule(capsule), 0, copy)
     if _api.dltensor_from_py_object_no_sync(<PyObject*>tensor, &described) != 0:
         _refuse(tensor, _pending())
     if <uintptr_t>described.data < NO_MEMORY:
@@ -382,7 +376,7 @@ cdef int _check(Storage storage) except -1:
 cdef int _pin(Storage storage) except -1:
     """Keep the memory for good: whatever becomes of the tensor, its storage stays."""
     _check(storage)
-    if storage.c_nbytes == 0 or storage.flags & HELD or type(storage.ctx) is DataPtr:
+    if storage.c_nbytes == 0 or storage.flags & RETAINED or type(storage.ctx) is DataPtr:
         return 0
     torch = _torch
     owner = storage.ctx
@@ -400,7 +394,7 @@ cdef int _pin(Storage storage) except -1:
         storage.ctx = holder
         storage.flags &= ~(BORROWED | UNVERIFIED) if on_host else ~UNVERIFIED
         if not on_host:
-            storage.flags |= HELD
+            storage.flags |= RETAINED
     return 0
 
 
@@ -424,7 +418,7 @@ cpdef object tensor_out(TensorImpl impl, object copy=None, bint writable=False):
     copied unless `copy` is False; `writable` shares read-only memory all the same.
     """
     if copy is not True and impl.origin is not None:
-        if impl.flags & LENT:
+        if impl.flags & OWN_ORIGIN:
             if not impl.storage.flags & READONLY and _unchanged(impl):
                 return _alias(impl.origin)
         elif torch_tensor_type != NULL and isinstance(impl.origin, <object>torch_tensor_type):
@@ -437,9 +431,9 @@ cdef object _alias(object tensor):
     does not see and which therefore takes two thirds of the time of ``detach()``."""
     cdef PyObject* made = _data(<PyObject*>tensor, _data_closure)
     if made == NULL:
-        _raise_pending()
+        raise_pending()
     other = <object>made
-    _drop_one(made)
+    drop_reference(made)
     return other
 
 
@@ -486,7 +480,7 @@ cdef object new_tensor(TensorImpl impl, object copy, bint writable):
         _fetch()
     impl.require_defined("to_torch")
     if copy is True:
-        return tensor_out(asked_copy(impl, "to_torch"))
+        return tensor_out(requested_copy(impl, "to_torch"))
     fitting = _fitting(impl, copy, writable)
     if fitting is not impl:
         return tensor_out(fitting)
@@ -506,7 +500,7 @@ cdef object new_tensor(TensorImpl impl, object copy, bint writable):
             f"torch does not take a tensor of {impl.c_dtype} on {impl.device()}: {error}. "
             "Convert it first, as with bridge.asarray(x, dtype='float32').") from error
     tensor = <object><PyObject*>out
-    _drop_one(<PyObject*>out)
+    drop_reference(<PyObject*>out)
     return _lent(impl, tensor, writable)
 
 
@@ -545,7 +539,7 @@ cdef object _lent(TensorImpl impl, object tensor, bint writable):
     # Memory of our own: this tensor stays here, and aliases of it go out, now and the
     # next time. What is done to an alias's metadata is its own affair.
     impl.origin = tensor
-    impl.flags |= LENT
+    impl.flags |= OWN_ORIGIN
     return _alias(tensor)
 
 
@@ -577,7 +571,7 @@ cdef TensorImpl _fitting(TensorImpl impl, object copy, bint writable):
     if copy is False:
         raise BufferError(
             f"torch cannot share it: {why}. Allow a copy with copy=None{instead}.")
-    return copied_since(impl, why, "to_torch")
+    return reported_copy(impl, why, "to_torch")
 
 
 cdef bint _runs_backwards(TensorImpl impl) noexcept:
@@ -611,7 +605,7 @@ cdef object cloned(object tensor):
         if torch_state.outgrown(tensor):
             _refuse(tensor, None)
         nbytes = tensor.numel() * tensor.dtype.itemsize
-    copying(nbytes, _ASKED)
+    report_copy(nbytes, _ASKED)
     try:
         return tensor.clone()
     except Exception as error:
@@ -620,7 +614,7 @@ cdef object cloned(object tensor):
 
 cdef object _out_by_capsule(TensorImpl impl):
     # before torch 2.10; read-only memory gets here only by the caller's word, writable=True
-    return _torch.utils.dlpack.from_dlpack(make(export_legacy(impl, True), False))
+    return _torch.utils.dlpack.from_dlpack(new_capsule(export_legacy(impl, True), False))
 
 
 cdef object forward_out(TensorImpl impl):
@@ -666,4 +660,4 @@ def copy_between_devices(TensorImpl dst, TensorImpl src):
             "copy") from error
 
 
-set_device_copier(copy_between_devices)
+register_device_copy(copy_between_devices)

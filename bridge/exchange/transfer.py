@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from bridge.c10.device import Device, DeviceType
-from bridge.c10.observe import copying
+from bridge.c10.reports import report_copy
 from bridge.c10.tensor_impl import TensorImpl
 from bridge.exchange.devices import copied_to, current_index, on_host
 
@@ -29,5 +29,5 @@ def to_device(impl: TensorImpl, device: Device, copy: bool | None = None) -> Ten
         raise BufferError(
             f"The tensor is on {here}; having it on {device} takes a copy. Allow it with copy=None."
         )
-    copying(impl.numel() * impl.dtype().itemsize, f"it is on {here} and goes to {device}")
+    report_copy(impl.numel() * impl.dtype().itemsize, f"it is on {here} and goes to {device}")
     return copied_to(impl, device.type, index)

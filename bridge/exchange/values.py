@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from bridge.c10.observe import copying
+from bridge.c10.reports import report_copy
 from bridge.c10.type_meta import TypeMeta
 
 TYPE_CHECKING = False
@@ -61,7 +61,7 @@ def text(x: Any, device: Any, copy: bool | None) -> Any:
     if hasattr(x, "tolist"):
         x = x.tolist()
     if isinstance(x, (str, bytes)):
-        copying(len(x), _STRINGS)
+        report_copy(len(x), _STRINGS)
         return At._wrap(Tensor([], [x], "string").unsafeGetTensorImpl())
     _first(x)  # refuses what has no end
     sizes: list[int] = []
@@ -73,7 +73,7 @@ def text(x: Any, device: Any, copy: bool | None) -> Any:
             raise ValueError("The list of strings is ragged.")
         sizes.append(width)
         level = [one for row in level for one in row]
-    copying(sum(len(one) for one in level if isinstance(one, (str, bytes))), _STRINGS)
+    report_copy(sum(len(one) for one in level if isinstance(one, (str, bytes))), _STRINGS)
     return At._wrap(Tensor(sizes, level, "string").unsafeGetTensorImpl())
 
 
@@ -98,7 +98,7 @@ def plain(x: Any, dtype: Any, device: Any) -> Any:
             f"NumPy makes {array.dtype} of this {type(x).__name__}, which is no type of numbers. "
             "Give numbers only, of 64 bits at most, or strings only."
         )
-    copying(array.nbytes, "Python numbers have no tensor's memory")
+    report_copy(array.nbytes, "Python numbers have no tensor's memory")
     # copied once more, into memory of the bridge: aligned, and of the allocator in force
     copied = Tensor._wrap(ingest(array)).clone()
     return copied if device is None else copied.to(device)

@@ -13,7 +13,7 @@ from __future__ import annotations
 from _thread import allocate_lock
 from contextvars import ContextVar
 
-from bridge.c10 import observe
+from bridge.c10 import reports
 from bridge.c10.errors import EnforceBufferError
 from bridge.see.naming import kind_of, nbytes_of
 from bridge.see.record import AuditLog, Record
@@ -62,55 +62,8 @@ def _living() -> Iterator[_Link]:
         link = link.outer
 
 
-def _outermost() -> bool:
-    return _underway.get() is None and any(True for _ in _living())
-
-
-def _watched(
-    call: str,
-    source: object,
-    target: str,
-    function: Callable[..., Any],
-    args: tuple[Any, ...],
-    kwargs: dict[str, Any],
-) -> Any:
-    conversion = _Conversion(_route(call, source, target))
-    _underway.set(conversion)
-    try:
-        result = function(*args, **kwargs)
-    finally:
-        _underway.set(None)
-    if conversion.reasons:
-        _write(Record(conversion.route, True, conversion.copied, "; ".join(conversion.reasons)))
-    else:
-        nbytes = nbytes_of(result)
-        if nbytes is None:
-            nbytes = nbytes_of(source) or 0
-        _write(Record(conversion.route, False, nbytes, ""))
-    return result
-
-
-def _shared(call: str, source: object, target: str, nbytes: int) -> None:
-    _write(Record(_route(call, source, target), False, nbytes, ""))
-
-
-def _copying(nbytes: int, reason: str) -> None:
-    conversion = _underway.get()
-    if conversion is None or (reason == observe.PRODUCER and conversion.reasons):
-        return
-    if any(link.log is None for link in _living()):
-        call, _, route = conversion.route.partition(": ")
-        raise EnforceBufferError(
-            f"{route} would copy {nbytes} bytes ({reason}), and bridge.no_copy() forbids copies.",
-            call,
-        )
-    conversion.copied += nbytes
-    if reason not in conversion.reasons:
-        conversion.reasons.append(reason)
-
-
 def _route(call: str, source: object, target: str) -> str:
-    return f"{call}: {source if isinstance(source, observe.Label) else kind_of(source)} -> {target}"
+    return f"{call}: {source if isinstance(source, reports.Label) else kind_of(source)} -> {target}"
 
 
 def _write(record: Record) -> None:
@@ -119,7 +72,56 @@ def _write(record: Record) -> None:
             link.log._records.append(record)
 
 
-observe.listen(_outermost, _watched, _shared, _copying)
+class _Observer(reports.Observer):
+    """Records conversions in the logs of the open contexts, and refuses copies."""
+
+    def outermost(self) -> bool:
+        return _underway.get() is None and any(True for _ in _living())
+
+    def run(
+        self,
+        call: str,
+        source: object,
+        target: str,
+        function: Callable[..., Any],
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+    ) -> Any:
+        conversion = _Conversion(_route(call, source, target))
+        _underway.set(conversion)
+        try:
+            result = function(*args, **kwargs)
+        finally:
+            _underway.set(None)
+        if conversion.reasons:
+            _write(Record(conversion.route, True, conversion.copied, "; ".join(conversion.reasons)))
+        else:
+            nbytes = nbytes_of(result)
+            if nbytes is None:
+                nbytes = nbytes_of(source) or 0
+            _write(Record(conversion.route, False, nbytes, ""))
+        return result
+
+    def shared(self, call: str, source: object, target: str, nbytes: int) -> None:
+        _write(Record(_route(call, source, target), False, nbytes, ""))
+
+    def copying(self, nbytes: int, reason: str) -> None:
+        conversion = _underway.get()
+        if conversion is None or (reason == reports.PRODUCER and conversion.reasons):
+            return
+        if any(link.log is None for link in _living()):
+            call, _, route = conversion.route.partition(": ")
+            raise EnforceBufferError(
+                f"{route} would copy {nbytes} bytes ({reason}), and bridge.no_copy() forbids "
+                "copies.",
+                call,
+            )
+        conversion.copied += nbytes
+        if reason not in conversion.reasons:
+            conversion.reasons.append(reason)
+
+
+reports.register_observer(_Observer())
 
 
 class _Watch:
@@ -139,7 +141,7 @@ class _Watch:
                     f"This {type(self).__name__} is entered already; make another one."
                 )
             self._link = _Link(log, _chain.get())
-            observe.count(1)
+            reports.count(1)
         _chain.set(self._link)
 
     def __exit__(
@@ -153,7 +155,7 @@ class _Watch:
                 return
             self._link.alive = False
             self._link = None
-            observe.count(-1)
+            reports.count(-1)
         innermost = _chain.get()
         while innermost is not None and not innermost.alive:
             innermost = innermost.outer

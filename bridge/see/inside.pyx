@@ -13,8 +13,8 @@ from libc.stdint cimport int64_t, uintptr_t
 
 from bridge.c10.allocator cimport DataPtr
 from bridge.c10.layout cimport contiguous_strides
-from bridge.c10.storage cimport BORROWED, HELD, READONLY, Elements, ExternalPtr, Storage
-from bridge.c10.tensor_impl cimport LENT, TensorImpl
+from bridge.c10.storage cimport BORROWED, RETAINED, READONLY, Elements, ExternalPtr, Storage
+from bridge.c10.tensor_impl cimport OWN_ORIGIN, TensorImpl
 from bridge.c10.type_meta cimport from_dlpack_type
 from bridge.dlpack.abi cimport (
     DLPACK_MAJOR,
@@ -95,9 +95,9 @@ def hidden(TensorImpl impl):
     """The ids of tensors that the bridge made for itself behind `impl`."""
     cdef Storage storage = impl.storage
     found = set()
-    if impl.flags & LENT:
+    if impl.flags & OWN_ORIGIN:
         found.add(id(impl.origin))
-    if storage is not None and (storage.flags & HELD or not storage.flags & BORROWED):
+    if storage is not None and (storage.flags & RETAINED or not storage.flags & BORROWED):
         found.add(id(storage.ctx))      # that which was made to pin a framework's storage
     return found
 
@@ -107,7 +107,7 @@ def lends(TensorImpl impl):
     owner = impl.storage.ctx if impl.storage is not None else None
     if type(owner) is DataPtr and (<DataPtr>owner).memory is not None:
         return False            # the tensor holds the framework's own storage
-    return (impl.flags & LENT) != 0
+    return (impl.flags & OWN_ORIGIN) != 0
 
 
 def living(classes):

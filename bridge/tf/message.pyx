@@ -3,14 +3,14 @@
 """Parse TensorFlow's TensorProto and TensorShapeProto without copying the values.
 
 Field numbers are those of tensor.proto and tensor_shape.proto, TensorFlow 2.21. Parsing follows
-protobuf (`bridge.wire.fields`): fields in any order, repeated ones packed or not; the last value of
+protobuf (`bridge.wire.field_decoding`): fields in any order, repeated ones packed or not; the last value of
 a singular field counts, repeated fields and messages are merged, unknown fields are skipped.
 """
 
 cimport cython
 from libc.stdint cimport int64_t, uint8_t
 
-from bridge.wire.fields cimport (
+from bridge.wire.field_decoding cimport (
     BYTES,
     FIXED32,
     FIXED64,
@@ -22,7 +22,7 @@ from bridge.wire.fields cimport (
     next_field,
     span,
 )
-from bridge.wire.payload cimport Payload, Source, new_payload
+from bridge.wire.tensor_decoding cimport Payload, Source, new_payload
 
 # TensorFlow's tensors have at most 254 dimensions.
 MAX_RANK = 254

@@ -10,7 +10,7 @@ import numpy as np
 from bridge.at.factories import zeros
 from bridge.at.tensor import Tensor
 from bridge.c10.errors import EnforceValueError
-from bridge.c10.rebuild import byte_view, from_buffer, from_items
+from bridge.c10.raw_parts import byte_view, from_buffer, from_items
 from bridge.c10.type_meta import TypeMeta
 from bridge.tf.element_types import BY_NUMBER, STRING, Row, why_not
 from bridge.tf.errors import TensorProtoError, damaged

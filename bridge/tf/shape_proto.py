@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from bridge.c10.errors import EnforceTypeError, EnforceValueError
 from bridge.tf.errors import TensorProtoError, damaged
 from bridge.tf.message import ShapeMessage
-from bridge.wire.encoding import tagged, varint_field
-from bridge.wire.payload import Source
+from bridge.wire.field_encoding import tagged, varint_field
+from bridge.wire.tensor_decoding import Source
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bridge.at.factories import empty
-from bridge.c10.rebuild import from_items, items_of
+from bridge.c10.raw_parts import from_items, items_of
 from bridge.c10.type_meta import TypeMeta
 from bridge.tf.element_types import STRING
 from bridge.tf.errors import TensorProtoError
 from bridge.tf.message import TensorMessage
-from bridge.wire.encoding import length_head
+from bridge.wire.field_encoding import length_head
 
 if TYPE_CHECKING:
     from bridge.tf.element_types import Row

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bridge.c10.errors import EnforceValueError
-from bridge.c10.rebuild import byte_view, items_of
+from bridge.c10.raw_parts import byte_view, items_of
 from bridge.caffe2.blobs.strings import STRING_KINDS, encoded_elements
 from bridge.exchange.values import is_plain
 from bridge.front import asarray
@@ -16,8 +16,8 @@ from bridge.tf.element_types import BY_NAME, STRING, Row
 from bridge.tf.errors import TensorProtoError
 from bridge.tf.message import MAX_NBYTES
 from bridge.tf.shape_proto import TensorShapeProto
-from bridge.wire.encoding import length_head, tagged, varint_field
-from bridge.wire.packing import joined, packed_nbytes
+from bridge.wire.field_encoding import length_head, tagged, varint_field
+from bridge.wire.tensor_encoding import joined, packed_nbytes
 from bridge.wrapper import Wrapper
 
 if TYPE_CHECKING:

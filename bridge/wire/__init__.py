@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Protocol buffers' wire format: fields, varints and packed numbers, read and written in place."""
+"""The wire format of protocol buffers: fields, varints and tensor data, without message objects."""

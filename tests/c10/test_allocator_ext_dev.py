@@ -11,7 +11,7 @@ import pytest
 
 import bridge
 from bridge import at, c10, caffe2
-from bridge.c10.allocator import set_provider
+from bridge.c10.allocator import register_default_allocator
 from tests.helpers.isolate import isolated
 
 from .host_allocators import FailingAllocator, HostAllocator
@@ -163,7 +163,7 @@ def test_stats_are_per_allocator(ext_dev_allocator: HostAllocator) -> None:
 
 def kept(device: str) -> c10.Allocator:
     """The allocator of `device` that its provider makes, in a process that may keep it."""
-    set_provider(c10.Device(device).type, lambda index: HostAllocator())
+    register_default_allocator(c10.Device(device).type, lambda index: HostAllocator())
     made = c10.GetAllocator(device)
     assert c10.GetAllocator(device) is made
     return made

@@ -214,7 +214,7 @@ def test_managed_memory_goes_to_torch_as_cuda_memory() -> None:
 
 ALLOCATORS = """
 from bridge import at, c10
-from bridge.c10.allocator import Allocator, set_provider
+from bridge.c10.allocator import Allocator, register_default_allocator
 
 class Mine(Allocator):
     pass
@@ -223,7 +223,7 @@ asked = []
 def provider(index):
     asked.append(index)
     return Mine() if index >= 0 else c10.GetAllocator("cuda:1")
-set_provider(c10.CUDA, provider)
+register_default_allocator(c10.CUDA, provider)
 
 first = c10.GetAllocator("cuda:0")
 assert c10.GetAllocator("cuda:0") is first

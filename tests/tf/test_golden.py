@@ -4,7 +4,7 @@
 import pytest
 
 from bridge import at, caffe2, tf
-from bridge.c10.rebuild import from_buffer
+from bridge.c10.raw_parts import from_buffer
 from bridge.c10.type_meta import TypeMeta
 from bridge.tf.element_types import BY_NAME
 from tests.tf.golden import GOLDEN, NUMERIC, STRINGS, Recorded, bytes_of

@@ -6,7 +6,7 @@ from __future__ import annotations
 import weakref
 
 from bridge.at import Tensor as AtTensor
-from bridge.c10 import EnforceNotMet, TypeMeta, observe
+from bridge.c10 import EnforceNotMet, TypeMeta, reports
 from bridge.c10 import string as string_type
 from bridge.c10 import tensor as tensor_type
 from bridge.c10.errors import EnforceTypeError
@@ -62,8 +62,8 @@ class Blob(BlobCore):
         Raises EnforceNotMet: `value` is none of these or cannot be shared; the reason is its
         ``__cause__``. The blob then holds what it held.
         """
-        if observe.outermost() and not isinstance(value, (bytes, str)):
-            return observe.watch("Blob.feed", value, "blob", self.feed, value, device_option)
+        if reports.outermost() and not isinstance(value, (bytes, str)):
+            return reports.observe_call("Blob.feed", value, "blob", self.feed, value, device_option)
         try:
             if device_option is None:
                 put(self, value)
@@ -266,9 +266,9 @@ class Blob(BlobCore):
     def _fetch(self, name: Any, caller: str) -> Any:
         """Do what `fetch` does; `name` is what an error calls the blob, None if it has no name."""
         held = self._held()
-        if observe.outermost() and not isinstance(held, bytes):
+        if reports.outermost() and not isinstance(held, bytes):
             source = _source(name)
-            return observe.watch(caller, source, "numpy.ndarray", self._fetch, name, caller)
+            return reports.observe_call(caller, source, "numpy.ndarray", self._fetch, name, caller)
         try:
             if isinstance(held, Tensor):
                 return copied_to_numpy(held)
@@ -289,9 +289,11 @@ class Blob(BlobCore):
     def _to_torch(self, name: Any, caller: str) -> torch.Tensor:
         """Do what `to_torch` does; `name` as in `_fetch`."""
         tensor = self._tensor
-        if observe.outermost():
+        if reports.outermost():
             source = _source(name)
-            return observe.watch(caller, source, "torch.Tensor", self._to_torch, name, caller)
+            return reports.observe_call(
+                caller, source, "torch.Tensor", self._to_torch, name, caller
+            )
         if tensor is None:
             raise EnforceNotMet(
                 f"{self._called(name)}, which is no tensor.", caller, condition="is_tensor()"
@@ -339,7 +341,7 @@ def _source(name: Any) -> str:
     """Say what an audit calls the blob."""
     if isinstance(name, bytes):
         name = name.decode()
-    return observe.Label("blob" if name is None else f"blob {str(name)!r}")
+    return reports.Label("blob" if name is None else f"blob {str(name)!r}")
 
 
 def _made(T: Any) -> Any:

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from bridge import c10
-from bridge.c10 import DeviceType, EnforceNotMet, TypeMeta, observe
+from bridge.c10 import DeviceType, EnforceNotMet, TypeMeta, reports
 from bridge.c10.errors import EnforceTypeError, EnforceValueError
 from bridge.caffe2.base.data_types import ELEMENT_TYPES
 from bridge.caffe2.base.errors import wrap_error
@@ -70,9 +70,9 @@ class BlobTensor:
         A tensor without a type becomes one of float32. Strings, and what is on another device than
         the CPU, are copied. Raises EnforceNotMet: NumPy cannot have the elements.
         """
-        if observe.outermost():
+        if reports.outermost():
             get = type(self).data.__get__
-            return observe.watch("BlobTensor.data", self._tensor, "numpy.ndarray", get, self)
+            return reports.observe_call("BlobTensor.data", self._tensor, "numpy.ndarray", get, self)
         tensor = self._tensor
         try:
             if not tensor.dtype():
@@ -111,8 +111,8 @@ class BlobTensor:
         lacks; the cause is its ``__cause__``. The tensor is then as it was.
         """
         caller = "BlobTensor.feed"
-        if observe.outermost():
-            return observe.watch(caller, array, "blob", self.feed, array)
+        if reports.outermost():
+            return reports.observe_call(caller, array, "blob", self.feed, array)
         if not is_array(array):
             raise EnforceTypeError(
                 f"A BlobTensor is fed NumPy arrays, not {type(array).__name__}; feed other tensors "
@@ -136,9 +136,9 @@ class BlobTensor:
 
         Raises EnforceNotMet: there are none yet, or NumPy cannot have them.
         """
-        if observe.outermost():
-            source = observe.Label("blob")
-            return observe.watch("BlobTensor.fetch", source, "numpy.ndarray", self.fetch)
+        if reports.outermost():
+            source = reports.Label("blob")
+            return reports.observe_call("BlobTensor.fetch", source, "numpy.ndarray", self.fetch)
         try:
             return copied_to_numpy(self._tensor)
         except Exception as cause:

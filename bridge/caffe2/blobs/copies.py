@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from bridge.c10 import DeviceType, TypeMeta
 from bridge.c10 import string as string_type
 from bridge.c10.flags import FLAGS
-from bridge.c10.observe import copying
+from bridge.c10.reports import report_copy
 from bridge.caffe2.blobs.string_items import put_elements
 from bridge.caffe2.blobs.strings import STRING_KINDS, array_of_strings, encoded_elements
 from bridge.caffe2.tensor.tensor import Tensor
@@ -40,7 +40,7 @@ def tensor_of_array(array: np.ndarray[Any, Any]) -> Tensor:
     that the bridge lacks, or there is no memory for them.
     """
     _refuse_mask(array)
-    copying(array.nbytes, _FED)
+    report_copy(array.nbytes, _FED)
     if array.dtype.kind in STRING_KINDS:
         tensor = Tensor(array.shape, "cpu")
         tensor.mutable_data(string_type)
@@ -63,11 +63,11 @@ def copy_into(tensor: Tensor, array: np.ndarray[Any, Any]) -> None:
     if array.dtype.kind in STRING_KINDS:
         items = encoded_elements(array)
         if tensor.IsType(string_type) and tensor.sizes() == array.shape:
-            copying(array.nbytes, _FED)
+            report_copy(array.nbytes, _FED)
             put_elements(tensor, items)
             return
     elif tensor.IsType(_type_of(array)) and keeps_buffer(tensor, array.nbytes):
-        copying(array.nbytes, _FED)
+        report_copy(array.nbytes, _FED)
         tensor.Resize(array.shape)
         tensor.numpy()[...] = array
         return
@@ -97,7 +97,7 @@ def copied_to_numpy(tensor: Tensor) -> np.ndarray[Any, Any]:
     Raises BufferError, EnforceNotMet, TypeError: it holds no elements yet, or such that NumPy has
     no type for.
     """
-    copying(tensor.nbytes(), "what is fetched into NumPy is a copy")
+    report_copy(tensor.nbytes(), "what is fetched into NumPy is a copy")
     if tensor.IsType(string_type):
         return array_of_strings(tensor)
     if tensor.unsafeGetTensorImpl().owns_memory() and tensor.GetDeviceType() == DeviceType.CPU:

@@ -6,19 +6,14 @@ from cpython.object cimport PyObject, PyTypeObject
 from libc.stdint cimport int64_t
 from libc.string cimport memcmp, memmove
 
-from bridge.c10.observe cimport observed, unlikely
+from bridge.c10.python_api cimport RELEASE_GIL_NBYTES, Py_TYPE
+from bridge.c10.reports cimport observed, unlikely
 from bridge.c10.storage cimport EXTERNAL, Storage
 from bridge.c10.tensor_impl cimport CONTIGUOUS, TensorImpl
 from bridge.caffe2.tensor.tensor cimport Tensor, wrap
 from bridge.dlpack.abi cimport DL_CPU
 from bridge.exchange.numpy cimport array_in, numpy_array_type
 from bridge.exchange.torch cimport tensor_in, torch_tensor_type
-
-cdef extern from "Python.h":
-    PyTypeObject* Py_TYPE(object)
-
-cdef enum:
-    COPY_WITHOUT_GIL = 1 << 16  # bytes from which letting other threads run pays
 
 cdef object _put_by_type = None
 
@@ -89,7 +84,7 @@ cdef bint _copied(TensorImpl to, object array) except -1:
     nbytes = to.c_numel * to.c_dtype.itemsize
     data = to.data("FeedBlob")
     _keep = storage.ctx          # another thread may give the storage another buffer meanwhile
-    if nbytes > COPY_WITHOUT_GIL:
+    if nbytes > RELEASE_GIL_NBYTES:
         with nogil:
             memmove(data, source.storage.data, nbytes)
     elif nbytes:

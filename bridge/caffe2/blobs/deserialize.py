@@ -36,7 +36,7 @@ from bridge.caffe2.blobs.int8 import Int8TensorCPU
 from bridge.caffe2.blobs.message import BlobMessage, TensorMessage
 from bridge.caffe2.blobs.object_forms import object_of
 from bridge.caffe2.tensor.tensor import Tensor
-from bridge.wire.payload import copy_raw, zero
+from bridge.wire.tensor_decoding import copy_raw, zero
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 from typing import Any, final
 
-from bridge.wire.payload import Payload, Source
+from bridge.wire.tensor_decoding import Payload, Source
 
 @final
 class TensorMessage:

@@ -13,7 +13,7 @@ from cpython.bytes cimport PyBytes_FromStringAndSize
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memcpy
 
-from bridge.wire.fields cimport (
+from bridge.wire.field_decoding cimport (
     BYTES,
     FIXED32,
     FIXED64,
@@ -24,8 +24,8 @@ from bridge.wire.fields cimport (
     next_field,
     span,
 )
-from bridge.wire.payload cimport STRING_TAG, Payload, Source, new_payload
-from bridge.wire.varints cimport read_varint
+from bridge.wire.tensor_decoding cimport STRING_TAG, Payload, Source, new_payload
+from bridge.wire.varint_decoding cimport read_varint
 
 from bridge.c10.errors import EnforceTypeError, EnforceValueError
 

@@ -22,8 +22,8 @@ from bridge.caffe2.base.errors import wrap_error
 from bridge.caffe2.blobs.int8 import Int8TensorCPU
 from bridge.caffe2.blobs.object_forms import form_of
 from bridge.caffe2.tensor.tensor import Tensor
-from bridge.wire.encoding import length_head, tagged, varint, varint_field
-from bridge.wire.packing import joined, packed_nbytes
+from bridge.wire.field_encoding import length_head, tagged, varint, varint_field
+from bridge.wire.tensor_encoding import joined, packed_nbytes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

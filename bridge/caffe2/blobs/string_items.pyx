@@ -13,7 +13,7 @@ from cpython.ref cimport Py_INCREF, Py_XDECREF
 from cpython.unicode cimport PyUnicode_AsUTF8String, PyUnicode_CheckExact
 from libc.stdint cimport int64_t
 
-from bridge.c10 cimport memory
+from bridge.c10 cimport allocation
 from bridge.c10.storage cimport Elements
 from bridge.c10.tensor_impl cimport TensorImpl
 from bridge.c10.type_meta cimport string_type
@@ -78,7 +78,7 @@ def put_elements(Wrapper tensor not None, list items not None):
     cdef PyObject** ours
     cdef PyObject** theirs
     cdef int64_t i
-    memory.mutable_data(impl, string_type, "Tensor.mutable_data")
+    allocation.mutable_data(impl, string_type, "Tensor.mutable_data")
     if len(items) != impl.c_numel:
         raise ValueError(f"{len(items)} strings for {impl.c_numel} elements")
     if impl.c_numel == 0:

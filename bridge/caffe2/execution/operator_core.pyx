@@ -5,8 +5,8 @@
 from libc.stdint cimport int64_t
 from libc.string cimport memcmp
 
-from bridge.c10 cimport memory
-from bridge.c10.array_ref cimport Dims, parse_dims
+from bridge.c10 cimport allocation, resizing
+from bridge.c10.dims cimport Dims, parse_dims
 from bridge.c10.device cimport Device, as_device
 from bridge.c10.storage cimport READONLY, new_storage
 from bridge.c10.tensor_impl cimport TensorImpl, allocated, new_impl
@@ -324,8 +324,8 @@ cdef Tensor _sized(
                 and not impl.storage.flags & READONLY:
             if impl.ndim != sizes.n or memcmp(
                     impl.c_sizes, sizes.data, sizes.n * sizeof(int64_t)) != 0:
-                memory.resize(impl, sizes.data, sizes.n, caller)
-            memory.mutable_data(impl, meta, caller)
+                resizing.resize(impl, sizes.data, sizes.n, caller)
+            allocation.mutable_data(impl, meta, caller)
             return tensor
     tensor = wrap(allocated(sizes.data, sizes.n, meta, device_type, device_index, caller))
     _set(blob, tensor)

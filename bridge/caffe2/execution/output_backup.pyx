@@ -13,8 +13,8 @@ from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
 from libc.stdint cimport int64_t
 from libc.string cimport memcpy
 
-from bridge.c10 cimport memory
-from bridge.c10.array_ref cimport Dims, parse_dims
+from bridge.c10 cimport content
+from bridge.c10.dims cimport Dims, parse_dims
 from bridge.c10.storage cimport READONLY, Elements, Storage
 from bridge.c10.tensor_impl cimport TensorImpl
 from bridge.c10.type_meta cimport undefined_type
@@ -63,7 +63,7 @@ cdef class Held:
                 elements = self.ctx
                 elements.items[:] = self.content
             else:
-                memory.copy_from(impl, (<Tensor>self.content).impl, "Operator")
+                content.copy_from(impl, (<Tensor>self.content).impl, "Operator")
         return 0
 
 

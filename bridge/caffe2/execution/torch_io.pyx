@@ -6,7 +6,7 @@ from libc.stdint cimport int64_t
 from libc.string cimport memmove
 
 from bridge.c10.storage cimport UNVERIFIED
-from bridge.c10.tensor_impl cimport CONTIGUOUS, LENT, RESERVED, TensorImpl
+from bridge.c10.tensor_impl cimport CONTIGUOUS, OWN_ORIGIN, RESERVED, TensorImpl
 from bridge.caffe2.execution.operator_core cimport OperatorCore, output_like
 from bridge.caffe2.tensor.tensor cimport Tensor
 from bridge.dlpack.abi cimport DL_CPU
@@ -88,4 +88,4 @@ def adopt(Tensor tensor not None, result):
     impl.c_dtype = fresh.c_dtype
     impl.offset = fresh.offset
     impl.origin = fresh.origin
-    impl.flags = (impl.flags & ~(LENT | RESERVED)) | (fresh.flags & LENT)
+    impl.flags = (impl.flags & ~(OWN_ORIGIN | RESERVED)) | (fresh.flags & OWN_ORIGIN)

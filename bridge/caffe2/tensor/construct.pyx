@@ -5,11 +5,11 @@
 
 from libc.stdint cimport int64_t
 
-from bridge.c10 cimport memory, views
-from bridge.c10.array_ref cimport Dims, parse_dims
+from bridge.c10 cimport content, resizing, views
+from bridge.c10.dims cimport Dims, parse_dims
 from bridge.c10.copy cimport copy_elements
 from bridge.c10.device cimport Device, as_device
-from bridge.c10.observe cimport copying, observed, outermost, unlikely, watched
+from bridge.c10.reports cimport observed, outermost, report_copy, run_observed, unlikely
 from bridge.c10.storage cimport new_storage
 from bridge.c10.tensor_impl cimport TensorImpl, allocated, new_impl, require_numel
 from bridge.c10.type_meta cimport TypeMeta, as_type, string_type, undefined_type
@@ -18,7 +18,7 @@ from bridge.exchange.ingest cimport ingest
 from bridge.wrapper cimport Wrapper
 
 from bridge.c10.errors import EnforceTypeError, EnforceValueError
-from bridge.c10.rebuild import from_items
+from bridge.c10.raw_parts import from_items
 from bridge.caffe2.base.errors import wrap_error
 from bridge.exchange.devices import current_index
 
@@ -46,13 +46,13 @@ cdef TensorImpl from_arguments(tuple args, object T):
             if device is not None:
                 if isinstance(args[0], Wrapper):
                     if unlikely(observed) and outermost():
-                        return watched(
+                        return run_observed(
                             "caffe2.Tensor", args[0], "caffe2.Tensor", _copied_to,
                             (args[0], device))
                     return _copied_to(args[0], device)
                 dims = parse_dims(args[0], caller)
                 impl = unallocated(device.c_type, current_index(device))
-                memory.resize(impl, dims.data, dims.n, caller)
+                resizing.resize(impl, dims.data, dims.n, caller)
                 return impl
         if len(args) == 3:
             if T is not None:
@@ -89,9 +89,9 @@ def _copied_to(Wrapper source, Device device):
     cdef TensorImpl out
     impl.require_defined("caffe2.Tensor")
     if unlikely(observed):
-        copying(impl.c_numel * impl.c_dtype.itemsize, f"caffe2.Tensor(x, '{device}') is a copy")
+        report_copy(impl.c_numel * impl.c_dtype.itemsize, f"caffe2.Tensor(x, '{device}') is a copy")
     out = unallocated(device.c_type, current_index(device))
-    memory.copy_from(out, impl, "caffe2.Tensor")
+    content.copy_from(out, impl, "caffe2.Tensor")
     return out
 
 

@@ -5,7 +5,7 @@
 
 from libc.stdint cimport INT64_MAX, int64_t, uintptr_t
 
-from bridge.c10 cimport memory
+from bridge.c10 cimport content
 from bridge.c10.storage cimport READONLY, external_ptr
 from bridge.c10.tensor_impl cimport CONTIGUOUS, TensorImpl
 from bridge.c10.type_meta cimport TypeMeta, as_type
@@ -34,7 +34,8 @@ def share_external_pointer(TensorImpl impl not None, src, T, nbytes, deleter):
     if isinstance(src, int) and not isinstance(src, bool):
         if dtype is None:
             raise EnforceTypeError(
-                "An address says nothing of the element type; give T.", caller, condition="T is not None")
+                "An address does not specify the element type; give T.", caller,
+                condition="T is not None")
         address = as_address(src, caller)
     else:
         try:
@@ -57,7 +58,7 @@ def share_external_pointer(TensorImpl impl not None, src, T, nbytes, deleter):
             dtype = lender.c_dtype
         available = lender.c_numel * lender.c_dtype.itemsize
         address = <uintptr_t>lender.data(caller)
-        lender.storage.pin()
+        lender.storage.retain()
         keep = lender.storage.ctx
     if not dtype.c_is_pod:
         raise EnforceNotMet(
@@ -74,6 +75,6 @@ def share_external_pointer(TensorImpl impl not None, src, T, nbytes, deleter):
     if address % <uintptr_t>min(dtype.itemsize, 8) != 0:
         raise EnforceValueError(
             f"The address {address:#x} is not aligned for {dtype}.", caller)
-    memory.share_external(
+    content.share_external(
         impl, external_ptr(<void*>address, keep, deleter), <char*>address, dtype, capacity,
         caller)

@@ -6,7 +6,7 @@ from __future__ import annotations
 from bridge.at import Tensor as AtTensor
 from bridge.at.factories import resolved
 from bridge.c10.errors import EnforceNotMet, EnforceTypeError
-from bridge.c10.memory import resize_allocated
+from bridge.c10.resizing import resize_allocated
 from bridge.caffe2.tensor.construct import from_values
 from bridge.caffe2.tensor.tensor import Tensor
 

@@ -4,32 +4,36 @@
 """caffe2.Tensor, the Caffe2-style wrapper: sized first, allocated at `mutable_data`."""
 
 import warnings
+from copy import deepcopy
 
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_INCREF
 from libc.stdint cimport int64_t, uintptr_t
 
-from bridge.c10 cimport memory, views
-from bridge.c10.array_ref cimport Dims, array_ref_of, parse_dims_args, to_int64
+from bridge.c10 cimport allocation, content, resizing, views
+from bridge.c10.dims cimport Dims, parse_dims_args
+from bridge.c10.integers cimport to_int64
 from bridge.c10.device cimport device_of
-from bridge.c10.observe cimport observed, shared, unlikely
+from bridge.c10.reports cimport observed, report_shared, unlikely
 from bridge.c10.slots cimport call_init, dealloc_of, set_constructor, set_dealloc
 from bridge.c10.storage cimport READONLY, Elements
 from bridge.c10.tensor_impl cimport CONTIGUOUS, TensorImpl, undefined_impl
-from bridge.c10.type_meta cimport as_type, undefined_type
+from bridge.c10.type_meta cimport as_type, set_element_class, tensor_type, undefined_type
 from bridge.caffe2.tensor.construct cimport from_arguments, unallocated
 from bridge.dlpack.abi cimport DL_CPU
 from bridge.exchange.numpy cimport flat_array
 from bridge.exchange_table cimport new_exchange_table, set_class
 from bridge.wrapper cimport Wrapper, inherit_metadata
 
-from bridge.c10.elements import ElementView
+from bridge.at.tensor import Tensor as AtTensor
+from bridge.c10.element_view import ElementView
 from bridge.c10.errors import (
     EnforceIndexError,
     EnforceNotMet,
     EnforceTypeError,
     EnforceValueError,
 )
+from bridge.c10.raw_parts import sized
 from bridge.c10.tensor_impl import detached
 from bridge.caffe2.tensor.external_pointer import share_external_pointer
 
@@ -104,7 +108,7 @@ cdef class Tensor(Wrapper):
         cdef TensorImpl out
         impl.require_defined("Tensor.Clone")
         out = unallocated(impl.storage.device_type, impl.storage.device_index)
-        memory.copy_from(out, impl, "Tensor.Clone")
+        content.copy_from(out, impl, "Tensor.Clone")
         return wrap(out)
 
     def CopyFrom(self, src, async_=False):
@@ -118,7 +122,7 @@ cdef class Tensor(Wrapper):
         Raises EnforceNotMet: `src` is no tensor, not contiguous, or without content.
         Follows caffe2::Tensor::CopyFrom, caffe2/core/tensor.cc.
         """
-        memory.copy_from(self.impl, _tensor(src, "Tensor.CopyFrom"), "Tensor.CopyFrom")
+        content.copy_from(self.impl, _tensor(src, "Tensor.CopyFrom"), "Tensor.CopyFrom")
 
     def ShareData(self, src):
         """Share the storage of `src`: its type, offset and elements; sizes stay.
@@ -126,7 +130,7 @@ cdef class Tensor(Wrapper):
         Raises EnforceNotMet: numbers of elements differ, or `src` has no content.
         Follows TensorImpl::ShareData.
         """
-        memory.share_data(self.impl, _tensor(src, "Tensor.ShareData"), "Tensor.ShareData")
+        content.share_data(self.impl, _tensor(src, "Tensor.ShareData"), "Tensor.ShareData")
 
     def ShareExternalPointer(self, src, T=None, nbytes=0, deleter=None):
         """Look at memory from outside: an address (int), a buffer, or a DLPack producer.
@@ -150,7 +154,8 @@ cdef class Tensor(Wrapper):
         cdef Tensor that
         if not isinstance(other, Tensor):
             raise EnforceTypeError(
-                f"A caffe2.Tensor is swapped with another, not with {type(other).__name__}.", "Tensor.swap")
+                f"A caffe2.Tensor is swapped with another, not with {type(other).__name__}.",
+                "Tensor.swap")
         that = <Tensor>other
         self.impl, that.impl = that.impl, self.impl
 
@@ -167,7 +172,7 @@ cdef class Tensor(Wrapper):
         Follows TensorImpl::Resize.
         """
         cdef Dims sizes = parse_dims_args(dims, "Tensor.Resize")
-        memory.resize(self.impl, sizes.data, sizes.n, "Tensor.Resize")
+        resizing.resize(self.impl, sizes.data, sizes.n, "Tensor.Resize")
 
     def ResizeLike(self, src):
         """`Resize` to the sizes of `src`, a contiguous tensor of either kind."""
@@ -178,7 +183,7 @@ cdef class Tensor(Wrapper):
                 "ResizeLike takes a contiguous tensor.",
                 "Tensor.ResizeLike", condition="src.is_contiguous()")
         if other is not self.impl:
-            memory.resize(self.impl, other.c_sizes, other.ndim, "Tensor.ResizeLike")
+            resizing.resize(self.impl, other.c_sizes, other.ndim, "Tensor.ResizeLike")
 
     def Reshape(self, *dims):
         """Other sizes of the same number of elements; data and buffer stay.
@@ -187,7 +192,7 @@ cdef class Tensor(Wrapper):
         Follows TensorImpl::Reshape.
         """
         cdef Dims sizes = parse_dims_args(dims, "Tensor.Reshape")
-        memory.reshape(self.impl, sizes.data, sizes.n, "Tensor.Reshape")
+        resizing.reshape(self.impl, sizes.data, sizes.n, "Tensor.Reshape")
 
     def Extend(self, num, growthPct=_DEFAULT_GROWTH):
         """Grow the outer dimension by `num`, keeping the data. (d0, …) -> (d0 + num, …).
@@ -200,9 +205,9 @@ cdef class Tensor(Wrapper):
         Follows TensorImpl::Extend, c10/core/TensorImpl.h, PyTorch 1.8.1.
         """
         cdef int64_t rows = to_int64(num, "Tensor.Extend")
-        if growthPct is _DEFAULT_GROWTH and memory.extend_in_place(self.impl, rows):
+        if growthPct is _DEFAULT_GROWTH and resizing.extend_in_place(self.impl, rows):
             return
-        memory.extend(self.impl, rows, _percent(growthPct, "Tensor.Extend"), "Tensor.Extend")
+        resizing.extend(self.impl, rows, _percent(growthPct, "Tensor.Extend"), "Tensor.Extend")
 
     def ExtendTo(self, num, growthPct=40.0):
         """Grow the outer dimension to `num`, keeping the data; otherwise as `Extend`.
@@ -225,7 +230,7 @@ cdef class Tensor(Wrapper):
             raise EnforceNotMet(
                 f"ExtendTo adds rows, and {rows} are fewer than {impl.c_sizes[0]}. ShrinkTo "
                 "takes rows away.", "Tensor.ExtendTo", condition="num >= size(0)")
-        memory.extend(impl, rows - impl.c_sizes[0], percent, "Tensor.ExtendTo")
+        resizing.extend(impl, rows - impl.c_sizes[0], percent, "Tensor.ExtendTo")
 
     def ShrinkTo(self, outer_dim):
         """Shrink the outer dimension, keeping data and buffer. (d0, …) -> (outer_dim, …).
@@ -234,11 +239,11 @@ cdef class Tensor(Wrapper):
         dimension, outer_dim > size(0) or negative, not contiguous.
         Follows caffe2::Tensor::ShrinkTo.
         """
-        memory.shrink_to(self.impl, to_int64(outer_dim, "Tensor.ShrinkTo"), "Tensor.ShrinkTo")
+        resizing.shrink_to(self.impl, to_int64(outer_dim, "Tensor.ShrinkTo"), "Tensor.ShrinkTo")
 
     def Shrink(self, outer_dim):
         """The same as `ShrinkTo`."""
-        memory.shrink_to(self.impl, to_int64(outer_dim, "Tensor.Shrink"), "Tensor.Shrink")
+        resizing.shrink_to(self.impl, to_int64(outer_dim, "Tensor.Shrink"), "Tensor.Shrink")
 
     def ReserveSpace(self, outer_dim):
         """Have a buffer for `outer_dim` rows; sizes stay, data goes if the buffer is new.
@@ -247,7 +252,7 @@ cdef class Tensor(Wrapper):
         Raises EnforceNotMet: the storage is shared, no dimension, not contiguous.
         Follows TensorImpl::ReserveSpace.
         """
-        memory.reserve_space(
+        resizing.reserve_space(
             self.impl, to_int64(outer_dim, "Tensor.ReserveSpace"), "Tensor.ReserveSpace")
 
     def FreeMemory(self):
@@ -255,7 +260,7 @@ cdef class Tensor(Wrapper):
 
         Follows TensorImpl::FreeMemory.
         """
-        memory.free_memory(self.impl, "Tensor.FreeMemory")
+        allocation.free_memory(self.impl, "Tensor.FreeMemory")
 
     # Data.
 
@@ -270,7 +275,7 @@ cdef class Tensor(Wrapper):
         Follows TensorImpl::mutable_data.
         """
         cdef TensorImpl impl = self.impl
-        memory.mutable_data(
+        allocation.mutable_data(
             impl, impl.c_dtype if T is None else as_type(T), "Tensor.mutable_data")
         return _flat(impl, True, "Tensor.mutable_data")
 
@@ -298,7 +303,7 @@ cdef class Tensor(Wrapper):
         Raises EnforceNotMet: undefined, or no type. MemoryError.
         """
         cdef TensorImpl impl = self.impl
-        memory.mutable_data(
+        allocation.mutable_data(
             impl, impl.c_dtype if T is None else as_type(T), "Tensor.raw_mutable_data")
         return <uintptr_t>impl.data("Tensor.raw_mutable_data") if impl.c_numel else 0
 
@@ -477,8 +482,8 @@ cdef TensorImpl _impl_for_caffe2(object source):
         if not impl.flags & CONTIGUOUS and impl.storage is not None:
             _refuse_strided(impl)
         if unlikely(observed):
-            shared("caffe2.Tensor", source, "caffe2.Tensor",
-                   impl.c_numel * impl.c_dtype.itemsize)
+            report_shared("caffe2.Tensor", source, "caffe2.Tensor",
+                          impl.c_numel * impl.c_dtype.itemsize)
         return impl
     return None
 
@@ -516,7 +521,8 @@ cdef int64_t _dim(TensorImpl impl, object i, str caller, bint negative=True) exc
     impl.require_defined(caller)
     if dim >= impl.ndim or dim < (-impl.ndim if negative else 0):
         raise EnforceIndexError(
-            f"Dimension {i} is out of range for {impl.ndim} dimensions.", caller, condition="i < dim()")
+            f"Dimension {i} is out of range for {impl.ndim} dimensions.", caller,
+            condition="i < dim()")
     return dim + impl.ndim if dim < 0 else dim
 
 
@@ -556,7 +562,6 @@ cdef object _flat(TensorImpl impl, bint writable, str caller):
 
 
 def _flat_tensor(TensorImpl impl):
-    from bridge.at.tensor import Tensor as AtTensor
     cdef int64_t n = impl.c_numel
     cdef TensorImpl flat = views.view(impl, &n, 1, "Tensor.data")
     # through a Storage apart, which is no share of the tensor's
@@ -570,6 +575,15 @@ def _shown(TensorImpl impl):
     dtype = impl.c_dtype if impl.c_dtype else "no type yet"
     return (f"caffe2.Tensor(sizes={impl.sizes().vec()}, dtype={dtype}, "
             f"device='{impl.device()}'{state})")
+
+
+def _copy_element(item):
+    """Return a copy of a tensor that is an element of a tensor, in whichever state it is."""
+    if not item.defined():
+        return type(item)()
+    if item.storage_initialized():
+        return deepcopy(item)
+    return type(item)._wrap(sized(item.sizes(), item.dtype(), item.GetDevice()))
 
 
 cdef PyObject* _construct(
@@ -589,4 +603,5 @@ cdef PyObject* _construct(
 set_constructor(Tensor, _construct)
 set_dealloc(Tensor, dealloc_of(Wrapper))
 inherit_metadata(Tensor)
+set_element_class(tensor_type, Tensor, _copy_element, aliases=(AtTensor,))
 set_class(True, Tensor)

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from bridge.c10.elements import as_element
+from bridge.c10.element_view import as_element
 from bridge.c10.errors import EnforceTypeError, EnforceValueError
 from bridge.c10.type_meta import TypeMeta
 

@@ -8,7 +8,8 @@ Their time does not depend on how many blobs there are.
 from cpython.object cimport PyObject
 from cpython.unicode cimport PyUnicode_CheckExact
 
-from bridge.c10.observe cimport observed, unlikely
+from bridge.c10.python_api cimport PyDict_GetItemWithError
+from bridge.c10.reports cimport observed, unlikely
 from bridge.caffe2.blobs.core cimport BlobCore, CurrentBlobs, put
 from bridge.exchange.numpy cimport array_copy
 from bridge.exchange.torch cimport tensor_out
@@ -16,9 +17,6 @@ from bridge.exchange.torch cimport tensor_out
 from bridge.c10.errors import EnforceTypeError
 from bridge.caffe2.blobs.int8 import Int8Tensor
 from bridge.caffe2.workspaces.workspace import feed_failure, feed_named, find_named, state
-
-cdef extern from "Python.h":
-    PyObject* PyDict_GetItemWithError(object, object) except? NULL
 
 cdef CurrentBlobs _current = state
 

@@ -10,6 +10,7 @@ from cpython.object cimport PyObject, PyTypeObject
 from cpython.ref cimport Py_INCREF
 from cpython.tuple cimport PyTuple_New, PyTuple_SET_ITEM
 
+from bridge.c10.python_api cimport PyDict_GetItemWithError, Py_TYPE
 from bridge.caffe2.blobs.core cimport CurrentBlobs
 from bridge.caffe2.execution.operator_core cimport DefinitionCore, OperatorCore, run
 
@@ -20,10 +21,6 @@ from bridge.caffe2.execution.definition import definitions as _remembered
 from bridge.caffe2.execution.registry import registry as _known
 from bridge.caffe2.execution.running import run_operator
 from bridge.caffe2.workspaces.workspace import found_blob, state
-
-cdef extern from "Python.h":
-    PyTypeObject* Py_TYPE(object)
-    PyObject* PyDict_GetItemWithError(object, object) except? NULL
 
 cdef extern from *:
     """

@@ -6,7 +6,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator, Mapping
 
-from bridge.c10 import EnforceNotMet, observe
+from bridge.c10 import EnforceNotMet, reports
 from bridge.c10.errors import EnforceAssertionError, EnforceKeyError, EnforceTypeError
 from bridge.caffe2.base.names import name_of
 from bridge.caffe2.base.text import listed
@@ -282,9 +282,9 @@ def feed_named(
 ) -> bool:
     """Feed the blob `name`; one that is new gets its name when it holds the value."""
     text = name_of(name, caller)
-    if observe.outermost() and not isinstance(value, (bytes, str)):
+    if reports.outermost() and not isinstance(value, (bytes, str)):
         target = f"blob {text!r}"
-        return observe.watch(
+        return reports.observe_call(
             caller, value, target, feed_named, workspace, name, value, device_option, caller
         )
     if device_option is None and state.device_scopes and is_array(value):

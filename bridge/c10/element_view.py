@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The view of a non-POD buffer: a mutable sequence of its elements."""
+"""ElementView: the elements of a non-POD tensor as a mutable sequence."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ __all__ = ["ElementView", "as_element"]
 
 
 def as_element(value: Any, dtype: TypeMeta, caller: str = "Tensor.mutable_data") -> Any:
-    """`value` as an element of `dtype`: text becomes UTF-8 bytes where those are asked for.
+    """Return `value` as an element of `dtype`; a ``str`` for type string is encoded as UTF-8.
 
-    Raises EnforceNotMet, also a TypeError: it is no such element. EnforceNotMet, also a
-    ValueError: the text has no UTF-8 bytes.
+    Raises EnforceNotMet, also a TypeError: it is not such an element. EnforceNotMet, also a
+    ValueError: the text cannot be encoded as UTF-8.
     """
     if dtype.name == "string":
         if type(value) is bytes:
@@ -34,19 +34,22 @@ def as_element(value: Any, dtype: TypeMeta, caller: str = "Tensor.mutable_data")
                 return value.encode()
             except UnicodeEncodeError as error:
                 raise EnforceValueError(
-                    f"The text has no UTF-8 bytes: {error}. Give bytes.", "Tensor.mutable_data"
+                    f"The text cannot be encoded as UTF-8: {error}. Give bytes.",
+                    "Tensor.mutable_data",
                 ) from error
         if isinstance(value, (bytes, bytearray, memoryview)):
             return bytes(value)
     elif dtype.element_class is not None and isinstance(value, dtype.element_class):
         return value
-    raise EnforceTypeError(f"{type(value).__name__} is no element of a tensor of {dtype}.", caller)
+    raise EnforceTypeError(
+        f"{type(value).__name__} is not an element of a tensor of {dtype}.", caller
+    )
 
 
 class ElementView(MutableSequence["Any"]):
-    """`numel()` elements from an offset on; shares them, and keeps them alive.
+    """The `n` elements of a list from an offset on; shares the list and keeps it alive.
 
-    The length is fixed: elements are replaced, not inserted or deleted.
+    The length is fixed: elements can be replaced, not inserted or deleted.
     """
 
     __slots__ = ("_dtype", "_items", "_n", "_offset")
@@ -96,12 +99,12 @@ class ElementView(MutableSequence["Any"]):
                     f"A slice is set to a sequence of elements, not to {type(value).__name__}.",
                     "Tensor.mutable_data",
                 ) from error
-            # map and set run in C: strings come in great numbers, and as bytes most of the time.
+            # Strings are many and mostly bytes already, which `map` and `set` find out in C.
             if self._dtype.name != "string" or not set(map(type, values)) <= {bytes}:
                 values = [as_element(one, self._dtype) for one in values]
             if len(values) != len(places):
                 raise EnforceNotMet(
-                    f"{len(values)} elements do not replace {len(places)}; their number is "
+                    f"{len(values)} elements cannot replace {len(places)}; their number is "
                     "fixed. Use Resize or Extend.",
                     "Tensor.mutable_data",
                     condition="len(values) == len(slice)",
@@ -119,19 +122,19 @@ class ElementView(MutableSequence["Any"]):
 
     def __delitem__(self, index: Any) -> None:
         raise EnforceTypeError(
-            "Elements are not deleted, since their number is the tensor's. Use ShrinkTo or Resize.",
+            "Elements cannot be deleted: their number is fixed. Use ShrinkTo or Resize.",
             "Tensor.mutable_data",
         )
 
     def insert(self, index: int, value: Any) -> None:
-        """Refused: the number of elements is the tensor's. Use Extend."""
+        """Raise EnforceTypeError: the number of elements is fixed. Use Extend."""
         raise EnforceTypeError(
-            "Elements are not inserted, since their number is the tensor's. Use Extend or Resize.",
+            "Elements cannot be inserted: their number is fixed. Use Extend or Resize.",
             "Tensor.mutable_data",
         )
 
     def replace(self, values: Iterable[Any]) -> None:
-        """Set all elements at once; as many as there are."""
+        """Replace all elements by `values`, which must be as many."""
         self[:] = values
 
     def __eq__(self, other: object) -> bool:

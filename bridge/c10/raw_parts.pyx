@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 # cython: language_level=3, boundscheck=False, wraparound=False
-"""TensorImpls out of their parts: bytes, sizes and type; and the bytes of one."""
+"""A TensorImpl from its raw parts (bytes or elements, sizes, type), and the parts of one."""
 
 from cpython.buffer cimport PyBUF_FORMAT, PyBUF_ND, PyBUF_SIMPLE, PyBUF_STRIDES, PyBUF_WRITABLE
 from libc.stdint cimport int64_t, uintptr_t
 
-from bridge.c10.array_ref cimport Dims, parse_dims
+from bridge.c10.dims cimport Dims, parse_dims
 from bridge.c10.copy cimport contiguous_copy
 from bridge.c10.device cimport Device
 from bridge.c10.layout cimport checked_mul
-from bridge.c10.pinning cimport pinned_data
+from bridge.c10.retained cimport retained_data
 from bridge.c10.storage cimport (
     EXTERNAL,
     READONLY,
@@ -39,7 +39,7 @@ cdef class ByteView:
             raise BufferError("The bytes are read-only.")
         buffer.buf = self.data
         if self.data == NULL:
-            buffer.buf = &self.nbytes       # not NULL, for nobody to read
+            buffer.buf = &self.nbytes       # any address but NULL; no byte of it is read
         buffer.obj = self
         buffer.len = self.nbytes
         buffer.itemsize = 1
@@ -55,25 +55,28 @@ cdef class ByteView:
 
 
 def byte_view(TensorImpl impl):
-    """The bytes of `impl`, which is in host memory; shared where it is contiguous."""
+    """Return the bytes of `impl`, which is in host memory; shared if it is contiguous, else copied.
+
+    Raises EnforceNotMet: no memory, or not POD.
+    """
     cdef ByteView view = ByteView.__new__(ByteView)
     if not impl.flags & CONTIGUOUS:
         impl = contiguous_copy(impl, "byte_view")
-    view.data = pinned_data(impl, "byte_view")
+    view.data = retained_data(impl, "byte_view")
     view.ctx = impl.storage.ctx
     view.nbytes = impl.c_numel * impl.c_dtype.itemsize
     view.readonly = impl.storage.flags & READONLY
     return view
 
 
-cdef class _Held:
-    """A buffer held for as long as a tensor looks at it."""
+cdef class _BufferOwner:
+    """Keeps an exported buffer until the tensors that use it are gone."""
 
     cdef Py_buffer buffer
-    cdef bint held
+    cdef bint exported
 
     def __dealloc__(self):
-        if self.held:
+        if self.exported:
             PyBuffer_Release(&self.buffer)
 
 
@@ -83,12 +86,13 @@ cdef extern from "Python.h":
 
 
 def from_buffer(buffer, sizes, TypeMeta dtype, bint misaligned=False):
-    """A TensorImpl over the bytes of `buffer`; read-only where the buffer is. Not copied,
-    but where it is not aligned for the type, unless `misaligned` memory will do.
+    """Return a TensorImpl over the bytes of `buffer`, read-only if the buffer is.
 
-    Raises EnforceNotMet: the buffer has not as many bytes as the sizes take.
+    Copied only if the buffer is not aligned for the type and `misaligned` is False.
+
+    Raises EnforceNotMet: a non-POD type, invalid sizes, or a buffer of another number of bytes.
     """
-    cdef _Held held = _Held.__new__(_Held)
+    cdef _BufferOwner owner = _BufferOwner.__new__(_BufferOwner)
     cdef Dims dims = parse_dims(sizes, "from_buffer")
     cdef int64_t numel = require_numel(dims.data, dims.n, "from_buffer")
     cdef int64_t nbytes
@@ -98,50 +102,50 @@ def from_buffer(buffer, sizes, TypeMeta dtype, bint misaligned=False):
         raise EnforceNotMet(
             f"A buffer holds POD elements, not {dtype}.", "from_buffer", condition="dtype.is_pod")
     nbytes = checked_mul(numel, dtype.itemsize)
-    PyObject_GetBuffer(buffer, &held.buffer, PyBUF_SIMPLE)
-    held.held = True
-    if nbytes < 0 or held.buffer.len != nbytes:
+    PyObject_GetBuffer(buffer, &owner.buffer, PyBUF_SIMPLE)
+    owner.exported = True
+    if nbytes < 0 or owner.buffer.len != nbytes:
         raise EnforceNotMet(
-            f"The buffer has {held.buffer.len} bytes, and {numel} elements of {dtype} take "
+            f"The buffer has {owner.buffer.len} bytes, and {numel} elements of {dtype} take "
             f"{nbytes}.", "from_buffer", condition="len(buffer) == nbytes")
     storage = new_storage(DL_CPU, 0)
     impl = new_impl(storage, dtype)
     impl.set_contiguous(dims.data, dims.n, numel)
-    install(storage, held, <char*>held.buffer.buf, dtype, nbytes,
-            EXTERNAL | READONLY if held.buffer.readonly else EXTERNAL)
+    install(storage, owner, <char*>owner.buffer.buf, dtype, nbytes,
+            EXTERNAL | READONLY if owner.buffer.readonly else EXTERNAL)
     if not misaligned and numel \
-            and <uintptr_t>held.buffer.buf % <uintptr_t>min(dtype.itemsize, 8) != 0:
+            and <uintptr_t>owner.buffer.buf % <uintptr_t>min(dtype.itemsize, 8) != 0:
         return contiguous_copy(impl, "from_buffer")
     return impl
 
 
 def from_items(sizes, TypeMeta dtype, items):
-    """A TensorImpl of a non-POD type with these elements, which are not copied.
+    """Return a TensorImpl of a non-POD type with these elements, which are not copied.
 
-    Raises EnforceNotMet: the type is POD, or there are not as many as the sizes take.
+    Raises EnforceNotMet: the type is POD, or another number of elements than the sizes need.
     """
     cdef Dims dims = parse_dims(sizes, "from_items")
     cdef int64_t numel = require_numel(dims.data, dims.n, "from_items")
-    cdef list held = list(items)
+    cdef list values = list(items)
     cdef Elements elements
     cdef TensorImpl impl
     if dtype.c_is_pod or dtype is undefined_type:
         raise EnforceNotMet(
-            f"Elements of {dtype} are no Python objects.", "from_items", condition="!dtype.is_pod")
-    if len(held) != numel:
+            f"Elements of {dtype} are not Python objects.", "from_items", condition="!dtype.is_pod")
+    if len(values) != numel:
         raise EnforceNotMet(
-            f"There are {len(held)} elements for {numel} places.", "from_items",
+            f"There are {len(values)} elements for {numel} places.", "from_items",
             condition="len(items) == numel()")
     impl = new_impl(new_storage(DL_CPU, 0), dtype)
     impl.set_contiguous(dims.data, dims.n, numel)
-    elements = elements_of(dtype, held)
+    elements = elements_of(dtype, values)
     install(impl.storage, elements, <char*><void*>elements if numel else NULL, dtype,
             numel * dtype.itemsize, 0)
     return impl
 
 
 def sized(sizes, TypeMeta dtype, Device device):
-    """A TensorImpl that is sized and not allocated."""
+    """Return a TensorImpl with sizes and without memory. Raises EnforceNotMet: invalid sizes."""
     cdef Dims dims = parse_dims(sizes, "sized")
     cdef TensorImpl impl = new_impl(
         new_storage(device.c_type, device.c_index), dtype if dtype else undefined_type)
@@ -150,7 +154,7 @@ def sized(sizes, TypeMeta dtype, Device device):
 
 
 def items_of(TensorImpl impl):
-    """A new list of the elements of a non-POD tensor, which are not copied themselves."""
+    """Return the elements of a non-POD tensor in a new list; the elements are not copied."""
     impl.data("items_of")
     if impl.c_numel == 0:
         return []

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Fields of a message on their way out, one by one; much data goes by bridge.wire.packing."""
+"""Encoding of single fields of a message; bridge.wire.tensor_encoding encodes tensor data."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ def varint(value: int) -> bytes:
 
 
 def varint_field(number: int, value: int) -> bytes:
-    """Encode a field of one int."""
+    """Encode a field whose value is one int."""
     return varint(number << 3) + varint(value)
 
 
 def length_head(number: int, nbytes: int) -> bytes:
-    """Encode what stands before the bytes of a length-delimited field."""
+    """Encode the tag and the length of a length-delimited field of `nbytes`."""
     return varint(number << 3 | 2) + varint(nbytes)
 
 

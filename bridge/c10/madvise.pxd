@@ -1,4 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
+"""Advice to the kernel about many MiB of memory: huge pages, and zeros without writing them."""
+
 from libc.stdint cimport int64_t, uintptr_t
 
 cdef extern from *:
@@ -8,28 +10,28 @@ cdef extern from *:
     #ifndef MADV_HUGEPAGE       /* not on Linux */
     #define MADV_HUGEPAGE MADV_NORMAL
     #endif
-    #ifdef __linux__            /* elsewhere what comes back need not be zeros */
-    #define BRIDGE_GIVES_ZEROS 1
+    #ifdef __linux__            /* elsewhere the pages need not be zeros */
+    #define BRIDGE_DONTNEED_ZEROES 1
     #else
-    #define BRIDGE_GIVES_ZEROS 0
+    #define BRIDGE_DONTNEED_ZEROES 0
     #endif
     static CYTHON_INLINE uintptr_t bridge_page(void) { return (uintptr_t)sysconf(_SC_PAGESIZE); }
     """
     int madvise(void* address, size_t nbytes, int advice) nogil
     int MADV_DONTNEED
     int MADV_HUGEPAGE
-    bint GIVES_ZEROS "BRIDGE_GIVES_ZEROS"
+    bint DONTNEED_ZEROES "BRIDGE_DONTNEED_ZEROES"
     uintptr_t page_size "bridge_page"() noexcept nogil      # bytes, a power of two
 
 cdef extern from "string.h" nogil:
     void* memset(void* data, int value, size_t nbytes)
 
 cdef enum:
-    WORTH_ADVISING = 4 << 20    # bytes: less than two huge pages is not
+    MIN_NBYTES = 4 << 20    # two huge pages; for less the call does not pay
 
 
-# The whole pages of `nbytes` at `data`. The kernel takes part of a page for all of it, and next to
-# `data` may lie what is somebody else's.
+# The whole pages in `nbytes` at `data`. The kernel takes any part of a page for all of it, and the
+# rest of the first and last page may hold other data.
 cdef inline void whole_pages(
     void* data, int64_t nbytes, uintptr_t* begin, uintptr_t* end,
 ) noexcept nogil:
@@ -38,20 +40,20 @@ cdef inline void whole_pages(
     end[0] = (<uintptr_t>data + nbytes) & ~(page - 1)
 
 
-# New memory of many MiB costs more in page faults than in what is written to it; with huge pages
-# there are 512 times fewer. Advice only: a kernel without them says no, and nothing is different.
+# Page faults in new memory of many MiB cost more than writing to it; with huge pages there are 512
+# times fewer. A kernel without huge pages ignores the advice.
 cdef inline void advise_huge_pages(void* data, int64_t nbytes) noexcept nogil:
     cdef uintptr_t begin, end
-    if nbytes >= WORTH_ADVISING:
+    if nbytes >= MIN_NBYTES:
         whole_pages(data, nbytes, &begin, &end)
         madvise(<void*>begin, end - begin, MADV_HUGEPAGE)
 
 
-# Whole pages of the C library's memory go back to the kernel, which gives zeros at their next use:
-# what is never used never takes memory.
+# Set memory to zero. Whole pages go back to the kernel, which provides zeroed ones at the next use,
+# so pages that are never used take no memory.
 cdef inline void zero_pages(char* data, int64_t nbytes) noexcept nogil:
     cdef uintptr_t begin, end
-    if GIVES_ZEROS and nbytes >= WORTH_ADVISING:
+    if DONTNEED_ZEROES and nbytes >= MIN_NBYTES:
         whole_pages(data, nbytes, &begin, &end)
         if madvise(<void*>begin, end - begin, MADV_DONTNEED) == 0:
             memset(data, 0, begin - <uintptr_t>data)

@@ -2,16 +2,16 @@
 from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint64_t
 from libc.string cimport memcpy
 
-# Eight bytes as one number, lowest byte first: x86-64 and AArch64 Linux are so.
+# Eight bytes as one integer, lowest byte first, as on x86-64 and AArch64.
 cdef extern from *:
     """
     #define BRIDGE_HIGH 0x8080808080808080ULL
     #define BRIDGE_LOW7 0x7F7F7F7F7F7F7F7FULL
     #define BRIDGE_ONES 0x0101010101010101ULL
     """
-    const uint64_t HIGH "BRIDGE_HIGH"   # the bit that says that another byte follows
-    const uint64_t LOW7 "BRIDGE_LOW7"   # the others
-    const uint64_t ONES "BRIDGE_ONES"   # times this, a byte is the sum of it and those below
+    const uint64_t HIGH "BRIDGE_HIGH"   # the bit that is set where another byte follows
+    const uint64_t LOW7 "BRIDGE_LOW7"   # the other bits
+    const uint64_t ONES "BRIDGE_ONES"   # a product with it sums each byte and those below
     int ctz "__builtin_ctzll"(uint64_t) nogil
     int clz "__builtin_clzll"(uint64_t) nogil
 
@@ -35,11 +35,11 @@ cdef inline void store(uint8_t* at, uint64_t word) noexcept nogil:
     memcpy(at, &word, 8)
 
 cdef inline int64_t count_high(const uint8_t* bytes, int64_t n) noexcept nogil:
-    # How many bytes have the high bit set.
+    # Return how many bytes have the high bit set.
     cdef int64_t count = 0
     cdef int64_t i = 0
     while i + 8 <= n:
-        # eight bits, one a byte, summed into the highest byte
+        # One bit per byte, summed into the highest byte.
         count += (((load(bytes + i) & HIGH) >> 7) * ONES) >> 56
         i += 8
     while i < n:

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
-"""Arrays into packed varints: C only, no Python objects, the GIL not needed.
+"""Encoding of arrays as packed varints: C only, without Python objects or the GIL.
 
-Without a branch an element, as in `varints`; and like there nothing is written out of bounds when
-the array changes after its size was taken.
+As in `varint_decoding`, there is no branch per element, and nothing is written out of bounds if the
+array changes after its encoded size was computed.
 
 Follows the encoding of protobuf: int32 and enums are sign-extended to 64 bits, so that negative
 numbers take ten bytes.
@@ -11,12 +11,12 @@ numbers take ten bytes.
 
 from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint64_t
 
-from bridge.wire.varints cimport BOOL, I8, I16, I32, U8, U16, Kind
-from bridge.wire.words cimport HIGH, LONGEST, clz, count_high, element, load, store
+from bridge.wire.varint_decoding cimport BOOL, I8, I16, I32, U8, U16, Kind
+from bridge.wire.eight_bytes cimport HIGH, LONGEST, clz, count_high, element, load, store
 
 
 cdef int varint_size(uint64_t value) noexcept nogil:
-    # ceil(bits / 7), for 1 to 64 bits
+    # ceil(bits / 7) for 1 to 64 bits.
     return ((64 - clz(value | 1)) * 9 + 64) >> 6
 
 
@@ -38,7 +38,7 @@ cdef int64_t _size(const element* values, int64_t n) noexcept nogil:
 
 
 cdef int64_t packed_size(Kind kind, const void* values, int64_t n) noexcept nogil:
-    """Bytes that `n` elements take."""
+    """Return the bytes that `n` encoded elements take."""
     if kind == BOOL:
         return n
     if kind == U8:
@@ -55,7 +55,7 @@ cdef int64_t packed_size(Kind kind, const void* values, int64_t n) noexcept nogi
 
 
 cdef inline uint8_t* _write_long(uint8_t* out, uint64_t value) noexcept nogil:
-    """Write a varint where there are ten bytes of room, without a branch for all but nine, ten."""
+    """Encode a varint where ten bytes can be written; without a branch up to eight bytes."""
     cdef int size = varint_size(value)
     cdef uint64_t word = value & 0x00FFFFFFFFFFFFFFUL
     # Spread 56 bits over eight bytes: halves of 28, quarters of 14, bytes of 7.
@@ -63,7 +63,7 @@ cdef inline uint8_t* _write_long(uint8_t* out, uint64_t value) noexcept nogil:
     word = ((word & 0x0FFFC0000FFFC000UL) << 2) | (word & 0x00003FFF00003FFFUL)
     word = ((word & 0x3F803F803F803F80UL) << 1) | (word & 0x007F007F007F007FUL)
     if size <= 8:
-        # all but the last byte go on
+        # Set the high bit of all bytes but the last.
         store(out, word | (HIGH & ((<uint64_t>1 << (8 * (size - 1))) - 1)))
         return out + size
     store(out, word | HIGH)
@@ -75,7 +75,7 @@ cdef inline uint8_t* _write_long(uint8_t* out, uint64_t value) noexcept nogil:
 
 
 cdef uint8_t* _write_short(uint8_t* out, const uint8_t* end, uint64_t value) noexcept nogil:
-    """Write a varint where there may be too little room: NULL then."""
+    """Encode a varint before `end`; return NULL if it does not fit."""
     while out < end:
         if value < 0x80:
             out[0] = <uint8_t>value
@@ -101,7 +101,7 @@ cdef bint _encode(
                 out += 8
             else:
                 for k in range(8):
-                    # Two bytes where the high bit is set: the low seven and it, then a 1.
+                    # Two bytes if the high bit is set: the value itself, then a 1.
                     out[0] = values[i + k]
                     out[1] = 1
                     out += 1 + (values[i + k] >> 7)
@@ -121,7 +121,7 @@ cdef bint _encode(
 cdef bint encode(
     Kind kind, const void* values, int64_t n, uint8_t* out, int64_t nbytes,
 ) noexcept nogil:
-    """Write `n` elements into exactly `nbytes`; False where they are no longer so many."""
+    """Encode `n` elements in exactly `nbytes`; return False if they do not take as many."""
     cdef const uint8_t* end = out + nbytes
     cdef int64_t i
     if kind == BOOL:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 from libc.stdint cimport int64_t, uint8_t, uint64_t
 
-from bridge.wire.varints cimport Kind
+from bridge.wire.varint_decoding cimport Kind
 
 # Counts are of elements, sizes in bytes.
 cdef int varint_size(uint64_t value) noexcept nogil

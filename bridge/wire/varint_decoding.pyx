@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
-"""Packed varints into arrays: C only, no Python objects, the GIL not needed.
+"""Decoding of packed varints into arrays: C only, without Python objects or the GIL.
 
-A varint has seven bits a byte, lowest first; the high bit says that another byte follows. Here
-eight bytes are taken at a time, since a byte at a time costs a misprediction an element.
+A varint has seven bits in each byte, lowest first; the high bit is set where another byte follows.
+Eight bytes are decoded at a time, since one at a time costs a branch misprediction per element.
 
-Every function stays within both the source and the destination whatever either holds, so memory
-that somebody writes meanwhile gives wrong numbers at worst, never a write out of bounds.
+Every function stays within source and destination whatever they contain. So memory that another
+thread writes meanwhile yields wrong numbers, never a write out of bounds.
 
 Follows the encoding of protobuf: a reader drops the bits that do not fit.
 """
@@ -22,7 +22,7 @@ from libc.stdint cimport (
     uint64_t,
 )
 
-from bridge.wire.words cimport (
+from bridge.wire.eight_bytes cimport (
     HIGH,
     LONGEST,
     LOW7,
@@ -36,7 +36,7 @@ from bridge.wire.words cimport (
 )
 
 cdef enum:
-    BLOCK = 8 * 248     # bytes that are looked through at once
+    BLOCK = 8 * 248     # bytes that are counted at once
 
 
 cdef const uint8_t* read_varint(
@@ -55,9 +55,9 @@ cdef const uint8_t* read_varint(
 
 
 cdef bint _has_overlong(const uint8_t* packed, int64_t nbytes) noexcept nogil:
-    """Whether more than nine bytes in a row say that another follows."""
+    """Return whether ten or more bytes in a row have the high bit set."""
     cdef int64_t i = 0
-    cdef int run = 0            # how many did so up to here
+    cdef int run = 0            # how many did so just before byte i
     cdef uint64_t ends
     while i + 8 <= nbytes and run < LONGEST:
         ends = ~load(packed + i) & HIGH
@@ -75,8 +75,8 @@ cdef bint _has_overlong(const uint8_t* packed, int64_t nbytes) noexcept nogil:
 
 
 cdef int64_t count_packed(const uint8_t* packed, int64_t nbytes) noexcept nogil:
-    """Count the varints; -1 where the last is cut short or one is longer than ten bytes."""
-    cdef int64_t going_on = 0       # bytes that say that another follows
+    """Return the number of varints; -1 if the last is cut short or one exceeds ten bytes."""
+    cdef int64_t going_on = 0       # bytes with the high bit set
     cdef int64_t begin = 0
     cdef int64_t stop = 0
     cdef int64_t i
@@ -88,7 +88,7 @@ cdef int64_t count_packed(const uint8_t* packed, int64_t nbytes) noexcept nogil:
         stop = begin + BLOCK if begin + BLOCK < nbytes else nbytes & ~<int64_t>7
         sums = 0
         fours = 0
-        # So that the compiler does two words at a time. A byte of `sums` counts to BLOCK / 8.
+        # Written so that the compiler vectorises it. A byte of `sums` counts up to BLOCK / 8.
         for i in range(begin >> 3, stop >> 3):
             bits = (load(packed + 8 * i) & HIGH) >> 7
             sums += bits
@@ -96,8 +96,8 @@ cdef int64_t count_packed(const uint8_t* packed, int64_t nbytes) noexcept nogil:
             fours |= four & (four >> 16)
         sums = (sums & 0x00FF00FF00FF00FFUL) + ((sums >> 8) & 0x00FF00FF00FF00FFUL)
         going_on += (sums * 0x0001000100010001UL) >> 48
-        # Ten in a row have among them four that begin at a multiple of four. Few do, and then all
-        # are looked at, with the ends of the row in the blocks beside.
+        # Ten in a row contain four that begin at a multiple of four. This is rare; then all bytes
+        # are checked, with those of the neighbouring blocks that the row may reach into.
         if fours & 0x0000000100000001UL and _has_overlong(
                 packed + (begin - LONGEST if begin else 0),
                 (stop + LONGEST if stop + LONGEST < nbytes else nbytes)
@@ -112,12 +112,12 @@ cdef int64_t count_packed(const uint8_t* packed, int64_t nbytes) noexcept nogil:
 cdef inline const uint8_t* _read_long(
     const uint8_t* at, uint64_t* value,
 ) noexcept nogil:
-    """Read a varint where there are ten bytes to read; NULL where it is longer."""
+    """Decode a varint if ten bytes can be read; return NULL if it is longer than that."""
     cdef uint64_t word = load(at)
     cdef uint64_t ends = ~word & HIGH
     cdef uint64_t within = LOW7
     if ends:
-        # up to the lowest byte that is an end
+        # Up to the lowest byte without the high bit.
         within &= ends ^ (ends - 1)
     word &= within
     word = (word & 0x007F007F007F007FUL) | ((word & 0x7F007F007F007F00UL) >> 1)
@@ -145,7 +145,7 @@ cdef int64_t _decode(
     while i < room and at != NULL and at < end:
         at = _read_long(at, &value) if at <= last else read_varint(at, end, &value)
         if at != NULL:
-            # bool is what the int32 in the message is, seen as a truth
+            # A bool is encoded as an int32; any value but 0 is True.
             out[i] = <element>((<uint32_t>value != 0) if truth else value)
             i += 1
     return i if at == end else -1
@@ -154,12 +154,12 @@ cdef int64_t _decode(
 cdef int64_t _decode_bytes(
     const uint8_t* at, const uint8_t* end, uint8_t* out, int64_t room, bint truth,
 ) noexcept nogil:
-    """Read bytes, which take one byte or two: eight bytes of the source at a time."""
+    """Decode values of one byte, whose varints take one or two, eight bytes at a time."""
     cdef const uint8_t* last = end - LONGEST
     cdef int64_t i = 0
     cdef int64_t more
     cdef uint64_t word, after, goes_on, values, kept, places
-    cdef uint64_t carry = 0     # 0x80 where the byte before said that another follows
+    cdef uint64_t carry = 0     # 0x80 if the previous byte has the high bit set
     cdef uint64_t plain = ~ONES if truth else HIGH
     cdef int k
     while at <= last and i + 8 <= room:
@@ -172,10 +172,10 @@ cdef int64_t _decode_bytes(
         after = load(at + 1)
         goes_on = word & HIGH
         if truth or goes_on & after:
-            break               # three bytes or more, which no byte is written with
+            break               # a varint of three bytes or more: not of a one-byte value
         values = (word & LOW7) | (((after & ONES) << 7) & goes_on)
-        # A byte is a value unless the one before goes on. The sum of those before it is its place;
-        # one that is no value lies where the next one goes.
+        # A byte begins a value unless the previous one has the high bit set. The number of values
+        # before it is its place; what does not begin a value is overwritten by the next one.
         kept = (~((goes_on << 8) | carry) & HIGH) >> 7
         places = kept * ONES
         out[i] = <uint8_t>values
@@ -193,7 +193,7 @@ cdef int64_t _decode_bytes(
 cdef int64_t decode(
     Kind kind, const uint8_t* packed, int64_t nbytes, void* out, int64_t room,
 ) noexcept nogil:
-    """Read all varints, at most `room`; give how many, -1 where there are more or a bad one."""
+    """Decode all varints; return how many, or -1: more than `room`, or an invalid one."""
     cdef const uint8_t* end = packed + nbytes
     if kind == BOOL:
         return _decode_bytes(packed, end, <uint8_t*>out, room, True)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 
-from bridge.wire.payload cimport Payload, Source
+from bridge.wire.tensor_decoding cimport Payload, Source
 
 cdef enum Wire:
     VARINT = 0
@@ -15,10 +15,10 @@ cdef struct Field:
     uint32_t number
     uint32_t wire
     const uint8_t* tag      # where the field begins
-    const uint8_t* at       # its value; of BYTES the first byte
+    const uint8_t* at       # where its value begins; for BYTES after the length
     const uint8_t* stop     # where the next field begins
-    uint64_t value          # of a varint; of BYTES the number of bytes
-    int depth               # of the message that it is a field of
+    uint64_t value          # of a varint; for BYTES their number
+    int depth               # of the message that contains the field
 
 cdef object malformed(Source source, const uint8_t* at, str what)
 cdef const uint8_t* next_field(

@@ -3,32 +3,31 @@ from libc.stdint cimport int64_t, uint8_t
 
 from bridge.c10.tensor_impl cimport TensorImpl
 from bridge.c10.type_meta cimport TypeMeta
-from bridge.wire.varints cimport Kind
+from bridge.wire.varint_decoding cimport Kind
 
 cdef enum:
-    WITHOUT_GIL = 1 << 16       # bytes from which letting other threads run pays
     STRING_TAG = (6 << 3) | 2   # TensorProto.string_data
 
-# How an element type stands in a message.
+# How the elements of a type are encoded in a message.
 cdef enum Coding:
     FIXED               # as in memory
     VARINT
-    STRING              # length and bytes
+    STRING              # a length and bytes each
 
-# A part of a field's values: one packed field, or fields with one value each, back to back.
+# Adjacent values of a repeated field: one packed field, or fields of one value each.
 cdef struct Range:
     const uint8_t* at
     int64_t nbytes
     int64_t n           # values
     bint packed
 
-# The bytes that a message is read from, held as long as something points into them.
+# The bytes that a message is read from, kept alive as long as something points into them.
 cdef class Source:
     cdef const unsigned char[::1] view
     cdef const uint8_t* begin
     cdef const uint8_t* end
 
-# The values of one repeated field, wherever in the message they stand.
+# All values of one repeated field, which may stand in several places of the message.
 cdef class Payload:
     cdef Source source
     cdef Range* ranges

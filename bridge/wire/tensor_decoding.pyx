@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
-"""Values of a tensor from the bytes of a message into its memory, at the speed of memory.
+"""Decoding of values from the bytes of a message into a tensor's memory.
 
-No list of numbers is made. Floating-point values are copied as they are, integers go through
-`varints`. Both ends are checked at every step, since other threads run while much is copied.
+Floating-point values are copied, integers decoded by `varint_decoding`; there is no list of numbers
+in between. Source and destination are checked at each step, since other threads run while much is
+copied.
 """
 
 cimport cython
@@ -14,11 +15,12 @@ from libc.stdlib cimport free, realloc
 from libc.string cimport memcpy, memset
 
 from bridge.c10.allocator cimport DataPtr
-from bridge.c10.pages cimport zero_pages
+from bridge.c10.madvise cimport zero_pages
+from bridge.c10.python_api cimport RELEASE_GIL_NBYTES
 from bridge.c10.storage cimport Elements
 from bridge.c10.tensor_impl cimport CONTIGUOUS, TensorImpl
 from bridge.c10.type_meta cimport TypeMeta, string_type
-from bridge.wire.varints cimport BOOL, I8, I16, I32, I64, U8, U16, Kind, decode, read_varint
+from bridge.wire.varint_decoding cimport BOOL, I8, I16, I32, I64, U8, U16, Kind, decode, read_varint
 
 from bridge.c10.errors import EnforceNotMet, EnforceTypeError
 
@@ -29,19 +31,22 @@ cdef extern from "Python.h":
 
 cdef dict _KIND_OF = {
     "bool": BOOL, "uint8": U8, "int8": I8, "uint16": U16, "int16": I16, "int32": I32,
-    "int64": I64, "float16": U16,   # a half is written as its sixteen bits
+    "int64": I64, "float16": U16,   # float16 is encoded as its sixteen bits
 }
 
 
 cdef Coding coding_of(TypeMeta dtype, Kind* kind) except *:
-    """How a type of Caffe2's is coded; EnforceNotMet where Caffe2 has no such type."""
+    """Return how elements of a type are encoded, and set `kind` if as varints.
+
+    Raises EnforceTypeError: Caffe2's messages have no such elements.
+    """
     if dtype is string_type:
         return STRING
     if dtype.name == "float32" or dtype.name == "float64":
         return FIXED
     found = _KIND_OF.get(dtype.name)
     if found is None:
-        raise EnforceTypeError(f"Caffe2's messages have no elements of {dtype}.")
+        raise EnforceTypeError(f"Caffe2's messages cannot contain elements of {dtype}.")
     kind[0] = found
     return VARINT
 
@@ -52,7 +57,7 @@ cdef class Source:
 
     def __init__(self, data):
         if data is None:
-            raise TypeError("None has no bytes")
+            raise TypeError("A message is bytes, not None.")
         self.view = data
         self.begin = &self.view[0] if self.view.shape[0] else NULL
         self.end = self.begin + self.view.shape[0]
@@ -67,15 +72,16 @@ cdef Payload new_payload(Source source, int itemsize):
 
 @cython.final
 cdef class Payload:
-    """The values of one repeated field of a message, still in its bytes."""
+    """The encoded values of one repeated field of a message."""
 
     def __init__(self):
-        raise TypeError("A Payload comes with a message that was read.")
+        raise TypeError("A Payload is created by reading a message.")
 
     def __dealloc__(self):
         free(self.ranges)
 
     cdef int add(self, const uint8_t* at, int64_t nbytes, int64_t n, bint packed) except -1:
+        """Add `n` values in `nbytes` at `at`, which are in `source`. Raises MemoryError."""
         cdef Range* last = self.ranges + self.used - 1
         cdef Range* grown
         self.n += n
@@ -95,9 +101,9 @@ cdef class Payload:
         return 0
 
     def into(self, TensorImpl impl not None, int64_t begin):
-        """Copy the values into a contiguous tensor on the CPU, from its element `begin` on.
+        """Decode the values into a contiguous tensor on the CPU, from its element `begin` on.
 
-        Raises EnforceNotMet: it has no room for them, or its type is none that stands like this.
+        Raises EnforceNotMet: too few elements, or a type that is encoded in another way.
         """
         cdef char* data = elements_at(impl, begin, self.n)
         cdef Kind kind = U8
@@ -105,38 +111,42 @@ cdef class Payload:
         cdef int64_t itemsize = impl.c_dtype.itemsize
         cdef Py_ssize_t i
         cdef int64_t done = 0
-        # -1 of strings, 0 of varints
+        # `itemsize` is -1 for strings and 0 for varints.
         if self.itemsize != (-1 if coding == STRING else 0 if coding == VARINT else itemsize):
             raise EnforceNotMet(
-                f"These values are none of {impl.c_dtype}, which the tensor holds by now.", "Blob.deserialize")
+                f"These values are not of {impl.c_dtype}, the type that the tensor has now.",
+                "Blob.deserialize")
         if coding == STRING:
             _put_strings(self, impl, begin)
             return
-        _keep = impl.storage.ctx     # the memory stays where it is until we are through
+        _keep = impl.storage.ctx     # keeps the memory until all values are decoded
         for i in range(self.used):
             done += _read(&self.ranges[i], self.itemsize, kind,
                           data + (begin + done) * itemsize)
 
 
 cdef char* elements_at(TensorImpl impl, int64_t begin, int64_t n) except? NULL:
-    """The memory of a tensor that has the elements [begin, begin + n), row after row."""
+    """Return the address of element 0 of a contiguous tensor with elements [begin, begin + n).
+
+    Raises EnforceNotMet: it is not contiguous, or has fewer elements, or no memory.
+    """
     cdef char* data = impl.data("Blob")
     if not impl.flags & CONTIGUOUS or begin < 0 or n < 0 or n > impl.c_numel - begin:
         raise EnforceNotMet(
-            f"Elements {begin} to {begin + n} are not those of a contiguous tensor of "
+            f"The tensor is not contiguous, or elements {begin} to {begin + n} are not among its "
             f"{impl.c_numel}.", "Blob")
     return data
 
 
 cdef int64_t _read(Range* part, int itemsize, Kind kind, char* out) except -1:
     cdef int64_t n
-    if part.nbytes > WITHOUT_GIL:
+    if part.nbytes > RELEASE_GIL_NBYTES:
         with nogil:
             n = _read_range(part, itemsize, kind, out)
     else:
         n = _read_range(part, itemsize, kind, out)
     if n != part.n:
-        raise EnforceNotMet("The bytes changed while they were read.", "Blob.deserialize")
+        raise EnforceNotMet("The bytes changed while they were being read.", "Blob.deserialize")
     return n
 
 
@@ -195,11 +205,11 @@ cdef int _put_strings(Payload self, TensorImpl impl, int64_t begin) except -1:
             n += 1
             at += size
     if n != self.n:
-        raise EnforceNotMet("The bytes changed while they were read.", "Blob.deserialize")
+        raise EnforceNotMet("The bytes changed while they were being read.", "Blob.deserialize")
     if n and first + n > PyList_GET_SIZE(elements.items):
-        raise EnforceNotMet("The tensor changed while it was filled.", "Blob.deserialize")
-    # Exchanged rather than assigned, so that each string is touched once: the old ones go with
-    # the list that was made for the new.
+        raise EnforceNotMet("The tensor changed while it was being filled.", "Blob.deserialize")
+    # Exchanged rather than assigned, so that each string is touched once: the old strings are freed
+    # with the list `found`.
     for i in range(n):
         old = PyList_GET_ITEM(elements.items, first + i)
         PyList_SET_ITEM(elements.items, first + i, PyList_GET_ITEM(found, i))
@@ -210,14 +220,18 @@ cdef int _put_strings(Payload self, TensorImpl impl, int64_t begin) except -1:
 def copy_raw(
     Source source not None, int64_t offset, int64_t nbytes, TensorImpl impl not None, int64_t begin,
 ):
-    """Copy values that stand in the message as in memory into a tensor on the CPU."""
+    """Copy `nbytes` of raw values into a tensor on the CPU, from its element `begin` on.
+
+    Raises EnforceNotMet: the bytes are not whole elements or not in `source`, or too few elements.
+    """
     cdef int64_t itemsize = impl.c_dtype.itemsize
     cdef char* data = elements_at(impl, begin, nbytes // itemsize)
     cdef const uint8_t* at = source.begin + offset
     cdef int64_t i
     _keep = impl.storage.ctx
     if offset < 0 or nbytes % itemsize or nbytes > source.end - at:
-        raise EnforceNotMet(f"{nbytes} bytes are no elements of {impl.c_dtype}.", "Blob")
+        raise EnforceNotMet(
+            f"{nbytes} bytes are not a number of elements of {impl.c_dtype}.", "Blob")
     if impl.c_dtype.name == "bool":
         for i in range(nbytes):
             data[begin + i] = at[i] != 0
@@ -227,7 +241,7 @@ def copy_raw(
 
 
 def zero(TensorImpl impl not None):
-    """Make new memory on the CPU all zeros, without using it where it is large."""
+    """Set a new tensor on the CPU to zeros; large memory is not touched."""
     cdef char* data = impl.data("Blob")
     cdef int64_t nbytes = impl.c_numel * impl.c_dtype.itemsize
     if not impl.c_dtype.c_is_pod or not nbytes:
@@ -236,4 +250,4 @@ def zero(TensorImpl impl not None):
     if type(owner) is DataPtr and (<DataPtr>owner).allocator.builtin:
         zero_pages(data, nbytes)
     else:
-        memset(data, 0, nbytes)     # whose memory it is, and of what kind, is not known
+        memset(data, 0, nbytes)     # memory of unknown origin, perhaps not of the C library

@@ -1,15 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
-"""The fields of any message, one by one, read where they stand in its bytes.
+"""Decoding of the fields of any message, one by one, without copying.
 
-Refuses what protobuf's C++ library refuses. Every length is checked against what is left, so that
-no bytes whatever lead outside of the message.
+Refuses what protobuf's C++ library refuses. Every length is compared with the bytes that are left,
+so no input leads to a read outside of the message.
 """
 
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 
-from bridge.wire.payload cimport WITHOUT_GIL, Payload, Source
-from bridge.wire.varints cimport count_packed, read_varint
+from bridge.c10.python_api cimport RELEASE_GIL_NBYTES
+from bridge.wire.tensor_decoding cimport Payload, Source
+from bridge.wire.varint_decoding cimport count_packed, read_varint
 
 from bridge.c10.errors import EnforceValueError
 
@@ -18,6 +19,7 @@ cdef enum:
 
 
 cdef object malformed(Source source, const uint8_t* at, str what):
+    """Return the error for bytes at `at` that are not a message."""
     return EnforceValueError(
         f"At byte {at - source.begin} of {source.end - source.begin}: {what}.")
 
@@ -25,17 +27,17 @@ cdef object malformed(Source source, const uint8_t* at, str what):
 cdef const uint8_t* _next(
     Source source, const uint8_t* at, const uint8_t* end, Field* field, bint within_group,
 ) except NULL:
-    """Read one field's tag and find its value; give where the next field begins."""
+    """Decode a field's tag and find its value; return where the next field begins."""
     cdef uint64_t tag = 0
     field.tag = at
     at = read_varint(at, end, &tag)
     if at == NULL or at - field.tag > 5:
-        raise malformed(source, field.tag, "a field begins with no tag")
+        raise malformed(source, field.tag, "a field does not begin with a tag")
     field.number = <uint32_t>tag >> 3
     field.wire = tag & 7
     field.at = at
     if field.number == 0:
-        raise malformed(source, field.tag, "a field has the number 0, which none may have")
+        raise malformed(source, field.tag, "a field has the number 0, which is not allowed")
     if field.wire == VARINT:
         at = read_varint(at, end, &field.value)
         if at == NULL:
@@ -48,15 +50,15 @@ cdef const uint8_t* _next(
         at = read_varint(at, end, &field.value)
         if at == NULL or at - field.at > 5 or field.value > <uint64_t>(end - at):
             raise malformed(
-                source, field.at, f"field {field.number} is longer than what it stands in")
+                source, field.at, f"field {field.number} is longer than the message around it")
         field.at = at
         at += field.value
     elif field.wire == GROUP:
         at = _skip_group(source, at, end, field.number, field.depth + 1)
     elif not (field.wire == END_GROUP and within_group):
         raise malformed(
-            source, field.tag, f"field {field.number} is of the wire type {field.wire}, which "
-            + ("ends a group that did not begin" if field.wire == END_GROUP else "there is not"))
+            source, field.tag, f"field {field.number} has the wire type {field.wire}, which "
+            + ("ends a group that did not begin" if field.wire == END_GROUP else "does not exist"))
     field.stop = at
     return at
 
@@ -64,14 +66,17 @@ cdef const uint8_t* _next(
 cdef const uint8_t* next_field(
     Source source, const uint8_t* at, const uint8_t* end, Field* field,
 ) except NULL:
-    """Read one field of a message; give where the next begins. Groups come as one field."""
+    """Decode one field of a message and return where the next one begins.
+
+    A group is one field. Raises EnforceValueError: the bytes are not a message.
+    """
     return _next(source, at, end, field, False)
 
 
 cdef const uint8_t* _skip_group(
     Source source, const uint8_t* at, const uint8_t* end, uint32_t number, int depth,
 ) except NULL:
-    """Skip a group, which no message here has, with all that is in it."""
+    """Skip a group with all its fields; no message of Caffe2 or TensorFlow has one."""
     cdef Field field
     cdef const uint8_t* begin = at
     field.depth = depth
@@ -88,7 +93,7 @@ cdef const uint8_t* _skip_group(
 
 
 cdef int add_values(Source source, Payload payload, Field* field, Wire wire) except -1:
-    """Note the values of a repeated field of `wire`, packed or not; of another wire type, none."""
+    """Add the values of a repeated field of type `wire`, packed or not; ignore other wire types."""
     cdef int64_t nbytes = field.value
     cdef int64_t n
     cdef const uint8_t* at = field.at
@@ -96,7 +101,7 @@ cdef int add_values(Source source, Payload payload, Field* field, Wire wire) exc
         payload.add(field.tag, field.stop - field.tag, 1, False)
     elif field.wire == BYTES:
         if wire == VARINT:
-            if nbytes > WITHOUT_GIL:
+            if nbytes > RELEASE_GIL_NBYTES:
                 with nogil:
                     n = count_packed(at, nbytes)
             else:
@@ -111,4 +116,5 @@ cdef int add_values(Source source, Payload payload, Field* field, Wire wire) exc
 
 
 cdef tuple span(Source source, Field* field):
+    """Return (offset, length) of the bytes of a length-delimited field."""
     return field.at - source.begin, <int64_t>field.value

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
-"""Values of a tensor from its memory into the bytes of a message, at the speed of memory.
+"""Encoding of a tensor's elements into the bytes of a message.
 
-They are written once, into the `bytes` that are given away.
+They are written once, directly into the `bytes` that are returned.
 """
 
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
@@ -11,21 +11,21 @@ from cpython.object cimport PyObject
 from libc.stdint cimport int64_t, uint8_t
 from libc.string cimport memcpy
 
-from bridge.c10.pages cimport advise_huge_pages
+from bridge.c10.madvise cimport advise_huge_pages
+from bridge.c10.python_api cimport RELEASE_GIL_NBYTES
 from bridge.c10.storage cimport BORROWED, Elements
 from bridge.c10.tensor_impl cimport TensorImpl
-from bridge.wire.payload cimport (
+from bridge.wire.tensor_decoding cimport (
     FIXED,
     STRING,
     STRING_TAG,
     VARINT,
-    WITHOUT_GIL,
     Coding,
     coding_of,
     elements_at,
 )
-from bridge.wire.varints cimport U8, Kind
-from bridge.wire.varints_out cimport encode, packed_size, varint_size
+from bridge.wire.varint_decoding cimport U8, Kind
+from bridge.wire.varint_encoding cimport encode, packed_size, varint_size
 
 from bridge.c10.errors import EnforceNotMet
 
@@ -36,9 +36,10 @@ cdef extern from "Python.h":
 
 
 def packed_nbytes(TensorImpl impl not None, int64_t begin, int64_t n):
-    """Bytes that the elements [begin, begin + n) take in a message; a string's tag included.
+    """Return the bytes that the elements [begin, begin + n) take in a message.
 
-    Raises EnforceNotMet: Caffe2 has no such elements, or the tensor is not allocated.
+    That of a string includes its tag. Raises EnforceNotMet: Caffe2's messages have no elements of
+    this type, or the tensor is not allocated.
     """
     cdef const char* data = elements_at(impl, begin, n) + begin * impl.c_dtype.itemsize
     cdef Kind kind = U8
@@ -49,7 +50,7 @@ def packed_nbytes(TensorImpl impl not None, int64_t begin, int64_t n):
     if coding == STRING:
         return _strings_nbytes((<Elements>impl.storage.ctx).items, impl.offset + begin, n)
     _keep = impl.storage.ctx
-    if n < WITHOUT_GIL or impl.storage.flags & BORROWED:
+    if n < RELEASE_GIL_NBYTES or impl.storage.flags & BORROWED:
         return packed_size(kind, data, n)
     with nogil:
         nbytes = packed_size(kind, data, n)
@@ -60,7 +61,7 @@ def joined(
     bytes head not None, TensorImpl impl not None, int64_t begin, int64_t n, int64_t nbytes,
     bytes tail not None,
 ):
-    """Make one `bytes` of `head`, the elements [begin, begin + n) in `nbytes`, and `tail`.
+    """Return `head`, the elements [begin, begin + n) in `nbytes`, and `tail` as one `bytes`.
 
     Raises EnforceNotMet: the elements do not take `nbytes` any more. MemoryError.
     """
@@ -79,14 +80,14 @@ def joined(
     if coding == STRING:
         fits = not n or _write_strings(
             (<Elements>impl.storage.ctx).items, impl.offset + begin, n, out + before, nbytes)
-    elif nbytes < WITHOUT_GIL or impl.storage.flags & BORROWED:
+    elif nbytes < RELEASE_GIL_NBYTES or impl.storage.flags & BORROWED:
         fits = _write(coding, kind, data, n, n * impl.c_dtype.itemsize, out + before, nbytes)
     else:
         in_memory = n * impl.c_dtype.itemsize
         with nogil:
             fits = _write(coding, kind, data, n, in_memory, out + before, nbytes)
     if not fits:
-        raise EnforceNotMet("The tensor changed while it was written.", "Blob.serialize")
+        raise EnforceNotMet("The tensor changed while it was being written.", "Blob.serialize")
     return made
 
 
@@ -107,7 +108,7 @@ cdef int64_t _strings_nbytes(list items, Py_ssize_t begin, int64_t n) except -1:
     cdef int64_t size
     cdef Py_ssize_t i
     if begin + n > PyList_GET_SIZE(items):
-        raise EnforceNotMet("The tensor changed while it was written.", "Blob.serialize")
+        raise EnforceNotMet("The tensor changed while it was being written.", "Blob.serialize")
     for i in range(begin, begin + n):
         size = Py_SIZE(PyList_GET_ITEM(items, i))
         nbytes += varint_size(size) + size

@@ -2,17 +2,10 @@
 from libc.stdint cimport int64_t
 
 from bridge.c10.tensor_impl cimport TensorImpl
-from bridge.c10.type_meta cimport TypeMeta
 
 cdef int resize(TensorImpl self, const int64_t* sizes, int ndim, str caller) except -1
 cdef int reshape(TensorImpl self, const int64_t* sizes, int ndim, str caller) except -1
-cdef int mutable_data(TensorImpl self, TypeMeta dtype, str caller) except -1
 cdef bint extend_in_place(TensorImpl self, int64_t num) noexcept
 cdef int extend(TensorImpl self, int64_t num, double growth_pct, str caller) except -1
 cdef int shrink_to(TensorImpl self, int64_t outer_dim, str caller) except -1
 cdef int reserve_space(TensorImpl self, int64_t outer_dim, str caller) except -1
-cdef int free_memory(TensorImpl self, str caller) except -1
-cdef int share_data(TensorImpl self, TensorImpl src, str caller) except -1
-cdef int share_external(
-    TensorImpl self, object ctx, char* data, TypeMeta dtype, int64_t nbytes, str caller) except -1
-cdef int copy_from(TensorImpl self, TensorImpl src, str caller) except -1

@@ -1,0 +1,142 @@
+# SPDX-License-Identifier: Apache-2.0
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
+"""Content from elsewhere for a TensorImpl: shared, from outside, or copied.
+
+Each function checks and allocates first and changes the tensor last, so one that raises leaves the
+tensor as it was. The rules are those of c10/core/TensorImpl.h and caffe2/core/tensor.{h,cc},
+PyTorch 1.8.1; where those would access freed memory or memory out of bounds, the tensor is
+reallocated or the call refused, and a comment says so.
+"""
+
+from libc.stdint cimport int64_t
+
+from bridge.c10.allocation cimport (
+    free_memory,
+    keeps_buffer,
+    require_allocator,
+    require_contiguous,
+)
+from bridge.c10.copy cimport copy_elements
+from bridge.c10.device cimport host_accessible
+from bridge.c10.resizing cimport resize
+from bridge.c10.storage cimport EXTERNAL, Storage, install, new_storage
+from bridge.c10.tensor_impl cimport CONTIGUOUS, TensorImpl, allocated, like
+from bridge.c10.type_meta cimport TypeMeta
+
+from bridge.c10.errors import EnforceNotMet
+
+
+cdef int share_data(TensorImpl self, TensorImpl src, str caller) except -1:
+    """Share the storage of `src`, its type and its offset; sizes stay.
+
+    Raises EnforceNotMet: undefined, another number of elements, not contiguous, or `src` has no
+    memory.
+    """
+    self.require_defined(caller)
+    src.require_defined(caller)
+    if src.c_numel != self.c_numel:
+        raise EnforceNotMet(
+            f"The source has {src.c_numel} elements and this tensor {self.c_numel}. "
+            "Call ResizeLike(src) first.", caller, condition="src.numel() == numel()")
+    if not src.flags & CONTIGUOUS or not self.flags & CONTIGUOUS:
+        raise EnforceNotMet(
+            "Both tensors must be contiguous to share data with other sizes.", caller,
+            condition="is_contiguous()")
+    if not src.storage_initialized():
+        raise EnforceNotMet(
+            "The source has no content: call mutable_data(T) on it first.", caller,
+            condition="src.storage_initialized()")
+    self.c_dtype = src.c_dtype
+    self.offset = src.offset
+    self.set_storage(src.storage)       # last: freeing the old one may let other threads run
+    return 0
+
+
+cdef int share_external(
+    TensorImpl self, object ctx, char* data, TypeMeta dtype, int64_t nbytes, str caller,
+) except -1:
+    """Use `nbytes` at `data`, memory from outside that `ctx` owns.
+
+    A storage that other tensors share is left to them; this tensor then gets one of its own.
+    Raises EnforceNotMet: undefined or not contiguous.
+    """
+    cdef Storage storage
+    require_contiguous(self, caller)
+    if self.storage.users == 1:
+        storage = self.storage
+    else:
+        storage = new_storage(self.storage.device_type, self.storage.device_index)
+    self.origin = None
+    self.c_dtype = dtype
+    self.offset = 0
+    if storage is not self.storage:
+        self.set_storage(storage)
+    install(storage, ctx, data, dtype, nbytes, EXTERNAL)
+    return 0
+
+
+cdef int copy_from(TensorImpl self, TensorImpl src, str caller) except -1:
+    """Copy the sizes, the type and the elements of `src`; the device of `self` stays.
+
+    Elements of the same type go into the existing buffer if Resize would keep it; tensors that
+    share it see them. Elements of another type go into a new storage of this tensor's own.
+
+    Raises EnforceNotMet: undefined, `src` is not contiguous or has no memory, or the device has no
+    allocator. MemoryError.
+    """
+    cdef Storage storage
+    cdef TensorImpl target
+    cdef bint same_type
+    self.require_defined(caller)
+    src.require_defined(caller)
+    if not src.flags & CONTIGUOUS:
+        raise EnforceNotMet(
+            "CopyFrom takes contiguous tensors; call contiguous() on the source.", caller,
+            condition="src.is_contiguous()")
+    if not src.storage_initialized():
+        raise EnforceNotMet(
+            "The source has no content: call mutable_data(T) on it first.", caller,
+            condition="src.storage_initialized()")
+    if self is src:
+        return 0
+    same_type = self.c_dtype is src.c_dtype
+    if src.c_numel == 0:
+        require_allocator(self.storage)
+        if not same_type:
+            free_memory(self, caller)
+            self.c_dtype = src.c_dtype
+        return resize(self, src.c_sizes, src.ndim, caller)
+    src.data(caller)
+    storage = self.storage
+    if same_type and keeps_buffer(self, src.c_numel):
+        storage.check()
+        if src.c_dtype.c_is_pod and host_accessible(storage.device_type) \
+                and host_accessible(src.storage.device_type):
+            self.set_contiguous(src.c_sizes, src.ndim, src.c_numel)
+            return copy_elements(self, src, caller)     # cannot fail here
+        # Copy into a temporary TensorImpl, since this may fail; the sizes are set afterwards.
+        target = like(self)
+        target.set_contiguous(src.c_sizes, src.ndim, src.c_numel)
+        copy_elements(target, src, caller)
+        if self.storage is not storage or self.c_dtype is not target.c_dtype:
+            raise EnforceNotMet(
+                "Copying an element gave the tensor other memory.", caller,
+                condition="storage() is kept")
+        self.set_contiguous(target.c_sizes, target.ndim, target.c_numel)
+        return 0
+    # Copy into new memory first; nothing after that can fail.
+    target = allocated(src.c_sizes, src.ndim, src.c_dtype, storage.device_type,
+                       storage.device_index, caller)
+    copy_elements(target, src, caller)
+    # The sizes of what was copied: the source may have others by now, in another thread.
+    self.set_contiguous(target.c_sizes, target.ndim, target.c_numel)
+    self.offset = 0
+    self.c_dtype = target.c_dtype
+    if same_type and storage is self.storage and storage.data == NULL:
+        # Tensors that share the empty storage get the memory, too.
+        self.origin = None
+        install(storage, target.storage.ctx, target.storage.data, target.c_dtype,
+                target.storage.c_nbytes, 0)
+    else:
+        self.set_storage(target.storage)
+    return 0

@@ -1,0 +1,14 @@
+# SPDX-License-Identifier: Apache-2.0
+from libc.stdint cimport int64_t
+
+from bridge.c10.array_ref cimport INLINE_DIMS
+
+# Sizes or strides that were read from Python arguments.
+cdef class Dims:
+    cdef int n
+    cdef int64_t* data                  # `inline`, or from malloc
+    cdef int64_t[INLINE_DIMS] inline
+
+cdef Dims new_dims(Py_ssize_t n)
+cdef Dims parse_dims(object source, str caller)
+cdef Dims parse_dims_args(tuple args, str caller)

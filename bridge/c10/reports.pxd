@@ -1,0 +1,16 @@
+# SPDX-License-Identifier: Apache-2.0
+from libc.stdint cimport int64_t
+
+# The number of contexts of bridge.audit and bridge.no_copy that are open in the process, in any
+# thread. While it is 0, a conversion does nothing else for them than read it.
+cdef int observed
+
+# Cython's own macro: the compiler lays out the code for the answer no.
+cdef extern from *:
+    bint unlikely(bint) noexcept nogil
+
+cpdef bint outermost() except -1
+cdef object run_observed(
+    str call, object source, str target, object function, tuple args, dict kwargs=*)
+cdef int report_shared(str call, object source, str target, int64_t nbytes) except -1
+cpdef int report_copy(int64_t nbytes, str reason) except -1

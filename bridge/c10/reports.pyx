@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: Apache-2.0
+# cython: language_level=3, boundscheck=False, wraparound=False
+"""Reports of conversions and copies, for bridge.audit and bridge.no_copy.
+
+A conversion begins with::
+
+    if observed and outermost():
+        return run_observed("to_numpy", x, "numpy.ndarray", to_numpy, (x,))
+
+which calls the function again, now with a conversion under way: conversions inside it are part of
+it and not reported on their own. Before bytes are copied::
+
+    if observed:
+        report_copy(nbytes, "its elements are not aligned")
+
+which raises BufferError inside no_copy(). Copies outside of a conversion, such as those of clone(),
+are not reported.
+
+bridge.see.audit registers itself as the observer when the first context is created, so it is loaded
+only if it is used.
+"""
+
+
+class Label(str):
+    """The name of a source that is not a tensor object: ``"blob 'x'"``."""
+
+    __slots__ = ()
+
+
+# The reason if the caller asked for a copy.
+ASKED = "copy=True was asked for"
+# The reason if the producer copied, not the bridge.
+PRODUCER = "its producer gave a copy"
+
+cdef int observed = 0
+cdef object _observer = None
+
+
+class Observer:
+    """The methods that the functions below call while `observed` is not 0."""
+
+    def outermost(self):
+        """Return whether this context is observed and no conversion is under way in it."""
+        raise NotImplementedError
+
+    def run(self, call, source, target, function, args, kwargs):
+        """Return ``function(*args, **kwargs)``, the conversion `call` of `source` to `target`."""
+        raise NotImplementedError
+
+    def shared(self, call, source, target, nbytes):
+        """Record a finished conversion that copied nothing."""
+        raise NotImplementedError
+
+    def copying(self, nbytes, reason):
+        """Record, or refuse with BufferError, a copy in the conversion under way."""
+        raise NotImplementedError
+
+
+def register_observer(observer):
+    """Register the only Observer (bridge.see.audit does)."""
+    global _observer
+    _observer = observer
+
+
+def count(int by):
+    """Add `by` to the number of open contexts; the caller holds a lock."""
+    global observed
+    observed += by
+
+
+cpdef bint outermost() except -1:
+    """Return whether this context is observed and no conversion is under way in it."""
+    return observed != 0 and _observer.outermost()
+
+
+cdef object run_observed(
+    str call, object source, str target, object function, tuple args, dict kwargs=None,
+):
+    """Call ``function(*args, **kwargs)`` as the conversion `call` of `source` to `target`."""
+    return _observer.run(call, source, target, function, args, kwargs or {})
+
+
+def observe_call(call, source, target, function, *args, **kwargs):
+    """Do what `run_observed` does, for callers in Python."""
+    return _observer.run(call, source, target, function, args, kwargs)
+
+
+cdef int report_shared(str call, object source, str target, int64_t nbytes) except -1:
+    """Report a finished conversion that never copies."""
+    if _observer.outermost():
+        _observer.shared(call, source, target, nbytes)
+    return 0
+
+
+cpdef int report_copy(int64_t nbytes, str reason) except -1:
+    """Report that the conversion under way will copy. Raises BufferError inside no_copy()."""
+    if observed:
+        _observer.copying(nbytes, reason)
+    return 0

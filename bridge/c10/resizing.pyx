@@ -1,0 +1,279 @@
+# SPDX-License-Identifier: Apache-2.0
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
+"""New sizes for a TensorImpl: Resize, Reshape, Extend, ShrinkTo and ReserveSpace.
+
+Each function checks and allocates first and changes the tensor last, so one that raises leaves the
+tensor as it was. The rules are those of c10/core/TensorImpl.h and caffe2/core/tensor.{h,cc},
+PyTorch 1.8.1; where those would access freed memory or memory out of bounds, the tensor is
+reallocated or the call refused, and a comment says so.
+"""
+
+from libc.math cimport ceil
+from libc.stdint cimport INT64_MAX, int64_t, uint64_t
+from libc.string cimport memcpy
+
+from bridge.c10.allocation cimport (
+    free_memory,
+    keeps_buffer,
+    max_idle_nbytes,
+    mutable_data,
+    nbytes_needed,
+    require_contiguous,
+    require_type,
+    same_kind,
+)
+from bridge.c10.copy cimport copy_elements, require_alike
+from bridge.c10.dims cimport Dims, new_dims, parse_dims
+from bridge.c10.layout cimport contiguous_strides
+from bridge.c10.storage cimport Elements, Storage, allocate_buffer, install
+from bridge.c10.tensor_impl cimport (
+    CONTIGUOUS,
+    RESERVED,
+    TensorImpl,
+    allocated,
+    require_numel,
+)
+from bridge.c10.type_meta cimport TypeMeta
+
+from bridge.c10.errors import EnforceNotMet, EnforceValueError
+from bridge.c10.flags import FLAGS
+
+
+cdef int resize(TensorImpl self, const int64_t* sizes, int ndim, str caller) except -1:
+    """Set new sizes, row-major; drop the buffer where it is too small, or the flags say so.
+
+    Raises EnforceNotMet: undefined, negative sizes, or too many elements.
+    """
+    cdef int64_t numel, needed
+    cdef bint changed, drop
+    self.require_defined(caller)
+    numel = require_numel(sizes, ndim, caller)
+    needed = nbytes_needed(self, numel, caller)
+    changed = numel != self.c_numel
+    self.set_contiguous(sizes, ndim, numel)
+    if not changed:
+        return 0
+    drop = self.storage.c_nbytes < needed
+    if not drop and not self.flags & RESERVED:
+        drop = (not FLAGS.caffe2_keep_on_shrink
+                or self.storage.c_nbytes - needed > max_idle_nbytes())
+    if drop and self.storage_initialized():
+        free_memory(self, caller)
+    return 0
+
+
+def resize_allocated(TensorImpl self, sizes, caller):
+    """Set new sizes and allocate for the same element type; unchanged after a MemoryError."""
+    cdef Dims dims = parse_dims(sizes, caller)
+    cdef TensorImpl target
+    cdef int64_t numel
+    self.require_defined(caller)
+    require_type(self.c_dtype, caller)
+    numel = require_numel(dims.data, dims.n, caller)
+    if keeps_buffer(self, numel) or numel == 0:
+        resize(self, dims.data, dims.n, caller)
+        mutable_data(self, self.c_dtype, caller)
+        return
+    target = allocated(dims.data, dims.n, self.c_dtype, self.storage.device_type,
+                       self.storage.device_index, caller)
+    resize(self, dims.data, dims.n, caller)
+    self.offset = 0
+    self.origin = None
+    self.c_dtype = target.c_dtype
+    install(self.storage, target.storage.ctx, target.storage.data, target.c_dtype,
+            target.storage.c_nbytes, 0)
+
+
+cdef int reshape(TensorImpl self, const int64_t* sizes, int ndim, str caller) except -1:
+    """Set other sizes of the same number of elements; the buffer stays.
+
+    Raises EnforceNotMet: undefined, not contiguous, or another number of elements.
+    """
+    cdef int64_t numel
+    require_contiguous(self, caller)
+    numel = require_numel(sizes, ndim, caller)
+    if numel != self.c_numel:
+        raise EnforceNotMet(
+            f"{self.c_numel} elements do not become {numel}. Reshape keeps their number; "
+            "Resize changes it.", caller, condition="numel() == new numel")
+    self.set_contiguous(sizes, ndim, numel)
+    return 0
+
+
+cdef int _require_outer(TensorImpl self, str verb, str caller) except -1:
+    if self.ndim < 1:
+        raise EnforceNotMet(
+            f"A tensor without dimensions has no outer dimension to {verb}.", caller,
+            condition="dim() >= 1")
+    return 0
+
+
+cdef Dims _with_outer(TensorImpl self, int64_t outer):
+    """Return the sizes of the tensor with another outer one."""
+    cdef Dims dims = new_dims(self.ndim)
+    memcpy(dims.data, self.c_sizes, self.ndim * sizeof(int64_t))
+    dims.data[0] = outer
+    return dims
+
+
+cdef enum:
+    SMALL_BITS = 28     # counts of so few bits whose products do not overflow in `extend_in_place`
+
+
+cdef bint extend_in_place(TensorImpl self, int64_t num) noexcept:
+    """Append `num` rows if that needs no new buffer; return whether it was done.
+
+    For the common case only, without references or errors; `extend` does the rest. Growing a
+    tensor row by row spends its time here.
+    """
+    cdef int64_t row = 1
+    cdef int64_t numel
+    cdef int i
+    if (self.storage is None or not self.flags & CONTIGUOUS or self.ndim < 1
+            or (self.c_numel == 0 and self.ndim > 1)
+            or <uint64_t>(num | self.c_numel | self.offset) >> SMALL_BITS):
+        return False
+    for i in range(1, self.ndim):
+        row *= self.c_sizes[i]
+    numel = self.c_numel + num * row
+    if self.storage.data != NULL and not (
+            (self.offset + numel) * self.c_dtype.itemsize <= self.storage.c_nbytes
+            and same_kind(self)):
+        return False
+    self.c_sizes[0] += num
+    self.c_numel = numel
+    if self.ndim == 1:
+        self.c_sizes[1] = 1
+    else:
+        contiguous_strides(self.c_sizes, self.c_sizes + self.ndim, self.ndim)
+    if self.sizes_ref is not None:
+        self.sizes_ref = None
+    if self.origin is not None:
+        self.origin = None
+    return True
+
+
+cdef int extend(TensorImpl self, int64_t num, double growth_pct, str caller) except -1:
+    """Append `num` rows, (d0, ...) -> (d0 + num, ...), keeping the data.
+
+    If a new buffer is needed it gets spare room of `growth_pct` percent of d0, and belongs to this
+    tensor alone.
+
+    Raises EnforceNotMet: undefined, not contiguous, no dimension, num < 0, or too many elements.
+    MemoryError.
+    """
+    cdef Dims dims
+    cdef Storage storage
+    cdef int64_t numel, outer, rows, kept
+    cdef double grown
+    cdef TensorImpl target
+    if extend_in_place(self, num):
+        return 0
+    require_contiguous(self, caller)
+    _require_outer(self, "extend", caller)
+    if num < 0:
+        raise EnforceNotMet(
+            f"Extend adds rows, and {num} is negative. ShrinkTo takes rows away.",
+            caller, condition="num >= 0")
+    if num > INT64_MAX - self.c_sizes[0]:
+        raise EnforceValueError(
+            f"{num} rows on top of {self.c_sizes[0]} do not fit an int64.", caller)
+    storage = self.storage
+    dims = _with_outer(self, self.c_sizes[0] + num)
+    if storage.data == NULL:
+        return resize(self, dims.data, dims.n, caller)
+    numel = require_numel(dims.data, dims.n, caller)
+    if nbytes_needed(self, numel, caller) <= storage.c_nbytes and (numel == 0 or same_kind(self)):
+        self.set_contiguous(dims.data, dims.n, numel)
+        return 0
+    outer = dims.data[0]
+    # In single precision, as upstream computes the factor.
+    grown = ceil(<double>(<float>self.c_sizes[0] * (<float>1 + <float>growth_pct / <float>100)))
+    if grown > <double>outer:
+        if grown >= 9.2e18:
+            raise EnforceValueError(
+                f"Growing {self.c_sizes[0]} rows by {growth_pct} percent does not fit an int64.",
+                caller)
+        dims.data[0] = <int64_t>grown
+    rows, kept = self.c_sizes[0], self.c_numel
+    target = allocated(dims.data, dims.n, self.c_dtype, storage.device_type,
+                       storage.device_index, caller)
+    dims.data[0] = rows
+    target.set_contiguous(dims.data, dims.n, kept)
+    if target.c_dtype.c_is_pod or storage.users > 1:
+        copy_elements(target, self, caller)
+    else:
+        # No other tensor shares the elements, so they are moved, which needs no copy method.
+        self.data(caller)
+        require_alike(target, self, caller)
+        (<Elements>target.storage.ctx).items[:kept] = \
+            (<Elements>self.storage.ctx).items[self.offset:self.offset + kept]
+    dims.data[0] = outer
+    # A storage of its own from here on; tensors that share the old one keep it. (Upstream leaves
+    # them with freed memory.)
+    self.set_storage(target.storage)
+    self.offset = 0
+    self.flags |= RESERVED
+    self.set_contiguous(dims.data, dims.n, numel)
+    return 0
+
+
+cdef int shrink_to(TensorImpl self, int64_t outer_dim, str caller) except -1:
+    """Keep the first `outer_dim` rows, (d0, ...) -> (outer_dim, ...), in the same buffer.
+
+    Raises EnforceNotMet: undefined, not contiguous, no dimension, outer_dim not in [0, d0], or the
+    storage is shared.
+    """
+    cdef Dims dims
+    require_contiguous(self, caller)
+    _require_outer(self, "shrink", caller)
+    if outer_dim < 0 or outer_dim > self.c_sizes[0]:
+        raise EnforceNotMet(
+            f"ShrinkTo goes from {self.c_sizes[0]} rows to fewer, and {outer_dim} is not that. "
+            "Extend adds rows.", caller, condition="0 <= outer_dim <= size(0)")
+    if self.storage.users != 1:
+        raise EnforceNotMet(
+            f"{self.storage.users} tensors share the storage. Call Resize instead.", caller,
+            condition="storage().unique()")
+    dims = _with_outer(self, outer_dim)
+    self.set_contiguous(dims.data, dims.n, require_numel(dims.data, dims.n, caller))
+    return 0
+
+
+cdef int reserve_space(TensorImpl self, int64_t outer_dim, str caller) except -1:
+    """Reserve memory for `outer_dim` rows; a new buffer, where needed, drops the old data.
+
+    Raises EnforceNotMet: undefined, not contiguous, the storage is shared, no dimension, or
+    outer_dim < 0. MemoryError.
+    """
+    cdef Dims dims
+    cdef Storage storage
+    cdef TypeMeta dtype = self.c_dtype      # kept: allocate_buffer may run Python that changes it
+    cdef char* data = NULL
+    cdef int64_t capacity
+    require_contiguous(self, caller)
+    storage = self.storage
+    if storage.users != 1:
+        raise EnforceNotMet(
+            f"{storage.users} tensors share the storage, and the others would lose their data.",
+            caller, condition="storage().unique()")
+    _require_outer(self, "reserve rows for", caller)
+    if outer_dim < 0:
+        raise EnforceNotMet(
+            f"{outer_dim} rows cannot be reserved.", caller, condition="outer_dim >= 0")
+    dims = _with_outer(self, outer_dim)
+    capacity = require_numel(dims.data, dims.n, caller)
+    nbytes_needed(self, capacity, caller)
+    # As upstream, without the offset of a view, which Extend adds.
+    if capacity * dtype.itemsize <= storage.c_nbytes:
+        return 0
+    if capacity < self.c_numel:
+        # Upstream allocates fewer bytes than the sizes need.
+        capacity = self.c_numel
+    ctx = allocate_buffer(
+        storage.device_type, storage.device_index, dtype, capacity, &data, caller)
+    self.offset = 0
+    self.origin = None
+    install(storage, ctx, data, dtype, capacity * dtype.itemsize, 0)
+    self.flags |= RESERVED
+    return 0

@@ -1,0 +1,28 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Addresses that are handed out, whose memory therefore must not move."""
+
+from bridge.c10.allocator cimport DataPtr
+from bridge.c10.storage cimport BORROWED, RETAINED, Storage
+from bridge.c10.tensor_impl cimport TensorImpl
+
+
+cdef inline char* retained_data(TensorImpl impl, str caller) except? NULL:
+    # Return the address of the first element; whoever keeps `impl.storage.ctx` keeps it valid.
+    #
+    # The framework that lends borrowed memory is asked to keep it in place, which runs Python.
+    # Meanwhile another thread may give the tensor another storage, so the storage is read again
+    # until it needs no asking: it is RETAINED, or a buffer of the bridge that a framework manages.
+    cdef Storage storage = impl.storage
+    cdef char* data
+    while storage is not None and storage.flags & (BORROWED | RETAINED) == BORROWED \
+            and storage.c_nbytes and type(storage.ctx) is not DataPtr:
+        storage.retain()
+        storage = impl.storage
+    data = impl.data(caller)
+    if not impl.c_dtype.c_is_pod:
+        # The caller has checked the type before; another thread changed it since then.
+        from bridge.c10.errors import EnforceBufferError
+        raise EnforceBufferError(
+            f"The tensor was given elements of {impl.c_dtype}, which are not plain memory.", caller,
+            condition="dtype().is_pod")
+    return data
