@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from bridge.c10.errors import EnforceAssertionError, EnforceNotMet
-from bridge.caffe2.base.data_types import DataType
 from bridge.caffe2.base.debugging import DebugMode, debug
 from bridge.caffe2.base.message_text import (
     CaffeBlobToNumpyArray,
@@ -16,6 +15,11 @@ from bridge.caffe2.base.message_text import (
 from bridge.caffe2.base.messages import as_message, caffe2_pb2
 from bridge.caffe2.blobs.tensor_proto import Caffe2TensorToNumpyArray, NumpyArrayToCaffe2Tensor
 from bridge.caffe2.definitions.arguments import MakeArgument
+from bridge.caffe2.models.iteration import (
+    ITERATION_MUTEX_NAME,
+    OPTIMIZER_ITERATION_NAME,
+    BuildUniqueMutexIter,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -43,10 +47,6 @@ __all__ = [
     "debug",
     "raiseIfNotEqual",
 ]
-
-# Names of the blobs that count the steps of a training, and guard the count.
-OPTIMIZER_ITERATION_NAME = "optimizer_iteration"
-ITERATION_MUTEX_NAME = "iteration_mutex"
 
 
 def OpAlmostEqual(op_a: Any, op_b: Any, ignore_fields: Any = None) -> bool:
@@ -133,24 +133,3 @@ def EnumClassKeyVals(cls: type) -> dict[str, str]:
                 )
             found[name] = value
     return found
-
-
-def BuildUniqueMutexIter(
-    init_net: Any, net: Any, iter: Any = None, iter_mutex: Any = None, iter_val: int = 0
-) -> Any:
-    """Refer to the count of a training's steps; add it to the nets where it is not there yet.
-
-    `init_net` makes the count, an int64 on the CPU that begins at `iter_val`, and its mutex, `net`
-    counts.
-    """
-    from bridge.caffe2.definitions.create_operator import DeviceOption
-    from bridge.caffe2.definitions.scopes import DeviceScope
-
-    count = OPTIMIZER_ITERATION_NAME if iter is None else iter
-    if init_net.BlobIsDefined(count):
-        return init_net.GetBlobRef(count)
-    with DeviceScope(DeviceOption(0, extra_info=["device_type_override:cpu"])):
-        made = init_net.ConstantFill([], count, shape=[1], value=iter_val, dtype=DataType.INT64)
-        mutex = init_net.CreateMutex([], [iter_mutex or ITERATION_MUTEX_NAME])
-        net.AtomicIter([mutex, made], [made])
-    return made
