@@ -15,6 +15,7 @@ from bridge.caffe2.base.message_text import (
 )
 from bridge.caffe2.base.messages import as_message, caffe2_pb2
 from bridge.caffe2.definitions.arguments import MakeArgument
+from bridge.caffe2.workspaces.blob_functions import ResetBlob
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -135,8 +136,6 @@ def ArgsToDict(args: Any) -> dict[str, Any]:
 
 def ResetBlobs(blobs: Any) -> None:
     """Make each of the blobs hold nothing."""
-    from bridge.caffe2.workspace import ResetBlob
-
     for blob in blobs:
         ResetBlob(blob)
 

@@ -10,9 +10,4 @@ cdef class BlobCore:
     cdef public object _handle      # a weak reference to the BlobTensor, or None
     cdef object __weakref__
 
-# The blobs of the current workspace by name.
-cdef class CurrentBlobs:
-    cdef public dict blobs
-    cdef public int device_scopes   # how many device scopes are open, in all threads
-
 cpdef put(BlobCore blob, object value)

@@ -18,10 +18,5 @@ class BlobCore:
     _meta: TypeMeta | None
     _handle: weakref.ref[BlobTensor] | None
 
-@disjoint_base
-class CurrentBlobs:
-    blobs: dict[str, Blob]
-    device_scopes: int
-
 def put(blob: BlobCore, value: Any) -> None: ...
 def set_put_by_type(function: Callable[[Blob, Any], None]) -> None: ...

@@ -33,10 +33,6 @@ cdef class BlobCore:
     """What a blob holds: a tensor, or else an object; the base of `Blob`, not made by itself."""
 
 
-cdef class CurrentBlobs:
-    """The blobs of the current workspace by name, and whether there is a device scope anywhere."""
-
-
 cpdef put(BlobCore blob, object value):
     """Make `blob` hold `value`: a tensor shared, an array copied, a string as `bytes`.
 
