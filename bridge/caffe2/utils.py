@@ -20,6 +20,7 @@ from bridge.caffe2.models.iteration import (
     OPTIMIZER_ITERATION_NAME,
     BuildUniqueMutexIter,
 )
+from bridge.caffe2.workspaces.blob_functions import ResetBlob
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -78,8 +79,6 @@ def ArgsToDict(args: Any) -> dict[str, Any]:
 
 def ResetBlobs(blobs: Any) -> None:
     """Make each of the blobs hold nothing."""
-    from bridge.caffe2.workspace import ResetBlob
-
     for blob in blobs:
         ResetBlob(blob)
 
