@@ -13,7 +13,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-__all__ = ["MakeArgument", "repeated_value", "single_value", "values_of"]
+__all__ = ["ArgsToDict", "MakeArgument", "repeated_value", "single_value", "values_of"]
 
 # Lists of at least this many numbers are stored as arrays, of these type codes.
 _MIN_ARRAY_LENGTH = 4096
@@ -121,6 +121,19 @@ def _is_net(value: Any) -> bool:
 
 def _serialized(message: Any) -> bytes:
     return wire_bytes(message, kind_of(message) or "message", "MakeArgument")
+
+
+def ArgsToDict(args: Any) -> dict[str, Any]:
+    """Return the value of each Argument by its name; None if no field is set.
+
+    Unnamed arguments are left out. Follows ArgsToDict, caffe2/python/utils.py, PyTorch 1.8.1.
+    """
+    found: dict[str, Any] = {}
+    for argument in args:
+        values = [value for field, value in argument.ListFields() if field.name != "name"]
+        if argument.HasField("name"):
+            found[argument.name] = values[0] if values else None
+    return found
 
 
 def values_of(message: Any) -> dict[str, Values]:
