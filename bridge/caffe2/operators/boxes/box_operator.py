@@ -65,6 +65,6 @@ class BoxOperator(FloatOperator):
         self.enforce(fits, f"input {i} is of the sizes {list(shape)}, None being any", found)
         return found
 
-    def give(self, i: int, values: Sequence[Any] | NDArray[Any], *shape: int) -> None:
+    def store(self, i: int, values: Sequence[Any] | NDArray[Any], *shape: int) -> None:
         """Put values of these sizes into output `i`, as float32."""
         self.out(i, shape).numpy()[...] = np.asarray(values, np.float32).reshape(shape)

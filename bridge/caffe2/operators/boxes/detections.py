@@ -74,9 +74,9 @@ class BoxWithNMSLimit(BoxOperator):
             columns = [np.empty(0), np.empty((0, self.sides)), np.empty(0), np.empty(0)]
         total = len(columns[0])
         for i, column in enumerate(columns[:3]):
-            self.give(i, column, *((total, self.sides) if i == 1 else (total,)))
+            self.store(i, column, *((total, self.sides) if i == 1 else (total,)))
         if self.OutputSize() > 3:
-            self.give(3, [sum(one) for one in by_class], len(counts))
+            self.store(3, [sum(one) for one in by_class], len(counts))
         if self.OutputSize() > 4:
             self.out(4, (total,), c10.int32).numpy()[...] = columns[3]
         if self.OutputSize() > 5:

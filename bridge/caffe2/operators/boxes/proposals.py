@@ -51,8 +51,8 @@ class GenerateProposals(BoxOperator):
             for i, (kept, _) in enumerate(found)
         ]
         total = sum(map(len, rois))
-        self.give(0, np.concatenate(rois) if rois else [], total, 1 + sides)
-        self.give(1, np.concatenate([one for _, one in found]) if rois else [], total)
+        self.store(0, np.concatenate(rois) if rois else [], total, 1 + sides)
+        self.store(1, np.concatenate([one for _, one in found]) if rois else [], total)
 
     def _of_image(
         self,
@@ -121,9 +121,9 @@ class BBoxTransform(BoxOperator):
             rows = slice(start, start + count)
             made[rows] = self._of_image(boxes[rows, -sides:], deltas[rows], image, weights)
             start += count
-        self.give(0, made, *deltas.shape)
+        self.store(0, made, *deltas.shape)
         if self.OutputSize() > 1:
-            self.give(1, counts, len(images))
+            self.store(1, counts, len(images))
 
     def _of_image(
         self,

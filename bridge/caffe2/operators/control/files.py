@@ -12,13 +12,7 @@ import os
 from bridge import c10
 from bridge.c10.errors import EnforceNotMet, EnforceValueError
 from bridge.caffe2.execution.registry import register_operator
-from bridge.caffe2.files.blob_files import (
-    hold,
-    read_blobs,
-    require_names,
-    stripped,
-    write_blobs,
-)
+from bridge.caffe2.files.blob_files import hold, read_blobs, require_names, stripped, write_blobs
 from bridge.caffe2.files.databases import module_of, open_reader
 from bridge.caffe2.operators.base.torch_operator import TorchOperator
 from bridge.caffe2.workspaces.workspace import created, listed

@@ -7,7 +7,7 @@ from bridge.caffe2.execution.registry import register_operator
 from bridge.caffe2.operators.base.float_operator import FloatOperator
 from bridge.caffe2.operators.base.lazy_torch import torch
 from bridge.caffe2.operators.base.torch_operator import FLOATS, NUMBERS
-from bridge.caffe2.operators.elementwise.binary import LegacyBroadcast
+from bridge.caffe2.operators.elementwise.legacy_broadcast import LegacyBroadcast
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from bridge import c10
 from bridge.c10 import TypeMeta
 from bridge.caffe2.execution.registry import register_operator
 from bridge.caffe2.operators.base.lazy_torch import torch
-from bridge.caffe2.operators.base.rows import rows_of
+from bridge.caffe2.operators.base.rows_and_segments import row_indices
 from bridge.caffe2.operators.base.torch_operator import (
     BOOL,
     FLOAT,
@@ -160,7 +160,7 @@ class EnsureClipped(Clip):
             gradient.numel() == rows * indices.numel(),
             f"The gradient has {gradient.numel()} elements for {indices.numel()} rows of {rows}.",
         )
-        places = rows_of(indices, x.size(0))
+        places = row_indices(indices, x.size(0))
         low, high = self.limits()
         clipped = x.index_select(0, places).clamp_(low, high)
         self.out(0, x.shape, c10.float32).index_copy_(0, places, clipped)

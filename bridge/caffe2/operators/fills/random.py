@@ -12,9 +12,9 @@ from bridge.c10 import TypeMeta
 from bridge.c10.errors import EnforceNotMet, EnforceValueError
 from bridge.caffe2.execution.registry import register_operator
 from bridge.caffe2.operators.base.data_types import type_of_argument
-from bridge.caffe2.operators.base.filler import Filler
+from bridge.caffe2.operators.base.fill_operator import FillOperator
 from bridge.caffe2.operators.base.lazy_torch import torch
-from bridge.caffe2.operators.base.seeded import Seeded
+from bridge.caffe2.operators.base.random_operator import RandomOperator
 from bridge.caffe2.operators.base.torch_operator import enforce
 
 TYPE_CHECKING = False
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 __all__: list[str] = []
 
 
-class _Random(Seeded, Filler):
+class _Random(RandomOperator, FillOperator):
     """A fill from the operator's own generator."""
 
     def fan(self, sizes: list[int], i: int) -> int:

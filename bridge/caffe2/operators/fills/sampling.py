@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from bridge.caffe2.execution.registry import register_operator
 from bridge.caffe2.operators.base.lazy_torch import torch
-from bridge.caffe2.operators.base.rows import segments_of_lengths
-from bridge.caffe2.operators.base.seeded import Seeded
+from bridge.caffe2.operators.base.random_operator import RandomOperator
+from bridge.caffe2.operators.base.rows_and_segments import check_lengths, segment_ids
 from bridge.caffe2.operators.base.torch_operator import FLOAT, INT32, INT64, enforce
 
 TYPE_CHECKING = False
@@ -17,7 +17,7 @@ __all__: list[str] = []
 
 
 @register_operator("WeightedSample")
-class WeightedSample(Seeded):
+class WeightedSample(RandomOperator):
     """One of each row, by the weights of input 0, a matrix: its place, (rows, 1) of int32.
 
     Output 1: what input 1, values of the same sizes, has there. Without rows or columns the outputs
@@ -51,7 +51,7 @@ class WeightedSample(Seeded):
 
 
 @register_operator("WeightedMultiSampling")
-class WeightedMultiSampling(Seeded):
+class WeightedMultiSampling(RandomOperator):
     """Places, int32, drawn by the weights of input 0, a list of their sums up to each.
 
     As many as `num_samples`, or as input 1 has elements and of its sizes; none without weights.
@@ -81,7 +81,7 @@ class WeightedMultiSampling(Seeded):
 
 
 @register_operator("SparseDropoutWithReplacement")
-class SparseDropoutWithReplacement(Seeded):
+class SparseDropoutWithReplacement(RandomOperator):
     """Segments of input 0 (int64), of the lengths of input 1, and the lengths they have now.
 
     With the probability `ratio` (0) a segment becomes one element, `replacement_value` (0).
@@ -97,10 +97,10 @@ class SparseDropoutWithReplacement(Seeded):
     def RunOnDevice(self) -> None:
         x, lengths = self.x(0, INT64), self.x(1, INT32)
         enforce(x.dim() == 1 and lengths.dim() == 1, "Elements and lengths are lists.")
-        segments_of_lengths(lengths, len(x))
+        check_lengths(lengths, len(x))
         dropped = torch.rand(lengths.shape, generator=self.generator()) < self._ratio
         new = torch.where(dropped, 1, lengths)
         result = x.new_full((int(new.sum()),), self.GetSingleArgument("replacement_value", 0))
-        result[~dropped[segments_of_lengths(new)]] = x[~dropped[segments_of_lengths(lengths)]]
+        result[~dropped[segment_ids(new)]] = x[~dropped[segment_ids(lengths)]]
         self.put(0, result)
         self.put(1, new)

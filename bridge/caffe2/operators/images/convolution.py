@@ -9,7 +9,7 @@ from __future__ import annotations
 from bridge.caffe2.execution.registry import register_operator
 from bridge.caffe2.operators.base.channels import channels_first, channels_last
 from bridge.caffe2.operators.base.lazy_torch import functional, torch
-from bridge.caffe2.operators.base.windows import SPATIAL, WindowOperator
+from bridge.caffe2.operators.base.window_operator import SPATIAL, WindowOperator
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from torch import Tensor
 
-    from bridge.caffe2.operators.base.windows import Window
+    from bridge.caffe2.operators.base.window_operator import Window
 
 __all__ = ["Conv", "ConvGradient", "ConvRelu"]
 

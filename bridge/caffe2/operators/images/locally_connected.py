@@ -8,14 +8,14 @@ import math
 from bridge.caffe2.execution.registry import register_operator
 from bridge.caffe2.operators.base.channels import channels_first, channels_last
 from bridge.caffe2.operators.base.lazy_torch import torch
-from bridge.caffe2.operators.base.windows import WindowOperator
+from bridge.caffe2.operators.base.window_operator import WindowOperator
 from bridge.caffe2.operators.images.pooling import added_up, windows_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from bridge.caffe2.operators.base.windows import Window
+    from bridge.caffe2.operators.base.window_operator import Window
 
 __all__ = ["LC", "LCGradient"]
 

@@ -11,7 +11,7 @@ from bridge.caffe2.execution.registry import register_operator
 from bridge.caffe2.operators.base.channels import channels_first, channels_last
 from bridge.caffe2.operators.base.lazy_torch import functional, torch
 from bridge.caffe2.operators.base.torch_operator import LARGEST
-from bridge.caffe2.operators.base.windows import SPATIAL, Window, WindowOperator
+from bridge.caffe2.operators.base.window_operator import SPATIAL, Window, WindowOperator
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ class Pool(WindowOperator):
     Follows PoolOp, caffe2/operators/pool_op.h, PyTorch 1.8.1.
     """
 
-    spares = True
+    allows_extra_dimensions = True
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
@@ -131,7 +131,7 @@ class LpPool(Pool):
 class PoolGradient(WindowOperator):
     """(X, Y, dY) -> dX. Follows PoolGradientOp, caffe2/operators/pool_op.h, PyTorch 1.8.1."""
 
-    spares = True
+    allows_extra_dimensions = True
 
     def RunOnDevice(self) -> None:
         x, y, dy = (channels_first(self.x(i), self.order) for i in range(3))

@@ -6,7 +6,7 @@ from __future__ import annotations
 from bridge.caffe2.execution.registry import register_operator
 from bridge.caffe2.operators.base.channels import channels_first, channels_last
 from bridge.caffe2.operators.base.lazy_torch import functional, torch
-from bridge.caffe2.operators.base.windows import NOTSET, WindowOperator
+from bridge.caffe2.operators.base.window_operator import NOTSET, WindowOperator
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from bridge.caffe2.operators.base.channels import channels_first, channels_last
 from bridge.caffe2.operators.base.float_operator import FloatOperator
 from bridge.caffe2.operators.base.lazy_torch import torch
 from bridge.caffe2.operators.base.torch_operator import FLOATS
-from bridge.caffe2.operators.layers.products import as_matrix
+from bridge.caffe2.operators.layers.matrix_products import as_matrix
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from bridge import c10
 from bridge.caffe2.execution.registry import register_operator
+from bridge.caffe2.operators.base.any_type_operator import AnyTypeOperator
 from bridge.caffe2.operators.base.lazy_torch import torch
-from bridge.caffe2.operators.base.mover import Mover
 from bridge.caffe2.operators.base.torch_operator import (
     INTS,
     NUMBERS_AND_BOOL,
@@ -18,25 +18,25 @@ __all__: list[str] = []
 
 
 @register_operator("BooleanMask")
-class BooleanMask(Mover):
+class BooleanMask(AnyTypeOperator):
     """The rows of input 0 that the truth values of input 1 choose; output 1: their numbers."""
 
     def move(self) -> None:
         mask = self.x(1, (c10.bool,))
-        x = self.take(0)
+        x = self.load(0)
         enforce(x.dim() >= 1, "Input 0 has to have a dimension.")
         enforce(
             mask.dim() == 1 and mask.size(0) == x.size(0),
             f"A mask of sizes {list(mask.shape)} does not choose among {x.size(0)} rows.",
         )
         places = mask.nonzero().view(-1)
-        self.give(0, x.index_select(0, places), self.Input(0).dtype())
+        self.store(0, x.index_select(0, places), self.Input(0).dtype())
         if self.OutputSize() == 2:
             self.put(1, places)
 
 
 @register_operator("BooleanMaskGradient")
-class BooleanMaskGradient(Mover):
+class BooleanMaskGradient(AnyTypeOperator):
     """The gradient of BooleanMask: what it kept put back, zeros elsewhere.
 
     Inputs: the mask, the gradient of what it kept. Rows of several elements come back as such;
@@ -71,7 +71,7 @@ class BooleanMaskLengths(TorchOperator):
 
 
 @register_operator("BooleanUnmask")
-class BooleanUnmask(Mover):
+class BooleanUnmask(AnyTypeOperator):
     """What masks had chosen, put together: inputs are a mask, its values, the next mask, ...
 
     The first mask that is set at a place gives the next of its values there.
@@ -86,7 +86,7 @@ class BooleanUnmask(Mover):
             enforce(mask.dim() == 1 and mask.numel() == numel, "Masks are of one size.")
             enforce(self.Input(2 * i + 1).dim() == 1, "Values have one dimension.")
             enforce(self.Input(2 * i + 1).dtype() is dtype, "Values are of one type.")
-        values = [self.take(2 * i + 1) for i in range(n)]
+        values = [self.load(2 * i + 1) for i in range(n)]
         taken = torch.zeros(numel, dtype=torch.bool)
         result = values[0].new_zeros(numel)
         for mask, value in zip(masks, values, strict=True):
@@ -99,4 +99,4 @@ class BooleanUnmask(Mover):
             result[fresh] = value
             taken |= mask
         enforce(bool(taken.all()), "No mask is set at some places.")
-        self.give(0, result, dtype)
+        self.store(0, result, dtype)

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Copies, aliases, and the same elements in other sizes."""
+"""Operators that change the sizes of a tensor and keep its elements, or that return its sizes."""
 
 from __future__ import annotations
 
 from bridge import c10
 from bridge.c10.errors import EnforceNotMet
 from bridge.caffe2.execution.registry import register_operator
-from bridge.caffe2.operators.base.mover import Mover
+from bridge.caffe2.operators.base.any_type_operator import AnyTypeOperator
 from bridge.caffe2.operators.base.torch_operator import INTS, TorchOperator, enforce, normal_axis
 
 TYPE_CHECKING = False
@@ -16,63 +16,8 @@ if TYPE_CHECKING:
 __all__: list[str] = []
 
 
-@register_operator("Copy")
-@register_operator("CopyFromCPUInput")
-@register_operator("CopyOnDeviceLike")
-@register_operator("EnsureCPUOutput")
-class Copy(Mover):
-    """A copy of input 0, of any type."""
-
-    def move(self) -> None:
-        self.same_elements(self.Input(0).sizes())
-
-
-@register_operator("StopGradient")
-class StopGradient(Copy):
-    """A copy of input 0, which has no gradient."""
-
-
-@register_operator("ZeroGradient")
-class ZeroGradient(TorchOperator):
-    """Nothing; a gradient of zero for its input, where it would have none."""
-
-    def RunOnDevice(self) -> None:
-        """See the class."""
-
-
-@register_operator("NegateGradient")
-class NegateGradient(Copy):
-    """A copy of input 0, whose gradient is negated."""
-
-
-@register_operator("EnsureDense")
-class EnsureDense(Copy):
-    """A copy of input 0, which has one dimension at least."""
-
-    def move(self) -> None:
-        enforce(self.Input(0).dim() > 0, "Input 0 has to have a dimension.")
-        super().move()
-
-
-@register_operator("Alias")
-class Alias(TorchOperator):
-    """The memory of input 0, shared, under another name and with sizes of its own."""
-
-    def RunOnDevice(self) -> None:
-        self.OutputTensorAlias(0, self.Input(0))
-
-
-@register_operator("AliasWithName")
-class AliasWithName(Alias):
-    """The same as Alias; the argument `name` is for those who look at graphs."""
-
-    def __init__(self, *args: Any) -> None:
-        super().__init__(*args)
-        enforce(self.HasArgument("name"), "The argument name is missing.")
-
-
 @register_operator("Reshape")
-class Reshape(Mover):
+class Reshape(AnyTypeOperator):
     """Other sizes, from argument `shape` or input 1; output 1 gets the old ones.
 
     0 keeps the size of that dimension, one -1 is what remains.
@@ -93,7 +38,7 @@ class Reshape(Mover):
             enforce(self.HasArgument("shape"), "The argument shape is missing.")
             shape = self.GetRepeatedArgument("shape")
         old = list(source.sizes())
-        self.same_elements(self._resolved(shape, old, source.numel()))
+        self.store_reshaped(self._resolved(shape, old, source.numel()))
         output = self.Output(1, [len(old)], dtype)
         output.mutable_data()[:] = old
 
@@ -116,34 +61,34 @@ class Reshape(Mover):
 
 
 @register_operator("ResizeLike")
-class ResizeLike(Mover):
+class ResizeLike(AnyTypeOperator):
     """The elements of input 0 in the sizes of input 1."""
 
     def move(self) -> None:
-        self.same_elements(self.Input(1).sizes())
+        self.store_reshaped(self.Input(1).sizes())
 
 
 @register_operator("Flatten")
-class Flatten(Mover):
+class Flatten(AnyTypeOperator):
     """Two dimensions: those before `axis` (1), and the rest."""
 
     def move(self) -> None:
         source = self.Input(0)
         axis = self.GetSingleArgument("axis", 1)
         enforce(0 <= axis <= source.dim(), f"Axis {axis} is not within {source.dim()} dimensions.")
-        self.same_elements([source.size_to_dim(axis), source.size_from_dim(axis)])
+        self.store_reshaped([source.size_to_dim(axis), source.size_from_dim(axis)])
 
 
 @register_operator("FlattenToVec")
-class FlattenToVec(Mover):
+class FlattenToVec(AnyTypeOperator):
     """All elements in one dimension."""
 
     def move(self) -> None:
         enforce(self.Input(0).dim() >= 1, "Input 0 has to have a dimension.")
-        self.same_elements([self.Input(0).numel()])
+        self.store_reshaped([self.Input(0).numel()])
 
 
-class _Dims(Mover):
+class _Dims(AnyTypeOperator):
     """An operator with an argument `dims`, places of dimensions of size 1."""
 
     def __init__(self, *args: Any) -> None:
@@ -166,7 +111,7 @@ class Squeeze(_Dims):
             )
         for dim in self._dims:
             enforce(old[dim] == 1, f"Dimension {dim} of sizes {old} is not 1.")
-        self.same_elements([size for i, size in enumerate(old) if i not in self._dims])
+        self.store_reshaped([size for i, size in enumerate(old) if i not in self._dims])
 
 
 @register_operator("ExpandDims")
@@ -182,11 +127,11 @@ class ExpandDims(_Dims):
             )
         for dim in self._dims:
             sizes.insert(dim, 1)
-        self.same_elements(sizes)
+        self.store_reshaped(sizes)
 
 
 @register_operator("PrependDim")
-class PrependDim(Mover):
+class PrependDim(AnyTypeOperator):
     """The first dimension in two: `dim_size`, and what remains."""
 
     def move(self) -> None:
@@ -195,17 +140,17 @@ class PrependDim(Mover):
         sizes = list(self.Input(0).sizes())
         enforce(bool(sizes), "Input 0 has to have a dimension.")
         enforce(sizes[0] % first == 0, f"{sizes[0]} rows are no multiple of {first}.")
-        self.same_elements([first, sizes[0] // first, *sizes[1:]])
+        self.store_reshaped([first, sizes[0] // first, *sizes[1:]])
 
 
 @register_operator("MergeDim")
-class MergeDim(Mover):
+class MergeDim(AnyTypeOperator):
     """The first two dimensions as one."""
 
     def move(self) -> None:
         sizes = list(self.Input(0).sizes())
         enforce(len(sizes) > 1, "Input 0 has to have two dimensions.")
-        self.same_elements([sizes[0] * sizes[1], *sizes[2:]])
+        self.store_reshaped([sizes[0] * sizes[1], *sizes[2:]])
 
 
 @register_operator("Shape")

@@ -5,9 +5,9 @@ from __future__ import annotations
 
 from bridge import c10
 from bridge.caffe2.execution.registry import register_operator
+from bridge.caffe2.operators.base.any_type_operator import AnyTypeOperator
 from bridge.caffe2.operators.base.lazy_torch import torch
-from bridge.caffe2.operators.base.mover import Mover
-from bridge.caffe2.operators.base.rows import rows_of, segments_of_lengths
+from bridge.caffe2.operators.base.rows_and_segments import row_indices, segment_ids
 from bridge.caffe2.operators.base.torch_operator import (
     FLOAT,
     INT32,
@@ -48,11 +48,11 @@ class SparseToDense(TorchOperator):
         else:
             n = int(indices.max()) + 1 if len(indices) else 0
         result = values.new_zeros((max(n, 0), *values.shape[1:]))
-        self.put(0, result.index_add_(0, rows_of(indices, n), values) if n else result)
+        self.put(0, result.index_add_(0, row_indices(indices, n), values) if n else result)
 
 
 @register_operator("SparseToDenseMask")
-class SparseToDenseMask(Mover):
+class SparseToDenseMask(AnyTypeOperator):
     """For each id of `mask` the value that belongs to it, or the default.
 
     Inputs: ids, their values, the default, and lengths where there are several rows. Output 1, with
@@ -70,7 +70,7 @@ class SparseToDenseMask(Mover):
 
     def move(self) -> None:
         ids = self.x(0, INTS)
-        values, default = self.take(1), self.take(2)
+        values, default = self.load(1), self.load(2)
         dtype = self.Input(1).dtype()
         enforce(ids.dim() == 1 and values.dim() >= 1, "Ids are a list, values have rows.")
         enforce(len(ids) == values.size(0), "There is a value for each id.")
@@ -88,7 +88,7 @@ class SparseToDenseMask(Mover):
         if self.InputSize() == 4:
             lengths = self.x(3, INT32)
             enforce(lengths.dim() == 1, "Lengths are a list.")
-            segments = segments_of_lengths(lengths, len(ids))
+            segments = segment_ids(lengths, len(ids))
             sizes = [len(lengths), *sizes]
         n = len(self._column)
         rows = sizes[0] if len(sizes) == 2 else 1
@@ -105,7 +105,7 @@ class SparseToDenseMask(Mover):
         self._skipped_rows += len(invalid)
         most = self.GetSingleArgument("max_skipped_indices", 50)
         enforce(self._skipped_rows < most, "Too many rows have ids that are negative.")
-        self.give(0, result.reshape(*sizes, *default.shape), dtype)
+        self.store(0, result.reshape(*sizes, *default.shape), dtype)
         if self.GetSingleArgument("return_presence_mask", False):
             self.put(1, present.reshape(sizes))
 
@@ -117,8 +117,8 @@ class _Batch(TorchOperator):
         """Return the places in a matrix of rows of `width`, flat."""
         lengths, indices = self.x(0, INT64), self.x(1, INT64)
         enforce(lengths.dim() == 1 and indices.dim() == 1, "Lengths and indices are lists.")
-        ids = segments_of_lengths(lengths, len(indices))
-        return ids * width + rows_of(indices, width)
+        ids = segment_ids(lengths, len(indices))
+        return ids * width + row_indices(indices, width)
 
 
 @register_operator("BatchSparseToDense")

@@ -6,8 +6,8 @@ from __future__ import annotations
 from bridge import c10
 from bridge.c10.errors import EnforceNotMet, EnforceValueError
 from bridge.caffe2.execution.registry import register_operator
+from bridge.caffe2.operators.base.any_type_operator import AnyTypeOperator
 from bridge.caffe2.operators.base.lazy_torch import torch
-from bridge.caffe2.operators.base.mover import Mover
 from bridge.caffe2.operators.base.torch_operator import INT32, enforce, normal_axis
 
 TYPE_CHECKING = False
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 __all__: list[str] = []
 
 
-class _Axis(Mover):
+class _Axis(AnyTypeOperator):
     """An operator along `axis`, or along the channels of images in `order`."""
 
     def __init__(self, *args: Any) -> None:
@@ -62,9 +62,9 @@ class Concat(_Axis):
                     f"{axis}."
                 )
         lengths = [1 if self._add_axis else tensor.size(axis) for tensor in tensors]
-        parts = [self.take(i) for i in range(len(tensors))]
+        parts = [self.load(i) for i in range(len(tensors))]
         together = torch.stack(parts, axis) if self._add_axis else torch.cat(parts, axis)
-        self.give(0, together, dtype)
+        self.store(0, together, dtype)
         self.Output(1, [len(lengths)], c10.int32).mutable_data()[:] = lengths
 
 
@@ -76,9 +76,9 @@ class _Split(_Axis):
         dtype = self.Input(0).dtype()
         for size in sizes:
             enforce(size >= 0, f"The parts {sizes} are not to be negative.")
-        parts = torch.split(self.take(0), sizes, axis)
+        parts = torch.split(self.load(0), sizes, axis)
         for o, part in enumerate(parts):
-            self.give(
+            self.store(
                 o,
                 (part.squeeze(axis) if self._add_axis else part).clone(
                     memory_format=torch.contiguous_format

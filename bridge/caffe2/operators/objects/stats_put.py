@@ -11,7 +11,7 @@ import math
 from bridge import c10
 from bridge.caffe2.execution.registry import register_operator
 from bridge.caffe2.operators.base.torch_operator import TorchOperator, enforce
-from bridge.caffe2.operators.objects.stats import (
+from bridge.caffe2.operators.objects.stat_registry import (
     INT64_MAX,
     INT64_MIN,
     AverageStat,

@@ -6,7 +6,7 @@ from __future__ import annotations
 from bridge import c10
 from bridge.caffe2.execution.registry import register_operator
 from bridge.caffe2.operators.base.lazy_torch import torch
-from bridge.caffe2.operators.base.rows import rows_of
+from bridge.caffe2.operators.base.rows_and_segments import row_indices
 from bridge.caffe2.operators.base.torch_operator import FLOAT, TorchOperator, enforce
 
 __all__: list[str] = []
@@ -23,7 +23,7 @@ class _Decode(TorchOperator):
 
     def codes(self, i: int, n: int) -> torch.Tensor:
         """Return the codes of input `i`, flat, of `n` that there are."""
-        return rows_of(self.x(i, _CODES).to(torch.int64), n)
+        return row_indices(self.x(i, _CODES).to(torch.int64), n)
 
 
 @register_operator("QuantDecode")

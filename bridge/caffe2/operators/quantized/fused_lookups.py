@@ -14,7 +14,7 @@ from __future__ import annotations
 from bridge import c10
 from bridge.caffe2.execution.registry import register_operator
 from bridge.caffe2.operators.base.lazy_torch import torch
-from bridge.caffe2.operators.base.rows import chosen_rows, segments_of_lengths
+from bridge.caffe2.operators.base.rows_and_segments import segment_ids, select_rows
 from bridge.caffe2.operators.base.torch_operator import FLOAT, INT32, INTS, TorchOperator, enforce
 from bridge.caffe2.operators.quantized.nbit_quantized import unpacked
 from bridge.caffe2.operators.quantized.rowwise_quantized import dequantized
@@ -49,7 +49,7 @@ class _Indices(TorchOperator):
     def mapped(self, i: int, indices: torch.Tensor) -> torch.Tensor:
         """Return the rows that indices stand for by the mapping of input `i`, -1 for none."""
         mapping = self.x(i, INT32)
-        return chosen_rows(mapping.reshape(-1), indices)
+        return select_rows(mapping.reshape(-1), indices)
 
 
 class _LookUp(_Indices):
@@ -69,14 +69,14 @@ class _LookUp(_Indices):
         )
         first = 1 + self.weighted
         indices, lengths = self.indices(first), self.lengths(first + 1)
-        ids = segments_of_lengths(lengths, len(indices))
+        ids = segment_ids(lengths, len(indices))
         weights = self.weights(1, len(indices)) if self.weighted else None
         if self.sparse and not self._is_whole(first + 2):
             indices = self.mapped(first + 2, indices)
             there = indices != -1
             indices, ids = indices[there], ids[there]
             weights = weights[there] if weights is not None else None
-        chosen = chosen_rows(table, indices)
+        chosen = select_rows(table, indices)
         rows = dequantized(chosen, torch.float32) if self.bits == 8 else unpacked(chosen, self.bits)
         if weights is not None:
             rows = rows * weights[:, None]
@@ -124,7 +124,7 @@ class SparseLengthsSumSparseLookup(_Indices):
         weights = self.weights(3, len(indices)) if self.InputSize() > 3 else None
         enforce(self.OutputSize() == 3 or weights is None, "There is an output for weights.")
         enforce(self.OutputSize() == 2 or weights is not None, "There are weights for output 2.")
-        ids = segments_of_lengths(lengths)
+        ids = segment_ids(lengths)
         rows = self.mapped(2, indices[:n])
         there = rows != -1
         self.put(0, rows[there].to(indices.dtype))

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from bridge import c10
 from bridge.caffe2.execution.registry import register_operator
-from bridge.caffe2.operators.base.rows import along_rows, chosen_rows, segments_of_lengths
+from bridge.caffe2.operators.base.rows_and_segments import along_rows, segment_ids, select_rows
 from bridge.caffe2.operators.base.torch_operator import FLOAT, INT32, INTS, TorchOperator, enforce
 
 __all__: list[str] = []
@@ -30,9 +30,9 @@ class SparseLengthsSum8BitsRowwise(TorchOperator):
         enforce(indices.dim() == 1 and lengths.dim() == 1, "Indices and lengths are lists.")
         enforce(data.dim() > 0 and data.size(0) > 0, "The data have to have rows.")
         enforce(ends.shape == (data.size(0), 2), "There are a scale and a bias for each row.")
-        ids = segments_of_lengths(lengths, len(indices))
-        scale, bias = (along_rows(one, data) for one in chosen_rows(ends, indices).unbind(1))
-        rows = chosen_rows(data, indices).float() * scale + bias
+        ids = segment_ids(lengths, len(indices))
+        scale, bias = (along_rows(one, data) for one in select_rows(ends, indices).unbind(1))
+        rows = select_rows(data, indices).float() * scale + bias
         if self.weighted:
             weights = self.x(1, FLOAT).reshape(-1)
             enforce(len(weights) >= len(indices), "There is a weight for each index.")

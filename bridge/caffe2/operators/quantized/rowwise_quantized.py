@@ -10,7 +10,7 @@ from __future__ import annotations
 from bridge import c10
 from bridge.caffe2.execution.registry import register_operator
 from bridge.caffe2.operators.base.lazy_torch import torch
-from bridge.caffe2.operators.base.rows import along_rows, chosen_rows
+from bridge.caffe2.operators.base.rows_and_segments import along_rows, select_rows
 from bridge.caffe2.operators.base.torch_operator import FLOAT, INTS, TorchOperator, enforce
 
 __all__: list[str] = []
@@ -113,7 +113,7 @@ class GatherFused8BitRowwise(_Rows):
     def RunOnDevice(self) -> None:
         rows, indices = self.rows(), self.x(1, INTS)
         enforce(rows.dim() == 2, f"The rows are a matrix, not of sizes {list(rows.shape)}.")
-        found = dequantized(chosen_rows(rows, indices.reshape(-1)), self.parameters)
+        found = dequantized(select_rows(rows, indices.reshape(-1)), self.parameters)
         self.put(0, found.view(*indices.shape, found.size(1)))
 
 

@@ -7,7 +7,7 @@ from bridge import c10
 from bridge.c10 import TypeMeta
 from bridge.caffe2.execution.registry import register_operator
 from bridge.caffe2.operators.base.lazy_torch import torch
-from bridge.caffe2.operators.base.rows import along_rows
+from bridge.caffe2.operators.base.rows_and_segments import along_rows
 from bridge.caffe2.operators.base.torch_operator import (
     FLOAT,
     FLOATS,

@@ -28,7 +28,7 @@ class Ftrl(Optimizer):
         self.enforce(pairs.numel() == 2 * w.numel(), "a pair for each parameter", pairs, w)
         n, z = pairs.view(-1, 2).unbind(1)
         new, n, z = ftrl_step(self, w.view(-1), n, z, g.view(-1), 3)
-        self.give(new.view(w.shape), torch.stack([n, z], 1).view(pairs.shape))
+        self.store(new.view(w.shape), torch.stack([n, z], 1).view(pairs.shape))
 
 
 @register_operator("GFtrl")
@@ -46,7 +46,7 @@ class GFtrl(Optimizer):
         n, z = pairs.reshape(-1, 2).unbind(1)
         matrix = torch.Size([w.shape[0], w.shape[1:].numel()])
         new, n, z = ftrl_step(self, w.view(-1), n, z, g.view(-1), 3, matrix)
-        self.give(new.view(w.shape), torch.stack([n, z], 1).view(pairs.shape))
+        self.store(new.view(w.shape), torch.stack([n, z], 1).view(pairs.shape))
 
 
 def ftrl_step(

@@ -7,7 +7,7 @@ from bridge.caffe2.execution.registry import register_operator
 from bridge.caffe2.operators.base.float_operator import FloatOperator
 from bridge.caffe2.operators.base.lazy_torch import torch
 from bridge.caffe2.operators.base.torch_operator import INT32
-from bridge.caffe2.operators.layers.products import as_matrix
+from bridge.caffe2.operators.layers.matrix_products import as_matrix
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
