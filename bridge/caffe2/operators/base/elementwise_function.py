@@ -51,7 +51,9 @@ def elementwise(
             dtype = self.Input(0).dtype()
             others = [self.x(i, (dtype,)) for i in range(1, self.InputSize())]
             for other in others:
-                self.enforce(other.numel() == first.numel(), "the inputs have one shape", other)
+                self.enforce(
+                    other.numel() == first.numel(), "the inputs have the same shape", other
+                )
             inputs = [first, *(one.view(first.shape) for one in others)]
             compute(self, *inputs, self.out(0, first.shape, dtype))
 

@@ -25,10 +25,12 @@ class Levels(BoxOperator):
     def collected(self) -> NDArray[np.float32]:
         """Return the best boxes (n, 5) of all levels, `rpn_post_nms_topN` (2000) at most."""
         levels = self.levels("rpn", 2, 6)
-        self.enforce(self.InputSize() == 2 * levels, "boxes and scores of each level", levels)
+        self.enforce(
+            self.InputSize() == 2 * levels, "there are boxes and scores of each level", levels
+        )
         boxes = np.concatenate([self.array(i, None, 5) for i in range(levels)])
         scores = np.concatenate([self.array(i, None) for i in range(levels, 2 * levels)])
-        self.enforce(len(boxes) == len(scores), "there is a score for each box", boxes, scores)
+        self.enforce(len(boxes) == len(scores), "there is one score per box", boxes, scores)
         most = self.GetSingleArgument("rpn_post_nms_topN", 2000)
         best: NDArray[np.float32] = boxes[box.by_score(scores, most)]
         return best
@@ -37,13 +39,19 @@ class Levels(BoxOperator):
         """Return how many levels there are, by `KIND_min_level` and `KIND_max_level`."""
         self.low = self.GetSingleArgument(f"{kind}_min_level", low)
         self.high = self.GetSingleArgument(f"{kind}_max_level", high)
-        self.enforce(self.low <= self.high, "the levels are in order", self.low, self.high)
+        self.enforce(
+            self.low <= self.high, "the lowest level is not above the highest", self.low, self.high
+        )
         return int(self.high - self.low + 1)
 
     def distribute(self, boxes: NDArray[np.float32], first: int) -> None:
         """Put the boxes of each level into outputs from `first` on, then where each had been."""
         levels = self.levels("roi", 2, 5)
-        self.enforce(self.OutputSize() == first + levels + 1, "an output for each level", levels)
+        self.enforce(
+            self.OutputSize() == first + levels + 1,
+            "there is an output per level, and one more",
+            levels,
+        )
         scale = np.float32(self.GetSingleArgument("roi_canonical_scale", 224.0))
         middle = np.float32(self.GetSingleArgument("roi_canonical_level", 4.0))
         sides = boxes[:, -2:] - boxes[:, -4:-2] + np.float32(self.plus_one)

@@ -71,7 +71,7 @@ class RoIAlignOperator(RoIOperator):
         low = regions[:, [1, 0]] * self.scale - offset
         size = regions[:, [3, 2]] * self.scale - offset - low
         if self.aligned:
-            self.enforce(bool((size >= 0).all()), "regions have no negative sides")
+            self.enforce(bool((size >= 0).all()), "the sides of regions are not negative")
         else:
             size = size.clamp(min=1)
         return low, size, None
@@ -190,7 +190,7 @@ class RoIAlignRotated(RoIAlign):
         center = regions[:, [1, 0]] * self.scale - offset
         size = regions[:, [3, 2]] * self.scale
         if self.aligned:
-            self.enforce(bool((size >= 0).all()), "regions have no negative sides")
+            self.enforce(bool((size >= 0).all()), "the sides of regions are not negative")
         else:
             size = size.clamp(min=1)
         angle = regions[:, 4:] * (math.pi / 180)

@@ -36,9 +36,9 @@ class RoIOperator(FloatOperator):
         """Return the number of each region's image, and the regions."""
         r = self.x(i)
         wide = r.dim() == 2 and r.shape[1] in (self.sides, self.sides + 1)
-        self.enforce(wide, f"regions are of {self.sides} numbers, or of one more", r)
+        self.enforce(wide, f"regions have {self.sides} numbers, or one more", r)
         number = torch.zeros(len(r), dtype=torch.long)
         if r.shape[1] > self.sides:
             number = r[:, 0].long()
-        self.enforce_range("images of regions", number, images)
+        self.enforce_range("image indices of regions", number, images)
         return number, r[:, -self.sides :]

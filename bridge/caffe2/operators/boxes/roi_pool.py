@@ -26,7 +26,12 @@ class RoIPool(RoIOperator):
         is_test = bool(self.GetSingleArgument("is_test", 0))
         self.enforce(is_test or self.OutputSize() == 2, "in training there are two outputs")
         x, r = self.x(0), self.x(1)
-        self.enforce(x.dim() == 4 and r.dim() == 2 and r.shape[1] == 5, "R is of 5 numbers", x, r)
+        self.enforce(
+            x.dim() == 4 and r.dim() == 2 and r.shape[1] == 5,
+            "X has 4 dimensions and R has sizes (n, 5)",
+            x,
+            r,
+        )
         n, channels, height, width = x.shape
         number, regions = self.regions(1, n)
         made = x.new_zeros(len(r), channels, *self.bins)

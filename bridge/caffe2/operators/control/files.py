@@ -102,14 +102,14 @@ class Checkpoint(Save):
             self.db % 0 if "%" in self.db else self.db
         except (TypeError, ValueError) as cause:
             raise EnforceValueError(
-                f"The argument db, {self.db!r}, has one place for a number, such as %d.",
+                f"The argument db, {self.db!r}, may have one placeholder for a number, such as %d.",
                 "Checkpoint",
             ) from cause
 
     def RunOnDevice(self) -> None:
         counted = self.x(0, (c10.int64,))
         if counted.numel() != 1:
-            raise EnforceNotMet(f"Input 0 is one number, and has {counted.numel()}.")
+            raise EnforceNotMet(f"Input 0 must have one element, not {counted.numel()}.")
         iteration = int(counted)
         if iteration % self.every == 0:
             self.save(self.db % iteration if "%" in self.db else self.db)

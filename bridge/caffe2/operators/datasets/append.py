@@ -49,16 +49,17 @@ class _Append(OfColumns):
     def check_rows(self, i: int, j: int) -> None:
         """Raise EnforceNotMet unless the rows of input `j` go after those of input `i`."""
         before, more = self.Input(i), self.Input(j)
-        enforce(more.dim() >= 1, f"Input {j} is a number, and has no rows.")
+        enforce(more.dim() >= 1, f"Input {j} must have at least one dimension.")
         if self._is_new(before):
             return
         enforce(
             before.dim() == more.dim() and list(before.sizes())[1:] == list(more.sizes())[1:],
-            f"Rows of sizes {list(more.sizes())[1:]} do not go after rows of "
+            f"Rows of sizes {list(more.sizes())[1:]} cannot be appended to rows of "
             f"{list(before.sizes())[1:]}.",
         )
         enforce(
-            before.dtype() == more.dtype(), f"{more.dtype()} does not go after {before.dtype()}."
+            before.dtype() == more.dtype(),
+            f"Rows of {more.dtype()} cannot be appended to rows of {before.dtype()}.",
         )
 
     def append(self, i: int, j: int, o: int) -> None:
@@ -94,10 +95,16 @@ class AtomicAppend(_Append):
 
     def _append_all(self) -> None:
         n = (self.InputSize() - 1) // 2
-        enforce(self.OutputSize() == n, f"{n} tensors are appended to, not {self.OutputSize()}.")
+        enforce(
+            self.OutputSize() == n,
+            f"There are {n} tensors to append to, but {self.OutputSize()} outputs.",
+        )
         for o in range(n):
             if not self._is_new(self.Input(1 + o)):
-                enforce(self.IsInputOutputAlias(1 + o, o), f"Output {o} has to be input {1 + o}.")
+                enforce(
+                    self.IsInputOutputAlias(1 + o, o),
+                    f"Output {o} must be in place of input {1 + o}.",
+                )
             self.check_rows(1 + o, 1 + n + o)
         for o in range(n):
             self.append(1 + o, 1 + n + o, o)
@@ -111,7 +118,7 @@ class TrimDataset(OfColumns):
         super().__init__(*args)
         self._fields = self.fields()
         self._multiple = self.GetSingleArgument("multiple_of", 1)
-        enforce(self._multiple >= 1, f"multiple_of is 1 or more, not {self._multiple}.")
+        enforce(self._multiple >= 1, f"multiple_of must be at least 1, not {self._multiple}.")
 
     def RunOnDevice(self) -> None:
         dataset = Dataset(self._fields, self.columns())
@@ -119,6 +126,6 @@ class TrimDataset(OfColumns):
         if n == dataset.limits[0]:
             return
         sizes = dataset.sizes([0] * self._fields.n_domains, n)
-        enforce(self.OutputSize() == len(dataset.columns), "There is an output for each column.")
+        enforce(self.OutputSize() == len(dataset.columns), "There must be one output per column.")
         for o, domain in enumerate(self._fields.domains):
             self.Output(o).ShrinkTo(sizes[domain])

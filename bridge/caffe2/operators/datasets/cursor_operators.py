@@ -64,14 +64,14 @@ class _Reader(OfColumns):
     def batch_size(self) -> int:
         """Return the argument `batch_size` (1)."""
         size: int = self.GetSingleArgument("batch_size", 1)
-        enforce(size >= 0, f"batch_size is not negative, as {size} is.")
+        enforce(size >= 0, f"batch_size must not be negative: {size}.")
         return size
 
     def store_columns(self, columns: list[Column]) -> None:
         """Have the outputs hold columns."""
         enforce(
             self.OutputSize() >= len(columns),
-            f"{len(columns)} columns are read into {self.OutputSize()} outputs.",
+            f"There are {len(columns)} columns, but {self.OutputSize()} outputs.",
         )
         for o, column in enumerate(columns):
             put_column(self, o, column)
@@ -108,7 +108,7 @@ class ComputeOffset(_Reader):
         cursor, dataset = self.opened()
         n = dataset.fields.n_domains
         offsets = cursor.offsets or [0] * n
-        enforce(dataset.limits[0] < 2**63 - 1, "There are no columns of records.")
+        enforce(dataset.limits[0] < 2**63 - 1, "No column has the domain of the records.")
         rows = []
         for _ in range(dataset.limits[0] + 1):
             rows.append(offsets)
@@ -135,13 +135,16 @@ class SortAndShuffle(_Reader):
         n = len(dataset.columns)
         enforce(-1 <= field < n, f"There is no field {field} to sort by.")
         enforce(n > 0, "There are no columns.")
-        enforce(batch > 0 and run > 0, "batch_size and shuffle_size are 1 or more.")
+        enforce(batch > 0 and run > 0, "batch_size and shuffle_size must be at least 1.")
         size = len(dataset.columns[max(field, 0)])
         order = list(range(size))
         if field >= 0:
-            enforce(cursor.fields.domains[field] == 0, f"Field {field} is not of the records.")
+            enforce(
+                cursor.fields.domains[field] == 0,
+                f"Field {field} is part of a list, not of the records.",
+            )
             keys = self.integers(field + 1, INT32)
-            enforce(len(keys) >= size, f"Field {field} has no number for each record.")
+            enforce(len(keys) >= size, f"Field {field} must have one number per record.")
             order.sort(key=keys.__getitem__)
         run = batch * min(run, size // batch)
         start = 0
@@ -172,10 +175,10 @@ class ReadRandomBatch(_Reader):
         fields = cursor.fields
         enforce(
             len(columns) == len(fields.names),
-            f"{len(columns)} columns are given for {len(fields.names)} fields.",
+            f"There are {len(columns)} columns, but {len(fields.names)} fields.",
         )
         order, table = self.integers(1, INT64), self.x(2, INT64)
-        enforce(table.dim() == 2, "The offsets make a matrix.")
+        enforce(table.dim() == 2, "The offsets must have two dimensions.")
         count = self.batch_size()
         start = cursor.offsets[0] if cursor.offsets else 0
         at = start
@@ -187,7 +190,7 @@ class ReadRandomBatch(_Reader):
         enforce(
             all(0 <= one < table.size(0) - 1 for one in chosen)
             and fields.n_domains <= table.size(1),
-            "The offsets have no row for a record.",
+            "The offsets have no row for one of the records.",
         )
         read = []
         for column, domain in zip(columns, fields.domains, strict=True):
@@ -222,5 +225,5 @@ class CheckDatasetConsistency(OfColumns):
         sizes = dataset.sizes([0] * fields.n_domains, dataset.limits[0])
         enforce(
             sizes == dataset.limits,
-            f"Lengths say {sizes} rows of domains that have {dataset.limits}.",
+            f"The lengths add up to {sizes} rows per domain, but there are {dataset.limits}.",
         )

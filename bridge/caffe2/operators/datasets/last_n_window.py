@@ -47,7 +47,7 @@ class LastNWindowCollector(OfColumns):
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
         self._most = self.GetSingleArgument("num_to_collect", -1)
-        enforce(self._most > 0, f"num_to_collect is 1 or more, not {self._most}.")
+        enforce(self._most > 0, f"num_to_collect must be at least 1, not {self._most}.")
 
     def RunOnDevice(self) -> None:
         if self.InputSize() > 3:
@@ -63,18 +63,23 @@ class LastNWindowCollector(OfColumns):
             now = column_of(ring, "Input 0")
             enforce(
                 now.dtype is given.dtype and now.sizes[1:] == given.sizes[1:],
-                f"Rows of {given.dtype} of sizes {list(given.sizes[1:])} do not go among rows of "
+                f"Rows of {given.dtype} of sizes {list(given.sizes[1:])} do not match rows of "
                 f"{now.dtype} of sizes {list(now.sizes[1:])}.",
             )
         place = self._number(1, c10.int32)
         visited = self._number(4, c10.int64) if self.OutputSize() > 2 else 0
-        enforce(visited >= 0, f"Input 4 says that {visited} rows came.")
+        enforce(
+            visited >= 0, f"Input 4, the number of rows received, must not be negative: {visited}."
+        )
         visited = (visited if old else 0) + len(given)
         kept = min(len(given), self._most)
         size = max(old, min(self._most, old + kept))
         place = place if old else 0
         if kept:
-            enforce(0 <= place < size, f"Input 1 is {place}, and the ring has {size} rows.")
+            enforce(
+                0 <= place < size,
+                f"Input 1, the next row, is {place}, out of range for a ring of {size} rows.",
+            )
         self._write(given.kept(), kept, place, size, old)
         if self.OutputSize() > 2:
             self.Output(2).mutable_data(c10.int64)[:] = visited
@@ -83,9 +88,9 @@ class LastNWindowCollector(OfColumns):
         tensor = self.Input(i)
         enforce(
             tensor.dtype() is dtype and tensor.numel() == 1,
-            f"Input {i} is one number of {dtype}.",
+            f"Input {i} must be one number of type {dtype}.",
         )
-        enforce(i != 1 or tensor.dim() == 0, f"Input {i} has no dimensions.")
+        enforce(i != 1 or tensor.dim() == 0, f"Input {i} must have no dimensions.")
         return int(tensor.data(dtype)[0])
 
     def _write(self, given: Column, kept: int, place: int, size: int, old: int) -> None:

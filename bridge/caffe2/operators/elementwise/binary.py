@@ -45,7 +45,7 @@ class _Binary(LegacyBroadcast):
         if self._legacy:
             enforce(
                 not self.IsInputOutputAlias(1, 0),
-                "In place of input 1 there is no broadcasting in the old way.",
+                "With broadcast=1 the output cannot be in place of input 1.",
             )
             b = self.aligned(a, b)
         elif sizes != b.shape:
@@ -58,7 +58,7 @@ class _Binary(LegacyBroadcast):
             for i in self._in_place.values():
                 enforce(
                     sizes == (b if i else a).shape,
-                    f"The result has sizes {list(sizes)}, which input {i} has not.",
+                    f"In place of input {i}, the result must have its sizes, not {list(sizes)}.",
                 )
         self.compute(a, b, self.out(0, sizes, self.result or dtype))
 
@@ -127,11 +127,11 @@ class Pow(LegacyBroadcast):
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
         if self.InputSize() == 1:
-            enforce(self.HasArgument("exponent"), "There is neither an exponent nor an input 1.")
+            enforce(self.HasArgument("exponent"), "Pow needs the argument exponent or an input 1.")
         elif not self._legacy:
             enforce(
                 self._axis == -1 and not self.GetSingleArgument("axis_str", ""),
-                "An axis is for broadcast=1.",
+                "The arguments axis and axis_str need broadcast=1.",
             )
 
     def RunOnDevice(self) -> None:
@@ -144,7 +144,7 @@ class Pow(LegacyBroadcast):
             if self._legacy:
                 enforce(
                     not self.IsInputOutputAlias(1, 0),
-                    "In place of input 1 there is no broadcasting.",
+                    "With broadcast=1 the output cannot be in place of input 1.",
                 )
                 b = self.aligned(a, b)
             elif a.shape != b.shape:

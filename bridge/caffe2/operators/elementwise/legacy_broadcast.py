@@ -31,7 +31,7 @@ class LegacyBroadcast(FloatOperator):
             if not name:
                 return
             enforce(self._axis == -1, "The arguments axis and axis_str exclude each other.")
-            enforce(len(name) == 1 and name in order, f"The axis {name!r} is none of {order!r}.")
+            enforce(len(name) == 1 and name in order, f"The axis {name!r} is not one of {order!r}.")
             self._axis = order.index(name)
 
     def aligned(self, a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
@@ -46,7 +46,7 @@ class LegacyBroadcast(FloatOperator):
         axis = spare if self._axis == -1 else self._axis
         if spare < 0 or not 0 <= axis <= spare:
             raise EnforceNotMet(
-                f"Sizes {list(b.shape)} do not broadcast to {list(a.shape)} from axis {axis}.",
+                f"Sizes {list(b.shape)} do not fit into {list(a.shape)} from axis {axis} on.",
                 condition="axis >= 0 && axis <= A.dim() - B.dim()",
             )
         sizes = list(b.shape)
@@ -54,7 +54,7 @@ class LegacyBroadcast(FloatOperator):
         for i in range(inner[0], inner[-1] + 1) if inner else ():
             if a.size(axis + i) != sizes[i]:
                 raise EnforceNotMet(
-                    f"Sizes {sizes} are not those of {list(a.shape)} from axis {axis}.",
+                    f"Sizes {sizes} do not match {list(a.shape)} from axis {axis} on.",
                     condition="A.size(i + axis) == B.size(i)",
                 )
         return b.reshape([1] * axis + sizes + [1] * (spare - axis))

@@ -26,8 +26,8 @@ class _Several(TorchOperator):
             tensors.append(self.x(i, (dtype,)))
             if tensors[i].shape != tensors[0].shape:
                 raise EnforceTypeError(
-                    f"Inputs 0 and {i} are of sizes {list(tensors[0].shape)} and "
-                    f"{list(tensors[i].shape)}, which have to be the same."
+                    f"Inputs 0 and {i} have sizes {list(tensors[0].shape)} and "
+                    f"{list(tensors[i].shape)}, which must be the same."
                 )
         out = self.out(0, tensors[0].shape, dtype)
         if len(tensors) == 1:
@@ -93,17 +93,17 @@ class WeightedSum(TorchOperator):
     """The sum of inputs 0, 2, ... times the numbers of inputs 1, 3, ..."""
 
     def RunOnDevice(self) -> None:
-        enforce(self.InputSize() % 2 == 0, "Each input has a weight after it.")
+        enforce(self.InputSize() % 2 == 0, "Each input must be followed by its weight.")
         first = self.x(0, FLOAT)
-        enforce(first.numel() > 0, "Input 0 has no elements.")
+        enforce(first.numel() > 0, "Input 0 must not be empty.")
         weights = []
         for i in range(0, self.InputSize(), 2):
             x, weight = self.x(i, FLOAT), self.x(i + 1, FLOAT)
-            enforce(x.numel() == first.numel(), "The inputs differ in their numbers of elements.")
-            enforce(weight.numel() == 1, f"Input {i + 1} is a weight, and has to be one number.")
+            enforce(x.numel() == first.numel(), "The inputs must have the same number of elements.")
+            enforce(weight.numel() == 1, f"Input {i + 1}, a weight, must have one element.")
             enforce(
                 not i or not self.IsInputOutputAlias(i, 0),
-                f"In place of input {i} is not possible; put the output as input 0.",
+                f"The output cannot be in place of input {i}, only of input 0.",
             )
             weights.append(weight.item())
         out = self.out(0, first.shape, c10.float32)

@@ -22,18 +22,18 @@ class Where(AnyTypeOperator):
         dtype = self.Input(1).dtype()
         enforce(
             dtype in (*NUMBERS_AND_BOOL, c10.string) and self.Input(2).dtype() is dtype,
-            "Inputs 1 and 2 have to be of one type.",
+            "Inputs 1 and 2 must have the same type.",
         )
         left, right = self.load(1), self.load(2)
-        enforce(left.shape == right.shape, "Inputs 1 and 2 differ in sizes.")
+        enforce(left.shape == right.shape, "Inputs 1 and 2 must have the same sizes.")
         if self.GetSingleArgument("broadcast_on_rows", False):
             enforce(
                 choice.dim() == 1 and left.dim() > 0 and len(choice) == left.size(0),
-                "There is a truth value for each row.",
+                "There must be one bool per row.",
             )
             choice = along_rows(choice, left)
         else:
-            enforce(choice.shape == left.shape, "Inputs 0 and 1 differ in sizes.")
+            enforce(choice.shape == left.shape, "Inputs 0 and 1 must have the same sizes.")
         self.store(0, torch.where(choice, left, right), dtype)
 
 
@@ -44,12 +44,12 @@ class Conditional(AnyTypeOperator):
     def move(self) -> None:
         choice = self.x(0, BOOL)
         dtype = self.Input(1).dtype()
-        enforce(self.Input(2).dtype() is dtype, "Inputs 1 and 2 differ in type.")
+        enforce(self.Input(2).dtype() is dtype, "Inputs 1 and 2 must have the same type.")
         left, right = self.load(1), self.load(2)
-        enforce(left.shape == right.shape, "Inputs 1 and 2 differ in sizes.")
+        enforce(left.shape == right.shape, "Inputs 1 and 2 must have the same sizes.")
         enforce(
             choice.dim() == 1 and left.dim() >= 1 and len(choice) == left.size(0),
-            "There is a truth value for each row.",
+            "There must be one bool per row.",
         )
         choice = along_rows(choice, left)
         self.store(0, torch.where(choice, left, right), dtype)

@@ -39,10 +39,10 @@ class _OneValue(FillOperator):
         elif not self.HasArgument("value") or self.HasSingleArgumentOfType("value", float):
             self._dtype = c10.float32
         else:
-            raise EnforceTypeError("The argument value is a number, unless dtype says otherwise.")
+            raise EnforceTypeError("The argument value must be a number, unless dtype is set.")
         enforce(
             self._dtype is not c10.float16,
-            f"{self._definition.type} makes no float16; Float16ConstantFill does.",
+            f"{self._definition.type} does not support float16; use Float16ConstantFill.",
         )
         self._value = self.GetSingleArgument("value", _ZEROS.get(self._dtype, 0))
         if self._dtype is c10.string:
@@ -50,7 +50,8 @@ class _OneValue(FillOperator):
         elif type(self._value) is int:
             least, most = _bits(self._dtype)
             enforce(
-                least <= self._value <= most, f"The value {self._value} is no {self._dtype.name}."
+                least <= self._value <= most,
+                f"The value {self._value} is out of range for {self._dtype.name}.",
             )
 
 
@@ -61,9 +62,12 @@ class ConstantFill(_OneValue):
     def RunOnDevice(self) -> None:
         value = self._value
         if self.InputSize() == 2:
-            enforce(self._dtype is not c10.string, "Strings are not filled from a tensor.")
+            enforce(
+                self._dtype is not c10.string,
+                "Strings cannot be filled from input 1; use the argument value.",
+            )
             given = self.x(1, (self._dtype,))
-            enforce(given.numel() == 1, f"Input 1 has {given.numel()} elements, not 1.")
+            enforce(given.numel() == 1, f"Input 1 must have one element, not {given.numel()}.")
             value = given.item()
         self.fill(value, self._dtype)
 
@@ -82,11 +86,11 @@ class DiagonalFill(_OneValue):
 
     def RunOnDevice(self) -> None:
         sizes = self.sizes()
-        enforce(self._dtype is not c10.string, "A diagonal is of numbers.")
-        enforce(len(sizes) >= 2, f"A diagonal takes two dimensions or more, not {len(sizes)}.")
+        enforce(self._dtype is not c10.string, "A diagonal of strings is not supported.")
+        enforce(len(sizes) >= 2, f"The output must have two dimensions or more, not {len(sizes)}.")
         enforce(
             len(sizes) == 2 or len(set(sizes)) == 1,
-            f"The sizes of more than two dimensions have to be equal, not {sizes}.",
+            f"The sizes of more than two dimensions must be equal, not {sizes}.",
         )
         flat = self.out(0, sizes, self._dtype).zero_().view(-1)
         if len(sizes) == 2:

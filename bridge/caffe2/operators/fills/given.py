@@ -37,7 +37,9 @@ class _GivenTensor(FillOperator):
         self._dtype = self.dtype
         if self._dtype is c10.float32 and self.HasArgument("dtype"):
             self._dtype = type_of_argument(self.GetSingleArgument("dtype"), "dtype")
-        enforce(self._dtype in _GIVEN, f"{self._definition.type} makes no {self._dtype.name}.")
+        enforce(
+            self._dtype in _GIVEN, f"{self._definition.type} does not support {self._dtype.name}."
+        )
         self._values = self._given()
         kinds: tuple[type, ...] = (int,)
         if self._dtype is c10.string:
@@ -46,7 +48,7 @@ class _GivenTensor(FillOperator):
             kinds = (int, float)
         if self._values and not isinstance(self._values[0], kinds):
             raise EnforceTypeError(
-                f"The values are {type(self._values[0]).__name__}, and the tensor is to be of "
+                f"The values are {type(self._values[0]).__name__}, but the tensor's type is "
                 f"{self._dtype.name}."
             )
 
@@ -57,7 +59,7 @@ class _GivenTensor(FillOperator):
             numel *= size
         if numel != len(self._values):
             raise EnforceNotMet(
-                f"There are {len(self._values)} values, and the sizes {list(sizes)} make {numel} "
+                f"There are {len(self._values)} values, but the sizes {list(sizes)} need {numel} "
                 "elements.",
                 condition="output->numel() == values_.numel()",
             )
@@ -111,6 +113,6 @@ class GivenTensorByteStringToUInt8Fill(FillOperator):
         target = torch.Size(sizes)
         enforce(
             target.numel() == len(data),
-            f"The string has {len(data)} bytes, and the sizes {sizes} make {target.numel()}.",
+            f"The string has {len(data)} bytes, but the sizes {sizes} need {target.numel()}.",
         )
         self.put(0, torch.tensor(list(data), dtype=torch.uint8).reshape(target))

@@ -30,7 +30,7 @@ class LengthsRangeFill(TorchOperator):
 
     def RunOnDevice(self) -> None:
         lengths = self.x(0, INT32)
-        enforce(lengths.dim() == 1, "The lengths have to have one dimension.")
+        enforce(lengths.dim() == 1, "The lengths must have one dimension.")
         places = positions_in_segments(lengths, segment_ids(lengths))
         self.put(0, places.to(torch.int32))
 
@@ -44,7 +44,7 @@ class Range(TorchOperator):
         numbers = []
         for i in range(self.InputSize()):
             x = self.x(i, (dtype,) if i else NUMBERS)
-            enforce(x.numel() == 1, f"Input {i} has to be a number.")
+            enforce(x.numel() == 1, f"Input {i} must have one element.")
             numbers.append(x.item())
         start, stop, step = 0, numbers[0], 1
         if len(numbers) > 1:

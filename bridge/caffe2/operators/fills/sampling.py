@@ -27,19 +27,19 @@ class WeightedSample(RandomOperator):
 
     def RunOnDevice(self) -> None:
         valued = self.InputSize() == 2
-        enforce(self.InputSize() == self.OutputSize(), "There are as many outputs as inputs.")
+        enforce(self.InputSize() == self.OutputSize(), "There must be one output per input.")
         weights = self.x(0, FLOAT)
-        enforce(weights.dim() >= 2, "Input 0 has to be a matrix.")
+        enforce(weights.dim() >= 2, "Input 0 must have two dimensions.")
         values = self.x(1, FLOAT) if valued else weights
-        enforce(values.shape == weights.shape, "Weights and values differ in sizes.")
+        enforce(values.shape == weights.shape, "Weights and values must have the same sizes.")
         rows, columns = weights.shape[:2]
         if rows == 0 or columns == 0:
             places = chosen = weights.new_zeros(0)
         else:
-            enforce(weights.dim() == 2, "Input 0 has to be a matrix.")
+            enforce(weights.dim() == 2, "Input 0 must have two dimensions.")
             upto = weights.cumsum(1)
             total = upto[:, -1:].clone()
-            enforce(bool((total >= 0).all()), "The weights of a row add up to 0 or more.")
+            enforce(bool((total >= 0).all()), "The weights of a row must add up to at least 0.")
             # What is rounded away must not be missed at the end.
             upto[:, -1] += 0.01
             drawn = torch.rand(total.shape, generator=self.generator()) * total
@@ -61,15 +61,15 @@ class WeightedMultiSampling(RandomOperator):
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
         self._count = self.GetSingleArgument("num_samples", 0)
-        enforce(self._count >= 0, f"num_samples is not negative, as {self._count}.")
+        enforce(self._count >= 0, f"num_samples must not be negative: {self._count}.")
         enforce(
             self.InputSize() == 1 or not self.HasArgument("num_samples"),
-            "num_samples is an argument or input 1 has it, and not both.",
+            "num_samples is an argument or input 1, not both.",
         )
 
     def RunOnDevice(self) -> None:
         upto = self.x(0, FLOAT)
-        enforce(upto.dim() == 1, "Input 0 has to be a list.")
+        enforce(upto.dim() == 1, "Input 0 must have one dimension.")
         sizes = self.Input(1).sizes() if self.InputSize() == 2 else [self._count]
         if not len(upto):
             sizes = [0]
@@ -92,11 +92,13 @@ class SparseDropoutWithReplacement(RandomOperator):
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
         self._ratio = self.GetSingleArgument("ratio", 0.0)
-        enforce(0 <= self._ratio <= 1, f"The ratio is a probability, and not {self._ratio}.")
+        enforce(0 <= self._ratio <= 1, f"The ratio must be a probability, not {self._ratio}.")
 
     def RunOnDevice(self) -> None:
         x, lengths = self.x(0, INT64), self.x(1, INT32)
-        enforce(x.dim() == 1 and lengths.dim() == 1, "Elements and lengths are lists.")
+        enforce(
+            x.dim() == 1 and lengths.dim() == 1, "Elements and lengths must have one dimension."
+        )
         check_lengths(lengths, len(x))
         dropped = torch.rand(lengths.shape, generator=self.generator()) < self._ratio
         new = torch.where(dropped, 1, lengths)

@@ -83,7 +83,9 @@ class Col2Im(Columns):
         c = rest[0] if self.order == "NCHW" else rest[2]
         up, across = self.windows((height, width))
         elements = self.kernel[0] * self.kernel[1]
-        self.enforce(x.numel() == n * c * elements * up * across, "X is of the windows", x, like)
+        self.enforce(
+            x.numel() == n * c * elements * up * across, "X has one column per window", x, like
+        )
         if self.order == "NHWC":
             x = x.view(n, up, across, elements, c).permute(0, 4, 3, 1, 2)
         cut = x.reshape(n, c * elements, up * across)

@@ -30,8 +30,8 @@ class Padding(WindowOperator):
         super().__init__(*args)
         mode = self.GetSingleArgument("mode", "constant")
         self.enforce(mode in _MODES, f"mode is one of {', '.join(_MODES)}", mode)
-        self.enforce(self.legacy == NOTSET, "pads are said explicitly")
-        self.enforce({*self.dilation, *self.stride} <= {1}, "pads come without stride, dilation")
+        self.enforce(self.legacy == NOTSET, "legacy_pad is 0")
+        self.enforce({*self.dilation, *self.stride} <= {1}, "padding has no stride and no dilation")
         self.enforce(len(self.pads) == 4, "there are four pads", self.pads)
         top, left, bottom, right = self.pads
         self.sides = (left, right, top, bottom)
@@ -45,7 +45,7 @@ class Padding(WindowOperator):
         if self.mode == "reflect":
             self.enforce(
                 max(self.sides[:2]) < width and max(self.sides[2:]) < height,
-                "pads that reflect are smaller than the image",
+                "reflecting pads are smaller than the image",
                 self.pads,
                 x,
             )

@@ -33,7 +33,7 @@ class Pool(WindowOperator):
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
-        self.enforce(set(self.dilation) == {1}, "pooling comes without dilation", self.dilation)
+        self.enforce(set(self.dilation) == {1}, "pooling has no dilation", self.dilation)
         if not self.is_global and len(self.pads) == 2 * len(self.kernel):
             small = all(
                 pad < kernel for pad, kernel in zip(self.pads, self.kernel * 2, strict=True)
@@ -45,7 +45,7 @@ class Pool(WindowOperator):
         self.enforce(3 <= x.dim() <= 5, "X has one to three spatial dimensions", x)
         window = self.window(x.shape[2:])
         if x.numel() == 0 or min(window.sizes) <= 0:
-            self.enforce(min(x.shape[1:]) > 0, "images have elements", x)
+            self.enforce(min(x.shape[1:]) > 0, "an image has at least one element", x)
             self.out(0, channels_last(x.new_empty(*x.shape[:2], *window.sizes), self.order).shape)
             return
         self.put(0, channels_last(self.pooled(x, window), self.order))

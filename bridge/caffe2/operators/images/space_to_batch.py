@@ -44,7 +44,9 @@ class SpaceToBatch(Blocks):
         n, c, height, width = padded.shape
         block = self.block
         self.enforce(
-            height % block == 0 and width % block == 0, "the image is of whole blocks", padded
+            height % block == 0 and width % block == 0,
+            "the sizes of the image are divisible by block_size",
+            padded,
         )
         cut = padded.view(n, c, height // block, block, width // block, block)
         self.put(0, cut.permute(3, 5, 0, 1, 2, 4).flatten(0, 2))
@@ -58,10 +60,12 @@ class BatchToSpace(Blocks):
         x = self.x(0)
         self.enforce(x.dim() == 4, "X has 4 dimensions", x)
         block, (batch, c, height, width) = self.block, x.shape
-        self.enforce(batch % block**2 == 0, "the batch is divisible by block_size^2", x)
+        self.enforce(batch % block**2 == 0, "the batch size is divisible by block_size^2", x)
         n, height, width = batch // block**2, height * block, width * block
         kept = min(height - self.top - self.pad, width - 2 * self.pad)
-        self.enforce(kept >= 0, "the pads are not larger than the image", self.pad, height, width)
+        self.enforce(
+            kept >= 0, "the pads are at most as large as the image", self.pad, height, width
+        )
         blocks = x.view(block, block, n, *x.shape[1:]).permute(2, 3, 4, 0, 5, 1)
         whole = blocks.reshape(n, c, height, width)
         sides = (-self.pad, -self.pad, -self.top, -self.pad)

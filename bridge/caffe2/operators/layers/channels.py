@@ -25,8 +25,10 @@ class Shuffle(FloatOperator):
         order, group = self.image_order(), self.GetSingleArgument("group", 1)
         x = self.x(0)
         channel = 1 if order == "NCHW" else x.dim() - 1
-        self.enforce(x.dim() >= 2, "X has channels", x)
-        self.enforce(x.shape[channel] % group == 0, "the channels are divisible by group", x)
+        self.enforce(x.dim() >= 2, "X has a channel dimension", x)
+        self.enforce(
+            x.shape[channel] % group == 0, "the number of channels is divisible by group", x
+        )
         split = [-1, group] if self.backwards else [group, -1]
         split[split.index(-1)] = x.shape[channel] // group
         parts = x.view(*x.shape[:channel], *split, *x.shape[channel + 1 :])
@@ -57,7 +59,7 @@ class AffineChannel(FloatOperator):
     def RunOnDevice(self) -> None:
         order = self.image_order()
         if self.GetSingleArgument("is_learnable", False):
-            self.enforce(not self.IsInputOutputAlias(0, 0), "is_learnable is not in place")
+            self.enforce(not self.IsInputOutputAlias(0, 0), "is_learnable is not used in place")
         x = self.x(0)
         scale, bias = (by_channel(self, self.x(i), x, order) for i in (1, 2))
         torch.addcmul(bias, x, scale, out=self.out(0, x.shape))
@@ -143,8 +145,8 @@ class ElementwiseLinear(FloatOperator):
         axis = self.axis(x, "axis", 1)
         rows = as_matrix(x, axis)
         for values in (a, b):
-            self.enforce(values.dim() == 1, "a and b are of one dimension", values)
-            self.enforce(values.numel() == rows.shape[1], "a and b are as long as D", values, x)
+            self.enforce(values.dim() == 1, "a and b have one dimension", values)
+            self.enforce(values.numel() == rows.shape[1], "a and b have D elements", values, x)
         torch.addcmul(b, rows, a, out=as_matrix(self.out(0, x.shape), axis))
 
 
@@ -156,7 +158,7 @@ class ElementwiseLinearGradient(FloatOperator):
         dy, x, a = self.x(0), self.x(1), self.x(2)
         axis = self.axis(x, "axis", 1)
         rows = as_matrix(x, axis)
-        self.enforce(a.numel() == rows.shape[1], "a is as long as D", a, x)
+        self.enforce(a.numel() == rows.shape[1], "a has D elements", a, x)
         drows = dy.view(rows.shape)
         self.put(1, (drows * rows).sum(0))
         self.put(2, drows.sum(0))
@@ -172,9 +174,9 @@ class NormalizePlanarYUV(FloatOperator):
 
     def RunOnDevice(self) -> None:
         x = self.x(0)
-        self.enforce(x.dim() == 4, "X is of 4 dimensions", x)
+        self.enforce(x.dim() == 4, "X has 4 dimensions", x)
         mean, deviation = (self.x(i) for i in (1, 2))
         for values in (mean, deviation):
-            self.enforce(values.dim() == 2, "mean and deviation are of 2 dimensions", values)
+            self.enforce(values.dim() == 2, "mean and deviation have 2 dimensions", values)
         mean, deviation = (by_channel(self, one, x, "NCHW") for one in (mean, deviation))
         torch.sub(x, mean, out=self.out(0, x.shape)).div_(deviation)

@@ -23,7 +23,7 @@ class Pairwise(FloatOperator):
 
     def RunOnDevice(self) -> None:
         x, y = self.x(0), self.x(1)
-        self.enforce(x.shape == y.shape, "X and Y are of one shape", x, y)
+        self.enforce(x.shape == y.shape, "X and Y have the same shape", x, y)
         rows = x.shape[0] if x.dim() else 1
         out = self.out(0, (rows,))
         if x.numel() == 0:
@@ -86,8 +86,8 @@ class PairwiseGradient(FloatOperator):
     def RunOnDevice(self) -> None:
         x, y, dz = self.x(0), self.x(1), self.x(2)
         rows = x.shape[0] if x.dim() else 1
-        self.enforce(x.shape == y.shape, "X and Y are of one shape", x, y)
-        self.enforce(dz.shape == (rows,), "there is a gradient for each row", dz)
+        self.enforce(x.shape == y.shape, "X and Y have the same shape", x, y)
+        self.enforce(dz.shape == (rows,), "there is one gradient per row", dz)
         if x.numel() == 0:
             self.out(0, x.shape)
             self.out(1, x.shape)

@@ -23,9 +23,9 @@ class DropoutOperator(FloatOperator):
         super().__init__(*args)
         self.ratio = self.GetSingleArgument("ratio", 0.5)
         if self._definition.type == "Dropout":
-            self.enforce(self.HasArgument("is_test"), "is_test is said")
+            self.enforce(self.HasArgument("is_test"), "the argument is_test is set")
         self.is_test = bool(self.GetSingleArgument("is_test", 0))
-        self.enforce(0 <= self.ratio < 1, "ratio is from 0 to below 1", self.ratio)
+        self.enforce(0 <= self.ratio < 1, "ratio is in [0, 1)", self.ratio)
 
 
 @register_operator("Dropout")
@@ -61,5 +61,5 @@ class DropoutGrad(DropoutOperator):
             return
         self.enforce(self.InputSize() == 2, "in training the mask is given")
         mask = self.x(1, BOOL)
-        self.enforce(mask.numel() == dy.numel(), "the mask is of dY's shape", mask, dy)
+        self.enforce(mask.numel() == dy.numel(), "the mask has the shape of dY", mask, dy)
         torch.mul(dy, mask.view(dy.shape), out=self.out(0, dy.shape)).div_(1 - self.ratio)

@@ -38,8 +38,8 @@ class FC(FloatOperator):
     def RunOnDevice(self) -> None:
         x, w, b = self.x(0), self.x(1), self.x(2)
         axis, matrix, weights = self._matrices(x, w)
-        self.enforce(b.dim() == 1, "the bias is of one dimension", b)
-        self.enforce(weights.shape[1] == b.shape[0], "there is a bias for each output", x, w, b)
+        self.enforce(b.dim() == 1, "the bias has one dimension", b)
+        self.enforce(weights.shape[1] == b.shape[0], "there is one bias per output", x, w, b)
         y = self.out(0, (*x.shape[:axis], b.shape[0]))
         torch.addmm(b, matrix, weights, out=as_matrix(y, axis))
 
@@ -114,7 +114,12 @@ class MatMul(FloatOperator):
         self.enforce(left.shape[1] == right.shape[0], "the inner sizes of A and B agree", a, b)
         sizes = (left.shape[0], right.shape[1])
         shape = self.Input(2).shape if self.InputSize() == 3 else sizes
-        self.enforce(math.prod(shape) == math.prod(sizes), "Y fits the shape given", sizes, shape)
+        self.enforce(
+            math.prod(shape) == math.prod(sizes),
+            "the shape in input 2 has as many elements as Y",
+            sizes,
+            shape,
+        )
         torch.mm(left, right, out=self.out(0, shape).view(sizes))
 
 
@@ -130,7 +135,7 @@ class BatchMatMul(FloatOperator):
 
     def RunOnDevice(self) -> None:
         a, b = self.x(0), self.x(1)
-        self.enforce(a.dim() > 0 and b.dim() > 0, "A and B are no scalars", a, b)
+        self.enforce(a.dim() > 0 and b.dim() > 0, "A and B have at least one dimension", a, b)
         left = a.unsqueeze(0) if a.dim() == 1 else self._turned(a, "trans_a")
         right = b.unsqueeze(1) if b.dim() == 1 else self._turned(b, "trans_b")
         self.enforce(left.shape[-1] == right.shape[-2], "the inner sizes of A and B agree", a, b)
@@ -138,11 +143,13 @@ class BatchMatMul(FloatOperator):
         if a.dim() > 1 and b.dim() > 1 and not self.GetSingleArgument("broadcast", False):
             rank = max(len(batch), len(others))
             same = (1,) * (rank - len(batch)) + batch == (1,) * (rank - len(others)) + others
-            self.enforce(same, "A and B are of one batch; `broadcast` lets them differ", a, b)
+            self.enforce(
+                same, "A and B have the same batch dimensions, unless `broadcast` is set", a, b
+            )
         try:
             sizes = torch.broadcast_shapes(batch, others)
         except RuntimeError:
-            self.enforce(False, "the batches of A and B broadcast", a, b)
+            self.enforce(False, "the batch dimensions of A and B broadcast", a, b)
         rows = () if a.dim() == 1 else (left.shape[-2],)
         columns = () if b.dim() == 1 else (right.shape[-1],)
         y = self.out(0, (*sizes, *rows, *columns) if rows or columns else (1,))

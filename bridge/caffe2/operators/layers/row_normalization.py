@@ -35,7 +35,7 @@ class SoftmaxGradient(FloatOperator):
 
     def RunOnDevice(self) -> None:
         y, dy = self.x(0), self.x(1)
-        self.enforce(y.numel() == dy.numel(), "Y and dY are of one shape", y, dy)
+        self.enforce(y.numel() == dy.numel(), "Y and dY have the same shape", y, dy)
         axis = self.axis(y, "axis", 1)
         rows, drows = as_matrix(y, axis), dy.view(as_matrix(y, axis).shape)
         inner = (rows * drows).sum(1, keepdim=True)

@@ -23,7 +23,7 @@ class ScaleBlobs(TorchOperator):
     """Each of the inputs times `scale` (1), to the output of the same number."""
 
     def RunOnDevice(self) -> None:
-        enforce(self.OutputSize() == self.InputSize(), "There is an output for each input.")
+        enforce(self.OutputSize() == self.InputSize(), "There must be one output per input.")
         tensors = [self.x(i, FLOAT) for i in range(self.InputSize())]
         scale = self.GetSingleArgument("scale", 1.0)
         for i, x in enumerate(tensors):
@@ -38,9 +38,9 @@ class SquareRootDivide(TorchOperator):
         x, scale = self.x(0, FLOAT), self.x(1, (c10.float32, *INTS))
         enforce(
             x.dim() > 0 and scale.dim() > 0 and scale.numel() == x.size(0),
-            f"{scale.numel()} numbers are given for sizes {list(x.shape)}.",
+            f"Input 1 must have one number per row of sizes {list(x.shape)}, not {scale.numel()}.",
         )
-        enforce(bool((scale >= 0).all()), "A number under the root is negative.")
+        enforce(bool((scale >= 0).all()), "Input 1 must not be negative.")
         factor = torch.where(scale == 0, 1.0, scale.float().rsqrt())
         torch.mul(x, along_rows(factor, x), out=self.out(0, x.shape, c10.float32))
 
@@ -51,9 +51,15 @@ class BatchPermutation(TorchOperator):
 
     def RunOnDevice(self) -> None:
         x, order = self.x(0, FLOAT), self.x(1, INT32)
-        enforce(order.dim() == 1 and x.dim() > 0, "The order is a list, input 0 has rows.")
-        enforce(len(order) == x.size(0), f"{len(order)} places for {x.size(0)} rows.")
-        enforce(sorted(order.tolist()) == list(range(len(order))), "The order is no permutation.")
+        enforce(
+            order.dim() == 1 and x.dim() > 0,
+            "Input 1 must have one dimension, input 0 at least one.",
+        )
+        enforce(
+            len(order) == x.size(0),
+            f"There must be {x.size(0)} indices, one per row, not {len(order)}.",
+        )
+        enforce(sorted(order.tolist()) == list(range(len(order))), "Input 1 must be a permutation.")
         self.put(0, x.index_select(0, order))
 
 
@@ -63,7 +69,7 @@ class BatchPermutationGradient(TorchOperator):
 
     def RunOnDevice(self) -> None:
         order, dy = self.x(0, INT32), self.x(1, FLOAT)
-        enforce(order.dim() == 1 and len(order) == len(dy), "There is a place for each row.")
+        enforce(order.dim() == 1 and len(order) == len(dy), "There must be one index per row.")
         self.put(0, torch.zeros_like(dy).index_copy_(0, row_indices(order, len(dy)), dy))
 
 
@@ -76,8 +82,8 @@ class SparseNormalize(TorchOperator):
     def RunOnDevice(self) -> None:
         x, indices = self.x(0, self.types), self.x(1, INTS)
         norm = self.GetSingleArgument("norm", 1.0)
-        enforce(norm >= 0, "The argument norm is not negative.")
-        enforce(x.dim() > 0, "Input 0 has to have rows.")
+        enforce(norm >= 0, "The argument norm must not be negative.")
+        enforce(x.dim() > 0, "Input 0 must have at least one dimension.")
         most = self.GetSingleArgument("use_max_norm", True)
         for place in row_indices(indices, x.size(0)).tolist():
             row = x[place].float()
@@ -101,12 +107,12 @@ class SparseLpRegularizer(TorchOperator):
         super().__init__(*args)
         self._p = self.GetSingleArgument("p", 2.0)
         self._weight = self.GetSingleArgument("reg_lambda", 1e-5)
-        enforce(self._p in (1, 2), f"p is 1 or 2, not {self._p}.")
-        enforce(0 < self._weight < 1, f"reg_lambda is between 0 and 1, not {self._weight}.")
+        enforce(self._p in (1, 2), f"p must be 1 or 2, not {self._p}.")
+        enforce(0 < self._weight < 1, f"reg_lambda must be between 0 and 1, not {self._weight}.")
 
     def RunOnDevice(self) -> None:
         x, indices = self.x(0, FLOAT), self.x(1, INTS)
-        enforce(x.dim() > 0, "Input 0 has to have rows.")
+        enforce(x.dim() > 0, "Input 0 must have at least one dimension.")
         for place in row_indices(indices, x.size(0)).tolist():
             if self._p == 2:
                 x[place] *= 1 - self._weight
@@ -121,8 +127,11 @@ class VariableLengthSequencePadding(TorchOperator):
 
     def RunOnDevice(self) -> None:
         x, lengths = self.x(0, FLOAT), self.x(1, INT32)
-        enforce(x.dim() == 3, f"Sequences have three dimensions, not {x.dim()}.")
-        enforce(lengths.numel() == x.size(1), f"{lengths.numel()} lengths for {x.size(1)}.")
+        enforce(x.dim() == 3, f"Input 0 must have three dimensions, not {x.dim()}.")
+        enforce(
+            lengths.numel() == x.size(1),
+            f"There must be {x.size(1)} lengths, one per sequence, not {lengths.numel()}.",
+        )
         beyond = torch.arange(x.size(0))[:, None] >= lengths.reshape(1, -1)
         x.masked_fill_(beyond[:, :, None], 0.0)
 
@@ -136,9 +145,9 @@ class SinusoidPositionEncoding(TorchOperator):
 
     def RunOnDevice(self) -> None:
         x = self.x(0, INTS)
-        enforce(x.dim() == 2 and x.size(1) > 0, "Positions are a matrix.")
+        enforce(x.dim() == 2 and x.size(1) > 0, "Input 0 must be a matrix that is not empty.")
         size = self.GetSingleArgument("embedding_size", 100)
-        enforce(size > 0, "The argument embedding_size has to be positive.")
+        enforce(size > 0, "The argument embedding_size must be positive.")
         alpha = self.GetSingleArgument("alpha", 10000.0)
         # As Caffe2 in single precision, and from the smaller end on: sines of large numbers tell.
         low = x[:, :1].float().log()

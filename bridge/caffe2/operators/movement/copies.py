@@ -48,7 +48,7 @@ class EnsureDense(Copy):
     """A copy of input 0, which has one dimension at least."""
 
     def move(self) -> None:
-        enforce(self.Input(0).dim() > 0, "Input 0 has to have a dimension.")
+        enforce(self.Input(0).dim() > 0, "Input 0 must have at least one dimension.")
         super().move()
 
 

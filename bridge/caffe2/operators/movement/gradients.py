@@ -27,7 +27,10 @@ class SliceGradient(TorchOperator):
             starts, ends = self.integers(1), self.integers(2)
         else:
             starts, ends = self.GetRepeatedArgument("starts"), self.GetRepeatedArgument("ends")
-        enforce(len(starts) == len(ends) <= x.dim(), "Starts and ends are for each dimension.")
+        enforce(
+            len(starts) == len(ends) <= x.dim(),
+            "There must be as many starts as ends, at most one per dimension.",
+        )
         gradient = self.x(self.InputSize() - 1)
         result = gradient.new_zeros(torch.Size(x.sizes()))
         part = result
@@ -35,7 +38,10 @@ class SliceGradient(TorchOperator):
             size = x.size(dim)
             start = min(start + size + 1 if start < 0 else start, size)
             end = min(end + size + 1 if end < 0 else end, size)
-            enforce(0 <= start <= end, f"{starts[dim]} to {ends[dim]} is no part of {size}.")
+            enforce(
+                0 <= start <= end,
+                f"{starts[dim]} to {ends[dim]} is not within dimension {dim} of size {size}.",
+            )
             part = part.narrow(dim, start, end - start)
         enforce(
             part.shape == gradient.shape,
@@ -52,7 +58,7 @@ class ExpandGradient(TorchOperator):
     def RunOnDevice(self) -> None:
         dy, x = self.x(0, NUMBERS), self.x(1)
         spare = dy.dim() - x.dim()
-        enforce(spare >= 0, "The gradient has as many dimensions as the input, or more.")
+        enforce(spare >= 0, "The gradient must have at least as many dimensions as the input.")
         over = [i for i in range(dy.dim()) if i < spare or x.size(i - spare) == 1]
         total = dy.sum(over, dtype=dy.dtype) if over else dy.clone()
         self.put(0, total.reshape(x.shape))
@@ -71,7 +77,9 @@ class TileGradient(TorchOperator):
             axis = self.integers(2)[0]
         axis = normal_axis(axis, dy.dim())
         rows = dy.size(axis)
-        enforce(tiles > 0 and rows % tiles == 0, f"{rows} rows are no {tiles} tiles.")
+        enforce(
+            tiles > 0 and rows % tiles == 0, f"{rows} rows cannot be divided into {tiles} tiles."
+        )
         sizes = [*dy.shape[:axis], tiles, rows // tiles, *dy.shape[axis + 1 :]]
         self.put(0, dy.reshape(sizes).sum(axis, dtype=dy.dtype))
 
@@ -83,7 +91,7 @@ class BatchGatherGradient(TorchOperator):
     def RunOnDevice(self) -> None:
         x, indices, gradient = self.x(0, FLOAT), self.x(1, INTS), self.x(2, FLOAT)
         axis = normal_axis(self.GetSingleArgument("axis", 1), x.dim())
-        enforce(x.dim() >= 2, "The data have two dimensions or more.")
+        enforce(x.dim() >= 2, "The data must have two dimensions or more.")
         rows = x.size(axis)
         enforce(bool(((indices >= 0) & (indices < rows)).all()), "An index is out of range.")
         outer, inner = x.shape[:axis].numel(), x.shape[axis + 1 :].numel()
@@ -92,7 +100,9 @@ class BatchGatherGradient(TorchOperator):
             places = indices.reshape(outer, -1, 1).long().expand(-1, -1, inner)
         else:
             places = indices.reshape(1, -1, 1).long().expand(outer, -1, inner)
-        enforce(gradient.numel() == places.numel(), "The gradient is not of the output's size.")
+        enforce(
+            gradient.numel() == places.numel(), "The gradient must have the size of the output."
+        )
         result.scatter_add_(1, places, gradient.reshape(places.shape))
         self.put(0, result.view(x.shape))
 

@@ -25,7 +25,7 @@ class _Partition(AnyTypeOperator):
         super().__init__(*args)
         enforce(
             self.OutputSize() % self.InputSize() == 0,
-            f"{self.OutputSize()} outputs are no multiple of {self.InputSize()} inputs.",
+            f"{self.OutputSize()} outputs are not a multiple of {self.InputSize()} inputs.",
         )
         self._parts = self.OutputSize() // self.InputSize()
 
@@ -38,7 +38,7 @@ class _Partition(AnyTypeOperator):
             x, dtype = self.load(i), self.Input(i).dtype()
             enforce(
                 x.shape[: keys.dim()] == keys.shape,
-                f"Input {i} of sizes {list(x.shape)} does not begin with {list(keys.shape)}.",
+                f"The sizes {list(x.shape)} of input {i} must begin with {list(keys.shape)}.",
             )
             rows = x.reshape(keys.numel(), *x.shape[keys.dim() :])
             if i == self.key and self.GetSingleArgument("pack_first_input", 0):
@@ -53,7 +53,7 @@ class Partition(_Partition):
     """Keys, and rows that belong to them, in parts."""
 
     def move(self) -> None:
-        enforce(self.Input(0).dim() >= 1, "Input 0 has to have a dimension.")
+        enforce(self.Input(0).dim() >= 1, "Input 0 must have at least one dimension.")
         self.partition()
 
 
@@ -64,7 +64,7 @@ class LengthsPartition(_Partition):
     key = 1
 
     def move(self) -> None:
-        enforce(self.Input(1).dim() == 1, "Input 1 has to have one dimension.")
+        enforce(self.Input(1).dim() == 1, "Input 1 must have one dimension.")
         if self._parts == 1:
             for i in range(self.InputSize()):
                 self.store_reshaped(self.Input(i).sizes(), i, i)
@@ -84,7 +84,7 @@ class GatherByKey(AnyTypeOperator):
     def move(self) -> None:
         keys = self.x(0, INTS)
         n = self.InputSize() - 1
-        enforce(keys.dim() == 1, "Input 0 has to have one dimension.")
+        enforce(keys.dim() == 1, "Input 0 must have one dimension.")
         dtype = self.Input(1).dtype()
         parts = [self.load(i) for i in range(1, n + 1)]
         for i, part in enumerate(parts):
@@ -92,7 +92,7 @@ class GatherByKey(AnyTypeOperator):
                 self.Input(i + 1).dtype() is dtype
                 and part.dim() >= 1
                 and part.shape[1:] == parts[0].shape[1:],
-                f"Inputs 1 and {i + 1} differ in type or sizes.",
+                f"Inputs 1 and {i + 1} must have the same type and row sizes.",
             )
         flat = torch.remainder(keys, n)
         result = parts[0].new_empty((len(keys), *parts[0].shape[1:]))
@@ -100,7 +100,7 @@ class GatherByKey(AnyTypeOperator):
             mask = flat == i
             enforce(
                 int(mask.sum()) == part.size(0),
-                f"{int(mask.sum())} keys belong to input {i + 1} of {part.size(0)} rows.",
+                f"{int(mask.sum())} keys belong to input {i + 1}, which has {part.size(0)} rows.",
             )
             result[mask] = part
         self.store(0, result, dtype)

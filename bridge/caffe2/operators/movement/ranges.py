@@ -24,7 +24,7 @@ class GatherRanges(AnyTypeOperator):
     def move(self) -> None:
         ranges = self.x(1, INTS)
         x = self.load(0)
-        enforce(x.dim() == 1, "Input 0 has to have one dimension.")
+        enforce(x.dim() == 1, "Input 0 must have one dimension.")
         enforce(
             ranges.dim() == 3 and ranges.size(1) > 0 and ranges.size(2) == 2,
             f"Ranges of sizes {list(ranges.shape)} are not (batch, ranges, 2).",
@@ -43,7 +43,7 @@ def ranges_of(ranges: torch.Tensor, n: int) -> torch.Tensor:
     inside = (starts >= 0) & (lengths >= 0) & (starts + lengths <= n) | (lengths == 0)
     if not bool(inside.all()):
         raise EnforceNotMet(
-            f"A range is not within {n} elements.", condition="start + length <= numel"
+            f"A range is out of range for {n} elements.", condition="start + length <= numel"
         )
     ids = segment_ids(lengths)
     return starts[ids] + positions_in_segments(lengths, ids)
@@ -61,7 +61,7 @@ class GatherRangesToDense(AnyTypeOperator):
         self._lengths = self.GetRepeatedArgument("lengths")
         enforce(
             bool(self._lengths) and min(self._lengths) > 0,
-            "The argument lengths has a positive number for each output.",
+            "The argument lengths must have positive numbers, one per output.",
         )
         self._observed = 0
         self._mismatched = [0] * len(self._lengths)
@@ -70,7 +70,7 @@ class GatherRangesToDense(AnyTypeOperator):
     def move(self) -> None:
         ranges = self.x(1, INTS)
         x, dtype = self.load(0), self.Input(0).dtype()
-        enforce(x.dim() == 1 and ranges.dim() == 3, "Data have one dimension, ranges three.")
+        enforce(x.dim() == 1 and ranges.dim() == 3, "Data must have one dimension, ranges three.")
         n = len(self._lengths)
         enforce(
             ranges.size(1) == n == self.OutputSize() and ranges.size(2) == 2,
@@ -80,7 +80,7 @@ class GatherRangesToDense(AnyTypeOperator):
         keys = None
         if self.InputSize() == 3:
             keys = self.x(2, INT64)
-            enforce(keys.dim() == 1, "Keys have one dimension.")
+            enforce(keys.dim() == 1, "Keys must have one dimension.")
         results = []
         empty, mismatched = list(self._empty), list(self._mismatched)
         for o, length in enumerate(self._lengths):
@@ -103,7 +103,7 @@ class GatherRangesToDense(AnyTypeOperator):
             ratio = self.GetSingleArgument(name, default)
             enforce(
                 ratio >= 1 or all(count <= counted * ratio for count in counts),
-                f"More ranges are of another length, or empty, than {name} allows.",
+                f"More ranges have another length, or are empty, than {name} allows.",
             )
         self._observed, self._empty, self._mismatched = seen, empty, mismatched
         for o, result in enumerate(results):

@@ -31,7 +31,10 @@ class Reshape(AnyTypeOperator):
                 not self.HasArgument("shape"), "The shape is an argument or an input, not both."
             )
             wanted = self.Input(1)
-            enforce(wanted.dim() == 1 and wanted.numel() > 0, "Input 1 has to list the sizes.")
+            enforce(
+                wanted.dim() == 1 and wanted.numel() > 0,
+                "Input 1 must be a list of sizes that is not empty.",
+            )
             shape = self.integers(1, INTS)
             dtype = wanted.dtype()
         else:
@@ -46,14 +49,14 @@ class Reshape(AnyTypeOperator):
         if numel:
             shape = [old[i] if size == 0 and i < len(old) else size for i, size in enumerate(shape)]
         unknown = [i for i, size in enumerate(shape) if size == -1]
-        enforce(len(unknown) <= 1, f"More than one size of {shape} is to be inferred.")
+        enforce(len(unknown) <= 1, f"At most one size of {shape} may be -1.")
         if unknown:
             known = 1
             for size in shape:
                 known *= 1 if size == -1 else size
             if numel and (known == 0 or numel % known):
                 raise EnforceNotMet(
-                    f"{numel} elements do not take the sizes {shape}.",
+                    f"{numel} elements cannot be reshaped to {shape}.",
                     condition="total_size % size == 0",
                 )
             shape[unknown[0]] = numel // known if numel else 0
@@ -75,7 +78,9 @@ class Flatten(AnyTypeOperator):
     def move(self) -> None:
         source = self.Input(0)
         axis = self.GetSingleArgument("axis", 1)
-        enforce(0 <= axis <= source.dim(), f"Axis {axis} is not within {source.dim()} dimensions.")
+        enforce(
+            0 <= axis <= source.dim(), f"Axis {axis} is out of range for {source.dim()} dimensions."
+        )
         self.store_reshaped([source.size_to_dim(axis), source.size_from_dim(axis)])
 
 
@@ -84,7 +89,7 @@ class FlattenToVec(AnyTypeOperator):
     """All elements in one dimension."""
 
     def move(self) -> None:
-        enforce(self.Input(0).dim() >= 1, "Input 0 has to have a dimension.")
+        enforce(self.Input(0).dim() >= 1, "Input 0 must have at least one dimension.")
         self.store_reshaped([self.Input(0).numel()])
 
 
@@ -95,7 +100,7 @@ class _Dims(AnyTypeOperator):
         super().__init__(*args)
         self._dims = sorted(set(self.GetRepeatedArgument("dims")))
         enforce(bool(self._dims), "The argument dims is missing.")
-        enforce(self._dims[0] >= 0, f"The dims {self._dims} are not to be negative.")
+        enforce(self._dims[0] >= 0, f"The dims must not be negative: {self._dims}.")
 
 
 @register_operator("Squeeze")
@@ -110,7 +115,7 @@ class Squeeze(_Dims):
                 condition="dim() > dims.back()",
             )
         for dim in self._dims:
-            enforce(old[dim] == 1, f"Dimension {dim} of sizes {old} is not 1.")
+            enforce(old[dim] == 1, f"Dimension {dim} of sizes {old} must be 1.")
         self.store_reshaped([size for i, size in enumerate(old) if i not in self._dims])
 
 
@@ -122,7 +127,7 @@ class ExpandDims(_Dims):
         sizes = list(self.Input(0).sizes())
         if self._dims[-1] >= len(sizes) + len(self._dims):
             raise EnforceNotMet(
-                f"Sizes {sizes} with {len(self._dims)} more have no dimension {self._dims[-1]}.",
+                f"Sizes {sizes} and {len(self._dims)} more have no dimension {self._dims[-1]}.",
                 condition="dim() + dims.size() > dims.back()",
             )
         for dim in self._dims:
@@ -136,10 +141,10 @@ class PrependDim(AnyTypeOperator):
 
     def move(self) -> None:
         first = self.GetSingleArgument("dim_size", 0)
-        enforce(first > 0, "The argument dim_size has to be positive.")
+        enforce(first > 0, "The argument dim_size must be positive.")
         sizes = list(self.Input(0).sizes())
-        enforce(bool(sizes), "Input 0 has to have a dimension.")
-        enforce(sizes[0] % first == 0, f"{sizes[0]} rows are no multiple of {first}.")
+        enforce(bool(sizes), "Input 0 must have at least one dimension.")
+        enforce(sizes[0] % first == 0, f"{sizes[0]} rows are not a multiple of {first}.")
         self.store_reshaped([first, sizes[0] // first, *sizes[1:]])
 
 
@@ -149,7 +154,7 @@ class MergeDim(AnyTypeOperator):
 
     def move(self) -> None:
         sizes = list(self.Input(0).sizes())
-        enforce(len(sizes) > 1, "Input 0 has to have two dimensions.")
+        enforce(len(sizes) > 1, "Input 0 must have at least two dimensions.")
         self.store_reshaped([sizes[0] * sizes[1], *sizes[2:]])
 
 
@@ -161,7 +166,7 @@ class Shape(TorchOperator):
         sizes = list(self.Input(0).sizes())
         axes = self.GetRepeatedArgument("axes")
         for axis in axes:
-            enforce(axis >= 0, f"Axis {axis} is negative.")
+            enforce(axis >= 0, f"Axes must not be negative: {axis}.")
             normal_axis(axis, len(sizes))
         found = [sizes[axis] for axis in axes] if axes else sizes
         self.Output(0, [len(found)], c10.int64).mutable_data()[:] = found

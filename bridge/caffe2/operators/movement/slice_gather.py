@@ -22,11 +22,14 @@ class Slice(AnyTypeOperator):
 
     def move(self) -> None:
         if self.InputSize() > 1:
-            enforce(self.InputSize() == 3, "Starts and ends are both inputs, or both arguments.")
-            for i in (1, 2):
-                enforce(self.Input(i).dim() == 1, f"Input {i} has to have one dimension.")
             enforce(
-                self.Input(1).dtype() is self.Input(2).dtype(), "Starts and ends differ in type."
+                self.InputSize() == 3, "Starts and ends must be both inputs, or both arguments."
+            )
+            for i in (1, 2):
+                enforce(self.Input(i).dim() == 1, f"Input {i} must have one dimension.")
+            enforce(
+                self.Input(1).dtype() is self.Input(2).dtype(),
+                "Starts and ends must have the same type.",
             )
             starts, ends = self.integers(1), self.integers(2)
         else:
@@ -36,7 +39,7 @@ class Slice(AnyTypeOperator):
         sizes = list(self.Input(0).sizes())
         if len(starts) != len(ends) or len(starts) > len(sizes):
             raise EnforceNotMet(
-                f"{len(starts)} starts and {len(ends)} ends are given for {len(sizes)} dimensions."
+                f"{len(starts)} starts and {len(ends)} ends do not match {len(sizes)} dimensions."
             )
         x = self.load(0)
         cut = 0
@@ -46,7 +49,7 @@ class Slice(AnyTypeOperator):
             end = min(end + size + 1 if end < 0 else end, size)
             if size and not 0 <= start <= end:
                 raise EnforceNotMet(
-                    f"{starts[dim]} to {ends[dim]} is no part of dimension {dim} of {size}."
+                    f"{starts[dim]} to {ends[dim]} is not within dimension {dim} of size {size}."
                 )
             if size and end - start < size:
                 cut += 1
@@ -84,7 +87,7 @@ class _Gather(AnyTypeOperator):
             self.store(0, found.view(sizes), dtype)
             return
         outer = data.shape[:axis]
-        enforce(axis >= 1, "With match_outer the axis is 1 at least.")
+        enforce(axis >= 1, "With match_outer the axis must be at least 1.")
         enforce(
             indices.shape[:axis] == outer,
             f"Indices of sizes {list(indices.shape)} do not begin with the sizes {list(outer)}.",

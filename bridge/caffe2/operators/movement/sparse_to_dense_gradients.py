@@ -32,7 +32,7 @@ class SparseToDenseMaskGradient(TorchOperator):
 
     def RunOnDevice(self) -> None:
         ids, gradients = self.x(0, INTS), self.x(1, FLOAT)
-        enforce(ids.dim() == 1, "Ids are a list.")
+        enforce(ids.dim() == 1, "Ids must have one dimension.")
         segments = torch.zeros(len(ids), dtype=torch.int64)
         sizes = [len(self._column)]
         if self.InputSize() > 2:
@@ -41,7 +41,7 @@ class SparseToDenseMaskGradient(TorchOperator):
             sizes = [len(lengths), *sizes]
         enforce(
             list(gradients.shape[: len(sizes)]) == sizes,
-            f"Gradients are of sizes {list(gradients.shape)}, not of {sizes} and more.",
+            f"Gradients of sizes {list(gradients.shape)} must begin with the sizes {sizes}.",
         )
         value = list(gradients.shape[len(sizes) :])
         rows = gradients.reshape(math.prod(sizes), *value)

@@ -27,7 +27,7 @@ class Tile(AnyTypeOperator):
         dtype = self.Input(0).dtype()
         enforce(
             dtype in (*NUMBERS, c10.uint8, c10.float16, c10.string),
-            f"Tile takes no {dtype.name}.",
+            f"Tile does not support {dtype.name}.",
         )
         tiles, axis = self.GetSingleArgument("tiles", 1), self.GetSingleArgument("axis", 0)
         if self.InputSize() > 1:
@@ -35,12 +35,12 @@ class Tile(AnyTypeOperator):
             if self.Input(1).dtype() is c10.int64:
                 axis = 0  # Caffe2 overlooks the argument where the tiles are of int64.
         else:
-            enforce(self.HasArgument("tiles"), "tiles is neither an argument nor an input.")
+            enforce(self.HasArgument("tiles"), "The tiles must be an argument or an input.")
         if self.InputSize() > 2:
             axis = self._number(2)
         else:
-            enforce(self.HasArgument("axis"), "axis is neither an argument nor an input.")
-        enforce(tiles >= 0, f"Tiles are not negative, as {tiles}.")
+            enforce(self.HasArgument("axis"), "The axis must be an argument or an input.")
+        enforce(tiles >= 0, f"Tiles must not be negative: {tiles}.")
         x = self.load(0)
         repeats = [1] * x.dim()
         repeats[normal_axis(axis, x.dim())] = tiles
@@ -48,7 +48,7 @@ class Tile(AnyTypeOperator):
 
     def _number(self, i: int) -> int:
         tensor = self.Input(i)
-        enforce(tensor.dim() == 1 and tensor.numel() == 1, f"Input {i} has to be one number.")
+        enforce(tensor.dim() == 1 and tensor.numel() == 1, f"Input {i} must have one element.")
         return self.integers(i)[0]
 
 
@@ -58,10 +58,13 @@ class NumpyTile(AnyTypeOperator):
 
     def move(self) -> None:
         repeats = self.integers(1, INT64)
-        enforce(self.Input(1).dim() == 1, "Input 1 has to have one dimension.")
+        enforce(self.Input(1).dim() == 1, "Input 1 must have one dimension.")
         x = self.load(0)
-        enforce(len(repeats) == x.dim(), f"{len(repeats)} repeats for {x.dim()} dimensions.")
-        enforce(min(repeats, default=0) >= 0, f"The repeats {repeats} are not to be negative.")
+        enforce(
+            len(repeats) == x.dim(),
+            f"There are {len(repeats)} repeats, but input 0 has {x.dim()} dimensions.",
+        )
+        enforce(min(repeats, default=0) >= 0, f"The repeats must not be negative: {repeats}.")
         self.store(0, x.repeat(repeats), self.Input(0).dtype())
 
 

@@ -24,13 +24,16 @@ class Transpose(TorchOperator):
         self._axes = self.GetRepeatedArgument("axes")
         enforce(
             sorted(self._axes) == list(range(len(self._axes))),
-            f"The axes {self._axes} are no permutation of 0 to {len(self._axes) - 1}.",
+            f"The axes {self._axes} are not a permutation of 0 to {len(self._axes) - 1}.",
         )
 
     def RunOnDevice(self) -> None:
         x = self.x(0, NUMBERS)
         axes = self._axes or list(reversed(range(x.dim())))
-        enforce(len(axes) == x.dim(), f"{len(axes)} axes are given for {x.dim()} dimensions.")
+        enforce(
+            len(axes) == x.dim(),
+            f"There are {len(axes)} axes, but input 0 has {x.dim()} dimensions.",
+        )
         self.put(0, x.permute(axes).clone(memory_format=torch.contiguous_format))
 
 
@@ -41,7 +44,7 @@ class _Order(TorchOperator):
 
     def RunOnDevice(self) -> None:
         x = self.x(0, (c10.float32,))
-        enforce(x.dim() >= 3, f"Images have three dimensions or more, not {x.dim()}.")
+        enforce(x.dim() >= 3, f"Input 0 must have three dimensions or more, not {x.dim()}.")
         moved = x.movedim(1, -1) if self.first else x.movedim(-1, 1)
         self.put(0, moved.clone(memory_format=torch.contiguous_format))
 

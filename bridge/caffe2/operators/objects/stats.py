@@ -65,7 +65,9 @@ class StatRegistryUpdate(_OfRegistry):
 
     def RunOnDevice(self) -> None:
         names, values = self.strings(0), self.integers(1, INT64)
-        enforce(len(names) == len(values), f"{len(names)} names are given {len(values)} values.")
+        enforce(
+            len(names) == len(values), f"There are {len(names)} names, but {len(values)} values."
+        )
         registry = self.registry()
         for name, value in zip(names, values, strict=True):
             registry.increment(name, value)

@@ -106,12 +106,12 @@ class StringJoin(TorchOperator):
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
         self._axis = self.GetSingleArgument("axis", 0)
-        enforce(self._axis in (0, 1), f"The axis is 0 or 1, not {self._axis}.")
+        enforce(self._axis in (0, 1), f"The axis must be 0 or 1, not {self._axis}.")
 
     def RunOnDevice(self) -> None:
         sizes = list(self.Input(0).sizes())
-        enforce(len(sizes) in (1, 2), f"Rows or a list are joined, not {len(sizes)} dimensions.")
-        enforce(len(sizes) == 2 or self._axis == 0, "A list has no axis 1.")
+        enforce(len(sizes) in (1, 2), f"Input 0 must have one or two dimensions, not {len(sizes)}.")
+        enforce(len(sizes) == 2 or self._axis == 0, "With one dimension, axis must be 0.")
         delimiter = as_bytes(self.GetSingleArgument("delimiter", ","))
         flat = self._texts()
         rows, columns = sizes if len(sizes) == 2 else [sizes[0], 1]

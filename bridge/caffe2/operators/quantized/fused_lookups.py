@@ -28,13 +28,13 @@ class _Indices(TorchOperator):
     def indices(self, i: int) -> torch.Tensor:
         """Return the indices of input `i`."""
         indices = self.x(i, INTS)
-        enforce(indices.dim() == 1, f"Input {i}, the indices, is a list.")
+        enforce(indices.dim() == 1, f"Input {i}, the indices, must have one dimension.")
         return indices
 
     def lengths(self, i: int) -> torch.Tensor:
         """Return the lengths of input `i`."""
         lengths = self.x(i, INT32)
-        enforce(lengths.dim() == 1, f"Input {i}, the lengths, is a list.")
+        enforce(lengths.dim() == 1, f"Input {i}, the lengths, must have one dimension.")
         return lengths
 
     def weights(self, i: int, n: int) -> torch.Tensor:
@@ -42,7 +42,7 @@ class _Indices(TorchOperator):
         weights = self.x(i, FLOAT)
         enforce(
             weights.dim() == 1 and len(weights) == n,
-            f"Weights of sizes {list(weights.shape)} are given for {n} indices.",
+            f"There are {n} indices, but weights of sizes {list(weights.shape)}.",
         )
         return weights
 
@@ -65,7 +65,7 @@ class _LookUp(_Indices):
         tail = 8 if self.bits == 8 else 4
         enforce(
             table.dim() == 2 and table.size(1) > tail,
-            f"Sizes {list(table.shape)} are no rows of bytes with scale and bias.",
+            f"A table of sizes {list(table.shape)} has no rows with scale and bias.",
         )
         first = 1 + self.weighted
         indices, lengths = self.indices(first), self.lengths(first + 1)
@@ -117,13 +117,15 @@ class SparseLengthsSumSparseLookup(_Indices):
 
     def RunOnDevice(self) -> None:
         indices, lengths = self.indices(0), self.lengths(1)
-        enforce(self.Input(2).dim() == 1, "Input 2, the mapping, is a list.")
-        enforce(bool((lengths >= 0).all()), "Lengths are not negative.")
+        enforce(self.Input(2).dim() == 1, "Input 2, the mapping, must have one dimension.")
+        enforce(bool((lengths >= 0).all()), "Lengths must not be negative.")
         n = int(lengths.sum())
-        enforce(n <= len(indices), f"Lengths say {n} of {len(indices)} indices.")
+        enforce(
+            n <= len(indices), f"The lengths add up to {n}, but there are {len(indices)} indices."
+        )
         weights = self.weights(3, len(indices)) if self.InputSize() > 3 else None
-        enforce(self.OutputSize() == 3 or weights is None, "There is an output for weights.")
-        enforce(self.OutputSize() == 2 or weights is not None, "There are weights for output 2.")
+        enforce(self.OutputSize() == 3 or weights is None, "Weights, input 3, need an output 2.")
+        enforce(self.OutputSize() == 2 or weights is not None, "Output 2 needs weights, input 3.")
         ids = segment_ids(lengths)
         rows = self.mapped(2, indices[:n])
         there = rows != -1

@@ -35,11 +35,11 @@ class FloatToFusedRandRowwiseQuantized(RandomOperator):
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
         self._bits = self.GetSingleArgument("bitwidth", 8)
-        enforce(self._bits in _BITS, f"bitwidth is one of {_BITS}, not {self._bits}.")
+        enforce(self._bits in _BITS, f"bitwidth must be one of {_BITS}, not {self._bits}.")
 
     def RunOnDevice(self) -> None:
         x = self.x(0, FLOAT)
-        enforce(x.dim() == 2, "Input 0 has to be a matrix.")
+        enforce(x.dim() == 2, "Input 0 must have two dimensions.")
         rows, columns = x.shape
         per_byte = 8 // self._bits
         width = -(-columns // per_byte)
@@ -74,13 +74,13 @@ class FusedRandRowwiseQuantizedToFloat(TorchOperator):
 
     def RunOnDevice(self) -> None:
         x = self.x(0, (c10.uint8,))
-        enforce(x.dim() == 2, "Input 0 has to be a matrix.")
-        enforce(x.numel() > 0 and x.size(1) >= _HEAD, f"A row has {_HEAD} bytes or more.")
+        enforce(x.dim() == 2, "Input 0 must have two dimensions.")
+        enforce(x.numel() > 0 and x.size(1) >= _HEAD, f"A row must have at least {_HEAD} bytes.")
         bits, tail = x[0, :2].tolist()
-        enforce(bits in _BITS, f"A number has one of {_BITS} bits, not {bits}.")
+        enforce(bits in _BITS, f"The number of bits must be one of {_BITS}, not {bits}.")
         packed = x[:, _HEAD:]
         columns = packed.size(1) * (8 // bits) - tail
-        enforce(columns >= 0, f"The last byte lacks {tail} numbers.")
+        enforce(columns >= 0, f"{tail} numbers cannot be missing in the last byte.")
         ends = x[:, 2:_HEAD].clone(memory_format=torch.contiguous_format).view(torch.float32)
         low, high = ends[:, :1], ends[:, 1:]
         gap = ((high - low) / (2**bits - 1)).double() + _LEAST_GAP

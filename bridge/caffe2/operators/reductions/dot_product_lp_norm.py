@@ -24,8 +24,10 @@ class Padded(FloatOperator):
     def rows(self) -> tuple[Tensor, Tensor]:
         """Return X and Y as matrices, each of its own width."""
         x, y = self.x(0), self.x(1)
-        self.enforce(x.dim() == y.dim() > 0, "X and Y are of as many dimensions", x, y)
-        self.enforce(x.shape[0] == y.shape[0], "X and Y have as many rows", x, y)
+        self.enforce(
+            x.dim() == y.dim() > 0, "X and Y have the same number of dimensions, at least one", x, y
+        )
+        self.enforce(x.shape[0] == y.shape[0], "X and Y have the same number of rows", x, y)
         x, y = (one.reshape(one.shape[0], one.shape[1:].numel()) for one in (x, y))
         self.replicate = bool(self.GetSingleArgument("replicate", False))
         if self.replicate:
@@ -68,7 +70,7 @@ class DotProductWithPaddingGradient(Padded):
         x, y = self.rows()
         short, long = sorted((x.shape[1], y.shape[1]))
         if self.replicate:
-            self.enforce(long % short == 0, "one length divides the other", x, y)
+            self.enforce(long % short == 0, "one row length divides the other", x, y)
         dz = self.x(2).view(-1, 1)
         width = max(x.shape[1], y.shape[1])
         dx, dy = dz * self.filled(y, width), dz * self.filled(x, width)
@@ -117,6 +119,6 @@ class LpNormGradient(Norm):
 
     def RunOnDevice(self) -> None:
         p, x, dy = self.power(), self.x(0), self.x(1)
-        self.enforce(dy.numel() == 1, "there is one gradient", dy)
+        self.enforce(dy.numel() == 1, "the gradient has one element", dy)
         slope = x.sign() if p == 1 else 2 * x
         torch.mul(slope, dy.view(()) * self.scale(x), out=self.out(0, x.shape))

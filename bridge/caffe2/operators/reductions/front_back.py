@@ -29,7 +29,7 @@ class _FrontOrBack(TorchOperator):
     def RunOnDevice(self) -> None:
         x = self.x(0, self.types)
         n = self.GetSingleArgument("num_reduce_dim", 1)
-        enforce(0 <= n <= x.dim(), f"{n} dimensions are not within {x.dim()}.")
+        enforce(0 <= n <= x.dim(), f"num_reduce_dim is {n}, out of range for {x.dim()} dimensions.")
         kept = x.shape[n:] if self.front else x.shape[: x.dim() - n]
         if not x.numel():
             self.put(0, x.new_zeros(kept))
@@ -39,10 +39,10 @@ class _FrontOrBack(TorchOperator):
         lengths = torch.full((kept.numel(),), rows.size(1))
         if self.InputSize() > 1:
             lengths = self.x(1, INT32)
-            enforce(n == 1, "With lengths one dimension is reduced.")
+            enforce(n == 1, "With lengths, num_reduce_dim must be 1.")
             enforce(
                 lengths.numel() == kept.numel(),
-                f"{lengths.numel()} lengths are given for {kept.numel()} results.",
+                f"There are {lengths.numel()} lengths, but {kept.numel()} results.",
             )
             lengths = lengths.reshape(-1)
             enforce(
@@ -88,7 +88,7 @@ class ReduceFrontMean(ReduceFrontSum):
         total = super().reduce(rows, lengths)
         if total.is_floating_point():
             return total / lengths
-        enforce(bool((lengths > 0).all()), "The mean of no integers is taken.")
+        enforce(bool((lengths > 0).all()), "The mean of no integers is undefined.")
         return torch.div(total, lengths, rounding_mode="trunc")
 
 

@@ -37,12 +37,19 @@ class EndGradient(FloatOperator):
         dy = self.x(0, self.types)
         sizes = self.sizes()
         dims = self.GetSingleArgument("num_reduce_dim", 1)
-        self.enforce(0 <= dims <= len(sizes), "X has the dimensions to reduce", dims, sizes)
+        self.enforce(
+            0 <= dims <= len(sizes),
+            "num_reduce_dim is at most the number of dimensions",
+            dims,
+            sizes,
+        )
         split = dims if self.front else len(sizes) - dims
         matrix = torch.Size([sizes[:split].numel(), sizes[split:].numel()])
         along = 0 if self.front else 1
         count = matrix[along]
-        self.enforce(dy.numel() == matrix[1 - along], "a gradient for each of Y", dy, sizes)
+        self.enforce(
+            dy.numel() == matrix[1 - along], "there is one gradient per element of Y", dy, sizes
+        )
         spread = dy.reshape(-1).unsqueeze(along).expand(matrix)
         if self.InputSize() > self.lengths:
             length = self.x(self.lengths, INT32).reshape(-1).unsqueeze(along)

@@ -38,7 +38,7 @@ class ReduceGradient(OverAxes):
         same = (self.Input(1).dtype(),)
         shape = self.kept(x)
         dy, y = self.x(0, same), self.x(2, same)
-        self.enforce(dy.numel() == y.numel(), "dY is of Y's shape", dy, y)
+        self.enforce(dy.numel() == y.numel(), "dY has the shape of Y", dy, y)
         dx = self.spread(dy.reshape(shape), x, y.reshape(shape))
         self.put(0, dx.expand(x.shape).clone() if dx.shape != x.shape else dx)
 
@@ -99,7 +99,7 @@ class SumElementsGradient(FloatOperator):
 
     def RunOnDevice(self) -> None:
         x, dy = self.x(0), self.x(1, FLOATS)
-        self.enforce(dy.numel() == 1, "there is one gradient", dy)
+        self.enforce(dy.numel() == 1, "the gradient has one element", dy)
         count = max(x.numel(), 1) if self.GetSingleArgument("average", False) else 1
         self.out(0, x.shape).copy_(dy.view(()) / count)
 

@@ -21,9 +21,12 @@ class ReduceFrontWeightedSum(TorchOperator):
     def RunOnDevice(self) -> None:
         x, weights = self.x(0, FLOAT), self.x(1, FLOAT)
         n = self.GetSingleArgument("num_reduce_dim", 1)
-        enforce(0 <= n <= x.dim(), f"{n} dimensions are not within {x.dim()}.")
+        enforce(0 <= n <= x.dim(), f"num_reduce_dim is {n}, out of range for {x.dim()} dimensions.")
         rows = x.reshape(x.shape[:n].numel(), x.shape[n:].numel())
-        enforce(weights.numel() == len(rows), f"{weights.numel()} weights for {len(rows)} rows.")
+        enforce(
+            weights.numel() == len(rows),
+            f"There are {weights.numel()} weights, but {len(rows)} rows.",
+        )
         self.put(0, (rows * weights.reshape(-1, 1)).sum(0).reshape(x.shape[n:]))
 
 
@@ -37,7 +40,7 @@ class SumReduceLike(LegacyBroadcast):
         if name:
             order = self.GetSingleArgument("order", "NCHW")
             enforce(self._axis == -1, "The arguments axis and axis_str exclude each other.")
-            enforce(len(name) == 1 and name in order, f"The axis {name!r} is none of {order!r}.")
+            enforce(len(name) == 1 and name in order, f"The axis {name!r} is not one of {order!r}.")
             self._axis = order.index(name)
 
     def RunOnDevice(self) -> None:

@@ -31,11 +31,11 @@ class Bucketize(TorchOperator):
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
         self._boundaries = self.GetRepeatedArgument("boundaries")
-        enforce(self._boundaries == sorted(self._boundaries), "The boundaries are not sorted.")
+        enforce(self._boundaries == sorted(self._boundaries), "The boundaries must be sorted.")
 
     def RunOnDevice(self) -> None:
         x = self.x(0, FLOAT)
-        enforce(x.dim() >= 1, "Input 0 has to have a dimension.")
+        enforce(x.dim() >= 1, "Input 0 must have at least one dimension.")
         boundaries = torch.tensor(self._boundaries, dtype=torch.float32)
         self.put(0, torch.bucketize(x, boundaries, out_int32=True).masked_fill_(x.isnan(), 0))
 
@@ -47,10 +47,10 @@ class _PerColumn(TorchOperator):
         """Return the values of input `i` as a list for each column, of the lengths of an input."""
         sizes = self.integers(lengths, INT32)
         values = self.x(i, types).reshape(-1)
-        enforce(min(sizes, default=0) >= 0, "Lengths are not negative.")
+        enforce(min(sizes, default=0) >= 0, "Lengths must not be negative.")
         enforce(
             sum(sizes) == len(values),
-            f"Lengths of together {sum(sizes)} are given for {len(values)} values.",
+            f"The lengths add up to {sum(sizes)}, but there are {len(values)} values.",
         )
         return list(torch.split(values, sizes))
 
@@ -61,11 +61,15 @@ class BatchBucketize(_PerColumn):
 
     def RunOnDevice(self) -> None:
         x, columns = self.x(0, FLOAT), self.integers(1, INT32)
-        enforce(x.dim() == 2, "Input 0 has to be a matrix.")
+        enforce(x.dim() == 2, "Input 0 must have two dimensions.")
         lists = self.lists(2, 3, FLOAT)
-        enforce(len(lists) == len(columns), "There are boundaries for each column that is named.")
+        enforce(
+            len(lists) == len(columns), "There must be one list of boundaries per column index."
+        )
         if any(not 0 <= column < x.size(1) for column in columns):
-            raise EnforceIndexError(f"A column of {columns} is not among {x.size(1)}.")
+            raise EnforceIndexError(
+                f"An index of {columns} is out of range for {x.size(1)} columns."
+            )
         found = [
             torch.bucketize(x[:, column].contiguous(), edges, out_int32=True)
             for column, edges in zip(columns, lists, strict=True)
@@ -79,8 +83,8 @@ class OneHot(TorchOperator):
 
     def RunOnDevice(self) -> None:
         indices = self.x(0, INT64)
-        enforce(indices.dim() == 1, "Input 0 has to have one dimension.")
-        enforce(self.Input(1).numel() == 1, "Input 1 has to be a number.")
+        enforce(indices.dim() == 1, "Input 0 must have one dimension.")
+        enforce(self.Input(1).numel() == 1, "Input 1 must have one element.")
         n = len(indices)
         self.put(0, _one_hot(indices, self.integers(1, INT64)[0], torch.arange(n), n))
 
@@ -100,8 +104,11 @@ class SegmentOneHot(TorchOperator):
 
     def RunOnDevice(self) -> None:
         lengths, indices = self.x(0, INT32), self.x(1, INT64)
-        enforce(lengths.dim() == 1 and indices.dim() == 1, "Lengths and indices are lists.")
-        enforce(self.Input(2).numel() == 1, "Input 2 has to be a number.")
+        enforce(
+            lengths.dim() == 1 and indices.dim() == 1,
+            "Lengths and indices must have one dimension.",
+        )
+        enforce(self.Input(2).numel() == 1, "Input 2 must have one element.")
         ids = segment_ids(lengths, len(indices))
         self.put(0, _one_hot(indices, self.integers(2, INT64)[0], ids, len(lengths)))
 
@@ -112,7 +119,7 @@ class BatchOneHot(_PerColumn):
 
     def RunOnDevice(self) -> None:
         x = self.x(0, INTS)
-        enforce(x.dim() >= 1, "Input 0 has to have a dimension.")
+        enforce(x.dim() >= 1, "Input 0 must have at least one dimension.")
         lists = self.lists(2, 1, (self.Input(0).dtype(),))
         if not x.numel():
             self.put(0, x.new_zeros(x.size(0), sum(map(len, lists))))
@@ -120,7 +127,7 @@ class BatchOneHot(_PerColumn):
         rows = x.reshape(x.size(0), -1)
         enforce(
             len(lists) == rows.size(1),
-            f"{len(lists)} lengths are given for {rows.size(1)} columns.",
+            f"There are {len(lists)} lengths, but {rows.size(1)} columns.",
         )
         found = [rows[:, column, None] == values for column, values in enumerate(lists)]
         self.put(0, torch.cat(found, 1).to(x.dtype))
@@ -132,9 +139,11 @@ class BatchBucketOneHot(_PerColumn):
 
     def RunOnDevice(self) -> None:
         x = self.x(0, FLOAT)
-        enforce(x.dim() == 2, "Input 0 has to be a matrix.")
+        enforce(x.dim() == 2, "Input 0 must have two dimensions.")
         lists = self.lists(2, 1, FLOAT)
-        enforce(len(lists) == x.size(1), f"{len(lists)} lengths for {x.size(1)} columns.")
+        enforce(
+            len(lists) == x.size(1), f"There are {len(lists)} lengths, but {x.size(1)} columns."
+        )
         found = []
         for column, edges in enumerate(lists):
             enforce(len(edges) > 0, f"There are no boundaries for column {column}.")

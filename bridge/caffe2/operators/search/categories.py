@@ -21,11 +21,11 @@ class KeySplit(TorchOperator):
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
         self._limit = self.GetSingleArgument("categorical_limit", 0)
-        enforce(self._limit > 0, "The argument categorical_limit has to be positive.")
+        enforce(self._limit > 0, "The argument categorical_limit must be positive.")
 
     def RunOnDevice(self) -> None:
         keys = self.x(0, INT64).reshape(-1)
-        enforce(self.OutputSize() == self._limit, "There is an output for each key.")
+        enforce(self.OutputSize() == self._limit, "There must be one output per key.")
         enforce(bool(((keys >= 0) & (keys < self._limit)).all()), "A key is out of range.")
         for key in range(self._limit):
             self.put(key, (keys == key).nonzero().view(-1).int())
@@ -40,10 +40,13 @@ class NGramFromCategorical(TorchOperator):
         self._columns = self.GetRepeatedArgument("col_ids")
         limits = self.GetRepeatedArgument("categorical_limits")
         values = self.GetRepeatedArgument("vals")
-        enforce(len(limits) == len(self._columns), "There is a limit for each column.")
+        enforce(len(limits) == len(self._columns), "There must be one limit per column.")
         enforce(bool(self._columns), "The argument col_ids is missing.")
-        enforce(min(limits) > 0 and min(self._columns) >= 0, "Limits and columns are too small.")
-        enforce(sum(limits) == len(values), "The limits do not make up the values.")
+        enforce(
+            min(limits) > 0 and min(self._columns) >= 0,
+            "Limits must be positive, columns must not be negative.",
+        )
+        enforce(sum(limits) == len(values), "The limits must add up to the number of vals.")
         self._maps, base, start = [], 1, 0
         for limit in limits:
             part = values[start : start + limit]

@@ -23,7 +23,7 @@ class Unique(TorchOperator):
 
     def RunOnDevice(self) -> None:
         x = self.x(0, INTS)
-        enforce(x.dim() == 1, "Input 0 has to have one dimension.")
+        enforce(x.dim() == 1, "Input 0 must have one dimension.")
         values, places = torch.unique(x, return_inverse=True)
         self.put(0, values)
         if self.OutputSize() > 1:
@@ -48,7 +48,7 @@ class FindDuplicateElements(TorchOperator):
     """The places of elements that were there before."""
 
     def RunOnDevice(self) -> None:
-        enforce(self.Input(0).dim() == 1, "Input 0 has to have one dimension.")
+        enforce(self.Input(0).dim() == 1, "Input 0 must have one dimension.")
         items = self.strings(0) if self.has_strings(0) else self.x(0, (*FLOATS, *INTS)).tolist()
         seen: set[Any] = set()
         again = []

@@ -31,10 +31,10 @@ class Histogram(_All):
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
         self._edges = self.GetRepeatedArgument("bin_edges")
-        enforce(len(self._edges) >= 2, "There are two bin_edges or more.")
+        enforce(len(self._edges) >= 2, "There must be at least two bin_edges.")
         enforce(
             all(a < b for a, b in zip(self._edges, self._edges[1:], strict=False)),
-            "The bin_edges have to increase.",
+            "The bin_edges must be strictly increasing.",
         )
 
     def RunOnDevice(self) -> None:
@@ -60,9 +60,9 @@ class SelfBinningHistogram(_All):
         enforce(self._n >= 1, "Number of bins must be greater than or equal to 1.")
         enforce(
             self._spacing in ("linear", "logarithmic"),
-            f"The spacing is linear or logarithmic, not {self._spacing!r}.",
+            f"bin_spacing must be linear or logarithmic, not {self._spacing!r}.",
         )
-        enforce(self._start > 0, "The argument logspace_start has to be positive.")
+        enforce(self._start > 0, "The argument logspace_start must be positive.")
 
     def RunOnDevice(self) -> None:
         values = self.elements()
@@ -105,7 +105,7 @@ class AccumulateHistogram(TorchOperator):
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
         self._n = self.GetSingleArgument("num_buckets", 1)
-        enforce(self._n > 0, "The argument num_buckets has to be positive.")
+        enforce(self._n > 0, "The argument num_buckets must be positive.")
         self._counts: Any = None
 
     def RunOnDevice(self) -> None:
@@ -132,12 +132,12 @@ class Quantile(_All):
         super().__init__(*args)
         self._quantile = self.GetSingleArgument("quantile", -1.0)
         self._tolerance = self.GetSingleArgument("tol", 1e-3)
-        enforce(0 <= self._quantile <= 1, f"The quantile is from 0 to 1, not {self._quantile}.")
-        enforce(self._tolerance > 0, "The argument tol has to be positive.")
+        enforce(0 <= self._quantile <= 1, f"The quantile must be in [0, 1], not {self._quantile}.")
+        enforce(self._tolerance > 0, "The argument tol must be positive.")
 
     def RunOnDevice(self) -> None:
         values = self.elements()
-        enforce(len(values) > 0, "There are no elements.")
+        enforce(len(values) > 0, "The inputs must not be empty.")
         if self.GetSingleArgument("abs", True):
             values = values.abs()
         self.put(0, self._found(values).reshape(1).clone())
@@ -155,6 +155,8 @@ class Quantile(_All):
             count = int((values <= middle).sum())
             if count == target:
                 return middle
-            enforce(bool(middle not in (low, high)), "The numbers are too close to bisect.")
+            enforce(
+                bool(middle not in (low, high)), "The numbers are too close together to bisect."
+            )
             low, high = (low, middle) if count > target else (middle, high)
         return high

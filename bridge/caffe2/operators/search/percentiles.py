@@ -31,13 +31,19 @@ class BisectPercentile(TorchOperator):
             for name in ("raw", "mapping", "lower", "upper")
         ]
         self._lengths = self.GetRepeatedArgument("lengths")
-        enforce(len({len(one) for one in self._tables}) == 1, "The tables differ in length.")
-        enforce(sum(self._lengths) == len(self._tables[0]), "The lengths are not of the tables.")
+        enforce(
+            len({len(one) for one in self._tables}) == 1, "The tables must have the same length."
+        )
+        enforce(
+            sum(self._lengths) == len(self._tables[0]),
+            "The lengths must add up to the length of the tables.",
+        )
 
     def RunOnDevice(self) -> None:
         x = self.x(0, FLOAT)
         enforce(
-            x.dim() == 2 and x.size(1) == len(self._lengths), "There is a table for each column."
+            x.dim() == 2 and x.size(1) == len(self._lengths),
+            "There must be one table per column of the matrix input 0.",
         )
         columns, start = [], 0
         for column, length in enumerate(self._lengths):
@@ -71,12 +77,15 @@ class Percentile(TorchOperator):
     def RunOnDevice(self) -> None:
         x, pairs = self.x(0, FLOAT), self.x(1, FLOAT)
         lengths = self.integers(2, INT32)
-        enforce(x.dim() == 2 and len(lengths) == x.size(1), "There are pairs for each column.")
+        enforce(
+            x.dim() == 2 and len(lengths) == x.size(1),
+            "There must be one length per column of the matrix input 0.",
+        )
         enforce(
             pairs.dim() == 2 and pairs.size(1) == 2 and len(pairs) == sum(lengths),
             f"Pairs of sizes {list(pairs.shape)} are not ({sum(lengths)}, 2).",
         )
-        enforce(min(lengths, default=0) >= 0, "A length is not negative.")
+        enforce(min(lengths, default=0) >= 0, "Lengths must not be negative.")
         columns = []
         for column, part in enumerate(torch.split(pairs, lengths)):
             if not len(part):

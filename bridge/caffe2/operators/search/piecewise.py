@@ -43,12 +43,15 @@ class PiecewiseLinearTransform(TorchOperator):
     def RunOnDevice(self) -> None:
         x = self.x(0, FLOAT)
         given = [self.GetRepeatedArgument(name) for name in ("bounds", "slopes", "intercepts")]
-        enforce(all(given) or not any(given), "bounds, slopes and intercepts are all set, or none.")
+        enforce(
+            all(given) or not any(given),
+            "bounds, slopes and intercepts must all be set, or none of them.",
+        )
         if all(given):
-            enforce(self.InputSize() == 1, "The pieces are arguments or inputs, and not both.")
+            enforce(self.InputSize() == 1, "The pieces are arguments or inputs, not both.")
             tables = [torch.tensor(one, dtype=torch.float32) for one in given]
         else:
-            enforce(self.InputSize() == 4, "The pieces are neither arguments nor inputs.")
+            enforce(self.InputSize() == 4, "The pieces must be arguments or inputs 1 to 3.")
             tables = [self.x(i, FLOAT).reshape(-1) for i in (1, 2, 3)]
         bounds, slopes, intercepts = tables
         groups = len(bounds) - len(slopes)
@@ -58,22 +61,25 @@ class PiecewiseLinearTransform(TorchOperator):
             and len(slopes) >= groups
             and len(slopes) % groups == 0,
             f"{len(bounds)} bounds, {len(slopes)} slopes and {len(intercepts)} intercepts do not "
-            "fit together.",
+            "match.",
         )
         bounds = bounds.view(groups, -1)
-        enforce(bool((bounds.diff(dim=1) >= 0).all()), "The bounds are not sorted.")
+        enforce(bool((bounds.diff(dim=1) >= 0).all()), "The bounds must be sorted.")
         slopes, intercepts = slopes.view(groups, -1), intercepts.view(groups, -1)
         if self.GetSingleArgument("binary", False):
-            enforce(groups == 1, "With binary there is one list.")
+            enforce(groups == 1, "With binary, there must be one list of pieces.")
             enforce(
                 x.dim() == 1 or (x.dim() == 2 and x.size(1) in (1, 2)),
-                "With binary there is one column, or two.",
+                "With binary, input 0 must have one or two columns.",
             )
             columns = x.reshape(len(x), -1)
             last = self._column(columns[:, -1], bounds[0], slopes[0], intercepts[0])
             parts = [last] if columns.size(1) == 1 else [1 - last, last]
         else:
-            enforce(x.dim() == 2 and x.size(1) == groups, "There is a list for each column.")
+            enforce(
+                x.dim() == 2 and x.size(1) == groups,
+                "There must be one list of pieces per column of the matrix input 0.",
+            )
             parts = [
                 self._column(x[:, i], bounds[i], slopes[i], intercepts[i]) for i in range(groups)
             ]

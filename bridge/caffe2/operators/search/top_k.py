@@ -27,9 +27,9 @@ class TopK(TorchOperator):
         x = self.x(0, FLOAT)
         k = self.GetSingleArgument("k", -1)
         if k == -1 and self.InputSize() == 2:
-            enforce(self.Input(1).numel() > 0, "Input 1 has to be a number.")
+            enforce(self.Input(1).numel() > 0, "Input 1 must have one element.")
             k = self.integers(1, INT64)[0]
-        enforce(k >= 1, f"k is 1 at least, not {k}.")
+        enforce(k >= 1, f"k must be at least 1, not {k}.")
         axis = plain_axis(self.GetSingleArgument("axis", -1), x.dim())
         n, inner = x.size(axis), x.shape[axis + 1 :].numel()
         rows = x.reshape(x.shape[:axis].numel(), n, inner)
@@ -54,12 +54,12 @@ class FlexibleTopK(TorchOperator):
 
     def RunOnDevice(self) -> None:
         x, ks = self.x(0, FLOAT), self.x(1, INT64).reshape(-1)
-        enforce(x.dim() > 0, "Input 0 has to have a dimension.")
+        enforce(x.dim() > 0, "Input 0 must have at least one dimension.")
         rows = x.reshape(-1, x.size(-1))
-        enforce(len(ks) == len(rows), f"{len(ks)} numbers are given for {len(rows)} rows.")
+        enforce(len(ks) == len(rows), f"There are {len(ks)} numbers k, but {len(rows)} rows.")
         enforce(
             bool(((ks >= 1) & (ks <= rows.size(1))).all()),
-            f"k is 1 to {rows.size(1)} for each row.",
+            f"k must be 1 to {rows.size(1)} for each row.",
         )
         order = torch.sort(rows, dim=1, descending=True, stable=True)
         taken = torch.arange(rows.size(1)) < ks[:, None]

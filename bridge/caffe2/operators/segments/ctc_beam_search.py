@@ -96,16 +96,18 @@ class CTCBeamSearchDecoder(FloatOperator):
         self._width = self.GetSingleArgument("beam_width", 10)
         self._candidates = self.GetSingleArgument("num_candidates", 1)
         self._threshold = single(self.GetSingleArgument("prune_threshold", 0.001))
-        self.enforce(self._candidates >= 0, "candidates are not negative", self._candidates)
+        self.enforce(self._candidates >= 0, "num_candidates is not negative", self._candidates)
 
     def RunOnDevice(self) -> None:
         x = self.x(0)
         self.enforce(x.dim() == 3, "probabilities have three dimensions", x)
         moments, n, _ = x.shape
         lengths = self.integers(1, INT32) if self.InputSize() > 1 else [moments] * n
-        self.enforce(len(lengths) >= n, "there is a length for each sequence", len(lengths), n)
+        self.enforce(len(lengths) >= n, "there is one length per sequence", len(lengths), n)
         self.enforce(
-            all(0 <= one <= moments for one in lengths[:n]), f"lengths are 0 to {moments}", lengths
+            all(0 <= one <= moments for one in lengths[:n]),
+            f"lengths are from 0 to {moments}",
+            lengths,
         )
         found: list[tuple[Prefix, float]] = []
         for i, length in enumerate(lengths[:n]):

@@ -23,7 +23,7 @@ class _Unmerge(FeatureMerger):
         last = self.InputSize() - 1
         dtype = self.Input(last).dtype()
         examples = [self.examples(place) for place in self.inputs()]
-        enforce(self.OutputSize() == len(examples), "There is an output for each input.")
+        enforce(self.OutputSize() == len(examples), "There must be one output per input.")
         order = merged_order(examples)
         merged = self.elements(last, len(order), dtype)
         apart = merged.new_empty(len(order)).index_copy_(0, order, merged)
@@ -52,7 +52,7 @@ class MergeSingleScalarFeatureTensorsGradient(_Unmerge):
         """Return the examples that have the feature."""
         enforce(
             self.Input(place).numel() == self.Input(0).numel(),
-            "Masks are of one number of examples.",
+            "All masks must have the same number of examples.",
         )
         return self.x(place, BOOL).reshape(-1).nonzero().view(-1)
 
@@ -109,7 +109,10 @@ class _MultiValues(_Unmerge):
         lengths, inner = self.counts(place), self.counts(place + 1)
         self.example_count([lengths, self.counts(0)])
         features = segment_ids(lengths)
-        enforce(len(features) == len(inner), f"Lengths say {len(features)} of {len(inner)}.")
+        enforce(
+            len(features) == len(inner),
+            f"The lengths add up to {len(features)}, but there are {len(inner)} features.",
+        )
         return torch.repeat_interleave(features, inner.long())
 
 

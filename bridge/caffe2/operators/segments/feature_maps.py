@@ -54,7 +54,7 @@ class FeatureMerger(AnyTypeOperator):
     def counts(self, i: int) -> torch.Tensor:
         """Return the lengths that input `i` has, one for each example or feature."""
         lengths = self.x(i, INT32).reshape(-1)
-        enforce(bool((lengths >= 0).all()), f"Input {i}, the lengths, has negative ones.")
+        enforce(bool((lengths >= 0).all()), f"Input {i}, the lengths, must not be negative.")
         return lengths
 
     def elements(self, i: int, numel: int, dtype: TypeMeta) -> torch.Tensor:
@@ -65,20 +65,23 @@ class FeatureMerger(AnyTypeOperator):
         tensor = self.Input(i)
         if tensor.dtype() is not dtype or dtype not in VALUES:
             raise EnforceTypeError(
-                f"Input {i} is of {tensor.dtype()}; {self._definition.type} takes {dtype} there, "
-                f"which may be {', '.join(one.name for one in VALUES)}."
+                f"Input {i} has the type {tensor.dtype()}; {self._definition.type} takes {dtype} "
+                f"there, which may be {', '.join(one.name for one in VALUES)}."
             )
         taken = self.load(i).reshape(-1)
         enforce(
             len(taken) == numel or (len(taken) > numel and not self.exact),
-            f"Input {i} has {len(taken)} elements where lengths say {numel}.",
+            f"Input {i} has {len(taken)} elements, but the lengths add up to {numel}.",
         )
         return taken[:numel]
 
     def example_count(self, per_example: Sequence[torch.Tensor]) -> int:
         """Return the number of examples. Raises EnforceNotMet: the inputs disagree."""
         found = {len(one) for one in per_example}
-        enforce(len(found) == 1, f"Inputs have {sorted(found)} examples.")
+        enforce(
+            len(found) == 1,
+            f"All inputs must have the same number of examples, not {sorted(found)}.",
+        )
         return found.pop()
 
     def store_merged(self, o: int, pieces: list[torch.Tensor], order: torch.Tensor, i: int) -> None:
@@ -132,7 +135,7 @@ class _Single(_Values):
         """Return the keys of the inputs, of which there are `n`."""
         ids = self.GetRepeatedArgument("feature_ids", [0])
         ids = ids if self.HasArgument("feature_ids") else []
-        enforce(len(ids) >= n, f"There are {len(ids)} feature_ids for {n} features.")
+        enforce(len(ids) >= n, f"There are {len(ids)} feature_ids, but {n} features.")
         return torch.tensor(ids[:n], dtype=torch.int64)
 
 
@@ -145,8 +148,8 @@ class MergeDenseFeatureTensors(_Single):
 
     def move(self) -> None:
         x, mask = self.Input(0), self.x(1, BOOL)
-        enforce(x.dim() == 2, f"Features make a matrix, not {x.dim()} dimensions.")
-        enforce(list(mask.shape) == list(x.sizes()), "There is a truth value for each feature.")
+        enforce(x.dim() == 2, f"Input 0 must have two dimensions, not {x.dim()}.")
+        enforce(list(mask.shape) == list(x.sizes()), "The mask must have the sizes of the values.")
         keys = self.keys(x.size(1))
         values = self.elements(0, x.numel(), x.dtype())[mask.reshape(-1)]
         self.put(0, mask.sum(1, dtype=torch.int32))
@@ -215,7 +218,10 @@ class _Multi(_Values):
         examples = [segment_ids(one) for one in lengths]
         keys = [self.x(place + 1, INT64).reshape(-1) for place in self.inputs()]
         for one, numbers in zip(examples, keys, strict=True):
-            enforce(len(one) == len(numbers), f"Lengths say {len(one)} features of {len(numbers)}.")
+            enforce(
+                len(one) == len(numbers),
+                f"The lengths add up to {len(one)}, but there are {len(numbers)} keys.",
+            )
         return lengths, examples, keys
 
 
@@ -249,7 +255,10 @@ class MergeMultiListFeatureTensors(_Multi):
         lengths, examples, keys = self.features()
         inner = [self.counts(place + 2) for place in self.inputs()]
         for one, counts in zip(examples, inner, strict=True):
-            enforce(len(one) == len(counts), f"Lengths say {len(one)} features of {len(counts)}.")
+            enforce(
+                len(one) == len(counts),
+                f"The lengths add up to {len(one)}, but there are {len(counts)} features.",
+            )
         order = merged_order(examples)
         self.merge_values(2, examples, inner)
         self.store_lengths(lengths)

@@ -19,7 +19,7 @@ class LengthsOperator(TorchOperator):
     def lengths(self, i: int = 0, types: tuple[c10.TypeMeta, ...] = INT32) -> torch.Tensor:
         """Return the lengths, which input `i` has."""
         lengths = self.x(i, types)
-        enforce(lengths.dim() == 1, f"Input {i}, the lengths, has to have one dimension.")
+        enforce(lengths.dim() == 1, f"Input {i}, the lengths, must have one dimension.")
         return lengths
 
 
@@ -71,8 +71,8 @@ class LengthsToShape(LengthsOperator):
 
     def RunOnDevice(self) -> None:
         lengths = self.lengths()
-        enforce(lengths.numel() > 0, "There are no lengths.")
-        enforce(bool((lengths == lengths[0]).all()), "The lengths are not all the same.")
+        enforce(lengths.numel() > 0, "There must be at least one length.")
+        enforce(bool((lengths == lengths[0]).all()), "All lengths must be the same.")
         self.put(0, torch.tensor([len(lengths), int(lengths[0])], dtype=torch.int32))
 
 
@@ -83,13 +83,13 @@ class _OfIds(TorchOperator):
         """Return the number of rows of each segment."""
         n = int(ids[-1]) + 1 if ids.numel() else 0
         if self.InputSize() > 1:
-            enforce(self.Input(1).dim() >= 1, "Input 1 has to have rows.")
+            enforce(self.Input(1).dim() >= 1, "Input 1 must have at least one dimension.")
             rows = self.Input(1).size(0)
-            enforce(n <= rows, f"There are {n} segments, and input 1 has {rows} rows.")
+            enforce(n <= rows, f"There are {n} segments, but input 1 has {rows} rows.")
             n = rows
-        enforce(n >= 0, "Segment ids are not negative.")
+        enforce(n >= 0, "Segment ids must not be negative.")
         if ids.numel() and (bool((ids.diff() < 0).any()) or int(ids[0]) < 0):
-            raise EnforceNotMet("Segment ids have to be sorted, and not negative.")
+            raise EnforceNotMet("Segment ids must be sorted, and not negative.")
         return torch.bincount(ids, minlength=n).int()
 
 
@@ -100,7 +100,8 @@ class SegmentIdsToLengths(_OfIds):
     def RunOnDevice(self) -> None:
         ids = self.x(0, INTS)
         enforce(
-            ids.dim() == 1 or (ids.dim() == 2 and 1 in ids.shape), "Segment ids have to be a list."
+            ids.dim() == 1 or (ids.dim() == 2 and 1 in ids.shape),
+            "Segment ids must have one dimension.",
         )
         self.put(0, self.counts(ids.reshape(-1)))
 
@@ -114,7 +115,7 @@ class SegmentIdsToRanges(_OfIds):
 
     def RunOnDevice(self) -> None:
         ids = self.x(0, INTS)
-        enforce(ids.dim() == 1, "Segment ids have to be a list.")
+        enforce(ids.dim() == 1, "Segment ids must have one dimension.")
         counts = self.counts(ids)
         offsets = counts.cumsum(0, dtype=torch.int32) - counts
         if ids.numel():
@@ -132,9 +133,9 @@ class LengthsSplit(LengthsOperator):
         if self.InputSize() > 1:
             enforce(
                 self.Input(1).dim() == 1 and self.Input(1).numel() == 1,
-                "Input 1 has to be one number.",
+                "Input 1 must have one element.",
             )
             n = self.integers(1, INT32)[0]
-        enforce(n > 0, "n_split has to be positive.")
+        enforce(n > 0, "n_split must be positive.")
         whole, rest = torch.div(lengths, n, rounding_mode="floor"), torch.remainder(lengths, n)
         self.put(0, (whole[:, None] + (torch.arange(n) < rest[:, None])).int().view(-1))

@@ -32,7 +32,7 @@ class _Pack(AnyTypeOperator):
     def data(self) -> tuple[torch.Tensor, c10.TypeMeta]:
         """Return input 1 and its type."""
         dtype = self.Input(1).dtype()
-        enforce(dtype in _PACKED, f"Segments of {dtype.name} are not packed.")
+        enforce(dtype in _PACKED, f"Segments of {dtype.name} are not supported.")
         return self.load(1), dtype
 
 
@@ -46,12 +46,15 @@ class PackSegments(_Pack):
     def move(self) -> None:
         lengths = self.x(0, INTS)
         x, dtype = self.data()
-        enforce(lengths.dim() == 1 and x.dim() >= 1, "Lengths are a list, data have rows.")
+        enforce(
+            lengths.dim() == 1 and x.dim() >= 1,
+            "Lengths must have one dimension, data at least one.",
+        )
         check_lengths(lengths, x.size(0))
         width = self.GetSingleArgument("max_length", -1)
         if width == -1:
             width = int(lengths.max()) if len(lengths) else 0
-        enforce(width >= 0, f"max_length is not negative, as {width}.")
+        enforce(width >= 0, f"max_length must not be negative: {width}.")
         places, kept = self.place(lengths, width)
         n = len(lengths)
         if dtype is c10.string:
@@ -81,12 +84,20 @@ class UnpackSegments(_Pack):
     def move(self) -> None:
         lengths = self.x(0, INTS)
         x, dtype = self.data()
-        enforce(lengths.dim() == 1, "Lengths are a list.")
-        enforce(x.dim() >= 2, "Data have two dimensions or more.")
-        enforce(len(lengths) == x.size(0), f"{len(lengths)} lengths for {x.size(0)} segments.")
+        enforce(lengths.dim() == 1, "Lengths must have one dimension.")
+        enforce(x.dim() >= 2, "Data must have two dimensions or more.")
+        enforce(
+            len(lengths) == x.size(0),
+            f"There are {len(lengths)} lengths, but {x.size(0)} segments.",
+        )
         width = self.GetSingleArgument("max_length", -1)
-        enforce(width in (-1, x.size(1)), f"max_length is {width}, and there are {x.size(1)} rows.")
-        enforce(bool((lengths <= x.size(1)).all()) or width != -1, "A length is too great.")
+        enforce(
+            width in (-1, x.size(1)), f"max_length is {width}, but segments have {x.size(1)} rows."
+        )
+        enforce(
+            bool((lengths <= x.size(1)).all()) or width != -1,
+            "A length is greater than the size of a segment.",
+        )
         places, _ = self.place(lengths, x.size(1))
         self.store(0, x.flatten(0, 1)[places], dtype)
 
@@ -97,8 +108,13 @@ class ReversePackedSegs(TorchOperator):
 
     def RunOnDevice(self) -> None:
         x, lengths = self.x(0, (c10.float32, c10.float64, *INTS, c10.bool)), self.x(1, INTS)
-        enforce(x.dim() == 3 and lengths.dim() == 1, "Data have three dimensions, lengths one.")
-        enforce(len(lengths) == x.size(1), f"{len(lengths)} lengths for {x.size(1)} segments.")
+        enforce(
+            x.dim() == 3 and lengths.dim() == 1, "Data must have three dimensions, lengths one."
+        )
+        enforce(
+            len(lengths) == x.size(1),
+            f"There are {len(lengths)} lengths, but {x.size(1)} segments.",
+        )
         enforce(bool((lengths <= x.size(0)).all()), f"A length is greater than {x.size(0)}.")
         rows = torch.arange(x.size(0))[:, None]
         places = torch.where(rows < lengths, lengths - 1 - rows, rows)

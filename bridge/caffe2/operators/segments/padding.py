@@ -24,14 +24,14 @@ class _Padded(TorchOperator):
         super().__init__(*args)
         self._before = self.GetSingleArgument("padding_width", 1)
         self._after = self.GetSingleArgument("end_padding_width", -1)
-        enforce(self._before >= 0, "The argument padding_width is not negative.")
+        enforce(self._before >= 0, "The argument padding_width must not be negative.")
         if self._after < 0:
             self._after = self._before
 
     def segments(self) -> tuple[torch.Tensor, torch.Tensor]:
         """Return input 0, and the lengths of its segments: input 1, or all of it."""
         x = self.x(0, (c10.float32, c10.float64, *INTS, c10.bool))
-        enforce(x.dim() >= 1, "Input 0 has to have rows.")
+        enforce(x.dim() >= 1, "Input 0 must have at least one dimension.")
         if self.InputSize() < 2:
             return x, torch.tensor([x.size(0)], dtype=torch.int32)
         lengths = self.x(1, INT32).reshape(-1)
@@ -74,7 +74,7 @@ class AddPadding(_Padded):
         row = self.x(i, (self.Input(0).dtype(),))
         enforce(
             row.numel() == torch.Size(x.shape[1:]).numel(),
-            f"Input {i} has {row.numel()} elements, and is to be a row.",
+            f"Input {i} has {row.numel()} elements, but must be a row of input 0.",
         )
         return row.reshape(1, *x.shape[1:])
 
@@ -108,7 +108,7 @@ class GatherPadding(_Padded):
                 self.out(o, [], c10.int64).zero_()
             return
         x, lengths = self.segments()
-        enforce(x.dtype != torch.bool, "Truth values are not added up.")
+        enforce(x.dtype != torch.bool, "Padding of bools cannot be summed.")
         enforce(
             bool((lengths >= max(self._before, self._after)).all()),
             "A segment is shorter than its padding.",
@@ -130,10 +130,8 @@ class PadEmptySamples(AnyTypeOperator):
 
     def move(self) -> None:
         lengths = self.x(0, INT32)
-        enforce(lengths.dim() == 1, "Lengths are a list.")
-        enforce(
-            self.OutputSize() == self.InputSize(), "There is an output for each of the features."
-        )
+        enforce(lengths.dim() == 1, "Lengths must have one dimension.")
+        enforce(self.OutputSize() == self.InputSize(), "There must be one output per input.")
         ids = segment_ids(lengths)
         padded = lengths.clamp(min=1)
         new_ids = segment_ids(padded)
@@ -142,7 +140,7 @@ class PadEmptySamples(AnyTypeOperator):
             x, dtype = self.load(i), self.Input(i).dtype()
             enforce(
                 x.dim() >= 1 and x.size(0) == len(ids),
-                f"Input {i} has not the {len(ids)} rows that the lengths say.",
+                f"Input {i} must have {len(ids)} rows, the sum of the lengths.",
             )
             result = x.new_zeros((len(new_ids), *x.shape[1:]))
             if dtype is c10.string:

@@ -17,7 +17,7 @@ class Packing(FloatOperator):
     def lengths(self) -> list[int]:
         """Return the lengths of the sequences, input 1."""
         found = self.x(1, INT32)
-        self.enforce(found.dim() == 1, "lengths are of one dimension", found)
+        self.enforce(found.dim() == 1, "the lengths have one dimension", found)
         values: list[int] = found.tolist()
         self.enforce(min(values, default=0) >= 0, "lengths are not negative", values)
         return values
@@ -32,8 +32,10 @@ class PackRNNSequence(Packing):
 
     def RunOnDevice(self) -> None:
         x, lengths = self.x(0, NUMBERS), self.lengths()
-        self.enforce(x.dim() > 1, "values have features", x)
-        self.enforce(sum(lengths) == x.shape[0], "the lengths add up", lengths, x)
+        self.enforce(x.dim() > 1, "values have a dimension of features", x)
+        self.enforce(
+            sum(lengths) == x.shape[0], "the lengths add up to the number of rows", lengths, x
+        )
         made = x.new_zeros(max(lengths, default=0), len(lengths), *x.shape[1:])
         start = 0
         for i, length in enumerate(lengths):
@@ -48,8 +50,8 @@ class UnpackRNNSequence(Packing):
 
     def RunOnDevice(self) -> None:
         x, lengths = self.x(0, NUMBERS), self.lengths()
-        self.enforce(x.dim() > 2, "values have features", x)
+        self.enforce(x.dim() > 2, "values have a dimension of features", x)
         fits = x.shape[1] == len(lengths) and x.shape[0] >= max(lengths, default=0)
-        self.enforce(fits, "there are the sequences that lengths say", lengths, x)
+        self.enforce(fits, "there is one length per sequence, at most the longest", lengths, x)
         parts = [x[:length, i] for i, length in enumerate(lengths)]
         self.put(0, torch.cat(parts) if parts else x.new_zeros(0, *x.shape[2:]))

@@ -25,8 +25,13 @@ class LengthsTile(AnyTypeOperator):
     def move(self) -> None:
         lengths = self.x(1, INT32)
         x = self.load(0)
-        enforce(lengths.dim() == 1 and x.dim() >= 1, "The rows and their numbers are lists.")
-        enforce(len(lengths) == x.size(0), f"{len(lengths)} lengths for {x.size(0)} rows.")
+        enforce(
+            lengths.dim() == 1 and x.dim() >= 1,
+            "Lengths must have one dimension, input 0 at least one.",
+        )
+        enforce(
+            len(lengths) == x.size(0), f"There are {len(lengths)} lengths, but {x.size(0)} rows."
+        )
         self.store(0, x.index_select(0, segment_ids(lengths)), self.Input(0).dtype())
 
 
@@ -37,8 +42,11 @@ class LengthsGather(AnyTypeOperator):
     def move(self) -> None:
         lengths, indices = self.x(1, INT32), self.x(2, INTS)
         x = self.load(0)
-        enforce(x.dim() >= 1, "Input 0 has to have rows.")
-        enforce(lengths.dim() == 1 and indices.dim() == 1, "Lengths and indices are lists.")
+        enforce(x.dim() >= 1, "Input 0 must have at least one dimension.")
+        enforce(
+            lengths.dim() == 1 and indices.dim() == 1,
+            "Lengths and indices must have one dimension.",
+        )
         places = row_indices(indices, len(lengths))
         check_lengths(lengths, x.size(0))
         starts = lengths.cumsum(0, dtype=torch.int64) - lengths
@@ -55,8 +63,8 @@ class LengthsPad(LengthsOperator):
     def RunOnDevice(self) -> None:
         x, lengths = self.x(0, NUMBERS), self.lengths(1)
         target = self.GetSingleArgument("target_length", -1)
-        enforce(target >= 1, "The argument target_length is 1 at least.")
-        enforce(x.dim() >= 1, "Input 0 has to have rows.")
+        enforce(target >= 1, "The argument target_length must be at least 1.")
+        enforce(x.dim() >= 1, "Input 0 must have at least one dimension.")
         ids = segment_ids(lengths, x.size(0))
         enforce(bool((lengths <= target).all()), f"A length is greater than {target}.")
         within = positions_in_segments(lengths, ids)
@@ -74,10 +82,10 @@ class LengthsTopK(LengthsOperator):
     def RunOnDevice(self) -> None:
         x, lengths = self.x(0, FLOAT), self.lengths(1)
         k = self.GetSingleArgument("k", -1)
-        enforce(k >= 1, "The argument k is 1 at least.")
-        enforce(x.dim() == 1, "Input 0 has to have one dimension.")
+        enforce(k >= 1, "The argument k must be at least 1.")
+        enforce(x.dim() == 1, "Input 0 must have one dimension.")
         total = len(segment_ids(lengths))
-        enforce(total <= len(x), f"The lengths add up to {total}, for {len(x)} elements.")
+        enforce(total <= len(x), f"The lengths add up to {total}, but there are {len(x)} elements.")
         values, places = x.new_zeros(len(lengths), k), torch.full((len(lengths), k), -1).int()
         for i, part in enumerate(torch.split(x[:total], lengths.tolist())):
             order = torch.sort(part, descending=True, stable=True)
@@ -95,11 +103,11 @@ class MergeIdLists(LengthsOperator):
         dtype = self.Input(1).dtype()
         n = len(self.lengths(0))
         ids: list[set[int]] = [set() for _ in range(n)]
-        enforce(self.InputSize() % 2 == 0, "Lengths and values come in pairs.")
+        enforce(self.InputSize() % 2 == 0, "The inputs must be pairs of lengths and values.")
         for i in range(0, self.InputSize(), 2):
             lengths, values = self.lengths(i), self.x(i + 1, (dtype,) if i else INTS)
-            enforce(len(lengths) == n, "The numbers of lengths differ.")
-            enforce(values.dim() == 1, f"Input {i + 1} has to have one dimension.")
+            enforce(len(lengths) == n, "All inputs must have the same number of lengths.")
+            enforce(values.dim() == 1, f"Input {i + 1} must have one dimension.")
             for one, value in zip(
                 segment_ids(lengths, len(values)).tolist(), values.tolist(), strict=True
             ):

@@ -35,19 +35,23 @@ class _SegmentGradient(TorchOperator):
         """
         gradients, segments = self.x(gradient, FLOAT), self.x(by, INT32)
         enforce(
-            gradients.dim() > 0 and segments.dim() == 1, "Gradients have rows, segments a list."
+            gradients.dim() > 0 and segments.dim() == 1,
+            "Gradients must have at least one dimension, segments one.",
         )
         ids = segment_ids(segments) if self.by_lengths else segments.long()
         n = gradients.size(0)
         if self.by_lengths:
-            enforce(len(segments) == n, f"{len(segments)} lengths for {n} gradients.")
-        enforce(bool(((ids >= 0) & (ids < n)).all()), "A segment is out of range.")
+            enforce(len(segments) == n, f"There are {len(segments)} lengths, but {n} gradients.")
+        enforce(bool(((ids >= 0) & (ids < n)).all()), "A segment id is out of range.")
         return gradients.index_select(0, ids), ids
 
     def data(self, i: int, rows: torch.Tensor) -> torch.Tensor:
         """Return the rows that were reduced, of which there are as many as of `rows`."""
         data = self.x(i, FLOAT)
-        enforce(data.shape == rows.shape, f"Data {list(data.shape)} for {list(rows.shape)}.")
+        enforce(
+            data.shape == rows.shape,
+            f"The data have sizes {list(data.shape)}, not {list(rows.shape)}.",
+        )
         return data
 
 
@@ -66,7 +70,7 @@ class _Summed(_SegmentGradient):
             rows = rows / along_rows(_counts(ids, self.x(0, FLOAT).size(0)), rows)
         if self.weighted:
             weights = self.x(0, FLOAT)
-            enforce(weights.numel() == len(rows), "There is one weight for each row.")
+            enforce(weights.numel() == len(rows), "There must be one weight per row.")
             rows = rows * along_rows(weights, rows)
         self.put(0, rows)
 
@@ -83,10 +87,13 @@ class _SummedWithWeights(_SegmentGradient):
     def RunOnDevice(self) -> None:
         rows, _ = self.spread(1, 2)
         weights = self.x(0, FLOAT)
-        enforce(weights.numel() == len(rows), "There is one weight for each row.")
+        enforce(weights.numel() == len(rows), "There must be one weight per row.")
         if self.sparse:
             data = select_rows(self.x(3, FLOAT), self.x(4, INTS))
-            enforce(data.shape == rows.shape, f"Data {list(data.shape)} for {list(rows.shape)}.")
+            enforce(
+                data.shape == rows.shape,
+                f"The data have sizes {list(data.shape)}, not {list(rows.shape)}.",
+            )
         else:
             data = self.data(3, rows)
         of_weights = (rows * data).flatten(1).sum(1) if len(rows) else rows.new_zeros(0)
@@ -104,7 +111,7 @@ class LengthsMaxGradient(_SegmentGradient):
     def RunOnDevice(self) -> None:
         rows, ids = self.spread(1, 2)
         greatest = self.x(0, FLOAT)
-        enforce(greatest.shape == self.x(1, FLOAT).shape, "Y and dY are of one shape.")
+        enforce(greatest.shape == self.x(1, FLOAT).shape, "Y and dY must have the same shape.")
         self.put(0, torch.where(self.data(3, rows) == greatest[ids], rows, 0.0))
 
 
@@ -140,7 +147,7 @@ class _OfRange(_SegmentGradient):
     def RunOnDevice(self) -> None:
         rows, ids = self.spread(2, 3)
         x, y = self.data(0, rows), self.x(1, FLOAT)
-        enforce(y.shape == self.x(2, FLOAT).shape, "Y and dY are of one shape.")
+        enforce(y.shape == self.x(2, FLOAT).shape, "Y and dY must have the same shape.")
         counts = along_rows(_counts(ids, len(y)), rows)
         self.put(0, type(self).function(rows, x, y[ids], counts))
 
@@ -154,7 +161,7 @@ class ReduceFrontWeightedSumGradient(TorchOperator):
         sizes = self.x(2, (c10.int64,)).tolist()
         enforce(
             sizes[:1] == [weights.numel()] and sizes[1:] == list(gradient.shape),
-            f"{weights.numel()} weights and gradients {list(gradient.shape)} for sizes {sizes}.",
+            f"{weights.numel()} weights and gradients {list(gradient.shape)} do not match {sizes}.",
         )
         self.put(0, gradient.unsqueeze(0) * along_rows(weights, gradient.unsqueeze(0)))
 

@@ -64,10 +64,10 @@ class _Segments(TorchOperator):
 
     def RunOnDevice(self) -> None:
         data = self.x(0, FLOAT)
-        enforce(data.dim() > 0, "The data have to have rows.")
+        enforce(data.dim() > 0, "The data must have at least one dimension.")
         last = self.InputSize() - 1
         by = self.x(last, INT32)
-        enforce(by.dim() == 1, f"Input {last} has to have one dimension.")
+        enforce(by.dim() == 1, f"Input {last} must have one dimension.")
         rows = self.rows(data)
         if self.weighted:
             rows = self.times_weights(rows)
@@ -80,7 +80,7 @@ class _Segments(TorchOperator):
             return data
         place = self.InputSize() - 2
         indices = self.x(place, INTS)
-        enforce(indices.dim() == 1, f"Input {place}, the indices, has to have one dimension.")
+        enforce(indices.dim() == 1, f"Input {place}, the indices, must have one dimension.")
         return select_rows(data, indices)
 
     def times_weights(self, rows: torch.Tensor) -> torch.Tensor:
@@ -88,9 +88,9 @@ class _Segments(TorchOperator):
         weights = self.x(1, FLOAT)
         enforce(
             weights.dim() > 0 and weights.size(0) == len(rows),
-            f"Weights of sizes {list(weights.shape)} are given for {len(rows)} rows.",
+            f"There are {len(rows)} rows, but weights of sizes {list(weights.shape)}.",
         )
-        enforce(weights.numel() == len(rows), "There is one weight for each row.")
+        enforce(weights.numel() == len(rows), "There must be one weight per row.")
         return rows * along_rows(weights, rows)
 
     def segments(self, by: torch.Tensor, n_rows: int) -> tuple[torch.Tensor, int]:
@@ -108,7 +108,7 @@ class _Sorted(_Segments):
         steps = by.diff()
         if int(by[0]) != 0 or bool(((steps != 0) & (steps != 1)).any()):
             raise EnforceNotMet(
-                "Segment ids have to begin with 0, be sorted and have no gaps.",
+                "Segment ids must begin with 0, be sorted and have no gaps.",
                 condition="s_ids[start] + 1 == s_ids[i]",
             )
         return by.long(), int(by[-1]) + 1
@@ -122,7 +122,7 @@ class _Unsorted(_Segments):
         n = self.GetSingleArgument("num_segments", -1)
         if n == -1:
             n = max(int(by.max()) + 1, 0) if n_rows else 0
-        enforce(n >= 0, f"There cannot be {n} segments.")
+        enforce(n >= 0, f"The number of segments must not be negative: {n}.")
         if bool(((by < 0) | (by >= n)).any()):
             raise EnforceIndexError(f"A segment id is out of range for {n} segments.")
         return by.long(), n
@@ -137,7 +137,7 @@ class _Lengths(_Segments):
 
 def check_number(ids: torch.Tensor, n_rows: int) -> None:
     """Raise EnforceNotMet unless there is one segment id for each row."""
-    enforce(len(ids) == n_rows, f"{len(ids)} segment ids are given for {n_rows} rows.")
+    enforce(len(ids) == n_rows, f"There are {len(ids)} segment ids, but {n_rows} rows.")
 
 
 class _LookUp(_Lengths):
@@ -149,12 +149,18 @@ class _LookUp(_Lengths):
     def RunOnDevice(self) -> None:
         data = self.x(0, (c10.float32, c10.float16))
         indices, lengths = self.x(1 + self.weighted, INTS), self.x(2 + self.weighted, INT32)
-        enforce(data.dim() > 0 and lengths.dim() > 0, "Data and lengths have to have rows.")
+        enforce(
+            data.dim() > 0 and lengths.dim() > 0,
+            "Data and lengths must have at least one dimension.",
+        )
         sizes = [lengths.size(0), *data.shape[1:]]
         if not indices.numel():
             self.out(0, sizes, c10.float32).zero_()
             return
-        enforce(indices.dim() == 1 and lengths.dim() == 1, "Indices and lengths are lists.")
+        enforce(
+            indices.dim() == 1 and lengths.dim() == 1,
+            "Indices and lengths must have one dimension.",
+        )
         ids = segment_ids(lengths, indices.numel())
         rows = select_rows(data, indices).float()
         if self.positional:

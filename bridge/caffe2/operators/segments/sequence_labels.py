@@ -28,7 +28,7 @@ class CTCGreedyDecoder(FloatOperator):
         lengths = [steps] * count
         if self.InputSize() == 2:
             lengths = self.x(1, INT32).tolist()
-            self.enforce(len(lengths) == count, "a length for each sequence", lengths, x)
+            self.enforce(len(lengths) == count, "there is one length per sequence", lengths, x)
             inside = not lengths or 0 <= min(lengths) <= max(lengths) <= steps
             self.enforce(inside, f"lengths are from 0 to {steps}", lengths)
         merge = bool(self.GetSingleArgument("merge_repeated", True))
@@ -56,10 +56,17 @@ class ViterbiPath(FloatOperator):
 
     def RunOnDevice(self) -> None:
         scores, transitions = self.x(0), self.x(1)
-        self.enforce(scores.dim() == 2 and transitions.dim() == 2, "scores and transitions")
+        self.enforce(
+            scores.dim() == 2 and transitions.dim() == 2,
+            "scores and transitions have two dimensions",
+        )
         size = scores.shape[1]
-        self.enforce(transitions.shape == (size, size), "transitions between labels", transitions)
-        self.enforce(scores.shape[0] > 0, "there are steps", scores)
+        self.enforce(
+            transitions.shape == (size, size),
+            "there is one transition between each two labels",
+            transitions,
+        )
+        self.enforce(scores.shape[0] > 0, "there is at least one step", scores)
         best = scores[0]
         back = []
         for row in scores[1:]:
@@ -83,8 +90,10 @@ class SwapBestPath(FloatOperator):
 
     def RunOnDevice(self) -> None:
         x, labels = self.x(0), self.x(1, INT32)
-        self.enforce(x.dim() == 2 and labels.dim() == 1, "a matrix and a label for each row")
-        self.enforce(len(labels) == len(x), "a label for each row", labels, x)
+        self.enforce(
+            x.dim() == 2 and labels.dim() == 1, "scores have two dimensions and labels have one"
+        )
+        self.enforce(len(labels) == len(x), "there is one label per row", labels, x)
         index = labels.long().view(-1, 1)
         self.enforce_range("labels", labels, x.shape[1])
         top = x.argmax(1, keepdim=True)

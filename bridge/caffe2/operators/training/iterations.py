@@ -39,9 +39,9 @@ class Iter(FloatOperator):
     def count(self) -> None:
         """Add one to the output."""
         tensor = self.Output(0)
-        self.enforce(tensor.IsType(c10.int64) and tensor.numel() == 1, "the output is one int64")
+        self.enforce(tensor.IsType(c10.int64) and tensor.numel() == 1, "the output holds one int64")
         value = int(tensor.data(c10.int64)[0])
-        self.enforce(0 <= value < _LARGEST, "the count is not negative, nor the largest", value)
+        self.enforce(0 <= value < _LARGEST, "the count is in [0, 2**63 - 1)", value)
         self.out(0, tensor.sizes(), c10.int64).fill_(value + 1)
 
 

@@ -28,16 +28,18 @@ class LearningRate(FloatOperator):
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
-        self.enforce(self.HasArgument("base_lr"), "base_lr is said")
+        self.enforce(self.HasArgument("base_lr"), "the argument base_lr is set")
         self.base = self.GetSingleArgument("base_lr", 0.0)
         self.policy = self.GetSingleArgument("policy", "")
         self._check(self.policy)
         if self.policy == "composite":
             counts = self.GetRepeatedArgument("sub_policy_num_iters", [0])
-            self.enforce(bool(counts) and min(counts) > 0, "sub-policies have iterations", counts)
+            self.enforce(
+                bool(counts) and min(counts) > 0, "sub_policy_num_iters are positive", counts
+            )
             for i in range(len(counts)):
                 name = self.GetSingleArgument(f"sub_policy_{i}_policy", "")
-                self.enforce(name != "composite", "no part of a composite policy is one")
+                self.enforce(name != "composite", "sub-policies are not composite")
                 self._check(name)
 
     def _check(self, policy: str) -> None:

@@ -34,7 +34,7 @@ class AveragedLossGradient(FloatOperator):
 
     def RunOnDevice(self) -> None:
         x, dy = self.x(0), self.x(1)
-        self.enforce(dy.numel() == 1, "there is one gradient", dy)
+        self.enforce(dy.numel() == 1, "the gradient has one element", dy)
         self.out(0, x.shape).copy_(dy.view(()) / max(x.numel(), 1))
 
 
@@ -44,8 +44,13 @@ class Classified(FloatOperator):
     def classified(self) -> tuple[Tensor, Tensor]:
         """Return the predictions, and the labels as int64."""
         x, label = self.x(0), self.x(1, INT32)
-        self.enforce(x.dim() == 2 and label.dim() == 1, "X is a matrix, labels a vector", x, label)
-        self.enforce(label.shape[0] == x.shape[0], "there is a label for each row", label, x)
+        self.enforce(
+            x.dim() == 2 and label.dim() == 1,
+            "X has two dimensions and the labels have one",
+            x,
+            label,
+        )
+        self.enforce(label.shape[0] == x.shape[0], "there is one label per row", label, x)
         self.enforce_range("labels", label, x.shape[1])
         return x, label.long()
 
@@ -89,5 +94,5 @@ class Perplexity(FloatOperator):
 
     def RunOnDevice(self) -> None:
         x = self.x(0)
-        self.enforce(x.dim() == 1, "X is of one dimension", x)
+        self.enforce(x.dim() == 1, "X has one dimension", x)
         self.put(0, x.pow(-1 / max(x.numel(), 1)).prod())

@@ -29,13 +29,15 @@ class Optimizer(FloatOperator):
         """Return inputs that are to be of one size, in the shape of the first."""
         found = [self.x(i) for i in places]
         for one in found[1:]:
-            self.enforce(one.numel() == found[0].numel(), "inputs are of one size", one, found[0])
+            self.enforce(
+                one.numel() == found[0].numel(), "the inputs have the same size", one, found[0]
+            )
         return [one.view(found[0].shape) for one in found]
 
     def rate(self, place: int) -> Tensor:
         """Return the learning rate, one number."""
         lr = self.x(place)
-        self.enforce(lr.numel() == 1, "there is one learning rate", lr)
+        self.enforce(lr.numel() == 1, "the learning rate has one element", lr)
         return lr.view(())
 
     def single(self, name: str, default: float) -> float:
@@ -173,7 +175,7 @@ class Wngrad(Optimizer):
 
     def RunOnDevice(self) -> None:
         (w, g), b = self.alike(0, 2), self.x(1)
-        self.enforce(b.numel() == 1, "b is one number", b)
+        self.enforce(b.numel() == 1, "b has one element", b)
         scaled = b + self.single("epsilon", 1e-5)
         rate = self.rate(3) / scaled
         step = rate.view(()) * g
@@ -198,7 +200,7 @@ def storm_rate(
     op: Optimizer, squares: Tensor, g: Tensor, lr: Tensor
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Return the rate, the weight of the gradient, and the sum of squares."""
-    op.enforce(squares.numel() == 1, "the sum of squares is one number", squares)
+    op.enforce(squares.numel() == 1, "the sum of squares has one element", squares)
     total = squares + g.square().sum()
     rate = lr * (op.single("beta", 0.1) + total.view(())).pow(-1 / 3)
     return rate, op.single("momentum", 10.0) * rate * rate, total
@@ -249,7 +251,7 @@ class LearningRateAdaption(Optimizer):
 
     def RunOnDevice(self) -> None:
         lr, (g, effective) = self.x(0), self.alike(1, 2)
-        self.enforce(lr.numel() == 1, "there is one learning rate", lr)
+        self.enforce(lr.numel() == 1, "the learning rate has one element", lr)
         along, alpha = (g * effective).sum(), self.single("lr_alpha", 0.01)
         if self.GetSingleArgument("normalized_lr_adaption", True):
             norms = [torch.linalg.vector_norm(one).clamp(min=1e-12) for one in (g, effective)]

@@ -31,7 +31,9 @@ class MarginRankingCriterion(FloatOperator):
         """Return margin - Y * (X1 - X2)."""
         first, second, y = self.x(0), self.x(1), self.x(2, INT32)
         for other in (second, y):
-            self.enforce(other.numel() == first.numel(), "inputs are of one size", other, first)
+            self.enforce(
+                other.numel() == first.numel(), "the inputs have the same size", other, first
+            )
         apart = (second.view(first.shape) - first) * y.view(first.shape)
         return apart.add_(self.GetSingleArgument("margin", 1.0))
 
@@ -57,7 +59,7 @@ class CosineEmbeddingCriterion(FloatOperator):
 
     def RunOnDevice(self) -> None:
         s, y = self.x(0), self.x(1, INT32)
-        self.enforce(s.numel() == y.numel(), "S and Y are of one size", s, y)
+        self.enforce(s.numel() == y.numel(), "S and Y have the same size", s, y)
         margin = self.GetSingleArgument("margin", 0.0)
         self.put(0, torch.where(y.view(s.shape) == 1, 1 - s, (s - margin).clamp_(min=0)))
 
@@ -79,15 +81,15 @@ class Ranked(FloatOperator):
     def sessions(self, lengths: int) -> Iterator[tuple[Tensor, Tensor, slice]]:
         """Return X and the labels of each session, and where they are."""
         x, label = self.x(0), self.x(1)
-        self.enforce(x.numel() == label.numel(), "there is a label for each X", label, x)
+        self.enforce(x.numel() == label.numel(), "there is one label per X", label, x)
         listed = label.dim() == 1 or (label.dim() == 2 and label.shape[1] == 1)
-        self.enforce(listed, "the labels are a list", label)
+        self.enforce(listed, "the labels have one dimension, or a second one of size 1", label)
         rows = x.shape[0] if x.dim() else 0
         self.enforce(rows == x.numel(), "a row of X is one number", x)
         sizes = [x.numel()]
         if self.InputSize() > lengths:
             sizes = self.x(lengths, INT32).tolist()
-            self.enforce(sum(sizes) == x.numel(), "the lengths add up to those of X", sizes)
+            self.enforce(sum(sizes) == x.numel(), "the lengths add up to the size of X", sizes)
         start = 0
         for size in sizes:
             where = slice(start, start + size)
@@ -148,7 +150,7 @@ class Divergence(FloatOperator):
 
     def midway(self, x: Tensor, target: Tensor) -> Tensor:
         """Return the mean of two probabilities."""
-        self.enforce(x.numel() == target.numel(), "X and the targets are of one size", x, target)
+        self.enforce(x.numel() == target.numel(), "X and the targets have the same size", x, target)
         return (x + target.view(x.shape)) / 2
 
 

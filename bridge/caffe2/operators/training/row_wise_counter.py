@@ -25,9 +25,9 @@ class RowWiseCounter(FloatOperator):
 
     def RunOnDevice(self) -> None:
         last, counts = self.x(0, INT64), self.x(1, (c10.float64,))
-        self.enforce(last.numel() == counts.numel(), "a count for each row", last, counts)
+        self.enforce(last.numel() == counts.numel(), "there is one count per row", last, counts)
         now = self.x(3, INT64)
-        self.enforce(now.numel() == 1, "there is one iteration", now)
+        self.enforce(now.numel() == 1, "the iteration has one element", now)
         given = self.x(2, INTS)
         self.enforce_range("rows", given, last.numel())
         half = self.GetSingleArgument("counter_halflife", -1)
