@@ -193,6 +193,7 @@ def test_values_go_only_into_elements_that_stand_like_them(field: str, dtype: st
     message = BlobMessage(workspace.SerializeBlob("x")).tensor
     assert message is not None
     tensor = caffe2.empty([100], dtype)
+    tensor.data()[:] = [b"" if dtype == "string" else 7] * 100
     before = list(tensor.data()[:])
     with pytest.raises(EnforceNotMet, match="none of"):
         getattr(message, field).into(tensor.unsafeGetTensorImpl(), 0)

@@ -47,7 +47,7 @@ def in_threads(work: Callable[[int], None]) -> None:
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(120)
+        thread.join(300)
     assert errors == []
 
 
