@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from bridge import at, c10, tf
-from bridge.tf import read
+from bridge.tf import read_tensor_proto
 from tests.helpers.isolate import isolated
 from tests.tf.golden import GOLDEN
 from tests.tf.messages import (
@@ -183,7 +183,7 @@ def read_or_refuse(message: bytes, copy: bool) -> bool:
         assert len(x.tolist() if x.dim() else [x.tolist()]) == (x.size(0) if x.dim() else 1)
         return True
     data = x.clone().view("uint8") if x.dim() else x.clone().view(1).view("uint8")
-    assert data.nbytes() == x.nbytes() <= read.MAX_NBYTES
+    assert data.nbytes() == x.nbytes() <= read_tensor_proto.MAX_NBYTES
     assert isinstance(x.clone(), at.Tensor)
     return True
 
@@ -191,7 +191,7 @@ def read_or_refuse(message: bytes, copy: bool) -> bool:
 @isolated
 def test_mutations_never_crash() -> None:
     # What repeats a value may be large and right; here it is to be quick.
-    read.MAX_NBYTES = 1 << 20
+    read_tensor_proto.MAX_NBYTES = 1 << 20
     dice = random.Random(20240521)
     messages = [row.message for row in GOLDEN if len(row.message) < 200]
     taken = 0
@@ -203,7 +203,7 @@ def test_mutations_never_crash() -> None:
 
 @isolated
 def test_every_end_and_every_bit() -> None:
-    read.MAX_NBYTES = 1 << 20
+    read_tensor_proto.MAX_NBYTES = 1 << 20
     chosen = {(row.dtype, row.by): row.message for row in GOLDEN if row.sizes == (2, 3)}
     for message in chosen.values():
         for end in range(len(message)):

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Pickling of both wrappers, with protocol 5 out-of-band buffers, and `copy`."""
 
+import base64
 import copy
 import pickle
 from typing import Any
@@ -215,3 +216,25 @@ def test_elements_that_do_not_fit_are_refused(sizes: Any, dtype: str, items: lis
     make, (_, _, _, _) = caffe2.empty((1,), "string").__reduce_ex__(5)
     with pytest.raises(c10.EnforceNotMet):
         make(caffe2.Tensor, sizes, c10.TypeMeta.Make(dtype), items)
+
+
+# Of version 0.1.0 before its modules moved: five tensors, by the module paths of that time.
+OLD_PICKLE = (
+    "gASVVgEAAAAAAAAojA9icmlkZ2UucGlja2xpbmeUjAdfYnVmZmVylJOUKIwUYnJpZGdlLmNhZmZlMi50ZW5zb3KU"
+    "jAZUZW5zb3KUk5SMCGJ1aWx0aW5zlIwJYnl0ZWFycmF5lJOUQwgAAIA/AAAAQJSFlFKUSwKFlIwUYnJpZGdlLmMx"
+    "MC50eXBlX21ldGGUjAdhc190eXBllJOUjAdmbG9hdDMylIWUUpR0lFKUaAIojBBicmlkZ2UuYXQudGVuc29ylIwG"
+    "VGVuc29ylJOUaAhDCAAAgD8AAIA/lIWUUpRLAoWUaBJ0lFKUaACMCl91bmRlZmluZWSUk5RoBYWUUpRoAIwGX3Np"
+    "emVklJOUKGgFSwJLA4aUaA1oHpOUKVKUjANjcHWUdJRSlGgAjAZfaXRlbXOUk5QoaAVLAoWUaA+MBnN0cmluZ5SF"
+    "lFKUXZQoQwFhlEMCYmOUZXSUUpR0lC4="
+)
+
+
+def test_old_pickles_load() -> None:
+    c, a, undefined, sized, strings = pickle.loads(base64.b64decode(OLD_PICKLE))
+    assert [type(x) for x in (c, a)] == [caffe2.Tensor, at.Tensor]
+    assert c.data().tolist() == [1, 2]
+    assert a.tolist() == [1, 1]
+    assert not undefined.defined()
+    assert sized.sizes() == (2, 3)
+    assert not sized.storage_initialized()
+    assert list(strings.data()) == [b"a", b"bc"]

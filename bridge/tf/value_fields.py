@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The values of a TensorProto's `*_val` fields: as many as the message has, as bits of elements."""
+"""Decode the values of a TensorProto: its `*_val` fields, and strings in its content."""
 
 from __future__ import annotations
 
@@ -25,9 +25,10 @@ _INT64_VAL = 10
 
 
 def numbers(message: TensorMessage, data: memoryview, row: Row) -> np.ndarray[Any, Any]:
-    """The values of a numeric type, one after the other, as bits of their type (``row.stored``).
+    """Return the values of a numeric type as a 1-D array of their bits (of type ``row.stored``).
 
-    `data` are the bytes of the message. Raises TensorProtoError: a value that the type cannot hold.
+    `data` is the bytes of the message. Complex numbers are two values each. Raises
+    TensorProtoError: the type cannot hold a value.
     """
     if row.coding == "bytes":
         offset, nbytes = message.float8 or (0, 0)
@@ -39,7 +40,11 @@ def numbers(message: TensorMessage, data: memoryview, row: Row) -> np.ndarray[An
 
 
 def strings(message: TensorMessage, numel: int) -> list[bytes]:
-    """The values of a string type; of more than `numel`, as many as there are, all empty."""
+    """Return the values of a message of strings, in a new list.
+
+    If there are more than `numel`, which is an error of the caller's to report, they are not
+    decoded: as many empty strings are returned.
+    """
     payload = message.values(STRING.field)
     if payload is None or payload.n > numel:
         return [b""] * (payload.n if payload else 0)
@@ -49,20 +54,20 @@ def strings(message: TensorMessage, numel: int) -> list[bytes]:
 
 
 def strings_of_content(content: memoryview, numel: int) -> list[bytes]:
-    """Strings as tensor_content: the varints of their lengths, then all their bytes.
+    """Return the strings of a tensor_content: varints of the lengths, then the bytes of all.
 
-    Raises TensorProtoError: that is not what the bytes are. Follows port::EncodeStringList of
-    TensorFlow, which Tensor::AsProtoTensorContent uses.
+    Raises TensorProtoError: the bytes are not `numel` strings in that format. Follows
+    port::EncodeStringList, tensorflow/core/platform/tensor_coding.cc, TensorFlow 2.21.
     """
     ends = np.flatnonzero(np.frombuffer(content, np.uint8) < 0x80)[:numel]
     begin = int(ends[-1]) + 1 if len(ends) else 0
-    # Varints one after another are what a packed field is.
+    # Consecutive varints are the body of a packed field.
     packed = length_head(_INT64_VAL, begin) + bytes(content[:begin])
     lengths = _read(TensorMessage(packed), _INT64_VAL, "int64").tolist()
     if len(lengths) != numel or min(lengths, default=0) < 0 or sum(lengths) != len(content) - begin:
         raise TensorProtoError(
-            f"The content is not {numel} strings: the lengths of {len(lengths)} of them add up to "
-            f"{sum(lengths)}, and {len(content) - begin} bytes follow.",
+            f"The content is not {numel} strings: {len(lengths)} lengths add up to "
+            f"{sum(lengths)} bytes, but {len(content) - begin} follow.",
             "from_tensor_proto",
         )
     items = []
@@ -73,7 +78,7 @@ def strings_of_content(content: memoryview, numel: int) -> list[bytes]:
 
 
 def _read(message: TensorMessage, field: int, dtype: str) -> np.ndarray[Any, Any]:
-    """All values of a field, in memory of their own."""
+    """Return all values of a field as a new 1-D array."""
     payload = message.values(field)
     values = empty([payload.n if payload else 0], dtype=dtype)
     if payload is not None:
@@ -82,7 +87,7 @@ def _read(message: TensorMessage, field: int, dtype: str) -> np.ndarray[Any, Any
 
 
 def _narrowed(values: np.ndarray[Any, Any], row: Row) -> np.ndarray[Any, Any]:
-    """Ints of 64 bits as elements of the type. Raises TensorProtoError: it cannot hold one."""
+    """Convert int64 values to the type of `row`. Raises TensorProtoError: one is out of range."""
     if row.stored == "?":
         truth: np.ndarray[Any, Any] = values != 0
         return truth
@@ -93,7 +98,7 @@ def _narrowed(values: np.ndarray[Any, Any], row: Row) -> np.ndarray[Any, Any]:
     if len(numbers) and not row.low <= numbers.min() <= numbers.max() <= row.high:
         low, high = int(numbers.min()), int(numbers.max())
         raise TensorProtoError(
-            f"Values of {row.name} are from {row.low} to {row.high}, and the message has "
+            f"Values of {row.name} range from {row.low} to {row.high}, but the message has "
             f"{low if low < row.low else high}.",
             "from_tensor_proto",
         )

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""make_tensor_proto: TensorFlow's message of a tensor, as bytes."""
+"""make_tensor_proto: write a tensor as the bytes of a TensorProto."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from bridge.exchange.values import is_plain
 from bridge.front import asarray
 from bridge.tf.element_types import BY_NAME, STRING, Row
 from bridge.tf.errors import TensorProtoError
-from bridge.tf.read import MAX_NBYTES
+from bridge.tf.message import MAX_NBYTES
 from bridge.tf.shape_proto import TensorShapeProto
 from bridge.wire.encoding import length_head, tagged, varint_field
 from bridge.wire.packing import joined, packed_nbytes
@@ -26,28 +26,29 @@ if TYPE_CHECKING:
 __all__ = ["make_tensor_proto"]
 
 _DTYPE, _SHAPE, _CONTENT = 1, 2, 4
-# Types whose values TensorFlow writes one by one, however many there are.
+# Types that TensorFlow always writes to their `*_val` field, never as tensor_content.
 _NEVER_CONTENT = frozenset(
     ("bool", "uint16", "complex64", "complex128", "int4", "uint4", "int2", "uint2")
 )
-# Types of which TensorFlow's Python writes no single values; they are content, then.
+# Types that TensorFlow's Python always writes as tensor_content, even a single value.
 _ONLY_CONTENT = frozenset(("float8_e4m3fnuz", "float8_e4m3b11fnuz", "float8_e5m2fnuz"))
 
 
 def make_tensor_proto(x: Any) -> bytes:
-    """The bytes of a TensorProto with the elements, type and shape of `x`; a copy.
+    """Return the bytes of a TensorProto with the elements, type and shape of `x`; a copy.
 
-    `x` is any tensor that the bridge can import, a NumPy array (of strings, too), a Python
-    number, ``str`` or ``bytes``, or a nested list. Python's floats become float32, its ints int32
-    where they fit, as in TensorFlow. The bytes are those of TensorFlow's
-    ``tf.make_tensor_proto(x).SerializeToString()``, byte for byte; foreign byte order, which it
-    writes as it is, becomes native.
+    `x` is any tensor that the bridge can import, a NumPy array (of strings too), a Python number,
+    ``str`` or ``bytes``, or a nested list. Python floats become float32 and Python ints become
+    int32 if all fit, as in TensorFlow. The result equals TensorFlow's
+    ``tf.make_tensor_proto(x).SerializeToString()`` byte for byte, except that foreign byte order,
+    which TensorFlow writes unchanged, becomes native.
 
     Raises
     ------
     TensorProtoError, which is an EnforceNotMet, a BufferError and a ValueError: TensorFlow lacks
         the element type, or the elements take 2 GiB or more.
-    BufferError, TypeError, ValueError: what bridge.asarray refuses; a Python float beyond float32.
+    BufferError, TypeError, ValueError: as bridge.asarray. EnforceNotMet, also a ValueError: a
+        Python float is out of the range of float32.
 
     Follows tf.make_tensor_proto, tensorflow/python/framework/tensor_util.py, TensorFlow 2.21.
 
@@ -57,7 +58,7 @@ def make_tensor_proto(x: Any) -> bytes:
     """
     if isinstance(x, np.ndarray) and x.dtype.kind in STRING_KINDS:
         return _strings(x.shape, encoded_elements(x))
-    # asarray shares plain memory, which strings are not.
+    # asarray does not accept wrappers of strings, whose elements are not plain memory.
     tensor = x if _is_strings(x) else asarray(x)
     if tensor.dtype().name == "string":
         impl = tensor.unsafeGetTensorImpl()
@@ -68,7 +69,7 @@ def make_tensor_proto(x: Any) -> bytes:
 
 
 def _is_strings(x: Any) -> bool:
-    """Whether `x` is a tensor of ours whose elements are strings."""
+    """Return whether `x` is an at.Tensor or caffe2.Tensor of strings."""
     return (
         isinstance(x, Wrapper)
         and x.defined()
@@ -77,14 +78,14 @@ def _is_strings(x: Any) -> bool:
 
 
 def _narrowed(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """Python's numbers in TensorFlow's types for them: float32, and int32 where all fit."""
+    """Convert float64 to float32, and int64 to int32 if all fit, as TensorFlow does for Python."""
     if array.dtype == np.float64:
         with np.errstate(over="ignore"):
             single = array.astype(np.float32)
         if not np.array_equal(np.isinf(single), np.isinf(array)):
             raise EnforceValueError(
-                "Python's floats become float32, and one is beyond its range. Give a NumPy array "
-                "of float64.",
+                "Python floats become float32, and one is out of its range. Pass a NumPy array of "
+                "float64.",
                 "make_tensor_proto",
             )
         return single
@@ -98,11 +99,11 @@ def _numbers(tensor: Any) -> bytes:
     row = BY_NAME.get(tensor.dtype().name)
     if row is None:
         raise TensorProtoError(
-            f"TensorFlow has no type for elements of {tensor.dtype()}. Convert them with to(T).",
+            f"TensorFlow has no element type for {tensor.dtype()}. Convert the tensor with to(T).",
             "make_tensor_proto",
         )
     numel, sizes = tensor.numel(), tuple(tensor.sizes())
-    # Checked first, so that nothing large is made in vain.
+    # Checked before anything large is allocated.
     _require_room(numel * tensor.itemsize())
     data = memoryview(byte_view(tensor.cpu().unsafeGetTensorImpl()))
     content = row.name in _ONLY_CONTENT or (numel > 1 and row.name not in _NEVER_CONTENT)
@@ -117,16 +118,16 @@ def _numbers(tensor: Any) -> bytes:
 
 
 def _packed(data: memoryview, row: Row) -> Any:
-    """The elements as a packed repeated field has them."""
+    """Return the elements as the body of a packed repeated field."""
     if row.coding != "varint":
         return data
     values = np.frombuffer(data, row.stored)
     if row.narrow:
-        # Sign-extended, from the bits that count.
+        # Sign-extend the bits of the element.
         values = (values + row.low & row.high - row.low) + row.low if row.low else values
     if values.size and values.min() >= 0 and values.max() < 0x80:
         return values.astype(np.uint8).tobytes()
-    # int64 has the bits of uint64, and protobuf writes both the same.
+    # protobuf writes int64 and uint64 of the same bits alike.
     impl = asarray(values.astype(np.int64)).unsafeGetTensorImpl()
     numel = len(values)
     return joined(b"", impl, 0, numel, packed_nbytes(impl, 0, numel), b"")
@@ -145,6 +146,6 @@ def _message(row: Row, sizes: Sequence[int], parts: list[Any]) -> bytes:
 def _require_room(nbytes: int) -> None:
     if nbytes > MAX_NBYTES:
         raise TensorProtoError(
-            f"The elements take {nbytes} bytes, and a message has at most {MAX_NBYTES}.",
+            f"The elements take {nbytes} bytes; a message has at most {MAX_NBYTES}.",
             "make_tensor_proto",
         )
