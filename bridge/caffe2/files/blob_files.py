@@ -20,7 +20,8 @@ from bridge.caffe2.base.names import name_of
 from bridge.caffe2.blobs.blob import Blob
 from bridge.caffe2.blobs.serialize import DEFAULT_CHUNK_SIZE, serialize_chunks
 from bridge.caffe2.files.blob_parts import BlobParts
-from bridge.caffe2.files.databases import Record, open_reader, open_writer, path_of
+from bridge.caffe2.files.databases import open_reader, open_writer, path_of
+from bridge.caffe2.files.records import Record
 from bridge.caffe2.workspaces.workspace import find_named, state
 
 TYPE_CHECKING = False
@@ -170,4 +171,4 @@ def hold(blob: Blob, new: Blob) -> None:
     if new._tensor is not None:
         blob._replace(new._tensor)
     else:
-        blob._hold_object(new._object, new._meta)
+        blob._set_object(new._object, new._meta)

@@ -11,9 +11,11 @@ from bridge.c10.errors import EnforceAssertionError, EnforceKeyError, EnforceTyp
 from bridge.caffe2.base.names import name_of
 from bridge.caffe2.base.text import listed
 from bridge.caffe2.blobs.blob import Blob
-from bridge.caffe2.blobs.core import CurrentBlobs, put
-from bridge.caffe2.blobs.feed import feed_refusal, is_array, put_on
+from bridge.caffe2.blobs.core import CurrentBlobs
+from bridge.caffe2.blobs.feed import feed_error, put_on
 from bridge.caffe2.blobs.int8 import Int8Tensor, Int8TensorCPU
+from bridge.caffe2.blobs.put import put
+from bridge.caffe2.blobs.put_by_type import is_array
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -309,7 +311,7 @@ def feed_named(
 
 def feed_failure(name: Any, value: Any, cause: Exception, caller: str) -> EnforceNotMet:
     """Make the EnforceNotMet of a feed that failed. Raises it, too, if the name is at fault."""
-    return feed_refusal(f"Blob {name_of(name, caller)!r}", value, caller, cause)
+    return feed_error(f"Blob {name_of(name, caller)!r}", value, caller, cause)
 
 
 def fetch_named(workspace: Workspace, name: Any, caller: str) -> Any:
@@ -325,7 +327,7 @@ def fetch_int8_named(workspace: Workspace, name: Any, caller: str) -> Int8Tensor
     blob = find_named(workspace, name, caller)
     if not isinstance(blob._object, Int8TensorCPU):
         raise EnforceAssertionError(
-            f"{blob._called(name)}, no quantized tensor; use FetchBlob.",
+            f"{blob._describe(name)}, no quantized tensor; use FetchBlob.",
             caller,
         )
     fetched: Int8Tensor = blob._fetch(name, caller)

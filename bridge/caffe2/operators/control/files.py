@@ -20,7 +20,7 @@ from bridge.caffe2.files.blob_files import (
     stripped,
     write_blobs,
 )
-from bridge.caffe2.files.databases import module_of, open_reader
+from bridge.caffe2.files.databases import check_type, open_reader
 from bridge.caffe2.operators.base.torch_operator import TorchOperator
 from bridge.caffe2.workspaces.workspace import created
 
@@ -200,7 +200,7 @@ class DBExists(FileOperator):
     """
 
     def RunOnDevice(self) -> None:
-        module_of(self.db_type)
+        check_type(self.db_type)
         path = self.path(self.GetSingleArgument("db_name", ""))
         there = os.path.exists(path)
         if there:
