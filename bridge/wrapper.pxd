@@ -13,3 +13,4 @@ cdef int keep_the_dead_of(object cls) except -1
 cdef Wrapper new_at(TensorImpl impl)
 cdef int slow_construct(object self, PyObject** args, size_t nargsf, PyObject* names) except -1
 cdef int add_to_class(object cls, str name, object value) except -1
+cdef int inherit_metadata(object cls) except -1

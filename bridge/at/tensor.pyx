@@ -21,6 +21,7 @@ from bridge.exchange_table cimport new_exchange_table, set_class
 from bridge.wrapper cimport (
     Wrapper,
     add_to_class,
+    inherit_metadata,
     keep_the_dead_of,
     new_at,
     set_construct,
@@ -142,19 +143,6 @@ cdef class Tensor(Wrapper):
 
     # Metadata.
 
-    def sizes(self):
-        """The sizes, in elements, as an ArrayRef that keeps its values."""
-        cdef TensorImpl impl = self.impl
-        if impl.sizes_ref is not None:
-            return impl.sizes_ref
-        impl.require_defined("Tensor.sizes")
-        return impl.sizes_view()
-
-    def strides(self):
-        """The strides, in elements, as an ArrayRef that keeps its values."""
-        self.impl.require_defined("Tensor.strides")
-        return array_ref_of(self.impl.c_strides(), self.impl.ndim)
-
     def size(self, dim=None):
         """Return the size of dimension `dim`; without `dim`, all sizes as an ArrayRef.
 
@@ -176,13 +164,6 @@ cdef class Tensor(Wrapper):
         return self.impl.c_strides()[_dim(dim, self.impl, "Tensor.stride")]
 
     @property
-    def shape(self):
-        """The sizes as a tuple of ints."""
-        cdef TensorImpl impl = self.impl
-        impl.require_defined("Tensor.shape")
-        return tuple([impl.c_sizes[i] for i in range(impl.ndim)])
-
-    @property
     def ndim(self):
         """The number of dimensions; the same as `dim()`."""
         self.impl.require_defined("Tensor.ndim")
@@ -193,24 +174,10 @@ cdef class Tensor(Wrapper):
         self.impl.require_defined("Tensor.dim")
         return self.impl.ndim
 
-    def numel(self):
-        """Number of elements."""
-        self.impl.require_defined("Tensor.numel")
-        return self.impl.c_numel
-
-    def dtype(self):
-        """The TypeMeta of the elements."""
-        return self.impl.c_dtype
-
     def device(self):
         """Return the Device that holds the memory."""
         self.impl.require_defined("Tensor.device")
         return device_of(self.impl.storage.device_type, self.impl.storage.device_index)
-
-    def storage(self):
-        """The Storage, shared."""
-        self.impl.require_defined("Tensor.storage")
-        return self.impl.storage
 
     def storage_offset(self):
         """Return the position of the first element in the storage, in elements."""
@@ -234,15 +201,6 @@ cdef class Tensor(Wrapper):
         """
         cdef char* address = self.impl.data("Tensor.data_ptr")
         return <uintptr_t>address if self.impl.c_numel else 0
-
-    def itemsize(self):
-        """Bytes an element takes."""
-        return self.impl.c_dtype.itemsize
-
-    def nbytes(self):
-        """Bytes that the elements take: numel() * itemsize()."""
-        self.impl.require_defined("Tensor.nbytes")
-        return self.impl.c_numel * self.impl.c_dtype.itemsize
 
     @property
     def readonly(self):
@@ -900,5 +858,6 @@ def install(name, operation):
 
 
 set_construct(Tensor, _construct)
+inherit_metadata(Tensor)
 set_class(False, Tensor)
 keep_the_dead_of(Tensor)

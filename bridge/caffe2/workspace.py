@@ -24,6 +24,7 @@ from collections.abc import Iterable, Iterator, MutableMapping
 from bridge.c10.errors import EnforceKeyError
 from bridge.caffe2.base.errors import wrap_error
 from bridge.caffe2.base.lazy import lazily
+from bridge.caffe2.base.text import listed
 from bridge.caffe2.blobs.blob import Blob
 from bridge.caffe2.blobs.int8 import Int8Tensor, Int8TensorCPU
 from bridge.caffe2.workspaces.feed_fetch import FeedBlob, FetchBlob, FetchTorch
@@ -34,7 +35,6 @@ from bridge.caffe2.workspaces.workspace import (
     fetch_int8_named,
     find_named,
     found_blob,
-    listed,
     name_of,
     serialize_named,
     state,

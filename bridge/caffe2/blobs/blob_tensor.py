@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from bridge import c10
 from bridge.c10 import DeviceType, EnforceNotMet, TypeMeta, observe
 from bridge.c10.errors import EnforceTypeError, EnforceValueError
-from bridge.caffe2.base.data_types import DataType
+from bridge.caffe2.base.data_types import ELEMENT_TYPES
 from bridge.caffe2.base.errors import wrap_error
 from bridge.caffe2.blobs.copies import copied_to_numpy, prepare
 from bridge.caffe2.blobs.feed import is_array, put_array
@@ -24,21 +24,6 @@ if TYPE_CHECKING:
     from bridge.caffe2.blobs.blob import Blob
 
 __all__ = ["BlobTensor"]
-
-# The types that `init` takes by number; Caffe2's Python has no others.
-_TYPE_OF_NUMBER = {
-    DataType.FLOAT: c10.float32,
-    DataType.INT32: c10.int32,
-    DataType.BYTE: c10.uint8,
-    DataType.BOOL: c10.bool,
-    DataType.UINT8: c10.uint8,
-    DataType.INT8: c10.int8,
-    DataType.UINT16: c10.uint16,
-    DataType.INT16: c10.int16,
-    DataType.INT64: c10.int64,
-    DataType.FLOAT16: c10.float16,
-    DataType.DOUBLE: c10.float64,
-}
 
 
 class BlobTensor:
@@ -190,8 +175,8 @@ class BlobTensor:
 
 def _type_for_init(dtype: Any, caller: str) -> TypeMeta:
     if isinstance(dtype, int) and not isinstance(dtype, bool):
-        meta = _TYPE_OF_NUMBER.get(dtype)
-        if meta is None:
+        meta = ELEMENT_TYPES.get(dtype)
+        if meta is None or not meta.is_pod:
             raise EnforceValueError(
                 f"init takes no type of number {dtype}; it takes the core.DataType of numbers. "
                 "Use feed for strings.",

@@ -22,11 +22,14 @@ from __future__ import annotations
 import math
 import os
 
+from bridge import c10
 from bridge.c10 import Device, DeviceType, GetAllocator, TypeMeta
 from bridge.c10 import string as string_type
 from bridge.c10.errors import EnforceTypeError, EnforceValueError
-from bridge.caffe2.base.data_types import DataType
+from bridge.caffe2.base.data_types import ELEMENT_TYPES, FIELDS, DataType
+from bridge.caffe2.base.device_option import tensor_device
 from bridge.caffe2.base.errors import wrap_error
+from bridge.caffe2.base.text import shown_sizes
 from bridge.caffe2.blobs.copies import keeps_buffer
 from bridge.caffe2.blobs.feed import put_device_copy
 from bridge.caffe2.blobs.int8 import Int8TensorCPU
@@ -44,25 +47,10 @@ if TYPE_CHECKING:
 
 __all__ = ["TENSOR_TYPES", "deserialize", "device_of", "read_message", "read_object"]
 
-# The number of an element type: the type here, and the field of TensorProto that has its values.
-_TYPES = {
-    DataType.FLOAT: ("float32", "float_data"),
-    DataType.DOUBLE: ("float64", "double_data"),
-    DataType.FLOAT16: ("float16", "int32_data"),
-    DataType.BOOL: ("bool", "int32_data"),
-    DataType.BYTE: ("uint8", "byte_data"),
-    DataType.UINT8: ("uint8", "int32_data"),
-    DataType.INT8: ("int8", "int32_data"),
-    DataType.UINT16: ("uint16", "int32_data"),
-    DataType.INT16: ("int16", "int32_data"),
-    DataType.INT32: ("int32", "int32_data"),
-    DataType.INT64: ("int64", "int64_data"),
-    DataType.STRING: ("string", "string_data"),
-}
-# Of these, byte_data holds the elements as they are in memory, if it is there.
-_IN_BYTES = ("bool", "float16", "int8", "int16", "uint8", "uint16")
+# The types of 8 and 16 bits, whose elements byte_data may hold as they are in memory.
+_IN_BYTES = (c10.bool, c10.float16, c10.int8, c10.int16, c10.uint8, c10.uint16)
 TENSOR_TYPES = (b"Tensor", b"TensorCPU", b"TensorCUDA")
-_INT8_TYPES = {DataType.INT32: "int32", DataType.UINT8: "uint8"}
+_INT8_TYPES = (DataType.INT32, DataType.UINT8)
 _CPU = Device("cpu")
 # A list of so many strings is a gigabyte before the first of them is there.
 _MAX_PARTIAL_STRINGS = 2**27
@@ -146,15 +134,14 @@ def _read_int8(blob: Blob, message: BlobMessage) -> None:
     quantized = message.qtensor
     if quantized is None:
         raise EnforceValueError("they say that there is an Int8 tensor, and there is none")
-    name = _INT8_TYPES.get(quantized.data_type)
-    if name is None:
+    if quantized.data_type not in _INT8_TYPES:
         raise EnforceTypeError(
             f"an Int8 tensor has elements of int32 (2) or uint8 (6), not of the type number "
             f"{quantized.data_type}"
         )
     if not (math.isfinite(quantized.bias) and _INT32_MIN <= quantized.bias <= _INT32_MAX):
         raise EnforceValueError(f"the zero point {quantized.bias} is no int32")
-    meta = TypeMeta.Make(name)
+    meta = ELEMENT_TYPES[quantized.data_type]
     _require_count(quantized.dims, _numel(quantized.dims, meta), quantized.data.n)
     tensor = _new(quantized.dims, meta, zeroed=False)
     quantized.data.into(tensor.unsafeGetTensorImpl(), 0)
@@ -166,15 +153,15 @@ def _read_int8(blob: Blob, message: BlobMessage) -> None:
 def _content_of(tensor: TensorMessage) -> tuple[TypeMeta, Callable[[Tensor], None], int]:
     """Check a tensor message: the element type, what copies the values, and how many they are."""
     if tensor.data_type == DataType.UNDEFINED:
-        meta = TypeMeta.Make("float32")
+        meta = c10.float32
         if _numel(tensor.dims, meta):
             raise EnforceTypeError("the tensor has elements and no type for them")
         # What Caffe2 makes of a tensor that had no type yet.
         return meta, lambda into: None, 0
-    if tensor.data_type not in _TYPES:
+    if tensor.data_type not in ELEMENT_TYPES:
         raise EnforceTypeError(f"elements of the type number {tensor.data_type} are not for Caffe2")
-    name, field = _TYPES[tensor.data_type]
-    meta = TypeMeta.Make(name)
+    meta = ELEMENT_TYPES[tensor.data_type]
+    field = FIELDS[tensor.data_type]
     numel = _numel(tensor.dims, meta)
     begin, end = (0, numel) if tensor.segment is None else tensor.segment
     if not 0 <= begin <= end <= numel:
@@ -183,7 +170,7 @@ def _content_of(tensor: TensorMessage) -> tuple[TypeMeta, Callable[[Tensor], Non
         )
     n = end - begin
     payload = getattr(tensor, field)
-    span = tensor.byte_data if name in _IN_BYTES else None
+    span = tensor.byte_data if meta in _IN_BYTES else None
     if field == "byte_data":
         payload, span = None, tensor.byte_data or (0, 0)
     elif span is None and payload.n == 0 and meta.is_pod:
@@ -242,32 +229,31 @@ def _is_on(tensor: Tensor | None, device: Device) -> bool:
 
 def device_of(tensor: TensorMessage) -> Device:
     """Return the device that a tensor message names. Raises EnforceNotMet: it is not there."""
-    if tensor.device_type == 0:
-        return _CPU
-    if tensor.device_type == 1:
-        device = Device(DeviceType.CUDA, tensor.device_id)
+    device = tensor_device(tensor.device_type, tensor.device_id)
+    if device is None:
+        raise EnforceTypeError(
+            f"they say the device type {tensor.device_type}; tensors live on 0 (CPU) and 1 (CUDA)"
+        )
+    if device.type == DeviceType.CUDA:
         # A device that is not there has no tensors, such without elements neither.
         GetAllocator(device).allocate(1)
-        return device
-    raise EnforceTypeError(
-        f"they say the device type {tensor.device_type}; tensors live on 0 (CPU) and 1 (CUDA)"
-    )
+    return device
 
 
 def _numel(dims: list[int], meta: TypeMeta) -> int:
     """Count the elements. Raises EnforceNotMet: a dimension is negative, or they are too many."""
     if any(dim < 0 for dim in dims):
-        raise EnforceValueError(f"a dimension of {_shown(dims)} is negative")
+        raise EnforceValueError(f"a dimension of {shown_sizes(dims)} is negative")
     # Also where another is zero: strides could not be computed.
     if math.prod(dim for dim in dims if dim) * meta.itemsize > _INT64_MAX:
-        raise EnforceValueError(f"the shape {_shown(dims)} is of more bytes than there can be")
+        raise EnforceValueError(f"the shape {shown_sizes(dims)} is of more bytes than there can be")
     return math.prod(dims)
 
 
 def _require_count(dims: list[int], wanted: int, found: int, what: str = "values") -> None:
     if wanted != found:
         raise EnforceValueError(
-            f"the shape {_shown(dims)} and its segment ask for {wanted} {what}, and there are "
+            f"the shape {shown_sizes(dims)} and its segment ask for {wanted} {what}, and there are "
             f"{found}",
         )
 
@@ -281,7 +267,3 @@ def _require_room(numel: int, meta: TypeMeta) -> None:
             f"they are part of a tensor of {numel} elements, {nbytes} bytes, which is more than "
             "there is memory for"
         )
-
-
-def _shown(dims: list[int]) -> str:
-    return str(dims) if len(dims) <= 8 else f"[{', '.join(map(str, dims[:8]))}, ...]"

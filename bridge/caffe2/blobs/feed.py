@@ -14,6 +14,7 @@ from collections.abc import Callable
 from bridge.at import Tensor as AtTensor
 from bridge.c10 import Device, DeviceType, EnforceNotMet
 from bridge.c10.errors import EnforceTypeError, EnforceValueError
+from bridge.caffe2.base.device_option import tensor_device
 from bridge.caffe2.base.errors import wrap_error
 from bridge.caffe2.blobs.copies import copy_into, tensor_of_array
 from bridge.caffe2.blobs.core import put, set_put_by_type
@@ -30,9 +31,6 @@ if TYPE_CHECKING:
     from bridge.caffe2.blobs.blob import Blob
 
 __all__ = ["feed_refusal", "is_array", "put_array", "put_device_copy", "put_on"]
-
-# Caffe2's numbers of device types, which are not DLPack's; others have no memory here.
-_CAFFE2_DEVICE_TYPES = {0: DeviceType.CPU, 1: DeviceType.CUDA}
 
 _wrap = Tensor._wrap
 
@@ -92,7 +90,7 @@ def _put_producer(blob: Blob, value: Any) -> None:
 
 def _put_message(blob: Blob, value: Any) -> None:
     """Copy the numbers of a TensorProto, as an array of them would be."""
-    from bridge.caffe2.utils import Caffe2TensorToNumpyArray
+    from bridge.caffe2.blobs.tensor_proto import Caffe2TensorToNumpyArray
 
     put_array(blob, Caffe2TensorToNumpyArray(value))
 
@@ -194,15 +192,13 @@ def _device_of_option(option: Any) -> Device | None:
     number = getattr(option, "device_type", None)
     if number is None:
         return Device(option)
-    device_type = _CAFFE2_DEVICE_TYPES.get(number) if isinstance(number, int) else None
-    if device_type is None:
+    device = tensor_device(number, getattr(option, "device_id", 0))
+    if device is None:
         raise EnforceValueError(
             f"device_option.device_type is {number!r}; tensors live on 0 (CPU) and 1 (CUDA)",
             condition="device_type in (0, 1)",
         )
-    if device_type is DeviceType.CPU:
-        return Device(DeviceType.CPU)
-    return Device(device_type, getattr(option, "device_id", 0))
+    return device
 
 
 def _put_by_type(blob: Blob, value: Any) -> None:

@@ -17,7 +17,7 @@ from bridge.at import Tensor as AtTensor
 from bridge.c10 import DeviceType, EnforceNotMet
 from bridge.c10 import string as string_type
 from bridge.c10.errors import EnforceTypeError, EnforceValueError
-from bridge.caffe2.base.data_types import DataType
+from bridge.caffe2.base.data_types import FIELDS, NUMBERS, DataType
 from bridge.caffe2.base.errors import wrap_error
 from bridge.caffe2.blobs.int8 import Int8TensorCPU
 from bridge.caffe2.blobs.object_forms import form_of
@@ -36,20 +36,13 @@ __all__ = ["DEFAULT_CHUNK_SIZE", "serialize", "serialize_chunks"]
 # Elements of a tensor that go into one record of a file, unless somebody says otherwise.
 DEFAULT_CHUNK_SIZE: Final = 1_000_000
 
-# Element type: its number, and the field of TensorProto that holds its values (0: strings, which
-# have a tag each).
-_TYPES = {
-    "float32": (DataType.FLOAT, 3),
-    "float64": (DataType.DOUBLE, 9),
-    "float16": (DataType.FLOAT16, 4),
-    "bool": (DataType.BOOL, 4),
-    "uint8": (DataType.UINT8, 4),
-    "int8": (DataType.INT8, 4),
-    "uint16": (DataType.UINT16, 4),
-    "int16": (DataType.INT16, 4),
-    "int32": (DataType.INT32, 4),
-    "int64": (DataType.INT64, 10),
-    "string": (DataType.STRING, 0),
+# The numbers of TensorProto's fields that hold values; strings (0) have a tag each.
+_FIELD_NUMBERS = {
+    "float_data": 3,
+    "int32_data": 4,
+    "string_data": 0,
+    "double_data": 9,
+    "int64_data": 10,
 }
 # Fields from this one on come after the name and the device.
 _AFTER_NAME = 7
@@ -158,13 +151,13 @@ def _number_and_field(tensor: Tensor) -> tuple[int, int]:
             raise EnforceNotMet("it is a tensor without elements yet: call mutable_data(T) first")
         # Caffe2 writes it, and reads it back as float32.
         return DataType.UNDEFINED, 0
-    found = _TYPES.get(dtype.name)
-    if found is None:
+    number = NUMBERS.get(dtype)
+    if number is None:
         raise EnforceTypeError(
             f"Caffe2's files have no elements of {dtype}; convert the tensor to one of "
-            f"{', '.join(_TYPES)}"
+            f"{', '.join(meta.name for meta in NUMBERS)}"
         )
-    return found
+    return number, _FIELD_NUMBERS[FIELDS[number]]
 
 
 def _string_message(value: bytes, name: bytes) -> bytes:
@@ -186,7 +179,7 @@ def _int8_message(held: Int8TensorCPU, name: bytes) -> bytes:
     head += b"\x21" + struct.pack("<d", held.zero_point) + b"\x28\x00"
     if nbytes:
         head += length_head(6, nbytes)
-    tail = tagged(7, name) + b"\x40" + varint(_TYPES[dtype.name][0])
+    tail = tagged(7, name) + b"\x40" + varint(NUMBERS[dtype])
     size = len(head) + nbytes + len(tail)
     head = tagged(1, name) + tagged(2, b"Int8TensorCPU") + length_head(5, size) + head
     _require_message(len(head) + nbytes + len(tail))

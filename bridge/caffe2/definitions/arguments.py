@@ -7,6 +7,7 @@ from array import array
 
 from bridge.c10.errors import EnforceTypeError, EnforceValueError
 from bridge.caffe2.base.messages import as_message, caffe2_pb2, kind_of, message_in, wire_bytes
+from bridge.caffe2.base.text import shortened
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -48,7 +49,7 @@ def MakeArgument(key: Any, value: Any) -> Any:
         raise
     except (TypeError, ValueError, OverflowError) as cause:
         raise EnforceValueError(
-            f"Argument {key!r} cannot be {_shortened(value)}: {cause}", "MakeArgument"
+            f"Argument {key!r} cannot be {shortened(value)}: {cause}", "MakeArgument"
         ) from cause
     return argument
 
@@ -229,16 +230,10 @@ def _as_kind(value: Any, like: Any, name: str, caller: str) -> Any:
     else:
         return value
     raise EnforceTypeError(
-        f"Argument {name!r} is {_shortened(value)}, and the operator wants a "
-        f"{type(like).__name__}.",
+        f"Argument {name!r} is {shortened(value)}, and the operator wants a {type(like).__name__}.",
         caller,
     )
 
 
 def _described(values: Values) -> str:
     return ", ".join(f"values in {field!r}" for field in values) or "no value"
-
-
-def _shortened(value: object) -> str:
-    text = repr(value)
-    return text if len(text) <= 60 else f"{text[:57]}..."

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from bridge.c10.errors import EnforceKeyError, EnforceTypeError, EnforceValueError
+from bridge.caffe2.base.device_option import device_kind
 from bridge.caffe2.definitions.operator_types import is_registered
-from bridge.caffe2.execution.definition import device_kind
 from bridge.caffe2.execution.registry import preferred, registry
 
 TYPE_CHECKING = False

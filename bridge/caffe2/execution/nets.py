@@ -8,13 +8,13 @@ from collections.abc import Iterable
 from bridge.c10.errors import EnforceKeyError, EnforceNotMet, EnforceValueError
 from bridge.caffe2.base.errors import ReturnedFalseError, wrap_error
 from bridge.caffe2.base.messages import as_message, kind_of, message_in
+from bridge.caffe2.base.text import listed
 from bridge.caffe2.execution.runnable_net import RunnableNet
 from bridge.caffe2.execution.running import count_of
 from bridge.caffe2.workspaces.workspace import (
     Workspace,
     created,
     found_blob,
-    listed,
     name_of,
     state,
 )

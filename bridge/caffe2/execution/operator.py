@@ -7,10 +7,11 @@ from bridge.c10 import Device, EnforceNotMet
 from bridge.c10 import tensor as tensor_type
 from bridge.c10.errors import EnforceKeyError
 from bridge.caffe2.base.errors import also_as, wrap_error
+from bridge.caffe2.base.text import listed
 from bridge.caffe2.definitions.arguments import repeated_value, single_value
 from bridge.caffe2.execution.definition import Definition, definition_of
 from bridge.caffe2.execution.operator_core import OperatorCore
-from bridge.caffe2.workspaces.workspace import Workspace, created, found_blob, listed
+from bridge.caffe2.workspaces.workspace import Workspace, created, found_blob
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -4,8 +4,9 @@
 from __future__ import annotations
 
 from bridge.c10.errors import EnforceNotMet, EnforceValueError
+from bridge.caffe2.base.device_option import device_of_option
 from bridge.caffe2.base.messages import check_text
-from bridge.caffe2.execution.definition import Definition, device_of_option
+from bridge.caffe2.execution.definition import Definition
 from bridge.caffe2.execution.operator import Operator, failure
 from bridge.caffe2.execution.operator_core import run_all
 from bridge.caffe2.execution.registry import class_for

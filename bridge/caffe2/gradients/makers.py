@@ -6,11 +6,11 @@ The others are patterns, in `table`.
 
 from __future__ import annotations
 
+from bridge.caffe2.base.data_types import number_of_argument
 from bridge.caffe2.definitions.arguments import MakeArgument
 from bridge.caffe2.gradients.gradient_slice import GradientSlice
 from bridge.caffe2.gradients.maker import GradientMaker
 from bridge.caffe2.gradients.patterns import carry_out
-from bridge.caffe2.operators.base.data_types import number_of_argument
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -22,6 +22,8 @@ from bridge.caffe2.definitions.create_operator import CreateOperator
 from bridge.caffe2.definitions.operator_types import RegisteredOperators, is_registered
 from bridge.caffe2.definitions.python_functions import python_arguments
 from bridge.caffe2.definitions.tracebacks import extract_stacktrace, operator_tracebacks
+from bridge.caffe2.gradients.backward_pass import GradientRegistry
+from bridge.caffe2.nets.cloning import blob_names, net_names_used
 from bridge.caffe2.nets.net_rewriting import NetRewriting
 
 TYPE_CHECKING = False
@@ -49,7 +51,7 @@ class Net(NetRewriting):
     (BlobReference("y"), [BlobReference("x")])
     """
 
-    _net_names_used: ClassVar[set[str]] = set()
+    _net_names_used: ClassVar[set[str]] = net_names_used
 
     def __init__(self, name_or_proto: Any) -> None:
         self._net: Any = caffe2_pb2().NetDef()
@@ -228,8 +230,6 @@ class Net(NetRewriting):
         >>> net.AddGradientOperators([net.Relu("x", "y")])["x"]
         BlobReference("x_grad")
         """
-        from bridge.caffe2.gradients.registry import GradientRegistry
-
         if not isinstance(skip, int):
             raise EnforceTypeError(
                 f"skip is an int, not {type(skip).__name__}.", "Net.AddGradientOperators"
@@ -285,10 +285,7 @@ class Net(NetRewriting):
 
     def UsedBlobNames(self) -> set[str]:
         """List the names of all inputs and outputs."""
-        names = {*self._net.external_input, *self._net.external_output}
-        for operator in self._net.op:
-            names.update(operator.input, operator.output)
-        return names
+        return blob_names(self._net)
 
     def GetBlobRef(self, blob_name: Any) -> BlobReference:
         """Refer to a blob of the net. Raises EnforceNotMet, also a KeyError: there is none."""

@@ -10,8 +10,8 @@ from collections.abc import Iterable
 
 from bridge.c10.errors import EnforceNotMet, EnforceValueError
 from bridge.caffe2.base.messages import as_message, caffe2_pb2, check_text
+from bridge.caffe2.nets.cloning import remap_input, rename
 from bridge.caffe2.nets.net import Net
-from bridge.caffe2.nets.net_rewriting import remap_input, rename
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -22,6 +22,7 @@ from bridge.exchange.numpy cimport flat_array
 from bridge.exchange_table cimport new_exchange_table, set_class
 from bridge.wrapper cimport (
     Wrapper,
+    inherit_metadata,
     set_construct,
     slow_construct,
 )
@@ -318,19 +319,6 @@ cdef class Tensor(Wrapper):
             return self.size(i)
         return self.impl.ndim
 
-    def numel(self):
-        """Number of elements."""
-        self.impl.require_defined("Tensor.numel")
-        return self.impl.c_numel
-
-    def sizes(self):
-        """The sizes, in elements, as an ArrayRef that keeps its values."""
-        cdef TensorImpl impl = self.impl
-        if impl.sizes_ref is not None:
-            return impl.sizes_ref
-        impl.require_defined("Tensor.sizes")
-        return impl.sizes_view()
-
     def size(self, i=None):
         """The size of dimension `i`, negative from the end. (Without, the old name of numel.)
 
@@ -342,35 +330,10 @@ cdef class Tensor(Wrapper):
             return self.impl.c_numel
         return self.impl.c_sizes[_dim(self.impl, i, "Tensor.size")]
 
-    def strides(self):
-        """The strides, in elements, as an ArrayRef that keeps its values."""
-        self.impl.require_defined("Tensor.strides")
-        return array_ref_of(self.impl.c_strides(), self.impl.ndim)
-
     def stride(self, i):
         """The stride of dimension `i`, in elements, negative from the end."""
         self.impl.require_defined("Tensor.stride")
         return self.impl.c_strides()[_dim(self.impl, i, "Tensor.stride")]
-
-    @property
-    def shape(self):
-        """The sizes as a tuple of ints."""
-        cdef TensorImpl impl = self.impl
-        impl.require_defined("Tensor.shape")
-        return tuple([impl.c_sizes[i] for i in range(impl.ndim)])
-
-    def dtype(self):
-        """The TypeMeta of the elements; undefined, which is False, before there is one."""
-        return self.impl.c_dtype
-
-    def itemsize(self):
-        """Bytes an element takes; 0 before there is a type."""
-        return self.impl.c_dtype.itemsize
-
-    def nbytes(self):
-        """Bytes that the elements take: numel() * itemsize()."""
-        self.impl.require_defined("Tensor.nbytes")
-        return self.impl.c_numel * self.impl.c_dtype.itemsize
 
     def capacity_nbytes(self):
         """Bytes that the storage has."""
@@ -394,11 +357,6 @@ cdef class Tensor(Wrapper):
     def GetDeviceType(self):
         """The DeviceType of the same."""
         return self.GetDevice().type
-
-    def storage(self):
-        """The Storage, shared."""
-        self.impl.require_defined("Tensor.storage")
-        return self.impl.storage
 
     def storage_initialized(self):
         """Whether there is memory for the elements, or none is needed."""
@@ -676,4 +634,5 @@ cdef int _quicken() except -1:
 
 _quicken()
 set_construct(Tensor, _construct)
+inherit_metadata(Tensor)
 set_class(True, Tensor)

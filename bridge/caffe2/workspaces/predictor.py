@@ -5,13 +5,13 @@ from __future__ import annotations
 
 from bridge.c10.errors import EnforceKeyError, EnforceTypeError, EnforceValueError
 from bridge.caffe2.base.messages import as_message
+from bridge.caffe2.base.text import listed
 from bridge.caffe2.execution.nets import create_net, run_net_once
 from bridge.caffe2.workspaces.workspace import (
     Workspace,
     created,
     feed_named,
     fetch_named,
-    listed,
     name_of,
 )
 

@@ -22,13 +22,13 @@ from bridge.c10.errors import (
     EnforceTypeError,
     EnforceValueError,
 )
+from bridge.caffe2.base.data_types import ELEMENT_TYPES, NUMBERS, DataType
 from bridge.caffe2.base.errors import wrap_error
 from bridge.caffe2.base.messages import as_message
 from bridge.caffe2.blobs.blob import Blob
 from bridge.caffe2.execution.definition import Definition
 from bridge.caffe2.execution.registry import class_for
 from bridge.caffe2.execution.running import run_operator
-from bridge.caffe2.operators.base.data_types import TYPES
 from bridge.caffe2.workspaces.workspace import Workspace, state
 
 TYPE_CHECKING = False
@@ -43,7 +43,6 @@ if TYPE_CHECKING:
 __all__ = ["InferShapesAndTypes"]
 
 _CALLER = "InferShapesAndTypes"
-_NUMBERS = {meta: number for number, meta in TYPES.items()}
 _KEPT_ELEMENTS = 4096
 
 # Operators that do more than compute, by what their modules are for.
@@ -92,7 +91,7 @@ def InferShapesAndTypes(
                 known.update(found)
     return (
         {name: sizes for name, (sizes, _, _) in sorted(known.items())},
-        {name: _NUMBERS[meta] for name, (_, meta, _) in sorted(known.items())},
+        {name: NUMBERS[meta] for name, (_, meta, _) in sorted(known.items())},
     )
 
 
@@ -100,7 +99,7 @@ def _of_workspace() -> dict[str, Known]:
     known: dict[str, Known] = {}
     for name, blob in list(state.blobs.items()):
         tensor = blob._tensor
-        if tensor is not None and tensor.dtype() in _NUMBERS:
+        if tensor is not None and tensor.dtype() in NUMBERS:
             known[name] = ([int(size) for size in tensor.sizes()], tensor.dtype(), None)
     return known
 
@@ -114,7 +113,7 @@ def _given(dimensions: dict[str, list[int]], types: dict[str, int]) -> dict[str,
     known: dict[str, Known] = {}
     for name, sizes in dimensions.items():
         number = types.get(name, 1)
-        if number not in TYPES:
+        if number not in ELEMENT_TYPES or number == DataType.BYTE:
             raise EnforceValueError(f"Blob {name!r} cannot be of type {number!r}.", _CALLER)
         try:
             listed = [int(size) for size in sizes]
@@ -122,7 +121,7 @@ def _given(dimensions: dict[str, list[int]], types: dict[str, int]) -> dict[str,
             raise wrap_error(f"{sizes!r} are no sizes of {name!r}", _CALLER, cause) from cause
         if min(listed, default=0) < 0:
             raise EnforceValueError(f"Blob {name!r} cannot be of sizes {listed}.", _CALLER)
-        known[str(name)] = (listed, TYPES[number], None)
+        known[str(name)] = (listed, ELEMENT_TYPES[number], None)
     return known
 
 
@@ -242,7 +241,7 @@ def _run(
     made: dict[str, Known] = {}
     for name in operator.output:
         tensor = workspace._blobs.get(name, Blob())._tensor
-        if tensor is not None and tensor.dtype() in _NUMBERS:
+        if tensor is not None and tensor.dtype() in NUMBERS:
             few = tensor.numel() <= _KEPT_ELEMENTS
             made[name] = (
                 [int(size) for size in tensor.sizes()],

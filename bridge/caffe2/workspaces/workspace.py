@@ -3,13 +3,13 @@
 
 from __future__ import annotations
 
-import itertools
 import threading
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 
 from bridge.c10 import EnforceNotMet, observe
 from bridge.c10.errors import EnforceAssertionError, EnforceKeyError, EnforceTypeError
 from bridge.caffe2.base.names import name_of
+from bridge.caffe2.base.text import listed
 from bridge.caffe2.blobs.blob import Blob
 from bridge.caffe2.blobs.core import CurrentBlobs, put
 from bridge.caffe2.blobs.feed import feed_refusal, is_array, put_on
@@ -32,24 +32,11 @@ __all__ = [
     "fetch_named",
     "find_named",
     "found_blob",
-    "listed",
     "name_of",
     "serialize_named",
     "state",
     "visible_names",
 ]
-
-_SHOWN_NAMES = 5
-
-
-def listed(names: Iterable[str]) -> str:
-    """Show the first few names, and whether there are more."""
-    try:
-        first = list(itertools.islice(names, _SHOWN_NAMES + 1))
-    except RuntimeError:  # of a dict to which another thread added meanwhile
-        first = list(names)
-    shown = ", ".join(map(repr, first[:_SHOWN_NAMES]))
-    return f"{shown}, ..." if len(first) > _SHOWN_NAMES else shown or "none"
 
 
 class BlobMap(Mapping[str, Blob]):

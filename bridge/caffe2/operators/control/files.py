@@ -11,6 +11,7 @@ import os
 
 from bridge import c10
 from bridge.c10.errors import EnforceNotMet, EnforceValueError
+from bridge.caffe2.base.text import listed
 from bridge.caffe2.execution.registry import register_operator
 from bridge.caffe2.files.blob_files import (
     hold,
@@ -21,7 +22,7 @@ from bridge.caffe2.files.blob_files import (
 )
 from bridge.caffe2.files.databases import module_of, open_reader
 from bridge.caffe2.operators.base.torch_operator import TorchOperator
-from bridge.caffe2.workspaces.workspace import created, listed
+from bridge.caffe2.workspaces.workspace import created
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -13,8 +13,8 @@ import pytest
 
 from bridge.caffe2 import load_checkpoint, save_checkpoint, workspace
 from bridge.caffe2.files.lmdb import LMDBWriter
-from tests.caffe2.serialization.test_minidb import GOLDEN, records
-from tests.caffe2.serialization.test_save_load import load, run
+from tests.caffe2.files.test_minidb import GOLDEN, records
+from tests.caffe2.operators.control.test_files import load, run
 from tests.helpers.workspaces import refused
 
 pytestmark = pytest.mark.usefixtures("fresh_workspace")

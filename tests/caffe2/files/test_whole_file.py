@@ -34,7 +34,7 @@ SLOW = """
 import sys, time
 import numpy as np
 from bridge.caffe2 import workspace
-from bridge.caffe2.serialization import minidb
+from bridge.caffe2.files import minidb
 from bridge.caffe2 import save_checkpoint
 put = minidb.MiniDBWriter.put
 def slow_put(self, key, value):

@@ -17,7 +17,7 @@ import torch
 
 from bridge.caffe2 import core, workspace
 from bridge.caffe2.proto import caffe2_pb2
-from tests.caffe2.serialization.test_minidb import GOLDEN, records, write
+from tests.caffe2.files.test_minidb import GOLDEN, records, write
 from tests.helpers.workspaces import refused
 
 pytestmark = pytest.mark.usefixtures("fresh_workspace")

@@ -13,6 +13,7 @@ import torch
 from bridge import at, c10
 from bridge.caffe2 import workspace
 from bridge.caffe2.workspace import FeedBlob, FetchBlob, FetchTorch
+from tests.helpers.ids import shown
 from tests.helpers.workspaces import refused
 
 pytestmark = pytest.mark.usefixtures("fresh_workspace")
@@ -42,7 +43,7 @@ def test_the_cpu_by_any_name(option: Any) -> None:
 @pytest.mark.parametrize(
     "option",
     ["gpu0", "cpu:1", 3, object(), caffe2_option(7), caffe2_option("CPU"), caffe2_option(1, -3)],
-    ids=str,
+    ids=shown,
 )
 def test_no_such_device(option: Any) -> None:
     FeedBlob("x", "old")
