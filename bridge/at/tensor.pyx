@@ -582,8 +582,8 @@ cdef class Tensor(Wrapper):
         self.impl.require_defined("Tensor.__bool__")
         if self.impl.c_numel != 1:
             raise EnforceValueError(
-                f"The truth value of {self.impl.c_numel} elements is ambiguous. Use any() or all().",
-                "Tensor.__bool__", condition="numel() == 1")
+                f"The truth value of {self.impl.c_numel} elements is ambiguous. Use any() or "
+                "all().", "Tensor.__bool__", condition="numel() == 1")
         return bool(values.item(self.impl))
 
     def __int__(self):
