@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Memory: what is known of where the elements of a tensor lie, whatever framework it is of."""
+"""TensorMemory: where the elements of a tensor are stored, for a tensor of any framework."""
 
 from __future__ import annotations
 
@@ -8,24 +8,24 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
 
-__all__ = ["Block", "Memory", "extent", "space_of"]
+__all__ = ["Block", "TensorMemory", "address_space", "byte_range"]
 
-# Device types whose memory has an address that the CPU can use, the same for all of them.
+# Device types whose memory the CPU can address; they share one address space.
 _HOST = ("cpu", "cuda_host", "rocm_host", "cuda_managed", "ext_dev")
 
 
-def space_of(device: str) -> str:
-    """Name the address space of a device: equal addresses of one space are the same memory.
+def address_space(device: str) -> str:
+    """Return the address space of a device; equal addresses in one space are the same memory.
 
-    >>> from bridge.see.memory import space_of
-    >>> space_of("cuda_host"), space_of("cuda:1")
+    >>> from bridge.see.tensor_memory import address_space
+    >>> address_space("cuda_host"), address_space("cuda:1")
     ('host', 'cuda:1')
     """
     return "host" if device.partition(":")[0] in _HOST else device
 
 
 class Block:
-    """Elements in memory: the address of the first, sizes, strides in bytes, bytes an element."""
+    """Elements in memory: address of the first, sizes, strides and item size in bytes."""
 
     __slots__ = ("address", "itemsize", "sizes", "space", "strides")
 
@@ -44,11 +44,11 @@ class Block:
         self.itemsize = itemsize
 
 
-def extent(block: Block) -> tuple[int, int]:
-    """Return the first byte and the byte after the last; equal where there are none.
+def byte_range(block: Block) -> tuple[int, int]:
+    """Return the addresses of the first byte and after the last; equal if there are no elements.
 
-    >>> from bridge.see.memory import Block, extent
-    >>> extent(Block("host", 1000, (3, 2), (-8, 4), 4))
+    >>> from bridge.see.tensor_memory import Block, byte_range
+    >>> byte_range(Block("host", 1000, (3, 2), (-8, 4), 4))
     (984, 1008)
     """
     if 0 in block.sizes or not block.itemsize:
@@ -59,15 +59,14 @@ def extent(block: Block) -> tuple[int, int]:
     return block.address + low, block.address + high + block.itemsize
 
 
-class Memory:
+class TensorMemory:
     """The memory of one tensor.
 
-    `strides` are in bytes (in elements where there is no type yet), None where there are none to
-    tell; `address` is that of the first element, None where it has none that can be told, and
-    `note` says why. `blocks`: all the memory, of which a sparse tensor has several blocks;
-    `unknown`: there is more than is told.
-    `buffer`: the buffer that the elements are in, as (space, first byte, byte after the last).
-    `chain`: what leads to the memory, a dict each, from what was asked about to the owner.
+    Unknown attributes are None. `strides` are in bytes, or in elements while there is no element
+    type. `address` is that of the first element; `note` explains why it is None. `blocks` is all
+    the memory: several blocks for a sparse tensor. `unknown`: there is more memory, whose place is
+    not known. `buffer` is the buffer with the elements, as (address space, first byte, byte after
+    the last). `chain` has a dict for each object from the tensor to the owner of the memory.
     """
 
     __slots__ = (
@@ -95,7 +94,7 @@ class Memory:
         self.device: str | None = None
         self.dtype: str | None = None
         self.itemsize = 0
-        self.keep: Any = None  # what keeps the memory there while it is looked at
+        self.keep: Any = None  # keeps the memory alive while it is compared
         self.note: str | None = None
         self.owner: str | None = None
         self.readonly: bool | None = None
@@ -103,21 +102,26 @@ class Memory:
         self.strides: list[int] | None = None
         self.unknown = False
 
-    def found(self, address: int) -> None:
-        """Take the first element to be at `address`, everything else being set."""
+    def set_address(self, address: int) -> None:
+        """Set the address of the first element, after all other attributes, and `blocks`."""
         assert self.sizes is not None
         assert self.strides is not None
         self.address = address
         if 0 not in self.sizes:
-            space = space_of(self.device or "cpu")
+            space = address_space(self.device or "cpu")
             block = Block(space, address, self.sizes, self.strides, self.itemsize)
             self.blocks = [block]
             if self.buffer is None:
-                self.buffer = (space, *extent(block))
+                self.buffer = (space, *byte_range(block))
+
+    def set_owner(self) -> None:
+        """Set `owner` to the last link of the chain."""
+        last = self.chain[-1]
+        self.owner = f"{last['kind']}: {last['text']}" if "text" in last else last["kind"]
 
     @property
     def nbytes(self) -> int | None:
-        """Bytes that the elements take."""
+        """The size of all elements in bytes."""
         if self.sizes is None or (not self.itemsize and self.dtype is not None):
             return None
         total = self.itemsize

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Find the memory of a torch tensor, of any layout and state, by torch's own methods.
+"""The memory of torch tensors of any layout and state.
 
-No import through DLPack: that refuses what requires grad and what has a lazy bit, and both lie in
-memory like any other. Asking torch for a storage makes a Python object for it and no more.
+It is read by torch's own methods, not by DLPack, which rejects tensors that require grad or have a
+lazy bit although these have memory like any other.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from typing import Any
 import torch
 
 from bridge.exchange.torch_state import one_block, stands_for_others
-from bridge.see.memory import Block, Memory, extent, space_of
+from bridge.see.tensor_memory import Block, TensorMemory, address_space, byte_range
 
-__all__ = ["of_torch", "reach_of"]
+__all__ = ["torch_byte_range", "torch_memory", "torch_sizes"]
 
-# What the parts of a sparse tensor are called that have memory of their own.
+# The methods that return the parts of a sparse tensor.
 _PARTS: dict[Any, tuple[str, ...]] = {
     torch.sparse_coo: ("_indices", "_values"),
     torch.sparse_csr: ("crow_indices", "col_indices", "values"),
@@ -26,9 +26,9 @@ _PARTS: dict[Any, tuple[str, ...]] = {
 }
 
 
-def of_torch(tensor: Any) -> Memory:
-    """Find the memory of a torch tensor."""
-    memory = Memory()
+def torch_memory(tensor: Any) -> TensorMemory:
+    """Return the memory of a torch tensor."""
+    memory = TensorMemory()
     memory.keep = tensor
     kind = type(tensor)
     link: dict[str, Any] = {"kind": f"{kind.__module__.partition('.')[0]}.{kind.__qualname__}"}
@@ -37,7 +37,7 @@ def of_torch(tensor: Any) -> Memory:
     with torch._C.DisableTorchFunctionSubclass():
         memory.dtype = link["dtype"] = str(tensor.dtype).partition(".")[2]
         memory.itemsize = tensor.dtype.itemsize
-        memory.device = _name_of(tensor.device)
+        memory.device = _device_name(tensor.device)
         if torch.nn.parameter.is_lazy(tensor):
             memory.note = "The parameter or buffer has neither sizes nor memory yet."
             return memory
@@ -46,8 +46,8 @@ def of_torch(tensor: Any) -> Memory:
             memory.sizes = link["sizes"] = [int(n) for n in tensor.shape]
         parts = _parts_of(tensor)
         if parts is not None:
-            return _of_parts(memory, parts, _called(tensor))
-        memory.note = _why_none(tensor)
+            return _of_parts(memory, parts, _description(tensor))
+        memory.note = _why_no_memory(tensor)
         if memory.note is None:
             memory.note, memory.unknown = _why_unknown(tensor)
         if memory.note is None:
@@ -55,8 +55,8 @@ def of_torch(tensor: Any) -> Memory:
     return memory
 
 
-def shape_of(tensor: Any) -> tuple[int, ...] | None:
-    """Return the sizes of a torch tensor without asking a subclass; None where it has none."""
+def torch_sizes(tensor: Any) -> tuple[int, ...] | None:
+    """Return the sizes of a torch tensor without calling a subclass; None if it has none."""
     with torch._C.DisableTorchFunctionSubclass():
         try:
             return tuple(tensor.shape)
@@ -64,7 +64,7 @@ def shape_of(tensor: Any) -> tuple[int, ...] | None:
             return None
 
 
-def _place(memory: Memory, tensor: Any) -> None:
+def _place(memory: TensorMemory, tensor: Any) -> None:
     link = memory.chain[0]
     link["strides"] = list(tensor.stride())
     memory.strides = [step * memory.itemsize for step in tensor.stride()]
@@ -81,7 +81,7 @@ def _place(memory: Memory, tensor: Any) -> None:
             "address": begin,
             "nbytes": nbytes,
             "device": memory.device,
-            # less the Python object that was made to ask
+            # without the Python object `storage`
             "use_count": torch._C._storage_Use_Count(storage._cdata) - 1
             if hasattr(torch._C, "_storage_Use_Count")
             else None,
@@ -89,9 +89,9 @@ def _place(memory: Memory, tensor: Any) -> None:
     )
     memory.owner = "torch storage"
     assert memory.sizes is not None
-    space = space_of(str(memory.device))
+    space = address_space(str(memory.device))
     block = Block(space, tensor.data_ptr(), memory.sizes, memory.strides, memory.itemsize)
-    low, high = extent(block)
+    low, high = byte_range(block)
     if low < high and not begin <= low <= high <= begin + nbytes:
         memory.note = (
             f"The tensor reaches to byte {high - begin} of a storage of {nbytes}: the storage was "
@@ -99,20 +99,20 @@ def _place(memory: Memory, tensor: Any) -> None:
         )
         return
     memory.buffer = (space, begin, begin + nbytes)
-    memory.found(tensor.data_ptr())
+    memory.set_address(tensor.data_ptr())
 
 
-def _called(tensor: Any) -> str:
+def _description(tensor: Any) -> str:
     if tensor.layout in _PARTS:
         return f"tensor of layout {tensor.layout}"
     return "nested tensor" if tensor.is_nested else type(tensor).__name__
 
 
-def _of_parts(memory: Memory, parts: list[Any], what: str) -> Memory:
-    """Take the memory of several tensors together."""
-    memory.note = f"A {what} is not one block of memory: it is made of {len(parts)} tensors."
+def _of_parts(memory: TensorMemory, parts: list[Any], what: str) -> TensorMemory:
+    """Return `memory` with the blocks of all `parts`."""
+    memory.note = f"A {what} is not one block of memory: it consists of {len(parts)} tensors."
     for part in parts:
-        found = of_torch(part)
+        found = torch_memory(part)
         memory.blocks += found.blocks
         memory.unknown = memory.unknown or found.unknown
         memory.chain += found.chain
@@ -121,7 +121,7 @@ def _of_parts(memory: Memory, parts: list[Any], what: str) -> Memory:
 
 
 def _parts_of(tensor: Any) -> list[Any] | None:
-    """Return the tensors that `tensor` is made of; None where it is made of none."""
+    """Return the tensors that `tensor` consists of; None for a plain tensor."""
     if tensor.layout in _PARTS:
         return [getattr(tensor, name)() for name in _PARTS[tensor.layout]]
     if torch.utils._python_dispatch.is_traceable_wrapper_subclass(tensor):
@@ -132,10 +132,10 @@ def _parts_of(tensor: Any) -> list[Any] | None:
     return None
 
 
-def _why_none(tensor: Any) -> str | None:
-    """Say why a tensor has no memory of its own; None where it has."""
+def _why_no_memory(tensor: Any) -> str | None:
+    """Return why a tensor has no memory of its own; None if it has."""
     if stands_for_others(tensor):
-        return "Inside torch.func transforms and tracing a tensor stands for others."
+        return "Inside torch.func transforms and tracing a tensor is a placeholder for others."
     if any(cls.__name__ == "FakeTensor" for cls in type(tensor).__mro__):
         return "A fake tensor has sizes and no data."
     if tensor.device.type == "meta":
@@ -144,28 +144,28 @@ def _why_none(tensor: Any) -> str | None:
 
 
 def _why_unknown(tensor: Any) -> tuple[str | None, bool]:
-    """Say why a tensor's memory cannot be told, and whether it has some; None if it can."""
+    """Return (why the place of a tensor's memory is not known, or None; whether it has memory)."""
     if tensor.layout != torch.strided:
-        return f"The memory of a tensor of layout {tensor.layout} is not told.", True
+        return f"The memory of a tensor of layout {tensor.layout} is not accessible.", True
     try:
         address = tensor.data_ptr()
         tensor.untyped_storage()
     except (RuntimeError, ValueError) as error:
-        return f"torch does not tell where the memory is: {error}", True
+        return f"torch does not reveal where the memory is: {error}", True
     if address == 0 and tensor.numel():
         return "The tensor has no memory: its storage was freed or resized.", False
     return None, False
 
 
-def _name_of(device: Any) -> str:
-    """Name a device as the bridge does."""
+def _device_name(device: Any) -> str:
+    """Return the bridge's name of a torch device."""
     return str(device.type if device.index is None or device.type == "cpu" else device)
 
 
-def reach_of(tensor: Any) -> tuple[str, int, int] | None:
-    """Return the (space, first byte, byte after the last) of a plain tensor's elements.
+def torch_byte_range(tensor: Any) -> tuple[str, int, int] | None:
+    """Return the (address space, first byte, byte after the last) of a plain tensor's elements.
 
-    None for any other: this is for looking through all that there are.
+    None for other tensors. Fast enough to be called on every tensor of a process.
     """
     if type(tensor).__torch_dispatch__ is not torch.Tensor.__torch_dispatch__:
         return None
@@ -178,6 +178,6 @@ def reach_of(tensor: Any) -> tuple[str, int, int] | None:
             return None
         itemsize = tensor.dtype.itemsize
         steps = [step * itemsize for step in tensor.stride()]
-        space = space_of(_name_of(tensor.device))
-        low, high = extent(Block(space, address, tensor.shape, steps, itemsize))
+        space = address_space(_device_name(tensor.device))
+        low, high = byte_range(Block(space, address, tensor.shape, steps, itemsize))
     return (space, low, high) if address and low < high else None

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What an audit writes down, and how it is shown."""
+"""AuditLog and Record: the conversions that an audit recorded, printed as a table."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ else:
 class Record(_Fields):
     """One conversion.
 
-    route: the call, and from what to what, as ``"from_dlpack: numpy.ndarray -> at.Tensor"``.
+    route: the call with source and target, as ``"from_dlpack: numpy.ndarray -> at.Tensor"``.
     copied: whether bytes were copied; otherwise memory is shared.
-    nbytes: the bytes that were copied, each as often as it was, or those that are shared.
-    reason: why it was copied; "" where it was not.
+    nbytes: the number of bytes copied, counting repeated copies, or of bytes shared.
+    reason: why bytes were copied; "" if they are shared.
     """
 
     __slots__ = ()
 
     @property
     def shared(self) -> bool:
-        """Whether memory is shared: not `copied`."""
+        """Whether memory is shared; the opposite of `copied`."""
         return not self.copied
 
     @property
@@ -52,7 +52,7 @@ class Record(_Fields):
 
 
 class AuditLog:
-    """The conversions that an audit saw, in the order in which they ended; prints as a table.
+    """The conversions that an audit recorded, in the order in which they ended; prints as a table.
 
     >>> import bridge
     >>> with bridge.audit() as log:
@@ -77,12 +77,12 @@ class AuditLog:
 
     @property
     def copied_bytes(self) -> int:
-        """How many bytes were copied in all."""
+        """The number of bytes copied by all conversions."""
         return sum(record.nbytes for record in self._records if record.copied)
 
     @property
     def shared_bytes(self) -> int:
-        """How many bytes were shared in all, those of each conversion."""
+        """The number of bytes shared by all conversions."""
         return sum(record.nbytes for record in self._records if not record.copied)
 
     def __len__(self) -> int:
@@ -106,10 +106,10 @@ class AuditLog:
 
     def __str__(self) -> str:
         rows = [("route", "how", "bytes", "reason"), *self._rows()]
-        wide = max(len(row[0]) for row in rows) + 2
+        width = max(len(row[0]) for row in rows) + 2
         digits = max(len(row[2]) for row in rows)
         lines = [
-            f"{route:<{wide}}  {how:<6}  {nbytes:>{digits}}  {reason}".rstrip()
+            f"{route:<{width}}  {how:<6}  {nbytes:>{digits}}  {reason}".rstrip()
             for route, how, nbytes, reason in rows
         ]
         return "\n".join([*lines, self._summary()])

@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Contexts that watch conversions: `Audit` writes them down, `NoCopy` refuses copies.
+"""Context managers that observe conversions: `Audit` records them, `NoCopy` forbids copies.
 
-A context is bound to where it was entered by ``contextvars``: another thread does not feel it, nor
-does another asyncio task, unless it was started inside (a task begins with a copy of the context
-that creates it). Contexts are links of a chain, innermost first. One that was left is dead and
-passed over wherever it still hangs in a chain, so they may end in any order: that of a generator
-which is closed late, or in another thread, does no harm to others.
+Contexts are bound by ``contextvars``: they have no effect in other threads or asyncio tasks, except
+tasks created inside, which start with a copy of the context. Open contexts form a linked list, the
+innermost first. A closed context is marked and skipped wherever a list still contains it. So
+contexts may be closed in any order and in any thread, as by a generator that is finalized late.
 """
 
 from __future__ import annotations
@@ -15,8 +14,9 @@ from contextvars import ContextVar
 
 from bridge.c10 import observe
 from bridge.c10.errors import EnforceBufferError
-from bridge.see.naming import kind_of, nbytes_of
-from bridge.see.record import AuditLog, Record
+from bridge.see.audit_log import AuditLog, Record
+from bridge.see.nbytes import nbytes_of
+from bridge.see.type_names import type_name
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ __all__ = ["Audit", "NoCopy"]
 
 
 class _Link:
-    """One entered context: its log, or None where it forbids copies; and the one around it."""
+    """An open context: its log, or None if it forbids copies; and the enclosing context."""
 
     __slots__ = ("alive", "log", "outer")
 
@@ -39,7 +39,7 @@ class _Link:
 
 
 class _Conversion:
-    """A conversion that is under way, and what it has copied so far."""
+    """A conversion in progress, and the bytes that it has copied so far."""
 
     __slots__ = ("copied", "reasons", "route")
 
@@ -50,11 +50,11 @@ class _Conversion:
 
 
 _chain: ContextVar[_Link | None] = ContextVar("bridge.see.chain", default=None)
-_underway: ContextVar[_Conversion | None] = ContextVar("bridge.see.underway", default=None)
+_current: ContextVar[_Conversion | None] = ContextVar("bridge.see.current", default=None)
 _counting = allocate_lock()
 
 
-def _living() -> Iterator[_Link]:
+def _open_links() -> Iterator[_Link]:
     link = _chain.get()
     while link is not None:
         if link.alive:
@@ -63,7 +63,7 @@ def _living() -> Iterator[_Link]:
 
 
 def _outermost() -> bool:
-    return _underway.get() is None and any(True for _ in _living())
+    return _current.get() is None and any(True for _ in _open_links())
 
 
 def _watched(
@@ -75,33 +75,33 @@ def _watched(
     kwargs: dict[str, Any],
 ) -> Any:
     conversion = _Conversion(_route(call, source, target))
-    _underway.set(conversion)
+    _current.set(conversion)
     try:
         result = function(*args, **kwargs)
     finally:
-        _underway.set(None)
+        _current.set(None)
     if conversion.reasons:
-        _write(Record(conversion.route, True, conversion.copied, "; ".join(conversion.reasons)))
+        _record(Record(conversion.route, True, conversion.copied, "; ".join(conversion.reasons)))
     else:
         nbytes = nbytes_of(result)
         if nbytes is None:
             nbytes = nbytes_of(source) or 0
-        _write(Record(conversion.route, False, nbytes, ""))
+        _record(Record(conversion.route, False, nbytes, ""))
     return result
 
 
 def _shared(call: str, source: object, target: str, nbytes: int) -> None:
-    _write(Record(_route(call, source, target), False, nbytes, ""))
+    _record(Record(_route(call, source, target), False, nbytes, ""))
 
 
 def _copying(nbytes: int, reason: str) -> None:
-    conversion = _underway.get()
+    conversion = _current.get()
     if conversion is None or (reason == observe.PRODUCER and conversion.reasons):
         return
-    if any(link.log is None for link in _living()):
+    if any(link.log is None for link in _open_links()):
         call, _, route = conversion.route.partition(": ")
         raise EnforceBufferError(
-            f"{route} would copy {nbytes} bytes ({reason}), and bridge.no_copy() forbids copies.",
+            f"{route} would copy {nbytes} bytes ({reason}), which bridge.no_copy() forbids.",
             call,
         )
     conversion.copied += nbytes
@@ -110,11 +110,13 @@ def _copying(nbytes: int, reason: str) -> None:
 
 
 def _route(call: str, source: object, target: str) -> str:
-    return f"{call}: {source if isinstance(source, observe.Label) else kind_of(source)} -> {target}"
+    return (
+        f"{call}: {source if isinstance(source, observe.Label) else type_name(source)} -> {target}"
+    )
 
 
-def _write(record: Record) -> None:
-    for link in _living():
+def _record(record: Record) -> None:
+    for link in _open_links():
         if link.log is not None:
             link.log._records.append(record)
 
@@ -122,8 +124,8 @@ def _write(record: Record) -> None:
 observe.listen(_outermost, _watched, _shared, _copying)
 
 
-class _Watch:
-    """What `audit` and `no_copy` have in common: to be entered, and left, once at a time."""
+class _Context:
+    """The base class of `Audit` and `NoCopy`: a context manager that is not reentrant."""
 
     __slots__ = ("_link",)
 
@@ -136,7 +138,7 @@ class _Watch:
         with _counting:
             if self._link is not None:
                 raise RuntimeError(
-                    f"This {type(self).__name__} is entered already; make another one."
+                    f"This {type(self).__name__} is entered already; create another one."
                 )
             self._link = _Link(log, _chain.get())
             observe.count(1)
@@ -160,8 +162,8 @@ class _Watch:
         _chain.set(innermost)
 
 
-class NoCopy(_Watch):
-    """What `bridge.no_copy` gives, to be entered by ``with``."""
+class NoCopy(_Context):
+    """The context manager that `bridge.no_copy` returns."""
 
     __slots__ = ()
 
@@ -169,8 +171,8 @@ class NoCopy(_Watch):
         self._enter(None)
 
 
-class Audit(_Watch):
-    """What `bridge.audit` gives, to be entered by ``with``, which gives its AuditLog."""
+class Audit(_Context):
+    """The context manager that `bridge.audit` returns; ``with`` binds its AuditLog."""
 
     __slots__ = ("_log",)
 
