@@ -18,9 +18,9 @@ every_wrapper = pytest.mark.parametrize("cls", [at.Tensor, caffe2.Tensor])
 
 @every_sealed
 def test_a_sealed_class_makes_no_objects_for_python(cls: Any) -> None:
-    with pytest.raises(TypeError, match="not made by calling the class"):
+    with pytest.raises(TypeError, match="not created by calling the class"):
         cls()
-    with pytest.raises(TypeError, match="not made by calling the class"):
+    with pytest.raises(TypeError, match="not created by calling the class"):
         cls.__new__(cls)
     with pytest.raises(TypeError, match="not safe"):
         object.__new__(cls)
@@ -30,7 +30,7 @@ def test_a_subclass_does_not_get_round_it() -> None:
     class Mine(c10.TensorImpl):
         pass
 
-    with pytest.raises(TypeError, match="not made by calling the class"):
+    with pytest.raises(TypeError, match="not created by calling the class"):
         Mine()
     with pytest.raises(TypeError):
         c10.TensorImpl.__new__(Mine)
