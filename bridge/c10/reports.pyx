@@ -16,7 +16,7 @@ it and not reported on their own. Before bytes are copied::
 which raises BufferError inside no_copy(). Copies outside of a conversion, such as those of clone(),
 are not reported.
 
-bridge.see.audit registers itself as the observer when the first context is created, so it is loaded
+bridge.see.contexts registers itself as the observer when the first context is created, so it is loaded
 only if it is used.
 """
 
@@ -47,17 +47,17 @@ class Observer:
         """Return ``function(*args, **kwargs)``, the conversion `call` of `source` to `target`."""
         raise NotImplementedError
 
-    def shared(self, call, source, target, nbytes):
+    def report_shared(self, call, source, target, nbytes):
         """Record a finished conversion that copied nothing."""
         raise NotImplementedError
 
-    def copying(self, nbytes, reason):
+    def report_copy(self, nbytes, reason):
         """Record, or refuse with BufferError, a copy in the conversion under way."""
         raise NotImplementedError
 
 
 def register_observer(observer):
-    """Register the only Observer (bridge.see.audit does)."""
+    """Register the only Observer (bridge.see.contexts does)."""
     global _observer
     _observer = observer
 

@@ -52,6 +52,18 @@ cdef inline int forbid_calling(object cls) except -1:
     return 0
 
 
+# tp_new of classes written in Python, read and never set: `RunOperatorOnce` creates its operator
+# without calling the class, so without ``__init__``, and fills the fields in C.
+
+cdef extern from *:
+    """
+    static CYTHON_UNUSED PyObject *bridge_new_instance(PyObject *cls, PyObject *no_args) {
+        return ((PyTypeObject *)cls)->tp_new((PyTypeObject *)cls, no_args, NULL);
+    }
+    """
+    object new_instance "bridge_new_instance"(object cls, tuple no_args)
+
+
 # tp_vectorcall: `at.Tensor(x)` and `caffe2.Tensor(x)` without a tuple and a dict of arguments.
 #
 # `type(x)(...)` calls this slot first. It is not inherited, so subclasses are constructed the
