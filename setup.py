@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The compiled modules, which are every .pyx of the package; all else is in pyproject.toml."""
+"""Compile every .pyx of the package; everything else is configured in pyproject.toml."""
 
 from pathlib import Path
 

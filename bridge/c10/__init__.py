@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What both APIs share: devices, element types, memory, and the tensor behind both."""
+"""Devices, element types, memory, and the TensorImpl that both wrappers refer to."""
 
 from __future__ import annotations
 
@@ -48,17 +48,17 @@ Trn = DeviceType.Trn
 
 
 def dtype(T: Any) -> TensorOptions:
-    """TensorOptions with the element type `T`."""
+    """Return TensorOptions with the element type `T`."""
     return TensorOptions(dtype=T)
 
 
 def device(D: Any) -> TensorOptions:
-    """TensorOptions with the device `D`."""
+    """Return TensorOptions with the device `D`."""
     return TensorOptions(device=D)
 
 
 def pinned_memory(value: _builtins.bool = True) -> TensorOptions:
-    """TensorOptions for page-locked host memory."""
+    """Return TensorOptions for page-locked host memory, or not."""
     return TensorOptions(pinned_memory=value)
 
 

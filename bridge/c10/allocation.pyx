@@ -39,7 +39,7 @@ cdef int require_contiguous(TensorImpl self, str caller) except -1:
     return 0
 
 
-cdef int64_t _nbytes(TensorImpl self, int64_t numel, str caller) except -1:
+cdef int64_t nbytes_needed(TensorImpl self, int64_t numel, str caller) except -1:
     """Return the bytes from the beginning of the storage that `numel` elements need.
 
     Raises EnforceValueError: more than an int64 counts.

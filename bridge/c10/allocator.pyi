@@ -17,7 +17,7 @@ class AllocatorStats:
 
 @final
 class DataPtr:
-    # Raises TypeError: Allocator.allocate gives DataPtrs.
+    # Raises TypeError: Allocator.allocate returns DataPtrs.
     def __init__(self, never: Never, /, *args: Never, **kwargs: Never) -> None: ...
     @property
     def address(self) -> int: ...

@@ -26,6 +26,14 @@ from bridge.c10.type_meta cimport TypeMeta
 from bridge.c10.errors import EnforceNotMet
 
 
+cdef int _require_content(TensorImpl src, str caller) except -1:
+    if not src.storage_initialized():
+        raise EnforceNotMet(
+            "The source has no content: call mutable_data(T) on it first.", caller,
+            condition="src.storage_initialized()")
+    return 0
+
+
 cdef int share_data(TensorImpl self, TensorImpl src, str caller) except -1:
     """Share the storage of `src`, its type and its offset; sizes stay.
 
@@ -42,10 +50,7 @@ cdef int share_data(TensorImpl self, TensorImpl src, str caller) except -1:
         raise EnforceNotMet(
             "Both tensors must be contiguous to share data with other sizes.", caller,
             condition="is_contiguous()")
-    if not src.storage_initialized():
-        raise EnforceNotMet(
-            "The source has no content: call mutable_data(T) on it first.", caller,
-            condition="src.storage_initialized()")
+    _require_content(src, caller)
     self.c_dtype = src.c_dtype
     self.offset = src.offset
     self.set_storage(src.storage)       # last: freeing the old one may let other threads run
@@ -93,10 +98,7 @@ cdef int copy_from(TensorImpl self, TensorImpl src, str caller) except -1:
         raise EnforceNotMet(
             "CopyFrom takes contiguous tensors; call contiguous() on the source.", caller,
             condition="src.is_contiguous()")
-    if not src.storage_initialized():
-        raise EnforceNotMet(
-            "The source has no content: call mutable_data(T) on it first.", caller,
-            condition="src.storage_initialized()")
+    _require_content(src, caller)
     if self is src:
         return 0
     same_type = self.c_dtype is src.c_dtype

@@ -174,9 +174,8 @@ def _parse(spec):
         "a c10.DeviceType or a torch.device.", "Device")
 
 
-cdef Device device_of(int32_t device_type, int32_t index):
-    """Return the Device with these numbers. Raises EnforceValueError: an unknown type."""
-    key = (device_type, index)
+cdef Device _cached(object key):
+    """Return the Device of a name, or of a pair of numbers, that was asked for before or is new."""
     found = _known.get(key)
     if found is None:
         found = Device(key)
@@ -185,17 +184,17 @@ cdef Device device_of(int32_t device_type, int32_t index):
     return <Device>found
 
 
+cdef Device device_of(int32_t device_type, int32_t index):
+    """Return the Device with these numbers. Raises EnforceValueError: an unknown type."""
+    return _cached((device_type, index))
+
+
 cpdef Device as_device(object spec):
     """Return `spec` if it is a Device, otherwise the Device that it names. Raises as `Device`."""
     if isinstance(spec, Device):
         return <Device>spec
     if type(spec) is str:
-        found = _known.get(spec)
-        if found is None:
-            found = Device(spec)
-            if len(_known) < 4096:
-                _known[spec] = found
-        return <Device>found
+        return _cached(spec)
     kind, index = _parse(spec)
     return device_of(kind, index)
 

@@ -16,8 +16,8 @@ it and not reported on their own. Before bytes are copied::
 which raises BufferError inside no_copy(). Copies outside of a conversion, such as those of clone(),
 are not reported.
 
-bridge.see.contexts registers itself as the observer when the first context is created, so it is loaded
-only if it is used.
+bridge.see.contexts registers itself as the observer when the first context is created, so it is
+loaded only if it is used.
 """
 
 

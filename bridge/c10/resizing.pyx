@@ -40,7 +40,7 @@ from bridge.c10.flags import FLAGS
 
 
 cdef int resize(TensorImpl self, const int64_t* sizes, int ndim, str caller) except -1:
-    """Set new sizes, row-major; drop the buffer where it is too small, or the flags say so.
+    """Set new sizes, row-major; drop the buffer if it is too small, or as the flags demand.
 
     Raises EnforceNotMet: undefined, negative sizes, or too many elements.
     """

@@ -7,7 +7,6 @@ torch 2.13).
 
 from cpython.object cimport PyObject, PyTypeObject
 
-ctypedef PyObject* (*new_function)(PyTypeObject*, PyObject*, PyObject*) except NULL
 ctypedef PyObject* (*vectorcall_function)(PyObject*, PyObject**, size_t, PyObject*) except NULL
 ctypedef void (*dealloc_function)(PyObject*) noexcept
 

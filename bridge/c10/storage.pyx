@@ -87,7 +87,7 @@ cdef class Storage:
             return _check_borrowed(self)
         return 0
 
-    cdef int pin(self) except -1:
+    cdef int retain(self) except -1:
         """Keep borrowed memory in place; call before handing out its address. Raises as `check`."""
         if self.flags & BORROWED:
             return _retain_borrowed(self)

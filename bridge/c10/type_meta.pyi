@@ -11,7 +11,7 @@ ROWS: list[TypeMeta]
 
 @disjoint_base
 class TypeMeta:
-    # Raises TypeError: Make and Register give TypeMetas.
+    # Raises TypeError: Make and Register return TypeMetas.
     def __init__(self, never: Never, /, *args: Never, **kwargs: Never) -> None: ...
     @staticmethod
     def Make(T: TypeLike) -> TypeMeta: ...

@@ -118,7 +118,7 @@ def test_an_allocator_that_changes_the_source_of_a_copy() -> None:
     before = c10.GetAllocator("cpu")
     c10.SetAllocator("cpu", Meddler())
     try:
-        with pytest.raises(c10.EnforceNotMet, match="while it was copied"):
+        with pytest.raises(c10.EnforceNotMet, match="while it was being copied"):
             target.CopyFrom(source)
     finally:
         c10.SetAllocator("cpu", before)

@@ -184,7 +184,7 @@ def test_an_allocator_that_uses_tensors_while_it_is_asked(
 
 def test_true_is_no_address(keep_cpu_allocator: c10.Allocator) -> None:
     c10.SetAllocator("cpu", RubbishAllocator(True))
-    with pytest.raises(c10.EnforceNotMet, match="gave True"):
+    with pytest.raises(c10.EnforceNotMet, match="returned True"):
         at.empty((3,), "int8")
 
 
