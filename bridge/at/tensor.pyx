@@ -17,19 +17,12 @@ from bridge.c10.array_ref cimport Dims, array_ref_of, parse_dims, parse_dims_arg
 from bridge.c10.copy cimport contiguous_copy
 from bridge.c10.device cimport device_of
 from bridge.c10.observe cimport observed, outermost, shared, unlikely, watched
+from bridge.c10.slots cimport add_to_class, call_init, dealloc_of, set_constructor, set_dealloc
 from bridge.c10.storage cimport READONLY
 from bridge.c10.tensor_impl cimport CONTIGUOUS, TensorImpl, wrap_dim
 from bridge.c10 cimport views
 from bridge.exchange_table cimport new_exchange_table, set_class
-from bridge.wrapper cimport (
-    Wrapper,
-    add_to_class,
-    inherit_metadata,
-    keep_the_dead_of,
-    new_at,
-    set_construct,
-    slow_construct,
-)
+from bridge.wrapper cimport Wrapper, inherit_metadata
 
 from bridge.at import python_values
 from bridge.at.torch_call import TorchRunner
@@ -848,8 +841,10 @@ cdef TensorImpl _impl_for_at(object source):
 
 
 cdef Tensor wrap(TensorImpl impl):
-    """Return a new at.Tensor that shares `impl`."""
-    return <Tensor>new_at(impl)
+    """Return a new at.Tensor that shares `impl`; every new one is created here."""
+    cdef Tensor tensor = Tensor.__new__(Tensor)
+    tensor.impl = impl
+    return tensor
 
 
 cdef PyObject* _construct(
@@ -859,7 +854,7 @@ cdef PyObject* _construct(
     if names == NULL and (nargsf & <size_t>0xFFFF) == 1:
         tensor.impl = _impl_for_at(<object>args[0])
     else:
-        slow_construct(tensor, args, nargsf, names)
+        call_init(tensor, args, nargsf, names)
     Py_INCREF(tensor)
     return <PyObject*>tensor
 
@@ -874,7 +869,7 @@ def install(name, operation):
         add_to_class(Tensor, name, operation)
 
 
-set_construct(Tensor, _construct)
+set_constructor(Tensor, _construct)
+set_dealloc(Tensor, dealloc_of(Wrapper))
 inherit_metadata(Tensor)
 set_class(False, Tensor)
-keep_the_dead_of(Tensor)
