@@ -173,6 +173,7 @@ def examples_in(module: ModuleType) -> list[doctest.DocTest]:
     return found
 
 
+@pytest.mark.usefixtures("fresh_workspace")
 @pytest.mark.parametrize("module_name", bridge_modules())
 def test_docstring_examples_run(module_name: str) -> None:
     module = load(module_name)
@@ -181,6 +182,7 @@ def test_docstring_examples_run(module_name: str) -> None:
     output: list[str] = []
     runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS)
     for example in examples_in(module):
+        bridge.caffe2.workspace.ResetWorkspace()
         runner.run(example, out=output.append)
     assert runner.summarize(verbose=False).failed == 0, "".join(output)
 
