@@ -29,6 +29,7 @@ from bridge.caffe2.models.iteration import (
     OPTIMIZER_ITERATION_NAME,
     BuildUniqueMutexIter,
 )
+from bridge.caffe2.workspaces.blob_functions import ResetBlob
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -60,8 +61,6 @@ __all__ = [
 
 def ResetBlobs(blobs: Any) -> None:
     """Empty each of the blobs, which keep their names; see ``workspace.ResetBlob``."""
-    from bridge.caffe2.workspace import ResetBlob
-
     for blob in blobs:
         ResetBlob(blob)
 

@@ -14,7 +14,7 @@ from bridge.c10.storage import Storage
 from bridge.c10.tensor_impl import TensorImpl
 from bridge.caffe2.blobs.blob import Blob
 from bridge.caffe2.blobs.blob_tensor import BlobTensor
-from bridge.caffe2.workspaces.workspace import state
+from bridge.caffe2.workspaces.current import current
 from bridge.see import inside
 from bridge.see.memory import Memory, space_of
 from bridge.see.naming import kind_of
@@ -95,8 +95,8 @@ def _storage_of(impl: TensorImpl | None) -> Storage | None:
 def _names() -> dict[int, str]:
     """The blobs that have names, by their ids."""
     names: dict[int, str] = {}
-    for workspace_name, workspace in list(state.workspaces.items()):
-        where = "" if workspace_name == state.name else f" of workspace {workspace_name!r}"
+    for workspace_name, workspace in list(current.workspaces.items()):
+        where = "" if workspace_name == current.name else f" of workspace {workspace_name!r}"
         for name, blob in list(workspace._blobs.items()):
             names[id(blob)] = f"blob {name!r}{where}"
     return names

@@ -20,6 +20,7 @@ class Control(TorchOperator):
     """What If and While have in common. The nets work on the operator's workspace."""
 
     writes_last = False
+    _has_effects = True
 
     def net(self, name: str, needed: bool) -> RunnableNet | None:
         """Make the net of argument `name`; None where there is none and it is not needed."""

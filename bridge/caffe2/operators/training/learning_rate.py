@@ -11,11 +11,11 @@ import math
 from collections.abc import Callable
 
 from bridge import c10
+from bridge.caffe2.blobs.objects import Mutex
 from bridge.caffe2.execution.registry import register_operator
 from bridge.caffe2.operators.base.float_operator import FloatOperator
 from bridge.caffe2.operators.base.lazy_torch import torch
 from bridge.caffe2.operators.base.torch_operator import INT64
-from bridge.caffe2.operators.objects.objects import Mutex
 from bridge.caffe2.operators.objects.stats import Stat
 
 TYPE_CHECKING = False

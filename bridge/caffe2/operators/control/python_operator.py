@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The operator type Python, which calls a function; see `graph.python_functions`."""
+"""The operator type Python, which calls a function; see `definitions.python_functions`."""
 
 from __future__ import annotations
 
@@ -19,10 +19,11 @@ __all__ = ["PythonGradientOperator", "PythonOperator"]
 class PythonOperator(Operator):
     """Call a Python function with lists of the tensors of inputs and outputs.
 
-    An input that holds no tensor is given as its Blob. Follows PythonOp,
+    An input that holds no tensor is passed as its Blob. Follows PythonOp,
     caffe2/python/pybind_state.h, PyTorch 1.8.1.
     """
 
+    _has_effects = True
     _token_suffix = ""
     _builder = "pickled_builder"
 
@@ -38,7 +39,7 @@ class PythonOperator(Operator):
                 )
             self._function, self._pass_workspace = functions[token]
         else:
-            # `bytes` as they were pickled, whether or not they happen to be UTF-8.
+            # With a default of `bytes`, the argument is not decoded if it happens to be UTF-8.
             self._function = unpickled_function(self.GetSingleArgument(self._builder, b""))
             self._pass_workspace = bool(self.GetSingleArgument("pass_workspace", 0))
 
@@ -57,10 +58,10 @@ class PythonOperator(Operator):
 
 @register_operator("PythonGradient")
 class PythonGradientOperator(PythonOperator):
-    """Call the function that was given as `grad_f`, to compute a gradient.
+    """Call the function passed as `grad_f`, which computes a gradient.
 
-    Inputs are those of the operator, its outputs, and the gradients of its outputs, or of those in
-    ``grad_output_indices``; outputs the gradients of its inputs, or of those in
+    Inputs: those of the operator, its outputs, and the gradients of its outputs, or of those in
+    ``grad_output_indices``. Outputs: the gradients of its inputs, or of those in
     ``grad_input_indices``.
     """
 
