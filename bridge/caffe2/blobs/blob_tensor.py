@@ -11,7 +11,8 @@ from bridge.c10.errors import EnforceTypeError, EnforceValueError
 from bridge.caffe2.base.data_types import ELEMENT_TYPES
 from bridge.caffe2.base.errors import wrap_error
 from bridge.caffe2.blobs.copies import copied_to_numpy, prepare
-from bridge.caffe2.blobs.feed import is_array, put_array
+from bridge.caffe2.blobs.core import BlobCore
+from bridge.caffe2.blobs.put_by_type import is_array, put_array
 from bridge.caffe2.tensor.tensor import Tensor
 
 TYPE_CHECKING = False
@@ -20,8 +21,6 @@ if TYPE_CHECKING:
 
     import numpy as np
     import torch
-
-    from bridge.caffe2.blobs.blob import Blob
 
 __all__ = ["BlobTensor"]
 
@@ -45,14 +44,14 @@ class BlobTensor:
 
     __slots__ = ("__weakref__", "_blob", "_tensor")
 
-    _blob: Blob
+    _blob: BlobCore
     _tensor: Tensor
 
     def __init__(self) -> None:
         raise TypeError("A BlobTensor comes from a blob: blob.tensor().")
 
     @classmethod
-    def _of(cls, blob: Blob, tensor: Tensor) -> BlobTensor:
+    def _of(cls, blob: BlobCore, tensor: Tensor) -> BlobTensor:
         handle = cls.__new__(cls)
         handle._blob = blob
         handle._tensor = tensor

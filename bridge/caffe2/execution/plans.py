@@ -176,7 +176,7 @@ class _Step:
         tensor = blob._tensor
         if tensor is None or not tensor.IsType(bool_type) or tensor.numel() != 1:
             raise EnforceNotMet(
-                f"{blob._called(self.message.should_stop_blob)}; should_stop_blob is one bool.",
+                f"{blob._describe(self.message.should_stop_blob)}; should_stop_blob is one bool.",
                 self.caller,
                 condition="IsType(bool) && numel() == 1",
             )

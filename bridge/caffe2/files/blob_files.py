@@ -19,7 +19,8 @@ from bridge.c10.errors import EnforceValueError
 from bridge.caffe2.blobs.blob import Blob
 from bridge.caffe2.blobs.serialize import DEFAULT_CHUNK_SIZE, serialize_chunks
 from bridge.caffe2.files.blob_parts import BlobParts
-from bridge.caffe2.files.databases import Record, open_reader, open_writer
+from bridge.caffe2.files.databases import open_reader, open_writer
+from bridge.caffe2.files.records import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -131,4 +132,4 @@ def hold(blob: Blob, new: Blob) -> None:
     if new._tensor is not None:
         blob._replace(new._tensor)
     else:
-        blob._hold_object(new._object, new._meta)
+        blob._set_object(new._object, new._meta)

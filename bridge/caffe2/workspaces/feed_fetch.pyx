@@ -10,7 +10,8 @@ from cpython.object cimport PyObject
 from cpython.unicode cimport PyUnicode_CheckExact
 
 from bridge.c10.observe cimport observed, unlikely
-from bridge.caffe2.blobs.core cimport BlobCore, put
+from bridge.caffe2.blobs.core cimport BlobCore
+from bridge.caffe2.blobs.put cimport put
 from bridge.caffe2.workspaces.current cimport Current
 from bridge.exchange.numpy cimport array_copy
 from bridge.exchange.torch cimport tensor_out
@@ -105,7 +106,7 @@ cdef object _fetched(BlobCore blob, object name):
     """Return what FetchBlob returns for anything but plain memory."""
     fetched = blob._fetch(name, "FetchBlob")
     if type(fetched) is Int8Tensor:
-        raise EnforceTypeError(f"{blob._called(name)}; use FetchInt8Blob.", "FetchBlob")
+        raise EnforceTypeError(f"{blob._describe(name)}; use FetchInt8Blob.", "FetchBlob")
     return fetched
 
 

@@ -12,9 +12,10 @@ from bridge.c10.errors import EnforceAssertionError, EnforceKeyError
 from bridge.caffe2.base.names import name_of
 from bridge.caffe2.base.text import listed
 from bridge.caffe2.blobs.blob import Blob
-from bridge.caffe2.blobs.core import put
-from bridge.caffe2.blobs.feed import feed_refusal, is_array, put_on
+from bridge.caffe2.blobs.feed import feed_error, put_on
 from bridge.caffe2.blobs.int8 import Int8Tensor, Int8TensorCPU
+from bridge.caffe2.blobs.put import put
+from bridge.caffe2.blobs.put_by_type import is_array
 from bridge.caffe2.definitions.scopes import CurrentDeviceScope, open_device_scopes
 from bridge.caffe2.execution.blob_table import BlobTable, find_blob
 from bridge.caffe2.workspaces.current import current
@@ -82,7 +83,7 @@ def feed_named(
 
 def feed_failure(name: Any, value: Any, cause: Exception, caller: str) -> EnforceNotMet:
     """Return the EnforceNotMet of a feed that failed. Raises it instead if the name is at fault."""
-    return feed_refusal(f"Blob {name_of(name, caller)!r}", value, caller, cause)
+    return feed_error(f"Blob {name_of(name, caller)!r}", value, caller, cause)
 
 
 def fetch_named(workspace: BlobTable, name: Any, caller: str) -> Any:
@@ -102,7 +103,7 @@ def fetch_int8_named(workspace: BlobTable, name: Any, caller: str) -> Int8Tensor
     blob = find_named(workspace, name, caller)
     if not isinstance(blob._object, Int8TensorCPU):
         raise EnforceAssertionError(
-            f"{blob._called(name)}, not a quantized tensor; use FetchBlob.", caller
+            f"{blob._describe(name)}, not a quantized tensor; use FetchBlob.", caller
         )
     fetched: Int8Tensor = blob._fetch(name, caller)
     return fetched

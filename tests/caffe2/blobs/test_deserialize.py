@@ -218,7 +218,7 @@ def test_raw_data_is_read_where_the_typed_field_is_empty(dtype: str) -> None:
         workspace.DeserializeBlob("x", blob(dims(5) + kind + storage + raw))
         np.testing.assert_array_equal(workspace.FetchBlob("x"), value)
         cut = blob(dims(5) + kind + storage + bytes_field(13, value.tobytes()[:-1]))
-        with pytest.raises(EnforceNotMet, match="ask for"):
+        with pytest.raises(EnforceNotMet, match="require"):
             workspace.DeserializeBlob("x", cut)
 
 

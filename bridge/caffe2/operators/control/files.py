@@ -14,14 +14,8 @@ from bridge.c10.errors import EnforceNotMet, EnforceValueError
 from bridge.caffe2.base.text import listed
 from bridge.caffe2.execution.blob_table import find_or_create
 from bridge.caffe2.execution.registry import register_operator
-from bridge.caffe2.files.blob_files import (
-    hold,
-    read_blobs,
-    require_names,
-    stripped,
-    write_blobs,
-)
-from bridge.caffe2.files.databases import module_of, open_reader
+from bridge.caffe2.files.blob_files import hold, read_blobs, require_names, stripped, write_blobs
+from bridge.caffe2.files.databases import check_type, open_reader
 from bridge.caffe2.operators.base.torch_operator import TorchOperator
 
 TYPE_CHECKING = False
@@ -111,14 +105,14 @@ class Checkpoint(Save):
             self.db % 0 if "%" in self.db else self.db
         except (TypeError, ValueError) as cause:
             raise EnforceValueError(
-                f"The argument db, {self.db!r}, has one place for a number, such as %d.",
+                f"The argument db, {self.db!r}, may have one placeholder for a number, such as %d.",
                 "Checkpoint",
             ) from cause
 
     def RunOnDevice(self) -> None:
         counted = self.x(0, (c10.int64,))
         if counted.numel() != 1:
-            raise EnforceNotMet(f"Input 0 is one number, and has {counted.numel()}.")
+            raise EnforceNotMet(f"Input 0 must have one element, not {counted.numel()}.")
         iteration = int(counted)
         if iteration % self.every == 0:
             self.save(self.db % iteration if "%" in self.db else self.db)
@@ -202,7 +196,7 @@ class DBExists(FileOperator):
     """
 
     def RunOnDevice(self) -> None:
-        module_of(self.db_type)
+        check_type(self.db_type)
         path = self.path(self.GetSingleArgument("db_name", ""))
         there = os.path.exists(path)
         if there:

@@ -28,7 +28,7 @@ class Control(TorchOperator):
         if message is None:
             if needed:
                 raise EnforceNotMet(
-                    f"{self._definition.type} has no argument {name!r}, a net.",
+                    f"{self._definition.type} needs the argument {name!r}, a net.",
                     self._definition.type,
                     condition=f"HasArgument({name!r})",
                 )
@@ -40,7 +40,7 @@ class Control(TorchOperator):
         found = self.x(0, (c10.bool,))
         if found.numel() != 1:
             raise EnforceNotMet(
-                f"A condition is one bool, not {found.numel()}.",
+                f"The condition must be one bool, not {found.numel()}.",
                 "Condition",
                 condition="numel() == 1",
             )

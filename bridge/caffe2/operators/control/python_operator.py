@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from bridge.c10.errors import EnforceKeyError
-from bridge.caffe2.definitions.python_functions import GRADIENT, built, functions
+from bridge.caffe2.definitions.python_functions import GRADIENT, functions, unpickled_function
 from bridge.caffe2.execution.operator import Operator
 from bridge.caffe2.execution.registry import register_operator
 
@@ -40,7 +40,7 @@ class PythonOperator(Operator):
             self._function, self._pass_workspace = functions[token]
         else:
             # With a default of `bytes`, the argument is not decoded if it happens to be UTF-8.
-            self._function = built(self.GetSingleArgument(self._builder, b""))
+            self._function = unpickled_function(self.GetSingleArgument(self._builder, b""))
             self._pass_workspace = bool(self.GetSingleArgument("pass_workspace", 0))
 
     def RunOnDevice(self) -> None:
