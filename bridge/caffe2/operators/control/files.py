@@ -14,7 +14,7 @@ from bridge.c10.errors import EnforceNotMet, EnforceValueError
 from bridge.caffe2.base.text import listed
 from bridge.caffe2.execution.registry import register_operator
 from bridge.caffe2.files.blob_files import (
-    hold,
+    move_contents,
     read_blobs,
     require_names,
     stripped,
@@ -189,7 +189,7 @@ class Load(FileOperator):
             )
         outputs = dict(zip(self.names, self.Outputs(), strict=True))
         for name, blob in found.items():
-            hold(outputs.get(name) or created(self._workspace, name), blob)
+            move_contents(outputs.get(name) or created(self._workspace, name), blob)
 
 
 @register_operator("DBExists", devices=_DEVICES)
