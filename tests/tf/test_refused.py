@@ -130,10 +130,10 @@ def test_types_without_values(number: int) -> None:
 def test_shapes_beyond_any_message(dtype: str, sizes: tuple[int, ...]) -> None:
     values = bytes_field(FLOAT, bytes(4)) if dtype == "float32" else bytes_field(STRING, b"")
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    start = time.monotonic()
+    start = time.thread_time()
     # An empty tensor is one only where its strides can be counted.
     refused(head(dtype, *sizes) + values, "2147483647|dimension")
-    assert time.monotonic() - start < 5
+    assert time.thread_time() - start < 5
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 64 * 1024
 
 
@@ -222,7 +222,7 @@ def test_random_bytes() -> None:
 
 def test_long_lists_take_time_in_proportion() -> None:
     # a million unpacked values, and a million empty dimensions
-    start = time.monotonic()
+    start = time.thread_time()
     many = 200_000
     x = tf.from_tensor_proto(head("float32", many) + fixed32(FLOAT, struct.pack("<f", 2)) * many)
     assert x.numpy().sum() == 2 * many
@@ -231,7 +231,7 @@ def test_long_lists_take_time_in_proportion() -> None:
         head("float8_e5m2", 1) + bytes_field(FLOAT8, b"") + varint(UINT32, 1) * many + b"\x08",
         "damaged",
     )
-    assert time.monotonic() - start < 20
+    assert time.thread_time() - start < 20
 
 
 def test_deep_groups_within_the_limit() -> None:

@@ -85,7 +85,7 @@ def test_a_plan_that_fails_in_the_background_says_so_when_asked() -> None:
 
 
 def wait_for(plan: Any) -> None:
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 300
     while not plan.is_done():
         assert time.monotonic() < deadline
         time.sleep(0.01)

@@ -105,14 +105,13 @@ def test_reset_gives_a_new_workspace_and_leaves_the_old_alone() -> None:
 
 
 def test_root_folder(tmp_path: Path) -> None:
-    assert RootFolder() == "."
     folder = tmp_path / "deep" / "down"
     assert ResetWorkspace(str(folder)) is True
     assert RootFolder() == str(folder)
     assert folder.is_dir()
     assert ResetWorkspace() is True
     assert RootFolder() == str(folder)
-    SwitchWorkspace("elsewhere", True)
+    SwitchWorkspace("without a root folder", True)
     assert RootFolder() == "."
     SwitchWorkspace("default")
     assert RootFolder() == str(folder)
@@ -125,11 +124,12 @@ def test_root_folder(tmp_path: Path) -> None:
 def test_no_such_root_folder(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     FeedBlob("x", "kept")
+    before = RootFolder()
     for folder in (str(tmp_path / "file" / "below"), "", 3):
         with pytest.raises(c10.EnforceNotMet) as info:
             ResetWorkspace(folder)  # type: ignore[arg-type]
         assert info.value.__cause__ is not None
-    assert RootFolder() == "."
+    assert RootFolder() == before
     assert FetchBlob("x") == b"kept"
 
 

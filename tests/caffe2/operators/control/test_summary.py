@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -12,12 +11,12 @@ import pytest
 from bridge import c10
 from bridge.caffe2 import core, workspace
 
+pytestmark = pytest.mark.usefixtures("fresh_workspace")
 
-@pytest.fixture(autouse=True)
-def folder(tmp_path: Path) -> Iterator[Path]:
-    workspace.ResetWorkspace(str(tmp_path))
-    yield tmp_path
-    workspace.ResetWorkspace("/")
+
+@pytest.fixture
+def folder() -> Path:
+    return Path(workspace.RootFolder())
 
 
 def test_each_run_adds_a_line_and_each_operator_begins_anew(folder: Path) -> None:

@@ -22,7 +22,7 @@ def test_who_reads_waits_for_who_writes() -> None:
 
     def take() -> None:
         for _ in range(n):
-            run_operator("DequeueBlobs", ["q"], ["out"], timeout_secs=30.0)
+            run_operator("DequeueBlobs", ["q"], ["out"], timeout_secs=300.0)
             taken.append(int(workspace.FetchBlob("out")[0]))
 
     reader = threading.Thread(target=take)
@@ -30,7 +30,7 @@ def test_who_reads_waits_for_who_writes() -> None:
     for i in range(n):
         workspace.FeedBlob("in", np.array([i]))
         run_operator("EnqueueBlobs", ["q", "in"], ["in"])
-    reader.join(60)
+    reader.join(300)
     assert not reader.is_alive()
     assert taken == list(range(n))
 
@@ -48,7 +48,7 @@ def test_closing_wakes_who_waits() -> None:
     reader = threading.Thread(target=take)
     reader.start()
     run_operator("CloseBlobsQueue", ["q"], [])
-    reader.join(60)
+    reader.join(300)
     assert not reader.is_alive()
     assert len(failures) == 1
     assert not workspace.HasBlob("out")
