@@ -26,7 +26,7 @@ class RangeFill(FillOperator):
 
 @register_operator("LengthsRangeFill")
 class LengthsRangeFill(TorchOperator):
-    """Fill with 0 .. n-1 for each n of input 0: [2, 3] -> [0, 1, 0, 1, 2]."""
+    """Concatenate 0 .. n-1 for each n of input 0: [2, 3] -> [0, 1, 0, 1, 2]."""
 
     def RunOnDevice(self) -> None:
         lengths = self.x(0, INT32)
@@ -37,7 +37,7 @@ class LengthsRangeFill(TorchOperator):
 
 @register_operator("Range")
 class Range(TorchOperator):
-    """start, start + step, ... below stop. Inputs: stop; start, stop; or start, stop, step."""
+    """start, start + step, ... before stop. Inputs: stop; start, stop; or start, stop, step."""
 
     def RunOnDevice(self) -> None:
         dtype = self.Input(0).dtype()

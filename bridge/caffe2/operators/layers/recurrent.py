@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Steps of recurrent networks, LSTM and GRU, and their gradients.
 
-States are (1, N, D), gates (1, N, 4 D) or (1, N, 3 D) before their sigmoids. Sequences that have
-ended at step t keep their state, or lose it with the argument `drop_states`.
+States are (1, N, D); gates are (1, N, 4 D) or (1, N, 3 D), before their sigmoids. Sequences that
+have ended at step t keep their state, or reset it to 0 with the argument `drop_states`.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ __all__ = ["GRUUnit", "LSTMUnit"]
 
 
 class Step(FloatOperator):
-    """What the operators of a step have in common.
+    """The base class of the steps and their gradients.
 
-    Arguments: `sequence_lengths` (True): there is an input (N) of them, `drop_states` (False).
+    Arguments: `sequence_lengths` (True): there is an input (N) of them; `drop_states` (False).
     """
 
     gates = 4
 
     def going(self, lengths: int, state: Tensor) -> tuple[Tensor, int]:
-        """Say which sequences go on, (N, 1), and which input comes after the step's number."""
+        """Return which sequences continue, (N, 1), and the input after the step number."""
         n = state.shape[-2]
         place = lengths
         length = None
@@ -56,13 +56,13 @@ class Step(FloatOperator):
         return found
 
     def held(self, state: Tensor) -> Tensor:
-        """Return what a sequence has that has ended."""
+        """Return the state of a sequence that has ended."""
         return torch.zeros_like(state) if self.GetSingleArgument("drop_states", False) else state
 
 
 @register_operator("LSTMUnit")
 class LSTMUnit(Step):
-    """(hidden, cell, gates, perhaps lengths, step) -> hidden, cell; argument `forget_bias` (0).
+    """(hidden, cell, gates, optionally lengths, step) -> hidden, cell; `forget_bias` (0).
 
     The gates are input, forget, output and candidate.
     Follows LSTMUnitOp, caffe2/operators/lstm_unit_op.h, PyTorch 1.8.1.
@@ -82,8 +82,9 @@ class LSTMUnit(Step):
 
 @register_operator("LSTMUnitGradient")
 class LSTMUnitGradient(Step):
-    """(hidden, cell, gates, perhaps lengths, step, new hidden, new cell, their gradients) ->
-    gradients of the first three.
+    """The gradients of hidden, cell and gates.
+
+    Inputs: those of LSTMUnit, new hidden, new cell, and the gradients of both.
     """
 
     def RunOnDevice(self) -> None:
@@ -111,9 +112,9 @@ class LSTMUnitGradient(Step):
 
 @register_operator("GRUUnit")
 class GRUUnit(Step):
-    """(hidden, gates, perhaps lengths, step) -> hidden. The gates are reset, update and candidate,
-    of which the first has been used.
+    """(hidden, gates, optionally lengths, step) -> hidden.
 
+    The gates are reset, update and candidate, of which reset is already applied.
     Follows GRUUnitOp, caffe2/operators/gru_unit_op.h, PyTorch 1.8.1.
     """
 
@@ -130,7 +131,7 @@ class GRUUnit(Step):
 
 @register_operator("GRUUnitGradient")
 class GRUUnitGradient(Step):
-    """(hidden, gates, perhaps lengths, step, new hidden, its gradient) -> both gradients."""
+    """(hidden, gates, optionally lengths, step, new hidden, its gradient) -> dhidden, dgates."""
 
     gates = 3
 

@@ -19,7 +19,7 @@ __all__: list[str] = []
 
 @register_operator("Unique")
 class Unique(TorchOperator):
-    """Each element once, sorted; output 1: where each element went, as int32."""
+    """The unique elements, sorted; output 1: the index of each element among them, int32."""
 
     def RunOnDevice(self) -> None:
         x = self.x(0, INTS)
@@ -32,7 +32,7 @@ class Unique(TorchOperator):
 
 @register_operator("Find")
 class Find(TorchOperator):
-    """The last place in input 0 of each element of input 1, or `missing_value` (-1)."""
+    """The last index in input 0 of each element of input 1, or `missing_value` (-1)."""
 
     def RunOnDevice(self) -> None:
         x = self.x(0, INTS)
@@ -45,7 +45,7 @@ class Find(TorchOperator):
 
 @register_operator("FindDuplicateElements")
 class FindDuplicateElements(TorchOperator):
-    """The places of elements that were there before."""
+    """The indices of elements that occurred before."""
 
     def RunOnDevice(self) -> None:
         enforce(self.Input(0).dim() == 1, "Input 0 must have one dimension.")
@@ -61,7 +61,7 @@ class FindDuplicateElements(TorchOperator):
 
 @register_operator("IsMemberOf")
 class IsMemberOf(TorchOperator):
-    """Whether each element is one of argument `value`."""
+    """Whether each element is one of the argument `value`."""
 
     def RunOnDevice(self) -> None:
         values = self.GetRepeatedArgument("value")

@@ -19,10 +19,10 @@ __all__ = ["LearningRate"]
 
 @register_operator("LearningRate")
 class LearningRate(FloatOperator):
-    """The iteration (an int64) -> the learning rate there, of no dimensions.
+    """The iteration (an int64) -> the learning rate, 0-d.
 
-    Arguments: `base_lr` and `policy`, which are to be said, and those of the policy.
-    Raises EnforceNotMet: one of them is not said, or no policy has that name.
+    Arguments: `base_lr` and `policy`, which are required, and those of the policy.
+    Raises EnforceNotMet: one of them is missing, or there is no such policy.
     Follows LearningRateOp, caffe2/sgd/learning_rate_op.h, PyTorch 1.8.1.
     """
 

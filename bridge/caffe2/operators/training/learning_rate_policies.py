@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The policies of LearningRate: factors of the base rate by iteration.
 
-Follows caffe2/sgd/learning_rate_functors.h, PyTorch 1.8.1.
+`say(name, default)` returns an argument of the operator; inside a composite policy its name has a
+prefix. Follows caffe2/sgd/learning_rate_functors.h, PyTorch 1.8.1.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ __all__: list[str] = []
 
 
 def alter(n: int, say: Say) -> float:
-    """On for `active_period`, off for `inactive_period`, and again."""
+    """1 for `active_period`, 0 for `inactive_period`, repeatedly."""
     first = bool(say("active_first", True))
     periods = say("active_period", -1), say("inactive_period", -1)
     inside = n % max(sum(periods), 1) < periods[0 if first else 1]
@@ -27,7 +28,7 @@ def alter(n: int, say: Say) -> float:
 
 
 def hill(n: int, say: Say) -> float:
-    """A linear warm-up, then inverse decay, not below `end_multiplier`."""
+    """A linear warm-up, then inverse decay, at least `end_multiplier`."""
     warm = say("num_iter", 0)
     if n < warm:
         return linear_warmup(n, say)
@@ -35,7 +36,7 @@ def hill(n: int, say: Say) -> float:
 
 
 def slope(n: int, say: Say) -> float:
-    """`multiplier_1`, then along a line to `multiplier_2`."""
+    """`multiplier_1`, then linearly to `multiplier_2`."""
     start, end = say("num_iter_1", 0), say("num_iter_2", 0)
     first, last = say("multiplier_1", 0.0), say("multiplier_2", 0.0)
     if n < start:
@@ -44,7 +45,7 @@ def slope(n: int, say: Say) -> float:
 
 
 def power(base: float, exponent: float) -> float:
-    """Return what C's pow gives: NaN and infinity where Python's raises, or is complex."""
+    """Return C's pow, which is NaN or infinity where Python's raises or is complex."""
     try:
         return math.pow(base, exponent)
     except OverflowError:
@@ -59,12 +60,12 @@ def inverse(n: int, say: Say) -> float:
 
 
 def linear_warmup(n: int, say: Say) -> float:
-    """From `start_multiplier` along a line to 1."""
+    """Linearly from `start_multiplier` to 1."""
     return line(n, say("start_multiplier", 0.0), say("num_iter", 0))
 
 
 def line(n: int, first: float, steps: int) -> float:
-    """From `first` along a line to 1, in so many steps."""
+    """Linearly from `first` to 1 in `steps` steps."""
     return 1.0 if n >= steps else float(first + (1 - first) * n / steps)
 
 
@@ -75,7 +76,7 @@ def piece_warmup(n: int, say: Say) -> float:
 
 
 def cyclical(n: int, say: Say, prefix: str = "", size: str = "stepsize") -> float:
-    """From 1 to `max_lr` over the base rate and back, in 2 * `stepsize`, shrinking by `decay`."""
+    """From 1 to `max_lr` / base rate and back in 2 * `stepsize` steps, shrinking by `decay`."""
     step = say(prefix + size, 0)
     cycle = n // (2 * step) + 1
     x = abs(n / step - 2 * cycle + 1)
@@ -85,7 +86,7 @@ def cyclical(n: int, say: Say, prefix: str = "", size: str = "stepsize") -> floa
 
 
 def cosine(n: int, say: Say, prefix: str = "") -> float:
-    """Down from `max_lr` to `min_lr` by a cosine, again and again."""
+    """From `max_lr` down to `min_lr` along a cosine, repeatedly."""
     period, longer = say(f"{prefix}period", 50), say(f"{prefix}t_mult", 1.0)
     if longer != 1:
         i = math.floor(math.log(1 - n / period * (1 - longer)) / math.log(longer))
@@ -100,7 +101,7 @@ def cosine(n: int, say: Say, prefix: str = "") -> float:
 
 
 def constant_then_linear(n: int, say: Say) -> float:
-    """`start_warmup_multiplier` for a while, then along a line to 1."""
+    """`start_warmup_multiplier` for a while, then linearly to 1."""
     start, first = say("start_warmup_multiplier", 0.1), say("constant_warmup_num_iter", 10000000)
     if n < first:
         return float(start)
