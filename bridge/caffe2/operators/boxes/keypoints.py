@@ -9,8 +9,8 @@ from bridge.caffe2.operators.base.lazy_torch import torch
 
 __all__: list[str] = []
 
-_FARTHEST = 1.5  # pixels from the hottest one
-_FLAT = 1e-4  # of a determinant
+_FARTHEST = 1.5  # largest offset from the maximum, in pixels
+_FLAT = 1e-4  # the parabola is flat if its determinant is below this
 
 
 @register_operator("HeatmapMaxKeypoint")

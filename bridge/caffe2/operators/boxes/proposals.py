@@ -142,7 +142,7 @@ class BBoxTransform(BoxOperator):
         height, width = (int(side / scale + np.float32(0.5)) for side in image[:2])
         classes = deltas.shape[1] // self.sides
         boxes = boxes.copy()
-        boxes[:, :4] /= scale  # and not degrees
+        boxes[:, :4] /= scale  # but not the degrees
         every = np.repeat(boxes, classes, axis=0)
         moved = self.transformed(every, deltas.reshape(-1, self.sides), weights)
         moved = self.clipped(moved, height, width)

@@ -33,13 +33,13 @@ class RoIAlignOperator(RoIOperator):
         """Return which pixels each bin is a sum of, and with which weights."""
         self.aligned = bool(self.GetSingleArgument("aligned", False))
         ratio = self.GetSingleArgument("sampling_ratio", -1)
-        corner, size, turn = self.laid(regions)
+        corner, size, turn = self.geometry(regions)
         if ratio > 0:
             grid = torch.full((len(regions), 2), ratio)
         else:
             grid = torch.ceil(size / torch.tensor(self.bins, dtype=torch.float32)).long()
         bags = Bags(len(regions) * self.bins[0] * self.bins[1])
-        # RoIOperator of one grid together: most have one of a few.
+        # Regions with the same grid are computed together: there are few different grids.
         for up, across in torch.unique(grid, dim=0).tolist():
             if up <= 0 or across <= 0:
                 continue
@@ -65,7 +65,7 @@ class RoIAlignOperator(RoIOperator):
         found: Tensor = (first * step + inner * step / count).flatten(1)
         return found
 
-    def laid(self, regions: Tensor) -> tuple[Tensor, Tensor, Tensor | None]:
+    def geometry(self, regions: Tensor) -> tuple[Tensor, Tensor, Tensor | None]:
         """Return the first corner, the size and the rotation of each region, as (y, x)."""
         offset = 0.5 if self.aligned else 0.0
         low = regions[:, [1, 0]] * self.scale - offset
@@ -185,7 +185,7 @@ class RoIAlignRotated(RoIAlign):
 
     sides = 5
 
-    def laid(self, regions: Tensor) -> tuple[Tensor, Tensor, Tensor | None]:
+    def geometry(self, regions: Tensor) -> tuple[Tensor, Tensor, Tensor | None]:
         offset = 0.5 if self.aligned else 0.0
         center = regions[:, [1, 0]] * self.scale - offset
         size = regions[:, [3, 2]] * self.scale

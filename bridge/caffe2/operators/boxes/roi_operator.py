@@ -22,7 +22,7 @@ class RoIOperator(FloatOperator):
     `order` (NCHW).
     """
 
-    sides = 4  # of a region
+    sides = 4  # numbers per region
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)

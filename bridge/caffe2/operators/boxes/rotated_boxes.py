@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
 __all__ = ["RotatedOverlaps", "clipped", "large_enough", "transformed"]
 
-LARGEST_GROWTH = np.float32(math.log(1000 / 16))  # of a side, as a logarithm
-_PARALLEL = 1e-14  # of the cross product of two sides
+LARGEST_GROWTH = np.float32(math.log(1000 / 16))  # of the logarithm of a side
+_PARALLEL = 1e-14  # sides are parallel if their cross product is at most this
 
 
 def transformed(
@@ -118,8 +118,8 @@ class RotatedOverlaps:
         divisor = np.where(crossing, determinant, 1.0)
         t, u = _cross(b, between) / divisor, _cross(a, between) / divisor
         crossing &= (t >= 0) & (t <= 1) & (u >= 0) & (u <= 1)
-        met = own[:, None] + t[..., None] * a
-        points = np.concatenate([met.reshape(n, 16, 2), owns, others], axis=1)
+        crossings = own[:, None] + t[..., None] * a
+        points = np.concatenate([crossings.reshape(n, 16, 2), owns, others], axis=1)
         valid = np.concatenate(
             [crossing.reshape(n, 16), _inside(owns, others), _inside(others, owns)], axis=1
         )

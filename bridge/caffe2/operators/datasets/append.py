@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 __all__: list[str] = []
 
-GROWTH = 40  # percent of spare rows where an append has to reallocate
+GROWTH = 40  # percent of spare rows on reallocation
 
 
 def write_rows(tensor: Tensor, start: int, column: Column) -> None:

@@ -147,7 +147,7 @@ class EnqueueBlobs(_OfQueue):
 
 @register_operator("SafeEnqueueBlobs")
 class SafeEnqueueBlobs(_OfQueue):
-    """EnqueueBlobs whose last output says whether it failed since the queue is closed."""
+    """EnqueueBlobs with a last output: whether it failed because the queue is closed."""
 
     def RunOnDevice(self) -> None:
         self.give_status(self.queue(1).write(self.Outputs()[:-1]))

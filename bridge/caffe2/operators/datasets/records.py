@@ -133,7 +133,7 @@ class ConcatTensorVector(OfColumns):
 
     def RunOnDevice(self) -> None:
         columns = self.Input(0, TensorVector).columns
-        enforce(bool(columns), "There is no tensor in the list.")
+        enforce(bool(columns), "The list of tensors must not be empty.")
         put_column(self, 0, joined(columns))
 
 

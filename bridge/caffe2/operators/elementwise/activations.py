@@ -130,5 +130,5 @@ def logit(op: FloatOperator, x: Tensor, y: Tensor) -> None:
 
 SELU_ALPHA = 1.6732632423543772848170429916717
 SELU_SCALE = 1.0507009873554804934193349852946
-GELU_SLOPE = math.sqrt(2 / math.pi)  # of the approximation by tanh
+GELU_SLOPE = math.sqrt(2 / math.pi)  # in the approximation by tanh
 GELU_CUBIC = 0.044715

@@ -70,7 +70,7 @@ class _Binary(LegacyBroadcast):
 _DISCRETE = (c10.int32, c10.int64, c10.bool)
 
 
-# Caffe2's operator: torch's function, the types it takes, the type of its result if another.
+# Caffe2's operator: torch's function, the supported types, the type of its result if another.
 _FUNCTIONS: dict[str, tuple[str, tuple[TypeMeta, ...], TypeMeta | None]] = {
     "Add": ("add", NUMBERS, None),
     "Sub": ("sub", NUMBERS, None),

@@ -34,7 +34,7 @@ class _Unary(TorchOperator):
         getattr(torch, self.function)(x, out=out)
 
 
-# Caffe2's operator: torch's function, the types it takes.
+# Caffe2's operator: torch's function, the supported types.
 _FUNCTIONS: dict[str, tuple[str, tuple[TypeMeta, ...]]] = {
     "Abs": ("abs", FLOAT),
     "Acos": ("acos", FLOAT),

@@ -97,7 +97,7 @@ class DiagonalFill(_OneValue):
         )
         flat = self.out(0, sizes, self._dtype).zero_().view(-1)
         if len(sizes) == 2:
-            # Beyond the square of a tall matrix Caffe2 goes on in the next column.
+            # Below the square of a tall matrix Caffe2 continues in the next column.
             flat[:: sizes[1] + 1] = self._value
         elif flat.numel():
             step = sum(sizes[0] ** i for i in range(len(sizes)))

@@ -179,7 +179,7 @@ class UniqueUniformFill(_Random):
             )
         drawn: dict[int, None] = {}
         while len(drawn) < sizes.numel():
-            # As many again as are wanting, until there are enough that differ.
+            # Draw more than are missing, until there are enough different ones.
             some = torch.randint(
                 self._low,
                 self._high + 1,

@@ -55,6 +55,6 @@ class Range(TorchOperator):
         if dtype in INTS:
             n = max(-((start - stop) // step), 0)
             if (stop - start) % step and step < 0:
-                # Caffe2 divides towards zero, and adds one for what remains only if it steps up.
+                # Caffe2 divides towards zero, and rounds up only for positive steps.
                 n = max(int(quotient), 0)
         self.put(0, start + step * torch.arange(n, dtype=dtype.torch))

@@ -41,7 +41,7 @@ class WeightedSample(RandomOperator):
             upto = weights.cumsum(1)
             total = upto[:, -1:].clone()
             enforce(bool((total >= 0).all()), "The weights of a row must add up to at least 0.")
-            # What is rounded away must not be missed at the end.
+            # Rounding must not leave the largest draws without an index.
             upto[:, -1] += 0.01
             drawn = torch.rand(total.shape, generator=self.generator()) * total
             places = torch.searchsorted(upto, drawn).clamp(max=columns - 1)

@@ -74,7 +74,7 @@ class PadImageGradient(Padding):
         dy = channels_first(self.x(0), self.order)
         left, right, top, bottom = self.sides
         n, c, height, width = dy.shape
-        self.value = -1.0  # no place
+        self.value = -1.0  # not an index
         sizes = (height - top - bottom, width - left - right)
         self.enforce(min(sizes) > 0, "dY is larger than the pads", dy, self.pads)
         places = torch.arange(sizes[0] * sizes[1], dtype=torch.float64).view(1, 1, *sizes)

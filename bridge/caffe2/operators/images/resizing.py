@@ -35,9 +35,9 @@ class Scaled(FloatOperator):
             self.enforce(values.dim() == 1 and values.numel() == 2, "there are two scales", values)
             found: list[float] = values.tolist()
         else:
-            # Caffe2 computes in single precision; 0.7 is to be what it is there.
-            said = [self.GetSingleArgument(name, 1.0) for name in self.names]
-            found = torch.tensor(said, dtype=torch.float32).tolist()
+            # Rounded to float32, as in Caffe2.
+            given_scales = [self.GetSingleArgument(name, 1.0) for name in self.names]
+            found = torch.tensor(given_scales, dtype=torch.float32).tolist()
         self.enforce(min(found) > 0, "scales are positive", found)
         allowed = self.allowed
         self.enforce(

@@ -124,7 +124,7 @@ class ConvTransposeGradient(Transposed):
         wanted = self.OutputSize()
         self.enforce(not (no_bias and wanted == 3), "there are two outputs with `no_bias`")
         has_dx = wanted == 3 or (no_bias and wanted == 2)
-        # What lies in the padding, and what adj added, met no element of the filter.
+        # Elements in the padding, and those added by adj, are not computed by the filter.
         (top, left), (low, right) = self.head, self.tail
         sides = (left, right - self.adj[1], top, low - self.adj[0])
         dx, dw, _ = torch.ops.aten.convolution_backward(

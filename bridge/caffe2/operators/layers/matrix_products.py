@@ -72,7 +72,7 @@ class FCGradient(FC):
         _, matrix, weights = self._matrices(x, w)
         rows = dy.reshape(matrix.shape[0], weights.shape[1])
         dw, db = self.out(0, w.shape), self.out(1, weights.shape[1:])
-        if not x.numel():  # then the gradient is not looked at
+        if not x.numel():  # then the gradient is not read
             dw.zero_()
             db.zero_()
             if self.OutputSize() == 3:

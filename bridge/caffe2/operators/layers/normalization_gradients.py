@@ -48,7 +48,7 @@ class SpatialBNGradient(FloatOperator):
         dims = [0, *range(2, x.dim())]
         if batches > 1:
             self.enforce(self.InputSize() == 7, "inputs 5 and 6, sums over the batches, are given")
-            # The gradients of no examples are 0, whatever the sums are.
+            # Without examples the gradients are 0, regardless of the sums.
             share = 1 / batches if x.shape[0] else 0.0
             dscale, dbias = self.x(5) * share, self.x(6) * share
         else:

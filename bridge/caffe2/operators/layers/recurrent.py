@@ -27,7 +27,7 @@ class Step(FloatOperator):
 
     gates = 4
 
-    def going(self, lengths: int, state: Tensor) -> tuple[Tensor, int]:
+    def continues(self, lengths: int, state: Tensor) -> tuple[Tensor, int]:
         """Return which sequences continue, (N, 1), and the input after the step number."""
         n = state.shape[-2]
         place = lengths
@@ -55,7 +55,7 @@ class Step(FloatOperator):
         found: tuple[Tensor, ...] = x.view(state.shape[1], self.gates, state.shape[2]).unbind(1)
         return found
 
-    def held(self, state: Tensor) -> Tensor:
+    def final_state(self, state: Tensor) -> Tensor:
         """Return the state of a sequence that has ended."""
         return torch.zeros_like(state) if self.GetSingleArgument("drop_states", False) else state
 
@@ -71,13 +71,13 @@ class LSTMUnit(Step):
     def RunOnDevice(self) -> None:
         hidden, cell = self.x(0), self.x(1)
         i, f, o, g = self.parts(2, cell)
-        going, _ = self.going(3, cell)
+        continues, _ = self.continues(3, cell)
         old_h, old_c = hidden.view(i.shape), cell.view(i.shape)
         keep = torch.sigmoid(f + self.GetSingleArgument("forget_bias", 0.0))
         new_c = keep * old_c + torch.sigmoid(i) * torch.tanh(g)
         new_h = torch.sigmoid(o) * torch.tanh(new_c)
-        self.put(0, torch.where(going, new_h, self.held(old_h)).view(cell.shape))
-        self.put(1, torch.where(going, new_c, self.held(old_c)).view(cell.shape))
+        self.put(0, torch.where(continues, new_h, self.final_state(old_h)).view(cell.shape))
+        self.put(1, torch.where(continues, new_c, self.final_state(old_c)).view(cell.shape))
 
 
 @register_operator("LSTMUnitGradient")
@@ -90,7 +90,7 @@ class LSTMUnitGradient(Step):
     def RunOnDevice(self) -> None:
         cell = self.x(1)
         i, f, o, g = self.parts(2, cell)
-        going, place = self.going(3, cell)
+        continues, place = self.continues(3, cell)
         old, new = cell.view(i.shape), self.x(place + 1).view(i.shape)
         dh, dc = (self.x(place + k).view(i.shape) for k in (2, 3))
         i, g, o = torch.sigmoid(i), torch.tanh(g), torch.sigmoid(o)
@@ -104,9 +104,9 @@ class LSTMUnitGradient(Step):
             inner * i * (1 - g * g),
         ]
         zero = dh.new_zeros(())
-        made = torch.stack([torch.where(going, one, zero) for one in slopes], 1)
-        self.put(0, torch.where(going, zero, self.held(dh)).view(cell.shape))
-        self.put(1, torch.where(going, inner * f, self.held(dc)).view(cell.shape))
+        made = torch.stack([torch.where(continues, one, zero) for one in slopes], 1)
+        self.put(0, torch.where(continues, zero, self.final_state(dh)).view(cell.shape))
+        self.put(1, torch.where(continues, inner * f, self.final_state(dc)).view(cell.shape))
         self.put(2, made.view(self.x(2).shape))
 
 
@@ -123,10 +123,10 @@ class GRUUnit(Step):
     def RunOnDevice(self) -> None:
         hidden = self.x(0)
         _, update, output = self.parts(1, hidden)
-        going, _ = self.going(2, hidden)
+        continues, _ = self.continues(2, hidden)
         old, keep = hidden.view(update.shape), torch.sigmoid(update)
         new = old * keep + torch.tanh(output) * (1 - keep)
-        self.put(0, torch.where(going, new, self.held(old)).view(hidden.shape))
+        self.put(0, torch.where(continues, new, self.final_state(old)).view(hidden.shape))
 
 
 @register_operator("GRUUnitGradient")
@@ -138,7 +138,7 @@ class GRUUnitGradient(Step):
     def RunOnDevice(self) -> None:
         hidden = self.x(0)
         _, update, output = self.parts(1, hidden)
-        going, place = self.going(2, hidden)
+        continues, place = self.continues(2, hidden)
         old, dh = hidden.view(update.shape), self.x(place + 1).view(update.shape)
         u, o = torch.sigmoid(update), torch.tanh(output)
         slopes = [
@@ -147,6 +147,6 @@ class GRUUnitGradient(Step):
             dh * (1 - u) * (1 - o * o),
         ]
         zero = dh.new_zeros(())
-        made = torch.stack([torch.where(going, one, zero) for one in slopes], 1)
-        self.put(0, torch.where(going, dh * u, self.held(dh)).view(hidden.shape))
+        made = torch.stack([torch.where(continues, one, zero) for one in slopes], 1)
+        self.put(0, torch.where(continues, dh * u, self.final_state(dh)).view(hidden.shape))
         self.put(1, made.view(self.x(1).shape))

@@ -51,9 +51,9 @@ class Norm(FloatOperator):
         x = self.x(0)
         axis = self.axis(x, "axis", -1)
         norm = torch.linalg.vector_norm(x, self.power, axis, keepdim=True)
-        torch.div(x, self.kept(norm), out=self.out(0, x.shape))
+        torch.div(x, self.divisor(norm), out=self.out(0, x.shape))
 
-    def kept(self, norm: Tensor) -> Tensor:
+    def divisor(self, norm: Tensor) -> Tensor:
         """Return the divisor, a norm or a replacement for 0."""
         raise NotImplementedError
 
@@ -62,7 +62,7 @@ class Norm(FloatOperator):
 class Normalize(Norm):
     """Norm with the 2-norm, at least 1e-12."""
 
-    def kept(self, norm: Tensor) -> Tensor:
+    def divisor(self, norm: Tensor) -> Tensor:
         return norm.clamp_(min=1e-12)
 
 
@@ -72,7 +72,7 @@ class NormalizeL1(Norm):
 
     power = 1
 
-    def kept(self, norm: Tensor) -> Tensor:
+    def divisor(self, norm: Tensor) -> Tensor:
         return norm.masked_fill_(norm == 0, 1)
 
 

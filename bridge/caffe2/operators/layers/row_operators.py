@@ -155,7 +155,8 @@ class SinusoidPositionEncoding(TorchOperator):
         size = self.GetSingleArgument("embedding_size", 100)
         enforce(size > 0, "The argument embedding_size must be positive.")
         alpha = self.GetSingleArgument("alpha", 10000.0)
-        # As Caffe2 in single precision, and from the smaller end on: sines of large numbers tell.
+        # In float32 and from the smaller end on, as in Caffe2: sines of large numbers amplify
+        # rounding errors.
         low = x[:, :1].float().log()
         high = low - torch.tensor(alpha).log() * torch.tensor((size - 1) / size)
         i = torch.arange(size)

@@ -60,7 +60,7 @@ class ScatterWeightedSum(TorchOperator):
                 f"Input {i} has {rows.numel()} elements, which are not {len(places)} rows.",
             )
             added.append((rows.reshape(len(places), *x.shape[1:]), self._weight(i + 1)))
-        # one by one: a row that comes twice is scaled twice
+        # one by one: a row that occurs twice is scaled twice
         if weight != 1:
             for place in places.tolist():
                 x[place] *= weight
@@ -131,7 +131,7 @@ class RemoveDataBlocks(AnyTypeOperator):
     """The rows of input 0 without those at the indices in input 1."""
 
     def move(self) -> None:
-        if self.Input(1).dim() and not self.Input(1).size(0):  # of whatever type
+        if self.Input(1).dim() and not self.Input(1).size(0):  # of any type
             self.store_reshaped(self.Input(0).sizes())
             return
         indices = self.x(1, INTS)

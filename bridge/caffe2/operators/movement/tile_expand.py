@@ -33,7 +33,7 @@ class Tile(AnyTypeOperator):
         if self.InputSize() > 1:
             tiles = self._number(1)
             if self.Input(1).dtype() is c10.int64:
-                axis = 0  # Caffe2 overlooks the argument where the tiles are of int64.
+                axis = 0  # Caffe2 ignores the argument if the tiles are int64.
         else:
             enforce(self.HasArgument("tiles"), "The tiles must be an argument or an input.")
         if self.InputSize() > 2:

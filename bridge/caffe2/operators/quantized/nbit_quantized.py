@@ -15,8 +15,8 @@ from bridge.caffe2.operators.base.torch_operator import TorchOperator, enforce
 
 __all__ = ["unpacked"]
 
-_BINS = 200  # steps in which the greedy search makes a range smaller
-_RATIO = 0.16  # by how much of it at most
+_BINS = 200  # number of steps per range in the greedy search
+_RATIO = 0.16  # part of the range by which it may shrink
 
 
 def scale_of(low: torch.Tensor, high: torch.Tensor, bits: int) -> torch.Tensor:

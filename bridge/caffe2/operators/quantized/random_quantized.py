@@ -47,7 +47,7 @@ class FloatToFusedRandRowwiseQuantized(RandomOperator):
         width = -(-columns // per_byte)
         tail = width * per_byte - columns
         low, high = _extreme(x, -1), _extreme(x, 1)
-        # In float64, as in Caffe2, for this is what decides on halves.
+        # In float64, as in Caffe2: the precision decides how halves are rounded.
         gap = ((high - low) / (2**self._bits - 1)).double() + _LEAST_GAP
         steps = ((x - low).double() / gap).float()
         if self.GetSingleArgument("random", True):

@@ -21,13 +21,13 @@ def quantized(x: torch.Tensor, parameters: torch.dtype) -> torch.Tensor:
     if x.size(1):
         low, high = x.amin(1, keepdim=True), x.amax(1, keepdim=True)
     else:
-        # What the search for them begins with.
+        # The initial values of Caffe2's search for the extremes.
         low = x.new_full((len(x), 1), torch.finfo(x.dtype).max)
         high = -low
     scale, bias = (high - low) / 255, low
     inverse = 255 / (high - low + 1e-8)
     if parameters == torch.float16:
-        # What is kept is what is counted with.
+        # Quantized with the rounded scale and bias, which are stored.
         bias = low.half()
         scale = ((high - bias.float()) / 255).half()
         scale = torch.where(scale == 0, 1.0, scale)

@@ -52,11 +52,11 @@ class DotProductWithPadding(Padded):
 
     def RunOnDevice(self) -> None:
         if not self.Input(0).numel():
-            self.out(0, (0,))  # Caffe2 counts the rows by the elements
+            self.out(0, (0,))  # as in Caffe2, whatever the number of rows
             return
         x, y = self.rows()
         width = max(x.shape[1], y.shape[1])
-        if self.replicate:  # as often as the shorter row fits whole
+        if self.replicate:  # a multiple of the shorter row
             width -= width % min(x.shape[1], y.shape[1])
         products = self.filled(x[:, :width], width) * self.filled(y[:, :width], width)
         torch.sum(products, 1, out=self.out(0, x.shape[:1]))

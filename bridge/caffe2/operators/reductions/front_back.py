@@ -34,7 +34,7 @@ class _FrontOrBack(TorchOperator):
         if not x.numel():
             self.put(0, x.new_zeros(kept))
             return
-        # one row for each result
+        # one row per result
         rows = x.reshape(-1, kept.numel()).t() if self.front else x.reshape(kept.numel(), -1)
         lengths = torch.full((kept.numel(),), rows.size(1))
         if self.InputSize() > 1:

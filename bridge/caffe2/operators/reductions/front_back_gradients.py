@@ -56,7 +56,7 @@ class EndGradient(FloatOperator):
             length = self.x(self.lengths, INT32).reshape(-1).unsqueeze(along)
             inside = torch.arange(count).unsqueeze(1 - along) < length
             spread = spread * inside
-            # A row of which nothing counted stays as it is: 0.
+            # A row of length 0 stays 0.
             spread = self.share(spread, length.clamp(min=1)) if self.mean else spread
         elif self.mean and count:
             spread = self.share(spread, count)

@@ -21,8 +21,8 @@ class OverAxes(FloatOperator):
 
     def axes(self, x: Tensor) -> list[int]:
         """Return the dimensions, counted from the front."""
-        said = self.GetRepeatedArgument("axes", [0]) if self.HasArgument("axes") else range(x.dim())
-        return sorted({normal_axis(axis, x.dim()) for axis in said})
+        axes = self.GetRepeatedArgument("axes", [0]) if self.HasArgument("axes") else range(x.dim())
+        return sorted({normal_axis(axis, x.dim()) for axis in axes})
 
     def kept(self, x: Tensor) -> list[int]:
         """Return the sizes of X with 1 for the reduced dimensions."""

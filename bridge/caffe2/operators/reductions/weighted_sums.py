@@ -44,7 +44,7 @@ class SumReduceLike(LegacyBroadcast):
             self._axis = order.index(name)
 
     def RunOnDevice(self) -> None:
-        a, b = self.x(0, FLOATS), self.x(1, None)  # of which only the sizes are needed
+        a, b = self.x(0, FLOATS), self.x(1, None)  # only the sizes of b are used
         if b.numel() == 1:
             self.put(0, a.sum().reshape(b.shape))
             return

@@ -151,7 +151,7 @@ class BatchBucketOneHot(_PerColumn):
         for column, edges in enumerate(lists):
             enforce(len(edges) > 0, f"There are no boundaries for column {column}.")
             x_column = x[:, column].contiguous()
-            # Of buckets between equal boundaries the one in the middle.
+            # The middle one of the buckets between equal boundaries.
             place = torch.bucketize(x_column, edges) + torch.bucketize(x_column, edges, right=True)
             place //= 2
             found.append(torch.nn.functional.one_hot(place, len(edges) + 1))

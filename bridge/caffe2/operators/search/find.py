@@ -67,7 +67,7 @@ class IsMemberOf(TorchOperator):
         values = self.GetRepeatedArgument("value")
         if self.HasArgument("dtype"):
             given = type_of_argument(self.GetSingleArgument("dtype"), "dtype")
-            # To Caffe2 values that are said to be of another type are none of the elements.
+            # As in Caffe2, values of another type equal none of the elements.
             values = values if given is self.Input(0).dtype() else []
         if self.has_strings(0):
             wanted = {as_bytes(one) for one in values}

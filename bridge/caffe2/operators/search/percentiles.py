@@ -91,7 +91,7 @@ class Percentile(TorchOperator):
         columns = []
         for column, part in enumerate(torch.split(pairs, lengths)):
             if not len(part):
-                columns.append(torch.ones(len(x)))  # above the last value, as there is none
+                columns.append(torch.ones(len(x)))  # without values every element is above them
                 continue
             values, percentiles = part[:, 0].contiguous(), part[:, 1]
             found = torch.bucketize(x[:, column].contiguous(), values)

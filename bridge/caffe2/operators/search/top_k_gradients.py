@@ -33,7 +33,7 @@ class TopKGradient(TorchOperator):
             f"sizes {sizes}.",
         )
         enforce(bool((places < x.size(axis)).all()), "An index is out of range.")
-        # Where there were fewer than k the place is -1, and the gradient goes nowhere.
+        # Where there were fewer than k elements, the index is -1; its gradient is dropped.
         found = places >= 0
         result = torch.zeros_like(x)
         result.scatter_add_(axis, places.clamp(min=0).long(), torch.where(found, gradients, 0.0))

@@ -46,7 +46,7 @@ class Search:
         total = dict(self.blank)
         for prefix, odds in self.label.items():
             add(total, prefix, odds)
-        # Of equal ones the first, as prefixes are sorted.
+        # Equal odds are ordered by prefix.
         self.ranked = sorted(sorted(total), key=total.__getitem__, reverse=True)
         self.beam = self.ranked[: self.width]
 

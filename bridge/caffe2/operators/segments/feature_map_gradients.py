@@ -29,7 +29,7 @@ class _Unmerge(FeatureMerger):
         apart = merged.new_empty(len(order)).index_copy_(0, order, merged)
         pieces = apart.split([len(one) for one in examples])
         for o, piece in enumerate(pieces):
-            self.store(o, self.laid_out(o, piece), dtype)
+            self.store(o, self.output_of(o, piece), dtype)
 
     def inputs(self) -> range:
         """Return the index of the first part of each input; the last input is the gradient."""
@@ -39,7 +39,7 @@ class _Unmerge(FeatureMerger):
         """Return the example of each value of the input whose first part is `place`."""
         raise NotImplementedError
 
-    def laid_out(self, o: int, piece: torch.Tensor) -> torch.Tensor:
+    def output_of(self, o: int, piece: torch.Tensor) -> torch.Tensor:
         """Return output `o`, given the gradients of its values."""
         return piece.clone()
 
@@ -56,7 +56,7 @@ class MergeSingleScalarFeatureTensorsGradient(_Unmerge):
         )
         return self.x(place, BOOL).reshape(-1).nonzero().view(-1)
 
-    def laid_out(self, o: int, piece: torch.Tensor) -> torch.Tensor:
+    def output_of(self, o: int, piece: torch.Tensor) -> torch.Tensor:
         """Return one gradient per example."""
         mask = self.x(o, BOOL)
         blank = 0

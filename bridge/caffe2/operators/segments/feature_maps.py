@@ -45,7 +45,7 @@ class FeatureMerger(AnyTypeOperator):
     """An operator on groups of inputs: each feature input consists of `parts` inputs."""
 
     parts = 1
-    exact = False  # no more elements than the lengths say
+    exact = False  # whether more elements than the sum of the lengths are an error
 
     def inputs(self) -> range:
         """Return the index of the first part of each feature input."""

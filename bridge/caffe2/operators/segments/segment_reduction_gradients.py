@@ -60,8 +60,7 @@ class _SegmentGradient(TorchOperator):
 
 
 class _Summed(_SegmentGradient):
-    """The gradient of each row: that of its segment, divided by its length for a mean, times its
-    weight.
+    """The gradient of each row: that of its segment, over its length for a mean, times its weight.
 
     Inputs: weights, if `weighted`; the gradients of segments; segment ids or lengths, int32.
     """
@@ -186,7 +185,7 @@ for _prefix in ("SortedSegment", "UnsortedSegment", "Lengths"):
                 mean=_name == "Mean",
                 weighted=_name == "WeightedSum",
             )
-# These are given indices as well, which they do not need.
+# These have indices as a further input, which is not used.
 for _name, _mean, _weighted in (
     ("LengthsIndicesInGradientSum", False, False),
     ("LengthsIndicesInGradientMean", True, False),

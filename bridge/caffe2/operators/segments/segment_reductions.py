@@ -37,7 +37,7 @@ def _mean(rows: torch.Tensor, ids: torch.Tensor, n: int) -> torch.Tensor:
 
 
 def _max(rows: torch.Tensor, ids: torch.Tensor, n: int) -> torch.Tensor:
-    result = rows.new_zeros((n, *rows.shape[1:]))  # of no rows it is 0
+    result = rows.new_zeros((n, *rows.shape[1:]))  # the maximum of no rows is 0
     places = along_rows(ids, rows).expand_as(rows)
     return result.scatter_reduce_(0, places, rows, "amax", include_self=False)
 
@@ -115,7 +115,7 @@ class _Sorted(_Segments):
 
 
 class _Unsorted(_Segments):
-    """Segment ids come in any order; there are `num_segments`, or as many as the greatest says."""
+    """Segment ids have any order; there are `num_segments`, by default the greatest id + 1."""
 
     def segments(self, by: torch.Tensor, n_rows: int) -> tuple[torch.Tensor, int]:
         check_number(by, n_rows)
@@ -182,7 +182,7 @@ class _LookUp(_Lengths):
         return rows * along_rows(weights[places], rows)
 
 
-# Caffe2's operator: how segments are given, the function, weighted, sparse.
+# By prefix and suffix of Caffe2's operators: how segments are given, the function.
 _BASES: dict[str, type[_Segments]] = {
     "SortedSegment": _Sorted,
     "UnsortedSegment": _Unsorted,

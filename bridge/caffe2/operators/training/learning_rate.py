@@ -65,9 +65,9 @@ class LearningRate(FloatOperator):
         return float(self._of(self.GetSingleArgument(f"{prefix}policy", ""), prefix, n) * scale)
 
     def _of(self, policy: str, prefix: str, n: int) -> float:
-        def say(name: str, default: Any) -> Any:
-            if name.startswith("/"):  # the operator's own, not the policy's
+        def get(name: str, default: Any) -> Any:
+            if name.startswith("/"):  # an argument of the operator, not of the policy
                 return self.GetSingleArgument(name[1:], default)
             return self.GetSingleArgument(prefix + name, default)
 
-        return POLICIES[policy](n, say)
+        return POLICIES[policy](n, get)

@@ -15,8 +15,8 @@ from bridge.caffe2.operators.base.torch_operator import INT32
 
 __all__: list[str] = []
 
-_HUGE = 100.0  # where log(sigmoid(x)) is 0, or x
-_LEAST = 1e-5  # of an ideal gain that is divided by
+_HUGE = 100.0  # above it log(sigmoid(x)) is 0
+_LEAST = 1e-5  # the least divisor, in place of an ideal gain
 
 
 class _Sessions(FloatOperator):

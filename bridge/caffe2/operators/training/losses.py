@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 __all__ = ["CrossEntropy", "LabelCrossEntropy", "MakeTwoClass"]
 
-SMALLEST = 1e-20  # of probabilities whose logarithm is taken
+SMALLEST = 1e-20  # lower bound of probabilities before their logarithm
 
 
 class Labelled(FloatOperator):

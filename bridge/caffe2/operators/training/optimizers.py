@@ -94,10 +94,9 @@ def adam_factors(op: Optimizer, place: int) -> tuple[float, float, float]:
 
 @register_operator("Adam")
 class Adam(Optimizer):
-    """(parameters, moment 1, moment 2, gradient, rate, iteration) -> the first three, optionally the
-    step.
+    """(parameters, moment 1, moment 2, gradient, rate, iteration) -> the first three, and the step.
 
-    The step is without the rate.
+    The step, an optional output, is without the rate.
     Arguments: `beta1` (0.9), `beta2` (0.999), `epsilon` (1e-5).
     Follows AdamOp, caffe2/sgd/adam_op.h, PyTorch 1.8.1.
     """

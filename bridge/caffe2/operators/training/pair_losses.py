@@ -113,7 +113,7 @@ class PairWiseLoss(Ranked):
 
     def RunOnDevice(self) -> None:
         losses = []
-        sessions = self.sessions(2) if self.x(0).numel() else ()  # whatever the lengths say
+        sessions = self.sessions(2) if self.x(0).numel() else ()  # lengths are ignored
         for x, label, _ in sessions:
             pairs = ordered_pairs(label)
             apart = (x.unsqueeze(0) - x.unsqueeze(1))[pairs]
@@ -130,7 +130,7 @@ def soft_plus(x: Tensor) -> Tensor:
 
 @register_operator("PairWiseLossGradient")
 class PairWiseLossGradient(Ranked):
-    """(X, labels, dY, perhaps lengths) -> dX."""
+    """(X, labels, dY, optionally lengths) -> dX."""
 
     def RunOnDevice(self) -> None:
         dx = torch.zeros_like(self.x(0))

@@ -40,7 +40,7 @@ class SparseOptimizer(Optimizer):
         """Return the output `o`, in place of input `i`, with its elements, writable."""
         x = self.x(i)
         room = self.out(o, x.shape)
-        if room.data_ptr() != x.data_ptr():  # it was read-only
+        if room.data_ptr() != x.data_ptr():  # the input was read-only
             room.copy_(x)
         return room
 
@@ -238,7 +238,7 @@ class SparseWngrad(SparseOptimizer):
         for rows, _, part in rounds:
             param[rows] += rate * part
         if rounds:
-            # Unlike the operator of whole tensors, without epsilon.
+            # Without epsilon, unlike the operator on whole tensors.
             self.in_place(1, 1).add_(g.square().sum() / b)
 
 
