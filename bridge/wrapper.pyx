@@ -4,13 +4,13 @@
 """What both wrappers have in common: a TensorImpl, and the ways out of the bridge."""
 
 cimport cython
-from cpython.object cimport PyObject, PyTypeObject
 from libc.stdint cimport int64_t, uintptr_t
 
+from bridge.c10.array_ref cimport array_ref_of
 from bridge.c10.copy cimport asked_copy
 from bridge.c10.observe cimport copying, observed, outermost, shared, unlikely, watched
 from bridge.c10.pinning cimport pinned_data
-from bridge.c10.revive cimport MAX_DEAD, clear_weakrefs, revive, type_of, untrack
+from bridge.c10.slots cimport own_methods
 from bridge.c10.storage cimport READONLY, Storage
 from bridge.c10.tensor_impl cimport CONTIGUOUS, TensorImpl, undefined_impl
 from bridge.dlpack.abi cimport (
@@ -37,18 +37,6 @@ from bridge.exchange.ingest import set_wrapper
 from bridge.exchange.transfer import to_device
 from bridge.pickling import reduced
 
-cdef extern from "Python.h":
-    ctypedef PyObject* (*vectorcallfunc)(PyObject*, PyObject**, size_t, PyObject*)
-    ctypedef void (*destructor)(PyObject*) noexcept
-    ctypedef object (*newfunc)(PyTypeObject*, object, PyObject*)
-    ctypedef struct TypeFields "PyTypeObject":
-        vectorcallfunc tp_vectorcall
-        destructor tp_dealloc
-        newfunc tp_new
-        PyObject* tp_dict
-    void PyType_Modified(PyTypeObject*)
-    Py_ssize_t PyVectorcall_NARGS(size_t)
-
 
 @cython.freelist(128)
 cdef class Wrapper:
@@ -71,6 +59,53 @@ cdef class Wrapper:
             raise EnforceTypeError(
                 f"A bridge tensor is compared with another, not with {type(other).__name__}.", f"{type(self).__name__}.is_same")
         return self.impl is (<Wrapper>other).impl
+
+    # Metadata.
+
+    def sizes(self):
+        """Return the sizes as an ArrayRef: a snapshot, which later changes leave as it is."""
+        cdef TensorImpl impl = self.impl
+        if impl.sizes_ref is not None:
+            return impl.sizes_ref
+        impl.require_defined("Tensor.sizes")
+        return impl.sizes_view()
+
+    def strides(self):
+        """Return the strides, in elements, as an ArrayRef: a snapshot."""
+        self.impl.require_defined("Tensor.strides")
+        return array_ref_of(self.impl.c_strides(), self.impl.ndim)
+
+    @property
+    def shape(self):
+        """The sizes as a tuple of ints."""
+        cdef TensorImpl impl = self.impl
+        impl.require_defined("Tensor.shape")
+        return tuple([impl.c_sizes[i] for i in range(impl.ndim)])
+
+    def numel(self):
+        """Return the number of elements."""
+        self.impl.require_defined("Tensor.numel")
+        return self.impl.c_numel
+
+    def dtype(self):
+        """Return the TypeMeta of the elements; an undefined one, which is false, if not set."""
+        return self.impl.c_dtype
+
+    def itemsize(self):
+        """Return the size of an element in bytes; 0 if the element type is not set."""
+        return self.impl.c_dtype.itemsize
+
+    def nbytes(self):
+        """Return the size of all elements in bytes: ``numel() * itemsize()``."""
+        self.impl.require_defined("Tensor.nbytes")
+        return self.impl.c_numel * self.impl.c_dtype.itemsize
+
+    def storage(self):
+        """Return the Storage, shared."""
+        self.impl.require_defined("Tensor.storage")
+        return self.impl.storage
+
+    # Exchange.
 
     def to_torch(self, *, copy=None, writable=False):
         """A ``torch.Tensor`` of the same memory; the same object if torch's came in.
@@ -296,64 +331,6 @@ def impl_of(Wrapper wrapper):
 set_wrapper(Wrapper, impl_of)
 
 
-# Construction without Python's argument passing. A type's tp_vectorcall is what
-# `type(x)(...)` calls; it is not inherited, so subclasses take the ordinary way.
-
-cdef void set_construct(object cls, construct function):
-    cdef TypeFields* fields = <TypeFields*><PyObject*>cls
-    fields.tp_vectorcall = <vectorcallfunc>function
-    fields.tp_dealloc = _end
-
-
-# A wrapper class adds no field to Wrapper, so Wrapper's own end will do, without the
-# second round through the garbage collector that a compiled subclass otherwise takes.
-# The dead of at.Tensor, which every import makes one of, are kept for the next ones: with
-# the field already there a twentieth of an import is saved (measured with torch 2.13).
-
-cdef destructor _generated_end = (<TypeFields*><PyObject*>Wrapper).tp_dealloc
-cdef PyTypeObject* _kept_type = NULL
-cdef (PyObject*)[64] _kept      # MAX_DEAD of them
-cdef int _n_kept = 0
-
-
-cdef void _end(PyObject* dying) noexcept:
-    global _n_kept
-    if type_of(dying) != _kept_type:
-        _generated_end(dying)
-        return
-    # Before the pool is looked at: a weak reference may call Python, which lets others end.
-    untrack(dying)
-    clear_weakrefs(dying)
-    if _n_kept >= MAX_DEAD:
-        _generated_end(dying)
-        return
-    # The TensorImpl ends last: that may run Python that makes wrappers.
-    _impl = (<Wrapper>dying).impl
-    (<Wrapper>dying).impl = None
-    _kept[_n_kept] = dying
-    _n_kept += 1
-
-
-cdef int keep_the_dead_of(object cls) except -1:
-    """Say which class the dead are kept of: at.Tensor."""
-    global _kept_type
-    _kept_type = <PyTypeObject*><PyObject*>cls
-    return 0
-
-
-cdef Wrapper new_at(TensorImpl impl):
-    """An at.Tensor of `impl`."""
-    global _n_kept
-    cdef Wrapper wrapper
-    if _n_kept == 0:
-        wrapper = (<TypeFields*>_kept_type).tp_new(_kept_type, (), NULL)
-    else:
-        _n_kept -= 1
-        wrapper = <Wrapper>revive(_kept[_n_kept])
-    wrapper.impl = impl
-    return wrapper
-
-
 def of_class(cls, TensorImpl impl not None):
     """A wrapper of `impl`, of the class `cls`: one of ours, or a subclass of it."""
     cdef Wrapper wrapper = cls.__new__(cls)
@@ -361,25 +338,7 @@ def of_class(cls, TensorImpl impl not None):
     return wrapper
 
 
-cdef int add_to_class(object cls, str name, object value) except -1:
-    """What ``setattr(cls, name, value)`` would do, which is refused for compiled classes.
-
-    For the time of import and of the first meeting with a framework, before objects
-    of the class depend on the name.
-    """
-    (<dict>(<TypeFields*><PyObject*>cls).tp_dict)[name] = value
-    PyType_Modified(<PyTypeObject*><PyObject*>cls)
-    return 0
-
-
-cdef int slow_construct(object self, PyObject** args, size_t nargsf, PyObject* names) except -1:
-    """Call ``self.__init__`` with the arguments of a vectorcall."""
-    cdef Py_ssize_t n = PyVectorcall_NARGS(nargsf)
-    cdef Py_ssize_t i
-    positional = tuple([<object>args[i] for i in range(n)])
-    keywords = {}
-    if names != NULL:
-        for i, name in enumerate(<object>names):
-            keywords[name] = <object>args[n + i]
-    self.__init__(*positional, **keywords)
-    return 0
+cdef int inherit_metadata(object cls) except -1:
+    """Give `cls`, a wrapper class, its own descriptors of the methods that return metadata."""
+    return own_methods(cls, Wrapper, (
+        "sizes", "strides", "numel", "dtype", "itemsize", "nbytes", "storage"))

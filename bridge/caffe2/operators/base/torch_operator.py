@@ -18,7 +18,7 @@ from ctypes import c_float
 from bridge import c10
 from bridge.c10 import TypeMeta
 from bridge.c10.errors import EnforceNotMet, EnforceTypeError
-from bridge.caffe2.definitions.schemas import check_definition
+from bridge.caffe2.definitions.schemas import check_names
 from bridge.caffe2.execution.operator import Operator
 from bridge.caffe2.execution.torch_io import adopt, in_and_out, operand
 from bridge.caffe2.operators.base.lazy_torch import torch
@@ -69,7 +69,7 @@ class TorchOperator(Operator):
     @classmethod
     def check(cls, definition: Definition) -> dict[int, int]:
         """Check a definition against its schema; return the outputs in place: {output: input}."""
-        return check_definition(definition) or {}
+        return check_names(definition.type, definition.inputs, definition.outputs) or {}
 
     @property
     def _in_place(self) -> dict[int, int]:

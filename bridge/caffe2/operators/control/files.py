@@ -11,11 +11,12 @@ import os
 
 from bridge import c10
 from bridge.c10.errors import EnforceNotMet, EnforceValueError
+from bridge.caffe2.base.text import listed
+from bridge.caffe2.execution.blob_table import find_or_create
 from bridge.caffe2.execution.registry import register_operator
 from bridge.caffe2.files.blob_files import hold, read_blobs, require_names, stripped, write_blobs
-from bridge.caffe2.files.databases import module_of, open_reader
+from bridge.caffe2.files.databases import check_type, open_reader
 from bridge.caffe2.operators.base.torch_operator import TorchOperator
-from bridge.caffe2.workspaces.workspace import created, listed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,6 +29,8 @@ _DEVICES = ("cpu", "cuda")
 
 class FileOperator(TorchOperator):
     """An operator on database files: type and path."""
+
+    _has_effects = True
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
@@ -184,7 +187,7 @@ class Load(FileOperator):
             )
         outputs = dict(zip(self.names, self.Outputs(), strict=True))
         for name, blob in found.items():
-            hold(outputs.get(name) or created(self._workspace, name), blob)
+            hold(outputs.get(name) or find_or_create(self._workspace, name), blob)
 
 
 @register_operator("DBExists", devices=_DEVICES)
@@ -196,7 +199,7 @@ class DBExists(FileOperator):
     """
 
     def RunOnDevice(self) -> None:
-        module_of(self.db_type)
+        check_type(self.db_type)
         path = self.path(self.GetSingleArgument("db_name", ""))
         there = os.path.exists(path)
         if there:

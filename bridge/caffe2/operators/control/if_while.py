@@ -20,6 +20,7 @@ class Control(TorchOperator):
     """An operator that runs nets on its own workspace."""
 
     writes_last = False
+    _has_effects = True
 
     def net(self, name: str, needed: bool) -> RunnableNet | None:
         """Return the net of argument `name`, created here, or None if there is none.

@@ -12,12 +12,12 @@ import threading
 from bridge import c10
 from bridge.c10 import TypeMeta
 from bridge.caffe2.blobs.blob import Blob
+from bridge.caffe2.execution.blob_table import find_blob, find_or_create
 from bridge.caffe2.execution.registry import register_operator
 from bridge.caffe2.operators.base.lazy_torch import torch
 from bridge.caffe2.operators.base.torch_operator import TorchOperator, enforce
 from bridge.caffe2.operators.datasets.append import append_rows
 from bridge.caffe2.operators.datasets.columns import column_of
-from bridge.caffe2.workspaces.workspace import created, found_blob
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -107,9 +107,9 @@ class CreateBlobsQueue(TorchOperator):
         name, workspace = self._definition.outputs[0], self._workspace
         names = [[f"{name}_{i}_{j}" for j in range(n)] for i in range(capacity)]
         if self.GetSingleArgument("enforce_unique_name", False):
-            known = [one for row in names for one in row if found_blob(workspace, one)]
+            known = [one for row in names for one in row if find_blob(workspace, one)]
             enforce(not known, f"Blobs of the queue exist already: {known[:3]}.")
-        places = [[created(workspace, one) for one in row] for row in names]
+        places = [[find_or_create(workspace, one) for one in row] for row in names]
         self.OutputBlob(0).Reset(BlobsQueue(places, n))
 
 

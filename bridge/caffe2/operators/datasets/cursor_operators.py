@@ -6,12 +6,13 @@ Follows caffe2/operators/dataset_ops.cc, PyTorch 1.8.1.
 
 from __future__ import annotations
 
+from bridge.caffe2.blobs.objects import Fields, TreeCursor
 from bridge.caffe2.execution.registry import register_operator
 from bridge.caffe2.operators.base.lazy_torch import torch
 from bridge.caffe2.operators.base.torch_operator import INT32, INT64, TorchOperator, enforce
 from bridge.caffe2.operators.datasets.columns import Column, column_of, put_column
 from bridge.caffe2.operators.datasets.standard_shuffle import shuffled
-from bridge.caffe2.operators.datasets.tree_cursor import Dataset, Fields, TreeCursor
+from bridge.caffe2.operators.datasets.tree_cursor import Dataset
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

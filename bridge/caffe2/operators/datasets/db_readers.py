@@ -14,13 +14,13 @@ from bridge.c10 import TypeMeta
 from bridge.c10.errors import EnforceNotMet
 from bridge.caffe2.base.messages import caffe2_pb2
 from bridge.caffe2.blobs.blob import Blob
+from bridge.caffe2.blobs.object_messages import tensor_of
 from bridge.caffe2.execution.registry import register_operator
 from bridge.caffe2.files.databases import open_reader
 from bridge.caffe2.operators.base.lazy_torch import torch
 from bridge.caffe2.operators.base.torch_operator import TorchOperator, enforce
 from bridge.caffe2.operators.datasets.blobs_queue import BlobsQueue
 from bridge.caffe2.operators.datasets.columns import Column, column_of, put_column
-from bridge.caffe2.operators.objects.stored_objects import tensor_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -7,13 +7,13 @@ Follows caffe2/operators/last_n_window_collector.cc, PyTorch 1.8.1.
 from __future__ import annotations
 
 from bridge import c10
+from bridge.caffe2.blobs.objects import Mutex
 from bridge.caffe2.execution.registry import register_operator
 from bridge.caffe2.execution.torch_io import operand
 from bridge.caffe2.operators.base.torch_operator import enforce
 from bridge.caffe2.operators.datasets.append import GROWTH, write_rows
 from bridge.caffe2.operators.datasets.columns import Column, column_of
 from bridge.caffe2.operators.datasets.cursor_operators import OfColumns
-from bridge.caffe2.operators.objects.objects import Mutex
 from bridge.caffe2.tensor.tensor import Tensor
 
 TYPE_CHECKING = False

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from bridge import c10
 from bridge.c10.errors import EnforceTypeError
+from bridge.caffe2.base.data_types import type_of_argument
 from bridge.caffe2.execution.registry import register_operator
-from bridge.caffe2.operators.base.data_types import type_of_argument
 from bridge.caffe2.operators.base.torch_operator import TorchOperator
 
 TYPE_CHECKING = False

@@ -8,9 +8,9 @@ from array import array
 from bridge import c10
 from bridge.c10 import TypeMeta
 from bridge.c10.errors import EnforceNotMet, EnforceTypeError
+from bridge.caffe2.base.data_types import type_of_argument
 from bridge.caffe2.blobs.strings import as_bytes
 from bridge.caffe2.execution.registry import register_operator
-from bridge.caffe2.operators.base.data_types import type_of_argument
 from bridge.caffe2.operators.base.fill_operator import FillOperator
 from bridge.caffe2.operators.base.lazy_torch import torch
 from bridge.caffe2.operators.base.torch_operator import enforce

@@ -4,9 +4,9 @@
 from __future__ import annotations
 
 from bridge import c10
+from bridge.caffe2.blobs.objects import Mutex
 from bridge.caffe2.execution.registry import register_operator
 from bridge.caffe2.operators.base.float_operator import FloatOperator
-from bridge.caffe2.operators.objects.objects import Mutex
 from bridge.caffe2.operators.objects.stat_registry import Stat
 
 TYPE_CHECKING = False
