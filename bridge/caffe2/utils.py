@@ -1,5 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Names of ``caffe2.python.utils``: arguments, and tensors in messages from and to NumPy."""
+"""The names of ``caffe2.python.utils``: arguments, messages as text, tensors in messages, arrays.
+
+>>> import numpy as np
+>>> from bridge.caffe2 import utils
+>>> message = utils.NumpyArrayToCaffe2Tensor(np.arange(3), "x")
+>>> message.name, list(message.dims), utils.Caffe2TensorToNumpyArray(message)
+('x', [3], array([0, 1, 2]))
+>>> utils.ArgsToDict([utils.MakeArgument("axis", 1)])
+{'axis': 1}
+"""
 
 from __future__ import annotations
 
@@ -12,14 +21,15 @@ from bridge.caffe2.base.message_text import (
     GetContentFromProtoString,
     TryReadProtoWithClass,
 )
-from bridge.caffe2.base.messages import as_message, caffe2_pb2
 from bridge.caffe2.blobs.tensor_proto import Caffe2TensorToNumpyArray, NumpyArrayToCaffe2Tensor
-from bridge.caffe2.definitions.arguments import MakeArgument
+from bridge.caffe2.definitions.arguments import ArgsToDict, MakeArgument
+from bridge.caffe2.definitions.comparison import OpAlmostEqual
 from bridge.caffe2.models.iteration import (
     ITERATION_MUTEX_NAME,
     OPTIMIZER_ITERATION_NAME,
     BuildUniqueMutexIter,
 )
+from bridge.caffe2.workspaces.blob_functions import ResetBlob
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -49,79 +59,54 @@ __all__ = [
 ]
 
 
-def OpAlmostEqual(op_a: Any, op_b: Any, ignore_fields: Any = None) -> bool:
-    """Return whether two OperatorDefs are the same but for the fields named."""
-    fields = [ignore_fields] if isinstance(ignore_fields, str) else ignore_fields or []
-    if not all(isinstance(field, str) for field in fields):
-        raise EnforceAssertionError(
-            f"Expect each field is text type, but got {fields}", "OpAlmostEqual"
-        )
-    cleaned = []
-    for op in (op_a, op_b):
-        message = caffe2_pb2().OperatorDef()
-        message.CopyFrom(as_message(op, "OperatorDef", "OpAlmostEqual"))
-        for field in fields:
-            message.ClearField(field)
-        cleaned.append(message)
-    return bool(cleaned[0] == cleaned[1])
-
-
-def ArgsToDict(args: Any) -> dict[str, Any]:
-    """Return the value of each Argument by its name; None where it has none."""
-    values: dict[str, Any] = {}
-    for arg in args:
-        found = [value for field, value in arg.ListFields() if field.name != "name"]
-        if arg.HasField("name"):
-            values[arg.name] = found[0] if found else None
-    return values
-
-
 def ResetBlobs(blobs: Any) -> None:
-    """Make each of the blobs hold nothing."""
-    from bridge.caffe2.workspace import ResetBlob
-
+    """Empty each of the blobs, which keep their names; see ``workspace.ResetBlob``."""
     for blob in blobs:
         ResetBlob(blob)
 
 
 def raiseIfNotEqual(a: Any, b: Any, msg: str) -> None:
-    """Raise EnforceNotMet where the two are not equal."""
+    """Raise EnforceNotMet, with `msg` and both values, if `a` and `b` differ."""
     if a != b:
         raise EnforceNotMet(f"{msg}. {a} != {b}", "raiseIfNotEqual", condition="a == b")
 
 
-def _refuse_flat(tensor: Any, caller: str) -> None:
+def _check_channels(tensor: Any, caller: str) -> None:
     if tensor.ndim < 2:
         raise EnforceAssertionError(
-            f"An array of {tensor.ndim} dimensions has no channels.", caller, condition="ndim >= 2"
+            f"An array of {tensor.ndim} dimensions has no channel dimension.",
+            caller,
+            condition="ndim >= 2",
         )
 
 
 def NHWC2NCHW(tensor: Any) -> Any:
-    """Return an array with its last dimension second, as a view.
+    """Return a view of an array with its last dimension moved to the second place.
 
-    Raises EnforceNotMet, also an AssertionError: it has one dimension, or none.
+    (N, d1, ..., C) → (N, C, d1, ...). Raises EnforceNotMet, also an AssertionError: fewer than two
+    dimensions.
     """
-    _refuse_flat(tensor, "NHWC2NCHW")
+    _check_channels(tensor, "NHWC2NCHW")
     return tensor.transpose((0, tensor.ndim - 1, *range(1, tensor.ndim - 1)))
 
 
 def NCHW2NHWC(tensor: Any) -> Any:
-    """Return an array with its second dimension last, as a view.
+    """Return a view of an array with its second dimension moved to the last place.
 
-    Raises EnforceNotMet, also an AssertionError: it has one dimension, or none.
+    (N, C, d1, ...) → (N, d1, ..., C). Raises EnforceNotMet, also an AssertionError: fewer than two
+    dimensions.
     """
-    _refuse_flat(tensor, "NCHW2NHWC")
+    _check_channels(tensor, "NCHW2NHWC")
     return tensor.transpose((0, *range(2, tensor.ndim), 1))
 
 
 def EnumClassKeyVals(cls: type) -> dict[str, str]:
-    """Return the strings of a class by their names, which are in capitals.
+    """Return a dict of the attributes of a class with upper-case names and str values.
 
-    Raises EnforceNotMet, also an AssertionError: no class, or two have the same value.
+    Raises EnforceNotMet, also an AssertionError: `cls` is not a class, or two values are equal.
     """
     if not isinstance(cls, type):
-        raise EnforceAssertionError(f"{cls!r} is no class.", "EnumClassKeyVals")
+        raise EnforceAssertionError(f"{cls!r} is not a class.", "EnumClassKeyVals")
     found: dict[str, str] = {}
     for name in dir(cls):
         value = getattr(cls, name)

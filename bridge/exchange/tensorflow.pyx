@@ -17,6 +17,7 @@ from cpython.object cimport PyObject
 
 from bridge.c10.copy cimport copied_since
 from bridge.c10.observe cimport copying
+from bridge.c10.slots cimport c_method, noargs_function
 from bridge.c10.storage cimport READONLY
 from bridge.c10.tensor_impl cimport TensorImpl
 from bridge.dlpack.abi cimport DL_CPU, has_streams
@@ -24,7 +25,6 @@ from bridge.dlpack.capsule cimport take
 from bridge.exchange.incoming cimport adopt_managed
 from bridge.exchange.ingest cimport bring_quickly_in
 from bridge.exchange.lend cimport left_to_copy, lent_capsule, row_major, to_lend
-from bridge.exchange.methods cimport bridge_noargs, c_method
 from bridge.exchange.numpy cimport array_in, meet_numpy
 from bridge.wrapper cimport Wrapper
 
@@ -60,7 +60,7 @@ for _dtype in (tf.bool, tf.int8, tf.int16, tf.int32, tf.int64, tf.uint8, tf.uint
 cdef object _eager = type(tf.constant(0))
 # TensorFlow's number of a tensor's type, read by its C function; NULL: by the public property.
 cdef object _kind_method = getattr(_eager, "_datatype_enum", None)
-cdef c_method _kind = bridge_noargs(<PyObject*>_kind_method)
+cdef c_method _kind = noargs_function(<PyObject*>_kind_method)
 cdef object _to_capsule = tf.experimental.dlpack.to_dlpack
 cdef object _from_capsule = tf.experimental.dlpack.from_dlpack
 # Its context, which the function below needs the handle of; None: use the public function.

@@ -37,6 +37,7 @@ from bridge.c10.array_ref cimport Dims, new_dims
 from bridge.c10.copy cimport asked_copy, copied_since
 from bridge.c10.layout cimport extent
 from bridge.c10.observe cimport copying
+from bridge.c10.slots cimport c_getter, c_method, getter_function, noargs_function
 from bridge.c10.storage cimport (
     BORROWED,
     EXTERNAL,
@@ -67,7 +68,6 @@ from bridge.dlpack.abi cimport (
 )
 from bridge.exchange.export cimport export_legacy, export_versioned
 from bridge.exchange.incoming cimport adopt, adopt_managed
-from bridge.exchange.methods cimport bridge_getter, bridge_noargs, c_getter, c_method
 from bridge.dlpack.capsule cimport make, take
 
 from bridge.c10.copy import set_device_copier
@@ -135,10 +135,10 @@ cdef int _fetch() except -1:
     is_neg, is_conj, requires_grad = base.is_neg, base.is_conj, base.requires_grad
     data = base.data
     _kept[:] = [capsule, is_neg, is_conj, requires_grad, data]
-    _data = bridge_getter(<PyObject*>data, &_data_closure)
-    _is_neg = bridge_noargs(<PyObject*>is_neg)
-    _is_conj = bridge_noargs(<PyObject*>is_conj)
-    _requires_grad = bridge_getter(<PyObject*>requires_grad, &_requires_grad_closure)
+    _data = getter_function(<PyObject*>data, &_data_closure)
+    _is_neg = noargs_function(<PyObject*>is_neg)
+    _is_conj = noargs_function(<PyObject*>is_conj)
+    _requires_grad = getter_function(<PyObject*>requires_grad, &_requires_grad_closure)
     if _is_neg == NULL or _is_conj == NULL or _requires_grad == NULL:
         api = NULL              # another torch than the fast path knows: ask in Python
     _api = api

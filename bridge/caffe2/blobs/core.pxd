@@ -9,8 +9,3 @@ cdef class BlobCore:
     cdef public object _meta        # the TypeMeta of `_object`; None: the blob holds nothing
     cdef public object _handle      # a weak reference to the blob's BlobTensor, or None
     cdef object __weakref__
-
-# The blobs of the current workspace by name.
-cdef class CurrentBlobs:
-    cdef public dict blobs
-    cdef public int device_scopes   # the number of open device scopes, in all threads

@@ -84,7 +84,3 @@ cdef class BlobCore:
         state = "" if contents.storage_initialized() else ", not allocated"
         sizes = list(contents.sizes())
         return f"a tensor of {kind}, sizes {sizes}, on {contents.GetDevice()}{state}"
-
-
-cdef class CurrentBlobs:
-    """The blobs of the current workspace by name, and the number of open device scopes."""

@@ -10,10 +10,10 @@ from bridge.c10.errors import EnforceKeyError, EnforceTypeError
 from bridge.caffe2.base.errors import wrap_error
 from bridge.caffe2.base.messages import as_message
 from bridge.caffe2.definitions.schemas import check_names
+from bridge.caffe2.gradients import makers, makers_of_products, makers_of_rows
 from bridge.caffe2.gradients.gradient_slice import GradientSlice
 from bridge.caffe2.gradients.maker import GradientMaker
-from bridge.caffe2.gradients.makers_of_products import MAKERS
-from bridge.caffe2.gradients.patterns import carry_out
+from bridge.caffe2.gradients.patterns import add_pattern
 from bridge.caffe2.gradients.table import NO_GRADIENT, PATTERNS, UNDEFINED, UNIMPLEMENTED
 
 TYPE_CHECKING = False
@@ -129,13 +129,15 @@ def _plain(gradient: Any) -> Any:
 
 @functools.cache
 def _built_in() -> dict[str, Callable[[GradientMaker], None]]:
-    makers: dict[str, Callable[[GradientMaker], None]] = dict(MAKERS)
+    found: dict[str, Callable[[GradientMaker], None]] = {}
+    for module in (makers, makers_of_products, makers_of_rows):
+        found.update(module.MAKERS)
     for pattern, types in PATTERNS.items():
-        makers.update(dict.fromkeys(types.split(), functools.partial(carry_out, pattern)))
-    makers.update(dict.fromkeys(NO_GRADIENT.split(), _no_operators))
-    makers.update(dict.fromkeys(UNDEFINED.split(), _undefined))
-    makers.update(dict.fromkeys(UNIMPLEMENTED.split(), _unimplemented))
-    return makers
+        found.update(dict.fromkeys(types.split(), functools.partial(add_pattern, pattern)))
+    found.update(dict.fromkeys(NO_GRADIENT.split(), _no_operators))
+    found.update(dict.fromkeys(UNDEFINED.split(), _undefined))
+    found.update(dict.fromkeys(UNIMPLEMENTED.split(), _unimplemented))
+    return found
 
 
 def _no_operators(maker: GradientMaker) -> None:

@@ -204,7 +204,7 @@ def test_python_operator_with_chosen_gradients() -> None:
 
 
 def test_gradient_function_that_cannot_be_called_is_refused() -> None:
-    with pytest.raises(TypeError, match="gradient of a Python operator calls a function"):
+    with pytest.raises(TypeError, match="gradient of a Python operator must be a function"):
         core.Net("callable").Python(forward, grad_f=3)
 
 
