@@ -23,15 +23,19 @@ Base classes, in `base`:
 
 | class | for |
 |---|---|
-| `TorchOperator` | any operator: inputs by `x`, outputs by `out` (written in place) or `put` (a new tensor) |
+| `TorchOperator` | any operator: inputs by `x`, outputs by `out` (written) or `put` (new tensors) |
 | `FloatOperator` | float32 by default; `enforce` with a requirement and the values given |
 | `elementwise` | a decorator: one function `(op, *inputs, out)` is the operator |
-| `AnyTypeOperator` | elements of any type, strings too, rearranged: `move` with `load` and `store` |
-| `FillOperator`, `RandomOperator`, `WindowOperator` | output sizes, seeded generators, image windows |
+| `AnyTypeOperator` | rearranging elements of any type: `move` with `load` and `store` |
+| `FillOperator`, `RandomOperator`, `WindowOperator` | fills, random numbers, image windows |
 
 Add an operator, for example `Double`:
 
 1. In a module of the package where it belongs (all modules are found, a new one as well):
+
+       from bridge.caffe2.execution.registry import register_operator
+       from bridge.caffe2.operators.base.float_operator import FloatOperator
+       from bridge.caffe2.operators.base.lazy_torch import torch
 
        @register_operator("Double")
        class Double(FloatOperator):

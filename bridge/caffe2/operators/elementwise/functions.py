@@ -90,7 +90,7 @@ class Cbrt(TorchOperator):
 
 @register_operator("Mod")
 class Mod(TorchOperator):
-    """The remainder by `divisor`, with the element's sign, or with `sign_follow_divisor` its own."""
+    """The remainder by `divisor`, with the sign of the element (`sign_follow_divisor`: its own)."""
 
     def RunOnDevice(self) -> None:
         x = self.x(0, INTS)
