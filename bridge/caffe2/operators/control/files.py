@@ -14,7 +14,13 @@ from bridge.c10.errors import EnforceNotMet, EnforceValueError
 from bridge.caffe2.base.text import listed
 from bridge.caffe2.execution.blob_table import find_or_create
 from bridge.caffe2.execution.registry import register_operator
-from bridge.caffe2.files.blob_files import hold, read_blobs, require_names, stripped, write_blobs
+from bridge.caffe2.files.blob_files import (
+    move_contents,
+    read_blobs,
+    require_names,
+    stripped,
+    write_blobs,
+)
 from bridge.caffe2.files.databases import check_type, open_reader
 from bridge.caffe2.operators.base.torch_operator import TorchOperator
 
@@ -187,7 +193,7 @@ class Load(FileOperator):
             )
         outputs = dict(zip(self.names, self.Outputs(), strict=True))
         for name, blob in found.items():
-            hold(outputs.get(name) or find_or_create(self._workspace, name), blob)
+            move_contents(outputs.get(name) or find_or_create(self._workspace, name), blob)
 
 
 @register_operator("DBExists", devices=_DEVICES)
