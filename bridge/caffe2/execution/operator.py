@@ -66,7 +66,7 @@ class Operator(OperatorCore):
     >>> made
     <MultiplyBy: operator 'MultiplyBy' with inputs ['x'] and outputs ['y']>
     >>> made.InputSize(), made.OutputSize(), made.device
-    (1, 1, device(type='cpu'))
+    (1, 1, Device('cpu'))
     >>> made.HasArgument("factor"), made.HasSingleArgumentOfType("factor", float)
     (True, True)
     >>> made.GetSingleArgument("absent", 7), made.GetRepeatedArgument("absent", [1, 2])

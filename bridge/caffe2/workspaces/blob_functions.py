@@ -105,11 +105,11 @@ def FetchInt8Blob(name: Any) -> Int8Tensor:
     an AssertionError).
 
     >>> import numpy as np
-    >>> from bridge import caffe2
-    >>> from bridge.caffe2 import workspace
-    >>> data = caffe2.Tensor(np.array([12, 14], np.uint8))
+    >>> import bridge
+    >>> from bridge.caffe2 import Tensor, workspace
+    >>> data = Tensor(bridge.from_dlpack(np.array([12, 14], np.uint8)))
     >>> blob = workspace.Workspace.current.create_blob("q")
-    >>> _ = blob.Reset(workspace.Int8TensorCPU(data, 0.5, 10))
+    >>> blob.Reset(workspace.Int8TensorCPU(data, 0.5, 10))
     >>> workspace.FetchInt8Blob("q")
     Int8Tensor(data=array([12, 14], dtype=uint8), scale=0.5, zero_point=10)
     >>> workspace.FetchInt8BlobRealVal("q")

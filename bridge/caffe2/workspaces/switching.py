@@ -5,10 +5,10 @@
 >>> workspace.SwitchWorkspace("other", create_if_missing=True)
 >>> workspace.CurrentWorkspace(), "default" in workspace.Workspaces()
 ('other', True)
->>> workspace.FeedBlob("x", b"text"), workspace.RootFolder()
+>>> workspace.FeedBlob("here", b"text"), workspace.RootFolder()
 (True, '.')
 >>> with workspace.WorkspaceGuard("default"):
-...     workspace.CurrentWorkspace(), workspace.HasBlob("x")
+...     workspace.CurrentWorkspace(), workspace.HasBlob("here")
 ('default', False)
 >>> workspace.ResetWorkspace(), workspace.Blobs()
 (True, [])

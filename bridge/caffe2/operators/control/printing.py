@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Print: what a blob holds, on standard error or in a file."""
+"""Print: the contents of a blob on standard error or in a file."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 __all__: list[str] = []
 
-# The names that C++ has for the types.
+# The names of the types in C++.
 _NAMES = {
     c10.float32: "float",
     c10.float64: "double",
@@ -30,11 +30,11 @@ _NAMES = {
 
 @register_operator("Print")
 class Print(TorchOperator):
-    """A line with the type, the sizes and the first `limit` (1000) elements of input 0.
+    """Print type, sizes and the first `limit` (1000) elements of input 0 in one line.
 
-    On standard error; with `to_file` in the file <blob>.log in the root folder of the workspace,
-    which is begun anew with the operator. Only each `every_n`-th run prints. Bytes, uint8, are
-    written as they are.
+    On standard error, or with `to_file` in the file <blob>.log in the workspace's root folder,
+    which is truncated when the operator is created. Only every `every_n`-th (1) run prints. uint8
+    elements are written as bytes.
     Follows PrintOp and TensorPrinter, caffe2/operators/utility_ops.h and caffe2/core/tensor.cc.
     """
 
@@ -56,7 +56,7 @@ class Print(TorchOperator):
             return
         name = self._definition.inputs[0]
         if not self.InputBlob(0).is_tensor():
-            self._write(f"Blob {name} is no tensor".encode())
+            self._write(f"Blob {name} is not a tensor".encode())
             return
         tensor = self.Input(0)
         dtype = tensor.dtype()

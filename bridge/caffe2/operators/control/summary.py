@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Summarize: least, greatest, mean and deviation of a blob, as an output or in a file."""
+"""Summarize: minimum, maximum, mean and standard deviation of a tensor."""
 
 from __future__ import annotations
 
@@ -18,10 +18,11 @@ __all__: list[str] = []
 
 @register_operator("Summarize")
 class Summarize(TorchOperator):
-    """(least, greatest, mean, deviation of a sample) of input 0, float32; NaN where there is one.
+    """(minimum, maximum, mean, standard deviation of a sample) of input 0, float32.
 
-    With `to_file` also as a line of <blob>.summary in the root folder of the workspace, which is
-    begun anew with the operator. Raises EnforceNotMet: there are no elements.
+    With `to_file` also as a line of <blob>.summary in the workspace's root folder, which is
+    truncated when the operator is created. NaN elements make mean and deviation NaN.
+    Raises EnforceNotMet: input 0 is empty.
     Follows SummarizeOp, caffe2/operators/summarize_op.cc, PyTorch 1.8.1.
     """
 
@@ -38,7 +39,7 @@ class Summarize(TorchOperator):
         x = self.x(0, FLOAT).reshape(-1)
         enforce(len(x) > 0, "Input 0 must not be empty.")
         variance = x.double().var(correction=1) if len(x) > 1 else x.new_zeros(())
-        # As found one by one from the first: NaN after it is neither less nor greater.
+        # As compared one by one from the first: a NaN after it is neither less nor greater.
         known = torch.where(x.isnan() & ~x[0].isnan(), x[0], x)
         found = [known.min(), known.max(), x.double().mean(), variance.sqrt()]
         values = [float(one) for one in found]

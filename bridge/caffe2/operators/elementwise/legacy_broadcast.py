@@ -19,7 +19,11 @@ __all__: list[str] = []
 
 
 class LegacyBroadcast(FloatOperator):
-    """An operator with the arguments `broadcast`, `axis`, `axis_str` and `order`."""
+    """An operator with the arguments `broadcast`, `axis`, `axis_str` and `order`.
+
+    With `broadcast` the dimensions of input 1 are the last ones of input 0, or those from `axis`
+    on.
+    """
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
@@ -35,10 +39,10 @@ class LegacyBroadcast(FloatOperator):
             self._axis = order.index(name)
 
     def aligned(self, a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
-        """Return input 1 with dimensions of size 1, so that it broadcasts as it is to.
+        """Return a view of input 1, `b`, that broadcasts with input 0, `a`, as in NumPy.
 
-        Raises EnforceNotMet: its sizes are not those of the dimensions that it stands for. Sizes
-        of 1 at its ends are stretched, others are not.
+        Raises EnforceNotMet: its sizes differ from those of the matching dimensions of input 0.
+        Leading and trailing sizes of 1 are stretched, others are not.
         """
         if b.numel() == 1:
             return b.reshape(())

@@ -22,12 +22,12 @@ if TYPE_CHECKING:
 __all__: list[str] = []
 
 
-# What a GivenTensorFill may be told to make.
+# The types that GivenTensorFill supports.
 _GIVEN = (c10.float32, c10.float64, c10.bool, c10.int16, c10.int32, c10.int64, c10.string)
 
 
 class _GivenTensor(FillOperator):
-    """A fill with the elements of argument `values`, as many as the sizes say."""
+    """A fill with the elements in the argument `values`, as many as the output has."""
 
     dtype: TypeMeta = c10.float32
 
@@ -82,7 +82,7 @@ class _GivenTensor(FillOperator):
 
 @register_operator("GivenTensorFill")
 class GivenTensorFill(_GivenTensor):
-    """Fill with given floats, or with elements of the type `dtype`."""
+    """Fill with the given floats, or with elements of type `dtype`."""
 
 
 for _kind, _type in {

@@ -23,7 +23,7 @@ __all__ = ["Conv", "ConvGradient", "ConvRelu"]
 
 
 class Convolution(WindowOperator):
-    """What Conv and its gradient have in common."""
+    """The base class of Conv and its gradient."""
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
@@ -31,7 +31,7 @@ class Convolution(WindowOperator):
         self.enforce(not self.is_global, "global_pooling is not set")
 
     def operands(self) -> tuple[Tensor, Tensor, Window]:
-        """Return X (N, C, ...), the filter (M, C / group, ...) and the windows of a channel."""
+        """Return X (N, C, ...), the filter (M, C / group, ...) and the windows."""
         x, w = self.x(0), self.x(1)
         self.enforce(3 <= x.dim() <= 5, "X has one to three spatial dimensions", x)
         self.enforce(x.dim() == w.dim(), "X and the filter have as many dimensions", x, w)
@@ -53,10 +53,11 @@ class Convolution(WindowOperator):
 @register_operator("Conv2D")
 @register_operator("Conv3D")
 class Conv(Convolution):
-    """X: (N, C, ...), filter: (M, C / group, kernel...), bias: (M), or none -> Y: (N, M, ...).
+    """X: (N, C, ...), filter: (M, C / group, kernel...), optionally bias: (M) -> Y: (N, M, ...).
 
-    In the order NHWC X is (N, ..., C), the filter (M, kernel..., C / group) and Y (N, ..., M).
-    Arguments: as WindowOperator. Raises EnforceNotMet: shapes that do not go together.
+    In the order NHWC X is (N, ..., C), the filter (M, kernel..., C / group) and Y (N, ..., M). For
+    the arguments see WindowOperator.
+    Raises EnforceNotMet: shapes do not match.
     Follows ConvOp, caffe2/operators/conv_op_impl.h, PyTorch 1.8.1.
     """
 
@@ -64,7 +65,7 @@ class Conv(Convolution):
         self.put(0, self.convolved())
 
     def convolved(self) -> Tensor:
-        """Compute Y, in the operator's order."""
+        """Return Y, in the operator's order."""
         x, w, window = self.operands()
         b = self.x(2) if self.InputSize() == 3 else None
         if min(window.sizes) <= 0:
@@ -84,7 +85,7 @@ class Conv(Convolution):
 
 @register_operator("ConvRelu")
 class ConvRelu(Conv):
-    """max(Y, 0) of the Y that Conv gives."""
+    """max(Conv, 0)."""
 
     def RunOnDevice(self) -> None:
         self.put(0, self.convolved().relu_())
@@ -95,9 +96,8 @@ class ConvRelu(Conv):
 @register_operator("Conv2DGradient")
 @register_operator("Conv3DGradient")
 class ConvGradient(Convolution):
-    """(X, filter, dY) -> the gradients of the filter, of the bias unless `no_bias`, and of X.
+    """(X, filter, dY) -> dfilter, dbias unless `no_bias`, and dX if there is an output for it.
 
-    That of X only where there is an output left for it.
     Follows ConvGradientOp, caffe2/operators/conv_op_impl.h, PyTorch 1.8.1.
     """
 

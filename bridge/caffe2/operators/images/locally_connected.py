@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Layers whose windows have each a filter of their own."""
+"""Locally connected layers: convolutions with a separate filter per window."""
 
 from __future__ import annotations
 
@@ -21,15 +21,16 @@ __all__ = ["LC", "LCGradient"]
 
 
 class Local(WindowOperator):
-    """What LC and its gradient have in common. Arguments: as WindowOperator.
+    """The base class of LC and its gradient; for the arguments see WindowOperator.
 
-    X: (N, C, ...), filter: (windows..., M, C, kernel...), in the order NHWC X: (N, ..., C), filter:
-    (windows..., M, kernel..., C). There are no groups: of more than one Caffe2's operator crashes.
+    X: (N, C, ...), filter: (windows..., M, C, kernel...); in the order NHWC X: (N, ..., C), filter:
+    (windows..., M, kernel..., C). `group` must be 1: with more groups Caffe2's operator crashes.
     """
 
     def operands(self) -> tuple[Tensor, Window, Tensor, Tensor]:
-        """Return X, the windows, what lies in them (N, C, windows, elements), and the filter
-        (windows, M, C, elements).
+        """Return X, windows, the elements of each window, and the filter, as matrices.
+
+        Elements: (N, C, windows, kernel elements), filter: (windows, M, C, kernel elements).
         """
         x, w = channels_first(self.x(0), self.order), self.x(1)
         self.enforce(self.GetSingleArgument("group", 1) == 1, "group is 1")
@@ -58,7 +59,7 @@ class Local(WindowOperator):
         return x, window, cut, filters
 
     def whole(self, y: Tensor, window: Window) -> Tensor:
-        """View (N, M, windows) as an image in the operator's order."""
+        """Return a view of `y` (N, M, windows) as an image in the operator's order."""
         return channels_last(y.reshape(y.shape[0], self.outputs, *window.sizes), self.order)
 
 
@@ -67,7 +68,7 @@ class Local(WindowOperator):
 @register_operator("LC2D")
 @register_operator("LC3D")
 class LC(Local):
-    """(X, filter, perhaps bias: (windows..., M)) -> Y: (N, M, ...), or as `order` says; as Local.
+    """(X, filter, optionally bias: (windows..., M)) -> Y: (N, M, ...); see Local.
 
     Follows LocallyConnectedOp, caffe2/operators/locally_connected_op_impl.h, PyTorch 1.8.1.
     """
@@ -91,7 +92,7 @@ class LC(Local):
 @register_operator("LC2DGradient")
 @register_operator("LC3DGradient")
 class LCGradient(Local):
-    """(X, filter, dY) -> the gradients of the filter, of the bias unless `no_bias`, and of X."""
+    """(X, filter, dY) -> dfilter, dbias unless `no_bias`, and dX if there is an output for it."""
 
     def RunOnDevice(self) -> None:
         x, window, cut, filters = self.operands()

@@ -17,7 +17,7 @@ __all__ = ["Dropout"]
 
 
 class DropoutOperator(FloatOperator):
-    """What Dropout and its gradient have in common."""
+    """The base class of Dropout and its gradient."""
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
@@ -32,8 +32,8 @@ class DropoutOperator(FloatOperator):
 class Dropout(DropoutOperator):
     """Y = X in test; in training X / (1 - ratio) or, with probability `ratio`, 0.
 
-    X -> Y, and in training a mask of bools, True where X was kept. Arguments: `is_test`, which is
-    to be said, `ratio` (0.5). What is kept is drawn from torch's random numbers.
+    X -> Y, and in training a bool mask, True where X was kept, drawn by torch's default generator.
+    Arguments: `is_test` (required), `ratio` (0.5).
     Follows DropoutOp, caffe2/operators/dropout_op.cc, PyTorch 1.8.1.
     """
 

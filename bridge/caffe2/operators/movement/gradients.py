@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Gradients of operators that move rows or sum them by segments."""
+"""Gradients of operators that slice, repeat or gather."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__: list[str] = []
 
 @register_operator("SliceGradient")
 class SliceGradient(TorchOperator):
-    """The gradient of Slice. Inputs: data, starts and ends if not arguments, the gradient."""
+    """The gradient of Slice. Inputs: data, optionally starts and ends, the gradient."""
 
     def RunOnDevice(self) -> None:
         x = self.Input(0)
@@ -66,7 +66,7 @@ class ExpandGradient(TorchOperator):
 
 @register_operator("TileGradient")
 class TileGradient(TorchOperator):
-    """The gradient of Tile, of its output's; `tiles` and `axis` as of Tile."""
+    """The gradient of Tile, with its arguments. Input 0: the gradient of its output."""
 
     def RunOnDevice(self) -> None:
         dy = self.x(0, NUMBERS)
@@ -109,7 +109,7 @@ class BatchGatherGradient(TorchOperator):
 
 @register_operator("CopyRowsToTensorGradient")
 class CopyRowsToTensorGradient(TorchOperator):
-    """The gradient of CopyRowsToTensor: that of its output, as it is."""
+    """The gradient of CopyRowsToTensor: that of its output, unchanged."""
 
     def RunOnDevice(self) -> None:
         if not self._in_place:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Elements chosen by truth values."""
+"""Elements selected by bool masks."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__: list[str] = []
 
 @register_operator("BooleanMask")
 class BooleanMask(AnyTypeOperator):
-    """The rows of input 0 that the truth values of input 1 choose; output 1: their numbers."""
+    """The rows of input 0 where the mask, input 1, is True; output 1: their indices."""
 
     def move(self) -> None:
         mask = self.x(1, (c10.bool,))
@@ -37,10 +37,10 @@ class BooleanMask(AnyTypeOperator):
 
 @register_operator("BooleanMaskGradient")
 class BooleanMaskGradient(AnyTypeOperator):
-    """The gradient of BooleanMask: what it kept put back, zeros elsewhere.
+    """The gradient of BooleanMask: the selected rows put back, zeros elsewhere.
 
-    Inputs: the mask, the gradient of what it kept. Rows of several elements come back as such;
-    there only their first elements do.
+    Inputs: the mask, the gradient of the selected rows. Whole rows are put back; Caffe2 puts back
+    only their first elements.
     """
 
     def move(self) -> None:
@@ -58,7 +58,7 @@ class BooleanMaskGradient(AnyTypeOperator):
 
 @register_operator("BooleanMaskLengths")
 class BooleanMaskLengths(TorchOperator):
-    """The lengths of input 0, counting only the elements that the mask of input 1 keeps."""
+    """The lengths of input 0, counting only the elements where the mask, input 1, is True."""
 
     def RunOnDevice(self) -> None:
         lengths, mask = self.x(0, INTS), self.x(1, (c10.bool,))
@@ -75,9 +75,9 @@ class BooleanMaskLengths(TorchOperator):
 
 @register_operator("BooleanUnmask")
 class BooleanUnmask(AnyTypeOperator):
-    """What masks had chosen, put together: inputs are a mask, its values, the next mask, ...
+    """Merge values selected by masks; inputs: a mask, its values, the next mask, ...
 
-    The first mask that is set at a place gives the next of its values there.
+    Each element is the next value of the first mask that is True there.
     """
 
     def move(self) -> None:

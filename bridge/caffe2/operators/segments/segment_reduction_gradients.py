@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Gradients of what reduces the rows of segments: those of the rows, from those of the segments.
+"""Gradients of the segment reductions: those of the rows, from those of the segments.
 
-Follows segment_reduction_op.h and reducer_functors.h of caffe2/operators, PyTorch 1.8.1.
+Follows segment_reduction_op.h and reducer_functors.h in caffe2/operators, PyTorch 1.8.1.
 """
 
 from __future__ import annotations
@@ -24,14 +24,15 @@ def _counts(ids: torch.Tensor, n: int) -> torch.Tensor:
 
 
 class _SegmentGradient(TorchOperator):
-    """What these operators have in common: the gradient of each row's segment."""
+    """The base class of these operators."""
 
     by_lengths = False
 
     def spread(self, gradient: int, by: int) -> tuple[torch.Tensor, torch.Tensor]:
-        """Return for each row the gradient of its segment, input `gradient`, and the segment.
+        """Return the gradient of its segment for each row, and the segment ids.
 
-        Input `by` has the lengths of the segments, or the segment of each row.
+        Input `gradient` has the gradients; input `by` the lengths of the segments, or the segment
+        ids.
         """
         gradients, segments = self.x(gradient, FLOAT), self.x(by, INT32)
         enforce(
@@ -46,7 +47,10 @@ class _SegmentGradient(TorchOperator):
         return gradients.index_select(0, ids), ids
 
     def data(self, i: int, rows: torch.Tensor) -> torch.Tensor:
-        """Return the rows that were reduced, of which there are as many as of `rows`."""
+        """Return the rows that were reduced, input `i`.
+
+        Raises EnforceNotMet: their sizes are not those of `rows`.
+        """
         data = self.x(i, FLOAT)
         enforce(
             data.shape == rows.shape,
@@ -78,7 +82,7 @@ class _Summed(_SegmentGradient):
 class _SummedWithWeights(_SegmentGradient):
     """The gradients of rows and of their weights.
 
-    Inputs: weights, gradients of segments, lengths, the data; if `sparse` indices of their rows.
+    Inputs: weights, gradients of segments, lengths, the data; if `sparse`, indices of their rows.
     """
 
     by_lengths = True
@@ -104,7 +108,7 @@ class _SummedWithWeights(_SegmentGradient):
 
 @register_operator("LengthsMaxWithMainInputAndForwardOutputGradient")
 class LengthsMaxGradient(_SegmentGradient):
-    """(Y, dY, lengths, X) -> dX: dY where an element is the greatest of its segment, else 0."""
+    """(Y, dY, lengths, X) -> dX: dY where an element is the maximum of its segment, else 0."""
 
     by_lengths = True
 
@@ -181,7 +185,7 @@ for _prefix in ("SortedSegment", "UnsortedSegment", "Lengths"):
                 mean=_name == "Mean",
                 weighted=_name == "WeightedSum",
             )
-# These are given indices as well, which they do not need.
+# These have indices as a further input, which is not used.
 for _name, _mean, _weighted in (
     ("LengthsIndicesInGradientSum", False, False),
     ("LengthsIndicesInGradientMean", True, False),
