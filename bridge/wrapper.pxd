@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 from cpython.object cimport PyObject
 
+from bridge.c10.handle cimport Handle
 from bridge.c10.tensor_impl cimport TensorImpl
 
-cdef class Wrapper:
-    cdef TensorImpl impl        # never None
-    cdef object __weakref__
+cdef class Wrapper(Handle):
+    pass
 
 ctypedef PyObject* (*construct)(PyObject*, PyObject**, size_t, PyObject*) except NULL
 cdef void set_construct(object cls, construct function)

@@ -29,7 +29,7 @@ from bridge.at.tensor import install as _install_one
 from bridge.at.torch_factories import arange, eye, rand, randn, tensor
 from bridge.at.torch_names import ATTRIBUTES as _ATTRIBUTES
 from bridge.at.torch_names import METHODS as _METHODS
-from bridge.exchange.torch import when_met as _when_met
+from bridge.exchange.torch_api import on_torch_loaded as _on_torch_loaded
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ def _torch_is_here() -> None:
 
 
 _install(_METHODS, _ATTRIBUTES)
-_when_met(_torch_is_here)
+_on_torch_loaded(_torch_is_here)
 
 
 def __getattr__(name: str) -> Any:

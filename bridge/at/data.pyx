@@ -11,9 +11,10 @@ from bridge.c10.tensor_impl cimport CONTIGUOUS, TensorImpl, allocated
 from bridge.c10.type_meta cimport TypeMeta, as_type
 from bridge.c10 cimport views
 from bridge.dlpack.abi cimport DL_CPU
-from bridge.exchange.ingest cimport ingest
-from bridge.exchange.numpy cimport array_out
-from bridge.exchange.torch cimport forward_out, is_torch_tensor, operand_out, tensor_out
+from bridge.exchange.import_tensor cimport import_tensor
+from bridge.exchange.numpy cimport export_array
+from bridge.exchange.torch_api cimport is_torch_tensor
+from bridge.exchange.torch_export cimport export_torch, forward_operand, torch_operand
 from bridge.wrapper cimport Wrapper
 
 from bridge.c10.device import as_device
@@ -24,7 +25,7 @@ from bridge.c10.errors import (
     EnforceValueError,
 )
 from bridge.c10.options import as_options
-from bridge.exchange.transfer import to_device
+from bridge.exchange.to_device import to_device
 
 cdef object _wrap = None
 
@@ -54,14 +55,14 @@ cdef TensorImpl scalar(object value, TypeMeta dtype, str caller):
     target = dtype.torch
     try:
         if target is not None:
-            return ingest(torch.full((), value, dtype=target, device="cpu"))
+            return import_tensor(torch.full((), value, dtype=target, device="cpu"))
     except NotImplementedError:
         pass                    # a type that torch cannot fill; NumPy can
     except (TypeError, ValueError, RuntimeError, OverflowError) as error:
         raise EnforceTypeError(
             f"{value!r} is no element of {dtype}: {error}", caller) from error
     import numpy
-    return ingest(numpy.full((), value, dtype=dtype.numpy))
+    return import_tensor(numpy.full((), value, dtype=dtype.numpy))
 
 
 cdef TensorImpl converted(TensorImpl src, TypeMeta dtype, str caller):
@@ -78,11 +79,11 @@ cdef TensorImpl converted(TensorImpl src, TypeMeta dtype, str caller):
         out = allocated(src.c_sizes, src.ndim, dtype, src.storage.device_type,
                         src.storage.device_index, caller)
         try:
-            tensor_out(out).copy_(operand_out(src))
+            export_torch(out).copy_(torch_operand(src))
             return out
         except (NotImplementedError, BufferError):
             pass                    # torch has the type's name, and less of it than NumPy
-    return ingest(array_out(src, caller).astype(dtype.numpy), None, True)
+    return import_tensor(export_array(src, caller).astype(dtype.numpy), None, True)
 
 
 cdef TensorImpl source_of(object value, TensorImpl like_this, str caller):
@@ -92,11 +93,11 @@ cdef TensorImpl source_of(object value, TensorImpl like_this, str caller):
     if isinstance(value, (bool, int, float, complex)):
         return scalar(value, like_this.c_dtype, caller)
     try:
-        return ingest(value)
+        return import_tensor(value)
     except TypeError as error:
         if isinstance(value, (list, tuple)) or hasattr(value, "__array__"):
             import numpy
-            return ingest(numpy.asarray(value))
+            return import_tensor(numpy.asarray(value))
         raise EnforceTypeError(
             f"An object of type {type(value).__name__} is neither a number, nor a list of numbers, "
             "nor a tensor.", caller) from error
@@ -114,7 +115,7 @@ cdef int _copy_into(TensorImpl dst, TensorImpl src, str caller) except -1:
             and host_accessible(src.storage.device_type) and dst.c_dtype.torch is not None:
         # by its value: no copy to the device, for which the host would wait
         if dst.c_numel:
-            forward_out(dst).fill_(operand_out(src))
+            forward_operand(dst).fill_(torch_operand(src))
         return 0
     if src.storage.device_type != dst.storage.device_type and src.c_numel != dst.c_numel:
         src = <TensorImpl>to_device(src, dst.device())
@@ -163,7 +164,7 @@ def advanced_index(tensor, key):
         raise EnforceTypeError(
             f"{key!r} is no index. An index is made of ints, slices, None, ..., or tensors of "
             "ints or bools.", "Tensor.__getitem__")
-    source = operand_out(impl)
+    source = torch_operand(impl)
     try:
         found = source[_torch_key(key)]
     except IndexError:
@@ -174,16 +175,16 @@ def advanced_index(tensor, key):
     if found.data_ptr() and found.untyped_storage().data_ptr() == \
             source.untyped_storage().data_ptr():
         found = found.clone()
-    return _wrap(ingest(found))
+    return _wrap(import_tensor(found))
 
 
 def advanced_assign(tensor, key, value):
     """``x[index] = value`` for an index that only torch has."""
     cdef TensorImpl impl = _impl(tensor)
     if not isinstance(value, (bool, int, float, complex)):
-        value = operand_out(source_of(value, impl, "Tensor.__setitem__"))
+        value = torch_operand(source_of(value, impl, "Tensor.__setitem__"))
     try:
-        target = operand_out(impl)
+        target = torch_operand(impl)
         target[_torch_key(key)] = value
         write_back(impl, target)
     except IndexError:
@@ -203,7 +204,7 @@ def _torch_key(key):
         return list(key)
     if isinstance(key, (list, int, slice)) or key is None or key is Ellipsis:
         return key
-    tensor = operand_out(ingest(key))
+    tensor = torch_operand(import_tensor(key))
     if tensor.dtype.is_signed or tensor.dtype.itemsize == 1:
         return tensor
     signed = tensor.long()          # of unsigned integers torch takes bytes only, as a mask
@@ -248,7 +249,7 @@ cdef int zero_elements(TensorImpl dst) except -1:
         memset(to, 0, dst.c_numel * dst.c_dtype.itemsize)
         return 0
     if not host_accessible(dst.storage.device_type):
-        forward_out(dst).zero_()
+        forward_operand(dst).zero_()
         return 0
     src = allocated(dst.c_sizes, 0, dst.c_dtype, DL_CPU, 0, "Tensor.zero_")
     memset(src.data("Tensor.zero_"), 0, dst.c_dtype.itemsize)
@@ -309,6 +310,6 @@ def write_back(TensorImpl impl, tensor):
         return
     if tensor.data_ptr() == <size_t>impl.data("Tensor"):
         return
-    back = ingest(tensor)
+    back = import_tensor(tensor)
     if back.c_dtype is impl.c_dtype:
         copy_elements(impl, views.expand(back, impl.c_sizes, impl.ndim, "Tensor"), "Tensor")

@@ -17,7 +17,8 @@ from bridge.c10.observe cimport observed, shared, unlikely
 from bridge.c10.storage cimport READONLY
 from bridge.c10.tensor_impl cimport CONTIGUOUS, TensorImpl, wrap_dim
 from bridge.c10 cimport views
-from bridge.exchange_table cimport new_exchange_table, set_class
+from bridge.dlpack.abi cimport DLManagedTensorVersioned, DLPackExchangeAPI
+from bridge.exchange_table cimport exchange_table, import_object
 from bridge.wrapper cimport (
     Wrapper,
     add_to_class,
@@ -35,6 +36,12 @@ from bridge.c10.errors import (
     EnforceTypeError,
     EnforceValueError,
 )
+
+cdef DLPackExchangeAPI _table
+
+
+cdef int _import(DLManagedTensorVersioned* managed, void** out) noexcept:
+    return import_object(managed, out, Tensor, "at.Tensor")
 
 
 cdef class Tensor(Wrapper):
@@ -59,7 +66,7 @@ cdef class Tensor(Wrapper):
     ([[0.0, 0.0, 0.0], [7.0, 0.0, 0.0]], ArrayRef([3, 2]), ArrayRef([1, 3]))
     """
 
-    __dlpack_c_exchange_api__ = new_exchange_table(False)
+    __dlpack_c_exchange_api__ = exchange_table(&_table, _import)
 
     def __init__(self, source=None, /):
         if source is None:
@@ -673,5 +680,4 @@ def install(name, operation):
 
 set_construct(Tensor, _construct)
 inherit_metadata(Tensor)
-set_class(False, Tensor)
 keep_the_dead_of(Tensor)

@@ -21,8 +21,9 @@ from bridge.at.torch_names import ATTRIBUTES, METHODS
 from bridge.at.write_guard import guard, read_only
 from bridge.c10.errors import EnforceTypeError
 from bridge.c10.tensor_impl import TensorImpl
-from bridge.exchange.ingest import ingest
-from bridge.exchange.torch import is_torch_tensor, operand_out
+from bridge.exchange.import_tensor import import_tensor
+from bridge.exchange.torch_api import is_torch_tensor
+from bridge.exchange.torch_export import torch_operand
 from bridge.wrapper import Wrapper
 
 TYPE_CHECKING = False
@@ -122,7 +123,7 @@ class _Call:
                 raise read_only()
             first = storage.data_ptr()
             self.readonly.append((first, first + storage.nbytes()))
-        tensor = operand_out(impl)
+        tensor = torch_operand(impl)
         self.pairs.append((wrapper, tensor))
         if written:
             self.written.append((wrapper, tensor))
@@ -154,7 +155,7 @@ class _Call:
         if value.requires_grad:
             return value  # autograd goes on from here, and only torch's own tensor carries it
         fresh = not value._is_view()
-        impl = ingest(value)
+        impl = import_tensor(value)
         if self.readonly and impl.numel():
             address = impl.get_storage().data_ptr()
             if any(first <= address < end for first, end in self.readonly):
@@ -238,7 +239,7 @@ def _operand(x: Any) -> Any:
     """NumPy arrays and other producers as tensors, sharing their memory."""
     if isinstance(x, (Wrapper, int, float, complex)) or hasattr(type(x), "__torch_function__"):
         return x  # (what torch's own functions let answer for itself they do here)
-    return _wrap(ingest(x))
+    return _wrap(import_tensor(x))
 
 
 def torch_function(func: Callable[..., Any], args: Any, kwargs: Any) -> Any:

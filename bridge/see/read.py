@@ -8,7 +8,7 @@ import sys
 from bridge.c10.errors import EnforceBufferError, EnforceNotMet
 from bridge.c10.storage import Storage
 from bridge.c10.tensor_impl import TensorImpl
-from bridge.exchange.ingest import ingest
+from bridge.exchange.import_tensor import import_tensor
 from bridge.see import inside
 from bridge.see.memory import Block, Memory, extent, space_of
 from bridge.see.naming import kind_of
@@ -249,7 +249,7 @@ def _of_producer(x: Any) -> Memory:
         refusal = BufferError(f"A {kind} has no memory here: it was deleted, or is being traced.")
     elif not (opaque and kind.startswith("tf.")):
         try:
-            impl = ingest(x, None, False)
+            impl = import_tensor(x, None, False)
         except BufferError as error:
             refusal = error
     if impl is None:

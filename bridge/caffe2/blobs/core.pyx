@@ -11,8 +11,9 @@ from bridge.c10.storage cimport EXTERNAL, Storage
 from bridge.c10.tensor_impl cimport CONTIGUOUS, TensorImpl
 from bridge.caffe2.tensor.tensor cimport Tensor, wrap
 from bridge.dlpack.abi cimport DL_CPU
-from bridge.exchange.numpy cimport array_in, numpy_array_type
-from bridge.exchange.torch cimport tensor_in, torch_tensor_type
+from bridge.exchange.numpy cimport import_array, numpy_array_type
+from bridge.exchange.torch_api cimport torch_c
+from bridge.exchange.torch_import cimport import_torch
 
 cdef extern from "Python.h":
     PyTypeObject* Py_TYPE(object)
@@ -49,8 +50,8 @@ cpdef put(BlobCore blob, object value):
     # What is held until now ends when this returns: what ends with it may run Python that comes
     # back here, and must find the blob whole.
     _held = blob._object
-    if cls == torch_tensor_type and cls != NULL:
-        impl = tensor_in(value, None)
+    if cls == torch_c.tensor_type and cls != NULL:
+        impl = import_torch(value, None)
         if impl.flags & CONTIGUOUS:
             blob._own = False
             blob._tensor = wrap(impl)
@@ -74,7 +75,7 @@ cdef bint _copied(TensorImpl to, object array) except -1:
     if unlikely(observed):
         return False
     try:
-        source = array_in(array, False)
+        source = import_array(array, False)
     except BufferError:  # strings, another byte order, misaligned
         return False
     # From here on no Python runs, so that no other thread changes what was looked at.

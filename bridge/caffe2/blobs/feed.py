@@ -19,7 +19,7 @@ from bridge.caffe2.blobs.copies import copy_into, tensor_of_array
 from bridge.caffe2.blobs.core import put, set_put_by_type
 from bridge.caffe2.blobs.strings import STRING_KINDS
 from bridge.caffe2.tensor.tensor import Tensor
-from bridge.exchange.ingest import ingest
+from bridge.exchange.import_tensor import import_tensor
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ def _put_caffe2(blob: Blob, value: Tensor) -> None:
 
 
 def _put_producer(blob: Blob, value: Any) -> None:
-    blob._hold_tensor(_wrap(ingest(value)), own=False)
+    blob._hold_tensor(_wrap(import_tensor(value)), own=False)
 
 
 def _put_message(blob: Blob, value: Any) -> None:

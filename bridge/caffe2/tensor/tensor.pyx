@@ -17,9 +17,9 @@ from bridge.c10.storage cimport READONLY, Elements
 from bridge.c10.tensor_impl cimport CONTIGUOUS, TensorImpl, undefined_impl
 from bridge.c10.type_meta cimport as_type, undefined_type
 from bridge.caffe2.tensor.construct cimport from_arguments, unallocated
-from bridge.dlpack.abi cimport DL_CPU
+from bridge.dlpack.abi cimport DL_CPU, DLManagedTensorVersioned, DLPackExchangeAPI
 from bridge.exchange.numpy cimport flat_array
-from bridge.exchange_table cimport new_exchange_table, set_class
+from bridge.exchange_table cimport exchange_table, import_object
 from bridge.wrapper cimport (
     Wrapper,
     inherit_metadata,
@@ -36,6 +36,12 @@ from bridge.c10.errors import (
 )
 from bridge.c10.tensor_impl import detached
 from bridge.caffe2.tensor.external_pointer import share_external_pointer
+
+cdef DLPackExchangeAPI _table
+
+
+cdef int _import(DLManagedTensorVersioned* managed, void** out) noexcept:
+    return import_object(managed, out, Tensor, "caffe2.Tensor")
 
 
 cdef class Tensor(Wrapper):
@@ -61,7 +67,7 @@ cdef class Tensor(Wrapper):
     [[0.0, 1.0], [2.0, 3.0], [4.0, 5.0]]
     """
 
-    __dlpack_c_exchange_api__ = new_exchange_table(True)
+    __dlpack_c_exchange_api__ = exchange_table(&_table, _import)
 
     def __init__(self, *args, T=None):
         cdef TensorImpl impl
@@ -635,4 +641,3 @@ cdef int _quicken() except -1:
 _quicken()
 set_construct(Tensor, _construct)
 inherit_metadata(Tensor)
-set_class(True, Tensor)

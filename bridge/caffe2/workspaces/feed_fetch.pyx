@@ -10,8 +10,8 @@ from cpython.unicode cimport PyUnicode_CheckExact
 
 from bridge.c10.observe cimport observed, unlikely
 from bridge.caffe2.blobs.core cimport BlobCore, CurrentBlobs, put
-from bridge.exchange.numpy cimport array_copy
-from bridge.exchange.torch cimport tensor_out
+from bridge.exchange.numpy cimport copy_to_array
+from bridge.exchange.torch_export cimport export_torch
 
 from bridge.c10.errors import EnforceTypeError
 from bridge.caffe2.blobs.int8 import Int8Tensor
@@ -89,7 +89,7 @@ def FetchBlob(name):
         blob = find_named(state.workspace, name, "FetchBlob")
     if not unlikely(observed) and blob._tensor is not None and blob._tensor.impl.c_dtype.c_is_pod:
         try:
-            return array_copy(blob._tensor.impl, "FetchBlob")
+            return copy_to_array(blob._tensor.impl, "FetchBlob")
         except Exception:       # there may be another way; if not, it says why
             return _fetched(blob, name)
     return _fetched(blob, name)
@@ -117,7 +117,7 @@ def FetchTorch(name):
         blob = find_named(state.workspace, name, "FetchTorch")
     if not unlikely(observed) and blob._tensor is not None:
         try:
-            return tensor_out(blob._tensor.impl)
+            return export_torch(blob._tensor.impl)
         except Exception:       # the error is the one that names the blob
             return blob._to_torch(name, "FetchTorch")
     return blob._to_torch(name, "FetchTorch")
