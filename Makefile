@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-#   make demo       build the package and run examples/quickstart.py
-#   make test       build the package and run the tests
-#   make bench      build the package and print the table of ratios
-#   make fuzz       build the package with clang and fuzz the reader of blobs
-#   make clean      remove the virtual environment and what the build left
+#   make demo            build the package and run examples/quickstart.py
+#   make test            build the package and run the tests, on all cores
+#   make test-shuffled   the same in a random order, which it prints as a seed
+#   make bench           build the package and print the table of ratios
+#   make fuzz            build the package with clang and fuzz the reader of blobs
+#   make clean           remove the virtual environment and what the build left
 #
 # All of it happens in one virtual environment inside the checkout, so that the large packages are
 # fetched and the core is compiled once. A second run starts at once: the files made-* in the
@@ -12,12 +13,16 @@
 #
 #   PYTHON=python3.12 make test     another interpreter (the environment is then made anew)
 #   VENV=/elsewhere make test       another place for the environment
+#   WORKERS=0 make test             one process (the default is one per core, eight at most)
+#   PYTEST_ARGS='-k extend' make test
+#                                   more arguments of pytest
 #   FUZZ_SECONDS=3600 make fuzz     longer than a minute; what is found stays in .venv-fuzz
 
 PYTHON ?= python3
 VENV ?= .venv
 EXTRAS ?= test
 PYTEST_ARGS ?=
+WORKERS ?= auto
 FUZZ_VENV ?= .venv-fuzz
 FUZZ_SECONDS ?= 60
 
@@ -30,10 +35,12 @@ installed := $(VENV)/made-package-$(EXTRAS)
 shown := $(VENV)/made-package-demo
 run := $(VENV)/bin/python
 fuzzed := $(FUZZ_VENV)/made-fuzz
+# Contiguous parts of the suite go to the workers, so that a file stays in one process mostly.
+pytest := -m pytest --numprocesses=$(WORKERS) --maxprocesses=8 --dist=worksteal
 # What libFuzzer reads, without what only its own main program has.
 coverage := -fsanitize-coverage=inline-8bit-counters,pc-table,trace-cmp
 
-.PHONY: demo test bench fuzz clean help
+.PHONY: demo test test-shuffled bench fuzz clean help
 
 help:
 	@sed -n '3,/^$$/s/^# \{0,1\}//p' Makefile
@@ -41,8 +48,12 @@ help:
 demo: $(shown)
 	$(run) examples/quickstart.py
 
+# The workers share the cores; threads of torch's beside them would only get in their way.
 test: $(installed)
-	$(run) -m pytest $(PYTEST_ARGS)
+	OMP_NUM_THREADS=1 $(run) $(pytest) $(PYTEST_ARGS)
+
+test-shuffled: $(installed)
+	OMP_NUM_THREADS=1 $(run) $(pytest) -p randomly $(PYTEST_ARGS)
 
 bench: $(installed)
 	$(run) -m tests.benchmarks

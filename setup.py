@@ -9,8 +9,8 @@ FLAGS = [
     "-O3",
     "-g0",
     "-fno-plt",
-    # The package sets tp_new and tp_vectorcall of some of its types itself (c10/seal.pxd,
-    # wrapper.pyx); Cython's own tp_vectorcall would be a way past them.
+    # bridge/c10/slots.pxd sets tp_new and tp_vectorcall of some types; Cython's own
+    # tp_vectorcall would bypass them.
     "-DCYTHON_VECTORCALL_TPNEW=0",
 ]
 

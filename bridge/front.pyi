@@ -9,7 +9,7 @@ import torch
 
 from bridge.at.tensor import Tensor as AtTensor
 from bridge.caffe2.tensor.tensor import Tensor as Caffe2Tensor
-from bridge.see.audit import Audit, NoCopy
+from bridge.see.contexts import Audit, NoCopy
 from bridge.see.explain import Explanation
 from bridge.typing import ArrayLike, DeviceLike, TensorLike, TypeLike
 

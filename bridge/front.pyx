@@ -339,7 +339,7 @@ def audit():
     >>> [record.copied for record in log.records], log.copied_bytes
     ([False, True], 24)
     """
-    from bridge.see.audit import Audit
+    from bridge.see.contexts import Audit
     return Audit()
 
 
@@ -359,7 +359,7 @@ def no_copy():
         ...
     bridge.c10.errors.EnforceBufferError: [enforce fail at from_dlpack] numpy.ndarray -> ...
     """
-    from bridge.see.audit import NoCopy
+    from bridge.see.contexts import NoCopy
     return NoCopy()
 
 

@@ -3,12 +3,10 @@
 # cython: binding=False, embedsignature=True, embedsignature.format=clinic
 """The base of both tensor classes: metadata, and export to other frameworks."""
 
-from cpython.object cimport PyObject, PyTypeObject
-
 from bridge.c10.array_ref cimport array_ref_of
 from bridge.c10.handle cimport Handle
 from bridge.c10.observe cimport copying, observed, outermost, shared, unlikely, watched
-from bridge.c10.revive cimport MAX_DEAD, clear_weakrefs, revive, type_of, untrack
+from bridge.c10.slots cimport own_methods
 from bridge.c10.storage cimport Storage
 from bridge.c10.tensor_impl cimport TensorImpl
 from bridge.exchange.buffer_export cimport fill_buffer, release_buffer
@@ -21,23 +19,6 @@ from bridge.exchange.torch_export cimport export_torch
 from bridge.c10.errors import EnforceTypeError
 from bridge.c10.observe import ASKED as _ASKED
 from bridge.pickling import reduced
-
-cdef extern from "Python.h":
-    ctypedef PyObject* (*vectorcallfunc)(PyObject*, PyObject**, size_t, PyObject*)
-    ctypedef void (*destructor)(PyObject*) noexcept
-    ctypedef object (*newfunc)(PyTypeObject*, object, PyObject*)
-    ctypedef struct TypeFields "PyTypeObject":
-        vectorcallfunc tp_vectorcall
-        destructor tp_dealloc
-        newfunc tp_new
-        PyObject* tp_dict
-    ctypedef struct MethodDef "PyMethodDef":
-        pass
-    ctypedef struct MethodDescr "PyMethodDescrObject":
-        MethodDef* d_method
-    object PyDescr_NewMethod(PyTypeObject*, MethodDef*)
-    void PyType_Modified(PyTypeObject*)
-    Py_ssize_t PyVectorcall_NARGS(size_t)
 
 
 cdef class Wrapper(Handle):
@@ -250,98 +231,7 @@ cdef object _watched(object self, str call, str target, object method, dict argu
     return watched(call, self, target, method, (self,), arguments)
 
 
-# Construction without Python's argument passing. A type's tp_vectorcall is what
-# `type(x)(...)` calls; it is not inherited, so subclasses take the ordinary way.
-
-cdef void set_construct(object cls, construct function):
-    cdef TypeFields* fields = <TypeFields*><PyObject*>cls
-    fields.tp_vectorcall = <vectorcallfunc>function
-    fields.tp_dealloc = _end
-
-
-# A wrapper class adds no field to Handle, so Handle's own end will do, without the
-# second round through the garbage collector that a compiled subclass otherwise takes.
-# The dead of at.Tensor, which every import makes one of, are kept for the next ones: with
-# the field already there a twentieth of an import is saved (measured with torch 2.13).
-
-cdef destructor _generated_end = (<TypeFields*><PyObject*>Handle).tp_dealloc
-cdef PyTypeObject* _kept_type = NULL
-cdef (PyObject*)[64] _kept      # MAX_DEAD of them
-cdef int _n_kept = 0
-
-
-cdef void _end(PyObject* dying) noexcept:
-    global _n_kept
-    if type_of(dying) != _kept_type:
-        _generated_end(dying)
-        return
-    # Before the pool is looked at: a weak reference may call Python, which lets others end.
-    untrack(dying)
-    clear_weakrefs(dying)
-    if _n_kept >= MAX_DEAD:
-        _generated_end(dying)
-        return
-    # The TensorImpl ends last: that may run Python that makes wrappers.
-    _impl = (<Wrapper>dying).impl
-    (<Wrapper>dying).impl = None
-    _kept[_n_kept] = dying
-    _n_kept += 1
-
-
-cdef int keep_the_dead_of(object cls) except -1:
-    """Say which class the dead are kept of: at.Tensor."""
-    global _kept_type
-    _kept_type = <PyTypeObject*><PyObject*>cls
-    return 0
-
-
-cdef Wrapper new_at(TensorImpl impl):
-    """An at.Tensor of `impl`."""
-    global _n_kept
-    cdef Wrapper wrapper
-    if _n_kept == 0:
-        wrapper = (<TypeFields*>_kept_type).tp_new(_kept_type, (), NULL)
-    else:
-        _n_kept -= 1
-        wrapper = <Wrapper>revive(_kept[_n_kept])
-    wrapper.impl = impl
-    return wrapper
-
-
-cdef int add_to_class(object cls, str name, object value) except -1:
-    """What ``setattr(cls, name, value)`` would do, which is refused for compiled classes.
-
-    For the time of import and of the first meeting with a framework, before objects
-    of the class depend on the name.
-    """
-    (<dict>(<TypeFields*><PyObject*>cls).tp_dict)[name] = value
-    PyType_Modified(<PyTypeObject*><PyObject*>cls)
-    return 0
-
-
 cdef int inherit_metadata(object cls) except -1:
-    """Give `cls` descriptors of its own of the methods that return metadata.
-
-    CPython's specialised call needs a descriptor of exactly the object's class: `sizes()` takes
-    16 ns with one and 25 ns with that of a base class (Python 3.11).
-    """
-    cdef MethodDescr* method
-    for name in ("sizes", "strides", "numel", "dtype", "itemsize", "nbytes", "storage"):
-        descriptor = Wrapper.__dict__[name]
-        method = <MethodDescr*><PyObject*>descriptor
-        add_to_class(
-            cls, name, PyDescr_NewMethod(<PyTypeObject*><PyObject*>cls, method.d_method))
-    return 0
-
-
-cdef int slow_construct(object self, PyObject** args, size_t nargsf, PyObject* names) except -1:
-    """Call ``self.__init__`` with the arguments of a vectorcall."""
-    cdef Py_ssize_t n = PyVectorcall_NARGS(nargsf)
-    cdef Py_ssize_t i
-    positional = tuple([<object>args[i] for i in range(n)])
-    keywords = {}
-    if names != NULL:
-        for i, name in enumerate(<object>names):
-            keywords[name] = <object>args[n + i]
-    self.__init__(*positional, **keywords)
-    return 0
+    """Give `cls`, a wrapper class, its own descriptors of the methods that return metadata."""
+    return own_methods(cls, Wrapper, (
+        "sizes", "strides", "numel", "dtype", "itemsize", "nbytes", "storage"))

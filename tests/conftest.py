@@ -6,6 +6,7 @@ from __future__ import annotations
 import gc
 import os
 from collections.abc import Iterator
+from tempfile import TemporaryDirectory
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -33,16 +34,20 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 
 @pytest.fixture
 def fresh_workspace() -> Iterator[None]:
-    """Have the default workspace be current and all empty, before and after the test."""
-    _empty_workspaces()
-    yield
-    _empty_workspaces()
+    """Make the default workspace current, and all empty, before and after the test.
+
+    Their root folders are a temporary folder during the test, then the default again.
+    """
+    with TemporaryDirectory() as folder:
+        _empty_workspaces(folder)
+        yield
+        _empty_workspaces(".")
 
 
-def _empty_workspaces() -> None:
-    for name in workspace.Workspaces():  # what was made stays: Caffe2 has no way to remove one
+def _empty_workspaces(root_folder: str) -> None:
+    for name in workspace.Workspaces():  # Caffe2 has no way to remove a workspace
         workspace.SwitchWorkspace(name)
-        workspace.ResetWorkspace(".")
+        workspace.ResetWorkspace(root_folder)
     workspace.SwitchWorkspace("default")
 
 

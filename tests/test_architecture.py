@@ -35,8 +35,7 @@ NAMES_MODULES = {
     "bridge/caffe2/core.py": "names that are imported at first use",
     "bridge/caffe2/workspace.py": "names that are imported at first use",
     "bridge/caffe2/install.py": "the modules that stand in for caffe2's",
-    "bridge/tf/errors.py": "the caller that its errors name",
-    "bridge/see/naming.py": "the names that users know classes by",
+    "bridge/see/type_names.py": "the names that users know classes by",
 }
 
 

@@ -1,8 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """The ATen-style API: at.Tensor, its factories, and every function of torch.
 
-``at.<name>`` that is not here is ``torch.<name>``, run on the same memory, with
-at.Tensors for what it takes and gives; ``torch.nn.functional`` is looked into, too.
+Any other ``at.<name>`` is ``torch.<name>``, or ``torch.nn.functional.<name>``, with at.Tensors as
+arguments and results; it runs on the same memory.
+
+>>> from bridge import at
+>>> at.softmax(at.zeros(2), 0).tolist()
+[0.5, 0.5]
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # cython: language_level=3, boundscheck=False, wraparound=False
-"""at.empty and its kin: new tensors, and at.from_blob."""
+"""Factories: at.empty, zeros, ones, full, their variants, and at.from_blob."""
 
 from libc.stdint cimport int64_t, uintptr_t
 
@@ -26,12 +26,12 @@ from bridge.exchange.device_memory import current_index
 
 
 cdef class _Where:
-    """What options say: an element type and a device."""
+    """The element type and the device that options specify."""
 
     cdef TypeMeta dtype
     cdef int device_type
     cdef int device_index
-    cdef bint placed            # options name the device; otherwise it is the default
+    cdef bint placed            # the options specify the device; otherwise it is the default
 
 
 cdef _Where _where(object options, object dtype, object device, bint pinned, TensorImpl like):
@@ -61,14 +61,14 @@ cdef _Where _where(object options, object dtype, object device, bint pinned, Ten
 
 
 cdef tuple _split(tuple args, str caller):
-    """(sizes, options) of ``*args``: sizes one by one or as one sequence, then options."""
+    """Return (sizes, options) of ``*args``: sizes as ints or as one sequence, then options."""
     cdef Py_ssize_t n = len(args)
     if n == 0:
-        raise EnforceTypeError(f"{caller} takes sizes.", caller)
+        raise EnforceTypeError(f"{caller} requires sizes.", caller)
     if not isinstance(args[0], int) and not hasattr(args[0], "__index__") \
             or hasattr(args[0], "__len__"):
         if n > 2:
-            raise EnforceTypeError(f"{caller} takes sizes, then options.", caller)
+            raise EnforceTypeError(f"{caller} takes sizes followed by options.", caller)
         return args[0], args[1] if n == 2 else None
     if isinstance(args[n - 1], int) and not isinstance(args[n - 1], (bool, DeviceType)):
         return args, None
@@ -78,12 +78,12 @@ cdef tuple _split(tuple args, str caller):
 
 
 def split(args, caller):
-    """(sizes, options) of ``*args``, for the factories of torch_factories."""
+    """Return (sizes, options) of ``*args``; options are None if there are none."""
     return _split(tuple(args), caller)
 
 
 def sizes_of(sizes, caller):
-    """Sizes as a list of ints, with the errors of every factory."""
+    """Return `sizes` as a list of ints. Raises EnforceNotMet: they are not valid sizes."""
     cdef Dims dims = parse_dims(sizes, caller)
     cdef int i
     require_numel(dims.data, dims.n, caller)
@@ -105,33 +105,53 @@ cdef TensorImpl _empty(tuple args, object dtype, object device, bint pinned, str
 
 
 def empty(*dims, dtype=None, device=None, pinned_memory=False):
-    """A new tensor whose elements are not set. ``empty(2, 3)``, ``empty((2, 3), options)``.
+    """Return a new tensor with uninitialized elements. ``empty(2, 3)``, ``empty((2, 3), options)``.
 
-    float32 on the CPU, 64-byte aligned, unless options say otherwise.
-    Raises EnforceNotMet: no sizes, or options that name nothing. MemoryError.
+    Sizes are ints or one sequence. Options are a TensorOptions, an element type or a device; also
+    as keywords. By default float32 on the CPU. CPU memory is 64-byte aligned.
+
+    Raises EnforceNotMet: a non-POD element type. Also a TypeError: no sizes, or options that are
+    not recognized. Also a ValueError: negative sizes. MemoryError: not enough memory.
 
     >>> from bridge import at
-    >>> at.empty((2, 3), "int64").sizes()
-    ArrayRef([2, 3])
+    >>> at.empty((2, 3), "int64").sizes(), at.empty(4, dtype="bool").dtype()
+    (ArrayRef([2, 3]), TypeMeta('bool'))
     """
     return wrap(_empty(dims, dtype, device, pinned_memory, "at.empty"))
 
 
 def zeros(*dims, dtype=None, device=None, pinned_memory=False):
-    """A new tensor of zeros; arguments as in `empty`."""
+    """Return a new tensor of zeros; arguments and errors as in `empty`.
+
+    >>> from bridge import at
+    >>> at.zeros(2, 2, "int32").tolist()
+    [[0, 0], [0, 0]]
+    """
     cdef TensorImpl impl = _empty(dims, dtype, device, pinned_memory, "at.zeros")
     zero_elements(impl)
     return wrap(impl)
 
 
 def ones(*dims, dtype=None, device=None, pinned_memory=False):
-    """A new tensor of ones; arguments as in `empty`."""
+    """Return a new tensor of ones; arguments and errors as in `empty`.
+
+    >>> from bridge import at
+    >>> at.ones([3]).tolist()
+    [1.0, 1.0, 1.0]
+    """
     return data.fill_(wrap(_empty(dims, dtype, device, pinned_memory, "at.ones")), 1)
 
 
 def full(size, fill_value, options=None, *, dtype=None, device=None, pinned_memory=False):
-    """A new tensor of one value, of whose kind it is (bool, int64, float32, complex64)
-    unless options name a type. `size`: one or a sequence."""
+    """Return a new tensor with every element set to `fill_value`.
+
+    `size` is an int or a sequence. By default the element type is bool, int64, float32 or
+    complex64, by the kind of the value. Errors as in `empty`.
+
+    >>> from bridge import at
+    >>> at.full([2], 7), at.full(2, 7, "float16").dtype()
+    (at.Tensor([7, 7], dtype=int64), TypeMeta('float16'))
+    """
     cdef Dims dims = parse_dims(size, "at.full")
     options = as_options(options, dtype, device)
     if not options.has_dtype():
@@ -142,7 +162,7 @@ def full(size, fill_value, options=None, *, dtype=None, device=None, pinned_memo
 
 
 def _type_of_number(value):
-    """The type that torch.full infers for a number: Python's, NumPy's or a 0-d tensor's alike."""
+    """Return the type that torch.full infers for a number of Python or NumPy, or a 0-d tensor."""
     if isinstance(value, Wrapper):
         value = wrap((<Wrapper>value).impl)
     if hasattr(value, "numel") and value.numel() == 1:
@@ -168,30 +188,63 @@ cdef TensorImpl _like(object source, object options, object dtype, object device
 
 
 def empty_like(source, options=None, *, dtype=None, device=None):
-    """A new row-major tensor of the sizes, type and device of `source`, unless options say
-    otherwise; elements not set."""
+    """Return a new, uninitialized, row-major tensor with the sizes, type and device of `source`.
+
+    `source` is any tensor that the bridge can import. Options override the type and the device.
+    Errors as in `empty`.
+
+    >>> from bridge import at
+    >>> at.empty_like(at.zeros(2, 3).t(), "int8").strides()
+    ArrayRef([2, 1])
+    """
     return wrap(_like(source, options, dtype, device, "at.empty_like"))
 
 
 def zeros_like(source, options=None, *, dtype=None, device=None):
-    """Zeros of the sizes, type and device of `source`, unless options say otherwise."""
+    """Return new zeros with the sizes, type and device of `source`; arguments as in `empty_like`.
+
+    >>> from bridge import at
+    >>> at.zeros_like(at.arange(2))
+    at.Tensor([0, 0], dtype=int64)
+    """
     cdef TensorImpl impl = _like(source, options, dtype, device, "at.zeros_like")
     zero_elements(impl)
     return wrap(impl)
 
 
 def ones_like(source, options=None, *, dtype=None, device=None):
-    """Ones of the sizes, type and device of `source`, unless options say otherwise."""
+    """Return new ones with the sizes, type and device of `source`; arguments as in `empty_like`.
+
+    >>> from bridge import at
+    >>> at.ones_like(at.arange(2), "bool").tolist()
+    [True, True]
+    """
     return data.fill_(wrap(_like(source, options, dtype, device, "at.ones_like")), 1)
 
 
 def full_like(source, fill_value, options=None, *, dtype=None, device=None):
-    """One value in the sizes, type and device of `source`, unless options say otherwise."""
+    """Return a new tensor like `source` with every element set to `fill_value`.
+
+    Sizes, type and device are those of `source`; other arguments as in `empty_like`.
+
+    >>> from bridge import at
+    >>> at.full_like(at.arange(2), 5).tolist()
+    [5, 5]
+    """
     return data.fill_(wrap(_like(source, options, dtype, device, "at.full_like")), fill_value)
 
 
 def empty_strided(size, stride, options=None, *, dtype=None, device=None, pinned_memory=False):
-    """A new tensor of given sizes and strides (elements, not negative), elements not set."""
+    """Return a new, uninitialized tensor with the given sizes and strides, both in elements.
+
+    Raises EnforceNotMet, also a ValueError: different numbers of sizes and strides, or a negative
+    one. Other errors as in `empty`.
+
+    >>> from bridge import at
+    >>> x = at.empty_strided([2, 2], [1, 4])
+    >>> x.strides(), x.storage().nbytes()
+    (ArrayRef([1, 4]), 24)
+    """
     cdef Dims sizes = parse_dims(size, "at.empty_strided")
     cdef Dims strides = parse_dims(stride, "at.empty_strided")
     cdef _Where where = _where(options, dtype, device, pinned_memory, None)
@@ -201,15 +254,15 @@ def empty_strided(size, stride, options=None, *, dtype=None, device=None, pinned
     cdef int i
     if sizes.n != strides.n:
         raise EnforceValueError(
-            f"There are {sizes.n} sizes and {strides.n} strides.",
+            f"There are {sizes.n} sizes, but {strides.n} strides.",
             "at.empty_strided", condition="len(size) == len(stride)")
     for i in range(strides.n):
         if strides.data[i] < 0:
             raise EnforceValueError(
-                f"Strides of new memory are not negative, as {strides.data[i]} is.", "at.empty_strided",
-                condition="stride >= 0")
+                f"Strides of new memory must not be negative: {strides.data[i]}.",
+                "at.empty_strided", condition="stride >= 0")
     if numel and extent(sizes.data, strides.data, sizes.n, &low, &high) != 0:
-        raise EnforceValueError("The strides overflow.", "at.empty_strided")
+        raise EnforceValueError("The strides reach beyond an int64.", "at.empty_strided")
     n = high + 1
     impl = allocated(&n, 1, where.dtype, where.device_type, where.device_index,
                      "at.empty_strided")
@@ -218,17 +271,25 @@ def empty_strided(size, stride, options=None, *, dtype=None, device=None, pinned
 
 
 def from_blob(source, sizes, strides=None, options=None, deleter=None, *, dtype=None, device=None):
-    """A tensor over memory from outside: an address (int), or a buffer, which is kept alive.
+    """Return a tensor over external memory: an address (int), or a buffer, which is kept alive.
 
-    `sizes` and `strides` in elements, strides not negative; float32, and on the CPU or where
-    the buffer is, unless options say otherwise. `deleter(address)` is called once, when neither a
-    tensor nor a view needs the memory. Over a read-only buffer the tensor is read-only.
-    What there is at an address nobody can check.
+    The memory is shared. `sizes` and `strides` are in elements; strides must not be negative and
+    are row-major by default. The default is float32 on the CPU, or on the device of the buffer.
+    `deleter(address)` is called once, when no tensor or view uses the memory any more. Over a
+    read-only buffer the tensor is read-only. The memory at an address cannot be checked.
 
-    Raises EnforceNotMet: no address, a buffer that is too small, not contiguous or on another
-    device than the options say, an address that is not aligned for the type, negative strides.
+    Raises EnforceNotMet: the buffer is not contiguous. Also a ValueError: the buffer is too small
+    or on another device than the options specify, the address is not aligned for the element type,
+    a stride is negative. Also a TypeError: `source` is neither an address nor a buffer.
 
     Follows at::from_blob, aten/src/ATen/templates/Functions.h, PyTorch 1.8.1.
+
+    >>> from bridge import at
+    >>> memory = bytearray(8)
+    >>> x = at.from_blob(memory, [2, 2], [1, 2], "int16")
+    >>> x[0, 1] = 3
+    >>> memory.hex(), at.from_blob(x.data_ptr(), [4], dtype="int16").tolist()
+    ('0000000003000000', [0, 0, 3, 0])
     """
     cdef Dims dims, steps
     cdef _Where where
@@ -241,7 +302,7 @@ def from_blob(source, sizes, strides=None, options=None, deleter=None, *, dtype=
             and not hasattr(strides, "__len__"):
         # from_blob(ptr, sizes, options)
         if options is not None:
-            raise EnforceTypeError("strides are a sequence of ints.", caller)
+            raise EnforceTypeError("strides must be a sequence of ints.", caller)
         strides, options = None, strides
     dims = parse_dims(sizes, caller)
     where = _where(options, dtype, device, False, None)
@@ -250,20 +311,20 @@ def from_blob(source, sizes, strides=None, options=None, deleter=None, *, dtype=
     steps = parse_dims(tuple([0] * dims.n) if strides is None else strides, caller)
     if steps.n != dims.n:
         raise EnforceValueError(
-            f"There are {dims.n} sizes and {steps.n} strides.",
+            f"There are {dims.n} sizes, but {steps.n} strides.",
             caller, condition="len(sizes) == len(strides)")
     if strides is None:
         contiguous_strides(dims.data, steps.data, dims.n)
     for i in range(steps.n):
         if steps.data[i] < 0:
             raise EnforceValueError(
-                f"Strides over memory from outside are not negative, as {steps.data[i]} is.", caller,
+                f"Strides over external memory must not be negative: {steps.data[i]}.", caller,
                 condition="stride >= 0")
     if numel and extent(dims.data, steps.data, dims.n, &low, &high) != 0:
-        raise EnforceValueError("The strides overflow.", caller)
+        raise EnforceValueError("The strides reach beyond an int64.", caller)
     nbytes = checked_mul(high + 1, where.dtype.itemsize)
     if nbytes < 0:
-        raise EnforceValueError("That many bytes do not fit an int64.", caller)
+        raise EnforceValueError("The number of bytes does not fit an int64.", caller)
     if is_integer(source):
         source = source.__index__()
         if numel or source != 0:
@@ -276,7 +337,7 @@ def from_blob(source, sizes, strides=None, options=None, deleter=None, *, dtype=
         lender.storage.pin()
         if lender.c_numel * lender.c_dtype.itemsize < nbytes:
             raise EnforceValueError(
-                f"The buffer has {lender.c_numel * lender.c_dtype.itemsize} bytes, and sizes "
+                f"The buffer has {lender.c_numel * lender.c_dtype.itemsize} bytes, but sizes "
                 f"{[dims.data[i] for i in range(dims.n)]} of {where.dtype} take {nbytes}.", caller,
                 condition="nbytes <= len(buffer)")
         flags |= lender.storage.flags & READONLY
@@ -292,37 +353,37 @@ def from_blob(source, sizes, strides=None, options=None, deleter=None, *, dtype=
 
 
 cdef TensorImpl _lender(object source, str caller):
-    """The TensorImpl of a contiguous buffer, shared."""
+    """Return the TensorImpl of a contiguous buffer, shared."""
     cdef TensorImpl lender
     try:
         lender = import_tensor(source, None, False)
     except BufferError as error:
-        raise EnforceTypeError(f"The buffer is not shared: {error}", caller) from error
+        raise EnforceTypeError(f"The buffer cannot be shared: {error}", caller) from error
     except TypeError as error:
         raise EnforceTypeError(
             f"{type(source).__name__} is neither an address nor a buffer.",
             caller) from error
     if not lender.flags & CONTIGUOUS:
         raise EnforceNotMet(
-            "The buffer is not contiguous; give sizes and strides over contiguous memory.", caller)
+            "The buffer is not contiguous; pass contiguous memory, with sizes and strides.", caller)
     return lender
 
 
 cdef int _settle(_Where where, Storage lender, str caller) except -1:
-    """Take the device of a buffer where options name none; refuse one that contradicts it."""
+    """Set the device to that of the buffer if options specify none; raise if they contradict it."""
     if not where.placed:
         where.device_type, where.device_index = lender.device_type, max(lender.device_index, 0)
     elif (where.device_type != lender.device_type
             or where.device_index != max(lender.device_index, 0)) and not (
                 host_accessible(where.device_type) and host_accessible(lender.device_type)):
         raise EnforceValueError(
-            f"The buffer is on {lender.device()}, and the options name another device.", caller,
+            f"The buffer is on {lender.device()}, but the options specify another device.", caller,
             condition="device() == options.device()")
     return 0
 
 
 def resolved(options=None, dtype=None, device=None):
-    """TensorOptions with everything said: float32 on the CPU where nothing was."""
+    """Return TensorOptions with an element type and a device, by default float32 on the CPU."""
     options = as_options(options, dtype, device)
     if not options.has_dtype():
         options = options.dtype(float32_type)

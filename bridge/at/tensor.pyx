@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # cython: language_level=3, boundscheck=False, wraparound=False
 # cython: binding=False, embedsignature=True, embedsignature.format=clinic
-"""at.Tensor, the ATen-style wrapper: strided views here, every other operation by torch."""
+"""at.Tensor, the ATen-style wrapper: views implemented here, all other operations run by torch."""
 
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_INCREF
@@ -13,21 +13,15 @@ from bridge.at.memory cimport as_other_type, look_at, resize
 from bridge.c10.array_ref cimport Dims, array_ref_of, parse_dims, parse_dims_args, to_int64
 from bridge.c10.copy cimport contiguous_copy
 from bridge.c10.device cimport device_of
+from bridge.c10.handle cimport Handle
 from bridge.c10.observe cimport observed, shared, unlikely
+from bridge.c10.slots cimport add_to_class, call_init, dealloc_of, set_constructor, set_dealloc
 from bridge.c10.storage cimport READONLY
 from bridge.c10.tensor_impl cimport CONTIGUOUS, TensorImpl, wrap_dim
 from bridge.c10 cimport views
 from bridge.dlpack.abi cimport DLManagedTensorVersioned, DLPackExchangeAPI
 from bridge.exchange_table cimport exchange_table, import_object
-from bridge.wrapper cimport (
-    Wrapper,
-    add_to_class,
-    inherit_metadata,
-    keep_the_dead_of,
-    new_at,
-    set_construct,
-    slow_construct,
-)
+from bridge.wrapper cimport Wrapper, inherit_metadata
 
 from bridge.at import data, torch_ops, values
 from bridge.c10.errors import (
@@ -45,25 +39,95 @@ cdef int _import(DLManagedTensorVersioned* managed, void** out) noexcept:
 
 
 cdef class Tensor(Wrapper):
-    """A strided tensor over the memory of anybody; the ATen-style API.
+    """A strided tensor over memory of any origin, with the API of ATen.
 
-    ``at.Tensor(t)`` of either kind of wrapper shares the TensorImpl: data and
-    metadata. bridge.from_dlpack and the factories make new ones.
+    ``at.Tensor(t)``, of an at.Tensor or a caffe2.Tensor, shares the TensorImpl: data and metadata.
+    ``at.Tensor()`` is undefined. New tensors come from bridge.from_dlpack and the factories.
 
-    Besides the methods below, every tensor method of torch runs torch's operation
-    on the same memory and gives back an at.Tensor.
+    Every method of torch.Tensor that is not listed below runs torch's operation on the same memory
+    and returns an at.Tensor; a method whose name ends in an underscore changes this tensor.
 
-    Raises EnforceNotMet: a caffe2.Tensor without memory or type, or of a non-POD
-    type; also a TypeError, for anything but a wrapper.
+    Raises EnforceNotMet: a caffe2.Tensor without memory, without an element type, or of a non-POD
+    type. Also a TypeError: the source is neither kind of tensor.
+
+    Every method raises EnforceNotMet on an undefined tensor, except `defined`, `dtype`, `itemsize`,
+    `is_same`, `readonly` and `unsafeGetTensorImpl`. Every method that writes raises EnforceNotMet
+    if the memory is read-only. A dimension counts from the end if negative; EnforceNotMet, also an
+    IndexError, if there is no such dimension. An argument of the wrong kind raises EnforceNotMet,
+    also a TypeError.
 
     Follows at::Tensor, aten/src/ATen/core/TensorBody.h, PyTorch 1.8.1.
 
-    >>> import bridge
-    >>> x = bridge.at.zeros(2, 3)
-    >>> y = x.transpose(0, 1)
-    >>> y[0, 1] = 7.0
-    >>> x.tolist(), y.sizes(), y.strides()
-    ([[0.0, 0.0, 0.0], [7.0, 0.0, 0.0]], ArrayRef([3, 2]), ArrayRef([1, 3]))
+    Examples
+    --------
+    Metadata; sizes, strides and offsets are counted in elements:
+
+    >>> from bridge import at, caffe2
+    >>> x = at.arange(6).reshape(2, 3)
+    >>> x.sizes(), x.size(), x.size(-1), x.shape
+    (ArrayRef([2, 3]), ArrayRef([2, 3]), 3, (2, 3))
+    >>> x.strides(), x.stride(), x.stride(0), x[1, 1:].storage_offset()
+    (ArrayRef([3, 1]), ArrayRef([3, 1]), 3, 4)
+    >>> x.dim(), x.ndim, x.numel(), x.itemsize(), x.nbytes()
+    (2, 2, 6, 8, 48)
+    >>> x.dtype(), x.device(), x.readonly, x.is_contiguous(), x.t().is_contiguous()
+    (TypeMeta('int64'), Device('cpu'), False, True, False)
+    >>> x.storage().nbytes(), x[1].data_ptr() - x.data_ptr()
+    (48, 24)
+    >>> same = at.Tensor(x)
+    >>> x.defined(), at.Tensor().defined(), x.is_same(same), x.is_same(x.alias())
+    (True, False, True, False)
+    >>> same.unsafeGetTensorImpl() is x.unsafeGetTensorImpl()
+    True
+
+    Views share the memory:
+
+    >>> x.view(3, 2).tolist(), x.view("uint8").sizes()
+    ([[0, 1], [2, 3], [4, 5]], ArrayRef([2, 24]))
+    >>> x.reshape(-1).tolist(), x.flatten().sizes()
+    ([0, 1, 2, 3, 4, 5], ArrayRef([6]))
+    >>> x.as_strided([2, 2], [1, 2], 1).tolist()
+    [[1, 3], [2, 4]]
+    >>> x.t().sizes(), x.transpose(0, 1).strides(), x.permute(1, 0).sizes()
+    (ArrayRef([3, 2]), ArrayRef([1, 3]), ArrayRef([3, 2]))
+    >>> x.select(0, 1).tolist(), x.slice(1, 0, 3, 2).tolist(), x.narrow(1, 1, 2).tolist()
+    ([3, 4, 5], [[0, 2], [3, 5]], [[1, 2], [4, 5]])
+    >>> x[1].tolist(), x[:, 0].tolist(), x[0, ::-1].tolist()
+    ([3, 4, 5], [0, 3], [2, 1, 0])
+    >>> x.unsqueeze(0).sizes(), x.unsqueeze(0).squeeze().sizes(), x[:1].expand(4, 3).sizes()
+    (ArrayRef([1, 2, 3]), ArrayRef([2, 3]), ArrayRef([4, 3]))
+    >>> x.diagonal().tolist(), x[0].unfold(0, 2, 1).tolist()
+    ([0, 4], [[0, 1], [1, 2]])
+    >>> x.alias().is_same(x), x.detach().data_ptr() == x.data_ptr()
+    (False, True)
+
+    Data:
+
+    >>> y = x.clone()
+    >>> y.fill_(7).tolist(), y.zero_().tolist(), x[0, 1].item()
+    ([[7, 7, 7], [7, 7, 7]], [[0, 0, 0], [0, 0, 0]], 1)
+    >>> y.copy_(x).equal(x), y.copy_(x[0]).tolist()
+    (True, [[0, 1, 2], [0, 1, 2]])
+    >>> x.contiguous() is x, x.t().contiguous().strides()
+    (True, ArrayRef([2, 1]))
+    >>> x.to("float32").dtype(), x.to("int64") is x, x.cpu() is x
+    (TypeMeta('float32'), True, True)
+    >>> y.resize_(3, 1).sizes(), y.set_(x).is_same(x), y.data_ptr() == x.data_ptr()
+    (ArrayRef([3, 1]), False, True)
+    >>> x.cuda(), x.pin_memory()  # doctest: +SKIP
+
+    Other frameworks, zero-copy, and torch's operations:
+
+    >>> x.to_torch().data_ptr() == x.numpy().ctypes.data == x.data_ptr()
+    True
+    >>> x.mul_(2).tolist(), x.sum().item(), (x + 1).tolist()
+    ([[0, 2, 4], [6, 8, 10]], 30, [[1, 3, 5], [7, 9, 11]])
+    >>> c = caffe2.Tensor([2], "cpu")
+    >>> c.mutable_data("float32")[:] = [1.0, 2.0]
+    >>> a = at.Tensor(c)
+    >>> c.Resize(2, 1)
+    >>> a
+    at.Tensor([[1.0], [2.0]], dtype=float32)
     """
 
     __dlpack_c_exchange_api__ = exchange_table(&_table, _import)
@@ -75,20 +139,26 @@ cdef class Tensor(Wrapper):
 
     @staticmethod
     def _wrap(TensorImpl impl not None):
-        """An at.Tensor of `impl`."""
+        """Return a new at.Tensor that shares `impl`."""
         return wrap(impl)
 
     # Metadata.
 
     def size(self, dim=None):
-        """The size of dimension `dim`, negative from the end; without `dim` all sizes."""
+        """Return the size of dimension `dim`; without `dim`, all sizes as an ArrayRef.
+
+        Raises EnforceNotMet, also an IndexError: there is no such dimension.
+        """
         self.impl.require_defined("Tensor.size")
         if dim is None:
             return self.impl.sizes_view()
         return self.impl.c_sizes[_dim(dim, self.impl, "Tensor.size")]
 
     def stride(self, dim=None):
-        """The stride of dimension `dim`, in elements; without `dim` all strides."""
+        """Return the stride of dimension `dim`, in elements; without `dim`, all as an ArrayRef.
+
+        Raises EnforceNotMet, also an IndexError: there is no such dimension.
+        """
         self.impl.require_defined("Tensor.stride")
         if dim is None:
             return array_ref_of(self.impl.c_strides(), self.impl.ndim)
@@ -96,50 +166,59 @@ cdef class Tensor(Wrapper):
 
     @property
     def ndim(self):
-        """Number of dimensions."""
+        """The number of dimensions; the same as `dim()`."""
         self.impl.require_defined("Tensor.ndim")
         return self.impl.ndim
 
     def dim(self):
-        """Number of dimensions."""
+        """Return the number of dimensions."""
         self.impl.require_defined("Tensor.dim")
         return self.impl.ndim
 
     def device(self):
-        """The Device that the memory is on."""
+        """Return the Device that holds the memory."""
         self.impl.require_defined("Tensor.device")
         return device_of(self.impl.storage.device_type, self.impl.storage.device_index)
 
     def storage_offset(self):
-        """Elements from the beginning of the storage to the first element."""
+        """Return the position of the first element in the storage, in elements."""
         self.impl.require_defined("Tensor.storage_offset")
         return self.impl.offset
 
     def is_contiguous(self, memory_format=None):
-        """Whether the elements lie row-major without gaps, or as torch's `memory_format` has it."""
+        """Return whether the elements are stored row-major without gaps.
+
+        With a `memory_format` of torch, return whether they are stored in that order.
+        """
         self.impl.require_defined("Tensor.is_contiguous")
         if memory_format is not None:
             return torch_ops.call_method("is_contiguous", self, memory_format=memory_format)
         return (self.impl.flags & CONTIGUOUS) != 0
 
     def data_ptr(self):
-        """The address of the first element; 0 where there are none."""
+        """Return the address of the first element; 0 if there are no elements.
+
+        Raises EnforceNotMet: the memory is gone, as after torch resized a storage that it lent.
+        """
         cdef char* address = self.impl.data("Tensor.data_ptr")
         return <uintptr_t>address if self.impl.c_numel else 0
 
     @property
     def readonly(self):
-        """Whether the memory must not be written."""
+        """Whether the memory is read-only; False for an undefined tensor."""
         return self.impl.storage is not None and (self.impl.storage.flags & READONLY) != 0
 
-    # Views: all share the memory, none copies.
+    # Views: all share the memory and are writable if it is.
 
     def view(self, *sizes):
-        """The same elements in other sizes, one of which may be -1; or, with one element
-        type, the same bytes as that type.
+        """Return a view with other sizes, or of another element type; never a copy.
 
-        Raises EnforceNotMet: the number of elements differs, or the strides do not
-        allow it without a copy.
+        ``view(sizes)``: the same elements in row-major order; one size may be -1, to be inferred.
+        ``view(dtype)``: the same bytes as elements of `dtype`; the last dimension changes its size
+        by the ratio of the item sizes.
+
+        Raises EnforceNotMet: the strides require a copy (use `reshape`), or bytes do not divide
+        into elements of `dtype`. Also a ValueError: the number of elements differs.
         """
         cdef Dims dims
         cdef TensorImpl retyped
@@ -151,7 +230,12 @@ cdef class Tensor(Wrapper):
         return wrap(views.view(self.impl, dims.data, dims.n, "Tensor.view"))
 
     def reshape(self, *sizes):
-        """The same elements in other sizes; a view if the strides allow it, else a copy."""
+        """Return the same elements with other sizes: a view if the strides allow it, else a copy.
+
+        One size may be -1, to be inferred. The copy is row-major, on the same device.
+
+        Raises EnforceNotMet, also a ValueError: the number of elements differs.
+        """
         cdef Dims dims = parse_dims_args(sizes, "Tensor.reshape")
         cdef TensorImpl impl = self.impl
         try:
@@ -163,9 +247,13 @@ cdef class Tensor(Wrapper):
         return wrap(views.view(impl, dims.data, dims.n, "Tensor.reshape"))
 
     def as_strided(self, size, stride, storage_offset=None):
-        """A view of any sizes and strides (elements) within the storage.
+        """Return a view of the storage with any sizes and strides; all in elements.
 
-        Raises EnforceNotMet: it reaches outside.
+        `storage_offset` is the position of the first element in the storage, by default that of
+        this tensor. Strides may be negative.
+
+        Raises EnforceNotMet: the numbers of sizes and strides differ. Also a ValueError: the view
+        reaches outside the storage.
         """
         cdef Dims sizes = parse_dims(size, "Tensor.as_strided")
         cdef Dims strides = parse_dims(stride, "Tensor.as_strided")
@@ -173,7 +261,7 @@ cdef class Tensor(Wrapper):
         self.impl.require_defined("Tensor.as_strided")
         if sizes.n != strides.n:
             raise EnforceNotMet(
-                f"There are {sizes.n} sizes and {strides.n} strides.", "Tensor.as_strided",
+                f"There are {sizes.n} sizes, but {strides.n} strides.", "Tensor.as_strided",
                 condition="len(size) == len(stride)")
         offset = self.impl.offset if storage_offset is None else \
             to_int64(storage_offset, "Tensor.as_strided")
@@ -181,40 +269,65 @@ cdef class Tensor(Wrapper):
             self.impl, sizes.data, strides.data, sizes.n, offset, "Tensor.as_strided"))
 
     def transpose(self, dim0, dim1):
-        """A view with two dimensions swapped."""
+        """Return a view with two dimensions swapped. (…, a, …, b, …) → (…, b, …, a, …).
+
+        Raises EnforceNotMet, also an IndexError: there is no such dimension.
+        """
         return wrap(views.transpose(
             self.impl, to_int64(dim0, "Tensor.transpose"), to_int64(dim1, "Tensor.transpose"),
             "Tensor.transpose"))
 
     def permute(self, *dims):
-        """A view with the dimensions in another order."""
+        """Return a view whose dimension i is dimension ``dims[i]`` of this tensor.
+
+        Raises EnforceNotMet, also a ValueError: `dims` does not name each dimension once.
+        """
         cdef Dims order = parse_dims_args(dims, "Tensor.permute")
         return wrap(views.permute(self.impl, order.data, order.n, "Tensor.permute"))
 
     def t(self):
-        """The transpose of a tensor of at most two dimensions."""
+        """Return a view with the two dimensions swapped; of fewer dimensions, an alias.
+
+        Raises EnforceNotMet: there are more than two dimensions.
+        """
         self.impl.require_defined("Tensor.t")
         if self.impl.ndim > 2:
             raise EnforceNotMet(
-                f"t() is for at most two dimensions, and there are {self.impl.ndim}. "
+                f"t() takes at most two dimensions, and there are {self.impl.ndim}. "
                 "Use transpose(a, b) or permute().", "Tensor.t", condition="dim() <= 2")
         if self.impl.ndim < 2:
             return wrap(views.alias(self.impl, "Tensor.t"))
         return wrap(views.transpose(self.impl, 0, 1, "Tensor.t"))
 
     def select(self, dim, index):
-        """A view of one index of a dimension, which goes."""
+        """Return a view at `index` of dimension `dim`, without that dimension.
+
+        A negative `index` counts from the end.
+
+        Raises EnforceNotMet, also an IndexError: there is no such dimension or index.
+        """
         return wrap(views.select(
             self.impl, to_int64(dim, "Tensor.select"), to_int64(index, "Tensor.select"),
             "Tensor.select"))
 
     def slice(self, dim=0, start=None, end=None, step=1):
-        """A view of every `step`-th index of a dimension from `start` to before `end`."""
+        """Return a view of every `step`-th index of dimension `dim`, from `start` to before `end`.
+
+        `start` and `end` are as in a Python slice: negative from the end, None for no limit, and
+        limited to the size.
+
+        Raises EnforceNotMet: `step` is not positive. Also an IndexError: no such dimension.
+        """
         return wrap(sliced(self.impl, to_int64(dim, "Tensor.slice"), start, end,
                            to_int64(step, "Tensor.slice"), "Tensor.slice"))
 
     def narrow(self, dim, start, length):
-        """A view of `length` indices of a dimension from `start` on."""
+        """Return a view of the `length` indices of dimension `dim` from `start` on.
+
+        A negative `start` counts from the end.
+
+        Raises EnforceNotMet: the indices are not all inside. Also an IndexError: no such dimension.
+        """
         cdef TensorImpl impl = self.impl
         cdef int64_t d, n = to_int64(length, "Tensor.narrow")
         cdef int64_t first = to_int64(start, "Tensor.narrow")
@@ -223,12 +336,17 @@ cdef class Tensor(Wrapper):
             first += impl.c_sizes[d]
         if first < 0 or n < 0 or first > impl.c_sizes[d] - n:
             raise EnforceNotMet(
-                f"{length} indices from {start} on are not in dimension {d} of size "
+                f"{length} indices from {start} on are not all in dimension {d} of size "
                 f"{impl.c_sizes[d]}.", "Tensor.narrow", condition="start + length <= size(dim)")
         return wrap(views.slice_dim(impl, d, first, n, 1, "Tensor.narrow"))
 
     def squeeze(self, dim=None):
-        """A view without the dimensions of size one, or without dimension `dim` if of size one."""
+        """Return a view without dimensions of size one: all, or those among `dim`.
+
+        `dim` is a dimension, or a list or tuple of them; those of another size are kept.
+
+        Raises EnforceNotMet, also an IndexError: there is no such dimension.
+        """
         if isinstance(dim, (tuple, list)):
             return wrap(_squeezed(self.impl, dim))
         return wrap(views.squeeze(
@@ -236,17 +354,31 @@ cdef class Tensor(Wrapper):
             "Tensor.squeeze"))
 
     def unsqueeze(self, dim):
-        """A view with a new dimension of size one."""
+        """Return a view with a new dimension of size one at position `dim`.
+
+        Raises EnforceNotMet, also an IndexError: `dim` is not from -dim() - 1 to dim().
+        """
         return wrap(views.unsqueeze(
             self.impl, to_int64(dim, "Tensor.unsqueeze"), "Tensor.unsqueeze"))
 
     def expand(self, *sizes):
-        """A view with dimensions of size one repeated; -1 keeps a size."""
+        """Return a view with dimensions of size one repeated to `sizes`, with a stride of zero.
+
+        -1 keeps a size. New dimensions come first.
+
+        Raises EnforceNotMet, also a ValueError: a dimension of another size would change.
+        """
         cdef Dims dims = parse_dims_args(sizes, "Tensor.expand")
         return wrap(views.expand(self.impl, dims.data, dims.n, "Tensor.expand"))
 
     def flatten(self, start_dim=0, end_dim=-1):
-        """The dimensions from one to another as one; a view if strides allow it, else a copy."""
+        """Return the tensor with dimensions `start_dim` to `end_dim`, inclusive, as one.
+
+        A view if the strides allow it, else a row-major copy.
+
+        Raises EnforceNotMet, also a ValueError: `end_dim` is before `start_dim`. Also an
+        IndexError: no such dimension.
+        """
         cdef int64_t first = to_int64(start_dim, "Tensor.flatten")
         cdef int64_t last = to_int64(end_dim, "Tensor.flatten")
         try:
@@ -259,23 +391,37 @@ cdef class Tensor(Wrapper):
             contiguous_copy(self.impl, "Tensor.flatten"), first, last, "Tensor.flatten"))
 
     def diagonal(self, offset=0, dim1=0, dim2=1):
-        """A view of a diagonal, as a new last dimension."""
+        """Return a view of the diagonal of dimensions `dim1` and `dim2`, as a new last dimension.
+
+        The diagonal is `offset` above the main one, or below it if negative.
+
+        Raises EnforceNotMet, also a ValueError: `dim1` and `dim2` are the same. Also an IndexError:
+        no such dimension.
+        """
         return wrap(views.diagonal(
             self.impl, to_int64(offset, "Tensor.diagonal"), to_int64(dim1, "Tensor.diagonal"),
             to_int64(dim2, "Tensor.diagonal"), "Tensor.diagonal"))
 
     def unfold(self, dimension, size, step):
-        """A view of windows of `size` along a dimension, `step` apart, as a new last dimension."""
+        """Return a view of all windows of `size` along `dimension`, `step` apart.
+
+        The windows may overlap. (…, n, …) → (…, (n - size) // step + 1, …, size).
+
+        Raises EnforceNotMet, also a ValueError: `size` does not fit, or `step` is not positive.
+        """
         return wrap(views.unfold(
             self.impl, to_int64(dimension, "Tensor.unfold"), to_int64(size, "Tensor.unfold"),
             to_int64(step, "Tensor.unfold"), "Tensor.unfold"))
 
     def alias(self):
-        """Another tensor of the same memory with metadata of its own."""
+        """Return a new tensor over the same memory, with its own metadata."""
         return wrap(views.alias(self.impl, "Tensor.alias"))
 
     def detach(self):
-        """The same as `alias`: nothing here records gradients."""
+        """Return a new tensor over the same memory; the same as `alias`.
+
+        An at.Tensor does not record gradients.
+        """
         return wrap(views.alias(self.impl, "Tensor.detach"))
 
     def __getitem__(self, key):
@@ -299,7 +445,7 @@ cdef class Tensor(Wrapper):
 
     def __delitem__(self, key):
         raise EnforceTypeError(
-            "Elements of a tensor are not deleted. Use a view, or index with what stays.",
+            "Elements of a tensor cannot be deleted. Use a view, or index with what to keep.",
             "Tensor.__delitem__")
 
     def __iter__(self):
@@ -307,7 +453,7 @@ cdef class Tensor(Wrapper):
         self.impl.require_defined("Tensor.__iter__")
         if self.impl.ndim == 0:
             raise EnforceTypeError(
-                "A 0-d tensor has nothing to iterate over; use item().",
+                "A 0-d tensor cannot be iterated over; use item().",
                 "Tensor.__iter__", condition="dim() > 0")
         return iter([wrap(views.select(self.impl, 0, i, "Tensor.__iter__"))
                      for i in range(self.impl.c_sizes[0])])
@@ -315,17 +461,19 @@ cdef class Tensor(Wrapper):
     # Data.
 
     def clone(self, *, memory_format=None):
-        """A copy with memory of its own, on the same device.
+        """Return a copy in new memory on the same device, writable.
 
-        Row-major, or as torch's `memory_format` has it.
+        It is row-major, or in the order of torch's `memory_format`.
         """
         if memory_format is not None:
             return torch_ops.call_method("clone", self, memory_format=memory_format)
         return wrap(contiguous_copy(self.impl, "Tensor.clone"))
 
     def contiguous(self, memory_format=None):
-        """This tensor if it is contiguous, else a row-major copy; or as torch's
-        `memory_format` has it."""
+        """Return this tensor if it is contiguous, else a row-major copy.
+
+        With a `memory_format` of torch, the same for that order.
+        """
         self.impl.require_defined("Tensor.contiguous")
         if memory_format is not None:
             return torch_ops.call_method("contiguous", self, memory_format=memory_format)
@@ -334,77 +482,109 @@ cdef class Tensor(Wrapper):
         return wrap(contiguous_copy(self.impl, "Tensor.contiguous"))
 
     def copy_(self, src, non_blocking=False):
-        """Copy the elements of `src` here, converted and broadcast; gives this tensor."""
+        """Copy the elements of `src` into this tensor, converted and broadcast; return this tensor.
+
+        `src` is any tensor that the bridge can import, a number or a nested list. `non_blocking` is
+        accepted for torch's signature and has no effect.
+
+        Raises EnforceNotMet, also a ValueError: the sizes do not broadcast. Also a TypeError: `src`
+        is not one of these.
+        """
         return data.copy_(self, src)
 
     def fill_(self, value):
-        """Set every element to a number; gives this tensor."""
+        """Set every element to `value`, a number or a 0-d tensor; return this tensor.
+
+        Raises EnforceNotMet, also a TypeError: the element type cannot hold the value. Also a
+        ValueError: a tensor with dimensions.
+        """
         return data.fill_(self, value)
 
     def zero_(self):
-        """Set every element to zero; gives this tensor."""
+        """Set every element to zero; return this tensor."""
         return data.zero_(self)
 
     def item(self):
-        """The one element as a Python number. EnforceNotMet, also a ValueError: not one."""
+        """Return the only element as a Python number, ``str`` or ``bytes``.
+
+        Raises EnforceNotMet, also a ValueError: there is not exactly one element.
+        """
         return values.item(self.impl)
 
     def tolist(self):
-        """The elements as nested lists of Python numbers; a number for a 0-d tensor."""
+        """Return the elements as nested lists of Python numbers; for a 0-d tensor, the number."""
         return values.tolist(self.impl)
 
     def to(self, *args, **kwargs):
-        """This tensor on device `D` and of type `T` (either or both); itself if it is so already.
+        """Return the tensor with an element type, on a device; this tensor if it has both already.
 
-        ``to(T)``, ``to(D)``, ``to(D, T)``, ``to(options)``, ``to(other)``, each then with
-        `non_blocking` and `copy`, by position or name: as ATen's to(). copy=True: never itself.
-        Raises EnforceNotMet: what is given names neither, or the device is not here.
+        ``to(dtype)``, ``to(device)``, ``to(device, dtype)``, ``to(options)``, or ``to(other)`` for
+        the type and device of another tensor; each followed by `non_blocking` and `copy`, by
+        position or by name, as in ATen. Anything but this tensor is a row-major copy; ``copy=True``
+        always copies.
+
+        Raises EnforceNotMet: an argument names neither a type nor a device, or the device is not
+        available.
         """
         return data.to(self, *args, **kwargs)
 
     def cpu(self):
-        """This tensor in host memory; itself if it is there already."""
+        """Return a copy in host memory; this tensor if it is there already."""
         return data.to(self, "cpu")
 
     def cuda(self, device=None):
-        """This tensor on a CUDA device, the current one by default; itself if there already."""
+        """Return a copy on a CUDA device, by default the current one; this tensor if it is there.
+
+        Raises EnforceNotMet: the device is not available.
+        """
         return data.to(self, "cuda" if device is None else device)
 
     def pin_memory(self):
-        """A copy in page-locked host memory; itself if it is there already."""
+        """Return a copy in page-locked host memory; this tensor if it is there already.
+
+        Raises EnforceNotMet: CUDA is not available.
+        """
         return data.to(self, "cuda_host")
 
     def resize_(self, *sizes):
-        """Other sizes in place, row-major; elements that are there stay, new ones are not set.
+        """Change the sizes in place and return this tensor; it becomes row-major.
 
-        Raises EnforceNotMet: more bytes than memory from outside has.
+        Elements keep their position in memory. If the storage is too small it is reallocated, for
+        all tensors that share it; existing bytes are copied and new elements are uninitialized.
+
+        Raises EnforceNotMet: external memory would have to grow. Also a ValueError: negative sizes,
+        or more bytes than an int64 can count.
         """
         resize(self.impl, parse_dims_args(sizes, "Tensor.resize_"))
         return self
 
     def set_(self, source=None, storage_offset=0, size=None, stride=None):
-        """Look at the memory of another tensor or Storage; without one at none.
+        """Make this tensor share the memory of another tensor or Storage; return this tensor.
 
-        `size` and `stride` (elements; row-major by default) choose a view of the source's
-        storage from element `storage_offset` on; without them it is seen as the source sees it,
-        a Storage from end to end. Gives this tensor.
+        With `size`, it is the view of the source's storage with these sizes, with `stride` (in
+        elements; by default row-major), from element `storage_offset` on. Without `size`, it has
+        the sizes and strides of the source, or is all of a Storage. Without `source`, it has no
+        elements and new, empty storage.
 
-        Raises EnforceNotMet: a source of another element type, a view that reaches outside, an
-        offset or strides without a size.
+        Raises EnforceNotMet, also a TypeError: the source has another element type, or an offset or
+        strides are given without sizes. Also a ValueError: the view reaches outside the storage.
         """
         look_at(self.impl, source, storage_offset, size, stride)
         return self
 
     def equal(self, other):
-        """Whether `other` has the same sizes and elements."""
+        """Return whether `other` has the same sizes and equal elements; NaN is unequal to itself.
+
+        `other` is anything that `copy_` takes.
+        """
         return values.equal(self.impl, other)
 
     def __bool__(self):
         self.impl.require_defined("Tensor.__bool__")
         if self.impl.c_numel != 1:
             raise EnforceValueError(
-                f"{self.impl.c_numel} elements are neither true nor false. Use any() or all().", "Tensor.__bool__",
-                condition="numel() == 1")
+                f"The truth value of {self.impl.c_numel} elements is ambiguous. Use any() or "
+                "all().", "Tensor.__bool__", condition="numel() == 1")
         return bool(values.item(self.impl))
 
     def __int__(self):
@@ -421,15 +601,15 @@ cdef class Tensor(Wrapper):
         value = values.item(self.impl) if self.impl.c_numel == 1 else None
         if not isinstance(value, int):
             raise EnforceTypeError(
-                f"One integer serves as an index, not {self.impl.c_numel} of "
-                f"{self.impl.c_dtype}.", "Tensor.__index__")
+                "Only a tensor of one integer is an index; this one has "
+                f"{self.impl.c_numel} elements of {self.impl.c_dtype}.", "Tensor.__index__")
         return int(value)
 
     def __contains__(self, value):
         found = torch_ops.binary("eq", self, value)
         if found is NotImplemented:
             raise EnforceTypeError(
-                f"A tensor has numbers in it, and no {type(value).__name__}.",
+                f"A tensor contains numbers, not {type(value).__name__}.",
                 "Tensor.__contains__")
         return bool(found.any())
 
@@ -437,7 +617,7 @@ cdef class Tensor(Wrapper):
         return values.shown(self.impl)
 
     def __format__(self, spec):
-        # a format is that of the number, as torch has it
+        # A format specification applies to the number, as in torch.
         return format(values.item(self.impl), spec) if spec else values.shown(self.impl)
 
     def __copy__(self):
@@ -448,7 +628,7 @@ cdef class Tensor(Wrapper):
             return wrap(self.impl)
         return wrap(contiguous_copy(self.impl, "Tensor.__deepcopy__"))
 
-    # Every other operation, by torch.
+    # All other operations are run by torch.
 
     @classmethod
     def __torch_function__(cls, func, types, args=(), kwargs=None):
@@ -613,7 +793,7 @@ cdef object _in_place(str name, object a, object b):
 
 
 cdef TensorImpl _squeezed(TensorImpl impl, object dims):
-    """A view without those of `dims` that are of size one."""
+    """Return a view without those of `dims` that have size one."""
     cdef TensorImpl out = views.alias(impl, "Tensor.squeeze")
     for dim in sorted(
             {wrap_dim(to_int64(dim, "Tensor.squeeze"), impl.ndim, "Tensor.squeeze")
@@ -623,7 +803,7 @@ cdef TensorImpl _squeezed(TensorImpl impl, object dims):
 
 
 cdef int64_t _dim(object dim, TensorImpl impl, str caller) except -1:
-    """A dimension of `impl`, which has some, counted from the front."""
+    """Return a dimension as a non-negative index; IndexError if there are no dimensions."""
     cdef int64_t d = to_int64(dim, caller)
     require_dim(impl, caller)
     return wrap_dim(d, impl.ndim, caller)
@@ -633,7 +813,7 @@ cdef TensorImpl _impl_for_at(object source):
     cdef TensorImpl impl
     if not isinstance(source, Wrapper):
         raise EnforceTypeError(
-            f"at.Tensor is made of an at.Tensor or a caffe2.Tensor, not of "
+            f"at.Tensor takes an at.Tensor or a caffe2.Tensor, not "
             f"{type(source).__name__}. bridge.from_dlpack(x) takes tensors of any framework, "
             "at.tensor(data) takes numbers.", "at.Tensor")
     impl = (<Wrapper>source).impl
@@ -644,11 +824,11 @@ cdef TensorImpl _impl_for_at(object source):
         return impl
     if not impl.c_dtype:
         raise EnforceNotMet(
-            "The caffe2.Tensor has no element type yet. Call mutable_data(T) on it first.", "at.Tensor",
-            condition="dtype_initialized()")
+            "The caffe2.Tensor has no element type yet. Call mutable_data(T) on it first.",
+            "at.Tensor", condition="dtype_initialized()")
     if not impl.c_dtype.c_is_pod:
         raise EnforceBufferError(
-            f"Elements of the non-POD type {impl.c_dtype} are for caffe2.Tensor only; ATen "
+            f"Only caffe2.Tensor holds elements of the non-POD type {impl.c_dtype}; ATen "
             "tensors hold plain memory.", "at.Tensor", condition="dtype().is_pod")
     raise EnforceNotMet(
         "The caffe2.Tensor is not allocated. Call mutable_data(T) on it first.", "at.Tensor",
@@ -656,8 +836,10 @@ cdef TensorImpl _impl_for_at(object source):
 
 
 cdef Tensor wrap(TensorImpl impl):
-    """An at.Tensor of `impl`; every new one comes from here."""
-    return <Tensor>new_at(impl)
+    """Return a new at.Tensor that shares `impl`; every new one is created here."""
+    cdef Tensor tensor = Tensor.__new__(Tensor)
+    tensor.impl = impl
+    return tensor
 
 
 cdef PyObject* _construct(
@@ -667,17 +849,17 @@ cdef PyObject* _construct(
     if names == NULL and (nargsf & <size_t>0xFFFF) == 1:
         tensor.impl = _impl_for_at(<object>args[0])
     else:
-        slow_construct(tensor, args, nargsf, names)
+        call_init(tensor, args, nargsf, names)
     Py_INCREF(tensor)
     return <PyObject*>tensor
 
 
 def install(name, operation):
-    """Return the class a method or property that it has not of its own (bridge.at calls it)."""
+    """Add a method or property to the class, unless it defines one of that name."""
     if not hasattr(Tensor, name):
         add_to_class(Tensor, name, operation)
 
 
-set_construct(Tensor, _construct)
+set_constructor(Tensor, _construct)
+set_dealloc(Tensor, dealloc_of(Handle))
 inherit_metadata(Tensor)
-keep_the_dead_of(Tensor)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Factories whose values torch computes; the memory is torch's, taken over as it is."""
+"""Factories whose values torch computes: arange, eye, rand, randn, tensor."""
 
 from __future__ import annotations
 
@@ -20,36 +20,36 @@ __all__ = ["arange", "eye", "rand", "randn", "tensor"]
 
 
 def _keywords(options: TensorOptions, caller: str) -> dict[str, Any]:
-    """The options in torch's keywords."""
+    """Return the options as keywords of torch."""
     named: dict[str, Any] = {}
     dtype = options.dtype()
     if dtype is not None:
         if dtype.torch is None:
             raise EnforceTypeError(f"torch has no element type {dtype}.", caller)
         named["dtype"] = dtype.torch
-    # said always: torch's own defaults, which a program may change, are not ours
+    # always passed: a program may change torch's defaults
     device = options.device()
     named["device"] = "cpu" if device is None or device == "cuda_host" else str(device)
     return named
 
 
-def _made(name: str, args: tuple[Any, ...], options: TensorOptions) -> Tensor:
+def _computed(name: str, args: tuple[Any, ...], options: TensorOptions) -> Tensor:
     import torch
 
     caller = f"at.{name}"
     keywords = _keywords(options, caller)
     try:
-        made = getattr(torch, name)(*args, **keywords)
+        result = getattr(torch, name)(*args, **keywords)
     except TypeError as error:
         raise EnforceTypeError(str(error), caller) from error
     except (ValueError, RuntimeError) as error:
         raise EnforceValueError(str(error), caller) from error
-    # into memory of the allocator in force, as that of every other factory
-    return Tensor._wrap(import_tensor(made, _place(options), True))
+    # copied into memory of the current allocator, as every other factory uses
+    return Tensor._wrap(import_tensor(result, _page_locked(options), True))
 
 
-def _place(options: TensorOptions) -> Device | None:
-    """Where to take what torch made: page-locked memory, which is a device of its own here."""
+def _page_locked(options: TensorOptions) -> Device | None:
+    """Return the device of page-locked memory if options specify it, else None."""
     device = options.device()
     if device == "cuda_host" or (options.pinned_memory() and (device is None or device == "cpu")):
         return Device("cuda_host")
@@ -59,7 +59,7 @@ def _place(options: TensorOptions) -> Device | None:
 def _with_options(
     args: tuple[Any, ...], dtype: Any, device: Any
 ) -> tuple[tuple[Any, ...], TensorOptions]:
-    """Split trailing options from positional numbers or sizes."""
+    """Return the positional numbers, and the options that may follow them."""
     if args and not isinstance(args[-1], (bool, int, float, complex, tuple, list)):
         if isinstance(args[-1], Wrapper) or (
             hasattr(args[-1], "__len__") and not isinstance(args[-1], str)
@@ -74,27 +74,37 @@ def _with_options(
 
 
 def arange(*args: Any, dtype: Any = None, device: Any = None) -> Tensor:
-    """``arange(end)``, ``arange(start, end)``, ``arange(start, end, step)``, then options.
+    """Return the numbers from `start` to before `end`, `step` apart; 1-D.
 
-    1-D; int64 for ints and float32 for floats, as torch has it, unless options name
-    a type.
+    ``arange(end)``, ``arange(start, end)``, ``arange(start, end, step)``, each followed by options.
+    The default type is int64 for ints and float32 for floats, as in torch.
+
+    Raises EnforceNotMet, also a ValueError: `step` is zero or leads away from `end`. Also a
+    TypeError: an argument is not a number.
 
     >>> from bridge import at
-    >>> at.arange(3).tolist()
-    [0, 1, 2]
+    >>> at.arange(3).tolist(), at.arange(1, 2, 0.5, "float64").tolist()
+    ([0, 1, 2], [1.0, 1.5])
     """
     args, options = _with_options(args, dtype, device)
     if not options.has_dtype() and any(isinstance(one, float) for one in args):
         options = options.dtype("float32")
-    return _made("arange", args, options)
+    return _computed("arange", args, options)
 
 
 def eye(*args: Any, dtype: Any = None, device: Any = None) -> Tensor:
-    """``eye(n)``, ``eye(n, m)``, then options: (n, m) with ones on the diagonal."""
+    """Return the (n, m) matrix with ones on the diagonal: ``eye(n)``, ``eye(n, m)``, then options.
+
+    Raises EnforceNotMet, also a ValueError: a negative size.
+
+    >>> from bridge import at
+    >>> at.eye(2, 3).tolist()
+    [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]]
+    """
     args, options = _with_options(args, dtype, device)
     if not options.has_dtype():
         options = options.dtype("float32")
-    return _made("eye", args, options)
+    return _computed("eye", args, options)
 
 
 def _sized(name: str, dims: tuple[Any, ...], dtype: Any, device: Any) -> Tensor:
@@ -102,31 +112,47 @@ def _sized(name: str, dims: tuple[Any, ...], dtype: Any, device: Any) -> Tensor:
     chosen = as_options(options, dtype, device)
     if not chosen.has_dtype():
         chosen = chosen.dtype("float32")
-    return _made(name, (tuple(sizes_of(sizes, f"at.{name}")),), chosen)
+    return _computed(name, (tuple(sizes_of(sizes, f"at.{name}")),), chosen)
 
 
 def rand(*dims: Any, dtype: Any = None, device: Any = None) -> Tensor:
-    """Uniform numbers from [0, 1) of torch's generator; sizes, then options."""
+    """Return uniform random numbers from [0, 1); arguments and errors as in `empty`.
+
+    The generator is that of torch, which torch.manual_seed sets.
+
+    >>> from bridge import at
+    >>> x = at.rand(2, 3)
+    >>> x.sizes(), x.dtype(), 0 <= x.min().item() <= x.max().item() < 1
+    (ArrayRef([2, 3]), TypeMeta('float32'), True)
+    """
     return _sized("rand", dims, dtype, device)
 
 
 def randn(*dims: Any, dtype: Any = None, device: Any = None) -> Tensor:
-    """Normal numbers of mean 0 and variance 1 of torch's generator; sizes, then options."""
+    """Return normally distributed random numbers of mean 0 and variance 1; otherwise as `rand`.
+
+    >>> from bridge import at
+    >>> at.randn(2, 3, "float64").dtype()
+    TypeMeta('float64')
+    """
     return _sized("randn", dims, dtype, device)
 
 
 def tensor(data: Any, options: Any = None, *, dtype: Any = None, device: Any = None) -> Tensor:
-    """A new tensor with a copy of `data`: numbers, nested lists, or any tensor.
+    """Return a new tensor with a copy of `data`: a number, nested lists, or any tensor.
 
-    The type is inferred as torch does it (floats are float32) unless options name one.
+    The default type is inferred as in torch: Python floats become float32.
+
+    Raises EnforceNotMet, also a ValueError: a ragged list, or elements that are not numbers. Also a
+    TypeError: options that are not recognized.
 
     >>> from bridge import at
-    >>> at.tensor([[1, 2], [3, 4]]).dtype()
-    TypeMeta('int64')
+    >>> at.tensor([[1, 2], [3, 4]]), at.tensor(0.5)
+    (at.Tensor([[1, 2], [3, 4]], dtype=int64), at.Tensor(0.5, dtype=float32))
     """
     chosen = as_options(options, dtype, device)
     if not (isinstance(data, Wrapper) or hasattr(data, "__dlpack__")):
-        return _made("tensor", (data,), chosen)
+        return _computed("tensor", (data,), chosen)
     if observe.outermost():
         return observe.watch("at.tensor", data, "at.Tensor", _copied, data, chosen)
     return _copied(data, chosen)
@@ -136,4 +162,4 @@ def _copied(data: Any, options: TensorOptions) -> Tensor:
     copied = Tensor._wrap(import_tensor(data, None, True))
     if options.has_dtype() or options.has_device():
         copied = copied.to(options)
-    return copied if _place(options) is None else copied.pin_memory()
+    return copied if _page_locked(options) is None else copied.pin_memory()

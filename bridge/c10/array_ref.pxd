@@ -15,7 +15,24 @@ cdef class ArrayRef:
     cdef object keeper(self)
     cdef ArrayRef part(self, Py_ssize_t start, Py_ssize_t n)
 
-cdef int64_t to_int64(object value, str caller) except? -1
+cdef extern from "Python.h":
+    bint PyLong_CheckExact(object)
+    long long PyLong_AsLongLongAndOverflow(object, int*) except? -1
+
+cdef int64_t index_to_int64(object value, str caller) except? -1
+
+
+cdef inline int64_t to_int64(object value, str caller) except? -1:
+    """An int64 out of anything with ``__index__``."""
+    cdef int overflow = 0
+    cdef int64_t result
+    if PyLong_CheckExact(value):
+        result = PyLong_AsLongLongAndOverflow(value, &overflow)
+        if not overflow:
+            return result
+    return index_to_int64(value, caller)
+
+
 cdef ArrayRef array_ref_of(const int64_t* values, Py_ssize_t n)
 
 # Sizes or strides that were read from Python arguments.

@@ -20,11 +20,10 @@ from bridge.c10.errors import EnforceTypeError, EnforceValueError, EnforceIndexE
 
 cdef extern from "Python.h":
     bint PyLong_Check(object)
-    long long PyLong_AsLongLongAndOverflow(object, int*) except? -1
 
 
-cdef int64_t to_int64(object value, str caller) except? -1:
-    """An int64 out of anything with ``__index__``."""
+cdef int64_t index_to_int64(object value, str caller) except? -1:
+    """Return what `to_int64` does, for everything but a small ``int``."""
     cdef int overflow = 0
     cdef int64_t result
     if not PyLong_Check(value):

@@ -16,7 +16,7 @@ a conversion of its own. And where bytes are about to be copied::
 which raises BufferError if that is forbidden. Copies outside of a conversion, those of
 clone() for one, concern nobody.
 
-Who listens, bridge.see.audit, is loaded when the first context is made.
+Who listens, bridge.see.contexts, is loaded when the first context is made.
 """
 
 
@@ -39,7 +39,7 @@ cdef object _copying = None
 
 
 def listen(outermost, watched, shared, copying):
-    """Say what the functions below call while `observed` is not 0 (bridge.see.audit does)."""
+    """Say what the functions below call while `observed` is not 0 (bridge.see.contexts does)."""
     global _outermost, _watched, _shared, _copying
     _outermost = outermost
     _watched = watched

@@ -14,7 +14,7 @@ from libc.stdint cimport INT64_MAX, int32_t, int64_t, uintptr_t
 
 from bridge.c10.allocator cimport DataPtr, allocator_of
 from bridge.c10.device cimport device_of
-from bridge.c10.seal cimport seal
+from bridge.c10.slots cimport forbid_calling
 from bridge.c10.type_meta cimport (
     TypeMeta,
     as_type,
@@ -182,7 +182,7 @@ cdef class Storage:
                 f"device='{self.device()}', use_count={self.users})")
 
 
-seal(Storage)
+forbid_calling(Storage)
 
 
 @cython.final

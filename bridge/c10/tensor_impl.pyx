@@ -31,8 +31,19 @@ from bridge.c10.layout cimport (
     extent,
     is_contiguous,
 )
-from bridge.c10.revive cimport MAX_DEAD, clear_weakrefs, revive, type_of, untrack
-from bridge.c10.seal cimport seal
+from bridge.c10.slots cimport (
+    MAX_CACHED,
+    clear_weakrefs,
+    dealloc_of,
+    dealloc_function,
+    forbid_calling,
+    refcount_of,
+    revive,
+    set_dealloc,
+    track,
+    type_of,
+    untrack,
+)
 from bridge.c10.storage cimport (
     BORROWED,
     EXTERNAL,
@@ -304,24 +315,11 @@ cdef class UndefinedTensorImpl(TensorImpl):
         return UndefinedTensorImpl.singleton, ()
 
 
-# What would be __dealloc__, as a function before the generated tp_dealloc: Cython wraps
-# a __dealloc__ in saving the pending exception and in resurrecting the object, which
-# nothing here needs and every import would pay for.
-#
-# And pairs. Most tensors have a Storage that is theirs alone, and die with it. Such a
-# pair is kept, without memory, for the next tensor: one object to bring back instead of
-# two to make, a sixth of the time of an import (measured with torch 2.13).
+# tp_dealloc of TensorImpl, which keeps pairs of a TensorImpl and its Storage (see slots.pxd).
 
-cdef extern from "Python.h":
-    Py_ssize_t refcount_of "Py_REFCNT"(PyObject*)
-    void track "PyObject_GC_Track"(PyObject*)
-    ctypedef void (*destructor)(PyObject*) noexcept
-    ctypedef struct TypeFields "PyTypeObject":
-        destructor tp_dealloc
-
-cdef destructor _generated_end = (<TypeFields*><PyObject*>TensorImpl).tp_dealloc
+cdef dealloc_function _generated_end = dealloc_of(TensorImpl)
 cdef PyTypeObject* _paired_type = <PyTypeObject*><PyObject*>TensorImpl
-cdef (PyObject*)[64] _pairs     # MAX_DEAD of them
+cdef (PyObject*)[64] _pairs     # MAX_CACHED of them
 cdef int _n_pairs = 0
 
 
@@ -339,7 +337,7 @@ cdef void _end(PyObject* dying) noexcept:
             # tensors end.
             untrack(dying)
             clear_weakrefs(dying)
-            if refcount_of(storage) == 1 and _n_pairs < MAX_DEAD:
+            if refcount_of(storage) == 1 and _n_pairs < MAX_CACHED:
                 _keep_pair(dying, storage)
                 return
     _generated_end(dying)
@@ -361,11 +359,11 @@ cdef void _keep_pair(PyObject* dying, PyObject* storage) noexcept:
     _n_pairs += 1
 
 
-(<TypeFields*><PyObject*>TensorImpl).tp_dealloc = _end
+set_dealloc(TensorImpl, _end)
 
 
-seal(TensorImpl)
-seal(UndefinedTensorImpl)
+forbid_calling(TensorImpl)
+forbid_calling(UndefinedTensorImpl)
 
 
 cdef TensorImpl new_pair(int32_t device_type, int32_t device_index, TypeMeta dtype):

@@ -4,7 +4,7 @@
 
 import sys
 
-from bridge.c10.seal cimport seal
+from bridge.c10.slots cimport forbid_calling
 from bridge.dlpack.abi cimport (
     DL_BFLOAT,
     DL_BOOL,
@@ -143,7 +143,7 @@ cdef class TypeMeta:
         return _registered, (self.cls,)
 
 
-seal(TypeMeta)
+forbid_calling(TypeMeta)
 
 
 def _undefined():

@@ -6,9 +6,9 @@ from __future__ import annotations
 from bridge.at.tensor import Tensor as _AtTensor
 from bridge.c10.flags import FLAGS
 from bridge.c10.type_meta import set_tensor_class as _set_tensor_class
-from bridge.caffe2 import workspace
 from bridge.caffe2.base.lazy import lazily
 from bridge.caffe2.blobs.blob import Blob
+from bridge.caffe2.definitions.operator_types import built_in_packages as _built_in_packages
 from bridge.caffe2.install import install
 from bridge.caffe2.tensor.factories import (
     ReinitializeAndCopyFrom,
@@ -20,10 +20,10 @@ from bridge.caffe2.tensor.tensor import Tensor
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from bridge.caffe2 import core
+    from bridge.caffe2 import core, workspace
     from bridge.caffe2.execution.operator import Operator
     from bridge.caffe2.execution.registry import register_operator
-    from bridge.caffe2.files.blob_files import load_checkpoint, save_checkpoint
+    from bridge.caffe2.workspaces.checkpoint import load_checkpoint, save_checkpoint
 
 __all__ = [
     "FLAGS",
@@ -43,14 +43,16 @@ __all__ = [
 ]
 
 _set_tensor_class(Tensor, _AtTensor)
+_built_in_packages.append("bridge.caffe2.operators")
 
-# Not needed by who has tensors and blobs only.
+# Loaded at first use: programs with tensors only do not need these.
 __getattr__, __dir__ = lazily(
     __name__,
     {
         "bridge.caffe2.core": "core",
         "bridge.caffe2.execution.operator": "Operator",
         "bridge.caffe2.execution.registry": "register_operator",
-        "bridge.caffe2.files.blob_files": "load_checkpoint save_checkpoint",
+        "bridge.caffe2.workspace": "workspace",
+        "bridge.caffe2.workspaces.checkpoint": "load_checkpoint save_checkpoint",
     },
 )

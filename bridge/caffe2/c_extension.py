@@ -2,15 +2,13 @@
 """``workspace.C``: names of Caffe2's extension module that scripts use.
 
 Each does what the function of `workspace` or `core` that is made of it does. Follows
-caffe2/python/pybind_state.cc, PyTorch 1.8.1.
+caffe2/python/pybind__current.cc, PyTorch 1.8.1.
 """
 
 from __future__ import annotations
 
 from bridge.c10.errors import EnforceKeyError
-from bridge.caffe2 import workspace as _workspace
 from bridge.caffe2.base.global_init import GlobalInit as global_init
-from bridge.caffe2.base.hardware import GetBlobNUMANode as get_blob_numa_node
 from bridge.caffe2.base.hardware import GetCUDAVersion as get_cuda_version
 from bridge.caffe2.base.hardware import GetCuDNNVersion as get_cudnn_version
 from bridge.caffe2.base.hardware import GetDeviceProperties as get_device_properties
@@ -19,6 +17,7 @@ from bridge.caffe2.base.hardware import IsNUMAEnabled as is_numa_enabled
 from bridge.caffe2.base.hardware import NumCudaDevices as num_cuda_devices
 from bridge.caffe2.base.hardware import has_cuda_support, has_gpu_support, has_hip_support, is_asan
 from bridge.caffe2.base.messages import as_message as _as_message
+from bridge.caffe2.base.names import name_of
 from bridge.caffe2.blobs.blob import Blob
 from bridge.caffe2.blobs.blob_tensor import BlobTensor as TensorCPU
 from bridge.caffe2.definitions.operator_types import RegisteredOperators as registered_operators
@@ -36,14 +35,7 @@ from bridge.caffe2.execution.engines import (
 from bridge.caffe2.execution.engines import (
     SetPerOpEnginePref as set_per_op_engine_pref,
 )
-from bridge.caffe2.execution.nets import CreateNet as _CreateNet
-from bridge.caffe2.execution.nets import DeleteNet as _DeleteNet
-from bridge.caffe2.execution.nets import Nets as nets
-from bridge.caffe2.execution.nets import RunNet as run_net
-from bridge.caffe2.execution.nets import RunNetOnce as run_net_once
-from bridge.caffe2.execution.plans import RunPlan as run_plan
 from bridge.caffe2.execution.runnable_net import RunnableNet as Net
-from bridge.caffe2.execution.running import RunOperatorMultiple as run_operator_multiple
 from bridge.caffe2.files.handles import (
     DB,
     Cursor,
@@ -56,9 +48,32 @@ from bridge.caffe2.workspaces.background import BackgroundPlan
 from bridge.caffe2.workspaces.background import RunPlanInBackground as run_plan_in_background
 from bridge.caffe2.workspaces.benchmark import BenchmarkNet as benchmark_net
 from bridge.caffe2.workspaces.benchmark import BenchmarkNetOnce as benchmark_net_once
+from bridge.caffe2.workspaces.blob_functions import Blobs as blobs
+from bridge.caffe2.workspaces.blob_functions import CreateBlob as create_blob
+from bridge.caffe2.workspaces.blob_functions import DeserializeBlob as deserialize_blob
+from bridge.caffe2.workspaces.blob_functions import GetBlobNUMANode as get_blob_numa_node
+from bridge.caffe2.workspaces.blob_functions import GetBlobSizeBytes as get_blob_size_bytes
+from bridge.caffe2.workspaces.blob_functions import HasBlob as has_blob
+from bridge.caffe2.workspaces.blob_functions import ResetBlob as reset_blob
+from bridge.caffe2.workspaces.blob_functions import SerializeBlob as serialize_blob
+from bridge.caffe2.workspaces.current import current as _current
+from bridge.caffe2.workspaces.feed_fetch import FeedBlob as feed_blob
+from bridge.caffe2.workspaces.named_blobs import fetch_named
+from bridge.caffe2.workspaces.nets import CreateNet as _CreateNet
+from bridge.caffe2.workspaces.nets import DeleteNet as _DeleteNet
+from bridge.caffe2.workspaces.nets import Nets as nets
+from bridge.caffe2.workspaces.nets import RunNet as run_net
+from bridge.caffe2.workspaces.nets import RunNetOnce as run_net_once
+from bridge.caffe2.workspaces.plans import RunPlan as run_plan
 from bridge.caffe2.workspaces.predictor import Predictor
 from bridge.caffe2.workspaces.run_once import RunOperatorOnce as run_operator_once
-from bridge.caffe2.workspaces.workspace import Workspace, fetch_named, name_of, state
+from bridge.caffe2.workspaces.running import RunOperatorMultiple as run_operator_multiple
+from bridge.caffe2.workspaces.switching import CurrentWorkspace as current_workspace
+from bridge.caffe2.workspaces.switching import ResetWorkspace as reset_workspace
+from bridge.caffe2.workspaces.switching import RootFolder as root_folder
+from bridge.caffe2.workspaces.switching import SwitchWorkspace as switch_workspace
+from bridge.caffe2.workspaces.switching import Workspaces as workspaces
+from bridge.caffe2.workspaces.workspace import Workspace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -137,29 +152,15 @@ use_mkldnn = False
 use_rocm = False
 use_trt = False
 
-blobs = _workspace.Blobs
-create_blob = _workspace.CreateBlob
-current_workspace = _workspace.CurrentWorkspace
-deserialize_blob = _workspace.DeserializeBlob
-feed_blob = _workspace.FeedBlob
-get_blob_size_bytes = _workspace.GetBlobSizeBytes
-has_blob = _workspace.HasBlob
-reset_blob = _workspace.ResetBlob
-reset_workspace = _workspace.ResetWorkspace
-root_folder = _workspace.RootFolder
-serialize_blob = _workspace.SerializeBlob
-switch_workspace = _workspace.SwitchWorkspace
-workspaces = _workspace.Workspaces
-
 
 def fetch_blob(name: Any) -> Any:
     """Copy what the blob `name` holds, as `FetchBlob` does; a quantized tensor as a tuple."""
-    return fetch_named(state.workspace, name, "fetch_blob")
+    return fetch_named(_current.workspace, name, "fetch_blob")
 
 
 def local_blobs() -> list[str]:
     """List the names of the blobs that are the current workspace's own, sorted."""
-    return sorted(state.blobs)
+    return sorted(_current.blobs)
 
 
 def create_child_workspace(parent_ws_name: Any, child_ws_name: Any) -> None:
@@ -168,10 +169,10 @@ def create_child_workspace(parent_ws_name: Any, child_ws_name: Any) -> None:
     Raises EnforceNotMet: there is no such other one (also a KeyError), or a name is none.
     """
     caller = "create_child_workspace"
-    parent = state.workspaces.get(name_of(parent_ws_name, caller))
+    parent = _current.workspaces.get(name_of(parent_ws_name, caller))
     if parent is None:
         raise EnforceKeyError(f"Parent ws {parent_ws_name!r} does not exist.", caller)
-    state.workspaces[name_of(child_ws_name, caller)] = Workspace(parent)
+    _current.workspaces[name_of(child_ws_name, caller)] = parent._child()
 
 
 def create_net(net: Any, overwrite: bool = False) -> bool:

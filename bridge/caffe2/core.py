@@ -1,5 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The names of ``caffe2.python.core``: what operators, nets and plans are made with."""
+"""The names of ``caffe2.python.core``: operators, nets, plans and gradients as messages.
+
+>>> from bridge.caffe2 import core
+>>> net = core.Net("core_doc")
+>>> y = net.Relu("x", "y")
+>>> gradients = net.AddGradientOperators([y])
+>>> [op.type for op in net.Proto().op], gradients["x"]
+(['Relu', 'ConstantFill', 'ReluGradient'], BlobReference("x_grad"))
+"""
 
 from __future__ import annotations
 
@@ -30,12 +38,20 @@ from bridge.caffe2.execution.engines import (
     SetOpEnginePref,
     SetPerOpEnginePref,
 )
+from bridge.caffe2.gradients.backward_pass import IR, GradientRegistry
 from bridge.caffe2.gradients.gradient_slice import GradientSlice
 from bridge.caffe2.nets.blob_devices import (
     InferBlobDevices,
     InferOpBlobDevices,
     InferOpBlobDevicesAsDict,
     InferOpDeviceAsBlobDevices,
+)
+from bridge.caffe2.nets.cloning import (
+    DEFAULT_REMAP_FUNCS,
+    control_op_remap,
+    recurrent_network_op_remap,
+    remap_input,
+    remap_proto,
 )
 from bridge.caffe2.nets.device_copies import (
     InjectCrossDeviceCopies,
@@ -53,21 +69,12 @@ from bridge.caffe2.nets.execution_step import (
     to_execution_step,
 )
 from bridge.caffe2.nets.net import Net, get_net_name, output_to_list
-from bridge.caffe2.nets.net_rewriting import remap_input
+from bridge.caffe2.nets.net_rewriting import clone_and_bind_net
 from bridge.caffe2.nets.plan import Plan
-from bridge.caffe2.nets.remapping import (
-    DEFAULT_REMAP_FUNCS,
-    clone_and_bind_net,
-    control_op_remap,
-    recurrent_network_op_remap,
-    remap_proto,
-)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from bridge.caffe2 import c_extension as C
-    from bridge.caffe2.gradients.backward_pass import IR
-    from bridge.caffe2.gradients.registry import GradientRegistry
     from bridge.caffe2.proto import caffe2_pb2
 
 __all__ = [
@@ -131,16 +138,11 @@ __all__ = [
     "workspace",
 ]
 
-# Under this name scripts, and Caffe2's own tests, ask which operators there are.
+# Caffe2's own tests, and scripts, look operator types up under this name.
 _REGISTERED_OPERATORS = RegisteredTypes()
 
-# Not needed by who makes operators and nets only.
+# Loaded at first use: caffe2_pb2 loads protobuf, and C loads torch, which it asks for GPUs.
 __getattr__, __dir__ = lazily(
     __name__,
-    {
-        "bridge.caffe2.c_extension": "C",
-        "bridge.caffe2.proto.caffe2_pb2": "caffe2_pb2",
-        "bridge.caffe2.gradients.backward_pass": "IR",
-        "bridge.caffe2.gradients.registry": "GradientRegistry",
-    },
+    {"bridge.caffe2.c_extension": "C", "bridge.caffe2.proto.caffe2_pb2": "caffe2_pb2"},
 )

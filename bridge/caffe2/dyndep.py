@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The name of ``caffe2.python.dyndep``: libraries of operators in C++, which cannot be loaded."""
+"""The names of ``caffe2.python.dyndep``: libraries of operators in C++, which cannot be loaded."""
 
 from __future__ import annotations
 
@@ -15,25 +15,29 @@ __all__ = ["GetImportedOpsLibraries", "InitOpsLibrary"]
 
 
 def InitOpsLibrary(name: Any, trigger_lazy: bool = True) -> None:
-    """Say that there is no file `name`, and do nothing, or refuse it.
+    """Ignore a name that is not a file, and raise EnforceNotMet for a file.
 
-    Scripts name libraries by their place in Caffe2's sources, which are no files where it is
-    installed; the real one passes over them, too.
+    Scripts name libraries by their path in Caffe2's sources, which is not a file on other machines;
+    Caffe2 ignores such names too. trigger_lazy has no effect.
 
-    Raises EnforceNotMet: it is a file; operators in C++ are made for Caffe2's own memory layout.
-    Write them as subclasses of ``caffe2.Operator``, or call the library through torch. Follows
-    InitOpsLibrary, caffe2/python/dyndep.py, PyTorch 1.8.1.
+    Raises EnforceNotMet: `name` is a file. Operators in C++ are compiled for Caffe2's own memory
+    layout; write them as subclasses of ``caffe2.Operator``, or call the library through torch.
+    Follows InitOpsLibrary, caffe2/python/dyndep.py, PyTorch 1.8.1.
+
+    >>> from bridge.caffe2 import dyndep
+    >>> dyndep.InitOpsLibrary("@/caffe2/caffe2/fb/operators:some_ops")
+    Ignoring @/caffe2/caffe2/fb/operators:some_ops: it is not a file.
     """
     if not isinstance(name, (str, os.PathLike)) or not os.path.exists(name):
-        print(f"Ignoring {name}: it is no file.")
+        print(f"Ignoring {name}: it is not a file.")
         return
     raise EnforceNotMet(
-        f"{str(name)!r} is a library of operators in C++ for the real Caffe2. Write its operators "
+        f"{str(name)!r} is a library of operators in C++, compiled for Caffe2. Write its operators "
         "as subclasses of caffe2.Operator.",
         "dyndep.InitOpsLibrary",
     )
 
 
 def GetImportedOpsLibraries() -> set[str]:
-    """Return the libraries that were loaded: none."""
+    """Return the names of the loaded libraries: an empty set."""
     return set()

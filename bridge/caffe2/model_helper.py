@@ -1,5 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The names of ``caffe2.python.model_helper``: ModelHelper and what it is used with."""
+"""The names of ``caffe2.python.model_helper``: ModelHelper and its parameters.
+
+>>> from bridge.caffe2 import model_helper
+>>> model = model_helper.ModelHelper(name="facade_doc")
+>>> model.create_param("w", [2, 3], model_helper.Initializer("GaussianFill", std=0.1))
+BlobReference("w")
+"""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ from bridge.exchange.conversion cimport export_source, remaining_copy, row_major
 from bridge.exchange.dlpack_capsule cimport immutable_capsule
 from bridge.exchange.dlpack_import cimport adopt_managed
 from bridge.exchange.import_tensor cimport register_fast_import
-from bridge.exchange.methods cimport bridge_noargs, c_method
+from bridge.c10.slots cimport c_method, noargs_function
 from bridge.exchange.numpy cimport export_array, import_array, numpy_loaded
 
 from bridge.c10.errors import EnforceBufferError
@@ -60,7 +60,7 @@ for _dtype in (tf.bool, tf.int8, tf.int16, tf.int32, tf.int64, tf.uint8, tf.uint
 cdef object _eager = type(tf.constant(0))
 # The C function that returns the number of a tensor's type; NULL: use the public property.
 cdef object _kind_method = getattr(_eager, "_datatype_enum", None)
-cdef c_method _kind = bridge_noargs(<PyObject*>_kind_method)
+cdef c_method _kind = noargs_function(<PyObject*>_kind_method)
 cdef object _to_capsule = tf.experimental.dlpack.to_dlpack
 cdef object _from_capsule = tf.experimental.dlpack.from_dlpack
 # TensorFlow's context, whose handle TFE_FromDlpackCapsule takes; None: use the public function.

@@ -2,7 +2,7 @@
 from cpython.object cimport PyTypeObject
 
 from bridge.dlpack.abi cimport DLPackExchangeAPI
-from bridge.exchange.methods cimport c_getter, c_method
+from bridge.c10.slots cimport c_getter, c_method
 
 # What the bridge calls of torch without Python's method lookup. All fields are NULL until torch
 # is loaded.

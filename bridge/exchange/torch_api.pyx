@@ -8,7 +8,7 @@ from cpython.object cimport PyObject, PyTypeObject
 from cpython.pycapsule cimport PyCapsule_GetPointer, PyCapsule_IsValid
 
 from bridge.dlpack.abi cimport DLPACK_MAJOR, DLPackExchangeAPI
-from bridge.exchange.methods cimport bridge_getter, bridge_noargs
+from bridge.c10.slots cimport getter_function, noargs_function
 
 cdef extern from "Python.h":
     PyTypeObject* Py_TYPE(object)
@@ -45,10 +45,10 @@ cdef int load_torch() except -1:
     is_neg, is_conj, requires_grad = base.is_neg, base.is_conj, base.requires_grad
     data = base.data
     _descriptors[:] = [capsule, is_neg, is_conj, requires_grad, data]
-    torch_c.data = bridge_getter(<PyObject*>data, &torch_c.data_closure)
-    torch_c.is_neg = bridge_noargs(<PyObject*>is_neg)
-    torch_c.is_conj = bridge_noargs(<PyObject*>is_conj)
-    torch_c.requires_grad = bridge_getter(
+    torch_c.data = getter_function(<PyObject*>data, &torch_c.data_closure)
+    torch_c.is_neg = noargs_function(<PyObject*>is_neg)
+    torch_c.is_conj = noargs_function(<PyObject*>is_conj)
+    torch_c.requires_grad = getter_function(
         <PyObject*>requires_grad, &torch_c.requires_grad_closure)
     if torch_c.is_neg != NULL and torch_c.is_conj != NULL and torch_c.requires_grad != NULL:
         torch_c.dlpack = _exchange_table(capsule)

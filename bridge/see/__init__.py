@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""See what is shared: which conversions copy, whose memory a tensor has, who else has it.
+"""Inspection of memory: which conversions copy, who owns a tensor's memory, and who shares it.
 
-What users call of it is in the front door, which loads these modules at the first call.
+The public functions are in `bridge.front`, which loads these modules at the first call.
 """
 
 from __future__ import annotations

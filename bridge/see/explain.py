@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What `bridge.explain` gives: whose memory a tensor has, to be read by people and programs."""
+"""The Explanation that `bridge.explain` returns: who owns the memory of a tensor."""
 
 from __future__ import annotations
 
-from bridge.see.read import read
-from bridge.see.sharing import sharers
+from bridge.see.find_memory import find_memory
+from bridge.see.sharers import sharers
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from bridge.see.memory import Memory
+    from bridge.see.tensor_memory import TensorMemory
 
 __all__ = ["Explanation", "explain"]
 
@@ -30,15 +30,13 @@ _FIELDS = (
 
 
 class Explanation:
-    """Whose memory a tensor has, as it was when `bridge.explain` was called.
+    """The memory of a tensor and its owner, at the time of the call of `bridge.explain`.
 
-    address: int, of the first element; None: there is none, or none that can be told.
-    nbytes: bytes that the elements take. device, dtype: their names. sizes: in elements.
-    strides: in elements; in bytes over bytes, a float, where they are no whole number.
-    readonly: None where the tensor cannot say. owner: what keeps the memory.
-    shared_by: who else has memory in the same buffer, a text for each.
-    note: why something is missing, or None.
-    chain: a dict for each link from what was asked about to the owner, with its ``"kind"``.
+    Attributes that are unknown are None. address: an int, of the first element. nbytes: the size of
+    all elements in bytes. device, dtype: their names. sizes, strides: in elements; a stride that is
+    not a whole number of elements is a float. readonly: a bool. owner: the object that keeps the
+    memory alive. shared_by: a text for each other user of the same buffer. note: why an attribute
+    is unknown. chain: a dict for each object from the tensor to the owner, with its ``"kind"``.
     """
 
     __slots__ = _FIELDS
@@ -55,7 +53,7 @@ class Explanation:
     note: str | None
     chain: list[dict[str, Any]]
 
-    def __init__(self, memory: Memory, shared_by: list[str]) -> None:
+    def __init__(self, memory: TensorMemory, shared_by: list[str]) -> None:
         self.address = memory.address
         self.nbytes = memory.nbytes
         self.device = memory.device
@@ -71,7 +69,7 @@ class Explanation:
         self.chain = [dict(link) for link in memory.chain]
 
     def to_dict(self) -> dict[str, Any]:
-        """The same as plain Python, such as JSON takes."""
+        """Return the attributes as a new dict of plain Python objects, fit for JSON."""
         from copy import deepcopy
 
         return {name: deepcopy(getattr(self, name)) for name in _FIELDS}
@@ -92,7 +90,7 @@ class Explanation:
         if self.note is not None:
             rows.append(("note", self.note))
         rows += [("chain" if not i else "", _shown(link)) for i, link in enumerate(self.chain)]
-        others = self.shared_by or ["nobody that is known"]
+        others = self.shared_by or ["no other known user"]
         rows += [("shared by" if not i else "", other) for i, other in enumerate(others)]
         return rows
 
@@ -120,7 +118,7 @@ def _in_elements(step: int, itemsize: int) -> int | float:
 
 
 def _shown(link: dict[str, Any]) -> str:
-    """A link in a line: what it is, and what is known of it."""
+    """Return a link as one line: its kind, then its other items."""
     facts = []
     for name, value in link.items():
         if name == "kind" or value is None:
@@ -135,9 +133,9 @@ def _shown(link: dict[str, Any]) -> str:
 
 
 def explain(x: Any) -> Explanation:
-    """See bridge.explain."""
+    """Return the Explanation of `x`; see bridge.explain."""
     try:
-        memory = read(x)
+        memory = find_memory(x)
     except TypeError as error:
         raise TypeError(f"explain is for tensors. {error}") from error
     return Explanation(memory, sharers(x, memory))

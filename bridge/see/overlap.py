@@ -1,17 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """Whether two tensors have a byte in common.
 
-A tensor's bytes are a sum over its dimensions: of each, a number of equal steps. Dimensions whose
-steps close the gaps of those below are one with them, so most tensors come down to a run of bytes
-and a dimension or two. What is left is a bounded Diophantine problem, which is NumPy's to solve
-(numpy.shares_memory): it is given the addresses as they are, and reads no memory.
+The offset of a byte is a sum of multiples of the strides. A dimension whose stride closes the gaps
+between the positions of the smaller strides is merged with them, so that most tensors reduce to one
+run of bytes and one or two dimensions. The remaining bounded Diophantine problem is solved by
+numpy.shares_memory, which is given the addresses and does not read the memory.
 """
 
 from __future__ import annotations
 
-from bridge.see.memory import Block, Memory, extent
-from bridge.see.naming import kind_of
-from bridge.see.read import read
+from bridge.see.find_memory import find_memory
+from bridge.see.tensor_memory import Block, TensorMemory, byte_range
+from bridge.see.type_names import type_name
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,27 +19,29 @@ if TYPE_CHECKING:
 
 __all__ = ["shares_memory"]
 
-# Candidates that NumPy may try, less than a second of them mostly: the problem is NP-complete, and
-# strides can be made up on which it would go on for ever.
+# The number of candidates that NumPy may try, which mostly takes less than a second. The problem is
+# NP-complete: there are strides for which it would not end.
 _MAX_WORK: Any = 3 * 10**6
 
 
 def shares_memory(a: Any, b: Any) -> bool:
-    """See bridge.shares_memory."""
-    one, other = _read(a), _read(b)
+    """Return whether `a` and `b` have a byte in common; see bridge.shares_memory."""
+    one, other = _memory(a), _memory(b)
     if any(_overlap(mine, theirs) for mine in one.blocks for theirs in other.blocks):
         return True
     for x, memory, against in ((a, one, other), (b, other, one)):
         if memory.unknown and (against.blocks or against.unknown):
             if a is b:
                 return 0 not in (memory.sizes or ())
-            raise BufferError(f"Whether a {kind_of(x)} shares memory cannot be told. {memory.note}")
+            raise BufferError(
+                f"Whether a {type_name(x)} shares memory cannot be told. {memory.note}"
+            )
     return False
 
 
-def _read(x: Any) -> Memory:
+def _memory(x: Any) -> TensorMemory:
     try:
-        return read(x)
+        return find_memory(x)
     except TypeError as error:
         raise TypeError(f"shares_memory compares tensors. {error}") from error
 
@@ -47,7 +49,7 @@ def _read(x: Any) -> Memory:
 def _overlap(a: Block, b: Block) -> bool:
     if a.space != b.space:
         return False
-    (a_low, a_high), (b_low, b_high) = extent(a), extent(b)
+    (a_low, a_high), (b_low, b_high) = byte_range(a), byte_range(b)
     if max(a_low, b_low) >= min(a_high, b_high):
         return False
     a_dims, b_dims = _merged(a), _merged(b)
@@ -65,18 +67,18 @@ def _overlap(a: Block, b: Block) -> bool:
         )
     except (RuntimeError, ValueError) as error:
         raise BufferError(
-            f"Whether memory of sizes {list(a.sizes)} and strides {list(a.strides)} bytes overlaps "
-            f"that of sizes {list(b.sizes)} and strides {list(b.strides)} takes too long to find "
-            f"out: {error}"
+            f"It takes too long to find out whether memory of sizes {list(a.sizes)} and strides "
+            f"{list(a.strides)} bytes overlaps that of sizes {list(b.sizes)} and strides "
+            f"{list(b.strides)} bytes: {error}"
         ) from error
 
 
 def _merged(block: Block) -> list[tuple[int, int]]:
-    """Return the dimensions, (size, step in bytes), of the same bytes in as few as will do.
+    """Return the bytes of a block in as few dimensions as possible, each (size, stride in bytes).
 
-    Steps are positive, from the lowest byte on, and rise.
+    Strides are positive, counted from the lowest byte, and increase.
 
-    >>> from bridge.see.memory import Block
+    >>> from bridge.see.tensor_memory import Block
     >>> from bridge.see.overlap import _merged
     >>> (
     ...     _merged(Block("host", 0, (5, 2, 3), (-24, 12, 4), 4)),
@@ -92,7 +94,7 @@ def _merged(block: Block) -> list[tuple[int, int]]:
             below, low_step = merged[-1]
             times, rest = divmod(step, low_step)
             if rest == 0 and times <= below:
-                # each step lands on, or right after, a place that is there already
+                # each step leads to an existing position, or right after the last one
                 merged[-1] = (below + times * (size - 1), low_step)
                 continue
         merged.append((size, step))
@@ -100,12 +102,12 @@ def _merged(block: Block) -> list[tuple[int, int]]:
 
 
 def _solid(dims: list[tuple[int, int]]) -> bool:
-    """Return whether the bytes are one run without gaps."""
+    """Return whether the bytes are contiguous."""
     return not dims or (len(dims) == 1 and dims[0][1] == 1)
 
 
 class _Bytes:
-    """Bytes at an address, as NumPy takes them."""
+    """Bytes at an address, with NumPy's array interface."""
 
     def __init__(self, address: int, dims: list[tuple[int, int]]) -> None:
         self.__array_interface__ = {

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""TensorFlow's shapes and tensor messages; TensorFlow itself is not needed for them.
+"""TensorFlow's shapes and tensor messages, without TensorFlow.
 
 >>> import numpy as np
 >>> from bridge import tf
@@ -8,16 +8,16 @@
 >>> tensor.readonly, tensor.tolist()
 (True, [[0.0, 1.0, 2.0], [3.0, 4.0, 5.0]])
 
-Eager tensors go through ``bridge.from_dlpack``, ``bridge.asarray`` and ``bridge.to_tensorflow``.
+For eager tensors use ``bridge.from_dlpack``, ``bridge.asarray`` and ``bridge.to_tensorflow``.
 """
 
 from __future__ import annotations
 
 from bridge.tf.errors import TensorProtoError
-from bridge.tf.read import from_tensor_proto
+from bridge.tf.read_tensor_proto import from_tensor_proto
 from bridge.tf.shape import TensorShape
 from bridge.tf.shape_proto import TensorShapeProto
-from bridge.tf.write import make_tensor_proto
+from bridge.tf.write_tensor_proto import make_tensor_proto
 
 __all__ = [
     "TensorProtoError",

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""TensorFlow's element types: a row a type, its number and where a TensorProto keeps its values.
+"""TensorFlow's element types: per type its number and the TensorProto field of its values.
 
-Numbers are those of types.proto and tensor.proto, TensorFlow 2.21.
+The numbers are those of types.proto and tensor.proto, TensorFlow 2.21.
 """
 
 from __future__ import annotations
@@ -12,10 +12,12 @@ __all__ = ["BY_NAME", "BY_NUMBER", "ROWS", "STRING", "Row", "why_not"]
 
 
 class Row(NamedTuple):
-    """`number` of the type, of the `field` of its values, and NumPy's `stored` type for the bits.
+    """One element type of TensorFlow.
 
-    `coding` of the values in that field: "varint" (`bits` of it count, `signed` or not), "fixed"
-    (floats, `stored` the type of each), "bytes" (one byte an element) or "strings".
+    `number`: the type's DataType. `field`: the field number of its values. `coding`: how that field
+    stores them, as "varint", "fixed" (floats of 4 or 8 bytes), "bytes" (one byte per element) or
+    "strings". `stored`: the NumPy type with the bits of one stored number. `low`, `high`: for
+    varints the range of valid values, where it is narrower than that of the field.
     """
 
     name: str
@@ -23,13 +25,12 @@ class Row(NamedTuple):
     field: int
     coding: str
     stored: str
-    # Numbers that the type has fewer of than its field: the range of what may be met.
     low: int = 0
     high: int = 0
 
     @property
     def narrow(self) -> bool:
-        """Whether an element is less than its byte, whose upper bits are zero then."""
+        """Whether an element has fewer bits than its byte, whose upper bits are then zero."""
         return 0 < self.high < 127
 
 
@@ -78,14 +79,14 @@ _REFUSED = {
     21: "variants are objects of a running TensorFlow, not values",
     **dict.fromkeys(
         (11, 12, 13, 15, 16),
-        "quantized elements carry a scale that the message lacks; use tf.bitcast to the plain "
+        "quantized elements have a scale, which the message lacks; use tf.bitcast to the plain "
         "integers first",
     ),
 }
 
 
 def why_not(number: int) -> str:
-    """Why elements of a type without a row are not read."""
+    """Return why elements of a type that `BY_NUMBER` lacks cannot be read."""
     if 100 < number < 200:
         return "references to variables of a running TensorFlow are not values"
     return _REFUSED.get(number, "TensorFlow 2.21 has no such type")

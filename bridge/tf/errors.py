@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The error of messages that are no tensor, and of tensors that are no message."""
+"""The error of bytes that are not a valid TensorProto, and of tensors without one."""
 
 from __future__ import annotations
 
@@ -9,17 +9,16 @@ __all__ = ["TensorProtoError", "damaged"]
 
 
 class TensorProtoError(EnforceBufferError, EnforceValueError):
-    """Bytes that are no TensorProto, or a tensor that no TensorProto can hold.
+    """Bytes that are not a valid TensorProto, or a tensor that a TensorProto cannot hold.
 
-    An EnforceNotMet, a BufferError (its memory is not to be had as a tensor's) and a ValueError
-    (the bytes say something that cannot be).
+    It is an EnforceNotMet, a BufferError (there is no tensor to share) and a ValueError.
     """
 
 
-def damaged(message: str, error: EnforceNotMet) -> TensorProtoError:
-    """The error of bytes that are no such message, as their reader says."""
+def damaged(message: str, caller: str, error: EnforceNotMet) -> TensorProtoError:
+    """Return the error of bytes that cannot be parsed as `message`; `error` is the parser's."""
     return TensorProtoError(
-        f"The bytes are no {message}, or were damaged. {error.message}",
-        "bridge.tf",
+        f"The bytes are not a {message}, or are damaged. {error.message}",
+        caller,
         condition=error.condition,
     )

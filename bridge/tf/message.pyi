@@ -4,6 +4,7 @@ from typing import Any, final
 from bridge.wire.payload import Payload, Source
 
 MAX_RANK: int
+MAX_NBYTES: int
 
 @final
 class ShapeMessage:

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
-"""TensorFlow's TensorProto and TensorShapeProto, read where they stand: values stay in the bytes.
+"""Parse TensorFlow's TensorProto and TensorShapeProto without copying the values.
 
-Field numbers are those of tensor.proto and tensor_shape.proto, TensorFlow 2.21; the rules, which
-`fields` keeps, are protobuf's: any order, packed or not, the last of a field holds, repeated ones
-and messages are merged, unknown ones are passed over.
+Field numbers are those of tensor.proto and tensor_shape.proto, TensorFlow 2.21. Parsing follows
+protobuf (`bridge.wire.fields`): fields in any order, repeated ones packed or not; the last value of
+a singular field counts, repeated fields and messages are merged, unknown fields are skipped.
 """
 
 cimport cython
@@ -26,17 +26,19 @@ from bridge.wire.payload cimport Payload, Source, new_payload
 
 # TensorFlow's tensors have at most 254 dimensions.
 MAX_RANK = 254
+# protobuf limits a message to this size, and so its content.
+MAX_NBYTES = (1 << 31) - 1
 
 cdef enum:
-    MOST_DIMS = 4096        # what a shape may cost, names and all
+    MOST_DIMS = 4096        # bounds the memory that a hostile message can take
     VALUE_FIELDS = 18
 
 
 @cython.final
 cdef class ShapeMessage:
-    """A TensorShapeProto: `dims` as they stand, -1 where unknown, with `names`, and `unknown_rank`.
+    """A parsed TensorShapeProto: `dims` (-1 where unknown), their `names`, and `unknown_rank`.
 
-    Raises EnforceNotMet, also a ValueError: the bytes are no message.
+    Raises EnforceNotMet, also a ValueError: the bytes are not such a message.
     """
 
     cdef readonly list dims
@@ -84,7 +86,7 @@ cdef class ShapeMessage:
 
 
 cdef Wire _wire(unsigned int number) noexcept:
-    """How the values of a field stand where they are not packed."""
+    """Return the wire type of a single value of a field."""
     if number == 5 or number == 9:
         return FIXED32
     if number == 6 or number == 12:
@@ -96,11 +98,13 @@ cdef Wire _wire(unsigned int number) noexcept:
 
 @cython.final
 cdef class TensorMessage:
-    """A TensorProto: type and shape as attributes, `content` and `float8` None or (offset, bytes).
+    """A parsed TensorProto.
 
-    Takes any contiguous buffer of bytes, which it holds on to.
+    `dtype` and `shape` are those of the message. `content` and `float8`, the fields of raw bytes,
+    are (offset in the data, number of bytes), or None if absent. `data` is any contiguous buffer of
+    bytes; it is shared and kept alive.
 
-    Raises EnforceNotMet, also a ValueError: the bytes are no message.
+    Raises EnforceNotMet, also a ValueError: the bytes are not such a message.
     """
 
     cdef readonly Source source
@@ -117,7 +121,7 @@ cdef class TensorMessage:
         self.read(self.source.begin, self.source.end)
 
     def values(self, int field):
-        """The Payload of a `*_val` field, by its number; None where the message has none of it."""
+        """Return the Payload of a `*_val` field, by its number; None if the field is absent."""
         return self.payloads[field] if 0 <= field < VALUE_FIELDS else None
 
     cdef int read(self, const uint8_t* at, const uint8_t* stop) except -1:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""TensorShape: dimensions of which some, or how many there are, may be unknown."""
+"""TensorShape: a shape in which sizes, or the rank, may be unknown."""
 
 from __future__ import annotations
 
@@ -19,15 +19,16 @@ _Dims: TypeAlias = "tuple[int | None, ...] | None"
 
 
 class TensorShape:
-    """A shape as TensorFlow keeps it: each size an int, or None where it is unknown.
+    """A shape of TensorFlow: each size is an int, or None if unknown.
 
-    `dims` is a sequence of sizes, one size, None for an unknown rank, another TensorShape
-    (TensorFlow's, too), or a TensorShapeProto: a message, or its bytes. Immutable; equal to
-    whatever makes an equal one.
+    `dims` is a sequence of sizes, a single size, None for an unknown rank, another TensorShape
+    (TensorFlow's too), or a TensorShapeProto as a message or as its bytes. Immutable. It compares
+    equal to anything from which an equal TensorShape can be constructed.
 
-    Raises EnforceNotMet, also a TypeError: no shape. Also a ValueError: a negative size.
+    Raises EnforceNotMet, also a TypeError: `dims` is none of these. Also a ValueError: a size is
+    negative.
 
-    Follows tf.TensorShape, tensorflow/python/framework/tensor_shape.py, TensorFlow 2.21, where
+    Follows tf.TensorShape, tensorflow/python/framework/tensor_shape.py, TensorFlow 2.21, whose
     sizes are plain ints.
 
     >>> from bridge import tf
@@ -49,39 +50,42 @@ class TensorShape:
 
     @property
     def dims(self) -> list[int | None] | None:
-        """The sizes, None for each that is unknown; None for an unknown rank."""
+        """The sizes in a new list, None for each unknown one; None if the rank is unknown."""
         return None if self._dims is None else list(self._dims)
 
     @property
     def rank(self) -> int | None:
-        """The number of dimensions; None where it is unknown."""
+        """The number of dimensions; None if unknown."""
         return None if self._dims is None else len(self._dims)
 
     @property
     def ndims(self) -> int | None:
-        """The same as `rank`."""
+        """The number of dimensions; the same as `rank`."""
         return self.rank
 
     def num_elements(self) -> int | None:
-        """The number of elements of such a tensor; None where a size or the rank is unknown."""
+        """Return the number of elements; None if a size or the rank is unknown."""
         if not self.is_fully_defined():
             return None
         return functools.reduce(operator.mul, self.as_list(), 1)
 
     def is_fully_defined(self) -> bool:
-        """Whether every size is known."""
+        """Return whether the rank and every size are known."""
         return self._dims is not None and None not in self._dims
 
     def as_list(self) -> list[Any]:
-        """The sizes as a list. Raises EnforceNotMet, also a ValueError: unknown rank."""
+        """Return the sizes in a new list, None for each unknown one.
+
+        Raises EnforceNotMet, also a ValueError: the rank is unknown.
+        """
         return list(self._known("as_list"))
 
     def as_proto(self) -> TensorShapeProto:
-        """The TensorShapeProto: ``bytes`` that have the attributes of the message."""
+        """Return the TensorShapeProto: ``bytes`` with the attributes of the message."""
         return TensorShapeProto.of(self._dims)
 
     def is_compatible_with(self, other: Any) -> bool:
-        """Whether some shape without unknowns is both this one and `other`."""
+        """Return whether a fully known shape exists that matches both this one and `other`."""
         mine, theirs = self._dims, _shape(other)._dims
         if mine is None or theirs is None:
             return True
@@ -90,9 +94,9 @@ class TensorShape:
         )
 
     def merge_with(self, other: Any) -> TensorShape:
-        """What this shape and `other` say together, for one tensor that is of both.
+        """Return the shape with every size that this one or `other` knows.
 
-        Raises EnforceNotMet, also a ValueError: they are not compatible.
+        Raises EnforceNotMet, also a ValueError: the two are not compatible.
         """
         other = _shape(other)
         if not self.is_compatible_with(other):
@@ -108,7 +112,10 @@ class TensorShape:
         )
 
     def concatenate(self, other: Any) -> TensorShape:
-        """The dimensions of this shape, then those of `other`; unknown if either rank is."""
+        """Return the dimensions of this shape followed by those of `other`.
+
+        The rank is unknown if either is.
+        """
         other = _shape(other)
         if self._dims is None or other._dims is None:
             return TensorShape(None)
@@ -125,9 +132,10 @@ class TensorShape:
     @overload
     def __getitem__(self, key: slice) -> TensorShape: ...
     def __getitem__(self, key: int | slice) -> Any:
-        """A size; of a slice, the shape of those dimensions.
+        """Return a size; for a slice, the TensorShape of those dimensions.
 
-        Of an unknown rank every size is None, and a slice has as many as it names at the least.
+        If the rank is unknown, every size is None, and a slice has the length that its bounds
+        imply, or an unknown rank if they imply none.
         """
         if self._dims is not None:
             return TensorShape(self._dims[key]) if isinstance(key, slice) else self._dims[key]
@@ -135,7 +143,7 @@ class TensorShape:
             return None
         if key.step is not None:
             raise EnforceValueError(
-                "Steps over a shape of unknown rank lead nowhere.",
+                "Steps are not possible in a slice of a shape of unknown rank.",
                 "TensorShape",
                 condition="step is None",
             )
@@ -193,7 +201,7 @@ def _dims_of(x: Any) -> _Dims:
     if hasattr(x, "as_proto"):  # TensorFlow's own
         x = x.as_proto()
     if hasattr(x, "SerializeToString") or isinstance(x, (bytes, bytearray, memoryview)):
-        return known_dims(read_shape(message_bytes(x, "tf.TensorShape")))
+        return known_dims(read_shape(message_bytes(x, "tf.TensorShape"), "tf.TensorShape"))
     try:
         sizes = iter(x)
     except TypeError:
@@ -204,7 +212,7 @@ def _dims_of(x: Any) -> _Dims:
 def _size(x: Any) -> int | None:
     if x is None:
         return None
-    # TensorFlow 1's Dimension has its int in `value`, None where it is unknown.
+    # TensorFlow 1's Dimension has its int in `value`, or None.
     value = x.value if type(x).__name__ == "Dimension" else x
     if value is None:
         return None
@@ -212,13 +220,13 @@ def _size(x: Any) -> int | None:
         size = operator.index(value)
     except TypeError:
         raise EnforceTypeError(
-            f"{x!r} of type {type(x).__name__} is no size. A shape is a sequence of ints and "
+            f"{x!r} of type {type(x).__name__} is not a size. A shape is a sequence of ints and "
             "None, one int, None, or a TensorShapeProto.",
             "tf.TensorShape",
         ) from None
     if size < 0:
         raise EnforceValueError(
-            f"The size {size} is negative; an unknown one is None.",
+            f"The size {size} is negative; use None for an unknown size.",
             "tf.TensorShape",
             condition="size >= 0",
         )

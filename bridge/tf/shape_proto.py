@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""TensorFlow's TensorShapeProto: bytes that can be read as the message that they are."""
+"""TensorFlow's TensorShapeProto as bytes with the attributes of the message."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _SIZE = 1
 
 
 class Dim(NamedTuple):
-    """A dimension of a TensorShapeProto: its size, -1 where that is unknown, and its name."""
+    """A dimension of a TensorShapeProto: its size, -1 if unknown, and its name."""
 
     size: int
     name: str = ""
@@ -31,8 +31,8 @@ class Dim(NamedTuple):
 class TensorShapeProto(bytes):
     """The bytes of a TensorShapeProto, with the attributes of the message.
 
-    They are what TensorFlow's ``tf.TensorShape(...).as_proto().SerializeToString()`` gives.
-    Iterating gives the dimensions, so that TensorFlow's ``tf.TensorShape`` takes one as it is.
+    They equal those of TensorFlow's ``tf.TensorShape(...).as_proto().SerializeToString()``.
+    Iteration yields the sizes, so that TensorFlow's ``tf.TensorShape`` accepts one.
 
     >>> from bridge import tf
     >>> proto = tf.TensorShape([2, None]).as_proto()
@@ -44,31 +44,38 @@ class TensorShapeProto(bytes):
 
     @classmethod
     def of(cls, dims: Sequence[int | None] | None) -> TensorShapeProto:
-        """The message of dimensions, None where unknown; of None where their number is."""
+        """Return the message of `dims`, which are None for an unknown rank."""
         if dims is None:
             return cls(varint_field(_UNKNOWN_RANK, 1))
         return cls(b"".join(tagged(_DIM, _dim(-1 if size is None else size)) for size in dims))
 
     @property
     def dim(self) -> list[Dim]:
-        """The dimensions. Raises TensorProtoError: the bytes are no message."""
-        shape = read_shape(self)
+        """The dimensions in a new list.
+
+        Raises TensorProtoError: the bytes are not a valid message.
+        """
+        shape = read_shape(self, "TensorShapeProto.dim")
         return [Dim(*pair) for pair in zip(shape.dims, shape.names, strict=True)]
 
     @property
     def unknown_rank(self) -> bool:
-        """Whether the number of dimensions is unknown; there are none then."""
-        return read_shape(self).unknown_rank
+        """Whether the number of dimensions is unknown.
+
+        Raises TensorProtoError: the bytes are not a valid message.
+        """
+        return read_shape(self, "TensorShapeProto.unknown_rank").unknown_rank
 
     def SerializeToString(self) -> bytes:
-        """The plain bytes."""
+        """Return the bytes as plain ``bytes``."""
         return bytes(self)
 
     def __iter__(self) -> Iterator[Any]:
-        dims = known_dims(read_shape(self))
+        dims = known_dims(read_shape(self, "TensorShapeProto"))
         if dims is None:
             raise EnforceTypeError(
-                "A shape of unknown rank has no dimensions to go through.",
+                "A shape of unknown rank cannot be iterated over.",
+                "TensorShapeProto",
                 condition="not unknown_rank",
             )
         return iter(dims)
@@ -82,14 +89,14 @@ class TensorShapeProto(bytes):
 
 
 def _dim(size: int) -> bytes:
-    # protobuf leaves out what is zero
+    # protobuf omits fields that are zero
     return varint_field(_SIZE, size) if size else b""
 
 
 def message_bytes(proto: Any, caller: str) -> memoryview:
-    """The bytes of a message: of a message of protobuf's, or a buffer of them, which is shared.
+    """Return the bytes of a protobuf message object, or of a buffer, which is shared.
 
-    Raises EnforceNotMet, also a TypeError: it is neither.
+    Raises EnforceNotMet, also a TypeError: `proto` is neither.
     """
     if hasattr(proto, "SerializeToString") and not isinstance(proto, bytes):
         proto = proto.SerializeToString()
@@ -103,25 +110,25 @@ def message_bytes(proto: Any, caller: str) -> memoryview:
         ) from error
 
 
-def read_shape(data: bytes | memoryview) -> ShapeMessage:
-    """Read the bytes of a TensorShapeProto. Raises TensorProtoError: they are none."""
+def read_shape(data: bytes | memoryview, caller: str) -> ShapeMessage:
+    """Parse the bytes of a TensorShapeProto. Raises TensorProtoError: they are not one."""
     try:
         return ShapeMessage(Source(data))
     except EnforceValueError as error:
-        raise damaged("TensorShapeProto", error) from error
+        raise damaged("TensorShapeProto", caller, error) from error
 
 
 def known_dims(shape: ShapeMessage) -> tuple[int | None, ...] | None:
-    """The sizes, None where unknown; None for an unknown rank.
+    """Return the sizes, None for each unknown one; None if the rank is unknown.
 
-    Raises TensorProtoError: a size is negative and not -1.
+    Raises TensorProtoError: a size is less than -1.
     """
     if shape.unknown_rank:
         return None
     for index, size in enumerate(shape.dims):
         if size < -1:
             raise TensorProtoError(
-                f"Dimension {index} has the size {size}; -1 says that one is unknown.",
+                f"Dimension {index} has the size {size}; an unknown size is -1.",
                 "tf.TensorShape",
                 condition="size >= -1",
             )

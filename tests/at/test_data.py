@@ -10,6 +10,7 @@ import torch
 
 import bridge
 from bridge import at, c10
+from tests.helpers.ids import shown
 
 from .comparing import ERRORS, pair
 
@@ -110,7 +111,7 @@ def test_fill_with_values_that_only_some_types_hold() -> None:
     assert at.zeros((0, 3)).fill_(1).tolist() == []
 
 
-@pytest.mark.parametrize("value", ["text", object(), [1, 2], None, 2**70, 1j], ids=repr)
+@pytest.mark.parametrize("value", ["text", object(), [1, 2], None, 2**70, 1j], ids=shown)
 def test_fill_with_what_is_no_number(value: Any) -> None:
     tensor = at.full((2,), 3.0)
     with pytest.raises(ERRORS):

@@ -11,6 +11,7 @@ import torch
 
 import bridge
 from bridge import at, c10
+from tests.helpers.ids import shown
 
 from .comparing import ERRORS
 
@@ -95,7 +96,7 @@ def test_a_device_alone(make: Callable[..., at.Tensor]) -> None:
         (((2, 3),), {"device": "no_such_device"}),
         (((2, 3),), {"no_such_keyword": 1}),
     ],
-    ids=repr,
+    ids=shown,
 )
 def test_wrong_arguments(make: Callable[..., at.Tensor], dims: Any, keywords: Any) -> None:
     with pytest.raises((*ERRORS, MemoryError)):
@@ -158,7 +159,7 @@ def test_full_takes_sizes_of_every_kind(size: Any) -> None:
     assert at.full(size, 1).shape == (3,)
 
 
-@pytest.mark.parametrize("size", [2.0, "ab", None, -1, (2, -1), object()], ids=str)
+@pytest.mark.parametrize("size", [2.0, "ab", None, -1, (2, -1), object()], ids=shown)
 def test_full_with_wrong_sizes(size: Any) -> None:
     with pytest.raises(c10.EnforceNotMet):
         at.full(size, 1)
@@ -297,7 +298,7 @@ def test_tensor_with_options() -> None:
     assert at.tensor([1, 0, 2], dtype=bool).tolist() == [True, False, True]
 
 
-@pytest.mark.parametrize("data", [[[1, 2], [3]], object(), [object()], [1, "a"]], ids=repr)
+@pytest.mark.parametrize("data", [[[1, 2], [3]], object(), [object()], [1, "a"]], ids=shown)
 def test_tensor_of_what_is_no_tensor(data: Any) -> None:
     with pytest.raises(ERRORS):
         at.tensor(data)

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from bridge import at, c10, caffe2
+from tests.helpers.ids import shown
 
 from .comparing import ERRORS, address
 
@@ -108,7 +109,7 @@ def test_a_wider_type_than_the_buffer_holds_is_refused() -> None:
     assert at.from_blob(bytearray(24), (3,), None, "float64").tolist() == [0.0] * 3
 
 
-@pytest.mark.parametrize("source", [None, "text", 1.5, object(), -8], ids=repr)
+@pytest.mark.parametrize("source", [None, "text", 1.5, object(), -8], ids=shown)
 def test_wrong_kinds_of_source(source: Any) -> None:
     with pytest.raises((*REFUSALS, OverflowError)):
         at.from_blob(source, (2,))

@@ -9,6 +9,7 @@ import torch
 
 import bridge
 from bridge import at, c10
+from tests.helpers.ids import shown
 
 from .comparing import ERRORS, address, expect_like_numpy
 
@@ -223,7 +224,7 @@ def test_overlapping_rows_and_columns() -> None:
         ((4, 5), slice("a", None)),
         ((4, 5), slice(0.5, None)),
     ],
-    ids=repr,
+    ids=shown,
 )
 def test_wrong_indexes(shape: tuple[int, ...], index: Any) -> None:
     ours, theirs = both(shape)
@@ -250,7 +251,7 @@ def test_wrong_indexes(shape: tuple[int, ...], index: Any) -> None:
         (slice(None), object()),
         (slice(None), [[1], [1, 2]]),
     ],
-    ids=repr,
+    ids=shown,
 )
 def test_wrong_values(index: Any, value: Any) -> None:
     ours, theirs = both((4, 5))

@@ -10,14 +10,18 @@ from pathlib import Path
 
 import pytest
 
-from tests.benchmarks import real_caffe2
+from tests.benchmarks import memory, memory_probe, real_caffe2
 from tests.benchmarks.__main__ import GROUPS, insert
 from tests.benchmarks.harness import SMOKE, Effort, Outcome, Row, compare, loop, table
 from tests.benchmarks.memory_probe import growth
 
+pytestmark = pytest.mark.usefixtures("fresh_workspace")
+
 
 @pytest.mark.parametrize("group", GROUPS)
-def test_group_runs(group: str) -> None:
+def test_group_runs(group: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    # An interpreter for each framework is what its figures need, not what its statements need.
+    monkeypatch.setattr(memory, "probe", memory_probe.report)
     rows = list(importlib.import_module(f"tests.benchmarks.{group}").rows(SMOKE))
     if group == "real_caffe2" and not os.environ.get(real_caffe2.VARIABLE):
         assert rows == []
@@ -26,6 +30,10 @@ def test_group_runs(group: str) -> None:
     for row in rows:
         assert math.isfinite(row.outcome.figure)
         assert 0 <= row.goal <= row.must
+
+
+def test_memory_is_measured_in_another_process() -> None:
+    assert math.isfinite(memory.probe("held", "bridge", "100"))
 
 
 def test_ratio_is_ours_over_theirs() -> None:
@@ -38,8 +46,9 @@ def test_ratio_is_ours_over_theirs() -> None:
 def test_time_spent_before_is_not_counted() -> None:
     waits: list[None] = []
     timer = loop("None", before=lambda: [waits.append(None) for _ in range(200_000)])
-    assert timer(10) < 1e-4
-    assert len(waits) == 200_000
+    # the best of a few, since the process may be interrupted at any moment
+    assert min(timer(10) for _ in range(3)) < 1e-4
+    assert len(waits) == 600_000
 
 
 def test_growth_sees_what_is_left() -> None:

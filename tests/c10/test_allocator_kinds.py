@@ -13,6 +13,7 @@ import pytest
 
 from bridge import at, c10, caffe2
 from tests.caffe2.tensor.state import filled, refused, values
+from tests.helpers.ids import shown
 
 from .host_allocators import FailingAllocator, HostAllocator, RubbishAllocator
 
@@ -85,7 +86,7 @@ def test_typed_allocation_refuses() -> None:
     assert allocator.stats.allocations == 0
 
 
-@pytest.mark.parametrize("address", [None, "1", b"1", 1.5, True, [1], object()], ids=repr)
+@pytest.mark.parametrize("address", [None, "1", b"1", 1.5, True, [1], object()], ids=shown)
 def test_only_addresses_are_taken_back(address: Any) -> None:
     with pytest.raises(TypeError, match="An address is an int"):
         c10.Allocator().raw_deallocate(address)

@@ -15,6 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bridge import at, c10, caffe2
+from tests.helpers.ids import shown
 from tests.helpers.isolate import isolated
 
 INT64 = st.integers(-(2**63), 2**63 - 1)
@@ -247,7 +248,7 @@ def test_strided_arrays_are_refused() -> None:
 @pytest.mark.parametrize(
     "source",
     [5, None, object(), [1.5], ["a"], "12", [None], np.array([1.5]), array("d", [1.0])],
-    ids=repr,
+    ids=shown,
 )
 def test_wrong_kinds_of_source(source: object) -> None:
     with pytest.raises(TypeError):

@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from bridge import at, c10, caffe2
+from tests.helpers.ids import shown
 
 needs_no_cuda = pytest.mark.skipif(torch.cuda.is_available(), reason="pinning works with CUDA")
 
@@ -103,7 +104,7 @@ def test_without_settings() -> None:
         ((None, 3.5), {}),
         ((), {"no_such_option": 1}),
     ],
-    ids=repr,
+    ids=shown,
 )
 def test_wrong_settings(arguments: tuple[Any, ...], keywords: dict[str, Any]) -> None:
     with pytest.raises((TypeError, ValueError, RuntimeError)):

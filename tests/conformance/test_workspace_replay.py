@@ -14,10 +14,10 @@ import pytest
 from bridge import caffe2
 from bridge.c10 import EnforceNotMet
 from bridge.caffe2 import core, scope, utils, workspace
+from bridge.caffe2.nets.cloning import net_names_used
 from bridge.caffe2.nets.execution_step import ExecutionStep
-from bridge.caffe2.nets.net import Net
 from bridge.caffe2.proto import caffe2_pb2
-from bridge.caffe2.workspaces.workspace import state
+from bridge.caffe2.workspaces.current import current
 from tests.conformance.workspace.record import sequences
 from tests.conformance.workspace.shown import shown
 
@@ -32,10 +32,13 @@ pytestmark = pytest.mark.usefixtures("fresh_workspace")
 
 
 @pytest.fixture(autouse=True)
-def _no_name_is_used_yet(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Net, "_net_names_used", set())
+def _no_name_is_used_yet(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(ExecutionStep, "_step_names_used", set())
-    monkeypatch.setattr(state, "workspaces", {"default": state.workspace})
+    monkeypatch.setattr(current, "workspaces", {"default": current.workspace})
+    used = set(net_names_used)
+    net_names_used.clear()  # in place: nets and their clones share the set
+    yield
+    net_names_used.update(used)
 
 
 @pytest.fixture(autouse=True)

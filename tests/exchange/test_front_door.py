@@ -14,6 +14,7 @@ import bridge
 from bridge import at, c10, caffe2
 from tests.helpers.check import check_tensor
 from tests.helpers.element_types import BY_NAME
+from tests.helpers.ids import shown
 
 TARGETS = ("torch", "numpy", "jax", "tensorflow", "cupy", "at", "caffe2")
 
@@ -197,7 +198,7 @@ def test_asarray_of_ragged_lists(value: Any) -> None:
         bridge.asarray(value)
 
 
-@pytest.mark.parametrize("value", [object(), None, [object()], {}, [None]], ids=repr)
+@pytest.mark.parametrize("value", [object(), None, [object()], {}, [None]], ids=shown)
 def test_asarray_of_no_values(value: Any) -> None:
     with pytest.raises((TypeError, BufferError)):
         bridge.asarray(value)

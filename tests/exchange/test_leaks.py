@@ -19,6 +19,7 @@ from bridge import at, c10, caffe2
 from tests.helpers.dlpack_consumer import ExchangeTable, take
 from tests.helpers.dlpack_producer import ForgetfulProducer, TensorSpec, outstanding
 from tests.helpers.isolate import isolated
+from tests.helpers.leaks import leaves_nothing, needs_proc
 
 # 16 KiB: a leak of the data of one cycle in a hundred is seen at once.
 NUMEL = 4096
@@ -99,17 +100,6 @@ ROUTES: dict[str, Callable[[], Any]] = {
 }
 
 
-def resident_bytes() -> int:
-    """Physical memory of this process, in bytes."""
-    with open("/proc/self/statm") as statm:
-        return int(statm.read().split()[1]) * 4096
-
-
-needs_proc = pytest.mark.skipif(
-    not sys.platform.startswith("linux"), reason="memory is read from /proc"
-)
-
-
 def counts() -> list[int]:
     watched = (TORCH, ARRAY, FROZEN, BYTES, OURS, FLAT, PRODUCER, None, at.Tensor, caffe2.Tensor)
     return [sys.getrefcount(thing) for thing in watched]
@@ -127,14 +117,11 @@ def test_a_route_leaves_nothing(name: str) -> None:
     route = ROUTES[name]
     cycle(route, CYCLES)
     gc.collect()
-    before, blocks, resident = counts(), sys.getallocatedblocks(), resident_bytes()
-    cycle(route, CYCLES)
-    gc.collect()
+    before = counts()
+    leaves_nothing(lambda: cycle(route, CYCLES), name, nbytes=SLACK_BYTES, blocks=CYCLES // 10)
     after = counts()
     # None is counted too, and borrowed by interpreters here and there: a handful is not a leak.
     assert all(abs(b - a) < 50 for a, b in zip(before, after, strict=True)), (before, after)
-    assert sys.getallocatedblocks() - blocks < CYCLES / 10
-    assert resident_bytes() - resident < SLACK_BYTES
     assert outstanding() == 0
 
 
@@ -149,11 +136,7 @@ def test_growing_tensors_leave_nothing() -> None:
         x.Resize(1)
 
     cycle(grow, CYCLES)
-    gc.collect()
-    resident = resident_bytes()
-    cycle(grow, CYCLES)
-    gc.collect()
-    assert resident_bytes() - resident < SLACK_BYTES
+    leaves_nothing(lambda: cycle(grow, CYCLES), "growing", nbytes=SLACK_BYTES)
 
 
 @isolated

@@ -13,6 +13,7 @@ import pytest
 
 from bridge import c10
 from tests.helpers.isolate import isolated
+from tests.helpers.leaks import leaves_nothing, needs_proc
 from tests.helpers.routes import OPTIONAL, STATEMENTS, Names, is_here, names_of
 
 # 16 KiB: that data of one cycle in fifty stays is seen in the memory of the process.
@@ -21,15 +22,6 @@ CYCLES = 1500
 SLACK_BYTES = 512 * 1024
 # Which objects of a route nobody may hold on to afterwards.
 WATCHED = ("a", "c", "n", "t", "f", "j", "e", "arrow", "byte_array", "doubles", "mapped", "message")
-
-needs_proc = pytest.mark.skipif(
-    not sys.platform.startswith("linux"), reason="memory is read from /proc"
-)
-
-
-def resident_bytes() -> int:
-    with open("/proc/self/statm") as statm:
-        return int(statm.read().split()[1]) * 4096
 
 
 def compiled(statement: str, names: Names) -> Callable[[], Any]:
@@ -52,13 +44,14 @@ def check(statement: str, names: Names) -> None:
     for _ in range(CYCLES // 200):
         run()
     gc.collect()
-    before, blocks, resident = state(names), sys.getallocatedblocks(), resident_bytes()
-    for _ in range(CYCLES // 100):
-        run()
-    gc.collect()
+    before = state(names)
+
+    def cycle() -> None:
+        for _ in range(CYCLES // 100):
+            run()
+
+    leaves_nothing(cycle, statement, nbytes=SLACK_BYTES, blocks=CYCLES // 10)
     assert state(names) == before, statement
-    assert sys.getallocatedblocks() - blocks < CYCLES / 10, statement
-    assert resident_bytes() - resident < SLACK_BYTES, statement
 
 
 @needs_proc
@@ -68,6 +61,7 @@ def test_a_group_leaves_nothing(group: str) -> None:
     if not is_here(group):
         pytest.skip(f"{group} is not installed")
     names = names_of(group, SIZES)
+    gc.freeze()  # what the framework's import made is not looked through again and again
     for statement in STATEMENTS[group]:
         check(statement, names)
 

@@ -14,6 +14,7 @@ import bridge
 from bridge import at, caffe2
 from tests.helpers.dlpack_consumer import read_elements
 from tests.helpers.element_types import IN_BOTH, IN_BUFFERS, ElementType
+from tests.helpers.ids import shown
 
 both_wrappers = pytest.mark.parametrize("wrap", [at.Tensor, caffe2.Tensor], ids=["at", "caffe2"])
 
@@ -240,7 +241,7 @@ def test_copy_is_a_bool_or_none(copy: Any) -> None:
         bridge.to_torch(at.ones(2), copy=copy)
 
 
-@pytest.mark.parametrize("wrong", [object(), None, 5, {"a": 1}, lambda: 0, int], ids=repr)
+@pytest.mark.parametrize("wrong", [object(), None, 5, {"a": 1}, lambda: 0, int], ids=shown)
 def test_no_tensor(wrong: Any) -> None:
     with pytest.raises(TypeError):
         bridge.to_torch(wrong)

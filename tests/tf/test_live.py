@@ -8,6 +8,7 @@ import pytest
 
 from bridge import tf
 from bridge.tf.element_types import ROWS
+from tests.helpers.ids import shown
 from tests.tf.golden import GOLDEN, Recorded
 
 tensorflow = pytest.importorskip("tensorflow", reason="TensorFlow is not installed")
@@ -74,7 +75,7 @@ def test_pairs_of_shapes_are_the_same(pair: str, other: Any) -> None:
             assert mixed == theirs
 
 
-@pytest.mark.parametrize("given", ["23", [1.5], -1, [2, -1], [[2]], object()], ids=repr)
+@pytest.mark.parametrize("given", ["23", [1.5], -1, [2, -1], [[2]], object()], ids=shown)
 def test_what_makes_no_shape(given: Any) -> None:
     assert outcome(tf.TensorShape, given) == outcome(tensorflow.TensorShape, given)
 

@@ -13,6 +13,7 @@ import pytest
 import bridge
 from bridge import c10, caffe2, tf
 from tests.helpers.check import check_tensor
+from tests.helpers.ids import shown
 from tests.tf.messages import (
     BOOL,
     CONTENT,
@@ -144,7 +145,7 @@ def test_what_a_message_comes_as(wrap: Any) -> None:
     assert tf.from_tensor_proto(words).tolist() == [[0, 1, 2], [3, 4, 5]]
 
 
-@pytest.mark.parametrize("given", [None, "text", 5, [1, 2], object()], ids=repr)
+@pytest.mark.parametrize("given", [None, "text", 5, [1, 2], object()], ids=shown)
 def test_what_is_no_message(given: Any) -> None:
     with pytest.raises(TypeError, match="SerializeToString") as caught:
         tf.from_tensor_proto(given)

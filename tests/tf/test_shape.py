@@ -11,6 +11,7 @@ import torch
 
 from bridge import at, tf
 from bridge.c10 import EnforceNotMet
+from tests.helpers.ids import shown
 from tests.tf.messages import bytes_field, fixed32, group, varint
 
 KNOWN = tf.TensorShape([2, 3])
@@ -38,7 +39,7 @@ SCALAR = tf.TensorShape([])
         (UNKNOWN, None),
         ([2**62, 2**62], [2**62, 2**62]),
     ],
-    ids=str,
+    ids=shown,
 )
 def test_what_makes_a_shape(given: Any, dims: list[int | None] | None) -> None:
     shape = tf.TensorShape(given)
@@ -54,9 +55,9 @@ def test_a_negative_size_is_refused(given: Any) -> None:
     assert isinstance(caught.value, EnforceNotMet)
 
 
-@pytest.mark.parametrize("given", [[1.5], "23", 2.0, [[2]], object(), [b"a"]], ids=repr)
+@pytest.mark.parametrize("given", [[1.5], "23", 2.0, [[2]], object(), [b"a"]], ids=shown)
 def test_what_makes_none(given: Any) -> None:
-    with pytest.raises(TypeError, match=r"no size|dimension|interpreted") as caught:
+    with pytest.raises(TypeError, match=r"not a size|dimension|interpreted") as caught:
         tf.TensorShape(given)
     assert isinstance(caught.value, EnforceNotMet)
 

@@ -9,6 +9,7 @@ import torch
 
 import bridge
 from bridge import at, c10, caffe2, tf
+from tests.helpers.ids import shown
 from tests.tf.golden import bytes_of
 
 # As TensorFlow 2.21 writes them.
@@ -57,7 +58,7 @@ ARRAYS = [
 ]
 
 
-@pytest.mark.parametrize(("value", "message"), PYTHON_VALUES, ids=repr)
+@pytest.mark.parametrize(("value", "message"), PYTHON_VALUES, ids=shown)
 def test_python_values(value: Any, message: str) -> None:
     assert tf.make_tensor_proto(value).hex() == message
 

@@ -37,7 +37,7 @@ def in_another_process(block: SharedMemory, stream: bytes) -> Any:
         target=double_in_place, args=(block.name, stream, [(0, NBYTES)], answers)
     )
     process.start()
-    process.join(timeout=120)
+    process.join(timeout=300)
     assert process.exitcode == 0
     return answers.get()
 

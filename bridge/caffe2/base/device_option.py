@@ -1,26 +1,78 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Comparing DeviceOptions."""
+"""The devices of Caffe2's messages: the numbers of their types, and comparing DeviceOptions."""
 
 from __future__ import annotations
+
+from bridge.c10 import Device, DeviceType
+from bridge.c10.errors import EnforceValueError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-__all__ = ["IsGPUDeviceType", "device_equal", "device_option_equal"]
+__all__ = [
+    "CPU",
+    "CUDA",
+    "HIP",
+    "IsGPUDeviceType",
+    "device_equal",
+    "device_kind",
+    "device_of_option",
+    "device_option_equal",
+    "tensor_device",
+]
 
-_CPU, _CUDA, _HIP = 0, 1, 6
+# The names of the device types, by Caffe2's number, which is not DLPack's. Follows DeviceTypeProto,
+# caffe2/proto/caffe2.proto, PyTorch 1.8.1.
+_NAMES = ("CPU", "CUDA", "MKLDNN", "OPENGL", "OPENCL", "IDEEP", "HIP", "FPGA", "MSNPU", "XLA")
+CPU, CUDA, HIP = 0, 1, 6
+_CPU = Device(DeviceType.CPU)
+
+
+def device_kind(number: int) -> str | None:
+    """Return the name of the device type with Caffe2's number, as ``"cpu"``; None: unknown."""
+    return _NAMES[number].lower() if 0 <= number < len(_NAMES) else None
+
+
+def tensor_device(number: Any, index: int) -> Device | None:
+    """Return the device with Caffe2's number of its type and this index.
+
+    None where tensors cannot be on devices of that type: they can be on the CPU, whose index is
+    ignored, and on CUDA devices.
+    """
+    if not isinstance(number, int):
+        return None
+    if number == CPU:
+        return _CPU
+    return Device(DeviceType.CUDA, index) if number == CUDA else None
+
+
+def device_of_option(option: Any) -> Device:
+    """Return the device that a DeviceOption specifies.
+
+    Raises EnforceNotMet, also a ValueError: operators do not run on such devices.
+    """
+    device = tensor_device(option.device_type, option.device_id)
+    if device is None:
+        kind = device_kind(option.device_type)
+        raise EnforceValueError(
+            f"The device option names the device type {(kind or str(option.device_type)).upper()}; "
+            "operators run on CPU and CUDA.",
+            "DeviceOption",
+            condition="device_type in (CPU, CUDA)",
+        )
+    return device
 
 
 def IsGPUDeviceType(device_type: int) -> bool:
     """Return whether Caffe2's number of a device type is that of CUDA or HIP."""
-    return device_type in (_CUDA, _HIP)
+    return device_type in (CUDA, HIP)
 
 
 def device_option_equal(
     opt1: Any, opt2: Any, ignore_node_name: bool = True, ignore_random_seed: bool = True
 ) -> bool:
-    """Return whether two DeviceOptions, or None, name the same device."""
+    """Return whether two DeviceOptions, or None, specify the same device."""
     if not opt1 or not opt2:
         return bool(opt1 == opt2)
     if not ignore_node_name and opt1.node_name != opt2.node_name:
@@ -33,5 +85,5 @@ def device_option_equal(
 
 
 def device_equal(src: Any, dst: Any) -> bool:
-    """Return whether two DeviceOptions have the same type and number, said or not."""
+    """Return whether two DeviceOptions have the same type and number; absent fields count as 0."""
     return bool(src.device_type == dst.device_type and src.device_id == dst.device_id)

@@ -7,7 +7,6 @@ Follows caffe2/python/workspace.py, PyTorch 1.8.1.
 from __future__ import annotations
 
 from bridge.c10.errors import EnforceValueError
-from bridge.caffe2.workspaces.workspace import find_named, state
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -16,7 +15,6 @@ if TYPE_CHECKING:
     import numpy as np
 
 __all__ = [
-    "GetBlobNUMANode",
     "GetCUDAVersion",
     "GetCuDNNVersion",
     "GetDeviceProperties",
@@ -137,13 +135,4 @@ def IsNUMAEnabled() -> bool:
 
 def GetNumNUMANodes() -> int:
     """Return -1, which says that NUMA is not enabled."""
-    return -1
-
-
-def GetBlobNUMANode(name: Any) -> int:
-    """Return -1, which says that NUMA is not enabled.
-
-    Raises EnforceNotMet, also a KeyError: no such blob.
-    """
-    find_named(state.workspace, name, "GetBlobNUMANode")
     return -1

@@ -14,10 +14,10 @@ from bridge.caffe2.base.errors import wrap_error
 from bridge.caffe2.base.names import name_of
 from bridge.caffe2.blobs.blob_tensor import BlobTensor
 from bridge.caffe2.blobs.copies import copied_to_numpy
-from bridge.caffe2.blobs.core import BlobCore, put
-from bridge.caffe2.blobs.feed import feed_refusal, put_on
+from bridge.caffe2.blobs.core import BlobCore
+from bridge.caffe2.blobs.feed import feed_error, put_on
 from bridge.caffe2.blobs.int8 import Int8Tensor, Int8TensorCPU
-from bridge.caffe2.blobs.strings import as_bytes
+from bridge.caffe2.blobs.put import put
 from bridge.caffe2.tensor.tensor import Tensor
 
 TYPE_CHECKING = False
@@ -43,10 +43,6 @@ class Blob(BlobCore):
     (True, b'text', True, False)
     """
 
-    # A blob holds a tensor in `_tensor`, or else an object in `_object`, of the type `_meta`.
-    # `_own`: the tensor was made here, not fed, so a feed of NumPy may write its memory. It is
-    # taken away before the tensor changes and given after, for other threads; and what was held is
-    # let go of last, since what ends with it may run Python that comes back here.
     __slots__ = ()
 
     def feed(self, value: Any, device_option: Any = None) -> bool:
@@ -70,7 +66,7 @@ class Blob(BlobCore):
             else:
                 put_on(self, value, device_option)
         except Exception as cause:
-            raise feed_refusal("The blob", value, "Blob.feed", cause) from cause
+            raise feed_error("The blob", value, "Blob.feed", cause) from cause
         return True
 
     def fetch(self) -> Any:
@@ -87,7 +83,7 @@ class Blob(BlobCore):
         What else the blob held is dropped then. The same object is given as long as it is in use.
         """
         if self._tensor is None or not self._tensor.defined():
-            self._hold_tensor(Tensor("cpu"), own=True)
+            self._set_tensor(Tensor("cpu"), own=True)
         return self.as_tensor()
 
     def as_tensor(self) -> BlobTensor:
@@ -95,11 +91,11 @@ class Blob(BlobCore):
         tensor = self._tensor
         if tensor is None:
             raise EnforceNotMet(
-                f"The blob holds {self._described()}, not a tensor; tensor() makes one.",
+                f"The blob holds {self._describe_contents()}, not a tensor; tensor() makes one.",
                 "Blob.as_tensor",
                 condition="is_tensor()",
             )
-        handle = self._live_handle()
+        handle: BlobTensor | None = self._live_handle()
         if handle is None or handle._tensor is not tensor:
             handle = BlobTensor._of(self, tensor)
             self._handle = weakref.ref(handle)
@@ -160,11 +156,11 @@ class Blob(BlobCore):
         """
         if not self.IsType(T):
             raise EnforceNotMet(
-                f"The blob holds {self._described()}, the caller expects {_name_of(T)}.",
+                f"The blob holds {self._describe_contents()}, the caller expects {_name_of(T)}.",
                 "Blob.Get",
                 condition="IsType(T)",
             )
-        return self._held()
+        return self._contents()
 
     def GetMutable(self, T: Any) -> Any:
         """Return what the blob holds, shared; put a new ``T()`` there if it is of another type.
@@ -183,7 +179,7 @@ class Blob(BlobCore):
                     cause,
                 ) from cause
             self.Reset(made)
-        return self._held()
+        return self._contents()
 
     def Reset(self, obj: Any = None) -> None:
         """Make the blob hold `obj` itself, which is its own from then on; None: nothing.
@@ -193,13 +189,13 @@ class Blob(BlobCore):
         not contiguous; the blob then holds what it held.
         """
         if isinstance(obj, Tensor):
-            self._hold_tensor(obj, own=True)
+            self._set_tensor(obj, own=True)
         elif isinstance(obj, AtTensor):
-            self._hold_tensor(Tensor(obj), own=True)
+            self._set_tensor(Tensor(obj), own=True)
         elif isinstance(obj, (bytes, str)):
-            self._hold_string(obj)
+            self._set_string(obj)
         else:
-            self._hold_object(obj, None if obj is None else _type_of(obj))
+            self._set_object(obj, None if obj is None else _type_of(obj))
 
     def swap(self, other: Blob) -> None:
         """Exchange what this blob and `other` hold. Raises EnforceNotMet: it is no Blob."""
@@ -220,52 +216,11 @@ class Blob(BlobCore):
                 handle._blob = blob
 
     def __repr__(self) -> str:
-        return f"<Blob that holds {self._described()}>"
-
-    def _held(self) -> Any:
-        """Return the tensor or object that the blob holds; None: nothing."""
-        tensor = self._tensor
-        return self._object if tensor is None else tensor
-
-    def _live_handle(self) -> BlobTensor | None:
-        """Return the BlobTensor made last, if it is still in use."""
-        return None if self._handle is None else self._handle()
-
-    def _hold_tensor(self, tensor: Tensor, own: bool) -> None:
-        _held = self._tensor, self._object
-        self._own = False
-        self._tensor = tensor
-        self._object = None
-        self._own = own
-
-    def _hold_string(self, value: bytes | str) -> None:
-        try:
-            encoded = as_bytes(value)
-        except UnicodeEncodeError as cause:
-            raise wrap_error("A string is stored as UTF-8", "Blob", cause) from cause
-        self._hold_object(encoded, string_type)
-
-    def _hold_object(self, value: Any, meta: TypeMeta | None) -> None:
-        _held = self._tensor, self._object
-        self._own = False
-        self._meta = meta
-        self._object = value
-        self._tensor = None
-
-    def _replace(self, tensor: Tensor) -> None:
-        """Hold `tensor`, made for NumPy's elements, which cannot go into what is held.
-
-        In Caffe2 they go there, so whoever has the blob's BlobTensor sees them.
-        """
-        old = self._tensor
-        handle = self._live_handle()
-        self._hold_tensor(tensor, own=True)
-        if old is not None and handle is not None and handle._tensor is old:
-            handle._tensor = tensor
+        return f"<Blob that holds {self._describe_contents()}>"
 
     def _fetch(self, name: Any, caller: str) -> Any:
         """Do what `fetch` does; `name` is what an error calls the blob, None if it has no name."""
-        held = self._held()
+        held = self._contents()
         if observe.outermost() and not isinstance(held, bytes):
             source = _source(name)
             return observe.watch(caller, source, "numpy.ndarray", self._fetch, name, caller)
@@ -278,10 +233,10 @@ class Blob(BlobCore):
                 return Int8Tensor(copied_to_numpy(held.t), held.scale, held.zero_point)
         except Exception as cause:
             raise wrap_error(
-                f"{self._called(name)}, which cannot be fetched", caller, cause
+                f"{self._describe(name)}, which cannot be fetched", caller, cause
             ) from cause
         raise EnforceNotMet(
-            f"{self._called(name)}, which cannot be fetched. Feed it a tensor, an array or a "
+            f"{self._describe(name)}, which cannot be fetched. Feed it a tensor, an array or a "
             "string first.",
             caller,
         )
@@ -294,13 +249,13 @@ class Blob(BlobCore):
             return observe.watch(caller, source, "torch.Tensor", self._to_torch, name, caller)
         if tensor is None:
             raise EnforceNotMet(
-                f"{self._called(name)}, which is no tensor.", caller, condition="is_tensor()"
+                f"{self._describe(name)}, which is no tensor.", caller, condition="is_tensor()"
             )
         try:
             return tensor.to_torch()
         except Exception as cause:
             raise wrap_error(
-                f"{self._called(name)}, which torch cannot have", caller, cause
+                f"{self._describe(name)}, which torch cannot have", caller, cause
             ) from cause
 
     def _size_bytes(self) -> int:
@@ -312,27 +267,6 @@ class Blob(BlobCore):
         if tensor.IsType(string_type) and tensor.storage_initialized():
             nbytes += sum(map(len, tensor.data(string_type)[:]))
         return nbytes
-
-    def _called(self, name: Any) -> str:
-        """Say which blob holds what."""
-        if isinstance(name, bytes):
-            name = name.decode()
-        subject = "The blob" if name is None else f"Blob {str(name)!r}"
-        return f"{subject} holds {self._described()}"
-
-    def _described(self) -> str:
-        held = self._held()
-        if held is None:
-            return "nothing (it was created and not fed, or was reset)"
-        if isinstance(held, bytes):
-            return f"a string of {len(held)} bytes"
-        if not isinstance(held, Tensor):
-            return f"an object of {type(held).__qualname__}"
-        if not held.defined():
-            return "an undefined tensor"
-        kind = held.dtype().name if held.dtype() else "no type yet"
-        state = "" if held.storage_initialized() else ", not allocated"
-        return f"a tensor of {kind}, sizes {list(held.sizes())}, on {held.GetDevice()}{state}"
 
 
 def _source(name: Any) -> str:

@@ -8,10 +8,11 @@ from collections.abc import Iterable
 from bridge import c10
 from bridge.c10 import DeviceType, EnforceNotMet, TypeMeta, observe
 from bridge.c10.errors import EnforceTypeError, EnforceValueError
-from bridge.caffe2.base.data_types import DataType
+from bridge.caffe2.base.data_types import ELEMENT_TYPES
 from bridge.caffe2.base.errors import wrap_error
 from bridge.caffe2.blobs.copies import copied_to_numpy, prepare
-from bridge.caffe2.blobs.feed import is_array, put_array
+from bridge.caffe2.blobs.core import BlobCore
+from bridge.caffe2.blobs.put_by_type import is_array, put_array
 from bridge.caffe2.tensor.tensor import Tensor
 
 TYPE_CHECKING = False
@@ -21,24 +22,7 @@ if TYPE_CHECKING:
     import numpy as np
     import torch
 
-    from bridge.caffe2.blobs.blob import Blob
-
 __all__ = ["BlobTensor"]
-
-# The types that `init` takes by number; Caffe2's Python has no others.
-_TYPE_OF_NUMBER = {
-    DataType.FLOAT: c10.float32,
-    DataType.INT32: c10.int32,
-    DataType.BYTE: c10.uint8,
-    DataType.BOOL: c10.bool,
-    DataType.UINT8: c10.uint8,
-    DataType.INT8: c10.int8,
-    DataType.UINT16: c10.uint16,
-    DataType.INT16: c10.int16,
-    DataType.INT64: c10.int64,
-    DataType.FLOAT16: c10.float16,
-    DataType.DOUBLE: c10.float64,
-}
 
 
 class BlobTensor:
@@ -60,14 +44,14 @@ class BlobTensor:
 
     __slots__ = ("__weakref__", "_blob", "_tensor")
 
-    _blob: Blob
+    _blob: BlobCore
     _tensor: Tensor
 
     def __init__(self) -> None:
         raise TypeError("A BlobTensor comes from a blob: blob.tensor().")
 
     @classmethod
-    def _of(cls, blob: Blob, tensor: Tensor) -> BlobTensor:
+    def _of(cls, blob: BlobCore, tensor: Tensor) -> BlobTensor:
         handle = cls.__new__(cls)
         handle._blob = blob
         handle._tensor = tensor
@@ -190,8 +174,8 @@ class BlobTensor:
 
 def _type_for_init(dtype: Any, caller: str) -> TypeMeta:
     if isinstance(dtype, int) and not isinstance(dtype, bool):
-        meta = _TYPE_OF_NUMBER.get(dtype)
-        if meta is None:
+        meta = ELEMENT_TYPES.get(dtype)
+        if meta is None or not meta.is_pod:
             raise EnforceValueError(
                 f"init takes no type of number {dtype}; it takes the core.DataType of numbers. "
                 "Use feed for strings.",

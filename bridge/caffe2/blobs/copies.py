@@ -14,7 +14,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
-from bridge.c10 import DeviceType, TypeMeta
+from bridge.c10 import Device, DeviceType, TypeMeta
 from bridge.c10 import string as string_type
 from bridge.c10.flags import FLAGS
 from bridge.c10.observe import copying
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     import numpy as np
 
-__all__ = ["copied_to_numpy", "copy_into", "keeps_buffer", "prepare", "tensor_of_array"]
+__all__ = ["copied_to_numpy", "copy_into", "is_on", "keeps_buffer", "prepare", "tensor_of_array"]
 
 _FED = "a NumPy array is copied when it is fed"
 
@@ -121,6 +121,11 @@ def _refuse_mask(array: np.ndarray[Any, Any]) -> None:
             "a masked array has a mask, which a tensor cannot hold; feed array.filled(value), or "
             "array.data and array.mask one by one"
         )
+
+
+def is_on(tensor: Tensor | None, device: Device) -> bool:
+    """Return whether there is a tensor, and it is defined and on `device`."""
+    return tensor is not None and tensor.defined() and tensor.GetDevice() == device
 
 
 def keeps_buffer(tensor: Tensor, nbytes: int) -> bool:

@@ -1,18 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 from bridge.caffe2.tensor.tensor cimport Tensor
 
-# What a blob holds, for the functions that are called most.
+# The contents of a blob: a tensor, or else an object, or nothing.
 cdef class BlobCore:
-    cdef public Tensor _tensor      # None: no tensor
-    cdef public bint _own           # the tensor was made here: NumPy may be copied into it
-    cdef public object _object      # what is held where there is no tensor
-    cdef public object _meta        # its TypeMeta; None: nothing is held
-    cdef public object _handle      # a weak reference to the BlobTensor, or None
+    cdef public Tensor _tensor      # None: the blob holds no tensor
+    cdef public bint _own           # the tensor was created here: arrays may be copied into it
+    cdef public object _object      # the contents where there is no tensor
+    cdef public object _meta        # the TypeMeta of `_object`; None: the blob holds nothing
+    cdef public object _handle      # a weak reference to the blob's BlobTensor, or None
     cdef object __weakref__
-
-# The blobs of the current workspace by name.
-cdef class CurrentBlobs:
-    cdef public dict blobs
-    cdef public int device_scopes   # how many device scopes are open, in all threads
-
-cpdef put(BlobCore blob, object value)

@@ -1,13 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 import weakref
-from collections.abc import Callable
 from typing import Any
 
 from typing_extensions import disjoint_base
 
 from bridge.c10 import TypeMeta
-from bridge.caffe2.blobs.blob import Blob
-from bridge.caffe2.blobs.blob_tensor import BlobTensor
 from bridge.caffe2.tensor.tensor import Tensor
 
 @disjoint_base
@@ -16,12 +13,12 @@ class BlobCore:
     _own: bool
     _object: Any
     _meta: TypeMeta | None
-    _handle: weakref.ref[BlobTensor] | None
-
-@disjoint_base
-class CurrentBlobs:
-    blobs: dict[str, Blob]
-    device_scopes: int
-
-def put(blob: BlobCore, value: Any) -> None: ...
-def set_put_by_type(function: Callable[[Blob, Any], None]) -> None: ...
+    _handle: weakref.ref[Any] | None
+    def _contents(self) -> Any: ...
+    def _live_handle(self) -> Any: ...
+    def _set_tensor(self, tensor: Tensor, own: bool) -> None: ...
+    def _set_string(self, value: bytes | str) -> None: ...
+    def _set_object(self, value: Any, meta: TypeMeta | None) -> None: ...
+    def _replace(self, tensor: Tensor) -> None: ...
+    def _describe(self, name: Any) -> str: ...
+    def _describe_contents(self) -> str: ...

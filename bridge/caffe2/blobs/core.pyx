@@ -1,98 +1,86 @@
 # SPDX-License-Identifier: Apache-2.0
 # cython: language_level=3, boundscheck=False, wraparound=False
-"""The fields of a blob, and the two quickest ways to fill one: torch shared, NumPy in place."""
+"""The contents of a blob: its fields, and changing them."""
 
-from cpython.object cimport PyObject, PyTypeObject
-from libc.stdint cimport int64_t
-from libc.string cimport memcmp, memmove
-
-from bridge.c10.observe cimport observed, unlikely
-from bridge.c10.storage cimport EXTERNAL, Storage
-from bridge.c10.tensor_impl cimport CONTIGUOUS, TensorImpl
-from bridge.caffe2.tensor.tensor cimport Tensor, wrap
-from bridge.dlpack.abi cimport DL_CPU
-from bridge.exchange.numpy cimport import_array, numpy_array_type
-from bridge.exchange.torch_api cimport torch_c
-from bridge.exchange.torch_import cimport import_torch
-
-cdef extern from "Python.h":
-    PyTypeObject* Py_TYPE(object)
-
-cdef enum:
-    COPY_WITHOUT_GIL = 1 << 16  # bytes from which letting other threads run pays
-
-cdef object _put_by_type = None
+from bridge.c10.type_meta cimport string_type
+from bridge.caffe2.tensor.tensor cimport Tensor
 
 
-def set_put_by_type(function):
-    """Say what feeds the values that are not dealt with here: ``function(blob, value)``."""
-    global _put_by_type
-    _put_by_type = function
+from bridge.caffe2.base.errors import wrap_error
+from bridge.caffe2.blobs.strings import as_bytes
 
 
 cdef class BlobCore:
-    """What a blob holds: a tensor, or else an object; the base of `Blob`, not made by itself."""
+    """The contents of a blob: a tensor in `_tensor`, or else an object in `_object`.
 
-
-cdef class CurrentBlobs:
-    """The blobs of the current workspace by name, and whether there is a device scope anywhere."""
-
-
-cpdef put(BlobCore blob, object value):
-    """Make `blob` hold `value`: a tensor shared, an array copied, a string as `bytes`.
-
-    Raises the reason why not: BufferError, TypeError, UnicodeEncodeError, EnforceNotMet, or what
-    a foreign producer raises. The blob then holds what it held.
+    Other threads may look at any time. So `_own`, which lets NumPy arrays be copied into the
+    tensor, is cleared before the tensor changes and set after it. The previous contents are
+    released last: their destructors may run Python code that uses this blob.
     """
-    cdef PyTypeObject* cls = Py_TYPE(value)
-    cdef TensorImpl impl
-    cdef Tensor tensor = blob._tensor
-    # What is held until now ends when this returns: what ends with it may run Python that comes
-    # back here, and must find the blob whole.
-    _held = blob._object
-    if cls == torch_c.tensor_type and cls != NULL:
-        impl = import_torch(value, None)
-        if impl.flags & CONTIGUOUS:
-            blob._own = False
-            blob._tensor = wrap(impl)
-            blob._object = None
-            return
-    elif <PyObject*>cls == <PyObject*>numpy_array_type and blob._own:
-        if tensor is not None and _copied(tensor.impl, value):
-            return
-    _put_by_type(blob, value)
 
+    def _contents(self):
+        """Return the tensor or object that the blob holds; None: nothing."""
+        cdef Tensor tensor = self._tensor
+        return self._object if tensor is None else tensor
 
-cdef bint _copied(TensorImpl to, object array) except -1:
-    """Copy a NumPy array into the bridge's own memory of `to`, of the same shape and type.
+    def _live_handle(self):
+        """Return the blob's BlobTensor, if somebody still uses it; else None."""
+        return None if self._handle is None else self._handle()
 
-    False, with nothing done, where it is not so simple.
-    """
-    cdef Storage storage
-    cdef TensorImpl source
-    cdef int64_t nbytes
-    cdef char* data
-    if unlikely(observed):
-        return False
-    try:
-        source = import_array(array, False)
-    except BufferError:  # strings, another byte order, misaligned
-        return False
-    # From here on no Python runs, so that no other thread changes what was looked at.
-    storage = to.storage
-    if storage is None or storage.data == NULL \
-            or storage.flags & EXTERNAL or storage.device_type != DL_CPU or not to.c_dtype.c_is_pod:
-        return False
-    if source.c_dtype is not to.c_dtype or source.ndim != to.ndim \
-            or not source.flags & CONTIGUOUS \
-            or memcmp(source.c_sizes, to.c_sizes, to.ndim * sizeof(int64_t)) != 0:
-        return False
-    nbytes = to.c_numel * to.c_dtype.itemsize
-    data = to.data("FeedBlob")
-    _keep = storage.ctx          # another thread may give the storage another buffer meanwhile
-    if nbytes > COPY_WITHOUT_GIL:
-        with nogil:
-            memmove(data, source.storage.data, nbytes)
-    elif nbytes:
-        memmove(data, source.storage.data, nbytes)
-    return True
+    def _set_tensor(self, Tensor tensor not None, bint own):
+        """Make the blob hold `tensor`; `own` as the field `_own`."""
+        _previous = self._tensor, self._object
+        self._own = False
+        self._tensor = tensor
+        self._object = None
+        self._own = own
+
+    def _set_string(self, value):
+        """Make the blob hold a string. Raises EnforceNotMet: text that UTF-8 cannot encode."""
+        try:
+            encoded = as_bytes(value)
+        except UnicodeEncodeError as cause:
+            raise wrap_error("A string is stored as UTF-8", "Blob", cause) from cause
+        self._set_object(encoded, string_type)
+
+    def _set_object(self, value, meta):
+        """Make the blob hold an object of the type `meta`; both None: nothing."""
+        _previous = self._tensor, self._object
+        self._own = False
+        self._meta = meta
+        self._object = value
+        self._tensor = None
+
+    def _replace(self, Tensor tensor not None):
+        """Make the blob hold `tensor`, new and with elements that do not fit the present tensor.
+
+        In Caffe2 the present tensor gets them, so the blob's BlobTensor follows.
+        """
+        cdef Tensor previous = self._tensor
+        handle = self._live_handle()
+        self._set_tensor(tensor, True)
+        if previous is not None and handle is not None and handle._tensor is previous:
+            handle._tensor = tensor
+
+    def _describe(self, name):
+        """Return "Blob 'x' holds ...", for errors; `name` may be None."""
+        if isinstance(name, bytes):
+            name = name.decode()
+        subject = "The blob" if name is None else f"Blob {str(name)!r}"
+        return f"{subject} holds {self._describe_contents()}"
+
+    def _describe_contents(self):
+        """Return what the blob holds in words, such as "a string of 4 bytes"."""
+        contents = self._contents()
+        if contents is None:
+            return "nothing (it was created and not fed, or was reset)"
+        if isinstance(contents, bytes):
+            return f"a string of {len(contents)} bytes"
+        if not isinstance(contents, Tensor):
+            return f"an object of {type(contents).__qualname__}"
+        if not contents.defined():
+            return "an undefined tensor"
+        kind = contents.dtype().name if contents.dtype() else "no type yet"
+        state = "" if contents.storage_initialized() else ", not allocated"
+        sizes = list(contents.sizes())
+        return f"a tensor of {kind}, sizes {sizes}, on {contents.GetDevice()}{state}"

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from bridge.caffe2.base.text import shortened
 from bridge.caffe2.blobs.string_items import fill_objects, plain_elements
 
 TYPE_CHECKING = False
@@ -54,7 +55,7 @@ def encoded_elements(array: np.ndarray[Any, Any]) -> list[bytes]:
     for index, item in enumerate(items):
         if not isinstance(item, (bytes, str)):
             raise TypeError(
-                f"element {index} of the array, {_shortened(item)}, is of type "
+                f"element {index} of the array, {shortened(item)}, is of type "
                 f"{type(item).__name__}; the elements of an array of dtype {array.dtype} are to "
                 "be bytes or str"
             )
@@ -68,8 +69,3 @@ def array_of_strings(tensor: Tensor) -> np.ndarray[Any, Any]:
     flat = np.empty(tensor.numel(), dtype=object)
     fill_objects(flat, tensor)
     return flat.reshape(tensor.shape)
-
-
-def _shortened(item: object) -> str:
-    text = repr(item)
-    return text if len(text) <= 60 else f"{text[:57]}..."

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Arguments of operators: Python values into messages, and messages into Python values."""
+"""Arguments of operators: Python values to Argument messages, and back."""
 
 from __future__ import annotations
 
@@ -7,38 +7,43 @@ from array import array
 
 from bridge.c10.errors import EnforceTypeError, EnforceValueError
 from bridge.caffe2.base.messages import as_message, caffe2_pb2, kind_of, message_in, wire_bytes
+from bridge.caffe2.base.text import shortened
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-__all__ = ["MakeArgument", "repeated_value", "single_value", "values_of"]
+__all__ = ["ArgsToDict", "MakeArgument", "repeated_value", "single_value", "values_of"]
 
-# From how many on numbers are kept as an array, and of what.
-_MANY = 4096
-_CODES = {"floats": "f", "ints": "q"}
+# Lists of at least this many numbers are stored as arrays, of these type codes.
+_MIN_ARRAY_LENGTH = 4096
+_ARRAY_CODES = {"floats": "f", "ints": "q"}
 
-# Fields of Argument that hold one value, and those that hold several.
+# The fields of Argument that hold one value, and those that hold several.
 _SINGLE = ("f", "i", "s", "t", "n")
 _REPEATED = ("floats", "ints", "strings", "tensors", "nets", "qtensors")
 
-# Where an argument has more than one value, the one that is of the type of the default.
-_FIELDS = {bool: "i", int: "i", str: "s", bytes: "s"}
+# By the type of the default, the field that is read first if several fields are set.
+_PREFERRED_FIELDS = {bool: "i", int: "i", str: "s", bytes: "s"}
 
-# How an argument is kept once it is read: its fields that are set, by name.
+# An argument that was read: the fields that are set, by name.
 if TYPE_CHECKING:
     Values = dict[str, Any]
 
 
 def MakeArgument(key: Any, value: Any) -> Any:
-    """Make the Argument `key` out of a Python value.
+    """Return the Argument named `key` that holds a copy of a Python value.
 
     float -> f; int and bool -> i; `str` (as UTF-8) and `bytes` -> s; a NetDef or ``core.Net`` -> n;
-    another message -> s, serialized. Iterables, arrays included, become floats, ints, strings or
-    nets; an empty one sets none of these. NumPy's scalars and arrays are as Python's.
+    another message -> s, serialized. An iterable sets floats, ints, strings or nets; an empty one
+    sets no field. NumPy's scalars are treated as Python's, arrays as flat lists.
 
-    Raises EnforceNotMet, also a ValueError: no field holds such a value.
+    Raises EnforceNotMet, also a ValueError: no field can hold the value.
     Follows MakeArgument, caffe2/python/utils.py, PyTorch 1.8.1.
+
+    >>> from bridge.caffe2 import utils
+    >>> utils.MakeArgument("axis", 1).i, list(utils.MakeArgument("shape", (2, 3)).ints)
+    (1, [2, 3])
     """
     argument = caffe2_pb2().Argument()
     try:
@@ -48,13 +53,13 @@ def MakeArgument(key: Any, value: Any) -> Any:
         raise
     except (TypeError, ValueError, OverflowError) as cause:
         raise EnforceValueError(
-            f"Argument {key!r} cannot be {_shortened(value)}: {cause}", "MakeArgument"
+            f"Argument {key!r} cannot be {shortened(value)}: {cause}", "MakeArgument"
         ) from cause
     return argument
 
 
 def _plain(value: Any) -> Any:
-    """Return NumPy's scalars as Python's, and arrays as flat lists."""
+    """Return NumPy's scalars as Python's, arrays as flat lists, and other values unchanged."""
     if hasattr(value, "__array__") and hasattr(value, "tolist") and hasattr(value, "reshape"):
         items = value.reshape(-1).tolist()
         is_scalar = any(cls.__name__ == "generic" for cls in type(value).__mro__)
@@ -104,7 +109,7 @@ def _fill_repeated(argument: Any, value: Any, key: Any) -> None:
             return
     kinds = f" of {', '.join(sorted({type(item).__name__ for item in items}))}" if items else ""
     raise EnforceValueError(
-        f"Argument {key!r} is of type {type(value).__name__}{kinds}; arguments are numbers, "
+        f"Argument {key!r} is of type {type(value).__name__}{kinds}; arguments must be numbers, "
         "strings, NetDefs, messages, or sequences of one of these.",
         "MakeArgument",
     )
@@ -118,11 +123,24 @@ def _serialized(message: Any) -> bytes:
     return wire_bytes(message, kind_of(message) or "message", "MakeArgument")
 
 
-def values_of(message: Any) -> dict[str, Values]:
-    """Read the arguments of an OperatorDef or NetDef: the fields of each that are set, by name.
+def ArgsToDict(args: Any) -> dict[str, Any]:
+    """Return the value of each Argument by its name; None if no field is set.
 
-    Raises EnforceNotMet, also a ValueError: a name comes twice, with other contents.
-    Follows ArgumentHelper, caffe2/utils/proto_utils.cc.
+    Unnamed arguments are left out. Follows ArgsToDict, caffe2/python/utils.py, PyTorch 1.8.1.
+    """
+    found: dict[str, Any] = {}
+    for argument in args:
+        values = [value for field, value in argument.ListFields() if field.name != "name"]
+        if argument.HasField("name"):
+            found[argument.name] = values[0] if values else None
+    return found
+
+
+def values_of(message: Any) -> dict[str, Values]:
+    """Return the arguments of an OperatorDef or NetDef by name; each is a dict of its set fields.
+
+    The values do not change with the message. Raises EnforceNotMet, also a ValueError: two
+    arguments of one name differ. Follows ArgumentHelper, caffe2/utils/proto_utils.cc.
     """
     arguments: dict[str, Values] = {}
     for argument in message.arg:
@@ -130,13 +148,13 @@ def values_of(message: Any) -> dict[str, Values]:
         for field, value in argument.ListFields():
             name = field.name
             if name != "name":
-                values[name] = _owned(name, value)
+                values[name] = _copied(name, value)
         if arguments.setdefault(argument.name, values) is not values:
-            _check_the_same(message, argument)
+            _check_equal(message, argument)
     return arguments
 
 
-def _check_the_same(message: Any, argument: Any) -> None:
+def _check_equal(message: Any, argument: Any) -> None:
     for other in message.arg:
         if other.name == argument.name and other != argument:
             raise EnforceValueError(
@@ -145,8 +163,8 @@ def _check_the_same(message: Any, argument: Any) -> None:
             )
 
 
-def _owned(field: str, value: Any) -> Any:
-    """Return the value of a field as one that does not change with the message."""
+def _copied(field: str, value: Any) -> Any:
+    """Return a copy of the value of a field."""
     if field in ("f", "i"):
         return value
     if field == "s":
@@ -154,8 +172,8 @@ def _owned(field: str, value: Any) -> Any:
     if field == "strings":
         return [_text(item) for item in value]
     if field in ("floats", "ints"):
-        # Weights come as arguments, and as objects they would take eight times the memory.
-        return list(value) if len(value) < _MANY else array(_CODES[field], value)
+        # Weights are stored in arguments, and a list of objects takes eight times the memory.
+        return list(value) if len(value) < _MIN_ARRAY_LENGTH else array(_ARRAY_CODES[field], value)
     if field in _SINGLE:
         return _copy(value)
     return [_copy(item) for item in value]
@@ -168,7 +186,7 @@ def _copy(message: Any) -> Any:
 
 
 def _text(value: bytes) -> str | bytes:
-    """Return a string as `str`, or as `bytes` where it is not UTF-8."""
+    """Return a string as `str`, or as `bytes` if it is not UTF-8."""
     try:
         return value.decode()
     except UnicodeDecodeError:
@@ -176,11 +194,11 @@ def _text(value: bytes) -> str | bytes:
 
 
 def single_value(values: Values, name: str, default: Any, caller: str) -> Any:
-    """Return the one value of an argument, of the type of `default`; of any type if that is None.
+    """Return the value of an argument, converted to the type of `default` unless that is None.
 
-    Raises EnforceNotMet, also a TypeError: the argument is of another type, or has several values.
+    Raises EnforceNotMet, also a TypeError: the argument has another type, or several values.
     """
-    for field in (_FIELDS.get(type(default), "f"), *_SINGLE):
+    for field in (_PREFERRED_FIELDS.get(type(default), "f"), *_SINGLE):
         if field in values:
             value = values[field]
             break
@@ -193,10 +211,10 @@ def single_value(values: Values, name: str, default: Any, caller: str) -> Any:
 
 
 def repeated_value(values: Values, name: str, default: Any, caller: str) -> list[Any]:
-    """Return the values of an argument as a new list, of the type of the elements of `default`.
+    """Return the values of an argument as a new list, converted to the type of those in `default`.
 
-    Empty where the argument has no repeated values. Raises EnforceNotMet, also a TypeError: they
-    are of another type.
+    The list is empty if the argument has no repeated values. Raises EnforceNotMet, also a
+    TypeError: they have another type.
     """
     for field in _REPEATED:
         if field in values:
@@ -209,7 +227,7 @@ def repeated_value(values: Values, name: str, default: Any, caller: str) -> list
 
 
 def _as_kind(value: Any, like: Any, name: str, caller: str) -> Any:
-    """Return `value` as the type of `like`, where nothing is lost by it."""
+    """Return `value` converted to the type of `like`, if that is lossless; see `single_value`."""
     if like is None or type(value) is type(like):
         return value
     if isinstance(like, bool):
@@ -229,16 +247,10 @@ def _as_kind(value: Any, like: Any, name: str, caller: str) -> Any:
     else:
         return value
     raise EnforceTypeError(
-        f"Argument {name!r} is {_shortened(value)}, and the operator wants a "
-        f"{type(like).__name__}.",
+        f"Argument {name!r} is {shortened(value)}; the operator expects a {type(like).__name__}.",
         caller,
     )
 
 
 def _described(values: Values) -> str:
     return ", ".join(f"values in {field!r}" for field in values) or "no value"
-
-
-def _shortened(value: object) -> str:
-    text = repr(value)
-    return text if len(text) <= 60 else f"{text[:57]}..."

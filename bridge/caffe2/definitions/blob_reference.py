@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""BlobReference: the name of a blob, and the net that makes it."""
+"""BlobReference: the name of a blob, and the net that writes it.
+
+Follows BlobReference, caffe2/python/core.py, PyTorch 1.8.1.
+"""
 
 from __future__ import annotations
 
@@ -21,13 +24,13 @@ __all__ = ["BlobReference", "ScopedBlobReference", "ScopedName", "no_operator", 
 
 
 class BlobReference:
-    """A name of a blob that remembers which net makes it; equal to the plain name.
+    """The name of a blob, with a reference to the net that writes it; equal to the name itself.
 
     ``reference.Relu(...)`` is ``net.Relu([reference], ...)`` of that net. ``reference + "text"``
-    and ``"text" + reference`` are references to blobs of those names.
+    and ``"text" + reference`` are references to blobs of those names. Scripts may store anything in
+    the dict `meta`.
 
-    Raises EnforceNotMet, also a ValueError: `name` is bytes, and not UTF-8.
-    Follows BlobReference, caffe2/python/core.py, PyTorch 1.8.1.
+    Raises EnforceNotMet, also a ValueError: `name` is bytes that are not UTF-8.
 
     >>> from bridge.caffe2 import core
     >>> core.BlobReference("x") + "_grad" == "x_grad"
@@ -37,7 +40,6 @@ class BlobReference:
     def __init__(self, name: Any, net: Any = None) -> None:
         self._name = _text(name, "BlobReference") if isinstance(name, bytes) else str(name)
         self._from_net = net
-        # For whatever who uses the reference wants to remember with it.
         self.meta: dict[Any, Any] = {}
 
     def __hash__(self) -> int:
@@ -59,7 +61,7 @@ class BlobReference:
     def __add__(self, other: object) -> BlobReference:
         if not isinstance(other, str):
             raise EnforceTypeError(
-                f"A str is added to a BlobReference, not {type(other).__name__}.",
+                f"Only a str can be added to a BlobReference, not {type(other).__name__}.",
                 "BlobReference",
             )
         return BlobReference(self._name + other, self._from_net)
@@ -67,17 +69,17 @@ class BlobReference:
     def __radd__(self, other: object) -> BlobReference:
         if not isinstance(other, str):
             raise EnforceTypeError(
-                f"A BlobReference is added to a str, not to {type(other).__name__}.",
+                f"A BlobReference can be added to a str, not to {type(other).__name__}.",
                 "BlobReference",
             )
         return BlobReference(other + self._name, self._from_net)
 
     def Net(self) -> Any:
-        """Return the net that makes the blob, or None."""
+        """Return the net that writes the blob, or None if it is not known."""
         return self._from_net
 
     def GetNameScope(self) -> str:
-        """Return the part of the name up to its last slash, with it."""
+        """Return the part of the name up to and including its last slash."""
         return self._name[: self._name.rfind(scopes.NAMESCOPE_SEPARATOR) + 1]
 
     def GetUnscopedName(self) -> str:
@@ -90,13 +92,13 @@ class BlobReference:
         net = self.__dict__.get("_from_net")
         if net is None:
             raise AttributeError(
-                f"BlobReference {self.__dict__.get('_name')!r} comes from no net, so it makes no "
-                f"operator {op_type!r}; call the net: net.{op_type}([reference], ...)."
+                f"BlobReference {self.__dict__.get('_name')!r} does not know its net, so it cannot "
+                f"add an operator {op_type!r}; call the net: net.{op_type}([reference], ...)."
             )
         if not is_registered(op_type):
             raise no_operator(op_type)
 
-        def make(inputs: Any = None, *args: Any, **kwargs: Any) -> Any:
+        def add(inputs: Any = None, *args: Any, **kwargs: Any) -> Any:
             if inputs is None:
                 others = []
             elif isinstance(inputs, (BlobReference, str, bytes)):
@@ -105,23 +107,29 @@ class BlobReference:
                 others = list(inputs)
             return getattr(net, op_type)([self, *others], *args, **kwargs)
 
-        return make
+        return add
 
     def __dir__(self) -> list[str]:
         return sorted({*super().__dir__(), *RegisteredOperators()})
 
 
 def no_operator(op_type: str) -> AttributeError:
-    """Make the AttributeError for an operator that is not registered."""
+    """Return the AttributeError for an operator type that is not registered."""
     near = nearby_names(op_type)
     hint = f"Did you mean: [{','.join(near)}]" if near else "RegisteredOperators() lists them."
     return AttributeError(f"Method {op_type} is not a registered operator. {hint}")
 
 
 def ScopedName(name: Any) -> Any:
-    """Prefix `name` with the current name scope; of a reference, give a reference.
+    """Return `name` with the prefix of the current name scope; a reference for a reference.
 
-    Raises EnforceNotMet, also a TypeError or ValueError: it is no str, nor bytes in UTF-8.
+    Raises EnforceNotMet: `name` is neither a str, bytes nor a BlobReference (also a TypeError), or
+    bytes that are not UTF-8 (also a ValueError).
+
+    >>> from bridge.caffe2 import core
+    >>> with core.NameScope("tower_0"):
+    ...     core.ScopedName("w")
+    'tower_0/w'
     """
     return scopes.CurrentNameScope() + (
         name if isinstance(name, BlobReference) else _text(name, "ScopedName")
@@ -132,42 +140,45 @@ def _text(name: Any, caller: str) -> str:
     if isinstance(name, str):
         return name
     if not isinstance(name, bytes):
-        raise EnforceTypeError(f"A name is a str or bytes, not {type(name).__name__}.", caller)
+        raise EnforceTypeError(f"A name must be a str or bytes, not {type(name).__name__}.", caller)
     try:
         return name.decode()
     except UnicodeDecodeError as cause:
-        raise EnforceValueError(f"{name!r} is no name: {cause}", caller) from cause
+        raise EnforceValueError(f"{name!r} is not a valid name: {cause}", caller) from cause
 
 
 def ScopedBlobReference(name: Any, *args: Any, **kwargs: Any) -> BlobReference:
-    """Make a reference to the blob `name` of the current name scope."""
+    """Return a reference to the blob `name` of the current name scope; see `ScopedName`."""
     return BlobReference(ScopedName(name), *args, **kwargs)
 
 
 def references(blobs: Any, net: Any = None, caller: str = "CreateOperator") -> list[BlobReference]:
-    """Return references to the blobs that are inputs or outputs of an operator.
+    """Return a list of references to inputs or outputs of an operator.
 
-    One name or reference, or a list or tuple of them. Names are of the current name scope,
-    references are as they are. Raises EnforceNotMet, also a TypeError: something else.
+    blobs: a name, a BlobReference, or a list or tuple of these. Names get the prefix of the current
+    name scope; references are returned unchanged. net: the net of the new references.
+
+    Raises EnforceNotMet: `blobs` is none of these (also a TypeError), or a name is not UTF-8 (also
+    a ValueError).
     """
     if isinstance(blobs, (str, bytes, BlobReference)):
         blobs = [blobs]
     elif not isinstance(blobs, (list, tuple)):
         raise EnforceTypeError(
-            f"Inputs and outputs are names, references or lists of them, not "
+            f"Inputs and outputs must be names, BlobReferences or lists of them, not "
             f"{type(blobs).__name__}.",
             caller,
         )
-    found = []
+    refs = []
     for number, blob in enumerate(blobs):
         if isinstance(blob, BlobReference):
-            found.append(blob)
+            refs.append(blob)
         elif isinstance(blob, (str, bytes)):
-            found.append(BlobReference(scopes.CurrentNameScope() + _text(blob, caller), net))
+            refs.append(BlobReference(scopes.CurrentNameScope() + _text(blob, caller), net))
         else:
             raise EnforceTypeError(
-                f"Input or output {number} is {blob!r} of type {type(blob).__name__}; a name or a "
-                "BlobReference is needed.",
+                f"Input or output {number} must be a name or a BlobReference, not {blob!r} of type "
+                f"{type(blob).__name__}.",
                 caller,
             )
-    return found
+    return refs

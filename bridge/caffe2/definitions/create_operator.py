@@ -4,8 +4,7 @@
 from __future__ import annotations
 
 import os
-import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from bridge.c10.errors import EnforceAssertionError, EnforceTypeError
 from bridge.caffe2.base.messages import as_message, caffe2_pb2, set_fields
@@ -17,7 +16,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-__all__ = ["CreateOperator", "DeviceOption"]
+__all__ = ["CreateOperator", "DeviceOption", "observers"]
+
+# Called with each new OperatorDef: immediate mode runs it.
+observers: list[Callable[[Any], None]] = []
 
 
 def CreateOperator(
@@ -82,9 +84,8 @@ def CreateOperator(
     for key, value in kwargs.items():
         if value is not None:
             operator.arg.append(MakeArgument(key, value))
-    immediate = sys.modules.get("bridge.caffe2.workspaces.immediate")  # not loaded: not started
-    if immediate is not None and immediate.IsImmediate():
-        immediate.RunOperatorImmediate(operator)
+    for observe in observers:
+        observe(operator)
     return operator
 
 

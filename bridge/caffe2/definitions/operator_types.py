@@ -1,17 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which types of operators there are.
+"""Which types of operators there are: the table that `register_operator` fills.
 
-The table that `execution.registry` keeps, for whoever needs the names alone, as nets do, which have
-a method for each. The built-in operators are loaded when one is looked for that is not there.
+It is kept apart from the classes that run operators, since nets need the names only: they have a
+method for each type. The first look-up of a type that is not in the table loads the built-in ones.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Set
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from bridge.caffe2.execution.operator import Operator
 
 __all__ = [
     "IsOperator",
@@ -19,6 +15,7 @@ __all__ = [
     "RefreshRegisteredOperators",
     "RegisteredOperators",
     "RegisteredTypes",
+    "built_in_packages",
     "classes",
     "classes_of",
     "is_registered",
@@ -26,13 +23,14 @@ __all__ = [
     "registry_key",
 ]
 
-# The classes by operator type (with the engine in it) and name of the device type.
-classes: dict[str, dict[str, type[Operator]]] = {}
-_built_in_loaded = False
+# The classes, by `registry_key` and by the name of the device type.
+classes: dict[str, dict[str, type]] = {}
+# The packages whose modules register the built-in operators; `bridge.caffe2` names them.
+built_in_packages: list[str] = []
 
 
 class RegisteredTypes(Set[str]):
-    """The types of operators that there are, as `RegisteredOperators` lists them: a live set."""
+    """The registered types of operators: a live set of what `RegisteredOperators` returns."""
 
     def __contains__(self, key: object) -> bool:
         return isinstance(key, str) and classes_of(key) is not None
@@ -45,51 +43,55 @@ class RegisteredTypes(Set[str]):
 
 
 def registry_key(op_type: str, engine: str = "") -> str:
-    """Return the name under which an operator with an engine of its own is registered."""
+    """Return the key of an operator type in the table; one with an engine has a key of its own."""
     if engine in ("", "DEFAULT"):
         return op_type
     return f"{op_type}_ENGINE_{engine}"
 
 
 def RegisteredOperators() -> list[str]:
-    """List the types of operators that there are, sorted; one with an engine is TYPE_ENGINE_NAME.
+    """Return the registered types of operators, sorted; with an engine, ``TYPE_ENGINE_NAME``.
 
     The first call loads the built-in ones.
+
+    >>> from bridge.caffe2 import workspace
+    >>> {"Relu", "FC", "Python"} <= set(workspace.RegisteredOperators())
+    True
     """
     _load_built_in()
     return sorted(classes)
 
 
 def is_registered(op_type: str, engine: str = "") -> bool:
-    """Return whether there are operators of that type, with that engine if one is given."""
+    """Return whether an operator type is registered, for an engine if one is named."""
     return classes_of(registry_key(op_type, engine)) is not None
 
 
 def IsOperator(op_type: str) -> bool:
-    """Return whether there are operators of that type."""
+    """Return whether an operator type is registered."""
     return is_registered(op_type)
 
 
 def IsOperatorWithEngine(op_type: str, engine: str) -> bool:
-    """Return whether there are operators of that type that are made for that engine."""
+    """Return whether an operator type is registered for that engine."""
     return is_registered(op_type, engine)
 
 
 def RefreshRegisteredOperators(trigger_lazy: bool = True) -> None:
-    """Load the built-in operators; what is registered later is seen in any case."""
+    """Load the built-in operators, unless `trigger_lazy` is False."""
     if trigger_lazy:
         _load_built_in()
 
 
 def nearby_names(op_type: str) -> list[str]:
-    """List types of operators with a name like that."""
+    """Return up to three types of operators whose names are similar."""
     import difflib
 
     return difflib.get_close_matches(op_type, RegisteredOperators(), 3)
 
 
-def classes_of(key: str) -> dict[str, type[Operator]] | None:
-    """Return the classes registered under a name of `registry_key`, by device type; None: none."""
+def classes_of(key: str) -> dict[str, type] | None:
+    """Return the classes of a `registry_key` by device type, or None if there are none."""
     found = classes.get(key)
     if found is None:
         _load_built_in()
@@ -98,16 +100,14 @@ def classes_of(key: str) -> dict[str, type[Operator]] | None:
 
 
 def _load_built_in() -> None:
-    """Import the modules of built-in operators, each of which registers its own."""
-    global _built_in_loaded
-    if _built_in_loaded:
+    """Import the modules of `built_in_packages`, each of which registers its operators."""
+    if not built_in_packages:
         return
     import importlib
     import pkgutil
 
-    from bridge.caffe2 import operators
-
-    importlib.import_module("bridge.caffe2.execution.python_operator")
-    for module in pkgutil.walk_packages(operators.__path__, f"{operators.__name__}."):
-        importlib.import_module(module.name)
-    _built_in_loaded = True
+    for name in built_in_packages:
+        package = importlib.import_module(name)
+        for module in pkgutil.walk_packages(package.__path__, f"{name}."):
+            importlib.import_module(module.name)
+    built_in_packages.clear()

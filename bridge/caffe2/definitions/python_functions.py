@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Functions that operators of type Python call, and the operators that do.
+"""The functions that operators of type Python call, and CreatePythonOperator.
 
-A message cannot hold a function, so it holds a token that stands for one of this process, or a
-pickled call that gives one. A message is only run by who trusts it, and still a pickled call is
-not run unless it was pickled here: see `built`.
+A message cannot hold a function. It holds a token, which identifies a function of this process, or
+a pickled call that returns a function. Only calls that this process pickled are executed; see
+`unpickled_function`. Follows caffe2/python/core.py, PyTorch 1.8.1.
 """
 
 from __future__ import annotations
@@ -26,29 +26,32 @@ if TYPE_CHECKING:
 __all__ = [
     "GRADIENT",
     "CreatePythonOperator",
-    "built",
     "functions",
     "python_arguments",
     "register_function",
+    "unpickled_function",
 ]
 
-# Behind the token of a function: the token of its gradient.
+# The token of a gradient is that of its function with this suffix.
 GRADIENT = "_gradient"
 
+# By token, the function and whether it receives the workspace.
 functions: dict[str, tuple[Callable[..., Any], bool]] = {}
 _numbers = itertools.count()
-# What was pickled here: nobody else's bytes are unpickled.
+# The bytes that this process pickled; no others are unpickled.
 _builders: set[bytes] = set()
 
 
 def register_function(function: Any, pass_workspace: bool = False, name: str = "") -> str:
-    """Keep a function for operators of type Python; return the token that stands for it.
+    """Register a function for operators of type Python; return its token.
 
-    Raises EnforceNotMet, also a TypeError: it cannot be called.
+    pass_workspace: whether the function receives the workspace as a third argument. name: the
+    prefix of the token, by default the name of the function. Raises EnforceNotMet, also a
+    TypeError: `function` cannot be called.
     """
     if not callable(function):
         raise EnforceTypeError(
-            f"A Python operator calls a function, not {type(function).__name__}.",
+            f"A Python operator needs a function, not {type(function).__name__}.",
             "register_python_op",
             condition="callable(f)",
         )
@@ -59,13 +62,13 @@ def register_function(function: Any, pass_workspace: bool = False, name: str = "
 
 
 def _register_both(f: Any, grad_f: Any, python_func_type: Any, pass_workspace: bool) -> str:
-    """Keep `f`, and `grad_f` as its gradient; return the token."""
+    """Register `f`, and `grad_f` as its gradient; return the token of `f`."""
     if python_func_type is not None:
         of_type = python_func_type(f)
         f, grad_f = of_type.forward, getattr(of_type, "backward", None)
     if grad_f and not callable(grad_f):
         raise EnforceTypeError(
-            f"The gradient of a Python operator calls a function, not {type(grad_f).__name__}.",
+            f"The gradient of a Python operator must be a function, not {type(grad_f).__name__}.",
             "register_python_gradient_op",
             condition="callable(grad_f)",
         )
@@ -78,7 +81,7 @@ def _register_both(f: Any, grad_f: Any, python_func_type: Any, pass_workspace: b
 def python_arguments(
     f: Any, grad_f: Any, python_func_type: Any, pass_workspace: bool
 ) -> dict[str, Any]:
-    """Make the arguments of an operator of type Python that calls `f` (see ``Net.Python``)."""
+    """Return the arguments of an operator of type Python that calls `f`; see ``Net.Python``."""
     if python_func_type is not None:
         return {"token": _register_both(f, None, python_func_type, pass_workspace)}
     if isinstance(f, tuple) != isinstance(grad_f, tuple) and grad_f is not None:
@@ -97,7 +100,7 @@ def python_arguments(
 def _check_builder(builder: tuple[Any, ...], caller: str) -> None:
     if len(builder) != 3:
         raise EnforceAssertionError(
-            "A builder is a tuple (function, args, kwargs).", caller, condition="len(f) == 3"
+            "A builder must be a tuple (function, args, kwargs).", caller, condition="len(f) == 3"
         )
 
 
@@ -122,28 +125,29 @@ def _pickled(builder: tuple[Any, ...]) -> bytes:
     return pickled
 
 
-def built(pickled: bytes) -> Callable[..., Any]:
-    """Make the function that a pickled call gives.
+def unpickled_function(pickled: bytes) -> Callable[..., Any]:
+    """Return the function that a pickled call returns.
 
-    Raises EnforceNotMet: nothing was pickled, or not by this process; or what the call raises.
+    Raises EnforceNotMet: `pickled` is empty, or was not pickled by this process. Errors of the call
+    are not wrapped.
     """
     if not pickled:
         raise EnforceNotMet(
-            "A Python operator has a token or a pickled_builder, and for its gradient grad_f; "
-            "core.CreatePythonOperator and net.Python make it.",
+            "A Python operator needs a token or a pickled_builder, and its gradient a grad_f; "
+            "core.CreatePythonOperator and net.Python create it.",
             "Python",
         )
     if pickled not in _builders:
         raise EnforceNotMet(
-            "The pickled_builder was not pickled by this process. Unpickling runs whatever code "
-            "somebody put there, so it is not done.",
+            "The pickled_builder was not pickled by this process. It is not unpickled, since that "
+            "could run any code.",
             "Python",
         )
     import pickle
 
     function, args, kwargs = pickle.loads(pickled)
-    made: Callable[..., Any] = function(*args, **kwargs)
-    return made
+    result: Callable[..., Any] = function(*args, **kwargs)
+    return result
 
 
 def CreatePythonOperator(
@@ -156,10 +160,14 @@ def CreatePythonOperator(
     *args: Any,
     **kwargs: Any,
 ) -> Any:
-    """Make an operator that calls ``f(inputs, outputs)``, or with the workspace as well.
+    """Return an OperatorDef of type Python that calls ``f(inputs, outputs)``.
 
-    `f` gets lists of the blobs' tensors (`BlobTensor`). A tuple ``(function, args, kwargs)`` is
-    called here and gives the function. `grad_f` computes the gradient; see ``Net.Python``.
+    `f` receives lists of the blobs' tensors (`BlobTensor`), and the workspace as well with
+    `pass_workspace`. A tuple ``(function, args, kwargs)`` is called at once and returns the
+    function. `grad_f` computes the gradient; see ``Net.Python``. Further arguments are those of
+    `CreateOperator`.
+
+    Raises EnforceNotMet, also a TypeError: a function cannot be called.
 
     >>> import numpy as np
     >>> from bridge.caffe2 import core, workspace

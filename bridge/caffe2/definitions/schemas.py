@@ -11,9 +11,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Container, Sequence
 
-    from bridge.caffe2.execution.definition import Definition
-
-__all__ = ["Schema", "check_definition", "check_names", "schema_of"]
+__all__ = ["Schema", "check_names", "schema_of"]
 
 
 class Schema:
@@ -76,19 +74,14 @@ def schema_of(op_type: str) -> Schema:
     return schema
 
 
-def check_definition(definition: Definition) -> dict[int, int] | None:
-    """Check the counts and places of an operator; return its outputs in place, by their inputs.
-
-    Raises EnforceNotMet: a wrong number of inputs or outputs, an output that may not be the blob
-    of an input, or is not and must.
-    """
-    return check_names(definition.type, definition.inputs, definition.outputs)
-
-
 def check_names(
     op_type: str, inputs: Sequence[str], outputs: Sequence[str]
 ) -> dict[int, int] | None:
-    """Check an operator of that type, as `check_definition` does. Raises KeyError: no schema."""
+    """Check the counts and places of an operator; return its outputs in place, by their inputs.
+
+    Raises EnforceNotMet: a wrong number of inputs or outputs, an output that may not be the blob
+    of an input, or is not and must be. Raises KeyError: the type has no schema.
+    """
     schema = _schemas.get(op_type) or schema_of(op_type)
     if len(inputs) not in schema.inputs:
         _refuse(f"is given {len(inputs)} inputs", op_type, schema)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Name and device scopes: what operators that are made within are called, and where they run.
+"""Name and device scopes: prefixes of blob names, and the device of new operators.
 
 Scopes are per thread. Follows caffe2/python/scope.py, PyTorch 1.8.1.
 
@@ -17,7 +17,6 @@ from contextlib import contextmanager
 
 from bridge.c10.errors import EnforceAssertionError, EnforceTypeError
 from bridge.caffe2.base.messages import as_message, caffe2_pb2
-from bridge.caffe2.workspaces.workspace import state
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -30,6 +29,7 @@ __all__ = [
     "EmptyDeviceScope",
     "EmptyNameScope",
     "NameScope",
+    "open_device_scopes",
 ]
 
 NAMESCOPE_SEPARATOR = "/"
@@ -41,6 +41,9 @@ class _Scopes(threading.local):
 
 
 _scopes = _Scopes()
+# One item for each device scope that is open in any thread: while it is empty, FeedBlob need not
+# ask for the current one. Appending and popping are atomic.
+open_device_scopes: list[None] = []
 
 
 def CurrentNameScope() -> str:
@@ -49,16 +52,16 @@ def CurrentNameScope() -> str:
 
 
 def CurrentDeviceScope() -> Any:
-    """Return the DeviceOption of operators that are made now; None outside of every scope."""
+    """Return the DeviceOption of operators created now; None outside of every scope."""
     return _scopes.device
 
 
 @contextmanager
 def NameScope(prefix: str | None, reset: bool = False) -> Iterator[None]:
-    """Prefix names by ``prefix/``, within the scopes around it or, with `reset`, without them.
+    """Prefix names with ``prefix/``, after the prefix of the enclosing scopes unless `reset`.
 
-    None and the empty string prefix nothing. Raises EnforceNotMet, also an AssertionError: `prefix`
-    is no string.
+    None and the empty string add no prefix. Raises EnforceNotMet, also an AssertionError: `prefix`
+    is not a string.
     """
     if prefix is not None and not isinstance(prefix, str):
         raise EnforceAssertionError(
@@ -75,23 +78,23 @@ def NameScope(prefix: str | None, reset: bool = False) -> Iterator[None]:
 
 @contextmanager
 def EmptyNameScope() -> Iterator[None]:
-    """Prefix nothing within, whatever the scopes around it."""
+    """Add no prefix to names, whatever the enclosing scopes."""
     with NameScope("", reset=True):
         yield
 
 
 @contextmanager
 def DeviceScope(scope: Any, node_name: str | None = None) -> Iterator[None]:
-    """Have operators that are made within run on the device of the DeviceOption `scope`.
+    """Set the device of operators created within, and of NumPy arrays fed, to `scope`.
 
-    NumPy arrays that are fed within go there, too.
+    scope: a DeviceOption. node_name: set in it; if None, that of the enclosing scope. Its
+    extra_info is extended by that of the enclosing scope.
 
-    `node_name` is set in it, or else inherited from the scope around; extra_info is that of both.
-
-    Raises EnforceNotMet, also an AssertionError: `scope` is no DeviceOption, or both are None.
+    Raises EnforceNotMet, also an AssertionError: `scope` is not a DeviceOption, or both arguments
+    are None.
     """
     made = caffe2_pb2().DeviceOption()
-    if scope:  # as Caffe2, which takes 0 for none
+    if scope:  # Caffe2 takes 0 for None
         try:
             made.CopyFrom(as_message(scope, "DeviceOption", "DeviceScope"))
         except EnforceTypeError as cause:
@@ -111,19 +114,17 @@ def DeviceScope(scope: Any, node_name: str | None = None) -> Iterator[None]:
         made.extra_info.extend(old.extra_info)
     made.extra_info.sort()
     _scopes.device = made
-    with state.lock:
-        state.device_scopes += 1
+    open_device_scopes.append(None)
     try:
         yield
     finally:
         _scopes.device = old
-        with state.lock:
-            state.device_scopes -= 1
+        open_device_scopes.pop()
 
 
 @contextmanager
 def EmptyDeviceScope() -> Iterator[None]:
-    """Have operators that are made within say no device, whatever the scopes around it."""
+    """Set no device for operators created within, whatever the enclosing scopes."""
     old = _scopes.device
     _scopes.device = None
     try:

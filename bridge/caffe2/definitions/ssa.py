@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which operator of a net makes which version of a blob, and who needs it.
+"""The versions of blobs in a net, in static single assignment form (SSA).
 
-Follows get_ssa and its kin, caffe2/python/core.py, PyTorch 1.8.1.
+Each output of an operator is a new version of the blob.
+Follows
+get_ssa, caffe2/python/core.py, PyTorch 1.8.1.
 """
 
 from __future__ import annotations
@@ -21,10 +23,10 @@ __all__ = ["get_op_ids_in_path", "get_output_producers", "get_ssa", "get_undefin
 
 
 def get_ssa(net: Any, blob_versions: dict[str, int] | None = None) -> tuple[Ssa, dict[str, int]]:
-    """Give, for each operator, its inputs and outputs as (name, version), and the last versions.
+    """Return the inputs and outputs of each operator as (name, version), and the last versions.
 
-    A blob is of version 0 until an operator makes it; `blob_versions`, if given, says otherwise and
-    is brought up to date.
+    A blob has version 0 until an operator writes it. blob_versions: the versions before the first
+    operator, updated in place; it is the second result.
     """
     message = as_message(net, "NetDef", "get_ssa")
     versions = {} if blob_versions is None else blob_versions
@@ -43,19 +45,19 @@ def get_ssa(net: Any, blob_versions: dict[str, int] | None = None) -> tuple[Ssa,
 
 
 def get_undefined_blobs(ssa: Ssa) -> set[str]:
-    """List the blobs that are used before an operator makes them."""
+    """Return the names of blobs that are read before an operator writes them."""
     return {name for inputs, _ in ssa for name, version in inputs if version == 0}
 
 
 def get_output_producers(ssa: Ssa) -> dict[Versioned, int]:
-    """Give, for each version of a blob, the position of the operator that makes it."""
+    """Return a dict of the versions of blobs, and the position of the operator that writes each."""
     return {output: position for position, (_, outputs) in enumerate(ssa) for output in outputs}
 
 
 def get_op_ids_in_path(
     ssa: Ssa, blob_versions: dict[str, int], inputs: Iterable[Any], outputs: Iterable[Any]
 ) -> list[int]:
-    """List the positions of the operators that `outputs` need, the last `inputs` being given."""
+    """Return the positions of the operators that compute `outputs` from the last `inputs`."""
     given = {(str(name), blob_versions[str(name)]) for name in inputs}
     producers = get_output_producers(ssa)
     wanted = [(str(name), blob_versions[str(name)]) for name in outputs]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where in a script the operators of nets were added.
+"""The places in a script that added the operators of nets, for errors when they run.
 
 Follows operator_tracebacks, caffe2/python/workspace.py, PyTorch 1.8.1.
 """
@@ -22,18 +22,18 @@ __all__ = ["CallWithExceptionIntercept", "extract_stacktrace", "operator_traceba
 
 logger = logging.getLogger(__name__)
 
-# For each net by name, for each operator by position: (file, line, function), innermost first.
+# By name of the net and position of the operator: (file, line, function), innermost first.
 operator_tracebacks: defaultdict[str, dict[int, list[Place]]] = defaultdict(dict)
 
-# More callers than that say nothing about an operator, and are kept for as long as the process.
-_KEPT_PLACES = 16
+# The innermost callers identify an operator; the table is never cleared, so it keeps no more.
+_MAX_PLACES = 16
 
 
 def extract_stacktrace(skipped: int) -> list[Place]:
-    """List who calls, innermost first, leaving out so many of the innermost."""
+    """Return the places of the callers, innermost first, without the `skipped` innermost."""
     frame: FrameType | None = sys._getframe(skipped + 1)
     places: list[Place] = []
-    while frame is not None and len(places) < _KEPT_PLACES:
+    while frame is not None and len(places) < _MAX_PLACES:
         places.append((frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_name))
         frame = frame.f_back
     return places
@@ -46,9 +46,10 @@ def CallWithExceptionIntercept(
     *args: Any,
     **kwargs: Any,
 ) -> Any:
-    """Call ``func(*args, **kwargs)``; if it raises, log where the operator at fault was added.
+    """Call ``func(*args, **kwargs)``; if it raises, log where the failed operator was added.
 
-    That is the one of net `net_name` at the position which `op_id_fetcher` gives.
+    The operator is at the position that ``op_id_fetcher()`` returns, in the net `net_name`. The
+    error is raised again.
     """
     try:
         return func(*args, **kwargs)

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from bridge.c10 import Device, DeviceType
-from bridge.c10.errors import EnforceValueError
+from bridge.caffe2.base.device_option import device_of_option
 from bridge.caffe2.base.messages import as_message, caffe2_pb2, check_text, wire_bytes
 from bridge.caffe2.definitions.arguments import values_of
 from bridge.caffe2.execution.operator_core import DefinitionCore
@@ -13,21 +13,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-__all__ = ["Definition", "definition_of", "definitions", "device_kind", "device_of_option"]
+__all__ = ["Definition", "definition_of", "definitions"]
 
-# Caffe2's numbers of device types, by name; tensors live on the first two.
-_DEVICE_TYPES = (
-    "CPU",
-    "CUDA",
-    "MKLDNN",
-    "OPENGL",
-    "OPENCL",
-    "IDEEP",
-    "HIP",
-    "FPGA",
-    "MSNPU",
-    "XLA",
-)
 _CPU = Device(DeviceType.CPU)
 
 # Operators that are run again and again, by their bytes: reading a message takes longer than
@@ -123,26 +110,3 @@ def definition_of(obj: Any, caller: str) -> Definition:
                 definitions.clear()
             definitions[data] = found
     return found
-
-
-def device_kind(number: int) -> str | None:
-    """Return the name of a type of device by Caffe2's number, as ``"cpu"``; None: there is none."""
-    return _DEVICE_TYPES[number].lower() if 0 <= number < len(_DEVICE_TYPES) else None
-
-
-def device_of_option(option: Any) -> Device:
-    """Return the device that a DeviceOption names.
-
-    Raises EnforceNotMet, also a ValueError: one that no tensors live on.
-    """
-    number = option.device_type
-    if number == 0:
-        return _CPU
-    if number == 1:
-        return Device(DeviceType.CUDA, option.device_id)
-    name = _DEVICE_TYPES[number] if 0 <= number < len(_DEVICE_TYPES) else str(number)
-    raise EnforceValueError(
-        f"The device option names the device type {name}; operators run on CPU and CUDA.",
-        "DeviceOption",
-        condition="device_type in (CPU, CUDA)",
-    )

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which engines operators prefer that name none.
+"""The preferred engines of operators that name no engine.
 
-Follows SetEnginePref and its kin, caffe2/core/operator.cc, PyTorch 1.8.1, whose Python takes no
-preferences but empty ones.
+Follows SetEnginePref and its kin, caffe2/core/operator.cc, PyTorch 1.8.1. From Python, Caffe2
+itself accepts empty preferences only.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from bridge.c10.errors import EnforceKeyError, EnforceTypeError, EnforceValueError
+from bridge.caffe2.base.device_option import device_kind
 from bridge.caffe2.definitions.operator_types import is_registered
-from bridge.caffe2.execution.definition import device_kind
 from bridge.caffe2.execution.registry import preferred, registry
 
 TYPE_CHECKING = False
@@ -24,14 +24,14 @@ __all__ = ["SetEnginePref", "SetGlobalEnginePref", "SetOpEnginePref", "SetPerOpE
 def SetEnginePref(
     per_op_engine_pref: dict[int, dict[str, list[str]]], global_engine_pref: dict[int, list[str]]
 ) -> None:
-    """Set the engines that operators prefer, by type and for all types, in place of those before.
+    """Replace the preferred engines, of single operator types and of all types.
 
-    By Caffe2's number of the device's type: engines by operator type, first the one to take first;
-    and the engines for all operators. An engine that an operator is not registered with is passed
-    over.
+    per_op_engine_pref: by Caffe2's number of a device type, the engines of operator types, to be
+    tried in order. global_engine_pref: by that number, the engines of all operators. Engines that
+    an operator type is not registered for are skipped.
 
-    Raises EnforceNotMet: no such mappings, an operator type that there is not, a number that is no
-    device's. The preferences are then what they were.
+    Raises EnforceNotMet: not such mappings, an unknown operator type, a number that is not that of
+    a device type. The preferences are then unchanged.
     """
     by_type = _per_op(per_op_engine_pref, "SetEnginePref")
     everywhere = _for_all(global_engine_pref, "SetEnginePref")
@@ -40,19 +40,19 @@ def SetEnginePref(
 
 
 def SetGlobalEnginePref(global_engine_pref: dict[int, list[str]]) -> None:
-    """Set the engines that all operators prefer; see `SetEnginePref`."""
+    """Replace the preferred engines of all operators; see `SetEnginePref`."""
     preferred.everywhere = _for_all(global_engine_pref, "SetGlobalEnginePref")
     registry.generation += 1
 
 
 def SetPerOpEnginePref(per_op_engine_pref: dict[int, dict[str, list[str]]]) -> None:
-    """Set the engines that operators of some types prefer; see `SetEnginePref`."""
+    """Replace the preferred engines of single operator types; see `SetEnginePref`."""
     preferred.by_type = _per_op(per_op_engine_pref, "SetPerOpEnginePref")
     registry.generation += 1
 
 
 def SetOpEnginePref(op_type: str, op_pref: dict[int, list[str]]) -> None:
-    """Set the engines that operators of one type prefer, by device; see `SetEnginePref`."""
+    """Set the preferred engines of one operator type, by device type; see `SetEnginePref`."""
     caller = "SetOpEnginePref"
     wanted = _for_all(op_pref, caller)
     _check_type(op_type, caller)
@@ -77,11 +77,11 @@ def _for_all(given: Any, caller: str) -> dict[str, list[str]]:
 
 def _by_kind(given: Any, caller: str) -> Iterable[tuple[str, Any]]:
     if not isinstance(given, dict):
-        raise EnforceTypeError("Preferences are a dict by type of device.", caller)
+        raise EnforceTypeError("Preferences are a dict by device type.", caller)
     for number, value in given.items():
         kind = device_kind(number) if isinstance(number, int) else None
         if kind is None:
-            raise EnforceValueError(f"{number!r} is the number of no type of device.", caller)
+            raise EnforceValueError(f"{number!r} is not the number of a device type.", caller)
         yield kind, value
 
 

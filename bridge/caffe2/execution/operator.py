@@ -1,16 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Operator: what an operator author subclasses."""
+"""Operator: the base class of operators, for authors of new ones."""
 
 from __future__ import annotations
 
 from bridge.c10 import Device, EnforceNotMet
 from bridge.c10 import tensor as tensor_type
-from bridge.c10.errors import EnforceKeyError
+from bridge.c10.errors import EnforceKeyError, EnforceTypeError
 from bridge.caffe2.base.errors import also_as, wrap_error
+from bridge.caffe2.base.text import listed
 from bridge.caffe2.definitions.arguments import repeated_value, single_value
+from bridge.caffe2.execution.blob_table import BlobTable, find_blob, find_or_create
 from bridge.caffe2.execution.definition import Definition, definition_of
 from bridge.caffe2.execution.operator_core import OperatorCore
-from bridge.caffe2.workspaces.workspace import Workspace, created, found_blob, listed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,52 +24,94 @@ __all__ = ["Operator", "assign", "failure"]
 
 
 class Operator(OperatorCore):
-    """An operator: subclass it, register the subclass, implement `RunOnDevice`.
+    """An operator: subclass it, implement `RunOnDevice`, register the subclass.
 
-    ``__init__(self, *args)`` is called by the framework; one of your own calls
-    ``super().__init__(*args)`` first, and puts its state into attributes, which live as long as
-    the operator: for one run of `RunOperatorOnce`, for all runs of a net.
+    The framework creates operators, by ``cls(definition, workspace)``. An ``__init__(self, *args)``
+    of your own calls ``super().__init__(*args)`` first. Attributes live as long as the operator:
+    for one run by `RunOperatorOnce`, for all runs of a net.
 
-    A run that fails leaves the outputs as they were: which tensors the blobs hold, their sizes,
-    types, buffers, and elements. For the elements a copy of each output that is written in place is
-    kept during the run, unless the class says `writes_last`.
+    A run that fails leaves the outputs unchanged: the tensors that the blobs hold, their sizes,
+    types, buffers and elements. For this the elements of each output are copied before they can be
+    written in place, unless the class sets `writes_last`.
 
     Raises EnforceNotMet: an input blob does not exist (also a KeyError), or the arguments are not
-    an OperatorDef and a Workspace. Follows Operator, caffe2/core/operator.h, PyTorch 1.8.1.
+    an OperatorDef and a Workspace (also a TypeError).
+    Follows Operator, caffe2/core/operator.h, PyTorch 1.8.1.
 
-    >>> from bridge import caffe2
-    >>> class Double(caffe2.Operator):
+    >>> import numpy as np
+    >>> from bridge import c10, caffe2
+    >>> from bridge.caffe2 import core, workspace
+    >>> @caffe2.register_operator("MultiplyBy")
+    ... class MultiplyBy(caffe2.Operator):
+    ...     num_inputs, num_outputs, writes_last = 1, 1, True
+    ...
+    ...     def __init__(self, *args):
+    ...         super().__init__(*args)
+    ...         self.factor = self.GetSingleArgument("factor", 1.0)
+    ...
     ...     def RunOnDevice(self):
     ...         x = self.Input(0)
-    ...         y = self.Output(0, x.sizes(), x.dtype())
-    ...         y.numpy()[...] = 2 * x.numpy()
+    ...         if not self.InputIsType(0, c10.tensor):
+    ...             return False
+    ...         self.Output(0, x.sizes(), x.dtype()).numpy()[...] = self.factor * x.numpy()
+    >>> workspace.FeedBlob("x", np.array([1.0, 2.0]))
+    True
+    >>> op = core.CreateOperator("MultiplyBy", "x", "y", factor=3.0)
+    >>> workspace.RunOperatorOnce(op), workspace.FetchBlob("y")
+    (True, array([3., 6.]))
+
+    The same operator by itself, and what its methods return:
+
+    >>> made = MultiplyBy(op, workspace.Workspace.current)
+    >>> made
+    <MultiplyBy: operator 'MultiplyBy' with inputs ['x'] and outputs ['y']>
+    >>> made.InputSize(), made.OutputSize(), made.device
+    (1, 1, device(type='cpu'))
+    >>> made.HasArgument("factor"), made.HasSingleArgumentOfType("factor", float)
+    (True, True)
+    >>> made.GetSingleArgument("absent", 7), made.GetRepeatedArgument("absent", [1, 2])
+    (7, [1, 2])
+    >>> made.InputIsTensorType(0, "cpu"), made.OutputIsType(0, bytes), made.Run()
+    (True, False, True)
+    >>> made.debug_def() == op, made.IsInputOutputAlias(0, 0)
+    (True, False)
     """
 
     writes_last: bool = False
-    """`RunOnDevice` writes elements only after all that can fail, so that no copy is kept."""
+    """Whether `RunOnDevice` writes elements after everything that can fail; no copy is needed."""
 
     num_inputs: int | tuple[int, int | None] | None = None
-    """How many inputs there may be: a number, least and most, or None: any. Checked when made."""
+    """The number of inputs: exactly that, (least, most), or None: any. Checked at creation."""
 
     num_outputs: int | tuple[int, int | None] | None = None
-    """How many outputs there may be, in the same way."""
+    """The number of outputs, in the same way."""
+
+    # Whether a run may do more than write outputs, as writing a file: shape inference skips these.
+    _has_effects: bool = False
 
     @classmethod
     def check(cls, definition: Definition) -> Any:
-        """Check a definition when it is read, once for all operators that are made of it.
+        """Check a definition, once for all operators created from it.
 
-        What this gives is ``self._definition.checked`` for them; here it is None.
+        The result, here None, is their ``self._definition.checked``. Raises EnforceNotMet: a wrong
+        number of inputs or outputs.
         """
         if cls.num_inputs is not None:
             _check_count("input", cls.num_inputs, definition.inputs, definition)
         if cls.num_outputs is not None:
             _check_count("output", cls.num_outputs, definition.outputs, definition)
 
-    def __init__(self, definition: Any, workspace: Workspace | None = None) -> None:
+    def __init__(self, definition: Any, workspace: BlobTable | None = None) -> None:
         if not isinstance(definition, Definition):
             definition = definition_of(definition, "Operator")
         if workspace is None:
-            workspace = Workspace.current
+            workspace = self._workspace  # of an operator that is initialized again
+        if not isinstance(workspace, BlobTable):
+            raise EnforceTypeError(
+                "An operator is created with the workspace of its blobs, such as "
+                f"Workspace.current, not {type(workspace).__name__}.",
+                "Operator",
+            )
         if definition.cls is not type(self):
             definition = Definition(definition.message(), definition.data)
             assign(definition, type(self), 0)
@@ -77,18 +120,20 @@ class Operator(OperatorCore):
             definition,
             workspace,
             tuple([blobs.get(name) or _input_blob(workspace, name) for name in definition.inputs]),
-            tuple([blobs.get(name) or created(workspace, name) for name in definition.outputs]),
+            tuple(
+                [blobs.get(name) or find_or_create(workspace, name) for name in definition.outputs]
+            ),
         )
 
     def RunOnDevice(self) -> bool | None:
-        """Compute the outputs from the inputs; False, or an error, says that it failed."""
+        """Compute the outputs from the inputs; return False or raise an error if that fails."""
         raise NotImplementedError(
             f"{type(self).__name__} has no RunOnDevice(self), which computes its outputs"
         )
 
     @property
     def device(self) -> Device:
-        """The device that the operator runs on, where its outputs go."""
+        """The device that the operator runs on and allocates its outputs on."""
         return self._definition.device
 
     def HasArgument(self, name: str) -> bool:
@@ -101,15 +146,14 @@ class Operator(OperatorCore):
         return field is not None and field in self._definition.arguments.get(name, ())
 
     def GetSingleArgument(self, name: str, default: Any = None) -> Any:
-        """Return the value of argument `name`, or `default` if there is none.
+        """Return the value of argument `name`, or `default` if there is no such argument.
 
-        Of the type of `default`, where that is bool, int, float, str or bytes; if it is None, as
-        it is. Strings are `str`, or `bytes` where they are not UTF-8. A nested net is a NetDef.
+        It is converted to the type of a `default` that is bool, int, float, str or bytes. Strings
+        are `str`, or `bytes` if they are not UTF-8. A nested net is a NetDef.
 
-        Raises EnforceNotMet, also a TypeError: the argument has several values, or one that would
-        change if it were of that type.
-        Follows ArgumentHelper::GetSingleArgument, caffe2/utils/proto_utils.cc; there a float is not
-        taken from a whole number, here it is.
+        Raises EnforceNotMet, also a TypeError: the argument has several values, or the conversion
+        would change its value. Follows ArgumentHelper::GetSingleArgument,
+        caffe2/utils/proto_utils.cc, which refuses a whole number for a float.
         """
         values = self._definition.arguments.get(name)
         if values is None:
@@ -117,10 +161,11 @@ class Operator(OperatorCore):
         return single_value(values, name, default, "Operator.GetSingleArgument")
 
     def GetRepeatedArgument(self, name: str, default: Sequence[Any] = ()) -> list[Any]:
-        """Return the values of argument `name` as a list, or those of `default` if there is none.
+        """Return the values of argument `name` as a list, or ``list(default)`` if it is absent.
 
-        Of the type of the first element of `default`, if it has one. Empty where the argument has
-        but a single value. Raises EnforceNotMet, also a TypeError: they are of another type.
+        They are converted to the type of the first element of `default`, if any. The list is empty
+        if the argument is a single value. Raises EnforceNotMet, also a TypeError: they are of
+        another type.
         Follows ArgumentHelper::GetRepeatedArgument, caffe2/utils/proto_utils.cc.
         """
         values = self._definition.arguments.get(name)
@@ -129,7 +174,7 @@ class Operator(OperatorCore):
         return repeated_value(values, name, default, "Operator.GetRepeatedArgument")
 
     def InputIsType(self, i: int, T: Any) -> bool:
-        """Return whether input `i` holds something of the type that `T` names, as `Blob.IsType`."""
+        """Return whether input `i` holds an object of type `T`, as `Blob.IsType`."""
         return self.InputBlob(i).IsType(T)
 
     def InputIsTensorType(self, i: int, device_type: Any) -> bool:
@@ -137,7 +182,7 @@ class Operator(OperatorCore):
         return _is_tensor_on(self.InputBlob(i), device_type)
 
     def OutputIsType(self, i: int, T: Any) -> bool:
-        """Return whether output `i` holds something of the type that `T` names."""
+        """Return whether output `i` holds an object of type `T`, as `Blob.IsType`."""
         return self.OutputBlob(i).IsType(T)
 
     def OutputIsTensorType(self, i: int, device_type: Any) -> bool:
@@ -145,13 +190,14 @@ class Operator(OperatorCore):
         return _is_tensor_on(self.OutputBlob(i), device_type)
 
     def debug_def(self) -> Any:
-        """Return the OperatorDef, a copy."""
+        """Return a copy of the OperatorDef."""
         return self._definition.message()
 
     def Run(self, stream_id: int = 0) -> bool:
-        """Run; return True. If it fails, the outputs are what they were.
+        """Run `RunOnDevice`; return True.
 
-        Raises EnforceNotMet, from the error that was met: it names the operator and its blobs.
+        Raises EnforceNotMet, from the error that `RunOnDevice` raised: it names the operator and
+        its blobs. The outputs are then unchanged.
         """
         try:
             return self._run()
@@ -163,10 +209,7 @@ class Operator(OperatorCore):
 
 
 def assign(definition: Definition, cls: type[Operator], generation: int) -> None:
-    """Have `definition` be run by `cls`.
-
-    Raises EnforceNotMet: the class refuses it.
-    """
+    """Set the class that runs `definition`. Raises EnforceNotMet: its `check` fails."""
     checked = cls.check(definition)
     plain = cls.__init__ is Operator.__init__ and cls.__new__ is Operator.__new__
     definition.checked = checked
@@ -176,9 +219,9 @@ def assign(definition: Definition, cls: type[Operator], generation: int) -> None
 def failure(
     definition: Definition, cause: Exception, caller: str, where: str = ""
 ) -> EnforceNotMet:
-    """Make the EnforceNotMet of an operator that `cause` stopped, to be raised from that.
+    """Return the EnforceNotMet of an operator that `cause` stopped, to be raised from `cause`.
 
-    It is of the kind of `cause`, too.
+    It is also an instance of the class of `cause`.
     """
     name, text = str(definition), ""
     if definition.debug_info:
@@ -187,12 +230,12 @@ def failure(
     return also_as(error, cause)
 
 
-def _input_blob(workspace: Workspace, name: str) -> Blob:
-    blob = found_blob(workspace, name)
+def _input_blob(table: BlobTable, name: str) -> Blob:
+    blob = find_blob(table, name)
     if blob is None:
         raise EnforceKeyError(
-            f"There is no input blob {name!r}; the workspace has {listed(workspace._blobs)}. Feed "
-            "it first by FeedBlob(name, value), or run what makes it.",
+            f"There is no input blob {name!r}; the workspace has {listed(table._blobs)}. Feed "
+            "it first by FeedBlob(name, value), or run the operator that writes it.",
             "Operator",
         )
     return blob

@@ -5,9 +5,9 @@ from typing_extensions import disjoint_base
 
 from bridge.c10 import Device
 from bridge.caffe2.blobs.blob import Blob
+from bridge.caffe2.execution.blob_table import BlobTable
 from bridge.caffe2.execution.definition import Definition
 from bridge.caffe2.tensor.tensor import Tensor
-from bridge.caffe2.workspaces.workspace import Workspace
 
 @disjoint_base
 class DefinitionCore:
@@ -24,11 +24,11 @@ class DefinitionCore:
 class OperatorCore:
     @property
     def _definition(self) -> Definition: ...
-    _workspace: Workspace
+    _workspace: BlobTable
     def _bind(
         self,
         definition: DefinitionCore,
-        workspace: Workspace,
+        workspace: BlobTable,
         inputs: tuple[Blob, ...],
         outputs: tuple[Blob, ...],
     ) -> None: ...

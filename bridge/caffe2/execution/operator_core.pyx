@@ -372,4 +372,4 @@ cdef int _refuse_unbound(OperatorCore operator, str caller) except -1:
 
 cdef int _refuse_input(OperatorCore operator, BlobCore blob, i) except -1:
     raise EnforceTypeError(
-        f"{blob._called(operator._definition.inputs[i])}, and input {i} is to be a tensor.", "Operator.Input")
+        f"{blob._describe(operator._definition.inputs[i])}, and input {i} is to be a tensor.", "Operator.Input")

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Running plans: steps of nets and of further steps, so many times or until a blob says stop.
+"""Running plans: steps of nets or of further steps, a number of times or until a blob is True.
 
-Everything runs in one thread. Substeps and instances that may run concurrently run in turn, the
-ones that report every so often once, after the others; so do nets that report.
+Everything runs in one thread, in order: substeps and instances that may run concurrently, too.
+Substeps and nets that report at intervals run once, after the others.
 
 Follows caffe2/core/plan_executor.cc, PyTorch 1.8.1.
 """
@@ -15,11 +15,11 @@ from collections.abc import Iterable
 from bridge.c10 import bool as bool_type
 from bridge.c10.errors import EnforceKeyError, EnforceNotMet, EnforceValueError
 from bridge.caffe2.base.messages import as_message, caffe2_pb2
+from bridge.caffe2.execution.blob_table import BlobTable, find_blob
 from bridge.caffe2.execution.nets import create_net
 from bridge.caffe2.execution.runnable_net import RunnableNet
 from bridge.caffe2.nets.execution_step import ExecutionStep
 from bridge.caffe2.nets.plan import Plan
-from bridge.caffe2.workspaces.workspace import Workspace, found_blob, state
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -27,25 +27,14 @@ if TYPE_CHECKING:
 
     from bridge.caffe2.blobs.blob import Blob
 
-__all__ = ["RunPlan", "plan_of", "run_plan"]
-
-
-def RunPlan(plan_or_step: Any) -> bool:
-    """Run a plan, or a step that has all its nets with it; return True.
-
-    `plan_or_step` is a ``core.Plan``, a ``core.ExecutionStep`` or a PlanDef: a message of any
-    class, or its bytes. The plan's nets are created, in place of any of the same names, and stay.
-
-    Raises EnforceNotMet: no PlanDef, a step that contradicts itself or names a net that the plan
-    does not have, or an operator failed; what ran before it has had its effect.
-    """
-    caller = "RunPlan"
-    run_plan(state.workspace, plan_of(plan_or_step, caller), caller)
-    return True
+__all__ = ["plan_of", "run_plan"]
 
 
 def plan_of(plan_or_step: Any, caller: str) -> Any:
-    """Return the PlanDef of a plan, or of a ``core.ExecutionStep`` and its nets: a copy."""
+    """Return the PlanDef of a plan, or of a ``core.ExecutionStep`` and its nets, as a copy.
+
+    Raises EnforceNotMet, also a TypeError or ValueError: it is neither.
+    """
     if isinstance(plan_or_step, ExecutionStep):
         return Plan(plan_or_step).Proto()
     plan = caffe2_pb2().PlanDef()
@@ -53,49 +42,53 @@ def plan_of(plan_or_step: Any, caller: str) -> Any:
     return plan
 
 
-def run_plan(workspace: Workspace, plan: Any, caller: str) -> None:
-    """Run a PlanDef in `workspace`."""
+def run_plan(table: BlobTable, plan: Any, caller: str) -> None:
+    """Run a PlanDef on the blobs of `table`.
+
+    Raises EnforceNotMet: a step contradicts itself or names a net that the plan does not have (also
+    a KeyError), or an operator failed; what ran before it has had its effect.
+    """
     if not plan.execution_step:
         return
     nets: dict[str, Any] = {}
     for net in plan.network:
         if net.name in nets:
-            raise EnforceValueError(f"The plan has two nets of the name {net.name!r}.", caller)
+            raise EnforceValueError(f"The plan has two nets named {net.name!r}.", caller)
         nets[net.name] = net
     for step in plan.execution_step:
-        _Step(step, workspace, nets, {}, caller).run()
+        _Step(step, table, nets, {}, caller).run()
 
 
 class _Step:
-    """A step that is ready to run: its nets and substeps are made, its blob is found.
+    """A step that is ready to run: its nets and substeps exist, its blob has been found.
 
-    A substep that wants a workspace of its own is made each time that it runs.
+    A substep with a workspace of its own is created anew for each run.
     """
 
     def __init__(
         self,
         message: Any,
-        outer: Workspace,
+        outer: BlobTable,
         nets: dict[str, Any],
-        made: dict[str, RunnableNet],
+        created: dict[str, RunnableNet],
         caller: str,
     ) -> None:
         self.message = message
         self.caller = caller
         self.all_nets = nets
-        self.made = made
-        self.workspace = outer
+        self.created = created
+        self.table = outer
         if message.create_workspace:
-            self.workspace = Workspace(outer)
-            self.made = {}
+            self.table = outer._child()
+            self.created = {}
         if message.network and message.substep:
-            raise self._contradiction("has nets and substeps; it can have one of them")
+            raise self._contradiction("has nets and substeps; it can have only one of them")
         self.nets = [self._net(name) for name in message.network]
         self.report = self._report()
         self.substeps: list[Any] = []
         self.reports: list[Any] = []
         for step in message.substep:
-            ready = step if step.create_workspace else self._made(step)
+            ready = step if step.create_workspace else self._ready(step)
             (self.reports if step.HasField("run_every_ms") else self.substeps).append(ready)
         self.instances = max(message.num_concurrent_instances, 1)
         self.iterations = self._iterations()
@@ -105,55 +98,54 @@ class _Step:
         return EnforceValueError(f"Step {self.message.name!r} {what}.", self.caller)
 
     def _net(self, name: str) -> RunnableNet:
-        """Return the net of that name, made in the workspace when it is first needed."""
-        if name not in self.made:
+        """Return the net of that name; the first call creates it."""
+        if name not in self.created:
             if name not in self.all_nets:
                 raise EnforceKeyError(
                     f"Step {self.message.name!r} uses net {name!r}, which the plan does not have.",
                     self.caller,
                 )
-            self.made[name] = create_net(self.workspace, self.all_nets[name], True, self.caller)
-        return self.made[name]
+            self.created[name] = create_net(self.table, self.all_nets[name], True, self.caller)
+        return self.created[name]
 
     def _report(self) -> RunnableNet | None:
-        """Return the net that reports at intervals, and here once, at the end."""
+        """Return the net that reports, if there is one."""
         if not self.message.HasField("report_net"):
             return None
         if not self.message.HasField("report_interval"):
             raise self._contradiction("has report_net, which needs report_interval")
         return self._net(self.message.report_net)
 
-    def _made(self, step: Any) -> _Step:
-        return _Step(step, self.workspace, self.all_nets, self.made, self.caller)
+    def _ready(self, step: Any) -> _Step:
+        return _Step(step, self.table, self.all_nets, self.created, self.caller)
 
     def _iterations(self) -> Iterable[int] | None:
-        """Return as many as the step runs, unless it is stopped before; None: without end."""
+        """Return a range of the iterations; None: no limit but should_stop_blob."""
         message = self.message
         if message.HasField("should_stop_blob"):
             if message.HasField("num_iter"):
                 raise self._contradiction(
-                    "has should_stop_blob and num_iter; it can have one of them"
+                    "has should_stop_blob and num_iter; it can have only one of them"
                 )
             return range(1) if message.only_once else None
         if message.HasField("only_once"):
-            raise self._contradiction("says only_once, which goes with should_stop_blob alone")
+            raise self._contradiction("has only_once, which requires should_stop_blob")
         return range(message.num_iter if message.HasField("num_iter") else 1)
 
     def _stop_blob(self) -> Blob | None:
         if not self.message.HasField("should_stop_blob"):
             return None
         name = self.message.should_stop_blob
-        blob = found_blob(self.workspace, name)
+        blob = find_blob(self.table, name)
         if blob is None:
             raise EnforceKeyError(
-                f"There is no blob {name!r}, which step {self.message.name!r} has as "
-                "should_stop_blob.",
+                f"There is no blob {name!r}, the should_stop_blob of step {self.message.name!r}.",
                 self.caller,
             )
         return blob
 
     def run(self) -> None:
-        """Run the nets and substeps so many times, or until the blob says stop; then report."""
+        """Run the nets and substeps until the iterations or the stop blob end it; then report."""
         self._run_all()
         for substep in self.reports:
             self._run_substep(substep)
@@ -162,29 +154,29 @@ class _Step:
 
     def _run_all(self) -> None:
         if not self.substeps and not self.nets:
-            return  # or nothing would run without end
+            return  # an endless loop otherwise
         for _ in itertools.count() if self.iterations is None else self.iterations:
             for _ in range(self.instances if self.substeps else 0):
                 for substep in self.substeps:
                     self._run_substep(substep)
-                    if self._says_stop():
+                    if self._should_stop():
                         return
             for net in self.nets:
                 net._run(self.caller)
-                if self._says_stop():
+                if self._should_stop():
                     return
 
     def _run_substep(self, substep: Any) -> None:
-        (substep if isinstance(substep, _Step) else self._made(substep)).run()
+        (substep if isinstance(substep, _Step) else self._ready(substep)).run()
 
-    def _says_stop(self) -> bool:
+    def _should_stop(self) -> bool:
         blob = self.stop
         if blob is None:
             return False
         tensor = blob._tensor
         if tensor is None or not tensor.IsType(bool_type) or tensor.numel() != 1:
             raise EnforceNotMet(
-                f"{blob._called(self.message.should_stop_blob)}; should_stop_blob is one bool.",
+                f"{blob._describe(self.message.should_stop_blob)}; should_stop_blob is one bool.",
                 self.caller,
                 condition="IsType(bool) && numel() == 1",
             )

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which class runs an operator of a type, on a device, with an engine."""
+"""The registry of operator classes, by operator type, device type and engine."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = ["class_for", "preferred", "register_operator", "registry"]
 
 
 class _Registry:
-    """Counts registrations: a definition looks its class up again where there were more since."""
+    """Counts registrations: after each of them, definitions look up their class again."""
 
     generation = 1
 
@@ -30,15 +30,15 @@ registry = _Registry()
 
 
 class _Preferred:
-    """The engines that operators prefer that name none; see `engines`."""
+    """The preferred engines of operators that name no engine; see `engines`."""
 
     def __init__(self) -> None:
-        # By name of the device's type and operator type, and by name of the device's type.
+        # By device type and operator type, and by device type.
         self.by_type: dict[tuple[str, str], list[str]] = {}
         self.everywhere: dict[str, list[str]] = {}
 
     def engines(self, kind: str, op_type: str) -> list[str]:
-        """List them, first the one to take first."""
+        """Return the engines to try, in order."""
         return self.by_type.get((kind, op_type), []) + self.everywhere.get(kind, [])
 
 
@@ -48,17 +48,16 @@ preferred = _Preferred()
 def register_operator(
     name: str, devices: Any = ("cpu",), engine: str = ""
 ) -> Callable[[OperatorClass], OperatorClass]:
-    """Register the decorated class as what runs operators of type `name` on these device types.
+    """Return a decorator that registers a class for operators of type `name`, and returns it.
 
-    Gives the class back. devices: one or several of what names a device. With `engine`, for
-    operators that ask for that engine; an operator that asks for one that is not registered runs
-    without.
+    devices: one or more devices or device types, by any of their names. engine: only for operators
+    that ask for it; an operator that asks for an engine that is not registered runs without.
 
-    Raises EnforceNotMet, also a TypeError or ValueError: the class is no Operator, `name` or
-    `engine` no name, a device none, or another class has the name. The same class of the same
-    module may come again, as when a notebook's cell runs again; it takes the place of the earlier
-    one. So does a class that has the name of a built-in operator, if it is registered before these
-    are loaded, which is when an operator is first looked for that is not there.
+    Raises EnforceNotMet, also a TypeError or ValueError: the class is not an Operator, `name` or
+    `engine` is not a name, a device is not one, or another class has the name. A class of the same
+    module and name replaces the earlier one, as when a notebook's cell runs again. A class replaces
+    a built-in operator only if it is registered before those are loaded, at the first look-up of a
+    type that is not registered.
 
     >>> import numpy as np
     >>> from bridge import caffe2
@@ -79,16 +78,16 @@ def register_operator(
     """
     caller = "register_operator"
     if type(name) is not str or not name:
-        raise EnforceTypeError(f"{name!r} is no name of an operator.", caller)
+        raise EnforceTypeError(f"{name!r} is not the name of an operator.", caller)
     if not isinstance(engine, str):
-        raise EnforceTypeError(f"{engine!r} is no name of an engine.", caller)
+        raise EnforceTypeError(f"{engine!r} is not the name of an engine.", caller)
     kinds = _device_kinds(devices, caller)
     key = registry_key(name, engine)
 
     def register(cls: OperatorClass) -> OperatorClass:
         given: Any = cls
         if not (isinstance(given, type) and issubclass(given, Operator)):
-            raise EnforceTypeError(f"{cls!r} is no class derived from caffe2.Operator.", caller)
+            raise EnforceTypeError(f"{cls!r} is not a class derived from caffe2.Operator.", caller)
         known = classes.setdefault(key, {})
         free = []
         for kind in kinds:
@@ -97,8 +96,8 @@ def register_operator(
                 free.append(kind)
             elif _is_built_in(other) or not _is_built_in(cls):
                 raise EnforceValueError(
-                    f"Operator {key!r} is registered for {kind} by {other.__module__}."
-                    f"{other.__qualname__} already; give yours another name.",
+                    f"Operator {key!r} is already registered for {kind} by {other.__module__}."
+                    f"{other.__qualname__}; use another name.",
                     caller,
                 )
         known.update(dict.fromkeys(free, cls))
@@ -123,21 +122,21 @@ def _device_kinds(devices: Any, caller: str) -> list[str]:
         kinds = [Device(device).type.name.lower() for device in several]
     except (TypeError, ValueError) as cause:
         raise EnforceValueError(
-            f"{devices!r} names no type of device. Give 'cpu', 'cuda' or another of "
+            f"{devices!r} does not name a type of device. Use 'cpu', 'cuda' or another of "
             "c10.DeviceType.",
             caller,
         ) from cause
     if not kinds:
-        raise EnforceValueError("An operator is registered for one device or more.", caller)
+        raise EnforceValueError("An operator is registered for one or more devices.", caller)
     return kinds
 
 
 def class_for(definition: Definition, caller: str) -> type[Operator]:
-    """Find the class that runs an operator.
+    """Return the class that runs an operator.
 
-    Raises EnforceNotMet: none of that type (also a KeyError), or none for its device.
+    Raises EnforceNotMet: there is no class for its type (also a KeyError), or for its device.
     """
-    generation = registry.generation  # of before, should somebody register one meanwhile
+    generation = registry.generation  # read first: another thread may register a class meanwhile
     if definition.generation != generation:
         assign(definition, _looked_up(definition, caller), generation)
     found: type[Operator] = definition.cls
@@ -156,7 +155,7 @@ def _looked_up(definition: Definition, caller: str) -> type[Operator]:
         hint = f" Did you mean {' or '.join(map(repr, near))}?" if near else ""
         raise EnforceKeyError(
             f"There are no operators of type {definition.type!r}.{hint} "
-            "RegisteredOperators() lists what there is, register_operator adds to it.",
+            "RegisteredOperators() lists the types, register_operator adds one.",
             caller,
         )
     kind = definition.kind

@@ -1,16 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""RunnableNet: the operators of a net, made once, run one after the other."""
+"""RunnableNet: the operators of a net, created once and run in order."""
 
 from __future__ import annotations
 
 from bridge.c10.errors import EnforceNotMet, EnforceValueError
+from bridge.caffe2.base.device_option import device_of_option
 from bridge.caffe2.base.messages import check_text
-from bridge.caffe2.execution.definition import Definition, device_of_option
+from bridge.caffe2.execution.blob_table import BlobTable
+from bridge.caffe2.execution.definition import Definition
+from bridge.caffe2.execution.instantiate import instantiate_in
 from bridge.caffe2.execution.operator import Operator, failure
 from bridge.caffe2.execution.operator_core import run_all
 from bridge.caffe2.execution.registry import class_for
-from bridge.caffe2.workspaces.run_once import made_in
-from bridge.caffe2.workspaces.workspace import Workspace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -18,37 +19,37 @@ if TYPE_CHECKING:
 
 __all__ = ["RunnableNet"]
 
-# Caffe2's ways to run a net; here all of them run the operators in the order that the net has them.
+# Caffe2's types of nets; here all of them run the operators in the order of the NetDef.
 _TYPES = {"", "simple", "simple_refcount", "dag", "prof_dag", "async_dag", "async_scheduling"}
 _TYPES |= {"async_polling", "async_simple", "rnn", "parallel"}
 
 
 class RunnableNet:
-    """A net in a workspace: its operators, made, with the blobs they work on.
+    """The operators of a net, bound to the blobs that they read and write.
 
-    What is made once is used by every run: state of operators is kept from run to run, and blobs
-    are the ones of the names at the time when the net was made.
+    Operators keep their attributes from run to run. Names of blobs are looked up once, when the
+    net is created.
 
-    Raises EnforceNotMet: an operator that cannot be made (the error says which, and where in the
-    net it is), an input that neither the workspace nor the net has, an external output that
-    nothing makes, an unknown type of net. No blobs are created then.
+    Raises EnforceNotMet: an operator cannot be created (the error names it and its position in the
+    net), an input that neither the table nor the net has, an external output that no operator
+    writes, an unknown type of net. No blobs are created then.
 
     Follows NetBase and SimpleNet, caffe2/core/net.cc and net_simple.cc, PyTorch 1.8.1.
     """
 
-    __slots__ = ("__weakref__", "_definitions", "_name", "_operators", "_workspace")
+    __slots__ = ("__weakref__", "_definitions", "_name", "_operators", "_table")
 
-    def __init__(self, message: Any, workspace: Workspace, caller: str) -> None:
+    def __init__(self, message: Any, table: BlobTable, caller: str) -> None:
         check_text(
             message, (message.name, *message.external_input, *message.external_output), caller
         )
         self._name: str = message.name
-        self._workspace = workspace
+        self._table = table
         self._definitions: list[Definition] = []
         self._operators: list[Operator] = []
         if message.type not in _TYPES:
             raise EnforceValueError(
-                f"Net {self._name!r} is of type {message.type!r}, which is none of "
+                f"Net {self._name!r} is of type {message.type!r}; the types are "
                 f"{', '.join(sorted(_TYPES - {''}))}.",
                 caller,
             )
@@ -62,14 +63,14 @@ class RunnableNet:
                 self._add(operator, option, new, caller)
         except BaseException:
             for name in new:
-                workspace._blobs.pop(name, None)
+                table._blobs.pop(name, None)
             raise
 
     def _add(self, message: Any, option: Any, new: list[str], caller: str) -> None:
         definition = Definition(message, None, option, caller)
         try:
             class_for(definition, caller)
-            operator = made_in(definition, self._workspace, new)
+            operator = instantiate_in(definition, self._table, new)
         except Exception as cause:
             raise self._failure(len(self._operators), definition, cause, caller) from cause
         self._definitions.append(definition)
@@ -81,15 +82,15 @@ class RunnableNet:
         return self._name
 
     def run(self) -> None:
-        """Run the operators in turn.
+        """Run the operators in order.
 
-        Raises EnforceNotMet, from the error that was met: it names the operator and its position.
-        Outputs of that operator are what they were; those before it have run.
+        Raises EnforceNotMet, from the error of the operator that failed: it names that operator and
+        its position. Its outputs are unchanged; the operators before it have run.
         """
         self._run("Net.run")
 
     def _run(self, caller: str) -> None:
-        if not self._operators:  # there is none that could be named
+        if not self._operators:  # `run_all` of none has no position to report
             return
         at = [0]
         try:
@@ -100,7 +101,7 @@ class RunnableNet:
     def _failure(
         self, position: int, definition: Definition, cause: Exception, caller: str
     ) -> EnforceNotMet:
-        self._workspace._failed_position = position
+        self._table._failed_position = position
         where = f", position {position} of net {self._name!r},"
         return failure(definition, cause, caller, where)
 
@@ -109,25 +110,25 @@ class RunnableNet:
 
 
 def _check_names(message: Any, caller: str) -> None:
-    """Refuse inputs and outputs that contradict what the net says of itself."""
+    """Raise EnforceNotMet if inputs or outputs contradict the net's own lists of them."""
     known = set(message.external_input)
-    says_inputs = bool(known)
-    if not says_inputs and not message.external_output:
+    lists_inputs = bool(known)
+    if not lists_inputs and not message.external_output:
         return
     for position, operator in enumerate(message.op):
         for name in operator.input:
-            if says_inputs and name not in known:
+            if lists_inputs and name not in known:
                 raise EnforceNotMet(
                     f"Net {message.name!r} lists its external inputs, and {name!r}, an input of "
                     f"operator {operator.type!r} at position {position}, is neither one of them "
-                    "nor made before. List it, or list none.",
+                    "nor an output of an earlier operator. List it, or list no inputs.",
                     caller,
                 )
         known.update(operator.output)
     for name in message.external_output:
         if name not in known:
             raise EnforceNotMet(
-                f"Net {message.name!r} lists {name!r} as external output, and no operator of it "
-                "makes that.",
+                f"Net {message.name!r} lists {name!r} as an external output, and none of its "
+                "operators writes it.",
                 caller,
             )

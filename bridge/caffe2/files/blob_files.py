@@ -16,26 +16,21 @@ from collections.abc import Callable, Iterable, Sequence, Set
 
 from bridge.c10 import Device
 from bridge.c10.errors import EnforceValueError
-from bridge.caffe2.base.names import name_of
 from bridge.caffe2.blobs.blob import Blob
 from bridge.caffe2.blobs.serialize import DEFAULT_CHUNK_SIZE, serialize_chunks
 from bridge.caffe2.files.blob_parts import BlobParts
-from bridge.caffe2.files.databases import Record, open_reader, open_writer, path_of
-from bridge.caffe2.workspaces.workspace import find_named, state
+from bridge.caffe2.files.databases import open_reader, open_writer
+from bridge.caffe2.files.records import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
     # Bytes of all files that have been read, and all that there are.
     Progress = Callable[[int, int], None]
 
 __all__ = [
     "hold",
-    "load_checkpoint",
     "read_blobs",
     "require_names",
-    "save_checkpoint",
     "stripped",
     "write_blobs",
 ]
@@ -44,39 +39,6 @@ __all__ = [
 _CHUNK = b"#%"
 _CPU = Device("cpu")
 _WHOLE = 2**62  # elements: more than any tensor has
-
-
-def save_checkpoint(
-    path: str, names: Iterable[Any], db_type: str = "minidb", chunk_size: int = -1
-) -> None:
-    """Write blobs of the current workspace to a file, as the operator Save.
-
-    chunk_size: elements of a tensor in one record; -1: 1,000,000, 0: all.
-    Raises EnforceNotMet: there is no such blob (also a KeyError), one holds what Caffe2 has no form
-    for, or the file cannot be written; an old file is as it was.
-    """
-    caller = "save_checkpoint"
-    texts = [name_of(name, caller) for name in names]
-    require_names(texts, caller)
-    blobs = [find_named(state.workspace, text, caller) for text in texts]
-    write_blobs(path_of(path, caller), db_type, texts, blobs, chunk_size, caller)
-
-
-def load_checkpoint(
-    path: str, db_type: str = "minidb", progress: Progress | None = None
-) -> list[str]:
-    """Load every blob of a file into the current workspace; return their names in file order.
-
-    As the operator Load with `load_all`. `progress`, if given, is called with the bytes read and
-    the bytes of the file as it goes on. Raises EnforceNotMet: the file is not there, damaged, or
-    holds what is no blob; all blobs are as they were.
-    """
-    caller = "load_checkpoint"
-    found = read_blobs([path_of(path, caller)], db_type, caller, progress=progress)
-    workspace = state.workspace
-    for name, blob in found.items():
-        hold(workspace.create_blob(name), blob)
-    return list(found)
 
 
 def require_names(names: Iterable[str], caller: str) -> None:
@@ -170,4 +132,4 @@ def hold(blob: Blob, new: Blob) -> None:
     if new._tensor is not None:
         blob._replace(new._tensor)
     else:
-        blob._hold_object(new._object, new._meta)
+        blob._set_object(new._object, new._meta)

@@ -17,20 +17,16 @@ from bridge.c10 import Device, DeviceType
 from bridge.c10.errors import EnforceValueError
 from bridge.caffe2.base.errors import wrap_error
 from bridge.caffe2.blobs.blob import Blob
-from bridge.caffe2.blobs.deserialize import (
-    TENSOR_TYPES,
-    device_of,
-    read_message,
-    read_object,
-)
+from bridge.caffe2.blobs.deserialize import read_blob
 from bridge.caffe2.blobs.message import BlobMessage, TensorMessage
+from bridge.caffe2.blobs.read_tensor import TENSOR_TYPES, device_of
 from bridge.caffe2.tensor.tensor import Tensor
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from bridge.caffe2.files.databases import Record
+    from bridge.caffe2.files.records import Record
 
 __all__ = ["BlobParts"]
 
@@ -91,11 +87,9 @@ class BlobParts:
             if part is not None:
                 raise EnforceValueError("there is a blob of that name before it")
             part = _Part(source, _CPU)
-            if not read_object(part.blob, message, data):
-                read_message(part.blob, message)
         else:
             part = self._with_chunk(part, tensor, source, limit)
-            read_message(part.blob, message, _CPU)
+        read_blob(part.blob, message, data, _CPU)
         self._parts[name] = part
         if part.complete():
             self.complete += 1

@@ -1,152 +1,69 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Caffe2's databases: records of a key and a value, in files of one kind or another.
+"""Opening Caffe2's databases by the names of their types.
 
-Which kinds there are, and what a reader and a writer have in common. Follows caffe2/core/db.h,
-PyTorch 1.8.1.
+Follows caffe2/core/db.h, PyTorch 1.8.1.
 """
 
 from __future__ import annotations
 
 import os
-import sys
 
 from bridge.c10.errors import EnforceKeyError, EnforceTypeError, EnforceValueError
+from bridge.caffe2.files.lmdb import LMDBReader, LMDBWriter
+from bridge.caffe2.files.minidb import MiniDBReader, MiniDBWriter
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from types import TracebackType
-    from typing import Any, Self
+    from collections.abc import Callable
+    from typing import Any
 
-__all__ = [
-    "Reader",
-    "Record",
-    "Writer",
-    "kinds",
-    "module_of",
-    "open_reader",
-    "open_writer",
-    "path_of",
-]
+    from bridge.caffe2.files.records import Reader, Writer
 
-# The kinds by the names that Caffe2 has for them, and the module of each.
-_KINDS = {
-    "minidb": "bridge.caffe2.files.minidb",
-    "MiniDB": "bridge.caffe2.files.minidb",
-    "lmdb": "bridge.caffe2.files.lmdb",
-    "LMDB": "bridge.caffe2.files.lmdb",
+__all__ = ["check_type", "database_types", "open_reader", "open_writer", "path_of"]
+
+# The classes to read and write a database, by Caffe2's name of its type.
+_MINIDB = MiniDBReader, MiniDBWriter
+_LMDB = LMDBReader, LMDBWriter
+_CLASSES: dict[str, tuple[Callable[[str], Reader], Callable[[str], Writer]]] = {
+    "minidb": _MINIDB,
+    "MiniDB": _MINIDB,
+    "lmdb": _LMDB,
+    "LMDB": _LMDB,
 }
 
 
-class Record:
-    """A record where it stands: `key`, and `read`, which gives the value's bytes.
-
-    where: words that say in which file it is, and at which byte. end: bytes of the file that were
-    read when the record has been.
-    """
-
-    __slots__ = ("end", "key", "read", "where")
-
-    def __init__(self, key: bytes, read: Callable[[], bytes], where: str, end: int) -> None:
-        self.key = key
-        self.read = read
-        self.where = where
-        self.end = end
-
-
-class Reader:
-    """A database that is read, as a context that closes it; `nbytes` is its size on the disk."""
-
-    nbytes: int
-
-    def records(self) -> Iterator[Record]:
-        """Return the records one by one. Raises EnforceNotMet: the database is damaged there."""
-        raise NotImplementedError
-
-    def close(self) -> None:
-        """Let go of the file; records that were given cannot be read any more."""
-        raise NotImplementedError
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
-
-
-class Writer:
-    """A database that is written, as a context that finishes it, or after an error discards it.
-
-    Until it is finished nothing of it is there, and an old one of that name is as it was.
-    """
-
-    def put(self, key: bytes, value: bytes) -> None:
-        """Write a record. Raises EnforceNotMet: it cannot be written."""
-        raise NotImplementedError
-
-    def finish(self) -> None:
-        """Put the database in its place. Raises EnforceNotMet: it cannot be; it is discarded."""
-        raise NotImplementedError
-
-    def discard(self) -> None:
-        """Forget what was written."""
-        raise NotImplementedError
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        if kind is None:
-            self.finish()
-        else:
-            self.discard()
-
-
 def path_of(path: str | bytes | os.PathLike[Any], caller: str) -> str:
-    """Return a path as `str`. Raises EnforceNotMet, also a TypeError: it is none."""
+    """Return a path as `str`. Raises EnforceNotMet, also a TypeError: it is not a path."""
     try:
         return os.fsdecode(path)
     except TypeError as cause:
         raise EnforceTypeError(f"A database is at a path: {cause}.", caller) from cause
 
 
-def kinds() -> list[str]:
-    """List the kinds by the names that Caffe2 has for them."""
-    return list(_KINDS)
+def database_types() -> list[str]:
+    """List the types of databases, by Caffe2's names for them."""
+    return list(_CLASSES)
+
+
+def check_type(db_type: str) -> None:
+    """Raise EnforceNotMet, also a KeyError or ValueError, unless there are such databases."""
+    if not db_type:
+        raise EnforceValueError("The argument db_type is missing: 'minidb' or 'lmdb'.", "db")
+    if db_type not in _CLASSES:
+        raise EnforceKeyError(
+            f"There are no databases of the type {db_type!r}, only of the types "
+            f"{', '.join(_CLASSES)}.",
+            "db",
+        )
 
 
 def open_reader(db_type: str, path: str) -> Reader:
-    """Open a database to read. Raises EnforceNotMet: no such file, or no such kind."""
-    reader: Reader = module_of(db_type).open_reader(path)
-    return reader
+    """Open a database for reading. Raises EnforceNotMet: it does not exist, or unknown type."""
+    check_type(db_type)
+    return _CLASSES[db_type][0](path)
 
 
 def open_writer(db_type: str, path: str) -> Writer:
-    """Make a database to write. Raises EnforceNotMet: it cannot be made, or no such kind."""
-    writer: Writer = module_of(db_type).open_writer(path)
-    return writer
-
-
-def module_of(db_type: str) -> Any:
-    """Return the module of a database type. Raises EnforceNotMet: unknown type."""
-    if not db_type:
-        raise EnforceValueError("The argument db_type is missing: 'minidb' or 'lmdb'.", "db")
-    name = _KINDS.get(db_type)
-    if name is None:
-        raise EnforceKeyError(
-            f"There are no databases of the type {db_type!r}; those that there are: "
-            f"{', '.join(_KINDS)}.",
-            "db",
-        )
-    __import__(name)
-    return sys.modules[name]
+    """Create a database. Raises EnforceNotMet: it cannot be created, or unknown type."""
+    check_type(db_type)
+    return _CLASSES[db_type][1](path)

@@ -27,19 +27,19 @@ from enum import Enum
 
 from bridge.c10.errors import EnforceNotMet, EnforceTypeError
 from bridge.caffe2.files.databases import (
-    Record,
-    kinds,
-    module_of,
+    check_type,
+    database_types,
     open_reader,
     open_writer,
     path_of,
 )
+from bridge.caffe2.files.records import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from bridge.caffe2.files.databases import Reader, Writer
+    from bridge.caffe2.files.records import Reader, Writer
 
 __all__ = ["DB", "Cursor", "Mode", "Transaction", "create_db", "registered_dbs"]
 
@@ -187,10 +187,10 @@ def create_db(db_type: str, source: str | bytes | os.PathLike[Any], mode: Mode) 
     """
     if not isinstance(mode, Mode):
         raise EnforceTypeError("How to open it is one of Mode.read, write and new.", "create_db")
-    module_of(db_type)
+    check_type(db_type)
     return DB(db_type, path_of(source, "create_db"), mode)
 
 
 def registered_dbs() -> list[str]:
     """List the kinds of databases that there are, by Caffe2's names for them."""
-    return kinds()
+    return database_types()

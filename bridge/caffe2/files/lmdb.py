@@ -12,21 +12,21 @@ Follows caffe2/db/lmdb.cc, PyTorch 1.8.1.
 
 from __future__ import annotations
 
+import importlib
 import os
 import shutil
-import sys
 from collections.abc import Iterator
 
 from bridge.c10.errors import EnforceNotMet, EnforceValueError
 from bridge.caffe2.base.errors import wrap_error
-from bridge.caffe2.files.databases import Reader, Record, Writer
+from bridge.caffe2.files.records import Reader, Record, Writer
 from bridge.caffe2.files.whole_file import sync_folder, temporary_name
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-__all__ = ["LMDBReader", "LMDBWriter", "open_reader", "open_writer"]
+__all__ = ["LMDBReader", "LMDBWriter"]
 
 _CALLER = "LMDB"
 _MAP_NBYTES = 2**40  # of addresses, not of memory or disk; as much as Caffe2 takes
@@ -34,13 +34,12 @@ _MAP_NBYTES = 2**40  # of addresses, not of memory or disk; as much as Caffe2 ta
 
 def _lmdb() -> Any:
     try:
-        __import__("lmdb")
+        return importlib.import_module("lmdb")
     except ImportError as cause:
         raise EnforceNotMet(
             "Databases of the type LMDB need the package lmdb: pip install 'bridge-tensor[lmdb]'.",
             _CALLER,
         ) from cause
-    return sys.modules["lmdb"]
 
 
 class LMDBReader(Reader):
@@ -143,7 +142,3 @@ class LMDBWriter(Writer):
 
     def _failure(self, cause: Exception) -> Exception:
         return wrap_error(f"Database {self._path!r} cannot be written", _CALLER, cause)
-
-
-open_reader = LMDBReader
-open_writer = LMDBWriter

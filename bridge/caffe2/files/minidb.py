@@ -20,14 +20,14 @@ from collections.abc import Iterator
 
 from bridge.c10.errors import EnforceTypeError, EnforceValueError
 from bridge.caffe2.base.errors import wrap_error
-from bridge.caffe2.files.databases import Reader, Record, Writer
+from bridge.caffe2.files.records import Reader, Record, Writer
 from bridge.caffe2.files.whole_file import WholeFile
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import BinaryIO
 
-__all__ = ["MiniDBReader", "MiniDBWriter", "open_reader", "open_writer"]
+__all__ = ["MiniDBReader", "MiniDBWriter"]
 
 _LENGTHS = struct.Struct("<ii")
 _MAX_LENGTH = 2**31 - 1  # bytes
@@ -162,7 +162,3 @@ class MiniDBWriter(Writer):
         return wrap_error(
             f"File {self._path!r} cannot be written, and is as it was", _CALLER, cause
         )
-
-
-open_reader = MiniDBReader
-open_writer = MiniDBWriter

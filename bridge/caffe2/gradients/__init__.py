@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Automatic gradients of nets.
 
-`table`, read by `patterns`, and `makers` say which operators the gradient of an operator is;
-`registry` finds them, with those that users register; `backward_pass` goes back through a net,
-`sums` adds up what several operators give. Imported when the first gradient is asked for.
+`table`, read by `patterns`, and `makers` define the gradient operators of each operator type.
+`registry` looks them up, together with those that users register. `backward_pass` goes backwards
+through a net; `sums` adds the contributions of several operators to one gradient.
 """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""IR: operators with the versions of their blobs, and the gradient operators that go back."""
+"""GradientRegistry and IR: the gradient operators of a net, in the order in which they run."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from bridge.caffe2.base.messages import as_message
 from bridge.caffe2.definitions.blob_reference import BlobReference
 from bridge.caffe2.definitions.create_operator import CreateOperator
 from bridge.caffe2.gradients.gradient_slice import GradientSlice
-from bridge.caffe2.gradients.registry import GradientRegistry
+from bridge.caffe2.gradients.registry import OperatorGradients
 from bridge.caffe2.gradients.sums import ONLY_SUM_TAG, SUM_TAG, Contribution, Part, sum_of
 
 TYPE_CHECKING = False
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
     Gradient = str | GradientSlice | None
     Version = tuple[str, int]
 
-__all__ = ["IR"]
+__all__ = ["IR", "GradientRegistry"]
 
 _CALLER = "GradientRegistry.GetBackwardPass"
 
 
 class _Step:
-    """An operator, and the versions of the blobs that it reads and writes."""
+    """An operator, with the versions of the blobs that it reads and writes."""
 
     __slots__ = ("op", "read", "written")
 
@@ -39,13 +39,14 @@ class _Step:
 
 
 class IR:
-    """The operators of a net, in order, each with the versions of its blobs.
+    """The operators of a net in order, with the versions of their blobs.
 
-    A blob that an operator writes to again has a new version; gradients are of versions. Where
-    several operators use a version, its gradient is the sum of what each contributes; it is added
-    up behind the gradient operators of the first of them.
+    Writing to a blob again creates a new version of it, and gradients belong to versions. Where
+    several operators read a version, its gradient is the sum of their contributions. The sum is
+    added after the gradient operators of the first of these operators.
 
-    Raises EnforceNotMet, also a ValueError: a StopGradient whose output nothing uses.
+    Raises EnforceNotMet: `operators` cannot be iterated over (also a TypeError), or nothing reads
+    the output of a StopGradient (also a ValueError).
     Follows IR, caffe2/python/core.py, PyTorch 1.8.1.
     """
 
@@ -56,9 +57,11 @@ class IR:
     def __init__(self, operators: Iterable[Any]) -> None:
         if not isinstance(operators, Iterable):
             raise EnforceTypeError(
-                f"Operators come as a list, not as {type(operators).__name__}.", _CALLER
+                f"operators must be a list of OperatorDefs, not {type(operators).__name__}.",
+                _CALLER,
             )
-        self._versions: dict[str, int] = {}  # in the end; when gradient operators run
+        # The version of each blob after the last operator, when the gradient operators run.
+        self._versions: dict[str, int] = {}
         self._steps = [
             _Step(as_message(op, "OperatorDef", _CALLER), self._versions) for op in operators
         ]
@@ -69,12 +72,12 @@ class IR:
                 self._users.setdefault((name, step.read[name]), []).append(position)
             self._writers.update(((name, step.written[name]), position) for name in step.op.output)
         self._check_stops()
-        # By blob its gradient so far, and the version of the blob that it is of.
+        # By blob: its gradient so far, and the version of the blob that this gradient belongs to.
         self._gradients: dict[str, Gradient] = {}
         self._gradient_versions: dict[str, int] = {}
         self._contributions: dict[Version, list[Contribution]] = {}
-        # By gradient of an output that is that of inputs as well: the versions of these.
-        self._passed_on: dict[str, list[Version]] = {}
+        # By gradient that no operator wrote: the versions of all blobs that it is the gradient of.
+        self._shared: dict[str, list[Version]] = {}
 
     def _check_stops(self) -> None:
         used = {name for name, _ in self._users}
@@ -82,16 +85,19 @@ class IR:
             if step.op.type == "StopGradient" and step.op.output[0] not in used:
                 raise EnforceValueError(
                     f"StopGradient's output {step.op.output[0]!r} is orphan: no operator uses it. "
-                    "Have the same blob as input and output.",
+                    "Use the same blob as input and output.",
                     _CALLER,
                 )
 
     def GetBackwardPass(self, ys: Any) -> tuple[list[Any], dict[Any, Any]]:
-        """Make the gradient operators; see `GradientRegistry.GetBackwardPass`. Once for an IR."""
+        """Return the gradient operators, and the gradients by blob; to be called once.
+
+        See `GradientRegistry.GetBackwardPass`.
+        """
         made = self._start(ys)
         for position in reversed(range(len(self._steps))):
             made += self._step_back(position)
-            made += self._add_up(position)
+            made += self._sum_gradients(position)
         gradients: dict[Any, Any] = {}
         for name, gradient in self._gradients.items():
             if isinstance(gradient, GradientSlice):
@@ -101,12 +107,12 @@ class IR:
         return made, gradients
 
     def _start(self, ys: Any) -> list[Any]:
-        """Take the gradients of `ys` that are given, and make ones where none are."""
+        """Register the gradients of `ys`; return operators that fill those not given with ones."""
         if isinstance(ys, list):
             try:
                 ys = dict.fromkeys(ys)
             except TypeError as cause:
-                raise EnforceTypeError(f"ys is no list of blobs: {cause}", _CALLER) from cause
+                raise EnforceTypeError(f"ys is not a list of blobs: {cause}", _CALLER) from cause
         elif not isinstance(ys, dict):
             raise EnforceTypeError("ys should either be a list or a dict.", _CALLER)
         made = []
@@ -132,7 +138,7 @@ class IR:
         return made
 
     def _step_back(self, position: int) -> list[Any]:
-        """Make the gradient operators of one operator, where an output of it has a gradient."""
+        """Return the gradient operators of one operator; empty if no output has a gradient."""
         step = self._steps[position]
         op = step.op
         given = [self._gradients.get(name) for name in op.output]
@@ -141,14 +147,14 @@ class IR:
         made, wanted = GradientRegistry.GetGradientForOp(op, given)
         if len(wanted) != len(op.input):
             raise EnforceNotMet(
-                f"The function that makes the gradient of {op.type!r} gives {len(wanted)} names of "
-                f"gradients, and the operator has {len(op.input)} inputs; None stands for none.",
+                f"The gradient function of {op.type!r} returned {len(wanted)} gradients for "
+                f"{len(op.input)} inputs; it returns None for an input without a gradient.",
                 _CALLER,
                 condition="len(g_input) == len(op.input)",
             )
         self._check_versions(step, made, given)
-        wanted = self._keep_awaited(position, made, wanted)
-        self._take_contributions(step, made, wanted)
+        wanted = self._rename_overwritten(position, made, wanted)
+        self._register_contributions(step, made, wanted)
         fresh: dict[str, Gradient] = {}
         for name, gradient in zip(op.input, wanted, strict=True):
             if gradient is not None or name not in self._gradients or name in op.output:
@@ -159,7 +165,7 @@ class IR:
         return made
 
     def _check_versions(self, step: _Step, made: list[Any], given: list[Gradient]) -> None:
-        """Raise EnforceNotMet: a gradient operator reads a blob that was written to since."""
+        """Raise EnforceNotMet if a gradient operator reads a blob that was written to since."""
         outputs_of: dict[str, str] = {}
         for name, gradient in zip(step.op.output, given, strict=True):
             for blob in _blobs(gradient):
@@ -188,17 +194,17 @@ class IR:
                     )
             local.update(op.output)
 
-    # What operators contribute.
+    # Contributions of operators to gradients.
 
     def _contribute(self, version: Version, parts: tuple[Part, ...], device_option: Any) -> None:
         contribution = Contribution(parts, device_option)
         self._contributions.setdefault(version, []).append(contribution)
         for part in parts:
             if not part.places:
-                self._passed_on.setdefault(part.name, []).append(version)
+                self._shared.setdefault(part.name, []).append(version)
 
-    def _take_contributions(self, step: _Step, made: list[Any], wanted: list[Any]) -> None:
-        """Keep what the gradient operators of one operator contribute to its inputs' gradients."""
+    def _register_contributions(self, step: _Step, made: list[Any], wanted: list[Any]) -> None:
+        """Register the contributions of one operator to the gradients of its inputs."""
         written: dict[str, list[tuple[Any, int]]] = {}
         between: dict[str, list[tuple[Any, int]]] = {}
         for op in made:
@@ -221,8 +227,8 @@ class IR:
                 several = [(Part(gradient, [place]),) for place in written[gradient]]
             else:
                 raise EnforceNotMet(
-                    f"The gradient of operator {step.op.type!r} cannot be made where it has blob "
-                    f"{name!r} as more than one input. Give it a copy, made by Copy.",
+                    f"The gradient of operator {step.op.type!r} cannot be computed with blob "
+                    f"{name!r} as more than one input. Use a copy of the blob, made by Copy.",
                     _CALLER,
                 )
             makers = [op for blob in blobs for op, _ in written.get(blob, ())]
@@ -230,15 +236,15 @@ class IR:
             for parts in several:
                 self._contribute((name, step.read[name]), parts, device_option)
 
-    def _keep_awaited(self, position: int, made: list[Any], wanted: list[Any]) -> list[Any]:
-        """Have gradient operators write elsewhere than to a gradient that others read yet.
+    def _rename_overwritten(self, position: int, made: list[Any], wanted: list[Any]) -> list[Any]:
+        """Rename outputs of gradient operators that would overwrite a gradient still to be read.
 
-        A gradient that Sum passed on is that of several blobs. Caffe2 writes over it where one of
-        them is scaled in place, as Sqr does, or is of a blob whose name had another version before.
-        Gives the gradients of the inputs, by the names that they have then.
+        A gradient that Sum passes on belongs to several blobs. Caffe2 overwrites it if one of them
+        is scaled in place, as in the gradient of Sqr, or has the name of an older version. Return
+        the gradients of the inputs, under their new names.
         """
         for blob in dict.fromkeys(output for op in made for output in op.output):
-            if not any(self._is_awaited(one, position) for one in self._passed_on.get(blob, ())):
+            if not any(self._is_still_read(one, position) for one in self._shared.get(blob, ())):
                 continue
             inputs: list[tuple[Any, int]] = []
             outputs: list[tuple[Any, int]] = []
@@ -251,15 +257,15 @@ class IR:
             wanted = [_with_name(gradient, blob, renamed) for gradient in wanted]
         return wanted
 
-    def _is_awaited(self, version: Version, position: int) -> bool:
-        """Return whether the gradient of a version is used further back, or is a result."""
+    def _is_still_read(self, version: Version, position: int) -> bool:
+        """Return whether an operator further back reads this gradient, or it is a result."""
         users = self._users[version]
         if len(users) > 1 and users[0] < len(self._steps):
-            return users[0] < position  # else it was added up
+            return users[0] < position  # otherwise it has been summed
         return self._writers.get(version, -1) < position
 
-    def _add_up(self, position: int) -> list[Any]:
-        """Add up the gradients of the blobs that this operator is the first to use."""
+    def _sum_gradients(self, position: int) -> list[Any]:
+        """Return operators that sum the gradients of blobs which this operator is first to read."""
         step = self._steps[position]
         made = []
         for name in dict.fromkeys(step.op.input):
@@ -288,7 +294,36 @@ def _check_version(name: str, needed: int, current: int | None, what: str, op: A
     if current != needed:
         raise EnforceNotMet(
             f"{what} version {needed} of {name!r}, but currently we have version {current}: an "
-            f"operator behind {op.type!r} with outputs {list(op.output)} writes to {name!r} again. "
-            "Give its output another name.",
+            f"operator after {op.type!r} with outputs {list(op.output)} writes to {name!r} again. "
+            "Use another name for its output.",
             _CALLER,
         )
+
+
+class GradientRegistry(OperatorGradients):
+    """The gradient operators of each operator type, and of whole nets.
+
+    The gradients of Caffe2's own operators are built in; `RegisterGradient` adds others.
+    Follows GradientRegistry, caffe2/python/core.py, PyTorch 1.8.1.
+
+    >>> from bridge.caffe2 import core
+    >>> op = core.CreateOperator("Relu", ["x"], ["y"])
+    >>> operators, gradients = core.GradientRegistry.GetBackwardPass([op], {"y": "y_grad"})
+    >>> operators[0].type, list(operators[0].input), gradients["x"]
+    ('ReluGradient', ['y', 'y_grad'], BlobReference("x_grad"))
+    """
+
+    @classmethod
+    def GetBackwardPass(
+        cls, operators: Iterable[Any], ys: Any, ys_generate_gradient: bool = False
+    ) -> tuple[list[Any], dict[Any, Any]]:
+        """Return the operators that compute the gradients of `ys` backwards through `operators`.
+
+        The second result is a dict of blobs and their gradients, each a BlobReference or, if it is
+        sparse, a `GradientSlice`. ys: a list of blobs whose gradients are ones, or a dict of blobs
+        and the names of their gradients. ys_generate_gradient has no effect.
+
+        Raises EnforceNotMet: as `GetGradientForOp`; `ys` is neither a list nor a dict (also a
+        TypeError); a gradient operator needs a blob that another operator overwrote.
+        """
+        return IR(operators).GetBackwardPass(ys)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What makes the gradient operators of one operator: its blobs by number, and what was made."""
+"""GradientMaker: builds the gradient operators of one operator."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ _CALLER = "GradientRegistry.GetGradientForOp"
 
 
 class GradientMaker:
-    """Makes gradient operators of `op`, from the gradients `given` of its outputs.
+    """Builds the gradient operators of `op`, from the gradients `given` of its outputs.
 
-    The names are Caffe2's: I and O are inputs and outputs of the operator by number, GO the given
-    gradient of an output, GI the gradient of an input. What is asked for as GI, or set, is what
-    `wanted` has in the end; the others have none. Operators that are added get the operator's
-    device, engine and arguments.
+    The method names are Caffe2's: I(i) and O(i) return inputs and outputs of the operator, GO(i)
+    the given gradient of an output, GI(i) the gradient of an input. `made` holds the operators that
+    were added; they have the device, the engine and the arguments of `op`. `wanted` holds the
+    gradient of each input that GI, GI_slice or set_gradient named, and None for the others.
 
     Follows GradientMakerBase, caffe2/core/operator_gradient.h, PyTorch 1.8.1.
     """
@@ -39,28 +39,33 @@ class GradientMaker:
         self._arguments: dict[str, dict[str, Any]] | None = None
 
     def I(self, i: int) -> str:  # noqa: E743
-        """Return an input. Raises EnforceNotMet: there is none of that number."""
+        """Return the name of input `i`. Raises EnforceNotMet: there are fewer inputs."""
         self.enforce(i < len(self.op.input), f"needs an input {i}")
         return str(self.op.input[i])
 
     def O(self, i: int) -> str:  # noqa: E743
-        """Return an output. Raises EnforceNotMet: there is none of that number."""
+        """Return the name of output `i`. Raises EnforceNotMet: there are fewer outputs."""
         self.enforce(i < len(self.op.output), f"needs an output {i}")
         return str(self.op.output[i])
 
     def GO(self, i: int) -> str:
-        """Return the gradient of an output. Raises EnforceNotMet: it is sparse or missing."""
+        """Return the gradient of output `i`. Raises EnforceNotMet: it is sparse or missing."""
         output = self.O(i)
         given = self.given[i]
-        self.enforce(given is not None, f"needs the gradient of output {output!r}, which has none")
+        self.enforce(
+            given is not None, f"needs the gradient of output {output!r}, which is missing"
+        )
         self.enforce(
             not isinstance(given, GradientSlice),
-            f"needs a dense gradient of output {output!r}, which has a sparse one",
+            f"needs a dense gradient of output {output!r}, not a sparse one",
         )
         return str(given)
 
     def GI(self, i: int) -> str:
-        """Name the gradient of an input, which is dense."""
+        """Return a name for the gradient of input `i`, and record it as dense.
+
+        Raises EnforceNotMet: it was recorded as sparse.
+        """
         name = self.I(i) + "_grad"
         self.enforce(
             not isinstance(self.wanted[i], GradientSlice), f"has a sparse gradient of input {i}"
@@ -69,21 +74,21 @@ class GradientMaker:
         return name
 
     def GI_slice(self, i: int) -> GradientSlice:
-        """Name indices and values of the gradient of an input, which is sparse."""
+        """Return names for the gradient of input `i`, and record it as sparse."""
         name = self.I(i) + "_grad"
-        found = GradientSlice(name + "_indices", name + "_values")
-        self.wanted[i] = found
-        return found
+        gradient = GradientSlice(name + "_indices", name + "_values")
+        self.wanted[i] = gradient
+        return gradient
 
     def set_gradient(self, i: int, gradient: Gradient) -> None:
-        """Have a blob that is there be the gradient of an input."""
+        """Record an existing blob as the gradient of input `i`, or None for no gradient."""
         self.I(i)
         self.wanted[i] = gradient
 
     def argument(self, name: str, default: Any) -> Any:
-        """Return an argument of the operator that is one value, of the type of `default`.
+        """Return the value of an argument, or `default` if the operator does not have it.
 
-        Of any type where that is None. Raises EnforceNotMet: it is of another type.
+        Raises EnforceNotMet: the value has another type than `default`, unless that is None.
         """
         values = self._read().get(name)
         if values is None:
@@ -91,10 +96,10 @@ class GradientMaker:
         for field, kind in (("f", float), ("i", int), ("s", str)):
             if field in values and isinstance(default, (kind, type(None))):
                 return values[field]
-        raise self._refusal(f"needs a {type(default).__name__} as argument {name!r}")
+        raise self._error(f"needs a {type(default).__name__} as argument {name!r}")
 
     def ints(self, name: str) -> list[int]:
-        """Return an argument of the operator that is a list of ints; empty where it has none."""
+        """Return the ints of an argument; an empty list if the operator does not have it."""
         return list(self._read().get(name, {}).get("ints", ()))
 
     def has_argument(self, name: str) -> bool:
@@ -114,10 +119,10 @@ class GradientMaker:
         arguments: dict[str, Any] | None = None,
         copied: bool = True,
     ) -> Any:
-        """Add an operator with `arguments`, and behind them those of the operator if `copied`."""
+        """Add an operator with `arguments`, and those of `op` if `copied`; return it."""
         made = caffe2_pb2().OperatorDef()
         made.type = op_type
-        made.name = ""  # said, as Caffe2 does
+        made.name = ""  # set, as in Caffe2's messages
         made.input.extend(inputs)
         made.output.extend(outputs)
         for name, value in (arguments or {}).items():
@@ -133,11 +138,11 @@ class GradientMaker:
         return made
 
     def enforce(self, condition: bool, what: str) -> None:
-        """Raise EnforceNotMet that says what the gradient of this operator needs, unless so."""
+        """Raise EnforceNotMet, with `what` as the predicate, unless `condition` is true."""
         if not condition:
-            raise self._refusal(what)
+            raise self._error(what)
 
-    def _refusal(self, what: str) -> EnforceNotMet:
+    def _error(self, what: str) -> EnforceNotMet:
         return EnforceNotMet(
             f"The gradient of operator {self.op.type!r} with inputs {list(self.op.input)} and "
             f"outputs {list(self.op.output)} {what}.",

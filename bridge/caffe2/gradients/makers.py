@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Gradients that depend on arguments, or on how many inputs there are, in a way of their own.
+"""Gradients that depend on arguments or on the number of inputs; the others are in `table`.
 
-The others are patterns, in `table`.
+Follows the gradient makers of caffe2/operators, PyTorch 1.8.1.
 """
 
 from __future__ import annotations
 
+from bridge.caffe2.base.data_types import number_of_argument
 from bridge.caffe2.definitions.arguments import MakeArgument
 from bridge.caffe2.gradients.gradient_slice import GradientSlice
 from bridge.caffe2.gradients.maker import GradientMaker
-from bridge.caffe2.gradients.patterns import carry_out
-from bridge.caffe2.operators.base.data_types import number_of_argument
+from bridge.caffe2.gradients.patterns import add_pattern
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,19 +22,19 @@ MAKERS: dict[str, Callable[[GradientMaker], None]] = {}
 
 
 def gradient_of(*types: str) -> Callable[[Callable[[GradientMaker], None]], None]:
-    """Have the decorated function make the gradients of operators of these types."""
+    """Return a decorator that registers a function as the gradient of these operator types."""
 
-    def keep(function: Callable[[GradientMaker], None]) -> None:
+    def register(function: Callable[[GradientMaker], None]) -> None:
         MAKERS.update(dict.fromkeys(types, function))
 
-    return keep
+    return register
 
 
 def _either(name: str, default: int, if_set: str, otherwise: str) -> Callable[..., None]:
-    """Make a gradient of one pattern where an argument is set, of another where it is not."""
+    """Return a gradient: the pattern `if_set` if an argument is true, `otherwise` if not."""
 
     def make(maker: GradientMaker) -> None:
-        carry_out(if_set if maker.argument(name, default) else otherwise, maker)
+        add_pattern(if_set if maker.argument(name, default) else otherwise, maker)
 
     return make
 
@@ -124,7 +124,7 @@ def _prepend_dim(maker: GradientMaker) -> None:
 @gradient_of("Concat", "DepthConcat")
 def _concat(maker: GradientMaker) -> None:
     if maker.given[0] is not None:
-        carry_out("Split g0 o1 > *", maker)
+        add_pattern("Split g0 o1 > *", maker)
 
 
 @gradient_of("Split", "DepthSplit", "SplitByLengths")
@@ -136,7 +136,7 @@ def _split(maker: GradientMaker) -> None:
 @gradient_of(*("Conv", "Conv1D", "Conv2D", "Conv3D", "ConvTranspose", "LC", "LC1D", "LC2D", "LC3D"))
 def _convolution(maker: GradientMaker) -> None:
     no_bias = len(maker.op.input) == 2
-    carry_out(
+    add_pattern(
         "$Gradient{no_bias=1} i0 i1 g0 > 1 0" if no_bias else "$Gradient i0 i1 g0 > 1 2 0", maker
     )
 
@@ -144,7 +144,7 @@ def _convolution(maker: GradientMaker) -> None:
 @gradient_of("DeformConv")
 def _deformable(maker: GradientMaker) -> None:
     no_bias = len(maker.op.input) == 3
-    carry_out(
+    add_pattern(
         "$Gradient{no_bias=1} i0 i1 i2 g0 > 1 2 0"
         if no_bias
         else "$Gradient i0 i1 i2 g0 > 1 2 3 0",
@@ -156,7 +156,7 @@ def _deformable(maker: GradientMaker) -> None:
 def _dropout(maker: GradientMaker) -> None:
     maker.enforce(maker.has_argument("is_test"), "needs argument 'is_test'")
     is_test = maker.argument("is_test", 0)
-    carry_out("DropoutGrad g0 > 0" if is_test else "DropoutGrad g0 o1 > 0", maker)
+    add_pattern("DropoutGrad g0 > 0" if is_test else "DropoutGrad g0 o1 > 0", maker)
 
 
 @gradient_of("SpatialBN")
@@ -165,8 +165,8 @@ def _spatial_bn(maker: GradientMaker) -> None:
     is_test = maker.argument("is_test", 0)
     expected = 1 if is_test else 5
     maker.enforce(len(maker.op.input) == 5, "needs 5 inputs")
-    maker.enforce(len(maker.op.output) == expected, f"needs outputs of the number {expected}")
-    carry_out(f"$Gradient i0 i1 g0 {'i3 i4' if is_test else 'o3 o4'} > 0 1 2", maker)
+    maker.enforce(len(maker.op.output) == expected, f"needs {expected} outputs")
+    add_pattern(f"$Gradient i0 i1 g0 {'i3 i4' if is_test else 'o3 o4'} > 0 1 2", maker)
 
 
 @gradient_of("SequenceMask")

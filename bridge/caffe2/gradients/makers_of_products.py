@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Gradients of products, powers, and of what gathers and merges rows; see `makers`."""
+"""Gradients of products and powers; see `makers`."""
 
 from __future__ import annotations
 
-from bridge.caffe2.gradients.gradient_slice import GradientSlice
 from bridge.caffe2.gradients.maker import GradientMaker
 from bridge.caffe2.gradients.makers import MAKERS, gradient_of
-from bridge.caffe2.gradients.patterns import carry_out
+from bridge.caffe2.gradients.patterns import add_pattern
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,13 +16,13 @@ __all__ = ["MAKERS"]
 
 @gradient_of("MatMul", "BatchMatMul")
 def _product(maker: GradientMaker) -> None:
-    """C = op(A) op(B): the gradient of each factor is a product again, transposed as it must."""
+    """C = op(A) op(B): the gradient of a factor is a product of the other one and of dC."""
     maker.enforce(
         maker.op.type == "MatMul" or not maker.argument("broadcast", 0),
         "does not work with argument 'broadcast'",
     )
     trans_a, trans_b = maker.argument("trans_a", 0), maker.argument("trans_b", 0)
-    # The gradient comes second where the factor is transposed in C, as A is, or is not, as B is.
+    # dC is the second factor if A is transposed in C, or if B is not.
     _factor(maker, 0, 1, bool(trans_a), (trans_b, 1) if trans_a else (0, not trans_b))
     _factor(maker, 1, 0, not trans_b, (1, trans_a) if trans_b else (not trans_a, 0))
 
@@ -35,7 +34,7 @@ def _factor(
     flags = zip(("trans_a", "trans_b"), transposed, strict=True)
     arguments = {name: 1 for name, flag in flags if flag}
     if maker.op.type == "MatMul":
-        inputs.append(maker.I(factor))  # has the shape of the result
+        inputs.append(maker.I(factor))  # MatMul takes the shape of the result from it
         arguments["axis_a" if is_second else "axis_b"] = 1
     maker.add(maker.op.type, inputs, [maker.GI(factor)], arguments, copied=False)
 
@@ -44,12 +43,12 @@ def _factor(
 def _times(maker: GradientMaker) -> None:
     maker.enforce(
         not maker.I(0) == maker.I(1) == maker.O(0),
-        "needs the old value of its inputs: it cannot be in place of both",
+        "needs the values of its inputs, so it cannot work in place of both",
     )
-    carry_out("$Gradient g0 i0 i1 > 0 1", maker)
+    add_pattern("$Gradient g0 i0 i1 > 0 1", maker)
     for written, other in ((0, 1), (1, 0)):
         if maker.I(written) == maker.O(0) != maker.I(other):
-            # Caffe2 makes one, of the product in place of the factor that was written over.
+            # Caffe2 computes one from the product, which overwrote the other factor.
             maker.set_gradient(other, None)
 
 
@@ -60,20 +59,20 @@ def _power(maker: GradientMaker) -> None:
         return
     exponent = maker.argument("exponent", 0.0)
     in_place = maker.I(0) == maker.O(0)
-    maker.enforce(not in_place or exponent != 0, "needs its input where the exponent is 0")
-    # x ** (e - 1), or what it is of y = x ** e where x is gone.
+    maker.enforce(not in_place or exponent != 0, "needs its input if the exponent is 0")
+    # x ** (e - 1), or y ** (1 - 1 / e) if y = x ** e overwrote x.
     less = 1 - 1 / exponent if in_place else exponent - 1
     x, dx, dy = maker.I(0), maker.GI(0), maker.GO(0)
-    power = dx if dx != dy else f"{dx}_autogen_power"  # in place, these two have one name
+    power = dx if dx != dy else f"{dx}_autogen_power"  # in place, dx and dy are one blob
     maker.add("Pow", [x], [power], {"exponent": less}, copied=False)
     maker.add("Mul", [power, dy], [dx], copied=False)
     maker.add("Scale", [dx], [dx], {"scale": exponent}, copied=False)
 
 
 def _power_of_two(maker: GradientMaker) -> None:
-    """Two inputs, x ** e, where e is perhaps broadcast: e * x ** (e - 1) and log x * x ** e."""
+    """Pow with two inputs, x ** e; e may be broadcast: e * x ** (e - 1) and log(x) * x ** e."""
     x, e, y, dy = maker.I(0), maker.I(1), maker.O(0), maker.GO(0)
-    maker.enforce(y not in (x, e), "needs both inputs, so it cannot be in place")
+    maker.enforce(y not in (x, e), "needs both inputs, so it cannot work in place")
     dx, de = maker.GI(0), maker.GI(1)
     is_broadcast = maker.argument("broadcast", 0)
     places = {
@@ -96,70 +95,3 @@ def _power_of_two(maker: GradientMaker) -> None:
         maker.add(op_type, inputs, [output], arguments, copied=False)
     if is_broadcast:
         maker.add("SumReduceLike", [before_sum, e], [de], places, copied=False)
-
-
-@gradient_of("Gather")
-def _gather(maker: GradientMaker) -> None:
-    axis = maker.argument("axis", 0)
-    if axis:
-        carry_out(f"BatchGatherGradient{{axis={axis}}} i0 i1 g0 > 0", maker)
-    elif maker.argument("dense_gradient", 0):
-        carry_out("SparseToDense i1 g0 i0 > 0", maker)
-    else:
-        maker.set_gradient(0, GradientSlice(maker.I(1), maker.GO(0)))
-
-
-@gradient_of("GatherByKey")
-def _gather_by_key(maker: GradientMaker) -> None:
-    """Hand the rows back to the tables that they came from, with what went along."""
-    given = maker.given[0]
-    is_sparse = isinstance(given, GradientSlice)
-    inputs = [maker.I(0), *(map(str, given) if isinstance(given, GradientSlice) else [maker.GO(0)])]
-    outputs = []
-    for i in range(1, len(maker.op.input)):
-        made = list(maker.GI_slice(i)) if is_sparse else [maker.GI(i)]
-        outputs += [f"_{made[0]}_keys", *made]
-    arguments = {"pack_first_input": maker.argument("pack_first_input", 0)}
-    maker.add("Partition", inputs, outputs, arguments)
-
-
-@gradient_of(
-    *("SortedSegmentWeightedSum", "UnsortedSegmentWeightedSum"),
-    *("SparseSortedSegmentWeightedSum", "SparseUnsortedSegmentWeightedSum"),
-)
-def _segments(maker: GradientMaker) -> None:
-    maker.enforce(
-        not maker.argument("grad_on_weights", 0), "does not work with argument 'grad_on_weights'"
-    )
-    if maker.op.type.startswith("Sparse"):
-        carry_out(f"{maker.op.type.removeprefix('Sparse')}Gradient i1 g0 i3 > 0@2", maker)
-    else:
-        carry_out("$Gradient i1 g0 i2 > 0", maker)
-
-
-@gradient_of("Slice")
-def _slice(maker: GradientMaker) -> None:
-    given = len(maker.op.input) > 1
-    carry_out("$Gradient i0 i1 i2 g0 > 0" if given else "$Gradient i0 g0 > 0", maker)
-
-
-# Of each feature: how many inputs, which of them the gradient operator needs, which has a gradient.
-_MERGED: dict[str, tuple[int, tuple[int, ...], int, int]] = {
-    "MergeMultiListFeatureTensors": (4, (0, 2), 3, 3),
-    "MergeMultiMapFeatureTensors": (5, (0, 2), 4, 4),
-    "MergeMultiScalarFeatureTensors": (3, (0,), 2, 2),
-    "MergeSingleListFeatureTensors": (3, (0, 2), 1, 3),
-    "MergeSingleMapFeatureTensors": (4, (0, 3), 2, 4),
-    "MergeSingleScalarFeatureTensors": (2, (1,), 0, 2),
-}
-
-
-@gradient_of(*_MERGED)
-def _merged(maker: GradientMaker) -> None:
-    count, needed, wanted, given = _MERGED[maker.op.type]
-    features = range(0, len(maker.op.input), count)
-    maker.add(
-        maker.op.type + "Gradient",
-        [*(maker.I(at + i) for at in features for i in needed), maker.GO(given)],
-        [maker.GI(at + wanted) for at in features],
-    )

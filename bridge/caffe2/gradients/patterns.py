@@ -1,19 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a row of `table` says, carried out.
+"""The patterns of `table`: gradient operators written as text.
 
-A pattern is one or more operators, ``TYPE INPUTS > OUTPUTS``, a semicolon between. ``$`` in a type
-is the type of the operator whose gradient it is; ``TYPE{NAME=VALUE,...}`` has arguments of its own.
-An input is
+A pattern is one or more operators ``TYPE INPUTS > OUTPUTS``, separated by semicolons. ``$`` in a
+type stands for the type of the operator whose gradient it is. ``TYPE{NAME=VALUE,...}`` has further
+arguments. An input is
 
-- ``i0``, ``o0``, ``g0``: an input or output of the operator, the gradient of an output;
-- ``d0``: the gradient of an input, which an operator before made;
-- with ``?`` behind: only where the operator has as many inputs or outputs;
-- with ``!`` behind: its value, so the operator may not have worked in place of it;
+- ``i0``, ``o0``: an input or an output of the operator;
+- ``g0``: the gradient of an output;
+- ``d0``: the gradient of an input, which an earlier operator of the pattern computes;
 - ``i*``, ``o*``, ``g*``: all of them.
 
-An output is the number of an input whose gradient it is, ``*`` for all of them, or ``0@1``: the
-values of a sparse gradient whose indices are input 1. A ``+TEXT`` behind what is named names
-another blob after it: ``_o0+_dims`` is ``_NAME_dims``.
+An input followed by ``?`` is left out if the operator has fewer inputs or outputs. One followed by
+``!`` must not have been overwritten: the operator cannot work in place of it.
+
+An output is ``0``, the gradient of an input; ``*``, those of all inputs; or ``0@1``, the values of
+a sparse gradient whose indices are input 1. ``_o0+_dims`` is the blob ``_NAME_dims``, where NAME is
+that of ``o0``.
 """
 
 from __future__ import annotations
@@ -31,18 +33,18 @@ if TYPE_CHECKING:
 
     Operator = tuple[str, dict[str, Any], list[str], list[str]]
 
-__all__ = ["carry_out"]
+__all__ = ["add_pattern"]
 
 _BLOB = re.compile(r"(_?)([iogd])(\d+|\*)([?!]?)(?:\+(\w+))?")
 
 
-def carry_out(pattern: str, maker: GradientMaker) -> None:
-    """Add the operators of a pattern. Raises EnforceNotMet: a blob that they need is not there."""
+def add_pattern(pattern: str, maker: GradientMaker) -> None:
+    """Add the operators of a pattern. Raises EnforceNotMet: a blob that they need is missing."""
     for op_type, arguments, inputs, outputs in _parsed(pattern):
         maker.add(
             op_type.replace("$", maker.op.type),
-            [name for word in inputs for name in _named(word, maker)],
-            [name for word in outputs for name in _made(word, maker)],
+            [name for word in inputs for name in _input_names(word, maker)],
+            [name for word in outputs for name in _output_names(word, maker)],
             arguments,
         )
 
@@ -55,16 +57,16 @@ def _parsed(pattern: str) -> tuple[Operator, ...]:
 def _operator(text: str) -> Operator:
     words, _, outputs = text.partition(">")
     head, *inputs = words.split()
-    op_type, _, said = head.rstrip("}").partition("{")
+    op_type, _, own = head.rstrip("}").partition("{")
     arguments: dict[str, Any] = {}
-    for pair in said.split(",") if said else ():
+    for pair in own.split(",") if own else ():
         name, _, value = pair.partition("=")
         arguments[name] = float(value) if "." in value else int(value)
     return op_type, arguments, inputs, outputs.split()
 
 
-def _named(word: str, maker: GradientMaker) -> Iterator[str]:
-    """Return the blobs that an input of a pattern is."""
+def _input_names(word: str, maker: GradientMaker) -> Iterator[str]:
+    """Yield the names of the blobs that an input of a pattern stands for."""
     match = _BLOB.fullmatch(word)
     assert match is not None, word
     before, kind, number, mark, behind = match.groups()
@@ -75,13 +77,13 @@ def _named(word: str, maker: GradientMaker) -> Iterator[str]:
             name = find(i)
             maker.enforce(
                 mark != "!" or name not in maker.op.output,
-                f"needs the old value of {name!r}, which it writes over: it cannot be in place",
+                f"needs the value of {name!r}, which it overwrites: it cannot work in place",
             )
             yield before + name + (behind or "")
 
 
-def _made(word: str, maker: GradientMaker) -> Iterator[str]:
-    """Return the blobs that an output of a pattern is."""
+def _output_names(word: str, maker: GradientMaker) -> Iterator[str]:
+    """Yield the names of the blobs that an output of a pattern stands for."""
     if word == "*":
         yield from map(maker.GI, range(len(maker.op.input)))
     elif "@" in word:
@@ -92,4 +94,4 @@ def _made(word: str, maker: GradientMaker) -> Iterator[str]:
     elif word.isdecimal():
         yield maker.GI(int(word))
     else:
-        yield from _named(word, maker)
+        yield from _input_names(word, maker)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Adding up what several operators contribute to the gradient of a blob."""
+"""Sums of the contributions of several operators to the gradient of a blob."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ if TYPE_CHECKING:
 __all__ = ["ONLY_SUM_TAG", "SUM_TAG", "Contribution", "Part", "sum_of"]
 
 _CALLER = "GradientRegistry.GetBackwardPass"
-# In the extra_info of a device option, with ":1" behind: an operator that was made here; where
-# operators want their sums to have no more of their device option than that.
+# Tags in the extra_info of a device option, followed by ":1". SUM_TAG marks the operators added
+# here. ONLY_SUM_TAG, on an operator, keeps the rest of its device option from these.
 SUM_TAG = "is_auto_gen_sum_ops"
 ONLY_SUM_TAG = "only_keep_is_auto_gen_sum_ops_tag"
 
 
 class Part:
-    """A blob of a contribution: `name`, and the operators that make it one after another.
+    """A blob of a contribution: its `name`, and the operators that write it one after another.
 
-    `places` are these operators with the positions of the output; none made what is passed on from
-    the gradient of an output, or `is_given` from outside. `readers` are operators that read it
-    between, with the positions.
+    `places` are these operators, with the positions of the output. It is empty if the blob is the
+    gradient of an output, passed on, or `is_given` by the caller of GetBackwardPass. `readers` are
+    the operators that read the blob in between, with the positions of the input.
     """
 
     __slots__ = ("is_given", "name", "places", "readers")
@@ -47,7 +47,7 @@ class Part:
         self.is_given = is_given
 
     def rename(self, name: str) -> None:
-        """Have the operators make a blob of another name."""
+        """Rename the blob in the operators that write and read it."""
         for op, position in self.places:
             op.output[position] = name
         for op, position in self.readers:
@@ -56,9 +56,9 @@ class Part:
 
 
 class Contribution:
-    """What one operator gives to a gradient: one blob, or two, indices and values.
+    """The contribution of one operator to a gradient: one blob, or two, indices and values.
 
-    `device_option` is the operator's, None where the blobs are given from outside.
+    `device_option` is that of the operator; None if the caller of GetBackwardPass gave the blobs.
     """
 
     __slots__ = ("device_option", "parts")
@@ -69,23 +69,23 @@ class Contribution:
 
 
 def sum_of(blob: str, contributions: list[Contribution]) -> tuple[list[Any], Any]:
-    """Make the operators that add up two contributions or more; return them and the gradient.
+    """Return the operators that sum two or more contributions, and the gradient.
 
-    Dense ones are added by Sum, sparse ones put one behind another by Concat. All but the first of
-    the contributions that operators make get names of their own.
+    Dense contributions are added by Sum, sparse ones concatenated by Concat. Contributions other
+    than the first are renamed, in the operators that write them, to have different names.
 
-    Raises EnforceNotMet: dense and sparse ones are mixed, or they are on different devices.
+    Raises EnforceNotMet: dense and sparse contributions are mixed, or on different devices.
     """
     if len({len(one.parts) for one in contributions}) > 1:
-        raise _failed(
+        raise _error(
             blob,
             "Automatic aggregation of a mix of sparse and dense gradients is not supported yet; "
-            "EnsureDense before the operator that gives a sparse one makes it dense.",
+            "add EnsureDense before the operator with the sparse gradient.",
         )
     options = [one.device_option for one in contributions if one.device_option is not None]
     first, *others = options
     if not all(device_option_equal(first, other) for other in others):
-        raise _failed(blob, "Unexpected behavior: not all grad ops have the same device option.")
+        raise _error(blob, "Unexpected behavior: not all grad ops have the same device option.")
     made, gradient = (
         _dense_sum(blob, contributions)
         if len(contributions[0].parts) == 1
@@ -99,14 +99,14 @@ def sum_of(blob: str, contributions: list[Contribution]) -> tuple[list[Any], Any
     return made, gradient
 
 
-def _failed(blob: str, why: str) -> EnforceNotMet:
+def _error(blob: str, why: str) -> EnforceNotMet:
     return EnforceNotMet(f"Gradients for param ''{blob}'' failed to verify: {why}", _CALLER)
 
 
 def _dense_sum(blob: str, contributions: list[Contribution]) -> tuple[list[Any], str]:
     parts = [one.parts[0] for one in contributions]
     output = next((part.name for part in parts if part.places), f"{blob}_grad")
-    names = list(_apart(parts, output, keeps_first=True))
+    names = list(_distinct_names(parts, output, keeps_first=True))
     if output in names:  # Sum works in place of its first input only.
         at = names.index(output)
         names[0], names[at] = names[at], names[0]
@@ -120,7 +120,7 @@ def _sparse_sum(blob: str, contributions: list[Contribution]) -> tuple[list[Any]
     base = _sparse_base(blob, contributions)
     for at, suffix in enumerate(("_indices", "_values")):
         parts = [one.parts[at] for one in contributions]
-        inputs = [BlobReference(name) for name in _apart(parts, base, keeps_first=False)]
+        inputs = [BlobReference(name) for name in _distinct_names(parts, base, keeps_first=False)]
         output = base + suffix + "_concat"
         split = [BlobReference(output), BlobReference(output + "_split")]
         made.append(CreateOperator("Concat", inputs, split, axis=0))
@@ -136,10 +136,13 @@ def _sparse_base(blob: str, contributions: list[Contribution]) -> str:
     return f"{blob}_grad"
 
 
-def _apart(parts: list[Part], output: str, keeps_first: bool) -> Iterator[str]:
-    """Return the parts names of their own, where operators make them; return the names."""
+def _distinct_names(parts: list[Part], output: str, keeps_first: bool) -> Iterator[str]:
+    """Rename the parts that operators write, so that no two have one name; yield the names.
+
+    keeps_first: whether the first of them keeps its name.
+    """
     number = 0
-    kept = not keeps_first or any(part.is_given and part.name == output for part in parts)
+    first_found = not keeps_first or any(part.is_given and part.name == output for part in parts)
     for part in parts:
         if not part.places:
             if part.name == output and not part.is_given:
@@ -148,8 +151,8 @@ def _apart(parts: list[Part], output: str, keeps_first: bool) -> Iterator[str]:
                     f"name of the current input gradient, {output!r}.",
                     _CALLER,
                 )
-        elif not kept:
-            kept = True
+        elif not first_found:
+            first_found = True
         else:
             part.rename(f"_{part.name}_autosplit_{number}")
             number += 1

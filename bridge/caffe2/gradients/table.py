@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which operators the gradient of an operator is, by its type; how to read it: `patterns`.
+"""The gradient operators of each operator type, as patterns; `patterns` explains the notation.
 
-Those that no pattern tells are in `makers`.
-Follows the gradient makers of caffe2/operators, PyTorch 1.8.1, asked for each type.
+Gradients that no pattern expresses are in `makers`.
+Follows the gradient makers of caffe2/operators, PyTorch 1.8.1, which were called for each type.
 """
 
-__all__ = ["NO_GRADIENT", "PATTERNS", "REFUSED", "UNWRITTEN"]
+__all__ = ["NO_GRADIENT", "PATTERNS", "UNDEFINED", "UNIMPLEMENTED"]
 
 PATTERNS = {
     # One input, one output.
@@ -42,7 +42,7 @@ PATTERNS = {
         "RowMul"
     ),
     "SquareRootDivide g0 i1 > 0": "SquareRootDivide",
-    # Shapes and places.
+    # Shapes and devices.
     "ResizeLike g0 i0 > 0": "Flatten FlattenToVec",
     "ExpandDims g0 > 0": "Squeeze",
     "Squeeze g0 > 0": "ExpandDims",
@@ -118,7 +118,7 @@ PATTERNS = {
     "$Gradient i* g* > 0": "QuantDecode",
 }
 
-# Gradients end here: these have none, and that is no mistake.
+# Types whose inputs have no gradients: back-propagation ends at them without an error.
 NO_GRADIENT = """
 AtomicIter BatchBucketize BatchOneHot BisectPercentile BooleanMaskLengths BooleanUnmask
 CloseBlobsQueue CloseRebatchingQueue Conditional ConstantFill CreateBlobsQueue CreateDB
@@ -154,8 +154,8 @@ SwapBestPath TensorProtosDBInput TextFileReaderRead UniformFill UniformIntFill U
 ViterbiPath WeightedSampleDequeueBlobs XavierFill
 """
 
-# It is a mistake to ask for the gradient of these.
-REFUSED = """
+# Types for which asking for a gradient is an error.
+UNDEFINED = """
 APMeter Accumulate AccumulateHistogram Accuracy Adadelta Adagrad Adam Allgather Allreduce And Append
 ArgMax ArgMin AsyncNetBarrier AtomicAppend AtomicFetchAdd BBoxTransform Barrier BitwiseAnd BitwiseOr
 BitwiseXor BoxWithNMSLimit Broadcast CTCBeamSearchDecoder CTCGreedyDecoder ChannelBackpropStats
@@ -180,7 +180,7 @@ StringSuffix SumElementsInt Summarize TensorVectorSize ThrowChildThreadException
 UnPackRecords Unique WallClockTime WeightScale WeightedSample Where Wngrad Xor YellowFin
 """
 
-# These should have a gradient that nobody wrote.
-UNWRITTEN = """
+# Types whose gradient Caffe2 declares, but does not implement.
+UNIMPLEMENTED = """
 BatchBoxCox Ceil Floor LengthsSplit TT
 """

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What `brew` and `optimizer` build models of: layers, parameters and how they are updated."""
+"""Models: layers with parameters (`brew`), and how parameters are initialized and optimized."""

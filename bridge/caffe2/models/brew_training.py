@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The functions of brew for models that are trained: data in, steps counted, weights decayed.
+"""The functions of `brew` for training: input from a database, iterations, weight decay.
 
 Follows caffe2/python/helpers/train.py and db_input.py, PyTorch 1.8.1.
 """
@@ -10,7 +10,7 @@ from bridge.c10.errors import EnforceKeyError
 from bridge.caffe2.base.data_types import DataType
 from bridge.caffe2.definitions.create_operator import DeviceOption
 from bridge.caffe2.definitions.scopes import CurrentNameScope
-from bridge.caffe2.models.brew_base import helper
+from bridge.caffe2.models.brew_helpers import helper
 from bridge.caffe2.models.model_helper import ModelHelper
 
 TYPE_CHECKING = False
@@ -22,7 +22,7 @@ __all__ = ["add_weight_decay", "db_input", "iter"]
 
 @helper
 def iter(model: ModelHelper, blob_out: Any, **kwargs: Any) -> Any:
-    """Add a count of the runs, an int64 on the CPU that begins at 0."""
+    """Add a counter of the runs of the net, an int64 on the CPU that starts at 0."""
     kwargs.pop("device_option", None)
     model.param_init_net.ConstantFill(
         [],
@@ -61,6 +61,6 @@ def add_weight_decay(model: ModelHelper, weight_decay: float) -> None:
 
 @helper
 def db_input(model: ModelHelper, blobs_out: Any, batch_size: int, db: str, db_type: str) -> Any:
-    """Add what reads batches of TensorProtos from a database."""
+    """Add operators that open the database `db` and read `batch_size` TensorProtos at each run."""
     reader = model.param_init_net.CreateDB([], f"dbreader_{db}", db=db, db_type=db_type)
     return model.net.TensorProtosDBInput(reader, blobs_out, batch_size=batch_size)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Initializers: how a model's parameters are made.
+"""Initializers: what creates the parameters of a model.
 
 Follows caffe2/python/modeling/initializers.py, PyTorch 1.8.1.
 """
@@ -26,71 +26,77 @@ __all__ = [
 
 
 class Initializer:
-    """Makes a parameter by an operator: ``Initializer("GaussianFill", std=0.1)``."""
+    """Creates a parameter by an operator, such as ``Initializer("GaussianFill", std=0.1)``."""
 
     def __init__(self, operator_name: str | None = None, **kwargs: Any) -> None:
         self.operator_name = operator_name
         self.operator_kwargs = kwargs
 
     def update(self, operator_name: str, kwargs: dict[str, Any]) -> None:
-        """Set the operator and its arguments. Raises EnforceNotMet: they are set."""
+        """Set the operator and its arguments. Raises EnforceNotMet: they are already set."""
         if self.operator_name is not None:
             raise EnforceNotMet("Operator name overwrites are not allowed", "Initializer.update")
         self.operator_name = operator_name
         self.operator_kwargs = kwargs
 
-    def _filled(self, name: Any, init_net: Net, shape: list[int]) -> BlobReference:
+    def _fill(self, name: Any, init_net: Net, shape: list[int]) -> BlobReference:
         if self.operator_name is None:
             raise EnforceNotMet(
-                "The initializer has no operator; update(operator_name, kwargs) gives it one.",
+                "The initializer has no operator; update(operator_name, kwargs) sets one.",
                 "Initializer.create_param",
                 condition="operator_name is not None",
             )
-        made: BlobReference = getattr(init_net, self.operator_name)(
+        blob: BlobReference = getattr(init_net, self.operator_name)(
             [], name, shape=shape, **self.operator_kwargs
         )
-        return made
+        return blob
 
     def create_param(self, param_name: Any, init_net: Net, shape: list[int]) -> ParameterInfo:
-        """Add the operator to `init_net`; tell what it makes."""
-        return ParameterInfo(None, self._filled(param_name, init_net, shape), shape=shape)
+        """Add the operator to `init_net`; return the ParameterInfo of its output.
+
+        Raises EnforceNotMet: the initializer has no operator.
+        """
+        return ParameterInfo(None, self._fill(param_name, init_net, shape), shape=shape)
 
 
 class ExternalInitializer:
-    """Makes nothing: the parameter is in the workspace when the model runs."""
+    """Creates nothing: the parameter is expected in the workspace when the model runs."""
 
     def create_param(self, param_name: Any, init_net: Net, shape: list[int]) -> ParameterInfo:
-        """Tell of the parameter. Raises EnforceNotMet, also a TypeError: it has no name."""
+        """Return the ParameterInfo of the blob `param_name`, a BlobReference or a str.
+
+        Raises EnforceNotMet, also a TypeError: `param_name` is neither.
+        """
         if isinstance(param_name, BlobReference):
             blob = BlobReference(str(param_name), init_net)
         elif isinstance(param_name, str):
             blob = ScopedBlobReference(param_name, init_net)
         else:
             raise EnforceTypeError(
-                f"A parameter has a name, not {type(param_name).__name__}.",
+                f"param_name must be a str or a BlobReference, not {type(param_name).__name__}.",
                 "ExternalInitializer.create_param",
             )
         return ParameterInfo(None, blob, shape=shape)
 
 
 class PseudoFP16Initializer(Initializer):
-    """Makes a float16 parameter, and beside it a float32 one, ``NAME_fp32``, that is trained."""
+    """Creates a float16 parameter, and a float32 copy ``NAME_fp32``, which is the one trained."""
 
     def create_param(self, param_name: Any, init_net: Net, shape: list[int]) -> ParameterInfo:
-        """Add both to `init_net`; tell of the float16 one."""
-        master = self._filled(param_name + "_fp32", init_net, shape)
+        """Add both to `init_net`; return the ParameterInfo of the float16 one."""
+        master = self._fill(param_name + "_fp32", init_net, shape)
         half = init_net.FloatToHalf(master, param_name)
         return ParameterInfo(None, half, shape=shape, blob_copy={DataType.FLOAT: master})
 
 
 class ReversePseudoFP16Initializer(Initializer):
-    """Makes a float32 parameter, and beside it a float16 one, ``NAME_fp16``."""
+    """Creates a float32 parameter, and a float16 copy ``NAME_fp16``."""
 
     def create_param(self, param_name: Any, init_net: Net, shape: list[int]) -> ParameterInfo:
-        """Add both to `init_net`; tell of the float32 one."""
-        made = self._filled(param_name, init_net, shape)
-        half = init_net.FloatToHalf(made, param_name + "_fp16")
-        return ParameterInfo(None, made, shape=shape, blob_copy={DataType.FLOAT16: half})
+        """Add both to `init_net`; return the ParameterInfo of the float32 one."""
+        blob = self._fill(param_name, init_net, shape)
+        half = init_net.FloatToHalf(blob, param_name + "_fp16")
+        return ParameterInfo(None, blob, shape=shape, blob_copy={DataType.FLOAT16: half})
 
 
 def update_initializer(
@@ -98,6 +104,9 @@ def update_initializer(
     operator_name_and_kwargs: tuple[str, dict[str, Any]] | None,
     default_operator_name_and_kwargs: tuple[str, dict[str, Any]],
 ) -> Any:
-    """Make an initializer of a class, `Initializer` where it is None, with an operator."""
+    """Return an initializer of a class, with an operator and its arguments, or a default of both.
+
+    initializer_class: None is `Initializer`.
+    """
     name, kwargs = operator_name_and_kwargs or default_operator_name_and_kwargs
     return (initializer_class or Initializer)(name, **kwargs)

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""ModelHelper: a net, the net that makes its parameters, and a list of the parameters.
+"""ModelHelper: a net, the net that initializes its parameters, and a list of the parameters.
 
-Contexts for optimizers, regularizers and for the sharing of parameters between scopes are not here.
+Caffe2's contexts for optimizers, regularizers and parameters shared between scopes are not
+implemented. Follows caffe2/python/model_helper.py, PyTorch 1.8.1.
 """
 
 from __future__ import annotations
@@ -11,29 +12,20 @@ from collections.abc import Callable
 from bridge.c10.errors import EnforceAssertionError, EnforceNotMet, EnforceTypeError
 from bridge.caffe2.definitions import scopes
 from bridge.caffe2.definitions.blob_reference import BlobReference, ScopedName
-from bridge.caffe2.models.initializers import ExternalInitializer, Initializer
 from bridge.caffe2.models.parameter_info import ParameterInfo, ParameterTags
 from bridge.caffe2.nets.net import Net
-from bridge.caffe2.nets.predictor_net import ExtractPredictorNet
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-__all__ = [
-    "ExternalInitializer",
-    "ExtractPredictorNet",
-    "Initializer",
-    "ModelHelper",
-    "ParameterInfo",
-    "ParameterTags",
-]
+__all__ = ["ModelHelper"]
 
 
-# In a net that has both, what debug_info of the operators that make parameters ends in.
+# The suffix of debug_info by which `GetCompleteNet` marks operators of `param_init_net`.
 _INIT_MARK = "/param_init_net"
 
-# Operators that a model may add that was made with allow_not_known_ops=False.
+# The operators that a model with allow_not_known_ops=False can add.
 _KNOWN_TEXT = (
     "Accuracy Adadelta Adagrad Adam Add AveragedLoss Cast Checkpoint ConstantFill Copy "
     "CopyCPUToGPU CopyGPUToCPU DequeueBlobs EnsureCPUOutput ExpandDims Flatten "
@@ -47,11 +39,14 @@ _KNOWN_TYPES = frozenset(_KNOWN_TEXT.split())
 
 
 class ModelHelper:
-    """A model under construction: ``model.net`` is run, ``model.param_init_net`` once before it.
+    """A model under construction: ``net``, and ``param_init_net``, which runs once before it.
 
     ``model.Relu(...)`` is ``model.net.Relu(...)``; the functions of `brew` add operators with
-    parameters. With init_params=False, parameters are expected in the workspace. `arg_scope`:
-    arguments that brew gives to every operator. `param_model`: a model to share parameters with.
+    parameters. init_params: whether parameters get an operator in ``param_init_net``; otherwise
+    they are expected in the workspace. allow_not_known_ops: whether ``model.NAME`` adds operators
+    of every type. skip_sparse_optim: whether `GetOptimizationParamInfo` leaves out parameters with
+    sparse gradients. param_model: a model to share parameters with. arg_scope: arguments that brew
+    passes to every function.
 
     Follows ModelHelper, caffe2/python/model_helper.py, PyTorch 1.8.1.
 
@@ -87,7 +82,7 @@ class ModelHelper:
             self.params: list[BlobReference] = []
             self._computed_params: list[BlobReference] = []
             self._parameters_info: dict[str, ParameterInfo] = {}
-            # For each parameter its gradient, a blob or a slice, once gradients were added.
+            # By parameter, its gradient: a BlobReference or a GradientSlice.
             self.param_to_grad: dict[BlobReference, Any] = {}
         else:
             self.param_init_net = param_model.param_init_net
@@ -103,20 +98,29 @@ class ModelHelper:
         }
 
     def get_name(self) -> str:
-        """Return the name."""
+        """Return the name of the model."""
         return self.name
 
     def create_param(
         self, param_name: Any, shape: list[int], initializer: Any, tags: Any = None
     ) -> BlobReference:
-        """Make a parameter by `initializer`, or give the one of that name and shape.
+        """Create a parameter, unless one of that name and shape exists; return a reference to it.
 
-        A name is of the current name scope, a reference is as it is. Raises EnforceNotMet: it is
-        neither (also a TypeError), or there is one of another shape (also an AssertionError).
+        param_name: a str, which is prefixed with the current name scope, or a BlobReference.
+        initializer: an object with ``create_param(name, net, shape)``, as `Initializer`. tags: see
+        `AddParameter`.
+
+        Raises EnforceNotMet: `param_name` is neither (also a TypeError), or a parameter of that
+        name has another shape (also an AssertionError).
+
+        >>> from bridge.caffe2 import model_helper
+        >>> model = model_helper.ModelHelper(name="create_param_doc")
+        >>> model.create_param("w", [2], model_helper.Initializer("ConstantFill", value=1.0))
+        BlobReference("w")
         """
         if not isinstance(param_name, (str, BlobReference)):
             raise EnforceTypeError(
-                f"A parameter has a name, not {type(param_name).__name__}.",
+                f"param_name must be a str or a BlobReference, not {type(param_name).__name__}.",
                 "ModelHelper.create_param",
             )
         name = str(param_name) if isinstance(param_name, BlobReference) else ScopedName(param_name)
@@ -124,21 +128,25 @@ class ModelHelper:
         if known is not None:
             if known.shape != shape:
                 raise EnforceAssertionError(
-                    f"Parameter {name!r} is of shape {known.shape}, not {shape}.",
+                    f"Parameter {name!r} has shape {known.shape}, not {shape}.",
                     "ModelHelper.create_param",
                 )
             found: BlobReference = known.blob
             return found
-        made = initializer.create_param(BlobReference(name), self.param_init_net, shape)
-        # An initializer of a script's own may give the blob alone.
-        blob: BlobReference = made if isinstance(made, BlobReference) else made.blob
-        info = ParameterInfo(None, blob, shape=shape) if made is blob else made
+        created = initializer.create_param(BlobReference(name), self.param_init_net, shape)
+        # An initializer that a script defines may return the blob itself.
+        blob: BlobReference = created if isinstance(created, BlobReference) else created.blob
+        info = ParameterInfo(None, blob, shape=shape) if created is blob else created
         self._parameters_info[name] = info
         self.AddParameter(blob, tags)
         return blob
 
     def get_param_info(self, param: BlobReference) -> ParameterInfo | None:
-        """Return what is known of a parameter; None of one that `create_param` did not make."""
+        """Return the ParameterInfo of a parameter; None if `create_param` did not create it.
+
+        After AddGradientOperators every parameter has one. Raises EnforceNotMet, also an
+        AssertionError: `param` is not a BlobReference.
+        """
         if not isinstance(param, BlobReference):
             raise EnforceAssertionError(
                 f"Param {param} is not a BlobReference", "ModelHelper.get_param_info"
@@ -146,10 +154,13 @@ class ModelHelper:
         return self._parameters_info.get(str(param))
 
     def AddParameter(self, param: Any, tags: Any = None) -> None:
-        """List a blob as a parameter; `tags` are of `ParameterTags`, one or a list."""
+        """Add a blob to the parameters; `tags` is one of `ParameterTags` or a list of them.
+
+        Raises EnforceNotMet, also an AssertionError: `param` is not a BlobReference.
+        """
         if not isinstance(param, BlobReference):
             raise EnforceAssertionError(
-                f"A parameter is a BlobReference, not {type(param).__name__}.",
+                f"A parameter must be a BlobReference, not {type(param).__name__}.",
                 "ModelHelper.AddParameter",
             )
         tagged = tags if isinstance(tags, list) else [tags]
@@ -161,46 +172,47 @@ class ModelHelper:
             self.biases.append(param)
 
     def GetParams(self, namescope: str | None = None, top_scope: bool = False) -> list[Any]:
-        """List the parameters of a name scope, the current one where it is None."""
-        return _within(self.params, namescope)
+        """Return the parameters of a name scope; None is the current one. top_scope is ignored."""
+        return _in_scope(self.params, namescope)
 
     def GetComputedParams(self, namescope: str | None = None) -> list[Any]:
-        """List what is computed from data, as running means are."""
-        return _within(self._computed_params, namescope)
+        """Return the computed parameters of a name scope, such as running means."""
+        return _in_scope(self._computed_params, namescope)
 
     def GetAllParams(self, namescope: str | None = None) -> list[Any]:
-        """List the parameters, and then what is computed from data."""
+        """Return the parameters of a name scope, followed by the computed parameters."""
         return self.GetParams(namescope) + self.GetComputedParams(namescope)
 
     def _Validate(self) -> list[str]:
-        """List the names of the parameters that are listed twice."""
+        """Return the names of parameters that were added twice, sorted."""
         names = [str(param) for param in self.params]
         return sorted({name for name in names if names.count(name) > 1})
 
     def Validate(self) -> None:
-        """Raise EnforceNotMet, also an AssertionError, where a parameter is listed twice."""
-        twice = self._Validate()
-        if twice:
-            raise EnforceAssertionError(f"Duplicate params: {twice}", "ModelHelper.Validate")
+        """Raise EnforceNotMet, also an AssertionError, if a parameter was added twice."""
+        duplicates = self._Validate()
+        if duplicates:
+            raise EnforceAssertionError(f"Duplicate params: {duplicates}", "ModelHelper.Validate")
 
     def Proto(self) -> Any:
-        """Return the NetDef of the net."""
+        """Return the NetDef of ``net``, not a copy."""
         return self.net.Proto()
 
     def InitProto(self) -> Any:
-        """Return the NetDef of the net that makes the parameters."""
+        """Return the NetDef of ``param_init_net``, not a copy."""
         return self.param_init_net.Proto()
 
     def RunAllOnGPU(self, *args: Any, **kwargs: Any) -> None:
-        """Have both nets run on a CUDA device."""
+        """Set the device of both nets to a GPU; see ``Net.RunAllOnGPU``."""
         self.param_init_net.RunAllOnGPU(*args, **kwargs)
         self.net.RunAllOnGPU(*args, **kwargs)
 
     def AddGradientOperators(self, *args: Any, **kwargs: Any) -> dict[str, Any]:
-        """Add operators that compute gradients; give, for each blob that has one, its gradient.
+        """Add the gradient operators of ``net``; return a dict of blobs and their gradients.
 
-        `param_to_grad` has those of the parameters from then on. Raises EnforceNotMet: a second
-        time, a parameter that is listed twice, or what ``Net.AddGradientOperators`` raises.
+        Takes the arguments of ``Net.AddGradientOperators``. `param_to_grad` holds the gradients of
+        the parameters afterwards. Raises EnforceNotMet: it was called before, a parameter was
+        added twice, or as ``Net.AddGradientOperators``.
         """
         if self.gradient_ops_added:
             raise EnforceNotMet(
@@ -216,20 +228,20 @@ class ModelHelper:
         return self.grad_map
 
     def get_param_to_grad(self, params: list[BlobReference]) -> dict[BlobReference, Any]:
-        """Return the gradients of those parameters that have one.
+        """Return a dict of those of `params` that have a gradient, and their gradients.
 
-        Raises EnforceNotMet: no gradients were added.
+        Raises EnforceNotMet: AddGradientOperators was not called.
         """
-        self._refuse_without_gradients("get_param_to_grad")
+        self._require_gradients("get_param_to_grad")
         return {param: self.grad_map[str(param)] for param in params if str(param) in self.grad_map}
 
     def GetOptimizationParamInfo(self, params: list[BlobReference] | None = None) -> list[Any]:
-        """List what is known of the parameters that have gradients, of all or of `params`.
+        """Return the ParameterInfo of each parameter that has a gradient, of all or of `params`.
 
-        With skip_sparse_optim without those whose gradients are slices. Raises EnforceNotMet: no
-        gradients were added.
+        Parameters with sparse gradients are left out if `skip_sparse_optim` is set. Raises
+        EnforceNotMet: AddGradientOperators was not called.
         """
-        self._refuse_without_gradients("GetOptimizationParamInfo")
+        self._require_gradients("GetOptimizationParamInfo")
         found = self.get_param_to_grad(params) if params else self.param_to_grad
         return [
             self._parameters_info[str(param)]
@@ -237,23 +249,26 @@ class ModelHelper:
             if isinstance(gradient, BlobReference) or not self.skip_sparse_optim
         ]
 
-    def _refuse_without_gradients(self, caller: str) -> None:
+    def _require_gradients(self, caller: str) -> None:
         if not self.gradient_ops_added:
             raise EnforceNotMet(
                 "You need to run AddGradientOperators first.", f"ModelHelper.{caller}"
             )
 
     def CreateDB(self, blob_out: Any, db: str, db_type: str, **kwargs: Any) -> Any:
-        """Add what opens a database to the net that makes the parameters."""
+        """Add an operator that opens a database to ``param_init_net``; return the reader."""
         return self.param_init_net.CreateDB([], blob_out, db=db, db_type=db_type, **kwargs)
 
     def TensorProtosDBInput(
         self, unused_blob_in: Any, blob_out: Any, batch_size: int, db: str, db_type: str
     ) -> Any:
-        """Add what reads batches of TensorProtos from a database; `unused_blob_in` is empty."""
+        """Add operators that open the database `db` and read `batch_size` TensorProtos at each run.
+
+        Raises EnforceNotMet, also an AssertionError: `unused_blob_in` is not empty.
+        """
         if len(unused_blob_in):
             raise EnforceAssertionError(
-                "A reader that is open is given to model.net.TensorProtosDBInput.",
+                "An open reader must be passed to model.net.TensorProtosDBInput.",
                 "ModelHelper.TensorProtosDBInput",
                 condition="not unused_blob_in",
             )
@@ -261,7 +276,11 @@ class ModelHelper:
         return self.net.TensorProtosDBInput(reader, blob_out, batch_size=batch_size)
 
     def GetDevices(self) -> list[int]:
-        """Raise EnforceNotMet, also an AssertionError: a model runs on one device."""
+        """Return the devices of the model.
+
+        Raises EnforceNotMet, also an AssertionError: it has none, as data_parallel_model, which
+        sets them, is not implemented.
+        """
         if not self._devices:
             raise EnforceAssertionError(
                 "Use data_parallel_model to run model on multiple GPUs.",
@@ -270,7 +289,7 @@ class ModelHelper:
         return self._devices
 
     def GetCompleteNet(self) -> Net:
-        """Make one net of both, that which makes the parameters first."""
+        """Return one net of the operators of ``param_init_net``, followed by those of ``net``."""
         complete = self.param_init_net.Clone(self.name + "_complete_net")
         for operator in complete.Proto().op:
             operator.debug_info += _INIT_MARK
@@ -280,7 +299,7 @@ class ModelHelper:
         return complete
 
     def ConstructInitTrainNetfromNet(self, net: Net) -> None:
-        """Take both nets from one that `GetCompleteNet` made."""
+        """Replace ``param_init_net`` and ``net`` by the two parts of a net of `GetCompleteNet`."""
         ids: dict[bool, list[int]] = {True: [], False: []}
         for position, operator in enumerate(net.Proto().op):
             ids[operator.debug_info.endswith(_INIT_MARK)].append(position)
@@ -296,16 +315,16 @@ class ModelHelper:
     def __getattr__(self, op_type: str) -> Callable[..., Any]:
         if op_type.startswith("_") or op_type == "net":
             raise AttributeError(f"A ModelHelper has no attribute {op_type!r}.")
-        added: Callable[..., Any] = getattr(self.net, op_type)
+        add: Callable[..., Any] = getattr(self.net, op_type)
         if not self.allow_not_known_ops and op_type not in _KNOWN_TYPES:
             raise AttributeError(
-                f"Operator {op_type} is not known to be safe; the model was made with "
+                f"Operator {op_type} is not known to be safe; the model was created with "
                 "allow_not_known_ops=False."
             )
-        return added
+        return add
 
 
-def _within(params: list[BlobReference], namescope: str | None) -> list[BlobReference]:
+def _in_scope(params: list[BlobReference], namescope: str | None) -> list[BlobReference]:
     prefix = scopes.CurrentNameScope() if namescope is None else namescope
     if prefix and not prefix.endswith("/"):
         prefix += "/"

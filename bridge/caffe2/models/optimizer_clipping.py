@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Clipping gradients by the norm of all of them, as optimizers do."""
+"""Clipping of gradients by the norm of all of them together."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ _SCOPE = "norm_clipped_grad_update"
 
 
 def norm_ratio(model: Any, gradients: list[Any], limit: float, devices: dict[str, Any]) -> Any:
-    """Add what computes ``limit / max(norm, limit)`` of all gradients together; give that blob.
+    """Add operators that compute ``limit / max(norm, limit)``; return a reference to the result.
 
-    devices: DeviceOptions of the gradients, by blob.
-    Follows caffe2/python/optimizer.py, PyTorch 1.8.1.
+    The norm is that of all `gradients` together. devices: the DeviceOption of each gradient, by
+    the name of its blob. Follows caffe2/python/optimizer.py, PyTorch 1.8.1.
     """
     net = model.net
     squares = []
@@ -32,8 +32,8 @@ def norm_ratio(model: Any, gradients: list[Any], limit: float, devices: dict[str
                 total = net.SumSqrElements(blob, f"grad_{number}_squared_sum")
                 squares.append(net.EnsureCPUOutput(total))
         with scopes.DeviceScope(DeviceOption(0)):
-            total = net.Sum(squares, "grad_squared_full_sum")
-            norm = net.Pow(total, "global_norm", exponent=0.5)
-            largest = model.param_init_net.ConstantFill([], "clip_norm", shape=[], value=limit)
-            most = net.Max([norm, largest], "max_norm")
-            return net.Div([largest, most], "norm_ratio")
+            squared_norm = net.Sum(squares, "grad_squared_full_sum")
+            norm = net.Pow(squared_norm, "global_norm", exponent=0.5)
+            clip = model.param_init_net.ConstantFill([], "clip_norm", shape=[], value=limit)
+            largest = net.Max([norm, clip], "max_norm")
+            return net.Div([clip, largest], "norm_ratio")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""ParameterInfo: what a model knows of one of its parameters."""
+"""ParameterInfo: what a model stores of each of its parameters."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["ParameterInfo", "ParameterTags"]
 
 
 class ParameterTags:
-    """What a parameter is to its model."""
+    """The roles of a parameter in its model."""
 
     BIAS: Final = "BIAS"
     WEIGHT: Final = "WEIGHT"
@@ -22,11 +22,11 @@ class ParameterTags:
 
 
 class ParameterInfo:
-    """A parameter: its blob, its shape and size, a list of ints and a product, and its gradient.
+    """A parameter: its blob, its shape, its size in elements, and its gradient.
 
-    `shape` and `size` are None where they are not known. `grad` is None before the model has
-    gradient operators, and where it does not depend on the parameter; a `GradientSlice` where the
-    gradient is sparse. `optimizer`, if set, is for this parameter, and is set once.
+    `shape` and `size` are None if they are not known. `grad` is a `GradientSlice` if the gradient
+    is sparse, and None if the parameter has no gradient, or none yet. `optimizer`, which can be
+    set once, updates this parameter in place of the model's optimizer.
 
     Follows ParameterInfo, caffe2/python/modeling/parameter_info.py, PyTorch 1.8.1.
     """
@@ -64,14 +64,14 @@ class ParameterInfo:
 
     @property
     def optimizer(self) -> Any:
-        """What trains this parameter in place of the model's optimizer, or None."""
+        """The optimizer of this parameter alone, or None."""
         return self._optimizer
 
     @optimizer.setter
     def optimizer(self, value: Any) -> None:
         if self._optimizer is not None:
             raise EnforceAssertionError(
-                f"Parameter {self.name!r} has an optimizer.",
+                f"Parameter {self.name!r} already has an optimizer.",
                 "ParameterInfo",
                 condition="optimizer is None",
             )

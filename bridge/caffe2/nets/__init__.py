@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Nets and plans as messages."""
+"""Nets, execution steps and plans as messages: building, copying and rewriting them."""

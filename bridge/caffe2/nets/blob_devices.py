@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""On which device the inputs and outputs of operators lie.
+"""The devices of the inputs and outputs of operators.
 
 Follows caffe2/python/core.py and the device inference of operator schemas, PyTorch 1.8.1.
 """
@@ -19,7 +19,7 @@ __all__ = [
     "InferOpDeviceAsBlobDevices",
 ]
 
-# What lies on the CPU although its operator runs elsewhere: (inputs, outputs), None for all.
+# The inputs and outputs that are on the CPU wherever the operator runs; None is all of them.
 _ON_CPU: dict[str, tuple[tuple[int, ...] | None, tuple[int, ...] | None]] = {
     "Adam": ((5,), ()),
     "Concat": ((), (1,)),
@@ -37,16 +37,16 @@ _ON_CPU: dict[str, tuple[tuple[int, ...] | None, tuple[int, ...] | None]] = {
 
 
 def InferBlobDevices(net: Any) -> dict[str, Any]:
-    """Give, for each blob that the net makes, the DeviceOption of the operator that does."""
+    """Return a dict of the blobs that a net writes, and the DeviceOption of the last writer."""
     message = as_message(net, "NetDef", "InferBlobDevices")
     return {name: operator.device_option for operator in message.op for name in operator.output}
 
 
 def InferOpBlobDevices(op: Any) -> tuple[list[Any], list[Any]]:
-    """Return a DeviceOption for each input, and for each output, of an OperatorDef.
+    """Return a list of the DeviceOptions of the inputs, and one of those of the outputs.
 
-    The operator's own, except for what it has on the CPU wherever it runs, as Concat's split info.
-    Raises EnforceNotMet: no OperatorDef.
+    Each is a copy of the operator's, or of the CPU for blobs that are on the CPU wherever the
+    operator runs, such as Concat's split info. Raises EnforceNotMet: `op` is not an OperatorDef.
     """
     message = as_message(op, "OperatorDef", "InferOpBlobDevices")
     inputs, outputs = _ON_CPU.get(message.type, ((), ()))
@@ -57,17 +57,17 @@ def InferOpBlobDevices(op: Any) -> tuple[list[Any], list[Any]]:
 
 
 def _placed(option: Any, count: int, on_cpu: tuple[int, ...] | None) -> list[Any]:
-    found = []
+    options = []
     for number in range(count):
         copy = caffe2_pb2().DeviceOption()
         if on_cpu is not None and number not in on_cpu:
             copy.CopyFrom(option)
-        found.append(copy)
-    return found
+        options.append(copy)
+    return options
 
 
 def InferOpBlobDevicesAsDict(op: Any) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Do as `InferOpBlobDevices`, by the names of the inputs and of the outputs."""
+    """Return the results of `InferOpBlobDevices` as dicts by the names of inputs and outputs."""
     message = as_message(op, "OperatorDef", "InferOpBlobDevicesAsDict")
     inputs, outputs = InferOpBlobDevices(message)
     return dict(zip(message.input, inputs, strict=True)), dict(
@@ -76,7 +76,7 @@ def InferOpBlobDevicesAsDict(op: Any) -> tuple[dict[str, Any], dict[str, Any]]:
 
 
 def InferOpDeviceAsBlobDevices(op: Any) -> tuple[list[Any], list[Any]]:
-    """Return the operator's own DeviceOption for each input, and for each output."""
+    """Return the operator's DeviceOption, once for each input and once for each output."""
     message = as_message(op, "OperatorDef", "InferOpDeviceAsBlobDevices")
     return [message.device_option] * len(message.input), [message.device_option] * len(
         message.output

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Nets that run on several devices: operators that copy blobs to where they are needed.
+"""Nets that run on several devices: insertion of operators that copy blobs between devices.
 
-Follows InjectCrossDeviceCopies and its kin, caffe2/python/core.py, PyTorch 1.8.1.
+Follows InjectCrossDeviceCopies, caffe2/python/core.py, PyTorch 1.8.1.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ __all__ = [
 
 
 class RemapEntry:
-    """A blob and a device that it was copied to: what copies are remembered by."""
+    """A blob and a device that it was copied to: the key of a table of copies."""
 
     def __init__(self, blob: str, device: Any) -> None:
         self.blob = blob
@@ -49,9 +49,9 @@ class RemapEntry:
 
 
 def copy_func_between_devices(src: Any, dst: Any) -> Callable[..., Any] | None:
-    """Return ``f(net, input, output)``, which adds a copy between devices; None if not needed.
+    """Return ``f(net, input, output)``, which adds a copy between two devices; None if not needed.
 
-    Raises EnforceNotMet, also a ValueError: one is neither a CPU nor a GPU.
+    Raises EnforceNotMet, also a ValueError: a device is neither a CPU nor a GPU.
     """
     from_gpu, to_gpu = IsGPUDeviceType(src.device_type), IsGPUDeviceType(dst.device_type)
     if not (from_gpu or src.device_type == 0) or not (to_gpu or dst.device_type == 0):
@@ -77,7 +77,7 @@ def copy_func_between_devices(src: Any, dst: Any) -> Callable[..., Any] | None:
 
 
 def update_placeholder_op_output(op: Any, blob_to_device: dict[str, Any]) -> None:
-    """Rename the outputs that the blobs of the same name elsewhere are not: they are on the CPU."""
+    """Append ``_cpu``, in place, to outputs whose names are those of blobs on another device."""
     renamed = [
         f"{name}_cpu" if name in blob_to_device and blob_to_device[name].device_type else name
         for name in op.output
@@ -92,22 +92,21 @@ def InjectCrossDeviceCopies(
     blob_remap: dict[RemapEntry, str] | None = None,
     placeHolderOps: Iterable[str] | None = None,
 ) -> tuple[Net, dict[str, Any]]:
-    """Copy a net, with operators that copy inputs to the devices where they are needed.
+    """Return a copy of a net with operators that copy inputs to the devices that need them.
 
-    blob_to_device: where blobs are, brought up to date; external inputs that it lacks are on the
-    net's own device. blob_remap: the copies that there are already, brought up to date as well.
-    placeHolderOps: types whose inputs and outputs are where the operator is. Gives the net and
-    `blob_to_device`.
+    The second result is `blob_to_device`: the devices of blobs by name, updated in place. External
+    inputs that it lacks are on the device of the net. blob_remap: the existing copies, updated in
+    place. placeHolderOps: operator types whose inputs and outputs are on the operator's device.
 
-    Raises EnforceNotMet: an input that is not the net's (also an AssertionError), or a blob that
-    operators on different devices make.
+    Raises EnforceNotMet: an input is not defined in the net (also an AssertionError), or operators
+    on different devices write one blob.
     """
     caller = "InjectCrossDeviceCopies"
     places = {} if blob_to_device is None else blob_to_device
     copies = {} if blob_remap is None else blob_remap
     placeholders = frozenset(placeHolderOps or ())
-    made = net.Clone(net.Name() + "_cross_device")
-    message = made.Proto()
+    result = net.Clone(net.Name() + "_cross_device")
+    message = result.Proto()
     del message.op[:]
     message.external_input.extend(
         [
@@ -126,7 +125,7 @@ def InjectCrossDeviceCopies(
         for name, device in zip(operator.input, input_devices, strict=True):
             _place_input(net, name, places, caller)
             if not device_equal(places[name], device):
-                moved[name] = _copied(made, name, device, places, copies)
+                moved[name] = _copied(result, name, device, places, copies)
         if operator.type in placeholders:
             update_placeholder_op_output(new, places)
         for name, device in zip(new.output, output_devices, strict=True):
@@ -136,8 +135,8 @@ def InjectCrossDeviceCopies(
                 and not device_equal(places[name], device)
             ):
                 raise EnforceNotMet(
-                    f"Blob {name!r} is made on different devices, {places[name]} and {device}, "
-                    f"last by {operator.type}; give one of the two another name.",
+                    f"Blob {name!r} is written on different devices, {places[name]} and {device}, "
+                    f"last by {operator.type}; use another name for one of the two.",
                     caller,
                 )
         for names in (new.input, new.output):
@@ -145,8 +144,8 @@ def InjectCrossDeviceCopies(
             del names[:]
             names.extend(renamed)
         places.update(zip(new.output, output_devices, strict=True))
-        made.extend_ops([new])
-    return made, places
+        result.extend_ops([new])
+    return result, places
 
 
 def _place_input(net: Net, name: str, places: dict[str, Any], caller: str) -> None:
@@ -163,7 +162,7 @@ def _place_input(net: Net, name: str, places: dict[str, Any], caller: str) -> No
 def _copied(
     net: Net, name: str, device: Any, places: dict[str, Any], copies: dict[RemapEntry, str]
 ) -> str:
-    """Return the name of the blob on `device`, after adding what copies it there if need be."""
+    """Return the name of the blob's copy on `device`, after adding the copy if it is missing."""
     entry = RemapEntry(name, device)
     known = copies.get(entry)
     if known is not None and places.get(known) == device:
@@ -172,7 +171,7 @@ def _copied(
     if copy is None:
         return name
     new_name = f"{name}_gpu_{device.device_id}" if device.device_type else f"{name}_cpu"
-    # A plain name would be put into the current name scope.
+    # References, as the current name scope is a prefix of plain names.
     copy(net, BlobReference(name), BlobReference(new_name))
     copies[entry] = new_name
     places[new_name] = device
@@ -182,9 +181,10 @@ def _copied(
 def InjectDeviceCopiesAmongNets(
     nets: Any, blob_to_device_init: dict[str, Any] | None = None
 ) -> tuple[list[Net], dict[str, Any]]:
-    """Do as `InjectCrossDeviceCopies` for nets that run in this order, each after the others.
+    """Return copies of nets that run in this order, with copies between devices inserted.
 
-    Raises EnforceNotMet as that, and, also an AssertionError, for what is no list of nets.
+    The second result is the devices of all blobs; see `InjectCrossDeviceCopies`. Raises
+    EnforceNotMet as that function, or, also an AssertionError, if `nets` is not a list of Nets.
     """
     if not isinstance(nets, list) or not all(isinstance(net, Net) for net in nets):
         raise EnforceAssertionError(
@@ -192,12 +192,11 @@ def InjectDeviceCopiesAmongNets(
         )
     places: dict[str, Any] = blob_to_device_init or {}
     copies: dict[RemapEntry, str] = {}
-    made = [InjectCrossDeviceCopies(net, places, copies)[0] for net in nets]
-    return made, places
+    return [InjectCrossDeviceCopies(net, places, copies)[0] for net in nets], places
 
 
 def InjectDeviceCopiesAmongNetsWithoutB2D(
     nets: Any, blob_to_device_init: dict[str, Any] | None = None
 ) -> list[Net]:
-    """Do as `InjectDeviceCopiesAmongNets`, and return the nets alone."""
+    """Return the nets of `InjectDeviceCopiesAmongNets`, without the devices."""
     return InjectDeviceCopiesAmongNets(nets, blob_to_device_init)[0]

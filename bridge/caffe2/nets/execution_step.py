@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""ExecutionStep: nets, or further steps, that run so many times or until a blob says stop."""
+"""ExecutionStep: nets or further steps that run repeatedly, the parts of a Plan.
+
+Follows ExecutionStep, caffe2/python/core.py, PyTorch 1.8.1.
+"""
 
 from __future__ import annotations
 
@@ -31,25 +34,28 @@ __all__ = [
 
 
 def add_net(nets: dict[Any, Net | None], net: Any) -> bool:
-    """Remember a Net, or the name of one, by its name; say whether it is new.
+    """Add a Net, or the name of one, to a dict of nets by name; return whether the name is new.
 
-    Of a Net that is given by name the object may come later. Raises EnforceNotMet, also an
-    AssertionError: another net has the name.
+    A net that was added by name is replaced by the Net of that name. Raises EnforceNotMet, also an
+    AssertionError: another Net has the name.
     """
-    name, given = get_net_name(net), net if isinstance(net, Net) else None
+    name, added = get_net_name(net), net if isinstance(net, Net) else None
     is_new = name not in nets
     known = nets.get(name)
-    if known is not None and given is not None and given is not known:
+    if known is not None and added is not None and added is not known:
         raise EnforceAssertionError(f"Different nets with same name: {name}", "add_net")
-    nets[name] = known or given
+    nets[name] = known or added
     return is_new
 
 
 class ExecutionStep:
-    """Nets that run in turn, or steps that do, some number of times.
+    """A step under construction: nets, or further steps, that run in order, `num_iter` times.
 
-    It can be changed until it becomes part of another step or a plan. Without a name it gets one.
-    Follows ExecutionStep, caffe2/python/core.py, PyTorch 1.8.1.
+    nets: a Net, its name, or a list of these. A step without a name gets a new one. A step can be
+    changed until it is added to another step or to a plan.
+
+    Raises EnforceNotMet: `nets` is neither a net nor a list (also a TypeError), or two nets have
+    one name (also an AssertionError).
 
     >>> from bridge.caffe2 import core
     >>> step = core.ExecutionStep("train", core.Net("one_batch"), num_iter=10)
@@ -69,7 +75,7 @@ class ExecutionStep:
         if nets is not None:
             if not isinstance(nets, (Net, Iterable)):
                 raise EnforceTypeError(
-                    f"A step runs a net or a list of them, not {type(nets).__name__}.", caller
+                    f"nets must be a net or a list of nets, not {type(nets).__name__}.", caller
                 )
             for net in [nets] if isinstance(nets, Net) else nets:
                 if add_net(self._net_dict, net):
@@ -82,34 +88,37 @@ class ExecutionStep:
         return new_name(basename, ExecutionStep._step_names_used)
 
     def Name(self) -> str:
-        """Return the name."""
+        """Return the name of the step."""
         return str(self._step.name)
 
     def __str__(self) -> str:
         return self.Name()
 
     def Proto(self) -> Any:
-        """Return the message itself, which may be changed."""
+        """Return the ExecutionStep message, not a copy; it may be changed."""
         return self._step
 
     def HasNets(self) -> bool:
-        """Return whether it runs nets."""
+        """Return whether the step runs nets."""
         return len(self._step.network) > 0
 
     def HasSubsteps(self) -> bool:
-        """Return whether it runs steps."""
+        """Return whether the step runs further steps."""
         return len(self._step.substep) > 0
 
     def Nets(self) -> list[Any]:
-        """List the nets that it, and the steps within, run."""
+        """Return the nets of the step and of its substeps; None for a net added by name."""
         return list(self._net_dict.values())
 
     def Substeps(self) -> list[ExecutionStep]:
-        """List the steps that it runs."""
+        """Return the list of substeps, not a copy."""
         return self._substeps
 
     def get_net(self, name: str) -> Any:
-        """Return the net of that name. Raises EnforceNotMet, also a KeyError: it has none."""
+        """Return the net of that name.
+
+        Raises EnforceNotMet, also a KeyError: the step has no such net.
+        """
         if name not in self._net_dict:
             raise EnforceKeyError(
                 f"Step {self.Name()!r} has no net {name!r}.", "ExecutionStep.get_net"
@@ -117,10 +126,10 @@ class ExecutionStep:
         return self._net_dict[name]
 
     def _set(self, **fields: Any) -> None:
-        set_fields(self._changing(), "ExecutionStep", **fields)
+        set_fields(self._mutable(), "ExecutionStep", **fields)
 
-    def _changing(self) -> Any:
-        """Return the message, to be changed."""
+    def _mutable(self) -> Any:
+        """Return the message to change it. Raises EnforceNotMet: the step was added elsewhere."""
         if self._is_used:
             raise EnforceAssertionError(
                 "Cannot mutate a step that has already been added to a plan/step.",
@@ -136,23 +145,30 @@ class ExecutionStep:
         self._is_used = True
 
     def SetIter(self, num_iter: int) -> None:
-        """Run so many times."""
+        """Set the number of iterations.
+
+        Like all setters it raises EnforceNotMet, also an AssertionError, if the step was added to
+        another step or to a plan.
+        """
         self._set(num_iter=num_iter)
 
     def SetCreateWorkspace(self, create_workspace: bool) -> None:
-        """Run in a workspace of its own, which sees the blobs of the one around it."""
+        """Set whether the step runs in a new child workspace."""
         self._set(create_workspace=create_workspace)
 
     def SetNumConcurrentInstances(self, num_concurrent_instances: int) -> None:
-        """Run each concurrent substep so many times."""
+        """Set how many instances of each concurrent substep run at the same time."""
         self._set(num_concurrent_instances=num_concurrent_instances)
 
     def SetOnlyOnce(self, only_once: bool) -> None:
-        """Run once, whatever should_stop_blob says."""
+        """Set whether the step runs once, regardless of `should_stop_blob`."""
         self._set(only_once=only_once)
 
     def SetShouldStopBlob(self, should_stop_blob: Any) -> None:
-        """Run until the blob, one bool, is True after a net or substep."""
+        """Set the blob, one bool, that ends the step when it is True after a net or substep.
+
+        Raises EnforceNotMet, also an AssertionError: `should_stop_blob` is not a BlobReference.
+        """
         if not isinstance(should_stop_blob, BlobReference):
             raise EnforceAssertionError(
                 f"expects BlobReference here, got {type(should_stop_blob).__name__}",
@@ -161,32 +177,36 @@ class ExecutionStep:
         self._set(should_stop_blob=str(should_stop_blob))
 
     def SetConcurrentSubsteps(self, concurrent_substeps: bool) -> None:
-        """Say that substeps need not wait for each other."""
+        """Set whether substeps run concurrently."""
         self._refuse_if(self.HasNets())
         self._set(concurrent_substeps=concurrent_substeps)
 
     def RunEveryMillis(self, interval: int) -> None:
-        """Run every so often while the concurrent steps beside it do, and once after."""
+        """Set the step to run every `interval` ms while its siblings run, and once after them."""
         set_fields(self._step, "ExecutionStep", run_every_ms=interval)
 
     def SetReportNet(self, report_net: Any, report_interval: int) -> None:
-        """Name a net that reports; the old way, see `RunEveryMillis`."""
+        """Set a net that runs once after the step; superseded by `RunEveryMillis`.
+
+        report_interval is required, as in Caffe2, and has no effect.
+        """
         self._set(report_interval=report_interval, report_net=get_net_name(report_net))
         add_net(self._net_dict, report_net)
 
     def AddSubstep(self, substep: Any) -> ExecutionStep:
-        """Run another step as well; one that runs nothing is left out. Gives this step.
+        """Add a copy of another step, unless it is empty; return this step.
 
-        Raises EnforceNotMet: it is no step (also a TypeError); also an AssertionError: it is this
-        step, or has another net of the same name, or this one has nets or was added elsewhere.
+        Raises EnforceNotMet: `substep` is not an ExecutionStep (also a TypeError); `substep` is
+        this step or has another net of the same name, or this step has nets or was added elsewhere
+        (also an AssertionError).
         """
         caller = "ExecutionStep.AddSubstep"
-        message = self._changing()
+        message = self._mutable()
         self._refuse_if(self.HasNets())
         proto = as_message(substep, "ExecutionStep", caller)
         if isinstance(substep, ExecutionStep):
             if substep is self:
-                raise EnforceAssertionError("A step is no substep of its own.", caller)
+                raise EnforceAssertionError("A step cannot be a substep of itself.", caller)
             nets = dict(self._net_dict)
             for name, net in substep._net_dict.items():
                 add_net(nets, name if net is None else net)
@@ -199,28 +219,37 @@ class ExecutionStep:
         return self
 
     def AddNet(self, net: Net) -> ExecutionStep:
-        """Run another net as well. Gives this step."""
-        message = self._changing()
+        """Add a net; return this step.
+
+        Raises EnforceNotMet, also an AssertionError: `net` is not a Net, another net has its name,
+        or this step has substeps or was added elsewhere.
+        """
+        message = self._mutable()
         self._refuse_if(self.HasSubsteps())
         if not isinstance(net, Net):
             raise EnforceAssertionError(
-                f"A Net is added, not {type(net).__name__}.", "ExecutionStep.AddNet"
+                f"A Net is expected, not {type(net).__name__}.", "ExecutionStep.AddNet"
             )
         add_net(self._net_dict, net)
         message.network.append(net.Name())
         return self
 
     def get_all_attributes(self, name: str) -> list[Any]:
-        """List what the nets remember under `name`."""
+        """Return the attributes `name` of all nets; see ``Net.add_attribute``."""
         return [one for net in self.Nets() if net is not None for one in net.get_attributes(name)]
 
     @classmethod
     def create_from_proto(
         cls, step_proto: Any, net_obj_dict: dict[str, Net], net_proto_dict: dict[str, Any]
     ) -> ExecutionStep:
-        """Make a step of its message, with nets made of theirs, which go into `net_obj_dict`."""
+        """Return an ExecutionStep constructed from its message.
+
+        net_obj_dict: nets by name; those that it lacks are constructed from `net_proto_dict`,
+        NetDefs by name, and added. Raises EnforceNotMet, also an AssertionError: neither has a
+        net of that name.
+        """
         message = as_message(step_proto, "ExecutionStep", "ExecutionStep.create_from_proto")
-        inner: list[Any] = [
+        parts: list[Any] = [
             cls.create_from_proto(substep, net_obj_dict, net_proto_dict)
             for substep in message.substep
         ]
@@ -231,7 +260,7 @@ class ExecutionStep:
                         f"There is no net {name!r}.", "ExecutionStep.create_from_proto"
                     )
                 net_obj_dict[name] = Net(net_proto_dict[name])
-            inner.append(net_obj_dict[name])
+            parts.append(net_obj_dict[name])
         options = {
             field: getattr(message, field)
             for field in (
@@ -246,11 +275,11 @@ class ExecutionStep:
         }
         if message.HasField("should_stop_blob"):
             options["should_stop_blob"] = BlobReference(message.should_stop_blob)
-        return execution_step(message.name, inner, **options)
+        return execution_step(message.name, parts, **options)
 
 
 def add_nets_in_order(step: ExecutionStep, net_list: list[str]) -> None:
-    """Add the names of the nets that a step needs, each once, in the order in which they run."""
+    """Append the names of the nets of a step to `net_list`, each once, in running order."""
     for substep in step.Substeps():
         add_nets_in_order(substep, net_list)
     message = step.Proto()
@@ -260,11 +289,11 @@ def add_nets_in_order(step: ExecutionStep, net_list: list[str]) -> None:
 
 
 def to_execution_step(step_or_nets: Any, default_name: str | None = None) -> ExecutionStep:
-    """Make a step of a net or a list of them; a step is given as it is.
+    """Return an ExecutionStep of a net or a list of them; return an ExecutionStep unchanged.
 
-    What gives a list by ``get()``, as Caffe2's NetBuilder, stands for it, and is run until its
-    ``_stop_blob`` says stop, if it has one. Without a name, the step gets the ``name`` of what it
-    is made of.
+    An object with ``get`` and ``_stop_blob``, as Caffe2's NetBuilder, stands for the list that
+    ``get()`` returns and runs until the blob is True. default_name: None is the attribute ``name``
+    of the object, if it has one.
     """
     if isinstance(step_or_nets, ExecutionStep):
         return step_or_nets
@@ -287,13 +316,18 @@ def execution_step(
     create_workspace: bool | None = False,
     run_every_ms: int | None = None,
 ) -> ExecutionStep:
-    """Make a step of a net, a step, a list of either, or None: of nothing.
+    """Return an ExecutionStep of a net, a step, a list of either, or of nothing if None.
 
-    With `should_stop_blob` it runs until that is True, else `num_iter` times, or once. See the
-    methods of `ExecutionStep` for the others.
+    It runs until `should_stop_blob` is True if that is given, or else `num_iter` times, by default
+    once. The methods of `ExecutionStep` describe the other options.
 
-    Raises EnforceNotMet: both are given (also an AssertionError), or `steps_or_nets` is none of
-    these (also a ValueError).
+    Raises EnforceNotMet: both of these are given, or report_net without report_interval (also an
+    AssertionError); `steps_or_nets` is none of these (also a ValueError).
+
+    >>> from bridge.caffe2 import core
+    >>> step = core.execution_step("epoch", [core.Net("epoch_a"), core.Net("epoch_b")], num_iter=2)
+    >>> list(step.Proto().network), step.Proto().num_iter
+    (['epoch_a', 'epoch_b'], 2)
     """
     if should_stop_blob is not None and num_iter is not None:
         raise EnforceAssertionError(
@@ -311,7 +345,7 @@ def execution_step(
     if report_net is not None:
         if report_interval is None:
             raise EnforceAssertionError(
-                "A net that reports does so at an interval.",
+                "report_net needs a report_interval.",
                 "execution_step",
                 condition="report_interval",
             )
@@ -347,5 +381,5 @@ def _add_all(step: ExecutionStep, steps_or_nets: Any) -> None:
 
 
 def scoped_execution_step(name: str | None, *args: Any, **kwargs: Any) -> ExecutionStep:
-    """Do as `execution_step`, with a name of the current name scope."""
+    """Return `execution_step` with the name prefixed by the current name scope."""
     return execution_step(ScopedName(name) if name else name, *args, **kwargs)

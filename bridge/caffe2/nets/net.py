@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Net: a NetDef that is built by calling its operators."""
+"""Net: a NetDef under construction, with a method for each operator type.
+
+Follows Net, caffe2/python/core.py, PyTorch 1.8.1.
+"""
 
 from __future__ import annotations
 
@@ -22,6 +25,8 @@ from bridge.caffe2.definitions.create_operator import CreateOperator
 from bridge.caffe2.definitions.operator_types import RegisteredOperators, is_registered
 from bridge.caffe2.definitions.python_functions import python_arguments
 from bridge.caffe2.definitions.tracebacks import extract_stacktrace, operator_tracebacks
+from bridge.caffe2.gradients.backward_pass import GradientRegistry
+from bridge.caffe2.nets.cloning import blob_names, net_names_used
 from bridge.caffe2.nets.net_rewriting import NetRewriting
 
 TYPE_CHECKING = False
@@ -32,15 +37,17 @@ __all__ = ["Net", "get_net_name", "output_to_list"]
 
 
 class Net(NetRewriting):
-    """A net under construction: ``net.Relu("x", "y")`` adds an operator and refers to its output.
+    """A net under construction: operators that run in order, and its external inputs and outputs.
 
-    Made with a name, which gets a number where it was used before in this process, and which None
-    leaves empty, or from a NetDef, which is copied. Inputs that nothing in the net makes become
-    external inputs. Outputs that are not named, or given as a number of them, are named after net
-    and operator.
+    ``net.Relu("x", "y")`` adds an operator and returns a reference to its output, or a tuple of
+    references to several. An input that no operator of the net writes becomes an external input.
+    Outputs that are not given, or given as their number, are named after the net and the operator.
 
-    Raises EnforceNotMet: what it is made with is neither, or a name is not UTF-8.
-    Follows Net, caffe2/python/core.py, PyTorch 1.8.1.
+    name_or_proto: a name; None, which is an empty name; or a NetDef, which is copied. A number is
+    appended to a name that another net of this process has.
+
+    Raises EnforceNotMet: `name_or_proto` is none of these (also an AssertionError), or a name is
+    not UTF-8 (also a ValueError).
 
     >>> from bridge.caffe2 import core
     >>> net = core.Net("doc")
@@ -49,7 +56,7 @@ class Net(NetRewriting):
     (BlobReference("y"), [BlobReference("x")])
     """
 
-    _net_names_used: ClassVar[set[str]] = set()
+    _net_names_used: ClassVar[set[str]] = net_names_used
 
     def __init__(self, name_or_proto: Any) -> None:
         self._net: Any = caffe2_pb2().NetDef()
@@ -58,7 +65,7 @@ class Net(NetRewriting):
         self._registered_blob_names: set[str] = set()
         self._next_blob_name_ids: dict[str, int] = {}
         self._next_name_index = 0
-        # The message was given out since the two sets of names were made, so they may be old.
+        # Whether `Proto` returned the message since the two sets of names were computed.
         self._recreate_lookup_tables = False
         self._attr_dict: defaultdict[str, list[Any]] = defaultdict(list)
         if kind_of(name_or_proto) == "NetDef":
@@ -71,14 +78,14 @@ class Net(NetRewriting):
             name = name_or_proto or ""
         else:
             raise EnforceAssertionError(
-                f"A net is made with a name or a NetDef, not {type(name_or_proto).__name__}.",
+                f"A net is created from a name or a NetDef, not {type(name_or_proto).__name__}.",
                 "Net",
             )
-        set_fields(self._net, "Net", name=name)  # before the name is taken for used
+        set_fields(self._net, "Net", name=name)  # raises before the name counts as used
         self._net.name = Net._get_next_net_name(name)
 
     def _after_generated_names(self) -> int:
-        """Return the first number that no generated name of a blob has."""
+        """Return the first number that no generated blob name contains."""
         prefix = self._net.name + "_blob_"
         used = [
             int(name[len(prefix) :])
@@ -89,7 +96,7 @@ class Net(NetRewriting):
 
     @staticmethod
     def current_prefix() -> str:
-        """Return what names of nets begin with; nothing here."""
+        """Return the prefix of the names of nets: an empty str."""
         return ""
 
     @staticmethod
@@ -97,14 +104,14 @@ class Net(NetRewriting):
         return new_name(basename, Net._net_names_used)
 
     def Name(self) -> str:
-        """Return the name."""
+        """Return the name of the net."""
         return str(self._net.name)
 
     def __str__(self) -> str:
         return self.Name()
 
     def Proto(self) -> Any:
-        """Return the NetDef itself, which may be changed."""
+        """Return the NetDef of the net, not a copy; it may be changed."""
         self._recreate_lookup_tables = True
         return self._net
 
@@ -127,14 +134,14 @@ class Net(NetRewriting):
     def _CreateAndAddToSelf(
         self, op_type: str, inputs: Any, outputs: Any = None, **kwargs: Any
     ) -> Any:
-        """Add an operator; return a reference to its output, a tuple of several, None for none."""
+        """Add an operator; return a reference to its output, a tuple of them, or None."""
         caller = f"Net.{op_type}"
         inputs = references(inputs, caller=caller)
-        strangers = [blob for blob in inputs if not self.BlobIsDefined(blob)]
-        for blob in strangers:
+        undefined = [blob for blob in inputs if not self.BlobIsDefined(blob)]
+        for blob in undefined:
             if blob.Net() is self:
                 raise EnforceAssertionError(
-                    f"Net {self.Name()!r} has no blob {str(blob)!r}, although the reference is of "
+                    f"Net {self.Name()!r} has no blob {str(blob)!r}, although the reference names "
                     "this net.",
                     caller,
                 )
@@ -144,14 +151,14 @@ class Net(NetRewriting):
             outputs = [self.NextName(prefix=op_type, output_id=i) for i in range(outputs)]
         outputs = references(outputs, net=self, caller=caller)
         operator = CreateOperator(op_type, inputs, outputs, **kwargs)
-        for blob in strangers:
+        for blob in undefined:
             if not self.BlobIsDefined(blob):
                 self.AddExternalInput(blob)
         self._ExtendOps([operator])
         places = operator_tracebacks[self.Name()]
         places[len(self._net.op) - 1] = extract_stacktrace(2)
-        made = tuple(BlobReference(name, self) for name in operator.output)
-        return None if not made else made[0] if len(made) == 1 else made
+        refs = tuple(BlobReference(name, self) for name in operator.output)
+        return None if not refs else refs[0] if len(refs) == 1 else refs
 
     def Python(
         self,
@@ -162,15 +169,19 @@ class Net(NetRewriting):
         grad_output_indices: Any = None,
         grad_input_indices: Any = None,
     ) -> Callable[..., Any]:
-        """Return what adds an operator that calls ``f(inputs, outputs)``.
+        """Return a function that adds an operator which calls ``f(inputs, outputs)``.
 
-        `f` gets lists of the blobs' tensors (`BlobTensor`), and with `pass_workspace` the
-        workspace. As a tuple ``(function, args, kwargs)`` it is what that call gives, made when the
-        net is created. `python_func_type` makes an object of `f`, whose ``forward`` is called.
-        `grad_f` computes the gradient, as ``grad_f(inputs, outputs)``: its inputs are those of the
-        operator, then its outputs, then the gradients of its outputs, of those numbered in
-        `grad_output_indices` if any are; its outputs are the gradients of the inputs, or of those
-        in `grad_input_indices`.
+        `f` receives lists of the blobs' tensors (`BlobTensor`), and the workspace as well with
+        `pass_workspace`. If `f` is a tuple ``(function, args, kwargs)``, the function that this
+        call returns is used; it is called when the net is created. With `python_func_type`, the
+        function is ``python_func_type(f).forward``, and its gradient ``backward``.
+
+        `grad_f` computes the gradient. Its inputs are those of the operator, the outputs, and the
+        gradients of the outputs, or of those numbered in `grad_output_indices`. Its outputs are the
+        gradients of the inputs, or of those numbered in `grad_input_indices`.
+
+        Raises EnforceNotMet: a function cannot be called (also a TypeError), or only one of `f` and
+        `grad_f` is a tuple (also an AssertionError).
         """
         arguments = python_arguments(f, grad_f, python_func_type, pass_workspace)
         indices = {
@@ -185,10 +196,15 @@ class Net(NetRewriting):
         return add
 
     def Const(self, array: Any, blob_out: Any = None, dtype: Any = None) -> Any:
-        """Add an operator that makes a constant of the values and shape of `array`.
+        """Add an operator that fills a blob with the values and shape of `array`.
 
-        int32, int64, bools and strings keep their type, all else becomes float32. Raises
-        EnforceNotMet: NumPy makes no array of it, or one of other elements.
+        int32, int64, bool and strings keep their type; other types become float32. Raises
+        EnforceNotMet: NumPy cannot convert `array`, or the elements cannot be arguments.
+
+        >>> from bridge.caffe2 import core
+        >>> net = core.Net("const_doc")
+        >>> net.Const([1.5, 2.5], "c"), net.Proto().op[0].type
+        (BlobReference("c"), 'GivenTensorFill')
         """
         import numpy as np
 
@@ -197,7 +213,7 @@ class Net(NetRewriting):
         try:
             values = np.array(array, dtype=dtype)
         except (TypeError, ValueError) as cause:
-            raise wrap_error("Such a constant cannot be made", "Net.Const", cause) from cause
+            raise wrap_error("NumPy cannot convert the constant", "Net.Const", cause) from cause
         kind = {"int32": "Int", "int64": "Int64", "bool": "Bool"}.get(values.dtype.name, "")
         if values.dtype.kind in "SUO":
             kind = "String"
@@ -206,7 +222,7 @@ class Net(NetRewriting):
         )
 
     def LogInfo(self, *msg_or_blobs: Any) -> None:
-        """Add operators that print each of the texts and blobs."""
+        """Add operators that print each of the texts and blobs, in order."""
         for one in msg_or_blobs:
             blob = one
             if not isinstance(one, BlobReference):
@@ -214,32 +230,31 @@ class Net(NetRewriting):
             self.Print(blob, [])
 
     def AddGradientOperators(self, ys: Any, skip: int = 0) -> dict[Any, Any]:
-        """Add the operators that compute the gradients of `ys`, of all operators so far.
+        """Add the operators that compute gradients of `ys` backwards through the net.
 
-        ys: blobs whose gradients are one, as that of a loss, or a dict of blobs and the names of
-        their gradients. skip: how many operators at the front have none. Gives by blob the name of
-        its gradient, or a `GradientSlice` where that is sparse.
+        Return a dict of blobs and their gradients, each a BlobReference or, if it is sparse, a
+        `GradientSlice`. ys: a list of blobs whose gradients are ones, as for a loss, or a dict of
+        blobs and the names of their gradients. skip: the number of operators at the front that are
+        left out.
 
-        Raises EnforceNotMet, and adds none then: an operator has no gradient, or one that needs a
-        blob that another operator wrote to since; also a TypeError: `ys` is neither.
+        Raises EnforceNotMet, and adds nothing: an operator has no gradient; a gradient operator
+        needs a blob that another operator overwrote; `ys` is neither (also a TypeError).
 
         >>> from bridge.caffe2 import core
         >>> net = core.Net("gradient_doc")
         >>> net.AddGradientOperators([net.Relu("x", "y")])["x"]
         BlobReference("x_grad")
         """
-        from bridge.caffe2.gradients.registry import GradientRegistry
-
         if not isinstance(skip, int):
             raise EnforceTypeError(
                 f"skip is an int, not {type(skip).__name__}.", "Net.AddGradientOperators"
             )
-        made, gradients = GradientRegistry.GetBackwardPass(self._net.op[skip:], ys)
-        self._ExtendOps(made)
+        operators, gradients = GradientRegistry.GetBackwardPass(self._net.op[skip:], ys)
+        self._ExtendOps(operators)
         return gradients
 
     def AddArgument(self, arg_name: str, arg_value: Any) -> None:
-        """Add an argument of the net itself."""
+        """Add an argument to the net itself; see `MakeArgument` for the values."""
         self._net.arg.append(MakeArgument(arg_name, arg_value))
 
     def _ExtendOps(self, new_ops: Iterable[Any]) -> None:
@@ -248,11 +263,14 @@ class Net(NetRewriting):
             self._op_outputs.update(operator.output)
 
     def extend_ops(self, new_ops: Iterable[Any]) -> None:
-        """Add operators that were made before."""
+        """Append OperatorDefs; copies of them, if of another class than ours.
+
+        Raises EnforceNotMet, also a TypeError: not an iterable of OperatorDefs.
+        """
         caller = "Net.extend_ops"
         if not isinstance(new_ops, Iterable):
             raise EnforceTypeError(
-                f"Operators come as a list, not as {type(new_ops).__name__}.", caller
+                f"new_ops must be a list of OperatorDefs, not {type(new_ops).__name__}.", caller
             )
         self._ExtendOps([as_message(one, "OperatorDef", caller) for one in new_ops])
 
@@ -264,34 +282,34 @@ class Net(NetRewriting):
         self._recreate_lookup_tables = False
 
     def BlobIsDefined(self, blob: Any) -> bool:
-        """Return whether an operator of the net makes the blob, or it is an external input."""
+        """Return whether the blob is an output of an operator or an external input of the net."""
         if self._recreate_lookup_tables:
             self._RecreateLookupTables()
         name = str(blob)
         return name in self._op_outputs or name in self._external_input_map
 
     def is_external_input(self, blob: Any) -> bool:
-        """Return whether the blob is an external input."""
+        """Return whether the blob is an external input of the net."""
         if self._recreate_lookup_tables:
             self._RecreateLookupTables()
         return str(blob) in self._external_input_map
 
     def UsesBlob(self, blob: Any) -> bool:
-        """Return whether the blob is an input, of an operator or of the net."""
+        """Return whether the blob is an input of an operator or an external input of the net."""
         name = str(blob)
         return self.is_external_input(name) or any(
             name in operator.input for operator in self._net.op
         )
 
     def UsedBlobNames(self) -> set[str]:
-        """List the names of all inputs and outputs."""
-        names = {*self._net.external_input, *self._net.external_output}
-        for operator in self._net.op:
-            names.update(operator.input, operator.output)
-        return names
+        """Return the names of all inputs and outputs, of the net and its operators."""
+        return blob_names(self._net)
 
     def GetBlobRef(self, blob_name: Any) -> BlobReference:
-        """Refer to a blob of the net. Raises EnforceNotMet, also a KeyError: there is none."""
+        """Return a reference to a blob of the net.
+
+        Raises EnforceNotMet, also a KeyError: `BlobIsDefined` is False for the name.
+        """
         if not self.BlobIsDefined(blob_name):
             raise EnforceKeyError(
                 f"Net {self.Name()!r} does not define blob {str(blob_name)!r}.",
@@ -301,9 +319,9 @@ class Net(NetRewriting):
         return BlobReference(str(blob_name), self)
 
     def NextBlob(self, prefix: Any = "unnamed") -> BlobReference:
-        """Refer to a blob that the net does not have: `prefix`, or with ``_auto_N`` behind it.
+        """Return a reference to a new blob, named `prefix` or, if that is taken, ``PREFIX_auto_N``.
 
-        Each call gives another one.
+        The name differs from that of all blobs of the net and of all earlier calls.
         """
         base = BlobReference(prefix)
         blob, number = base, 0
@@ -314,11 +332,11 @@ class Net(NetRewriting):
         return blob
 
     def NextScopedBlob(self, prefix: str = "unnamed") -> BlobReference:
-        """Do as `NextBlob`, within the current name scope."""
+        """Return a reference to a new blob of the current name scope; see `NextBlob`."""
         return self.NextBlob(ScopedName(prefix))
 
     def NextName(self, prefix: str | None = None, output_id: int | None = None) -> str:
-        """Return a name for a blob, after the net and `prefix`; the old way, see `NextBlob`."""
+        """Return a new blob name that starts with the name of the net; superseded by `NextBlob`."""
         if not prefix:
             self._next_name_index += 1
             return f"{self.Name()}_blob_{self._next_name_index - 1}"
@@ -333,9 +351,10 @@ class Net(NetRewriting):
         return name
 
     def AddExternalInput(self, *inputs: Any) -> Any:
-        """Add external inputs; return a reference, or a list of several.
+        """Add external inputs; return a reference to the input, or a list of references to several.
 
-        Raises EnforceNotMet, also an AssertionError: none are given, or one is there already.
+        Raises EnforceNotMet, also an AssertionError: no input is given, or the net already has one
+        of that name.
         """
         caller = "Net.AddExternalInput"
         if not inputs:
@@ -352,23 +371,23 @@ class Net(NetRewriting):
         return refs[0] if len(refs) == 1 else refs
 
     def AddExternalOutput(self, *outputs: Any) -> None:
-        """Add external outputs, given as references.
+        """Add external outputs, given as BlobReferences.
 
-        Raises EnforceNotMet, also an AssertionError: no reference, or to a blob that is not the
-        net's.
+        Raises EnforceNotMet, also an AssertionError: an output is not a BlobReference, or not a
+        blob of the net.
         """
         for output in outputs:
             if not isinstance(output, BlobReference) or not self.BlobIsDefined(output):
                 raise EnforceAssertionError(
-                    f"{output!r} is no BlobReference to a blob of net {self.Name()!r}: it is not "
-                    "defined.",
+                    f"{output!r} is not a BlobReference to a blob of net {self.Name()!r}, or the "
+                    "blob is not defined.",
                     "Net.AddExternalOutput",
                     condition="BlobIsDefined(output)",
                 )
         self._net.external_output.extend([str(output) for output in outputs])
 
     def AddScopedExternalInputs(self, *inputs: Any) -> list[BlobReference]:
-        """Add external inputs of the current name scope; return a list of references."""
+        """Add external inputs of the current name scope; return a list of references to them."""
         added = self.AddExternalInput(*[ScopedBlobReference(one) for one in inputs])
         return added if isinstance(added, list) else [added]
 
@@ -381,32 +400,32 @@ class Net(NetRewriting):
 
     @property
     def external_inputs(self) -> list[BlobReference]:
-        """The external inputs."""
+        """The external inputs, a new list of references."""
         return [BlobReference(name) for name in self._net.external_input]
 
     @property
     def external_outputs(self) -> list[BlobReference]:
-        """The external outputs."""
+        """The external outputs, a new list of references."""
         return [BlobReference(name) for name in self._net.external_output]
 
-    # What is remembered with a net.
+    # Attributes: objects that scripts attach to a net.
 
     def add_attribute(self, name: str, obj: Any) -> None:
-        """Remember `obj` under `name`, with what was remembered there before."""
+        """Append `obj` to the list of attributes `name`."""
         self._attr_dict[name].append(obj)
 
     def get_attributes(self, name: str) -> list[Any]:
-        """List what was remembered under `name`."""
+        """Return the list of attributes `name`; empty if there are none."""
         return self._attr_dict.get(name, [])
 
 
 def get_net_name(netlike: Any) -> Any:
-    """Return the name of a Net or NetDef, and what else it is as it is."""
+    """Return the name of a Net or NetDef; return other objects, such as names, unchanged."""
     if isinstance(netlike, Net):
         return netlike.Name()
     return netlike.name if kind_of(netlike) == "NetDef" else netlike
 
 
 def output_to_list(op_output: Any) -> list[BlobReference]:
-    """Return what adding an operator gave, one reference or several, as a list."""
+    """Return the result of a method of Net, one reference or several, as a list."""
     return [op_output] if isinstance(op_output, BlobReference) else list(op_output)

@@ -1,25 +1,25 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What copies nets and changes them as a whole: the part of Net that adds no operators."""
+"""NetRewriting: the methods of Net that copy a net or change it as a whole."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from bridge.c10.errors import EnforceAssertionError, EnforceIndexError
+from bridge.c10.errors import EnforceAssertionError
 from bridge.caffe2.base.messages import as_message, caffe2_pb2, set_fields
 from bridge.caffe2.definitions.ssa import get_op_ids_in_path, get_ssa, get_undefined_blobs
 from bridge.caffe2.definitions.tracebacks import operator_tracebacks
-from bridge.caffe2.nets.remapping import DEFAULT_REMAP_FUNCS
+from bridge.caffe2.nets.cloning import clone_net_def, copy_operators, remap_input, rename
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Self
 
-__all__ = ["NetRewriting", "remap_input", "rename"]
+__all__ = ["NetRewriting", "clone_and_bind_net"]
 
 
 class NetRewriting:
-    """Copies of a net and changes to it as a whole; the base of `Net`, not made by itself."""
+    """The base class of `Net`: copies of a net, and changes to it as a whole."""
 
     if TYPE_CHECKING:
         _net: Any
@@ -35,7 +35,11 @@ class NetRewriting:
         def _ExtendOps(self, new_ops: Iterable[Any]) -> None: ...
 
     def AppendNet(self, net: Self, device_option: Any = None) -> Self:
-        """Add the operators of `net` behind, on another device if one is given; give this net."""
+        """Append copies of the operators of `net`, on `device_option` if given; return this net.
+
+        The external inputs and outputs of `net` are added, except inputs that this net makes.
+        Raises EnforceNotMet, also an AssertionError: `net` is not a Net.
+        """
         if not isinstance(net, NetRewriting):
             raise EnforceAssertionError(
                 f"A Net is appended, not {type(net).__name__}.", "Net.AppendNet"
@@ -47,7 +51,7 @@ class NetRewriting:
         for name in theirs.external_output:
             if name not in mine.external_output:
                 mine.external_output.append(name)
-        operators = _copies(theirs.op)
+        operators = copy_operators(theirs.op)
         if device_option is not None:
             device = as_message(device_option, "DeviceOption", "Net.AppendNet")
             for operator in operators:
@@ -64,38 +68,27 @@ class NetRewriting:
         keep_schema: bool = True,
         update_external_list: bool = False,
     ) -> Self:
-        """Copy the net under another name.
+        """Return a copy of the net under another name.
 
-        blob_remap: new names of blobs. op_id_mask: which operators to take, by position; None is
+        blob_remap: new names of blobs. op_id_mask: the positions of the operators to copy; None is
         all. remap_funcs: by operator type, called as ``f(operator, prefix, blob_remap)`` for
-        operators that name blobs in their arguments, besides those of `DEFAULT_REMAP_FUNCS`.
-        update_external_list: find external inputs and outputs anew. (There are no schemas here;
-        keep_schema is taken for compatibility.)
+        operators whose arguments name blobs, besides those of `DEFAULT_REMAP_FUNCS`.
+        update_external_list: compute external inputs and outputs anew. keep_schema has no effect,
+        as nets have no schemas.
+
+        Raises EnforceNotMet: a position is out of range (also an IndexError), or an operator that
+        runs a net has none (also an AssertionError).
+
+        >>> from bridge.caffe2 import core
+        >>> net = core.Net("clone_doc")
+        >>> y = net.Relu("x", "y")
+        >>> [list(op.output) for op in net.Clone("copied_doc", {"y": "z"}).Proto().op]
+        [['z']]
         """
-        remap = {str(old): str(new) for old, new in (blob_remap or {}).items()}
-        functions = {**DEFAULT_REMAP_FUNCS, **(remap_funcs or {})}
-        made = caffe2_pb2().NetDef()
-        made.CopyFrom(self._net)
-        set_fields(made, "Net.Clone", name=name)
-        count = len(self._net.op)
-        ids = range(count) if op_id_mask is None else list(op_id_mask)
-        if not all(-count <= i < count for i in ids):
-            raise EnforceIndexError(
-                f"op_id_mask names operators {ids}, and the net has {count}.", "Net.Clone"
-            )
-        operators = _copies(self._net.op[i] for i in ids)
-        for operator in operators:
-            remap_input(operator, remap)
-            rename(operator.output, remap)
-            if operator.type in functions:
-                functions[operator.type](operator, name + "/" if name else "", blob_remap or {})
-        del made.op[:]
-        made.op.extend(operators)
-        rename(made.external_input, remap)
-        rename(made.external_output, remap)
-        if update_external_list:
-            _find_externals(made)
-        clone = type(self)(made)
+        message = clone_net_def(
+            self._net, name, blob_remap, op_id_mask, remap_funcs, update_external_list
+        )
+        clone = type(self)(message)
         clone._attr_dict.update(self._attr_dict)
         return clone
 
@@ -106,13 +99,14 @@ class NetRewriting:
         outputs: Any,
         remap_funcs: dict[str, Callable[..., Any]] | None = None,
     ) -> tuple[Self, list[Any]]:
-        """Copy the operators that `outputs` need, `inputs` being given; refer to the outputs.
+        """Return a net of copies of the operators that compute `outputs` from `inputs`.
 
-        inputs: a list of blobs, or a dict, or a list of pairs, of blobs and their names in the
-        copy. Blobs in between get names that begin with that of the copy.
+        The second result lists references to the outputs. inputs: a list of blobs, or a dict or a
+        list of pairs, of blobs and their names in the copy. The names of intermediate blobs are
+        prefixed with that of the copy.
 
-        Raises EnforceNotMet, also an AssertionError: an output is not the net's, or an operator
-        that is needed would make one of the inputs.
+        Raises EnforceNotMet, also an AssertionError: an output is not defined in the net, or a
+        needed operator writes one of the inputs.
         """
         caller = "Net.ClonePartial"
         if isinstance(inputs, dict):
@@ -128,7 +122,7 @@ class NetRewriting:
         used = get_op_ids_in_path(ssa, versions, list(given), wanted)
         if set(used) & set(get_op_ids_in_path(ssa, versions, [], list(given))):
             raise EnforceAssertionError(
-                "Some of the operators that the outputs need would make the inputs.", caller
+                "Some of the operators that the outputs need write the inputs.", caller
             )
         undefined = get_undefined_blobs([ssa[i] for i in used]) - set(given)
         prefix = name + "/" if name else ""
@@ -144,48 +138,50 @@ class NetRewriting:
         return clone, [clone.GetBlobRef(mapping[blob]) for blob in wanted]
 
     def insert_op_at_idx(self, op: Any, op_idx: int) -> None:
-        """Insert an operator at a position; one behind the last is the last.
+        """Insert an operator before the position `op_idx`; append it if there are fewer operators.
 
-        Raises EnforceNotMet: no OperatorDef, or a negative position (also an AssertionError).
+        Raises EnforceNotMet: not an OperatorDef (also a TypeError), or a negative position (also an
+        AssertionError).
         """
         caller = "Net.insert_op_at_idx"
         if op_idx < 0:
             raise EnforceAssertionError(
-                f"{op_idx} is no position.", caller, condition="op_idx >= 0"
+                f"The position must not be negative: {op_idx}.", caller, condition="op_idx >= 0"
             )
         proto = self.Proto()
-        inserted = _copies([as_message(op, "OperatorDef", caller), *proto.op[op_idx:]])
+        inserted = copy_operators([as_message(op, "OperatorDef", caller), *proto.op[op_idx:]])
         del proto.op[op_idx:]
         proto.op.extend(inserted)
 
     def reroute_tensor(
         self, tensor: Any, new_producer: Any, can_modify: Iterable[Any] | None = None
     ) -> int:
-        """Insert an operator that takes `tensor`, and have others take what it makes instead.
+        """Insert an operator that reads `tensor`; make others read its first output instead.
 
-        It goes behind the operators that make its inputs. can_modify: the operators that are to
-        take the new blob. External outputs are renamed. Gives the number of operators changed.
+        It is inserted after the operators that write its inputs. can_modify: the operators that are
+        to read the new blob. External outputs are renamed. Return the number of operators changed.
 
-        Raises EnforceNotMet, also an AssertionError: nothing makes what the operator takes.
+        Raises EnforceNotMet, also an AssertionError: the operator has no inputs or no outputs, or
+        nothing writes an input of it.
         """
         caller = "Net.reroute_tensor"
         old, proto = str(tensor), self.Proto()
         producer = as_message(new_producer, "OperatorDef", caller)
         if not producer.input or not producer.output:
             raise EnforceAssertionError(
-                f"Operator {producer.type!r} is to take {old!r} and make another blob.", caller
+                f"Operator {producer.type!r} must read {old!r} and write another blob.", caller
             )
         first: dict[str, int] = {}
         for position, operator in enumerate(proto.op):
             for name in operator.output:
                 first.setdefault(name, position)
-        behind = max(
+        last = max(
             (-1 if name in proto.external_input else first.get(name, -2)) for name in producer.input
         )
         new = str(producer.output[0])
-        # Compared as they are before the new operator is among them.
+        # A copy: `can_modify` may be a view of the operators, which the insertion changes.
         changed = list(can_modify or ())
-        self.insert_op_at_idx(producer, behind + 1)
+        self.insert_op_at_idx(producer, last + 1)
         rename(proto.external_output, {old: new})
         count = 0
         for operator in proto.op:
@@ -195,7 +191,7 @@ class NetRewriting:
         return count
 
     def PopulateProtoWithFileName(self) -> None:
-        """Name each operator after where it was added: file, line and function."""
+        """Set the name of each operator to the place that added it: ``file:line:function``."""
         places = operator_tracebacks.get(self.Name(), {})
         for position, operator in enumerate(self.Proto().op):
             if position in places:
@@ -204,10 +200,11 @@ class NetRewriting:
     def set_rand_seed(
         self, seed: int = 100, sequence_seed: bool = True, seed_on_op_def: bool = False
     ) -> None:
-        """Return each operator a seed: `seed`, `seed` and its position, or one after its text.
+        """Set the random seed of each operator.
 
-        Raises EnforceNotMet: both kinds are asked for (also an AssertionError), or a seed is not of
-        32 bits (also a ValueError).
+        It is ``seed + position`` with `sequence_seed`, a hash of the operator and `seed` with
+        `seed_on_op_def`, and `seed` otherwise. Raises EnforceNotMet: both are asked for (also an
+        AssertionError), or a seed does not fit into 32 bits (also a ValueError).
         """
         if sequence_seed and seed_on_op_def:
             raise EnforceAssertionError(
@@ -229,7 +226,10 @@ class NetRewriting:
             operator.device_option.MergeFrom(chosen)
 
     def RunAllOnGPU(self, gpu_id: int = 0, use_cudnn: bool = False) -> None:
-        """Have operators that name no device run on a CUDA device."""
+        """Set the device of the net, where operators without a device of their own run, to a GPU.
+
+        use_cudnn: also set the engine of every operator to CUDNN.
+        """
         _run_on_gpu(self._net, gpu_id, use_cudnn)
 
 
@@ -246,37 +246,30 @@ def _run_on_gpu(net: Any, gpu_id: int, use_cudnn: bool) -> None:
                     _run_on_gpu(argument.n, gpu_id, use_cudnn)
 
 
-def remap_input(op: Any, blob_name_remapping: dict[str, str]) -> None:
-    """Rename inputs of an operator, in place."""
-    rename(op.input, blob_name_remapping)
+def clone_and_bind_net(
+    net: NetRewriting,
+    name: str,
+    prefix: str,
+    blob_remap: dict[str, Any] | None = None,
+    inputs: None = None,
+    keep_schema: bool = True,
+) -> tuple[Any, dict[str, Any]]:
+    """Return a copy of a net whose operators write blobs prefixed with `prefix`, and the renaming.
 
+    blob_remap: new names of some blobs; it is extended in place by those of the others, and is the
+    second result. `inputs` must be None and keep_schema has no effect, as nets have no schemas.
 
-def rename(names: Any, remap: dict[str, str]) -> None:
-    """Rename blobs in a list of a message, in place."""
-    renamed = [remap.get(name, name) for name in names]
-    del names[:]
-    names.extend(renamed)
-
-
-def _copies(operators: Iterable[Any]) -> list[Any]:
-    made = []
-    for operator in operators:
-        copy = caffe2_pb2().OperatorDef()
-        copy.CopyFrom(operator)
-        made.append(copy)
-    return made
-
-
-def _find_externals(net: Any) -> None:
-    """List as external inputs what no operator makes before, as outputs what none uses."""
-    made: dict[str, None] = {}
-    used: set[str] = set()
-    inputs: dict[str, None] = {}
-    for operator in net.op:
-        for name in operator.input:
-            (used.add if name in made else inputs.setdefault)(name)
-        made.update(dict.fromkeys(operator.output))
-    del net.external_input[:]
-    net.external_input.extend(inputs)
-    del net.external_output[:]
-    net.external_output.extend(name for name in made if name not in used)
+    Raises EnforceNotMet, also an AssertionError: `inputs` is given.
+    """
+    if inputs is not None:
+        raise EnforceAssertionError(
+            "Nets have no schemas here to bind inputs by; pass names as blob_remap.",
+            "clone_and_bind_net",
+            condition="inputs is None",
+        )
+    remap = {} if blob_remap is None else blob_remap
+    ssa, versions = get_ssa(net.Proto())
+    undefined = get_undefined_blobs(ssa)
+    for blob in versions:
+        remap.setdefault(blob, blob if blob in undefined else prefix + blob)
+    return net.Clone(name, remap, keep_schema=keep_schema), remap

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Plan: steps, and the nets that they run."""
+"""Plan: execution steps, and the nets that they run.
+
+Follows Plan, caffe2/python/core.py, PyTorch 1.8.1.
+"""
 
 from __future__ import annotations
 
@@ -18,10 +21,11 @@ __all__ = ["Plan"]
 
 
 class Plan:
-    """Steps that run in turn, with the nets that they need; made with a name or a first step.
+    """A plan under construction: steps that run in order, and copies of the nets that they run.
 
-    Raises EnforceNotMet, also a ValueError: it is made with something else.
-    Follows Plan, caffe2/python/core.py, PyTorch 1.8.1.
+    name_or_step: a name, or a first step, whose name the plan takes. ``workspace.RunPlan`` runs it.
+
+    Raises EnforceNotMet, also a ValueError: `name_or_step` is neither.
 
     >>> from bridge.caffe2 import core
     >>> plan = core.Plan("train")
@@ -46,20 +50,20 @@ class Plan:
         return str(self._plan.name)
 
     def Proto(self) -> Any:
-        """Return the PlanDef itself, which may be changed."""
+        """Return the PlanDef of the plan, not a copy; it may be changed."""
         return self._plan
 
     def AddNets(self, nets: Iterable[Any]) -> None:
-        """Add nets, as they are now.
+        """Add copies of nets; those that the plan has already are left out.
 
-        Raises EnforceNotMet, also an AssertionError, and adds none then: one is no Net, or has the
-        name of another.
+        Raises EnforceNotMet, also an AssertionError, and adds nothing: one is not a Net, or the
+        plan has another net of that name.
         """
         known, new = dict(self._net_dict), []
         for net in nets:
             if not isinstance(net, Net):
                 raise EnforceAssertionError(
-                    f"A Net is added, not {type(net).__name__}.", "Plan.AddNets"
+                    f"A Net is expected, not {type(net).__name__}.", "Plan.AddNets"
                 )
             if add_net(known, net):
                 new.append(net)
@@ -68,18 +72,19 @@ class Plan:
             self._plan.network.add().CopyFrom(net.Proto())
 
     def Nets(self) -> list[Any]:
-        """List the nets."""
+        """Return the nets of the plan, a new list."""
         return list(self._net_dict.values())
 
     def AddStep(self, step: ExecutionStep) -> None:
-        """Add a step and the nets that it runs, as they are now; one that runs nothing is left out.
+        """Add copies of a step and of the nets that it runs; an empty step is left out.
 
-        The step cannot be changed from then on. Raises EnforceNotMet, also an AssertionError: it
-        is no step, has a net by name only, or one whose name another net of the plan has.
+        The step cannot be changed afterwards. Raises EnforceNotMet, also an AssertionError: `step`
+        is not an ExecutionStep, refers to a net by name only, or runs a net whose name another net
+        of the plan has.
         """
         if not isinstance(step, ExecutionStep):
             raise EnforceAssertionError(
-                f"An ExecutionStep is added, not {type(step).__name__}.", "Plan.AddStep"
+                f"An ExecutionStep is expected, not {type(step).__name__}.", "Plan.AddStep"
             )
         if step.HasNets() or step.HasSubsteps():
             names: list[str] = []
@@ -90,16 +95,20 @@ class Plan:
         step._notify_is_used()
 
     def Steps(self) -> list[ExecutionStep]:
-        """List the steps."""
+        """Return the list of steps, not a copy."""
         return self._steps
 
     def get_all_attributes(self, name: str) -> list[Any]:
-        """List what the nets remember under `name`."""
+        """Return the attributes `name` of all nets; see ``Net.add_attribute``."""
         return [one for net in self.Nets() if net is not None for one in net.get_attributes(name)]
 
     @classmethod
     def create_from_proto(cls, plan_proto: Any) -> Plan:
-        """Make a plan of its message; its nets get new names where theirs are used already."""
+        """Return a Plan constructed from a PlanDef.
+
+        Nets whose names are used in this process get new ones. Raises EnforceNotMet: not a PlanDef
+        (also a TypeError), two nets have one name or a net is missing (also an AssertionError).
+        """
         message = as_message(plan_proto, "PlanDef", "Plan.create_from_proto")
         plan = cls(message.name)
         plan._plan.CopyFrom(message)
@@ -109,11 +118,11 @@ class Plan:
         for net in message.network:
             if net.name in protos:
                 raise EnforceAssertionError(
-                    f"The plan has two nets of the name {net.name!r}.",
+                    f"The plan has two nets named {net.name!r}.",
                     "Plan.create_from_proto",
                 )
             protos[net.name] = net
-        made: dict[str, Net] = {}
+        nets: dict[str, Net] = {}
         for step in message.execution_step:
-            plan.AddStep(ExecutionStep.create_from_proto(step, made, protos))
+            plan.AddStep(ExecutionStep.create_from_proto(step, nets, protos))
         return plan

@@ -6,7 +6,6 @@ from typing_extensions import CapsuleType
 from bridge.at.tensor import Tensor as AtTensor
 from bridge.c10.array_ref import ArrayRef
 from bridge.c10.device import Device, DeviceType
-from bridge.c10.storage import Storage
 from bridge.c10.tensor_impl import TensorImpl
 from bridge.c10.type_meta import TypeMeta
 from bridge.typing import ArrayLike, Deleter, DeviceLike, Dims, TensorLike, TypeLike

@@ -12,7 +12,9 @@ from libc.stdint cimport int64_t, uintptr_t
 from bridge.c10 cimport memory, views
 from bridge.c10.array_ref cimport Dims, array_ref_of, parse_dims_args, to_int64
 from bridge.c10.device cimport device_of
+from bridge.c10.handle cimport Handle
 from bridge.c10.observe cimport observed, shared, unlikely
+from bridge.c10.slots cimport call_init, dealloc_of, set_constructor, set_dealloc
 from bridge.c10.storage cimport READONLY, Elements
 from bridge.c10.tensor_impl cimport CONTIGUOUS, TensorImpl, undefined_impl
 from bridge.c10.type_meta cimport as_type, undefined_type
@@ -20,12 +22,7 @@ from bridge.caffe2.tensor.construct cimport from_arguments, unallocated
 from bridge.dlpack.abi cimport DL_CPU, DLManagedTensorVersioned, DLPackExchangeAPI
 from bridge.exchange.numpy cimport flat_array
 from bridge.exchange_table cimport exchange_table, import_object
-from bridge.wrapper cimport (
-    Wrapper,
-    inherit_metadata,
-    set_construct,
-    slow_construct,
-)
+from bridge.wrapper cimport Wrapper, inherit_metadata
 
 from bridge.c10.elements import ElementView
 from bridge.c10.errors import (
@@ -36,6 +33,9 @@ from bridge.c10.errors import (
 )
 from bridge.c10.tensor_impl import detached
 from bridge.caffe2.tensor.external_pointer import share_external_pointer
+
+
+cdef object _DEFAULT_GROWTH = 40.0     # percent
 
 cdef DLPackExchangeAPI _table
 
@@ -196,7 +196,7 @@ cdef class Tensor(Wrapper):
         cdef Dims sizes = parse_dims_args(dims, "Tensor.Reshape")
         memory.reshape(self.impl, sizes.data, sizes.n, "Tensor.Reshape")
 
-    def Extend(self, num, growthPct=40.0):
+    def Extend(self, num, growthPct=_DEFAULT_GROWTH):
         """Grow the outer dimension by `num`, keeping the data. (d0, …) -> (d0 + num, …).
 
         `growthPct`: percent of d0, spare room if it must reallocate; then the storage is
@@ -207,6 +207,8 @@ cdef class Tensor(Wrapper):
         Follows TensorImpl::Extend, c10/core/TensorImpl.h, PyTorch 1.8.1.
         """
         cdef int64_t rows = to_int64(num, "Tensor.Extend")
+        if growthPct is _DEFAULT_GROWTH and memory.extend_in_place(self.impl, rows):
+            return
         memory.extend(self.impl, rows, _percent(growthPct, "Tensor.Extend"), "Tensor.Extend")
 
     def ExtendTo(self, num, growthPct=40.0):
@@ -586,58 +588,11 @@ cdef PyObject* _construct(
         impl = _impl_for_caffe2(<object>args[0])
         tensor.impl = impl
     else:
-        slow_construct(tensor, args, nargsf, names)
+        call_init(tensor, args, nargsf, names)
     Py_INCREF(tensor)
     return <PyObject*>tensor
 
 
-# `t.Extend(n)` within the buffer is what a tensor that grows row by row consists of, and the
-# reading of arguments that could be more than that takes most of its time. So the method looks
-# for that one call first; all others go on to the generated function.
-
-ctypedef PyObject* (*fastcall)(PyObject*, PyObject**, Py_ssize_t, PyObject*) except NULL
-
-cdef extern from "Python.h":
-    ctypedef PyObject* (*PyCFunction)(PyObject*, PyObject*)
-    ctypedef struct MethodDef "PyMethodDef":
-        PyCFunction ml_meth
-    ctypedef struct MethodDescr "PyMethodDescrObject":
-        MethodDef* d_method
-    bint PyFloat_CheckExact(PyObject*)
-    double PyFloat_AS_DOUBLE(PyObject*)
-    bint PyLong_CheckExact(PyObject*)
-    long PyLong_AsLongAndOverflow(PyObject*, int*)
-    PyObject* Py_None
-
-cdef fastcall _generated_extend = NULL
-
-
-cdef bint _is_percent(PyObject* value) noexcept:
-    return PyFloat_CheckExact(value) and PyFloat_AS_DOUBLE(value) == PyFloat_AS_DOUBLE(value)
-
-
-cdef PyObject* _extend(
-    PyObject* self, PyObject** args, Py_ssize_t nargs, PyObject* names,
-) except NULL:
-    cdef int overflow = 0
-    cdef long rows
-    if names == NULL and (nargs == 1 or nargs == 2 and _is_percent(args[1])) \
-            and PyLong_CheckExact(args[0]):
-        rows = PyLong_AsLongAndOverflow(args[0], &overflow)
-        if not overflow and memory.extend_in_place((<Tensor>self).impl, rows):
-            Py_INCREF(None)
-            return Py_None
-    return _generated_extend(self, args, nargs, names)
-
-
-cdef int _quicken() except -1:
-    global _generated_extend
-    cdef MethodDef* method = (<MethodDescr*><PyObject*>Tensor.__dict__["Extend"]).d_method
-    _generated_extend = <fastcall>method.ml_meth
-    method.ml_meth = <PyCFunction>_extend
-    return 0
-
-
-_quicken()
-set_construct(Tensor, _construct)
+set_constructor(Tensor, _construct)
+set_dealloc(Tensor, dealloc_of(Handle))
 inherit_metadata(Tensor)

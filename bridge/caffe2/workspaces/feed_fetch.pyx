@@ -2,29 +2,35 @@
 # cython: language_level=3, boundscheck=False, wraparound=False
 """FeedBlob, FetchBlob, FetchTorch: one look-up and the common case here, the rest in Python.
 
-Their time does not depend on how many blobs there are.
+Their time does not depend on the number of blobs.
 """
 
+from cpython.list cimport PyList_GET_SIZE
 from cpython.object cimport PyObject
 from cpython.unicode cimport PyUnicode_CheckExact
 
 from bridge.c10.observe cimport observed, unlikely
-from bridge.caffe2.blobs.core cimport BlobCore, CurrentBlobs, put
+from bridge.caffe2.blobs.core cimport BlobCore
+from bridge.caffe2.blobs.put cimport put
+from bridge.caffe2.workspaces.current cimport Current
 from bridge.exchange.numpy cimport copy_to_array
 from bridge.exchange.torch_export cimport export_torch
 
 from bridge.c10.errors import EnforceTypeError
 from bridge.caffe2.blobs.int8 import Int8Tensor
-from bridge.caffe2.workspaces.workspace import feed_failure, feed_named, find_named, state
+from bridge.caffe2.definitions.scopes import open_device_scopes as _scopes
+from bridge.caffe2.workspaces.current import current as _instance
+from bridge.caffe2.workspaces.named_blobs import feed_failure, feed_named, find_named
 
 cdef extern from "Python.h":
     PyObject* PyDict_GetItemWithError(object, object) except? NULL
 
-cdef CurrentBlobs _current = state
+cdef Current _current = _instance
+cdef list _open_device_scopes = _scopes
 
 
 cdef BlobCore _known(object name):
-    """The blob of that name; None where there is none, or the name is not a plain str."""
+    """Return the current workspace's own blob of that name; None: no such blob, or not a str."""
     cdef PyObject* found
     if PyUnicode_CheckExact(name):
         found = PyDict_GetItemWithError(_current.blobs, name)
@@ -34,20 +40,20 @@ cdef BlobCore _known(object name):
 
 
 def FeedBlob(name, value, device_option=None):
-    """Make the blob `name` hold `value`, and the blob if there is none; return True.
+    """Set the blob `name`, created if it does not exist, to `value`; return True.
 
     A torch tensor, an ``at.Tensor``, a ``caffe2.Tensor`` or another DLPack producer is shared: no
-    bytes are copied, and it has to be contiguous. Only what does not lie in memory as it reads is
-    copied: torch's lazy conjugate and negative bits, misaligned elements. A NumPy array is copied,
-    into the buffer that the blob's own tensor has where the type is the same and it fits, so that
-    what `FetchTorch` gave out sees it; memory that came from outside is never written. `bytes` and
-    `str` are stored as a string, arrays of them as a tensor of strings.
+    bytes are copied, and it has to be contiguous. It is copied only if its memory does not contain
+    its values as they are: torch's lazy conjugate and negative bits, misaligned elements. A NumPy
+    array is copied, into the buffer of the blob's own tensor if that has the same type and size, so
+    that tensors from `FetchTorch` see the new values; memory that came from outside is never
+    written. `bytes` and `str` are stored as a string, arrays of them as a tensor of strings.
 
-    `device_option` says where a NumPy array goes: anything that names a device, or an object with
-    Caffe2's `device_type` and `device_id`; None is the current device scope's, or else the CPU.
+    device_option: the device of a NumPy array: a device by any of its names, or an object with
+    Caffe2's `device_type` and `device_id`; None: that of the current device scope, else the CPU.
 
     Raises EnforceNotMet: `value` is none of these or cannot be shared (the reason is its
-    ``__cause__``), or `name` is no name. The blob then holds what it held, and no name is created.
+    ``__cause__``), or `name` is not a name. The blob is then unchanged, and no blob is created.
 
     >>> import torch
     >>> from bridge.caffe2 import workspace
@@ -57,8 +63,8 @@ def FeedBlob(name, value, device_option=None):
     """
     cdef BlobCore blob
     if unlikely(observed):
-        return feed_named(state.workspace, name, value, device_option, "FeedBlob")
-    if device_option is None and not unlikely(_current.device_scopes):
+        return feed_named(_current.workspace, name, value, device_option, "FeedBlob")
+    if device_option is None and not unlikely(PyList_GET_SIZE(_open_device_scopes)):
         blob = _known(name)
         if blob is not None:
             try:
@@ -66,16 +72,17 @@ def FeedBlob(name, value, device_option=None):
             except Exception as cause:
                 raise feed_failure(name, value, cause, "FeedBlob") from cause
             return True
-    return feed_named(state.workspace, name, value, device_option, "FeedBlob")
+    return feed_named(_current.workspace, name, value, device_option, "FeedBlob")
 
 
 def FetchBlob(name):
-    """Copy what the blob `name` holds: a tensor into NumPy, a string into `bytes`.
+    """Return a copy of the value of the blob `name`: a tensor as NumPy array, a string as `bytes`.
 
-    A tensor of strings gives an object array of `bytes`.
+    A tensor of strings becomes an object array of `bytes`. For quantized tensors see
+    `FetchInt8Blob`.
 
-    Raises EnforceNotMet: no such blob (also a KeyError), or it holds nothing that can be fetched;
-    the error says what it holds. A quantized tensor is got by `FetchInt8Blob`.
+    Raises EnforceNotMet: there is no such blob (also a KeyError), or its value cannot be fetched;
+    the error says what it holds.
 
     >>> import numpy as np
     >>> from bridge.caffe2 import workspace
@@ -86,38 +93,47 @@ def FetchBlob(name):
     """
     cdef BlobCore blob = _known(name)
     if blob is None:
-        blob = find_named(state.workspace, name, "FetchBlob")
+        blob = find_named(_current.workspace, name, "FetchBlob")
     if not unlikely(observed) and blob._tensor is not None and blob._tensor.impl.c_dtype.c_is_pod:
         try:
             return copy_to_array(blob._tensor.impl, "FetchBlob")
-        except Exception:       # there may be another way; if not, it says why
+        except Exception:       # _fetched has another way, or the error to raise
             return _fetched(blob, name)
     return _fetched(blob, name)
 
 
 cdef object _fetched(BlobCore blob, object name):
-    """What FetchBlob gives of anything but plain memory."""
+    """Return what FetchBlob returns for anything but plain memory."""
     fetched = blob._fetch(name, "FetchBlob")
     if type(fetched) is Int8Tensor:
-        raise EnforceTypeError(f"{blob._called(name)}; use FetchInt8Blob.", "FetchBlob")
+        raise EnforceTypeError(f"{blob._describe(name)}; use FetchInt8Blob.", "FetchBlob")
     return fetched
 
 
 def FetchTorch(name):
-    """Return the tensor of the blob `name` to torch, sharing memory.
+    """Return the tensor of the blob `name` as a torch tensor that shares its memory.
 
-    A torch tensor that was fed is that same object. Data is shared, metadata is not: each side
-    resizes for itself. Memory that torch cannot have as it is, read-only memory for one, is copied.
+    A torch tensor that was fed comes back as the same object. Data is shared, metadata is not: each
+    side resizes on its own. Memory that torch cannot share, such as read-only memory, is copied.
 
-    Raises EnforceNotMet: no such blob (also a KeyError), it holds no tensor, or one that torch
-    cannot have.
+    Raises EnforceNotMet: there is no such blob (also a KeyError), it does not hold a tensor, or
+    torch does not have its element type.
+
+    >>> import numpy as np
+    >>> from bridge.caffe2 import workspace
+    >>> workspace.FeedBlob("own", np.zeros(2))
+    True
+    >>> shared = workspace.FetchTorch("own")
+    >>> shared[0] = 5
+    >>> workspace.FetchBlob("own")
+    array([5., 0.])
     """
     cdef BlobCore blob = _known(name)
     if blob is None:
-        blob = find_named(state.workspace, name, "FetchTorch")
+        blob = find_named(_current.workspace, name, "FetchTorch")
     if not unlikely(observed) and blob._tensor is not None:
         try:
             return export_torch(blob._tensor.impl)
-        except Exception:       # the error is the one that names the blob
+        except Exception:       # its error names the blob
             return blob._to_torch(name, "FetchTorch")
     return blob._to_torch(name, "FetchTorch")

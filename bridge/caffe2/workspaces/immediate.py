@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Immediate mode: operators run, in a workspace of their own, when their messages are made.
+"""Immediate mode: CreateOperator also runs the operator, in a workspace of its own.
 
 For trying things out. Follows caffe2/python/workspace.py, PyTorch 1.8.1.
 
@@ -11,6 +11,9 @@ True
 >>> op = core.CreateOperator("Relu", ["x"], ["y"])
 >>> workspace.FetchImmediate("y")
 array([0., 2.], dtype=float32)
+>>> workspace.IsImmediate(), workspace.ImmediateBlobs(), workspace.HasBlob("y")
+(True, ['x', 'y'], False)
+>>> workspace.RunOperatorImmediate(op)
 >>> workspace.StopImmediate()
 """
 
@@ -19,9 +22,11 @@ from __future__ import annotations
 import shutil
 import tempfile
 
-from bridge.caffe2.workspace import Blobs, FeedBlob, FetchBlob, ResetWorkspace
-from bridge.caffe2.workspaces.benchmark import WorkspaceGuard
+from bridge.caffe2.definitions.create_operator import observers
+from bridge.caffe2.workspaces.blob_functions import Blobs
+from bridge.caffe2.workspaces.feed_fetch import FeedBlob, FetchBlob
 from bridge.caffe2.workspaces.run_once import RunOperatorOnce
+from bridge.caffe2.workspaces.switching import ResetWorkspace, WorkspaceGuard
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -49,40 +54,41 @@ _mode = _Mode()
 
 
 def IsImmediate() -> bool:
-    """Return whether operators run when they are made."""
+    """Return whether immediate mode is on."""
     return _mode.folder is not None
 
 
 def StartImmediate(i_know: bool = False) -> None:
-    """Have each operator that is made run at once, in a workspace of their own.
+    """Run each operator as soon as it is created, in a workspace of the mode's own.
 
-    Where the mode is on already, it starts anew. Says that it is for trying things out, unless
-    `i_know`.
+    A mode that is on is restarted, with no blobs. Prints a warning unless `i_know`.
     """
     StopImmediate()
     folder = tempfile.mkdtemp()
     with WorkspaceGuard(_WORKSPACE):
         ResetWorkspace(folder)
     _mode.folder = folder
+    observers.append(RunOperatorImmediate)
     if not i_know:
         print(
-            "Immediate mode is on: every operator that is made runs at once, in a workspace of "
-            "its own, which StopImmediate() empties. It is slow, and for trying things out."
+            "Immediate mode is on: each operator runs when it is created, in a workspace of its "
+            "own, which StopImmediate() empties. It is slow, and meant for trying things out."
         )
 
 
 def StopImmediate() -> None:
-    """End the mode, if it is on, and forget its blobs."""
+    """End the mode, if it is on, and remove its blobs."""
     if _mode.folder is None:
         return
     folder, _mode.folder = _mode.folder, None
+    observers.remove(RunOperatorImmediate)
     with WorkspaceGuard(_WORKSPACE):
         ResetWorkspace()
     shutil.rmtree(folder, ignore_errors=True)  # a script may have removed it
 
 
 def ImmediateBlobs() -> list[str]:
-    """List the names of the blobs of the mode's workspace, sorted."""
+    """Return the names of the blobs of the mode's workspace, sorted."""
     with WorkspaceGuard(_WORKSPACE):
         return Blobs()
 
@@ -94,12 +100,12 @@ def RunOperatorImmediate(op: Any) -> None:
 
 
 def FetchImmediate(name: Any) -> Any:
-    """Copy what a blob of the mode's workspace holds, as `FetchBlob` does."""
+    """Return a copy of the value of a blob of the mode's workspace, as `FetchBlob` does."""
     with WorkspaceGuard(_WORKSPACE):
         return FetchBlob(name)
 
 
 def FeedImmediate(name: Any, arr: Any, device_option: Any = None) -> bool:
-    """Feed a blob of the mode's workspace, as `FeedBlob` does."""
+    """Feed a blob of the mode's workspace, as `FeedBlob` does; return True."""
     with WorkspaceGuard(_WORKSPACE):
         return FeedBlob(name, arr, device_option)

@@ -5,15 +5,12 @@ from __future__ import annotations
 
 from bridge.c10.errors import EnforceKeyError, EnforceTypeError, EnforceValueError
 from bridge.caffe2.base.messages import as_message
+from bridge.caffe2.base.names import name_of
+from bridge.caffe2.base.text import listed
+from bridge.caffe2.execution.blob_table import find_or_create
 from bridge.caffe2.execution.nets import create_net, run_net_once
-from bridge.caffe2.workspaces.workspace import (
-    Workspace,
-    created,
-    feed_named,
-    fetch_named,
-    listed,
-    name_of,
-)
+from bridge.caffe2.workspaces.named_blobs import feed_named, fetch_named
+from bridge.caffe2.workspaces.workspace import Workspace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,13 +20,22 @@ __all__ = ["Predictor"]
 
 
 class Predictor:
-    """A net that is ready to be called: `init_net` has run once, `predict_net` runs at each call.
+    """A net in a workspace of its own: `init_net` runs at creation, `predict_net` at each `run`.
 
-    Both are a ``core.Net`` or a NetDef: a message of any class, or its bytes. They run in a
-    workspace of their own.
+    Both are a ``core.Net`` or a NetDef, as a message of any class or as bytes.
 
-    Raises EnforceNotMet: they are none of these, a net that cannot be made, or `init_net` failed.
+    Raises EnforceNotMet: not a NetDef, a net that cannot be created, or `init_net` failed.
     Follows Predictor, caffe2/predictor/predictor.h, PyTorch 1.8.1.
+
+    >>> import numpy as np
+    >>> from bridge.caffe2 import core, workspace
+    >>> init, predict = core.Net("init"), core.Net("predict")
+    >>> w = init.ConstantFill([], "w", shape=[1], value=3.0)
+    >>> y = predict.Mul(["x", w], "y")
+    >>> predict.AddExternalOutput(y)
+    >>> predictor = workspace.Predictor(init, predict)
+    >>> predictor.run([np.array([2.0], np.float32)])
+    [array([6.], dtype=float32)]
     """
 
     __slots__ = ("_inputs", "_net", "_outputs", "_workspace")
@@ -43,15 +49,14 @@ class Predictor:
         self._inputs = list(predict.external_input)
         self._outputs = list(predict.external_output)
         for name in self._inputs:
-            created(self._workspace, name)
+            find_or_create(self._workspace, name)
         self._net = create_net(self._workspace, predict, False, caller)
 
     def run(self, inputs: Any) -> list[Any]:
-        """Run the net; copy its external outputs into NumPy arrays, in their order.
+        """Run the net; return copies of its external outputs as NumPy arrays, in order.
 
         inputs: a list of values for the first external inputs, or a dict of values by name: NumPy
-        arrays, or whatever else `FeedBlob` takes. Inputs that are not given keep what they were
-        last.
+        arrays, or anything else that `FeedBlob` takes. Other inputs keep their last values.
 
         Raises EnforceNotMet: more inputs than the net has, an unknown name (also a KeyError), a
         value that cannot be fed, or an operator failed.
@@ -62,7 +67,7 @@ class Predictor:
         elif isinstance(inputs, (list, tuple)):
             if len(inputs) > len(self._inputs):
                 raise EnforceValueError(
-                    f"{len(inputs)} inputs are given, and the net has {len(self._inputs)}.",
+                    f"There are {len(inputs)} inputs, and the net has {len(self._inputs)}.",
                     caller,
                     condition="len(inputs) <= len(external_input)",
                 )

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Random inputs to try nets out with."""
+"""Random inputs for trying out nets."""
 
 from __future__ import annotations
 
@@ -20,27 +20,35 @@ _TYPES = {"float": "float32", "int": "int32", "int64_t": "int64", "bool": "bool"
 
 
 def FillRandomNetworkInputs(net: Any, input_dims: Any, input_types: Any) -> None:
-    """Feed random numbers, from 0 to 1 or of the integers 0 and 1, to what a net takes.
+    """Feed random values to the external inputs of a net: floats in [0, 1), or integers 0 and 1.
 
-    input_dims, input_types: a list for each operator with inputs that no operator before makes,
-    in their order: the sizes of each of its inputs, and its type, ``"float"``, ``"int"``,
-    ``"int64_t"`` or ``"bool"``.
+    input_dims, input_types: a list of lists, one for each operator that reads a blob which no
+    earlier operator writes, in order: the sizes of each of its inputs, and the type of each,
+    ``"float"``, ``"int"``, ``"int64_t"`` or ``"bool"``.
 
-    Raises EnforceNotMet, also a TypeError or ValueError: not as many lists as there are such
-    operators, or inputs, or a type that is none of these. Nothing is fed then.
+    Raises EnforceNotMet, also a TypeError or ValueError: the number of lists is not that of such
+    operators or of their inputs, or another type. Nothing is fed then.
+
+    >>> from bridge.caffe2 import core, workspace
+    >>> net = core.Net("n")
+    >>> _ = net.FC(["x", "w", "b"], "y")
+    >>> sizes, types = [[[2, 4], [3, 4], [3]]], [["float"] * 3]
+    >>> workspace.FillRandomNetworkInputs(net, sizes, types)
+    >>> workspace.RunNetOnce(net), workspace.FetchBlob("y").shape
+    (True, (2, 3))
     """
     caller = "FillRandomNetworkInputs"
     message = as_message(net, "NetDef", caller)
-    made: set[str] = set()
+    written: set[str] = set()
     taking = []
     for operator in message.op:
-        if operator.input and not made.issuperset(operator.input):
+        if operator.input and not written.issuperset(operator.input):
             taking.append(operator)
-        made.update(operator.output)
+        written.update(operator.output)
     for given in (input_dims, input_types):
         if not hasattr(given, "__len__") or not all(hasattr(one, "__len__") for one in given):
             raise EnforceTypeError(
-                "Sizes and types are a list of lists, one for each operator that takes inputs.",
+                "Sizes and types are lists of lists, one for each operator that takes inputs.",
                 caller,
             )
     if not len(taking) == len(input_dims) == len(input_types):
@@ -58,7 +66,7 @@ def FillRandomNetworkInputs(net: Any, input_dims: Any, input_types: Any) -> None
                 caller,
             )
         for name, dims, kind in zip(operator.input, sizes, types, strict=True):
-            if name not in made:
+            if name not in written:
                 fed.setdefault(name, _random(dims, kind, caller))
     for name, array in fed.items():
         FeedBlob(name, array)
@@ -68,11 +76,11 @@ def _random(dims: Sequence[int], kind: str, caller: str) -> Any:
     import numpy as np
 
     if kind not in _TYPES:
-        raise EnforceValueError(f"{kind!r} is none of {', '.join(_TYPES)}.", caller)
+        raise EnforceValueError(f"{kind!r} is not one of {', '.join(_TYPES)}.", caller)
     rng = np.random.default_rng()
     try:
         if kind == "float":
             return rng.random(tuple(dims), dtype="float32")
         return rng.integers(0, 2, tuple(dims)).astype(_TYPES[kind])
     except (TypeError, ValueError, MemoryError) as cause:
-        raise wrap_error(f"Sizes {dims!r} cannot be had", caller, cause) from cause
+        raise wrap_error(f"Sizes {dims!r} are not possible", caller, cause) from cause

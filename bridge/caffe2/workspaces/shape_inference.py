@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""InferShapesAndTypes: the sizes and types of what nets make, without their inputs' values.
+"""InferShapesAndTypes: the sizes and types of the outputs of nets, without values of the inputs.
 
-Caffe2 has a shape function for many operators. Here each operator runs by itself, in a workspace
-that is thrown away, on inputs of the sizes and types known so far, several times with different
-values; what comes out the same each time is known from then on. Left out is what depends on values
-that are not known, and what only runs on values that none of the tries has. Operators that do more
-than compute do not run: those that write or read files, print, call Python or run nets, and those
-that were registered outside of this package.
+Caffe2 has a shape function for many operators. Here each operator runs by itself, in a temporary
+workspace, on inputs of the sizes and types known so far, several times with different values.
+Sizes and types that are equal in all runs are known from then on. The rest is left out: outputs
+whose sizes depend on unknown values, and operators that fail on all of the tried values. Operators
+that do more than compute are not run: those that write or read files, print, call Python or run
+nets, and those registered outside of this package.
 
 Follows InferShapesAndTypes, caffe2/python/workspace.py, PyTorch 1.8.1.
 """
@@ -22,14 +22,16 @@ from bridge.c10.errors import (
     EnforceTypeError,
     EnforceValueError,
 )
+from bridge.caffe2.base.data_types import ELEMENT_TYPES, NUMBERS, DataType
 from bridge.caffe2.base.errors import wrap_error
 from bridge.caffe2.base.messages import as_message
 from bridge.caffe2.blobs.blob import Blob
 from bridge.caffe2.execution.definition import Definition
+from bridge.caffe2.execution.operator import Operator
 from bridge.caffe2.execution.registry import class_for
 from bridge.caffe2.execution.running import run_operator
-from bridge.caffe2.operators.base.data_types import TYPES
-from bridge.caffe2.workspaces.workspace import Workspace, state
+from bridge.caffe2.workspaces.current import current
+from bridge.caffe2.workspaces.workspace import Workspace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -43,12 +45,10 @@ if TYPE_CHECKING:
 __all__ = ["InferShapesAndTypes"]
 
 _CALLER = "InferShapesAndTypes"
-_NUMBERS = {meta: number for number, meta in TYPES.items()}
 _KEPT_ELEMENTS = 4096
 
-# Operators that do more than compute, by what their modules are for.
-_OUTSIDE = ("bridge.caffe2.operators.control.files", "bridge.caffe2.operators.control.if_while")
-_OUTSIDE_WORDS = ("DB", "File", "Load", "Save", "Print", "Free", "Network", "Wall", "Time", "Queue")
+# Parts of the names of operators that do more than compute, besides those with `_has_effects`.
+_EFFECT_WORDS = ("DB", "File", "Load", "Save", "Print", "Free", "Network", "Wall", "Time", "Queue")
 _RANDOM_WORDS = ("Uniform", "Gaussian", "Xavier", "MSRA", "Random", "Dropout", "Multinomial")
 
 
@@ -58,19 +58,27 @@ def InferShapesAndTypes(
     nets_proto: bool = False,
     blob_types: dict[str, int] | None = None,
 ) -> tuple[dict[str, list[int]], dict[str, int]]:
-    """Return the sizes, and the types by the numbers of `DataType`, of blobs by their names.
+    """Return two dicts by blob name: sizes, and types as numbers of `core.DataType`.
 
-    nets: ``core.Net`` objects, or NetDefs (nets_proto says that they are), in the order in which
-    they run. blob_dimensions: the sizes of what they take; None: of the tensors of the current
-    workspace. blob_types: their types; FLOAT where it says nothing. Blobs that cannot be known
-    without values are left out. Takes as long as a few runs of each operator.
+    nets: a list of ``core.Net`` objects or NetDefs (then nets_proto may be True), in the order in
+    which they run. blob_dimensions: the sizes of their inputs; None: those of the tensors in the
+    current workspace. blob_types: the types of their inputs; FLOAT by default. Blobs whose sizes
+    depend on unknown values are left out. Takes as long as a few runs of each operator.
 
-    Raises EnforceNotMet: `nets` are none; sizes or types that no tensor has; types without sizes
-    (also an AssertionError).
+    Raises EnforceNotMet: `nets` is not a list of nets; sizes or types that no tensor has; types
+    without sizes (also an AssertionError).
+
+    >>> from bridge.caffe2 import core, workspace
+    >>> net = core.Net("n")
+    >>> _ = net.FC(["x", "w", "b"], "y")
+    >>> sizes = {"x": [2, 4], "w": [3, 4], "b": [3]}
+    >>> shapes, types = workspace.InferShapesAndTypes([net], sizes)
+    >>> shapes["y"], types["y"] == core.DataType.FLOAT
+    ([2, 3], True)
     """
     if blob_dimensions is None and blob_types is not None:
         raise EnforceAssertionError(
-            "blob_types goes with blob_dimensions.", _CALLER, condition="blob_types is None"
+            "blob_types requires blob_dimensions.", _CALLER, condition="blob_types is None"
         )
     try:
         messages = [as_message(net, "NetDef", _CALLER) for net in nets]
@@ -92,15 +100,15 @@ def InferShapesAndTypes(
                 known.update(found)
     return (
         {name: sizes for name, (sizes, _, _) in sorted(known.items())},
-        {name: _NUMBERS[meta] for name, (_, meta, _) in sorted(known.items())},
+        {name: NUMBERS[meta] for name, (_, meta, _) in sorted(known.items())},
     )
 
 
 def _of_workspace() -> dict[str, Known]:
     known: dict[str, Known] = {}
-    for name, blob in list(state.blobs.items()):
+    for name, blob in list(current.blobs.items()):
         tensor = blob._tensor
-        if tensor is not None and tensor.dtype() in _NUMBERS:
+        if tensor is not None and tensor.dtype() in NUMBERS:
             known[name] = ([int(size) for size in tensor.sizes()], tensor.dtype(), None)
     return known
 
@@ -114,20 +122,20 @@ def _given(dimensions: dict[str, list[int]], types: dict[str, int]) -> dict[str,
     known: dict[str, Known] = {}
     for name, sizes in dimensions.items():
         number = types.get(name, 1)
-        if number not in TYPES:
+        if number not in ELEMENT_TYPES or number == DataType.BYTE:
             raise EnforceValueError(f"Blob {name!r} cannot be of type {number!r}.", _CALLER)
         try:
             listed = [int(size) for size in sizes]
         except (TypeError, ValueError) as cause:
-            raise wrap_error(f"{sizes!r} are no sizes of {name!r}", _CALLER, cause) from cause
+            raise wrap_error(f"{sizes!r} are not sizes of {name!r}", _CALLER, cause) from cause
         if min(listed, default=0) < 0:
             raise EnforceValueError(f"Blob {name!r} cannot be of sizes {listed}.", _CALLER)
-        known[str(name)] = (listed, TYPES[number], None)
+        known[str(name)] = (listed, ELEMENT_TYPES[number], None)
     return known
 
 
 def _outputs(operator: Any, net: Any, known: dict[str, Known]) -> dict[str, Known]:
-    """Return what is known of an operator's outputs."""
+    """Return the outputs of an operator that can be known."""
     if not operator.output or any(name not in known for name in operator.input):
         return {}
     option = net.device_option if net.HasField("device_option") else None
@@ -141,14 +149,14 @@ def _outputs(operator: Any, net: Any, known: dict[str, Known]) -> dict[str, Know
     exact = all(known[name][2] is not None for name in operator.input)
     try:
         return _agreed(definition, operator, known, exact)
-    except MemoryError:  # sizes that no values can be made up for
+    except MemoryError:  # values of these sizes
         return {}
 
 
 def _agreed(
     definition: Definition, operator: Any, known: dict[str, Known], exact: bool
 ) -> dict[str, Known]:
-    """Run an operator on one set of values after the other; give what is the same each time."""
+    """Run an operator on different values; return the outputs that are alike in all runs."""
     agreed: dict[str, Known] | None = None
     done = 0
     for values in _tries(operator, known, exact):
@@ -164,7 +172,7 @@ def _agreed(
                 for name, one in agreed.items()
                 if name in made and made[name][:2] == one[:2]
             }
-    if done < 2 and not exact:  # nothing to compare with: it may be of just these values
+    if done < 2 and not exact:  # nothing to compare with
         return {}
     keeps_values = exact and not any(word in operator.type for word in _RANDOM_WORDS)
     return {
@@ -173,24 +181,24 @@ def _agreed(
     }
 
 
-def _only_computes(op_type: str, cls: type) -> bool:
+def _only_computes(op_type: str, cls: type[Operator]) -> bool:
     return (
         cls.__module__.startswith("bridge.caffe2.operators.")
-        and cls.__module__ not in _OUTSIDE
-        and not any(word in op_type for word in _OUTSIDE_WORDS)
+        and not cls._has_effects
+        and not any(word in op_type for word in _EFFECT_WORDS)
     )
 
 
 def _tries(
     operator: Any, known: dict[str, Known], exact: bool
 ) -> Iterator[dict[str, np.ndarray[Any, Any]]]:
-    """Return values for the inputs: the ones that are known, and else one set after the other."""
+    """Yield values for the inputs: the known ones, or else several sets of made-up ones."""
     names = list(dict.fromkeys(operator.input))
     if exact:
         yield {name: known[name][2] for name in names}  # type: ignore[misc]
         return
     kinds = ["zeros", "ramp"]
-    if any(known[name][1].numpy.kind != "f" for name in names):  # which may mean sizes or choices
+    if any(known[name][1].numpy.kind != "f" for name in names):  # integers may be sizes or indices
         kinds += ["ones", "twos", "positions"]
     if "Lengths" in operator.type:
         kinds += ["first", "last"]
@@ -205,13 +213,13 @@ def _tries(
 
 
 def _all_in_one(lengths: np.ndarray[Any, Any], sizes: list[int], kind: str) -> None:
-    """Make lengths of segments that are all empty but the first or last, which has all there is."""
+    """Set lengths of segments so that the first or last segment has all rows, for these kinds."""
     if kind in ("first", "last") and lengths.ndim == 1 and lengths.size and sizes:
         lengths[0 if kind == "first" else -1] = sizes[0]
 
 
 def _filled(sizes: list[int], meta: TypeMeta, kind: str, position: int) -> np.ndarray[Any, Any]:
-    """Make values for the input at `position`; "positions" are another number for each input."""
+    """Return values for the input at `position`; kind "positions" differs between inputs."""
     import numpy as np
 
     number = {"ones": 1, "twos": 2, "positions": position}.get(kind, 0)
@@ -231,7 +239,7 @@ def _filled(sizes: list[int], meta: TypeMeta, kind: str, position: int) -> np.nd
 def _run(
     definition: Definition, operator: Any, values: dict[str, np.ndarray[Any, Any]]
 ) -> dict[str, Known] | None:
-    """Run the operator on these values; None where it cannot."""
+    """Return the outputs of one run on these values; None if it fails."""
     workspace = Workspace()
     try:
         for name, array in values.items():
@@ -242,7 +250,7 @@ def _run(
     made: dict[str, Known] = {}
     for name in operator.output:
         tensor = workspace._blobs.get(name, Blob())._tensor
-        if tensor is not None and tensor.dtype() in _NUMBERS:
+        if tensor is not None and tensor.dtype() in NUMBERS:
             few = tensor.numel() <= _KEPT_ELEMENTS
             made[name] = (
                 [int(size) for size in tensor.sizes()],

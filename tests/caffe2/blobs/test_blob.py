@@ -11,6 +11,7 @@ import torch
 
 from bridge import at, c10, caffe2
 from bridge.caffe2.workspace import Blob, Int8TensorCPU, Workspace
+from tests.helpers.ids import shown
 from tests.helpers.workspaces import refused
 
 
@@ -205,7 +206,7 @@ def test_reset() -> None:
 
 
 @pytest.mark.parametrize(
-    "obj", [Stranger(), object(), [1], torch.ones(1), at.ones(2, 2).t()], ids=repr
+    "obj", [Stranger(), object(), [1], torch.ones(1), at.ones(2, 2).t()], ids=shown
 )
 def test_what_a_blob_cannot_hold(obj: Any) -> None:
     blob = Blob()

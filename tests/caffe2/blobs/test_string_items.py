@@ -29,11 +29,7 @@ def objects(*values: Any) -> np.ndarray[Any, Any]:
     return array
 
 
-@pytest.fixture(autouse=True)
-def own_workspace() -> Any:
-    workspace.ResetWorkspace()
-    yield
-    workspace.ResetWorkspace()
+pytestmark = pytest.mark.usefixtures("fresh_workspace")
 
 
 def fetched(array: np.ndarray[Any, Any]) -> list[Any]:

@@ -3,8 +3,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -49,7 +47,7 @@ def test_built_in_goes_first_and_registered_where_that_cannot_be_made() -> None:
 def test_another_number_of_gradients_than_inputs_is_refused() -> None:
     Registry.RegisterGradient("Halved")(lambda op, given: (None, [None, None]))
     op = core.CreateOperator("Halved", ["x"], ["y"])
-    with pytest.raises(EnforceNotMet, match=r"gives 2 names of gradients, .* has 1 inputs"):
+    with pytest.raises(EnforceNotMet, match=r"returned 2 gradients for 1 inputs"):
         Registry.GetBackwardPass([op], ["y"])
 
 
@@ -62,9 +60,9 @@ def test_none_and_lists_of_operators() -> None:
 @pytest.mark.parametrize(
     ("op_type", "message"),
     [
-        ("NoSuchType", "have no gradient here"),
-        ("Floor", "never written"),
-        ("Accuracy", "should not be asked for"),
+        ("NoSuchType", "have no gradient"),
+        ("Floor", "not implemented"),
+        ("Accuracy", "is not defined"),
         ("Add", "schema"),
         ("Cast", "from_type"),
     ],
@@ -91,7 +89,7 @@ def test_a_registered_function_that_raises() -> None:
 def test_wrong_arguments_are_refused() -> None:
     with pytest.raises(TypeError, match="not int"):
         Registry.RegisterGradient("X")(1)  # type: ignore[arg-type]
-    with pytest.raises(TypeError, match="2 gradients are given for the 1 outputs"):
+    with pytest.raises(TypeError, match="2 gradients are given for 1 outputs"):
         Registry.GetGradientForOp(core.CreateOperator("Relu", ["x"], ["y"]), ["a", "b"])
     net = core.Net("wrong")
     net.Relu("x", "y")
@@ -206,7 +204,7 @@ def test_python_operator_with_chosen_gradients() -> None:
 
 
 def test_gradient_function_that_cannot_be_called_is_refused() -> None:
-    with pytest.raises(TypeError, match="gradient of a Python operator calls a function"):
+    with pytest.raises(TypeError, match="gradient of a Python operator must be a function"):
         core.Net("callable").Python(forward, grad_f=3)
 
 
@@ -237,13 +235,3 @@ def test_a_model_may_skip_sparse_gradients() -> None:
     model.AddGradientOperators([model.net.AveragedLoss("h", "loss")])
     assert isinstance(model.param_to_grad[table], core.GradientSlice)
     assert [one.name for one in model.GetOptimizationParamInfo()] == ["h_w", "h_b"]
-
-
-def test_nets_that_only_run_load_nothing_of_gradients() -> None:
-    code = (
-        "import sys; from bridge.caffe2 import core, workspace; net = core.Net('n'); "
-        "net.ConstantFill([], 'x', shape=[1]); workspace.RunNetOnce(net); "
-        "print([name for name in sys.modules if 'gradients.' in name and name[-5:] != 'slice'])"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "[]"

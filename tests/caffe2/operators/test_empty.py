@@ -3,18 +3,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import numpy as np
 import pytest
 
 from bridge.caffe2 import core, workspace
 
-
-@pytest.fixture(autouse=True)
-def empty_workspace() -> Iterator[None]:
-    yield
-    workspace.ResetWorkspace()
+pytestmark = pytest.mark.usefixtures("fresh_workspace")
 
 
 @pytest.mark.parametrize("sizes", [(0, 3, 2, 2), (2, 3, 0), (2, 0, 4)])

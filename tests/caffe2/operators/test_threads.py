@@ -15,6 +15,8 @@ from bridge.caffe2 import core, workspace
 from bridge.caffe2.files.databases import open_writer
 from bridge.caffe2.proto import caffe2_pb2
 
+pytestmark = pytest.mark.usefixtures("fresh_workspace")
+
 THREADS, ROUNDS = 4, 150
 
 
@@ -22,9 +24,7 @@ THREADS, ROUNDS = 4, 150
 def often_switched() -> Iterator[None]:
     before = sys.getswitchinterval()
     sys.setswitchinterval(1e-6)
-    workspace.ResetWorkspace()
     yield
-    workspace.ResetWorkspace()
     sys.setswitchinterval(before)
 
 
@@ -47,7 +47,7 @@ def in_threads(work: Callable[[int], None]) -> None:
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(120)
+        thread.join(300)
     assert errors == []
 
 

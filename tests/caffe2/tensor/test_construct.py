@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from bridge import at, c10, caffe2
+from tests.helpers.ids import shown
 
 from .state import filled, refused, state_of, values
 
@@ -213,7 +214,7 @@ def test_unknown_keywords(keyword: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     "arguments",
     [((2,), "no device"), ((2,), None), (None,), ("no device",), ((2,), object()), ((1.5,), "cpu")],
-    ids=repr,
+    ids=shown,
 )
 def test_nonsense(arguments: tuple[Any, ...]) -> None:
     with pytest.raises((c10.EnforceNotMet, TypeError)):

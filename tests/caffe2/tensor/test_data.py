@@ -10,6 +10,7 @@ import pytest
 import torch
 
 from bridge import at, c10, caffe2
+from tests.helpers.ids import shown
 
 from .state import filled, refused, values
 
@@ -223,7 +224,7 @@ def test_memory_goes_with_the_last_view() -> None:
     assert c10.GetAllocator("cpu").stats.allocated_bytes <= held - 4000
 
 
-@pytest.mark.parametrize("nonsense", ["no type", object(), 3, "float33"], ids=repr)
+@pytest.mark.parametrize("nonsense", ["no type", object(), 3, "float33"], ids=shown)
 def test_types_that_are_none(nonsense: Any) -> None:
     tensor = filled((2,))
     with refused(tensor, error=(c10.EnforceNotMet, TypeError)):

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from bridge import at, c10, caffe2
+from tests.helpers.ids import shown
 
 from .state import filled, refused, state_of, values
 
@@ -217,7 +218,7 @@ def test_growth_after_two_empty_tensors_share() -> None:
     assert len(values(one)) == 4
 
 
-@pytest.mark.parametrize("source", [None, 5, "cpu", [1.0], object()], ids=repr)
+@pytest.mark.parametrize("source", [None, 5, "cpu", [1.0], object()], ids=shown)
 @pytest.mark.parametrize("method", ["CopyFrom", "ShareData", "ResizeLike"])
 def test_sources_that_are_no_tensors(method: str, source: Any) -> None:
     tensor = filled((2,))

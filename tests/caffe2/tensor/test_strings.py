@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from bridge import c10, caffe2
+from tests.helpers.ids import shown
 
 from .state import filled, refused, values
 
@@ -41,7 +42,7 @@ def test_a_view_of_objects_is_a_sequence() -> None:
             view[index] = b""
 
 
-@pytest.mark.parametrize("wrong", [5, 1.5, None, object(), [b"list"], caffe2.Tensor()], ids=repr)
+@pytest.mark.parametrize("wrong", [5, 1.5, None, object(), [b"list"], caffe2.Tensor()], ids=shown)
 def test_strings_refuse_other_elements(wrong: Any) -> None:
     tensor = filled((2,), "string")
     view = tensor.mutable_data("string")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Operators of tensors of one shape and type, each made of one function."""
+"""A decorator that registers a function as an elementwise operator."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ def elementwise(
     types: Collection[TypeMeta] = FLOAT,
     in_place: Callable[[Tensor], object] | None = None,
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Register an operator that gives `compute` its inputs and the memory of its output.
+    """Return a decorator that registers `compute(op, *inputs, out)` as the operator `name`.
 
-    `compute` is called with the operator, the inputs, which are tensors of one shape and of one of
-    `types`, and the output like them, which is an input where the operator runs in place.
-    `in_place` computes the same in place, where torch is quicker at that; small tensors are then
-    copied to the output first.
+    The inputs have one shape and one of `types`. `out` has the same, and is the memory of an input
+    where the operator runs in place: `compute` must not read an input after writing `out`.
+    `in_place(x)` computes the same in place, for functions that torch computes faster so; small
+    tensors are then copied to the output first.
 
-    The operator raises EnforceNotMet: an input is of another type or shape than the first.
+    The operator raises EnforceNotMet: an input differs from the first one in type or shape.
     """
 
     def register(compute: Callable[..., None]) -> Callable[..., None]:
@@ -51,16 +51,18 @@ def elementwise(
             dtype = self.Input(0).dtype()
             others = [self.x(i, (dtype,)) for i in range(1, self.InputSize())]
             for other in others:
-                self.enforce(other.numel() == first.numel(), "the inputs are of one shape", other)
+                self.enforce(
+                    other.numel() == first.numel(), "the inputs have the same shape", other
+                )
             inputs = [first, *(one.view(first.shape) for one in others)]
             compute(self, *inputs, self.out(0, first.shape, dtype))
 
-        made = {
+        members = {
             "__doc__": compute.__doc__,
             "__module__": compute.__module__,
             "RunOnDevice": RunOnDevice,
         }
-        register_operator(name)(type(name, (FloatOperator,), made))
+        register_operator(name)(type(name, (FloatOperator,), members))
         return compute
 
     return register

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""FloatOperator: what the operators of neural networks have in common, who compute in float32."""
+"""FloatOperator: the base class of operators that compute in float32."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ __all__ = ["FloatOperator"]
 
 
 class FloatOperator(TorchOperator):
-    """A TorchOperator whose inputs and outputs are float32 unless it says otherwise."""
+    """A TorchOperator whose inputs and outputs are float32 by default."""
 
     def x(self, i: int, types: Collection[TypeMeta] | None = FLOAT) -> Tensor:
         """Return input `i` as a torch tensor over the same memory, to read; as TorchOperator.x."""
-        # What TorchOperator does, without a call for it: this runs for each input of each operator.
+        # TorchOperator.x inlined: this runs for each input of each operator.
         tensor = self.Input(i)
         if types is not None and tensor.dtype() not in types:
             self._refuse_type(i, types)
@@ -35,31 +35,32 @@ class FloatOperator(TorchOperator):
         """Return output `i` as a torch tensor to write; as TorchOperator.out."""
         return operand(self.Output(i, sizes, dtype))
 
-    def enforce(self, condition: bool, message: str, *met: Any) -> None:
-        """Raise EnforceNotMet unless `condition` holds; `message` says what should be so.
+    def enforce(self, condition: bool, requirement: str, *values: Any) -> None:
+        """Raise EnforceNotMet unless `condition` holds.
 
-        `met` are what was met instead, of tensors the shapes.
+        `requirement` is a clause: "<type> requires that <requirement>; got <values>." Of a tensor
+        in `values` the sizes are shown.
         """
         if not condition:
-            shown = [list(one.shape) if hasattr(one, "shape") else one for one in met]
-            values = f", met {', '.join(map(str, shown))}" if shown else ""
+            shown = [list(one.shape) if hasattr(one, "shape") else one for one in values]
+            got = f"; got {', '.join(map(str, shown))}" if shown else ""
             raise EnforceNotMet(
-                f"{self._definition.type}: {message}{values}.", self._definition.type
+                f"{self._definition.type} requires that {requirement}{got}.", self._definition.type
             )
 
     def enforce_range(self, what: str, values: Tensor, end: int, start: int = 0) -> None:
-        """Raise EnforceNotMet unless the integers `values` are from `start` to below `end`."""
+        """Raise EnforceNotMet unless all integers `values` are in [`start`, `end`)."""
         inside = not values.numel() or (int(values.min()) >= start and int(values.max()) < end)
         if not inside:
-            met = values.reshape(-1).tolist()
-            self.enforce(False, f"{what} are from {start} to below {end}", met)
+            given = values.reshape(-1).tolist()
+            self.enforce(False, f"{what} are from {start} to below {end}", given)
 
     def axis(self, x: Tensor, name: str, default: int) -> int:
-        """Return the dimension of `x` that argument `name` says, counted from the front."""
+        """Return the dimension of `x` in argument `name`, counted from the front."""
         return normal_axis(self.GetSingleArgument(name, default), x.dim())
 
     def image_order(self) -> str:
-        """Return the argument `order`: NCHW, which is the default, or NHWC."""
+        """Return the argument `order`: NCHW (default) or NHWC."""
         order: str = self.GetSingleArgument("order", "NCHW").upper()
         self.enforce(order in ("NCHW", "NHWC"), "order is NCHW or NHWC", order)
         return order

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""torch, imported when the first operator computes and not when operators are registered."""
+"""torch, imported when the first operator runs, not when operators are registered."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["torch"]
 
 
 class _Lazy:
-    """A module that is imported when something of it is asked for; what was asked for is kept."""
+    """A stand-in for a module, imported at the first access to an attribute, which is cached."""
 
     def __init__(self, name: str) -> None:
         self.__name__ = name
@@ -25,7 +25,7 @@ class _Lazy:
 
 
 torch: Any = _Lazy("torch")
-"""What ``import torch`` gives, in effect."""
+"""The module `torch`."""
 
 functional: Any = _Lazy("torch.nn.functional")
-"""What ``torch.nn.functional`` is."""
+"""The module `torch.nn.functional`."""

@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""TorchOperator: what the built-in operators have in common.
+"""TorchOperator: the base class of the built-in operators.
 
 An input is a torch tensor over the blob's memory (`x`). A result is either written by torch into
-the output's own buffer (`out`, to be used as ``out=``), or is a new tensor of torch's whose memory
-becomes the output's (`put`). Neither is copied, but for a new tensor that replaces an input in
-place: whoever shares that memory is to see it.
+the output's own buffer (`out`, for use as ``out=``), or is a new torch tensor whose memory becomes
+the output's (`put`). Neither is copied, with one exception: a new tensor that replaces an input in
+place is copied into its memory, so that others who share that memory see the result.
 
-An operator checks everything before it asks for an output, and writes elements last, so that one
-that fails has changed nothing (`writes_last`). A result that is given to `put` is contiguous and
-no view of an input, since outputs own their memory.
+An operator checks everything before it requests an output, and writes elements last, so that a
+failed operator has changed nothing (`writes_last`). A result passed to `put` is contiguous and not
+a view of an input, since outputs own their memory.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ctypes import c_float
 from bridge import c10
 from bridge.c10 import TypeMeta
 from bridge.c10.errors import EnforceNotMet, EnforceTypeError
-from bridge.caffe2.definitions.schemas import check_definition
+from bridge.caffe2.definitions.schemas import check_names
 from bridge.caffe2.execution.operator import Operator
 from bridge.caffe2.execution.torch_io import adopt, in_and_out, operand
 from bridge.caffe2.operators.base.lazy_torch import torch
@@ -47,7 +47,7 @@ __all__ = [
     "single",
 ]
 
-# Element types that operators take, as Caffe2's TensorTypes<...> list them.
+# Element types that operators accept, as in Caffe2's TensorTypes<...>.
 FLOAT = (c10.float32,)
 FLOATS = (c10.float32, c10.float64)
 INT32 = (c10.int32,)
@@ -58,30 +58,30 @@ NUMBERS = (c10.int32, c10.int64, c10.float32, c10.float64)
 NUMBERS_AND_BOOL = (*NUMBERS, c10.bool)
 
 LARGEST = 3.4028234663852886e38
-"""The largest number of float32, Caffe2's limit where no other is said."""
+"""The largest float32, Caffe2's default for limits."""
 
 
 class TorchOperator(Operator):
-    """An operator of Caffe2's own; see the module."""
+    """A built-in operator; see the module."""
 
     writes_last = True
 
     @classmethod
     def check(cls, definition: Definition) -> dict[int, int]:
-        """Check a definition; return the outputs that are blobs of inputs, by their numbers."""
-        return check_definition(definition) or {}
+        """Check a definition against its schema; return the outputs in place: {output: input}."""
+        return check_names(definition.type, definition.inputs, definition.outputs) or {}
 
     @property
     def _in_place(self) -> dict[int, int]:
-        """Outputs that are the blob of an input, by their numbers; empty for most."""
+        """The outputs that are in place of an input: {output: input}."""
         in_place: dict[int, int] = self._definition.checked
         return in_place
 
     def x(self, i: int, types: Collection[TypeMeta] | None = None) -> torch.Tensor:
-        """Return input `i` as a torch tensor over the same memory, to read.
+        """Return input `i` as a read-only torch tensor over the same memory.
 
-        Raises EnforceNotMet: it is no tensor, or of none of `types`. BufferError: it has no
-        elements that torch knows.
+        Raises EnforceNotMet: it is not a tensor, or not of one of `types`. BufferError: torch has
+        no such element type.
         """
         tensor = self.Input(i)
         if types is not None and tensor.dtype() not in types:
@@ -89,15 +89,15 @@ class TorchOperator(Operator):
         return operand(tensor)
 
     def out(self, i: int, sizes: Sequence[int], dtype: TypeMeta) -> torch.Tensor:
-        """Return output `i`, of these sizes and this type, as a torch tensor to write.
+        """Return output `i`, with these sizes and this type, as a writable torch tensor.
 
-        Over the buffer that is there, if it fits; an input in place may lose its elements by it
-        where sizes or type are not its own.
+        The existing buffer is used if it fits. An input in place keeps its elements only if its
+        sizes and type do not change.
         """
         return operand(self.Output(i, sizes, dtype))
 
     def x_and_out(self, types: Collection[TypeMeta]) -> tuple[torch.Tensor, torch.Tensor]:
-        """Return input 0, and output 0 of its sizes and type, which may be the same."""
+        """Return input 0, and output 0 with its sizes and type; they may be the same memory."""
         both = in_and_out(self, types)
         if both is None:
             x = self.x(0, types)
@@ -105,7 +105,7 @@ class TorchOperator(Operator):
         return both
 
     def put(self, i: int, result: torch.Tensor) -> None:
-        """Have output `i` hold `result`, a tensor made by this run that nobody else keeps."""
+        """Set output `i` to `result`, a tensor created by this run that nothing else refers to."""
         tensor = self.Output(i)
         if not result.is_contiguous():
             result = result.contiguous()
@@ -118,26 +118,26 @@ class TorchOperator(Operator):
         adopt(tensor, result)
 
     def put_value(self, i: int, value: int, dtype: TypeMeta) -> None:
-        """Have output `i` hold one number or truth value, without dimensions."""
+        """Set output `i` to a number or bool without dimensions."""
         self.Output(i, [], dtype).mutable_data()[:] = value
 
     def put_strings(self, i: int, sizes: Sequence[int], items: list[bytes]) -> None:
-        """Have output `i` hold strings of these sizes."""
+        """Set output `i` to strings with these sizes."""
         self.put_objects(i, sizes, items, c10.string)
 
     def put_objects(self, i: int, sizes: Sequence[int], items: list[Any], dtype: TypeMeta) -> None:
-        """Have output `i` hold objects, of a type that is no number, of these sizes."""
+        """Set output `i` to objects of type `dtype`, which is not a number, with these sizes."""
         tensor = self.Output(i)
         tensor.Resize(sizes)
         tensor.mutable_data(dtype)[:] = items
 
     def strings(self, i: int) -> list[bytes]:
-        """Return the elements of input `i`, which are strings, as a list."""
+        """Return the strings of input `i` as a list."""
         found: list[bytes] = self.Input(i).data(c10.string)[:]
         return found
 
     def integers(self, i: int, types: Collection[TypeMeta] = INTS) -> list[int]:
-        """Return the elements of input `i`, which are integers, as a list."""
+        """Return the integers of input `i` as a list."""
         found: list[int] = self.x(i, types).reshape(-1).tolist()
         return found
 
@@ -148,9 +148,9 @@ class TorchOperator(Operator):
     def _refuse_type(self, i: int, types: Collection[TypeMeta]) -> None:
         dtype = self.Input(i).dtype()
         raise EnforceTypeError(
-            f"Input {i}, blob {self._definition.inputs[i]!r}, is of "
-            f"{dtype.name if dtype else 'no type yet'}; {self._definition.type} takes "
-            f"{', '.join(one.name for one in types)} there.",
+            f"Input {i}, blob {self._definition.inputs[i]!r}, has "
+            f"{'the type ' + dtype.name if dtype else 'no type yet'}; {self._definition.type} "
+            f"takes {', '.join(one.name for one in types)} there.",
             self._definition.type,
             condition="IsType(T)",
         )
@@ -163,9 +163,9 @@ def enforce(condition: bool, message: str) -> None:
 
 
 def normal_axis(axis: int, ndim: int) -> int:
-    """Return `axis`, negative from the end, as counted from the front.
+    """Return `axis` counted from the front; a negative one counts from the end.
 
-    Raises EnforceNotMet: there is no such axis.
+    Raises EnforceNotMet: `axis` is out of range for `ndim` dimensions.
     """
     if not -ndim <= axis < ndim:
         raise EnforceNotMet(
@@ -176,15 +176,15 @@ def normal_axis(axis: int, ndim: int) -> int:
 
 
 def plain_axis(axis: int, ndim: int) -> int:
-    """Return `axis` as counted from the front, of operators that know -1 alone from the end.
+    """Return `axis` counted from the front; -1 is the last one, no other may be negative.
 
-    Raises EnforceNotMet: there is no such axis.
+    Raises EnforceNotMet: `axis` is out of range for `ndim` dimensions.
     """
     axis = ndim - 1 if axis == -1 else axis
-    enforce(0 <= axis < ndim, f"Axis {axis} is not within {ndim} dimensions.")
+    enforce(0 <= axis < ndim, f"Axis {axis} is out of range for {ndim} dimensions.")
     return axis
 
 
 def single(value: float) -> float:
-    """Round a number to float32, as Caffe2 holds its arguments."""
+    """Return `value` rounded to float32, the type of Caffe2's arguments."""
     return c_float(value).value

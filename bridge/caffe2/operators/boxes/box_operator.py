@@ -46,7 +46,11 @@ class BoxOperator(FloatOperator):
                 self.GetSingleArgument("angle_bound_hi", 90),
             )
             period = bounds[1] - bounds[0]
-            self.enforce(period > 0 and period % 180 == 0, "bounds are 180 apart", *bounds)
+            self.enforce(
+                period > 0 and period % 180 == 0,
+                "angle bounds are a multiple of 180 apart",
+                *bounds,
+            )
         return rotated.transformed(boxes, deltas, weights, bounds)
 
     def clipped(self, boxes: NDArray[np.float32], height: int, width: int) -> NDArray[np.float32]:
@@ -62,9 +66,9 @@ class BoxOperator(FloatOperator):
         fits = len(shape) == found.ndim and all(
             size is None or size == own for size, own in zip(shape, found.shape, strict=True)
         )
-        self.enforce(fits, f"input {i} is of the sizes {list(shape)}, None being any", found)
+        self.enforce(fits, f"input {i} has the sizes {list(shape)} (None: any size)", found)
         return found
 
-    def give(self, i: int, values: Sequence[Any] | NDArray[Any], *shape: int) -> None:
+    def store(self, i: int, values: Sequence[Any] | NDArray[Any], *shape: int) -> None:
         """Put values of these sizes into output `i`, as float32."""
         self.out(i, shape).numpy()[...] = np.asarray(values, np.float32).reshape(shape)

@@ -39,10 +39,12 @@ class BoxWithNMSLimit(BoxOperator):
 
     def RunOnDevice(self) -> None:
         method = self.GetSingleArgument("soft_nms_method", "linear")
-        self.enforce(method in ("linear", "gaussian"), "soft_nms_method", method)
+        self.enforce(
+            method in ("linear", "gaussian"), "soft_nms_method is linear or gaussian", method
+        )
         scores, boxes = (self._matrix(i) for i in (0, 1))
         n, classes = scores.shape
-        self.enforce(boxes.shape[0] == n, "there is a box for each score", boxes, scores)
+        self.enforce(boxes.shape[0] == n, "there is one box per score", boxes, scores)
         in_background = bool(self.GetSingleArgument("input_boxes_include_bg_cls", True))
         out_background = bool(self.GetSingleArgument("output_classes_include_bg_cls", True))
         agnostic = bool(self.GetSingleArgument("cls_agnostic_bbox_reg", False))
@@ -50,12 +52,14 @@ class BoxWithNMSLimit(BoxOperator):
         self.first_box = None if agnostic else int(in_background)
         own = 1 if agnostic else classes - (not in_background)
         self.enforce(
-            boxes.shape[1] == self.sides * own, "there is a box for each class", boxes, scores
+            boxes.shape[1] == self.sides * own, "there is one box per class", boxes, scores
         )
         counts = [n]
         if self.InputSize() > 2:
             counts = self.x(2, (c10.float32, c10.int32)).int().tolist()
-        self.enforce(sum(counts) == n, "the boxes of the images add up", counts, boxes)
+        self.enforce(
+            sum(counts) == n, "the numbers of boxes per image add up to all boxes", counts, boxes
+        )
         found: list[tuple[NDArray[Any], ...]] = []
         by_class: list[list[int]] = []
         start = 0
@@ -74,9 +78,9 @@ class BoxWithNMSLimit(BoxOperator):
             columns = [np.empty(0), np.empty((0, self.sides)), np.empty(0), np.empty(0)]
         total = len(columns[0])
         for i, column in enumerate(columns[:3]):
-            self.give(i, column, *((total, self.sides) if i == 1 else (total,)))
+            self.store(i, column, *((total, self.sides) if i == 1 else (total,)))
         if self.OutputSize() > 3:
-            self.give(3, [sum(one) for one in by_class], len(counts))
+            self.store(3, [sum(one) for one in by_class], len(counts))
         if self.OutputSize() > 4:
             self.out(4, (total,), c10.int32).numpy()[...] = columns[3]
         if self.OutputSize() > 5:

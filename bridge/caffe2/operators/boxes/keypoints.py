@@ -27,10 +27,10 @@ class HeatmapMaxKeypoint(FloatOperator):
         maps, boxes = self.x(0), self.x(1)
         self.enforce(maps.dim() == 4, "heat maps have four dimensions", maps)
         n, count, size, width = maps.shape
-        self.enforce(size >= 2 and size == width, "maps are square, of 2 or more", maps)
+        self.enforce(size >= 2 and size == width, "maps are square, with sides of 2 or more", maps)
         self.enforce(
             boxes.dim() == 2 and len(boxes) == n and boxes.size(1) >= 4,
-            "there are four coordinates for each box",
+            "there are four coordinates per box",
             boxes,
         )
         if not maps.numel():

@@ -40,9 +40,9 @@ class GenerateProposals(BoxOperator):
         n, anchors, height, width = scores.shape
         shapes = self.array(3, anchors, None)
         sides = shapes.shape[1]
-        self.enforce(sides in (4, 5), "an anchor has four numbers, or five", shapes)
+        self.enforce(sides in (4, 5), "an anchor has four or five numbers", shapes)
         deltas = self.array(1, n, sides * anchors, height, width)
-        self.enforce(images.shape[0] == n, "there is an image for each of the scores", images)
+        self.enforce(images.shape[0] == n, "there is one image per row of scores", images)
         found = [
             self._of_image(scores[i].reshape(-1), deltas[i], images[i], shapes) for i in range(n)
         ]
@@ -51,8 +51,8 @@ class GenerateProposals(BoxOperator):
             for i, (kept, _) in enumerate(found)
         ]
         total = sum(map(len, rois))
-        self.give(0, np.concatenate(rois) if rois else [], total, 1 + sides)
-        self.give(1, np.concatenate([one for _, one in found]) if rois else [], total)
+        self.store(0, np.concatenate(rois) if rois else [], total, 1 + sides)
+        self.store(1, np.concatenate([one for _, one in found]) if rois else [], total)
 
     def _of_image(
         self,
@@ -107,23 +107,27 @@ class BBoxTransform(BoxOperator):
         deltas = self.array(1, boxes.shape[0], None)
         sides = self.sides
         self.enforce(boxes.shape[1] in (sides, sides + 1), f"a box has {sides} numbers", boxes)
-        self.enforce(deltas.shape[1] % sides == 0, f"{sides} deltas for each class", deltas)
+        self.enforce(deltas.shape[1] % sides == 0, f"there are {sides} deltas per class", deltas)
         counts = [boxes.shape[0]]
         if boxes.shape[1] == sides + 1:
             numbers = boxes[:, 0].astype(np.int64)
             inside = not numbers.size or 0 <= numbers.min() <= numbers.max() < len(images)
-            self.enforce(inside, "a box names an image that there is", images)
+            self.enforce(inside, "the image indices of boxes are in range", images)
             counts = np.bincount(numbers, minlength=len(images)).tolist()
-        self.enforce(len(counts) == len(images), "several images have numbers", images)
+        self.enforce(
+            len(counts) == len(images),
+            "boxes of several images start with the image's number",
+            images,
+        )
         made = np.empty_like(deltas)
         start = 0
         for count, image in zip(counts, images, strict=True):
             rows = slice(start, start + count)
             made[rows] = self._of_image(boxes[rows, -sides:], deltas[rows], image, weights)
             start += count
-        self.give(0, made, *deltas.shape)
+        self.store(0, made, *deltas.shape)
         if self.OutputSize() > 1:
-            self.give(1, counts, len(images))
+            self.store(1, counts, len(images))
 
     def _of_image(
         self,

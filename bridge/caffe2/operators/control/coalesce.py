@@ -26,7 +26,7 @@ class UnsafeCoalesce(TorchOperator):
 
     def RunOnDevice(self) -> None:
         n = self.InputSize()
-        enforce(self.OutputSize() == n + 1, "There is an output for each input, and one for all.")
+        enforce(self.OutputSize() == n + 1, "There must be one output per input, and one more.")
         sources = [self.x(i, FLOAT) for i in range(n)]
         ends = [0]
         for source in sources:

@@ -11,17 +11,12 @@ import os
 
 from bridge import c10
 from bridge.c10.errors import EnforceNotMet, EnforceValueError
+from bridge.caffe2.base.text import listed
+from bridge.caffe2.execution.blob_table import find_or_create
 from bridge.caffe2.execution.registry import register_operator
-from bridge.caffe2.files.blob_files import (
-    hold,
-    read_blobs,
-    require_names,
-    stripped,
-    write_blobs,
-)
-from bridge.caffe2.files.databases import module_of, open_reader
+from bridge.caffe2.files.blob_files import hold, read_blobs, require_names, stripped, write_blobs
+from bridge.caffe2.files.databases import check_type, open_reader
 from bridge.caffe2.operators.base.torch_operator import TorchOperator
-from bridge.caffe2.workspaces.workspace import created, listed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -34,6 +29,8 @@ _DEVICES = ("cpu", "cuda")
 
 class FileOperator(TorchOperator):
     """What they have in common: the kind of file, and where it is."""
+
+    _has_effects = True
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
@@ -108,14 +105,14 @@ class Checkpoint(Save):
             self.db % 0 if "%" in self.db else self.db
         except (TypeError, ValueError) as cause:
             raise EnforceValueError(
-                f"The argument db, {self.db!r}, has one place for a number, such as %d.",
+                f"The argument db, {self.db!r}, may have one placeholder for a number, such as %d.",
                 "Checkpoint",
             ) from cause
 
     def RunOnDevice(self) -> None:
         counted = self.x(0, (c10.int64,))
         if counted.numel() != 1:
-            raise EnforceNotMet(f"Input 0 is one number, and has {counted.numel()}.")
+            raise EnforceNotMet(f"Input 0 must have one element, not {counted.numel()}.")
         iteration = int(counted)
         if iteration % self.every == 0:
             self.save(self.db % iteration if "%" in self.db else self.db)
@@ -188,7 +185,7 @@ class Load(FileOperator):
             )
         outputs = dict(zip(self.names, self.Outputs(), strict=True))
         for name, blob in found.items():
-            hold(outputs.get(name) or created(self._workspace, name), blob)
+            hold(outputs.get(name) or find_or_create(self._workspace, name), blob)
 
 
 @register_operator("DBExists", devices=_DEVICES)
@@ -199,7 +196,7 @@ class DBExists(FileOperator):
     """
 
     def RunOnDevice(self) -> None:
-        module_of(self.db_type)
+        check_type(self.db_type)
         path = self.path(self.GetSingleArgument("db_name", ""))
         there = os.path.exists(path)
         if there:

@@ -20,6 +20,7 @@ class Control(TorchOperator):
     """What If and While have in common. The nets work on the operator's workspace."""
 
     writes_last = False
+    _has_effects = True
 
     def net(self, name: str, needed: bool) -> RunnableNet | None:
         """Make the net of argument `name`; None where there is none and it is not needed."""
@@ -27,7 +28,7 @@ class Control(TorchOperator):
         if message is None:
             if needed:
                 raise EnforceNotMet(
-                    f"{self._definition.type} has no argument {name!r}, a net.",
+                    f"{self._definition.type} needs the argument {name!r}, a net.",
                     self._definition.type,
                     condition=f"HasArgument({name!r})",
                 )
@@ -39,7 +40,7 @@ class Control(TorchOperator):
         found = self.x(0, (c10.bool,))
         if found.numel() != 1:
             raise EnforceNotMet(
-                f"A condition is one bool, not {found.numel()}.",
+                f"The condition must be one bool, not {found.numel()}.",
                 "Condition",
                 condition="numel() == 1",
             )

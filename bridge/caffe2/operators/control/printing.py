@@ -41,7 +41,7 @@ class Print(TorchOperator):
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
         self._every = self.GetSingleArgument("every_n", 1)
-        enforce(self._every >= 1, "The argument every_n is 1 at least.")
+        enforce(self._every >= 1, "The argument every_n must be at least 1.")
         self._runs = 0
         self._path = None
         if self.GetSingleArgument("to_file", 0):

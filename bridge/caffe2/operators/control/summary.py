@@ -36,7 +36,7 @@ class Summarize(TorchOperator):
 
     def RunOnDevice(self) -> None:
         x = self.x(0, FLOAT).reshape(-1)
-        enforce(len(x) > 0, "There are no elements to summarize.")
+        enforce(len(x) > 0, "Input 0 must not be empty.")
         variance = x.double().var(correction=1) if len(x) > 1 else x.new_zeros(())
         # As found one by one from the first: NaN after it is neither less nor greater.
         known = torch.where(x.isnan() & ~x[0].isnan(), x[0], x)

@@ -12,12 +12,12 @@ import threading
 from bridge import c10
 from bridge.c10 import TypeMeta
 from bridge.caffe2.blobs.blob import Blob
+from bridge.caffe2.execution.blob_table import find_blob, find_or_create
 from bridge.caffe2.execution.registry import register_operator
 from bridge.caffe2.operators.base.lazy_torch import torch
 from bridge.caffe2.operators.base.torch_operator import TorchOperator, enforce
 from bridge.caffe2.operators.datasets.append import append_rows
 from bridge.caffe2.operators.datasets.columns import column_of
-from bridge.caffe2.workspaces.workspace import created, found_blob
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -98,15 +98,18 @@ class CreateBlobsQueue(TorchOperator):
 
     def RunOnDevice(self) -> None:
         capacity, n = self.GetSingleArgument("capacity", 1), self.GetSingleArgument("num_blobs", 1)
-        enforce(capacity >= 0 and n >= 0, f"{capacity} places of {n} blobs are no queue.")
+        enforce(
+            capacity >= 0 and n >= 0,
+            f"capacity and num_blobs must not be negative: {capacity}, {n}.",
+        )
         fields = self.GetRepeatedArgument("field_names")
-        enforce(len(fields) in (0, n), f"There are {len(fields)} field_names for {n} blobs.")
+        enforce(len(fields) in (0, n), f"There are {len(fields)} field_names, but {n} blobs.")
         name, workspace = self._definition.outputs[0], self._workspace
         names = [[f"{name}_{i}_{j}" for j in range(n)] for i in range(capacity)]
         if self.GetSingleArgument("enforce_unique_name", False):
-            known = [one for row in names for one in row if found_blob(workspace, one)]
-            enforce(not known, f"Blobs of the queue are there already: {known[:3]}.")
-        places = [[created(workspace, one) for one in row] for row in names]
+            known = [one for row in names for one in row if find_blob(workspace, one)]
+            enforce(not known, f"Blobs of the queue exist already: {known[:3]}.")
+        places = [[find_or_create(workspace, one) for one in row] for row in names]
         self.OutputBlob(0).Reset(BlobsQueue(places, n))
 
 
@@ -120,7 +123,10 @@ class _OfQueue(TorchOperator):
     def checked(self, queue: BlobsQueue, more: int) -> BlobsQueue:
         """Raise EnforceNotMet unless there are outputs for the queue's blobs, and `more`."""
         n = self.OutputSize() - more
-        enforce(n == queue.n_blobs, f"The queue has {queue.n_blobs} blobs, and there are {n}.")
+        enforce(
+            n == queue.n_blobs,
+            f"The queue has {queue.n_blobs} blobs per record, but there are {n} outputs.",
+        )
         return queue
 
     def give_status(self, done: bool) -> None:
@@ -165,7 +171,7 @@ class SafeDequeueBlobs(_OfQueue):
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
         self._records = self.GetSingleArgument("num_records", 1)
-        enforce(self._records > 0, f"num_records is 1 or more, not {self._records}.")
+        enforce(self._records > 0, f"num_records must be at least 1, not {self._records}.")
 
     def RunOnDevice(self) -> None:
         queue = self.queue(1)
@@ -190,7 +196,7 @@ class SafeDequeueBlobs(_OfQueue):
             out.dim() > 0
             and out.dtype() == more.dtype
             and list(out.sizes())[1:] == list(more.sizes[1:]),
-            f"Rows of {more.dtype} of sizes {list(more.sizes[1:])} do not go after those before.",
+            f"Rows of {more.dtype} of sizes {list(more.sizes[1:])} do not match those before.",
         )
         append_rows(out, more)
 
@@ -217,9 +223,13 @@ class WeightedSampleDequeueBlobs(_OfQueue):
         enforce(self._place < self.OutputSize() - 1, f"There is no output {self._place}.")
         weights = self.GetRepeatedArgument("weights", [1.0] * self.InputSize())
         enforce(
-            len(weights) == self.InputSize(), f"{self.InputSize()} queues, {len(weights)} weights."
+            len(weights) == self.InputSize(),
+            f"There are {self.InputSize()} queues, but {len(weights)} weights.",
         )
-        enforce(min(weights) >= 0 and sum(weights) > 0, f"{weights} are no weights to choose by.")
+        enforce(
+            min(weights) >= 0 and sum(weights) > 0,
+            f"The weights must not be negative, and not all 0: {weights}.",
+        )
         self._weights = torch.tensor(weights)
 
     def RunOnDevice(self) -> None:

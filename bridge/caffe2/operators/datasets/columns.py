@@ -55,7 +55,7 @@ class Column:
 
 def column_of(tensor: Tensor, name: str) -> Column:
     """Return a view of a tensor's rows. Raises EnforceNotMet: it is 0-d or unallocated."""
-    enforce(tensor.dim() > 0, f"{name} is a number, and has no rows.")
+    enforce(tensor.dim() > 0, f"{name} must have at least one dimension.")
     dtype = tensor.dtype()
     sizes = tuple(tensor.sizes())
     if dtype and not dtype.is_pod:
@@ -72,7 +72,7 @@ def joined(columns: list[Column]) -> Column:
     for one in columns:
         enforce(
             one.dtype is first.dtype and one.sizes[1:] == first.sizes[1:],
-            f"Rows of {one.dtype} of sizes {list(one.sizes[1:])} do not go after rows of "
+            f"Rows of {one.dtype} of sizes {list(one.sizes[1:])} do not match rows of "
             f"{first.dtype} of sizes {list(first.sizes[1:])}.",
         )
     count = sum(map(len, columns))

@@ -14,13 +14,13 @@ from bridge.c10 import TypeMeta
 from bridge.c10.errors import EnforceNotMet
 from bridge.caffe2.base.messages import caffe2_pb2
 from bridge.caffe2.blobs.blob import Blob
+from bridge.caffe2.blobs.object_messages import tensor_of
 from bridge.caffe2.execution.registry import register_operator
 from bridge.caffe2.files.databases import open_reader
 from bridge.caffe2.operators.base.lazy_torch import torch
 from bridge.caffe2.operators.base.torch_operator import TorchOperator, enforce
 from bridge.caffe2.operators.datasets.blobs_queue import BlobsQueue
 from bridge.caffe2.operators.datasets.columns import Column, column_of, put_column
-from bridge.caffe2.operators.objects.stored_objects import tensor_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ class FileReader(DBReader):
                 self._values = self._opened()
                 value = next(self._values, None)
             if value is None:
-                raise EnforceNotMet(f"{self._source[1]!r} has no records any more.")
+                raise EnforceNotMet(f"{self._source[1]!r} no longer has records.")
             self._next = next(self._values, None)
         return value
 
@@ -83,14 +83,16 @@ class QueueReader(DBReader):
         """Return the next value. Raises EnforceNotMet: the queue is closed, or time is over."""
         blobs = [Blob() for _ in range(self._queue.n_blobs)]
         done = self._queue.read(blobs, self._timeout)
-        enforce(done, "Nothing came out of the queue in time, or it is closed.")
+        enforce(done, "No record arrived from the queue in time, or the queue is closed.")
         blob = blobs[self._place]
         if blob.IsType(c10.string):
             found: bytes = blob.Get(c10.string)
             return found
-        enforce(blob.IsType(c10.tensor), "The queue has neither strings nor tensors.")
+        enforce(
+            blob.IsType(c10.tensor), "The blob in the queue holds neither a string nor a tensor."
+        )
         items = blob.Get(c10.tensor).data(c10.string)
-        enforce(len(items) > 0, "The tensor has no string.")
+        enforce(len(items) > 0, "The tensor in the queue is empty.")
         return bytes(items[0])
 
 
@@ -107,7 +109,7 @@ class CreateDB(TorchOperator):
 
     def RunOnDevice(self) -> None:
         path = self.GetSingleArgument("db", "")
-        enforce(bool(path), "The argument db says which database.")
+        enforce(bool(path), "The argument db, the path of the database, is missing.")
         reader = FileReader(
             self.GetSingleArgument("db_type", "leveldb"),
             path,
@@ -142,7 +144,7 @@ class TensorProtosDBInput(TorchOperator):
     def RunOnDevice(self) -> None:
         reader = self._reader()
         batch = self.GetSingleArgument("batch_size", 0)
-        enforce(batch >= 0, f"batch_size is not negative, as {batch} is.")
+        enforce(batch >= 0, f"batch_size must not be negative: {batch}.")
         items = [self._record(reader) for _ in range(batch or 1)]
         columns = [_stacked(list(one)) for one in zip(*items, strict=True)]
         for o, column in enumerate(columns):
@@ -155,14 +157,14 @@ class TensorProtosDBInput(TorchOperator):
             if self.InputIsType(0, kind):
                 reader: DBReader = self.Input(0, kind)
                 return reader
-        raise EnforceNotMet("Input 0 is no reader of a database; CreateDB makes one.")
+        raise EnforceNotMet("Input 0 is not a reader of a database; use CreateDB to create one.")
 
     def _record(self, reader: DBReader) -> list[Column]:
         """Return the tensors of a record, each as a row."""
         protos = caffe2_pb2().TensorProtos.FromString(reader.read()).protos
         enforce(
             len(protos) == self.OutputSize(),
-            f"A record of {len(protos)} tensors is read into {self.OutputSize()} outputs.",
+            f"A record has {len(protos)} tensors, but there are {self.OutputSize()} outputs.",
         )
         rows = []
         for message in protos:
@@ -178,7 +180,7 @@ def _stacked(rows: list[Column]) -> Column:
     for row in rows:
         enforce(
             row.dtype is first.dtype and row.sizes == first.sizes,
-            f"Tensors of {row.dtype} of sizes {list(row.sizes[1:])} do not go with those of "
+            f"Tensors of {row.dtype} of sizes {list(row.sizes[1:])} do not match those of "
             f"{first.dtype} of sizes {list(first.sizes[1:])}.",
         )
     sizes = (len(rows), *first.sizes[1:])

@@ -13,7 +13,7 @@ from bridge.caffe2.execution.registry import register_operator
 from bridge.caffe2.operators.base.lazy_torch import torch
 from bridge.caffe2.operators.base.torch_operator import TorchOperator, enforce
 from bridge.caffe2.operators.datasets.columns import Column, column_of, joined, put_column
-from bridge.caffe2.operators.datasets.dataset import OfColumns
+from bridge.caffe2.operators.datasets.cursor_operators import OfColumns
 from bridge.caffe2.operators.datasets.tree_cursor import Dataset
 
 TYPE_CHECKING = False
@@ -80,15 +80,16 @@ class UnPackRecords(OfColumns):
         records = self._records()
         prototypes = self.columns(1)
         enforce(
-            bool(records) or bool(prototypes), "Without rows the columns are known by prototypes."
+            bool(records) or bool(prototypes),
+            "Without records, the columns must be given by prototypes.",
         )
         columns = prototypes or list(records[0])
         n = len(self.GetRepeatedArgument("fields"))
         enforce(
             len(columns) == n and self.OutputSize() == n,
-            f"{len(columns)} columns of {n} fields are put into {self.OutputSize()} outputs.",
+            f"There are {len(columns)} columns, but {n} fields and {self.OutputSize()} outputs.",
         )
-        enforce(all(len(one) == n for one in records), f"A row has not {n} columns.")
+        enforce(all(len(one) == n for one in records), f"Each record must have {n} columns.")
         unpacked = [
             joined([column.rows(0, 0), *[record[k] for record in records]])
             for k, column in enumerate(columns)
@@ -102,10 +103,10 @@ class UnPackRecords(OfColumns):
         if dtype == TypeMeta.Make(Record):
             found: list[Any] = [one.columns for one in given.data(dtype)[:]]
         elif dtype == TypeMeta.Make(Records):
-            enforce(given.numel() == 1, f"There are {given.numel()} elements, not one.")
+            enforce(given.numel() == 1, f"Input 0 must have one element, not {given.numel()}.")
             found = [one.columns for one in given.data(dtype)[0].records or []]
         else:
-            raise EnforceTypeError(f"Records are unpacked, not elements of {dtype}.")
+            raise EnforceTypeError(f"Input 0 must hold records, not elements of {dtype}.")
         enforce(None not in found, "A record has no columns.")
         return found
 
@@ -149,18 +150,20 @@ class CollectTensor(OfColumns):
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
         self._most = self.GetSingleArgument("num_to_collect", -1)
-        enforce(self._most > 0, f"num_to_collect is 1 or more, not {self._most}.")
+        enforce(self._most > 0, f"num_to_collect must be at least 1, not {self._most}.")
 
     def RunOnDevice(self) -> None:
         n = self.OutputSize()
-        enforce(self.InputSize() == 2 * n, f"{n} lists are given {self.InputSize() - n} tensors.")
+        enforce(
+            self.InputSize() == 2 * n, f"There are {n} lists, but {self.InputSize() - n} tensors."
+        )
         lists = [self.Input(i, TensorVector).columns for i in range(n)]
         given = [column_of(self.Input(n + i), f"Input {n + i}") for i in range(n)]
         place = self._visited
         if place >= self._most:
             enforce(
                 all(len(one) == self._most for one in lists),
-                f"Lists have {[len(one) for one in lists]} tensors, and not {self._most}.",
+                f"The lists have {[len(one) for one in lists]} tensors, not {self._most} each.",
             )
             place = int(torch.randint(0, self._visited + 1, ()))
         if place < self._most:

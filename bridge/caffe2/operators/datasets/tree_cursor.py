@@ -8,9 +8,6 @@ caffe2/operators/dataset_ops.h, PyTorch 1.8.1.
 
 from __future__ import annotations
 
-import threading
-
-from bridge.c10 import TypeMeta
 from bridge.caffe2.operators.base.torch_operator import INT32, enforce
 from bridge.caffe2.operators.datasets.columns import Column
 
@@ -18,58 +15,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["Dataset", "Fields", "TreeCursor"]
+    from bridge.caffe2.blobs.objects import Fields
 
-
-class Fields:
-    """The names of fields, and for each its domain: 0 for records, else a list of lengths.
-
-    `domains` has the domain of each field, `lengths` the field with the lengths of domain 1, 2, ...
-    Raises EnforceNotMet: a field comes before its lengths.
-    """
-
-    def __init__(self, names: Sequence[str]) -> None:
-        self.names = list(names)
-        parts = [name.split(":") for name in names]
-        self.lengths = [i for i, one in enumerate(parts) if one[-1] == "lengths"]
-        self.domains = [self._domain(i, parts) for i in range(len(parts))]
-        for i, domain in enumerate(self.domains):
-            enforce(
-                domain == 0 or self.lengths[domain - 1] < i,
-                f"Field {self.names[i]!r} comes before {self.names[self.lengths[domain - 1]]!r}, "
-                "its lengths."
-                if domain
-                else "",
-            )
-
-    def _domain(self, i: int, parts: list[list[str]]) -> int:
-        """Return the domain of field `i`: that of the longest prefix."""
-        best, level = 0, 1
-        for domain, j in enumerate(self.lengths, 1):
-            prefix = parts[j][:-1]
-            if j != i and parts[i][: len(prefix)] == prefix and len(parts[j]) > level:
-                best, level = domain, len(parts[j])
-        return best
-
-    @property
-    def n_domains(self) -> int:
-        """How many domains there are, that of the records included."""
-        return len(self.lengths) + 1
-
-
-class TreeCursor:
-    """How far each domain of `fields` has been read; no `offsets` before the first read.
-
-    Who reads holds `lock`, so that threads may share a cursor: each record goes to one of them.
-    """
-
-    def __init__(self, fields: Fields | None = None) -> None:
-        self.fields = fields or Fields([])
-        self.offsets: list[int] = []
-        self.lock = threading.RLock()
-
-
-TypeMeta.Register(TreeCursor)
+__all__ = ["Dataset"]
 
 
 class Dataset:

@@ -61,7 +61,7 @@ def elu_gradient(op: FloatOperator, y: Tensor, dy: Tensor, dx: Tensor) -> None:
 def selu_gradient(op: FloatOperator, y: Tensor, dy: Tensor, dx: Tensor) -> None:
     """dx = dy * scale where y > 0, else dy * (y + scale * alpha)."""
     scale = op.GetSingleArgument("scale", SELU_SCALE)
-    op.enforce(scale > 1, "scale is larger than 1", scale)
+    op.enforce(scale > 1, "scale is greater than 1", scale)
     low = scale * op.GetSingleArgument("alpha", SELU_ALPHA)
     torch.where(y > 0, dy * scale, dy * (y + low), out=dx)
 

@@ -34,7 +34,7 @@ def relu(op: FloatOperator, x: Tensor, y: Tensor) -> None:
 def relu_n(op: FloatOperator, x: Tensor, y: Tensor) -> None:
     """y = min(max(x, 0), n); argument `n`, 6."""
     n = op.GetSingleArgument("n", 6.0)
-    op.enforce(n > 0, "n is to be positive", n)
+    op.enforce(n > 0, "n is positive", n)
     torch.clamp(x, 0, n, out=y)
 
 
@@ -62,7 +62,7 @@ def selu(op: FloatOperator, x: Tensor, y: Tensor) -> None:
     """y = scale * x where x > 0, else scale * alpha * (exp(x) - 1); arguments `alpha`, `scale`."""
     alpha = op.GetSingleArgument("alpha", SELU_ALPHA)
     scale = op.GetSingleArgument("scale", SELU_SCALE)
-    op.enforce(scale > 1, "scale is larger than 1", scale)
+    op.enforce(scale > 1, "scale is greater than 1", scale)
     below = torch.expm1(torch.clamp_max(x, 0)).mul_(alpha)
     torch.where(x > 0, x, below, out=y).mul_(scale)
 

@@ -7,7 +7,7 @@ from bridge.caffe2.execution.registry import register_operator
 from bridge.caffe2.operators.base.float_operator import FloatOperator
 from bridge.caffe2.operators.base.lazy_torch import torch
 from bridge.caffe2.operators.base.torch_operator import FLOATS, NUMBERS
-from bridge.caffe2.operators.elementwise.binary import LegacyBroadcast
+from bridge.caffe2.operators.elementwise.legacy_broadcast import LegacyBroadcast
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ class DivGradient(BinaryGradient):
         c = self.x(3, NUMBERS) if self.InputSize() == 4 else a
         if dc.is_floating_point():
             return dc / b, -dc * c / b
-        self.enforce(not bool((b == 0).any()), "whole numbers are not divided by 0")
+        self.enforce(not bool((b == 0).any()), "integers are not divided by 0")
         whole = torch.div(dc, b, rounding_mode="trunc")
         return whole, torch.div(-dc * c, b, rounding_mode="trunc")
 
@@ -101,10 +101,10 @@ class ExtremeGradient(FloatOperator):
 
     def RunOnDevice(self) -> None:
         y, dy = self.x(0), self.x(1)
-        self.enforce(self.OutputSize() == self.InputSize() - 2, "an output for each X")
+        self.enforce(self.OutputSize() == self.InputSize() - 2, "there is one output per X")
         for i in range(self.OutputSize()):
             x = self.x(i + 2)
-            self.enforce(x.shape == y.shape, "the inputs are of one shape", x, y)
+            self.enforce(x.shape == y.shape, "the inputs have the same shape", x, y)
             self.put(i, torch.where(x == y, dy, dy.new_zeros(())))
 
 
@@ -136,10 +136,10 @@ class WeightedSumGradient(FloatOperator):
     def RunOnDevice(self) -> None:
         dy, n = self.x(0), (self.InputSize() - 1) // 2
         on_w = bool(self.GetSingleArgument("grad_on_w", False))
-        self.enforce(self.OutputSize() == n * (1 + on_w), "a gradient for each X", n)
+        self.enforce(self.OutputSize() == n * (1 + on_w), "there is one gradient per X", n)
         for i in range(n):
             x, w = self.x(1 + 2 * i), self.x(2 + 2 * i)
-            self.enforce(w.numel() == 1, "a weight is one number", w)
+            self.enforce(w.numel() == 1, "a weight has one element", w)
             self.put(i, dy * w.view(()))
             if on_w:
                 self.put(n + i, (dy * x).sum().view(1))

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from bridge import c10
 from bridge.c10.errors import EnforceTypeError
+from bridge.caffe2.base.data_types import type_of_argument
 from bridge.caffe2.execution.registry import register_operator
-from bridge.caffe2.operators.base.data_types import type_of_argument
 from bridge.caffe2.operators.base.torch_operator import TorchOperator
 
 TYPE_CHECKING = False
@@ -41,7 +41,7 @@ class Cast(TorchOperator):
         to = self.GetSingleArgument("to")
         self._to = c10.float32 if to is None else type_of_argument(to, "to")
         if self._to is c10.float16:
-            raise EnforceTypeError("Cast makes no float16 on the CPU; FloatToHalf does.")
+            raise EnforceTypeError("Cast does not support float16 on the CPU; use FloatToHalf.")
 
     def RunOnDevice(self) -> None:
         x = self.x(0, _CAST)

@@ -7,7 +7,7 @@ from bridge import c10
 from bridge.c10 import TypeMeta
 from bridge.caffe2.execution.registry import register_operator
 from bridge.caffe2.operators.base.lazy_torch import torch
-from bridge.caffe2.operators.base.rows import rows_of
+from bridge.caffe2.operators.base.rows_and_segments import row_indices
 from bridge.caffe2.operators.base.torch_operator import (
     BOOL,
     FLOAT,
@@ -98,7 +98,7 @@ class Mod(TorchOperator):
     def RunOnDevice(self) -> None:
         x = self.x(0, INTS)
         divisor = self.GetSingleArgument("divisor", 0)
-        enforce(divisor != 0, "The argument divisor is not to be 0.")
+        enforce(divisor != 0, "The argument divisor must not be 0.")
         follow = self.GetSingleArgument("sign_follow_divisor", False)
         function = torch.remainder if follow else torch.fmod
         function(x, divisor, out=self.out(0, x.shape, self.Input(0).dtype()))
@@ -158,9 +158,9 @@ class EnsureClipped(Clip):
         rows = x.numel() // max(x.size(0), 1)
         enforce(
             gradient.numel() == rows * indices.numel(),
-            f"The gradient has {gradient.numel()} elements for {indices.numel()} rows of {rows}.",
+            f"The gradient has {gradient.numel()} elements, not {indices.numel()} rows of {rows}.",
         )
-        places = rows_of(indices, x.size(0))
+        places = row_indices(indices, x.size(0))
         low, high = self.limits()
         clipped = x.index_select(0, places).clamp_(low, high)
         self.out(0, x.shape, c10.float32).index_copy_(0, places, clipped)
@@ -175,13 +175,13 @@ class ClipTensorByScaling(TorchOperator):
 
     def RunOnDevice(self) -> None:
         x, norm = self.x(0, FLOAT), self.x(1, FLOAT)
-        enforce(x.numel() > 0, "There is nothing to scale.")
-        enforce(norm.numel() == 1, "The norm has to be one number.")
+        enforce(x.numel() > 0, "Input 0 must not be empty.")
+        enforce(norm.numel() == 1, "The norm must have one element.")
         threshold = self.GetSingleArgument("threshold", 0.0)
-        enforce(threshold > 0, "The argument threshold has to be positive.")
+        enforce(threshold > 0, "The argument threshold must be positive.")
         if self.InputSize() > 2:
             extra = self.x(2, FLOAT)
-            enforce(extra.numel() == 1, "The factor of the threshold has to be one number.")
+            enforce(extra.numel() == 1, "The factor of the threshold must have one element.")
             threshold *= extra.item()
         out = self.out(0, x.shape, c10.float32)
         if norm.item() > threshold:

@@ -50,7 +50,7 @@ class PReluGradient(Sloped):
     def RunOnDevice(self) -> None:
         y, dy, x, w = (self.x(i) for i in range(4))
         slopes = self.slopes(w, x)
-        self.enforce(y.shape == x.shape == dy.shape, "X, Y and dY are of one shape", x, y, dy)
+        self.enforce(y.shape == x.shape == dy.shape, "X, Y and dY have the same shape", x, y, dy)
         dx = torch.where(x > 0, dy, dy * slopes)
         below = torch.where(x > 0, x.new_zeros(()), dy * x)
         dw = channel_sums(below, self.image_order()) if w.numel() > 1 else below.sum()
@@ -68,7 +68,7 @@ class Glu(FloatOperator):
     def RunOnDevice(self) -> None:
         x = self.x(0)
         dim = normal_axis(self.GetSingleArgument("dim", -1), x.dim())
-        self.enforce(x.shape[dim] % 2 == 0, "the dimension is even", x)
+        self.enforce(x.shape[dim] % 2 == 0, "the size of the dimension is even", x)
         a, b = x.chunk(2, dim)
         torch.mul(a, torch.sigmoid(b), out=self.out(0, a.shape))
 
@@ -82,7 +82,7 @@ class SumRelu(FloatOperator):
         dtype = self.Input(0).dtype()
         others = [self.x(i, (dtype,)) for i in range(1, self.InputSize())]
         for other in others:
-            self.enforce(other.shape == first.shape, "the inputs are of one shape", other, first)
+            self.enforce(other.shape == first.shape, "the inputs have the same shape", other, first)
         total = sum(others, first)
         torch.clamp_min(total, 0, out=self.out(0, first.shape, dtype))
 
@@ -98,10 +98,12 @@ class BatchBoxCox(FloatOperator):
         x = self.x(0, FLOATS)
         same = (self.Input(0).dtype(),)
         a, b = self.x(1, same), self.x(2, same)
-        self.enforce(x.dim() >= 1, "X has rows", x)
+        self.enforce(x.dim() >= 1, "X has at least one dimension", x)
         rows = x.reshape(x.shape[0], x.shape[1:].numel())
         for values in (a, b):
-            self.enforce(values.numel() == rows.shape[1], "a and b are as long as a row", values, x)
+            self.enforce(
+                values.numel() == rows.shape[1], "a and b have one element per column", values, x
+            )
         base = (rows + b.view(-1)).clamp_(min=1e-6)
         a = a.view(-1)
         power = (base.pow(a) - 1) / torch.where(a == 0, torch.ones_like(a), a)

@@ -10,11 +10,11 @@ from __future__ import annotations
 from bridge import c10
 from bridge.c10 import TypeMeta
 from bridge.c10.errors import EnforceNotMet, EnforceValueError
+from bridge.caffe2.base.data_types import type_of_argument
 from bridge.caffe2.execution.registry import register_operator
-from bridge.caffe2.operators.base.data_types import type_of_argument
-from bridge.caffe2.operators.base.filler import Filler
+from bridge.caffe2.operators.base.fill_operator import FillOperator
 from bridge.caffe2.operators.base.lazy_torch import torch
-from bridge.caffe2.operators.base.seeded import Seeded
+from bridge.caffe2.operators.base.random_operator import RandomOperator
 from bridge.caffe2.operators.base.torch_operator import enforce
 
 TYPE_CHECKING = False
@@ -24,13 +24,13 @@ if TYPE_CHECKING:
 __all__: list[str] = []
 
 
-class _Random(Seeded, Filler):
+class _Random(RandomOperator, FillOperator):
     """A fill from the operator's own generator."""
 
     def fan(self, sizes: list[int], i: int) -> int:
         """Return the number of elements for each of dimension `i`."""
         enforce(len(sizes) > i, f"The sizes {sizes} have no dimension {i}.")
-        enforce(sizes[i] > 0, f"Dimension {i} of the sizes {sizes} is empty.")
+        enforce(sizes[i] > 0, f"Dimension {i} of the sizes {sizes} must not be empty.")
         return int(torch.Size(sizes).numel()) // sizes[i]
 
 
@@ -46,7 +46,7 @@ class _Uniform(_Random):
             for name in ("min", "max"):
                 enforce(
                     not self.HasArgument(name),
-                    f"{name} is an argument or an input, and not both.",
+                    f"{name} is an argument or an input, not both.",
                 )
             return
         self._limits = self._argument("min", 0), self._argument("max", 1)
@@ -70,7 +70,9 @@ class _Uniform(_Random):
 
     def _limit(self, i: int) -> Any:
         given = self.x(i, (self.dtype,))
-        enforce(given.numel() == 1, f"Input {i} is a limit, and has {given.numel()} elements.")
+        enforce(
+            given.numel() == 1, f"Input {i}, a limit, must have one element, not {given.numel()}."
+        )
         return given.item()
 
     def draw(self, out: Any, low: Any, high: Any) -> None:
@@ -118,7 +120,7 @@ class GaussianFill(_Random):
 
     def RunOnDevice(self) -> None:
         mean, std = self.GetSingleArgument("mean", 0.0), self.GetSingleArgument("std", 1.0)
-        enforce(std >= 0, f"The standard deviation {std} is negative.")
+        enforce(std >= 0, f"The standard deviation must not be negative: {std}.")
         self.out(0, self.sizes(), c10.float32).normal_(mean, std, generator=self.generator())
 
 
@@ -154,7 +156,7 @@ class UniqueUniformFill(_Random):
         self._dtype = type_of_argument(self.GetSingleArgument("dtype", 2), "dtype")
         enforce(
             self._dtype in (c10.int32, c10.int64),
-            f"UniqueUniformFill makes int32 and int64, not {self._dtype.name}.",
+            f"UniqueUniformFill supports int32 and int64, not {self._dtype.name}.",
         )
         for name in ("min", "max"):
             enforce(self.HasSingleArgumentOfType(name, int), f"The argument {name} is missing.")
@@ -171,7 +173,7 @@ class UniqueUniformFill(_Random):
         available = self._high - self._low + 1 - inside
         if sizes.numel() > available:
             raise EnforceNotMet(
-                f"{sizes.numel()} different integers are wanted, and from {self._low} to "
+                f"{sizes.numel()} different integers are requested, but from {self._low} to "
                 f"{self._high} there are {available}.",
                 condition="n <= b - a + 1 - m",
             )

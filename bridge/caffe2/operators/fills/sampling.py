@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from bridge.caffe2.execution.registry import register_operator
 from bridge.caffe2.operators.base.lazy_torch import torch
-from bridge.caffe2.operators.base.rows import segments_of_lengths
-from bridge.caffe2.operators.base.seeded import Seeded
+from bridge.caffe2.operators.base.random_operator import RandomOperator
+from bridge.caffe2.operators.base.rows_and_segments import check_lengths, segment_ids
 from bridge.caffe2.operators.base.torch_operator import FLOAT, INT32, INT64, enforce
 
 TYPE_CHECKING = False
@@ -17,7 +17,7 @@ __all__: list[str] = []
 
 
 @register_operator("WeightedSample")
-class WeightedSample(Seeded):
+class WeightedSample(RandomOperator):
     """One of each row, by the weights of input 0, a matrix: its place, (rows, 1) of int32.
 
     Output 1: what input 1, values of the same sizes, has there. Without rows or columns the outputs
@@ -27,19 +27,19 @@ class WeightedSample(Seeded):
 
     def RunOnDevice(self) -> None:
         valued = self.InputSize() == 2
-        enforce(self.InputSize() == self.OutputSize(), "There are as many outputs as inputs.")
+        enforce(self.InputSize() == self.OutputSize(), "There must be one output per input.")
         weights = self.x(0, FLOAT)
-        enforce(weights.dim() >= 2, "Input 0 has to be a matrix.")
+        enforce(weights.dim() >= 2, "Input 0 must have two dimensions.")
         values = self.x(1, FLOAT) if valued else weights
-        enforce(values.shape == weights.shape, "Weights and values differ in sizes.")
+        enforce(values.shape == weights.shape, "Weights and values must have the same sizes.")
         rows, columns = weights.shape[:2]
         if rows == 0 or columns == 0:
             places = chosen = weights.new_zeros(0)
         else:
-            enforce(weights.dim() == 2, "Input 0 has to be a matrix.")
+            enforce(weights.dim() == 2, "Input 0 must have two dimensions.")
             upto = weights.cumsum(1)
             total = upto[:, -1:].clone()
-            enforce(bool((total >= 0).all()), "The weights of a row add up to 0 or more.")
+            enforce(bool((total >= 0).all()), "The weights of a row must add up to at least 0.")
             # What is rounded away must not be missed at the end.
             upto[:, -1] += 0.01
             drawn = torch.rand(total.shape, generator=self.generator()) * total
@@ -51,7 +51,7 @@ class WeightedSample(Seeded):
 
 
 @register_operator("WeightedMultiSampling")
-class WeightedMultiSampling(Seeded):
+class WeightedMultiSampling(RandomOperator):
     """Places, int32, drawn by the weights of input 0, a list of their sums up to each.
 
     As many as `num_samples`, or as input 1 has elements and of its sizes; none without weights.
@@ -61,15 +61,15 @@ class WeightedMultiSampling(Seeded):
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
         self._count = self.GetSingleArgument("num_samples", 0)
-        enforce(self._count >= 0, f"num_samples is not negative, as {self._count}.")
+        enforce(self._count >= 0, f"num_samples must not be negative: {self._count}.")
         enforce(
             self.InputSize() == 1 or not self.HasArgument("num_samples"),
-            "num_samples is an argument or input 1 has it, and not both.",
+            "num_samples is an argument or input 1, not both.",
         )
 
     def RunOnDevice(self) -> None:
         upto = self.x(0, FLOAT)
-        enforce(upto.dim() == 1, "Input 0 has to be a list.")
+        enforce(upto.dim() == 1, "Input 0 must have one dimension.")
         sizes = self.Input(1).sizes() if self.InputSize() == 2 else [self._count]
         if not len(upto):
             sizes = [0]
@@ -81,7 +81,7 @@ class WeightedMultiSampling(Seeded):
 
 
 @register_operator("SparseDropoutWithReplacement")
-class SparseDropoutWithReplacement(Seeded):
+class SparseDropoutWithReplacement(RandomOperator):
     """Segments of input 0 (int64), of the lengths of input 1, and the lengths they have now.
 
     With the probability `ratio` (0) a segment becomes one element, `replacement_value` (0).
@@ -92,15 +92,17 @@ class SparseDropoutWithReplacement(Seeded):
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
         self._ratio = self.GetSingleArgument("ratio", 0.0)
-        enforce(0 <= self._ratio <= 1, f"The ratio is a probability, and not {self._ratio}.")
+        enforce(0 <= self._ratio <= 1, f"The ratio must be a probability, not {self._ratio}.")
 
     def RunOnDevice(self) -> None:
         x, lengths = self.x(0, INT64), self.x(1, INT32)
-        enforce(x.dim() == 1 and lengths.dim() == 1, "Elements and lengths are lists.")
-        segments_of_lengths(lengths, len(x))
+        enforce(
+            x.dim() == 1 and lengths.dim() == 1, "Elements and lengths must have one dimension."
+        )
+        check_lengths(lengths, len(x))
         dropped = torch.rand(lengths.shape, generator=self.generator()) < self._ratio
         new = torch.where(dropped, 1, lengths)
         result = x.new_full((int(new.sum()),), self.GetSingleArgument("replacement_value", 0))
-        result[~dropped[segments_of_lengths(new)]] = x[~dropped[segments_of_lengths(lengths)]]
+        result[~dropped[segment_ids(new)]] = x[~dropped[segment_ids(lengths)]]
         self.put(0, result)
         self.put(1, new)

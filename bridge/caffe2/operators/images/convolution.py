@@ -9,7 +9,7 @@ from __future__ import annotations
 from bridge.caffe2.execution.registry import register_operator
 from bridge.caffe2.operators.base.channels import channels_first, channels_last
 from bridge.caffe2.operators.base.lazy_torch import functional, torch
-from bridge.caffe2.operators.base.windows import SPATIAL, WindowOperator
+from bridge.caffe2.operators.base.window_operator import SPATIAL, WindowOperator
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from torch import Tensor
 
-    from bridge.caffe2.operators.base.windows import Window
+    from bridge.caffe2.operators.base.window_operator import Window
 
 __all__ = ["Conv", "ConvGradient", "ConvRelu"]
 
@@ -28,21 +28,23 @@ class Convolution(WindowOperator):
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
         self.group = self.GetSingleArgument("group", 1)
-        self.enforce(not self.is_global, "a convolution has no global_pooling")
+        self.enforce(not self.is_global, "global_pooling is not set")
 
     def operands(self) -> tuple[Tensor, Tensor, Window]:
         """Return X (N, C, ...), the filter (M, C / group, ...) and the windows of a channel."""
         x, w = self.x(0), self.x(1)
         self.enforce(3 <= x.dim() <= 5, "X has one to three spatial dimensions", x)
-        self.enforce(x.dim() == w.dim(), "X and the filter are of as many dimensions", x, w)
+        self.enforce(x.dim() == w.dim(), "X and the filter have as many dimensions", x, w)
         x, w = channels_first(x, self.order), channels_first(w, self.order)
         channels = w.shape[1] * self.group
-        self.enforce(x.shape[1] == channels, "X has the filter's channels * group", x, w)
-        self.enforce(w.shape[0] % self.group == 0, "the outputs are divisible by group", w)
         self.enforce(
-            list(w.shape[2:]) == list(self.kernel), "the filter is of the kernel's size", w
+            x.shape[1] == channels, "X has as many channels as the filter, times group", x, w
         )
-        self.enforce(min(x.shape[1:]) > 0, "an image has elements", x)
+        self.enforce(w.shape[0] % self.group == 0, "the number of outputs is divisible by group", w)
+        self.enforce(
+            list(w.shape[2:]) == list(self.kernel), "the filter has the size of the kernel", w
+        )
+        self.enforce(min(x.shape[1:]) > 0, "an image has at least one element", x)
         return x, w, self.window(x.shape[2:])
 
 
@@ -68,7 +70,9 @@ class Conv(Convolution):
         if min(window.sizes) <= 0:
             return channels_last(x.new_empty(len(x), len(w), *window.sizes), self.order)
         self.enforce(
-            b is None or b.shape == w.shape[:1], "the bias is of one dimension, one per output", b
+            b is None or b.shape == w.shape[:1],
+            "the bias has one dimension, with one value per output",
+            b,
         )
         convolve = getattr(functional, f"conv{SPATIAL[x.dim() - 2]}")
         pads = window.head
@@ -102,7 +106,7 @@ class ConvGradient(Convolution):
         dy = channels_first(self.x(2), self.order)
         no_bias = bool(self.GetSingleArgument("no_bias", 0))
         wanted = self.OutputSize()
-        self.enforce(not (no_bias and wanted == 3), "without bias there are two gradients")
+        self.enforce(not (no_bias and wanted == 3), "there are two outputs with `no_bias`")
         has_dx = wanted == 3 or (no_bias and wanted == 2)
         padded = x if window.is_even else window.padded(x)
         dx, dw, db = torch.ops.aten.convolution_backward(

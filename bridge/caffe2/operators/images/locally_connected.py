@@ -8,14 +8,14 @@ import math
 from bridge.caffe2.execution.registry import register_operator
 from bridge.caffe2.operators.base.channels import channels_first, channels_last
 from bridge.caffe2.operators.base.lazy_torch import torch
-from bridge.caffe2.operators.base.windows import WindowOperator
+from bridge.caffe2.operators.base.window_operator import WindowOperator
 from bridge.caffe2.operators.images.pooling import added_up, windows_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from bridge.caffe2.operators.base.windows import Window
+    from bridge.caffe2.operators.base.window_operator import Window
 
 __all__ = ["LC", "LCGradient"]
 
@@ -32,21 +32,25 @@ class Local(WindowOperator):
         (windows, M, C, elements).
         """
         x, w = channels_first(self.x(0), self.order), self.x(1)
-        self.enforce(self.GetSingleArgument("group", 1) == 1, "there is one group")
+        self.enforce(self.GetSingleArgument("group", 1) == 1, "group is 1")
         rank = x.dim() - 2
         self.enforce(1 <= rank <= 3, "X has one to three spatial dimensions", x)
-        self.enforce(w.dim() == 2 * rank + 2, "the filter has windows, outputs, and a kernel", w)
-        window = self.window(x.shape[2:])
-        self.enforce(set(window.dilation) == {1}, "there is no dilation", window.dilation)
         self.enforce(
-            list(w.shape[:rank]) == list(window.sizes), "there is a filter for each window", w
+            w.dim() == 2 * rank + 2,
+            "the filter has dimensions for windows, outputs, channels and kernel",
+            w,
+        )
+        window = self.window(x.shape[2:])
+        self.enforce(set(window.dilation) == {1}, "dilation is 1", window.dilation)
+        self.enforce(
+            list(w.shape[:rank]) == list(window.sizes), "there is one filter per window", w
         )
         if self.order == "NHWC":
             w = w.movedim(-1, rank + 1)
         self.outputs = w.shape[rank]
         kernel = list(w.shape[rank + 2 :])
-        self.enforce(kernel == list(window.kernel), "the filter is of the kernel's size", w)
-        self.enforce(x.shape[1] == w.shape[rank + 1], "X has the filter's channels", x, w)
+        self.enforce(kernel == list(window.kernel), "the filter has the size of the kernel", w)
+        self.enforce(x.shape[1] == w.shape[rank + 1], "X has as many channels as the filter", x, w)
         places, elements = math.prod(window.sizes), math.prod(window.kernel)
         cut = windows_of(window.padded(x), window)
         cut = cut.reshape(*x.shape[:2], places, elements)
@@ -74,7 +78,9 @@ class LC(Local):
         if self.InputSize() == 3:
             b = self.x(2)
             self.enforce(
-                list(b.shape) == [*window.sizes, self.outputs], "a bias for each of Y's places", b
+                list(b.shape) == [*window.sizes, self.outputs],
+                "there is one bias per element of Y's images",
+                b,
             )
             y = y + b.view(-1, self.outputs).t()
         self.put(0, self.whole(y, window))
@@ -93,7 +99,7 @@ class LCGradient(Local):
         rows = dy.reshape(x.shape[0], self.outputs, filters.shape[0])
         no_bias = bool(self.GetSingleArgument("no_bias", False))
         wanted = self.OutputSize()
-        self.enforce(not (no_bias and wanted == 3), "without bias there are two gradients")
+        self.enforce(not (no_bias and wanted == 3), "there are two outputs with `no_bias`")
         dw = torch.einsum("ncyk,nmy->ymck", cut, rows)
         shape = [*window.sizes, self.outputs, x.shape[1], *window.kernel]
         dw = dw.reshape(shape)

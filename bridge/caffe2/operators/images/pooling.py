@@ -11,7 +11,7 @@ from bridge.caffe2.execution.registry import register_operator
 from bridge.caffe2.operators.base.channels import channels_first, channels_last
 from bridge.caffe2.operators.base.lazy_torch import functional, torch
 from bridge.caffe2.operators.base.torch_operator import LARGEST
-from bridge.caffe2.operators.base.windows import SPATIAL, Window, WindowOperator
+from bridge.caffe2.operators.base.window_operator import SPATIAL, Window, WindowOperator
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,11 +29,11 @@ class Pool(WindowOperator):
     Follows PoolOp, caffe2/operators/pool_op.h, PyTorch 1.8.1.
     """
 
-    spares = True
+    allows_extra_dimensions = True
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
-        self.enforce(set(self.dilation) == {1}, "pooling comes without dilation", self.dilation)
+        self.enforce(set(self.dilation) == {1}, "pooling has no dilation", self.dilation)
         if not self.is_global and len(self.pads) == 2 * len(self.kernel):
             small = all(
                 pad < kernel for pad, kernel in zip(self.pads, self.kernel * 2, strict=True)
@@ -45,7 +45,7 @@ class Pool(WindowOperator):
         self.enforce(3 <= x.dim() <= 5, "X has one to three spatial dimensions", x)
         window = self.window(x.shape[2:])
         if x.numel() == 0 or min(window.sizes) <= 0:
-            self.enforce(min(x.shape[1:]) > 0, "images have elements", x)
+            self.enforce(min(x.shape[1:]) > 0, "an image has at least one element", x)
             self.out(0, channels_last(x.new_empty(*x.shape[:2], *window.sizes), self.order).shape)
             return
         self.put(0, channels_last(self.pooled(x, window), self.order))
@@ -131,7 +131,7 @@ class LpPool(Pool):
 class PoolGradient(WindowOperator):
     """(X, Y, dY) -> dX. Follows PoolGradientOp, caffe2/operators/pool_op.h, PyTorch 1.8.1."""
 
-    spares = True
+    allows_extra_dimensions = True
 
     def RunOnDevice(self) -> None:
         x, y, dy = (channels_first(self.x(i), self.order) for i in range(3))

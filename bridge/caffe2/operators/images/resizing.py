@@ -42,7 +42,7 @@ class Scaled(FloatOperator):
         allowed = self.allowed
         self.enforce(
             allowed is None or all(map(tuple.__contains__, allowed, found)),
-            f"scales are of {allowed}",
+            f"scales are among {allowed}",
             found,
         )
         return found
@@ -95,7 +95,7 @@ class ResizeNearest3D(ResizeNearest):
 
     def image_order(self) -> str:
         order = super().image_order()
-        self.enforce(order == "NCHW", "volumes are in the order NCHW", order)
+        self.enforce(order == "NCHW", "the order is NCHW", order)
         return order
 
 

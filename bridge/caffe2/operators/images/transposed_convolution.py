@@ -6,7 +6,7 @@ from __future__ import annotations
 from bridge.caffe2.execution.registry import register_operator
 from bridge.caffe2.operators.base.channels import channels_first, channels_last
 from bridge.caffe2.operators.base.lazy_torch import functional, torch
-from bridge.caffe2.operators.base.windows import NOTSET, WindowOperator
+from bridge.caffe2.operators.base.window_operator import NOTSET, WindowOperator
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,7 +28,9 @@ class Transposed(WindowOperator):
         super().__init__(*args)
         self.group = self.GetSingleArgument("group", 1)
         self.adj = self._pair("adj") or [0] * len(self.kernel)
-        self.enforce(len(self.adj) == len(self.kernel), "an adj for each of kernel", self.adj)
+        self.enforce(
+            len(self.adj) == len(self.kernel), "there is one adj per kernel size", self.adj
+        )
         self.enforce(
             min(self.kernel) > 0 and min(self.stride) > 0 and min(self.adj) >= 0,
             "kernel and stride are positive, adj is not negative",
@@ -38,7 +40,7 @@ class Transposed(WindowOperator):
         )
         self.enforce(
             all(adj <= stride for adj, stride in zip(self.adj, self.stride, strict=True)),
-            "adj is no larger than the stride",
+            "adj is at most the stride",
             self.adj,
             self.stride,
         )
@@ -49,13 +51,15 @@ class Transposed(WindowOperator):
     def operands(self) -> tuple[Tensor, Tensor]:
         """Return X (N, C, H, W) and the filter (C, M / group, kernel_h, kernel_w)."""
         x, w = channels_first(self.x(0), self.order), channels_first(self.x(1), self.order)
-        self.enforce(x.dim() == 4 and w.dim() == 4, "X and the filter are of 4 dimensions", x, w)
-        self.enforce(x.shape[1] == w.shape[0], "X has a channel for each row of the filter", x, w)
-        self.enforce(x.shape[1] % self.group == 0, "the channels are divisible by group", x)
+        self.enforce(x.dim() == 4 and w.dim() == 4, "X and the filter have 4 dimensions", x, w)
+        self.enforce(x.shape[1] == w.shape[0], "X has one channel per row of the filter", x, w)
         self.enforce(
-            list(w.shape[2:]) == list(self.kernel), "the filter is of the kernel's size", w
+            x.shape[1] % self.group == 0, "the number of channels is divisible by group", x
         )
-        self.enforce(min(x.shape[1:]) > 0, "an image has elements", x)
+        self.enforce(
+            list(w.shape[2:]) == list(self.kernel), "the filter has the size of the kernel", w
+        )
+        self.enforce(min(x.shape[1:]) > 0, "an image has at least one element", x)
         return x, w
 
     def sizes(self, x: Tensor) -> list[int]:
@@ -68,7 +72,7 @@ class Transposed(WindowOperator):
             - self.tail[i]
             for i in range(2)
         ]
-        self.enforce(min(found) >= 0, "the pads leave an output", found)
+        self.enforce(min(found) >= 0, "the output has no negative size", found)
         return found
 
 
@@ -85,7 +89,7 @@ class ConvTranspose(Transposed):
         x, w = self.operands()
         b = self.x(2) if self.InputSize() == 3 else None
         outputs = w.shape[1] * self.group
-        self.enforce(b is None or b.shape == (outputs,), "one bias for each output", b)
+        self.enforce(b is None or b.shape == (outputs,), "there is one bias per output", b)
         sizes = self.sizes(x)
         if min(sizes) == 0:
             self.out(0, channels_last(x.new_empty(len(x), outputs, *sizes), self.order).shape)
@@ -116,7 +120,7 @@ class ConvTransposeGradient(Transposed):
         dy = channels_first(self.x(2), self.order)
         no_bias = bool(self.GetSingleArgument("no_bias", 0))
         wanted = self.OutputSize()
-        self.enforce(not (no_bias and wanted == 3), "without bias there are two gradients")
+        self.enforce(not (no_bias and wanted == 3), "there are two outputs with `no_bias`")
         has_dx = wanted == 3 or (no_bias and wanted == 2)
         # What lies in the padding, and what adj added, met no element of the filter.
         (top, left), (low, right) = self.head, self.tail

@@ -1,71 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Operators by channel of an image: scales, sums, groups; and Dropout."""
+"""Operators with parameters or sums per channel of an image."""
 
 from __future__ import annotations
 
-from bridge import c10
 from bridge.caffe2.execution.registry import register_operator
 from bridge.caffe2.operators.base.channels import by_channel, channel_sums
 from bridge.caffe2.operators.base.float_operator import FloatOperator
 from bridge.caffe2.operators.base.lazy_torch import torch
-from bridge.caffe2.operators.base.torch_operator import BOOL
-from bridge.caffe2.operators.layers.products import as_matrix
+from bridge.caffe2.operators.layers.matrix_products import as_matrix
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-
-__all__ = ["AffineChannel", "ChannelShuffle", "Dropout"]
-
-
-class DropoutOperator(FloatOperator):
-    """What Dropout and its gradient have in common."""
-
-    def __init__(self, *args: Any) -> None:
-        super().__init__(*args)
-        self.ratio = self.GetSingleArgument("ratio", 0.5)
-        if self._definition.type == "Dropout":
-            self.enforce(self.HasArgument("is_test"), "is_test is said")
-        self.is_test = bool(self.GetSingleArgument("is_test", 0))
-        self.enforce(0 <= self.ratio < 1, "ratio is from 0 to below 1", self.ratio)
-
-
-@register_operator("Dropout")
-class Dropout(DropoutOperator):
-    """Y = X in test; in training X / (1 - ratio) or, with probability `ratio`, 0.
-
-    X -> Y, and in training a mask of bools, True where X was kept. Arguments: `is_test`, which is
-    to be said, `ratio` (0.5). What is kept is drawn from torch's random numbers.
-    Follows DropoutOp, caffe2/operators/dropout_op.cc, PyTorch 1.8.1.
-    """
-
-    def RunOnDevice(self) -> None:
-        x = self.x(0)
-        if self.is_test:
-            if not self.IsInputOutputAlias(0, 0):
-                self.out(0, x.shape).copy_(x)
-            return
-        self.enforce(self.OutputSize() == 2, "in training there is an output for the mask")
-        mask = self.out(1, x.shape, c10.bool)
-        mask.bernoulli_(1 - self.ratio)
-        torch.mul(x, mask, out=self.out(0, x.shape)).div_(1 - self.ratio)
-
-
-@register_operator("DropoutGrad")
-class DropoutGrad(DropoutOperator):
-    """dX = dY in test; in training (dY, mask) -> dY / (1 - ratio) where it was kept, else 0."""
-
-    def RunOnDevice(self) -> None:
-        dy = self.x(0)
-        if self.is_test:
-            if not self.IsInputOutputAlias(0, 0):
-                self.out(0, dy.shape).copy_(dy)
-            return
-        self.enforce(self.InputSize() == 2, "in training the mask is given")
-        mask = self.x(1, BOOL)
-        self.enforce(mask.numel() == dy.numel(), "the mask is of dY's shape", mask, dy)
-        torch.mul(dy, mask.view(dy.shape), out=self.out(0, dy.shape)).div_(1 - self.ratio)
+__all__ = ["AffineChannel", "ChannelShuffle"]
 
 
 class Shuffle(FloatOperator):
@@ -81,8 +25,10 @@ class Shuffle(FloatOperator):
         order, group = self.image_order(), self.GetSingleArgument("group", 1)
         x = self.x(0)
         channel = 1 if order == "NCHW" else x.dim() - 1
-        self.enforce(x.dim() >= 2, "X has channels", x)
-        self.enforce(x.shape[channel] % group == 0, "the channels are divisible by group", x)
+        self.enforce(x.dim() >= 2, "X has a channel dimension", x)
+        self.enforce(
+            x.shape[channel] % group == 0, "the number of channels is divisible by group", x
+        )
         split = [-1, group] if self.backwards else [group, -1]
         split[split.index(-1)] = x.shape[channel] // group
         parts = x.view(*x.shape[:channel], *split, *x.shape[channel + 1 :])
@@ -113,7 +59,7 @@ class AffineChannel(FloatOperator):
     def RunOnDevice(self) -> None:
         order = self.image_order()
         if self.GetSingleArgument("is_learnable", False):
-            self.enforce(not self.IsInputOutputAlias(0, 0), "is_learnable is not in place")
+            self.enforce(not self.IsInputOutputAlias(0, 0), "is_learnable is not used in place")
         x = self.x(0)
         scale, bias = (by_channel(self, self.x(i), x, order) for i in (1, 2))
         torch.addcmul(bias, x, scale, out=self.out(0, x.shape))
@@ -199,8 +145,8 @@ class ElementwiseLinear(FloatOperator):
         axis = self.axis(x, "axis", 1)
         rows = as_matrix(x, axis)
         for values in (a, b):
-            self.enforce(values.dim() == 1, "a and b are of one dimension", values)
-            self.enforce(values.numel() == rows.shape[1], "a and b are as long as D", values, x)
+            self.enforce(values.dim() == 1, "a and b have one dimension", values)
+            self.enforce(values.numel() == rows.shape[1], "a and b have D elements", values, x)
         torch.addcmul(b, rows, a, out=as_matrix(self.out(0, x.shape), axis))
 
 
@@ -212,7 +158,7 @@ class ElementwiseLinearGradient(FloatOperator):
         dy, x, a = self.x(0), self.x(1), self.x(2)
         axis = self.axis(x, "axis", 1)
         rows = as_matrix(x, axis)
-        self.enforce(a.numel() == rows.shape[1], "a is as long as D", a, x)
+        self.enforce(a.numel() == rows.shape[1], "a has D elements", a, x)
         drows = dy.view(rows.shape)
         self.put(1, (drows * rows).sum(0))
         self.put(2, drows.sum(0))
@@ -228,9 +174,9 @@ class NormalizePlanarYUV(FloatOperator):
 
     def RunOnDevice(self) -> None:
         x = self.x(0)
-        self.enforce(x.dim() == 4, "X is of 4 dimensions", x)
+        self.enforce(x.dim() == 4, "X has 4 dimensions", x)
         mean, deviation = (self.x(i) for i in (1, 2))
         for values in (mean, deviation):
-            self.enforce(values.dim() == 2, "mean and deviation are of 2 dimensions", values)
+            self.enforce(values.dim() == 2, "mean and deviation have 2 dimensions", values)
         mean, deviation = (by_channel(self, one, x, "NCHW") for one in (mean, deviation))
         torch.sub(x, mean, out=self.out(0, x.shape)).div_(deviation)

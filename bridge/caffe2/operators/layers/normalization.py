@@ -8,7 +8,7 @@ from bridge.caffe2.operators.base.channels import channels_first, channels_last
 from bridge.caffe2.operators.base.float_operator import FloatOperator
 from bridge.caffe2.operators.base.lazy_torch import functional, torch
 from bridge.caffe2.operators.base.torch_operator import FLOATS
-from bridge.caffe2.operators.layers.products import as_matrix
+from bridge.caffe2.operators.layers.matrix_products import as_matrix
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -36,20 +36,21 @@ class SpatialBN(FloatOperator):
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
         self.order = self.image_order()
-        self.enforce(self.HasArgument("is_test"), "is_test is said")
+        self.enforce(self.HasArgument("is_test"), "the argument is_test is set")
         self.is_test = bool(self.GetSingleArgument("is_test", 0))
         self.epsilon = self.GetSingleArgument("epsilon", 1e-5)
         self.momentum = self.GetSingleArgument("momentum", 0.9)
         self.batches = self.GetSingleArgument("num_batches", 1)
         self.enforce(
-            self.OutputSize() == (1 if self.is_test else 5), "one output in test, five in training"
+            self.OutputSize() == (1 if self.is_test else 5),
+            "there is one output in test, five in training",
         )
         self.enforce(self.epsilon > 0, "epsilon is positive", self.epsilon)
-        self.enforce(0 <= self.momentum <= 1, "momentum is from 0 to 1", self.momentum)
+        self.enforce(0 <= self.momentum <= 1, "momentum is in [0, 1]", self.momentum)
 
     def RunOnDevice(self) -> None:
         x = channels_first(self.x(0), self.order)
-        self.enforce(x.dim() >= 2 and x.shape[1] > 0, "X has channels", x)
+        self.enforce(x.dim() >= 2 and x.shape[1] > 0, "X has a channel dimension", x)
         scale, bias = self._channels(1, x), self._channels(2, x)
         if x.shape[0] == 0 and self.is_test:
             self.out(0, self.Input(0).shape)
@@ -64,7 +65,7 @@ class SpatialBN(FloatOperator):
     def _channels(self, i: int, x: Tensor) -> Tensor:
         values = self.x(i)
         if values.numel() != x.shape[1]:
-            self.enforce(False, f"input {i} has a value for each channel", values, x)
+            self.enforce(False, f"input {i} has one value per channel", values, x)
         return values if values.dim() == 1 else values.reshape(-1)
 
     def _train(self, x: Tensor, scale: Tensor, bias: Tensor) -> None:
@@ -111,7 +112,7 @@ class InstanceNorm(FloatOperator):
         x = channels_first(self.x(0), order)
         scale, bias = self.x(1), self.x(2)
         for values in (scale, bias):
-            self.enforce(values.numel() == x.shape[1], "a value for each channel", values, x)
+            self.enforce(values.numel() == x.shape[1], "there is one value per channel", values, x)
         if not x.numel():
             for i, shape in enumerate((self.Input(0).shape, x.shape[:2], x.shape[:2])):
                 if i < self.OutputSize():
@@ -141,9 +142,9 @@ class GroupNorm(FloatOperator):
         epsilon = self.GetSingleArgument("epsilon", 1e-5)
         x = channels_first(self.x(0), order)
         scale, bias = self.x(1).view(-1), self.x(2).view(-1)
-        self.enforce(x.shape[1] % group == 0, "the channels are divisible by group", x)
+        self.enforce(x.shape[1] % group == 0, "the number of channels is divisible by group", x)
         for values in (scale, bias):
-            self.enforce(values.numel() == x.shape[1], "a value for each channel", values, x)
+            self.enforce(values.numel() == x.shape[1], "there is one value per channel", values, x)
         if x.shape[0] == 0:
             self.out(0, self.Input(0).shape)
             return
@@ -181,10 +182,14 @@ class LayerNorm(FloatOperator):
         scale = bias = None
         same = (self.Input(0).dtype(),)
         if self.GetSingleArgument("elementwise_affine", False):
-            self.enforce(self.InputSize() == 3, "elementwise_affine has a scale and a bias")
+            self.enforce(
+                self.InputSize() == 3, "inputs 1 and 2 are scale and bias with elementwise_affine"
+            )
             scale, bias = self.x(1, same).view(-1), self.x(2, same).view(-1)
             for values in (scale, bias):
-                self.enforce(values.numel() == rows.shape[1], "a value per element", values, x)
+                self.enforce(
+                    values.numel() == rows.shape[1], "there is one value per element", values, x
+                )
         moments = (*x.shape[:axis], 1)
         if rows.shape[0] == 0:
             for i, shape in enumerate((x.shape, moments, moments)):
@@ -216,7 +221,9 @@ class RMSNorm(FloatOperator):
         same = (self.Input(0).dtype(),)
         scale, bias = self.x(1, same), self.x(2, same)
         for values in (scale, bias):
-            self.enforce(values.numel() == rows.shape[1], "a value for each element", values, x)
+            self.enforce(
+                values.numel() == rows.shape[1], "there is one value per element", values, x
+            )
         mean = rows.square().mean(1, keepdim=True)
         rrms = (mean + self.GetSingleArgument("eps", 0.0)).rsqrt()
         y = torch.addcmul(bias.view(-1), rows * rrms, scale.view(-1))
@@ -247,7 +254,7 @@ class LRN(FloatOperator):
         bias = self.GetSingleArgument("bias", 1.0)
         self.enforce(self.size > 0, "size is positive", self.size)
         x = channels_first(self.x(0), self.order)
-        self.enforce(x.dim() == 4, "X is of 4 dimensions", x)
+        self.enforce(x.dim() == 4, "X has 4 dimensions", x)
         return x, self.summed(x * x).mul_(self.alpha / self.size).add_(bias)
 
     def summed(self, values: Tensor) -> Tensor:

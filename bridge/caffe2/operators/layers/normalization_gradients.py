@@ -8,7 +8,7 @@ from bridge.caffe2.operators.base.channels import channels_first, channels_last
 from bridge.caffe2.operators.base.float_operator import FloatOperator
 from bridge.caffe2.operators.base.lazy_torch import torch
 from bridge.caffe2.operators.base.torch_operator import FLOATS
-from bridge.caffe2.operators.layers.products import as_matrix
+from bridge.caffe2.operators.layers.matrix_products import as_matrix
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -39,12 +39,12 @@ class SpatialBNGradient(FloatOperator):
         shape = [1, -1, *[1] * (x.dim() - 2)]
         scale, mean, rstd = (self.x(i) for i in (1, 3, 4))
         for values in (scale, mean, rstd):
-            self.enforce(values.numel() == x.shape[1], "a value for each channel", values, x)
+            self.enforce(values.numel() == x.shape[1], "there is one value per channel", values, x)
         scale, mean, rstd = (one.view(shape) for one in (scale, mean, rstd))
         unit = (x - mean) * rstd
         dims = [0, *range(2, x.dim())]
         if batches > 1:
-            self.enforce(self.InputSize() == 7, "sums over the batches are given")
+            self.enforce(self.InputSize() == 7, "inputs 5 and 6, sums over the batches, are given")
             # The gradients of no examples are 0, whatever the sums are.
             share = 1 / batches if x.shape[0] else 0.0
             dscale, dbias = self.x(5) * share, self.x(6) * share
@@ -68,7 +68,7 @@ class InstanceNormGradient(FloatOperator):
         order = self.image_order()
         x, dy = channels_first(self.x(0), order), channels_first(self.x(3), order)
         rows, drows, scale = x.flatten(2), dy.flatten(2), self.x(1).view(1, -1, 1)
-        self.enforce(scale.numel() == x.shape[1], "a value for each channel", self.x(1), x)
+        self.enforce(scale.numel() == x.shape[1], "there is one value per channel", self.x(1), x)
         if not x.numel():
             for i, shape in enumerate((self.Input(0).shape, x.shape[1:2], x.shape[1:2])):
                 self.out(i, shape).zero_()
@@ -96,7 +96,7 @@ class GroupNormGradient(FloatOperator):
         order, group = self.image_order(), self.GetSingleArgument("group", 32)
         dy, x = channels_first(self.x(0), order), channels_first(self.x(1), order)
         n, channels = x.shape[:2]
-        self.enforce(channels % group == 0, "the channels are divisible by group", x)
+        self.enforce(channels % group == 0, "the number of channels is divisible by group", x)
         split = (n, group, channels // group, -1)
         rows, drows = x.reshape(split), dy.reshape(split)
         scale = self.x(2).view(1, group, -1, 1)
@@ -124,7 +124,9 @@ class LayerNormGradient(FloatOperator):
         unit = (rows - mean) * rstd
         scaled = drows
         if self.GetSingleArgument("elementwise_affine", False):
-            self.enforce(self.InputSize() == 6 and self.OutputSize() == 3, "a scale is given")
+            self.enforce(
+                self.InputSize() == 6 and self.OutputSize() == 3, "there is an input for the scale"
+            )
             scale = self.x(5)
             scaled = drows * scale.view(1, -1)
             self.put(1, (drows * unit).sum(0).view(scale.shape))

@@ -34,7 +34,7 @@ class Step(FloatOperator):
         length = None
         if self.GetSingleArgument("sequence_lengths", True):
             length = self.x(place, INT32)
-            self.enforce(length.numel() == n, "a length for each sequence", length, state)
+            self.enforce(length.numel() == n, "there is one length per sequence", length, state)
             place += 1
         t = int(self.x(place, INT32).view(-1)[0])
         if length is None:
@@ -45,9 +45,12 @@ class Step(FloatOperator):
         """Return the gates, each (N, D)."""
         x = self.x(place)
         shaped = state.dim() == x.dim() == 3 and state.shape[0] == x.shape[0] == 1
-        self.enforce(shaped, "states and gates are (1, N, D)", state, x)
+        self.enforce(shaped, "states have sizes (1, N, D)", state, x)
         self.enforce(
-            x.numel() == self.gates * state.numel(), f"{self.gates} gates for each state", x, state
+            x.numel() == self.gates * state.numel(),
+            f"there are {self.gates} gates per state",
+            x,
+            state,
         )
         found: tuple[Tensor, ...] = x.view(state.shape[1], self.gates, state.shape[2]).unbind(1)
         return found

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from bridge import c10
 from bridge.caffe2.execution.registry import register_operator
+from bridge.caffe2.operators.base.any_type_operator import AnyTypeOperator
 from bridge.caffe2.operators.base.lazy_torch import torch
-from bridge.caffe2.operators.base.mover import Mover
 from bridge.caffe2.operators.base.torch_operator import (
     INTS,
     NUMBERS_AND_BOOL,
@@ -18,25 +18,25 @@ __all__: list[str] = []
 
 
 @register_operator("BooleanMask")
-class BooleanMask(Mover):
+class BooleanMask(AnyTypeOperator):
     """The rows of input 0 that the truth values of input 1 choose; output 1: their numbers."""
 
     def move(self) -> None:
         mask = self.x(1, (c10.bool,))
-        x = self.take(0)
-        enforce(x.dim() >= 1, "Input 0 has to have a dimension.")
+        x = self.load(0)
+        enforce(x.dim() >= 1, "Input 0 must have at least one dimension.")
         enforce(
             mask.dim() == 1 and mask.size(0) == x.size(0),
-            f"A mask of sizes {list(mask.shape)} does not choose among {x.size(0)} rows.",
+            f"A mask of sizes {list(mask.shape)} does not match {x.size(0)} rows.",
         )
         places = mask.nonzero().view(-1)
-        self.give(0, x.index_select(0, places), self.Input(0).dtype())
+        self.store(0, x.index_select(0, places), self.Input(0).dtype())
         if self.OutputSize() == 2:
             self.put(1, places)
 
 
 @register_operator("BooleanMaskGradient")
-class BooleanMaskGradient(Mover):
+class BooleanMaskGradient(AnyTypeOperator):
     """The gradient of BooleanMask: what it kept put back, zeros elsewhere.
 
     Inputs: the mask, the gradient of what it kept. Rows of several elements come back as such;
@@ -45,9 +45,12 @@ class BooleanMaskGradient(Mover):
 
     def move(self) -> None:
         mask, kept = self.x(0, (c10.bool,)), self.x(1, NUMBERS_AND_BOOL)
-        enforce(mask.dim() == 1 and kept.dim() >= 1, "A list of truth values chose rows.")
+        enforce(
+            mask.dim() == 1 and kept.dim() >= 1,
+            "The mask must have one dimension, the gradient at least one.",
+        )
         n = int(mask.sum())
-        enforce(n == kept.size(0), f"The mask keeps {n} rows, and {kept.size(0)} are given.")
+        enforce(n == kept.size(0), f"The mask keeps {n} rows, but the gradient has {kept.size(0)}.")
         result = kept.new_zeros((len(mask), *kept.shape[1:]))
         result[mask] = kept
         self.put(0, result)
@@ -59,11 +62,11 @@ class BooleanMaskLengths(TorchOperator):
 
     def RunOnDevice(self) -> None:
         lengths, mask = self.x(0, INTS), self.x(1, (c10.bool,))
-        enforce(lengths.dim() == 1 and mask.dim() == 1, "Lengths and mask have one dimension.")
-        enforce(bool((lengths >= 0).all()), "Lengths are not negative.")
+        enforce(lengths.dim() == 1 and mask.dim() == 1, "Lengths and mask must have one dimension.")
+        enforce(bool((lengths >= 0).all()), "Lengths must not be negative.")
         enforce(
             int(lengths.sum()) == mask.numel(),
-            f"Lengths of together {int(lengths.sum())} do not make up a mask of {mask.numel()}.",
+            f"The lengths add up to {int(lengths.sum())}, but the mask has {mask.numel()}.",
         )
         segments = torch.repeat_interleave(torch.arange(len(lengths)), lengths.long())
         counted = torch.zeros(len(lengths), dtype=torch.int64).index_add_(0, segments, mask.long())
@@ -71,7 +74,7 @@ class BooleanMaskLengths(TorchOperator):
 
 
 @register_operator("BooleanUnmask")
-class BooleanUnmask(Mover):
+class BooleanUnmask(AnyTypeOperator):
     """What masks had chosen, put together: inputs are a mask, its values, the next mask, ...
 
     The first mask that is set at a place gives the next of its values there.
@@ -83,20 +86,23 @@ class BooleanUnmask(Mover):
         dtype = self.Input(1).dtype()
         numel = masks[0].numel()
         for i, mask in enumerate(masks):
-            enforce(mask.dim() == 1 and mask.numel() == numel, "Masks are of one size.")
-            enforce(self.Input(2 * i + 1).dim() == 1, "Values have one dimension.")
-            enforce(self.Input(2 * i + 1).dtype() is dtype, "Values are of one type.")
-        values = [self.take(2 * i + 1) for i in range(n)]
+            enforce(
+                mask.dim() == 1 and mask.numel() == numel,
+                "Masks must have one dimension and the same size.",
+            )
+            enforce(self.Input(2 * i + 1).dim() == 1, "Values must have one dimension.")
+            enforce(self.Input(2 * i + 1).dtype() is dtype, "Values must have the same type.")
+        values = [self.load(2 * i + 1) for i in range(n)]
         taken = torch.zeros(numel, dtype=torch.bool)
         result = values[0].new_zeros(numel)
         for mask, value in zip(masks, values, strict=True):
             fresh = mask & ~taken
             enforce(
                 int(fresh.sum()) == value.numel(),
-                f"A mask is the first at {int(fresh.sum())} places, and has {value.numel()} "
-                "values.",
+                f"A mask is the first one set at {int(fresh.sum())} indices, but has "
+                f"{value.numel()} values.",
             )
             result[fresh] = value
             taken |= mask
-        enforce(bool(taken.all()), "No mask is set at some places.")
-        self.give(0, result, dtype)
+        enforce(bool(taken.all()), "Every element must be set in at least one mask.")
+        self.store(0, result, dtype)

@@ -4,14 +4,10 @@
 from __future__ import annotations
 
 from bridge.caffe2.execution.registry import register_operator
+from bridge.caffe2.operators.base.any_type_operator import AnyTypeOperator
 from bridge.caffe2.operators.base.lazy_torch import torch
-from bridge.caffe2.operators.base.mover import Mover
-from bridge.caffe2.operators.base.rows import segments_of_lengths
-from bridge.caffe2.operators.base.torch_operator import (
-    INT32,
-    INTS,
-    enforce,
-)
+from bridge.caffe2.operators.base.rows_and_segments import segment_ids
+from bridge.caffe2.operators.base.torch_operator import INT32, INTS, enforce
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,7 +16,7 @@ if TYPE_CHECKING:
 __all__: list[str] = []
 
 
-class _Partition(Mover):
+class _Partition(AnyTypeOperator):
     """Rows in as many parts as there are outputs for each input, by the remainder of a key."""
 
     key = 0
@@ -29,7 +25,7 @@ class _Partition(Mover):
         super().__init__(*args)
         enforce(
             self.OutputSize() % self.InputSize() == 0,
-            f"{self.OutputSize()} outputs are no multiple of {self.InputSize()} inputs.",
+            f"{self.OutputSize()} outputs are not a multiple of {self.InputSize()} inputs.",
         )
         self._parts = self.OutputSize() // self.InputSize()
 
@@ -39,16 +35,16 @@ class _Partition(Mover):
         parts = torch.remainder(keys, self._parts)
         flat = parts.reshape(-1)
         for i in range(self.key, self.InputSize()):
-            x, dtype = self.take(i), self.Input(i).dtype()
+            x, dtype = self.load(i), self.Input(i).dtype()
             enforce(
                 x.shape[: keys.dim()] == keys.shape,
-                f"Input {i} of sizes {list(x.shape)} does not begin with {list(keys.shape)}.",
+                f"The sizes {list(x.shape)} of input {i} must begin with {list(keys.shape)}.",
             )
             rows = x.reshape(keys.numel(), *x.shape[keys.dim() :])
             if i == self.key and self.GetSingleArgument("pack_first_input", 0):
                 rows = torch.div(rows - flat, self._parts, rounding_mode="trunc")
             for part in range(self._parts):
-                self.give(part * self.InputSize() + i, rows[flat == part], dtype)
+                self.store(part * self.InputSize() + i, rows[flat == part], dtype)
         return flat
 
 
@@ -57,7 +53,7 @@ class Partition(_Partition):
     """Keys, and rows that belong to them, in parts."""
 
     def move(self) -> None:
-        enforce(self.Input(0).dim() >= 1, "Input 0 has to have a dimension.")
+        enforce(self.Input(0).dim() >= 1, "Input 0 must have at least one dimension.")
         self.partition()
 
 
@@ -68,13 +64,13 @@ class LengthsPartition(_Partition):
     key = 1
 
     def move(self) -> None:
-        enforce(self.Input(1).dim() == 1, "Input 1 has to have one dimension.")
+        enforce(self.Input(1).dim() == 1, "Input 1 must have one dimension.")
         if self._parts == 1:
             for i in range(self.InputSize()):
-                self.same_elements(self.Input(i).sizes(), i, i)
+                self.store_reshaped(self.Input(i).sizes(), i, i)
             return
         lengths = self.x(0, INT32).reshape(-1)
-        ids = segments_of_lengths(lengths, self.Input(1).numel())
+        ids = segment_ids(lengths, self.Input(1).numel())
         flat = self.partition()
         for part in range(self._parts):
             counts = torch.bincount(ids[flat == part], minlength=len(lengths))
@@ -82,21 +78,21 @@ class LengthsPartition(_Partition):
 
 
 @register_operator("GatherByKey")
-class GatherByKey(Mover):
+class GatherByKey(AnyTypeOperator):
     """The inverse of Partition: the rows of inputs 1, 2, ... in the order of the keys."""
 
     def move(self) -> None:
         keys = self.x(0, INTS)
         n = self.InputSize() - 1
-        enforce(keys.dim() == 1, "Input 0 has to have one dimension.")
+        enforce(keys.dim() == 1, "Input 0 must have one dimension.")
         dtype = self.Input(1).dtype()
-        parts = [self.take(i) for i in range(1, n + 1)]
+        parts = [self.load(i) for i in range(1, n + 1)]
         for i, part in enumerate(parts):
             enforce(
                 self.Input(i + 1).dtype() is dtype
                 and part.dim() >= 1
                 and part.shape[1:] == parts[0].shape[1:],
-                f"Inputs 1 and {i + 1} differ in type or sizes.",
+                f"Inputs 1 and {i + 1} must have the same type and row sizes.",
             )
         flat = torch.remainder(keys, n)
         result = parts[0].new_empty((len(keys), *parts[0].shape[1:]))
@@ -104,7 +100,7 @@ class GatherByKey(Mover):
             mask = flat == i
             enforce(
                 int(mask.sum()) == part.size(0),
-                f"{int(mask.sum())} keys belong to input {i + 1} of {part.size(0)} rows.",
+                f"{int(mask.sum())} keys belong to input {i + 1}, which has {part.size(0)} rows.",
             )
             result[mask] = part
-        self.give(0, result, dtype)
+        self.store(0, result, dtype)

@@ -5,14 +5,10 @@ from __future__ import annotations
 
 from bridge.c10.errors import EnforceNotMet
 from bridge.caffe2.execution.registry import register_operator
+from bridge.caffe2.operators.base.any_type_operator import AnyTypeOperator
 from bridge.caffe2.operators.base.lazy_torch import torch
-from bridge.caffe2.operators.base.mover import Mover
-from bridge.caffe2.operators.base.rows import places_in_segments, segments_of_lengths
-from bridge.caffe2.operators.base.torch_operator import (
-    INT64,
-    INTS,
-    enforce,
-)
+from bridge.caffe2.operators.base.rows_and_segments import positions_in_segments, segment_ids
+from bridge.caffe2.operators.base.torch_operator import INT64, INTS, enforce
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,19 +18,19 @@ __all__: list[str] = []
 
 
 @register_operator("GatherRanges")
-class GatherRanges(Mover):
+class GatherRanges(AnyTypeOperator):
     """The ranges of input 0, (start, length) in input 1, for each row there; and their lengths."""
 
     def move(self) -> None:
         ranges = self.x(1, INTS)
-        x = self.take(0)
-        enforce(x.dim() == 1, "Input 0 has to have one dimension.")
+        x = self.load(0)
+        enforce(x.dim() == 1, "Input 0 must have one dimension.")
         enforce(
             ranges.dim() == 3 and ranges.size(1) > 0 and ranges.size(2) == 2,
             f"Ranges of sizes {list(ranges.shape)} are not (batch, ranges, 2).",
         )
         places = ranges_of(ranges.reshape(-1, 2), x.numel())
-        self.give(0, x[places], self.Input(0).dtype())
+        self.store(0, x[places], self.Input(0).dtype())
         self.put(1, ranges[:, :, 1].sum(1).int())
 
 
@@ -47,14 +43,14 @@ def ranges_of(ranges: torch.Tensor, n: int) -> torch.Tensor:
     inside = (starts >= 0) & (lengths >= 0) & (starts + lengths <= n) | (lengths == 0)
     if not bool(inside.all()):
         raise EnforceNotMet(
-            f"A range is not within {n} elements.", condition="start + length <= numel"
+            f"A range is out of range for {n} elements.", condition="start + length <= numel"
         )
-    ids = segments_of_lengths(lengths)
-    return starts[ids] + places_in_segments(lengths, ids)
+    ids = segment_ids(lengths)
+    return starts[ids] + positions_in_segments(lengths, ids)
 
 
 @register_operator("GatherRangesToDense")
-class GatherRangesToDense(Mover):
+class GatherRangesToDense(AnyTypeOperator):
     """The ranges of input 0 as rows of `lengths`, an output each; 0 for a range of another length.
 
     With input 2, keys, the elements of a range are sorted by them.
@@ -65,7 +61,7 @@ class GatherRangesToDense(Mover):
         self._lengths = self.GetRepeatedArgument("lengths")
         enforce(
             bool(self._lengths) and min(self._lengths) > 0,
-            "The argument lengths has a positive number for each output.",
+            "The argument lengths must have positive numbers, one per output.",
         )
         self._observed = 0
         self._mismatched = [0] * len(self._lengths)
@@ -73,8 +69,8 @@ class GatherRangesToDense(Mover):
 
     def move(self) -> None:
         ranges = self.x(1, INTS)
-        x, dtype = self.take(0), self.Input(0).dtype()
-        enforce(x.dim() == 1 and ranges.dim() == 3, "Data have one dimension, ranges three.")
+        x, dtype = self.load(0), self.Input(0).dtype()
+        enforce(x.dim() == 1 and ranges.dim() == 3, "Data must have one dimension, ranges three.")
         n = len(self._lengths)
         enforce(
             ranges.size(1) == n == self.OutputSize() and ranges.size(2) == 2,
@@ -84,7 +80,7 @@ class GatherRangesToDense(Mover):
         keys = None
         if self.InputSize() == 3:
             keys = self.x(2, INT64)
-            enforce(keys.dim() == 1, "Keys have one dimension.")
+            enforce(keys.dim() == 1, "Keys must have one dimension.")
         results = []
         empty, mismatched = list(self._empty), list(self._mismatched)
         for o, length in enumerate(self._lengths):
@@ -107,8 +103,8 @@ class GatherRangesToDense(Mover):
             ratio = self.GetSingleArgument(name, default)
             enforce(
                 ratio >= 1 or all(count <= counted * ratio for count in counts),
-                f"More ranges are of another length, or empty, than {name} allows.",
+                f"More ranges have another length, or are empty, than {name} allows.",
             )
         self._observed, self._empty, self._mismatched = seen, empty, mismatched
         for o, result in enumerate(results):
-            self.give(o, result, dtype)
+            self.store(o, result, dtype)

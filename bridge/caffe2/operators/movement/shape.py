@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Copies, aliases, and the same elements in other sizes."""
+"""Operators that change the sizes of a tensor and keep its elements, or that return its sizes."""
 
 from __future__ import annotations
 
 from bridge import c10
 from bridge.c10.errors import EnforceNotMet
 from bridge.caffe2.execution.registry import register_operator
-from bridge.caffe2.operators.base.mover import Mover
+from bridge.caffe2.operators.base.any_type_operator import AnyTypeOperator
 from bridge.caffe2.operators.base.torch_operator import INTS, TorchOperator, enforce, normal_axis
 
 TYPE_CHECKING = False
@@ -16,63 +16,8 @@ if TYPE_CHECKING:
 __all__: list[str] = []
 
 
-@register_operator("Copy")
-@register_operator("CopyFromCPUInput")
-@register_operator("CopyOnDeviceLike")
-@register_operator("EnsureCPUOutput")
-class Copy(Mover):
-    """A copy of input 0, of any type."""
-
-    def move(self) -> None:
-        self.same_elements(self.Input(0).sizes())
-
-
-@register_operator("StopGradient")
-class StopGradient(Copy):
-    """A copy of input 0, which has no gradient."""
-
-
-@register_operator("ZeroGradient")
-class ZeroGradient(TorchOperator):
-    """Nothing; a gradient of zero for its input, where it would have none."""
-
-    def RunOnDevice(self) -> None:
-        """See the class."""
-
-
-@register_operator("NegateGradient")
-class NegateGradient(Copy):
-    """A copy of input 0, whose gradient is negated."""
-
-
-@register_operator("EnsureDense")
-class EnsureDense(Copy):
-    """A copy of input 0, which has one dimension at least."""
-
-    def move(self) -> None:
-        enforce(self.Input(0).dim() > 0, "Input 0 has to have a dimension.")
-        super().move()
-
-
-@register_operator("Alias")
-class Alias(TorchOperator):
-    """The memory of input 0, shared, under another name and with sizes of its own."""
-
-    def RunOnDevice(self) -> None:
-        self.OutputTensorAlias(0, self.Input(0))
-
-
-@register_operator("AliasWithName")
-class AliasWithName(Alias):
-    """The same as Alias; the argument `name` is for those who look at graphs."""
-
-    def __init__(self, *args: Any) -> None:
-        super().__init__(*args)
-        enforce(self.HasArgument("name"), "The argument name is missing.")
-
-
 @register_operator("Reshape")
-class Reshape(Mover):
+class Reshape(AnyTypeOperator):
     """Other sizes, from argument `shape` or input 1; output 1 gets the old ones.
 
     0 keeps the size of that dimension, one -1 is what remains.
@@ -86,14 +31,17 @@ class Reshape(Mover):
                 not self.HasArgument("shape"), "The shape is an argument or an input, not both."
             )
             wanted = self.Input(1)
-            enforce(wanted.dim() == 1 and wanted.numel() > 0, "Input 1 has to list the sizes.")
+            enforce(
+                wanted.dim() == 1 and wanted.numel() > 0,
+                "Input 1 must be a list of sizes that is not empty.",
+            )
             shape = self.integers(1, INTS)
             dtype = wanted.dtype()
         else:
             enforce(self.HasArgument("shape"), "The argument shape is missing.")
             shape = self.GetRepeatedArgument("shape")
         old = list(source.sizes())
-        self.same_elements(self._resolved(shape, old, source.numel()))
+        self.store_reshaped(self._resolved(shape, old, source.numel()))
         output = self.Output(1, [len(old)], dtype)
         output.mutable_data()[:] = old
 
@@ -101,14 +49,14 @@ class Reshape(Mover):
         if numel:
             shape = [old[i] if size == 0 and i < len(old) else size for i, size in enumerate(shape)]
         unknown = [i for i, size in enumerate(shape) if size == -1]
-        enforce(len(unknown) <= 1, f"More than one size of {shape} is to be inferred.")
+        enforce(len(unknown) <= 1, f"At most one size of {shape} may be -1.")
         if unknown:
             known = 1
             for size in shape:
                 known *= 1 if size == -1 else size
             if numel and (known == 0 or numel % known):
                 raise EnforceNotMet(
-                    f"{numel} elements do not take the sizes {shape}.",
+                    f"{numel} elements cannot be reshaped to {shape}.",
                     condition="total_size % size == 0",
                 )
             shape[unknown[0]] = numel // known if numel else 0
@@ -116,41 +64,43 @@ class Reshape(Mover):
 
 
 @register_operator("ResizeLike")
-class ResizeLike(Mover):
+class ResizeLike(AnyTypeOperator):
     """The elements of input 0 in the sizes of input 1."""
 
     def move(self) -> None:
-        self.same_elements(self.Input(1).sizes())
+        self.store_reshaped(self.Input(1).sizes())
 
 
 @register_operator("Flatten")
-class Flatten(Mover):
+class Flatten(AnyTypeOperator):
     """Two dimensions: those before `axis` (1), and the rest."""
 
     def move(self) -> None:
         source = self.Input(0)
         axis = self.GetSingleArgument("axis", 1)
-        enforce(0 <= axis <= source.dim(), f"Axis {axis} is not within {source.dim()} dimensions.")
-        self.same_elements([source.size_to_dim(axis), source.size_from_dim(axis)])
+        enforce(
+            0 <= axis <= source.dim(), f"Axis {axis} is out of range for {source.dim()} dimensions."
+        )
+        self.store_reshaped([source.size_to_dim(axis), source.size_from_dim(axis)])
 
 
 @register_operator("FlattenToVec")
-class FlattenToVec(Mover):
+class FlattenToVec(AnyTypeOperator):
     """All elements in one dimension."""
 
     def move(self) -> None:
-        enforce(self.Input(0).dim() >= 1, "Input 0 has to have a dimension.")
-        self.same_elements([self.Input(0).numel()])
+        enforce(self.Input(0).dim() >= 1, "Input 0 must have at least one dimension.")
+        self.store_reshaped([self.Input(0).numel()])
 
 
-class _Dims(Mover):
+class _Dims(AnyTypeOperator):
     """An operator with an argument `dims`, places of dimensions of size 1."""
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
         self._dims = sorted(set(self.GetRepeatedArgument("dims")))
         enforce(bool(self._dims), "The argument dims is missing.")
-        enforce(self._dims[0] >= 0, f"The dims {self._dims} are not to be negative.")
+        enforce(self._dims[0] >= 0, f"The dims must not be negative: {self._dims}.")
 
 
 @register_operator("Squeeze")
@@ -165,8 +115,8 @@ class Squeeze(_Dims):
                 condition="dim() > dims.back()",
             )
         for dim in self._dims:
-            enforce(old[dim] == 1, f"Dimension {dim} of sizes {old} is not 1.")
-        self.same_elements([size for i, size in enumerate(old) if i not in self._dims])
+            enforce(old[dim] == 1, f"Dimension {dim} of sizes {old} must be 1.")
+        self.store_reshaped([size for i, size in enumerate(old) if i not in self._dims])
 
 
 @register_operator("ExpandDims")
@@ -177,35 +127,35 @@ class ExpandDims(_Dims):
         sizes = list(self.Input(0).sizes())
         if self._dims[-1] >= len(sizes) + len(self._dims):
             raise EnforceNotMet(
-                f"Sizes {sizes} with {len(self._dims)} more have no dimension {self._dims[-1]}.",
+                f"Sizes {sizes} and {len(self._dims)} more have no dimension {self._dims[-1]}.",
                 condition="dim() + dims.size() > dims.back()",
             )
         for dim in self._dims:
             sizes.insert(dim, 1)
-        self.same_elements(sizes)
+        self.store_reshaped(sizes)
 
 
 @register_operator("PrependDim")
-class PrependDim(Mover):
+class PrependDim(AnyTypeOperator):
     """The first dimension in two: `dim_size`, and what remains."""
 
     def move(self) -> None:
         first = self.GetSingleArgument("dim_size", 0)
-        enforce(first > 0, "The argument dim_size has to be positive.")
+        enforce(first > 0, "The argument dim_size must be positive.")
         sizes = list(self.Input(0).sizes())
-        enforce(bool(sizes), "Input 0 has to have a dimension.")
-        enforce(sizes[0] % first == 0, f"{sizes[0]} rows are no multiple of {first}.")
-        self.same_elements([first, sizes[0] // first, *sizes[1:]])
+        enforce(bool(sizes), "Input 0 must have at least one dimension.")
+        enforce(sizes[0] % first == 0, f"{sizes[0]} rows are not a multiple of {first}.")
+        self.store_reshaped([first, sizes[0] // first, *sizes[1:]])
 
 
 @register_operator("MergeDim")
-class MergeDim(Mover):
+class MergeDim(AnyTypeOperator):
     """The first two dimensions as one."""
 
     def move(self) -> None:
         sizes = list(self.Input(0).sizes())
-        enforce(len(sizes) > 1, "Input 0 has to have two dimensions.")
-        self.same_elements([sizes[0] * sizes[1], *sizes[2:]])
+        enforce(len(sizes) > 1, "Input 0 must have at least two dimensions.")
+        self.store_reshaped([sizes[0] * sizes[1], *sizes[2:]])
 
 
 @register_operator("Shape")
@@ -216,7 +166,7 @@ class Shape(TorchOperator):
         sizes = list(self.Input(0).sizes())
         axes = self.GetRepeatedArgument("axes")
         for axis in axes:
-            enforce(axis >= 0, f"Axis {axis} is negative.")
+            enforce(axis >= 0, f"Axes must not be negative: {axis}.")
             normal_axis(axis, len(sizes))
         found = [sizes[axis] for axis in axes] if axes else sizes
         self.Output(0, [len(found)], c10.int64).mutable_data()[:] = found

@@ -5,9 +5,9 @@ from __future__ import annotations
 
 from bridge import c10
 from bridge.caffe2.execution.registry import register_operator
+from bridge.caffe2.operators.base.any_type_operator import AnyTypeOperator
 from bridge.caffe2.operators.base.lazy_torch import torch
-from bridge.caffe2.operators.base.mover import Mover
-from bridge.caffe2.operators.base.rows import rows_of, segments_of_lengths
+from bridge.caffe2.operators.base.rows_and_segments import row_indices, segment_ids
 from bridge.caffe2.operators.base.torch_operator import (
     FLOAT,
     INT32,
@@ -34,25 +34,30 @@ class SparseToDense(TorchOperator):
 
     def RunOnDevice(self) -> None:
         indices, values = self.x(0, INTS), self.x(1, (c10.float32, *INTS))
-        enforce(indices.dim() == 1 and values.dim() >= 1, "Indices are a list, values have rows.")
+        enforce(
+            indices.dim() == 1 and values.dim() >= 1,
+            "Indices must have one dimension, values at least one.",
+        )
         enforce(
             len(indices) == values.size(0),
-            f"{len(indices)} indices are given for {values.size(0)} values.",
+            f"There are {len(indices)} indices, but {values.size(0)} values.",
         )
         n = self.GetSingleArgument("output_first_dim", 0)
         if n > 0:
-            enforce(self.InputSize() == 2, "The rows are an argument or an input, and not both.")
+            enforce(
+                self.InputSize() == 2, "The number of rows is an argument or an input, not both."
+            )
         elif self.InputSize() == 3:
-            enforce(self.Input(2).dim() >= 1, "Input 2 has to have rows.")
+            enforce(self.Input(2).dim() >= 1, "Input 2 must have at least one dimension.")
             n = self.Input(2).size(0)
         else:
             n = int(indices.max()) + 1 if len(indices) else 0
         result = values.new_zeros((max(n, 0), *values.shape[1:]))
-        self.put(0, result.index_add_(0, rows_of(indices, n), values) if n else result)
+        self.put(0, result.index_add_(0, row_indices(indices, n), values) if n else result)
 
 
 @register_operator("SparseToDenseMask")
-class SparseToDenseMask(Mover):
+class SparseToDenseMask(AnyTypeOperator):
     """For each id of `mask` the value that belongs to it, or the default.
 
     Inputs: ids, their values, the default, and lengths where there are several rows. Output 1, with
@@ -63,32 +68,35 @@ class SparseToDenseMask(Mover):
         super().__init__(*args)
         mask = self.GetRepeatedArgument("mask")
         enforce(bool(mask), "The argument mask is missing.")
-        enforce(min(mask) >= 0, "The ids of mask are not negative.")
-        enforce(len(set(mask)) == len(mask), "An id of mask comes twice.")
+        enforce(min(mask) >= 0, "The ids of mask must not be negative.")
+        enforce(len(set(mask)) == len(mask), "The ids of mask must be different.")
         self._column = {one: column for column, one in enumerate(mask)}
         self._skipped_rows = 0
 
     def move(self) -> None:
         ids = self.x(0, INTS)
-        values, default = self.take(1), self.take(2)
+        values, default = self.load(1), self.load(2)
         dtype = self.Input(1).dtype()
-        enforce(ids.dim() == 1 and values.dim() >= 1, "Ids are a list, values have rows.")
-        enforce(len(ids) == values.size(0), "There is a value for each id.")
-        enforce(self.Input(2).dtype() is dtype, "The default is of another type.")
+        enforce(
+            ids.dim() == 1 and values.dim() >= 1,
+            "Ids must have one dimension, values at least one.",
+        )
+        enforce(len(ids) == values.size(0), "There must be one value per id.")
+        enforce(self.Input(2).dtype() is dtype, "The default must have the type of the values.")
         enforce(
             (
                 default.dim() + 1 == values.dim()
                 and default.numel() == values[0:1].numel() // max(len(values[0:1]), 1)
             )
             or not len(values),
-            "The default is not of the size of a value.",
+            "The default must have the size of a value.",
         )
         sizes: list[int] = [len(self._column)]
         segments = torch.zeros(len(ids), dtype=torch.int64)
         if self.InputSize() == 4:
             lengths = self.x(3, INT32)
-            enforce(lengths.dim() == 1, "Lengths are a list.")
-            segments = segments_of_lengths(lengths, len(ids))
+            enforce(lengths.dim() == 1, "Lengths must have one dimension.")
+            segments = segment_ids(lengths, len(ids))
             sizes = [len(lengths), *sizes]
         n = len(self._column)
         rows = sizes[0] if len(sizes) == 2 else 1
@@ -104,8 +112,10 @@ class SparseToDenseMask(Mover):
                 present[place] = True
         self._skipped_rows += len(invalid)
         most = self.GetSingleArgument("max_skipped_indices", 50)
-        enforce(self._skipped_rows < most, "Too many rows have ids that are negative.")
-        self.give(0, result.reshape(*sizes, *default.shape), dtype)
+        enforce(
+            self._skipped_rows < most, "Too many rows have negative ids; see max_skipped_indices."
+        )
+        self.store(0, result.reshape(*sizes, *default.shape), dtype)
         if self.GetSingleArgument("return_presence_mask", False):
             self.put(1, present.reshape(sizes))
 
@@ -116,9 +126,12 @@ class _Batch(TorchOperator):
     def places(self, width: int) -> torch.Tensor:
         """Return the places in a matrix of rows of `width`, flat."""
         lengths, indices = self.x(0, INT64), self.x(1, INT64)
-        enforce(lengths.dim() == 1 and indices.dim() == 1, "Lengths and indices are lists.")
-        ids = segments_of_lengths(lengths, len(indices))
-        return ids * width + rows_of(indices, width)
+        enforce(
+            lengths.dim() == 1 and indices.dim() == 1,
+            "Lengths and indices must have one dimension.",
+        )
+        ids = segment_ids(lengths, len(indices))
+        return ids * width + row_indices(indices, width)
 
 
 @register_operator("BatchSparseToDense")
@@ -132,12 +145,15 @@ class BatchSparseToDense(_Batch):
         values = self.x(2, FLOAT)
         width = self.GetSingleArgument("dense_last_dim", -1)
         if self.InputSize() == 4:
-            enforce(self.Input(3).dim() == 2, "Input 3 has to be a matrix.")
+            enforce(self.Input(3).dim() == 2, "Input 3 must have two dimensions.")
             given = self.Input(3).size(1)
-            enforce(width in (-1, given), f"dense_last_dim is {width}, and input 3 says {given}.")
+            enforce(
+                width in (-1, given),
+                f"dense_last_dim is {width}, but the rows of input 3 have {given} elements.",
+            )
             width = given
-        enforce(width >= 1, "The rows have to have elements.")
-        enforce(values.numel() == self.Input(1).numel(), "There is a value for each index.")
+        enforce(width >= 1, "The rows must have at least one element.")
+        enforce(values.numel() == self.Input(1).numel(), "There must be one value per index.")
         places = self.places(width)
         n = self.Input(0).numel()
         result = values.new_full((n * width,), self.GetSingleArgument("default_value", 0.0))
@@ -151,8 +167,8 @@ class BatchDenseToSparse(_Batch):
 
     def RunOnDevice(self) -> None:
         dense = self.x(2, FLOAT)
-        enforce(dense.dim() == 2, "Input 2 has to be a matrix.")
-        enforce(self.Input(0).numel() == dense.size(0), "There is a length for each row.")
+        enforce(dense.dim() == 2, "Input 2 must have two dimensions.")
+        enforce(self.Input(0).numel() == dense.size(0), "There must be one length per row.")
         self.put(0, dense.reshape(-1)[self.places(dense.size(1))])
 
 
@@ -162,7 +178,7 @@ class DenseVectorToIdList(TorchOperator):
 
     def RunOnDevice(self) -> None:
         x = self.x(0, FLOAT)
-        enforce(x.dim() == 2, "Input 0 has to be a matrix.")
+        enforce(x.dim() == 2, "Input 0 must have two dimensions.")
         there = (x + 0.5).int() != 0
         self.put(0, there.sum(1).int())
         self.put(1, there.nonzero()[:, 1].int())

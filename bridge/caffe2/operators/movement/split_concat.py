@@ -6,8 +6,8 @@ from __future__ import annotations
 from bridge import c10
 from bridge.c10.errors import EnforceNotMet, EnforceValueError
 from bridge.caffe2.execution.registry import register_operator
+from bridge.caffe2.operators.base.any_type_operator import AnyTypeOperator
 from bridge.caffe2.operators.base.lazy_torch import torch
-from bridge.caffe2.operators.base.mover import Mover
 from bridge.caffe2.operators.base.torch_operator import INT32, enforce, normal_axis
 
 TYPE_CHECKING = False
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 __all__: list[str] = []
 
 
-class _Axis(Mover):
+class _Axis(AnyTypeOperator):
     """An operator along `axis`, or along the channels of images in `order`."""
 
     def __init__(self, *args: Any) -> None:
@@ -26,7 +26,7 @@ class _Axis(Mover):
         if not self.HasArgument("axis"):
             order = self.GetSingleArgument("order", "NCHW")
             if order not in ("NCHW", "NHWC"):
-                raise EnforceValueError(f"The order is NCHW or NHWC, not {order!r}.")
+                raise EnforceValueError(f"The order must be NCHW or NHWC, not {order!r}.")
             self._axis = order.index("C")
             return
         enforce(not self.HasArgument("order"), "The arguments axis and order exclude each other.")
@@ -50,7 +50,7 @@ class Concat(_Axis):
         for i, tensor in enumerate(tensors):
             enforce(
                 tensor.dtype() is dtype,
-                f"All inputs have to be of one type: input 0 is of {dtype.name}, input {i} of "
+                f"All inputs must have the same type: input 0 has {dtype.name}, input {i} "
                 f"{tensor.dtype().name}.",
             )
             sizes = list(tensor.sizes())
@@ -58,13 +58,13 @@ class Concat(_Axis):
                 size != first[d] for d, size in enumerate(sizes) if self._add_axis or d != axis
             ):
                 raise EnforceNotMet(
-                    f"Inputs 0 and {i} of sizes {first} and {sizes} differ other than along axis "
+                    f"Inputs 0 and {i}, of sizes {first} and {sizes}, may differ only along axis "
                     f"{axis}."
                 )
         lengths = [1 if self._add_axis else tensor.size(axis) for tensor in tensors]
-        parts = [self.take(i) for i in range(len(tensors))]
+        parts = [self.load(i) for i in range(len(tensors))]
         together = torch.stack(parts, axis) if self._add_axis else torch.cat(parts, axis)
-        self.give(0, together, dtype)
+        self.store(0, together, dtype)
         self.Output(1, [len(lengths)], c10.int32).mutable_data()[:] = lengths
 
 
@@ -75,10 +75,10 @@ class _Split(_Axis):
         """Return each output as many of the rows along `axis` as `sizes` says."""
         dtype = self.Input(0).dtype()
         for size in sizes:
-            enforce(size >= 0, f"The parts {sizes} are not to be negative.")
-        parts = torch.split(self.take(0), sizes, axis)
+            enforce(size >= 0, f"The parts must not be negative: {sizes}.")
+        parts = torch.split(self.load(0), sizes, axis)
         for o, part in enumerate(parts):
-            self.give(
+            self.store(
                 o,
                 (part.squeeze(axis) if self._add_axis else part).clone(
                     memory_format=torch.contiguous_format
@@ -101,15 +101,15 @@ class Split(_Split):
         n = self.OutputSize()
         sizes = self.GetRepeatedArgument("split")
         if self.InputSize() == 2:
-            enforce(not sizes, "The parts are an argument or an input, and not both.")
+            enforce(not sizes, "The parts are an argument or an input, not both.")
             sizes = self.integers(1, INT32)
         elif not sizes:
-            enforce(rows % n == 0, f"{rows} rows are not split in {n} equal parts.")
+            enforce(rows % n == 0, f"{rows} rows cannot be split into {n} equal parts.")
             sizes = [rows // n] * n
-        enforce(len(sizes) == n, f"There are {len(sizes)} parts and {n} outputs.")
+        enforce(len(sizes) == n, f"There are {len(sizes)} parts, but {n} outputs.")
         if self._add_axis:
             sizes = [1] * n
-        enforce(sum(sizes) == rows, f"The parts {sizes} do not make up {rows} rows.")
+        enforce(sum(sizes) == rows, f"The parts {sizes} do not add up to {rows} rows.")
         self.part(axis, sizes)
 
 
@@ -129,16 +129,19 @@ class SplitByLengths(_Split):
     def move(self) -> None:
         lengths = self.integers(1, INT32)
         n = self.OutputSize()
-        enforce(len(lengths) % n == 0, f"{len(lengths)} lengths are no multiple of {n} outputs.")
+        enforce(len(lengths) % n == 0, f"{len(lengths)} lengths are not a multiple of {n} outputs.")
         axis = normal_axis(self._axis, self.Input(0).dim())
         rows, total = self.Input(0).size(axis), sum(lengths)
         scale = 1
         if self.GetSingleArgument("use_scaling_lengths", False):
-            enforce(rows % (total or 1) == 0, f"{rows} rows are no multiple of {total}.")
+            enforce(
+                rows % (total or 1) == 0,
+                f"{rows} rows are not a multiple of {total}, the sum of the lengths.",
+            )
             scale = rows // total if total else 1
         else:
-            enforce(total == rows, f"Lengths of together {total} do not make up {rows} rows.")
+            enforce(total == rows, f"The lengths add up to {total}, but there are {rows} rows.")
         each = len(lengths) // n
         sizes = [scale * sum(lengths[o * each : (o + 1) * each]) for o in range(n)]
-        enforce(sum(sizes) == rows, f"The parts {sizes} do not make up {rows} rows.")
+        enforce(sum(sizes) == rows, f"The parts {sizes} do not add up to {rows} rows.")
         self.part(axis, sizes)

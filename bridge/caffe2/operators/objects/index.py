@@ -3,11 +3,10 @@
 
 from __future__ import annotations
 
-import threading
-
 from bridge import c10
 from bridge.c10 import TypeMeta
 from bridge.c10.errors import EnforceValueError
+from bridge.caffe2.blobs.objects import Index
 from bridge.caffe2.execution.registry import register_operator
 from bridge.caffe2.operators.base.lazy_torch import torch
 from bridge.caffe2.operators.base.torch_operator import TorchOperator, enforce
@@ -15,24 +14,6 @@ from bridge.caffe2.operators.base.torch_operator import TorchOperator, enforce
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
-
-
-__all__ = ["Index"]
-
-
-class Index:
-    """Numbers from 1 for keys of one type, given out in the order in which keys come; at most
-    `most` - 1 of them."""
-
-    def __init__(self, dtype: TypeMeta = c10.int64, most: int = 2**31 - 1) -> None:
-        self.dtype = dtype
-        self.most = most
-        self.frozen = False
-        self.places: dict[Any, int] = {}
-        self.lock = threading.Lock()
-
-
-TypeMeta.Register(Index)
 
 
 class _IndexCreate(TorchOperator):

@@ -27,12 +27,15 @@ class IndexHash(TorchOperator):
         super().__init__(*args)
         self._seed = self.GetSingleArgument("seed", 0)
         self._modulo = self.GetSingleArgument("modulo", 0)
-        enforce(self._modulo > 0, f"modulo is 1 or more, not {self._modulo}.")
+        enforce(self._modulo > 0, f"modulo must be at least 1, not {self._modulo}.")
 
     def RunOnDevice(self) -> None:
         x = self.x(0, INTS)
         bits = 8 * x.element_size()
-        enforce(self._modulo < 2 ** (bits - 1), f"modulo, {self._modulo}, is no {x.dtype}.")
+        enforce(
+            self._modulo < 2 ** (bits - 1),
+            f"modulo, {self._modulo}, is out of range for {x.dtype}.",
+        )
         start = self._seed * 0xDEADBEEF % 2**bits
         start -= 2**bits if start >= 2 ** (bits - 1) else 0
         hashed = torch.full(x.shape, start, dtype=x.dtype)

@@ -3,13 +3,11 @@
 
 from __future__ import annotations
 
-import threading
-
 from bridge import c10
-from bridge.c10 import TypeMeta
 from bridge.c10.errors import EnforceNotMet
+from bridge.caffe2.base.data_types import type_of_argument
+from bridge.caffe2.blobs.objects import AtomicBool, Counter, Map, Mutex
 from bridge.caffe2.execution.registry import register_operator
-from bridge.caffe2.operators.base.data_types import type_of_argument
 from bridge.caffe2.operators.base.lazy_torch import torch
 from bridge.caffe2.operators.base.torch_operator import (
     BOOL,
@@ -19,56 +17,6 @@ from bridge.caffe2.operators.base.torch_operator import (
     TorchOperator,
     enforce,
 )
-
-__all__ = ["AtomicBool", "Counter", "Map", "Mutex"]
-
-
-class Counter:
-    """A number that operators count up and down, in several threads."""
-
-    def __init__(self, count: int = 0) -> None:
-        self.count = count
-        self._lock = threading.Lock()
-
-    def add(self, step: int) -> int:
-        """Add to the number; give what it was before."""
-        with self._lock:
-            before = self.count
-            self.count = before + step
-        return before
-
-    def reset(self, count: int) -> int:
-        """Set the number; give what it was before."""
-        with self._lock:
-            before, self.count = self.count, count
-        return before
-
-
-class Map:
-    """Values by keys, integers of these types."""
-
-    def __init__(self, keys: TypeMeta = c10.int32, values: TypeMeta = c10.int32) -> None:
-        self.keys = keys
-        self.values = values
-        self.items: dict[int, int] = {}
-
-
-class Mutex:
-    """What an operator holds while it reads and writes what others of other threads write, too."""
-
-    def __init__(self) -> None:
-        self.lock = threading.RLock()  # so that no thread waits for itself
-
-
-class AtomicBool:
-    """A truth value that operators set."""
-
-    def __init__(self, value: bool = False) -> None:
-        self.value = value
-
-
-for _class in (Counter, Map, Mutex, AtomicBool):
-    TypeMeta.Register(_class)
 
 
 @register_operator("CreateCounter")

@@ -11,7 +11,7 @@ import math
 from bridge import c10
 from bridge.caffe2.execution.registry import register_operator
 from bridge.caffe2.operators.base.torch_operator import TorchOperator, enforce
-from bridge.caffe2.operators.objects.stats import (
+from bridge.caffe2.operators.objects.stat_registry import (
     INT64_MAX,
     INT64_MIN,
     AverageStat,
@@ -43,7 +43,7 @@ class _Put(TorchOperator):
         name = self.GetSingleArgument("stat_name", self._definition.inputs[0])
         self._stat = self.kind(name, "stat_value")
         self._expand = self.GetSingleArgument("magnitude_expand", 1)
-        enforce(self._expand != 0, "The argument magnitude_expand is not 0.")
+        enforce(self._expand != 0, "The argument magnitude_expand must not be 0.")
 
     def RunOnDevice(self) -> None:
         self._stat.put(self.whole(self.value()))
@@ -57,7 +57,7 @@ class _Put(TorchOperator):
             return found
         enforce(
             self.HasArgument("default_value"),
-            f"Blob {self._definition.inputs[0]!r} has no elements, and there is no default_value.",
+            f"Blob {self._definition.inputs[0]!r} is empty, and default_value is not set.",
         )
         default: float = self.GetSingleArgument("default_value", 0.0)
         return default if dtype in _FLOATING else int(default)
@@ -71,7 +71,7 @@ class _Put(TorchOperator):
             if abs(value) >= most:
                 return INT64_MIN if value < 0 else INT64_MAX
         else:
-            enforce(not math.isnan(value), "A value to count is no NaN.")
+            enforce(not math.isnan(value), "The value must not be NaN, unless `bound` is set.")
             enforce(abs(value) < most, f"{value} times {self._expand} is out of range of int64.")
         return int(value * self._expand)
 

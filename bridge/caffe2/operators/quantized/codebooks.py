@@ -6,7 +6,7 @@ from __future__ import annotations
 from bridge import c10
 from bridge.caffe2.execution.registry import register_operator
 from bridge.caffe2.operators.base.lazy_torch import torch
-from bridge.caffe2.operators.base.rows import rows_of
+from bridge.caffe2.operators.base.rows_and_segments import row_indices
 from bridge.caffe2.operators.base.torch_operator import FLOAT, TorchOperator, enforce
 
 __all__: list[str] = []
@@ -23,7 +23,7 @@ class _Decode(TorchOperator):
 
     def codes(self, i: int, n: int) -> torch.Tensor:
         """Return the codes of input `i`, flat, of `n` that there are."""
-        return rows_of(self.x(i, _CODES).to(torch.int64), n)
+        return row_indices(self.x(i, _CODES).to(torch.int64), n)
 
 
 @register_operator("QuantDecode")
@@ -35,7 +35,10 @@ class QuantDecode(_Decode):
     """
 
     def RunOnDevice(self) -> None:
-        enforce(self.OutputSize() == self.InputSize() - 1, "There is an output for all codes.")
+        enforce(
+            self.OutputSize() == self.InputSize() - 1,
+            "There must be one output per input of codes.",
+        )
         book = self.codebook()
         found = [self.codes(i, len(book)) for i in range(1, self.InputSize())]
         for o, codes in enumerate(found):
@@ -52,7 +55,7 @@ class QuantDecodeGradient(_Decode):
         result = torch.zeros_like(book)
         for i in range(1, n + 1):
             codes, dy = self.codes(i, len(book)), self.x(i + n, FLOAT)
-            enforce(dy.numel() == len(codes), f"There is a gradient for each code of input {i}.")
+            enforce(dy.numel() == len(codes), f"There must be one gradient per code of input {i}.")
             result.index_add_(0, codes, dy.reshape(-1))
         self.put(0, result.reshape(list(self.Input(0).sizes())))
 
@@ -69,7 +72,7 @@ class ByteWeightDequant(TorchOperator):
         x = self.x(0, (c10.uint8,)).reshape(-1)
         low, high = self.GetSingleArgument("min", -3.0), self.GetSingleArgument("max", 3.0)
         sizes = self.GetRepeatedArgument("shape", [0]) if self.HasArgument("shape") else []
-        enforce(min(sizes, default=0) >= 0, f"Sizes are not negative, as of {sizes}.")
+        enforce(min(sizes, default=0) >= 0, f"Sizes must not be negative: {sizes}.")
         n = torch.Size(sizes).numel()
-        enforce(n <= len(x), f"There are {len(x)} bytes for the sizes {sizes}.")
+        enforce(n <= len(x), f"{len(x)} bytes are too few for the sizes {sizes}.")
         self.put(0, (x[:n].float() / 255 * (high - low) + low).reshape(sizes))

@@ -14,7 +14,7 @@ from __future__ import annotations
 from bridge import c10
 from bridge.caffe2.execution.registry import register_operator
 from bridge.caffe2.operators.base.lazy_torch import torch
-from bridge.caffe2.operators.base.rows import chosen_rows, segments_of_lengths
+from bridge.caffe2.operators.base.rows_and_segments import segment_ids, select_rows
 from bridge.caffe2.operators.base.torch_operator import FLOAT, INT32, INTS, TorchOperator, enforce
 from bridge.caffe2.operators.quantized.nbit_quantized import unpacked
 from bridge.caffe2.operators.quantized.rowwise_quantized import dequantized
@@ -28,13 +28,13 @@ class _Indices(TorchOperator):
     def indices(self, i: int) -> torch.Tensor:
         """Return the indices of input `i`."""
         indices = self.x(i, INTS)
-        enforce(indices.dim() == 1, f"Input {i}, the indices, is a list.")
+        enforce(indices.dim() == 1, f"Input {i}, the indices, must have one dimension.")
         return indices
 
     def lengths(self, i: int) -> torch.Tensor:
         """Return the lengths of input `i`."""
         lengths = self.x(i, INT32)
-        enforce(lengths.dim() == 1, f"Input {i}, the lengths, is a list.")
+        enforce(lengths.dim() == 1, f"Input {i}, the lengths, must have one dimension.")
         return lengths
 
     def weights(self, i: int, n: int) -> torch.Tensor:
@@ -42,14 +42,14 @@ class _Indices(TorchOperator):
         weights = self.x(i, FLOAT)
         enforce(
             weights.dim() == 1 and len(weights) == n,
-            f"Weights of sizes {list(weights.shape)} are given for {n} indices.",
+            f"There are {n} indices, but weights of sizes {list(weights.shape)}.",
         )
         return weights
 
     def mapped(self, i: int, indices: torch.Tensor) -> torch.Tensor:
         """Return the rows that indices stand for by the mapping of input `i`, -1 for none."""
         mapping = self.x(i, INT32)
-        return chosen_rows(mapping.reshape(-1), indices)
+        return select_rows(mapping.reshape(-1), indices)
 
 
 class _LookUp(_Indices):
@@ -65,18 +65,18 @@ class _LookUp(_Indices):
         tail = 8 if self.bits == 8 else 4
         enforce(
             table.dim() == 2 and table.size(1) > tail,
-            f"Sizes {list(table.shape)} are no rows of bytes with scale and bias.",
+            f"A table of sizes {list(table.shape)} has no rows with scale and bias.",
         )
         first = 1 + self.weighted
         indices, lengths = self.indices(first), self.lengths(first + 1)
-        ids = segments_of_lengths(lengths, len(indices))
+        ids = segment_ids(lengths, len(indices))
         weights = self.weights(1, len(indices)) if self.weighted else None
         if self.sparse and not self._is_whole(first + 2):
             indices = self.mapped(first + 2, indices)
             there = indices != -1
             indices, ids = indices[there], ids[there]
             weights = weights[there] if weights is not None else None
-        chosen = chosen_rows(table, indices)
+        chosen = select_rows(table, indices)
         rows = dequantized(chosen, torch.float32) if self.bits == 8 else unpacked(chosen, self.bits)
         if weights is not None:
             rows = rows * weights[:, None]
@@ -117,14 +117,16 @@ class SparseLengthsSumSparseLookup(_Indices):
 
     def RunOnDevice(self) -> None:
         indices, lengths = self.indices(0), self.lengths(1)
-        enforce(self.Input(2).dim() == 1, "Input 2, the mapping, is a list.")
-        enforce(bool((lengths >= 0).all()), "Lengths are not negative.")
+        enforce(self.Input(2).dim() == 1, "Input 2, the mapping, must have one dimension.")
+        enforce(bool((lengths >= 0).all()), "Lengths must not be negative.")
         n = int(lengths.sum())
-        enforce(n <= len(indices), f"Lengths say {n} of {len(indices)} indices.")
+        enforce(
+            n <= len(indices), f"The lengths add up to {n}, but there are {len(indices)} indices."
+        )
         weights = self.weights(3, len(indices)) if self.InputSize() > 3 else None
-        enforce(self.OutputSize() == 3 or weights is None, "There is an output for weights.")
-        enforce(self.OutputSize() == 2 or weights is not None, "There are weights for output 2.")
-        ids = segments_of_lengths(lengths)
+        enforce(self.OutputSize() == 3 or weights is None, "Weights, input 3, need an output 2.")
+        enforce(self.OutputSize() == 2 or weights is not None, "Output 2 needs weights, input 3.")
+        ids = segment_ids(lengths)
         rows = self.mapped(2, indices[:n])
         there = rows != -1
         self.put(0, rows[there].to(indices.dtype))

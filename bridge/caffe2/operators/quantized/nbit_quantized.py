@@ -94,7 +94,7 @@ class _NBit(TorchOperator):
 
     def rows(self, x: torch.Tensor) -> torch.Tensor:
         """Return the rows of a tensor as a matrix."""
-        enforce(x.dim() > 0, "Input 0 has to have a dimension.")
+        enforce(x.dim() > 0, "Input 0 must have at least one dimension.")
         return x.reshape(x.shape[:-1].numel(), x.size(-1))
 
 
@@ -107,13 +107,13 @@ class _Quantize(_NBit):
 
     def RunOnDevice(self) -> None:
         x = self.x(0, self.types)
-        enforce(not self.fake or x.dim() == 2, "A matrix is quantized.")
+        enforce(not self.fake or x.dim() == 2, "Input 0 must have two dimensions.")
         rows = self.rows(x).float()
         per_byte = 8 // self.bits
         enforce(rows.size(1) > 0, "There are no columns.")
         enforce(
             self.fake or rows.size(1) % per_byte == 0,
-            f"The number of columns is a multiple of {per_byte}, not {rows.size(1)}.",
+            f"The number of columns must be a multiple of {per_byte}, not {rows.size(1)}.",
         )
         low, high = rows.amin(1, keepdim=True), rows.amax(1, keepdim=True)
         if self.greedy:
@@ -134,7 +134,9 @@ class _Dequantize(_NBit):
     def RunOnDevice(self) -> None:
         x = self.x(0, (c10.uint8,))
         rows = self.rows(x)
-        enforce(rows.size(1) >= 4, f"Rows of {rows.size(1)} bytes have no scale and bias.")
+        enforce(
+            rows.size(1) >= 4, f"Rows of {rows.size(1)} bytes are too short for scale and bias."
+        )
         done = unpacked(rows, self.bits).to(self.result.torch)
         self.put(0, done.view(*x.shape[:-1], done.size(1)))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from bridge import c10
 from bridge.caffe2.execution.registry import register_operator
-from bridge.caffe2.operators.base.rows import along_rows, chosen_rows, segments_of_lengths
+from bridge.caffe2.operators.base.rows_and_segments import along_rows, segment_ids, select_rows
 from bridge.caffe2.operators.base.torch_operator import FLOAT, INT32, INTS, TorchOperator, enforce
 
 __all__: list[str] = []
@@ -27,15 +27,18 @@ class SparseLengthsSum8BitsRowwise(TorchOperator):
         first = 1 + self.weighted
         data, indices = self.x(0, (c10.uint8,)), self.x(first, INTS)
         lengths, ends = self.x(first + 1, INT32), self.x(first + 2, FLOAT)
-        enforce(indices.dim() == 1 and lengths.dim() == 1, "Indices and lengths are lists.")
-        enforce(data.dim() > 0 and data.size(0) > 0, "The data have to have rows.")
-        enforce(ends.shape == (data.size(0), 2), "There are a scale and a bias for each row.")
-        ids = segments_of_lengths(lengths, len(indices))
-        scale, bias = (along_rows(one, data) for one in chosen_rows(ends, indices).unbind(1))
-        rows = chosen_rows(data, indices).float() * scale + bias
+        enforce(
+            indices.dim() == 1 and lengths.dim() == 1,
+            "Indices and lengths must have one dimension.",
+        )
+        enforce(data.dim() > 0 and data.size(0) > 0, "The data must have at least one dimension.")
+        enforce(ends.shape == (data.size(0), 2), "There must be one scale and one bias per row.")
+        ids = segment_ids(lengths, len(indices))
+        scale, bias = (along_rows(one, data) for one in select_rows(ends, indices).unbind(1))
+        rows = select_rows(data, indices).float() * scale + bias
         if self.weighted:
             weights = self.x(1, FLOAT).reshape(-1)
-            enforce(len(weights) >= len(indices), "There is a weight for each index.")
+            enforce(len(weights) >= len(indices), "There must be one weight per index.")
             rows *= along_rows(weights[: len(indices)], data)
         total = rows.new_zeros(len(lengths), *data.shape[1:]).index_add_(0, ids, rows)
         self.put(0, total / along_rows(lengths.clamp(min=1), data) if self.mean else total)

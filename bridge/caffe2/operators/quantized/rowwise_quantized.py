@@ -10,7 +10,7 @@ from __future__ import annotations
 from bridge import c10
 from bridge.caffe2.execution.registry import register_operator
 from bridge.caffe2.operators.base.lazy_torch import torch
-from bridge.caffe2.operators.base.rows import along_rows, chosen_rows
+from bridge.caffe2.operators.base.rows_and_segments import along_rows, select_rows
 from bridge.caffe2.operators.base.torch_operator import FLOAT, INTS, TorchOperator, enforce
 
 __all__: list[str] = []
@@ -64,7 +64,7 @@ class _Rows(TorchOperator):
         rows = self.x(0, (c10.uint8,))
         enforce(
             rows.dim() > 0 and rows.size(-1) > (4 if self.half else 8),
-            f"Sizes {list(rows.shape)} are no rows of bytes with scale and bias.",
+            f"Rows of sizes {list(rows.shape)} are too short for scale and bias.",
         )
         return rows
 
@@ -76,7 +76,7 @@ class _Quantize(_Rows):
 
     def RunOnDevice(self) -> None:
         x = self.x(0, self.types)
-        enforce(x.dim() > 0, "Input 0 has to have rows.")
+        enforce(x.dim() > 0, "Input 0 must have at least one dimension.")
         done = quantized(x.reshape(_rows_of(x), x.size(-1)).float(), self.parameters)
         self.put(0, done.reshape(*x.shape[:-1], done.size(1)))
 
@@ -112,8 +112,8 @@ class GatherFused8BitRowwise(_Rows):
 
     def RunOnDevice(self) -> None:
         rows, indices = self.rows(), self.x(1, INTS)
-        enforce(rows.dim() == 2, f"The rows are a matrix, not of sizes {list(rows.shape)}.")
-        found = dequantized(chosen_rows(rows, indices.reshape(-1)), self.parameters)
+        enforce(rows.dim() == 2, f"Input 0 must have two dimensions, not sizes {list(rows.shape)}.")
+        found = dequantized(select_rows(rows, indices.reshape(-1)), self.parameters)
         self.put(0, found.view(*indices.shape, found.size(1)))
 
 
@@ -130,7 +130,7 @@ class FloatToRowwiseQuantized8Bits(TorchOperator):
 
     def RunOnDevice(self) -> None:
         x = self.x(0, FLOAT)
-        enforce(x.dim() > 0 and x.numel() > 0, "Input 0 has to have rows.")
+        enforce(x.dim() > 0 and x.numel() > 0, "Input 0 must have at least one dimension.")
         rows = x.reshape(x.size(0), -1)
         low, high = rows.amin(1, keepdim=True), rows.amax(1, keepdim=True)
         scale = (high - low) / 255
@@ -145,6 +145,9 @@ class Rowwise8BitQuantizedToFloat(TorchOperator):
 
     def RunOnDevice(self) -> None:
         x, ends = self.x(0, (c10.uint8,)), self.x(1, FLOAT)
-        enforce(x.dim() > 0 and ends.shape == (x.size(0), 2), "There are two numbers for each row.")
+        enforce(
+            x.dim() > 0 and ends.shape == (x.size(0), 2),
+            "There must be one scale and one bias per row.",
+        )
         scale, bias = (along_rows(one, x) for one in ends.unbind(1))
         self.put(0, x.float() * scale + bias)

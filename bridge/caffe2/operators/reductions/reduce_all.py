@@ -7,7 +7,7 @@ from bridge import c10
 from bridge.c10 import TypeMeta
 from bridge.caffe2.execution.registry import register_operator
 from bridge.caffe2.operators.base.lazy_torch import torch
-from bridge.caffe2.operators.base.rows import along_rows
+from bridge.caffe2.operators.base.rows_and_segments import along_rows
 from bridge.caffe2.operators.base.torch_operator import (
     FLOAT,
     FLOATS,
@@ -29,12 +29,12 @@ class RowwiseMax(TorchOperator):
 
     def RunOnDevice(self) -> None:
         x = self.x(0, FLOAT)
-        enforce(x.dim() == 3, f"Three dimensions are wanted, not {x.dim()}.")
+        enforce(x.dim() == 3, f"Input 0 must have three dimensions, not {x.dim()}.")
         if x.numel():
             self.put(0, x.amax(self.dim))
             return
         kept = [size for dim, size in enumerate(x.shape) if dim != self.dim]
-        enforce(0 in kept, "There is nothing to take the greatest of.")
+        enforce(0 in kept, "The maximum of no elements is undefined.")
         self.out(0, kept, c10.float32)
 
 
@@ -88,7 +88,7 @@ class ReduceTailSum(TorchOperator):
 
     def RunOnDevice(self) -> None:
         x = self.x(0, FLOAT)
-        enforce(x.dim() > 0, "Input 0 has to have a dimension.")
+        enforce(x.dim() > 0, "Input 0 must have at least one dimension.")
         self.put(0, x.reshape(x.size(0), x.numel() // max(x.size(0), 1)).sum(1))
 
 
@@ -100,7 +100,7 @@ class RowMul(TorchOperator):
         x, w = self.x(0, FLOAT), self.x(1, FLOAT)
         enforce(
             x.dim() > 0 and w.numel() == x.size(0),
-            f"{w.numel()} numbers are given for sizes {list(x.shape)}.",
+            f"Input 1 must have one number per row of sizes {list(x.shape)}, not {w.numel()}.",
         )
         torch.mul(x, along_rows(w, x), out=self.out(0, x.shape, c10.float32))
 

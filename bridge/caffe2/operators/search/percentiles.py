@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Percentiles by tables, functions in pieces, categories as numbers."""
+"""Percentiles by tables of values: BisectPercentile and Percentile."""
 
 from __future__ import annotations
 
@@ -31,13 +31,19 @@ class BisectPercentile(TorchOperator):
             for name in ("raw", "mapping", "lower", "upper")
         ]
         self._lengths = self.GetRepeatedArgument("lengths")
-        enforce(len({len(one) for one in self._tables}) == 1, "The tables differ in length.")
-        enforce(sum(self._lengths) == len(self._tables[0]), "The lengths are not of the tables.")
+        enforce(
+            len({len(one) for one in self._tables}) == 1, "The tables must have the same length."
+        )
+        enforce(
+            sum(self._lengths) == len(self._tables[0]),
+            "The lengths must add up to the length of the tables.",
+        )
 
     def RunOnDevice(self) -> None:
         x = self.x(0, FLOAT)
         enforce(
-            x.dim() == 2 and x.size(1) == len(self._lengths), "There is a table for each column."
+            x.dim() == 2 and x.size(1) == len(self._lengths),
+            "There must be one table per column of the matrix input 0.",
         )
         columns, start = [], 0
         for column, length in enumerate(self._lengths):
@@ -71,12 +77,15 @@ class Percentile(TorchOperator):
     def RunOnDevice(self) -> None:
         x, pairs = self.x(0, FLOAT), self.x(1, FLOAT)
         lengths = self.integers(2, INT32)
-        enforce(x.dim() == 2 and len(lengths) == x.size(1), "There are pairs for each column.")
+        enforce(
+            x.dim() == 2 and len(lengths) == x.size(1),
+            "There must be one length per column of the matrix input 0.",
+        )
         enforce(
             pairs.dim() == 2 and pairs.size(1) == 2 and len(pairs) == sum(lengths),
             f"Pairs of sizes {list(pairs.shape)} are not ({sum(lengths)}, 2).",
         )
-        enforce(min(lengths, default=0) >= 0, "A length is not negative.")
+        enforce(min(lengths, default=0) >= 0, "Lengths must not be negative.")
         columns = []
         for column, part in enumerate(torch.split(pairs, lengths)):
             if not len(part):
@@ -91,113 +100,3 @@ class Percentile(TorchOperator):
             outside = torch.where(found == 0, 0.0, torch.where(found == len(values), 1.0, between))
             columns.append(torch.where(x[:, column] == values[above], percentiles[above], outside))
         self.put(0, torch.stack(columns, 1) if columns else x.clone())
-
-
-@register_operator("StumpFunc")
-class StumpFunc(TorchOperator):
-    """`low_value` where an element is at most `threshold`, else `high_value`."""
-
-    def RunOnDevice(self) -> None:
-        x = self.x(0, FLOAT)
-        low = self.GetSingleArgument("low_value", 0.0)
-        high = self.GetSingleArgument("high_value", 0.0)
-        below = x <= self.GetSingleArgument("threshold", 0.0)
-        self.put(0, torch.where(below, low, high).to(torch.float32))
-
-
-@register_operator("StumpFuncIndex")
-class StumpFuncIndex(TorchOperator):
-    """The places of elements at most `threshold`, and of the others."""
-
-    def RunOnDevice(self) -> None:
-        below = self.x(0, FLOAT).reshape(-1) <= self.GetSingleArgument("threshold", 0.0)
-        self.put(0, below.nonzero().view(-1))
-        self.put(1, (~below).nonzero().view(-1))
-
-
-@register_operator("PiecewiseLinearTransform")
-class PiecewiseLinearTransform(TorchOperator):
-    """slope * x + intercept, by which of `bounds` x is between, for each column.
-
-    Bounds, slopes and intercepts are arguments, or inputs 1 to 3. With `binary` there is one list,
-    for the last column; the first becomes 1 minus that.
-    """
-
-    def RunOnDevice(self) -> None:
-        x = self.x(0, FLOAT)
-        given = [self.GetRepeatedArgument(name) for name in ("bounds", "slopes", "intercepts")]
-        enforce(all(given) or not any(given), "bounds, slopes and intercepts are all set, or none.")
-        if all(given):
-            enforce(self.InputSize() == 1, "The pieces are arguments or inputs, and not both.")
-            tables = [torch.tensor(one, dtype=torch.float32) for one in given]
-        else:
-            enforce(self.InputSize() == 4, "The pieces are neither arguments nor inputs.")
-            tables = [self.x(i, FLOAT).reshape(-1) for i in (1, 2, 3)]
-        bounds, slopes, intercepts = tables
-        groups = len(bounds) - len(slopes)
-        enforce(
-            len(slopes) == len(intercepts)
-            and groups > 0
-            and len(slopes) >= groups
-            and len(slopes) % groups == 0,
-            f"{len(bounds)} bounds, {len(slopes)} slopes and {len(intercepts)} intercepts do not "
-            "fit together.",
-        )
-        bounds = bounds.view(groups, -1)
-        enforce(bool((bounds.diff(dim=1) >= 0).all()), "The bounds are not sorted.")
-        slopes, intercepts = slopes.view(groups, -1), intercepts.view(groups, -1)
-        if self.GetSingleArgument("binary", False):
-            enforce(groups == 1, "With binary there is one list.")
-            enforce(
-                x.dim() == 1 or (x.dim() == 2 and x.size(1) in (1, 2)),
-                "With binary there is one column, or two.",
-            )
-            columns = x.reshape(len(x), -1)
-            last = self._column(columns[:, -1], bounds[0], slopes[0], intercepts[0])
-            parts = [last] if columns.size(1) == 1 else [1 - last, last]
-        else:
-            enforce(x.dim() == 2 and x.size(1) == groups, "There is a list for each column.")
-            parts = [
-                self._column(x[:, i], bounds[i], slopes[i], intercepts[i]) for i in range(groups)
-            ]
-        self.put(0, torch.stack(parts, 1).reshape(x.shape))
-
-    def _column(
-        self, x: torch.Tensor, bounds: torch.Tensor, slopes: torch.Tensor, intercepts: torch.Tensor
-    ) -> torch.Tensor:
-        inside = x.clamp(bounds[0], bounds[-1])
-        piece = (torch.bucketize(x.contiguous(), bounds) - 1).clamp(0, len(slopes) - 1)
-        return slopes[piece] * inside + intercepts[piece]
-
-
-@register_operator("NGramFromCategorical")
-class NGramFromCategorical(TorchOperator):
-    """A number for the categories in the columns `col_ids`, of `categorical_limits` `vals` each."""
-
-    def __init__(self, *args: Any) -> None:
-        super().__init__(*args)
-        self._columns = self.GetRepeatedArgument("col_ids")
-        limits = self.GetRepeatedArgument("categorical_limits")
-        values = self.GetRepeatedArgument("vals")
-        enforce(len(limits) == len(self._columns), "There is a limit for each column.")
-        enforce(bool(self._columns), "The argument col_ids is missing.")
-        enforce(min(limits) > 0 and min(self._columns) >= 0, "Limits and columns are too small.")
-        enforce(sum(limits) == len(values), "The limits do not make up the values.")
-        self._maps, base, start = [], 1, 0
-        for limit in limits:
-            part = values[start : start + limit]
-            self._maps.append({value: m * base for m, value in enumerate(part)})
-            base *= limit
-            start += limit
-
-    def RunOnDevice(self) -> None:
-        x = self.x(0, FLOAT)
-        rows = x.reshape(x.size(0), x.shape[1:].numel()) if x.dim() else x
-        enforce(x.dim() > 0 and rows.size(1) > max(self._columns), "A column is missing.")
-        total = [0] * len(rows)
-        for column, known in zip(self._columns, self._maps, strict=True):
-            values = rows[:, column].double()
-            rounded = torch.where(values < 0, (values - 0.5).ceil(), (values + 0.5).floor())
-            for i, value in enumerate(rounded.tolist()):
-                total[i] += known.get(int(value), 0)
-        self.put(0, torch.tensor(total, dtype=torch.int64))

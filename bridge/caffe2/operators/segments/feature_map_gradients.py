@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from bridge.caffe2.execution.registry import register_operator
 from bridge.caffe2.operators.base.lazy_torch import torch
-from bridge.caffe2.operators.base.rows import segments_of_lengths
+from bridge.caffe2.operators.base.rows_and_segments import segment_ids
 from bridge.caffe2.operators.base.torch_operator import BOOL, enforce
 from bridge.caffe2.operators.segments.feature_maps import FeatureMerger, merged_order
 
@@ -23,13 +23,13 @@ class _Unmerge(FeatureMerger):
         last = self.InputSize() - 1
         dtype = self.Input(last).dtype()
         examples = [self.examples(place) for place in self.inputs()]
-        enforce(self.OutputSize() == len(examples), "There is an output for each input.")
+        enforce(self.OutputSize() == len(examples), "There must be one output per input.")
         order = merged_order(examples)
         merged = self.elements(last, len(order), dtype)
         apart = merged.new_empty(len(order)).index_copy_(0, order, merged)
         pieces = apart.split([len(one) for one in examples])
         for o, piece in enumerate(pieces):
-            self.give(o, self.laid_out(o, piece), dtype)
+            self.store(o, self.laid_out(o, piece), dtype)
 
     def inputs(self) -> range:
         """Return the place of the first part of each input; the last is the gradient."""
@@ -52,7 +52,7 @@ class MergeSingleScalarFeatureTensorsGradient(_Unmerge):
         """Return the examples that have the feature."""
         enforce(
             self.Input(place).numel() == self.Input(0).numel(),
-            "Masks are of one number of examples.",
+            "All masks must have the same number of examples.",
         )
         return self.x(place, BOOL).reshape(-1).nonzero().view(-1)
 
@@ -75,7 +75,7 @@ class _SingleValues(_Unmerge):
         """Return the examples of values."""
         lengths, mask = self.counts(place), self.x(place + 1, BOOL).reshape(-1)
         self.example_count([lengths, mask, self.counts(0)])
-        return segments_of_lengths(lengths * mask)
+        return segment_ids(lengths * mask)
 
 
 @register_operator("MergeSingleListFeatureTensorsGradient")
@@ -96,7 +96,7 @@ class MergeMultiScalarFeatureTensorsGradient(_Unmerge):
         """Return the examples of features."""
         lengths = self.counts(place)
         self.example_count([lengths, self.counts(0)])
-        return segments_of_lengths(lengths)
+        return segment_ids(lengths)
 
 
 class _MultiValues(_Unmerge):
@@ -108,8 +108,11 @@ class _MultiValues(_Unmerge):
         """Return the examples of values."""
         lengths, inner = self.counts(place), self.counts(place + 1)
         self.example_count([lengths, self.counts(0)])
-        features = segments_of_lengths(lengths)
-        enforce(len(features) == len(inner), f"Lengths say {len(features)} of {len(inner)}.")
+        features = segment_ids(lengths)
+        enforce(
+            len(features) == len(inner),
+            f"The lengths add up to {len(features)}, but there are {len(inner)} features.",
+        )
         return torch.repeat_interleave(features, inner.long())
 
 

@@ -16,9 +16,9 @@ from bridge import c10
 from bridge.c10 import TypeMeta
 from bridge.c10.errors import EnforceTypeError
 from bridge.caffe2.execution.registry import register_operator
+from bridge.caffe2.operators.base.any_type_operator import AnyTypeOperator
 from bridge.caffe2.operators.base.lazy_torch import torch
-from bridge.caffe2.operators.base.mover import Mover
-from bridge.caffe2.operators.base.rows import segments_of_lengths
+from bridge.caffe2.operators.base.rows_and_segments import segment_ids
 from bridge.caffe2.operators.base.torch_operator import (
     BOOL,
     INT32,
@@ -41,7 +41,7 @@ def merged_order(examples: Sequence[torch.Tensor]) -> torch.Tensor:
     return torch.sort(torch.cat(list(examples)), stable=True).indices
 
 
-class FeatureMerger(Mover):
+class FeatureMerger(AnyTypeOperator):
     """What the operators have in common; an input of theirs is several inputs in turn."""
 
     parts = 1
@@ -54,7 +54,7 @@ class FeatureMerger(Mover):
     def counts(self, i: int) -> torch.Tensor:
         """Return the lengths that input `i` has, one for each example or feature."""
         lengths = self.x(i, INT32).reshape(-1)
-        enforce(bool((lengths >= 0).all()), f"Input {i}, the lengths, has negative ones.")
+        enforce(bool((lengths >= 0).all()), f"Input {i}, the lengths, must not be negative.")
         return lengths
 
     def elements(self, i: int, numel: int, dtype: TypeMeta) -> torch.Tensor:
@@ -65,27 +65,30 @@ class FeatureMerger(Mover):
         tensor = self.Input(i)
         if tensor.dtype() is not dtype or dtype not in VALUES:
             raise EnforceTypeError(
-                f"Input {i} is of {tensor.dtype()}; {self._definition.type} takes {dtype} there, "
-                f"which may be {', '.join(one.name for one in VALUES)}."
+                f"Input {i} has the type {tensor.dtype()}; {self._definition.type} takes {dtype} "
+                f"there, which may be {', '.join(one.name for one in VALUES)}."
             )
-        taken = self.take(i).reshape(-1)
+        taken = self.load(i).reshape(-1)
         enforce(
             len(taken) == numel or (len(taken) > numel and not self.exact),
-            f"Input {i} has {len(taken)} elements where lengths say {numel}.",
+            f"Input {i} has {len(taken)} elements, but the lengths add up to {numel}.",
         )
         return taken[:numel]
 
     def example_count(self, per_example: Sequence[torch.Tensor]) -> int:
         """Return the number of examples. Raises EnforceNotMet: the inputs disagree."""
         found = {len(one) for one in per_example}
-        enforce(len(found) == 1, f"Inputs have {sorted(found)} examples.")
+        enforce(
+            len(found) == 1,
+            f"All inputs must have the same number of examples, not {sorted(found)}.",
+        )
         return found.pop()
 
-    def give_merged(self, o: int, pieces: list[torch.Tensor], order: torch.Tensor, i: int) -> None:
+    def store_merged(self, o: int, pieces: list[torch.Tensor], order: torch.Tensor, i: int) -> None:
         """Have output `o` hold `pieces` of the type of input `i` in that order."""
-        self.give(o, torch.cat(pieces)[order], self.Input(i).dtype())
+        self.store(o, torch.cat(pieces)[order], self.Input(i).dtype())
 
-    def give_lengths(self, counts: Sequence[torch.Tensor]) -> None:
+    def store_lengths(self, counts: Sequence[torch.Tensor]) -> None:
         """Have output 0 hold the numbers of features of each example."""
         self.put(0, torch.stack(list(counts)).sum(0, dtype=torch.int32))
 
@@ -116,7 +119,7 @@ class _Values(FeatureMerger):
         ]
         self.put(o, torch.cat(lengths)[order])
         for k, (part, pieces) in enumerate(zip(self.value_parts, merged, strict=True), o + 1):
-            self.give_merged(k, pieces, value_order, part)
+            self.store_merged(k, pieces, value_order, part)
 
 
 class _Single(_Values):
@@ -132,7 +135,7 @@ class _Single(_Values):
         """Return the keys of the inputs, of which there are `n`."""
         ids = self.GetRepeatedArgument("feature_ids", [0])
         ids = ids if self.HasArgument("feature_ids") else []
-        enforce(len(ids) >= n, f"There are {len(ids)} feature_ids for {n} features.")
+        enforce(len(ids) >= n, f"There are {len(ids)} feature_ids, but {n} features.")
         return torch.tensor(ids[:n], dtype=torch.int64)
 
 
@@ -145,13 +148,13 @@ class MergeDenseFeatureTensors(_Single):
 
     def move(self) -> None:
         x, mask = self.Input(0), self.x(1, BOOL)
-        enforce(x.dim() == 2, f"Features make a matrix, not {x.dim()} dimensions.")
-        enforce(list(mask.shape) == list(x.sizes()), "There is a truth value for each feature.")
+        enforce(x.dim() == 2, f"Input 0 must have two dimensions, not {x.dim()}.")
+        enforce(list(mask.shape) == list(x.sizes()), "The mask must have the sizes of the values.")
         keys = self.keys(x.size(1))
         values = self.elements(0, x.numel(), x.dtype())[mask.reshape(-1)]
         self.put(0, mask.sum(1, dtype=torch.int32))
         self.put(1, keys.expand(x.size(0), -1)[mask])
-        self.give(2, values, x.dtype())
+        self.store(2, values, x.dtype())
 
 
 @register_operator("MergeSingleScalarFeatureTensors")
@@ -169,9 +172,9 @@ class MergeSingleScalarFeatureTensors(_Single):
             self.elements(place, len(mask), self.Input(0).dtype())[mask]
             for place, mask in zip(self.inputs(), masks, strict=True)
         ]
-        self.give_lengths(masks)
+        self.store_lengths(masks)
         self.put(1, torch.repeat_interleave(keys, torch.stack(masks).sum(1))[order])
-        self.give_merged(2, values, order, 0)
+        self.store_merged(2, values, order, 0)
 
 
 @register_operator("MergeSingleListFeatureTensors")
@@ -190,7 +193,7 @@ class MergeSingleListFeatureTensors(_Single):
         kept = [one[mask] for one, mask in zip(lengths, masks, strict=True)]
         order = merged_order(features)
         self.merge_values(2, features, kept)
-        self.give_lengths(masks)
+        self.store_lengths(masks)
         self.put(1, torch.repeat_interleave(keys, torch.stack(masks).sum(1))[order])
 
 
@@ -212,10 +215,13 @@ class _Multi(_Values):
         """Return lengths, the examples of features, and their keys, of each input."""
         lengths = [self.counts(place) for place in self.inputs()]
         self.example_count(lengths)
-        examples = [segments_of_lengths(one) for one in lengths]
+        examples = [segment_ids(one) for one in lengths]
         keys = [self.x(place + 1, INT64).reshape(-1) for place in self.inputs()]
         for one, numbers in zip(examples, keys, strict=True):
-            enforce(len(one) == len(numbers), f"Lengths say {len(one)} features of {len(numbers)}.")
+            enforce(
+                len(one) == len(numbers),
+                f"The lengths add up to {len(one)}, but there are {len(numbers)} keys.",
+            )
         return lengths, examples, keys
 
 
@@ -232,9 +238,9 @@ class MergeMultiScalarFeatureTensors(_Multi):
             self.elements(place + 2, len(one), self.Input(2).dtype())
             for place, one in zip(self.inputs(), examples, strict=True)
         ]
-        self.give_lengths(lengths)
+        self.store_lengths(lengths)
         self.put(1, torch.cat(keys)[order])
-        self.give_merged(2, values, order, 2)
+        self.store_merged(2, values, order, 2)
 
 
 @register_operator("MergeMultiListFeatureTensors")
@@ -249,10 +255,13 @@ class MergeMultiListFeatureTensors(_Multi):
         lengths, examples, keys = self.features()
         inner = [self.counts(place + 2) for place in self.inputs()]
         for one, counts in zip(examples, inner, strict=True):
-            enforce(len(one) == len(counts), f"Lengths say {len(one)} features of {len(counts)}.")
+            enforce(
+                len(one) == len(counts),
+                f"The lengths add up to {len(one)}, but there are {len(counts)} features.",
+            )
         order = merged_order(examples)
         self.merge_values(2, examples, inner)
-        self.give_lengths(lengths)
+        self.store_lengths(lengths)
         self.put(1, torch.cat(keys)[order])
 
 

@@ -30,22 +30,27 @@ class SequenceMask(TorchOperator):
         rows, columns, batch = x.shape[:axis].numel(), x.shape[axis:].numel(), 1
         if self.HasArgument("batch"):
             from_dim = self._dim("batch", 0, x)
-            enforce(from_dim < axis, "The batch comes before the axis.")
+            enforce(from_dim < axis, "The argument batch must be less than axis.")
             batch = x.shape[: from_dim + 1].numel()
             rows //= max(batch, 1)
         inner = 1
         if self.HasArgument("repeat_from_axis"):
             repeat = self._dim("repeat_from_axis", -1, x)
-            enforce(mode == "sequence" and batch == 1, "repeat_from_axis is for sequences.")
-            enforce(repeat >= axis, f"repeat_from_axis comes not before axis {axis}.")
+            enforce(
+                mode == "sequence" and batch == 1,
+                "repeat_from_axis needs the mode sequence, without batch.",
+            )
+            enforce(repeat >= axis, f"repeat_from_axis must be at least axis, {axis}.")
             inner = x.shape[repeat:].numel()
             columns = x.shape[axis:repeat].numel()
         i, j = torch.arange(rows)[:, None], torch.arange(columns)
         if mode in ("sequence", "window"):
-            enforce(self.InputSize() == 2, f"The mode {mode} takes an input 1.")
+            enforce(self.InputSize() == 2, f"The mode {mode} needs an input 1.")
             given = self.x(1, INT32).reshape(-1)
             if len(given) < rows:
-                raise EnforceNotMet(f"{len(given)} numbers are given for {rows} rows.")
+                raise EnforceNotMet(
+                    f"Input 1 has {len(given)} elements, but there are {rows} rows."
+                )
             given = given[:rows]
             if mode == "sequence":
                 out = j >= given[:, None]
@@ -61,5 +66,7 @@ class SequenceMask(TorchOperator):
 
     def _dim(self, name: str, default: int, x: torch.Tensor) -> int:
         dim = self.GetSingleArgument(name, default)
-        enforce(-x.dim() <= dim < x.dim(), f"{name} {dim} is not within {x.dim()} dimensions.")
+        enforce(
+            -x.dim() <= dim < x.dim(), f"{name}, {dim}, is out of range for {x.dim()} dimensions."
+        )
         return int(dim % x.dim())

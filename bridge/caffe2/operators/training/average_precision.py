@@ -30,16 +30,16 @@ class APMeter(FloatOperator):
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
         self._size = self.GetSingleArgument("buffer_size", 1000)
-        self.enforce(self._size > 0, "buffer_size is 1 or more", self._size)
+        self.enforce(self._size > 0, "buffer_size is at least 1", self._size)
 
     def RunOnDevice(self) -> None:
         scores, labels = self.x(0), self.x(1, INT32)
-        self.enforce(scores.dim() == 2, "scores are a matrix", scores)
-        self.enforce(labels.shape == scores.shape, "there is a label for each", labels, scores)
+        self.enforce(scores.dim() == 2, "scores have two dimensions", scores)
+        self.enforce(labels.shape == scores.shape, "there is one label per score", labels, scores)
         scores, labels = scores[-self._size :], labels[-self._size :]
         if self._scores is not None and self._labels is not None:
             same = self._scores.size(1) == scores.size(1)
-            self.enforce(same, "classes are as many as before", scores.size(1))
+            self.enforce(same, "the number of classes is that of earlier runs", scores.size(1))
             old = max(self._size - len(scores), 0)
             kept = self._scores[max(len(self._scores) - old, 0) :]
             scores = torch.cat([kept, scores])

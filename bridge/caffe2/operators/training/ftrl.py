@@ -25,10 +25,12 @@ class Ftrl(Optimizer):
     def RunOnDevice(self) -> None:
         w, g = self.alike(0, 2)
         pairs = self.x(1)
-        self.enforce(pairs.numel() == 2 * w.numel(), "a pair for each parameter", pairs, w)
+        self.enforce(
+            pairs.numel() == 2 * w.numel(), "there is one pair of n and z per parameter", pairs, w
+        )
         n, z = pairs.view(-1, 2).unbind(1)
         new, n, z = ftrl_step(self, w.view(-1), n, z, g.view(-1), 3)
-        self.give(new.view(w.shape), torch.stack([n, z], 1).view(pairs.shape))
+        self.store(new.view(w.shape), torch.stack([n, z], 1).view(pairs.shape))
 
 
 @register_operator("GFtrl")
@@ -41,12 +43,14 @@ class GFtrl(Optimizer):
     def RunOnDevice(self) -> None:
         w, g = self.alike(0, 2)
         pairs = self.x(1)
-        self.enforce(pairs.numel() == 2 * w.numel(), "a pair for each parameter", pairs, w)
-        self.enforce(w.dim() > 0, "parameters have rows", w)
+        self.enforce(
+            pairs.numel() == 2 * w.numel(), "there is one pair of n and z per parameter", pairs, w
+        )
+        self.enforce(w.dim() > 0, "parameters have at least one dimension", w)
         n, z = pairs.reshape(-1, 2).unbind(1)
         matrix = torch.Size([w.shape[0], w.shape[1:].numel()])
         new, n, z = ftrl_step(self, w.view(-1), n, z, g.view(-1), 3, matrix)
-        self.give(new.view(w.shape), torch.stack([n, z], 1).view(pairs.shape))
+        self.store(new.view(w.shape), torch.stack([n, z], 1).view(pairs.shape))
 
 
 def ftrl_step(

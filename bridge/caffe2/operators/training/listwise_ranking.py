@@ -26,7 +26,11 @@ class _Sessions(FloatOperator):
         """Return the lengths of sessions, which input `i` has, of together `numel` at most."""
         lengths = self.integers(i, INT32)
         self.enforce(min(lengths, default=0) >= 0, "lengths are not negative", lengths)
-        self.enforce(sum(lengths) <= numel, f"sessions have {numel} items at most", sum(lengths))
+        self.enforce(
+            sum(lengths) <= numel,
+            f"the lengths of sessions add up to at most {numel}",
+            sum(lengths),
+        )
         return lengths
 
 
@@ -42,14 +46,14 @@ class LambdaRankNdcg(_Sessions):
 
     def RunOnDevice(self) -> None:
         y, ratings = self.x(0), self.x(1)
-        self.enforce(y.dim() == 1, "scores are a list", y)
-        self.enforce(y.numel() == ratings.numel(), "there is a rating for each score", y, ratings)
+        self.enforce(y.dim() == 1, "scores have one dimension", y)
+        self.enforce(y.numel() == ratings.numel(), "there is one rating per score", y, ratings)
         lengths = self.sessions(2, len(y))
         ratings = ratings.reshape(-1)
         loss, dy = y.new_zeros(len(lengths)), torch.zeros_like(y)
         start = 0
         for i, n in enumerate(lengths):
-            self.enforce(start < len(y), "a session begins before the end", start, len(y))
+            self.enforce(start < len(y), "there are items left for each session", start, len(y))
             items = slice(start, start + n)
             if n and float(ratings[items].abs().sum()) >= 1e-6:
                 loss[i], dy[items] = self._session(y[items], ratings[items])
@@ -92,12 +96,12 @@ class LambdaRankNdcgGradient(_Sessions):
         y, cached, dloss = self.x(0), self.x(2), self.x(3)
         self.enforce(
             y.dim() == cached.dim() == 1 and y.shape == cached.shape and len(y) > 0,
-            "scores and their gradients are lists of one length",
+            "scores and their gradients have one dimension and the same length",
             y,
             cached,
         )
         lengths = self.sessions(1, len(y))
-        self.enforce(dloss.numel() == len(lengths), "there is a loss for each session", dloss)
+        self.enforce(dloss.numel() == len(lengths), "there is one loss per session", dloss)
         factors = torch.repeat_interleave(dloss.reshape(-1), torch.tensor(lengths))
         factors = torch.nn.functional.pad(factors, (0, len(y) - len(factors)))
         torch.mul(factors, cached, out=self.out(0, y.shape))

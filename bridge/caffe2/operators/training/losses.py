@@ -7,7 +7,7 @@ from bridge.caffe2.execution.registry import register_operator
 from bridge.caffe2.operators.base.float_operator import FloatOperator
 from bridge.caffe2.operators.base.lazy_torch import torch
 from bridge.caffe2.operators.base.torch_operator import INT32
-from bridge.caffe2.operators.layers.products import as_matrix
+from bridge.caffe2.operators.layers.matrix_products import as_matrix
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,8 +25,8 @@ class Labelled(FloatOperator):
         """Return X as a matrix, and the labels as indices (N, 1)."""
         x, label = self.x(0), self.x(1, INT32)
         rows = as_matrix(x, 1) if x.dim() else x.view(1, 1)
-        self.enforce(label.dim() in (1, 2), "the labels are of one dimension", label)
-        self.enforce(label.numel() == rows.shape[0], "there is a label for each row", label, x)
+        self.enforce(label.dim() in (1, 2), "the labels have one dimension", label)
+        self.enforce(label.numel() == rows.shape[0], "there is one label per row", label, x)
         self.enforce_range("labels", label, rows.shape[1])
         return rows, label.view(-1, 1).long()
 
@@ -52,7 +52,7 @@ class LabelCrossEntropyGradient(Labelled):
     def RunOnDevice(self) -> None:
         rows, label = self.labelled()
         dy = self.x(2).view(-1, 1)
-        self.enforce(dy.shape == label.shape, "there is a gradient for each row", dy)
+        self.enforce(dy.shape == label.shape, "there is one gradient per row", dy)
         at = -dy / rows.gather(1, label).clamp_(min=SMALLEST)
         dx = self.out(0, self.x(0).shape).zero_()
         dx.view(rows.shape).scatter_(1, label, at)
@@ -67,7 +67,7 @@ class CrossEntropy(FloatOperator):
 
     def RunOnDevice(self) -> None:
         x, label = self.x(0), self.x(1)
-        self.enforce(x.shape == label.shape, "X and the labels are of one shape", x, label)
+        self.enforce(x.shape == label.shape, "X and the labels have the same shape", x, label)
         rows = as_matrix(x, 1) if x.dim() else x.view(1, 1)
         logs = rows.clamp(min=SMALLEST).log_()
         self.put(0, (logs * label.view(rows.shape)).sum(1).neg_())
@@ -79,7 +79,7 @@ class CrossEntropyGradient(FloatOperator):
 
     def RunOnDevice(self) -> None:
         x, label = self.x(0), self.x(1)
-        self.enforce(x.shape == label.shape, "X and the labels are of one shape", x, label)
+        self.enforce(x.shape == label.shape, "X and the labels have the same shape", x, label)
         rows = as_matrix(x, 1) if x.dim() else x.view(1, 1)
         slope = -self.x(2).view(-1, 1) * label.view(rows.shape)
         self.put(0, (slope / rows.clamp(min=SMALLEST)).view(x.shape))
@@ -103,7 +103,7 @@ class MakeTwoClassGradient(FloatOperator):
 
     def RunOnDevice(self) -> None:
         dy = self.x(0)
-        self.enforce(dy.dim() >= 1 and dy.shape[-1] == 2, "dY is in pairs", dy)
+        self.enforce(dy.dim() >= 1 and dy.shape[-1] == 2, "the last dimension of dY has size 2", dy)
         torch.sub(dy[..., 1], dy[..., 0], out=self.out(0, dy.shape[:-1]))
 
 
@@ -120,10 +120,14 @@ class Logits(FloatOperator):
         inputs = [self.x(i) for i in range(self.first, self.InputSize())]
         logits = inputs[0]
         for other in inputs[1:]:
-            self.enforce(other.shape == logits.shape, "the inputs are of one shape", other, logits)
+            self.enforce(
+                other.shape == logits.shape, "the inputs have the same shape", other, logits
+            )
         self.trick = bool(self.GetSingleArgument("log_D_trick", False))
         self.unjoined = bool(self.GetSingleArgument("unjoined_lr_loss", False))
-        self.enforce(not (self.trick and self.unjoined), "log_D_trick and unjoined_lr_loss")
+        self.enforce(
+            not (self.trick and self.unjoined), "log_D_trick and unjoined_lr_loss are not both set"
+        )
         inner = logits.shape[-1] if logits.dim() else 1
         return [one.reshape(-1, inner) for one in inputs]
 

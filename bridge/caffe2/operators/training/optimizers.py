@@ -29,20 +29,22 @@ class Optimizer(FloatOperator):
         """Return inputs that are to be of one size, in the shape of the first."""
         found = [self.x(i) for i in places]
         for one in found[1:]:
-            self.enforce(one.numel() == found[0].numel(), "inputs are of one size", one, found[0])
+            self.enforce(
+                one.numel() == found[0].numel(), "the inputs have the same size", one, found[0]
+            )
         return [one.view(found[0].shape) for one in found]
 
     def rate(self, place: int) -> Tensor:
         """Return the learning rate, one number."""
         lr = self.x(place)
-        self.enforce(lr.numel() == 1, "there is one learning rate", lr)
+        self.enforce(lr.numel() == 1, "the learning rate has one element", lr)
         return lr.view(())
 
     def single(self, name: str, default: float) -> float:
         """Return an argument as Caffe2 has it: a number of single precision."""
         return single(self.GetSingleArgument(name, default))
 
-    def give(self, *values: Tensor) -> None:
+    def store(self, *values: Tensor) -> None:
         """Put as many of the values as there are outputs, in the shapes of what they replace."""
         replaced = {o: i for i, o in schema_of(self._definition.type).allowed}
         for o, value in enumerate(values[: self.OutputSize()]):
@@ -70,7 +72,7 @@ class MomentumSGD(Optimizer):
 
     def RunOnDevice(self) -> None:
         g, m = self.alike(0, 1)
-        self.give(*momentum_step(self, g, m, self.rate(2)))
+        self.store(*momentum_step(self, g, m, self.rate(2)))
 
 
 @register_operator("MomentumSGDUpdate")
@@ -80,7 +82,7 @@ class MomentumSGDUpdate(Optimizer):
     def RunOnDevice(self) -> None:
         g, m, w = self.alike(0, 1, 3)
         step, new = momentum_step(self, g, m, self.rate(2))
-        self.give(step, new, w - step)
+        self.store(step, new, w - step)
 
 
 def adam_factors(op: Optimizer, place: int) -> tuple[float, float, float]:
@@ -105,7 +107,7 @@ class Adam(Optimizer):
         m = m * beta1 + g * (1 - beta1)
         v = v * beta2 + g * g * (1 - beta2)
         step = correction * m / (v.sqrt() + self.single("epsilon", 1e-5))
-        self.give(w + self.rate(4) * step, m, v, step)
+        self.store(w + self.rate(4) * step, m, v, step)
 
 
 @register_operator("Adagrad")
@@ -122,7 +124,7 @@ class Adagrad(Optimizer):
         h = self.single("decay", 1.0) * h + g * g
         rates = self.rate(3) / (h.sqrt() + self.single("epsilon", 1e-5))
         step = rates * g
-        self.give(w + step, h, rates, step)
+        self.store(w + step, h, rates, step)
 
 
 @register_operator("RmsProp")
@@ -138,7 +140,7 @@ class RmsProp(Optimizer):
         squares = squares + (1 - self.single("decay", 0.9)) * (g * g - squares)
         step = self.rate(3) * g / (self.single("epsilon", 1e-5) + squares).sqrt()
         m = self.single("momentum", 0.0) * m + step
-        self.give(m, squares, m.clone())
+        self.store(m, squares, m.clone())
 
 
 @register_operator("Adadelta")
@@ -151,7 +153,7 @@ class Adadelta(Optimizer):
 
     def RunOnDevice(self) -> None:
         w, h, d, g = self.alike(0, 1, 2, 3)
-        self.give(*adadelta_step(self, w, h, d, g, self.rate(4)))
+        self.store(*adadelta_step(self, w, h, d, g, self.rate(4)))
 
 
 def adadelta_step(
@@ -173,11 +175,11 @@ class Wngrad(Optimizer):
 
     def RunOnDevice(self) -> None:
         (w, g), b = self.alike(0, 2), self.x(1)
-        self.enforce(b.numel() == 1, "b is one number", b)
+        self.enforce(b.numel() == 1, "b has one element", b)
         scaled = b + self.single("epsilon", 1e-5)
         rate = self.rate(3) / scaled
         step = rate.view(()) * g
-        self.give(w + step, b + g.square().sum() / scaled, rate, step)
+        self.store(w + step, b + g.square().sum() / scaled, rate, step)
 
 
 @register_operator("Storm")
@@ -191,14 +193,14 @@ class Storm(Optimizer):
         w, m, g = self.alike(0, 1, 3)
         rate, alpha, total = storm_rate(self, self.x(2), g, self.rate(4))
         m = g + (1 - alpha) * (m - g)
-        self.give(w + rate * m, m, total)
+        self.store(w + rate * m, m, total)
 
 
 def storm_rate(
     op: Optimizer, squares: Tensor, g: Tensor, lr: Tensor
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Return the rate, the weight of the gradient, and the sum of squares."""
-    op.enforce(squares.numel() == 1, "the sum of squares is one number", squares)
+    op.enforce(squares.numel() == 1, "the sum of squares has one element", squares)
     total = squares + g.square().sum()
     rate = lr * (op.single("beta", 0.1) + total.view(())).pow(-1 / 3)
     return rate, op.single("momentum", 10.0) * rate * rate, total
@@ -249,7 +251,7 @@ class LearningRateAdaption(Optimizer):
 
     def RunOnDevice(self) -> None:
         lr, (g, effective) = self.x(0), self.alike(1, 2)
-        self.enforce(lr.numel() == 1, "there is one learning rate", lr)
+        self.enforce(lr.numel() == 1, "the learning rate has one element", lr)
         along, alpha = (g * effective).sum(), self.single("lr_alpha", 0.01)
         if self.GetSingleArgument("normalized_lr_adaption", True):
             norms = [torch.linalg.vector_norm(one).clamp(min=1e-12) for one in (g, effective)]

@@ -7,7 +7,7 @@ from bridge.caffe2.execution.registry import register_operator
 from bridge.caffe2.operators.base.float_operator import FloatOperator
 from bridge.caffe2.operators.base.lazy_torch import torch
 from bridge.caffe2.operators.base.torch_operator import INT32
-from bridge.caffe2.operators.layers.products import as_matrix
+from bridge.caffe2.operators.layers.matrix_products import as_matrix
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -39,20 +39,22 @@ class RowLoss(FloatOperator):
         n, classes = rows.shape
         if self.GetSingleArgument("label_prob", 0):
             label = self.x(1)
-            self.enforce(label.numel() == rows.numel(), "labels are of X's shape", label, rows)
+            self.enforce(
+                label.numel() == rows.numel(), "the labels have the shape of X", label, rows
+            )
             target = label.view(rows.shape)
             sums = target.sum(1)
             fine = bool((target >= 0).all()) and bool(((sums - 1).abs() < 1e-5).all())
-            self.enforce(fine, "the labels of a row are probabilities, their sum being 1")
+            self.enforce(fine, "the labels of a row are probabilities that add up to 1")
         else:
             label = self.x(1, INT32)
-            self.enforce(label.numel() == n, "there is a label for each row", label, rows)
+            self.enforce(label.numel() == n, "there is one label per row", label, rows)
             self.enforce_range("labels", label, classes)
             target = torch.zeros_like(rows).scatter_(1, label.view(-1, 1).long(), 1)
         if self.InputSize() <= weight:
             return target, rows.new_ones(n, 1)
         weights = self.x(2)
-        self.enforce(weights.numel() == n, "there is a weight for each row", weights, rows)
+        self.enforce(weights.numel() == n, "there is one weight per row", weights, rows)
         return target, weights.view(-1, 1)
 
     def share(self, weights: Tensor) -> float:
@@ -96,7 +98,7 @@ class SoftmaxWithLossGradient(RowLoss):
         axis = self.axis(p, "axis", 1)
         rows = as_matrix(p, axis)
         target, weights = self.targets(rows, axis, 4)
-        self.enforce(dloss.numel() == 1, "there is one gradient of the loss", dloss)
+        self.enforce(dloss.numel() == 1, "the gradient of the loss has one element", dloss)
         dx = (rows - target) * weights * (dloss.view(()) * self.share(weights))
         self.put(0, dx.view(p.shape))
 
@@ -110,14 +112,17 @@ class ImageLoss(FloatOperator):
     def operands(self, x: Tensor, weighted: bool) -> tuple[Tensor, Tensor]:
         """Return the labels as indices (N, 1, H, W), and the weights; 0 for a label of -1."""
         label = self.x(1, INT32)
-        self.enforce(x.dim() == 4 and label.dim() == 3, "X: (N, D, H, W), labels: (N, H, W)")
         self.enforce(
-            label.shape == (x.shape[0], *x.shape[2:]), "there is a label for each place", label, x
+            x.dim() == 4 and label.dim() == 3,
+            "X has sizes (N, D, H, W) and the labels have (N, H, W)",
+        )
+        self.enforce(
+            label.shape == (x.shape[0], *x.shape[2:]), "there is one label per pixel", label, x
         )
         weights = torch.ones_like(label, dtype=x.dtype)
         if weighted:
             weights = self.x(2)
-            self.enforce(weights.numel() == label.numel(), "there is a weight for each place")
+            self.enforce(weights.numel() == label.numel(), "there is one weight per pixel")
         self.enforce_range("labels", label, x.shape[1], start=-1)
         kept = weights.view(label.shape) * (label != -1)
         return label.unsqueeze(1).long().clamp_(min=0), kept.unsqueeze(1)

@@ -50,9 +50,11 @@ class SparseOptimizer(Optimizer):
         Raises EnforceNotMet: a row is out of range, a gradient is not as wide as a row.
         """
         index, g = self.x(self.indices, INTS), self.x(self.gradient)
-        self.enforce(param.dim() > 0, "parameters have rows", param)
+        self.enforce(param.dim() > 0, "parameters have at least one dimension", param)
         width = param.numel() // max(param.shape[0], 1)
-        self.enforce(g.numel() == index.numel() * width, "a gradient for each row", g, index, param)
+        self.enforce(
+            g.numel() == index.numel() * width, "there is one gradient per row", g, index, param
+        )
         flat = index.reshape(-1).long()
         self.enforce_range("rows", flat, param.shape[0])
         seen: dict[int, int] = {}
@@ -103,7 +105,7 @@ class SparseAdagrad(SparseOptimizer):
     gradient = 3
 
     def RunOnDevice(self) -> None:
-        self.enforce(self.single("decay", 1.0) == 1.0, "there is no decay")
+        self.enforce(self.single("decay", 1.0) == 1.0, "decay is 1")
         lr, epsilon = self.rate(4), self.single("epsilon", 1e-5)
         decay = self.single("weight_decay", 0.0)
         rounds = list(self.rounds(self.x(0)))

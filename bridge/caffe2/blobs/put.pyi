@@ -1,0 +1,6 @@
+# SPDX-License-Identifier: Apache-2.0
+from typing import Any
+
+from bridge.caffe2.blobs.core import BlobCore
+
+def put(blob: BlobCore, value: Any) -> None: ...

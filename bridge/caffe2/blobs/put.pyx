@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: Apache-2.0
+# cython: language_level=3, boundscheck=False, wraparound=False
+"""Feeding a blob: the two common cases here, a torch tensor and an array like the last one."""
+
+from cpython.object cimport PyObject, PyTypeObject
+from libc.stdint cimport int64_t
+from libc.string cimport memcmp, memmove
+
+from bridge.c10.observe cimport observed, unlikely
+from bridge.c10.storage cimport EXTERNAL, Storage
+from bridge.c10.tensor_impl cimport CONTIGUOUS, TensorImpl
+from bridge.caffe2.tensor.tensor cimport Tensor, wrap
+from bridge.dlpack.abi cimport DL_CPU
+from bridge.exchange.numpy cimport import_array, numpy_array_type
+from bridge.exchange.torch_api cimport torch_c
+from bridge.exchange.torch_import cimport import_torch
+
+from bridge.caffe2.blobs.put_by_type import put_by_type
+
+cdef extern from "Python.h":
+    PyTypeObject* Py_TYPE(object)
+
+cdef enum:
+    COPY_WITHOUT_GIL = 1 << 16  # bytes from which releasing the GIL pays
+
+
+cpdef put(BlobCore blob, object value):
+    """Make `blob` hold `value`: a tensor shared, an array copied, a string as `bytes`.
+
+    Raises the reason why not: BufferError, TypeError, UnicodeEncodeError, EnforceNotMet, or
+    whatever a foreign producer raises. The blob is then unchanged.
+    """
+    cdef PyTypeObject* cls = Py_TYPE(value)
+    cdef TensorImpl impl
+    cdef Tensor tensor = blob._tensor
+    # Released when this returns: its destructor may run Python code that uses the blob.
+    _previous = blob._object
+    if cls == torch_c.tensor_type and cls != NULL:
+        impl = import_torch(value, None)
+        if impl.flags & CONTIGUOUS:
+            blob._own = False
+            blob._tensor = wrap(impl)
+            blob._object = None
+            return
+    elif <PyObject*>cls == <PyObject*>numpy_array_type and blob._own:
+        if tensor is not None and _copied(tensor.impl, value):
+            return
+    put_by_type(blob, value)
+
+
+cdef bint _copied(TensorImpl to, object array) except -1:
+    """Copy a NumPy array into the memory of `to`, if it is the bridge's own and of the same shape
+    and type; return whether it was copied.
+    """
+    cdef Storage storage
+    cdef TensorImpl source
+    cdef int64_t nbytes
+    cdef char* data
+    if unlikely(observed):
+        return False
+    try:
+        source = import_array(array, False)
+    except BufferError:  # strings, another byte order, misaligned
+        return False
+    # From here on no Python code runs, so no other thread can change what has been checked.
+    storage = to.storage
+    if storage is None or storage.data == NULL \
+            or storage.flags & EXTERNAL or storage.device_type != DL_CPU or not to.c_dtype.c_is_pod:
+        return False
+    if source.c_dtype is not to.c_dtype or source.ndim != to.ndim \
+            or not source.flags & CONTIGUOUS \
+            or memcmp(source.c_sizes, to.c_sizes, to.ndim * sizeof(int64_t)) != 0:
+        return False
+    nbytes = to.c_numel * to.c_dtype.itemsize
+    data = to.data("FeedBlob")
+    _keep = storage.ctx          # another thread may replace the storage's buffer meanwhile
+    if nbytes > COPY_WITHOUT_GIL:
+        with nogil:
+            memmove(data, source.storage.data, nbytes)
+    elif nbytes:
+        memmove(data, source.storage.data, nbytes)
+    return True

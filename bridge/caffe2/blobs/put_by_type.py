@@ -1,0 +1,142 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Feeding a blob by the type of the value, which is shared or copied.
+
+The functions raise the reason of a failure; their callers name the blob.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+
+from bridge.at import Tensor as AtTensor
+from bridge.c10 import Device
+from bridge.c10.errors import EnforceTypeError
+from bridge.caffe2.blobs.copies import copy_into, is_on, tensor_of_array
+from bridge.caffe2.blobs.tensor_proto import Caffe2TensorToNumpyArray
+from bridge.caffe2.tensor.tensor import Tensor
+from bridge.exchange.import_tensor import import_tensor
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    import numpy as np
+
+    from bridge.caffe2.blobs.core import BlobCore
+
+__all__ = ["is_array", "put_array", "put_by_type", "put_device_copy"]
+
+_CPU = Device("cpu")
+
+_wrap = Tensor._wrap
+
+
+def put_by_type(blob: BlobCore, value: Any) -> None:
+    """Make `blob` hold `value`: a tensor shared, an array copied, a string as `bytes`."""
+    (_ROUTES.get(type(value)) or _route_of(value))(blob, value)
+
+
+def put_array(blob: BlobCore, array: np.ndarray[Any, Any]) -> None:
+    """Copy a NumPy array, into the buffer of the blob's own tensor if it fits."""
+    tensor = blob._tensor
+    if tensor is not None and blob._own and is_on(tensor, _CPU):
+        copy_into(tensor, array)
+    else:
+        blob._replace(tensor_of_array(array))
+
+
+def put_device_copy(blob: BlobCore, copy: Tensor) -> None:
+    """Make `blob` hold the elements of `copy`, which is new and not on the CPU.
+
+    The blob's own tensor gets them if it is on the same device and of the same type and sizes.
+    """
+    tensor = blob._tensor
+    if (
+        tensor is not None
+        and blob._own
+        and is_on(tensor, copy.GetDevice())
+        and tensor.unsafeGetTensorImpl().owns_memory()
+        and tensor.IsType(copy.dtype())
+        and tensor.sizes() == copy.sizes()
+    ):
+        tensor.CopyFrom(copy)
+    else:
+        blob._replace(copy)
+
+
+def is_array(value: object) -> bool:
+    """Return whether `value` is a NumPy array, without importing NumPy."""
+    numpy = sys.modules.get("numpy")
+    return numpy is not None and isinstance(value, numpy.ndarray)
+
+
+def _put_at(blob: BlobCore, value: AtTensor) -> None:
+    blob._set_tensor(Tensor(value), own=False)
+
+
+def _put_caffe2(blob: BlobCore, value: Tensor) -> None:
+    blob._set_tensor(value.UnsafeSharedInstance(), own=False)
+
+
+def _put_producer(blob: BlobCore, value: Any) -> None:
+    blob._set_tensor(_wrap(import_tensor(value)), own=False)
+
+
+def _put_message(blob: BlobCore, value: Any) -> None:
+    """Copy the values of a TensorProto, as an array of them."""
+    put_array(blob, Caffe2TensorToNumpyArray(value))
+
+
+def _put_string(blob: BlobCore, value: bytes | str) -> None:
+    blob._set_string(value)
+
+
+# The function that feeds values of a type.
+_ROUTES: dict[type, Callable[[BlobCore, Any], None]] = {
+    AtTensor: _put_at,
+    Tensor: _put_caffe2,
+    bytes: _put_string,
+    str: _put_string,
+}
+
+
+def _route_of(value: Any) -> Callable[[BlobCore, Any], None]:
+    """Return the function that feeds values of this new type, and cache it.
+
+    Types that are not attributes of their modules are not cached: the cache would keep them alive.
+
+    Raises EnforceNotMet, also a TypeError: blobs cannot hold such values.
+    """
+    cls = type(value)
+    route: Callable[[BlobCore, Any], None]
+    if isinstance(value, Tensor):
+        route = _put_caffe2
+    elif isinstance(value, AtTensor):
+        route = _put_at
+    elif isinstance(value, (bytes, str)):
+        route = _put_string
+    elif is_array(value):
+        route = put_array
+    elif _is_producer(cls):
+        route = _put_producer
+    elif getattr(getattr(cls, "DESCRIPTOR", None), "name", None) == "TensorProto":
+        route = _put_message
+    else:
+        raise EnforceTypeError(
+            "it is neither a tensor, a NumPy array nor a string; bridge.asarray(value) makes a "
+            "tensor of numbers, lists and buffers"
+        )
+    if getattr(sys.modules.get(cls.__module__), cls.__name__, None) is cls:
+        _ROUTES[cls] = route
+    return route
+
+
+def _is_producer(cls: type) -> bool:
+    """Return whether objects of the class export memory, by DLPack or CUDA's array interface."""
+    return (
+        hasattr(cls, "__dlpack__")
+        or hasattr(cls, "__dlpack_c_exchange_api__")
+        or hasattr(cls, "__cuda_array_interface__")
+        or cls.__name__ == "PyCapsule"
+    )

@@ -1,0 +1,234 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tensors from the messages that Caffe2 and others wrote.
+
+A message is checked in full before memory is allocated or the blob changed. The number of values
+must be the number that the shape, or the segment, requires, so a short message cannot ask for much
+memory. A segment is the exception: it is part of a larger tensor, which is allocated when its first
+part arrives, as in Caffe2. A tensor larger than the machine's memory is refused. Elements that
+no segment has set are zero.
+
+A tensor goes into the buffer of the blob's own tensor if type and size fit, so whoever shares the
+buffer sees it. Memory that came from outside is not written: the blob gets a new tensor.
+
+Unlike Caffe2, `raw_data` is read if the type's field is empty; a tensor of blobs (type UNDEFINED
+with elements) and surplus strings, which Caffe2 drops, are refused.
+
+Follows caffe2/core/blob_serialization.cc and int8_serialization.cc, PyTorch 1.8.1.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+
+from bridge import c10
+from bridge.c10 import Device, DeviceType, GetAllocator, TypeMeta
+from bridge.c10.errors import EnforceTypeError, EnforceValueError
+from bridge.caffe2.base.data_types import ELEMENT_TYPES, FIELDS, DataType
+from bridge.caffe2.base.device_option import tensor_device
+from bridge.caffe2.base.text import shown_sizes
+from bridge.caffe2.blobs.copies import is_on, keeps_buffer
+from bridge.caffe2.blobs.int8 import Int8TensorCPU
+from bridge.caffe2.blobs.message import BlobMessage, TensorMessage
+from bridge.caffe2.blobs.put_by_type import put_device_copy
+from bridge.caffe2.tensor.tensor import Tensor
+from bridge.wire.payload import copy_raw, zero
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from bridge.caffe2.blobs.core import BlobCore
+
+__all__ = ["TENSOR_TYPES", "device_of", "int8_tensor_of", "read_tensor"]
+
+# The types of 8 and 16 bits, whose elements byte_data may hold as they are in memory.
+_IN_BYTES = (c10.bool, c10.float16, c10.int8, c10.int16, c10.uint8, c10.uint16)
+TENSOR_TYPES = (b"Tensor", b"TensorCPU", b"TensorCUDA")
+_INT8_TYPES = (DataType.INT32, DataType.UINT8)
+_CPU = Device("cpu")
+# A list of this many empty strings takes a gigabyte.
+_MAX_PARTIAL_STRINGS = 2**27
+_INT32_MIN, _INT32_MAX = -(2**31), 2**31 - 1
+_INT64_MAX = 2**63 - 1
+
+
+def read_tensor(blob: BlobCore, message: BlobMessage, device: Device | None) -> None:
+    """Make `blob` hold a copy of the tensor in `message`, on `device`.
+
+    None: on the device in the message. A segment sets a part of the blob's tensor. Raises
+    EnforceNotMet, or what the copy raises; the blob is then unchanged.
+    """
+    tensor = message.tensor
+    if tensor is None:
+        raise EnforceValueError("their type is a tensor, but the field `tensor` is missing")
+    if device is None:
+        device = device_of(tensor)
+    dims = tensor.dims
+    meta, fill, n = _content_of(tensor)
+    if tensor.data_type == DataType.UNDEFINED:
+        dims = [0]
+    present = blob._tensor
+    if device.type == DeviceType.CPU:
+        target = _target(present, blob._own, dims, meta, n)
+        if target is present:
+            target.Resize(dims)
+        fill(target)
+        if target is not present:
+            blob._replace(target)
+    else:
+        partial = n < math.prod(dims)
+        staged = _copy_on_cpu(present) if partial and is_on(present, device) else None
+        target = _target(staged, True, dims, meta, n)
+        target.Resize(dims)
+        fill(target)
+        put_device_copy(blob, Tensor(target, device))
+
+
+def int8_tensor_of(message: BlobMessage) -> Int8TensorCPU:
+    """Return a copy of the quantized tensor in `message`, on the CPU.
+
+    Raises EnforceNotMet: there is none, it has elements of another type than int32 and uint8, their
+    number differs from what the shape requires, or the zero point is not an int32.
+    """
+    quantized = message.qtensor
+    if quantized is None:
+        raise EnforceValueError("their type is an Int8 tensor, but the field `qtensor` is missing")
+    if quantized.data_type not in _INT8_TYPES:
+        raise EnforceTypeError(
+            f"an Int8 tensor has elements of int32 (2) or uint8 (6), not of the type number "
+            f"{quantized.data_type}"
+        )
+    if not (math.isfinite(quantized.bias) and _INT32_MIN <= quantized.bias <= _INT32_MAX):
+        raise EnforceValueError(f"the zero point {quantized.bias} is not an int32")
+    meta = ELEMENT_TYPES[quantized.data_type]
+    _require_count(quantized.dims, _numel(quantized.dims, meta), quantized.data.n)
+    tensor = _new(quantized.dims, meta, zeroed=False)
+    quantized.data.into(tensor.unsafeGetTensorImpl(), 0)
+    # Caffe2 keeps the scale as a float and the zero point as an int.
+    return Int8TensorCPU(tensor, quantized.scale, int(quantized.bias))
+
+
+def _content_of(tensor: TensorMessage) -> tuple[TypeMeta, Callable[[Tensor], None], int]:
+    """Check a message; return the element type, a function that copies the values, their number."""
+    if tensor.data_type == DataType.UNDEFINED:
+        meta = c10.float32  # which Caffe2 reads for a tensor that had no type yet
+        if _numel(tensor.dims, meta):
+            raise EnforceTypeError("the tensor has elements but no type for them")
+        return meta, lambda target: None, 0
+    if tensor.data_type not in ELEMENT_TYPES:
+        raise EnforceTypeError(
+            f"the type number {tensor.data_type} is not an element type of Caffe2's tensors"
+        )
+    meta = ELEMENT_TYPES[tensor.data_type]
+    field = FIELDS[tensor.data_type]
+    numel = _numel(tensor.dims, meta)
+    begin, end = (0, numel) if tensor.segment is None else tensor.segment
+    if not 0 <= begin <= end <= numel:
+        raise EnforceValueError(
+            f"the segment [{begin}, {end}) is not within a tensor of {numel} elements"
+        )
+    n = end - begin
+    payload = getattr(tensor, field)
+    span = tensor.byte_data if meta in _IN_BYTES else None
+    if field == "byte_data":
+        payload, span = None, tensor.byte_data or (0, 0)
+    elif span is None and payload.n == 0 and meta.is_pod:
+        span = tensor.raw_data
+    if span is None:
+        _require_count(tensor.dims, n, payload.n)
+    else:
+        offset, nbytes = span
+        _require_count(tensor.dims, n * meta.itemsize, nbytes, "bytes")
+    if n < numel:
+        _require_memory(numel, meta)
+
+    def fill(target: Tensor) -> None:
+        impl = target.unsafeGetTensorImpl()
+        if span is None:
+            payload.into(impl, begin)
+        else:
+            copy_raw(tensor.source, offset, nbytes, impl, begin)
+
+    return meta, fill, n
+
+
+def _target(present: Tensor | None, own: bool, dims: list[int], meta: TypeMeta, n: int) -> Tensor:
+    """Return the tensor on the CPU to copy `n` values into: `present`, to be resized, or a new one.
+
+    If the values are only part of the tensor, the other elements are those of `present`, or zero.
+    """
+    numel = math.prod(dims)
+    if (
+        present is not None
+        and present.defined()
+        and present.IsType(meta)
+        and present.is_contiguous()
+    ):
+        if own and keeps_buffer(present, numel * meta.itemsize):
+            return present
+        if n < numel == present.numel() and present.storage_initialized() and is_on(present, _CPU):
+            copy = Tensor(present, "cpu")
+            copy.Resize(dims)
+            return copy
+    return _new(dims, meta, zeroed=n < numel)
+
+
+def _new(dims: list[int], meta: TypeMeta, zeroed: bool) -> Tensor:
+    tensor = Tensor(dims, "cpu")
+    tensor.raw_mutable_data(meta)
+    if zeroed:
+        zero(tensor.unsafeGetTensorImpl())
+    return tensor
+
+
+def _copy_on_cpu(tensor: Tensor | None) -> Tensor | None:
+    """Return a copy on the CPU; None if there is nothing to copy."""
+    if tensor is None or not tensor.is_contiguous() or not tensor.storage_initialized():
+        return None
+    return Tensor(tensor, "cpu")
+
+
+def device_of(tensor: TensorMessage) -> Device:
+    """Return the device in a tensor's message.
+
+    Raises EnforceNotMet: tensors cannot be on such devices, or the device does not exist.
+    """
+    device = tensor_device(tensor.device_type, tensor.device_id)
+    if device is None:
+        raise EnforceTypeError(
+            f"their device type is {tensor.device_type}; tensors live on 0 (CPU) and 1 (CUDA)"
+        )
+    if device.type == DeviceType.CUDA:
+        # A tensor without elements needs the device, too, but would not allocate.
+        GetAllocator(device).allocate(1)
+    return device
+
+
+def _numel(dims: list[int], meta: TypeMeta) -> int:
+    """Return the number of elements. Raises EnforceNotMet: negative dimensions, or too many."""
+    if any(dim < 0 for dim in dims):
+        raise EnforceValueError(f"a dimension of {shown_sizes(dims)} is negative")
+    # Zero dimensions are left out: strides could not be computed for the others.
+    if math.prod(dim for dim in dims if dim) * meta.itemsize > _INT64_MAX:
+        raise EnforceValueError(f"the shape {shown_sizes(dims)} has more than 2**63 - 1 bytes")
+    return math.prod(dims)
+
+
+def _require_count(dims: list[int], required: int, found: int, what: str = "values") -> None:
+    if required != found:
+        raise EnforceValueError(
+            f"the shape {shown_sizes(dims)} and its segment require {required} {what}, and there "
+            f"are {found}",
+        )
+
+
+def _require_memory(numel: int, meta: TypeMeta) -> None:
+    """Raise EnforceNotMet, also a ValueError, if the machine has no memory for a whole tensor."""
+    nbytes = numel * meta.itemsize
+    memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    if nbytes > memory or (not meta.is_pod and numel > _MAX_PARTIAL_STRINGS):
+        raise EnforceValueError(
+            f"they are part of a tensor of {numel} elements, {nbytes} bytes, which is more than "
+            "there is memory for"
+        )

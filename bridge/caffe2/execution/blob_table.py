@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Blobs by name: what operators, nets and plans need of a workspace."""
+
+from __future__ import annotations
+
+from bridge.caffe2.blobs.blob import Blob
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+__all__ = ["BlobTable", "find_blob", "find_or_create", "visible_names"]
+
+
+class BlobTable:
+    """The base of `Workspace`: its fields.
+
+    Look-ups fall back to the parent; new blobs stay here. A plan's step may run in such a child.
+    """
+
+    __slots__ = ("__weakref__", "_blobs", "_failed_position", "_nets", "_parent", "_root_folder")
+
+    _blobs: dict[str, Blob]
+    _root_folder: str
+    # The nets created here, each a RunnableNet, by name.
+    _nets: dict[str, Any]
+    _parent: BlobTable | None
+    # The position in its net of the operator that failed last; 0 if none has failed.
+    _failed_position: int
+
+    def __init__(self, parent: BlobTable | None = None) -> None:
+        self._blobs = {}
+        self._root_folder = "." if parent is None else parent._root_folder
+        self._nets = {}
+        self._parent = parent
+        self._failed_position = 0
+
+    def _child(self) -> BlobTable:
+        """Return a new table whose parent is this one; `Workspace` returns a Workspace."""
+        return BlobTable(self)
+
+
+def find_blob(table: BlobTable, name: str) -> Blob | None:
+    """Return the blob `name` of a table or of its nearest parent that has one, else None."""
+    blob = table._blobs.get(name)
+    if blob is None and table._parent is not None:
+        return find_blob(table._parent, name)
+    return blob
+
+
+def find_or_create(table: BlobTable, name: str) -> Blob:
+    """Return the blob `name`, as `find_blob`; if there is none, create an empty one in `table`."""
+    blob = find_blob(table, name)
+    return table._blobs.setdefault(name, Blob()) if blob is None else blob
+
+
+def visible_names(table: BlobTable) -> list[str]:
+    """Return the names of the blobs of a table and its parents, sorted."""
+    names = set(table._blobs)
+    while table._parent is not None:
+        table = table._parent
+        names.update(table._blobs)
+    return sorted(names)

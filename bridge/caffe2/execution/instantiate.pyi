@@ -1,0 +1,7 @@
+# SPDX-License-Identifier: Apache-2.0
+from typing import Any
+
+from bridge.caffe2.execution.blob_table import BlobTable
+from bridge.caffe2.execution.operator_core import DefinitionCore
+
+def instantiate_in(definition: DefinitionCore, table: BlobTable, new: list[str]) -> Any: ...

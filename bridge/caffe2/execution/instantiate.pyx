@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: Apache-2.0
+# cython: language_level=3, boundscheck=False, wraparound=False
+"""Instantiating operators whose class has been looked up, as `Operator.__init__` does but in C."""
+
+from cpython.object cimport PyObject
+from cpython.ref cimport Py_INCREF
+from cpython.tuple cimport PyTuple_New, PyTuple_SET_ITEM
+
+from bridge.caffe2.execution.operator_core cimport DefinitionCore, OperatorCore
+
+from bridge.caffe2.blobs.blob import Blob
+from bridge.caffe2.execution.blob_table import find_blob
+
+cdef extern from "Python.h":
+    PyObject* PyDict_GetItemWithError(object, object) except? NULL
+
+cdef extern from *:
+    """
+    static PyObject* bridge_new_instance(PyObject* cls, PyObject* no_args) {
+        return ((PyTypeObject*)cls)->tp_new((PyTypeObject*)cls, no_args, NULL);
+    }
+    """
+    object bridge_new_instance(object cls, tuple no_args)
+
+cdef object _Blob = Blob
+
+
+cdef OperatorCore instantiate(DefinitionCore definition, object table, dict blobs, list new):
+    """Return the operator on the blobs of `table`, which are `blobs`; None if an input is missing.
+
+    The names of the blobs that it creates are appended to `new`.
+    """
+    cdef OperatorCore operator
+    cdef tuple inputs = None, outputs = None
+    cdef PyObject* found
+    cdef Py_ssize_t i
+    cdef object blob, name
+    if definition.plain:    # the class has Operator's own __init__
+        inputs = PyTuple_New(len(definition.inputs))
+        for i in range(len(definition.inputs)):
+            found = PyDict_GetItemWithError(blobs, definition.inputs[i])
+            if found == NULL:
+                return None
+            Py_INCREF(<object>found)
+            PyTuple_SET_ITEM(inputs, i, <object>found)
+        outputs = PyTuple_New(len(definition.outputs))
+    for i in range(len(definition.outputs)):
+        name = definition.outputs[i]
+        found = PyDict_GetItemWithError(blobs, name)
+        if found == NULL:
+            new.append(name)
+            if outputs is None:
+                continue
+            blob = blobs.setdefault(name, _Blob())
+        else:
+            blob = <object>found
+        if outputs is not None:
+            Py_INCREF(blob)
+            PyTuple_SET_ITEM(outputs, i, blob)
+    if not definition.plain:
+        return <OperatorCore?>definition.cls(definition, table)
+    operator = <OperatorCore?>bridge_new_instance(definition.cls, ())
+    operator._definition = definition
+    operator._workspace = table
+    operator._inputs = inputs
+    operator._outputs = outputs
+    return operator
+
+
+def instantiate_in(DefinitionCore definition not None, table, list new not None):
+    """Return the operator of a definition whose class has been looked up, on blobs of `table`.
+
+    The names of the blobs that it creates are appended to `new`. Raises EnforceNotMet, also a
+    KeyError: an input is missing; or what the class's ``__init__`` raises.
+    """
+    cdef OperatorCore created = None
+    if table._parent is None:
+        created = instantiate(definition, table, table._blobs, new)
+        if created is not None:
+            return created
+    for name in definition.outputs:
+        if find_blob(table, name) is None:
+            new.append(name)
+    return <OperatorCore?>definition.cls(definition, table)

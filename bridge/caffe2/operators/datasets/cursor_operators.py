@@ -1,0 +1,230 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Operators that read columns by a cursor. Follows caffe2/operators/dataset_ops.cc, 1.8.1."""
+
+from __future__ import annotations
+
+from bridge.caffe2.blobs.objects import Fields, TreeCursor
+from bridge.caffe2.execution.registry import register_operator
+from bridge.caffe2.operators.base.lazy_torch import torch
+from bridge.caffe2.operators.base.torch_operator import INT32, INT64, TorchOperator, enforce
+from bridge.caffe2.operators.datasets.columns import Column, column_of, put_column
+from bridge.caffe2.operators.datasets.standard_shuffle import shuffled
+from bridge.caffe2.operators.datasets.tree_cursor import Dataset
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+__all__ = ["OfColumns"]
+
+
+class OfColumns(TorchOperator):
+    """An operator on columns."""
+
+    def columns(self, first: int = 0) -> list[Column]:
+        """Return the inputs from `first` on."""
+        return [column_of(self.Input(i), f"Input {i}") for i in range(first, self.InputSize())]
+
+    def fields(self) -> Fields:
+        """Return the fields of the argument `fields`."""
+        return Fields([str(name) for name in self.GetRepeatedArgument("fields")])
+
+
+@register_operator("CreateTreeCursor")
+class CreateTreeCursor(OfColumns):
+    """A cursor at the beginning of `fields`."""
+
+    def RunOnDevice(self) -> None:
+        self.OutputBlob(0).Reset(TreeCursor(self.fields()))
+
+
+@register_operator("ResetCursor")
+class ResetCursor(OfColumns):
+    """The cursor put to the beginning."""
+
+    def RunOnDevice(self) -> None:
+        self.Input(0, TreeCursor).offsets = []
+
+
+@register_operator("GetCursorOffset")
+class GetCursorOffset(OfColumns):
+    """The offset of each domain, int32; none before the first read."""
+
+    def RunOnDevice(self) -> None:
+        self.put(0, torch.tensor(self.Input(0, TreeCursor).offsets, dtype=torch.int32))
+
+
+class _Reader(OfColumns):
+    """An operator on a cursor and the columns of its fields."""
+
+    def opened(self, first: int = 1) -> tuple[TreeCursor, Dataset]:
+        """Return the cursor, and the columns, which are the inputs from `first` on."""
+        cursor: TreeCursor = self.Input(0, TreeCursor)
+        return cursor, Dataset(cursor.fields, self.columns(first))
+
+    def batch_size(self) -> int:
+        """Return the argument `batch_size` (1)."""
+        size: int = self.GetSingleArgument("batch_size", 1)
+        enforce(size >= 0, f"batch_size must not be negative: {size}.")
+        return size
+
+    def store_columns(self, columns: list[Column]) -> None:
+        """Have the outputs hold columns."""
+        enforce(
+            self.OutputSize() >= len(columns),
+            f"There are {len(columns)} columns, but {self.OutputSize()} outputs.",
+        )
+        for o, column in enumerate(columns):
+            put_column(self, o, column)
+
+
+@register_operator("ReadNextBatch")
+class ReadNextBatch(_Reader):
+    """The next `batch_size` (1) records, or those that are left.
+
+    None where fewer are left with `enforce_batch_size`. Inputs: the cursor, the columns.
+    """
+
+    def RunOnDevice(self) -> None:
+        cursor, dataset = self.opened()
+        count = self.batch_size()
+        with cursor.lock:
+            offsets = cursor.offsets or [0] * dataset.fields.n_domains
+            sizes = dataset.sizes(offsets, count)
+            after = [offset + size for offset, size in zip(offsets, sizes, strict=True)]
+            if self.GetSingleArgument("enforce_batch_size", False) and sizes[0] < count:
+                sizes = [0] * len(sizes)
+            self.store_columns([one.kept() for one in dataset.batch(offsets, sizes)])
+            cursor.offsets = after
+
+
+@register_operator("ComputeOffset")
+class ComputeOffset(_Reader):
+    """A row for each record and one more: the offset of each domain there.
+
+    Inputs: the cursor, which is at the beginning afterwards, and the columns.
+    """
+
+    def RunOnDevice(self) -> None:
+        cursor, dataset = self.opened()
+        n = dataset.fields.n_domains
+        offsets = cursor.offsets or [0] * n
+        enforce(dataset.limits[0] < 2**63 - 1, "No column has the domain of the records.")
+        rows = []
+        for _ in range(dataset.limits[0] + 1):
+            rows.append(offsets)
+            sizes = dataset.sizes(offsets, 1)
+            offsets = [offset + size for offset, size in zip(offsets, sizes, strict=True)]
+        self.put(0, torch.tensor(rows, dtype=torch.int64).view(len(rows), n))
+        cursor.offsets = [0] * n
+
+
+@register_operator("SortAndShuffle")
+class SortAndShuffle(_Reader):
+    """The numbers of the records, sorted by field `sort_by_field_idx` (1) unless that is -1.
+
+    Shuffled are first the records of each run of `shuffle_size` (1) batches, but for the last run,
+    then the batches of `batch_size` (1). The numbers are those that Caffe2's C++ library draws.
+    Equal keys keep their order.
+    """
+
+    def RunOnDevice(self) -> None:
+        field = self.GetSingleArgument("sort_by_field_idx", 1)
+        batch = self.batch_size()
+        run = self.GetSingleArgument("shuffle_size", 1)
+        cursor, dataset = self.opened()
+        n = len(dataset.columns)
+        enforce(-1 <= field < n, f"There is no field {field} to sort by.")
+        enforce(n > 0, "There are no columns.")
+        enforce(batch > 0 and run > 0, "batch_size and shuffle_size must be at least 1.")
+        size = len(dataset.columns[max(field, 0)])
+        order = list(range(size))
+        if field >= 0:
+            enforce(
+                cursor.fields.domains[field] == 0,
+                f"Field {field} is part of a list, not of the records.",
+            )
+            keys = self.integers(field + 1, INT32)
+            enforce(len(keys) >= size, f"Field {field} must have one number per record.")
+            order.sort(key=keys.__getitem__)
+        run = batch * min(run, size // batch)
+        start = 0
+        while run > 1 and start + run < size:
+            order[start : start + run] = shuffled(order[start : start + run])
+            start += run
+        batches = shuffled(range(size // batch))
+        placed = [order[i] for one in batches for i in range(one * batch, (one + 1) * batch)]
+        placed += order[len(placed) :]
+        self.put(0, torch.tensor(placed, dtype=torch.int64))
+
+
+@register_operator("ReadRandomBatch")
+class ReadRandomBatch(_Reader):
+    """The next `batch_size` (1) records in an order of SortAndShuffle.
+
+    Inputs: the cursor, the order, the offsets of ComputeOffset, the columns. At the end none, or
+    with `loop_over` the first again; with `enforce_batch_size` fewer than a batch count as none.
+    """
+
+    def RunOnDevice(self) -> None:
+        cursor: TreeCursor = self.Input(0, TreeCursor)
+        with cursor.lock:
+            self._read(cursor)
+
+    def _read(self, cursor: TreeCursor) -> None:
+        columns = self.columns(3)
+        fields = cursor.fields
+        enforce(
+            len(columns) == len(fields.names),
+            f"There are {len(columns)} columns, but {len(fields.names)} fields.",
+        )
+        order, table = self.integers(1, INT64), self.x(2, INT64)
+        enforce(table.dim() == 2, "The offsets must have two dimensions.")
+        count = self.batch_size()
+        start = cursor.offsets[0] if cursor.offsets else 0
+        at = start
+        if self.GetSingleArgument("enforce_batch_size", False) and at + count > len(order):
+            at = len(order)
+        if self.GetSingleArgument("loop_over", False) and at >= len(order):
+            start = at = 0
+        chosen = order[at : at + count]
+        enforce(
+            all(0 <= one < table.size(0) - 1 for one in chosen)
+            and fields.n_domains <= table.size(1),
+            "The offsets have no row for one of the records.",
+        )
+        read = []
+        for column, domain in zip(columns, fields.domains, strict=True):
+            offsets = table[:, domain].tolist()
+            parts = [(offsets[one], offsets[one + 1] - offsets[one]) for one in chosen]
+            enforce(
+                all(min(first, n) >= 0 and first + n <= len(column) for first, n in parts),
+                "The offsets are out of range of a column.",
+            )
+            read.append(column.chosen(parts))
+        self.store_columns(read)
+        cursor.offsets = [start + count]
+
+
+@register_operator("CheckDatasetConsistency")
+class CheckDatasetConsistency(OfColumns):
+    """Nothing. Raises EnforceNotMet: lengths do not agree with the rows of `fields`."""
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        self._fields = self.fields()
+
+    def RunOnDevice(self) -> None:
+        fields = self._fields
+        dataset = Dataset(fields, self.columns())
+        for name, column, domain in zip(fields.names, dataset.columns, fields.domains, strict=True):
+            enforce(
+                len(column) == dataset.limits[domain],
+                f"Field {name!r} has {len(column)} rows, others of its domain have "
+                f"{dataset.limits[domain]}.",
+            )
+        sizes = dataset.sizes([0] * fields.n_domains, dataset.limits[0])
+        enforce(
+            sizes == dataset.limits,
+            f"The lengths add up to {sizes} rows per domain, but there are {dataset.limits}.",
+        )

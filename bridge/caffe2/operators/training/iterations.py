@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Iter and AtomicIter: counters of iterations."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from bridge import c10
+from bridge.caffe2.blobs.objects import Mutex
+from bridge.caffe2.execution.registry import register_operator
+from bridge.caffe2.operators.base.float_operator import FloatOperator
+from bridge.caffe2.operators.objects.stat_registry import Stat
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    Say = Callable[[str, Any], Any]  # the value of an argument, or a default
+
+__all__ = ["AtomicIter", "Iter"]
+
+_LARGEST = 2**63 - 1
+
+
+@register_operator("Iter")
+class Iter(FloatOperator):
+    """Add one to the int64 that the output holds, which is the input; 1 where there was none.
+
+    Raises EnforceNotMet: it holds something else, a negative number, or the largest.
+    Follows IterOp, caffe2/sgd/iter_op.h, PyTorch 1.8.1.
+    """
+
+    def RunOnDevice(self) -> None:
+        if self.InputSize() == 0 and not self.OutputIsTensorType(0, "cpu"):
+            self.out(0, (1,), c10.int64).fill_(1)
+            return
+        self.count()
+
+    def count(self) -> None:
+        """Add one to the output."""
+        tensor = self.Output(0)
+        self.enforce(tensor.IsType(c10.int64) and tensor.numel() == 1, "the output holds one int64")
+        value = int(tensor.data(c10.int64)[0])
+        self.enforce(0 <= value < _LARGEST, "the count is in [0, 2**63 - 1)", value)
+        self.out(0, tensor.sizes(), c10.int64).fill_(value + 1)
+
+
+@register_operator("AtomicIter")
+class AtomicIter(Iter):
+    """(a mutex, the count) -> the count and one, in place.
+
+    Counts its runs as atomic_iter/stats/<name of input 1>/num_iter.
+    Follows AtomicIterOp, caffe2/sgd/iter_op.h, PyTorch 1.8.1.
+    """
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        self._stat = Stat(f"atomic_iter/stats/{self._definition.inputs[1]}", "num_iter")
+
+    def RunOnDevice(self) -> None:
+        with self.Input(0, Mutex).lock:
+            self.count()
+        self._stat.put(1)

@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: Apache-2.0
+# cython: language_level=3
+"""The current workspace: one for the whole process, a switch in one thread is a switch for all.
+
+Compiled so that FeedBlob and RunOperatorOnce read it in C. The first workspace is put here by the
+module that defines the class, `bridge.caffe2.workspaces.workspace`.
+"""
+
+import threading
+
+
+cdef class Current:
+    """The process-wide state of workspaces; `current` is the only instance.
+
+    workspace, blobs: the current workspace and its own blobs by name. name: the name that was
+    switched to last. workspaces: every workspace that has a name. lock: an RLock, held while these
+    change; destroying a blob may run Python code that changes them again in the same thread.
+    """
+
+    def __cinit__(self):
+        self.workspaces = {}
+        self.lock = threading.RLock()
+
+    def put(self, str name not None, workspace not None):
+        """Set `workspace` as the workspace of that name and as the current one."""
+        self.workspaces[name] = workspace
+        self.name = name
+        self.enter(workspace)
+
+    def enter(self, workspace not None):
+        """Set `workspace` as the current one; `name` and `workspaces` stay as they are."""
+        cdef dict blobs = workspace._blobs
+        before = self.workspace     # destroyed, if at all, after both fields have been set
+        self.workspace = workspace
+        self.blobs = blobs
+
+
+current = Current()

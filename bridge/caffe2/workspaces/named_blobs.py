@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Feeding and fetching blobs of any workspace by name; `workspace.FeedBlob` uses the current one.
+
+In each function `name` may be a str, bytes or a BlobReference, and `caller` is the name of the
+public function, for errors. All raise EnforceNotMet if `name` is not a name.
+"""
+
+from __future__ import annotations
+
+from bridge.c10 import EnforceNotMet, observe
+from bridge.c10.errors import EnforceAssertionError, EnforceKeyError
+from bridge.caffe2.base.names import name_of
+from bridge.caffe2.base.text import listed
+from bridge.caffe2.blobs.blob import Blob
+from bridge.caffe2.blobs.feed import feed_error, put_on
+from bridge.caffe2.blobs.int8 import Int8Tensor, Int8TensorCPU
+from bridge.caffe2.blobs.put import put
+from bridge.caffe2.blobs.put_by_type import is_array
+from bridge.caffe2.definitions.scopes import CurrentDeviceScope, open_device_scopes
+from bridge.caffe2.execution.blob_table import BlobTable, find_blob
+from bridge.caffe2.workspaces.current import current
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+__all__ = [
+    "deserialize_named",
+    "feed_failure",
+    "feed_named",
+    "fetch_int8_named",
+    "fetch_named",
+    "find_named",
+    "serialize_named",
+]
+
+
+def find_named(workspace: BlobTable, name: Any, caller: str) -> Blob:
+    """Return the blob `name`. Raises EnforceNotMet, also a KeyError: there is no such blob."""
+    text = name_of(name, caller)
+    blob = find_blob(workspace, text)
+    if blob is not None:
+        return blob
+    is_current = workspace is current.workspace
+    here = f"workspace {current.name!r}" if is_current else "the workspace"
+    others = [other for other, ws in list(current.workspaces.items()) if text in ws._blobs]
+    hint = f" There is one in the workspace {listed(others)}: SwitchWorkspace." if others else ""
+    raise EnforceKeyError(
+        f"There is no blob {text!r} in {here}, which has {listed(workspace._blobs)}.{hint} Feed it "
+        "first by FeedBlob(name, value), or create an empty one by CreateBlob(name).",
+        caller,
+        condition="HasBlob(name)",
+    )
+
+
+def feed_named(
+    workspace: BlobTable, name: Any, value: Any, device_option: Any, caller: str
+) -> bool:
+    """Feed the blob `name`; return True. A new blob gets its name once it holds the value."""
+    text = name_of(name, caller)
+    if observe.outermost() and not isinstance(value, (bytes, str)):
+        target = f"blob {text!r}"
+        return observe.watch(
+            caller, value, target, feed_named, workspace, name, value, device_option, caller
+        )
+    if device_option is None and open_device_scopes and is_array(value):
+        device_option = CurrentDeviceScope()
+    blob = find_blob(workspace, text)
+    known = blob is not None
+    if blob is None:
+        blob = Blob()
+    try:
+        if device_option is None:
+            put(blob, value)
+        else:
+            put_on(blob, value, device_option)
+    except Exception as cause:
+        raise feed_failure(text, value, cause, caller) from cause
+    if not known:
+        workspace._blobs.setdefault(text, blob)
+    return True
+
+
+def feed_failure(name: Any, value: Any, cause: Exception, caller: str) -> EnforceNotMet:
+    """Return the EnforceNotMet of a feed that failed. Raises it instead if the name is at fault."""
+    return feed_error(f"Blob {name_of(name, caller)!r}", value, caller, cause)
+
+
+def fetch_named(workspace: BlobTable, name: Any, caller: str) -> Any:
+    """Return a copy of the value of the blob `name`, as `Blob.fetch`.
+
+    Raises EnforceNotMet: there is no such blob (also a KeyError), or nothing to fetch.
+    """
+    return find_named(workspace, name, caller)._fetch(name, caller)
+
+
+def fetch_int8_named(workspace: BlobTable, name: Any, caller: str) -> Int8Tensor:
+    """Return a copy of the quantized tensor of the blob `name`.
+
+    Raises EnforceNotMet: there is no such blob (also a KeyError), or it holds something else (also
+    an AssertionError).
+    """
+    blob = find_named(workspace, name, caller)
+    if not isinstance(blob._object, Int8TensorCPU):
+        raise EnforceAssertionError(
+            f"{blob._describe(name)}, not a quantized tensor; use FetchBlob.", caller
+        )
+    fetched: Int8Tensor = blob._fetch(name, caller)
+    return fetched
+
+
+def serialize_named(workspace: BlobTable, name: Any, caller: str) -> bytes:
+    """Return the value of the blob `name` as Caffe2's BlobProto.
+
+    Raises EnforceNotMet: there is no such blob (also a KeyError), or no message for its value.
+    """
+    from bridge.caffe2.blobs.serialize import serialize  # most programs write no messages
+
+    text = name_of(name, caller)
+    return serialize(find_named(workspace, text, caller), text, caller, text)
+
+
+def deserialize_named(workspace: BlobTable, name: Any, data: Any, caller: str) -> None:
+    """Set the blob `name` to the value of a BlobProto; a new blob gets its name after that.
+
+    Raises EnforceNotMet: the bytes are not such a message; the blob is then unchanged.
+    """
+    from bridge.caffe2.blobs.deserialize import deserialize
+
+    text = name_of(name, caller)
+    known = find_blob(workspace, text)
+    blob = Blob() if known is None else known
+    deserialize(blob, data, f"Blob {text!r}", caller)
+    if known is None:
+        workspace._blobs.setdefault(text, blob)

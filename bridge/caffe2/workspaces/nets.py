@@ -1,0 +1,144 @@
+# SPDX-License-Identifier: Apache-2.0
+"""CreateNet, RunNet and their kin: nets of the current workspace.
+
+>>> import numpy as np
+>>> from bridge.caffe2 import core, workspace
+>>> net = core.Net("negate")
+>>> y = net.Negative("x", "y")
+>>> workspace.CreateNet(net, input_blobs=["x"])
+True
+>>> workspace.FeedBlob("x", np.array([1.0, 2.0], np.float32)), workspace.RunNet("negate")
+(True, True)
+>>> workspace.FetchBlob("y"), workspace.Nets()
+(array([-1., -2.], dtype=float32), ['negate'])
+>>> workspace.DeleteNet("negate")
+>>> workspace.RunNetOnce(net)  # created for one run
+True
+>>> workspace.Nets(), workspace.ResetWorkspace()
+([], True)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from bridge.c10.errors import EnforceKeyError, EnforceNotMet, EnforceValueError
+from bridge.caffe2.base.errors import ReturnedFalseError, wrap_error
+from bridge.caffe2.base.messages import as_message, kind_of, message_in
+from bridge.caffe2.base.names import name_of
+from bridge.caffe2.base.text import listed
+from bridge.caffe2.execution.blob_table import find_blob, find_or_create
+from bridge.caffe2.execution.nets import create_net, run_net_once
+from bridge.caffe2.execution.runnable_net import RunnableNet
+from bridge.caffe2.execution.running import count_of
+from bridge.caffe2.workspaces.current import current
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+__all__ = ["CreateNet", "DeleteNet", "Nets", "RunNet", "RunNetOnce", "net_named"]
+
+
+def CreateNet(net: Any, overwrite: bool = False, input_blobs: Iterable[Any] | None = None) -> bool:
+    """Create the operators of a net in the current workspace, for `RunNet`; return True.
+
+    net: a ``core.Net`` or a NetDef, as a message of any class or as bytes. input_blobs: names of
+    blobs, which are created, empty, if they do not exist. overwrite: replace a net of that name.
+
+    Raises EnforceNotMet: not a NetDef, one without a name, a net of that name exists, or an
+    operator cannot be created; nets and blobs are then unchanged.
+    """
+    caller = "CreateNet"
+    workspace = current.workspace
+    try:
+        names = [name_of(name, caller) for name in input_blobs or ()]
+    except TypeError as cause:
+        if isinstance(cause, EnforceNotMet):
+            raise
+        raise wrap_error("input_blobs is not a sequence of names", caller, cause) from cause
+    new = [name for name in names if find_blob(workspace, name) is None]
+    for name in new:
+        find_or_create(workspace, name)
+    try:
+        create_net(workspace, as_message(net, "NetDef", caller), overwrite, caller)
+    except BaseException:
+        for name in new:
+            workspace._blobs.pop(name, None)
+        raise
+    return True
+
+
+def RunNet(name: Any, num_iter: int = 1, allow_fail: bool = False) -> bool:
+    """Run a created net `num_iter` times; return True.
+
+    name: its name, the ``core.Net``, or its NetDef. With `allow_fail`, return False if an
+    operator's RunOnDevice returns False.
+
+    Raises EnforceNotMet: there is no such net (also a KeyError), or an operator failed; the error
+    names the operator, its inputs and outputs, and its position in the net. The outputs of that
+    operator are unchanged; the operators before it have run.
+    """
+    caller = "RunNet"
+    net = net_named(name, caller)
+    for _ in range(count_of(num_iter, "num_iter", caller)):
+        try:
+            net._run(caller)
+        except EnforceNotMet as error:
+            if allow_fail and isinstance(error.__cause__, ReturnedFalseError):
+                return False
+            raise
+    return True
+
+
+def net_named(name: Any, caller: str) -> RunnableNet:
+    """Return the net of that name. Raises EnforceNotMet, also a KeyError: there is no such net."""
+    nets: dict[str, RunnableNet] = current.workspace._nets
+    text = name.decode(errors="replace") if isinstance(name, bytes) else name
+    if not isinstance(text, str) or (isinstance(name, bytes) and text not in nets):
+        text = _name_of_net(name, caller)
+    net = nets.get(text)
+    if net is None:
+        raise EnforceKeyError(
+            f"There is no net {text!r} in workspace {current.name!r}, which has {listed(nets)}. "
+            "Create it first by CreateNet(net).",
+            caller,
+            condition=f"GetNet({text!r})",
+        )
+    return net
+
+
+def _name_of_net(net: Any, caller: str) -> str:
+    if isinstance(net, bytes):
+        try:
+            return str(as_message(net, "NetDef", caller).name)
+        except EnforceValueError:
+            return name_of(net, caller)
+    return str(as_message(net, "NetDef", caller).name)
+
+
+def RunNetOnce(net: Any) -> bool:
+    """Create the operators of a net, run each once in order, and discard them; return True.
+
+    net: a ``core.Net`` or a NetDef, as a message of any class or as bytes. The blobs stay.
+    Raises EnforceNotMet as `CreateNet` and `RunNet`.
+    """
+    caller = "RunNetOnce"
+    run_net_once(current.workspace, as_message(net, "NetDef", caller), caller)
+    return True
+
+
+def Nets() -> list[str]:
+    """Return the names of the nets of the current workspace, sorted."""
+    return sorted(current.workspace._nets)
+
+
+def DeleteNet(name: Any) -> None:
+    """Remove a net from the current workspace, if there is one of that name; a run continues.
+
+    name: as in `RunNet`. Raises EnforceNotMet: `name` is neither a name nor a net.
+    """
+    caller = "DeleteNet"
+    net = message_in(name)
+    text = net.name if kind_of(net) == "NetDef" else name_of(name, caller)
+    current.workspace._nets.pop(text, None)

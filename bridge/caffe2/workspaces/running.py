@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: Apache-2.0
+"""RunOperatorMultiple and RunOperatorsOnce; `run_once` has RunOperatorOnce.
+
+>>> import numpy as np
+>>> from bridge.caffe2 import core, workspace
+>>> workspace.FeedBlob("x", np.array([1.0, 2.0], np.float32))
+True
+>>> double = core.CreateOperator("Scale", "x", "x", scale=2.0)
+>>> workspace.RunOperatorMultiple(double, 3), workspace.FetchBlob("x")
+(True, array([ 8., 16.], dtype=float32))
+>>> workspace.RunOperatorsOnce([double, double]), workspace.FetchBlob("x")
+(True, array([32., 64.], dtype=float32))
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from bridge.caffe2.base.errors import wrap_error
+from bridge.caffe2.execution.definition import definition_of
+from bridge.caffe2.execution.running import count_of, run_operator
+from bridge.caffe2.workspaces.current import current
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+__all__ = ["RunOperatorMultiple", "RunOperatorsOnce"]
+
+
+def RunOperatorMultiple(operator: Any, num_runs: int) -> bool:
+    """Create an operator in the current workspace and run it `num_runs` times; return True.
+
+    Its attributes last for all runs. Raises EnforceNotMet as `RunOperatorOnce`; the runs before the
+    one that failed have had their effect.
+    """
+    caller = "RunOperatorMultiple"
+    definition = definition_of(operator, caller)
+    times = count_of(num_runs, "num_runs", caller)
+    return run_operator(current.workspace, definition, times, caller)
+
+
+def RunOperatorsOnce(operators: Iterable[Any]) -> bool:
+    """Run each of the operators once, in order; return True.
+
+    Raises EnforceNotMet as `RunOperatorOnce`; the operators before the one that failed have run.
+    """
+    caller = "RunOperatorsOnce"
+    try:
+        every = list(operators)
+    except TypeError as cause:
+        raise wrap_error("RunOperatorsOnce takes a sequence of operators", caller, cause) from cause
+    for operator in every:
+        run_operator(current.workspace, definition_of(operator, caller), 1, caller)
+    return True

@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Switching between workspaces, and resetting the current one.
+
+>>> from bridge.caffe2 import workspace
+>>> workspace.SwitchWorkspace("other", create_if_missing=True)
+>>> workspace.CurrentWorkspace(), "default" in workspace.Workspaces()
+('other', True)
+>>> workspace.FeedBlob("x", b"text"), workspace.RootFolder()
+(True, '.')
+>>> with workspace.WorkspaceGuard("default"):
+...     workspace.CurrentWorkspace(), workspace.HasBlob("x")
+('default', False)
+>>> workspace.ResetWorkspace(), workspace.Blobs()
+(True, [])
+>>> workspace.SwitchWorkspace("default")
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from bridge.c10.errors import EnforceKeyError
+from bridge.caffe2.base.errors import wrap_error
+from bridge.caffe2.base.names import name_of
+from bridge.caffe2.base.text import listed
+from bridge.caffe2.workspaces.current import current
+from bridge.caffe2.workspaces.workspace import Workspace
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+__all__ = [
+    "CurrentWorkspace",
+    "ResetWorkspace",
+    "RootFolder",
+    "SwitchWorkspace",
+    "WorkspaceGuard",
+    "Workspaces",
+]
+
+
+def CurrentWorkspace() -> str:
+    """Return the name of the current workspace; the first one is ``"default"``."""
+    return current.name
+
+
+def Workspaces() -> list[str]:
+    """Return the names of the workspaces, sorted; a ``Workspace()`` has no name."""
+    return sorted(current.workspaces)
+
+
+def RootFolder() -> str:
+    """Return the root folder of the current workspace; ``"."`` unless a reset set it."""
+    return current.workspace._root_folder
+
+
+def SwitchWorkspace(name: Any, create_if_missing: bool = False) -> None:
+    """Set the workspace `name` as the current one, for all threads.
+
+    With a `Workspace`, which has no name, `CurrentWorkspace` keeps returning the previous name, and
+    a reset does not change the workspace of that name.
+
+    Raises EnforceNotMet: there is no such workspace (also a KeyError) and `create_if_missing` is
+    False, or `name` is not a name.
+    """
+    if isinstance(name, Workspace):
+        with current.lock:
+            current.enter(name)
+        return
+    text = name_of(name, "SwitchWorkspace")
+    with current.lock:
+        workspace = current.workspaces.get(text)
+        if workspace is None:
+            if not create_if_missing:
+                raise EnforceKeyError(
+                    f"There is no workspace {text!r}; there are {listed(Workspaces())}. "
+                    "SwitchWorkspace(name, True) creates one.",
+                    "SwitchWorkspace",
+                    condition="create_if_missing",
+                )
+            workspace = Workspace()
+        current.put(text, workspace)
+
+
+@contextmanager
+def WorkspaceGuard(workspace_name: Any) -> Iterator[None]:
+    """Switch to a workspace, created if it does not exist; switch back at the end.
+
+    workspace_name: its name, or a `Workspace`. Raises EnforceNotMet: it is neither.
+    """
+    name, workspace = current.name, current.workspace
+    before = name if current.workspaces.get(name) is workspace else workspace
+    SwitchWorkspace(workspace_name, True)
+    try:
+        yield
+    finally:
+        SwitchWorkspace(before, True)
+
+
+def ResetWorkspace(root_folder: str | os.PathLike[str] | None = None) -> bool:
+    """Replace the current workspace by a new, empty one; return True.
+
+    root_folder: its root folder, which is created if it does not exist; None: that of the old one.
+    Blobs that are still referenced, and tensors that share their memory, stay valid.
+
+    Raises EnforceNotMet: the folder cannot be created; the workspace is then unchanged.
+    """
+    caller = "ResetWorkspace"
+    folder = None
+    if root_folder is not None:
+        try:
+            folder = os.fsdecode(root_folder)
+            if not os.path.exists(folder):
+                os.makedirs(folder, exist_ok=True)
+        except Exception as cause:
+            raise wrap_error(f"{root_folder!r} cannot be the root folder", caller, cause) from cause
+    with current.lock:
+        workspace = Workspace()
+        workspace._root_folder = current.workspace._root_folder if folder is None else folder
+        if current.workspaces[current.name] is current.workspace:
+            current.put(current.name, workspace)
+        else:
+            # A Workspace without a name was switched to; the one of that name stays as it is.
+            current.enter(workspace)
+    return True

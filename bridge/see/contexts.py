@@ -1,0 +1,185 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Context managers that observe conversions: `Audit` records them, `NoCopy` forbids copies.
+
+Contexts are bound by ``contextvars``: they have no effect in other threads or asyncio tasks, except
+tasks created inside, which start with a copy of the context. Open contexts form a linked list, the
+innermost first. A closed context is marked and skipped wherever a list still contains it. So
+contexts may be closed in any order and in any thread, as by a generator that is finalized late.
+"""
+
+from __future__ import annotations
+
+from _thread import allocate_lock
+from contextvars import ContextVar
+
+from bridge.c10 import observe
+from bridge.c10.errors import EnforceBufferError
+from bridge.see.audit_log import AuditLog, Record
+from bridge.see.nbytes import nbytes_of
+from bridge.see.type_names import type_name
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from types import TracebackType
+    from typing import Any
+
+__all__ = ["Audit", "NoCopy"]
+
+
+class _Link:
+    """An open context: its log, or None if it forbids copies; and the enclosing context."""
+
+    __slots__ = ("alive", "log", "outer")
+
+    def __init__(self, log: AuditLog | None, outer: _Link | None) -> None:
+        self.log = log
+        self.outer = outer
+        self.alive = True
+
+
+class _Conversion:
+    """A conversion in progress, and the bytes that it has copied so far."""
+
+    __slots__ = ("copied", "reasons", "route")
+
+    def __init__(self, route: str) -> None:
+        self.route = route
+        self.copied = 0
+        self.reasons: list[str] = []
+
+
+_chain: ContextVar[_Link | None] = ContextVar("bridge.see.chain", default=None)
+_current: ContextVar[_Conversion | None] = ContextVar("bridge.see.current", default=None)
+_counting = allocate_lock()
+
+
+def _open_links() -> Iterator[_Link]:
+    link = _chain.get()
+    while link is not None:
+        if link.alive:
+            yield link
+        link = link.outer
+
+
+def _outermost() -> bool:
+    return _current.get() is None and any(True for _ in _open_links())
+
+
+def _watched(
+    call: str,
+    source: object,
+    target: str,
+    function: Callable[..., Any],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+) -> Any:
+    conversion = _Conversion(_route(call, source, target))
+    _current.set(conversion)
+    try:
+        result = function(*args, **kwargs)
+    finally:
+        _current.set(None)
+    if conversion.reasons:
+        _record(Record(conversion.route, True, conversion.copied, "; ".join(conversion.reasons)))
+    else:
+        nbytes = nbytes_of(result)
+        if nbytes is None:
+            nbytes = nbytes_of(source) or 0
+        _record(Record(conversion.route, False, nbytes, ""))
+    return result
+
+
+def _shared(call: str, source: object, target: str, nbytes: int) -> None:
+    _record(Record(_route(call, source, target), False, nbytes, ""))
+
+
+def _copying(nbytes: int, reason: str) -> None:
+    conversion = _current.get()
+    if conversion is None or (reason == observe.PRODUCER and conversion.reasons):
+        return
+    if any(link.log is None for link in _open_links()):
+        call, _, route = conversion.route.partition(": ")
+        raise EnforceBufferError(
+            f"{route} would copy {nbytes} bytes ({reason}), which bridge.no_copy() forbids.",
+            call,
+        )
+    conversion.copied += nbytes
+    if reason not in conversion.reasons:
+        conversion.reasons.append(reason)
+
+
+def _route(call: str, source: object, target: str) -> str:
+    return (
+        f"{call}: {source if isinstance(source, observe.Label) else type_name(source)} -> {target}"
+    )
+
+
+def _record(record: Record) -> None:
+    for link in _open_links():
+        if link.log is not None:
+            link.log._records.append(record)
+
+
+observe.listen(_outermost, _watched, _shared, _copying)
+
+
+class _Context:
+    """The base class of `Audit` and `NoCopy`: a context manager that is not reentrant."""
+
+    __slots__ = ("_link",)
+
+    _link: _Link | None
+
+    def __init__(self) -> None:
+        self._link = None
+
+    def _enter(self, log: AuditLog | None) -> None:
+        with _counting:
+            if self._link is not None:
+                raise RuntimeError(
+                    f"This {type(self).__name__} is entered already; create another one."
+                )
+            self._link = _Link(log, _chain.get())
+            observe.count(1)
+        _chain.set(self._link)
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        with _counting:
+            if self._link is None:
+                return
+            self._link.alive = False
+            self._link = None
+            observe.count(-1)
+        innermost = _chain.get()
+        while innermost is not None and not innermost.alive:
+            innermost = innermost.outer
+        _chain.set(innermost)
+
+
+class NoCopy(_Context):
+    """The context manager that `bridge.no_copy` returns."""
+
+    __slots__ = ()
+
+    def __enter__(self) -> None:
+        self._enter(None)
+
+
+class Audit(_Context):
+    """The context manager that `bridge.audit` returns; ``with`` binds its AuditLog."""
+
+    __slots__ = ("_log",)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._log = AuditLog()
+
+    def __enter__(self) -> AuditLog:
+        self._enter(self._log)
+        return self._log

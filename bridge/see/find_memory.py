@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Find the memory of a tensor of any framework, without a copy and without a change to it."""
+
+from __future__ import annotations
+
+import sys
+
+from bridge.c10.storage import Storage
+from bridge.c10.tensor_impl import TensorImpl
+from bridge.caffe2.blobs.blob import Blob
+from bridge.caffe2.blobs.blob_tensor import BlobTensor
+from bridge.see.array_memory import array_memory
+from bridge.see.capsule_memory import capsule_memory, is_capsule
+from bridge.see.impl_memory import impl_memory, storage_memory
+from bridge.see.internals import impl_of
+from bridge.see.producer_memory import producer_memory
+from bridge.see.type_names import type_name
+from bridge.wrapper import Wrapper
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from bridge.see.tensor_memory import TensorMemory
+
+__all__ = ["find_memory"]
+
+
+def find_memory(x: Any) -> TensorMemory:
+    """Return the memory of `x`: a tensor of any framework, a Storage or a blob.
+
+    Raises TypeError: `x` is not a tensor, or is a blob without one.
+    """
+    if isinstance(x, Wrapper):
+        return _wrapper_memory(x)
+    if isinstance(x, TensorImpl):
+        return impl_memory(x)
+    if isinstance(x, Storage):
+        return storage_memory(x)
+    torch = sys.modules.get("torch")
+    if torch is not None and isinstance(x, getattr(torch, "Tensor", ())):
+        from bridge.see.torch_memory import torch_memory
+
+        return torch_memory(x)
+    numpy = sys.modules.get("numpy")
+    if numpy is not None and isinstance(x, getattr(numpy, "ndarray", ())):
+        return array_memory(x)
+    if is_capsule(x):
+        return capsule_memory(x)
+    if isinstance(x, (Blob, BlobTensor)):
+        return _blob_memory(x)
+    return producer_memory(x)
+
+
+def _wrapper_memory(wrapper: Wrapper) -> TensorMemory:
+    memory = impl_memory(impl_of(wrapper))
+    memory.chain.insert(0, {"kind": type_name(wrapper)})
+    return memory
+
+
+def _blob_memory(x: Blob | BlobTensor) -> TensorMemory:
+    if x._tensor is None:
+        raise TypeError(f"{x!r} holds no tensor.")
+    memory = _wrapper_memory(x._tensor)
+    memory.chain.insert(0, {"kind": type_name(x)})
+    return memory

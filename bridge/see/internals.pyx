@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: Apache-2.0
+# cython: language_level=3, boundscheck=False, wraparound=False
+"""Read-only access to the internals of TensorImpls, Storages and the owners of buffers."""
+
+from cpython.object cimport PyObject, PyTypeObject
+from libc.stdint cimport uintptr_t
+
+from bridge.c10.allocator cimport DataPtr
+from bridge.c10.storage cimport BORROWED, HELD, READONLY, Elements, ExternalPtr, Storage
+from bridge.c10.tensor_impl cimport LENT, TensorImpl
+from bridge.dlpack.capsule cimport ManagedTensor
+from bridge.wrapper cimport Wrapper
+
+import gc
+
+cdef extern from "Python.h":
+    PyTypeObject* Py_TYPE(PyObject*)
+    bint PyType_IsSubtype(PyTypeObject*, PyTypeObject*)
+    Py_ssize_t Py_REFCNT(PyObject*)
+
+
+def address_of(TensorImpl impl):
+    """Return the address of the first element; 0 if there are no elements.
+
+    Raises EnforceBufferError: the memory is not accessible, for the reason in its message.
+    """
+    cdef char* data = impl.data("explain")
+    return <uintptr_t>data if impl.c_numel else 0
+
+
+def buffer_of(Storage storage):
+    """Return (address, number of bytes) of the buffer, as known when the Storage received it."""
+    return <uintptr_t>storage.data, storage.c_nbytes
+
+
+def is_readonly(Storage storage):
+    """Return whether the memory is read-only."""
+    return (storage.flags & READONLY) != 0
+
+
+def owner_of(Storage storage):
+    """Return the object that keeps the buffer alive, of a framework or the bridge; or None."""
+    return storage.ctx
+
+
+def is_borrowed(Storage storage):
+    """Return whether a framework's tensor owns the memory and could still resize or free it."""
+    return (storage.flags & BORROWED) != 0
+
+
+def owner_refcount(Storage storage):
+    """Return the reference count of the owner of the buffer."""
+    return Py_REFCNT(<PyObject*>storage.ctx)
+
+
+def describe_owner(owner):
+    """Return (a description, the object that it keeps alive or None) of an owner of the bridge.
+
+    None for an owner of another package.
+    """
+    if isinstance(owner, DataPtr):
+        return f"{(<DataPtr>owner).c_nbytes} bytes of {_named((<DataPtr>owner).allocator)}", None
+    if isinstance(owner, Elements):
+        return f"{len((<Elements>owner).items)} Python objects", None
+    if isinstance(owner, ExternalPtr):
+        end = "a deleter is called at the end" if (<ExternalPtr>owner).deleter is not None else \
+            "without a deleter"
+        return f"external memory, shared by its address; {end}", (<ExternalPtr>owner).keep
+    if isinstance(owner, ManagedTensor):
+        kind = "versioned" if (<ManagedTensor>owner).versioned else "legacy"
+        return f"a {kind} DLPack tensor, whose deleter frees it", None
+    return None
+
+
+def _named(allocator):
+    return f"the allocator {type(allocator).__name__}"
+
+
+def hidden_tensors(TensorImpl impl):
+    """Return the ids of torch tensors that the bridge created for its own use behind `impl`."""
+    cdef Storage storage = impl.storage
+    found = set()
+    if impl.flags & LENT:
+        found.add(id(impl.origin))
+    if storage is not None and (storage.flags & HELD or not storage.flags & BORROWED):
+        found.add(id(storage.ctx))      # created to retain a framework's storage
+    return found
+
+
+def caches_torch_tensor(TensorImpl impl):
+    """Return whether a torch tensor over the bridge's buffer is cached, to export aliases of it."""
+    owner = impl.storage.ctx if impl.storage is not None else None
+    if type(owner) is DataPtr and (<DataPtr>owner).memory is not None:
+        return False            # the tensor refers to the framework's own storage
+    return (impl.flags & LENT) != 0
+
+
+def live_instances(classes):
+    """Return all instances of `classes` and their subclasses that the garbage collector tracks."""
+    cdef list found = []
+    cdef PyTypeObject* cls
+    cdef PyTypeObject* last = NULL
+    cdef bint wanted = False
+    classes = tuple(classes)
+    for one in gc.get_objects():
+        cls = Py_TYPE(<PyObject*>one)
+        if cls != last:
+            last = cls
+            wanted = False
+            for base in classes:
+                if PyType_IsSubtype(cls, <PyTypeObject*><PyObject*>base):
+                    wanted = True
+                    break
+        if wanted:
+            found.append(one)
+    return found
+
+
+def impl_of(Wrapper wrapper):
+    """Return the TensorImpl of a wrapper."""
+    return wrapper.impl

@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: Apache-2.0
+"""TensorMemory: where the elements of a tensor are stored, for a tensor of any framework."""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+__all__ = ["Block", "TensorMemory", "address_space", "byte_range"]
+
+# Device types whose memory the CPU can address; they share one address space.
+_HOST = ("cpu", "cuda_host", "rocm_host", "cuda_managed", "ext_dev")
+
+
+def address_space(device: str) -> str:
+    """Return the address space of a device; equal addresses in one space are the same memory.
+
+    >>> from bridge.see.tensor_memory import address_space
+    >>> address_space("cuda_host"), address_space("cuda:1")
+    ('host', 'cuda:1')
+    """
+    return "host" if device.partition(":")[0] in _HOST else device
+
+
+class Block:
+    """Elements in memory: address of the first, sizes, strides and item size in bytes."""
+
+    __slots__ = ("address", "itemsize", "sizes", "space", "strides")
+
+    def __init__(
+        self,
+        space: str,
+        address: int,
+        sizes: Sequence[int],
+        strides: Sequence[int],
+        itemsize: int,
+    ) -> None:
+        self.space = space
+        self.address = address
+        self.sizes = tuple(sizes)
+        self.strides = tuple(strides)
+        self.itemsize = itemsize
+
+
+def byte_range(block: Block) -> tuple[int, int]:
+    """Return the addresses of the first byte and after the last; equal if there are no elements.
+
+    >>> from bridge.see.tensor_memory import Block, byte_range
+    >>> byte_range(Block("host", 1000, (3, 2), (-8, 4), 4))
+    (984, 1008)
+    """
+    if 0 in block.sizes or not block.itemsize:
+        return block.address, block.address
+    spans = [(n - 1) * step for n, step in zip(block.sizes, block.strides, strict=True)]
+    low = sum(span for span in spans if span < 0)
+    high = sum(span for span in spans if span > 0)
+    return block.address + low, block.address + high + block.itemsize
+
+
+class TensorMemory:
+    """The memory of one tensor.
+
+    Unknown attributes are None. `strides` are in bytes, or in elements while there is no element
+    type. `address` is that of the first element; `note` explains why it is None. `blocks` is all
+    the memory: several blocks for a sparse tensor. `unknown`: there is more memory, whose place is
+    not known. `buffer` is the buffer with the elements, as (address space, first byte, byte after
+    the last). `chain` has a dict for each object from the tensor to the owner of the memory.
+    """
+
+    __slots__ = (
+        "address",
+        "blocks",
+        "buffer",
+        "chain",
+        "device",
+        "dtype",
+        "itemsize",
+        "keep",
+        "note",
+        "owner",
+        "readonly",
+        "sizes",
+        "strides",
+        "unknown",
+    )
+
+    def __init__(self) -> None:
+        self.address: int | None = None
+        self.blocks: list[Block] = []
+        self.buffer: tuple[str, int, int] | None = None
+        self.chain: list[dict[str, Any]] = []
+        self.device: str | None = None
+        self.dtype: str | None = None
+        self.itemsize = 0
+        self.keep: Any = None  # keeps the memory alive while it is compared
+        self.note: str | None = None
+        self.owner: str | None = None
+        self.readonly: bool | None = None
+        self.sizes: list[int] | None = None
+        self.strides: list[int] | None = None
+        self.unknown = False
+
+    def set_address(self, address: int) -> None:
+        """Set the address of the first element, after all other attributes, and `blocks`."""
+        assert self.sizes is not None
+        assert self.strides is not None
+        self.address = address
+        if 0 not in self.sizes:
+            space = address_space(self.device or "cpu")
+            block = Block(space, address, self.sizes, self.strides, self.itemsize)
+            self.blocks = [block]
+            if self.buffer is None:
+                self.buffer = (space, *byte_range(block))
+
+    def set_owner(self) -> None:
+        """Set `owner` to the last link of the chain."""
+        last = self.chain[-1]
+        self.owner = f"{last['kind']}: {last['text']}" if "text" in last else last["kind"]
+
+    @property
+    def nbytes(self) -> int | None:
+        """The size of all elements in bytes."""
+        if self.sizes is None or (not self.itemsize and self.dtype is not None):
+            return None
+        total = self.itemsize
+        for n in self.sizes:
+            total *= n
+        return total

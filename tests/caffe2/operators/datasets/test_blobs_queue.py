@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Queues of blobs between threads."""
+
+from __future__ import annotations
+
+import threading
+
+import numpy as np
+import pytest
+
+from bridge import c10
+from bridge.caffe2 import workspace
+from tests.helpers.operators import run_operator
+
+pytestmark = pytest.mark.usefixtures("fresh_workspace")
+
+
+def test_who_reads_waits_for_who_writes() -> None:
+    run_operator("CreateBlobsQueue", [], ["q"], capacity=2)
+    n = 50
+    taken: list[int] = []
+
+    def take() -> None:
+        for _ in range(n):
+            run_operator("DequeueBlobs", ["q"], ["out"], timeout_secs=300.0)
+            taken.append(int(workspace.FetchBlob("out")[0]))
+
+    reader = threading.Thread(target=take)
+    reader.start()
+    for i in range(n):
+        workspace.FeedBlob("in", np.array([i]))
+        run_operator("EnqueueBlobs", ["q", "in"], ["in"])
+    reader.join(300)
+    assert not reader.is_alive()
+    assert taken == list(range(n))
+
+
+def test_closing_wakes_who_waits() -> None:
+    run_operator("CreateBlobsQueue", [], ["q"], capacity=1)
+    failures: list[Exception] = []
+
+    def take() -> None:
+        try:
+            run_operator("DequeueBlobs", ["q"], ["out"])
+        except c10.EnforceNotMet as failure:
+            failures.append(failure)
+
+    reader = threading.Thread(target=take)
+    reader.start()
+    run_operator("CloseBlobsQueue", ["q"], [])
+    reader.join(300)
+    assert not reader.is_alive()
+    assert len(failures) == 1
+    assert not workspace.HasBlob("out")
+
+
+def test_contents_are_moved() -> None:
+    run_operator("CreateBlobsQueue", [], ["q"])
+    workspace.FeedBlob("x", np.array([1.0, 2.0]))
+    address = workspace.Workspace.current.blobs["x"].to_torch().data_ptr()
+    run_operator("EnqueueBlobs", ["q", "x"], ["x"])
+    assert not workspace.Workspace.current.blobs["x"].is_tensor()
+    run_operator("DequeueBlobs", ["q"], ["y"])
+    assert workspace.Workspace.current.blobs["y"].to_torch().data_ptr() == address
+
+
+def test_a_sample_goes_by_the_weights() -> None:
+    for name in ("q", "r"):
+        run_operator("CreateBlobsQueue", [], [name], capacity=20, num_blobs=2)
+    for i in range(20):
+        workspace.FeedBlob("x", np.array([i]))
+        workspace.FeedBlob("which", np.array([7], np.int32))
+        run_operator("EnqueueBlobs", ["r", "x", "which"], ["x", "which"])
+    arguments = {"weights": [0.0, 2.0], "table_idx_blob": 1}
+    for i in range(20):
+        run_operator(
+            "WeightedSampleDequeueBlobs", ["q", "r"], ["y", "which", "failed"], **arguments
+        )
+        assert workspace.FetchBlob("y").tolist() == [i]
+        assert workspace.FetchBlob("which").tolist() == [1]
+        assert not workspace.FetchBlob("failed")
