@@ -10,23 +10,19 @@ from bridge.c10.copy cimport copied_since
 from bridge.c10.observe cimport copying, observed, outermost, unlikely, watched
 from bridge.c10.tensor_impl cimport CONTIGUOUS, TensorImpl
 from bridge.c10.type_meta cimport as_type
-from bridge.exchange.ingest cimport ingest, tristate
-from bridge.exchange.lend cimport left_to_copy, shared_in
-from bridge.exchange.numpy cimport array_out, meet_numpy, numpy_array_type
-from bridge.exchange.torch cimport (
-    cloned,
-    is_torch_tensor,
-    tensor_in,
-    tensor_out,
-    torch_tensor_type,
-)
+from bridge.exchange.import_tensor cimport import_tensor, tristate
+from bridge.exchange.conversion cimport remaining_copy, export_source
+from bridge.exchange.numpy cimport export_array, numpy_loaded, numpy_array_type
+from bridge.exchange.torch_api cimport is_torch_tensor, torch_c
+from bridge.exchange.torch_export cimport export_torch
+from bridge.exchange.torch_import cimport clone_torch, import_torch
 from bridge.wrapper cimport Wrapper
 
 cdef extern from "Python.h":
     PyTypeObject* Py_TYPE(object)
 
 from bridge.c10.observe import ASKED as _ASKED
-from bridge.exchange.adapters import adapter, names
+from bridge.exchange.adapters import TARGETS, adapter
 
 
 def from_dlpack(x, *, device=None, copy=None):
@@ -55,9 +51,9 @@ def from_dlpack(x, *, device=None, copy=None):
     """
     if unlikely(observed) and outermost():
         return _watched_from_dlpack(x, device, copy)
-    if device is None and copy is None and Py_TYPE(x) == torch_tensor_type:
-        return wrap(tensor_in(x, None))     # what ingest would do, a call nearer
-    return wrap(ingest(x, device, copy))
+    if device is None and copy is None and Py_TYPE(x) == torch_c.tensor_type:
+        return wrap(import_torch(x, None))     # what import_tensor would do, a call nearer
+    return wrap(import_tensor(x, device, copy))
 
 
 def asarray(x, *, dtype=None, device=None, copy=None):
@@ -78,23 +74,23 @@ def asarray(x, *, dtype=None, device=None, copy=None):
 
 
 def _as_array(x, dtype, device, copy):
-    from bridge.exchange import values
+    from bridge import python_values
     tristate(copy)
-    if values.is_text(x, dtype):
-        return values.text(x, device, copy)
-    if values.is_plain(x):
+    if python_values.is_strings(x, dtype):
+        return python_values.tensor_of_strings(x, device, copy)
+    if python_values.is_numbers(x):
         if copy is False:
             raise BufferError(
                 f"{type(x).__name__} has no tensor's memory, so it is copied. Allow it with "
                 "copy=None.")
-        return values.plain(x, dtype, device)
+        return python_values.tensor_of_numbers(x, dtype, device)
     try:
-        tensor = wrap(ingest(x, device, copy))
+        tensor = wrap(import_tensor(x, device, copy))
     except TypeError:
-        array = values.arrayed(x, copy)
+        array = python_values.array_by_method(x, copy)
         if array is None:
             raise
-        tensor = wrap(ingest(array, device, copy))
+        tensor = wrap(import_tensor(array, device, copy))
     if dtype is None:
         return tensor
     wanted = as_type(dtype)
@@ -104,14 +100,14 @@ def _as_array(x, dtype, device, copy):
     return tensor.to(dtype=wanted)
 
 
-cdef dict _gives = {}
+cdef dict _exports = {}
 
 
-cdef object _give(str name):
-    give = _gives.get(name)
-    if give is None:
-        give = _gives[name] = adapter(name).give
-    return give
+cdef object _export(str name):
+    export = _exports.get(name)
+    if export is None:
+        export = _exports[name] = adapter(name).export
+    return export
 
 
 def to_torch(x, *, copy=None, writable=False):
@@ -133,11 +129,11 @@ def to_torch(x, *, copy=None, writable=False):
     if unlikely(observed) and outermost():
         return _watched_to_torch(x, copy, writable)
     if is_torch_tensor(x):
-        return cloned(x) if copy is True else x
-    impl = shared_in(x, copy)
+        return clone_torch(x) if copy is True else x
+    impl = export_source(x, copy)
     if copy is True:
-        copy = left_to_copy(x, impl, copy)
-    return tensor_out(impl, copy, writable)
+        copy = remaining_copy(x, impl, copy)
+    return export_torch(impl, copy, writable)
 
 
 def to_numpy(x, *, copy=None):
@@ -158,11 +154,11 @@ def to_numpy(x, *, copy=None):
     tristate(copy)
     if unlikely(observed) and outermost():
         return _watched_to_numpy(x, copy)
-    if meet_numpy() and isinstance(x, numpy_array_type):
+    if numpy_loaded() and isinstance(x, numpy_array_type):
         return _copied(x) if copy is True else x
-    impl = shared_in(x, copy)
-    array = array_out(impl, "to_numpy")
-    return array if copy is not True or left_to_copy(x, impl, copy) is None else _copied(array)
+    impl = export_source(x, copy)
+    array = export_array(impl, "to_numpy")
+    return array if copy is not True or remaining_copy(x, impl, copy) is None else _copied(array)
 
 
 def to_jax(x, *, copy=None):
@@ -177,7 +173,7 @@ def to_jax(x, *, copy=None):
     tristate(copy)
     if unlikely(observed) and outermost():
         return watched("to_jax", x, "jax.Array", to_jax, (x,), {"copy": copy})
-    return _give("jax")(x, copy)
+    return _export("jax")(x, copy)
 
 
 def to_tensorflow(x, *, copy=None):
@@ -191,7 +187,7 @@ def to_tensorflow(x, *, copy=None):
     tristate(copy)
     if unlikely(observed) and outermost():
         return watched("to_tensorflow", x, "tf.Tensor", to_tensorflow, (x,), {"copy": copy})
-    return _give("tensorflow")(x, copy)
+    return _export("tensorflow")(x, copy)
 
 
 def to_cupy(x, *, copy=None):
@@ -204,7 +200,7 @@ def to_cupy(x, *, copy=None):
     tristate(copy)
     if unlikely(observed) and outermost():
         return watched("to_cupy", x, "cupy.ndarray", to_cupy, (x,), {"copy": copy})
-    return _give("cupy")(x, copy)
+    return _export("cupy")(x, copy)
 
 
 def convert(x, to, *, copy=None):
@@ -230,7 +226,7 @@ def convert(x, to, *, copy=None):
         return _wrapped(x, to == "caffe2", copy)
     if to not in ("jax", "tensorflow", "cupy"):
         raise ValueError(f"{to!r} is no framework the bridge converts to; it converts to "
-                         f"{', '.join(names())}.")
+                         f"{', '.join(TARGETS)}.")
     return _by_name[to](x, copy=copy)
 
 
@@ -249,7 +245,7 @@ def _wrapped(x, caffe2, copy):
             impl.require_defined("convert")
             copying(impl.c_numel * impl.c_dtype.itemsize, _ASKED)
             return Caffe2Tensor(x).Clone()
-    impl = ingest(x, None, copy)
+    impl = import_tensor(x, None, copy)
     if not caffe2:
         return wrap(impl)
     if not impl.flags & CONTIGUOUS:

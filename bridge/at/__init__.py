@@ -32,7 +32,7 @@ from bridge.at.tensor import torch_runner as _torch_runner
 from bridge.at.torch_factories import arange, eye, rand, randn, tensor
 from bridge.at.torch_names import ATTRIBUTES as _ATTRIBUTES
 from bridge.at.torch_names import METHODS as _METHODS
-from bridge.exchange.torch import when_met as _when_met
+from bridge.exchange.torch_api import on_torch_loaded as _call_on_torch_loaded
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ def _on_torch_loaded() -> None:
 
 
 _install(_METHODS, _ATTRIBUTES)
-_when_met(_on_torch_loaded)
+_call_on_torch_loaded(_on_torch_loaded)
 
 
 def __getattr__(name: str) -> Any:

@@ -5,8 +5,8 @@
 from bridge.at.conversion cimport as_source
 from bridge.at.element_writes cimport write_back
 from bridge.c10.tensor_impl cimport TensorImpl
-from bridge.exchange.ingest cimport ingest
-from bridge.exchange.torch cimport operand_out
+from bridge.exchange.import_tensor cimport import_tensor
+from bridge.exchange.torch_export cimport torch_operand
 
 from bridge.c10.errors import EnforceIndexError, EnforceNotMet, EnforceTypeError
 
@@ -17,7 +17,7 @@ cdef TensorImpl advanced_index(TensorImpl impl, object key):
         raise EnforceTypeError(
             f"{key!r} is not an index. An index consists of ints, slices, None, ..., or tensors of "
             "ints or bools.", "Tensor.__getitem__")
-    source = operand_out(impl)
+    source = torch_operand(impl)
     try:
         found = source[_torch_key(key)]
     except IndexError:
@@ -28,15 +28,15 @@ cdef TensorImpl advanced_index(TensorImpl impl, object key):
     if found.data_ptr() and found.untyped_storage().data_ptr() == \
             source.untyped_storage().data_ptr():
         found = found.clone()
-    return ingest(found)
+    return import_tensor(found)
 
 
 cdef int advanced_assign(TensorImpl impl, object key, object value) except -1:
     """Set ``x[key]`` to `value` for a key that basic indexing does not support."""
     if not isinstance(value, (bool, int, float, complex)):
-        value = operand_out(as_source(value, impl, "Tensor.__setitem__"))
+        value = torch_operand(as_source(value, impl, "Tensor.__setitem__"))
     try:
-        target = operand_out(impl)
+        target = torch_operand(impl)
         target[_torch_key(key)] = value
         write_back(impl, target)
     except IndexError:
@@ -57,7 +57,7 @@ def _torch_key(key):
         return list(key)
     if isinstance(key, (list, int, slice)) or key is None or key is Ellipsis:
         return key
-    tensor = operand_out(ingest(key))
+    tensor = torch_operand(import_tensor(key))
     if tensor.dtype.is_signed or tensor.dtype.itemsize == 1:
         return tensor
     # Of unsigned integers torch supports only bytes, as masks.

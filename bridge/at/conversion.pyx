@@ -6,15 +6,16 @@ from bridge.c10.copy cimport asked_copy
 from bridge.c10.observe cimport copying, observed, unlikely
 from bridge.c10.tensor_impl cimport TensorImpl, allocated
 from bridge.c10.type_meta cimport TypeMeta, as_type
-from bridge.exchange.ingest cimport ingest
-from bridge.exchange.numpy cimport array_out
-from bridge.exchange.torch cimport is_torch_tensor, operand_out, tensor_out
+from bridge.exchange.import_tensor cimport import_tensor
+from bridge.exchange.numpy cimport export_array
+from bridge.exchange.torch_api cimport is_torch_tensor
+from bridge.exchange.torch_export cimport export_torch, torch_operand
 from bridge.wrapper cimport Wrapper
 
 from bridge.c10.device import as_device
 from bridge.c10.errors import EnforceNotMet, EnforceTypeError
 from bridge.c10.options import as_options
-from bridge.exchange.transfer import to_device
+from bridge.exchange.to_device import to_device
 
 
 cdef int require_pod(TensorImpl impl, str caller) except -1:
@@ -35,14 +36,14 @@ cdef TensorImpl scalar(object value, TypeMeta dtype, str caller):
     target = dtype.torch
     try:
         if target is not None:
-            return ingest(torch.full((), value, dtype=target, device="cpu"))
+            return import_tensor(torch.full((), value, dtype=target, device="cpu"))
     except NotImplementedError:
         pass                    # a type that torch cannot fill, but NumPy can
     except (TypeError, ValueError, RuntimeError, OverflowError) as error:
         raise EnforceTypeError(
             f"{value!r} is not a value of {dtype}: {error}", caller) from error
     import numpy
-    return ingest(numpy.full((), value, dtype=dtype.numpy))
+    return import_tensor(numpy.full((), value, dtype=dtype.numpy))
 
 
 cdef TensorImpl converted(TensorImpl src, TypeMeta dtype, str caller):
@@ -59,11 +60,11 @@ cdef TensorImpl converted(TensorImpl src, TypeMeta dtype, str caller):
         out = allocated(src.c_sizes, src.ndim, dtype, src.storage.device_type,
                         src.storage.device_index, caller)
         try:
-            tensor_out(out).copy_(operand_out(src))
+            export_torch(out).copy_(torch_operand(src))
             return out
         except (NotImplementedError, BufferError):
             pass                    # torch names the type but does not support the conversion
-    return ingest(array_out(src, caller).astype(dtype.numpy), None, True)
+    return import_tensor(export_array(src, caller).astype(dtype.numpy), None, True)
 
 
 cdef TensorImpl as_source(object value, TensorImpl target, str caller):
@@ -76,11 +77,11 @@ cdef TensorImpl as_source(object value, TensorImpl target, str caller):
     if isinstance(value, (bool, int, float, complex)):
         return scalar(value, target.c_dtype, caller)
     try:
-        return ingest(value)
+        return import_tensor(value)
     except TypeError as error:
         if isinstance(value, (list, tuple)) or hasattr(value, "__array__"):
             import numpy
-            return ingest(numpy.asarray(value))
+            return import_tensor(numpy.asarray(value))
         raise EnforceTypeError(
             f"An object of type {type(value).__name__} is neither a number, nor a list of numbers, "
             "nor a tensor.", caller) from error

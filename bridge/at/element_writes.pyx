@@ -10,11 +10,11 @@ from bridge.c10.device cimport host_accessible
 from bridge.c10.tensor_impl cimport CONTIGUOUS, TensorImpl, allocated
 from bridge.c10 cimport views
 from bridge.dlpack.abi cimport DL_CPU
-from bridge.exchange.ingest cimport ingest
-from bridge.exchange.torch cimport forward_out, operand_out
+from bridge.exchange.import_tensor cimport import_tensor
+from bridge.exchange.torch_export cimport forward_operand, torch_operand
 
 from bridge.c10.errors import EnforceValueError
-from bridge.exchange.transfer import to_device
+from bridge.exchange.to_device import to_device
 
 
 cdef int copy_into(TensorImpl dst, object value, str caller) except -1:
@@ -34,7 +34,7 @@ cdef int _copy_elements(TensorImpl dst, TensorImpl src, str caller) except -1:
             and host_accessible(src.storage.device_type) and dst.c_dtype.torch is not None:
         # Passed by value: the host would wait for a copy to the device.
         if dst.c_numel:
-            forward_out(dst).fill_(operand_out(src))
+            forward_operand(dst).fill_(torch_operand(src))
         return 0
     if src.storage.device_type != dst.storage.device_type and src.c_numel != dst.c_numel:
         src = <TensorImpl>to_device(src, dst.device())
@@ -89,7 +89,7 @@ cdef int zero(TensorImpl dst) except -1:
         memset(to, 0, dst.c_numel * dst.c_dtype.itemsize)
         return 0
     if not host_accessible(dst.storage.device_type):
-        forward_out(dst).zero_()
+        forward_operand(dst).zero_()
         return 0
     src = allocated(dst.c_sizes, 0, dst.c_dtype, DL_CPU, 0, "Tensor.zero_")
     memset(src.data("Tensor.zero_"), 0, dst.c_dtype.itemsize)
@@ -104,6 +104,6 @@ cpdef write_back(TensorImpl impl, tensor):
         return
     if tensor.data_ptr() == <size_t>impl.data("Tensor"):
         return
-    back = ingest(tensor)
+    back = import_tensor(tensor)
     if back.c_dtype is impl.c_dtype:
         copy_elements(impl, views.expand(back, impl.c_sizes, impl.ndim, "Tensor"), "Tensor")

@@ -14,14 +14,14 @@ from bridge.c10.storage cimport EXTERNAL, READONLY, Storage, external_ptr, insta
 from bridge.c10.tensor_impl cimport CONTIGUOUS, TensorImpl, allocated, new_pair, require_numel
 from bridge.c10.type_meta cimport TypeMeta, float32_type
 from bridge.dlpack.abi cimport DL_CPU, DL_CUDA_HOST
-from bridge.exchange.ingest cimport ingest
+from bridge.exchange.import_tensor cimport import_tensor
 from bridge.wrapper cimport Wrapper
 
 from bridge.c10.device import DeviceType
 from bridge.c10.errors import EnforceNotMet, EnforceTypeError, EnforceValueError
 from bridge.c10.options import as_options
 from bridge.c10.storage import as_address, as_deleter
-from bridge.exchange.devices import current_index
+from bridge.exchange.device_memory import current_index
 
 
 cdef class _Where:
@@ -183,7 +183,7 @@ def _type_of_number(value):
 cdef TensorImpl _like(object source, object options, object dtype, object device, str caller):
     cdef TensorImpl impl
     cdef _Where where
-    impl = (<Wrapper>source).impl if isinstance(source, Wrapper) else ingest(source)
+    impl = (<Wrapper>source).impl if isinstance(source, Wrapper) else import_tensor(source)
     impl.require_defined(caller)
     where = _where(options, dtype, device, False, impl)
     return allocated(impl.c_sizes, impl.ndim, where.dtype, where.device_type,
@@ -359,7 +359,7 @@ cdef TensorImpl _lender(object source, str caller):
     """Return the TensorImpl of a contiguous buffer, shared."""
     cdef TensorImpl lender
     try:
-        lender = ingest(source, None, False)
+        lender = import_tensor(source, None, False)
     except BufferError as error:
         raise EnforceTypeError(f"The buffer cannot be shared: {error}", caller) from error
     except TypeError as error:

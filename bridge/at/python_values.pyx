@@ -20,12 +20,12 @@ from bridge.c10.storage cimport BORROWED, Elements
 from bridge.c10.tensor_impl cimport CONTIGUOUS, TensorImpl
 from bridge.c10.type_meta cimport TypeMeta
 from bridge.dlpack.abi cimport DL_BOOL, DL_FLOAT, DL_INT, DL_UINT
-from bridge.exchange.numpy cimport array_out
-from bridge.exchange.torch cimport operand_out
+from bridge.exchange.numpy cimport export_array
+from bridge.exchange.torch_export cimport torch_operand
 
 from bridge.c10.device import Device
 from bridge.c10.errors import EnforceNotMet, EnforceValueError
-from bridge.exchange.transfer import to_device
+from bridge.exchange.to_device import to_device
 
 cdef enum:
     MAX_REPR = 1000     # elements that a repr lists
@@ -101,11 +101,11 @@ cdef object _listed(TensorImpl impl, str caller):
     if not host_accessible(impl.storage.device_type):
         impl = <TensorImpl>to_device(impl, Device("cpu"))
     if dtype.name == "complex32" or dtype.name.endswith("_x2") or impl.ndim > NUMPY_NDIM:
-        return operand_out(impl).tolist()
+        return torch_operand(impl).tolist()
     if impl.storage.flags & BORROWED:
         # A copy: the export of an array would retain the storage.
         impl = contiguous_copy(impl, caller)
-    array = array_out(impl, caller)
+    array = export_array(impl, caller)
     if array.dtype.name not in _PLAIN:
         import numpy
         with numpy.errstate(all="ignore"):
@@ -132,14 +132,14 @@ def equal(TensorImpl a, other):
     if a.c_dtype.torch is None or b.c_dtype.torch is None:
         return _equal_in_numpy(a, b)
     try:
-        mine, theirs = operand_out(a), operand_out(b)
+        mine, theirs = torch_operand(a), torch_operand(b)
     except BufferError:             # torch names the type but has no tensors of it
         return _equal_in_numpy(a, b)
     return bool((mine == theirs).all())
 
 
 cdef bint _equal_in_numpy(TensorImpl a, TensorImpl b) except -1:
-    return bool((array_out(a, "Tensor.equal") == array_out(b, "Tensor.equal")).all())
+    return bool((export_array(a, "Tensor.equal") == export_array(b, "Tensor.equal")).all())
 
 
 def to_repr(TensorImpl impl):

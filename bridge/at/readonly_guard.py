@@ -8,7 +8,7 @@ that the name of a function does not show, such as ``relu(x, inplace=True)``.
 from __future__ import annotations
 
 from bridge.c10.errors import EnforceNotMet
-from bridge.exchange.torch import is_torch_tensor
+from bridge.exchange.torch_api import is_torch_tensor
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

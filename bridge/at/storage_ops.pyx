@@ -12,7 +12,7 @@ from bridge.c10.storage cimport EXTERNAL, READONLY, Storage, install, new_storag
 from bridge.c10.tensor_impl cimport LENT, TensorImpl, allocated, require_numel
 from bridge.c10.type_meta cimport TypeMeta, as_type
 from bridge.c10 cimport views
-from bridge.exchange.ingest cimport ingest
+from bridge.exchange.import_tensor cimport import_tensor
 from bridge.wrapper cimport Wrapper
 
 from bridge.c10.errors import EnforceNotMet, EnforceTypeError, EnforceValueError
@@ -100,7 +100,7 @@ cdef TensorImpl _source(object source, TypeMeta dtype):
             raise EnforceNotMet(
                 f"A Storage of {storage.c_dtype} is not plain memory.", "Tensor.set_")
         return over_storage(storage, dtype, storage.c_nbytes // dtype.itemsize)
-    src = (<Wrapper>source).impl if isinstance(source, Wrapper) else ingest(source)
+    src = (<Wrapper>source).impl if isinstance(source, Wrapper) else import_tensor(source)
     src.require_defined("Tensor.set_")
     if src.c_dtype is not dtype:
         raise EnforceTypeError(

@@ -16,12 +16,14 @@ from bridge.at.storage_ops cimport resize, set_source
 from bridge.c10.array_ref cimport Dims, array_ref_of, parse_dims, parse_dims_args, to_int64
 from bridge.c10.copy cimport contiguous_copy
 from bridge.c10.device cimport device_of
+from bridge.c10.handle cimport Handle
 from bridge.c10.observe cimport observed, outermost, shared, unlikely, watched
 from bridge.c10.slots cimport add_to_class, call_init, dealloc_of, set_constructor, set_dealloc
 from bridge.c10.storage cimport READONLY
 from bridge.c10.tensor_impl cimport CONTIGUOUS, TensorImpl, wrap_dim
 from bridge.c10 cimport views
-from bridge.exchange_table cimport new_exchange_table, set_class
+from bridge.dlpack.abi cimport DLManagedTensorVersioned, DLPackExchangeAPI
+from bridge.exchange_table cimport exchange_table, import_object
 from bridge.wrapper cimport Wrapper, inherit_metadata
 
 from bridge.at import python_values
@@ -32,6 +34,12 @@ from bridge.c10.errors import (
     EnforceTypeError,
     EnforceValueError,
 )
+
+cdef DLPackExchangeAPI _table
+
+
+cdef int _import(DLManagedTensorVersioned* managed, void** out) noexcept:
+    return import_object(managed, out, Tensor, "at.Tensor")
 
 
 cdef class Tensor(Wrapper):
@@ -126,7 +134,7 @@ cdef class Tensor(Wrapper):
     at.Tensor([[1.0], [2.0]], dtype=float32)
     """
 
-    __dlpack_c_exchange_api__ = new_exchange_table(False)
+    __dlpack_c_exchange_api__ = exchange_table(&_table, _import)
 
     def __init__(self, source=None, /):
         if source is None:
@@ -870,6 +878,5 @@ def install(name, operation):
 
 
 set_constructor(Tensor, _construct)
-set_dealloc(Tensor, dealloc_of(Wrapper))
+set_dealloc(Tensor, dealloc_of(Handle))
 inherit_metadata(Tensor)
-set_class(False, Tensor)

@@ -20,8 +20,9 @@ from bridge.c10.array_ref import ArrayRef
 from bridge.c10.device import Device, DeviceType
 from bridge.c10.errors import EnforceTypeError
 from bridge.c10.type_meta import TypeMeta
-from bridge.exchange.ingest import ingest
-from bridge.exchange.torch import is_torch_tensor, operand_out
+from bridge.exchange.import_tensor import import_tensor
+from bridge.exchange.torch_api import is_torch_tensor
+from bridge.exchange.torch_export import torch_operand
 from bridge.wrapper import Wrapper
 
 TYPE_CHECKING = False
@@ -71,7 +72,7 @@ class _Call:
                 raise read_only()
             first = storage.data_ptr()
             self.readonly.append((first, first + storage.nbytes()))
-        tensor = operand_out(impl)
+        tensor = torch_operand(impl)
         self.pairs.append((wrapper, tensor))
         if written:
             self.written.append((wrapper, tensor))
@@ -103,7 +104,7 @@ class _Call:
         if value.requires_grad:
             return value
         fresh = not value._is_view()
-        impl = ingest(value)
+        impl = import_tensor(value)
         if self.readonly and impl.numel():
             address = impl.get_storage().data_ptr()
             if any(first <= address < end for first, end in self.readonly):
@@ -170,7 +171,7 @@ class TorchRunner:
         """Return an operand; arrays of NumPy and other producers become tensors, shared."""
         if isinstance(x, (Wrapper, int, float, complex)) or hasattr(type(x), "__torch_function__"):
             return x  # Classes with the protocol are dispatched by torch's own functions.
-        return self._wrap(ingest(x))
+        return self._wrap(import_tensor(x))
 
 
 def _torch_value(value: Any) -> Any:

@@ -27,7 +27,8 @@ from bridge.c10.storage cimport BORROWED, EXTERNAL, READONLY, Storage, install
 from bridge.c10.tensor_impl cimport TensorImpl, allocated, new_pair
 from bridge.c10.type_meta cimport TypeMeta, as_type
 from bridge.dlpack.abi cimport DL_CPU
-from bridge.exchange.export cimport refuse_non_pod
+from bridge.exchange.c_calls cimport owned, raise_pending
+from bridge.exchange.dlpack_export cimport refuse_non_pod
 
 from bridge.c10.errors import EnforceBufferError
 
@@ -63,9 +64,6 @@ cdef extern from *:
         bridge_descr* descr
         int flags
 
-cdef extern from "Python.h":
-    void _drop_one "Py_DECREF"(PyObject*)
-
 cdef enum:
     BIG_ENDIAN_MARK = 62        # '>' ; a little-endian machine is all that is built for
     ARRAY_ALIGNED = 0x0100
@@ -91,11 +89,7 @@ cdef int _max_ndim = 32
 cdef list _type_of_num = [None] * TYPE_NUMS
 
 
-cdef int _raise_pending() except -1:
-    return -1                   # with the exception that a C function has set
-
-
-cdef bint meet_numpy() except -1:
+cdef bint numpy_loaded() except -1:
     """Fetch NumPy's C API if NumPy is imported; whether it is there."""
     if numpy_array_type is not None:
         return True
@@ -170,7 +164,7 @@ def _why_not(dtype):
     return "no element type of the bridge is the same."
 
 
-cdef TensorImpl array_in(object array, object copy):
+cdef TensorImpl import_array(object array, object copy):
     """The TensorImpl of a NumPy array: shared, or copied where it must be and may."""
     cdef bridge_array* a = <bridge_array*><PyObject*>array
     cdef TypeMeta dtype
@@ -230,7 +224,7 @@ cdef TensorImpl _copied(object array, object copy, str why):
     # into memory of our own, which is aligned for every framework
     out = allocated(
         <const int64_t*>a.dimensions, a.nd, _type_of(array, a.descr), DL_CPU, 0, "from_dlpack")
-    numpy.copyto(array_out(out, "from_dlpack"), array)
+    numpy.copyto(export_array(out, "from_dlpack"), array)
     return out
 
 
@@ -239,17 +233,10 @@ cdef object _new_array(
     int flags,
 ):
     """An array over `data`, which it does not keep; over new memory where `data` is NULL."""
-    cdef PyObject* made
     descr = impl.c_dtype.numpy
-    Py_INCREF(descr)            # NewFromDescr takes one
-    made = _new_from_descr(
-        <PyTypeObject*>numpy_array_type, <PyObject*>descr, nd, sizes, strides, data, flags, NULL)
-    if made == NULL:
-        _raise_pending()
-    array = <object>made
-    # `made` came with a reference that <object> added to
-    _drop_one(made)
-    return array
+    Py_INCREF(descr)            # NewFromDescr steals a reference
+    return owned(_new_from_descr(
+        <PyTypeObject*>numpy_array_type, <PyObject*>descr, nd, sizes, strides, data, flags, NULL))
 
 
 cdef object _wrap(
@@ -260,9 +247,9 @@ cdef object _wrap(
     array = _new_array(impl, nd, sizes, strides, data, flags)
     ctx = impl.storage.ctx
     if data != NULL:
-        Py_INCREF(ctx)          # SetBaseObject takes one
+        Py_INCREF(ctx)          # SetBaseObject steals a reference
         if _set_base_object(<PyObject*>array, <PyObject*>ctx) != 0:
-            _raise_pending()
+            raise_pending()
     return array
 
 
@@ -283,7 +270,7 @@ cdef int _require_array(TensorImpl impl, str caller) except -1:
     return 0
 
 
-cdef object array_out(TensorImpl impl, str caller):
+cpdef object export_array(TensorImpl impl, str caller):
     """A NumPy array of the same memory; not writable where the memory is not."""
     cdef Py_ssize_t[16] small
     cdef Py_ssize_t* strides = small
@@ -309,10 +296,10 @@ cdef object array_out(TensorImpl impl, str caller):
             free(strides)
 
 
-cdef object array_copy(TensorImpl impl, str caller):
+cdef object copy_to_array(TensorImpl impl, str caller):
     """A new NumPy array, of memory of its own, with the elements of a contiguous tensor.
 
-    Raises as array_out does. The tensor's memory is not handed out, so it is not pinned.
+    Raises as export_array does. The tensor's memory is not handed out, so it is not pinned.
     """
     cdef object array
     cdef char* data

@@ -19,7 +19,7 @@ from bridge.c10.errors import EnforceIndexError, EnforceNotMet, EnforceTypeError
 from bridge.c10.options import as_options
 from bridge.c10 import float32 as _float32
 from bridge.caffe2.base.errors import ReturnedFalseError
-from bridge.exchange.devices import current_index
+from bridge.exchange.device_memory import current_index
 
 cdef TypeMeta float32_type = _float32
 

@@ -10,7 +10,8 @@ from bridge.c10.tensor_impl cimport CONTIGUOUS, LENT, RESERVED, TensorImpl
 from bridge.caffe2.execution.operator_core cimport OperatorCore, output_like
 from bridge.caffe2.tensor.tensor cimport Tensor
 from bridge.dlpack.abi cimport DL_CPU
-from bridge.exchange.torch cimport operand_out, tensor_in
+from bridge.exchange.torch_export cimport torch_operand
+from bridge.exchange.torch_import cimport import_torch
 
 from bridge.c10.errors import EnforceNotMet
 
@@ -23,7 +24,7 @@ def operand(Tensor tensor not None):
 
     Raises BufferError or EnforceNotMet: not allocated, undefined, or of a type that torch lacks.
     """
-    return operand_out(tensor.impl)
+    return torch_operand(tensor.impl)
 
 
 cdef TensorImpl _only_input(OperatorCore operator, object types):
@@ -46,8 +47,8 @@ def in_and_out(OperatorCore operator not None, types):
     cdef TensorImpl impl = _only_input(operator, types)
     if impl is None:
         return None
-    operand = operand_out(impl)
-    return operand, operand_out(output_like(operator, 0, impl).impl)
+    operand = torch_operand(impl)
+    return operand, torch_operand(output_like(operator, 0, impl).impl)
 
 
 def copied_to_out(OperatorCore operator not None, types):
@@ -66,7 +67,7 @@ def copied_to_out(OperatorCore operator not None, types):
         return None
     impl.data(operator._definition.type)            # raises if the input is not allocated
     out = output_like(operator, 0, impl).impl
-    operand = operand_out(out)
+    operand = torch_operand(out)
     if nbytes and out.storage.device_type == DL_CPU:
         memmove(out.data("Operator.Output"), impl.data("Operator.Input"), nbytes)
     return operand
@@ -80,7 +81,7 @@ def adopt(Tensor tensor not None, result):
 
     Raises EnforceNotMet: `result` is not contiguous. BufferError: it has no memory.
     """
-    cdef TensorImpl fresh = tensor_in(result, None)
+    cdef TensorImpl fresh = import_torch(result, None)
     cdef TensorImpl impl = tensor.impl
     if not fresh.flags & CONTIGUOUS:
         raise EnforceNotMet(

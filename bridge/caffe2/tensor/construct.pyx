@@ -14,13 +14,13 @@ from bridge.c10.storage cimport new_storage
 from bridge.c10.tensor_impl cimport TensorImpl, allocated, new_impl, require_numel
 from bridge.c10.type_meta cimport TypeMeta, as_type, string_type, undefined_type
 from bridge.dlpack.abi cimport DL_CPU
-from bridge.exchange.ingest cimport ingest
+from bridge.exchange.import_tensor cimport import_tensor
 from bridge.wrapper cimport Wrapper
 
 from bridge.c10.errors import EnforceTypeError, EnforceValueError
 from bridge.c10.rebuild import from_items
 from bridge.caffe2.base.errors import wrap_error
-from bridge.exchange.devices import current_index
+from bridge.exchange.device_memory import current_index
 
 
 cdef TensorImpl from_arguments(tuple args, object T):
@@ -114,7 +114,7 @@ def from_values(dims, values, T, caller):
     array = array_of(values, dtype, caller)
     _match(array.size, numel, caller)
     try:
-        source = ingest(array.reshape(-1))
+        source = import_tensor(array.reshape(-1))
     except BufferError as error:
         raise wrap_error("The values are not a tensor", caller, error) from error
     impl = allocated(sizes.data, sizes.n, source.c_dtype, DL_CPU, 0, caller)

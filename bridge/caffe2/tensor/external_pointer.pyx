@@ -9,7 +9,7 @@ from bridge.c10 cimport memory
 from bridge.c10.storage cimport READONLY, external_ptr
 from bridge.c10.tensor_impl cimport CONTIGUOUS, TensorImpl
 from bridge.c10.type_meta cimport TypeMeta, as_type
-from bridge.exchange.ingest cimport ingest
+from bridge.exchange.import_tensor cimport import_tensor
 
 from bridge.c10.errors import (
     EnforceBufferError,
@@ -39,7 +39,7 @@ def share_external_pointer(TensorImpl impl not None, src, T, nbytes, deleter):
         address = as_address(src, caller)
     else:
         try:
-            lender = ingest(src, None, False)
+            lender = import_tensor(src, None, False)
         except (BufferError, TypeError) as error:
             raise EnforceTypeError(
                 f"{type(src).__name__} does not share memory: {error}", caller) from error

@@ -9,6 +9,7 @@ from libc.stdint cimport int64_t, uintptr_t
 
 from bridge.c10 cimport memory, views
 from bridge.c10.array_ref cimport Dims, parse_dims_args, to_int64
+from bridge.c10.handle cimport Handle
 from bridge.c10.observe cimport observed, shared, unlikely
 from bridge.c10.slots cimport call_init, dealloc_of, own_methods, set_constructor, set_dealloc
 from bridge.c10.storage cimport READONLY
@@ -17,7 +18,8 @@ from bridge.c10.type_meta cimport as_type, undefined_type
 from bridge.caffe2.tensor.construct cimport from_arguments, unallocated
 from bridge.caffe2.tensor.flat_view cimport flat_view
 from bridge.caffe2.tensor.metadata cimport TensorMetadata
-from bridge.exchange_table cimport new_exchange_table, set_class
+from bridge.dlpack.abi cimport DLManagedTensorVersioned, DLPackExchangeAPI
+from bridge.exchange_table cimport exchange_table, import_object
 from bridge.wrapper cimport Wrapper, inherit_metadata
 
 from bridge.c10.errors import EnforceNotMet, EnforceTypeError, EnforceValueError
@@ -25,6 +27,12 @@ from bridge.caffe2.tensor.external_pointer import share_external_pointer
 
 
 cdef object _DEFAULT_GROWTH = 40.0     # percent
+
+cdef DLPackExchangeAPI _table
+
+
+cdef int _import(DLManagedTensorVersioned* managed, void** out) noexcept:
+    return import_object(managed, out, Tensor, "caffe2.Tensor")
 
 
 cdef class Tensor(TensorMetadata):
@@ -121,7 +129,7 @@ cdef class Tensor(TensorMetadata):
     (1, ArrayRef([2]), TypeMeta('float64'))
     """
 
-    __dlpack_c_exchange_api__ = new_exchange_table(True)
+    __dlpack_c_exchange_api__ = exchange_table(&_table, _import)
 
     def __init__(self, *args, T=None):
         cdef TensorImpl impl
@@ -463,8 +471,7 @@ cdef PyObject* _construct(
 
 
 set_constructor(Tensor, _construct)
-set_dealloc(Tensor, dealloc_of(Wrapper))
+set_dealloc(Tensor, dealloc_of(Handle))
 inherit_metadata(Tensor)
 own_methods(Tensor, TensorMetadata, (
     "dim", "size", "IsType", "GetDevice", "is_contiguous", "storage_initialized"))
-set_class(True, Tensor)
