@@ -12,7 +12,7 @@ from bridge.caffe2.execution.torch_io import operand
 from bridge.caffe2.operators.base.torch_operator import enforce
 from bridge.caffe2.operators.datasets.columns import Column, column_of
 from bridge.caffe2.operators.datasets.cursor_operators import OfColumns
-from bridge.caffe2.operators.datasets.tree_cursor import Dataset
+from bridge.caffe2.operators.datasets.dataset import Dataset
 from bridge.caffe2.tensor.tensor import Tensor
 
 TYPE_CHECKING = False

@@ -11,8 +11,8 @@ from bridge.caffe2.execution.registry import register_operator
 from bridge.caffe2.operators.base.lazy_torch import torch
 from bridge.caffe2.operators.base.torch_operator import INT32, INT64, TorchOperator, enforce
 from bridge.caffe2.operators.datasets.columns import Column, column_of, put_column
+from bridge.caffe2.operators.datasets.dataset import Dataset
 from bridge.caffe2.operators.datasets.standard_shuffle import shuffled
-from bridge.caffe2.operators.datasets.tree_cursor import Dataset
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from bridge.caffe2.operators.base.lazy_torch import torch
 from bridge.caffe2.operators.base.torch_operator import TorchOperator, enforce
 from bridge.caffe2.operators.datasets.columns import Column, column_of, joined, put_column
 from bridge.caffe2.operators.datasets.cursor_operators import OfColumns
-from bridge.caffe2.operators.datasets.tree_cursor import Dataset
+from bridge.caffe2.operators.datasets.dataset import Dataset
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
