@@ -29,7 +29,10 @@ KEPT_KINDS = ("AttributeError", "AssertionError", "KeyError")
 
 
 @pytest.fixture(autouse=True)
-def _as_in_a_new_process(monkeypatch: pytest.MonkeyPatch, fresh_workspace: None) -> Iterator[None]:
+def _as_in_a_new_process(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, fresh_workspace: None
+) -> Iterator[None]:
+    monkeypatch.chdir(tmp_path)  # which the root folder "." is relative to
     monkeypatch.setattr(ExecutionStep, "_step_names_used", set())
     monkeypatch.setattr(current, "workspaces", {"default": current.workspace})
     monkeypatch.setattr(current.workspace, "_root_folder", ".")
