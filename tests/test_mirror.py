@@ -74,7 +74,9 @@ def test_each_module_has_tests(folder: str) -> None:
     table, files = table_of(folder), files_of(folder)
     modules = {name for name in modules_of(folder) if not is_declaration(folder, name)}
     named = {name for name in modules if any(is_named_after(file, name) for file in files)}
-    assert modules - named == table.keys() - {"*"} - named, "modules without tests, or gone"
+    listed = table.keys() - {"*"}
+    assert modules - named - listed == set(), "neither a file nor a line has these modules' tests"
+    assert listed - modules == set(), "the lines of these are of no use: there is no such module"
     assert not [file for row in table.values() for file in row if not exists(folder, file)]
 
 

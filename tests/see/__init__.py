@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests of `bridge.see`; of these modules the names of the files do not show it::
 
-- inside, memory, naming, read, read_capsule, read_torch, sharing: test_explain
-- record: test_audit, test_no_copy
-- *: test_contexts, test_no_copy
+- array_memory, capsule_memory, find_memory, impl_memory, internals, owner_links, producer_memory,
+  sharers, tensor_memory, torch_memory: test_explain
+- nbytes, type_names: test_audit_log
 """

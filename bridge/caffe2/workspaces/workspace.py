@@ -101,7 +101,8 @@ class Workspace(BlobTable, metaclass=_WorkspaceType):
     >>> Workspace(ws).fetch_blob("x")
     b'text'
 
-    Operators, nets and plans run in it:
+    `fetch_int8_blob` fetches quantized blobs, as `FetchInt8Blob`. Operators, nets and plans run in
+    the workspace:
 
     >>> values = torch.tensor([-1.0, 2.0])
     >>> ws.feed_blob("values", values)

@@ -6,6 +6,6 @@
 - device_option: caffe2/workspaces/test_feed_fetch_devices
 - hardware: caffe2/execution/test_engines
 - lazy: test_import
-- names: caffe2/workspaces/test_workspace_names
+- names: caffe2/workspaces/test_named_blobs
 - text: test_errors
 """

@@ -7,5 +7,6 @@
 - schema_table, schemas, ssa: conformance/test_workspace_replay
 - schema_table_gradients: conformance/operators/test_operators
 - tracebacks: caffe2/workspaces/test_immediate
+- comparison: conformance/test_workspace_replay
 - *: test_refusals
 """

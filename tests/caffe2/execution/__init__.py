@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests of `bridge.caffe2.execution`; of these modules the names of the files do not show it::
 
-- definition, operator_core, python_operator: test_operator
+- definition, instantiate, operator_core: test_operator
+- blob_table: caffe2/workspaces/test_workspace_children
 - output_backup: test_operator_failure
-- plans, runnable_net, running: test_nets
+- nets, plans, runnable_net, running: caffe2/workspaces/test_nets, test_operator_failure
 - torch_io: test_operator_memory
 """

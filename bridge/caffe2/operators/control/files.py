@@ -76,7 +76,7 @@ class Save(FileOperator):
         overrides = self.strings_of("blob_name_overrides")
         prefix: str = self.GetSingleArgument("strip_prefix", "")
         inputs = self._definition.inputs
-        self.require(bool(self.db), "The argument db, the name of the file, is missing.")
+        self.require(bool(self.db), "The argument db is missing, the name of the file.")
         self.require(bool(self.db_type), "The argument db_type is missing: 'minidb' or 'lmdb'.")
         self.require(
             not overrides or len(overrides) == len(inputs),
@@ -149,7 +149,7 @@ class Load(FileOperator):
         )
         self.require(bool(self.db_type), "The argument db_type is missing: 'minidb' or 'lmdb'.")
         self.dbs = self.strings_of("dbs") or [self.GetSingleArgument("db", "")]
-        self.require(all(self.dbs), "The argument db, the name of the file, is missing.")
+        self.require(all(self.dbs), "The argument db is missing, the name of the file.")
         self.require(len(set(self.dbs)) == len(self.dbs), "One file is named twice in dbs.")
         self.strip: str = self.GetSingleArgument("strip_prefix", "")
         self.prefix: str = self.GetSingleArgument("add_prefix", "")
@@ -186,7 +186,7 @@ class Load(FileOperator):
         # With load_all all outputs must be in the file despite allow_incomplete, as in Caffe2.
         if missing and (self.load_all or not self.allow_incomplete):
             raise EnforceNotMet(
-                f"The file does not have {listed(missing)}. allow_incomplete=1 leaves such blobs "
+                f"The file has no {listed(missing)}. allow_incomplete=1 leaves such blobs "
                 "unchanged; load_all=1 loads all blobs of the file.",
                 "Load",
                 condition="all outputs are in the file",

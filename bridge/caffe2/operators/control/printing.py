@@ -3,12 +3,12 @@
 
 from __future__ import annotations
 
-import os
 import sys
 
 from bridge import c10
 from bridge.caffe2.execution.registry import register_operator
 from bridge.caffe2.operators.base.torch_operator import NUMBERS_AND_BOOL, TorchOperator, enforce
+from bridge.caffe2.operators.control.output_file import output_file
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -43,12 +43,7 @@ class Print(TorchOperator):
         self._every = self.GetSingleArgument("every_n", 1)
         enforce(self._every >= 1, "The argument every_n must be at least 1.")
         self._runs = 0
-        self._path = None
-        if self.GetSingleArgument("to_file", 0):
-            folder = str(self._workspace._root_folder)
-            self._path = os.path.join(folder, f"{self._definition.inputs[0]}.log")
-            with open(self._path, "wb"):
-                pass
+        self._path = output_file(self, ".log")
 
     def RunOnDevice(self) -> None:
         self._runs += 1
@@ -56,7 +51,7 @@ class Print(TorchOperator):
             return
         name = self._definition.inputs[0]
         if not self.InputBlob(0).is_tensor():
-            self._write(f"Blob {name} is not a tensor".encode())
+            self._write(f"Blob {name} is no tensor".encode())
             return
         tensor = self.Input(0)
         dtype = tensor.dtype()

@@ -3,11 +3,10 @@
 
 from __future__ import annotations
 
-import os
-
 from bridge.caffe2.execution.registry import register_operator
 from bridge.caffe2.operators.base.lazy_torch import torch
 from bridge.caffe2.operators.base.torch_operator import FLOAT, TorchOperator, enforce
+from bridge.caffe2.operators.control.output_file import output_file
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,12 +27,7 @@ class Summarize(TorchOperator):
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
-        self._path = None
-        if self.GetSingleArgument("to_file", 0):
-            folder = str(self._workspace._root_folder)
-            self._path = os.path.join(folder, f"{self._definition.inputs[0]}.summary")
-            with open(self._path, "w"):
-                pass
+        self._path = output_file(self, ".summary")
 
     def RunOnDevice(self) -> None:
         x = self.x(0, FLOAT).reshape(-1)

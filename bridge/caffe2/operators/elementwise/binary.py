@@ -19,6 +19,7 @@ from bridge.caffe2.operators.base.torch_operator import (
     NUMBERS_AND_BOOL,
     enforce,
 )
+from bridge.caffe2.operators.base.variants import register_variant
 from bridge.caffe2.operators.elementwise.legacy_broadcast import LegacyBroadcast
 
 TYPE_CHECKING = False
@@ -91,18 +92,14 @@ _FUNCTIONS: dict[str, tuple[str, tuple[TypeMeta, ...], TypeMeta | None]] = {
 
 
 for _name, (_function, _types, _result) in _FUNCTIONS.items():
-    _class = type(
+    register_variant(
         _name,
-        (_Binary,),
-        {
-            "__doc__": f"torch.{_function} of each pair of elements.",
-            "__module__": __name__,
-            "function": _function,
-            "types": _types,
-            "result": _result,
-        },
+        _Binary,
+        f"torch.{_function} of each pair of elements.",
+        function=_function,
+        types=_types,
+        result=_result,
     )
-    register_operator(_name)(_class)
 
 
 @register_operator("Div")

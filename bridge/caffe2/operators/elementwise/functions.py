@@ -18,6 +18,7 @@ from bridge.caffe2.operators.base.torch_operator import (
     TorchOperator,
     enforce,
 )
+from bridge.caffe2.operators.base.variants import register_variant
 
 __all__: list[str] = []
 
@@ -60,17 +61,13 @@ _FUNCTIONS: dict[str, tuple[str, tuple[TypeMeta, ...]]] = {
 }
 
 for _name, (_function, _types) in _FUNCTIONS.items():
-    _class = type(
+    register_variant(
         _name,
-        (_Unary,),
-        {
-            "__doc__": f"torch.{_function} of each element.",
-            "__module__": __name__,
-            "function": _function,
-            "types": _types,
-        },
+        _Unary,
+        f"torch.{_function} of each element.",
+        function=_function,
+        types=_types,
     )
-    register_operator(_name)(_class)
 
 
 @register_operator("Cube")
@@ -93,7 +90,7 @@ class Cbrt(TorchOperator):
 
 @register_operator("Mod")
 class Mod(TorchOperator):
-    """The remainder by `divisor`, with the element's sign (`sign_follow_divisor`: the divisor's)."""
+    """The remainder by `divisor`, with the sign of the element (`sign_follow_divisor`: its own)."""
 
     def RunOnDevice(self) -> None:
         x = self.x(0, INTS)
@@ -148,7 +145,7 @@ class Clip(TorchOperator):
 
 @register_operator("EnsureClipped")
 class EnsureClipped(Clip):
-    """Clip in place; with inputs 1 and 2, indices and a gradient, only the rows at the indices."""
+    """Clip in place; with inputs 1 and 2, indices and a gradient, only rows at the indices."""
 
     def RunOnDevice(self) -> None:
         if self.InputSize() == 1:

@@ -29,11 +29,17 @@ class LegacyBroadcast(FloatOperator):
         super().__init__(*args)
         self._legacy = self.GetSingleArgument("broadcast", False)
         self._axis = self.GetSingleArgument("axis", -1)
-        if self._legacy and self.HasArgument("axis_str"):
-            name = self.GetSingleArgument("axis_str", "")
-            order = self.GetSingleArgument("order", "NCHW")
-            if not name:
-                return
+        if self._legacy:
+            self.read_axis_str()
+
+    def read_axis_str(self) -> None:
+        """Set the axis to the one named by the arguments `axis_str` and `order`, if they are set.
+
+        Raises EnforceNotMet: there is no such axis, or `axis` is set, too.
+        """
+        name = self.GetSingleArgument("axis_str", "")
+        order = self.GetSingleArgument("order", "NCHW")
+        if name:
             enforce(self._axis == -1, "The arguments axis and axis_str exclude each other.")
             enforce(len(name) == 1 and name in order, f"The axis {name!r} is not one of {order!r}.")
             self._axis = order.index(name)

@@ -14,6 +14,7 @@ from bridge.caffe2.execution.registry import register_operator
 from bridge.caffe2.operators.base.fill_operator import FillOperator
 from bridge.caffe2.operators.base.lazy_torch import torch
 from bridge.caffe2.operators.base.torch_operator import enforce
+from bridge.caffe2.operators.base.variants import register_variant
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -93,13 +94,12 @@ for _kind, _type in {
     "Int64": c10.int64,
     "String": c10.string,
 }.items():
-    _name = f"GivenTensor{_kind}Fill"
-    _members = {
-        "__doc__": f"Fill with given elements of {_type.name}.",
-        "__module__": __name__,
-        "dtype": _type,
-    }
-    register_operator(_name)(type(_name, (_GivenTensor,), _members))
+    register_variant(
+        f"GivenTensor{_kind}Fill",
+        _GivenTensor,
+        f"Fill with given elements of {_type.name}.",
+        dtype=_type,
+    )
 
 
 @register_operator("GivenTensorByteStringToUInt8Fill")

@@ -138,7 +138,7 @@ class XavierFill(_Random):
 
 @register_operator("MSRAFill")
 class MSRAFill(_Random):
-    """Fill from a normal distribution with deviation sqrt(2 / fan out), fan out = numel / size 1."""
+    """Fill from a normal distribution with deviation sqrt(2 / fan out): numel / size 1."""
 
     def RunOnDevice(self) -> None:
         sizes = self.sizes()

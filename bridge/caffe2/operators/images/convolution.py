@@ -9,7 +9,7 @@ from __future__ import annotations
 from bridge.caffe2.execution.registry import register_operator
 from bridge.caffe2.operators.base.channels import channels_first, channels_last
 from bridge.caffe2.operators.base.lazy_torch import functional, torch
-from bridge.caffe2.operators.base.window_operator import SPATIAL, WindowOperator
+from bridge.caffe2.operators.base.window_operator import SPATIAL, WindowOperator, register_by_rank
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -91,10 +91,7 @@ class ConvRelu(Conv):
         self.put(0, self.convolved().relu_())
 
 
-@register_operator("ConvGradient")
-@register_operator("Conv1DGradient")
-@register_operator("Conv2DGradient")
-@register_operator("Conv3DGradient")
+@register_by_rank("Conv", "Gradient")
 class ConvGradient(Convolution):
     """(X, filter, dY) -> dfilter, dbias unless `no_bias`, and dX if there is an output for it.
 
@@ -104,10 +101,7 @@ class ConvGradient(Convolution):
     def RunOnDevice(self) -> None:
         x, w, window = self.operands()
         dy = channels_first(self.x(2), self.order)
-        no_bias = bool(self.GetSingleArgument("no_bias", 0))
-        wanted = self.OutputSize()
-        self.enforce(not (no_bias and wanted == 3), "there are two outputs with `no_bias`")
-        has_dx = wanted == 3 or (no_bias and wanted == 2)
+        has_bias, has_dx = self.gradients_requested()
         padded = x if window.is_even else window.padded(x)
         dx, dw, db = torch.ops.aten.convolution_backward(
             dy,
@@ -120,11 +114,11 @@ class ConvGradient(Convolution):
             False,
             [0] * len(window.head),
             self.group,
-            [has_dx, True, not no_bias],
+            [has_dx, True, has_bias],
         )
         self.put(0, channels_last(dw, self.order))
-        if not no_bias:
+        if has_bias:
             self.put(1, db)
         if has_dx:
             dx = dx if padded is x else window.unpadded(dx)
-            self.put(wanted - 1, channels_last(dx, self.order))
+            self.put(self.OutputSize() - 1, channels_last(dx, self.order))

@@ -74,7 +74,7 @@ class Im2Col(Columns):
 
 @register_operator("Col2Im")
 class Col2Im(Columns):
-    """(the result of Im2Col, an image) -> an image of these sizes; overlapping elements are added."""
+    """(the result of Im2Col, an image) -> an image of these sizes; overlaps are added."""
 
     def RunOnDevice(self) -> None:
         x, like = self.x(0), self.Input(1)

@@ -8,7 +8,7 @@ import math
 from bridge.caffe2.execution.registry import register_operator
 from bridge.caffe2.operators.base.channels import channels_first, channels_last
 from bridge.caffe2.operators.base.lazy_torch import torch
-from bridge.caffe2.operators.base.window_operator import WindowOperator
+from bridge.caffe2.operators.base.window_operator import WindowOperator, register_by_rank
 from bridge.caffe2.operators.images.pooling import added_up, windows_of
 
 TYPE_CHECKING = False
@@ -87,10 +87,7 @@ class LC(Local):
         self.put(0, self.whole(y, window))
 
 
-@register_operator("LCGradient")
-@register_operator("LC1DGradient")
-@register_operator("LC2DGradient")
-@register_operator("LC3DGradient")
+@register_by_rank("LC", "Gradient")
 class LCGradient(Local):
     """(X, filter, dY) -> dfilter, dbias unless `no_bias`, and dX if there is an output for it."""
 
@@ -98,17 +95,15 @@ class LCGradient(Local):
         x, window, cut, filters = self.operands()
         dy = channels_first(self.x(2), self.order)
         rows = dy.reshape(x.shape[0], self.outputs, filters.shape[0])
-        no_bias = bool(self.GetSingleArgument("no_bias", False))
-        wanted = self.OutputSize()
-        self.enforce(not (no_bias and wanted == 3), "there are two outputs with `no_bias`")
+        has_bias, has_dx = self.gradients_requested()
         dw = torch.einsum("ncyk,nmy->ymck", cut, rows)
         shape = [*window.sizes, self.outputs, x.shape[1], *window.kernel]
         dw = dw.reshape(shape)
         rank = len(window.sizes)
         self.put(0, dw.movedim(rank + 1, -1) if self.order == "NHWC" else dw)
-        if not no_bias:
+        if has_bias:
             self.put(1, dy.sum(0).movedim(0, -1))
-        if wanted == 3 or (no_bias and wanted == 2):
+        if has_dx:
             parts = torch.einsum("ymck,nmy->ncyk", filters, rows)
             parts = parts.reshape(*x.shape[:2], *window.sizes, *window.kernel)
-            self.put(wanted - 1, channels_last(added_up(parts, x, window), self.order))
+            self.put(self.OutputSize() - 1, channels_last(added_up(parts, x, window), self.order))

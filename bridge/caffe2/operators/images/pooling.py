@@ -11,7 +11,12 @@ from bridge.caffe2.execution.registry import register_operator
 from bridge.caffe2.operators.base.channels import channels_first, channels_last
 from bridge.caffe2.operators.base.lazy_torch import functional, torch
 from bridge.caffe2.operators.base.torch_operator import LARGEST
-from bridge.caffe2.operators.base.window_operator import SPATIAL, Window, WindowOperator
+from bridge.caffe2.operators.base.window_operator import (
+    SPATIAL,
+    Window,
+    WindowOperator,
+    register_by_rank,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -165,10 +170,7 @@ def added_up(parts: Tensor, x: Tensor, window: Window) -> Tensor:
     return window.unpadded(room)
 
 
-@register_operator("MaxPoolGradient")
-@register_operator("MaxPool1DGradient")
-@register_operator("MaxPool2DGradient")
-@register_operator("MaxPool3DGradient")
+@register_by_rank("MaxPool", "Gradient")
 class MaxPoolGradient(PoolGradient):
     """dX = the sum of dY over the windows whose maximum is X; of equal maxima each."""
 
@@ -179,10 +181,7 @@ class MaxPoolGradient(PoolGradient):
         return added_up(torch.where(chosen, dy.reshape(shape), 0.0), x, window)
 
 
-@register_operator("AveragePoolGradient")
-@register_operator("AveragePool1DGradient")
-@register_operator("AveragePool2DGradient")
-@register_operator("AveragePool3DGradient")
+@register_by_rank("AveragePool", "Gradient")
 class AveragePoolGradient(PoolGradient):
     """dX = the sum of dY / (number of elements) over the windows that contain X."""
 

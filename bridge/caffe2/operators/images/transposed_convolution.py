@@ -120,10 +120,7 @@ class ConvTransposeGradient(Transposed):
     def RunOnDevice(self) -> None:
         x, w = self.operands()
         dy = channels_first(self.x(2), self.order)
-        no_bias = bool(self.GetSingleArgument("no_bias", 0))
-        wanted = self.OutputSize()
-        self.enforce(not (no_bias and wanted == 3), "there are two outputs with `no_bias`")
-        has_dx = wanted == 3 or (no_bias and wanted == 2)
+        has_bias, has_dx = self.gradients_requested()
         # Elements in the padding, and those added by adj, are not computed by the filter.
         (top, left), (low, right) = self.head, self.tail
         sides = (left, right - self.adj[1], top, low - self.adj[0])
@@ -141,7 +138,7 @@ class ConvTransposeGradient(Transposed):
             [has_dx, True, False],
         )
         self.put(0, channels_last(dw, self.order))
-        if not no_bias:
+        if has_bias:
             self.put(1, dy.sum((0, 2, 3)))
         if has_dx:
-            self.put(wanted - 1, channels_last(dx, self.order))
+            self.put(self.OutputSize() - 1, channels_last(dx, self.order))

@@ -13,6 +13,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from torch import Tensor
+
 __all__ = ["Dropout"]
 
 
@@ -27,6 +29,11 @@ class DropoutOperator(FloatOperator):
         self.is_test = bool(self.GetSingleArgument("is_test", 0))
         self.enforce(0 <= self.ratio < 1, "ratio is in [0, 1)", self.ratio)
 
+    def copy_input(self, x: Tensor) -> None:
+        """Set output 0 to input 0, `x`, unless it is in place."""
+        if not self.IsInputOutputAlias(0, 0):
+            self.out(0, x.shape).copy_(x)
+
 
 @register_operator("Dropout")
 class Dropout(DropoutOperator):
@@ -40,8 +47,7 @@ class Dropout(DropoutOperator):
     def RunOnDevice(self) -> None:
         x = self.x(0)
         if self.is_test:
-            if not self.IsInputOutputAlias(0, 0):
-                self.out(0, x.shape).copy_(x)
+            self.copy_input(x)
             return
         self.enforce(self.OutputSize() == 2, "in training there is an output for the mask")
         mask = self.out(1, x.shape, c10.bool)
@@ -56,8 +62,7 @@ class DropoutGrad(DropoutOperator):
     def RunOnDevice(self) -> None:
         dy = self.x(0)
         if self.is_test:
-            if not self.IsInputOutputAlias(0, 0):
-                self.out(0, dy.shape).copy_(dy)
+            self.copy_input(dy)
             return
         self.enforce(self.InputSize() == 2, "in training the mask is given")
         mask = self.x(1, BOOL)

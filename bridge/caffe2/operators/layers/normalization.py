@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from bridge.caffe2.execution.registry import register_operator
-from bridge.caffe2.operators.base.channels import channels_first, channels_last
+from bridge.caffe2.operators.base.channels import channels_first, channels_last, enforce_per_channel
 from bridge.caffe2.operators.base.float_operator import FloatOperator
 from bridge.caffe2.operators.base.lazy_torch import functional, torch
 from bridge.caffe2.operators.base.torch_operator import FLOATS
@@ -111,8 +111,7 @@ class InstanceNorm(FloatOperator):
         self.enforce(epsilon >= 0, "epsilon is not negative", epsilon)
         x = channels_first(self.x(0), order)
         scale, bias = self.x(1), self.x(2)
-        for values in (scale, bias):
-            self.enforce(values.numel() == x.shape[1], "there is one value per channel", values, x)
+        enforce_per_channel(self, x, scale, bias)
         if not x.numel():
             for i, shape in enumerate((self.Input(0).shape, x.shape[:2], x.shape[:2])):
                 if i < self.OutputSize():
@@ -143,8 +142,7 @@ class GroupNorm(FloatOperator):
         x = channels_first(self.x(0), order)
         scale, bias = self.x(1).view(-1), self.x(2).view(-1)
         self.enforce(x.shape[1] % group == 0, "the number of channels is divisible by group", x)
-        for values in (scale, bias):
-            self.enforce(values.numel() == x.shape[1], "there is one value per channel", values, x)
+        enforce_per_channel(self, x, scale, bias)
         if x.shape[0] == 0:
             self.out(0, self.Input(0).shape)
             return

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from bridge.caffe2.execution.registry import register_operator
-from bridge.caffe2.operators.base.channels import channels_first, channels_last
+from bridge.caffe2.operators.base.channels import channels_first, channels_last, enforce_per_channel
 from bridge.caffe2.operators.base.float_operator import FloatOperator
 from bridge.caffe2.operators.base.lazy_torch import torch
 from bridge.caffe2.operators.base.torch_operator import FLOATS
@@ -41,8 +41,7 @@ class SpatialBNGradient(FloatOperator):
         self.enforce(x.dim() >= 3, "X has three dimensions or more", x)
         shape = [1, -1, *[1] * (x.dim() - 2)]
         scale, mean, rstd = (self.x(i) for i in (1, 3, 4))
-        for values in (scale, mean, rstd):
-            self.enforce(values.numel() == x.shape[1], "there is one value per channel", values, x)
+        enforce_per_channel(self, x, scale, mean, rstd)
         scale, mean, rstd = (one.view(shape) for one in (scale, mean, rstd))
         unit = (x - mean) * rstd
         dims = [0, *range(2, x.dim())]

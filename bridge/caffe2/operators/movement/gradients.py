@@ -13,6 +13,7 @@ from bridge.caffe2.operators.base.torch_operator import (
     enforce,
     normal_axis,
 )
+from bridge.caffe2.operators.movement.slice_gather import slice_bounds
 
 __all__: list[str] = []
 
@@ -36,8 +37,7 @@ class SliceGradient(TorchOperator):
         part = result
         for dim, (start, end) in enumerate(zip(starts, ends, strict=True)):
             size = x.size(dim)
-            start = min(start + size + 1 if start < 0 else start, size)
-            end = min(end + size + 1 if end < 0 else end, size)
+            start, end = slice_bounds(start, end, size)
             enforce(
                 0 <= start <= end,
                 f"{starts[dim]} to {ends[dim]} is not within dimension {dim} of size {size}.",

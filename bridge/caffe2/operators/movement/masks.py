@@ -7,6 +7,7 @@ from bridge import c10
 from bridge.caffe2.execution.registry import register_operator
 from bridge.caffe2.operators.base.any_type_operator import AnyTypeOperator
 from bridge.caffe2.operators.base.lazy_torch import torch
+from bridge.caffe2.operators.base.rows_and_segments import segment_ids
 from bridge.caffe2.operators.base.torch_operator import (
     INTS,
     NUMBERS_AND_BOOL,
@@ -63,12 +64,7 @@ class BooleanMaskLengths(TorchOperator):
     def RunOnDevice(self) -> None:
         lengths, mask = self.x(0, INTS), self.x(1, (c10.bool,))
         enforce(lengths.dim() == 1 and mask.dim() == 1, "Lengths and mask must have one dimension.")
-        enforce(bool((lengths >= 0).all()), "Lengths must not be negative.")
-        enforce(
-            int(lengths.sum()) == mask.numel(),
-            f"The lengths add up to {int(lengths.sum())}, but the mask has {mask.numel()}.",
-        )
-        segments = torch.repeat_interleave(torch.arange(len(lengths)), lengths.long())
+        segments = segment_ids(lengths, mask.numel())
         counted = torch.zeros(len(lengths), dtype=torch.int64).index_add_(0, segments, mask.long())
         self.put(0, counted.to(lengths.dtype))
 

@@ -12,6 +12,14 @@ from bridge.caffe2.operators.base.torch_operator import INTS, enforce, normal_ax
 __all__: list[str] = []
 
 
+def slice_bounds(start: int, end: int, size: int) -> tuple[int, int]:
+    """Return the bounds of a slice of a dimension, where -1 is the end, clamped to `size`."""
+    return (
+        min(start + size + 1 if start < 0 else start, size),
+        min(end + size + 1 if end < 0 else end, size),
+    )
+
+
 @register_operator("Slice")
 class Slice(AnyTypeOperator):
     """The part of input 0 from `starts` to `ends`, which are arguments or inputs 1 and 2.
@@ -45,8 +53,7 @@ class Slice(AnyTypeOperator):
         cut = 0
         for dim, (start, end) in enumerate(zip(starts, ends, strict=True)):
             size = sizes[dim]
-            start = min(start + size + 1 if start < 0 else start, size)
-            end = min(end + size + 1 if end < 0 else end, size)
+            start, end = slice_bounds(start, end, size)
             if size and not 0 <= start <= end:
                 raise EnforceNotMet(
                     f"{starts[dim]} to {ends[dim]} is not within dimension {dim} of size {size}."

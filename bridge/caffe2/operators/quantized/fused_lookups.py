@@ -16,6 +16,7 @@ from bridge.caffe2.execution.registry import register_operator
 from bridge.caffe2.operators.base.lazy_torch import torch
 from bridge.caffe2.operators.base.rows_and_segments import segment_ids, select_rows
 from bridge.caffe2.operators.base.torch_operator import FLOAT, INT32, INTS, TorchOperator, enforce
+from bridge.caffe2.operators.base.variants import register_variant
 from bridge.caffe2.operators.quantized.nbit_quantized import unpacked
 from bridge.caffe2.operators.quantized.rowwise_quantized import dequantized
 
@@ -89,22 +90,21 @@ class _LookUp(_Indices):
         return mapping.numel() == 1 and int(mapping.reshape(-1)[0]) == 0
 
 
-def _register(name: str, **attributes: object) -> None:
-    made = type(
-        name, (_LookUp,), {"__doc__": _LookUp.__doc__, "__module__": __name__, **attributes}
-    )
-    register_operator(name)(made)
-
-
 for _kind, _attributes in (
     ("Sum", {}),
     ("WeightedSum", {"weighted": True}),
     ("Mean", {"mean": True}),
 ):
     for _bits in (2, 4, 8):
-        _register(f"SparseLengths{_kind}Fused{_bits}BitRowwise", bits=_bits, **_attributes)
-        _register(
-            f"SparseLengths{_kind}{_bits}BitRowwiseSparse", bits=_bits, sparse=True, **_attributes
+        register_variant(
+            f"SparseLengths{_kind}Fused{_bits}BitRowwise", _LookUp, bits=_bits, **_attributes
+        )
+        register_variant(
+            f"SparseLengths{_kind}{_bits}BitRowwiseSparse",
+            _LookUp,
+            bits=_bits,
+            sparse=True,
+            **_attributes,
         )
 
 

@@ -9,9 +9,9 @@ fused_rowwise_nbit_conversion_ops.h, PyTorch 1.8.1.
 from __future__ import annotations
 
 from bridge import c10
-from bridge.caffe2.execution.registry import register_operator
 from bridge.caffe2.operators.base.lazy_torch import torch
 from bridge.caffe2.operators.base.torch_operator import TorchOperator, enforce
+from bridge.caffe2.operators.base.variants import register_variant
 
 __all__ = ["unpacked"]
 
@@ -141,24 +141,20 @@ class _Dequantize(_NBit):
         self.put(0, done.view(*x.shape[:-1], done.size(1)))
 
 
-def _register(name: str, base: type[_NBit], engine: str = "", **attributes: object) -> None:
-    made = type(name, (base,), {"__doc__": base.__doc__, "__module__": __name__, **attributes})
-    register_operator(name, engine=engine)(made)
-
-
 for _bits in (2, 4):
     for _kind, _type in (("Float", c10.float32), ("Half", c10.float16)):
         for _fake in ("", "Fake"):
             for _engine in ("", "GREEDY"):
-                _register(
+                register_variant(
                     f"{_kind}ToFused{_bits}Bit{_fake}RowwiseQuantized",
                     _Quantize,
+                    None,
                     _engine,
                     bits=_bits,
                     types=(_type,),
                     greedy=bool(_engine),
                     fake=bool(_fake),
                 )
-        _register(
+        register_variant(
             f"Fused{_bits}BitRowwiseQuantizedTo{_kind}", _Dequantize, bits=_bits, result=_type
         )

@@ -12,6 +12,7 @@ from bridge.caffe2.execution.registry import register_operator
 from bridge.caffe2.operators.base.lazy_torch import torch
 from bridge.caffe2.operators.base.rows_and_segments import along_rows, select_rows
 from bridge.caffe2.operators.base.torch_operator import FLOAT, INTS, TorchOperator, enforce
+from bridge.caffe2.operators.base.variants import register_variant
 
 __all__: list[str] = []
 
@@ -118,10 +119,7 @@ class GatherFused8BitRowwise(_Rows):
 
 
 for _name, (_base, _attributes) in _OPERATORS.items():
-    _class = type(
-        _name, (_base,), {"__doc__": _base.__doc__, "__module__": __name__, **_attributes}
-    )
-    register_operator(_name)(_class)
+    register_variant(_name, _base, **_attributes)
 
 
 @register_operator("FloatToRowwiseQuantized8Bits")

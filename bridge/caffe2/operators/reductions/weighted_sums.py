@@ -36,12 +36,7 @@ class SumReduceLike(LegacyBroadcast):
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
-        name = self.GetSingleArgument("axis_str", "")
-        if name:
-            order = self.GetSingleArgument("order", "NCHW")
-            enforce(self._axis == -1, "The arguments axis and axis_str exclude each other.")
-            enforce(len(name) == 1 and name in order, f"The axis {name!r} is not one of {order!r}.")
-            self._axis = order.index(name)
+        self.read_axis_str()
 
     def RunOnDevice(self) -> None:
         a, b = self.x(0, FLOATS), self.x(1, None)  # only the sizes of b are used

@@ -24,7 +24,7 @@ def add(odds: Odds, prefix: Prefix, value: float) -> None:
 
 
 class Search:
-    """The prefixes of one sequence with their odds of ending in a blank (label 0), or in a label."""
+    """The prefixes of one sequence with their odds of ending in a blank (label 0), or a label."""
 
     def __init__(self, width: int, threshold: float) -> None:
         self.width = width

@@ -11,6 +11,7 @@ from bridge.caffe2.execution.registry import register_operator
 from bridge.caffe2.operators.base.lazy_torch import torch
 from bridge.caffe2.operators.base.rows_and_segments import along_rows, segment_ids, select_rows
 from bridge.caffe2.operators.base.torch_operator import FLOAT, INT32, INTS, TorchOperator, enforce
+from bridge.caffe2.operators.base.variants import register_variant
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -46,12 +47,14 @@ class _SegmentGradient(TorchOperator):
         enforce(bool(((ids >= 0) & (ids < n)).all()), "A segment id is out of range.")
         return gradients.index_select(0, ids), ids
 
-    def data(self, i: int, rows: torch.Tensor) -> torch.Tensor:
-        """Return the rows that were reduced, input `i`.
+    def data(self, i: int, rows: torch.Tensor, indices: torch.Tensor | None = None) -> torch.Tensor:
+        """Return the rows that were reduced: input `i`, or its rows at `indices`.
 
         Raises EnforceNotMet: their sizes are not those of `rows`.
         """
         data = self.x(i, FLOAT)
+        if indices is not None:
+            data = select_rows(data, indices)
         enforce(
             data.shape == rows.shape,
             f"The data have sizes {list(data.shape)}, not {list(rows.shape)}.",
@@ -92,14 +95,7 @@ class _SummedWithWeights(_SegmentGradient):
         rows, _ = self.spread(1, 2)
         weights = self.x(0, FLOAT)
         enforce(weights.numel() == len(rows), "There must be one weight per row.")
-        if self.sparse:
-            data = select_rows(self.x(3, FLOAT), self.x(4, INTS))
-            enforce(
-                data.shape == rows.shape,
-                f"The data have sizes {list(data.shape)}, not {list(rows.shape)}.",
-            )
-        else:
-            data = self.data(3, rows)
+        data = self.data(3, rows, self.x(4, INTS) if self.sparse else None)
         of_weights = (rows * data).flatten(1).sum(1) if len(rows) else rows.new_zeros(0)
         self.put(0, rows * along_rows(weights, rows))
         if self.OutputSize() > 1:
@@ -170,15 +166,10 @@ class ReduceFrontWeightedSumGradient(TorchOperator):
         self.put(0, gradient.unsqueeze(0) * along_rows(weights, gradient.unsqueeze(0)))
 
 
-def _register(name: str, base: type[_SegmentGradient], **attributes: object) -> None:
-    members = {"__doc__": base.__doc__, "__module__": __name__, **attributes}
-    register_operator(name)(type(name, (base,), members))
-
-
 for _prefix in ("SortedSegment", "UnsortedSegment", "Lengths"):
     for _name in ("Sum", "Mean", "WeightedSum"):
         for _sparse in ("", "Sparse"):
-            _register(
+            register_variant(
                 f"{_sparse}{_prefix}{_name}Gradient",
                 _Summed,
                 by_lengths=_prefix == "Lengths",
@@ -193,13 +184,13 @@ for _name, _mean, _weighted in (
     ("SparseLengthsIndicesInGradientMean", True, False),
     ("SparseLengthsIndicesInGradientWeightedSum", False, True),
 ):
-    _register(f"{_name}Gradient", _Summed, by_lengths=True, mean=_mean, weighted=_weighted)
+    register_variant(f"{_name}Gradient", _Summed, by_lengths=True, mean=_mean, weighted=_weighted)
 for _name, _of_rows in (
     ("LengthsWeightedSumWithMainInputGradient", False),
     ("SparseLengthsWeightedSumWithMainInputGradient", True),
     ("SparseLengthsIndicesInGradientWeightedSumWithMainInputGradient", True),
 ):
-    _register(_name, _SummedWithWeights, sparse=_of_rows)
+    register_variant(_name, _SummedWithWeights, sparse=_of_rows)
 for _name, _function in {
     "Sum": _to_sum,
     "Mean": _to_mean,
@@ -207,4 +198,6 @@ for _name, _function in {
     "LogSumExp": _to_log_sum_exp,
     "LogMeanExp": _to_log_mean_exp,
 }.items():
-    _register(f"SortedSegmentRange{_name}Gradient", _OfRange, function=staticmethod(_function))
+    register_variant(
+        f"SortedSegmentRange{_name}Gradient", _OfRange, function=staticmethod(_function)
+    )

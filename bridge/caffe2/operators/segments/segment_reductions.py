@@ -19,6 +19,7 @@ from bridge.caffe2.operators.base.rows_and_segments import (
     select_rows,
 )
 from bridge.caffe2.operators.base.torch_operator import FLOAT, INT32, INTS, TorchOperator, enforce
+from bridge.caffe2.operators.base.variants import register_variant
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -214,19 +215,15 @@ _REDUCTIONS = {
 
 for _prefix, _names in _REDUCTIONS.items():
     for _name in _names:
-        _class = type(
+        register_variant(
             _prefix + _name,
-            (_BASES[_prefix],),
-            {
-                "__doc__": f"{_name} of the rows of each segment.",
-                "__module__": __name__,
-                "function": staticmethod(_FUNCTIONS[_name]),
-                "weighted": "Weighted" in _name,
-                "sparse": _prefix.startswith("Sparse"),
-                "positional": _name.startswith("Positional"),
-            },
+            _BASES[_prefix],
+            f"{_name} of the rows of each segment.",
+            function=staticmethod(_FUNCTIONS[_name]),
+            weighted="Weighted" in _name,
+            sparse=_prefix.startswith("Sparse"),
+            positional=_name.startswith("Positional"),
         )
-        register_operator(_prefix + _name)(_class)
 
 
 @register_operator("SparseLengthsMax")
