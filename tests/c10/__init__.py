@@ -5,6 +5,7 @@
 - elements: caffe2/tensor/test_tensor_objects, caffe2/tensor/test_tensor_strings
 - layout, views: at/test_tensor_properties, at/test_tensor_views
 - memory: caffe2/tensor/test_tensor_resize
+- handle: test_wrapper
 - observe: see/test_audit_log, see/test_contexts
 - rebuild: test_pickling
 - *: test_limits, test_reentrancy

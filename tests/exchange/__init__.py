@@ -3,17 +3,20 @@
 
 - adapters: test_front, test_cupy_adapter
 - arrow: matrix/test_arrow
-- cuda_interface: test_cuda_frameworks, test_array_interface
-- cupy: test_cupy_adapter
-- incoming, ingest, producers: matrix/test_dlpack, test_peers
+- buffer_export: test_wrapper, test_lifetime
+- conversion: test_front, test_one_copy
+- cuda_interface_export, cuda_interface_import: test_cuda_frameworks, test_array_interface
+- dlpack_capsule, dlpack_import, dlpack_producers, import_tensor: matrix/test_dlpack, test_peers,
+  dlpack/test_capsule_import
 - jax: matrix/test_jax, test_jax_modes
 - keras: test_tensorflow_modes
-- lend: test_torch_import, test_one_copy
+- strings: test_front
 - tensorflow: matrix/test_tensorflow, test_tensorflow_modes
-- torch_state: test_torch_refused
-- transfer: test_cupy_adapter, test_front
-- values: test_front
+- to_device: test_cupy_adapter, test_front
+- torch_api: test_torch_import, test_torch_export
+- torch_quirks: test_torch_import_modes, test_torch_export
 - *: test_array_method, test_concurrent_routes, test_cuda, test_cuda_frameworks,
-  test_cuda_processes, test_cuda_streams, test_exit, test_exit_frameworks, test_leaks,
-  test_leaks_of_routes, test_lifetime, test_one_copy, test_peers
+  test_cuda_processes, test_cuda_streams, test_exit, test_exit_frameworks, test_jax_modes,
+  test_leaks, test_leaks_of_routes, test_lifetime, test_one_copy, test_peers,
+  test_tensorflow_modes
 """
