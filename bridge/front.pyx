@@ -147,7 +147,7 @@ def to_torch(x, *, copy=None, writable=False):
 
 
 def to_numpy(x, *, copy=None):
-    """Return a ``numpy.ndarray`` of the memory of `x`, anything that `from_dlpack` takes; zero-copy.
+    """Return a ``numpy.ndarray`` of the memory of `x`, anything `from_dlpack` takes; zero-copy.
 
     A NumPy array is returned unchanged. The array is writable if the memory is. ``copy=True``
     always copies.

@@ -17,10 +17,10 @@ import jax.numpy
 from bridge.c10.copy import copied_since
 from bridge.c10.observe import ASKED, copying
 from bridge.c10.tensor_impl import TensorImpl
-from bridge.exchange.import_tensor import import_tensor
 from bridge.exchange.conversion import export_source, remaining_copy, row_major
 from bridge.exchange.dlpack_capsule import DLPackProducer
 from bridge.exchange.dlpack_producers import import_by_dlpack
+from bridge.exchange.import_tensor import import_tensor
 from bridge.exchange.numpy import export_array
 
 __all__ = ["PREFERS_BUFFER", "export", "import_"]

@@ -10,8 +10,8 @@ import numpy as np
 from bridge.c10.errors import EnforceValueError
 from bridge.c10.rebuild import byte_view, items_of
 from bridge.caffe2.blobs.strings import STRING_KINDS, encoded_elements
-from bridge.python_values import is_numbers
 from bridge.front import asarray
+from bridge.python_values import is_numbers
 from bridge.tf.element_types import BY_NAME, STRING, Row
 from bridge.tf.errors import TensorProtoError
 from bridge.tf.message import MAX_NBYTES
