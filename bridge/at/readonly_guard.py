@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What keeps torch from writing read-only memory that it got to read.
+"""Keep torch from writing read-only memory that was exported to it for reading.
 
-Whether an operation of ATen writes an argument stands in its schema, so this sees what names do
-not tell, such as ``relu(x, inplace=True)``.
+The schema of an ATen operation specifies which arguments it writes. So this also detects writes
+that the name of a function does not show, such as ``relu(x, inplace=True)``.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 
 __all__ = ["guard", "read_only"]
 
-# Running statistics, which these write and their schemas do not say.
+# Running statistics, which these operations write although their schemas do not specify it.
 _STATISTICS = ("running_mean", "running_var")
-_WRITES_SILENTLY = dict.fromkeys(
+_UNDECLARED_WRITES = dict.fromkeys(
     (
         "aten::_batch_norm_impl_index",
         "aten::_native_batch_norm_legit",
@@ -33,7 +33,7 @@ _WRITES_SILENTLY = dict.fromkeys(
 
 
 def read_only() -> EnforceNotMet:
-    """The error of an operation that would write read-only memory."""
+    """Return the error of an operation that would write read-only memory."""
     return EnforceNotMet(
         "The memory is read-only. Write to a copy: clone().", "Tensor", condition="!readonly"
     )
@@ -43,9 +43,9 @@ _guard_class: Any = None
 
 
 def guard(ranges: list[tuple[int, int]]) -> Any:
-    """A torch mode in which an operation that would write one of `ranges` is refused.
+    """Return a torch mode that raises EnforceNotMet when an operation would write one of `ranges`.
 
-    `ranges`: of addresses, first and past the last.
+    `ranges` are pairs of addresses: the first byte, and after the last.
     """
     global _guard_class
     if _guard_class is None:
@@ -60,12 +60,12 @@ def guard(ranges: list[tuple[int, int]]) -> Any:
                 self, func: Any, types: Any, args: Any = (), kwargs: Any = None
             ) -> Any:
                 kwargs = kwargs or {}
-                silent = _WRITES_SILENTLY.get(func._schema.name, ())
-                if silent and not _trains(func._schema.arguments, args, kwargs):
-                    silent = ()
+                undeclared = _UNDECLARED_WRITES.get(func._schema.name, ())
+                if undeclared and not _is_training(func._schema.arguments, args, kwargs):
+                    undeclared = ()
                 for i, argument in enumerate(func._schema.arguments):
                     info = argument.alias_info
-                    if argument.name in silent or (info is not None and info.is_write):
+                    if argument.name in undeclared or (info is not None and info.is_write):
                         given = args[i] if i < len(args) else kwargs.get(argument.name)
                         for one in given if isinstance(given, (list, tuple)) else (given,):
                             self._check(one)
@@ -81,8 +81,8 @@ def guard(ranges: list[tuple[int, int]]) -> Any:
     return _guard_class(ranges)
 
 
-def _trains(arguments: Any, args: Any, kwargs: Any) -> bool:
-    """Whether a normalisation is called to train: only then it writes running statistics."""
+def _is_training(arguments: Any, args: Any, kwargs: Any) -> bool:
+    """Return whether a normalization is in training mode: only then it writes statistics."""
     for i, argument in enumerate(arguments):
         if argument.name in ("training", "train", "use_input_stats"):
             return bool(args[i] if i < len(args) else kwargs.get(argument.name))

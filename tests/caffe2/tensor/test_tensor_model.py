@@ -2,7 +2,7 @@
 """Random operations on tensors that share storages, held step by step against the plain model.
 
 The model itself is held against every recorded step of the real `caffe2::Tensor`. What the real one
-cannot do safely is left out here, and shown to be safe in test_errors.py.
+cannot do safely is left out here, and shown to be safe in test_tensor_errors.py.
 """
 
 from __future__ import annotations

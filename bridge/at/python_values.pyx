@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # cython: language_level=3, boundscheck=False, wraparound=False
-"""The elements of an at.Tensor as Python sees them: item, tolist, equal, repr."""
+"""The elements of an at.Tensor as Python objects: item, tolist, equal, repr."""
 
 from libc.stdint cimport (
     int8_t,
@@ -13,7 +13,7 @@ from libc.stdint cimport (
     uint64_t,
 )
 
-from bridge.at.data cimport require_pod, source_of
+from bridge.at.conversion cimport as_source, require_pod
 from bridge.c10.copy cimport contiguous_copy
 from bridge.c10.device cimport host_accessible
 from bridge.c10.storage cimport BORROWED, Elements
@@ -28,22 +28,22 @@ from bridge.c10.errors import EnforceNotMet, EnforceValueError
 from bridge.exchange.to_device import to_device
 
 cdef enum:
-    SHOWN = 1000        # elements that a repr lists at most
-    NUMPY_NDIM = 32     # dimensions that every NumPy has
+    MAX_REPR = 1000     # elements that a repr lists
+    NUMPY_NDIM = 32     # dimensions that every version of NumPy supports
 
-# NumPy's scalars of other types, which are ml_dtypes', are no Python numbers.
+# Types that NumPy converts to Python numbers; those of ml_dtypes are not.
 cdef frozenset _PLAIN = frozenset((
     "bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16",
     "float32", "float64", "complex64", "complex128"))
 
 
 def item(TensorImpl impl):
-    """The one element as a Python number; see at.Tensor.item."""
+    """Return the only element as a Python number; see at.Tensor.item."""
     cdef char* at = impl.data("Tensor.item")
     cdef TypeMeta dtype = impl.c_dtype
     if impl.c_numel != 1:
         raise EnforceValueError(
-            f"item() reads a tensor of one element, and there are {impl.c_numel}. "
+            f"item() requires exactly one element, and there are {impl.c_numel}. "
             "Use tolist().", "Tensor.item", condition="numel() == 1")
     if dtype.c_is_pod and host_accessible(impl.storage.device_type) and dtype.c_dlpack.lanes == 1:
         code, bits = dtype.c_dlpack.code, dtype.c_dlpack.bits
@@ -76,7 +76,7 @@ def item(TensorImpl impl):
 
 
 def tolist(TensorImpl impl):
-    """The elements as nested lists; see at.Tensor.tolist."""
+    """Return the elements as nested lists; see at.Tensor.tolist."""
     impl.data("Tensor.tolist")
     return _listed(impl, "Tensor.tolist")
 
@@ -103,7 +103,7 @@ cdef object _listed(TensorImpl impl, str caller):
     if dtype.name == "complex32" or dtype.name.endswith("_x2") or impl.ndim > NUMPY_NDIM:
         return torch_operand(impl).tolist()
     if impl.storage.flags & BORROWED:
-        # look, and do not pin what is only read
+        # A copy: the export of an array would retain the storage.
         impl = contiguous_copy(impl, caller)
     array = export_array(impl, caller)
     if array.dtype.name not in _PLAIN:
@@ -114,8 +114,8 @@ cdef object _listed(TensorImpl impl, str caller):
 
 
 def equal(TensorImpl a, other):
-    """Whether `other` has the same sizes and elements; see at.Tensor.equal."""
-    cdef TensorImpl b = source_of(other, a, "Tensor.equal")
+    """Return whether `other` has the same sizes and elements; see at.Tensor.equal."""
+    cdef TensorImpl b = as_source(other, a, "Tensor.equal")
     cdef int i
     a.data("Tensor.equal")
     b.data("Tensor.equal")
@@ -133,7 +133,7 @@ def equal(TensorImpl a, other):
         return _equal_in_numpy(a, b)
     try:
         mine, theirs = torch_operand(a), torch_operand(b)
-    except BufferError:             # torch has the type's name and no tensors of it
+    except BufferError:             # torch names the type but has no tensors of it
         return _equal_in_numpy(a, b)
     return bool((mine == theirs).all())
 
@@ -142,8 +142,8 @@ cdef bint _equal_in_numpy(TensorImpl a, TensorImpl b) except -1:
     return bool((export_array(a, "Tensor.equal") == export_array(b, "Tensor.equal")).all())
 
 
-def shown(TensorImpl impl):
-    """The repr of an at.Tensor: its elements as nested lists, and the bridge's names."""
+def to_repr(TensorImpl impl):
+    """Return the repr of an at.Tensor: its elements as nested lists, type and device."""
     if impl.storage is None:
         return "at.Tensor()"
     try:
@@ -152,11 +152,11 @@ def shown(TensorImpl impl):
         return (f"at.Tensor(<{error.message}>, sizes={impl.sizes().vec()}, "
                 f"dtype={impl.c_dtype})")
     values = "..."
-    if impl.c_numel <= SHOWN and impl.ndim <= 64:
+    if impl.c_numel <= MAX_REPR and impl.ndim <= 64:
         try:
             values = repr(tolist(impl))
         except (ImportError, TypeError, BufferError):
-            pass                # neither NumPy nor torch has the type
+            pass                # neither NumPy nor torch supports the type
     where = "" if impl.device() == "cpu" else f", device='{impl.device()}'"
     sizes = f", sizes={impl.sizes().vec()}" if values == "..." or not impl.c_numel else ""
     only = ", readonly" if impl.storage.readonly else ""

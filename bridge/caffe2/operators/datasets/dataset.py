@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Nested lists as columns: which column has the lengths of which, and how far one has read.
+"""Nested lists as columns.
 
-Fields are named as ``a:b:c``. A field ``a:lengths`` has the lengths of the lists whose elements
-are the rows of ``a:...``; fields without one are the records. Follows TreeIterator and TreeCursor,
-caffe2/operators/dataset_ops.h, PyTorch 1.8.1.
+Fields are named ``a:b:c``. A field ``a:lengths`` has the lengths of the lists whose elements are
+the rows of ``a:...``; fields without one belong to the records. Follows TreeIterator and
+TreeCursor, caffe2/operators/dataset_ops.h, PyTorch 1.8.1.
 """
 
 from __future__ import annotations
@@ -21,12 +21,17 @@ __all__ = ["Dataset"]
 
 
 class Dataset:
-    """Columns, one for each field. Raises EnforceNotMet: they are not as many, or no lengths."""
+    """Columns, one per field.
+
+    `limits` are the numbers of rows per domain.
+    Raises EnforceNotMet: their number differs from that of the fields, or lengths are not int32 or
+    negative.
+    """
 
     def __init__(self, fields: Fields, columns: list[Column]) -> None:
         enforce(
             len(columns) == len(fields.names),
-            f"{len(columns)} columns are given for {len(fields.names)} fields.",
+            f"There are {len(columns)} columns, but {len(fields.names)} fields.",
         )
         self.fields = fields
         self.columns = columns
@@ -44,18 +49,20 @@ class Dataset:
         name = self.fields.names[field]
         if not len(column.items):
             return []
-        enforce(column.dtype in INT32, f"Field {name!r} has lengths, which are int32.")
+        enforce(column.dtype in INT32, f"Field {name!r}, lengths, must be int32.")
         found: list[int] = column.items.tolist()
-        enforce(min(found) >= 0, f"Field {name!r} has negative lengths.")
+        enforce(min(found) >= 0, f"Field {name!r}, lengths, must not be negative.")
         return found
 
     def sizes(self, offsets: Sequence[int], count: int) -> list[int]:
-        """Return how many rows of each domain make up `count` records, or those that are left.
+        """Return the number of rows per domain of the next `count` records, or the remaining ones.
 
-        Raises EnforceNotMet: the offsets are beyond the end, or lengths say more than there is.
+        Raises EnforceNotMet: the offsets are beyond the end, or the lengths beyond the rows.
         """
         n = self.fields.n_domains
-        enforce(len(offsets) == n, f"The cursor has {len(offsets)} offsets of {n} domains.")
+        enforce(
+            len(offsets) == n, f"The cursor has {len(offsets)} offsets, but there are {n} domains."
+        )
         enforce(offsets[0] <= self.limits[0], "The cursor is beyond the end of the records.")
         sizes = [min(self.limits[0] - offsets[0], count)]
         for domain, lengths in enumerate(self.lengths, 1):
@@ -64,14 +71,14 @@ class Dataset:
             size = sum(lengths[start : start + sizes[parent]])
             enforce(
                 offsets[domain] + size <= self.limits[domain],
-                f"Field {self.fields.names[self.fields.lengths[domain - 1]]!r} says more rows than "
-                f"the {self.limits[domain]} that there are.",
+                f"Field {self.fields.names[self.fields.lengths[domain - 1]]!r} exceeds "
+                f"the {self.limits[domain]} rows of its domain.",
             )
             sizes.append(size)
         return sizes
 
     def batch(self, offsets: Sequence[int], sizes: Sequence[int]) -> list[Column]:
-        """Return those rows of each column, views."""
+        """Return a view of these rows of each column."""
         return [
             column.rows(offsets[domain], sizes[domain])
             for column, domain in zip(self.columns, self.fields.domains, strict=True)

@@ -2,8 +2,7 @@
 from bridge.c10.array_ref cimport Dims
 from bridge.c10.tensor_impl cimport TensorImpl
 
-cdef TensorImpl as_other_type(TensorImpl impl, object spec)
 cdef int resize(TensorImpl impl, Dims dims) except -1
-cdef int look_at(
+cdef int set_source(
     TensorImpl impl, object source, object storage_offset, object size, object stride,
 ) except -1

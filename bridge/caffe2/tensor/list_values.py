@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Values from lists into tensors, in NumPy's types and with NumPy's checks."""
+"""The values of lists for new tensors, with NumPy's types and checks."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ __all__ = ["array_of", "items_of"]
 
 
 def array_of(values: Any, dtype: TypeMeta | None, caller: str) -> Any:
-    """A NumPy array of `values`, of type `dtype` or the one NumPy gives them.
+    """Return a contiguous NumPy array of `values`, of type `dtype` or NumPy's for them, copied.
 
-    Raises EnforceNotMet, also a TypeError or ValueError: they are no numbers, ragged,
-    or do not fit the type.
+    Raises EnforceNotMet, also a TypeError or ValueError: they are not numbers, ragged, or do not
+    fit the type.
     """
     import numpy
 
@@ -27,7 +27,7 @@ def array_of(values: Any, dtype: TypeMeta | None, caller: str) -> Any:
             return numpy.ascontiguousarray(numpy.array(values))
         plain = numpy.array(values)
         if plain.dtype.kind not in "biufc" and plain.dtype.kind != "V":
-            raise TypeError(f"values of {plain.dtype} are no numbers")
+            raise TypeError(f"values of {plain.dtype} are not numbers")
         with numpy.errstate(over="ignore", invalid="ignore"):
             return numpy.ascontiguousarray(
                 numpy.array(values, dtype=dtype.numpy) if plain.size else plain.astype(dtype.numpy)
@@ -35,20 +35,23 @@ def array_of(values: Any, dtype: TypeMeta | None, caller: str) -> Any:
     except OverflowError as error:
         raise EnforceValueError(f"A value does not fit {dtype}: {error}", caller) from error
     except ValueError as error:
-        raise EnforceValueError(f"The values make no array: {error}", caller) from error
+        raise EnforceValueError(f"The values are not an array: {error}", caller) from error
     except TypeError as error:
-        raise EnforceTypeError(f"The values make no array: {error}", caller) from error
+        raise EnforceTypeError(f"The values are not an array: {error}", caller) from error
 
 
 def items_of(values: Any, dtype: TypeMeta | None, caller: str) -> list[Any]:
-    """A list of the elements of a non-POD type; strings where `dtype` is None."""
-    wanted = TypeMeta.Make("string") if dtype is None else dtype
+    """Return a list of `values` as elements of a non-POD type, strings if `dtype` is None.
+
+    Raises EnforceNotMet, also a TypeError: they are not a sequence, or not of the type.
+    """
+    meta = TypeMeta.Make("string") if dtype is None else dtype
     if isinstance(values, (str, bytes)):
         raise EnforceTypeError("Values are a sequence, not one string.", caller)
     try:
-        listed = list(values)
+        items = list(values)
     except TypeError as error:
         raise EnforceTypeError(
             f"Values are a sequence, not {type(values).__name__}.", caller
         ) from error
-    return [as_element(one, wanted, caller) for one in listed]
+    return [as_element(one, meta, caller) for one in items]
