@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # cython: language_level=3, binding=False, embedsignature=True, embedsignature.format=clinic
-"""The front door: arguments in, one call down."""
+"""The functions of `bridge` itself: arguments are checked here and passed one layer down."""
 
 from cpython.object cimport PyTypeObject
 
@@ -26,19 +26,16 @@ from bridge.exchange.adapters import TARGETS, adapter
 
 
 def from_dlpack(x, *, device=None, copy=None):
-    """An at.Tensor of the memory of `x`: shared, zero-copy, wherever that is right.
+    """Return an at.Tensor of the memory of `x`; zero-copy whenever sharing is possible and correct.
 
-    `x` is anything with ``__dlpack__``, a DLPack capsule, a buffer (``bytes`` are
-    read-only uint8), or an object with ``__array_interface__`` or
-    ``__cuda_array_interface__``. `copy`: True copies always, False never, None where
-    it must: foreign byte order, torch's lazy conjugate or negative bit, strides that
-    are no whole number of elements, misaligned data. `device`: copy there if it is
-    elsewhere.
+    `x`: an object with ``__dlpack__``, a DLPack capsule, a buffer (``bytes`` become read-only
+    uint8), or an object with ``__array_interface__`` or ``__cuda_array_interface__``.
+    `copy`: True always copies, False never, None if necessary: foreign byte order, torch's lazy
+    conjugate or negative bit, strides that are not a whole number of elements, misaligned data.
+    `device`: copy there if the memory is elsewhere.
 
-    Raises
-    ------
-    BufferError: the memory cannot be exchanged (and why), or under ``copy=False`` not
-        without a copy. Tensors that require grad are among them: use ``detach()``.
+    Raises BufferError: the memory cannot be exchanged, with the reason, or not without a copy and
+    ``copy=False``. A tensor that requires grad is refused, too: use ``detach()``.
     TypeError: `x` has no tensor's memory.
 
     Follows from_dlpack of the Python array API standard, 2024.12.
@@ -48,25 +45,37 @@ def from_dlpack(x, *, device=None, copy=None):
     >>> x = bridge.from_dlpack(a)
     >>> x.data_ptr() == a.ctypes.data, x.tolist()
     (True, [0.0, 1.0, 2.0])
+    >>> bridge.from_dlpack(a, copy=True).data_ptr() == a.ctypes.data
+    False
     """
     if unlikely(observed) and outermost():
         return _watched_from_dlpack(x, device, copy)
     if device is None and copy is None and Py_TYPE(x) == torch_c.tensor_type:
-        return wrap(import_torch(x, None))     # what import_tensor would do, a call nearer
+        return wrap(import_torch(x, None))     # as import_tensor, one call less
     return wrap(import_tensor(x, device, copy))
 
 
 def asarray(x, *, dtype=None, device=None, copy=None):
-    """An at.Tensor of `x`: what `from_dlpack` takes, and Python scalars, nested lists,
-    strings and ``bytes``, and objects that have ``__array__`` and nothing else, such as
-    columns of pandas, by the array that NumPy gets of them.
+    """Return an at.Tensor of `x`: a tensor of any kind, or Python numbers, lists or strings.
 
-    Types are inferred as NumPy does. Strings and ``bytes`` (and lists of them) make a
-    tensor of type string, which tolist() reads and caffe2.Tensor(x) takes over; nothing
-    else of the ATen style works on it. `dtype`, `device`: convert and copy if it is of
-    another type or elsewhere. `copy` as in `from_dlpack`.
+    `x`: what `from_dlpack` takes, shared as there. Also Python scalars, nested lists, strings and
+    ``bytes``, which are copied, and objects with only ``__array__``, such as pandas columns.
+    `dtype`: the element type; None infers it as NumPy does. `dtype` and `device` convert by a copy
+    if the tensor differs. `copy`: as in `from_dlpack`.
 
-    Raises BufferError, TypeError as `from_dlpack`; ValueError: a ragged list.
+    Strings and ``bytes``, and lists of them, become a tensor of type string, for ``tolist()`` and
+    ``caffe2.Tensor(x)``; no other operation of at.Tensor supports it.
+
+    Raises BufferError, TypeError: as `from_dlpack`. ValueError: a ragged list.
+
+    >>> import bridge, numpy
+    >>> bridge.asarray([[1, 2], [3, 4]], dtype="float32")
+    at.Tensor([[1.0, 2.0], [3.0, 4.0]], dtype=float32)
+    >>> a = numpy.arange(3)
+    >>> bridge.shares_memory(bridge.asarray(a), a)
+    True
+    >>> bridge.asarray(["one", b"two"]).tolist()
+    [b'one', b'two']
     """
     if unlikely(observed) and outermost():
         return watched("asarray", x, "at.Tensor", _as_array, (x, dtype, device, copy))
@@ -96,7 +105,7 @@ def _as_array(x, dtype, device, copy):
     wanted = as_type(dtype)
     if copy is False and wanted is not tensor.dtype():
         raise BufferError(
-            f"{tensor.dtype()} becomes {wanted} by a copy only. Allow it with copy=None.")
+            f"Converting {tensor.dtype()} to {wanted} needs a copy. Allow it with copy=None.")
     return tensor.to(dtype=wanted)
 
 
@@ -111,13 +120,14 @@ cdef object _export(str name):
 
 
 def to_torch(x, *, copy=None, writable=False):
-    """A ``torch.Tensor`` of the memory of `x`, anything the bridge can import; zero-copy.
+    """Return a ``torch.Tensor`` of the memory of `x`, anything that `from_dlpack` takes; zero-copy.
 
-    A torch tensor comes back itself. Read-only memory and negative strides, which
-    torch cannot express, are copied under ``copy=None``; `writable` shares read-only
-    memory all the same, and the caller promises not to write. ``copy=True`` copies always.
+    A torch tensor is returned unchanged. Read-only memory and negative strides, which torch does
+    not support, are copied under ``copy=None``. `writable`: share read-only memory all the same;
+    the caller promises not to write. ``copy=True`` always copies.
 
-    Raises BufferError: not to be exchanged, or not without a copy under ``copy=False``.
+    Raises BufferError: the memory cannot be exchanged, or not without a copy and ``copy=False``.
+    ImportError: torch is not installed.
 
     >>> import bridge
     >>> x = bridge.at.zeros(3)
@@ -137,13 +147,13 @@ def to_torch(x, *, copy=None, writable=False):
 
 
 def to_numpy(x, *, copy=None):
-    """A ``numpy.ndarray`` of the memory of `x`, anything the bridge can import; zero-copy.
+    """Return a ``numpy.ndarray`` of the memory of `x`, anything `from_dlpack` takes; zero-copy.
 
-    Not writable where the memory is read-only. A NumPy array comes back itself.
-    ``copy=True`` copies always.
+    A NumPy array is returned unchanged. The array is writable if the memory is. ``copy=True``
+    always copies.
 
-    Raises BufferError: not in host memory, not to be exchanged, or not without a copy
-    under ``copy=False``.
+    Raises BufferError: the memory is not on the host, cannot be exchanged, or not without a copy
+    and ``copy=False``.
 
     >>> import bridge
     >>> x = bridge.at.zeros(3)
@@ -162,13 +172,18 @@ def to_numpy(x, *, copy=None):
 
 
 def to_jax(x, *, copy=None):
-    """A ``jax.Array`` of the memory of `x`, anything the bridge can import; zero-copy.
+    """Return a ``jax.Array`` of the memory of `x`, anything that `from_dlpack` takes.
 
-    JAX holds row-major memory only: other strides are copied. ``copy=True`` copies always.
+    Zero-copy if the memory is row-major and aligned to 64 bytes, as JAX's is; otherwise a copy. A
+    JAX array is returned unchanged. ``copy=True`` always copies.
 
-    Raises ImportError: JAX is not installed. BufferError: not to be exchanged, or not
-    without a copy under ``copy=False``; 64-bit elements while JAX's ``jax_enable_x64`` is
-    off, which would be cut to 32.
+    Raises BufferError: the memory cannot be exchanged, or not without a copy and ``copy=False``;
+    64-bit elements while JAX's ``jax_enable_x64`` is off, which would truncate them to 32.
+    ImportError: JAX is not installed.
+
+    >>> import bridge
+    >>> bridge.to_jax(bridge.at.zeros(2))  # doctest: +SKIP
+    Array([0., 0.], dtype=float32)
     """
     tristate(copy)
     if unlikely(observed) and outermost():
@@ -177,12 +192,17 @@ def to_jax(x, *, copy=None):
 
 
 def to_tensorflow(x, *, copy=None):
-    """A ``tf.Tensor`` of the memory of `x`, anything the bridge can import; zero-copy.
+    """Return a ``tf.Tensor`` of the memory of `x`, anything that `from_dlpack` takes.
 
-    TensorFlow holds row-major memory only: other strides are copied. ``copy=True`` copies always.
+    Zero-copy if the memory is row-major and aligned to 64 bytes, as TensorFlow's is; otherwise a
+    copy. A TensorFlow tensor is returned unchanged. ``copy=True`` always copies.
 
-    Raises ImportError: TensorFlow is not installed. BufferError: not to be exchanged, or
-    not without a copy under ``copy=False``.
+    Raises BufferError: the memory cannot be exchanged, or not without a copy and ``copy=False``.
+    ImportError: TensorFlow is not installed.
+
+    >>> import bridge
+    >>> bridge.to_tensorflow(bridge.at.zeros(2))  # doctest: +SKIP
+    <tf.Tensor: shape=(2,), dtype=float32, numpy=array([0., 0.], dtype=float32)>
     """
     tristate(copy)
     if unlikely(observed) and outermost():
@@ -191,11 +211,17 @@ def to_tensorflow(x, *, copy=None):
 
 
 def to_cupy(x, *, copy=None):
-    """A ``cupy.ndarray`` of the memory of `x`, anything the bridge can import; zero-copy
-    where that is on a CUDA device, and a copy to the current device otherwise.
+    """Return a ``cupy.ndarray`` of the memory of `x`, anything that `from_dlpack` takes.
 
-    Raises ImportError: CuPy is not installed. BufferError: not to be exchanged, or not
-    without a copy under ``copy=False``.
+    Zero-copy if the memory is on a CUDA device and writable; otherwise a copy, of host memory to
+    the current device. A CuPy array is returned unchanged. ``copy=True`` always copies.
+
+    Raises BufferError: the memory cannot be exchanged, or not without a copy and ``copy=False``.
+    ImportError: CuPy is not installed.
+
+    >>> import bridge
+    >>> bridge.to_cupy(bridge.at.zeros(2, options="cuda"))  # doctest: +SKIP
+    array([0., 0.], dtype=float32)
     """
     tristate(copy)
     if unlikely(observed) and outermost():
@@ -204,11 +230,13 @@ def to_cupy(x, *, copy=None):
 
 
 def convert(x, to, *, copy=None):
-    """`x` as a tensor of another library, by its name: "torch", "numpy", "jax",
-    "tensorflow", "cupy", "at" or "caffe2". Shares or copies as the function of that name.
+    """Return `x` as a tensor of the library named `to`.
 
-    A caffe2.Tensor is row-major: other strides are copied under ``copy=None``.
-    Raises ValueError: an unknown name; otherwise as that function.
+    `to`: "torch", "numpy", "jax", "tensorflow", "cupy", "at" or "caffe2". Shares or copies as
+    `to_torch`, `to_numpy` … do. "caffe2" returns a caffe2.Tensor, which is row-major: other
+    strides are copied under ``copy=None``.
+
+    Raises ValueError: another name. Otherwise as the function for that library.
 
     >>> import bridge
     >>> x = bridge.at.zeros(3)
@@ -225,7 +253,7 @@ def convert(x, to, *, copy=None):
             return watched("convert", x, f"{to}.Tensor", _wrapped, (x, to == "caffe2", copy))
         return _wrapped(x, to == "caffe2", copy)
     if to not in ("jax", "tensorflow", "cupy"):
-        raise ValueError(f"{to!r} is no framework the bridge converts to; it converts to "
+        raise ValueError(f"{to!r} is not a library that the bridge converts to; it converts to "
                          f"{', '.join(TARGETS)}.")
     return _by_name[to](x, copy=copy)
 
@@ -258,22 +286,22 @@ def _wrapped(x, caffe2, copy):
 
 
 def explain(x):
-    """Say whose memory `x` has: wrapper, TensorImpl, Storage, owner, and who else shares it.
+    """Return who owns the memory of `x`, from wrapper to owner, and who else shares it.
 
-    `x`: a tensor of any framework, a DLPack capsule (which is looked at and not consumed), a
+    `x`: a tensor of any framework, a DLPack capsule (it is not consumed), a
     buffer, an object with ``__array_interface__``, a TensorImpl, a Storage, or a blob that holds
-    a tensor. Nothing is copied, and `x` stays as it is.
+    a tensor. Nothing is copied, and `x` does not change.
 
-    Gives an Explanation: it prints, shows itself in notebooks, and has ``to_dict()``, whose values
-    are plain Python: ``address`` (int, of the first element; None: it has none), ``nbytes``,
-    ``device``, ``dtype``, ``sizes``, ``strides`` (elements), ``readonly`` (None: it cannot say),
+    The Explanation prints as text, renders in notebooks, and has ``to_dict()``, whose values are
+    plain Python: ``address`` (int, of the first element; None without memory), ``nbytes``,
+    ``device``, ``dtype``, ``sizes``, ``strides`` (elements), ``readonly`` (None: unknown),
     ``owner``, ``shared_by`` (a list of texts), ``note`` (why something is missing, or None) and
     ``chain``, the same for each link from the wrapper to the owner.
 
-    Raises TypeError: `x` is no tensor.
+    Raises TypeError: `x` is not a tensor.
 
-    Who shares is found among all objects that the garbage collector knows: that takes 0.1 s in a
-    large program. NumPy arrays are not among them, and are counted by the owner's references.
+    Sharers are searched among all objects that the garbage collector tracks, which takes 0.1 s in
+    a large program. It does not track NumPy arrays: those are counted by the owner's references.
 
     >>> import bridge
     >>> x = bridge.at.zeros(2, 3)
@@ -282,22 +310,22 @@ def explain(x):
     ([2, 3], [3, 1], 'DataPtr: 24 bytes of the allocator Allocator', [])
     >>> array = x.numpy()
     >>> bridge.explain(x).shared_by
-    ['1 held by NumPy arrays, buffers or DLPack tensors that were handed out']
+    ['1 held by exported NumPy arrays, buffers or DLPack tensors']
     """
     from bridge.see.explain import explain
     return explain(x)
 
 
 def shares_memory(a, b):
-    """Whether `a` and `b`, tensors of any frameworks, have a byte in common.
+    """Return whether `a` and `b`, tensors of any frameworks, have a byte in common.
 
-    Exact for any strides, as ``numpy.shares_memory``, which decides the hard cases. Tensors that
-    require grad, torch's lazy conjugates and read-only memory count as what lies in memory;
-    an empty tensor, or one without memory of its own (meta, fake, traced, deleted), shares with
-    nothing; memory of different devices is different. Nothing is copied.
+    Exact for any strides, like ``numpy.shares_memory``. Tensors that require grad, torch's lazy
+    conjugates and read-only memory are compared by their memory. A tensor without elements, or
+    without memory of its own (meta, fake, traced, deleted), shares with nothing, and memory of
+    different devices is never shared. Nothing is copied.
 
-    Raises TypeError: `a` or `b` is no tensor. BufferError: it has memory that cannot be told,
-    such as an opaque layout of torch's or TensorFlow's strings.
+    Raises TypeError: `a` or `b` is not a tensor. BufferError: the address of its memory is not
+    accessible, as with torch's opaque layouts and TensorFlow's strings.
 
     >>> import bridge, numpy
     >>> a = numpy.arange(6)
@@ -310,7 +338,7 @@ def shares_memory(a, b):
 
 
 def audit():
-    """Write conversions down: ``with bridge.audit() as log:`` gives the log of all inside.
+    """Record conversions: ``with bridge.audit() as log:`` logs every conversion in the block.
 
     The log has ``records`` (each with ``route``, ``copied``, ``nbytes``, ``reason``),
     ``copied_bytes`` and ``shared_bytes``, and prints as a table.
@@ -324,12 +352,12 @@ def audit():
     - ``to``, ``cpu``, ``cuda``, ``pin_memory`` of at.Tensor;
     - in workspaces and blobs, to feed and to fetch tensors, and ``FetchTorch``.
 
-    What it calls inside is part of it: there is a record for each conversion that was called, not
-    for its steps. One that fails leaves no record. Operations are no conversions, so the copies of
-    ``clone``, ``CopyFrom``, ``x.float()`` and new tensors of numbers are not listed.
+    There is one record per conversion that is called, not one for each of its steps, and none if it
+    fails. Operations are not conversions, so the copies of ``clone``, ``CopyFrom``, ``x.float()``
+    and new tensors of numbers are not listed.
 
-    An outer audit sees what an inner one records. Other threads are not seen, nor are other tasks,
-    save those that were started inside: a task begins with a copy of the context it is made in.
+    An outer audit also records what an inner one does. Other threads are not recorded, nor are
+    asyncio tasks, except those started in the block: a task copies the context it is created in.
 
     >>> import bridge, numpy
     >>> array = numpy.arange(3.0)
@@ -344,11 +372,11 @@ def audit():
 
 
 def no_copy():
-    """Refuse copies: ``with bridge.no_copy():`` every conversion inside shares memory or raises.
+    """Forbid copies: in ``with bridge.no_copy():`` every conversion shares memory or raises.
 
-    A conversion that would copy raises BufferError with the reason, whether the copy was asked for
-    (``copy=True``, ``FeedBlob`` of a NumPy array, ``FetchBlob``) or not; all is as it was then.
-    What counts as a conversion, and for whom, `audit` says. The error is an EnforceNotMet, too.
+    A conversion that would copy raises BufferError with the reason, even if the copy was asked for
+    (``copy=True``, ``FeedBlob`` of a NumPy array, ``FetchBlob``), and changes nothing. The error
+    is also an EnforceNotMet. See `audit` for what counts as a conversion, and in which threads.
 
     >>> import bridge, numpy
     >>> array = numpy.arange(3.0)
@@ -368,8 +396,8 @@ cdef object _copied(object array):
     return array.copy()
 
 
-# The calls above once more, watched. Apart from them, since what they need would be made
-# ready in each call.
+# The calls above while bridge.audit or bridge.no_copy is active. They are separate functions, since
+# Cython prepares variables for the arguments in every call of the function that uses them.
 
 cdef object _watched_from_dlpack(object x, object device, object copy):
     return watched("from_dlpack", x, "at.Tensor", from_dlpack, (x,),

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # cython: language_level=3
-"""What devices need from a framework: allocators, the current index, copies there."""
+"""Memory of devices, which torch allocates; the current device; copies to a device."""
 
 
 from bridge.c10.copy cimport copy_elements
@@ -14,14 +14,14 @@ from bridge.c10.errors import EnforceBufferError, EnforceNotMet
 
 
 def current_index(device):
-    """The index of `device`; of the framework's current device where it names none."""
+    """Return the index of `device`; that of torch's current device if it specifies none."""
     if device.index >= 0:
         return device.index
     return _cuda_of_torch("CUDA device").current_device()
 
 
 def _cuda_of_torch(what):
-    """torch.cuda, where it works; asked also for tensors that allocate nothing."""
+    """Return torch.cuda, initialised. Raises EnforceBufferError: CUDA is not available."""
     import torch
     if torch.cuda.is_initialized():
         return torch.cuda
@@ -36,7 +36,7 @@ def _cuda_of_torch(what):
 
 
 def copied_to(TensorImpl impl, device_type, index):
-    """A row-major copy of `impl` on a device."""
+    """Return a row-major copy of `impl` on a device."""
     cdef TensorImpl out
     impl.data("to")
     out = allocated(impl.c_sizes, impl.ndim, impl.c_dtype, device_type, index, "to")
@@ -45,7 +45,7 @@ def copied_to(TensorImpl impl, device_type, index):
 
 
 cpdef TensorImpl as_cpu_memory(TensorImpl impl):
-    """The same memory, page-locked, as what it is for all who know no devices: the CPU's."""
+    """Return a TensorImpl of the same page-locked memory as memory of the CPU."""
     cdef TensorImpl out
     impl.data("to")
     impl.storage.pin()
@@ -71,9 +71,9 @@ class TorchAllocator(Allocator):
         self._tensors = {}
 
     def raw_allocate(self, nbytes):
-        """The address of `nbytes` new bytes, 0 for none.
+        """Return the address of `nbytes` new bytes, 0 for none.
 
-        Raises MemoryError: torch has not so many. EnforceNotMet: torch cannot allocate at all.
+        Raises MemoryError: torch has not enough memory. EnforceNotMet: torch cannot allocate at all.
         """
         if nbytes == 0:
             return 0
@@ -95,7 +95,7 @@ class TorchAllocator(Allocator):
         return address
 
     def raw_deallocate(self, address):
-        """Return the buffer back to torch. EnforceNotMet: it did not come from here."""
+        """Give the buffer back to torch. EnforceNotMet: it did not come from here."""
         if address and self._tensors.pop(address, None) is None:
             raise EnforceNotMet(
                 f"{address:#x} is not a live address of this allocator.",

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
-"""From a DLTensor of anybody's to a TensorImpl: nothing in it is believed unseen."""
+"""From DLTensor to TensorImpl. The producer is not trusted: every field is checked."""
 
 from libc.stdint cimport INT64_MAX, int64_t, uint8_t, uint64_t, uintptr_t
 from libc.string cimport memcpy
@@ -25,9 +25,9 @@ from bridge.dlpack.capsule cimport ManagedTensor
 from bridge.c10.device import DeviceType
 
 cdef enum:
-    MAX_NDIM = 1024         # more is a lie: no framework goes beyond
+    MAX_NDIM = 1024         # no framework supports more
 
-cdef int64_t MAX_BYTES = <int64_t>1 << 56       # nor is more than that of address space
+cdef int64_t MAX_BYTES = <int64_t>1 << 56       # no machine has more address space
 
 
 cdef TypeMeta _type_of(DLDataType dtype):
@@ -37,8 +37,8 @@ cdef TypeMeta _type_of(DLDataType dtype):
         if dtype.lanes != 1:
             raise BufferError(
                 f"The DLPack type {triple} has {dtype.lanes} lanes; elements of one lane are "
-                "exchanged. Have the producer make the lanes a dimension.")
-        raise BufferError(f"The DLPack type (code, bits, lanes) = {triple} is not known.")
+                "exchanged. Ask the producer for the lanes as a dimension.")
+        raise BufferError(f"The DLPack type (code, bits, lanes) = {triple} is unknown.")
     return found
 
 
@@ -46,17 +46,17 @@ cdef int64_t _alignment(DLDataType dtype) noexcept:
     cdef int64_t nbytes = (dtype.bits * dtype.lanes + 7) // 8
     if dtype.code == DL_COMPLEX:
         nbytes //= 2
-    # a power of two, or one: nothing is to be expected of odd sizes
+    # a power of two; 1 for odd sizes, whose alignment is unknown
     return nbytes if nbytes & (nbytes - 1) == 0 and nbytes <= 16 else 1
 
 
 cdef TensorImpl adopt(
     DLTensor* tensor, object ctx, int storage_flags, bint padded, object copy,
 ):
-    """A TensorImpl over the memory of `tensor`, which `ctx` keeps alive.
+    """Return a TensorImpl over the memory of `tensor`, which `ctx` keeps alive.
 
-    Copies where it must (misaligned, packed elements) unless `copy` is False;
-    BufferError where the description cannot be true or cannot be held.
+    Misaligned and packed elements are copied. Raises BufferError: the description is impossible or
+    not supported, or a copy is needed and `copy` is False.
     """
     cdef TensorImpl impl
     cdef Storage storage
@@ -79,7 +79,7 @@ cdef TensorImpl adopt(
     numel = checked_numel(tensor.shape, ndim)
     if numel < 0:
         raise BufferError(
-            f"The DLPack tensor's shape {[tensor.shape[i] for i in range(ndim)]} is no shape: "
+            f"The DLPack tensor's shape {[tensor.shape[i] for i in range(ndim)]} is not a shape: "
             "a size is negative, or there are more elements than an int64 counts.")
     if checked_mul(numel, dtype.itemsize) < 0:
         raise BufferError(
@@ -103,7 +103,7 @@ cdef TensorImpl adopt(
                 "uninitialised, or its storage was freed.")
         if tensor.byte_offset > <uint64_t>INT64_MAX or first + tensor.byte_offset < first:
             raise BufferError(
-                f"The DLPack tensor's byte_offset {tensor.byte_offset} leads out of memory.")
+                f"The DLPack tensor's byte_offset {tensor.byte_offset} is outside of the address space.")
         first += tensor.byte_offset
         if dtype.c_dlpack.bits < 8 and dtype.c_dlpack.lanes == 1 and not padded:
             return _unpacked(impl, first, ctx, copy)
@@ -115,8 +115,8 @@ cdef TensorImpl adopt(
         begin = first + <uintptr_t>(low * dtype.itemsize)
         if begin > first and low < 0 or begin + <uintptr_t>nbytes < begin or nbytes > MAX_BYTES:
             raise BufferError(
-                f"The DLPack tensor at {first:#x} with strides {impl.strides().vec()} leads out "
-                "of memory.")
+                f"The DLPack tensor at {first:#x} with strides {impl.strides().vec()} is outside "
+                "of the address space.")
         if first % <uintptr_t>_alignment(tensor.dtype) != 0:
             return _realigned(impl, begin, low, nbytes, ctx, storage_flags, copy)
         impl.offset = -low
@@ -159,7 +159,7 @@ cdef TensorImpl _realigned(
 
 
 cdef TensorImpl _unpacked(TensorImpl impl, uintptr_t first, object ctx, object copy):
-    """Elements of fewer than eight bits, packed without gaps, into a byte each."""
+    """Return a copy of packed elements of fewer than eight bits, a byte for each."""
     cdef TensorImpl out
     cdef TypeMeta dtype = impl.c_dtype
     cdef int bits = dtype.c_dlpack.bits
@@ -195,7 +195,7 @@ cdef TensorImpl _unpacked(TensorImpl impl, uintptr_t first, object ctx, object c
 
 
 cdef TensorImpl adopt_managed(ManagedTensor managed, int storage_flags, object copy):
-    """A TensorImpl over a DLPack tensor that was handed to us for good."""
+    """Return a TensorImpl over a DLPack tensor that the bridge owns."""
     if managed.readonly():
         storage_flags |= READONLY
     return adopt(managed.tensor(), managed, storage_flags, managed.padded(), copy)
@@ -205,7 +205,7 @@ def adopt_cuda_memory(
     object owner, uintptr_t address, object sizes, object strides, TypeMeta dtype, int index,
     bint readonly,
 ):
-    """A TensorImpl over memory on CUDA device `index`, which `owner` keeps alive.
+    """Return a TensorImpl over memory on CUDA device `index`, which `owner` keeps alive.
 
     `strides`: in elements; None: row-major. Raises BufferError as `adopt`.
     """

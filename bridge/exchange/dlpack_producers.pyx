@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # cython: language_level=3, boundscheck=False, wraparound=False
-"""What DLPack's producers give: by the C exchange table of their type, or by ``__dlpack__``.
+"""Import from DLPack producers: by the C exchange table of their class, or by ``__dlpack__``.
 
-Both are distrusted: what they raise, or do wrong, becomes a BufferError that says whose it is.
+Producers are not trusted: whatever they raise or do wrong becomes a BufferError that names them.
 """
 
 from cpython.pycapsule cimport PyCapsule_CheckExact, PyCapsule_GetPointer, PyCapsule_IsValid
@@ -37,14 +37,14 @@ cdef tuple _STREAMED = (DL_CUDA, DL_ROCM, DL_CUDA_MANAGED)   # device types, see
 
 
 cdef TensorImpl import_by_table(object x, object copy):
-    """The TensorImpl of what the C exchange table of the type of `x` gives."""
+    """Return the TensorImpl of what the C exchange table of the class of `x` exports."""
     cdef DLPackExchangeAPI* api
     cdef DLManagedTensorVersioned* managed = NULL
     cdef ManagedTensor owner
     capsule = type(x).__dlpack_c_exchange_api__
     if not PyCapsule_IsValid(capsule, "dlpack_exchange_api"):
         raise BufferError(
-            f"{type(x).__name__}.__dlpack_c_exchange_api__ is no capsule of the name "
+            f"{type(x).__name__}.__dlpack_c_exchange_api__ is not a capsule of the name "
             "'dlpack_exchange_api'.")
     api = <DLPackExchangeAPI*>PyCapsule_GetPointer(capsule, "dlpack_exchange_api")
     while api.header.version.major != DLPACK_MAJOR:
@@ -76,7 +76,7 @@ cdef TensorImpl import_by_table(object x, object copy):
 
 
 cdef int _wait_for_table(DLPackExchangeAPI* api, DLTensor* tensor, object x) except -1:
-    """Let our stream wait for the producer's, which a table does not see to."""
+    """Make our stream wait for the producer's, which the table does not do."""
     cdef void* stream = NULL            # the default one, where the table cannot tell
     cdef int status = 0
     if api.current_work_stream != NULL:
@@ -101,11 +101,11 @@ cdef int _translate(object x) except -1:
         raise
     except Exception as error:
         raise BufferError(
-            f"{type(x).__name__} does not give its memory: {error}") from error
+            f"{type(x).__name__} does not export its memory: {error}") from error
 
 
 def import_by_dlpack(x, *, readonly=False, on_host=False):
-    """The TensorImpl of what ``x.__dlpack__`` gives, for adapters.
+    """Return the TensorImpl of what ``x.__dlpack__`` returns, for adapters.
 
     `readonly`: immutable by nature, whatever its DLPack tensor says. `on_host`: known to
     be in host memory, so that nothing is to be asked about devices.
@@ -114,7 +114,7 @@ def import_by_dlpack(x, *, readonly=False, on_host=False):
 
 
 cdef TensorImpl import_by_method(object x, object copy, int flags=0, bint on_host=False):
-    """The TensorImpl of what ``x.__dlpack__`` gives; `flags` of its Storage besides."""
+    """Return the TensorImpl of what ``x.__dlpack__`` returns; `flags` are added to its Storage."""
     cdef ManagedTensor managed
     cdef TensorImpl impl
     where = None if on_host else _device_of(x)
@@ -133,7 +133,7 @@ cdef TensorImpl import_by_method(object x, object copy, int flags=0, bint on_hos
         raise
     except Exception as error:
         raise BufferError(
-            f"{type(x).__name__}.__dlpack__ does not give its memory: "
+            f"{type(x).__name__}.__dlpack__ does not export its memory: "
             f"{type(error).__name__}: {error}") from error
     if not PyCapsule_CheckExact(capsule):
         raise BufferError(
@@ -186,7 +186,7 @@ def _call_dlpack(x, arguments):
             if type(error) is not TypeError or "argument" not in str(error):
                 break
     raise BufferError(
-        f"{type(x).__name__}.__dlpack__ does not give its memory: {first}") from first
+        f"{type(x).__name__}.__dlpack__ does not export its memory: {first}") from first
 
 
 def _device_of(x):

@@ -126,7 +126,8 @@ def import_(x, copy):
             "Convert outside of them, or call out with tf.py_function."
         )
     if isinstance(x, tf.RaggedTensor):
-        raise BufferError("A ragged tensor is not one block of memory. Use to_tensor(), or flat_values.")
+        raise BufferError(
+            "A ragged tensor is not one block of memory. Use to_tensor(), or flat_values.")
     if isinstance(x, tf.SparseTensor):
         raise BufferError("A sparse tensor is not one block of memory. Use tf.sparse.to_dense.")
     if isinstance(x, tf.IndexedSlices):
@@ -156,8 +157,8 @@ def _special(x, copy):
             "tf.quantization.dequantize, or tf.bitcast to the integers.")
     if dtype.name not in _BY_NUMPY:
         raise BufferError(
-            f"A {dtype.name} tensor is a handle and has no elements. Convert what it refers to, such "
-            "as the tf.Variable.")
+            f"A {dtype.name} tensor is a handle and has no elements. Convert what it refers to, "
+            "such as the tf.Variable.")
     return _by_array(x, copy)
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A TensorImpl on another device: the same memory where it is there already, else a copy."""
+"""A TensorImpl on another device."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ _PAGE_LOCKED = (DeviceType.CUDAHost, DeviceType.ROCMHost)
 
 
 def to_device(impl: TensorImpl, device: Device, copy: bool | None = None) -> TensorImpl:
-    """`impl` where it is on `device` already, otherwise a copy there.
+    """Return `impl` if it is on `device`, otherwise a copy there.
 
-    Page-locked memory is the CPU's as well, so that for "cpu" it is shared and not copied.
-    Raises BufferError under ``copy=False`` where a copy would be needed.
+    Page-locked memory is the CPU's as well, so for "cpu" it is shared and not copied.
+    Raises BufferError: a copy is needed and `copy` is False.
     """
     here = impl.device()
     index = current_index(device)
@@ -27,7 +27,7 @@ def to_device(impl: TensorImpl, device: Device, copy: bool | None = None) -> Ten
         return as_cpu_memory(impl)
     if copy is False:
         raise BufferError(
-            f"The tensor is on {here}; having it on {device} takes a copy. Allow it with copy=None."
+            f"The tensor is on {here}; moving it to {device} needs a copy. Allow it with copy=None."
         )
     copying(impl.numel() * impl.dtype().itemsize, f"it is on {here} and goes to {device}")
     return copied_to(impl, device.type, index)

@@ -9,7 +9,7 @@ from bridge.c10.slots cimport c_getter, c_method
 cdef struct TorchC:
     PyTypeObject* tensor_type
     PyTypeObject* parameter_type
-    DLPackExchangeAPI* dlpack       # NULL: torch is older than 2.10, or is_neg … is not a C function
+    DLPackExchangeAPI* dlpack       # NULL: before torch 2.10, or is_neg … are not in C
     c_method is_neg
     c_method is_conj
     c_getter requires_grad

@@ -16,7 +16,7 @@ from libc.string cimport memcmp
 from bridge.c10.copy cimport asked_copy
 from bridge.c10.layout cimport extent
 from bridge.c10.observe cimport copying
-from bridge.c10.storage cimport BORROWED, EXTERNAL, UNVERIFIED, Storage
+from bridge.c10.storage cimport BORROWED, EXTERNAL, UNVERIFIED, Storage, set_borrow_hooks
 from bridge.c10.tensor_impl cimport CONTIGUOUS, TensorImpl, new_pair
 from bridge.c10.type_meta cimport TypeMeta, as_type, from_dlpack_type
 from bridge.dlpack.abi cimport DL_BOOL, DL_COMPLEX, DL_INT, DL_UINT, DLDataType, DLTensor
@@ -24,9 +24,9 @@ from bridge.dlpack.capsule cimport take
 from bridge.exchange.c_calls cimport drop_reference, raise_pending, take_pending
 from bridge.exchange.dlpack_import cimport adopt, adopt_managed
 from bridge.exchange.torch_api cimport load_torch, torch, torch_c
+from bridge.exchange.torch_storage cimport check_borrowed, retain_borrowed
 
 from bridge.c10.observe import ASKED as _ASKED
-from bridge.exchange import torch_storage as _checks_borrowed_memory  # noqa: F401
 
 cdef extern from "Python.h":
     PyObject* Py_True
@@ -208,3 +208,7 @@ cdef object clone_torch(object tensor):
         return tensor.clone()
     except Exception as error:
         raise BufferError(f"torch does not copy this {type(tensor).__name__}: {error}") from error
+
+
+# The one call from c10 up to exchange: a Storage with BORROWED memory has it checked here.
+set_borrow_hooks(check_borrowed, retain_borrowed)

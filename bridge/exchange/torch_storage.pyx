@@ -17,7 +17,7 @@ from cpython.object cimport PyObject
 from libc.stdint cimport uintptr_t
 
 from bridge.c10.allocator cimport DataPtr
-from bridge.c10.storage cimport BORROWED, HELD, UNVERIFIED, Storage, set_borrow_hooks
+from bridge.c10.storage cimport BORROWED, HELD, UNVERIFIED, Storage
 from bridge.dlpack.abi cimport DLTensor
 from bridge.exchange.c_calls cimport take_pending
 from bridge.exchange.torch_api cimport torch, torch_c, untyped_storage
@@ -38,7 +38,7 @@ cdef object torch_owner(Storage storage):
     return None
 
 
-cdef int _check(Storage storage) except -1:
+cdef int check_borrowed(Storage storage) except -1:
     """Raise EnforceBufferError unless the memory is still where the Storage has it."""
     cdef DLTensor now
     cdef uintptr_t begin, end
@@ -74,9 +74,9 @@ cdef int _check(Storage storage) except -1:
     return 0
 
 
-cdef int _retain(Storage storage) except -1:
+cdef int retain_borrowed(Storage storage) except -1:
     """Keep the memory in place for good, whatever becomes of the tensor it came from."""
-    _check(storage)
+    check_borrowed(storage)
     if storage.c_nbytes == 0 or storage.flags & HELD or type(storage.ctx) is DataPtr:
         return 0
     owner = storage.ctx
@@ -95,7 +95,3 @@ cdef int _retain(Storage storage) except -1:
         if not on_cpu:
             storage.flags |= HELD
     return 0
-
-
-# The one call upwards of c10: a Storage asks whoever imports borrowed memory, which is here.
-set_borrow_hooks(_check, _retain)
