@@ -1,3 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-cdef object new_exchange_table(bint caffe2)
-cdef int set_class(bint caffe2, object cls) except -1
+from bridge.dlpack.abi cimport DLManagedTensorVersioned, DLPackExchangeAPI
+
+ctypedef int (*to_py_object)(DLManagedTensorVersioned*, void**) noexcept
+cdef object exchange_table(DLPackExchangeAPI* table, to_py_object import_function)
+cdef int import_object(
+    DLManagedTensorVersioned* managed, void** out, object cls, str name) noexcept

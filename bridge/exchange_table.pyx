@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # cython: language_level=3, boundscheck=False, wraparound=False
-"""DLPack's C exchange table, as both wrapper classes offer it (DLPack 1.3, DLPackExchangeAPI).
+"""DLPack's C exchange table, which both tensor classes provide (DLPack 1.3, DLPackExchangeAPI).
 
-Its functions are called from C, with the GIL but for the allocator, and answer -1 with an
-exception pending, the allocator by its callback.
+Its functions are called from C, all but the allocator with the GIL. On failure they return -1
+with an exception pending; the allocator calls `set_error`.
 """
 
 from cpython.object cimport PyObject
@@ -25,18 +25,14 @@ from bridge.dlpack.abi cimport (
     has_streams,
 )
 from bridge.dlpack.capsule cimport ManagedTensor, own_versioned
-from bridge.exchange.export cimport borrow, export_versioned
-from bridge.exchange.incoming cimport adopt_managed
+from bridge.exchange.dlpack_export cimport borrow, export_versioned
+from bridge.exchange.dlpack_import cimport adopt_managed
 from bridge.wrapper cimport Wrapper
 
 from bridge.c10.reports import Label
 
 cdef extern from "Python.h":
     void PyErr_SetObject(PyObject*, PyObject*)
-
-cdef DLPackExchangeAPI[2] _tables       # one a wrapper class; they live for ever
-cdef list _classes = [None, None]
-cdef tuple _names = ("at.Tensor", "caffe2.Tensor")
 
 
 cdef int _from_object(void* obj, DLManagedTensorVersioned** out) noexcept:
@@ -61,31 +57,29 @@ cdef int _borrow_object(void* obj, DLTensor* out) noexcept:
         return -1
 
 
-def _made(ManagedTensor managed, int which):
-    return _classes[which]._wrap(adopt_managed(managed, 0, None))
+cdef int import_object(
+    DLManagedTensorVersioned* managed, void** out, object cls, str name,
+) noexcept:
+    """Set `out` to a new reference to a tensor of the class `cls`, whose public name is `name`.
 
-
-cdef int _to_object(DLManagedTensorVersioned* managed, void** out, int which) noexcept:
+    What a class's ``managed_tensor_to_py_object_no_sync`` does; it takes over `managed`.
+    """
     try:
         if unlikely(observed) and outermost():
-            made = run_observed("exchange table", Label("DLPack tensor"), _names[which], _made,
-                                (own_versioned(managed), which))
+            tensor = run_observed("exchange table", Label("DLPack tensor"), name, _imported,
+                             (own_versioned(managed), cls))
         else:
-            made = _made(own_versioned(managed), which)
-        Py_INCREF(made)
-        out[0] = <void*>made
+            tensor = _imported(own_versioned(managed), cls)
+        Py_INCREF(tensor)
+        out[0] = <void*>tensor
         return 0
     except BaseException as error:
         _set_error(error)
         return -1
 
 
-cdef int _to_at(DLManagedTensorVersioned* managed, void** out) noexcept:
-    return _to_object(managed, out, 0)
-
-
-cdef int _to_caffe2(DLManagedTensorVersioned* managed, void** out) noexcept:
-    return _to_object(managed, out, 1)
+def _imported(ManagedTensor managed, cls):
+    return cls._wrap(adopt_managed(managed, 0, None))
 
 
 cdef int _allocate(
@@ -97,7 +91,7 @@ cdef int _allocate(
             raise BufferError("The prototype has no shape.")
         dtype = from_dlpack_type(prototype.dtype)
         if dtype is None:
-            raise BufferError("The prototype's type is not known.")
+            raise BufferError("The prototype's element type is unknown.")
         device_of(prototype.device.device_type, prototype.device.device_id)
         out[0] = export_versioned(
             allocated(prototype.shape, prototype.ndim, dtype, prototype.device.device_type,
@@ -131,24 +125,21 @@ cdef void _set_error(object error) noexcept:
     PyErr_SetObject(<PyObject*>kind, <PyObject*>error)
 
 
-cdef object new_exchange_table(bint caffe2):
-    """The capsule for ``__dlpack_c_exchange_api__`` (DLPack 1.3, DLPackExchangeAPI)."""
-    cdef DLPackExchangeAPI* table = &_tables[caffe2]
+cdef object exchange_table(DLPackExchangeAPI* table, to_py_object import_function):
+    """Fill `table`, which must live for ever, and return it as a capsule.
+
+    `import_function`: makes tensors of the class by `import_object`. The capsule is for
+    ``__dlpack_c_exchange_api__`` (DLPack 1.3, DLPackExchangeAPI).
+    """
     table.header.version.major = DLPACK_MAJOR
     table.header.version.minor = DLPACK_MINOR
     table.header.prev_api = NULL
     table.managed_tensor_allocator = _allocate
     table.managed_tensor_from_py_object_no_sync = _from_object
-    table.managed_tensor_to_py_object_no_sync = _to_caffe2 if caffe2 else _to_at
+    table.managed_tensor_to_py_object_no_sync = import_function
     table.dltensor_from_py_object_no_sync = _borrow_object
     table.current_work_stream = _work_stream
     return PyCapsule_New(table, "dlpack_exchange_api", NULL)
-
-
-cdef int set_class(bint caffe2, object cls) except -1:
-    """Say which class the table makes tensors of."""
-    _classes[caffe2] = cls
-    return 0
 
 
 cdef inline int64_t _nbytes(Wrapper wrapper) noexcept:

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # cython: language_level=3, binding=False, embedsignature=True, embedsignature.format=clinic
-"""The front door: arguments in, one call down."""
+"""The functions of `bridge` itself: arguments are checked here and passed one layer down."""
 
+from cpython.object cimport PyTypeObject
 
 from bridge.at.tensor cimport Tensor as AtTensor
 from bridge.at.tensor cimport wrap
@@ -10,36 +11,29 @@ from bridge.c10.python_api cimport Py_TYPE
 from bridge.c10.reports cimport observed, outermost, report_copy, run_observed, unlikely
 from bridge.c10.tensor_impl cimport CONTIGUOUS, TensorImpl
 from bridge.c10.type_meta cimport as_type
-from bridge.exchange.ingest cimport ingest, tristate
-from bridge.exchange.lend cimport left_to_copy, shared_in
-from bridge.exchange.numpy cimport array_out, meet_numpy, numpy_array_type
-from bridge.exchange.torch cimport (
-    cloned,
-    is_torch_tensor,
-    tensor_in,
-    tensor_out,
-    torch_tensor_type,
-)
+from bridge.exchange.import_tensor cimport import_tensor, tristate
+from bridge.exchange.conversion cimport remaining_copy, export_source
+from bridge.exchange.numpy cimport export_array, numpy_loaded, numpy_array_type
+from bridge.exchange.torch_api cimport is_torch_tensor, torch_c
+from bridge.exchange.torch_export cimport export_torch
+from bridge.exchange.torch_import cimport clone_torch, import_torch
 from bridge.wrapper cimport Wrapper
 
 from bridge.c10.reports import ASKED as _ASKED
-from bridge.exchange.adapters import adapter, names
+from bridge.exchange.adapters import TARGETS, adapter
 
 
 def from_dlpack(x, *, device=None, copy=None):
-    """An at.Tensor of the memory of `x`: shared, zero-copy, wherever that is right.
+    """Return an at.Tensor of the memory of `x`; zero-copy whenever sharing is possible and correct.
 
-    `x` is anything with ``__dlpack__``, a DLPack capsule, a buffer (``bytes`` are
-    read-only uint8), or an object with ``__array_interface__`` or
-    ``__cuda_array_interface__``. `copy`: True copies always, False never, None where
-    it must: foreign byte order, torch's lazy conjugate or negative bit, strides that
-    are no whole number of elements, misaligned data. `device`: copy there if it is
-    elsewhere.
+    `x`: an object with ``__dlpack__``, a DLPack capsule, a buffer (``bytes`` become read-only
+    uint8), or an object with ``__array_interface__`` or ``__cuda_array_interface__``.
+    `copy`: True always copies, False never, None if necessary: foreign byte order, torch's lazy
+    conjugate or negative bit, strides that are not a whole number of elements, misaligned data.
+    `device`: copy there if the memory is elsewhere.
 
-    Raises
-    ------
-    BufferError: the memory cannot be exchanged (and why), or under ``copy=False`` not
-        without a copy. Tensors that require grad are among them: use ``detach()``.
+    Raises BufferError: the memory cannot be exchanged, with the reason, or not without a copy and
+    ``copy=False``. A tensor that requires grad is refused, too: use ``detach()``.
     TypeError: `x` has no tensor's memory.
 
     Follows from_dlpack of the Python array API standard, 2024.12.
@@ -49,25 +43,37 @@ def from_dlpack(x, *, device=None, copy=None):
     >>> x = bridge.from_dlpack(a)
     >>> x.data_ptr() == a.ctypes.data, x.tolist()
     (True, [0.0, 1.0, 2.0])
+    >>> bridge.from_dlpack(a, copy=True).data_ptr() == a.ctypes.data
+    False
     """
     if unlikely(observed) and outermost():
         return _watched_from_dlpack(x, device, copy)
-    if device is None and copy is None and Py_TYPE(x) == torch_tensor_type:
-        return wrap(tensor_in(x, None))     # what ingest would do, a call nearer
-    return wrap(ingest(x, device, copy))
+    if device is None and copy is None and Py_TYPE(x) == torch_c.tensor_type:
+        return wrap(import_torch(x, None))     # as import_tensor, one call less
+    return wrap(import_tensor(x, device, copy))
 
 
 def asarray(x, *, dtype=None, device=None, copy=None):
-    """An at.Tensor of `x`: what `from_dlpack` takes, and Python scalars, nested lists,
-    strings and ``bytes``, and objects that have ``__array__`` and nothing else, such as
-    columns of pandas, by the array that NumPy gets of them.
+    """Return an at.Tensor of `x`: a tensor of any kind, or Python numbers, lists or strings.
 
-    Types are inferred as NumPy does. Strings and ``bytes`` (and lists of them) make a
-    tensor of type string, which tolist() reads and caffe2.Tensor(x) takes over; nothing
-    else of the ATen style works on it. `dtype`, `device`: convert and copy if it is of
-    another type or elsewhere. `copy` as in `from_dlpack`.
+    `x`: what `from_dlpack` takes, shared as there. Also Python scalars, nested lists, strings and
+    ``bytes``, which are copied, and objects with only ``__array__``, such as pandas columns.
+    `dtype`: the element type; None infers it as NumPy does. `dtype` and `device` convert by a copy
+    if the tensor differs. `copy`: as in `from_dlpack`.
 
-    Raises BufferError, TypeError as `from_dlpack`; ValueError: a ragged list.
+    Strings and ``bytes``, and lists of them, become a tensor of type string, for ``tolist()`` and
+    ``caffe2.Tensor(x)``; no other operation of at.Tensor supports it.
+
+    Raises BufferError, TypeError: as `from_dlpack`. ValueError: a ragged list.
+
+    >>> import bridge, numpy
+    >>> bridge.asarray([[1, 2], [3, 4]], dtype="float32")
+    at.Tensor([[1.0, 2.0], [3.0, 4.0]], dtype=float32)
+    >>> a = numpy.arange(3)
+    >>> bridge.shares_memory(bridge.asarray(a), a)
+    True
+    >>> bridge.asarray(["one", b"two"]).tolist()
+    [b'one', b'two']
     """
     if unlikely(observed) and outermost():
         return run_observed("asarray", x, "at.Tensor", _as_array, (x, dtype, device, copy))
@@ -75,50 +81,51 @@ def asarray(x, *, dtype=None, device=None, copy=None):
 
 
 def _as_array(x, dtype, device, copy):
-    from bridge.exchange import values
+    from bridge import python_values
     tristate(copy)
-    if values.is_text(x, dtype):
-        return values.text(x, device, copy)
-    if values.is_plain(x):
+    if python_values.is_strings(x, dtype):
+        return python_values.tensor_of_strings(x, device, copy)
+    if python_values.is_numbers(x):
         if copy is False:
             raise BufferError(
                 f"{type(x).__name__} has no tensor's memory, so it is copied. Allow it with "
                 "copy=None.")
-        return values.plain(x, dtype, device)
+        return python_values.tensor_of_numbers(x, dtype, device)
     try:
-        tensor = wrap(ingest(x, device, copy))
+        tensor = wrap(import_tensor(x, device, copy))
     except TypeError:
-        array = values.arrayed(x, copy)
+        array = python_values.array_by_method(x, copy)
         if array is None:
             raise
-        tensor = wrap(ingest(array, device, copy))
+        tensor = wrap(import_tensor(array, device, copy))
     if dtype is None:
         return tensor
     wanted = as_type(dtype)
     if copy is False and wanted is not tensor.dtype():
         raise BufferError(
-            f"{tensor.dtype()} becomes {wanted} by a copy only. Allow it with copy=None.")
+            f"Converting {tensor.dtype()} to {wanted} needs a copy. Allow it with copy=None.")
     return tensor.to(dtype=wanted)
 
 
-cdef dict _gives = {}
+cdef dict _exports = {}
 
 
-cdef object _give(str name):
-    give = _gives.get(name)
-    if give is None:
-        give = _gives[name] = adapter(name).give
-    return give
+cdef object _export(str name):
+    export = _exports.get(name)
+    if export is None:
+        export = _exports[name] = adapter(name).export
+    return export
 
 
 def to_torch(x, *, copy=None, writable=False):
-    """A ``torch.Tensor`` of the memory of `x`, anything the bridge can import; zero-copy.
+    """Return a ``torch.Tensor`` of the memory of `x`, anything that `from_dlpack` takes; zero-copy.
 
-    A torch tensor comes back itself. Read-only memory and negative strides, which
-    torch cannot express, are copied under ``copy=None``; `writable` shares read-only
-    memory all the same, and the caller promises not to write. ``copy=True`` copies always.
+    A torch tensor is returned unchanged. Read-only memory and negative strides, which torch does
+    not support, are copied under ``copy=None``. `writable`: share read-only memory all the same;
+    the caller promises not to write. ``copy=True`` always copies.
 
-    Raises BufferError: not to be exchanged, or not without a copy under ``copy=False``.
+    Raises BufferError: the memory cannot be exchanged, or not without a copy and ``copy=False``.
+    ImportError: torch is not installed.
 
     >>> import bridge
     >>> x = bridge.at.zeros(3)
@@ -130,21 +137,21 @@ def to_torch(x, *, copy=None, writable=False):
     if unlikely(observed) and outermost():
         return _watched_to_torch(x, copy, writable)
     if is_torch_tensor(x):
-        return cloned(x) if copy is True else x
-    impl = shared_in(x, copy)
+        return clone_torch(x) if copy is True else x
+    impl = export_source(x, copy)
     if copy is True:
-        copy = left_to_copy(x, impl, copy)
-    return tensor_out(impl, copy, writable)
+        copy = remaining_copy(x, impl, copy)
+    return export_torch(impl, copy, writable)
 
 
 def to_numpy(x, *, copy=None):
-    """A ``numpy.ndarray`` of the memory of `x`, anything the bridge can import; zero-copy.
+    """Return a ``numpy.ndarray`` of the memory of `x`, anything `from_dlpack` takes; zero-copy.
 
-    Not writable where the memory is read-only. A NumPy array comes back itself.
-    ``copy=True`` copies always.
+    A NumPy array is returned unchanged. The array is writable if the memory is. ``copy=True``
+    always copies.
 
-    Raises BufferError: not in host memory, not to be exchanged, or not without a copy
-    under ``copy=False``.
+    Raises BufferError: the memory is not on the host, cannot be exchanged, or not without a copy
+    and ``copy=False``.
 
     >>> import bridge
     >>> x = bridge.at.zeros(3)
@@ -155,61 +162,79 @@ def to_numpy(x, *, copy=None):
     tristate(copy)
     if unlikely(observed) and outermost():
         return _watched_to_numpy(x, copy)
-    if meet_numpy() and isinstance(x, numpy_array_type):
+    if numpy_loaded() and isinstance(x, numpy_array_type):
         return _copied(x) if copy is True else x
-    impl = shared_in(x, copy)
-    array = array_out(impl, "to_numpy")
-    return array if copy is not True or left_to_copy(x, impl, copy) is None else _copied(array)
+    impl = export_source(x, copy)
+    array = export_array(impl, "to_numpy")
+    return array if copy is not True or remaining_copy(x, impl, copy) is None else _copied(array)
 
 
 def to_jax(x, *, copy=None):
-    """A ``jax.Array`` of the memory of `x`, anything the bridge can import; zero-copy.
+    """Return a ``jax.Array`` of the memory of `x`, anything that `from_dlpack` takes.
 
-    JAX holds row-major memory only: other strides are copied. ``copy=True`` copies always.
+    Zero-copy if the memory is row-major and aligned to 64 bytes, as JAX's is; otherwise a copy. A
+    JAX array is returned unchanged. ``copy=True`` always copies.
 
-    Raises ImportError: JAX is not installed. BufferError: not to be exchanged, or not
-    without a copy under ``copy=False``; 64-bit elements while JAX's ``jax_enable_x64`` is
-    off, which would be cut to 32.
+    Raises BufferError: the memory cannot be exchanged, or not without a copy and ``copy=False``;
+    64-bit elements while JAX's ``jax_enable_x64`` is off, which would truncate them to 32.
+    ImportError: JAX is not installed.
+
+    >>> import bridge
+    >>> bridge.to_jax(bridge.at.zeros(2))  # doctest: +SKIP
+    Array([0., 0.], dtype=float32)
     """
     tristate(copy)
     if unlikely(observed) and outermost():
         return run_observed("to_jax", x, "jax.Array", to_jax, (x,), {"copy": copy})
-    return _give("jax")(x, copy)
+    return _export("jax")(x, copy)
 
 
 def to_tensorflow(x, *, copy=None):
-    """A ``tf.Tensor`` of the memory of `x`, anything the bridge can import; zero-copy.
+    """Return a ``tf.Tensor`` of the memory of `x`, anything that `from_dlpack` takes.
 
-    TensorFlow holds row-major memory only: other strides are copied. ``copy=True`` copies always.
+    Zero-copy if the memory is row-major and aligned to 64 bytes, as TensorFlow's is; otherwise a
+    copy. A TensorFlow tensor is returned unchanged. ``copy=True`` always copies.
 
-    Raises ImportError: TensorFlow is not installed. BufferError: not to be exchanged, or
-    not without a copy under ``copy=False``.
+    Raises BufferError: the memory cannot be exchanged, or not without a copy and ``copy=False``.
+    ImportError: TensorFlow is not installed.
+
+    >>> import bridge
+    >>> bridge.to_tensorflow(bridge.at.zeros(2))  # doctest: +SKIP
+    <tf.Tensor: shape=(2,), dtype=float32, numpy=array([0., 0.], dtype=float32)>
     """
     tristate(copy)
     if unlikely(observed) and outermost():
         return run_observed("to_tensorflow", x, "tf.Tensor", to_tensorflow, (x,), {"copy": copy})
-    return _give("tensorflow")(x, copy)
+    return _export("tensorflow")(x, copy)
 
 
 def to_cupy(x, *, copy=None):
-    """A ``cupy.ndarray`` of the memory of `x`, anything the bridge can import; zero-copy
-    where that is on a CUDA device, and a copy to the current device otherwise.
+    """Return a ``cupy.ndarray`` of the memory of `x`, anything that `from_dlpack` takes.
 
-    Raises ImportError: CuPy is not installed. BufferError: not to be exchanged, or not
-    without a copy under ``copy=False``.
+    Zero-copy if the memory is on a CUDA device and writable; otherwise a copy, of host memory to
+    the current device. A CuPy array is returned unchanged. ``copy=True`` always copies.
+
+    Raises BufferError: the memory cannot be exchanged, or not without a copy and ``copy=False``.
+    ImportError: CuPy is not installed.
+
+    >>> import bridge
+    >>> bridge.to_cupy(bridge.at.zeros(2, options="cuda"))  # doctest: +SKIP
+    array([0., 0.], dtype=float32)
     """
     tristate(copy)
     if unlikely(observed) and outermost():
         return run_observed("to_cupy", x, "cupy.ndarray", to_cupy, (x,), {"copy": copy})
-    return _give("cupy")(x, copy)
+    return _export("cupy")(x, copy)
 
 
 def convert(x, to, *, copy=None):
-    """`x` as a tensor of another library, by its name: "torch", "numpy", "jax",
-    "tensorflow", "cupy", "at" or "caffe2". Shares or copies as the function of that name.
+    """Return `x` as a tensor of the library named `to`.
 
-    A caffe2.Tensor is row-major: other strides are copied under ``copy=None``.
-    Raises ValueError: an unknown name; otherwise as that function.
+    `to`: "torch", "numpy", "jax", "tensorflow", "cupy", "at" or "caffe2". Shares or copies as
+    `to_torch`, `to_numpy` … do. "caffe2" returns a caffe2.Tensor, which is row-major: other
+    strides are copied under ``copy=None``.
+
+    Raises ValueError: another name. Otherwise as the function for that library.
 
     >>> import bridge
     >>> x = bridge.at.zeros(3)
@@ -226,8 +251,8 @@ def convert(x, to, *, copy=None):
             return run_observed("convert", x, f"{to}.Tensor", _wrapped, (x, to == "caffe2", copy))
         return _wrapped(x, to == "caffe2", copy)
     if to not in ("jax", "tensorflow", "cupy"):
-        raise ValueError(f"{to!r} is no framework the bridge converts to; it converts to "
-                         f"{', '.join(names())}.")
+        raise ValueError(f"{to!r} is not a library that the bridge converts to; it converts to "
+                         f"{', '.join(TARGETS)}.")
     return _by_name[to](x, copy=copy)
 
 
@@ -246,7 +271,7 @@ def _wrapped(x, caffe2, copy):
             impl.require_defined("convert")
             report_copy(impl.c_numel * impl.c_dtype.itemsize, _ASKED)
             return Caffe2Tensor(x).Clone()
-    impl = ingest(x, None, copy)
+    impl = import_tensor(x, None, copy)
     if not caffe2:
         return wrap(impl)
     if not impl.flags & CONTIGUOUS:
@@ -259,22 +284,22 @@ def _wrapped(x, caffe2, copy):
 
 
 def explain(x):
-    """Say whose memory `x` has: wrapper, TensorImpl, Storage, owner, and who else shares it.
+    """Return who owns the memory of `x`, from wrapper to owner, and who else shares it.
 
-    `x`: a tensor of any framework, a DLPack capsule (which is looked at and not consumed), a
+    `x`: a tensor of any framework, a DLPack capsule (it is not consumed), a
     buffer, an object with ``__array_interface__``, a TensorImpl, a Storage, or a blob that holds
-    a tensor. Nothing is copied, and `x` stays as it is.
+    a tensor. Nothing is copied, and `x` does not change.
 
-    Gives an Explanation: it prints, shows itself in notebooks, and has ``to_dict()``, whose values
-    are plain Python: ``address`` (int, of the first element; None: it has none), ``nbytes``,
-    ``device``, ``dtype``, ``sizes``, ``strides`` (elements), ``readonly`` (None: it cannot say),
+    The Explanation prints as text, renders in notebooks, and has ``to_dict()``, whose values are
+    plain Python: ``address`` (int, of the first element; None without memory), ``nbytes``,
+    ``device``, ``dtype``, ``sizes``, ``strides`` (elements), ``readonly`` (None: unknown),
     ``owner``, ``shared_by`` (a list of texts), ``note`` (why something is missing, or None) and
     ``chain``, the same for each link from the wrapper to the owner.
 
-    Raises TypeError: `x` is no tensor.
+    Raises TypeError: `x` is not a tensor.
 
-    Who shares is found among all objects that the garbage collector knows: that takes 0.1 s in a
-    large program. NumPy arrays are not among them, and are counted by the owner's references.
+    Sharers are searched among all objects that the garbage collector tracks, which takes 0.1 s in
+    a large program. It does not track NumPy arrays: those are counted by the owner's references.
 
     >>> import bridge
     >>> x = bridge.at.zeros(2, 3)
@@ -283,22 +308,22 @@ def explain(x):
     ([2, 3], [3, 1], 'DataPtr: 24 bytes of the allocator Allocator', [])
     >>> array = x.numpy()
     >>> bridge.explain(x).shared_by
-    ['1 held by NumPy arrays, buffers or DLPack tensors that were handed out']
+    ['1 held by exported NumPy arrays, buffers or DLPack tensors']
     """
     from bridge.see.explain import explain
     return explain(x)
 
 
 def shares_memory(a, b):
-    """Whether `a` and `b`, tensors of any frameworks, have a byte in common.
+    """Return whether `a` and `b`, tensors of any frameworks, have a byte in common.
 
-    Exact for any strides, as ``numpy.shares_memory``, which decides the hard cases. Tensors that
-    require grad, torch's lazy conjugates and read-only memory count as what lies in memory;
-    an empty tensor, or one without memory of its own (meta, fake, traced, deleted), shares with
-    nothing; memory of different devices is different. Nothing is copied.
+    Exact for any strides, like ``numpy.shares_memory``. Tensors that require grad, torch's lazy
+    conjugates and read-only memory are compared by their memory. A tensor without elements, or
+    without memory of its own (meta, fake, traced, deleted), shares with nothing, and memory of
+    different devices is never shared. Nothing is copied.
 
-    Raises TypeError: `a` or `b` is no tensor. BufferError: it has memory that cannot be told,
-    such as an opaque layout of torch's or TensorFlow's strings.
+    Raises TypeError: `a` or `b` is not a tensor. BufferError: the address of its memory is not
+    accessible, as with torch's opaque layouts and TensorFlow's strings.
 
     >>> import bridge, numpy
     >>> a = numpy.arange(6)
@@ -311,7 +336,7 @@ def shares_memory(a, b):
 
 
 def audit():
-    """Write conversions down: ``with bridge.audit() as log:`` gives the log of all inside.
+    """Record conversions: ``with bridge.audit() as log:`` logs every conversion in the block.
 
     The log has ``records`` (each with ``route``, ``copied``, ``nbytes``, ``reason``),
     ``copied_bytes`` and ``shared_bytes``, and prints as a table.
@@ -325,12 +350,12 @@ def audit():
     - ``to``, ``cpu``, ``cuda``, ``pin_memory`` of at.Tensor;
     - in workspaces and blobs, to feed and to fetch tensors, and ``FetchTorch``.
 
-    What it calls inside is part of it: there is a record for each conversion that was called, not
-    for its steps. One that fails leaves no record. Operations are no conversions, so the copies of
-    ``clone``, ``CopyFrom``, ``x.float()`` and new tensors of numbers are not listed.
+    There is one record per conversion that is called, not one for each of its steps, and none if it
+    fails. Operations are not conversions, so the copies of ``clone``, ``CopyFrom``, ``x.float()``
+    and new tensors of numbers are not listed.
 
-    An outer audit sees what an inner one records. Other threads are not seen, nor are other tasks,
-    save those that were started inside: a task begins with a copy of the context it is made in.
+    An outer audit also records what an inner one does. Other threads are not recorded, nor are
+    asyncio tasks, except those started in the block: a task copies the context it is created in.
 
     >>> import bridge, numpy
     >>> array = numpy.arange(3.0)
@@ -345,11 +370,11 @@ def audit():
 
 
 def no_copy():
-    """Refuse copies: ``with bridge.no_copy():`` every conversion inside shares memory or raises.
+    """Forbid copies: in ``with bridge.no_copy():`` every conversion shares memory or raises.
 
-    A conversion that would copy raises BufferError with the reason, whether the copy was asked for
-    (``copy=True``, ``FeedBlob`` of a NumPy array, ``FetchBlob``) or not; all is as it was then.
-    What counts as a conversion, and for whom, `audit` says. The error is an EnforceNotMet, too.
+    A conversion that would copy raises BufferError with the reason, even if the copy was asked for
+    (``copy=True``, ``FeedBlob`` of a NumPy array, ``FetchBlob``), and changes nothing. The error
+    is also an EnforceNotMet. See `audit` for what counts as a conversion, and in which threads.
 
     >>> import bridge, numpy
     >>> array = numpy.arange(3.0)
@@ -369,17 +394,17 @@ cdef object _copied(object array):
     return array.copy()
 
 
-# The calls above once more, watched. Apart from them, since what they need would be made
-# ready in each call.
+# The calls above while bridge.audit or bridge.no_copy is active. They are separate functions, since
+# Cython prepares variables for the arguments in every call of the function that uses them.
 
 cdef object _watched_from_dlpack(object x, object device, object copy):
     return run_observed("from_dlpack", x, "at.Tensor", from_dlpack, (x,),
-                        {"device": device, "copy": copy})
+                   {"device": device, "copy": copy})
 
 
 cdef object _watched_to_torch(object x, object copy, object writable):
     return run_observed("to_torch", x, "torch.Tensor", to_torch, (x,),
-                        {"copy": copy, "writable": writable})
+                   {"copy": copy, "writable": writable})
 
 
 cdef object _watched_to_numpy(object x, object copy):

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pickle for both wrappers: protocol 5 out-of-band buffers, so that no copy is made."""
+"""Pickle for both tensor classes: zero-copy by the out-of-band buffers of protocol 5.
+
+Pickles name the functions that rebuild a tensor: a new layout gets new functions beside them.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,7 @@ from bridge.c10.device import Device
 from bridge.c10.errors import EnforceNotMet
 from bridge.c10.raw_parts import byte_view, from_buffer, from_items, items_of, sized
 from bridge.c10.tensor_impl import UndefinedTensorImpl
+from bridge.exchange.to_device import to_device
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -16,12 +20,11 @@ __all__ = ["reduced"]
 
 
 def reduced(tensor: Any, protocol: int) -> tuple[Any, ...]:
-    """What ``__reduce_ex__`` of a wrapper gives.
+    """Return what ``__reduce_ex__`` of a tensor returns.
 
-    Host memory goes as one buffer, out of band where the pickler takes those:
-    shared, read-only where the receiver's buffer is. Other devices go through a
-    host copy and back to the same device. Row-major afterwards. The attributes of
-    an object of a subclass go along.
+    Host memory is one buffer, out of band if the pickler supports it: shared then, and read-only
+    if the receiver's buffer is. Memory of other devices goes through a host copy and back to the
+    same device. Unpickled tensors are row-major. Attributes of subclasses are included.
     """
     attributes = getattr(tensor, "__dict__", None)
     parts = _parts(tensor, protocol)
@@ -51,41 +54,31 @@ def _parts(tensor: Any, protocol: int) -> tuple[Any, ...]:
 
 
 def _on_host(impl: Any) -> Any:
-    from bridge.exchange.transfer import to_device
-
     return to_device(impl, Device("cpu"))
 
 
-def _wrapped(cls: Any, impl: Any) -> Any:
-    from bridge.wrapper import of_class  # which imports this module
-
-    return of_class(cls, impl)
-
-
 def _undefined(cls: Any) -> Any:
-    return _wrapped(cls, UndefinedTensorImpl.singleton())
+    return cls._of(UndefinedTensorImpl.singleton())
 
 
 def _sized(cls: Any, sizes: Any, dtype: Any, device: str) -> Any:
-    return _wrapped(cls, sized(sizes, dtype, Device(device)))
+    return cls._of(sized(sizes, dtype, Device(device)))
 
 
 def _items(cls: Any, sizes: Any, dtype: Any, items: list[Any]) -> Any:
-    return _wrapped(cls, from_items(sizes, dtype, items))
+    return cls._of(from_items(sizes, dtype, items))
 
 
 def _buffer(cls: Any, buffer: Any, sizes: Any, dtype: Any) -> Any:
-    return _wrapped(cls, from_buffer(buffer, sizes, dtype))
+    return cls._of(from_buffer(buffer, sizes, dtype))
 
 
 def _moved(cls: Any, buffer: Any, sizes: Any, dtype: Any, device: str) -> Any:
     import pickle
 
-    from bridge.exchange.transfer import to_device
-
     try:
-        return _wrapped(cls, to_device(from_buffer(buffer, sizes, dtype), Device(device)))
+        return cls._of(to_device(from_buffer(buffer, sizes, dtype), Device(device)))
     except EnforceNotMet as error:
         raise pickle.UnpicklingError(
-            f"The tensor was on {device}, which is not to be had here: {error}"
+            f"The tensor was on {device}, which is not available here: {error}"
         ) from error

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-from bridge.c10.tensor_impl cimport TensorImpl
+from bridge.c10.handle cimport Handle
 
-cdef class Wrapper:
-    cdef TensorImpl impl        # never None
-    cdef object __weakref__
+cdef class Wrapper(Handle):
+    pass
 
 cdef int inherit_metadata(object cls) except -1

@@ -1,19 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-from typing import Any, SupportsIndex, TypeVar
+from typing import Any, SupportsIndex
 
 import numpy as np
 import torch
-from typing_extensions import CapsuleType, disjoint_base
+from typing_extensions import CapsuleType, Self, disjoint_base
 
 from bridge.c10.array_ref import ArrayRef
+from bridge.c10.handle import Handle
 from bridge.c10.storage import Storage
 from bridge.c10.tensor_impl import TensorImpl
 from bridge.c10.type_meta import TypeMeta
 
-_W = TypeVar("_W", bound=Wrapper)
-
 @disjoint_base
-class Wrapper:
+class Wrapper(Handle):
+    @classmethod
+    def _of(cls, impl: TensorImpl) -> Self: ...
     def defined(self) -> bool: ...
     def unsafeGetTensorImpl(self) -> TensorImpl: ...
     def is_same(self, other: Wrapper) -> bool: ...
@@ -46,6 +47,3 @@ class Wrapper:
     def __bytes__(self) -> bytes: ...
     def __reduce_ex__(self, protocol: SupportsIndex) -> tuple[Any, ...]: ...
     def __reduce__(self) -> tuple[Any, ...]: ...
-
-def impl_of(wrapper: Wrapper) -> TensorImpl: ...
-def of_class(cls: type[_W], impl: TensorImpl) -> _W: ...

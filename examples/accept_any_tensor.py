@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A library function that takes a tensor of any framework, and changes it where it lies.
+"""A library function that takes a tensor of any framework and changes it in place.
 
-One call, `bridge.from_dlpack`, replaces a ladder of `isinstance` checks. `copy=False` makes sure
-that the caller's own memory is meant: what cannot be shared is an error, never a silent copy.
+One call, `bridge.from_dlpack`, replaces a chain of `isinstance` checks. With `copy=False` the
+function changes the caller's own memory: if it cannot be shared, an error is raised.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ AnyTensor = TypeVar("AnyTensor")
 
 
 def clip_(batch: AnyTensor, low: float, high: float) -> AnyTensor:
-    """Clip every element of `batch` to [low, high] in place, whichever framework made it.
+    """Clip every element of `batch`, a tensor of any framework, to [low, high] in place.
 
-    Returns `batch` itself. Raises BufferError if its memory cannot be shared, ValueError if it is
-    read-only, TypeError if it is no tensor.
+    Return `batch`. Raises BufferError if its memory cannot be shared, ValueError if it is
+    read-only, TypeError if it is not a tensor.
     """
     tensor = bridge.from_dlpack(batch, copy=False)
     if tensor.readonly:
@@ -33,7 +33,7 @@ def clip_(batch: AnyTensor, low: float, high: float) -> AnyTensor:
 
 
 def main() -> None:
-    """Call it with tensors of five makers, and with three that it must refuse."""
+    """Clip tensors of five types, and try three that cannot be clipped in place."""
     values = [-2.0, 0.5, 3.0]
     blob = caffe2.Tensor([3], values, "float32")
     for batch in (

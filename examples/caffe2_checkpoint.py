@@ -1,15 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Turn a checkpoint of Caffe2 into a safetensors file for PyTorch, and back.
+"""Convert a checkpoint of Caffe2 to a safetensors file for PyTorch, and back.
 
     python caffe2_checkpoint.py [checkpoint.minidb [out.safetensors]]
 
-Without arguments it takes data/checkpoint.minidb, which the real Caffe2's Save operator wrote, and
-a temporary folder. The checkpoint is loaded into the workspace; its tensors become a torch
-state_dict over the same memory, which is saved. What safetensors cannot hold (strings, quantized
-tensors) goes into its metadata as Caffe2's own messages, so that nothing is lost. Then the way
-back: a new workspace is filled from the safetensors file and saved as a checkpoint again, beside
-the safetensors file, as out.back.minidb. No file that is there is written over. Exits with 1 if any
-blob is not, bit for bit, what it was.
+The default checkpoint is data/checkpoint.minidb, written by Caffe2's Save operator; its output goes
+to a temporary folder. The checkpoint is loaded into the workspace, and a torch state_dict over the
+same memory is saved. Blobs that safetensors does not support (strings, quantized tensors) are
+stored in its metadata as Caffe2's messages. Then the safetensors file is loaded into another
+workspace and saved as a checkpoint, out.back.minidb, next to it. Existing files are not
+overwritten. Exits with 1 if a blob is not the same, bit for bit.
 """
 
 from __future__ import annotations
@@ -28,19 +27,19 @@ from safetensors.torch import save_file
 from bridge.caffe2 import core, load_checkpoint, workspace
 
 EXAMPLE = Path(__file__).parent / "data" / "checkpoint.minidb"
-LARGE = 64 << 20  # bytes: files from this size on show how far they are
+LARGE = 64 << 20  # bytes: progress is shown for files of at least this size
 WORKSPACE_BACK = "back"
 
 
 class Progress:
-    """Prints one line a second, at most, on how far a large file is."""
+    """Prints the progress on a large file, at most once per second."""
 
     def __init__(self, what: str) -> None:
         self.what = what
         self.start = self.printed = time.monotonic()
 
     def __call__(self, done: int, total: int) -> None:
-        """Take note that `done` of `total` bytes are done."""
+        """Report that `done` of `total` bytes are done."""
         now = time.monotonic()
         if total < LARGE or (done < total and now - self.printed < 1):
             return
@@ -50,19 +49,19 @@ class Progress:
 
 
 def state_dict() -> tuple[dict[str, torch.Tensor], dict[str, str]]:
-    """Share the workspace's tensors with torch; all other blobs as messages in base64."""
+    """Return the workspace's tensors, shared, and all other blobs as messages in base64."""
     tensors: dict[str, torch.Tensor] = {}
     others: dict[str, str] = {}
     for name, blob in workspace.Workspace.current.blobs.items():
         try:
             tensors[name] = blob.to_torch()
-        except RuntimeError:  # no tensor, or one of strings
+        except RuntimeError:  # not a tensor, or a tensor of strings
             others[name] = base64.b64encode(blob.serialize(name)).decode()
     return tensors, others
 
 
 def to_safetensors(checkpoint: Path, out: Path) -> list[str]:
-    """Checkpoint to workspace to state_dict to file; the names in the checkpoint's order."""
+    """Convert a checkpoint to safetensors; return the names of its blobs in their order."""
     names = load_checkpoint(str(checkpoint), progress=Progress(f"reading {checkpoint.name}"))
     tensors, others = state_dict()
     for name in names:
@@ -78,12 +77,12 @@ def to_safetensors(checkpoint: Path, out: Path) -> list[str]:
 
 
 def to_checkpoint(source: Path, out: Path) -> None:
-    """File to the current workspace, which has to be empty, to checkpoint."""
+    """Convert safetensors to a checkpoint, through the current workspace, which must be empty."""
     progress = Progress(f"reading {source.name}")
     total, done = source.stat().st_size, 0
     with safe_open(source, framework="pt") as file:
         metadata = file.metadata() or {}
-        for name in file.keys():  # noqa: SIM118  it is no dict
+        for name in file.keys():  # noqa: SIM118  `file` is not a dict
             tensor = file.get_tensor(name)
             workspace.FeedBlob(name, tensor)
             done += tensor.nbytes
@@ -98,7 +97,7 @@ def to_checkpoint(source: Path, out: Path) -> None:
 
 
 def differing(names: list[str], checkpoint: Path) -> list[str]:
-    """The names of blobs that differ between the current workspace and a checkpoint."""
+    """Return the names of blobs that differ between the current workspace and a checkpoint."""
     here = workspace.Workspace.current.blobs
     before = {name: here[name] for name in names}
     workspace.SwitchWorkspace("check", True)
@@ -116,7 +115,7 @@ def differing(names: list[str], checkpoint: Path) -> list[str]:
 
 
 def convert(checkpoint: Path, out: Path) -> int:
-    """Do all of it; the exit status."""
+    """Convert there and back, and compare; return the exit status."""
     again = out.with_name(f"{out.stem}.back.minidb")
     for path in (out, again):
         if path.exists():
@@ -141,7 +140,7 @@ def convert(checkpoint: Path, out: Path) -> int:
 
 
 def main(arguments: list[str]) -> int:
-    """Read the arguments; the exit status."""
+    """Run the conversion that the arguments specify; return the exit status."""
     if len(arguments) > 2 or any(argument.startswith("-") for argument in arguments):
         print(__doc__)
         return 2

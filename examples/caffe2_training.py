@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Train a convolutional network on handwritten digits, as a script of Caffe2's days does.
+"""Train a convolutional network on handwritten digits with a script written for Caffe2.
 
-It knows nothing of the bridge: run it by ``python -m bridge.caffe2 caffe2_training.py``, or with
-the real Caffe2 by ``python caffe2_training.py``; both compute the same. The digits (1,797 pictures
-of 8 x 8 pixels) are scikit-learn's. Exits with 1 if no more than 90 % of the held-out digits are
-recognised.
+The script does not import the bridge: run it by ``python -m bridge.caffe2 caffe2_training.py``, or
+with Caffe2 by ``python caffe2_training.py``; both compute the same. The digits, 1,797 images of
+8 x 8 pixels, are from scikit-learn. Exits with 1 unless more than 90 % of the held-out digits are
+recognized.
 """
 
 import sys
@@ -19,7 +19,7 @@ HELD_OUT = 360  # digits
 
 
 def add_network(model, data):
-    """Add the layers; give the blob of what the network thinks of each of the ten digits."""
+    """Add the layers; return the blob of the scores of the ten digits."""
     conv = brew.conv(model, data, "conv", dim_in=1, dim_out=12, kernel=3, pad=1)
     pool = brew.max_pool(model, brew.relu(model, conv, conv), "pool", kernel=2, stride=2)
     hidden = brew.fc(model, pool, "hidden", dim_in=12 * 4 * 4, dim_out=48)
@@ -28,7 +28,7 @@ def add_network(model, data):
 
 
 def add_training(model, loss):
-    """Add gradients and one step of gradient descent for each parameter."""
+    """Add gradients, and a step of gradient descent for each parameter."""
     model.AddGradientOperators([loss])
     iteration = brew.iter(model, "iteration")
     rate = model.net.LearningRate(
@@ -40,7 +40,7 @@ def add_training(model, loss):
 
 
 def main():
-    """Train, telling the accuracy after each epoch; give the exit code."""
+    """Train, printing the accuracy after each epoch; return the exit status."""
     digits = load_digits()
     pictures = (digits.images / 16).astype(np.float32).reshape(-1, 1, 8, 8)
     labels = digits.target.astype(np.int32)
@@ -78,7 +78,7 @@ def main():
         accuracy = float(workspace.FetchBlob("accuracy"))
         print(f"epoch {epoch + 1:2}: loss {np.mean(losses):.3f}, accuracy {accuracy:.3f}")
 
-    print(f"{100 * accuracy:.1f}% of {len(test)} held-out digits recognised")
+    print(f"{100 * accuracy:.1f}% of {len(test)} held-out digits recognized")
     return 0 if accuracy > 0.9 else 1
 
 

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An operator in Caffe2 style, with a tensor of its own that it keeps from run to run.
+"""A Caffe2-style operator with a scratch tensor that is kept between runs.
 
-`CosineSimilarity` of two matrices, row by row: X (N, D), Y (N, D) -> (N,). The scratch memory is a
-`caffe2.Tensor` that `ReinitializeTensor` makes fit, so that runs of one size allocate it once. The
-arithmetic is torch's, on Caffe2's memory.
+`CosineSimilarity` of the rows of two matrices: X (N, D), Y (N, D) -> (N,). The scratch memory is a
+`caffe2.Tensor`, resized by `ReinitializeTensor`: repeated runs of one size allocate it once. torch
+computes on Caffe2's memory.
 """
 
 from __future__ import annotations
@@ -16,25 +16,26 @@ import torch
 from bridge import c10, caffe2
 from bridge.caffe2 import core, workspace
 
-EPSILON = 1e-12  # the square of the shortest length that is divided by
+EPSILON = 1e-12  # the smallest squared length that is divided by
 
 
 @caffe2.register_operator("NoteCosineSimilarity")
 class CosineSimilarity(caffe2.Operator):
     """The cosine of the angle between each row of X and the same row of Y.
 
-    X (N, D), Y (N, D) -> (N,), float32. A row of zeros gives 0. Fails the run where sizes differ.
+    X (N, D), Y (N, D) -> (N,), float32. The result for a row of zeros is 0. The run fails if the
+    sizes differ.
     """
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
-        self.lengths = caffe2.Tensor()  # (2, N): the squares of the lengths of the rows
+        self.lengths = caffe2.Tensor()  # (2, N): the squared lengths of the rows
 
     def RunOnDevice(self) -> bool:
-        """X (N, D), Y (N, D) -> (N,). Raises ValueError: they are not of one such size."""
+        """Compute the output. Raises ValueError: X and Y are not matrices of the same sizes."""
         x, y = self.Input(0), self.Input(1)
         if x.sizes() != y.sizes() or x.dim() != 2:
-            raise ValueError(f"two matrices of one size are needed, not {x.sizes()}, {y.sizes()}")
+            raise ValueError(f"X and Y must be matrices of one size, not {x.sizes()}, {y.sizes()}")
         n = x.size(0)
         options = c10.dtype("float32").device(self.device)
         caffe2.ReinitializeTensor(self.lengths, [2, n], options)
@@ -51,7 +52,7 @@ class CosineSimilarity(caffe2.Operator):
 
 
 def main() -> None:
-    """Run it in a net, over batches of several sizes, and compare with torch."""
+    """Run the operator in a net on batches of several sizes, and compare with torch."""
     net = core.Net("similarity")
     net.NoteCosineSimilarity(["X", "Y"], ["cosines"])
     generator = np.random.default_rng(0)
@@ -75,7 +76,7 @@ def main() -> None:
     except c10.EnforceNotMet as error:
         print("refused:", str(error).splitlines()[0])
     else:
-        raise AssertionError("matrices of two sizes were compared")
+        raise AssertionError("matrices of different sizes were accepted")
 
 
 if __name__ == "__main__":

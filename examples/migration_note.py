@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The before and after of moving Caffe2 code to the tensor that it shares with PyTorch.
+"""Old and new idioms of Caffe2 code, after its tensors were unified with those of PyTorch.
 
-Each step is an idiom of old Caffe2 code, what it becomes, and why: constructing a tensor, the
-outputs of an operator, reading sizes, handing a tensor on, and keeping one from call to call.
-Both ways work here; the old names say the new ones in a DeprecationWarning.
+Each step shows an idiom and its replacement: constructing a tensor, the outputs of an operator,
+reading sizes, passing a tensor on, and keeping one between calls. Both forms work; old names raise
+a DeprecationWarning that states the new name.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from bridge.caffe2 import core, workspace
 
 
 def constructing() -> None:
-    """Before: sized, with a type and memory when somebody writes. After: whole at once."""
+    """Before: type and memory are set at the first write. After: at construction."""
     before = caffe2.Tensor([2, 3], "cpu")
     print("Tensor(dims, D):      ", before)
     assert not before.dtype_initialized()
@@ -31,7 +31,7 @@ def constructing() -> None:
     assert after.dtype_initialized()
     assert after.storage_initialized()
 
-    # Tensor() is not a tensor yet, as a null pointer was not. Tensor("cpu") is an empty one.
+    # Tensor() is undefined, like a null pointer. Tensor("cpu") is an empty tensor.
     assert not caffe2.Tensor()
     assert caffe2.Tensor("cpu").sizes() == (0,)
     print("with values:          ", caffe2.Tensor([3], [1, 2, 3], "int64").data())
@@ -39,10 +39,10 @@ def constructing() -> None:
 
 @caffe2.register_operator("NoteDoubleBefore")
 class DoubleBefore(caffe2.Operator):
-    """Takes its output as it is, resizes it, and then has memory made for it."""
+    """Gets its output, resizes it, and allocates its memory."""
 
     def RunOnDevice(self) -> bool:
-        """(d0, ...) -> (d0, ...), each element twice as large."""
+        """Double each element. (d0, ...) -> (d0, ...)."""
         source, output = self.Input(0), self.Output(0)
         output.ResizeLike(source)
         np.multiply(source.data("float32"), 2, out=output.mutable_data("float32"))
@@ -51,10 +51,10 @@ class DoubleBefore(caffe2.Operator):
 
 @caffe2.register_operator("NoteDoubleAfter")
 class DoubleAfter(caffe2.Operator):
-    """Says with `Output` what it needs, and gets it: allocated, and the same buffer if it fits."""
+    """Specifies its output, which is returned allocated, in the same buffer if that fits."""
 
     def RunOnDevice(self) -> bool:
-        """(d0, ...) -> (d0, ...), each element twice as large."""
+        """Double each element. (d0, ...) -> (d0, ...)."""
         source = self.Input(0)
         output = self.Output(0, source.sizes(), c10.dtype("float32"))
         np.multiply(source.data("float32"), 2, out=output.data())
@@ -71,7 +71,7 @@ def outputs() -> None:
 
 
 def reading_sizes() -> None:
-    """Before: ndim, dims, dim(i), size. After: the names of ATen, and a view without a copy."""
+    """Before: ndim, dims, dim(i), size. After: dim, sizes, size(i), numel, as in ATen."""
     tensor = caffe2.empty([2, 3, 4], "float32")
     with old_names():
         assert tensor.ndim() == tensor.dim() == 3
@@ -80,42 +80,42 @@ def reading_sizes() -> None:
         assert tensor.size() == tensor.numel() == 24
     sizes = tensor.sizes()
     tensor.Resize(5)
-    # In C++ the view would show the new sizes, or memory that is gone.
+    # In C++ this would refer to the new sizes, or to freed memory.
     print("sizes() after Resize: ", sizes, "->", tensor.sizes())
     assert sizes == (2, 3, 4)
 
 
 def pointer_to_a_tensor() -> None:
-    """Before: a pointer to the tensor. After: the tensor, which is a pointer; or a share."""
+    """Before: a pointer to the tensor. After: a tensor that shares what it should."""
     tensor = caffe2.Tensor([4], [1, 2, 3, 4], "float32")
 
-    same = tensor.UnsafeSharedInstance()  # where a Tensor* was kept: metadata shared, too
+    same = tensor.UnsafeSharedInstance()  # replaces a Tensor*: shares metadata too
     same.Resize(2, 2)
     print("UnsafeSharedInstance: ", tensor.sizes(), "is_same:", same.is_same(tensor))
 
-    alias = tensor.Alias()  # the same memory, sizes of its own
+    alias = tensor.Alias()  # the same memory with its own sizes
     alias.Resize(4)
     alias.data()[0] = 10
     print("Alias:                ", tensor.sizes(), tensor.data())
 
-    clone = tensor.Clone()  # memory of its own
+    clone = tensor.Clone()  # its own memory
     clone.data()[0] = 99
     assert tensor.data()[0] == 10
 
     try:
-        caffe2.Tensor(tensor)  # a copy that does not say what it shares
+        caffe2.Tensor(tensor)  # ambiguous: it does not state what is shared
     except TypeError as error:
         print("Tensor(tensor):       ", str(error).partition("] ")[2])
 
-    aten = at.Tensor(tensor)  # ATen's side of it
+    aten = at.Tensor(tensor)  # the same TensorImpl with ATen's API
     aten.mul_(2)
     assert tensor.data().tolist() == [20, 4, 6, 8]
 
 
 def caching() -> None:
-    """Before: a member of a device, resized and typed at each use. After: ReinitializeTensor."""
+    """Before: a member resized and typed at each use. After: ReinitializeTensor."""
     allocations = c10.GetAllocator("cpu").stats
-    buffer = caffe2.Tensor()  # no device to name before the first use
+    buffer = caffe2.Tensor()  # the device is not needed before the first use
     caffe2.ReinitializeTensor(buffer, [100], c10.dtype("float32").device("cpu"))
     address, before = buffer.raw_data(), allocations.allocations
     for n in (100, 50, 75, 100):
@@ -123,7 +123,7 @@ def caching() -> None:
         assert buffer.raw_data() == address
     print("four uses allocate:   ", allocations.allocations - before, "times")
 
-    # Another type means another tensor: who shares the old one keeps it.
+    # Another type replaces the tensor; those that share the old one keep it.
     shared = buffer.UnsafeSharedInstance()
     caffe2.ReinitializeTensor(buffer, [100], c10.dtype("int64").device("cpu"))
     print("another type:         ", buffer.dtype(), "and", shared.dtype())
@@ -132,7 +132,7 @@ def caching() -> None:
 
 @contextmanager
 def old_names() -> Iterator[None]:
-    """Let old names be used, and see that each says its new name."""
+    """Print the warnings of old names inside the context."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         yield
@@ -142,7 +142,7 @@ def old_names() -> Iterator[None]:
 
 
 def main() -> None:
-    """Walk through all of it."""
+    """Run all steps."""
     for step in (constructing, outputs, reading_sizes, pointer_to_a_tensor, caching):
         print(f"\n{step.__name__.replace('_', ' ')}\n{step.__doc__}")
         step()

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Train a classifier of handwritten digits on memory that Caffe2, ATen, torch and NumPy share.
 
-The digits (1,797 pictures of 8 x 8 pixels, scikit-learn's) are read into a Caffe2 tensor that grows
-as they come. It becomes a blob; ATen style scales it and splits it; torch trains two layers whose
-weights are blobs as well; NumPy counts the right answers. The table at the end says who saw which
-address. Exits with 1 if an address is not the one it should be, which means that bytes were copied,
-or if no more than 90 % of the held-out digits are recognised.
+The digits, 1,797 images of 8 x 8 pixels from scikit-learn, are read in chunks into a growing Caffe2
+tensor, which becomes a blob. An at.Tensor scales and splits it, torch trains two layers whose
+weights are blobs too, and NumPy counts the correct answers. The table at the end shows the address
+that each framework sees. Exits with 1 if an address differs, which means that bytes were copied, or
+unless more than 90 % of the held-out digits are recognized.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ WANTED_ACCURACY = 0.90
 
 @dataclass(frozen=True)
 class Sight:
-    """One holder's view of some memory: the address it sees, and the one that it should see."""
+    """The address at which one object sees some memory, and the expected address."""
 
     what: str
     who: str
@@ -44,34 +44,34 @@ class Sight:
 
     @property
     def copied(self) -> int:
-        """Bytes that were copied on the way: none where the address is the expected one."""
+        """The number of bytes that were copied: 0 if the address is as expected."""
         return 0 if self.address == self.expected else self.nbytes
 
 
-def read_digits(at_once: int = 256) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Yield (pixels, labels) a chunk at a time in shuffled order, as a reader of files would."""
+def read_digits(chunk: int = 256) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Yield (pixels, labels) in chunks and in shuffled order, as a reader of files would."""
     digits = load_digits()
     order = np.random.default_rng(SEED).permutation(len(digits.data))
-    for start in range(0, len(order), at_once):
-        chosen = order[start : start + at_once]
+    for start in range(0, len(order), chunk):
+        chosen = order[start : start + chunk]
         yield digits.data[chosen], digits.target[chosen]
 
 
 def load() -> tuple[caffe2.Tensor, torch.Tensor]:
-    """Caffe2 style: one tensor (digits, pixels) that grows as chunks come, with room ahead."""
+    """Return the images, a Caffe2 tensor (digits, pixels) grown chunk by chunk, and the labels."""
     images = caffe2.Tensor([0, SIDE * SIDE], "cpu")
-    images.mutable_data("float32")  # sets the type; there is no element yet
+    images.mutable_data("float32")  # sets the element type; there are no elements yet
     labels = []
     for pixels, answers in read_digits():
         filled = images.numel()
-        images.Extend(len(pixels), 100.0)  # percent to grow by when the room is used up
+        images.Extend(len(pixels), 100.0)  # reserve 100 percent more when space runs out
         images.mutable_data("float32")[filled:] = pixels.ravel()
         labels.append(answers)
     return images, torch.from_numpy(np.concatenate(labels))
 
 
 def make_weight(name: str, *dims: int) -> int:
-    """Make a blob of random weights, allocated by Caffe2 style; its address."""
+    """Create a blob of random weights in memory of Caffe2; return its address."""
     weight = caffe2.empty(dims, c10.dtype("float32").device("cpu"))
     bound = dims[0] ** -0.5
     at.Tensor(weight).uniform_(-bound, bound)
@@ -80,7 +80,7 @@ def make_weight(name: str, *dims: int) -> int:
 
 
 def train(pixels: torch.Tensor, labels: torch.Tensor) -> dict[str, torch.nn.Parameter]:
-    """In torch: fit two layers by Adam. Each step writes into the weights' blobs."""
+    """Fit two layers by Adam, in torch. Each step writes to the blobs of the weights."""
     weights = {name: torch.nn.Parameter(workspace.FetchTorch(name)) for name in ("fc1", "fc2")}
     optimizer = torch.optim.Adam(weights.values(), lr=0.02)
     for _ in range(STEPS):
@@ -92,14 +92,14 @@ def train(pixels: torch.Tensor, labels: torch.Tensor) -> dict[str, torch.nn.Para
 
 
 def classify(pixels: at.Tensor) -> at.Tensor:
-    """ATen style: run the layers as they now stand in the blobs. (n, pixels) -> (n, classes)."""
+    """Run the layers on the weights in the blobs, as at.Tensors. (n, pixels) -> (n, classes)."""
     blobs = workspace.Workspace.current.blobs
     fc1, fc2 = (at.Tensor(blobs[name].Get(caffe2.Tensor)) for name in ("fc1", "fc2"))
     return at.softmax((pixels @ fc1).relu() @ fc2, -1)
 
 
 def draw(picture: at.Tensor) -> str:
-    """Draw one picture (8, 8) of values from 0 to 1 with characters."""
+    """Return one image (8, 8) of values from 0 to 1 as text."""
     shades = " .:-=+*#%@"
     return "\n".join(
         "".join(2 * shades[round(value * (len(shades) - 1))] for value in row)
@@ -108,7 +108,7 @@ def draw(picture: at.Tensor) -> str:
 
 
 def report(sights: list[Sight]) -> int:
-    """Print who sees which address; the number of bytes that were copied."""
+    """Print a table of the addresses; return the number of bytes that were copied."""
     print(f"\n{'what':<10} {'who':<34} {'address':>16} {'bytes':>8} {'copied':>7}")
     for sight in sights:
         line = f"{sight.what:<10} {sight.who:<34} {sight.address:#16x} {sight.nbytes:>8}"
@@ -119,19 +119,19 @@ def report(sights: list[Sight]) -> int:
 
 
 def main() -> int:
-    """Do all of it; the exit status."""
+    """Load, train, classify and compare addresses; return the exit status."""
     torch.manual_seed(SEED)
     torch.set_num_threads(1)
 
     images, labels = load()
     start = images.raw_data()
     pictures = caffe2.Tensor([images.size(0), SIDE, SIDE], "cpu")
-    pictures.ShareData(images)  # the same memory in another shape
+    pictures.ShareData(images)  # the same memory with other sizes
     workspace.FeedBlob("images", images)
     workspace.FeedBlob("labels", labels)
 
     pixels = at.Tensor(images)
-    pixels.div_(BRIGHTEST)  # in place: everyone who holds this memory sees it
+    pixels.div_(BRIGHTEST)  # in place, visible to all that share the memory
     held_out = pixels[-HELD_OUT:]
 
     made = {
@@ -144,7 +144,7 @@ def main() -> int:
     answers = classify(held_out).argmax(-1).numpy()
     right = float((answers == workspace.FetchBlob("labels")[-HELD_OUT:]).mean())
     print(draw(at.Tensor(pictures)[-1]))
-    print(f"is taken for a {answers[-1]}; {right:.1%} of {HELD_OUT} held-out digits are right")
+    print(f"is classified as {answers[-1]}; {right:.1%} of {HELD_OUT} held-out digits are right")
 
     size, tail = images.nbytes(), held_out.nbytes()
     end = start + size - tail  # where the held-out digits begin

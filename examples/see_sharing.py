@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""See what is shared: whose memory a tensor has, which conversions copy, and none by mistake."""
+"""Inspect sharing: who owns a tensor's memory, which conversions copy, and how to forbid copies."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from bridge.caffe2 import workspace
 
 
 def main() -> None:
-    """Share one memory between frameworks, explain it, and watch the conversions."""
+    """Share memory between frameworks, explain it, and observe the conversions."""
     weights = torch.arange(16.0)
     with bridge.audit() as log:
         x = bridge.from_dlpack(weights)
         array = x.numpy()
         workspace.FeedBlob("weights", weights)
         workspace.FetchBlob("weights")  # a copy, as in Caffe2
-        bridge.from_dlpack(np.arange(3.0).astype(">f4"))  # another byte order
+        bridge.from_dlpack(np.arange(3.0).astype(">f4"))  # foreign byte order
         if importlib.util.find_spec("jax") is not None:
             bridge.to_jax(weights)
     print(log)
 
-    print("\nWho has that memory?")
+    print("\nWho uses that memory?")
     print(bridge.explain(x))
     assert bridge.shares_memory(array, weights)
     assert not bridge.shares_memory(array[::2], weights[1::2])

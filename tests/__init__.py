@@ -1,2 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The tests of the package; the folders mirror it."""
+"""Tests of `bridge`; of these modules the names of the files do not show it::
+
+- _version: test_docstrings
+- python_values: test_front
+- typing: test_docstrings
+- *: test_architecture, test_caffe2_checkpoint, test_docstrings, test_errors, test_examples,
+  test_import, test_mirror, test_readme, test_readme_table
+"""

@@ -95,5 +95,5 @@ def test_bad_file_says_so(
 ) -> None:
     (tmp_path / "x").write_bytes(b"no checkpoint")
     assert example.main([str(tmp_path / "x")]) == 1
-    assert "no minidb file, or damaged" in capsys.readouterr().err
+    assert "not a minidb file, or damaged" in capsys.readouterr().err
     assert os.listdir(tmp_path) == ["x"]

@@ -12,6 +12,7 @@ import importlib
 import inspect
 import pkgutil
 import re
+import sys
 from collections.abc import Iterator
 from types import ModuleType
 
@@ -173,6 +174,7 @@ def examples_in(module: ModuleType) -> list[doctest.DocTest]:
     return found
 
 
+@pytest.mark.usefixtures("fresh_workspace")
 @pytest.mark.parametrize("module_name", bridge_modules())
 def test_docstring_examples_run(module_name: str) -> None:
     module = load(module_name)
@@ -181,14 +183,14 @@ def test_docstring_examples_run(module_name: str) -> None:
     output: list[str] = []
     runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS)
     for example in examples_in(module):
+        bridge.caffe2.workspace.ResetWorkspace()
         runner.run(example, out=output.append)
     assert runner.summarize(verbose=False).failed == 0, "".join(output)
 
 
-# Every public name of these is used in an example: in its own docstring, or in that of its owner.
+# Every public name of these is used in an example: in its own docstring, in that of its owner, or
+# in that of the module that defines it.
 SHOWN = ("bridge.at", "bridge.at.Tensor", "bridge.caffe2.Tensor", "bridge.caffe2.workspace")
-# Those that do not meet this yet; may only get shorter.
-PENDING = ("bridge.caffe2.Tensor", "bridge.caffe2.workspace")
 
 
 def example_code(value: object) -> str:
@@ -213,14 +215,14 @@ def owned(owner: str) -> dict[str, object]:
     }
 
 
-@pytest.mark.parametrize("owner", [owner for owner in SHOWN if owner not in PENDING])
+@pytest.mark.parametrize("owner", SHOWN)
 def test_every_name_is_in_an_example(owner: str) -> None:
     shown = example_code(PUBLIC[owner])
-    missing = [
-        name
-        for name, value in owned(owner).items()
-        if not re.search(rf"\b{name}\b", shown + example_code(value))
-    ]
+    missing = []
+    for name, value in owned(owner).items():
+        home = sys.modules.get(getattr(value, "__module__", None) or "")
+        if not re.search(rf"\b{name}\b", shown + example_code(value) + example_code(home)):
+            missing.append(name)
     assert not missing, f"{owner}: no example of {', '.join(missing)}"
 
 

@@ -13,8 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from bridge.at import data as _data
-from bridge.at import memory as _memory
 from bridge.at import torch_ops as _torch_ops
 from bridge.at.factories import (
     empty,
@@ -30,10 +28,11 @@ from bridge.at.factories import (
 )
 from bridge.at.tensor import Tensor
 from bridge.at.tensor import install as _install_one
+from bridge.at.tensor import torch_runner as _torch_runner
 from bridge.at.torch_factories import arange, eye, rand, randn, tensor
 from bridge.at.torch_names import ATTRIBUTES as _ATTRIBUTES
 from bridge.at.torch_names import METHODS as _METHODS
-from bridge.exchange.torch import when_met as _when_met
+from bridge.exchange.torch_api import on_torch_loaded as _call_on_torch_loaded
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -58,39 +57,32 @@ __all__ = [
     "zeros_like",
 ]
 
-_data.set_wrap(Tensor._wrap)
-_torch_ops.set_hooks(
-    Tensor._wrap,
-    _data.write_back,
-    _memory.mark_readonly,
-    _memory.mark_owned,
-    _memory.take_metadata,
-)
-
 
 def _install(methods: Iterable[str], attributes: Iterable[str]) -> None:
-    """Return at.Tensor the operations of torch that it has not of its own."""
+    """Add operations of torch to at.Tensor, unless it defines one of that name."""
     for name in methods:
-        _install_one(name, _torch_ops.operation(name))
+        _install_one(name, _torch_ops.method(_torch_runner.run, name))
     for name in attributes:
-        _install_one(name, _torch_ops.attribute(name))
+        _install_one(name, _torch_ops.attribute(_torch_runner.run, name))
 
 
-def _torch_is_here() -> None:
-    """What a torch newer than our list has besides; and this module's functions as plain
-    attributes, which Python finds faster than by ``__getattr__``."""
+def _on_torch_loaded() -> None:
+    """Add the methods of a torch newer than `torch_names`, and all functions of torch.
+
+    As plain attributes of this module, functions are found faster than by ``__getattr__``.
+    """
     _install(*_torch_ops.newer_names())
     names = globals()
-    for name, function in _torch_ops.functions():
+    for name, function in _torch_ops.functions(_torch_runner.run):
         names.setdefault(name, function)
     names.pop("__getattr__", None)
 
 
 _install(_METHODS, _ATTRIBUTES)
-_when_met(_torch_is_here)
+_call_on_torch_loaded(_on_torch_loaded)
 
 
 def __getattr__(name: str) -> Any:
     if name.startswith("__"):
         raise AttributeError(f"module 'bridge.at' has no attribute {name!r}")
-    return _torch_ops.function(name)
+    return _torch_ops.function(_torch_runner.run, name)

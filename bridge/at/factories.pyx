@@ -4,8 +4,8 @@
 
 from libc.stdint cimport int64_t, uintptr_t
 
-from bridge.at.data cimport zero_elements
-from bridge.at.indexing cimport is_integer
+from bridge.at.basic_indexing cimport is_integer
+from bridge.at.element_writes cimport fill, zero
 from bridge.at.tensor cimport wrap
 from bridge.c10.dims cimport Dims, parse_dims
 from bridge.c10.device cimport Device, host_accessible
@@ -14,15 +14,14 @@ from bridge.c10.storage cimport EXTERNAL, READONLY, Storage, external_ptr, insta
 from bridge.c10.tensor_impl cimport CONTIGUOUS, TensorImpl, allocated, new_pair, require_numel
 from bridge.c10.type_meta cimport TypeMeta, float32_type
 from bridge.dlpack.abi cimport DL_CPU, DL_CUDA_HOST
-from bridge.exchange.ingest cimport ingest
+from bridge.exchange.import_tensor cimport import_tensor
 from bridge.wrapper cimport Wrapper
 
-from bridge.at import data
 from bridge.c10.device import DeviceType
 from bridge.c10.errors import EnforceNotMet, EnforceTypeError, EnforceValueError
 from bridge.c10.options import as_options
 from bridge.c10.storage import as_address, as_deleter
-from bridge.exchange.devices import current_index
+from bridge.exchange.device_memory import current_index
 
 
 cdef class _Where:
@@ -104,6 +103,11 @@ cdef TensorImpl _empty(tuple args, object dtype, object device, bint pinned, str
         dims.data, dims.n, where.dtype, where.device_type, where.device_index, caller)
 
 
+cdef object _filled(TensorImpl impl, object value):
+    fill(impl, value)
+    return wrap(impl)
+
+
 def empty(*dims, dtype=None, device=None, pinned_memory=False):
     """Return a new tensor with uninitialized elements. ``empty(2, 3)``, ``empty((2, 3), options)``.
 
@@ -128,7 +132,7 @@ def zeros(*dims, dtype=None, device=None, pinned_memory=False):
     [[0, 0], [0, 0]]
     """
     cdef TensorImpl impl = _empty(dims, dtype, device, pinned_memory, "at.zeros")
-    zero_elements(impl)
+    zero(impl)
     return wrap(impl)
 
 
@@ -139,7 +143,7 @@ def ones(*dims, dtype=None, device=None, pinned_memory=False):
     >>> at.ones([3]).tolist()
     [1.0, 1.0, 1.0]
     """
-    return data.fill_(wrap(_empty(dims, dtype, device, pinned_memory, "at.ones")), 1)
+    return _filled(_empty(dims, dtype, device, pinned_memory, "at.ones"), 1)
 
 
 def full(size, fill_value, options=None, *, dtype=None, device=None, pinned_memory=False):
@@ -157,8 +161,7 @@ def full(size, fill_value, options=None, *, dtype=None, device=None, pinned_memo
     if not options.has_dtype():
         options = options.dtype(_type_of_number(fill_value))
     sizes = tuple([dims.data[i] for i in range(dims.n)])
-    return data.fill_(wrap(_empty(
-        (sizes, options), None, None, pinned_memory, "at.full")), fill_value)
+    return _filled(_empty((sizes, options), None, None, pinned_memory, "at.full"), fill_value)
 
 
 def _type_of_number(value):
@@ -180,7 +183,7 @@ def _type_of_number(value):
 cdef TensorImpl _like(object source, object options, object dtype, object device, str caller):
     cdef TensorImpl impl
     cdef _Where where
-    impl = (<Wrapper>source).impl if isinstance(source, Wrapper) else ingest(source)
+    impl = (<Wrapper>source).impl if isinstance(source, Wrapper) else import_tensor(source)
     impl.require_defined(caller)
     where = _where(options, dtype, device, False, impl)
     return allocated(impl.c_sizes, impl.ndim, where.dtype, where.device_type,
@@ -208,7 +211,7 @@ def zeros_like(source, options=None, *, dtype=None, device=None):
     at.Tensor([0, 0], dtype=int64)
     """
     cdef TensorImpl impl = _like(source, options, dtype, device, "at.zeros_like")
-    zero_elements(impl)
+    zero(impl)
     return wrap(impl)
 
 
@@ -219,7 +222,7 @@ def ones_like(source, options=None, *, dtype=None, device=None):
     >>> at.ones_like(at.arange(2), "bool").tolist()
     [True, True]
     """
-    return data.fill_(wrap(_like(source, options, dtype, device, "at.ones_like")), 1)
+    return _filled(_like(source, options, dtype, device, "at.ones_like"), 1)
 
 
 def full_like(source, fill_value, options=None, *, dtype=None, device=None):
@@ -231,7 +234,7 @@ def full_like(source, fill_value, options=None, *, dtype=None, device=None):
     >>> at.full_like(at.arange(2), 5).tolist()
     [5, 5]
     """
-    return data.fill_(wrap(_like(source, options, dtype, device, "at.full_like")), fill_value)
+    return _filled(_like(source, options, dtype, device, "at.full_like"), fill_value)
 
 
 def empty_strided(size, stride, options=None, *, dtype=None, device=None, pinned_memory=False):
@@ -356,7 +359,7 @@ cdef TensorImpl _lender(object source, str caller):
     """Return the TensorImpl of a contiguous buffer, shared."""
     cdef TensorImpl lender
     try:
-        lender = ingest(source, None, False)
+        lender = import_tensor(source, None, False)
     except BufferError as error:
         raise EnforceTypeError(f"The buffer cannot be shared: {error}", caller) from error
     except TypeError as error:

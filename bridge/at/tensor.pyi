@@ -5,6 +5,7 @@ from typing import Any, ClassVar, NoReturn, overload
 import torch
 from typing_extensions import CapsuleType, Self
 
+from bridge.at.torch_call import TorchRunner
 from bridge.c10.array_ref import ArrayRef
 from bridge.c10.device import Device
 from bridge.c10.options import TensorOptions
@@ -164,5 +165,7 @@ class Tensor(Wrapper):
     def __rshift__(self, other: Operand, /) -> Tensor: ...
     def __rrshift__(self, other: Operand, /) -> Tensor: ...
     def __irshift__(self, other: Operand, /) -> Self: ...
+
+torch_runner: TorchRunner
 
 def install(name: str, operation: object) -> None: ...

@@ -7,29 +7,41 @@ from cpython.object cimport PyObject
 from cpython.ref cimport Py_INCREF
 from libc.stdint cimport int64_t, uintptr_t
 
-from bridge.at.indexing cimport index as view_of_index
-from bridge.at.indexing cimport require_dim, sliced
-from bridge.at.memory cimport as_other_type, look_at, resize
+from bridge.at.advanced_indexing cimport advanced_assign, advanced_index
+from bridge.at.basic_indexing cimport basic_index, require_dim, sliced
+from bridge.at.conversion cimport convert_to
+from bridge.at.dtype_view cimport view_as_dtype
+from bridge.at.element_writes cimport copy_into, fill, zero
+from bridge.at.storage_ops cimport resize, set_source
 from bridge.c10.array_ref cimport array_ref_of
 from bridge.c10.dims cimport Dims, parse_dims, parse_dims_args
 from bridge.c10.integers cimport to_int64
 from bridge.c10.copy cimport contiguous_copy
 from bridge.c10.device cimport device_of
-from bridge.c10.reports cimport observed, report_shared, unlikely
+from bridge.c10.handle cimport Handle
+from bridge.c10.reports cimport observed, outermost, report_shared, run_observed, unlikely
 from bridge.c10.slots cimport add_to_class, call_init, dealloc_of, set_constructor, set_dealloc
 from bridge.c10.storage cimport READONLY
 from bridge.c10.tensor_impl cimport CONTIGUOUS, TensorImpl, wrap_dim
 from bridge.c10 cimport views
-from bridge.exchange_table cimport new_exchange_table, set_class
+from bridge.dlpack.abi cimport DLManagedTensorVersioned, DLPackExchangeAPI
+from bridge.exchange_table cimport exchange_table, import_object
 from bridge.wrapper cimport Wrapper, inherit_metadata
 
-from bridge.at import data, torch_ops, values
+from bridge.at import python_values
+from bridge.at.torch_call import TorchRunner
 from bridge.c10.errors import (
     EnforceBufferError,
     EnforceNotMet,
     EnforceTypeError,
     EnforceValueError,
 )
+
+cdef DLPackExchangeAPI _table
+
+
+cdef int _import(DLManagedTensorVersioned* managed, void** out) noexcept:
+    return import_object(managed, out, Tensor, "at.Tensor")
 
 
 cdef class Tensor(Wrapper):
@@ -124,7 +136,7 @@ cdef class Tensor(Wrapper):
     at.Tensor([[1.0], [2.0]], dtype=float32)
     """
 
-    __dlpack_c_exchange_api__ = new_exchange_table(False)
+    __dlpack_c_exchange_api__ = exchange_table(&_table, _import)
 
     def __init__(self, source=None, /):
         if source is None:
@@ -186,7 +198,7 @@ cdef class Tensor(Wrapper):
         """
         self.impl.require_defined("Tensor.is_contiguous")
         if memory_format is not None:
-            return torch_ops.call_method("is_contiguous", self, memory_format=memory_format)
+            return torch_runner.method("is_contiguous", self, memory_format=memory_format)
         return (self.impl.flags & CONTIGUOUS) != 0
 
     def data_ptr(self):
@@ -217,7 +229,7 @@ cdef class Tensor(Wrapper):
         cdef Dims dims
         cdef TensorImpl retyped
         if len(sizes) == 1 and not isinstance(sizes[0], (int, tuple, list)):
-            retyped = as_other_type(self.impl, sizes[0])
+            retyped = view_as_dtype(self.impl, sizes[0])
             if retyped is not None:
                 return wrap(retyped)
         dims = parse_dims_args(sizes, "Tensor.view")
@@ -423,19 +435,17 @@ cdef class Tensor(Wrapper):
         if type(key) is slice and (<object>key).step is None:
             return wrap(sliced(self.impl, 0, (<object>key).start, (<object>key).stop, 1,
                                "Tensor.__getitem__"))
-        impl = view_of_index(self.impl, key)
-        if impl is None:
-            return data.advanced_index(self, key)
-        return wrap(impl)
+        impl = basic_index(self.impl, key)
+        return wrap(advanced_index(self.impl, key) if impl is None else impl)
 
     def __setitem__(self, key, value):
         cdef TensorImpl impl
         self.impl.writable("Tensor.__setitem__")
-        impl = view_of_index(self.impl, key)
+        impl = basic_index(self.impl, key)
         if impl is None:
-            data.advanced_assign(self, key, value)
+            advanced_assign(self.impl, key, value)
         else:
-            data.assign(wrap(impl), value)
+            copy_into(impl, value, "Tensor.__setitem__")
 
     def __delitem__(self, key):
         raise EnforceTypeError(
@@ -460,7 +470,7 @@ cdef class Tensor(Wrapper):
         It is row-major, or in the order of torch's `memory_format`.
         """
         if memory_format is not None:
-            return torch_ops.call_method("clone", self, memory_format=memory_format)
+            return torch_runner.method("clone", self, memory_format=memory_format)
         return wrap(contiguous_copy(self.impl, "Tensor.clone"))
 
     def contiguous(self, memory_format=None):
@@ -470,7 +480,7 @@ cdef class Tensor(Wrapper):
         """
         self.impl.require_defined("Tensor.contiguous")
         if memory_format is not None:
-            return torch_ops.call_method("contiguous", self, memory_format=memory_format)
+            return torch_runner.method("contiguous", self, memory_format=memory_format)
         if self.impl.flags & CONTIGUOUS:
             return self
         return wrap(contiguous_copy(self.impl, "Tensor.contiguous"))
@@ -484,7 +494,8 @@ cdef class Tensor(Wrapper):
         Raises EnforceNotMet, also a ValueError: the sizes do not broadcast. Also a TypeError: `src`
         is not one of these.
         """
-        return data.copy_(self, src)
+        copy_into(self.impl, src, "Tensor.copy_")
+        return self
 
     def fill_(self, value):
         """Set every element to `value`, a number or a 0-d tensor; return this tensor.
@@ -492,24 +503,26 @@ cdef class Tensor(Wrapper):
         Raises EnforceNotMet, also a TypeError: the element type cannot hold the value. Also a
         ValueError: a tensor with dimensions.
         """
-        return data.fill_(self, value)
+        fill(self.impl, value)
+        return self
 
     def zero_(self):
         """Set every element to zero; return this tensor."""
-        return data.zero_(self)
+        zero(self.impl)
+        return self
 
     def item(self):
         """Return the only element as a Python number, ``str`` or ``bytes``.
 
         Raises EnforceNotMet, also a ValueError: there is not exactly one element.
         """
-        return values.item(self.impl)
+        return python_values.item(self.impl)
 
     def tolist(self):
         """Return the elements as nested lists of Python numbers; for a 0-d tensor, the number."""
-        return values.tolist(self.impl)
+        return python_values.tolist(self.impl)
 
-    def to(self, *args, **kwargs):
+    def to(self, *args, copy=False, non_blocking=False, dtype=None, device=None, other=None):
         """Return the tensor with an element type, on a device; this tensor if it has both already.
 
         ``to(dtype)``, ``to(device)``, ``to(device, dtype)``, ``to(options)``, or ``to(other)`` for
@@ -520,25 +533,31 @@ cdef class Tensor(Wrapper):
         Raises EnforceNotMet: an argument names neither a type nor a device, or the device is not
         available.
         """
-        return data.to(self, *args, **kwargs)
+        cdef TensorImpl impl
+        if unlikely(observed) and outermost():
+            return run_observed("to", self, "at.Tensor", Tensor.to, (self, *args), {
+                "copy": copy, "non_blocking": non_blocking, "dtype": dtype, "device": device,
+                "other": other})
+        impl = convert_to(self.impl, args, copy, dtype, device, other)
+        return self if impl is self.impl else wrap(impl)
 
     def cpu(self):
         """Return a copy in host memory; this tensor if it is there already."""
-        return data.to(self, "cpu")
+        return self.to("cpu")
 
     def cuda(self, device=None):
         """Return a copy on a CUDA device, by default the current one; this tensor if it is there.
 
         Raises EnforceNotMet: the device is not available.
         """
-        return data.to(self, "cuda" if device is None else device)
+        return self.to("cuda" if device is None else device)
 
     def pin_memory(self):
         """Return a copy in page-locked host memory; this tensor if it is there already.
 
         Raises EnforceNotMet: CUDA is not available.
         """
-        return data.to(self, "cuda_host")
+        return self.to("cuda_host")
 
     def resize_(self, *sizes):
         """Change the sizes in place and return this tensor; it becomes row-major.
@@ -563,7 +582,7 @@ cdef class Tensor(Wrapper):
         Raises EnforceNotMet, also a TypeError: the source has another element type, or an offset or
         strides are given without sizes. Also a ValueError: the view reaches outside the storage.
         """
-        look_at(self.impl, source, storage_offset, size, stride)
+        set_source(self.impl, source, storage_offset, size, stride)
         return self
 
     def equal(self, other):
@@ -571,7 +590,7 @@ cdef class Tensor(Wrapper):
 
         `other` is anything that `copy_` takes.
         """
-        return values.equal(self.impl, other)
+        return python_values.equal(self.impl, other)
 
     def __bool__(self):
         self.impl.require_defined("Tensor.__bool__")
@@ -579,20 +598,20 @@ cdef class Tensor(Wrapper):
             raise EnforceValueError(
                 f"The truth value of {self.impl.c_numel} elements is ambiguous. Use any() or "
                 "all().", "Tensor.__bool__", condition="numel() == 1")
-        return bool(values.item(self.impl))
+        return bool(python_values.item(self.impl))
 
     def __int__(self):
-        return int(values.item(self.impl))
+        return int(python_values.item(self.impl))
 
     def __float__(self):
-        return float(values.item(self.impl))
+        return float(python_values.item(self.impl))
 
     def __complex__(self):
-        return complex(values.item(self.impl))
+        return complex(python_values.item(self.impl))
 
     def __index__(self):
         self.impl.require_defined("Tensor.__index__")
-        value = values.item(self.impl) if self.impl.c_numel == 1 else None
+        value = python_values.item(self.impl) if self.impl.c_numel == 1 else None
         if not isinstance(value, int):
             raise EnforceTypeError(
                 "Only a tensor of one integer is an index; this one has "
@@ -600,7 +619,7 @@ cdef class Tensor(Wrapper):
         return int(value)
 
     def __contains__(self, value):
-        found = torch_ops.binary("eq", self, value)
+        found = torch_runner.binary("eq", self, value)
         if found is NotImplemented:
             raise EnforceTypeError(
                 f"A tensor contains numbers, not {type(value).__name__}.",
@@ -608,11 +627,13 @@ cdef class Tensor(Wrapper):
         return bool(found.any())
 
     def __repr__(self):
-        return values.shown(self.impl)
+        return python_values.to_repr(self.impl)
 
     def __format__(self, spec):
         # A format specification applies to the number, as in torch.
-        return format(values.item(self.impl), spec) if spec else values.shown(self.impl)
+        if spec:
+            return format(python_values.item(self.impl), spec)
+        return python_values.to_repr(self.impl)
 
     def __copy__(self):
         return wrap(views.alias(self.impl, "Tensor.__copy__"))
@@ -626,7 +647,7 @@ cdef class Tensor(Wrapper):
 
     @classmethod
     def __torch_function__(cls, func, types, args=(), kwargs=None):
-        return torch_ops.torch_function(func, args, kwargs)
+        return torch_runner.function(func, args, kwargs)
 
     __array_priority__ = 1000
 
@@ -634,34 +655,34 @@ cdef class Tensor(Wrapper):
         return <Py_ssize_t>(<uintptr_t><void*>self >> 4)
 
     def __eq__(self, other):
-        return torch_ops.binary("eq", self, other)
+        return torch_runner.binary("eq", self, other)
 
     def __ne__(self, other):
-        return torch_ops.binary("ne", self, other)
+        return torch_runner.binary("ne", self, other)
 
     def __lt__(self, other):
-        return torch_ops.binary("lt", self, other)
+        return torch_runner.binary("lt", self, other)
 
     def __le__(self, other):
-        return torch_ops.binary("le", self, other)
+        return torch_runner.binary("le", self, other)
 
     def __gt__(self, other):
-        return torch_ops.binary("gt", self, other)
+        return torch_runner.binary("gt", self, other)
 
     def __ge__(self, other):
-        return torch_ops.binary("ge", self, other)
+        return torch_runner.binary("ge", self, other)
 
     def __neg__(self):
-        return torch_ops.call_method("neg", self)
+        return torch_runner.method("neg", self)
 
     def __pos__(self):
         return self
 
     def __abs__(self):
-        return torch_ops.call_method("abs", self)
+        return torch_runner.method("abs", self)
 
     def __invert__(self):
-        return torch_ops.call_method("bitwise_not", self)
+        return torch_runner.method("bitwise_not", self)
 
     def __pow__(self, other, modulo):
         return _binary("pow", self, other) if modulo is None else NotImplemented
@@ -779,11 +800,11 @@ cdef class Tensor(Wrapper):
 
 
 cdef object _binary(str name, object a, object b):
-    return torch_ops.binary(name, a, b)
+    return torch_runner.binary(name, a, b)
 
 
 cdef object _in_place(str name, object a, object b):
-    return torch_ops.call_method(name, a, b)
+    return torch_runner.method(name, a, b)
 
 
 cdef TensorImpl _squeezed(TensorImpl impl, object dims):
@@ -848,6 +869,10 @@ cdef PyObject* _construct(
     return <PyObject*>tensor
 
 
+# Runs all operations that the class does not define.
+torch_runner = TorchRunner(Tensor._wrap)
+
+
 def install(name, operation):
     """Add a method or property to the class, unless it defines one of that name."""
     if not hasattr(Tensor, name):
@@ -855,6 +880,5 @@ def install(name, operation):
 
 
 set_constructor(Tensor, _construct)
-set_dealloc(Tensor, dealloc_of(Wrapper))
+set_dealloc(Tensor, dealloc_of(Handle))
 inherit_metadata(Tensor)
-set_class(False, Tensor)

@@ -9,7 +9,7 @@ from bridge.c10 import reports
 from bridge.c10.device import Device
 from bridge.c10.errors import EnforceTypeError, EnforceValueError
 from bridge.c10.options import TensorOptions, as_options
-from bridge.exchange.ingest import ingest
+from bridge.exchange.import_tensor import import_tensor
 from bridge.wrapper import Wrapper
 
 TYPE_CHECKING = False
@@ -45,7 +45,7 @@ def _computed(name: str, args: tuple[Any, ...], options: TensorOptions) -> Tenso
     except (ValueError, RuntimeError) as error:
         raise EnforceValueError(str(error), caller) from error
     # copied into memory of the current allocator, as every other factory uses
-    return Tensor._wrap(ingest(result, _page_locked(options), True))
+    return Tensor._wrap(import_tensor(result, _page_locked(options), True))
 
 
 def _page_locked(options: TensorOptions) -> Device | None:
@@ -159,7 +159,7 @@ def tensor(data: Any, options: Any = None, *, dtype: Any = None, device: Any = N
 
 
 def _copied(data: Any, options: TensorOptions) -> Tensor:
-    copied = Tensor._wrap(ingest(data, None, True))
+    copied = Tensor._wrap(import_tensor(data, None, True))
     if options.has_dtype() or options.has_device():
         copied = copied.to(options)
     return copied if _page_locked(options) is None else copied.pin_memory()

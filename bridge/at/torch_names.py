@@ -1,16 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """The names of torch.Tensor's public methods and attributes, as of torch 2.13.
 
-at.Tensor has them before torch is imported; what a newer torch has besides is
-added when torch is met. (A ``__getattr__`` would do without the list, and make
-every call of every method slower by half.)
+at.Tensor has them before torch is imported; those of a newer torch are added when it is imported.
+A ``__getattr__`` would not need the list, but would make every method call slower by half.
 """
 
 from __future__ import annotations
 
 __all__ = ["ATTRIBUTES", "METHODS"]
 
-# what is called
+# methods
 METHODS = """
 abs abs_ absolute absolute_ acos acos_ acosh acosh_ add add_ addbmm addbmm_ addcdiv addcdiv_
 addcmul addcmul_ addmm addmm_ addmv addmv_ addr addr_ adjoint all allclose amax amin aminmax angle
@@ -62,11 +61,11 @@ transpose transpose_ triangular_solve tril tril_ triu triu_ true_divide true_div
 type type_as unbind unflatten unfold uniform_ unique unique_consecutive unsafe_chunk unsafe_split
 unsafe_split_with_sizes unsqueeze unsqueeze_ values var vdot view view_as vsplit where xlogy
 xlogy_ xpu zero_
-""".split()  # noqa: SIM905  a list of 550 strings would be no list to read
+""".split()  # noqa: SIM905  a list of 550 strings would be harder to read
 
-# what is read
+# attributes
 ATTRIBUTES = """
 H T data device dtype grad grad_dtype grad_fn imag is_cpu is_cuda is_ipu is_leaf is_maia is_meta
 is_mkldnn is_mps is_mtia is_nested is_quantized is_sparse is_sparse_csr is_vulkan is_xla is_xpu
 itemsize layout mH mT name nbytes ndim output_nr real requires_grad retains_grad shape
-""".split()  # noqa: SIM905  a list of 550 strings would be no list to read
+""".split()  # noqa: SIM905  a list of 550 strings would be harder to read

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Run a script that imports Caffe2, with the bridge in its place.
+"""Run a script that imports Caffe2 with the bridge in its place.
 
 ``python -m bridge.caffe2 [--force] script.py arguments...``, or ``-m module arguments...``; see
 `bridge.caffe2.install`.
@@ -18,7 +18,7 @@ _USAGE = "usage: python -m bridge.caffe2 [--force] (script.py | -m module) [argu
 
 
 def main(arguments: list[str]) -> int:
-    """Install the bridge as caffe2 and run what the arguments name, as Python itself would."""
+    """Install the bridge as caffe2, run a script or module as Python would; return an exit code."""
     rest = list(arguments)
     force = rest[:1] == ["--force"]
     if force:
@@ -38,17 +38,17 @@ def main(arguments: list[str]) -> int:
         print(f"{error.message.replace('install(force=True)', '--force')}", file=sys.stderr)
         return 1
     sys.argv[:] = rest
-    # As without this module, unless Python was told (-P) to look in no such places.
-    looks_around = not getattr(sys.flags, "safe_path", False)
+    # Python's option -P leaves the folder of the script out of sys.path.
+    add_folder = not getattr(sys.flags, "safe_path", False)
     if is_module:
-        if looks_around:
+        if add_folder:
             sys.path[0] = os.getcwd()
         runpy.run_module(rest[0], run_name="__main__", alter_sys=True)
         return 0
     if not os.path.exists(rest[0]):
         print(f"There is no script {rest[0]!r}.", file=sys.stderr)
         return 2
-    if looks_around:
+    if add_folder:
         sys.path[0] = os.path.dirname(os.path.abspath(rest[0]))
     runpy.run_path(rest[0], run_name="__main__")
     return 0

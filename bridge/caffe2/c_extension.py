@@ -1,8 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``workspace.C``: names of Caffe2's extension module that scripts use.
+"""The names of Caffe2's extension module, ``workspace.C``, that scripts use.
 
-Each does what the function of `workspace` or `core` that is made of it does. Follows
-caffe2/python/pybind__current.cc, PyTorch 1.8.1.
+Most are the functions of `workspace` and `core` under other names. Follows
+caffe2/python/pybind_state.cc, PyTorch 1.8.1.
+
+>>> from bridge.caffe2 import workspace
+>>> workspace.C.create_blob("x"), workspace.C.has_blob("x"), workspace.C.local_blobs()
+(True, True, ['x'])
+>>> workspace.ResetWorkspace()
+True
 """
 
 from __future__ import annotations
@@ -23,18 +29,10 @@ from bridge.caffe2.blobs.blob_tensor import BlobTensor as TensorCPU
 from bridge.caffe2.definitions.operator_types import RegisteredOperators as registered_operators
 from bridge.caffe2.definitions.operator_types import nearby_names as nearby_opnames
 from bridge.caffe2.definitions.operator_types import registry_key as op_registry_key
-from bridge.caffe2.execution.engines import (
-    SetEnginePref as set_engine_pref,
-)
-from bridge.caffe2.execution.engines import (
-    SetGlobalEnginePref as set_global_engine_pref,
-)
-from bridge.caffe2.execution.engines import (
-    SetOpEnginePref as set_op_engine_pref,
-)
-from bridge.caffe2.execution.engines import (
-    SetPerOpEnginePref as set_per_op_engine_pref,
-)
+from bridge.caffe2.execution.engines import SetEnginePref as set_engine_pref
+from bridge.caffe2.execution.engines import SetGlobalEnginePref as set_global_engine_pref
+from bridge.caffe2.execution.engines import SetOpEnginePref as set_op_engine_pref
+from bridge.caffe2.execution.engines import SetPerOpEnginePref as set_per_op_engine_pref
 from bridge.caffe2.execution.runnable_net import RunnableNet as Net
 from bridge.caffe2.files.handles import (
     DB,
@@ -145,7 +143,7 @@ __all__ = [
     "workspaces",
 ]
 
-# What Caffe2 may have been built with, and is not here: operators run on torch.
+# Options that Caffe2 can be built with. They do not apply here, as operators run on torch.
 define_caffe2_no_operator_schema = False
 has_mkldnn = False
 use_mkldnn = False
@@ -154,19 +152,19 @@ use_trt = False
 
 
 def fetch_blob(name: Any) -> Any:
-    """Copy what the blob `name` holds, as `FetchBlob` does; a quantized tensor as a tuple."""
+    """Copy the value of the blob `name`, as `FetchBlob` does, but a quantized tensor as a tuple."""
     return fetch_named(_current.workspace, name, "fetch_blob")
 
 
 def local_blobs() -> list[str]:
-    """List the names of the blobs that are the current workspace's own, sorted."""
+    """Return the names of the blobs of the current workspace, without its parents', sorted."""
     return sorted(_current.blobs)
 
 
 def create_child_workspace(parent_ws_name: Any, child_ws_name: Any) -> None:
-    """Make a workspace of a name that sees the blobs of another besides its own.
+    """Create a named child workspace: look-ups fall back to the parent, new blobs stay here.
 
-    Raises EnforceNotMet: there is no such other one (also a KeyError), or a name is none.
+    Raises EnforceNotMet: there is no parent of that name (also a KeyError), or a name is not valid.
     """
     caller = "create_child_workspace"
     parent = _current.workspaces.get(name_of(parent_ws_name, caller))
@@ -176,11 +174,11 @@ def create_child_workspace(parent_ws_name: Any, child_ws_name: Any) -> None:
 
 
 def create_net(net: Any, overwrite: bool = False) -> bool:
-    """Make a net in the current workspace, as `CreateNet` does."""
+    """Create a net in the current workspace; see `CreateNet`."""
     return _CreateNet(_as_message(net, "NetDef", "create_net"), overwrite)
 
 
 def delete_net(name: Any) -> bool:
-    """Forget a net of the current workspace, if there is one of that name; return True."""
+    """Delete a net of the current workspace, if there is one of that name; return True."""
     _DeleteNet(name)
     return True

@@ -1,17 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""install: have ``from caffe2.python import workspace`` give the bridge's modules.
+"""install: make ``from caffe2.python import workspace`` import the bridge's module.
 
-Modules are found by an importer at the front of ``sys.meta_path``, which knows the names below and
-gives each the bridge's module itself: ``caffe2.python.workspace is bridge.caffe2.workspace``.
+An importer at the front of ``sys.meta_path`` finds the names below; each is the bridge's module
+itself: ``caffe2.python.workspace is bridge.caffe2.workspace``.
 """
 
 from __future__ import annotations
 
 import importlib
-import importlib.abc
-import importlib.machinery
-import importlib.util
 import sys
+from importlib.machinery import ModuleSpec
 
 from bridge.c10.errors import EnforceNotMet
 
@@ -19,10 +17,11 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from types import ModuleType
+    from typing import Any
 
 __all__ = ["install"]
 
-# Modules of Caffe2 and what gives them here; None is a package of nothing but modules.
+# The modules of Caffe2 and the bridge's modules in their place; None: a package without names.
 _MODULES: dict[str, str | None] = {
     "caffe2": None,
     "caffe2.proto": "bridge.caffe2.proto",
@@ -45,33 +44,42 @@ _MODULES: dict[str, str | None] = {
 }
 
 
-class _Caffe2(importlib.abc.MetaPathFinder, importlib.abc.Loader):
-    """Finds and loads the modules of Caffe2's names."""
+class _Caffe2:
+    """A finder and loader of the modules of Caffe2.
+
+    Its base classes would be those of importlib.abc, which take longer to import than the rest of
+    this package.
+    """
 
     def find_spec(
         self,
         fullname: str,
         path: Sequence[str] | None,
         target: ModuleType | None = None,
-    ) -> importlib.machinery.ModuleSpec | None:
-        """Return the spec of a module that is here; say which there are where it is not."""
+    ) -> ModuleSpec | None:
+        """Return the spec of a module of Caffe2.
+
+        None for modules of other packages. Raises ModuleNotFoundError, with a list of the modules
+        that exist: the bridge does not have this one.
+        """
         if fullname in _MODULES:
             package = any(name.startswith(f"{fullname}.") for name in _MODULES)
-            return importlib.machinery.ModuleSpec(fullname, self, is_package=package)
+            loader: Any = self  # by its methods, not by its base class
+            return ModuleSpec(fullname, loader, is_package=package)
         if fullname.startswith("caffe2."):
             raise ModuleNotFoundError(
-                f"The bridge, which stands in for Caffe2 here, has no module {fullname!r}; it has "
+                f"The bridge, installed in place of Caffe2, has no module {fullname!r}; it has "
                 f"{', '.join(sorted(_MODULES))}.",
                 name=fullname,
             )
         return None
 
     def create_module(self, spec: importlib.machinery.ModuleSpec) -> ModuleType | None:
-        """Make nothing: Python makes the module, whose place `exec_module` gives away."""
+        """Return None: Python creates a module, which `exec_module` replaces."""
         return None
 
     def exec_module(self, module: ModuleType) -> None:
-        """Put the bridge's module in the place of the new one."""
+        """Replace the new module by the bridge's."""
         ours = _MODULES[module.__name__]
         if ours is not None:
             sys.modules[module.__name__] = importlib.import_module(ours)
@@ -81,13 +89,13 @@ _finder = _Caffe2()
 
 
 def install(force: bool = False) -> None:
-    """Have the modules of ``caffe2.python`` and ``caffe2.proto`` import from the bridge.
+    """Make the modules of ``caffe2.python`` and ``caffe2.proto`` import from the bridge.
 
-    For this process, until it ends; again is nothing. Other modules of Caffe2 than those that are
-    here raise ModuleNotFoundError, which says which there are.
+    It holds until the process ends; a second call does nothing. Importing another module of Caffe2
+    raises ModuleNotFoundError, which lists the modules that exist.
 
-    Raises EnforceNotMet: a real Caffe2 could be imported, or was. With `force` the bridge takes its
-    place nevertheless; what was imported from it before stays what it is.
+    Raises EnforceNotMet: Caffe2 itself has been imported or can be. With `force` the bridge takes
+    its place; objects imported from it before stay as they are.
 
     >>> from bridge import caffe2
     >>> caffe2.install(force=True)
@@ -97,10 +105,10 @@ def install(force: bool = False) -> None:
     """
     if _finder in sys.meta_path:
         return
-    real = _real_caffe2()
-    if real is not None and not force:
+    place = _place_of_caffe2()
+    if place is not None and not force:
         raise EnforceNotMet(
-            f"There is a real Caffe2, at {real}. Use that, or take its place in this process by "
+            f"There is a real Caffe2, at {place}. Use that, or take its place in this process by "
             "install(force=True).",
             "install",
         )
@@ -109,12 +117,14 @@ def install(force: bool = False) -> None:
     sys.meta_path.insert(0, _finder)
 
 
-def _real_caffe2() -> str | None:
-    """Return the place of a Caffe2 that Python would import, or has."""
+def _place_of_caffe2() -> str | None:
+    """Return where Caffe2 itself is, if it has been imported or can be."""
+    from importlib.util import find_spec
+
     loaded = sys.modules.get("caffe2")
     if loaded is not None:
         return getattr(loaded, "__file__", None) or "sys.modules"
-    spec = importlib.util.find_spec("caffe2")
+    spec = find_spec("caffe2")
     if spec is None:
         return None
     places = [spec.origin, *(spec.submodule_search_locations or ())]

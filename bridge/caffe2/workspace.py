@@ -1,17 +1,67 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Named blobs: feed, fetch, and workspaces to keep them apart.
+"""The names of ``caffe2.python.workspace``: named blobs, and operators, nets and plans on them.
 
-The functions act on the current workspace, which is one for the whole process: a switch in one
-thread is a switch for all, as in Caffe2.
+The functions use the current workspace, which is one for the whole process: a switch in one thread
+is a switch for all, as in Caffe2. Names are `str`, `bytes` or a BlobReference.
 
 Follows caffe2/python/workspace.py and caffe2/python/pybind_state.cc, PyTorch 1.8.1.
 
 >>> import numpy as np
->>> from bridge.caffe2 import workspace
->>> workspace.FeedBlob("x", np.arange(3))
+>>> from bridge.caffe2 import core, workspace
+>>> workspace.ResetWorkspace()
 True
->>> workspace.FetchBlob("x")
-array([0, 1, 2])
+>>> workspace.FeedBlob("x", np.arange(3, dtype=np.float32))
+True
+>>> workspace.RunOperatorOnce(core.CreateOperator("Negative", "x", "y"))
+True
+>>> workspace.FetchBlob("y")
+array([-0., -1., -2.], dtype=float32)
+>>> type(workspace.FetchTorch("y")), workspace.Blobs()
+(<class 'torch.Tensor'>, ['x', 'y'])
+
+Where the operators of a net were added, for tracebacks:
+
+>>> net = core.Net("traced_here")
+>>> _ = net.Relu("x", "y")
+>>> file, line, function = workspace.operator_tracebacks["traced_here"][0][0]
+>>> workspace.CallWithExceptionIntercept(workspace.RunNetOnce, lambda: 0, "traced_here", net)
+True
+
+What the machine has, as torch sees it:
+
+>>> workspace.NumGpuDevices() == workspace.NumCudaDevices()
+True
+>>> workspace.has_gpu_support == workspace.has_cuda_support == (workspace.NumGpuDevices() > 0)
+True
+>>> workspace.has_hip_support, workspace.is_asan
+(False, False)
+>>> workspace.GpuDeviceType == workspace.caffe2_pb2.CUDA
+True
+>>> (workspace.GetCUDAVersion() > 0) == workspace.has_cuda_support
+True
+>>> workspace.has_cuda_support or (
+...     workspace.GetCuDNNVersion(),
+...     workspace.GetDeviceProperties(0),
+...     workspace.GetGPUMemoryInfo(),
+...     len(workspace.GetGpuPeerAccessPattern()),
+... ) == (0, None, None, 0)
+True
+>>> workspace.IsNUMAEnabled(), workspace.GetNumNUMANodes()
+(False, -1)
+
+A quantized tensor, which `FetchInt8Blob` returns:
+
+>>> workspace.Int8Tensor(np.zeros(1, np.uint8), scale=0.5, zero_point=10).scale
+0.5
+
+Other modules of Caffe2, under the names that it has here:
+
+>>> from bridge.caffe2 import scope, utils
+>>> workspace.scope is scope, workspace.utils is utils
+(True, True)
+>>> workspace.C.num_cuda_devices is workspace.NumCudaDevices
+True
+>>> workspace.GlobalInit(["caffe2", "--caffe2_keep_on_shrink=1"])
 >>> workspace.ResetWorkspace()
 True
 """

@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Bringing tensors in and handing them out: knows TensorImpl and no wrapper."""
+"""Tensors of other frameworks to TensorImpl and back. Knows no tensor class of the bridge.
 
-from bridge.exchange.ingest import ingest
+Import: `import_tensor` takes any object; it calls `torch_import`, `numpy`, `dlpack_producers`,
+`buffer_import`, `cuda_interface_import`, or the adapter that `adapters` lists.
 
-__all__ = ["ingest"]
+Export: `torch_export`, `numpy`, `dlpack_capsule`, `buffer_export`, `cuda_interface_export`, and
+the same adapters.
+"""

@@ -1,14 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The frameworks that have an adapter, each loaded when its first tensor is met or asked for.
+"""The table of framework adapters. Each is loaded when its first tensor is seen or asked for.
 
-An adapter is a module of one or both of
+An adapter is a module ``bridge/exchange/<name>.py`` (or ``.pyx``) with one or both of
 
-- ``give(x, copy)``: the framework's tensor of the memory of `x`, anything the bridge can import;
-- ``bring(x, copy)``: the TensorImpl of a tensor of the framework's, or None to leave `x` to the
-  general ways; a copy only where it must be, which ``copy=False`` refuses. With ``BUFFERED = True``
-  it is asked for what shows no buffer of plain numbers.
+- ``import_(x, copy)``: return the TensorImpl of a tensor of the framework, or None to leave `x` to
+  the general protocols. Shared; copied only if sharing is impossible, and then BufferError under
+  ``copy=False``. With ``PREFERS_BUFFER = True`` objects that export a buffer of plain numbers are
+  imported by that and not by ``import_``.
+- ``export(x, copy)``: return the framework's tensor of the memory of `x`, which is anything that
+  the bridge can import.
 
-torch and NumPy, whose tensors come and go in tens of nanoseconds, are compiled and not among them.
+To add a framework, write the module and add its lines to the tables below.
+
+torch and NumPy, whose tensors are converted in tens of nanoseconds, are compiled and not in the
+tables.
 """
 
 from __future__ import annotations
@@ -24,30 +29,27 @@ if TYPE_CHECKING:
 
     from bridge.c10.tensor_impl import TensorImpl
 
-__all__ = ["adapter", "bringer", "buffered", "names"]
+__all__ = ["TARGETS", "adapter", "importer_of", "prefers_buffer"]
 
-_NAMES = ("torch", "numpy", "jax", "tensorflow", "cupy", "at", "caffe2")
-# The package that a class comes from -> the adapter that brings its objects in.
-_BRINGS = {
+# The names that `bridge.convert` accepts.
+TARGETS = ("torch", "numpy", "jax", "tensorflow", "cupy", "at", "caffe2")
+# The package that a class is defined in -> the adapter that imports its objects.
+_IMPORTERS = {
     "jax": "jax",
     "jaxlib": "jax",
     "keras": "keras",
     "pyarrow": "arrow",
     "tensorflow": "tensorflow",
 }
-_INSTALL = {"arrow": "pyarrow", "cupy": "cupy-cuda12x"}
+# What to install if an adapter cannot be loaded, if it is not its own name.
+_PACKAGES = {"arrow": "pyarrow", "cupy": "cupy-cuda12x"}
 _loaded: dict[str, ModuleType] = {}
 
 
-def names() -> tuple[str, ...]:
-    """What `bridge.convert` converts to."""
-    return _NAMES
-
-
 def adapter(name: str) -> Any:
-    """The adapter of a framework, which is imported.
+    """Return the adapter module of a framework; imports the framework.
 
-    Raises ImportError, with what to install: the framework is not there.
+    Raises ImportError: the framework is not installed.
     """
     module = _loaded.get(name)
     if module is None:
@@ -56,27 +58,29 @@ def adapter(name: str) -> Any:
         except ImportError as error:
             raise ImportError(
                 f"{name} is needed here and cannot be imported: {error}. Install it with: "
-                f"pip install {_INSTALL.get(name, name)}"
+                f"pip install {_PACKAGES.get(name, name)}"
             ) from error
         _loaded[name] = module
     return module
 
 
-def bringer(cls: type, own: bool = False) -> Callable[[Any, bool | None], TensorImpl | None] | None:
-    """The `bring` for objects of `cls`, a class of a framework's or (unless `own`) derived of one.
+def importer_of(
+    cls: type, own: bool = False
+) -> Callable[[Any, bool | None], TensorImpl | None] | None:
+    """Return the ``import_`` for objects of `cls`, a class of a framework or derived from one.
 
-    None: there is no adapter, or its framework is only named and not loaded.
+    `own`: derived classes do not count. None: there is no adapter, or its framework is not loaded.
     """
     for base in (cls,) if own else cls.__mro__:
         package = str(base.__module__).partition(".")[0]
-        name = _BRINGS.get(package)
+        name = _IMPORTERS.get(package)
         if name is not None and package in sys.modules:
-            bring: Callable[[Any, bool | None], TensorImpl | None] = adapter(name).bring
-            return bring
+            import_: Callable[[Any, bool | None], TensorImpl | None] = adapter(name).import_
+            return import_
     return None
 
 
-def buffered(cls: type) -> bool:
-    """Whether the framework of `cls` has the buffer protocol looked at before its `bring`."""
-    name = _BRINGS.get(str(cls.__module__).partition(".")[0])
-    return name is not None and getattr(adapter(name), "BUFFERED", False)
+def prefers_buffer(cls: type) -> bool:
+    """Return whether the adapter for `cls` asks for the buffer protocol to be tried first."""
+    name = _IMPORTERS.get(str(cls.__module__).partition(".")[0])
+    return name is not None and getattr(adapter(name), "PREFERS_BUFFER", False)

@@ -1,25 +1,25 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Keras, whose variables hold a tensor of the framework that runs it."""
+"""Keras, whose variables hold a tensor of its backend."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from bridge.c10.tensor_impl import TensorImpl
-from bridge.exchange.ingest import ingest
+from bridge.exchange.import_tensor import import_tensor
 
-__all__ = ["bring"]
+__all__ = ["import_"]
 
 
-def bring(x: Any, copy: bool | None) -> TensorImpl | None:
-    """The TensorImpl of the value of a ``keras.Variable``.
+def import_(x: Any, copy: bool | None) -> TensorImpl | None:
+    """Return the TensorImpl of the value of a ``keras.Variable``.
 
     Raises BufferError: a symbolic KerasTensor.
     """
     import keras
 
     if isinstance(x, keras.Variable):
-        return ingest(x.value, None, copy)
+        return import_tensor(x.value, None, copy)
     if isinstance(x, keras.KerasTensor):
-        raise BufferError("A KerasTensor stands for values that there are not yet.")
+        raise BufferError("A KerasTensor is symbolic: it has no values yet.")
     return None

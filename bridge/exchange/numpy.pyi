@@ -1,1 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
+from typing import Any
+
+import numpy as np
+
+from bridge.c10.tensor_impl import TensorImpl
+
+def export_array(impl: TensorImpl, caller: str) -> np.ndarray[Any, Any]: ...

@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
-"""NumPy, through its C API, which is fetched when the first array is met.
+"""NumPy arrays to TensorImpl and back, through NumPy's C API.
 
-``import bridge`` must not import NumPy, so neither its headers' import macro nor
-Cython's is used. The API is what they use: the capsule ``_ARRAY_API`` holds a
-table of functions whose places NumPy keeps across releases (NumPy's C API
-reference, "Array API"; the places are those of NumPy 1.7 to 2.x), and the head
-of PyArrayObject has had the same fields as long.
+The API is loaded with the first array, since ``import bridge`` must not import NumPy: so neither
+the import macro of NumPy's headers nor Cython's is used. The capsule ``_ARRAY_API`` holds a table
+of functions, whose positions are the same in NumPy 1.7 to 2.x (NumPy's C API reference, "Array
+API"), and so are the first fields of PyArrayObject.
 """
 
 import sys
@@ -21,14 +20,15 @@ from libc.string cimport memcpy
 from bridge.c10.copy cimport requested_copy
 from bridge.c10.device cimport host_accessible
 from bridge.c10.layout cimport extent
-from bridge.c10.python_api cimport RELEASE_GIL_NBYTES, drop_reference, raise_pending
+from bridge.c10.python_api cimport RELEASE_GIL_NBYTES
 from bridge.c10.reports cimport report_copy
 from bridge.c10.retained cimport retained_data
 from bridge.c10.storage cimport BORROWED, EXTERNAL, READONLY, Storage, install
 from bridge.c10.tensor_impl cimport TensorImpl, allocated, new_pair
 from bridge.c10.type_meta cimport TypeMeta, as_type
 from bridge.dlpack.abi cimport DL_CPU
-from bridge.exchange.export cimport refuse_non_pod
+from bridge.exchange.c_calls cimport owned, raise_pending
+from bridge.exchange.dlpack_export cimport refuse_non_pod
 
 from bridge.c10.errors import EnforceBufferError
 
@@ -88,8 +88,8 @@ cdef int _max_ndim = 32
 cdef list _type_of_num = [None] * TYPE_NUMS
 
 
-cdef bint meet_numpy() except -1:
-    """Fetch NumPy's C API if NumPy is imported; whether it is there."""
+cdef bint numpy_loaded() except -1:
+    """Return whether NumPy is imported, and load its C API. Does not import it."""
     if numpy_array_type is not None:
         return True
     # None: marked as absent; without ndarray: in the middle of being imported
@@ -130,7 +130,7 @@ cdef int _fetch() except -1:
 
 
 cdef TypeMeta _type_of(object array, bridge_descr* descr):
-    """The TypeMeta of an array's elements, whatever their byte order."""
+    """Return the TypeMeta of an array's elements, whatever their byte order."""
     cdef TypeMeta found = None
     if 0 <= descr.type_num < TYPE_NUMS:
         found = <TypeMeta>_type_of_num[descr.type_num]
@@ -157,14 +157,14 @@ def _why_not(dtype):
     if kind in "Mm":
         return "DLPack has no times. Use view('int64')."
     if dtype.names is not None:
-        return "their elements are structures. Take one field, as in array['name']."
+        return "their elements are structures. Use one field, as in array['name']."
     if kind in "fc":
         return "long double differs from machine to machine. Use astype('float64')."
-    return "no element type of the bridge is the same."
+    return "the bridge has no such element type."
 
 
-cdef TensorImpl array_in(object array, object copy):
-    """The TensorImpl of a NumPy array: shared, or copied where it must be and may."""
+cdef TensorImpl import_array(object array, object copy):
+    """Return the TensorImpl of a NumPy array: shared, or copied if sharing is impossible."""
     cdef bridge_array* a = <bridge_array*><PyObject*>array
     cdef TypeMeta dtype
     cdef TensorImpl impl
@@ -223,7 +223,7 @@ cdef TensorImpl _copied(object array, object copy, str why):
     # into memory of our own, which is aligned for every framework
     out = allocated(
         <const int64_t*>a.dimensions, a.nd, _type_of(array, a.descr), DL_CPU, 0, "from_dlpack")
-    numpy.copyto(array_out(out, "from_dlpack"), array)
+    numpy.copyto(export_array(out, "from_dlpack"), array)
     return out
 
 
@@ -231,36 +231,29 @@ cdef object _new_array(
     TensorImpl impl, int nd, const Py_ssize_t* sizes, const Py_ssize_t* strides, char* data,
     int flags,
 ):
-    """An array over `data`, which it does not keep; over new memory where `data` is NULL."""
-    cdef PyObject* made
+    """Return an array over `data`, which it does not own; over new memory if `data` is NULL."""
     descr = impl.c_dtype.numpy
-    Py_INCREF(descr)            # NewFromDescr takes one
-    made = _new_from_descr(
-        <PyTypeObject*>numpy_array_type, <PyObject*>descr, nd, sizes, strides, data, flags, NULL)
-    if made == NULL:
-        raise_pending()
-    array = <object>made
-    # `made` came with a reference that <object> added to
-    drop_reference(made)
-    return array
+    Py_INCREF(descr)            # NewFromDescr steals a reference
+    return owned(_new_from_descr(
+        <PyTypeObject*>numpy_array_type, <PyObject*>descr, nd, sizes, strides, data, flags, NULL))
 
 
 cdef object _wrap(
     TensorImpl impl, int nd, const Py_ssize_t* sizes, const Py_ssize_t* strides, char* data,
     int flags,
 ):
-    """An array over `data`, which it keeps by the owner of the memory of `impl`."""
+    """Return an array over `data`; it keeps the owner of the memory of `impl`."""
     array = _new_array(impl, nd, sizes, strides, data, flags)
     ctx = impl.storage.ctx
     if data != NULL:
-        Py_INCREF(ctx)          # SetBaseObject takes one
+        Py_INCREF(ctx)          # SetBaseObject steals a reference
         if _set_base_object(<PyObject*>array, <PyObject*>ctx) != 0:
             raise_pending()
     return array
 
 
 cdef int _require_array(TensorImpl impl, str caller) except -1:
-    """Refuse what is no NumPy array's memory."""
+    """Raise EnforceBufferError unless NumPy can hold the memory."""
     impl.require_defined(caller)
     if not impl.c_dtype.c_is_pod:
         refuse_non_pod(impl, caller)
@@ -276,8 +269,8 @@ cdef int _require_array(TensorImpl impl, str caller) except -1:
     return 0
 
 
-cdef object array_out(TensorImpl impl, str caller):
-    """A NumPy array of the same memory; not writable where the memory is not."""
+cpdef object export_array(TensorImpl impl, str caller):
+    """Return a NumPy array of the same memory, writable if the memory is."""
     cdef Py_ssize_t[16] small
     cdef Py_ssize_t* strides = small
     cdef Storage storage
@@ -302,10 +295,10 @@ cdef object array_out(TensorImpl impl, str caller):
             free(strides)
 
 
-cdef object array_copy(TensorImpl impl, str caller):
-    """A new NumPy array, of memory of its own, with the elements of a contiguous tensor.
+cdef object copy_to_array(TensorImpl impl, str caller):
+    """Return a new NumPy array with a copy of the elements of a contiguous tensor.
 
-    Raises as array_out does. The tensor's memory is not handed out, so it is not pinned.
+    Raises as export_array does. The tensor's memory is not exported, so it is not retained.
     """
     cdef object array
     cdef char* data
@@ -327,7 +320,7 @@ cdef object array_copy(TensorImpl impl, str caller):
 
 
 cdef object flat_array(TensorImpl impl, bint writable, str caller):
-    """A one-dimensional NumPy array of the elements of a contiguous tensor in host memory."""
+    """Return a one-dimensional NumPy array over a contiguous tensor in host memory."""
     cdef Py_ssize_t n = impl.c_numel
     cdef Py_ssize_t step = impl.c_dtype.itemsize
     cdef char* data

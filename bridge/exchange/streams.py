@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""CUDA streams: the bridge works on torch's current one, and others wait for it or it for them.
+"""CUDA streams: the bridge works on torch's current stream and orders it with those of others.
 
-But for `finish` nothing here waits on the host: an event is recorded on the one stream, and the
-other waits for it. Where neither is needed, torch is not imported and CUDA not initialised.
+Ordering is done on the device: an event is recorded on one stream, and the other waits for it.
+Only `synchronise_host` blocks the host. If the two streams are the same one, torch is not imported
+and CUDA not initialised.
 
-Streams are ints, as the Python array API standard (``__dlpack__``) and the CUDA Array Interface
-have them: 1 is the legacy default stream of CUDA, 2 the per-thread one; with ROCm 0 is the default
-one. Handles are what the C libraries take: there the legacy default stream is 0.
+A stream is an int, as in the Python array API standard (``__dlpack__``) and in the CUDA Array
+Interface: 1 is CUDA's legacy default stream, 2 the per-thread one; with ROCm 0 is the default
+stream. A handle is what C libraries take: there the legacy default stream is 0.
 """
 
 from __future__ import annotations
@@ -17,18 +18,25 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-__all__ = ["current", "current_handle", "finish", "follow", "follow_handle", "meet"]
+__all__ = [
+    "current_handle",
+    "current_stream",
+    "make_consumer_wait",
+    "synchronise_host",
+    "wait_for_handle",
+    "wait_for_producer",
+]
 
 _CUDA, _ROCM = 2, 10
 _LEGACY = 0
-# What is no pointer, and so no handle: the first page of memory, and odd addresses.
+# No handle is an address in the first page of memory, nor odd.
 _FIRST_ADDRESS = 4096
 
 
 def current_handle(index: int) -> int:
-    """The handle of torch's current stream on device `index`, the current device if negative.
+    """Return the handle of torch's current stream on device `index`; negative: current device.
 
-    As long as torch has not begun to use CUDA its current stream is the legacy default one, 0.
+    0, the legacy default stream, as long as torch has not initialised CUDA.
     Raises RuntimeError, as torch does: there is no such device.
     """
     torch = _torch_in_use()
@@ -39,28 +47,28 @@ def current_handle(index: int) -> int:
 
 def _torch_in_use() -> Any:
     torch: Any = sys.modules.get("torch")
-    # a torch that is being imported just now has not begun, either
+    # without .cuda: torch is in the middle of being imported
     if torch is None or not hasattr(torch, "cuda") or not torch.cuda.is_initialized():
         return None
     return torch
 
 
-def current(index: int, device_type: int = _CUDA) -> int:
-    """The same as a consumer says it to a producer."""
+def current_stream(index: int, device_type: int = _CUDA) -> int:
+    """Return torch's current stream as a consumer passes it to a producer."""
     return current_handle(index) or (0 if device_type == _ROCM else 1)
 
 
-def meet(index: int, stream: Any, device_type: int = _CUDA) -> None:
-    """Let the consumer's `stream` wait for the work on torch's current stream.
+def make_consumer_wait(index: int, stream: Any, device_type: int = _CUDA) -> None:
+    """Make the consumer's `stream` wait for the work on torch's current stream.
 
-    `stream`: None and 1 the legacy default stream, 2 the per-thread one, -1 no
+    `stream`: None and 1 are the legacy default stream, 2 the per-thread one, -1 asks for no
     synchronisation, otherwise a handle (Python array API standard, ``__dlpack__``).
 
-    The memory is not kept for `stream` (torch's ``record_stream``): whose stream that is may end
-    it before the memory goes, and torch would use it then.
+    The memory is not registered with `stream` (torch's ``record_stream``): the consumer may
+    destroy its stream before the memory is freed, and torch would use it then.
 
-    Raises TypeError: no int. BufferError: 0, which is ambiguous, what is no stream at all, or
-    what cannot wait, because one of the two is being captured into a CUDA graph.
+    Raises TypeError: not an int. BufferError: 0, which is ambiguous, not a stream, or one of the
+    two streams is being captured into a CUDA graph.
     """
     if stream is not None and (isinstance(stream, bool) or not isinstance(stream, int)):
         raise TypeError(f"A stream is an int or None, not {stream!r}.")
@@ -71,8 +79,8 @@ def meet(index: int, stream: Any, device_type: int = _CUDA) -> None:
         _order(index, ours, theirs)
 
 
-def finish(index: int) -> None:
-    """Wait on the host for the work on torch's current stream: for who knows no streams.
+def synchronise_host(index: int) -> None:
+    """Block until the work on torch's current stream is done, for consumers without streams.
 
     Raises BufferError: the stream is being captured into a CUDA graph.
     """
@@ -82,30 +90,30 @@ def finish(index: int) -> None:
     ours = torch.cuda.current_stream(index if index >= 0 else None)
     if _is_captured(torch, ours):
         raise BufferError(
-            "What is being captured into a CUDA graph cannot be waited for, as a framework that "
-            "takes no stream needs. Convert before or after."
+            "The stream is being captured into a CUDA graph, so the host cannot wait for it, which "
+            "a framework that takes no stream needs. Convert before or after."
         )
     ours.synchronize()
 
 
-def follow(index: int, stream: Any, device_type: int = _CUDA) -> None:
-    """Let torch's current stream wait for the work on the producer's `stream`.
+def wait_for_producer(index: int, stream: Any, device_type: int = _CUDA) -> None:
+    """Make torch's current stream wait for the work on the producer's `stream`.
 
-    `stream` as in `meet`, but None asks for no synchronisation (CUDA Array Interface, version 3).
-    Raises BufferError as `meet`, and for what is no int.
+    `stream`: as in `make_consumer_wait`, but None asks for no synchronisation (CUDA Array
+    Interface, version 3). Raises BufferError: as there, and if it is not an int.
     """
     if stream is None or stream == -1:
         return
     if isinstance(stream, bool) or not isinstance(stream, int):
         raise BufferError(f"A stream is an int or None, not {stream!r}.")
-    follow_handle(index, _handle(stream, device_type))
+    wait_for_handle(index, _handle(stream, device_type))
 
 
-def follow_handle(index: int, theirs: int) -> None:
-    """The same for a handle, as DLPack's exchange table gives it. Raises BufferError as `meet`."""
+def wait_for_handle(index: int, theirs: int) -> None:
+    """Do the same for a handle, as DLPack's exchange table returns it."""
     ours = current_handle(index)
     if theirs == 1:
-        theirs = _LEGACY  # CUDA's other name for it
+        theirs = _LEGACY  # cudaStreamLegacy
     if theirs != ours:
         _order(index, theirs, ours)
 
@@ -118,23 +126,23 @@ def _handle(stream: int | None, device_type: int) -> int:
         return stream
     if stream < _FIRST_ADDRESS or stream % 2 or stream >= 2**64:
         raise BufferError(
-            f"stream={stream} is no stream, or not said clearly which; {default} is the default "
-            "stream, 2 the per-thread one of CUDA, -1 asks for no synchronisation, and all else "
-            "is the address of a stream."
+            f"stream={stream} is not a stream, or ambiguous; {default} is the default stream, 2 "
+            "CUDA's per-thread one, -1 asks for no synchronisation, and any other number is the "
+            "address of a stream."
         )
     return stream
 
 
 def _order(index: int, before: int, after: int) -> None:
-    """Let the stream `after` wait for what the stream `before` has to do by now."""
+    """Make the stream `after` wait for the work queued on the stream `before`."""
     try:
         import torch
 
         device = torch.device("cuda", index if index >= 0 else torch.cuda.current_device())
         first, then = _stream(torch, device, before), _stream(torch, device, after)
         captured = [_is_captured(torch, stream) for stream in (first, then)]
-        # A captured event leads other streams into the capture, as it should; but not the legacy
-        # default stream, and no event of outside leads in.
+        # An event of a captured stream extends the capture to the stream that waits for it, but
+        # not to the legacy default stream; and a captured stream cannot wait for an outside event.
         possible = captured[0] == captured[1] or (captured[0] and after != _LEGACY)
         if possible:
             then.wait_stream(first)
@@ -159,7 +167,7 @@ def _stream(torch: Any, device: Any, handle: int) -> Any:
 
 
 def _is_captured(torch: Any, stream: Any) -> bool:
-    """Whether a stream is being captured; asking does not disturb the capture."""
+    """Return whether a stream is being captured; asking does not disturb the capture."""
     if stream.cuda_stream == _LEGACY:
         return False  # it cannot be, and asking fails while another stream is
     with torch.cuda.stream(stream):

@@ -2,13 +2,13 @@
 # cython: language_level=3
 """TensorFlow, whose tensors are immutable, row-major and aligned to 64 bytes.
 
-``tf.experimental.dlpack`` spends a third of its time above the two functions that it
-calls; they are called here, where this TensorFlow has them.
+``tf.experimental.dlpack`` spends a third of its time outside of the two functions that it wraps;
+they are called directly if this TensorFlow has them.
 
-In: not before the type is known, since TensorFlow's DLPack aborts the process on
-strings. Out: TensorFlow takes memory of any address and any rank, and aborts the
-process at the first operation on what is not aligned to 64 bytes, and at once above
-254 dimensions, so neither gets there (measured with TensorFlow 2.21).
+Import: the type is checked first, since TensorFlow's DLPack aborts the process on strings.
+Export: TensorFlow accepts memory of any alignment and any number of dimensions, but aborts the
+process at the first operation on memory that is not aligned to 64 bytes, and at once above 254
+dimensions, so such memory is copied or refused (TensorFlow 2.21).
 """
 
 from importlib import import_module
@@ -16,39 +16,41 @@ from importlib import import_module
 from cpython.object cimport PyObject
 
 from bridge.c10.copy cimport reported_copy
-from bridge.c10.python_api cimport drop_reference, raise_pending
+from bridge.c10.handle cimport Handle
 from bridge.c10.reports cimport report_copy
-from bridge.c10.slots cimport c_method, noargs_function
 from bridge.c10.storage cimport READONLY
-from bridge.c10.tensor_impl cimport TensorImpl
+from bridge.c10.tensor_impl cimport CONTIGUOUS, TensorImpl
 from bridge.dlpack.abi cimport DL_CPU, has_streams
 from bridge.dlpack.capsule cimport consume_capsule
-from bridge.exchange.incoming cimport adopt_managed
-from bridge.exchange.ingest cimport bring_quickly_in
-from bridge.exchange.lend cimport left_to_copy, lent_capsule, row_major, to_lend
-from bridge.exchange.numpy cimport array_in, meet_numpy
-from bridge.wrapper cimport Wrapper
+from bridge.exchange.c_calls cimport owned
+from bridge.exchange.conversion cimport export_source, remaining_copy, row_major
+from bridge.exchange.dlpack_capsule cimport immutable_capsule
+from bridge.exchange.dlpack_import cimport adopt_managed
+from bridge.exchange.import_tensor cimport register_fast_import
+from bridge.c10.slots cimport c_method, noargs_function
+from bridge.exchange.numpy cimport export_array, import_array, numpy_loaded
 
-from bridge.at.tensor import Tensor
+from bridge.c10.errors import EnforceBufferError
 from bridge.c10.reports import ASKED as _ASKED
-from bridge.exchange.streams import finish
-from bridge.exchange.values import text
+from bridge.c10.raw_parts import items_of
+from bridge.exchange.streams import synchronise_host
+from bridge.exchange.strings import import_strings
 
-# (Cython's own import takes what is marked as absent for a module)
+# (Cython's import statement accepts None in sys.modules, which marks a module as absent)
 tf = import_module("tensorflow")
 numpy = import_module("numpy")
-meet_numpy()
+numpy_loaded()
 
 cdef enum:
     ALIGNMENT = 64
     MAX_NDIM = 254
     KINDS = 128
 
-# Not known to its DLPack. The names are NumPy's, through which they go.
+# Types that its DLPack does not know, by NumPy's names: they are converted through NumPy.
 cdef object _BY_NUMPY = frozenset((
     "int2", "uint2", "int4", "uint4", "float4_e2m1fn", "float8_e4m3b11fnuz", "float8_e4m3fn",
     "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz"))
-# By TensorFlow's number of a type, whether its DLPack takes it.
+# Whether TensorFlow's DLPack knows a type, by TensorFlow's number of it.
 cdef bint[KINDS] _taken
 for _dtype in (tf.bool, tf.int8, tf.int16, tf.int32, tf.int64, tf.uint8, tf.uint16, tf.uint32,
                tf.uint64, tf.float16, tf.bfloat16, tf.float32, tf.float64, tf.complex64,
@@ -56,12 +58,12 @@ for _dtype in (tf.bool, tf.int8, tf.int16, tf.int32, tf.int64, tf.uint8, tf.uint
     _taken[_dtype.as_datatype_enum] = True
 
 cdef object _eager = type(tf.constant(0))
-# TensorFlow's number of a tensor's type, read by its C function; NULL: by the public property.
+# The C function that returns the number of a tensor's type; NULL: use the public property.
 cdef object _kind_method = getattr(_eager, "_datatype_enum", None)
 cdef c_method _kind = noargs_function(<PyObject*>_kind_method)
 cdef object _to_capsule = tf.experimental.dlpack.to_dlpack
 cdef object _from_capsule = tf.experimental.dlpack.from_dlpack
-# Its context, which the function below needs the handle of; None: use the public function.
+# TensorFlow's context, whose handle TFE_FromDlpackCapsule takes; None: use the public function.
 cdef object _context = None
 cdef object _last_context = None
 cdef object _handle = None
@@ -77,7 +79,7 @@ except (ImportError, AttributeError):
     _from_capsule = tf.experimental.dlpack.from_dlpack
 
 
-cdef object _imported(object capsule):
+cdef object _from_capsule_in_context(object capsule):
     global _last_context, _handle
     if _context is None:
         return _from_capsule(capsule)
@@ -90,31 +92,24 @@ cdef object _imported(object capsule):
 
 
 cdef int _kind_of(object tensor) except? -1:
-    cdef PyObject* number
-    cdef int kind
     if _kind == NULL:
         return tensor.dtype.as_datatype_enum
-    number = _kind(<PyObject*>tensor, NULL)
-    if number == NULL:
-        raise_pending()
-    kind = <object>number
-    drop_reference(number)
-    return kind
+    return owned(_kind(<PyObject*>tensor, NULL))
 
 
 cdef TensorImpl _shared(object x):
-    """The TensorImpl of an eager tensor by DLPack; None where that does not know its type."""
+    """Return the TensorImpl of an eager tensor by DLPack; None if its type needs another way."""
     cdef int kind = _kind_of(x)
     if 0 <= kind < KINDS and _taken[kind]:
         return adopt_managed(consume_capsule(_to_capsule(x)), READONLY, None)
     return None
 
 
-bring_quickly_in(_eager, _shared)
+register_fast_import(_eager, _shared)
 
 
-def bring(x, copy):
-    """The TensorImpl of a ``tf.Tensor``, or of the value of a ``tf.Variable``; read-only.
+def import_(x, copy):
+    """Return the TensorImpl of a ``tf.Tensor``, or of the value of a ``tf.Variable``; read-only.
 
     Strings are copied. Raises BufferError: symbolic, ragged, sparse, quantized, resource
     and variant tensors.
@@ -124,14 +119,15 @@ def bring(x, copy):
         impl = _shared(x)
         return _special(x, copy) if impl is None else impl
     if isinstance(x, tf.Variable):
-        return bring(_value(x), copy)
+        return import_(_value(x), copy)
     if isinstance(x, tf.Tensor):
         raise BufferError(
-            "Inside tf.function, and in graphs, a tensor stands for values that there are not yet. "
+            "Inside tf.function, and in graphs, a tensor is symbolic: it has no values yet. "
             "Convert outside of them, or call out with tf.py_function."
         )
     if isinstance(x, tf.RaggedTensor):
-        raise BufferError("A ragged tensor is several. Use to_tensor(), or flat_values.")
+        raise BufferError(
+            "A ragged tensor is not one block of memory. Use to_tensor(), or flat_values.")
     if isinstance(x, tf.SparseTensor):
         raise BufferError("A sparse tensor is not one block of memory. Use tf.sparse.to_dense.")
     if isinstance(x, tf.IndexedSlices):
@@ -149,30 +145,29 @@ def _value(variable):
 
 
 def _special(x, copy):
-    """What DLPack does not share: narrow numbers, shared by NumPy; strings, copied; the rest
-    refused."""
+    """Import what DLPack cannot: narrow numbers by NumPy, strings as a copy. Refuse the rest."""
     dtype = x.dtype
     if dtype == tf.string:
         strings = x.numpy()
         strings = strings if isinstance(strings, bytes) else strings.tolist()
-        return text(strings, None, copy).unsafeGetTensorImpl()
+        return import_strings(strings, copy)
     if dtype.is_quantized:
         raise BufferError(
             f"The numbers of a {dtype.name} tensor mean nothing without their range. Use "
             "tf.quantization.dequantize, or tf.bitcast to the integers.")
     if dtype.name not in _BY_NUMPY:
         raise BufferError(
-            f"A {dtype.name} tensor is a handle and has no memory of numbers. Convert what it "
-            "stands for, such as the tf.Variable.")
+            f"A {dtype.name} tensor is a handle and has no elements. Convert what it refers to, "
+            "such as the tf.Variable.")
     return _by_array(x, copy)
 
 
 cdef TensorImpl _by_array(x, copy):
-    """By NumPy's arrays, which share the memory of host tensors with what made them."""
+    """Import through a NumPy array, which shares the memory of a host tensor."""
     cdef TensorImpl impl
-    row = tf.reshape(x, (-1,))      # of the same memory; of a scalar there is no array
+    row = tf.reshape(x, (-1,))      # of the same memory; NumPy shares no scalars
     array, again = numpy.asarray(row), numpy.asarray(row)
-    impl = array_in(array.reshape(x.shape), None)
+    impl = import_array(array.reshape(x.shape), None)
     if array.ctypes.data == again.ctypes.data:
         impl.storage.flags |= READONLY
         return impl
@@ -184,19 +179,19 @@ cdef TensorImpl _by_array(x, copy):
         impl, f"TensorFlow's DLPack does not know {x.dtype.name}", "from_dlpack")
 
 
-def give(x, copy):
-    """A ``tf.Tensor`` of the memory of `x`; see bridge.to_tensorflow."""
+def export(x, copy):
+    """Return a ``tf.Tensor`` of the memory of `x`; see bridge.to_tensorflow."""
     cdef TensorImpl impl
-    if not isinstance(x, Wrapper):
+    if not isinstance(x, Handle):
         if isinstance(x, tf.Variable):
             x = _value(x)
         if isinstance(x, tf.Tensor):
             if copy is not True:
                 return x
             if type(x) is not _eager:
-                return _again(x)
-            # (of an eager tensor that would share the memory)
-    impl = to_lend(x, copy)
+                return _identity(x)
+            # (tf.identity of an eager tensor would share the memory)
+    impl = export_source(x, copy)
     if not impl.c_dtype.c_is_pod:
         return _string_tensor(impl, copy)
     if impl.ndim > MAX_NDIM:
@@ -204,12 +199,12 @@ def give(x, copy):
             f"TensorFlow's tensors have at most {MAX_NDIM} dimensions, and this has {impl.ndim}.")
     if impl.c_dtype.name in _BY_NUMPY:
         return _copied(impl, copy)
-    impl = row_major(impl, left_to_copy(x, impl, copy), ALIGNMENT)
+    impl = row_major(impl, remaining_copy(x, impl, copy), ALIGNMENT)
     if has_streams(impl.storage.device_type):
-        finish(impl.storage.device_index)   # TensorFlow is told no stream, and has its own
-    capsule = lent_capsule(impl, None if impl.storage.device_type == DL_CPU else -1)
+        synchronise_host(impl.storage.device_index)     # TensorFlow works on a stream of its own
+    capsule = immutable_capsule(impl, None if impl.storage.device_type == DL_CPU else -1)
     try:
-        return _imported(capsule)
+        return _from_capsule_in_context(capsule)
     except Exception as error:
         raise BufferError(
             f"TensorFlow does not take a tensor of {impl.c_dtype} on {impl.device()}: {error}. "
@@ -224,19 +219,23 @@ def _copied(TensorImpl impl, copy):
             "copy=None.")
     if impl.c_numel:
         report_copy(impl.c_numel * impl.c_dtype.itemsize,
-                    f"TensorFlow's DLPack does not know {impl.c_dtype}")
-    return tf.constant(Tensor._wrap(impl).numpy())
+                f"TensorFlow's DLPack does not know {impl.c_dtype}")
+    return tf.constant(export_array(impl, "to_tensorflow"))
 
 
-def _again(tensor):
+def _identity(tensor):
     report_copy((tensor.shape.num_elements() or 0) * tensor.dtype.size, _ASKED)
     return tf.identity(tensor)
 
 
 def _string_tensor(TensorImpl impl, copy):
     if impl.c_dtype.name != "string":
-        raise BufferError(f"Elements of {impl.c_dtype} are no tensor of TensorFlow's.")
+        raise BufferError(f"TensorFlow has no tensors of {impl.c_dtype}.")
     if copy is False:
         raise BufferError("Strings are copied into a tensor. Allow it with copy=None.")
     report_copy(impl.c_numel * impl.c_dtype.itemsize, "strings are copied into a tensor")
-    return tf.constant(Tensor._wrap(impl).tolist(), tf.string, tuple(impl.sizes()))
+    if not impl.flags & CONTIGUOUS:
+        raise EnforceBufferError(
+            "A tensor of strings is converted from contiguous memory only.", "to_tensorflow",
+            condition="is_contiguous()")
+    return tf.constant(items_of(impl), tf.string, tuple(impl.sizes()))

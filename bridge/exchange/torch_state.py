@@ -12,17 +12,17 @@ from typing import Any
 import torch
 
 __all__ = [
-    "is_hollow",
-    "one_block",
-    "outgrown",
+    "is_without_memory",
+    "is_one_block",
+    "exceeds_storage",
     "require_initialised",
     "require_whole_bytes",
-    "stands_for_others",
+    "is_placeholder",
     "why_not",
 ]
 
 
-def stands_for_others(tensor: Any) -> bool:
+def is_placeholder(tensor: Any) -> bool:
     """Whether it is of a torch.func transform, or of tracing: a name for other tensors."""
     return bool(
         torch._C._functorch.is_functorch_wrapped_tensor(tensor)
@@ -30,17 +30,17 @@ def stands_for_others(tensor: Any) -> bool:
     )
 
 
-def one_block(tensor: Any) -> bool:
+def is_one_block(tensor: Any) -> bool:
     """Whether its elements lie in one block of memory, as sizes and strides say."""
     return not (
-        stands_for_others(tensor)
+        is_placeholder(tensor)
         or tensor.is_nested
         or tensor.layout != torch.strided
         or tensor.device.type == "meta"
     )
 
 
-def is_hollow(tensor: Any) -> bool:
+def is_without_memory(tensor: Any) -> bool:
     """Whether a subclass dispatches for itself and has nothing behind its sizes.
 
     Raises what torch raises where there is no storage to ask.
@@ -56,10 +56,10 @@ def is_hollow(tensor: Any) -> bool:
     return bool(tensor.numel() > 0 and (address == 0 or nbytes == 0))
 
 
-def outgrown(tensor: Any) -> bool:
+def exceeds_storage(tensor: Any) -> bool:
     """Whether it reaches further than its storage, which torch's own clone() does not look at."""
     if (
-        not one_block(tensor)
+        not is_one_block(tensor)
         or type(tensor).__torch_dispatch__ is not torch.Tensor.__torch_dispatch__
         or tensor.numel() == 0
     ):
@@ -109,7 +109,7 @@ def why_not(tensor: Any, error: BaseException | None) -> str:
             return "A meta tensor has sizes and no data."
     if type(tensor).__name__ == "FakeTensor":
         return "A fake tensor has sizes and no data."
-    if stands_for_others(tensor):
+    if is_placeholder(tensor):
         return (
             "Inside torch.func transforms (vmap, grad, functionalize) and tracing a tensor "
             "stands for others and has no memory of its own. Convert outside of them."

@@ -6,7 +6,7 @@ from __future__ import annotations
 import sys
 
 from bridge.c10.errors import EnforceNotMet
-from bridge.exchange.ingest import ingest
+from bridge.exchange.import_tensor import import_tensor
 from bridge.see.impl_memory import impl_memory
 from bridge.see.owner_links import owner_links
 from bridge.see.tensor_memory import Block, TensorMemory, address_space
@@ -37,7 +37,7 @@ def producer_memory(x: Any) -> TensorMemory:
         refusal = BufferError(f"A {kind} has no memory here: it was deleted, or is being traced.")
     elif not (opaque and kind.startswith("tf.")):
         try:
-            impl = ingest(x, None, False)
+            impl = import_tensor(x, None, False)
         except BufferError as error:
             refusal = error
     if impl is None:

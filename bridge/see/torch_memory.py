@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 
-from bridge.exchange.torch_state import one_block, stands_for_others
+from bridge.exchange.torch_state import is_one_block, is_placeholder
 from bridge.see.tensor_memory import Block, TensorMemory, address_space, byte_range
 
 __all__ = ["torch_byte_range", "torch_memory", "torch_sizes"]
@@ -134,7 +134,7 @@ def _parts_of(tensor: Any) -> list[Any] | None:
 
 def _why_no_memory(tensor: Any) -> str | None:
     """Return why a tensor has no memory of its own; None if it has."""
-    if stands_for_others(tensor):
+    if is_placeholder(tensor):
         return "Inside torch.func transforms and tracing a tensor is a placeholder for others."
     if any(cls.__name__ == "FakeTensor" for cls in type(tensor).__mro__):
         return "A fake tensor has sizes and no data."
@@ -170,7 +170,7 @@ def torch_byte_range(tensor: Any) -> tuple[str, int, int] | None:
     if type(tensor).__torch_dispatch__ is not torch.Tensor.__torch_dispatch__:
         return None
     with torch._C.DisableTorchFunctionSubclass():
-        if torch.nn.parameter.is_lazy(tensor) or not one_block(tensor):
+        if torch.nn.parameter.is_lazy(tensor) or not is_one_block(tensor):
             return None
         try:
             address = tensor.data_ptr()

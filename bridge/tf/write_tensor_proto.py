@@ -10,8 +10,8 @@ import numpy as np
 from bridge.c10.errors import EnforceValueError
 from bridge.c10.raw_parts import byte_view, items_of
 from bridge.caffe2.blobs.strings import STRING_KINDS, encoded_elements
-from bridge.exchange.values import is_plain
 from bridge.front import asarray
+from bridge.python_values import is_numbers
 from bridge.tf.element_types import BY_NAME, STRING, Row
 from bridge.tf.errors import TensorProtoError
 from bridge.tf.message import MAX_NBYTES
@@ -63,7 +63,7 @@ def make_tensor_proto(x: Any) -> bytes:
     if tensor.dtype().name == "string":
         impl = tensor.unsafeGetTensorImpl()
         return _strings(tuple(tensor.sizes()), items_of(impl))
-    if is_plain(x) and not isinstance(x, np.generic):
+    if is_numbers(x) and not isinstance(x, np.generic):
         tensor = asarray(_narrowed(tensor.numpy()))
     return _numbers(tensor)
 

@@ -1,2 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tests of `bridge.at`."""
+"""Tests of `bridge.at`; of these modules the names of the files do not show it::
+
+- advanced_indexing, element_writes: test_basic_indexing
+- conversion: test_tensor_metadata, test_factories
+- dtype_view: test_tensor_views
+- readonly_guard: test_tensor_readonly
+- storage_ops: test_python_values, c10/test_storage
+- torch_call, torch_names: test_torch_ops
+- torch_factories: test_factories
+"""

@@ -1,2 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tests of `bridge.c10`."""
+"""Tests of `bridge.c10`; of these modules the names of the files do not show it::
+
+- copy: caffe2/tensor/test_tensor_share, test_reentrancy
+- elements: caffe2/tensor/test_tensor_objects, caffe2/tensor/test_tensor_strings
+- layout, views: at/test_tensor_properties, at/test_tensor_views
+- memory: caffe2/tensor/test_tensor_resize
+- handle: test_wrapper
+- reports: see/test_audit_log, see/test_contexts
+- rebuild: test_pickling
+- *: test_limits, test_reentrancy
+"""

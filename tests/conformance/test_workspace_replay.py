@@ -28,13 +28,14 @@ SEQUENCES = json.loads(gzip.decompress((FOLDER / "transcript.json.gz").read_byte
 KEPT_KINDS = ("AttributeError", "AssertionError", "KeyError")
 
 
-pytestmark = pytest.mark.usefixtures("fresh_workspace")
-
-
 @pytest.fixture(autouse=True)
-def _no_name_is_used_yet(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def _as_in_a_new_process(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, fresh_workspace: None
+) -> Iterator[None]:
+    monkeypatch.chdir(tmp_path)  # which the root folder "." is relative to
     monkeypatch.setattr(ExecutionStep, "_step_names_used", set())
     monkeypatch.setattr(current, "workspaces", {"default": current.workspace})
+    monkeypatch.setattr(current.workspace, "_root_folder", ".")
     used = set(net_names_used)
     net_names_used.clear()  # in place: nets and their clones share the set
     yield

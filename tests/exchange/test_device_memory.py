@@ -16,7 +16,7 @@ import torch
 
 import bridge
 from bridge import at, c10, caffe2
-from bridge.exchange.devices import TorchAllocator
+from bridge.exchange.device_memory import TorchAllocator
 from tests.helpers import dlpack_structs as abi
 from tests.helpers.dlpack_consumer import take
 from tests.helpers.dlpack_producer import Producer, TensorSpec

@@ -206,18 +206,18 @@ def test_a_capture_is_not_disturbed(cuda: FakeCuda) -> None:
         x.__dlpack__(stream=THEIRS)
     cuda.capturing = {SIDE}
     with pytest.raises(BufferError, match="captured"):
-        streams.follow(0, 1)
+        streams.wait_for_producer(0, 1)
 
 
 def test_the_host_waits_for_who_knows_no_streams(cuda: FakeCuda) -> None:
     cuda.current[1] = SIDE
-    streams.finish(1)
+    streams.synchronise_host(1)
     assert cuda.finished == [(1, SIDE)]
     cuda.capturing = {SIDE}
     with pytest.raises(BufferError, match="captured"):
-        streams.finish(1)
+        streams.synchronise_host(1)
     cuda.initialized = False
-    streams.finish(1)
+    streams.synchronise_host(1)
     assert cuda.finished == [(1, SIDE)]
 
 

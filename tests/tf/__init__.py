@@ -1,2 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tests of `bridge.tf`."""
+"""Tests of `bridge.tf`; of these modules the names of the files do not show it::
+
+- element_types, value_fields: test_golden, test_read_tensor_proto, test_write_tensor_proto
+- errors: test_read_tensor_proto_refused
+- message: test_live, test_live_strings
+- shape_proto: test_shape
+- *: test_golden, test_live, test_live_strings
+"""

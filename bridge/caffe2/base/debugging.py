@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Falling into the debugger where a script fails.
+"""Starting the debugger where a script fails.
 
 Follows DebugMode, caffe2/python/utils.py, PyTorch 1.8.1.
 """
@@ -18,14 +18,14 @@ __all__ = ["DebugMode", "debug"]
 
 
 class DebugMode:
-    """Runs functions that end in the debugger where they raise."""
+    """Runs functions, and starts the debugger where they raise."""
 
     @classmethod
     def run(cls, func: Callable[[], Any]) -> Any:
-        """Call `func`; where it raises, show the error, start pdb there, then exit with 1."""
+        """Call `func`. If it raises, print the error, start pdb there, and exit with status 1."""
         try:
             return func()
-        except Exception as error:  # noqa: BLE001 - whatever it is, it is shown
+        except Exception as error:  # noqa: BLE001 - any error is shown
             import pdb
             import traceback
 
@@ -35,7 +35,7 @@ class DebugMode:
 
 
 def debug(f: Callable[..., Any]) -> Callable[..., Any]:
-    """Make a function that calls `f` in `DebugMode`."""
+    """Return a function that calls `f` in `DebugMode`."""
 
     @functools.wraps(f)
     def called(*args: Any, **kwargs: Any) -> Any:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The EnforceNotMet that says whose fault a failure was, of whatever kind the failure is."""
+"""Errors of several kinds, and wrapping any exception in an EnforceNotMet."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ __all__ = [
 
 
 class EnforceAttributeError(EnforceNotMet, AttributeError):
-    """A broken invariant that is a matter of an attribute, too."""
+    """An EnforceNotMet that is also an AttributeError."""
 
 
 class EnforceMemoryError(EnforceNotMet, MemoryError):
-    """A broken invariant that is an allocation that could not be met, too."""
+    """An EnforceNotMet that is also a MemoryError."""
 
 
 class ReturnedFalseError(EnforceNotMet):
-    """An operator's RunOnDevice said by its result that it failed."""
+    """An operator's RunOnDevice returned False."""
 
 
 _KINDS: tuple[tuple[type[Exception], type[EnforceNotMet]], ...] = (
@@ -44,9 +44,9 @@ _KINDS: tuple[tuple[type[Exception], type[EnforceNotMet]], ...] = (
 
 
 def wrap_error(message: str, caller: str, cause: Exception) -> EnforceNotMet:
-    """Make the EnforceNotMet of what `cause` stopped; it is of the built-in kind of `cause`, too.
+    """Return an EnforceNotMet that also has the built-in type of `cause`.
 
-    To be raised ``from cause``, whose words follow `message`.
+    Its message is `message` and that of `cause`. To be raised ``from cause``.
 
     >>> from bridge.caffe2.base.errors import wrap_error
     >>> error = wrap_error("Blob 'x' cannot be fed", "FeedBlob", TypeError("it is None"))
@@ -59,15 +59,15 @@ def wrap_error(message: str, caller: str, cause: Exception) -> EnforceNotMet:
     return kind(f"{message}: {str(cause) or type(cause).__name__}", caller)
 
 
-# For kinds of exceptions, the EnforceNotMet that is of that kind, too; None: there can be none.
+# For a class of exceptions, the class that is also an EnforceNotMet; None: there can be none.
 _mixed: dict[type[Exception], type[EnforceNotMet] | None] = {}
 
 
 def also_as(error: EnforceNotMet, cause: Exception) -> EnforceNotMet:
-    """Return `error` as one that is of the kind of `cause`, too, with the attributes of that.
+    """Return `error` as an error that also has the class and attributes of `cause`.
 
-    For exceptions of a script's own, which the script catches around a net. What cannot be both, or
-    means something else to Python, as StopIteration does, gives `error` as it is.
+    A script can then catch its own exceptions around a net. `error` is returned unchanged if there
+    is no such class, or the class has a meaning for Python, as StopIteration.
 
     >>> from bridge.caffe2.base.errors import also_as, wrap_error
     >>> class NoData(Exception):
@@ -85,17 +85,19 @@ def also_as(error: EnforceNotMet, cause: Exception) -> EnforceNotMet:
     cls = _mixed[kind]
     if cls is None:
         return error
-    made = cls.__new__(cls)
-    # Not the constructor of the script's exception, which may take anything.
-    RuntimeError.__init__(made, *error.args)
-    made.__dict__.update({**vars(cause), **vars(error)})
-    return made
+    mixed = cls.__new__(cls)
+    # Not the constructor of the script's exception, whose arguments are unknown.
+    RuntimeError.__init__(mixed, *error.args)
+    mixed.__dict__.update({**vars(cause), **vars(error)})
+    return mixed
 
 
 _OF_PYTHON = (StopIteration, StopAsyncIteration)
 
 
 def _both(kind: type[Exception]) -> type[EnforceNotMet] | None:
+    """Return a class that derives from EnforceNotMet and `kind`; None if Python refuses it."""
+
     def plain(error: EnforceNotMet) -> tuple[type[EnforceNotMet], tuple[str, str], dict[str, str]]:
         return EnforceNotMet, (error.message, error.caller), {"condition": error.condition}
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""GlobalInit: the flags that a Caffe2 script starts with."""
+"""GlobalInit: the command-line flags of a Caffe2 script."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ _args: list[str] = []
 
 
 def GlobalInit(args: Sequence[str]) -> None:
-    """Take the flags of a command line, whose first word is the program.
+    """Apply the flags of a command line, whose first word is the program.
 
     ``--caffe2_keep_on_shrink`` and ``--caffe2_max_keep_on_shrink_memory`` set `FLAGS`; others, for
-    loggers, threads and allocators that are not here, do nothing.
+    Caffe2's loggers, threads and allocators, have no effect.
 
-    Raises EnforceNotMet, also a TypeError or ValueError: no list of strings, or a flag's value that
-    it cannot have.
+    Raises EnforceNotMet: not a list of strings (also a TypeError), or an invalid value of a flag
+    (also a ValueError).
     """
     caller = "GlobalInit"
     given: object = args
@@ -56,5 +56,5 @@ def _flag(text: str) -> tuple[str, str]:
 
 
 def GetGlobalInitArgs() -> list[str]:
-    """List the flags that were taken so far."""
+    """Return a list of the flags of all calls of `GlobalInit` so far."""
     return list(_args)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Names of a module that are imported from elsewhere when they are first asked for."""
+"""Names of a module that are imported from other modules at their first use."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ __all__ = ["lazily"]
 def lazily(
     module: str, places: dict[str, str]
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """Make ``__getattr__`` and ``__dir__`` of a module that has names from other modules.
+    """Return ``__getattr__`` and ``__dir__`` for a module that has names from other modules.
 
-    places: for each module that has them, by its full name, the names, a space between.
-    A name that equals the last part of its module's is the module, and so is ``C``, as Caffe2 calls
-    its extension module.
+    places: the names, separated by spaces, for the full name of each module that defines them. A
+    name that is the last part of its module's name is the module itself; so is ``C``, Caffe2's name
+    of its extension module.
     """
     where = {name: place for place, names in places.items() for name in names.split()}
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Messages of whatever class, as text or bytes, in strings and files.
+"""Messages of any class from text and bytes, in strings and files.
 
 Follows caffe2/python/utils.py, PyTorch 1.8.1.
 """
@@ -26,9 +26,9 @@ __all__ = [
 
 
 def TryReadProtoWithClass(cls: type, s: Any) -> Any:
-    """Read a message of class `cls` from text, or else from bytes.
+    """Return a new message of class `cls`, read from text, or else from bytes.
 
-    Raises EnforceNotMet, also a ValueError: it is neither; also a TypeError: no str or bytes.
+    Raises EnforceNotMet: `s` is neither (also a ValueError), or not str or bytes (a TypeError).
     """
     if not isinstance(s, (str, bytes, bytearray)):
         raise EnforceTypeError(
@@ -47,22 +47,22 @@ def TryReadProtoWithClass(cls: type, s: Any) -> Any:
         message.ParseFromString(s.encode() if isinstance(s, str) else bytes(s))
     except DecodeError as cause:
         raise EnforceValueError(
-            f"That is no {cls.__name__}, neither as text nor as bytes: {cause}",
+            f"Not a valid {cls.__name__}, neither as text nor as bytes: {cause}",
             "TryReadProtoWithClass",
         ) from cause
     return message
 
 
 def GetContentFromProto(obj: Any, function_map: dict[type, Callable[[Any], Any]]) -> Any:
-    """Return what the function for the class of a message makes of it; None where there is none."""
+    """Call the function for the class of a message; return its result, None without a function."""
     function = function_map.get(type(obj))
     return None if function is None else function(obj)
 
 
 def GetContentFromProtoString(s: Any, function_map: dict[type, Callable[[Any], Any]]) -> Any:
-    """Read a message of the first class that fits; give what its function makes of it.
+    """Read a message of the first class that fits, and return the result of its function.
 
-    Raises EnforceNotMet, also a ValueError: none fits.
+    Raises EnforceNotMet, also a ValueError: no class fits.
     """
     for cls, function in function_map.items():
         try:
@@ -74,9 +74,9 @@ def GetContentFromProtoString(s: Any, function_map: dict[type, Callable[[Any], A
 
 
 def ConvertProtoToBinary(proto_class: type, filename: str, out_filename: str) -> None:
-    """Read a message from the file `filename`, text or bytes, and write its bytes to another.
+    """Read a message from a file, as text or bytes, and write its bytes to `out_filename`.
 
-    Raises EnforceNotMet, also a ValueError: it holds no such message. OSError: no such file.
+    Raises EnforceNotMet, also a ValueError: the file has no such message. OSError.
     """
     with open(filename, "rb") as source:
         message: Any = TryReadProtoWithClass(proto_class, source.read())
@@ -85,9 +85,9 @@ def ConvertProtoToBinary(proto_class: type, filename: str, out_filename: str) ->
 
 
 def CaffeBlobToNumpyArray(blob: Any) -> np.ndarray[Any, Any]:
-    """Copy the numbers of a BlobProto of Caffe, old or new, into a float32 array.
+    """Return the values of Caffe's BlobProto, old or new, as a new float32 array.
 
-    Raises EnforceNotMet, also a ValueError: not as many as its sizes make.
+    Raises EnforceNotMet, also a ValueError: their number does not match the sizes.
     """
     import numpy as np
 
@@ -97,6 +97,6 @@ def CaffeBlobToNumpyArray(blob: Any) -> np.ndarray[Any, Any]:
         return np.asarray(blob.data, dtype=np.float32).reshape(sizes)
     except ValueError as cause:
         raise EnforceValueError(
-            f"The message's {len(blob.data)} numbers are no tensor of sizes {list(sizes)}.",
+            f"The message's {len(blob.data)} values are not a tensor of sizes {list(sizes)}.",
             "CaffeBlobToNumpyArray",
         ) from cause

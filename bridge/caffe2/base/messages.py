@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Messages as users give them: of our classes, of another's, as bytes, or inside a core object.
+"""Messages from users: of these or other classes, as bytes, or inside a core object.
 
-protobuf is loaded at the first message, not with this module.
+protobuf is loaded with the first message, not with this module.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _loaded: ModuleType | None = None
 
 
 class InvalidMessageError(EnforceTypeError, EnforceValueError):
-    """What should be a message is none: a wrong type, which Caffe2 calls a wrong value."""
+    """Not a message: a TypeError that is also a ValueError, which Caffe2 raises."""
 
 
 def caffe2_pb2() -> ModuleType:
@@ -43,7 +43,7 @@ def caffe2_pb2() -> ModuleType:
 
 
 def kind_of(obj: Any) -> str | None:
-    """Say which message `obj` is, as ``"NetDef"``; None where it is no message."""
+    """Return the name of a message's type, as ``"NetDef"``; None: `obj` is not a message."""
     return getattr(getattr(type(obj), "DESCRIPTOR", None), "name", None)
 
 
@@ -52,11 +52,11 @@ def _a(kind: str) -> str:
 
 
 def wire_bytes(obj: Any, kind: str, caller: str) -> bytes:
-    """Return the bytes of the message `kind` that `obj` is or holds.
+    """Return the message `obj` of the type `kind` as bytes.
 
     `obj` is a message of any class with ``SerializeToString``, its bytes, or an object with
-    ``Proto()``. Raises EnforceNotMet, also a TypeError: it is another message, or none of these
-    (then also a ValueError).
+    ``Proto()``. Raises EnforceNotMet, also a TypeError: it is a message of another type, or (also a
+    ValueError) not one of these.
     """
     if isinstance(obj, bytes):
         return obj
@@ -80,7 +80,7 @@ def wire_bytes(obj: Any, kind: str, caller: str) -> bytes:
         raise EnforceValueError(f"The message cannot be serialized: {cause}", caller) from cause
     if not isinstance(data, (bytes, bytearray, memoryview)):
         raise InvalidMessageError(
-            f"SerializeToString() of {type(message).__name__} gives {type(data).__name__}, not "
+            f"SerializeToString() of {type(message).__name__} returns {type(data).__name__}, not "
             "bytes.",
             caller,
         )
@@ -88,15 +88,15 @@ def wire_bytes(obj: Any, kind: str, caller: str) -> bytes:
 
 
 def message_in(obj: Any) -> Any:
-    """Return the message that a core object makes by ``Proto()``; what has none as it is."""
-    # Looked up in the class: nets take what else they are asked for as names of operators.
+    """Return the message of a core object, from ``Proto()``; other objects unchanged."""
+    # Looked up in the class: nets take unknown attributes for names of operators.
     return obj.Proto() if hasattr(type(obj), "Proto") else obj
 
 
 def as_message(obj: Any, kind: str, caller: str) -> Any:
-    """Return the message `kind`, of our class, that `obj` is or holds: itself, or a copy.
+    """Return `obj` as a message of `caffe2_pb2`, of the type `kind`: itself, or else a copy.
 
-    Raises EnforceNotMet, also a TypeError or ValueError: it is none, or its bytes are damaged.
+    Raises EnforceNotMet, also a TypeError or ValueError: it is not such a message, or damaged.
     """
     cls = getattr(caffe2_pb2(), kind)
     message = message_in(obj)
@@ -108,7 +108,7 @@ def as_message(obj: Any, kind: str, caller: str) -> Any:
         message.ParseFromString(data)
     except Exception as cause:
         raise EnforceValueError(
-            f"These {len(data)} bytes are no {kind}: {cause}", caller
+            f"These {len(data)} bytes are not {_a(kind)}: {cause}", caller
         ) from cause
     return message
 
@@ -116,27 +116,27 @@ def as_message(obj: Any, kind: str, caller: str) -> Any:
 def check_text(message: Any, texts: Iterable[Any], caller: str) -> None:
     """Raise EnforceNotMet, also a ValueError, unless all of these strings of a message are UTF-8.
 
-    Those that are not, which a message that was read may have, protobuf gives as bytes.
+    protobuf returns strings that are not, which a message that was read may have, as bytes.
     """
     for text in texts:
         if not isinstance(text, str):
             raise EnforceValueError(
-                f"A {kind_of(message)} has {text!r} for a name, and names are UTF-8.", caller
+                f"A {kind_of(message)} has the name {text!r}, which is not UTF-8.", caller
             )
 
 
 def set_fields(message: Any, caller: str, **fields: Any) -> None:
-    """Set fields of a message; those that are repeated get further items.
+    """Set fields of a message; the values of repeated fields are appended.
 
-    Raises EnforceNotMet, also a TypeError or ValueError: a value that the field cannot hold. What
-    was set before that stays.
+    Raises EnforceNotMet, also a TypeError or ValueError: a field cannot hold its value. The fields
+    before it are set.
     """
     for name, value in fields.items():
-        plain = int(value) if isinstance(value, bool) else value  # protobuf takes no bool for 1
+        plain = int(value) if isinstance(value, bool) else value  # protobuf refuses a bool
         try:
-            held = getattr(message, name)
-            if hasattr(held, "extend"):
-                held.extend(plain)
+            field = getattr(message, name)
+            if hasattr(field, "extend"):
+                field.extend(plain)
             else:
                 setattr(message, name, plain)
         except (TypeError, ValueError) as cause:

@@ -14,13 +14,14 @@ __all__ = ["InvalidNameError", "name_of", "new_name"]
 
 
 class InvalidNameError(EnforceTypeError, EnforceAssertionError):
-    """What should be a name is none: some of Caffe2's functions assert it, others look at types."""
+    """Not a valid blob name: an AssertionError in some of Caffe2's functions, else a TypeError."""
 
 
 def name_of(name: Any, caller: str) -> str:
-    """Return a name as plain `str`; `bytes` are UTF-8, a BlobReference stands for its name.
+    """Return a name as plain `str`; `bytes` are decoded as UTF-8, a BlobReference is its name.
 
-    Raises EnforceNotMet, also a TypeError and AssertionError, or a ValueError: it is no name.
+    Raises EnforceNotMet: it is of another type (also a TypeError and AssertionError), or not valid
+    UTF-8 (also a ValueError).
     """
     try:
         if isinstance(name, bytes):
@@ -30,14 +31,14 @@ def name_of(name: Any, caller: str) -> str:
             text.encode()
             return text
     except UnicodeError as cause:
-        raise wrap_error(f"{name!r} is no name, since names are UTF-8", caller, cause) from cause
+        raise wrap_error(f"{name!r} is not a valid name: names are UTF-8", caller, cause) from cause
     raise InvalidNameError(
         f"A name is a str, bytes or a BlobReference, not {type(name).__name__}.", caller
     )
 
 
 def new_name(basename: str, used: set[str]) -> str:
-    """Return a name that is not in `used`, with a number where there must be one; it is added."""
+    """Return `basename`, with a number appended if it is in `used`; the name is added to `used`."""
     name, number = basename, 1
     while name in used:
         name = f"{basename}_{number}"

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Blobs: what a name in a workspace holds, and how values get in and out."""
+"""Blobs, the values of a workspace: feeding, fetching and serializing them."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Blob: a holder of a tensor, a string, or an object of a registered class."""
+"""Blob: a container of a tensor, a string, or an object of a registered class."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ __all__ = ["Blob"]
 
 
 class Blob(BlobCore):
-    """A holder of one thing at a time: a tensor, a string, or an object of a registered class.
+    """A container of one value: a tensor, a string, or an object of a registered class.
 
-    A workspace gives blobs names; a blob lives on when its name or its workspace goes.
+    Workspaces give blobs names; a blob outlives its name and its workspace.
 
     Follows Blob, ATen/core/blob.h, and its Python class in caffe2/python/pybind_state.cc,
     PyTorch 1.8.1.
@@ -41,6 +41,37 @@ class Blob(BlobCore):
     >>> blob = Blob()
     >>> blob.feed("text"), blob.fetch(), blob.IsType(bytes), blob.is_tensor()
     (True, b'text', True, False)
+
+    Tensors are shared, NumPy arrays copied::
+
+    >>> import numpy as np, torch
+    >>> t = torch.zeros(2)
+    >>> blob.feed(t), blob.to_torch() is t
+    (True, True)
+    >>> blob.feed(np.arange(3)), blob.fetch().tolist(), blob.tensor().shape
+    (True, [0, 1, 2], (3,))
+    >>> blob.as_tensor() is blob.tensor()
+    True
+
+    What it holds, by type; another type replaces it in `GetMutable`::
+
+    >>> from bridge import caffe2
+    >>> blob.Get(caffe2.Tensor)
+    caffe2.Tensor(sizes=[3], dtype=int64, device='cpu')
+    >>> blob.GetMutable(bytes), blob
+    (b'', <Blob that holds a string of 0 bytes>)
+    >>> other = Blob()
+    >>> other.Reset(b"other")
+    >>> blob.swap(other)
+    >>> blob.fetch()
+    b'other'
+
+    As Caffe2's message::
+
+    >>> data = blob.serialize("x")
+    >>> other.deserialize(data)
+    >>> other.fetch()
+    b'other'
     """
 
     __slots__ = ()
@@ -49,14 +80,14 @@ class Blob(BlobCore):
         """Make the blob hold `value`; return True.
 
         A torch tensor, an ``at.Tensor``, a ``caffe2.Tensor`` or another DLPack producer is shared,
-        and has to be contiguous. A NumPy array is copied, into the buffer of the blob's own tensor
-        where that is of the same type and fits. `bytes` and `str` are stored as a string, arrays of
-        them as a tensor of strings.
+        and must be contiguous. A NumPy array is copied, into the buffer of the blob's own tensor if
+        the type is the same and it fits. `bytes` and `str` become a string, arrays of them a tensor
+        of strings.
 
-        `device_option` says where a NumPy array goes; what is shared stays where it is.
+        `device_option` is the device that a NumPy array goes to; what is shared must be there.
 
-        Raises EnforceNotMet: `value` is none of these or cannot be shared; the reason is its
-        ``__cause__``. The blob then holds what it held.
+        Raises EnforceNotMet: `value` is not one of these or cannot be shared; the reason is its
+        ``__cause__``. The blob is then unchanged.
         """
         if reports.outermost() and not isinstance(value, (bytes, str)):
             return reports.observe_call("Blob.feed", value, "blob", self.feed, value, device_option)
@@ -70,28 +101,29 @@ class Blob(BlobCore):
         return True
 
     def fetch(self) -> Any:
-        """Copy what the blob holds: a tensor into NumPy, a string into `bytes`.
+        """Return a copy of what the blob holds: a tensor as a NumPy array, a string as `bytes`.
 
-        A tensor of strings gives an object array of `bytes`, a quantized tensor an `Int8Tensor`.
-        Raises EnforceNotMet: the blob holds nothing that can be fetched; the error says what.
+        A tensor of strings is an object array of `bytes`, a quantized tensor an `Int8Tensor`.
+        Raises EnforceNotMet: the blob is empty, or holds another object.
         """
         return self._fetch(None, "Blob.fetch")
 
     def tensor(self) -> BlobTensor:
-        """Return the blob's tensor for work in place; make an empty one on the CPU if it has none.
+        """Return the blob's tensor, shared, to be changed in place.
 
-        What else the blob held is dropped then. The same object is given as long as it is in use.
+        If the blob holds none, it gets an empty one on the CPU instead of its contents. Calls
+        return the same object as long as it is in use.
         """
         if self._tensor is None or not self._tensor.defined():
             self._set_tensor(Tensor("cpu"), own=True)
         return self.as_tensor()
 
     def as_tensor(self) -> BlobTensor:
-        """Return the blob's tensor for work in place. Raises EnforceNotMet: it holds none."""
+        """Return the blob's tensor as `tensor` does. Raises EnforceNotMet: it holds none."""
         tensor = self._tensor
         if tensor is None:
             raise EnforceNotMet(
-                f"The blob holds {self._describe_contents()}, not a tensor; tensor() makes one.",
+                f"{self._describe(None)}, not a tensor; tensor() creates one.",
                 "Blob.as_tensor",
                 condition="is_tensor()",
             )
@@ -106,34 +138,33 @@ class Blob(BlobCore):
         return self._tensor is not None
 
     def to_torch(self) -> torch.Tensor:
-        """Return the tensor to torch, sharing memory; a torch tensor that was fed is that same one.
+        """Return the tensor as a ``torch.Tensor``, shared; the one that was fed is returned itself.
 
-        Raises EnforceNotMet: the blob holds no tensor, or one that torch cannot have.
+        Raises EnforceNotMet: the blob does not hold a tensor, or torch does not support it.
         """
         return self._to_torch(None, "Blob.to_torch")
 
     def serialize(self, name: Any) -> bytes:
-        """Write what the blob holds as Caffe2's message, which calls it `name`: the same bytes.
+        """Return what the blob holds as a BlobProto under the name `name`, in Caffe2's bytes.
 
-        A tensor, contiguous and on the CPU, is copied once. Raises EnforceNotMet: the blob holds
-        nothing, or elements or an object that Caffe2 has no form for; or more than 2 GiB, which
-        protobuf does not read. Follows SerializeBlob, caffe2/core/blob_serialization.cc.
+        The elements of a contiguous tensor on the CPU are copied once. Raises EnforceNotMet: the
+        blob is empty, holds elements or an object that Caffe2 has no message for, or more than
+        2 GiB, which protobuf does not read; or `name` is not a valid name. Follows SerializeBlob,
+        caffe2/core/blob_serialization.cc.
         """
-        from bridge.caffe2.blobs.serialize import (
-            serialize,  # not needed by most: loaded here
-        )
+        from bridge.caffe2.blobs.serialize import serialize  # loaded lazily: few programs need it
 
         text = name_of(name, "Blob.serialize")
         return serialize(self, text, "Blob.serialize")
 
     def deserialize(self, serialized: Any) -> None:
-        """Make the blob hold what Caffe2's message `serialized`, bytes, says: copied.
+        """Make the blob hold a copy of the contents of `serialized`, a BlobProto as bytes.
 
-        A tensor goes into the buffer that the blob's own tensor has where type and size fit. Part
-        of a large tensor, a chunk, goes to its place in the whole; chunks may come in any order.
+        A tensor goes into the buffer of the blob's own tensor if type and size fit. A chunk of a
+        large tensor sets its part of the whole; chunks may come in any order.
 
-        Raises EnforceNotMet: the bytes are no such message, contradict themselves, or hold what is
-        not to be had here. The blob then holds what it held. Follows DeserializeBlob,
+        Raises EnforceNotMet: the bytes are not a BlobProto, contradict themselves, or hold what
+        does not exist here. The blob is then unchanged. Follows DeserializeBlob,
         caffe2/core/blob_serialization.cc.
         """
         from bridge.caffe2.blobs.deserialize import deserialize
@@ -141,52 +172,52 @@ class Blob(BlobCore):
         deserialize(self, serialized, "The blob", "Blob.deserialize")
 
     def IsType(self, T: Any) -> bool:
-        """Return whether the blob holds something of the type that `T` names.
+        """Return whether the blob holds a value of the type `T`.
 
         ``caffe2.Tensor`` or ``c10.tensor``: a tensor; `bytes` or ``c10.string``: a string; a
-        registered class: an object of it. Raises EnforceNotMet: `T` names no type.
+        registered class: an object of it. Raises EnforceNotMet: `T` is not a type.
         """
         meta = TypeMeta.Make(T)
         return meta is tensor_type if self._tensor is not None else meta is self._meta
 
     def Get(self, T: Any) -> Any:
-        """Return what the blob holds, shared, if it is of the type that `T` names.
+        """Return what the blob holds, shared, if it is of the type `T`.
 
-        Raises EnforceNotMet: it is not, and the error says what it is; or `T` names no type.
+        Raises EnforceNotMet: it is of another type, or `T` is not a type.
         """
         if not self.IsType(T):
             raise EnforceNotMet(
-                f"The blob holds {self._describe_contents()}, the caller expects {_name_of(T)}.",
+                f"{self._describe(None)}, the caller expects {_name_of(T)}.",
                 "Blob.Get",
                 condition="IsType(T)",
             )
         return self._contents()
 
     def GetMutable(self, T: Any) -> Any:
-        """Return what the blob holds, shared; put a new ``T()`` there if it is of another type.
+        """Return what the blob holds, shared; a new ``T()`` replaces a value of another type.
 
-        A string is `bytes`, which Python cannot change: put another by `feed` or `Reset`.
+        A string is `bytes`, which cannot be changed: use `feed` or `Reset`.
 
-        Raises EnforceNotMet: `T` names no type, or ``T()`` fails; the blob then holds what it held.
+        Raises EnforceNotMet: `T` is not a type, or ``T()`` fails; the blob is then unchanged.
         """
         if not self.IsType(T):
             try:
-                made = _made(T)
+                new = _new(T)
             except Exception as cause:
                 raise wrap_error(
-                    f"A new {_name_of(T)} cannot be made; make one and put it by Reset(obj)",
+                    f"A new {_name_of(T)} cannot be created; set one by Reset(obj)",
                     "Blob.GetMutable",
                     cause,
                 ) from cause
-            self.Reset(made)
+            self.Reset(new)
         return self._contents()
 
     def Reset(self, obj: Any = None) -> None:
-        """Make the blob hold `obj` itself, which is its own from then on; None: nothing.
+        """Make the blob hold `obj` itself, not a copy, and own it; None: make it empty.
 
         `obj` is a tensor of either wrapper, `bytes` or `str` (stored as UTF-8), or an object of a
         registered class. Raises EnforceNotMet: its class is not registered, or an ``at.Tensor`` is
-        not contiguous; the blob then holds what it held.
+        not contiguous; the blob is then unchanged.
         """
         if isinstance(obj, Tensor):
             self._set_tensor(obj, own=True)
@@ -198,7 +229,7 @@ class Blob(BlobCore):
             self._set_object(obj, None if obj is None else _type_of(obj))
 
     def swap(self, other: Blob) -> None:
-        """Exchange what this blob and `other` hold. Raises EnforceNotMet: it is no Blob."""
+        """Exchange the contents of two blobs. Raises EnforceNotMet: `other` is not a Blob."""
         if not isinstance(other, Blob):
             raise EnforceTypeError(
                 f"A Blob swaps with a Blob, not with {type(other).__name__}.", "Blob.swap"
@@ -219,18 +250,18 @@ class Blob(BlobCore):
         return f"<Blob that holds {self._describe_contents()}>"
 
     def _fetch(self, name: Any, caller: str) -> Any:
-        """Do what `fetch` does; `name` is what an error calls the blob, None if it has no name."""
-        held = self._contents()
-        if reports.outermost() and not isinstance(held, bytes):
+        """Do as `fetch`; `name` is the blob's name in errors, None if it has none."""
+        contents = self._contents()
+        if reports.outermost() and not isinstance(contents, bytes):
             source = _source(name)
             return reports.observe_call(caller, source, "numpy.ndarray", self._fetch, name, caller)
         try:
-            if isinstance(held, Tensor):
-                return copied_to_numpy(held)
-            if isinstance(held, bytes):
-                return held
-            if isinstance(held, Int8TensorCPU):
-                return Int8Tensor(copied_to_numpy(held.t), held.scale, held.zero_point)
+            if isinstance(contents, Tensor):
+                return copied_to_numpy(contents)
+            if isinstance(contents, bytes):
+                return contents
+            if isinstance(contents, Int8TensorCPU):
+                return Int8Tensor(copied_to_numpy(contents.t), contents.scale, contents.zero_point)
         except Exception as cause:
             raise wrap_error(
                 f"{self._describe(name)}, which cannot be fetched", caller, cause
@@ -242,7 +273,7 @@ class Blob(BlobCore):
         )
 
     def _to_torch(self, name: Any, caller: str) -> torch.Tensor:
-        """Do what `to_torch` does; `name` as in `_fetch`."""
+        """Do as `to_torch`; `name` as in `_fetch`."""
         tensor = self._tensor
         if reports.outermost():
             source = _source(name)
@@ -251,17 +282,17 @@ class Blob(BlobCore):
             )
         if tensor is None:
             raise EnforceNotMet(
-                f"{self._describe(name)}, which is no tensor.", caller, condition="is_tensor()"
+                f"{self._describe(name)}, which is not a tensor.", caller, condition="is_tensor()"
             )
         try:
             return tensor.to_torch()
         except Exception as cause:
             raise wrap_error(
-                f"{self._describe(name)}, which torch cannot have", caller, cause
+                f"{self._describe(name)}, which torch does not support", caller, cause
             ) from cause
 
     def _size_bytes(self) -> int:
-        """Count the bytes of a tensor, those of its strings included; 0 for all else."""
+        """Return the bytes of a tensor, including those of its strings; 0 for anything else."""
         tensor = self._tensor
         if tensor is None or not tensor.defined():
             return 0
@@ -272,34 +303,34 @@ class Blob(BlobCore):
 
 
 def _source(name: Any) -> str:
-    """Say what an audit calls the blob."""
+    """Return what an audit calls the blob."""
     if isinstance(name, bytes):
         name = name.decode()
     return reports.Label("blob" if name is None else f"blob {str(name)!r}")
 
 
-def _made(T: Any) -> Any:
-    """Make an object of the class that `T` is or names."""
+def _new(T: Any) -> Any:
+    """Return a new object of the type `T`."""
     meta = TypeMeta.Make(T)
     if meta is tensor_type:
         return Tensor()
     if meta is string_type:
         return b""
-    made = T if isinstance(T, type) else meta.element_class
-    if made is None:
-        raise TypeError(f"{meta} names no class")
-    return made()
+    cls = T if isinstance(T, type) else meta.element_class
+    if cls is None:
+        raise TypeError(f"{meta} is not the type of a class")
+    return cls()
 
 
 def _type_of(obj: Any) -> TypeMeta:
-    """Return the type of the first class of `obj`, its own or a base, that is an element type."""
+    """Return the TypeMeta of the first registered class among that of `obj` and its bases."""
     for cls in type(obj).__mro__[:-1]:
         try:
             return TypeMeta.Make(cls)
         except TypeError:
             continue
     raise EnforceTypeError(
-        f"{type(obj).__qualname__} is no class that a blob can hold; register it by "
+        f"{type(obj).__qualname__} is not a class that a blob can hold; register it by "
         "c10.TypeMeta.Register(cls).",
         "Blob.Reset",
     )

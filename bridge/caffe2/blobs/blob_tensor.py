@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""BlobTensor: the tensor of a blob, as Python operators work on it in place."""
+"""BlobTensor: the tensor of a blob, for Python operators that change it in place."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ __all__ = ["BlobTensor"]
 
 
 class BlobTensor:
-    """The tensor that a blob holds, got from ``blob.tensor()``.
+    """The tensor that a blob holds, from ``blob.tensor()``.
 
-    It stays usable, with the values that it had, when the blob comes to hold something else.
+    It remains valid, with its values, when the blob gets other contents.
 
     Follows the class TensorCPU of caffe2/python/pybind_state.cc, PyTorch 1.8.1.
 
@@ -40,6 +40,13 @@ class BlobTensor:
     >>> tensor.data[:] = 7
     >>> blob.fetch().tolist()
     [[7.0, 7.0, 7.0], [7.0, 7.0, 7.0]]
+    >>> tensor.reshape([6])
+    >>> tensor.shape, tensor.to_torch().shape
+    ((6,), torch.Size([6]))
+    >>> import numpy as np
+    >>> tensor.feed(np.arange(2))
+    >>> tensor.fetch().tolist()
+    [0, 1]
     """
 
     __slots__ = ("__weakref__", "_blob", "_tensor")
@@ -48,7 +55,7 @@ class BlobTensor:
     _tensor: Tensor
 
     def __init__(self) -> None:
-        raise TypeError("A BlobTensor comes from a blob: blob.tensor().")
+        raise TypeError("A BlobTensor is created by a blob: blob.tensor().")
 
     @classmethod
     def _of(cls, blob: BlobCore, tensor: Tensor) -> BlobTensor:
@@ -59,15 +66,15 @@ class BlobTensor:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """The sizes."""
+        """The sizes, one int per dimension."""
         return tuple(self._tensor.sizes())
 
     @property
     def data(self) -> np.ndarray[Any, Any]:
-        """The elements as a NumPy array, zero-copy; allocated if they are not yet.
+        """The elements as a NumPy array, shared; allocated if they are not yet.
 
-        A tensor without a type becomes one of float32. Strings, and what is on another device than
-        the CPU, are copied. Raises EnforceNotMet: NumPy cannot have the elements.
+        A tensor without a type becomes float32. Strings, and elements that are not on the CPU, are
+        copied. Raises EnforceNotMet: NumPy does not support the elements.
         """
         if reports.outermost():
             get = type(self).data.__get__
@@ -82,16 +89,18 @@ class BlobTensor:
                 return tensor.numpy()
             return copied_to_numpy(tensor)
         except Exception as cause:
-            raise wrap_error("NumPy cannot have the tensor", "BlobTensor.data", cause) from cause
+            raise wrap_error(
+                "NumPy does not support the tensor", "BlobTensor.data", cause
+            ) from cause
 
     def init(self, dims: Iterable[int], dtype: Any) -> None:
-        """Return the tensor sizes and a type, with memory for it, not initialised.
+        """Give the tensor these sizes, this type, and memory, which is not initialized.
 
-        `dtype` is a number of ``core.DataType``, or anything else that names an element type. The
-        buffer is kept where the type is the same and it is large enough and the bridge's own.
+        `dtype` is a number of ``core.DataType``, or anything else that specifies an element type.
+        The buffer is kept if it has the same type, is large enough, and is the bridge's own.
 
-        Raises EnforceNotMet: sizes that no tensor can have, no such type, strings (use `feed`), or
-        no memory; the tensor is then as it was.
+        Raises EnforceNotMet: invalid sizes, an unknown type, strings (use `feed`), or not enough
+        memory; the tensor is then unchanged.
         """
         caller = "BlobTensor.init"
         meta = _type_for_init(dtype, caller)
@@ -101,13 +110,13 @@ class BlobTensor:
             raise wrap_error(f"The tensor cannot be of sizes {dims}", caller, cause) from cause
 
     def feed(self, array: np.ndarray[Any, Any]) -> None:
-        """Copy a NumPy array here; the tensor takes its shape and type.
+        """Copy a NumPy array into the tensor, which gets its shape and type.
 
-        Into the buffer that there is, where it is of the same type, large enough and the bridge's
-        own. Memory that came from outside is not written: the tensor gets memory of its own.
+        The buffer is kept if it has the same type, is large enough, and is the bridge's own;
+        memory that came from outside is not written.
 
-        Raises EnforceNotMet: not a NumPy array, or its elements are of a type that the bridge
-        lacks; the cause is its ``__cause__``. The tensor is then as it was.
+        Raises EnforceNotMet: not a NumPy array, elements of an unknown type, or the blob holds
+        something else now. The tensor is then unchanged.
         """
         caller = "BlobTensor.feed"
         if reports.outermost():
@@ -131,9 +140,9 @@ class BlobTensor:
             raise wrap_error("The tensor cannot be fed this array", caller, cause) from cause
 
     def fetch(self) -> np.ndarray[Any, Any]:
-        """Copy the elements into a new NumPy array; strings into an object array of `bytes`.
+        """Return the elements as a new NumPy array, copied; strings as an object array of `bytes`.
 
-        Raises EnforceNotMet: there are none yet, or NumPy cannot have them.
+        Raises EnforceNotMet: nothing is allocated, or NumPy does not support the elements.
         """
         if reports.outermost():
             source = reports.Label("blob")
@@ -146,8 +155,7 @@ class BlobTensor:
     def reshape(self, dims: Iterable[int]) -> None:
         """Resize the tensor, as `caffe2.Tensor.Resize` does: the number of elements may change.
 
-        The elements stay while they fit the buffer. Raises EnforceNotMet: sizes that no tensor can
-        have.
+        The elements stay if the buffer is large enough. Raises EnforceNotMet: invalid sizes.
         """
         try:
             self._tensor.Resize(list(dims))
@@ -157,15 +165,15 @@ class BlobTensor:
             ) from cause
 
     def to_torch(self) -> torch.Tensor:
-        """Return the tensor to torch, sharing memory; a torch tensor that was fed is that same one.
+        """Return the tensor as a ``torch.Tensor``, shared; the one that was fed is returned itself.
 
-        Raises EnforceNotMet: torch cannot have it.
+        Raises EnforceNotMet: torch does not support it.
         """
         try:
             return self._tensor.to_torch()
         except Exception as cause:
             raise wrap_error(
-                "torch cannot have the tensor", "BlobTensor.to_torch", cause
+                "torch does not support the tensor", "BlobTensor.to_torch", cause
             ) from cause
 
     def __repr__(self) -> str:
@@ -177,7 +185,7 @@ def _type_for_init(dtype: Any, caller: str) -> TypeMeta:
         meta = ELEMENT_TYPES.get(dtype)
         if meta is None or not meta.is_pod:
             raise EnforceValueError(
-                f"init takes no type of number {dtype}; it takes the core.DataType of numbers. "
+                f"init does not take the type number {dtype}, only the core.DataType of numbers. "
                 "Use feed for strings.",
                 caller,
             )
@@ -185,6 +193,6 @@ def _type_for_init(dtype: Any, caller: str) -> TypeMeta:
     meta = TypeMeta.Make(dtype)
     if not meta.is_pod:
         raise EnforceTypeError(
-            f"init makes no elements of {meta}. Use feed.", caller, condition="is_pod"
+            f"init does not take elements of {meta}. Use feed.", caller, condition="is_pod"
         )
     return meta

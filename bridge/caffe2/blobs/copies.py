@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Memory for NumPy arrays that are fed: into which buffer they are copied, and back out.
+"""Copying NumPy arrays into tensors, and back.
 
-An array goes into the buffer that a tensor has where that is of the same type, large enough and
-one of the bridge's own; what shares the buffer, torch included, sees it. An array of another type
-gets a new buffer, which is where we part from Caffe2: there the torch tensor that shares the buffer
-changes its type along; here it would read the bits of another type.
+An array goes into the tensor's buffer if it has the same type, is large enough, and is the bridge's
+own; whoever shares the buffer, torch included, sees it. An array of another type gets a new buffer.
+This differs from Caffe2, where the torch tensor that shares the buffer changes its type, too; here
+it would read the bits of another type.
 
-Nothing here leaves a tensor half done: what can fail is done on the side first.
+A function that fails leaves the tensor unchanged.
 """
 
 from __future__ import annotations
@@ -34,10 +34,9 @@ _FED = "a NumPy array is copied when it is fed"
 
 
 def tensor_of_array(array: np.ndarray[Any, Any]) -> Tensor:
-    """Copy a NumPy array into a new tensor on the CPU; strings of any of NumPy's types included.
+    """Copy a NumPy array, which may have strings, into a new tensor on the CPU.
 
-    Raises TypeError, UnicodeEncodeError, EnforceNotMet, MemoryError: the elements are of a type
-    that the bridge lacks, or there is no memory for them.
+    Raises TypeError, UnicodeEncodeError, EnforceNotMet: elements of an unknown type. MemoryError.
     """
     _refuse_mask(array)
     report_copy(array.nbytes, _FED)
@@ -53,11 +52,10 @@ def tensor_of_array(array: np.ndarray[Any, Any]) -> Tensor:
 
 
 def copy_into(tensor: Tensor, array: np.ndarray[Any, Any]) -> None:
-    """Copy a NumPy array into a tensor on the CPU, which takes its shape and type.
+    """Copy a NumPy array into a tensor on the CPU, which gets its shape and type.
 
-    Into the tensor's own buffer where it is of the same type and large enough; otherwise, and where
-    the memory came from outside, into a new one. Raises as `tensor_of_array`, and then leaves the
-    tensor as it was.
+    The tensor keeps its buffer if that is the bridge's own, of the same type and large enough.
+    Raises as `tensor_of_array`; the tensor is then unchanged.
     """
     _refuse_mask(array)
     if array.dtype.kind in STRING_KINDS:
@@ -75,15 +73,14 @@ def copy_into(tensor: Tensor, array: np.ndarray[Any, Any]) -> None:
 
 
 def prepare(tensor: Tensor, dims: Sequence[int], meta: TypeMeta) -> None:
-    """Return `tensor` the sizes `dims` and the type `meta`, with memory for it, not initialised.
+    """Give `tensor` the sizes `dims`, the type `meta`, and memory, which is not initialized.
 
-    Keeps the buffer where sizes and type are what they were, or where it is of the same type, the
-    bridge's own, and large enough. Raises EnforceNotMet, MemoryError, and then leaves the tensor as
-    it was.
+    The buffer is kept if sizes and type do not change, or if it is the bridge's own, of the same
+    type and large enough. Raises EnforceNotMet, MemoryError; the tensor is then unchanged.
     """
     if tensor.IsType(meta) and tensor.storage_initialized() and tensor.sizes() == dims:
         return
-    fresh = Tensor(dims, tensor.GetDevice())  # refuses sizes that no tensor can have
+    fresh = Tensor(dims, tensor.GetDevice())  # raises for invalid sizes
     if tensor.IsType(meta) and keeps_buffer(tensor, fresh.numel() * meta.itemsize):
         tensor.Resize(dims)
     else:
@@ -92,24 +89,23 @@ def prepare(tensor: Tensor, dims: Sequence[int], meta: TypeMeta) -> None:
 
 
 def copied_to_numpy(tensor: Tensor) -> np.ndarray[Any, Any]:
-    """Copy a tensor into a new NumPy array; strings into an object array of `bytes`.
+    """Return a tensor as a new NumPy array, copied; strings as an object array of `bytes`.
 
-    Raises BufferError, EnforceNotMet, TypeError: it holds no elements yet, or such that NumPy has
-    no type for.
+    Raises BufferError, EnforceNotMet, TypeError: nothing is allocated, or NumPy lacks the type.
     """
     report_copy(tensor.nbytes(), "what is fetched into NumPy is a copy")
     if tensor.IsType(string_type):
         return array_of_strings(tensor)
     if tensor.unsafeGetTensorImpl().owns_memory() and tensor.GetDeviceType() == DeviceType.CPU:
         return tensor.numpy().copy()
-    # numpy() would keep a framework from ever resizing its memory, which is not handed out here.
+    # numpy() would retain a framework's memory for good, although the array is only copied.
     fetched = Tensor("cpu")
     fetched.CopyFrom(tensor)
     return fetched.numpy()
 
 
 def _type_of(array: np.ndarray[Any, Any]) -> TypeMeta:
-    """Return the element type of an array of numbers, in native byte order whatever its own is."""
+    """Return the element type of an array of numbers, without its byte order."""
     dtype = array.dtype
     return TypeMeta.Make(dtype if dtype.isnative else dtype.newbyteorder("="))
 
@@ -119,7 +115,7 @@ def _refuse_mask(array: np.ndarray[Any, Any]) -> None:
     if ma is not None and isinstance(array, ma.MaskedArray):
         raise TypeError(
             "a masked array has a mask, which a tensor cannot hold; feed array.filled(value), or "
-            "array.data and array.mask one by one"
+            "array.data and array.mask separately"
         )
 
 
@@ -129,7 +125,7 @@ def is_on(tensor: Tensor | None, device: Device) -> bool:
 
 
 def keeps_buffer(tensor: Tensor, nbytes: int) -> bool:
-    """Return whether `tensor` has a buffer of the bridge's own that it keeps at `nbytes`."""
+    """Return whether `tensor` has the bridge's own buffer and would keep it for `nbytes` bytes."""
     impl = tensor.unsafeGetTensorImpl()
     if not impl.owns_memory():
         return False
@@ -141,6 +137,6 @@ def keeps_buffer(tensor: Tensor, nbytes: int) -> bool:
 
 
 def _adopt(tensor: Tensor, fresh: Tensor) -> None:
-    """Make `tensor` what `fresh` is, in sizes, type and memory; no step here can fail."""
+    """Give `tensor` the sizes, type and memory of `fresh`; this cannot fail."""
     tensor.Resize(fresh.sizes())
     tensor.ShareData(fresh)

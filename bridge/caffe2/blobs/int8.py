@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Quantized tensors: as a blob holds them, and as they are fetched."""
+"""Quantized tensors, as a blob holds them and as they are fetched."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 __all__ = ["Int8Tensor", "Int8TensorCPU"]
 
 
-_DOC = """What a quantized blob gives: the numbers, and how they stand for real ones.
+_DOC = """A fetched quantized tensor, where real = scale * (data - zero_point).
 
-real = scale * (data - zero_point)
+data: a NumPy array of int32 or uint8. scale, zero_point: numbers.
 """
 
 if TYPE_CHECKING:

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
-"""BlobProto and the messages within, read where they stand: payloads stay in the bytes.
+"""BlobProto and the messages in it, read in place: values are not copied.
 
-Reads what protobuf's C++ library reads, and refuses what it refuses: fields in any order, unknown
-ones skipped, the last of several values holds, repeated ones and messages are merged, packed or
-not, unknown enum values ignored, groups no more than 100 deep, required fields there. Nothing is
-allocated in proportion to what a message merely says: only to the bytes it has.
+Accepts what protobuf's C++ library accepts, and nothing else: fields in any order, unknown fields
+skipped, the last of several values used, repeated fields and messages merged, packed or not,
+unknown enum values ignored, groups at most 100 deep, required fields present. Memory is allocated
+in proportion to the bytes of a message only, never to a number in it.
 """
 
 cimport cython
@@ -30,13 +30,13 @@ from bridge.wire.varint_decoding cimport read_varint
 from bridge.c10.errors import EnforceTypeError, EnforceValueError
 
 cdef enum:
-    MAX_NDIM = 4096         # far more than any tensor has, and what a shape may cost
+    MAX_NDIM = 4096         # far more than any tensor has; bounds the memory of a shape
 
 
 cdef const uint8_t* _strings(
     Payload payload, Field* field, const uint8_t* stop,
 ) except NULL:
-    """Note a string and the short ones of the same field that follow it at once; return the next."""
+    """Add a string and the short strings of the field after it; return where they end."""
     cdef const uint8_t* at = field.stop
     cdef int64_t n = 1
     while stop - at >= 2 and at[0] == STRING_TAG and at[1] < 0x80 and stop - at - 2 >= at[1]:
@@ -63,7 +63,10 @@ cdef int _dims(Source source, list dims, Field* field) except -1:
 
 
 cdef int32_t _enum(Field* field, int32_t now, uint32_t known) noexcept:
-    """The new value of an enum field: one that is unknown counts as not there."""
+    """Return the new value of an enum field, whose unknown values are ignored.
+
+    known: a bit for each known value.
+    """
     cdef uint32_t value = <uint32_t>field.value
     if value <= 31 and (known >> value) & 1:
         return value
@@ -71,7 +74,7 @@ cdef int32_t _enum(Field* field, int32_t now, uint32_t known) noexcept:
 
 
 cdef class TensorMessage:
-    """A TensorProto: what describes the tensor as attributes, values as payloads.
+    """A TensorProto: the description of a tensor as attributes, its values as payloads.
 
     `byte_data` and `raw_data` are None or (offset, bytes) in `source`; `segment` is None or
     [begin, end), in elements.
@@ -107,7 +110,7 @@ cdef class TensorMessage:
 
     @property
     def segment(self):
-        """Which elements of the whole tensor these are; None: all."""
+        """The range [begin, end) of elements that the message has; None: all."""
         return (self.begin, self.end) if self.has_segment else None
 
     cdef int read(self, const uint8_t* at, const uint8_t* stop, int depth) except -1:
@@ -169,7 +172,7 @@ cdef class TensorMessage:
         return 0
 
     cdef int read_external(self, const uint8_t* at, const uint8_t* stop, int depth) except -1:
-        """Nothing in it is of use; but what protobuf cannot read is no message."""
+        """Check the field external_data, which is not used: protobuf would check it."""
         cdef Field field
         cdef Payload strides = new_payload(self.source, 0)
         field.depth = depth
@@ -187,9 +190,9 @@ cdef class TensorMessage:
 
 @cython.final
 cdef class QTensorMessage:
-    """A QTensorProto: a quantized tensor's description as attributes, its integers as payload.
+    """A QTensorProto: the description of a quantized tensor as attributes, its values as a payload.
 
-    `scale` has the precision of a float, as Caffe2 keeps it.
+    `scale` is rounded to a float, as in Caffe2.
     """
 
     cdef readonly Source source
@@ -198,7 +201,7 @@ cdef class QTensorMessage:
     cdef readonly double scale
     cdef readonly double bias
     cdef readonly Payload data
-    cdef uint32_t there         # bits: the required fields that are
+    cdef uint32_t present       # a bit for each required field that was read
 
     def __cinit__(self, Source source not None):
         self.source = source
@@ -217,14 +220,14 @@ cdef class QTensorMessage:
             if field.number == 1:
                 _dims(source, self.dims, &field)
             elif (field.number == 2 or field.number == 5) and field.wire == VARINT:
-                self.there |= 1 << field.number
+                self.present |= 1 << field.number
             elif field.number == 3 and field.wire == FIXED64:
                 memcpy(&value, field.at, 8)
                 self.scale = <float>value
-                self.there |= 1 << 3
+                self.present |= 1 << 3
             elif field.number == 4 and field.wire == FIXED64:
                 memcpy(&self.bias, field.at, 8)
-                self.there |= 1 << 4
+                self.present |= 1 << 4
             elif field.number == 6:
                 add_values(source, self.data, &field, VARINT)
             elif field.number == 8 and field.wire == VARINT:
@@ -235,19 +238,17 @@ cdef class QTensorMessage:
 
     cdef int require(self) except -1:
         for number, name in ((2, "precision"), (3, "scale"), (4, "bias"), (5, "is_signed")):
-            if not (self.there >> number) & 1:
+            if not (self.present >> number) & 1:
                 raise EnforceValueError(f"The quantized tensor has no {name}.")
         return 0
 
 
 @cython.final
 cdef class BlobMessage:
-    """A BlobProto: `type` and `content` as bytes, `tensor` and `qtensor` None where there are none.
+    """A BlobProto: `type` and `content` as bytes, `tensor` and `qtensor`, which may be None.
 
-    Takes any contiguous buffer of bytes, which it holds on to.
-
-    Raises EnforceNotMet, also a ValueError: the bytes are no such message; or a TypeError: they are
-    no bytes.
+    It keeps a reference to its bytes, any contiguous buffer. Raises EnforceNotMet, also a
+    ValueError: the bytes are not a BlobProto; or a TypeError: they are not bytes.
     """
 
     cdef readonly Source source
@@ -271,7 +272,7 @@ cdef class BlobMessage:
 
     @property
     def content(self):
-        """A copy of what stands in `content`; empty where there is none."""
+        """The field `content`, copied; empty if it is absent."""
         if self.content_span is None:
             return b""
         offset, nbytes = self.content_span

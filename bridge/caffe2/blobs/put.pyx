@@ -12,8 +12,9 @@ from bridge.c10.storage cimport EXTERNAL, Storage
 from bridge.c10.tensor_impl cimport CONTIGUOUS, TensorImpl
 from bridge.caffe2.tensor.tensor cimport Tensor, wrap
 from bridge.dlpack.abi cimport DL_CPU
-from bridge.exchange.numpy cimport array_in, numpy_array_type
-from bridge.exchange.torch cimport tensor_in, torch_tensor_type
+from bridge.exchange.numpy cimport import_array, numpy_array_type
+from bridge.exchange.torch_api cimport torch_c
+from bridge.exchange.torch_import cimport import_torch
 
 from bridge.caffe2.blobs.put_by_type import put_by_type
 
@@ -28,8 +29,8 @@ cpdef put(BlobCore blob, object value):
     cdef Tensor tensor = blob._tensor
     # Released when this returns: its destructor may run Python code that uses the blob.
     _previous = blob._object
-    if cls == torch_tensor_type and cls != NULL:
-        impl = tensor_in(value, None)
+    if cls == torch_c.tensor_type and cls != NULL:
+        impl = import_torch(value, None)
         if impl.flags & CONTIGUOUS:
             blob._own = False
             blob._tensor = wrap(impl)
@@ -52,7 +53,7 @@ cdef bint _copied(TensorImpl to, object array) except -1:
     if unlikely(observed):
         return False
     try:
-        source = array_in(array, False)
+        source = import_array(array, False)
     except BufferError:  # strings, another byte order, misaligned
         return False
     # From here on no Python code runs, so no other thread can change what has been checked.

@@ -15,7 +15,7 @@ from bridge.c10.errors import EnforceTypeError
 from bridge.caffe2.blobs.copies import copy_into, is_on, tensor_of_array
 from bridge.caffe2.blobs.tensor_proto import Caffe2TensorToNumpyArray
 from bridge.caffe2.tensor.tensor import Tensor
-from bridge.exchange.ingest import ingest
+from bridge.exchange.import_tensor import import_tensor
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ def _put_caffe2(blob: BlobCore, value: Tensor) -> None:
 
 
 def _put_producer(blob: BlobCore, value: Any) -> None:
-    blob._set_tensor(_wrap(ingest(value)), own=False)
+    blob._set_tensor(_wrap(import_tensor(value)), own=False)
 
 
 def _put_message(blob: BlobCore, value: Any) -> None:

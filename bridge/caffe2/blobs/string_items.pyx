@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # cython: language_level=3, boundscheck=False, wraparound=False
-"""Many strings at a time, between NumPy's arrays of objects and tensors of strings.
+"""Copying strings between NumPy's object arrays and tensors of strings.
 
-There are arrays of very many short strings, each of them an object somewhere in memory, so what
-counts is how often each is touched: once here, on the way in and on the way out.
+For arrays of many short strings the time is in the memory accesses, one per string object, so each
+is accessed once per copy.
 """
 
 from cpython.buffer cimport PyBUF_ND, PyBUF_WRITABLE, PyBuffer_Release, PyObject_GetBuffer
@@ -27,10 +27,10 @@ cdef extern from "Python.h":
 
 
 def plain_elements(array):
-    """The elements of a contiguous array of objects, as a list of `bytes`, text as UTF-8.
+    """Return the elements of a contiguous object array as a list of `bytes`, text as UTF-8.
 
-    None where an element is neither `bytes` nor `str` itself, but of a subclass or another class.
-    Raises UnicodeEncodeError: text with a lone surrogate.
+    None if an element is not exactly of the class `bytes` or `str`. Raises UnicodeEncodeError: text
+    with a lone surrogate.
     """
     cdef Py_buffer view
     cdef Py_ssize_t i, n
@@ -56,11 +56,11 @@ def plain_elements(array):
 
 
 cdef PyObject** _strings(TensorImpl impl) except NULL:
-    """Where the pointers to the elements of a tensor of strings begin."""
+    """Return the address of the pointers to the elements of a tensor of strings."""
     cdef list items
     if impl.c_dtype is not string_type:
         raise EnforceNotMet(
-            f"The tensor holds {impl.c_dtype} and no strings, or not any more.", "Tensor.data",
+            f"The tensor holds {impl.c_dtype}, not strings.", "Tensor.data",
             condition="IsType(string)")
     items = (<Elements>impl.storage.ctx).items
     if len(items) < impl.offset + impl.c_numel:
@@ -69,9 +69,9 @@ cdef PyObject** _strings(TensorImpl impl) except NULL:
 
 
 def put_elements(Wrapper tensor not None, list items not None):
-    """Make `items`, as many as there are elements, the elements of a tensor of strings.
+    """Exchange the elements of a tensor of strings and those of the list `items`.
 
-    The list is left with what the tensor had. Raises EnforceNotMet, MemoryError as
+    Raises EnforceNotMet, MemoryError as
     `mutable_data` does; ValueError: another number of elements.
     """
     cdef TensorImpl impl = tensor.impl
@@ -90,10 +90,10 @@ def put_elements(Wrapper tensor not None, list items not None):
 
 
 def fill_objects(array, Wrapper tensor not None):
-    """Set the elements of a new contiguous array of objects to those of a tensor of strings.
+    """Set the elements of a new contiguous object array to those of a tensor of strings.
 
-    Raises EnforceNotMet: there are none yet, or the elements are no strings. ValueError: the array
-    has another number.
+    Raises EnforceNotMet: nothing is allocated, or the elements are not strings. ValueError: the
+    array has another number of elements.
     """
     cdef TensorImpl impl = tensor.impl
     cdef Py_buffer view

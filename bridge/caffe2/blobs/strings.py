@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Strings between NumPy and Caffe2: an element is `bytes`, text is UTF-8."""
+"""Strings between NumPy and Caffe2: elements are `bytes`, text is encoded as UTF-8."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ if TYPE_CHECKING:
 
 __all__ = ["STRING_KINDS", "array_of_strings", "as_bytes", "encoded_elements"]
 
-# NumPy's kinds of dtype whose elements may be strings: objects, bytes, text, variable-width text.
+# The kinds of NumPy dtypes for strings: objects, bytes, text, variable-width text.
 STRING_KINDS = "OSUT"
 
 
 def as_bytes(value: str | bytes) -> bytes:
-    """Return text as UTF-8 and bytes as they are; a subclass becomes plain bytes.
+    """Return a string as plain bytes, text encoded as UTF-8.
 
-    Raises UnicodeEncodeError: text with a lone surrogate, which UTF-8 cannot say.
+    Raises UnicodeEncodeError: text with a lone surrogate, which UTF-8 cannot encode.
     """
     if isinstance(value, str):
         return str.encode(value)
@@ -31,10 +31,10 @@ def as_bytes(value: str | bytes) -> bytes:
 
 
 def encoded_elements(array: np.ndarray[Any, Any]) -> list[bytes]:
-    """Copy the elements of an array of strings into a list, in row-major order.
+    """Return the elements of an array of strings as a list, in row-major order.
 
-    Elements may be `bytes` and `str`, mixed in an object array. NumPy's fixed-width types drop
-    trailing NULs, so elements that end in NUL come in object arrays.
+    An object array may have both `bytes` and `str`. NumPy's fixed-width types drop trailing NULs;
+    elements that end in NUL need an object array.
 
     Raises TypeError: an element is something else. UnicodeEncodeError: text with a lone surrogate.
     """
@@ -46,7 +46,7 @@ def encoded_elements(array: np.ndarray[Any, Any]) -> list[bytes]:
         if plain is not None:
             return plain
     items: list[Any] = flat.tolist()
-    # set and map run in C
+    # set() and map() run in C.
     kinds = set(map(type, items))
     if kinds == {bytes}:
         return items
@@ -56,14 +56,14 @@ def encoded_elements(array: np.ndarray[Any, Any]) -> list[bytes]:
         if not isinstance(item, (bytes, str)):
             raise TypeError(
                 f"element {index} of the array, {shortened(item)}, is of type "
-                f"{type(item).__name__}; the elements of an array of dtype {array.dtype} are to "
-                "be bytes or str"
+                f"{type(item).__name__}; the elements of an array of dtype {array.dtype} must be "
+                "bytes or str"
             )
     return [as_bytes(item) for item in items]
 
 
 def array_of_strings(tensor: Tensor) -> np.ndarray[Any, Any]:
-    """Copy the elements of a tensor of strings into a new object array of its shape."""
+    """Return the elements of a tensor of strings as a new object array of its shape."""
     import numpy as np
 
     flat = np.empty(tensor.numel(), dtype=object)

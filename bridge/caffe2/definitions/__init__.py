@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Operators as messages: arguments, names, scopes, schemas."""
+"""Operators as messages: their types, arguments, blob names, scopes and schemas."""

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Making messages of operators and devices."""
+"""CreateOperator and DeviceOption: messages of operators and devices.
+
+Follows caffe2/python/core.py, PyTorch 1.8.1.
+"""
 
 from __future__ import annotations
 
@@ -34,18 +37,18 @@ def CreateOperator(
     debug_info: str | None = None,
     **kwargs: Any,
 ) -> Any:
-    """Make an OperatorDef.
+    """Return an OperatorDef.
 
-    inputs, outputs: a name, a BlobReference, or a list of them; names are of the current name
-    scope. device_option: a DeviceOption; None is that of the current device scope, if any. arg:
-    Arguments ready made. engine: which implementation to prefer. debug_info: shown when it fails.
-    Keywords become arguments (see `MakeArgument`), those that are None none; random_seed goes into
-    the device option.
+    inputs, outputs: a name, a BlobReference, or a list of them; names get the prefix of the current
+    name scope. control_input: likewise. device_option: a DeviceOption; None is that of the current
+    device scope, if any. arg: a list of Arguments. engine: the implementation to prefer.
+    debug_info: text that is shown when the operator fails. Further keywords become arguments (see
+    `MakeArgument`) unless they are None; random_seed is set in the device option.
 
-    In immediate mode (``workspace.StartImmediate``) it runs at once, too.
+    In immediate mode (``workspace.StartImmediate``) the operator also runs at once.
 
-    Raises EnforceNotMet, also a TypeError or ValueError: an argument that no field holds, an input
-    or output that is no name. Follows CreateOperator, caffe2/python/core.py, PyTorch 1.8.1.
+    Raises EnforceNotMet, also a TypeError or ValueError: a value that a field of the message cannot
+    hold, or an input or output that is not a name.
 
     >>> from bridge.caffe2 import core
     >>> op = core.CreateOperator("FC", ["x", "w", "b"], "y", axis=1)
@@ -78,7 +81,9 @@ def CreateOperator(
         set_fields(operator.device_option, caller, random_seed=kwargs.pop("random_seed"))
     if arg is not None:
         if not isinstance(arg, Iterable):
-            raise EnforceTypeError(f"arg is a list of Arguments, not {type(arg).__name__}.", caller)
+            raise EnforceTypeError(
+                f"arg must be a list of Arguments, not {type(arg).__name__}.", caller
+            )
         for one in arg:
             operator.arg.add().CopyFrom(as_message(one, "Argument", caller))
     for key, value in kwargs.items():
@@ -97,16 +102,20 @@ def DeviceOption(
     numa_node_id: int | None = None,
     extra_info: Any = None,
 ) -> Any:
-    """Make a DeviceOption: ``DeviceOption(caffe2_pb2.CUDA, 1)`` is the second CUDA device.
+    """Return a DeviceOption, such as ``DeviceOption(caffe2_pb2.CUDA, 1)`` for the second GPU.
 
-    Raises EnforceNotMet, also a TypeError or ValueError: values that the message cannot hold; also
-    an AssertionError: a NUMA node of another device than the CPU.
+    Raises EnforceNotMet: a value that the message cannot hold (also a TypeError or ValueError), or
+    a NUMA node for a device other than the CPU (also an AssertionError).
+
+    >>> from bridge.caffe2 import core
+    >>> core.DeviceOption(core.caffe2_pb2.CUDA, 1).device_id
+    1
     """
     caller = "DeviceOption"
     option = caffe2_pb2().DeviceOption()
     if numa_node_id is not None and device_type != 0:
         raise EnforceAssertionError(
-            "NUMA nodes are of the CPU.", caller, condition="device_type == CPU"
+            "Only the CPU has NUMA nodes.", caller, condition="device_type == CPU"
         )
     set_fields(option, caller, device_type=device_type, device_id=device_id)
     for name, value in (

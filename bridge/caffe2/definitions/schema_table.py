@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The schemas of Caffe2's operators: a word each, ``Name:inputs:outputs:in-place``.
+"""The schemas of Caffe2's operators, one word each: ``Name:inputs:outputs:in-place``.
 
-Counts are ``2``, ``1-3``, ``1-*``, ``1|3`` or ``2n+1`` (3, 5, 7, ...). In-place are pairs
-``input>output`` that may be one blob, with ``!`` where they must be; ``1>0*`` goes on for all
-outputs. Printed by tests/conformance/operators/record_schemas.py from the operators registered in
-PyTorch 1.8.1; the first six inputs and four outputs were asked for.
+A count is ``2``, ``1-3``, ``1-*``, ``1|3`` or ``2n+1`` (3, 5, 7, ...). In-place is a list of pairs
+``input>output`` that may be one blob, or must be if followed by ``!``; ``1>0*`` stands for 1>0,
+2>1, and so on. Printed by tests/conformance/operators/record_schemas.py from the operators
+registered in PyTorch 1.8.1, for the first six inputs and four outputs.
 """
 
 __all__ = ["TABLE"]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The schemas of Caffe2's gradient operators, and of others that `schema_table` has not."""
+"""The schemas of Caffe2's gradient operators, and of others missing in `schema_table`."""
 
 __all__ = ["GRADIENTS"]
 

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How many inputs and outputs an operator of Caffe2's own has, and which may be one blob."""
+"""The schemas of Caffe2's operators: numbers of inputs and outputs, and which may be one blob.
+
+Follows OpSchema, caffe2/core/operator_schema.h, PyTorch 1.8.1.
+"""
 
 from __future__ import annotations
 
@@ -15,14 +18,12 @@ __all__ = ["Schema", "check_names", "schema_of"]
 
 
 class Schema:
-    """What an operator type takes: numbers of inputs and outputs, and outputs in place.
+    """The schema of an operator type: numbers of inputs and outputs, and in-place outputs.
 
-    `allowed` are pairs of input and output that may be one blob, `forced` pairs that must be.
-    `shifts` stands for all pairs of an input and the output that many places before it.
-    Follows OpSchema, caffe2/core/operator_schema.h, PyTorch 1.8.1.
+    `allowed` holds pairs (input, output) that may be one blob, `forced` pairs that must be. A
+    number n in `shifts` or `forced_shifts` stands for all pairs (i + n, i).
 
-    As a text: ``2-3:1:0>0!,2>1``. Counts may be ``1-*``, ``1|3`` or ``2n+1`` (3, 5, 7, ...); a
-    place may be ``1>0*``, which is 1>0, 2>1 and so on. A place with ``!`` is forced.
+    It is parsed from text such as ``2-3:1:0>0!,2>1``; see `schema_table`.
     """
 
     __slots__ = ("allowed", "forced", "forced_shifts", "inputs", "outputs", "shifts", "text")
@@ -63,7 +64,7 @@ _schemas: dict[str, Schema] = {}
 
 
 def schema_of(op_type: str) -> Schema:
-    """Return the schema of a built-in operator type. Raises KeyError: it has none."""
+    """Return the schema of an operator type. Raises KeyError: not one of Caffe2's types."""
     schema = _schemas.get(op_type)
     if schema is None:
         if not _texts:
@@ -77,10 +78,11 @@ def schema_of(op_type: str) -> Schema:
 def check_names(
     op_type: str, inputs: Sequence[str], outputs: Sequence[str]
 ) -> dict[int, int] | None:
-    """Check the counts and places of an operator; return its outputs in place, by their inputs.
+    """Check the inputs and outputs of an operator; return a dict from in-place outputs to inputs.
 
-    Raises EnforceNotMet: a wrong number of inputs or outputs, an output that may not be the blob
-    of an input, or is not and must be. Raises KeyError: the type has no schema.
+    The result holds positions, and is None if no output is an input. Raises EnforceNotMet: a wrong
+    number of inputs or outputs; an output that is also an input and must not be, or must be and is
+    not. Raises KeyError: the type has no schema.
     """
     schema = _schemas.get(op_type) or schema_of(op_type)
     if len(inputs) not in schema.inputs:
@@ -94,7 +96,7 @@ def check_names(
         for o, (name, output) in enumerate(zip(inputs[shift:], outputs, strict=False)):
             if name != output:
                 _refuse(f"works in place: output {o} has to be input {o + shift}", op_type, schema)
-    if len(inputs) == 1 and len(outputs) == 1:  # most of them
+    if len(inputs) == 1 and len(outputs) == 1:  # the most frequent case
         if inputs[0] != outputs[0]:
             return None
     elif set(inputs).isdisjoint(outputs):
@@ -103,7 +105,7 @@ def check_names(
     for o, output in enumerate(outputs):
         for i, name in enumerate(inputs):
             if name == output:
-                # The real table was read for the first six inputs and four outputs.
+                # Caffe2 was asked for the first six inputs and four outputs only.
                 known = (min(i, 5), min(o, 3)) in schema.allowed or i - o in schema.shifts
                 if not known:
                     what = f"cannot work in place, with input {i} as output {o}"
@@ -113,7 +115,7 @@ def check_names(
 
 
 def _counted(text: str, what: str) -> str:
-    """Say a count of the table in words: ``1-2`` as "1 to 2 inputs"."""
+    """Return a count of the table in words, such as "1 to 2 inputs" for ``1-2``."""
     words = text.replace("-*", " or more").replace("|", " or ").replace("-", " to ")
     return f"{words} {what}" if text == "1" else f"{words} {what}s"
 

@@ -93,10 +93,10 @@ def DeviceScope(scope: Any, node_name: str | None = None) -> Iterator[None]:
     Raises EnforceNotMet, also an AssertionError: `scope` is not a DeviceOption, or both arguments
     are None.
     """
-    made = caffe2_pb2().DeviceOption()
+    option = caffe2_pb2().DeviceOption()
     if scope:  # Caffe2 takes 0 for None
         try:
-            made.CopyFrom(as_message(scope, "DeviceOption", "DeviceScope"))
+            option.CopyFrom(as_message(scope, "DeviceOption", "DeviceScope"))
         except EnforceTypeError as cause:
             raise EnforceAssertionError(cause.message, cause.caller) from cause
     elif not node_name:
@@ -107,13 +107,13 @@ def DeviceScope(scope: Any, node_name: str | None = None) -> Iterator[None]:
         )
     old = _scopes.device
     if node_name:
-        made.node_name = node_name
+        option.node_name = node_name
     if old is not None:
-        if old.HasField("node_name") and not made.HasField("node_name"):
-            made.node_name = old.node_name
-        made.extra_info.extend(old.extra_info)
-    made.extra_info.sort()
-    _scopes.device = made
+        if old.HasField("node_name") and not option.HasField("node_name"):
+            option.node_name = old.node_name
+        option.extra_info.extend(old.extra_info)
+    option.extra_info.sort()
+    _scopes.device = option
     open_device_scopes.append(None)
     try:
         yield

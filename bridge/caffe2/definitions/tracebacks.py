@@ -6,7 +6,6 @@ Follows operator_tracebacks, caffe2/python/workspace.py, PyTorch 1.8.1.
 
 from __future__ import annotations
 
-import logging
 import sys
 from collections import defaultdict
 from collections.abc import Callable
@@ -19,8 +18,6 @@ if TYPE_CHECKING:
     Place = tuple[str, int, str]
 
 __all__ = ["CallWithExceptionIntercept", "extract_stacktrace", "operator_tracebacks"]
-
-logger = logging.getLogger(__name__)
 
 # By name of the net and position of the operator: (file, line, function), innermost first.
 operator_tracebacks: defaultdict[str, dict[int, list[Place]]] = defaultdict(dict)
@@ -54,6 +51,9 @@ def CallWithExceptionIntercept(
     try:
         return func(*args, **kwargs)
     except Exception:
+        import logging  # takes a while to import, and is needed here only
+
+        logger = logging.getLogger(__name__)
         position = op_id_fetcher()
         logger.warning(
             "Original python traceback for operator `%s` in network `%s` in exception above "

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How it is run: operators, nets and plans at work on a workspace."""
+"""Running operators, nets and plans on a table of blobs."""

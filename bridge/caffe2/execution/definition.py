@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Operator definitions, read once: the message of an operator as Python values."""
+"""Definition: an OperatorDef parsed into Python values, once."""
 
 from __future__ import annotations
 
@@ -17,23 +17,25 @@ __all__ = ["Definition", "definition_of", "definitions"]
 
 _CPU = Device(DeviceType.CPU)
 
-# Operators that are run again and again, by their bytes: reading a message takes longer than
-# running a small operator. Messages that hold weights are not worth their memory.
-_KEPT_BYTES = 4096
-_KEPT_DEFINITIONS = 1024
+# Definitions by the bytes of their messages, since parsing a message takes longer than running a
+# small operator. Larger messages, which hold weights, are not worth the memory.
+_CACHED_BYTES = 4096
+_CACHED_DEFINITIONS = 1024
 definitions: dict[bytes, Definition] = {}
 
 
 class Definition(DefinitionCore):
-    """What an OperatorDef says, as it was when it was read.
+    """The fields of an OperatorDef, copied.
 
-    type, name, engine, debug_info: strings, empty where not said. inputs, outputs: names of blobs.
+    type, name, engine, debug_info: strings, empty by default. inputs, outputs: names of blobs.
     arguments: the values of each argument by its name. device: where the operator runs.
-    kind: the name of the device's type. random_seed: from the device option, or None. data: the
-    message's bytes.
+    kind: the name of the device type. random_seed: from the device option, or None. data: the bytes
+    of the message.
+
+    net_device: the DeviceOption of a net, for an operator without one of its own.
 
     Raises EnforceNotMet, also a ValueError: the message lacks a required field, a name is not
-    UTF-8, an argument comes twice with other contents, or the device is none that operators run on.
+    UTF-8, two arguments of one name differ, or operators do not run on the device.
     """
 
     __slots__ = (
@@ -84,7 +86,7 @@ class Definition(DefinitionCore):
         self.data = wire_bytes(message, "OperatorDef", caller) if data is None else data
 
     def message(self) -> Any:
-        """Make the OperatorDef again."""
+        """Return a new OperatorDef."""
         return caffe2_pb2().OperatorDef.FromString(self.data)
 
     def __str__(self) -> str:
@@ -96,17 +98,17 @@ class Definition(DefinitionCore):
 
 
 def definition_of(obj: Any, caller: str) -> Definition:
-    """Read an OperatorDef, given as a message of any class, bytes, or with ``Proto()``.
+    """Return the definition of an OperatorDef: a message of any class, bytes, or a core object.
 
-    A message that was read before, byte for byte, is not read again.
-    Raises EnforceNotMet, also a TypeError or ValueError: it is no OperatorDef.
+    It is cached by the bytes of the message.
+    Raises EnforceNotMet, also a TypeError or ValueError: it is not an OperatorDef.
     """
     data = wire_bytes(obj, "OperatorDef", caller)
     found = definitions.get(data)
     if found is None:
         found = Definition(as_message(data, "OperatorDef", caller), data)
-        if len(data) <= _KEPT_BYTES:
-            if len(definitions) >= _KEPT_DEFINITIONS:
+        if len(data) <= _CACHED_BYTES:
+            if len(definitions) >= _CACHED_DEFINITIONS:
                 definitions.clear()
             definitions[data] = found
     return found

@@ -62,18 +62,39 @@ class Operator(OperatorCore):
 
     The same operator by itself, and what its methods return:
 
-    >>> made = MultiplyBy(op, workspace.Workspace.current)
-    >>> made
+    >>> multiply = MultiplyBy(op, workspace.Workspace.current)
+    >>> multiply
     <MultiplyBy: operator 'MultiplyBy' with inputs ['x'] and outputs ['y']>
-    >>> made.InputSize(), made.OutputSize(), made.device
-    (1, 1, device(type='cpu'))
-    >>> made.HasArgument("factor"), made.HasSingleArgumentOfType("factor", float)
+    >>> multiply.InputSize(), multiply.OutputSize(), multiply.device
+    (1, 1, Device('cpu'))
+    >>> multiply.HasArgument("factor"), multiply.HasSingleArgumentOfType("factor", float)
     (True, True)
-    >>> made.GetSingleArgument("absent", 7), made.GetRepeatedArgument("absent", [1, 2])
+    >>> multiply.GetSingleArgument("absent", 7), multiply.GetRepeatedArgument("absent", [1, 2])
     (7, [1, 2])
-    >>> made.InputIsTensorType(0, "cpu"), made.OutputIsType(0, bytes), made.Run()
+    >>> multiply.InputIsTensorType(0, "cpu"), multiply.OutputIsType(0, bytes), multiply.Run()
     (True, False, True)
-    >>> made.debug_def() == op, made.IsInputOutputAlias(0, 0)
+    >>> (
+    ...     multiply.debug_def() == op,
+    ...     multiply.IsInputOutputAlias(0, 0),
+    ...     multiply.check(multiply._definition),
+    ... )
+    (True, False, None)
+    >>> multiply.Inputs() == [multiply.InputBlob(0)], multiply.Outputs() == [multiply.OutputBlob(0)]
+    (True, True)
+
+    Outputs with new memory, a copy of the input, and shared with the input:
+
+    >>> multiply.OutputTensor(0, [3], "int64").sizes(), multiply.XOutput(0, [2]).dtype()
+    (ArrayRef([3]), TypeMeta('float32'))
+    >>> multiply.XOutputTensor(0, [2]) is multiply.Output(0)  # another wrapper
+    False
+    >>> x = multiply.Input(0)
+    >>> multiply.OutputTensorCopyFrom(0, "cpu", x).numpy()
+    array([1., 2.])
+    >>> multiply.OutputTensorAlias(0, x).raw_data() == x.raw_data()
+    True
+    >>> multiply.SetOutputTensor(0, x)
+    >>> multiply.OutputTensorOrUndefined(0).is_same(x), multiply.OutputIsTensorType(0, "cuda")
     (True, False)
     """
 
@@ -225,7 +246,7 @@ def failure(
     """
     name, text = str(definition), ""
     if definition.debug_info:
-        text = f" (made at: {definition.debug_info})"
+        text = f" (created at: {definition.debug_info})"
     error = wrap_error(f"{name[0].upper()}{name[1:]}{where} failed{text}", caller, cause)
     return also_as(error, cause)
 

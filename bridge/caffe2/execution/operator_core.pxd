@@ -3,18 +3,18 @@ from bridge.c10.tensor_impl cimport TensorImpl
 from bridge.caffe2.blobs.core cimport BlobCore
 from bridge.caffe2.tensor.tensor cimport Tensor
 
-# What an operator's definition says that a run needs; the base of Definition.
+# The fields of a definition that a run needs; the base of Definition.
 cdef class DefinitionCore:
     cdef public tuple inputs            # names
     cdef public tuple outputs
     cdef public object device           # a c10.Device
     cdef int device_type                # DLPack's numbers
     cdef int device_index
-    # The class that runs it, as registry.class_for found it, at `generation` of the registry.
+    # The class that runs it, which registry.class_for found at `generation` of the registry.
     cdef public object cls
     cdef public long generation
-    cdef public object checked          # what the class's check gave
-    cdef bint plain                     # the class has the framework's own __init__
+    cdef public object checked          # the result of the class's check
+    cdef bint plain                     # the class has Operator's own __init__
     cdef bint writes_last
 
 cdef class OperatorCore:
@@ -22,7 +22,7 @@ cdef class OperatorCore:
     cdef public object _workspace
     cdef tuple _inputs                  # of BlobCore
     cdef tuple _outputs
-    cdef list _held                     # a Held or None for each output; None: not running
+    cdef list _backups                  # an OutputBackup or None per output; None: not running
 
     cdef BlobCore input_blob(self, object i, str caller)
     cdef BlobCore output_blob(self, object i, str caller)

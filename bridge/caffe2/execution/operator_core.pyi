@@ -48,17 +48,9 @@ class OperatorCore:
         dtype: Any = None,
         device: Any = None,
     ) -> Tensor: ...
+    OutputTensor = Output
     def OutputBlob(self, i: int) -> Blob: ...
     def OutputSize(self) -> int: ...
-    def OutputTensor(
-        self,
-        i: int,
-        dims: Any = None,
-        options: Any = None,
-        *,
-        dtype: Any = None,
-        device: Any = None,
-    ) -> Tensor: ...
     def OutputTensorAlias(self, i: int, src: Any) -> Tensor: ...
     def OutputTensorCopyFrom(
         self, i: int, options: Any, src: Any, async_: bool = False
@@ -69,8 +61,6 @@ class OperatorCore:
     def XOutput(
         self, i: int, dims: Any, options: Any = None, *, dtype: Any = None, device: Any = None
     ) -> Tensor: ...
-    def XOutputTensor(
-        self, i: int, dims: Any, options: Any = None, *, dtype: Any = None, device: Any = None
-    ) -> Tensor: ...
+    XOutputTensor = XOutput
 
 def run_all(operators: list[Any], position: list[int]) -> None: ...

@@ -12,20 +12,20 @@ from bridge.c10.storage cimport READONLY, new_storage
 from bridge.c10.tensor_impl cimport TensorImpl, allocated, new_impl
 from bridge.c10.type_meta cimport TypeMeta, undefined_type
 from bridge.caffe2.blobs.core cimport BlobCore
-from bridge.caffe2.execution.output_backup cimport hold, restore
+from bridge.caffe2.execution.output_backup cimport back_up, restore_all
 from bridge.caffe2.tensor.tensor cimport Tensor, wrap
 
 from bridge.c10.errors import EnforceIndexError, EnforceNotMet, EnforceTypeError
 from bridge.c10.options import as_options
 from bridge.c10 import float32 as _float32
 from bridge.caffe2.base.errors import ReturnedFalseError
-from bridge.exchange.devices import current_index
+from bridge.exchange.device_memory import current_index
 
 cdef TypeMeta float32_type = _float32
 
 
 cdef class DefinitionCore:
-    """What an operator's definition says that a run needs; the base of `Definition`."""
+    """The fields of a definition that a run needs; the base of `Definition`."""
 
     def _place(self, device):
         """Set the device that the operator runs on."""
@@ -35,7 +35,7 @@ cdef class DefinitionCore:
         self.device_index = current_index(on)
 
     def _assign(self, cls, long generation, bint plain, bint writes_last):
-        """Remember the class that runs it, and what of it a run needs to know."""
+        """Set the class that runs it, and the attributes of the class that a run needs."""
         self.cls = cls
         self.generation = generation
         self.plain = plain
@@ -43,19 +43,20 @@ cdef class DefinitionCore:
 
 
 cdef class OperatorCore:
-    """The inputs and outputs of an operator; the base of `Operator`, not made by itself."""
+    """The inputs and outputs of an operator; the base of `Operator`."""
 
     def _bind(
         self, DefinitionCore definition not None, workspace, tuple inputs not None,
         tuple outputs not None,
     ):
-        """Take what the operator is, and the blobs that it works on.
+        """Set the definition and the blobs of the operator.
 
-        Raises EnforceNotMet: it runs, and has taken these before.
+        Raises EnforceNotMet: it is running.
         """
-        if self._held is not None:
+        if self._backups is not None:
             raise EnforceNotMet(
-                f"{type(self).__name__} runs: it cannot be made anew now.", "Operator.__init__")
+                f"{type(self).__name__} is running: it cannot be made anew now.",
+                "Operator.__init__")
         self._definition = definition
         self._workspace = workspace
         self._inputs = inputs
@@ -72,7 +73,7 @@ cdef class OperatorCore:
         return <BlobCore>blobs[index]
 
     cdef BlobCore output_blob(self, object i, str caller):
-        """The blob of output `i`, of which it is known from now on what it held."""
+        """Return the blob of output `i`, after a backup of its value if the operator is running."""
         cdef tuple blobs = self._outputs
         cdef Py_ssize_t index
         cdef BlobCore blob
@@ -82,14 +83,14 @@ cdef class OperatorCore:
         if index < 0 or index >= len(blobs):
             _refuse_index("output", i, len(blobs), caller)
         blob = <BlobCore>blobs[index]
-        if self._held is not None and self._held[index] is None:
-            self._held[index] = hold(blob, self._definition.writes_last)
+        if self._backups is not None and self._backups[index] is None:
+            self._backups[index] = back_up(blob, self._definition.writes_last)
         return blob
 
     def Input(self, i, T=None):
-        """The tensor of input `i`, shared: sizes, type and elements are the blob's.
+        """Return the tensor of input `i`, the blob's own: sizes, type and elements are shared.
 
-        With a class `T`, what the blob holds of that type, as `Blob.Get` gives it.
+        With a class `T`, return the object of that class in the blob, as `Blob.Get` does.
 
         Raises EnforceNotMet: there is no input `i` (also an IndexError), or it holds something
         else; the error names the blob. Follows OperatorBase::Input, caffe2/core/operator.h.
@@ -102,27 +103,27 @@ cdef class OperatorCore:
         return blob._tensor
 
     def InputBlob(self, i):
-        """The Blob of input `i`. Raises EnforceNotMet, also an IndexError: there is none."""
+        """Return the Blob of input `i`. Raises EnforceNotMet, also an IndexError: no such input."""
         return self.input_blob(i, "Operator.InputBlob")
 
     def InputSize(self):
-        """Number of inputs."""
+        """Return the number of inputs."""
         return 0 if self._inputs is None else len(self._inputs)
 
     def OutputSize(self):
-        """Number of outputs."""
+        """Return the number of outputs."""
         return 0 if self._outputs is None else len(self._outputs)
 
     def Inputs(self):
-        """The Blobs of the inputs, as a list."""
+        """Return a list of the Blobs of the inputs."""
         return list(self._inputs or ())
 
     def Outputs(self):
-        """The Blobs of the outputs, as a list."""
+        """Return a list of the Blobs of the outputs."""
         return [self.output_blob(i, "Operator.Outputs") for i in range(self.OutputSize())]
 
     def OutputBlob(self, i):
-        """The Blob of output `i`, to hold whatever the operator makes.
+        """Return the Blob of output `i`, for outputs other than tensors.
 
         Raises EnforceNotMet, also an IndexError: there is no output `i`.
         """
@@ -137,31 +138,30 @@ cdef class OperatorCore:
             self.output_blob(j, "Operator.IsInputOutputAlias")
 
     def Output(self, i, dims=None, options=None, *, dtype=None, device=None):
-        """The tensor of output `i`.
+        """Return the tensor of output `i`, the blob's own.
 
-        With `dims`: of these sizes, allocated, of the type and on the device of `options`, which
-        are float32 and the operator's device where nothing is said. The blob's own buffer is used
-        where it is on that device and large enough; elements are not set. A blob whose memory
-        is read-only gets memory of its own.
+        With `dims`, it has these sizes and is allocated, with the type and device of `options`;
+        the defaults are float32 and the operator's device. The blob's own buffer is reused if it is
+        on that device and large enough, and not read-only. Elements are not initialized.
 
-        Without `dims`, in the old style: as the blob has it, perhaps not allocated; `Resize` and
-        `mutable_data(T)` are the operator's to call. An empty tensor if the blob held none.
+        Without `dims` (old style), it is the tensor as it is, or an empty one if the blob has none.
+        It may not be allocated: the operator calls `Resize` and `mutable_data(T)`.
 
-        Raises EnforceNotMet: there is no output `i` (also an IndexError), negative sizes.
-        MemoryError. Follows OperatorBase::Output and BlobGetMutableTensor, caffe2/core/operator.h
-        and blob.h, PyTorch 1.8.1.
+        Raises EnforceNotMet: there is no output `i` (also an IndexError), or negative sizes.
+        MemoryError: the allocation fails. Follows OperatorBase::Output and BlobGetMutableTensor,
+        caffe2/core/operator.h and blob.h, PyTorch 1.8.1.
         """
         cdef BlobCore blob = self.output_blob(i, "Operator.Output")
         if dims is None:
             if options is not None or dtype is not None or device is not None:
                 raise EnforceTypeError(
-                    "Options come with sizes: Output(i, dims, options).",
+                    "Options require sizes: Output(i, dims, options).",
                     "Operator.Output", condition="dims is not None")
             return _plain(self, blob)
         return _sized(self, blob, dims, options, dtype, device, "Operator.Output")
 
     def XOutput(self, i, dims, options=None, *, dtype=None, device=None):
-        """The same as ``Output(i, dims, options)``, another wrapper of the same TensorImpl."""
+        """Return ``Output(i, dims, options)`` in a new wrapper of the same TensorImpl."""
         cdef BlobCore blob = self.output_blob(i, "Operator.XOutput")
         return wrap(_sized(self, blob, dims, options, dtype, device, "Operator.XOutput").impl)
 
@@ -169,12 +169,12 @@ cdef class OperatorCore:
     OutputTensor = Output
 
     def OutputTensorOrUndefined(self, i):
-        """The tensor of output `i` as it is, or an undefined one if the blob holds none."""
+        """Return the tensor of output `i` as it is, or an undefined one if the blob has none."""
         cdef BlobCore blob = self.output_blob(i, "Operator.OutputTensorOrUndefined")
         return Tensor() if blob._tensor is None else wrap(blob._tensor.impl)
 
     def SetOutputTensor(self, i, tensor):
-        """Have output `i` hold `tensor` itself, a caffe2.Tensor."""
+        """Set output `i` to `tensor`, a caffe2.Tensor; nothing is copied."""
         if not isinstance(tensor, Tensor):
             raise EnforceTypeError(
                 f"An output holds a caffe2.Tensor, not {type(tensor).__name__}.",
@@ -182,10 +182,10 @@ cdef class OperatorCore:
         _set(self.output_blob(i, "Operator.SetOutputTensor"), <Tensor>tensor)
 
     def OutputTensorCopyFrom(self, i, options, src, async_=False):
-        """Have output `i` be a copy of `src`, on the device of `options`; return its tensor.
+        """Copy `src` into output `i`, on the device of `options`; return its tensor.
 
-        Raises EnforceNotMet: `options` say another type than that of `src`, or `src` has no
-        content. Follows OperatorBase::OutputTensorCopyFrom.
+        Raises EnforceNotMet: `options` has another type than `src`, or `src` is not allocated.
+        Follows OperatorBase::OutputTensorCopyFrom.
         """
         caller = "Operator.OutputTensorCopyFrom"
         cdef BlobCore blob = self.output_blob(i, caller)
@@ -194,11 +194,12 @@ cdef class OperatorCore:
         chosen = as_options(options)
         if chosen.has_dtype() and chosen.dtype() is not source.dtype():
             raise EnforceNotMet(
-                f"The source is of {source.dtype()}, and a copy is not of {chosen.dtype()}.", caller,
+                f"The source is of {source.dtype()}, so the copy cannot be of {chosen.dtype()}.",
+                caller,
                 condition="options.dtype() == src.dtype()")
         if not source.storage_initialized():
             raise EnforceNotMet(
-                "The source has no content: call mutable_data(T) on it first.", caller,
+                "The source is not allocated: call mutable_data(T) on it first.", caller,
                 condition="src.storage_initialized()")
         if source.dtype():
             tensor = _sized(
@@ -209,9 +210,10 @@ cdef class OperatorCore:
         return tensor
 
     def OutputTensorAlias(self, i, src):
-        """Have output `i` share the elements of `src`, with metadata of its own; return its tensor.
+        """Set output `i` to a tensor that shares the elements of `src`; return that tensor.
 
-        Raises EnforceNotMet: `src` is no caffe2.Tensor, or has no content.
+        Its metadata is its own. Raises EnforceNotMet: `src` is not a caffe2.Tensor, or is not
+        allocated.
         Follows OperatorBase::OutputTensorAlias.
         """
         caller = "Operator.OutputTensorAlias"
@@ -229,34 +231,34 @@ cdef class OperatorCore:
                 "Operator.Input", condition=error.condition) from error
 
     def _run(self):
-        """Run; return True. Where that fails the outputs are again what they were."""
+        """Run `RunOnDevice`; return True. If it fails, the outputs are restored."""
         return run(self)
 
 
 cdef object run(OperatorCore operator):
-    cdef list held, outer
+    cdef list backups, outer
     cdef object result
     if operator._outputs is None:
         _refuse_unbound(operator, "Operator.Run")
-    held = [None] * len(operator._outputs)
-    outer = operator._held
-    operator._held = held
+    backups = [None] * len(operator._outputs)
+    outer = operator._backups
+    operator._backups = backups
     try:
         result = operator.RunOnDevice()
         if result is not None and not result:
             raise ReturnedFalseError(
-                f"RunOnDevice gave {result!r}, which says that it failed.",
+                f"RunOnDevice returned {result!r}, which means that it failed.",
                 "Operator.RunOnDevice")
     except BaseException:
-        restore(held)
+        restore_all(backups)
         raise
     finally:
-        operator._held = outer
+        operator._backups = outer
     return True
 
 
 def run_all(list operators not None, list position not None):
-    """Run operators in turn; ``position[0]`` says which one it is, where one fails."""
+    """Run operators in order; if one fails, set ``position[0]`` to its index."""
     cdef Py_ssize_t i = 0
     try:
         for i in range(len(operators)):
@@ -267,7 +269,7 @@ def run_all(list operators not None, list position not None):
 
 
 cdef Tensor output_like(OperatorCore operator, object i, TensorImpl like):
-    """Output `i` of the sizes and type of `like`, on the operator's device, with memory."""
+    """Return output `i`, allocated, of the sizes and type of `like`, on the operator's device."""
     cdef BlobCore blob = operator.output_blob(i, "Operator.Output")
     cdef Tensor tensor = blob._tensor
     if tensor is not None and tensor.impl is like and not like.storage.flags & READONLY:
@@ -276,7 +278,7 @@ cdef Tensor output_like(OperatorCore operator, object i, TensorImpl like):
 
 
 cdef Tensor _plain(OperatorCore operator, BlobCore blob):
-    """What the blob has, or an empty tensor on the operator's device."""
+    """Return the tensor of the blob, or an empty one on the operator's device."""
     cdef Tensor tensor = blob._tensor
     if tensor is None or tensor.impl.storage is None \
             or tensor.impl.storage.device_type != operator._definition.device_type:
@@ -299,7 +301,7 @@ cdef Tensor _empty(int device_type, int device_index):
 cdef Tensor _sized(
     OperatorCore operator, BlobCore blob, dims, options, dtype, device, str caller,
 ):
-    """The blob's tensor with these sizes, type and device, and with memory for them."""
+    """Return the blob's tensor, allocated with these sizes, type and device."""
     cdef Dims sizes = parse_dims(dims, caller)
     cdef TypeMeta meta = float32_type
     cdef int device_type = operator._definition.device_type
@@ -333,7 +335,7 @@ cdef Tensor _sized(
 
 
 cdef int _set(BlobCore blob, Tensor tensor) except -1:
-    """Have the blob hold a tensor that an operator made."""
+    """Set the blob to a tensor that an operator created."""
     blob._own = False
     blob._tensor = tensor
     blob._object = None
@@ -354,7 +356,7 @@ cdef Py_ssize_t _index(object i, str caller) except? -1:
         return <Py_ssize_t>i
     except (TypeError, OverflowError) as error:
         raise EnforceTypeError(
-            f"Inputs and outputs are numbered from 0, {i!r} is no such number.",
+            f"Inputs and outputs are numbered from 0; {i!r} is not such a number.",
             caller) from error
 
 
@@ -372,4 +374,5 @@ cdef int _refuse_unbound(OperatorCore operator, str caller) except -1:
 
 cdef int _refuse_input(OperatorCore operator, BlobCore blob, i) except -1:
     raise EnforceTypeError(
-        f"{blob._describe(operator._definition.inputs[i])}, and input {i} is to be a tensor.", "Operator.Input")
+        f"{blob._describe(operator._definition.inputs[i])}, and input {i} is to be a tensor.",
+        "Operator.Input")

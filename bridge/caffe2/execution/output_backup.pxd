@@ -7,14 +7,14 @@ from bridge.c10.type_meta cimport TypeMeta
 from bridge.caffe2.blobs.core cimport BlobCore
 from bridge.caffe2.tensor.tensor cimport Tensor
 
-# What a blob held, and how it was, before an operator had it as an output.
-cdef class Held:
+# The value of a blob, with its metadata, before an operator used it as an output.
+cdef class OutputBackup:
     cdef BlobCore blob
     cdef Tensor tensor
     cdef bint own
     cdef object object
     cdef object meta
-    cdef TensorImpl impl        # None: there was no tensor, or an undefined one
+    cdef TensorImpl impl        # None: no tensor, or an undefined one
     cdef TypeMeta dtype
     cdef object origin
     cdef int64_t offset
@@ -26,10 +26,10 @@ cdef class Held:
     cdef object ctx
     cdef TypeMeta storage_dtype
     cdef int storage_flags
-    cdef object content         # a copy of the elements, or None: nobody writes them early
-    cdef int64_t number         # one that is remembered later has a greater one
+    cdef object content         # a copy of the elements, or None
+    cdef int64_t number         # increases with time
 
-    cdef int put_back(self) except -1
+    cdef int restore(self) except -1
 
-cdef Held hold(BlobCore blob, bint writes_last)
-cdef int restore(list held) except -1
+cdef OutputBackup back_up(BlobCore blob, bint writes_last)
+cdef int restore_all(list backups) except -1

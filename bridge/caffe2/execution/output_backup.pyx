@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 # cython: language_level=3, boundscheck=False, wraparound=False
-"""What an operator's outputs were before it ran, to be put back where it fails.
+"""Backups of an operator's outputs, restored if it fails.
 
-That is the tensors that the blobs held, their sizes, types and buffers, and the elements too, a
-copy of which is kept while an operator runs that may write before its last check. Where outputs are
-large that copy takes time; an operator that computes first and writes last says so
-(`Operator.writes_last`) and is spared it.
+A backup has the tensor of the blob, its sizes, type and buffer. It also has a copy of the elements
+if the operator may write before its last check. That copy takes time for large outputs; a class
+that writes after everything that can fail sets `Operator.writes_last`, and no elements are copied.
 """
 
 cimport cython
@@ -22,14 +21,14 @@ from bridge.caffe2.blobs.core cimport BlobCore
 from bridge.caffe2.tensor.tensor cimport Tensor
 from bridge.dlpack.abi cimport DL_CPU
 
-cdef int64_t _held_so_far = 0
+cdef int64_t _backups_so_far = 0
 
 
 @cython.freelist(8)
-cdef class Held:
-    """What a blob held, and how it was, before an operator had it as an output."""
+cdef class OutputBackup:
+    """The value of a blob, with its metadata, before an operator used it as an output."""
 
-    cdef int put_back(self) except -1:
+    cdef int restore(self) except -1:
         cdef BlobCore blob = self.blob
         cdef TensorImpl impl = self.impl
         cdef Storage storage = self.storage
@@ -75,58 +74,58 @@ cdef int64_t _numel(Dims dims):
     return numel
 
 
-cdef Held hold(BlobCore blob, bint writes_last):
-    """Remember what `blob` holds, its elements too unless the operator writes last."""
-    global _held_so_far
-    cdef Held held = Held.__new__(Held)
+cdef OutputBackup back_up(BlobCore blob, bint writes_last):
+    """Return a backup of `blob`, with a copy of its elements unless the operator writes last."""
+    global _backups_so_far
+    cdef OutputBackup backup = OutputBackup.__new__(OutputBackup)
     cdef Tensor tensor = blob._tensor
     cdef TensorImpl impl
     cdef Storage storage
-    _held_so_far += 1
-    held.number = _held_so_far
-    held.blob = blob
-    held.tensor = tensor
-    held.own = blob._own
-    held.object = blob._object
-    held.meta = blob._meta
+    _backups_so_far += 1
+    backup.number = _backups_so_far
+    backup.blob = blob
+    backup.tensor = tensor
+    backup.own = blob._own
+    backup.object = blob._object
+    backup.meta = blob._meta
     if tensor is None or tensor.impl.storage is None:
-        return held
+        return backup
     impl = tensor.impl
     storage = impl.storage
-    held.impl = impl
-    held.dtype = impl.c_dtype
-    held.origin = impl.origin
-    held.offset = impl.offset
-    held.sizes = impl.sizes_view()
-    held.flags = impl.flags
-    held.storage = storage
-    held.data = storage.data
-    held.nbytes = storage.c_nbytes
-    held.ctx = storage.ctx
-    held.storage_dtype = storage.c_dtype
-    held.storage_flags = storage.flags
+    backup.impl = impl
+    backup.dtype = impl.c_dtype
+    backup.origin = impl.origin
+    backup.offset = impl.offset
+    backup.sizes = impl.sizes_view()
+    backup.flags = impl.flags
+    backup.storage = storage
+    backup.data = storage.data
+    backup.nbytes = storage.c_nbytes
+    backup.ctx = storage.ctx
+    backup.storage_dtype = storage.c_dtype
+    backup.storage_flags = storage.flags
     if not writes_last and impl.c_numel and storage.data != NULL \
             and not storage.flags & READONLY and impl.c_dtype is not undefined_type:
         if not impl.c_dtype.c_is_pod:
-            held.content = list((<Elements>storage.ctx).items)
+            backup.content = list((<Elements>storage.ctx).items)
         elif storage.device_type == DL_CPU:
-            held.content = PyBytes_FromStringAndSize(
+            backup.content = PyBytes_FromStringAndSize(
                 impl.data("Operator"), impl.c_numel * impl.c_dtype.itemsize)
         else:
-            held.content = tensor.Clone()
-    return held
+            backup.content = tensor.Clone()
+    return backup
 
 
-cdef int restore(list held) except -1:
-    """Put back what was remembered, the last first: outputs may share a blob, or memory.
+cdef int restore_all(list backups) except -1:
+    """Restore backups, the latest first: outputs may share a blob or memory.
 
-    Where memory is gone, which is an error, the others are put back nevertheless.
+    If one cannot be restored, restore the others before raising its error.
     """
     cdef object error = None
-    numbered = [((<Held>one).number, one) for one in held if one is not None]
+    numbered = [((<OutputBackup>one).number, one) for one in backups if one is not None]
     for _, one in sorted(numbered, reverse=True):
         try:
-            (<Held>one).put_back()
+            (<OutputBackup>one).restore()
         except Exception as cause:
             error = cause
     if error is not None:

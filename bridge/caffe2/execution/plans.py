@@ -14,12 +14,10 @@ from collections.abc import Iterable
 
 from bridge.c10 import bool as bool_type
 from bridge.c10.errors import EnforceKeyError, EnforceNotMet, EnforceValueError
-from bridge.caffe2.base.messages import as_message, caffe2_pb2
+from bridge.caffe2.base.messages import as_message, caffe2_pb2, kind_of, message_in
 from bridge.caffe2.execution.blob_table import BlobTable, find_blob
 from bridge.caffe2.execution.nets import create_net
 from bridge.caffe2.execution.runnable_net import RunnableNet
-from bridge.caffe2.nets.execution_step import ExecutionStep
-from bridge.caffe2.nets.plan import Plan
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -35,7 +33,9 @@ def plan_of(plan_or_step: Any, caller: str) -> Any:
 
     Raises EnforceNotMet, also a TypeError or ValueError: it is neither.
     """
-    if isinstance(plan_or_step, ExecutionStep):
+    if kind_of(message_in(plan_or_step)) == "ExecutionStep" and hasattr(plan_or_step, "Proto"):
+        from bridge.caffe2.nets.plan import Plan  # already loaded if there is a step
+
         return Plan(plan_or_step).Proto()
     plan = caffe2_pb2().PlanDef()
     plan.CopyFrom(as_message(plan_or_step, "PlanDef", caller))

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Databases of serialized blobs: minidb, LMDB, and checkpoints."""
+"""Files of serialized blobs: the databases minidb and LMDB, and blobs to and from them."""

@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Blobs to files and back: what the operators Save and Load do, and functions for it.
+"""Saving blobs to files and loading them, for the operators Save and Load and for checkpoints.
 
-A file is written whole or not at all: an old one is there until the new one is on the disk. A
-`load_checkpoint` that fails leaves every blob as it was: the new values stand beside the old ones
-until all of them have been read. Each blob then holds a value of its own, as in Caffe2: memory that
-somebody shares with the old value is not written.
+A file is replaced atomically: the existing one stays until the new one is on the disk. A load that
+fails changes no blob: all values are read before the first blob gets its own. A loaded blob has new
+memory, as in Caffe2: whoever shares the memory of its former value does not see the new one.
 
 Follows caffe2/operators/load_save_op.h and load_save_op_util.cc, PyTorch 1.8.1.
 """
@@ -24,11 +23,11 @@ from bridge.caffe2.files.records import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    # Bytes of all files that have been read, and all that there are.
+    # The bytes read so far, and the bytes of all files.
     Progress = Callable[[int, int], None]
 
 __all__ = [
-    "hold",
+    "move_contents",
     "read_blobs",
     "require_names",
     "stripped",
@@ -38,21 +37,26 @@ __all__ = [
 # Between a blob's name and the number of the chunk, in a key.
 _CHUNK = b"#%"
 _CPU = Device("cpu")
-_WHOLE = 2**62  # elements: more than any tensor has
+_WHOLE = 2**62  # elements, more than any tensor has
 
 
 def require_names(names: Iterable[str], caller: str) -> None:
-    """Check the names of blobs in a file. Raises EnforceNotMet: one is there twice, or misread."""
+    """Raise EnforceNotMet, also a ValueError, for names that a file cannot hold.
+
+    They are a name that occurs twice, and one that would be read as the name of a chunk.
+    """
     seen: set[str] = set()
     for name in names:
         if name in seen:
             raise EnforceValueError(
-                f"Two blobs would be saved by the name {name!r}.", caller, condition="names differ"
+                f"Two blobs would be saved as {name!r}.",
+                caller,
+                condition="names differ",
             )
         if _CHUNK.decode() in name:
             raise EnforceValueError(
-                f"Blob {name!r} would be loaded by another name: what follows '#%' is the number "
-                "of a chunk.",
+                f"Blob {name!r} would be loaded under another name: '#%' separates a name from the "
+                "number of a chunk.",
                 caller,
             )
         seen.add(name)
@@ -66,7 +70,11 @@ def write_blobs(
     chunk_size: int,
     caller: str,
 ) -> None:
-    """Write `blobs`, by these names, to a new file. Raises EnforceNotMet; see the module."""
+    """Write `blobs` to a file under these names.
+
+    chunk_size: elements of a tensor in one record; -1: 1,000,000, 0: all. Raises EnforceNotMet: a
+    blob cannot be serialized, or the file not be written; an existing file is then unchanged.
+    """
     if chunk_size == -1:
         chunk_size = DEFAULT_CHUNK_SIZE
     elif chunk_size <= 0:
@@ -86,10 +94,12 @@ def read_blobs(
     device: Device | None = _CPU,
     progress: Progress | None = None,
 ) -> dict[str, Blob]:
-    """Make new blobs of what is in files, by their names after `rename`, in the files' order.
+    """Return new blobs with the contents of files, by name, in the order of the files.
 
-    wanted: the names to look for, until all are there; None: everything. device: where tensors go;
-    None: where they were. Raises EnforceNotMet; see `load_checkpoint`.
+    wanted: the names to look for, which ends when all are found; None: all. rename: a function from
+    the name in the file to the blob's. device: where tensors go; None: the device in the file.
+    progress: called with the bytes read and the bytes of all files. Raises EnforceNotMet: a file
+    does not exist or is damaged.
     """
     parts = BlobParts(device, caller)
     total = sum(os.path.getsize(path) for path in paths if os.path.isfile(path))
@@ -109,26 +119,26 @@ def read_blobs(
 
 
 def _name_in(record: Record, needed: bool, rename: Callable[[str], str], caller: str) -> str | None:
-    """Return the blob's name in a key; None: it is no name, and not needed."""
+    """Return the blob's name in a record's key; None: not a name, and not `needed`."""
     try:
         return rename(record.key.partition(_CHUNK)[0].decode())
     except UnicodeDecodeError as cause:
         if not needed:
             return None
         raise EnforceValueError(
-            f"The key {record.key[:80]!r} in {record.where} is no name of a blob: it is not UTF-8.",
+            f"The key {record.key[:80]!r} in {record.where} is not a blob name: it is not UTF-8.",
             caller,
         ) from cause
 
 
 def stripped(name: str, prefix: str) -> str:
-    """Return what follows the first `prefix` in `name`, which Caffe2 finds in the middle, too."""
+    """Return the part of `name` after `prefix`, which may be in the middle, as in Caffe2."""
     before, found, after = name.partition(prefix) if prefix else (name, "", "")
     return after if found else before
 
 
-def hold(blob: Blob, new: Blob) -> None:
-    """Make `blob` hold what `new`, of `read_blobs`, holds, in place of what it held."""
+def move_contents(blob: Blob, new: Blob) -> None:
+    """Make `blob` hold the contents of `new`, a blob of `read_blobs`."""
     if new._tensor is not None:
         blob._replace(new._tensor)
     else:

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Blobs put together from the records of files.
+"""Assembling blobs from the records of files.
 
-A tensor may be in several records, chunks, that come in any order: each says which elements of the
-whole it has. All of them have to be there, once, and be of one shape and type. A whole is allocated
-when its first chunk comes, and only if the file has a byte at least for each element.
+A tensor may be in several records, its chunks, in any order; each has a range of the elements. The
+chunks must cover the tensor once, and agree on its shape and type. A tensor is allocated at its
+first chunk, and only if the file has at least one byte for each element.
 
-Follows ProcessBlob and validateBlobStates, caffe2/operators/load_save_op_util.cc, PyTorch 1.8.1.
-There the sizes of chunks are added up; one that came twice in place of another is not noticed.
+Follows ProcessBlob and validateBlobStates, caffe2/operators/load_save_op_util.cc, PyTorch 1.8.1,
+which adds up the sizes of chunks and does not notice one that occurs twice instead of another.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _CPU = Device("cpu")
 
 
 class _Part:
-    """What there is of one blob so far; `total` and `found` are elements, 0 if it is no tensor."""
+    """One blob so far; `total` and `found` count a tensor's elements, and are 0 for other blobs."""
 
     __slots__ = ("blob", "description", "device", "found", "source", "spans", "total")
 
@@ -48,27 +48,27 @@ class _Part:
         self.description: tuple[list[int], int] | None = None
 
     def complete(self) -> bool:
-        """Return whether as many elements were found as there are."""
+        """Return whether all elements were found."""
         return self.found == self.total
 
 
 class BlobParts:
-    """The blobs of a `Load`, by name; see the module.
+    """The blobs that a load has read so far, by name.
 
-    device: where tensors go; None: where each says that it was. caller: whom errors name.
+    device: where tensors go; None: the device in the file. caller: the caller in errors.
     """
 
     def __init__(self, device: Device | None, caller: str) -> None:
         self._device = device
         self._caller = caller
         self._parts: dict[str, _Part] = {}
-        # How many blobs there are of which all is there.
+        # The number of blobs that are complete.
         self.complete = 0
 
     def add(self, name: str, record: Record, source: int, limit: int) -> None:
-        """Take a record of blob `name`, from file number `source`, which has `limit` bytes.
+        """Add a record of blob `name`, from file number `source`, which has `limit` bytes.
 
-        Raises EnforceNotMet: it is no message of a blob, or does not fit what came before.
+        Raises EnforceNotMet: it is not a BlobProto, or contradicts the records before it.
         """
         try:
             data = record.read()
@@ -81,7 +81,7 @@ class BlobParts:
     def _add(self, name: str, message: BlobMessage, data: Any, source: int, limit: int) -> None:
         part = self._parts.get(name)
         if part is not None and part.source != source:
-            raise EnforceValueError("there is a blob of that name in another file, too")
+            raise EnforceValueError("there is a blob of that name in another file")
         tensor = message.tensor if message.type in TENSOR_TYPES else None
         if tensor is None:
             if part is not None:
@@ -97,7 +97,7 @@ class BlobParts:
     def _with_chunk(
         self, part: _Part | None, tensor: TensorMessage, source: int, limit: int
     ) -> _Part:
-        """Check a tensor's message against what came before; count it in."""
+        """Check a chunk against the chunks before it, and add its range."""
         total = math.prod(tensor.dims)
         begin, end = (0, total) if tensor.segment is None else tensor.segment
         description = (tensor.dims, tensor.data_type)
@@ -110,7 +110,7 @@ class BlobParts:
             part.total = total
             part.description = description
         elif part.description is None:
-            raise EnforceValueError("there is a blob of that name before it, which is no tensor")
+            raise EnforceValueError("there is a blob of that name before it, which is not a tensor")
         elif part.description != description:
             raise EnforceValueError(
                 "a chunk of it before this one had another shape or type: "
@@ -118,17 +118,15 @@ class BlobParts:
                 f"{description[0][:8]}, {description[1]}"
             )
         elif part.complete() or part.found + end - begin > total:
-            raise EnforceValueError(
-                f"with this chunk there are more than the {total} elements that it has"
-            )
+            raise EnforceValueError(f"this chunk has elements beyond the {total} of the tensor")
         part.found += end - begin
         part.spans.append((begin, end))
         return part
 
     def finish(self) -> dict[str, Blob]:
-        """Return the blobs, in the order in which they came.
+        """Return the blobs, in the order of the files.
 
-        Raises EnforceNotMet: chunks of one are missing, or came twice; or its device has no room.
+        Raises EnforceNotMet: chunks are missing or duplicate, or a device has no memory.
         """
         return {name: self._finished(name, part) for name, part in self._parts.items()}
 
@@ -140,8 +138,8 @@ class BlobParts:
             at = end
         if not part.complete() or at != part.total:
             raise EnforceValueError(
-                f"Blob {name!r} is not all there: chunks with {part.found} of its {part.total} "
-                f"elements were found, and none that goes on at element {at}.",
+                f"Blob {name!r} is incomplete: chunks with {part.found} of its {part.total} "
+                f"elements were found, and none that begins at element {at}.",
                 self._caller,
                 condition="chunks are whole",
             )

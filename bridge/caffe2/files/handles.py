@@ -1,9 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Databases in the hands of a script: ``C.create_db``, transactions and cursors.
+"""Databases for scripts: ``C.create_db``, transactions and cursors.
 
-What is written is in its place when the database is closed, or let go of; until then an old file
-of that name is there, whole. Follows caffe2/python/pybind_state.cc and caffe2/core/db.h, PyTorch
-1.8.1.
+A database that is written replaces an existing file of its name when it is closed. One that is not
+closed is closed when its last reference goes, so it has every record that was put, with or without
+``commit()``, even after an exception or at the exit of the interpreter. That is what Caffe2 does:
+the destructors of its transactions commit (``~MiniDBTransaction``, caffe2/core/db.cc, and
+``~LMDBTransaction``, caffe2/db/lmdb.cc, PyTorch 1.8.1). A process that is killed, or ends by
+``os._exit``, leaves the existing file as it was.
+
+Follows caffe2/python/pybind_state.cc and caffe2/core/db.h, PyTorch 1.8.1.
 
 >>> import os, tempfile
 >>> from bridge.caffe2 import workspace
@@ -45,7 +50,7 @@ __all__ = ["DB", "Cursor", "Mode", "Transaction", "create_db", "registered_dbs"]
 
 
 class Mode(Enum):
-    """How a database is opened: to read, to write behind what it has, or anew."""
+    """How a database is opened: for reading, for appending, or as a new one."""
 
     read = 0
     write = 1
@@ -53,7 +58,7 @@ class Mode(Enum):
 
 
 class DB:
-    """An open database; `create_db` makes it. Letting go of it closes it."""
+    """An open database, from `create_db`; its last reference closes it."""
 
     _reader: Reader | None = None
     _writer: Writer | None = None
@@ -67,15 +72,19 @@ class DB:
             self._writer = open_writer(db_type, source)
 
     def new_transaction(self) -> Transaction:
-        """Begin to write. Raises EnforceNotMet: the database is open to read, or closed."""
+        """Return a transaction to write records. Raises EnforceNotMet: not open for writing."""
         return Transaction(self)
 
     def new_cursor(self) -> Cursor:
-        """Begin to read. Raises EnforceNotMet: the database is open to write, or closed."""
+        """Return a cursor on the first record. Raises EnforceNotMet: not open for reading."""
         return Cursor(self)
 
     def close(self) -> None:
-        """Have what was written in its place. Raises EnforceNotMet: that cannot be."""
+        """Close the database; what was written replaces an existing file.
+
+        Closing twice is allowed. Raises EnforceNotMet: the file cannot be written; an existing one
+        is unchanged.
+        """
         reader, writer = self._reader, self._writer
         self._reader = self._writer = None
         if reader is not None:
@@ -88,7 +97,7 @@ class DB:
 
 
 def _continued(db_type: str, source: str) -> Writer:
-    """Open a database anew with all that it has; an error leaves it as it was."""
+    """Return a writer that has the records of the existing database already."""
     with open_reader(db_type, source) as old:
         writer = open_writer(db_type, source)
         try:
@@ -101,7 +110,7 @@ def _continued(db_type: str, source: str) -> Writer:
 
 
 class Transaction:
-    """Records that are being written to a database."""
+    """Writes records to a database."""
 
     def __init__(self, db: DB) -> None:
         self._db = db
@@ -110,12 +119,12 @@ class Transaction:
     def _writer(self, caller: str) -> Writer:
         if self._db._writer is None:
             raise EnforceNotMet(
-                "The database is not open to write.", caller, condition="mode in (write, new)"
+                "The database is not open for writing.", caller, condition="mode in (write, new)"
             )
         return self._db._writer
 
     def put(self, key: str | bytes, value: str | bytes) -> None:
-        """Write a record; `str` are UTF-8. Raises EnforceNotMet: it cannot be written."""
+        """Write a record; `str` is encoded as UTF-8. Raises EnforceNotMet: it cannot be written."""
         caller = "Transaction.put"
         for one in (key, value):
             if not isinstance(one, (str, bytes)):
@@ -126,12 +135,12 @@ class Transaction:
         writer.put(*(one.encode() if isinstance(one, str) else one for one in (key, value)))
 
     def commit(self) -> None:
-        """Do nothing: what was put is written, and in its place when the database is closed."""
+        """Check that the database is open. Its records are in the file when it is closed."""
         self._writer("Transaction.commit")
 
 
 class Cursor:
-    """A place in a database that is read, on a record or behind the last one."""
+    """A position in a database: on a record, or after the last one."""
 
     def __init__(self, db: DB) -> None:
         self._db = db
@@ -140,7 +149,7 @@ class Cursor:
     def _open(self) -> Reader:
         if self._db._reader is None:
             raise EnforceNotMet(
-                "The database is not open to read.", "DB.new_cursor", condition="mode == read"
+                "The database is not open for reading.", "DB.new_cursor", condition="mode == read"
             )
         return self._db._reader
 
@@ -150,47 +159,48 @@ class Cursor:
         self._at: Record | None = next(self._records, None)
 
     def supports_seek(self) -> bool:
-        """Say that there is no going to a key."""
+        """Return False: a cursor cannot go to a key."""
         return False
 
     def next(self) -> None:
-        """Go to the next record. Raises EnforceNotMet: the file is damaged there."""
+        """Go to the next record. Raises EnforceNotMet: the file is damaged."""
         self._open()
         self._at = next(self._records, None)
 
     def valid(self) -> bool:
-        """Return whether it is on a record."""
+        """Return whether the cursor is on a record."""
         return self._at is not None
 
     def _record(self, caller: str) -> Record:
         self._open()
         if self._at is None:
-            raise EnforceNotMet(
-                "The cursor is behind the last record.", caller, condition="valid()"
-            )
+            raise EnforceNotMet("The cursor is after the last record.", caller, condition="valid()")
         return self._at
 
     def key(self) -> bytes:
-        """Return the key of the record. Raises EnforceNotMet: it is on none."""
+        """Return the key of the record. Raises EnforceNotMet: the cursor is after the last one."""
         return self._record("Cursor.key").key
 
     def value(self) -> bytes:
-        """Copy the value of the record. Raises EnforceNotMet: it is on none, or damaged."""
+        """Return the value of the record, copied.
+
+        Raises EnforceNotMet: the cursor is after the last record, or the file is damaged.
+        """
         return self._record("Cursor.value").read()
 
 
 def create_db(db_type: str, source: str | bytes | os.PathLike[Any], mode: Mode) -> DB:
-    """Open the database `source`, a path, of the kind `db_type`: ``"minidb"`` or ``"lmdb"``.
+    """Open the database at the path `source`, of the type ``"minidb"`` or ``"lmdb"``.
 
-    Raises EnforceNotMet: no such kind (also a KeyError), or it cannot be opened; what is there is
-    then as it was.
+    Raises EnforceNotMet: unknown type (also a KeyError), or the database cannot be opened; an
+    existing one is then unchanged.
     """
     if not isinstance(mode, Mode):
-        raise EnforceTypeError("How to open it is one of Mode.read, write and new.", "create_db")
+        raise EnforceTypeError("mode is one of Mode.read, Mode.write and Mode.new.", "create_db")
     check_type(db_type)
     return DB(db_type, path_of(source, "create_db"), mode)
 
 
 def registered_dbs() -> list[str]:
-    """List the kinds of databases that there are, by Caffe2's names for them."""
+    """List the types of databases, by Caffe2's names for them."""
     return database_types()

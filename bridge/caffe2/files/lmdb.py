@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Databases of the type LMDB, through the package lmdb.
+"""LMDB databases, by the package lmdb.
 
-A database is a folder, as Caffe2 makes it. It is written in a folder of another name and takes its
-own when it is whole, so it must not be there before, as in Caffe2. Records come in the order of
+A database is a folder, as in Caffe2. It is written in a folder with a temporary name, which is
+renamed when it is complete, so it must not exist yet, as in Caffe2. Records are in the order of
 their keys.
 
-LMDB maps its file into memory and trusts what stands there: read only such files as you trust.
+LMDB maps its file into memory and does not check it: read only files that you trust.
 
 Follows caffe2/db/lmdb.cc, PyTorch 1.8.1.
 """
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 __all__ = ["LMDBReader", "LMDBWriter"]
 
 _CALLER = "LMDB"
-_MAP_NBYTES = 2**40  # of addresses, not of memory or disk; as much as Caffe2 takes
+_MAP_NBYTES = 2**40  # of address space, not of memory or disk, as in Caffe2
 
 
 def _lmdb() -> Any:
@@ -43,26 +43,26 @@ def _lmdb() -> Any:
 
 
 class LMDBReader(Reader):
-    """An LMDB database to read. Raises EnforceNotMet: there is none."""
+    """An LMDB database open for reading. Raises EnforceNotMet: it does not exist."""
 
     def __init__(self, path: str) -> None:
         lmdb = _lmdb()
         self._path = path
-        self._error: type[Exception] = lmdb.Error
+        self._lmdb_error: type[Exception] = lmdb.Error
         try:
             folder = os.path.isdir(path)
             file = os.path.join(path, "data.mdb") if folder else path
             self.nbytes: int = os.stat(file).st_size
             self._env = lmdb.open(path, subdir=folder, readonly=True, create=False)
         except (OSError, ValueError, lmdb.Error) as cause:
-            raise self._failure(cause) from cause
+            raise self._error(cause) from cause
 
     def close(self) -> None:
-        """Close the database; a second time does nothing."""
+        """Close the database. Closing twice is allowed."""
         self._env.close()
 
     def records(self) -> Iterator[Record]:
-        """Return the records in the order of their keys; values are copied when they are read.
+        """Yield the records in the order of their keys; ``read()`` copies a record's value.
 
         Raises EnforceNotMet: the database is damaged.
         """
@@ -73,17 +73,17 @@ class LMDBReader(Reader):
                     done += len(key) + len(value)
                     where = f"database {self._path!r}, key {bytes(key)!r}"
                     yield Record(bytes(key), value.tobytes, where, done)
-        except self._error as cause:
-            raise self._failure(cause) from cause
+        except self._lmdb_error as cause:
+            raise self._error(cause) from cause
 
-    def _failure(self, cause: Exception) -> Exception:
+    def _error(self, cause: Exception) -> Exception:
         return wrap_error(f"Database {self._path!r} cannot be read", _CALLER, cause)
 
 
 class LMDBWriter(Writer):
-    """An LMDB database to write.
+    """An LMDB database open for writing.
 
-    Raises EnforceNotMet: something of that name is there, or it cannot be made or written.
+    Raises EnforceNotMet: the path exists already (also a ValueError), or it cannot be created.
     """
 
     def __init__(self, path: str) -> None:
@@ -92,8 +92,8 @@ class LMDBWriter(Writer):
         self._errors = (OSError, ValueError, lmdb.Error)
         if os.path.lexists(path):
             raise EnforceValueError(
-                f"Database {path!r} is there already, and LMDB databases are not written over: "
-                "remove it first, or choose another name.",
+                f"Database {path!r} exists already, and LMDB databases are not overwritten: remove "
+                "it first, or choose another name.",
                 _CALLER,
             )
         self._target = os.path.abspath(path)
@@ -101,14 +101,14 @@ class LMDBWriter(Writer):
         try:
             os.mkdir(self._temporary)
         except (OSError, ValueError) as cause:
-            raise self._failure(cause) from cause
+            raise self._error(cause) from cause
         try:
             self._env = lmdb.open(self._temporary, map_size=_MAP_NBYTES)
             self._transaction = self._env.begin(write=True)
         except BaseException as cause:
             shutil.rmtree(self._temporary, ignore_errors=True)
             if isinstance(cause, self._errors):
-                raise self._failure(cause) from cause
+                raise self._error(cause) from cause
             raise
 
     def put(self, key: bytes, value: bytes) -> None:
@@ -116,23 +116,26 @@ class LMDBWriter(Writer):
         try:
             self._transaction.put(key, value)
         except self._errors as cause:
-            raise self._failure(cause) from cause
+            raise self._error(cause) from cause
 
     def finish(self) -> None:
-        """Put the folder in its place. Raises EnforceNotMet: the disk is full, or it is taken."""
+        """Close the database and give it its name.
+
+        Raises EnforceNotMet: the disk is full, or the name was taken meanwhile.
+        """
         try:
-            self._transaction.commit()  # which has the disk write all of it
+            self._transaction.commit()  # writes all of it to the disk
             self._env.close()
-            # Not over what another process may have put there: only over an empty folder.
+            # Fails if another process created the path meanwhile, unless it is an empty folder.
             os.rename(self._temporary, self._target)
             sync_folder(self._target)
         except self._errors as cause:
-            raise self._failure(cause) from cause
+            raise self._error(cause) from cause
         finally:
             self._remove()
 
     def discard(self) -> None:
-        """Forget what was written."""
+        """Remove the unfinished database."""
         self._transaction.abort()
         self._remove()
 
@@ -140,5 +143,5 @@ class LMDBWriter(Writer):
         self._env.close()
         shutil.rmtree(self._temporary, ignore_errors=True)
 
-    def _failure(self, cause: Exception) -> Exception:
+    def _error(self, cause: Exception) -> Exception:
         return wrap_error(f"Database {self._path!r} cannot be written", _CALLER, cause)

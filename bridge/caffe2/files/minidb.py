@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Caffe2's own files of records, minidb.
+"""Caffe2's own database format, minidb.
 
-A record is two int32, little-endian: the bytes of the key and those of the value, neither of them
-zero; then the key and the value. Records follow one another from the first byte to the last.
+A record is two little-endian int32, the numbers of bytes of the key and the value, both positive;
+then the key and the value. The file is nothing but records.
 
-Reading holds one value at a time, and believes no length that the file has no bytes for. Where
-Caffe2 takes a few bytes too many at the end for the end, they are refused here: they are what is
-left of a record.
+Reading holds one value in memory at a time and checks each length against the size of the file.
+Caffe2 ignores a few surplus bytes at the end; here they are an error: the rest of a record.
 
 Follows MiniDB, caffe2/core/db.cc, PyTorch 1.8.1.
 """
@@ -35,9 +34,9 @@ _CALLER = "MiniDB"
 
 
 class MiniDBReader(Reader):
-    """A minidb file to read.
+    """A minidb file open for reading.
 
-    Raises EnforceNotMet: there is no such file, or none that can be read.
+    Raises EnforceNotMet: the file does not exist or cannot be read.
 
     >>> import os, tempfile
     >>> from bridge.caffe2.files.minidb import MiniDBReader, MiniDBWriter
@@ -53,34 +52,32 @@ class MiniDBReader(Reader):
     def __init__(self, path: str) -> None:
         self._path = path
         try:
-            # Before it is opened: a pipe would wait for its writer.
+            # Checked before opening: opening a pipe would wait for its writer.
             if not stat.S_ISREG(os.stat(path).st_mode):
-                raise EnforceTypeError("it is no plain file")
+                raise EnforceTypeError("it is not a regular file")
             self._file: BinaryIO = open(path, "rb")  # noqa: SIM115  closed by close()
         except (OSError, ValueError, TypeError) as cause:
             raise wrap_error(f"File {path!r} cannot be read", _CALLER, cause) from cause
         self.nbytes: int = os.fstat(self._file.fileno()).st_size
 
     def close(self) -> None:
-        """Close the file; a second time does nothing."""
+        """Close the file. Closing twice is allowed."""
         self._file.close()
 
     def records(self) -> Iterator[Record]:
-        """Return the records in the order of the file; a value is read only if it is asked for.
+        """Yield the records in the order of the file; ``read()`` reads a record's value.
 
-        A record's ``read()`` is for as long as the file is open. Raises EnforceNotMet, also a
-        ValueError: what stands there is no record, or only a part of one; or the disk fails.
+        Raises EnforceNotMet: the disk fails, or (also a ValueError) the file is not a minidb file
+        or is truncated.
         """
         at = 0
         while at < self.nbytes:
             if self.nbytes - at < _LENGTHS.size:
-                raise self._damaged(
-                    at, f"there are {self.nbytes - at} bytes, too few for the lengths of a record"
-                )
+                raise self._damaged(at, f"there are {self.nbytes - at} bytes, too few for a record")
             key_nbytes, nbytes = _LENGTHS.unpack(self._read(at, _LENGTHS.size))
             for what, length in (("key", key_nbytes), ("value", nbytes)):
                 if length <= 0:
-                    raise self._damaged(at, f"the {what} of a record is of {length} bytes")
+                    raise self._damaged(at, f"the {what} of a record has {length} bytes")
             begin = at + _LENGTHS.size + key_nbytes
             end = begin + nbytes
             if end > self.nbytes:
@@ -106,19 +103,19 @@ class MiniDBReader(Reader):
                 f"File {self._path!r} cannot be read at byte {at}", _CALLER, cause
             ) from cause
         if len(found) < nbytes:
-            raise self._damaged(at, "it has become shorter while it was read")
+            raise self._damaged(at, "it was truncated while it was read")
         return found
 
     def _damaged(self, at: int, what: str) -> EnforceValueError:
         return EnforceValueError(
-            f"File {self._path!r} is no minidb file, or damaged: at byte {at} {what}.", _CALLER
+            f"File {self._path!r} is not a minidb file, or damaged: at byte {at} {what}.", _CALLER
         )
 
 
 class MiniDBWriter(Writer):
-    """A minidb file to write; see `whole_file` for what becomes of an old one of that name.
+    """A minidb file open for writing, which replaces an existing one when it is finished.
 
-    Raises EnforceNotMet: the file cannot be made or written, or the disk is full.
+    Raises EnforceNotMet: the file cannot be created.
     """
 
     def __init__(self, path: str) -> None:
@@ -126,39 +123,47 @@ class MiniDBWriter(Writer):
         try:
             self._whole = WholeFile(path)
         except (OSError, ValueError) as cause:
-            raise self._failure(cause) from cause
+            raise self._error(cause) from cause
         self._broken: OSError | None = None
 
     def put(self, key: bytes, value: bytes) -> None:
-        """Write a record. Raises EnforceNotMet: neither may be empty, or reach 2 GiB."""
+        """Write a record.
+
+        Raises EnforceNotMet: the disk is full, or (also a ValueError) the key or value is empty or
+        has 2 GiB or more.
+        """
         for what, nbytes in (("key", len(key)), ("value", len(value))):
             if not 0 < nbytes <= _MAX_LENGTH:
                 raise EnforceValueError(
-                    f"A minidb file has no {what} of {nbytes} bytes, only of 1 to {_MAX_LENGTH}.",
+                    f"The {what} of a record in a minidb file has 1 to {_MAX_LENGTH} bytes, not "
+                    f"{nbytes}.",
                     _CALLER,
                 )
         try:
             self._whole.file.write(_LENGTHS.pack(len(key), len(value)) + key)
             self._whole.file.write(value)
         except OSError as cause:
-            self._broken = cause  # part of a record may be in the file, which is none any more
-            raise self._failure(cause) from cause
+            self._broken = cause  # the file may end in a part of a record
+            raise self._error(cause) from cause
 
     def finish(self) -> None:
-        """Put the file in its place. Raises EnforceNotMet: the disk is full, or was at a `put`."""
+        """Close the file and give it its name.
+
+        Raises EnforceNotMet: the disk is full, or a `put` failed; the file is removed.
+        """
         try:
             if self._broken is not None:
                 self._whole.discard()
                 raise self._broken
             self._whole.finish()
         except OSError as cause:
-            raise self._failure(cause) from cause
+            raise self._error(cause) from cause
 
     def discard(self) -> None:
-        """Forget what was written; an old file is as it was."""
+        """Remove the unfinished file; an existing one is unchanged."""
         self._whole.discard()
 
-    def _failure(self, cause: Exception) -> Exception:
+    def _error(self, cause: Exception) -> Exception:
         return wrap_error(
-            f"File {self._path!r} cannot be written, and is as it was", _CALLER, cause
+            f"File {self._path!r} cannot be written, and is unchanged", _CALLER, cause
         )

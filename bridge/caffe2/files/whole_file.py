@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Files that are there whole or not at all.
+"""Replacing files atomically.
 
-A file is written under another name in the same folder, and takes the place of the old one when all
-of it is on the disk. Whatever happens before, a full disk, an error or the end of the process,
-leaves the old file as it was; a process that is killed leaves the unfinished one behind, whose name
-begins with a dot and ends with ``.tmp``.
+A file is written under a temporary name in the same folder, and renamed when all of it is on the
+disk. A full disk, an error or the end of the process before that leaves the existing file
+unchanged; a process that is killed leaves the temporary file, whose name begins with a dot and ends
+with ``.tmp``.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ __all__ = ["WholeFile", "sync_folder", "temporary_name"]
 
 
 class WholeFile:
-    """A file for writing: `file`, to write to, becomes `path` when it is finished.
+    """A file that is written by `file` and gets its name, `path`, when it is finished.
 
-    A link is followed; the mode of an old file is kept. Raises OSError; EnforceNotMet, also a
-    ValueError: what is there is no plain file.
+    Symbolic links are followed; the permissions of an existing file are kept. Raises OSError; or
+    EnforceNotMet, also a ValueError: what exists is not a regular file.
     """
 
     def __init__(self, path: str) -> None:
         self._path = os.path.realpath(path)
-        mode = _mode_of_old(self._path)
+        mode = _mode_of_existing(self._path)
         self._temporary = temporary_name(self._path)
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
         descriptor = os.open(self._temporary, flags, 0o666)
@@ -44,7 +44,7 @@ class WholeFile:
             raise
 
     def finish(self) -> None:
-        """Have the file on the disk, and by its name. Raises OSError: it cannot be; it is gone."""
+        """Write the file to the disk and give it its name. Raises OSError; it is then removed."""
         try:
             self.file.flush()
             os.fsync(self.file.fileno())
@@ -56,21 +56,21 @@ class WholeFile:
         sync_folder(self._path)
 
     def discard(self) -> None:
-        """Remove the file, which did not take its name. Raises OSError."""
+        """Remove the unfinished file. Raises OSError."""
         try:
             os.unlink(self._temporary)
         finally:
-            # The disk may be full: what is in the buffer is not to be written, and not missed.
+            # The raw file: closing the other would write its buffer, and the disk may be full.
             self.file.raw.close()  # type: ignore[attr-defined]
 
 
 def temporary_name(path: str) -> str:
-    """Return a name in the folder of `path` that nobody has."""
+    """Return an unused name in the folder of `path`."""
     return os.path.join(os.path.dirname(path), f".{os.urandom(8).hex()}.tmp")
 
 
 def sync_folder(path: str) -> None:
-    """Have the disk know the names in the folder of `path`. Raises OSError."""
+    """Write the names in the folder of `path` to the disk. Raises OSError."""
     descriptor = os.open(os.path.dirname(path) or ".", os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(descriptor)
@@ -78,14 +78,14 @@ def sync_folder(path: str) -> None:
         os.close(descriptor)
 
 
-def _mode_of_old(path: str) -> int | None:
-    """Return the mode of the file that is to be replaced, None if there is none."""
+def _mode_of_existing(path: str) -> int | None:
+    """Return the permissions of the file to be replaced; None if there is none."""
     try:
-        old = os.stat(path)
+        existing = os.stat(path)
     except FileNotFoundError:
         return None
-    if not stat.S_ISREG(old.st_mode):
-        raise EnforceValueError("there is something that is no plain file")
-    # A new name would take the place of a file that may not be written.
+    if not stat.S_ISREG(existing.st_mode):
+        raise EnforceValueError("what exists is not a regular file")
+    # Renaming would replace a file that may not be written; opening it raises.
     os.close(os.open(path, os.O_WRONLY | os.O_CLOEXEC))
-    return stat.S_IMODE(old.st_mode)
+    return stat.S_IMODE(existing.st_mode)

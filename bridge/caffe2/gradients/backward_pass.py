@@ -94,17 +94,17 @@ class IR:
 
         See `GradientRegistry.GetBackwardPass`.
         """
-        made = self._start(ys)
+        gradient_ops = self._start(ys)
         for position in reversed(range(len(self._steps))):
-            made += self._step_back(position)
-            made += self._sum_gradients(position)
+            gradient_ops += self._step_back(position)
+            gradient_ops += self._sum_gradients(position)
         gradients: dict[Any, Any] = {}
         for name, gradient in self._gradients.items():
             if isinstance(gradient, GradientSlice):
                 gradients[BlobReference(name)] = GradientSlice(*map(BlobReference, gradient))
             elif gradient is not None:
                 gradients[BlobReference(name)] = BlobReference(gradient)
-        return made, gradients
+        return gradient_ops, gradients
 
     def _start(self, ys: Any) -> list[Any]:
         """Register the gradients of `ys`; return operators that fill those not given with ones."""
@@ -115,7 +115,7 @@ class IR:
                 raise EnforceTypeError(f"ys is not a list of blobs: {cause}", _CALLER) from cause
         elif not isinstance(ys, dict):
             raise EnforceTypeError("ys should either be a list or a dict.", _CALLER)
-        made = []
+        gradient_ops = []
         for y, given in ys.items():
             name = str(y)
             version = self._versions.setdefault(name, 0)
@@ -124,7 +124,7 @@ class IR:
             if given is None:
                 blob = name + self.AUTOGEN_GRAD_SUFFIX
                 ones = CreateOperator("ConstantFill", [y], [blob], value=1.0)
-                made.append(ones)
+                gradient_ops.append(ones)
                 gradient: Gradient = str(ones.output[0])
                 part = Part(ones.output[0], [(ones, 0)])
                 self._contribute((name, version), (part,), ones.device_option)
@@ -135,7 +135,7 @@ class IR:
                 parts = tuple(Part(blob, is_given=True) for blob in _blobs(gradient))
                 self._contribute((name, version), parts, None)
             self._gradients[name] = gradient
-        return made
+        return gradient_ops
 
     def _step_back(self, position: int) -> list[Any]:
         """Return the gradient operators of one operator; empty if no output has a gradient."""
@@ -144,34 +144,34 @@ class IR:
         given = [self._gradients.get(name) for name in op.output]
         if all(one is None for one in given) and op.type != "ZeroGradient":
             return []
-        made, wanted = GradientRegistry.GetGradientForOp(op, given)
-        if len(wanted) != len(op.input):
+        gradient_ops, input_gradients = GradientRegistry.GetGradientForOp(op, given)
+        if len(input_gradients) != len(op.input):
             raise EnforceNotMet(
-                f"The gradient function of {op.type!r} returned {len(wanted)} gradients for "
-                f"{len(op.input)} inputs; it returns None for an input without a gradient.",
+                f"The gradient function of {op.type!r} returned {len(input_gradients)} gradients "
+                f"for {len(op.input)} inputs; it must return None for an input without one.",
                 _CALLER,
                 condition="len(g_input) == len(op.input)",
             )
-        self._check_versions(step, made, given)
-        wanted = self._rename_overwritten(position, made, wanted)
-        self._register_contributions(step, made, wanted)
+        self._check_versions(step, gradient_ops, given)
+        input_gradients = self._rename_overwritten(position, gradient_ops, input_gradients)
+        self._register_contributions(step, gradient_ops, input_gradients)
         fresh: dict[str, Gradient] = {}
-        for name, gradient in zip(op.input, wanted, strict=True):
+        for name, gradient in zip(op.input, input_gradients, strict=True):
             if gradient is not None or name not in self._gradients or name in op.output:
                 fresh[name] = gradient
             if gradient is not None:
                 self._gradient_versions[name] = step.read[name]
         self._gradients.update(fresh)
-        return made
+        return gradient_ops
 
-    def _check_versions(self, step: _Step, made: list[Any], given: list[Gradient]) -> None:
+    def _check_versions(self, step: _Step, gradient_ops: list[Any], given: list[Gradient]) -> None:
         """Raise EnforceNotMet if a gradient operator reads a blob that was written to since."""
         outputs_of: dict[str, str] = {}
         for name, gradient in zip(step.op.output, given, strict=True):
             for blob in _blobs(gradient):
                 outputs_of.setdefault(blob, name)
         local: set[str] = set()
-        for op in made:
+        for op in gradient_ops:
             for blob in op.input:
                 if blob in outputs_of:
                     name = outputs_of[blob]
@@ -203,17 +203,21 @@ class IR:
             if not part.places:
                 self._shared.setdefault(part.name, []).append(version)
 
-    def _register_contributions(self, step: _Step, made: list[Any], wanted: list[Any]) -> None:
+    def _register_contributions(
+        self, step: _Step, gradient_ops: list[Any], input_gradients: list[Any]
+    ) -> None:
         """Register the contributions of one operator to the gradients of its inputs."""
         written: dict[str, list[tuple[Any, int]]] = {}
         between: dict[str, list[tuple[Any, int]]] = {}
-        for op in made:
+        for op in gradient_ops:
             for at, blob in enumerate(op.input):
                 if blob in written:
                     between.setdefault(blob, []).append((op, at))
             for at, blob in enumerate(op.output):
                 written.setdefault(blob, []).append((op, at))
-        pairs = [pair for pair in zip(step.op.input, wanted, strict=True) if pair[1] is not None]
+        pairs = [
+            pair for pair in zip(step.op.input, input_gradients, strict=True) if pair[1] is not None
+        ]
         for name, gradient in dict.fromkeys(pairs):
             blobs = _blobs(gradient)
             times = pairs.count((name, gradient))
@@ -228,7 +232,7 @@ class IR:
             else:
                 raise EnforceNotMet(
                     f"The gradient of operator {step.op.type!r} cannot be computed with blob "
-                    f"{name!r} as more than one input. Use a copy of the blob, made by Copy.",
+                    f"{name!r} as more than one input. Use a copy of the blob (operator Copy).",
                     _CALLER,
                 )
             makers = [op for blob in blobs for op, _ in written.get(blob, ())]
@@ -236,26 +240,28 @@ class IR:
             for parts in several:
                 self._contribute((name, step.read[name]), parts, device_option)
 
-    def _rename_overwritten(self, position: int, made: list[Any], wanted: list[Any]) -> list[Any]:
+    def _rename_overwritten(
+        self, position: int, gradient_ops: list[Any], input_gradients: list[Any]
+    ) -> list[Any]:
         """Rename outputs of gradient operators that would overwrite a gradient still to be read.
 
         A gradient that Sum passes on belongs to several blobs. Caffe2 overwrites it if one of them
         is scaled in place, as in the gradient of Sqr, or has the name of an older version. Return
         the gradients of the inputs, under their new names.
         """
-        for blob in dict.fromkeys(output for op in made for output in op.output):
+        for blob in dict.fromkeys(output for op in gradient_ops for output in op.output):
             if not any(self._is_still_read(one, position) for one in self._shared.get(blob, ())):
                 continue
             inputs: list[tuple[Any, int]] = []
             outputs: list[tuple[Any, int]] = []
-            for op in made:
+            for op in gradient_ops:
                 if outputs:
                     inputs += [(op, at) for at, name in enumerate(op.input) if name == blob]
                 outputs += [(op, at) for at, name in enumerate(op.output) if name == blob]
             renamed = f"_{blob}_autogen_{position}"
             Part(blob, outputs, inputs).rename(renamed)
-            wanted = [_with_name(gradient, blob, renamed) for gradient in wanted]
-        return wanted
+            input_gradients = [_with_name(gradient, blob, renamed) for gradient in input_gradients]
+        return input_gradients
 
     def _is_still_read(self, version: Version, position: int) -> bool:
         """Return whether an operator further back reads this gradient, or it is a result."""
@@ -267,15 +273,15 @@ class IR:
     def _sum_gradients(self, position: int) -> list[Any]:
         """Return operators that sum the gradients of blobs which this operator is first to read."""
         step = self._steps[position]
-        made = []
+        gradient_ops = []
         for name in dict.fromkeys(step.op.input):
             version = (name, step.read[name])
             users = self._users[version]
             contributions = self._contributions.get(version, [])
             if len(users) > 1 and users[0] == position and len(contributions) > 1:
-                operators, self._gradients[name] = sum_of(name, contributions)
-                made += operators
-        return made
+                sum_ops, self._gradients[name] = sum_of(name, contributions)
+                gradient_ops += sum_ops
+        return gradient_ops
 
 
 def _blobs(gradient: Any) -> tuple[str, ...]:

@@ -24,9 +24,9 @@ class GradientMaker:
     """Builds the gradient operators of `op`, from the gradients `given` of its outputs.
 
     The method names are Caffe2's: I(i) and O(i) return inputs and outputs of the operator, GO(i)
-    the given gradient of an output, GI(i) the gradient of an input. `made` holds the operators that
-    were added; they have the device, the engine and the arguments of `op`. `wanted` holds the
-    gradient of each input that GI, GI_slice or set_gradient named, and None for the others.
+    the given gradient of an output, GI(i) the gradient of an input. `gradient_ops` holds the added
+    operators, which have the device, the engine and the arguments of `op`. `input_gradients` holds
+    the gradient of each input that GI, GI_slice or set_gradient named, and None for the others.
 
     Follows GradientMakerBase, caffe2/core/operator_gradient.h, PyTorch 1.8.1.
     """
@@ -34,8 +34,8 @@ class GradientMaker:
     def __init__(self, op: Any, given: Sequence[Gradient]) -> None:
         self.op = op
         self.given = given
-        self.made: list[Any] = []
-        self.wanted: list[Gradient] = [None] * len(op.input)
+        self.gradient_ops: list[Any] = []
+        self.input_gradients: list[Gradient] = [None] * len(op.input)
         self._arguments: dict[str, dict[str, Any]] | None = None
 
     def I(self, i: int) -> str:  # noqa: E743
@@ -68,22 +68,23 @@ class GradientMaker:
         """
         name = self.I(i) + "_grad"
         self.enforce(
-            not isinstance(self.wanted[i], GradientSlice), f"has a sparse gradient of input {i}"
+            not isinstance(self.input_gradients[i], GradientSlice),
+            f"has a sparse gradient of input {i}",
         )
-        self.wanted[i] = name
+        self.input_gradients[i] = name
         return name
 
     def GI_slice(self, i: int) -> GradientSlice:
         """Return names for the gradient of input `i`, and record it as sparse."""
         name = self.I(i) + "_grad"
         gradient = GradientSlice(name + "_indices", name + "_values")
-        self.wanted[i] = gradient
+        self.input_gradients[i] = gradient
         return gradient
 
     def set_gradient(self, i: int, gradient: Gradient) -> None:
         """Record an existing blob as the gradient of input `i`, or None for no gradient."""
         self.I(i)
-        self.wanted[i] = gradient
+        self.input_gradients[i] = gradient
 
     def argument(self, name: str, default: Any) -> Any:
         """Return the value of an argument, or `default` if the operator does not have it.
@@ -120,22 +121,22 @@ class GradientMaker:
         copied: bool = True,
     ) -> Any:
         """Add an operator with `arguments`, and those of `op` if `copied`; return it."""
-        made = caffe2_pb2().OperatorDef()
-        made.type = op_type
-        made.name = ""  # set, as in Caffe2's messages
-        made.input.extend(inputs)
-        made.output.extend(outputs)
+        operator = caffe2_pb2().OperatorDef()
+        operator.type = op_type
+        operator.name = ""  # set, as in Caffe2's messages
+        operator.input.extend(inputs)
+        operator.output.extend(outputs)
         for name, value in (arguments or {}).items():
-            made.arg.append(MakeArgument(name, value))
+            operator.arg.append(MakeArgument(name, value))
         if copied:
-            made.arg.extend(self.op.arg)
+            operator.arg.extend(self.op.arg)
         if self.op.HasField("device_option"):
-            made.device_option.CopyFrom(self.op.device_option)
+            operator.device_option.CopyFrom(self.op.device_option)
         if self.op.HasField("engine"):
-            made.engine = self.op.engine
-        made.is_gradient_op = True
-        self.made.append(made)
-        return made
+            operator.engine = self.op.engine
+        operator.is_gradient_op = True
+        self.gradient_ops.append(operator)
+        return operator
 
     def enforce(self, condition: bool, what: str) -> None:
         """Raise EnforceNotMet, with `what` as the predicate, unless `condition` is true."""

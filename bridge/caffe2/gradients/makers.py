@@ -30,39 +30,47 @@ def gradient_of(*types: str) -> Callable[[Callable[[GradientMaker], None]], None
     return register
 
 
-def _either(name: str, default: int, if_set: str, otherwise: str) -> Callable[..., None]:
-    """Return a gradient: the pattern `if_set` if an argument is true, `otherwise` if not."""
+# Types whose gradient depends on one argument: its name, its default, and the patterns for a true
+# and a false value.
+_BY_ARGUMENT: dict[str, tuple[str, int, str, str]] = {
+    "AffineChannel": ("is_learnable", 0, "$Gradient g0 i0 i1 > 0 1 2", "$Gradient g0 i1 > 0"),
+    "LayerNorm": (
+        "elementwise_affine",
+        0,
+        "$Gradient g0 o0 o1 o2 i0 i1 > 0 1 2",
+        "$Gradient g0 o0 o1 o2 i0 > 0",
+    ),
+    "LSTMUnit": (
+        "sequence_lengths",
+        1,
+        "$Gradient i0 i1 i2 i3 i4 o0 o1 g0 g1 > 0 1 2",
+        "$Gradient i0 i1 i2 i3 o0 o1 g0 g1 > 0 1 2",
+    ),
+    "GRUUnit": (
+        "sequence_lengths",
+        1,
+        "$Gradient i0 i1 i2 i3 o0 g0 > 0 1",
+        "$Gradient i0 i1 i2 o0 g0 > 0 1",
+    ),
+    "LengthsWeightedSum": (
+        "grad_on_weights",
+        0,
+        "$WithMainInputGradient i1 g0 i2 i0 > 0 1",
+        "$Gradient i1 g0 i2 > 0",
+    ),
+    "SparseLengthsWeightedSum": (
+        "grad_on_weights",
+        0,
+        "SparseLengthsIndicesInGradientWeightedSumWithMainInputGradient i1 g0 i3 i0 i2 > 0@2 1",
+        "SparseLengthsIndicesInGradientWeightedSumGradient i1 g0 i3 i2 > 0@2",
+    ),
+}
 
-    def make(maker: GradientMaker) -> None:
-        add_pattern(if_set if maker.argument(name, default) else otherwise, maker)
 
-    return make
-
-
-MAKERS["AffineChannel"] = _either(
-    "is_learnable", 0, "$Gradient g0 i0 i1 > 0 1 2", "$Gradient g0 i1 > 0"
-)
-MAKERS["LayerNorm"] = _either(
-    "elementwise_affine", 0, "$Gradient g0 o0 o1 o2 i0 i1 > 0 1 2", "$Gradient g0 o0 o1 o2 i0 > 0"
-)
-MAKERS["LSTMUnit"] = _either(
-    "sequence_lengths",
-    1,
-    "$Gradient i0 i1 i2 i3 i4 o0 o1 g0 g1 > 0 1 2",
-    "$Gradient i0 i1 i2 i3 o0 o1 g0 g1 > 0 1 2",
-)
-MAKERS["GRUUnit"] = _either(
-    "sequence_lengths", 1, "$Gradient i0 i1 i2 i3 o0 g0 > 0 1", "$Gradient i0 i1 i2 o0 g0 > 0 1"
-)
-MAKERS["LengthsWeightedSum"] = _either(
-    "grad_on_weights", 0, "$WithMainInputGradient i1 g0 i2 i0 > 0 1", "$Gradient i1 g0 i2 > 0"
-)
-MAKERS["SparseLengthsWeightedSum"] = _either(
-    "grad_on_weights",
-    0,
-    "SparseLengthsIndicesInGradientWeightedSumWithMainInputGradient i1 g0 i3 i0 i2 > 0@2 1",
-    "SparseLengthsIndicesInGradientWeightedSumGradient i1 g0 i3 i2 > 0@2",
-)
+@gradient_of(*_BY_ARGUMENT)
+def _by_argument(maker: GradientMaker) -> None:
+    name, default, if_true, if_false = _BY_ARGUMENT[maker.op.type]
+    add_pattern(if_true if maker.argument(name, default) else if_false, maker)
 
 
 @gradient_of("Alias", "Sum")
@@ -85,9 +93,9 @@ def _copied_back(maker: GradientMaker) -> None:
     back = {"CopyCPUToGPU": "CopyGPUToCPU", "CopyGPUToCPU": "CopyCPUToGPU"}[maker.op.type]
     given = maker.given[0]
     if isinstance(given, GradientSlice):
-        wanted = maker.GI_slice(0)
-        maker.add(back, [str(given.indices)], [wanted.indices])
-        maker.add(back, [str(given.values)], [wanted.values])
+        gradient = maker.GI_slice(0)
+        maker.add(back, [str(given.indices)], [gradient.indices])
+        maker.add(back, [str(given.values)], [gradient.values])
     else:
         maker.add(back, [maker.GO(0)], [maker.GI(0)])
 
@@ -104,8 +112,8 @@ def _cast(maker: GradientMaker) -> None:
 @gradient_of("Transpose")
 def _transpose(maker: GradientMaker) -> None:
     axes = maker.ints("axes")
-    made = maker.add("Transpose", [maker.GO(0)], [maker.GI(0)])
-    for argument in made.arg:
+    operator = maker.add("Transpose", [maker.GO(0)], [maker.GI(0)])
+    for argument in operator.arg:
         if argument.name == "axes":
             argument.ints[:] = sorted(range(len(axes)), key=axes.__getitem__)
 
@@ -172,8 +180,8 @@ def _spatial_bn(maker: GradientMaker) -> None:
 @gradient_of("SequenceMask")
 def _sequence_mask(maker: GradientMaker) -> None:
     inputs = [maker.GO(0), *maker.op.input[1:2]]
-    made = maker.add("SequenceMask", inputs, [maker.GI(0)])
-    made.arg.append(MakeArgument("grad", 1))
+    operator = maker.add("SequenceMask", inputs, [maker.GI(0)])
+    operator.arg.append(MakeArgument("grad", 1))
 
 
 @gradient_of("AddPadding", "RemovePadding")

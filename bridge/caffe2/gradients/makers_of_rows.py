@@ -30,8 +30,8 @@ def _gather_by_key(maker: GradientMaker) -> None:
     inputs = [maker.I(0), *(map(str, given) if isinstance(given, GradientSlice) else [maker.GO(0)])]
     outputs = []
     for i in range(1, len(maker.op.input)):
-        made = list(maker.GI_slice(i)) if is_sparse else [maker.GI(i)]
-        outputs += [f"_{made[0]}_keys", *made]
+        names = list(maker.GI_slice(i)) if is_sparse else [maker.GI(i)]
+        outputs += [f"_{names[0]}_keys", *names]
     arguments = {"pack_first_input": maker.argument("pack_first_input", 0)}
     maker.add("Partition", inputs, outputs, arguments)
 

@@ -69,7 +69,7 @@ def _input_names(word: str, maker: GradientMaker) -> Iterator[str]:
     """Yield the names of the blobs that an input of a pattern stands for."""
     match = _BLOB.fullmatch(word)
     assert match is not None, word
-    before, kind, number, mark, behind = match.groups()
+    prefix, kind, number, mark, suffix = match.groups()
     have = len(maker.op.output if kind in "og" else maker.op.input)
     find = {"i": maker.I, "o": maker.O, "g": maker.GO, "d": maker.GI}[kind]
     for i in range(have) if number == "*" else [int(number)]:
@@ -79,7 +79,7 @@ def _input_names(word: str, maker: GradientMaker) -> Iterator[str]:
                 mark != "!" or name not in maker.op.output,
                 f"needs the value of {name!r}, which it overwrites: it cannot work in place",
             )
-            yield before + name + (behind or "")
+            yield prefix + name + (suffix or "")
 
 
 def _output_names(word: str, maker: GradientMaker) -> Iterator[str]:

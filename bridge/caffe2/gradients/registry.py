@@ -86,17 +86,19 @@ class OperatorGradients:
                 condition="len(g_output) == len(op.output)",
             )
         try:
-            made, wanted = cls._made(message, given)
+            gradient_ops, input_gradients = cls._gradient(message, given)
         except Exception as cause:
             raise wrap_error(
                 f"Exception when creating gradient for [{message.type}]", _CALLER, cause
             ) from cause
-        if made is None:
-            return [], list(wanted)
-        return (made if isinstance(made, list) else [made]), list(wanted)
+        if gradient_ops is None:
+            return [], list(input_gradients)
+        return (gradient_ops if isinstance(gradient_ops, list) else [gradient_ops]), list(
+            input_gradients
+        )
 
     @classmethod
-    def _made(cls, op: Any, given: list[Any]) -> tuple[Any, Sequence[Any]]:
+    def _gradient(cls, op: Any, given: list[Any]) -> tuple[Any, Sequence[Any]]:
         registered = cls.gradient_registry_.get(op.type)
         built_in = _built_in().get(op.type)
         if built_in is None:
@@ -116,7 +118,7 @@ class OperatorGradients:
             if registered is None:
                 raise
             return registered(op, given)
-        return maker.made, maker.wanted
+        return maker.gradient_ops, maker.input_gradients
 
 
 def _plain(gradient: Any) -> Any:

@@ -86,17 +86,17 @@ def sum_of(blob: str, contributions: list[Contribution]) -> tuple[list[Any], Any
     first, *others = options
     if not all(device_option_equal(first, other) for other in others):
         raise _error(blob, "Unexpected behavior: not all grad ops have the same device option.")
-    made, gradient = (
+    operators, gradient = (
         _dense_sum(blob, contributions)
         if len(contributions[0].parts) == 1
         else _sparse_sum(blob, contributions)
     )
     only_tag = any(f"{ONLY_SUM_TAG}:1" in option.extra_info for option in options)
-    for op in made:
+    for op in operators:
         if not only_tag:
             op.device_option.CopyFrom(first)
         op.device_option.extra_info.append(f"{SUM_TAG}:1")
-    return made, gradient
+    return operators, gradient
 
 
 def _error(blob: str, why: str) -> EnforceNotMet:
@@ -115,7 +115,7 @@ def _dense_sum(blob: str, contributions: list[Contribution]) -> tuple[list[Any],
 
 
 def _sparse_sum(blob: str, contributions: list[Contribution]) -> tuple[list[Any], GradientSlice]:
-    made = []
+    operators = []
     outputs = []
     base = _sparse_base(blob, contributions)
     for at, suffix in enumerate(("_indices", "_values")):
@@ -123,9 +123,9 @@ def _sparse_sum(blob: str, contributions: list[Contribution]) -> tuple[list[Any]
         inputs = [BlobReference(name) for name in _distinct_names(parts, base, keeps_first=False)]
         output = base + suffix + "_concat"
         split = [BlobReference(output), BlobReference(output + "_split")]
-        made.append(CreateOperator("Concat", inputs, split, axis=0))
+        operators.append(CreateOperator("Concat", inputs, split, axis=0))
         outputs.append(output)
-    return made, GradientSlice(*outputs)
+    return operators, GradientSlice(*outputs)
 
 
 def _sparse_base(blob: str, contributions: list[Contribution]) -> str:

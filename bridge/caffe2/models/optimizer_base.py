@@ -97,7 +97,7 @@ class Optimizer:
         return f"{type(self).__name__}_{self._number}_{base_str}_{where}"
 
     def build_lr(self, net: Any, param_init_net: Any) -> Any:
-        """Return the blob of the learning rate; add what computes it if it is missing."""
+        """Return the blob of the learning rate, after adding its operator if it is missing."""
         iteration = BuildUniqueMutexIter(param_init_net, net)
         name = self.make_unique_blob_name("lr")
         if net.BlobIsDefined(name):

@@ -109,7 +109,7 @@ def clone_net_def(
 
 
 def _update_externals(net: Any) -> None:
-    """Set the external inputs to blobs read before written, the outputs to blobs never read."""
+    """Set external inputs to blobs read before written, outputs to blobs not read once written."""
     written: dict[str, None] = {}
     read: set[str] = set()
     inputs: dict[str, None] = {}

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # cython: language_level=3, boundscheck=False, wraparound=False
 # cython: binding=False, embedsignature=True, embedsignature.format=clinic
-"""What the arguments of ``caffe2.Tensor(...)`` ask for: a device, sizes, values, or a copy."""
+"""The constructor of caffe2.Tensor: from a device, sizes, values or another tensor."""
 
 from libc.stdint cimport int64_t
 
@@ -14,19 +14,19 @@ from bridge.c10.storage cimport new_storage
 from bridge.c10.tensor_impl cimport TensorImpl, allocated, new_impl, require_numel
 from bridge.c10.type_meta cimport TypeMeta, as_type, string_type, undefined_type
 from bridge.dlpack.abi cimport DL_CPU
-from bridge.exchange.ingest cimport ingest
+from bridge.exchange.import_tensor cimport import_tensor
 from bridge.wrapper cimport Wrapper
 
 from bridge.c10.errors import EnforceTypeError, EnforceValueError
 from bridge.c10.raw_parts import from_items
 from bridge.caffe2.base.errors import wrap_error
-from bridge.exchange.devices import current_index
+from bridge.exchange.device_memory import current_index
 
 
 cdef TensorImpl from_arguments(tuple args, object T):
-    """The TensorImpl that the constructor's arguments ask for; a single at.Tensor is not here.
+    """Return the TensorImpl for the constructor's arguments, which are not a single at.Tensor.
 
-    Raises EnforceNotMet, also a TypeError: they make no tensor; and as `from_values`.
+    Raises EnforceNotMet, also a TypeError: no constructor takes them; and as `from_values`.
     """
     cdef TensorImpl impl
     cdef Device device
@@ -67,7 +67,7 @@ cdef TensorImpl from_arguments(tuple args, object T):
 
 
 cdef Device _device(object spec):
-    """The device that `spec` names, or None."""
+    """Return the device that `spec` names, or None."""
     if isinstance(spec, (int, list, tuple)) and not hasattr(spec, "name"):
         return None
     try:
@@ -77,7 +77,7 @@ cdef Device _device(object spec):
 
 
 cdef TensorImpl unallocated(int device_type, int device_index):
-    """What ``Tensor(D)`` holds: sizes (0,), no type, no memory."""
+    """Return the TensorImpl of ``Tensor(D)``: sizes (0,), no type, no memory."""
     cdef int64_t zero = 0
     cdef TensorImpl impl = new_impl(new_storage(device_type, device_index), undefined_type)
     impl.set_contiguous(&zero, 1, 0)
@@ -85,6 +85,7 @@ cdef TensorImpl unallocated(int device_type, int device_index):
 
 
 def _copied_to(Wrapper source, Device device):
+    """Return a copy of the TensorImpl of `source` on the device."""
     cdef TensorImpl impl = source.impl
     cdef TensorImpl out
     impl.require_defined("caffe2.Tensor")
@@ -96,16 +97,16 @@ def _copied_to(Wrapper source, Device device):
 
 
 def from_values(dims, values, T, caller):
-    """A new TensorImpl on the CPU with a copy of `values`, of NumPy's type for them or `T`.
+    """Return a new TensorImpl on the CPU with a copy of `values`, of type `T` or NumPy's for them.
 
-    Raises EnforceNotMet: negative sizes, values of no element type, not of `T`, or more or fewer
-    than the sizes make (these also a TypeError, ValueError or BufferError).
+    Raises EnforceNotMet: negative sizes, values that are not of `T` or any element type, or another
+    number of values (these also a TypeError, ValueError or BufferError).
     """
     cdef Dims sizes = parse_dims(dims, caller)
     cdef TypeMeta dtype = None if T is None else as_type(T)
     cdef int64_t numel = require_numel(sizes.data, sizes.n, caller)
     cdef TensorImpl impl, source
-    from bridge.caffe2.tensor.values import array_of, items_of
+    from bridge.caffe2.tensor.list_values import array_of, items_of
     if dtype is not None and not dtype.c_is_pod or dtype is None and _is_text(values):
         items = items_of(values, dtype, caller)
         _match(len(items), numel, caller)
@@ -113,9 +114,9 @@ def from_values(dims, values, T, caller):
     array = array_of(values, dtype, caller)
     _match(array.size, numel, caller)
     try:
-        source = ingest(array.reshape(-1))
+        source = import_tensor(array.reshape(-1))
     except BufferError as error:
-        raise wrap_error("The values make no tensor", caller, error) from error
+        raise wrap_error("The values are not a tensor", caller, error) from error
     impl = allocated(sizes.data, sizes.n, source.c_dtype, DL_CPU, 0, caller)
     copy_elements(impl, views.view(source, sizes.data, sizes.n, caller), caller)
     return impl
@@ -124,7 +125,7 @@ def from_values(dims, values, T, caller):
 cdef int _match(int64_t n, int64_t numel, str caller) except -1:
     if n != numel:
         raise EnforceValueError(
-            f"There are {n} values, and the sizes make {numel} elements.", caller,
+            f"There are {n} values for {numel} elements.", caller,
             condition="values.size() == numel()")
     return 0
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # cython: language_level=3, boundscheck=False, wraparound=False
 # cython: binding=False, embedsignature=True, embedsignature.format=clinic
-"""Tensors over memory from outside: what it has to be, before it is looked at."""
+"""Sharing memory from outside with a tensor, and the checks of that memory."""
 
 from libc.stdint cimport INT64_MAX, int64_t, uintptr_t
 
@@ -9,7 +9,7 @@ from bridge.c10 cimport content
 from bridge.c10.storage cimport READONLY, external_ptr
 from bridge.c10.tensor_impl cimport CONTIGUOUS, TensorImpl
 from bridge.c10.type_meta cimport TypeMeta, as_type
-from bridge.exchange.ingest cimport ingest
+from bridge.exchange.import_tensor cimport import_tensor
 
 from bridge.c10.errors import (
     EnforceBufferError,
@@ -21,7 +21,7 @@ from bridge.c10.storage import as_address, as_deleter, as_nbytes
 
 
 def share_external_pointer(TensorImpl impl not None, src, T, nbytes, deleter):
-    """Do as `Tensor.ShareExternalPointer` says, for the tensor of `impl`."""
+    """Do as `Tensor.ShareExternalPointer`, for the tensor of `impl`."""
     caller = "Tensor.ShareExternalPointer"
     cdef TypeMeta dtype = None if T is None else as_type(T)
     cdef TensorImpl lender
@@ -39,10 +39,10 @@ def share_external_pointer(TensorImpl impl not None, src, T, nbytes, deleter):
         address = as_address(src, caller)
     else:
         try:
-            lender = ingest(src, None, False)
+            lender = import_tensor(src, None, False)
         except (BufferError, TypeError) as error:
             raise EnforceTypeError(
-                f"{type(src).__name__} shares no memory: {error}", caller) from error
+                f"{type(src).__name__} does not share memory: {error}", caller) from error
         if lender.storage.flags & READONLY:
             raise EnforceBufferError(
                 "The buffer is read-only, and a caffe2.Tensor is written to. Copy it with "
@@ -62,14 +62,14 @@ def share_external_pointer(TensorImpl impl not None, src, T, nbytes, deleter):
         keep = lender.storage.ctx
     if not dtype.c_is_pod:
         raise EnforceNotMet(
-            f"Memory from outside holds POD elements, not {dtype}.", caller, condition="T.is_pod")
+            f"Memory from outside has POD elements, not {dtype}.", caller, condition="T.is_pod")
     needed = impl.c_numel * dtype.itemsize
     if capacity == 0:
         capacity = min(needed, INT64_MAX)
     if needed > capacity or capacity > available:
         raise EnforceValueError(
-            f"The tensor's {impl.c_numel} elements of {dtype} take {needed} bytes, the capacity is "
-            f"said to be {capacity}" +
+            f"The tensor's {impl.c_numel} elements of {dtype} take {needed} bytes, the capacity "
+            f"is {capacity}" +
             (f", and the buffer has {available}." if available != INT64_MAX else "."), caller,
             condition="numel() * itemsize <= nbytes")
     if address % <uintptr_t>min(dtype.itemsize, 8) != 0:

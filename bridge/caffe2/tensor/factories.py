@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""New caffe2.Tensors, and old ones made to fit again."""
+"""Creating caffe2.Tensors, and reinitializing existing ones."""
 
 from __future__ import annotations
 
@@ -18,10 +18,11 @@ __all__ = ["ReinitializeAndCopyFrom", "ReinitializeTensor", "TensorCPUFromValues
 
 
 def empty(dims: Any, options: Any = None, *, dtype: Any = None, device: Any = None) -> Tensor:
-    """A new tensor, allocated and typed; POD elements are not set, others constructed.
+    """Return a new, allocated tensor; POD elements are not set, others are constructed.
 
-    float32 on the CPU unless options say otherwise.
-    Raises EnforceNotMet: negative sizes, options that name nothing. MemoryError.
+    float32 on the CPU, unless `options` (or `dtype` and `device`) specify others.
+
+    Raises EnforceNotMet: negative sizes, or unknown options. MemoryError.
     Follows caffe2::empty, caffe2/core/tensor.cc, PyTorch 1.8.1.
 
     >>> from bridge import caffe2
@@ -37,15 +38,22 @@ def empty(dims: Any, options: Any = None, *, dtype: Any = None, device: Any = No
 def ReinitializeTensor(
     t: Tensor, dims: Any, options: Any = None, *, dtype: Any = None, device: Any = None
 ) -> None:
-    """Have `t` be of these sizes, type and device, in place.
+    """Give `t` these sizes, this type and device, in place, and memory. Elements are not set.
 
-    Where type and device fit already it is resized, and keeps its buffer if that is
-    large enough; otherwise, and if it was undefined, `t` gets a new TensorImpl, and who
-    shared the old one keeps it (in the new sizes). Elements are not set.
+    If `t` has the type and device already, it is resized and keeps its buffer if that is large
+    enough. Otherwise, or if it was undefined, it gets a new TensorImpl; wrappers of the former one
+    keep it, in the new sizes.
 
-    Raises EnforceNotMet: `t` is no caffe2.Tensor, negative sizes. MemoryError; `t` is
-    as it was then.
+    Raises EnforceNotMet: `t` is not a caffe2.Tensor (also a TypeError), or negative sizes.
+    MemoryError. `t` is then unchanged.
     Follows caffe2::ReinitializeTensor, caffe2/core/tensor.cc, PyTorch 1.8.1.
+
+    >>> from bridge import caffe2
+    >>> t = caffe2.empty([2, 3])
+    >>> address = t.raw_data()
+    >>> caffe2.ReinitializeTensor(t, [3, 2])
+    >>> t, t.raw_data() == address
+    (caffe2.Tensor(sizes=[3, 2], dtype=float32, device='cpu'), True)
     """
     _require(t, "ReinitializeTensor")
     chosen = resolved(options, dtype, device)
@@ -60,17 +68,23 @@ def ReinitializeTensor(
     else:
         fresh = empty(sizes, chosen)
         if sizes != t.sizes():
-            # Who shares the TensorImpl that `t` gives up sees it resized, as upstream.
+            # Other wrappers of the TensorImpl see it resized, as in Caffe2.
             t.Resize(sizes)
         t.swap(fresh)
 
 
 def ReinitializeAndCopyFrom(t: Tensor, options: Any, src: Any) -> None:
-    """Have `t` be on the device of `options`, and a copy of `src`.
+    """Make `t` a copy of `src`, a caffe2.Tensor or at.Tensor, on the device of `options`.
 
-    The type is that of `src`. Raises EnforceNotMet: `t` has another type already, or
-    `src` is no tensor, not contiguous, or without content.
+    The sizes and type are those of `src`. Raises EnforceNotMet: `t` has another type already, or
+    `src` is not a tensor, not contiguous, or not allocated. MemoryError.
     Follows caffe2::ReinitializeAndCopyFrom, caffe2/core/tensor.cc, PyTorch 1.8.1.
+
+    >>> from bridge import caffe2
+    >>> t = caffe2.Tensor()
+    >>> caffe2.ReinitializeAndCopyFrom(t, "cpu", caffe2.Tensor([2], [1, 2]))
+    >>> t.numpy().tolist()
+    [1, 2]
     """
     caller = "ReinitializeAndCopyFrom"
     _require(t, caller)
@@ -91,10 +105,15 @@ def ReinitializeAndCopyFrom(t: Tensor, options: Any, src: Any) -> None:
 
 
 def TensorCPUFromValues(dims: Any, values: Any, T: Any = None) -> Tensor:
-    """A new tensor on the CPU with a copy of `values`, of NumPy's type for them or `T`.
+    """Return a new tensor on the CPU with a copy of `values`, of type `T` or NumPy's for them.
 
-    Raises EnforceNotMet: there are more or fewer values than the sizes make elements.
+    Raises EnforceNotMet: the number of values is not that of the elements (also a ValueError), or
+    they do not fit the type. MemoryError.
     Follows caffe2::TensorCPUFromValues, caffe2/core/tensor.h, PyTorch 1.8.1.
+
+    >>> from bridge import caffe2
+    >>> caffe2.TensorCPUFromValues([2, 2], [1, 2, 3, 4], "float32").numpy().tolist()
+    [[1.0, 2.0], [3.0, 4.0]]
     """
     return Tensor._wrap(from_values(dims, values, T, "TensorCPUFromValues"))
 
@@ -102,5 +121,5 @@ def TensorCPUFromValues(dims: Any, values: Any, T: Any = None) -> Tensor:
 def _require(t: Any, caller: str) -> None:
     if not isinstance(t, Tensor):
         raise EnforceTypeError(
-            f"A caffe2.Tensor is reinitialised in place, not {type(t).__name__}.", caller
+            f"A caffe2.Tensor is reinitialized in place, not {type(t).__name__}.", caller
         )

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Workspaces, and the functions that act on the current one."""
+"""Workspaces, and functions on the current one."""

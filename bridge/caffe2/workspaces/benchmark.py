@@ -2,12 +2,12 @@
 """Timing nets of the current workspace.
 
 >>> from bridge.caffe2 import core, workspace
->>> net = core.Net("timed")
+>>> net = core.Net("timed_here")
 >>> _ = net.ConstantFill([], "x", shape=[2], value=1.0)
 >>> per_run, per_operator = workspace.BenchmarkNetOnce(net, 1, 10, run_individual=True)
 >>> 0 < per_operator < 1000, workspace.GetStats(), workspace.ClearGlobalNetObserver()
 (True, {}, None)
->>> workspace.CreateNet(net), len(workspace.BenchmarkNet("timed", 1, 10))
+>>> workspace.CreateNet(net), len(workspace.BenchmarkNet("timed_here", 1, 10))
 (True, 1)
 >>> workspace.ResetWorkspace()
 True

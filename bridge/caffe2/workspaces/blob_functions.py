@@ -3,6 +3,8 @@
 
 >>> import numpy as np
 >>> from bridge.caffe2 import workspace
+>>> workspace.ResetWorkspace()
+True
 >>> workspace.CreateBlob("x"), workspace.HasBlob("x"), workspace.Blobs()
 (True, True, ['x'])
 >>> workspace.FeedBlob("x", np.arange(3, dtype=np.float32)), workspace.FeedBlob("y", "text")
@@ -14,8 +16,29 @@
 >>> workspace.ResetBlob("x")
 >>> workspace.blobs
 <blobs of workspace 'default': 'x', 'y'>
->>> workspace.ResetWorkspace()
+
+A blob as the bytes of a BlobProto, and back:
+
+>>> workspace.FeedBlob("x", np.arange(2, dtype=np.int32))
 True
+>>> message = workspace.SerializeBlob("x")
+>>> workspace.DeserializeBlob("y", message)
+>>> workspace.FetchBlob("y")
+array([0, 1], dtype=int32)
+
+A quantized blob:
+
+>>> import bridge
+>>> from bridge.caffe2 import Tensor
+>>> data = Tensor(bridge.from_dlpack(np.array([12, 14], np.uint8)))
+>>> blob = workspace.Workspace.current.create_blob("q")
+>>> blob.Reset(workspace.Int8TensorCPU(data, 0.5, 10))
+>>> workspace.FetchInt8Blob("q")
+Int8Tensor(data=array([12, 14], dtype=uint8), scale=0.5, zero_point=10)
+>>> workspace.FetchInt8BlobRealVal("q")
+array([1., 2.], dtype=float32)
+>>> isinstance(workspace.FetchInt8Blob("q"), workspace.Int8Tensor), workspace.ResetWorkspace()
+(True, True)
 """
 
 from __future__ import annotations
@@ -103,17 +126,6 @@ def FetchInt8Blob(name: Any) -> Int8Tensor:
 
     Raises EnforceNotMet: there is no such blob (also a KeyError), or it holds something else (also
     an AssertionError).
-
-    >>> import numpy as np
-    >>> from bridge import caffe2
-    >>> from bridge.caffe2 import workspace
-    >>> data = caffe2.Tensor(np.array([12, 14], np.uint8))
-    >>> blob = workspace.Workspace.current.create_blob("q")
-    >>> _ = blob.Reset(workspace.Int8TensorCPU(data, 0.5, 10))
-    >>> workspace.FetchInt8Blob("q")
-    Int8Tensor(data=array([12, 14], dtype=uint8), scale=0.5, zero_point=10)
-    >>> workspace.FetchInt8BlobRealVal("q")
-    array([1., 2.], dtype=float32)
     """
     return fetch_int8_named(current.workspace, name, "FetchInt8Blob")
 
@@ -121,7 +133,7 @@ def FetchInt8Blob(name: Any) -> Int8Tensor:
 def FetchInt8BlobRealVal(name: Any) -> np.ndarray[Any, Any]:
     """Return the real numbers of the quantized blob `name`: (data - zero_point) * scale, float32.
 
-    Raises EnforceNotMet as `FetchInt8Blob`, whose example shows it.
+    Raises EnforceNotMet as `FetchInt8Blob`.
     """
     data, scale, zero_point = fetch_int8_named(current.workspace, name, "FetchInt8BlobRealVal")
     real: np.ndarray[Any, Any] = (data.astype("int32") - int(zero_point)).astype("float32") * scale
@@ -153,15 +165,6 @@ def SerializeBlob(name: Any) -> bytes:
 
     Raises EnforceNotMet: there is no such blob (also a KeyError), Caffe2 has no message for its
     value, or it takes more than 2 GiB, which protobuf does not read.
-
-    >>> import numpy as np
-    >>> from bridge.caffe2 import workspace
-    >>> workspace.FeedBlob("x", np.arange(2, dtype=np.int32))
-    True
-    >>> message = workspace.SerializeBlob("x")
-    >>> workspace.DeserializeBlob("y", message)
-    >>> workspace.FetchBlob("y")
-    array([0, 1], dtype=int32)
     """
     return serialize_named(current.workspace, name, "SerializeBlob")
 

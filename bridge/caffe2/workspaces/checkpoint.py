@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from bridge.caffe2.base.names import name_of
 from bridge.caffe2.execution.blob_table import find_or_create
-from bridge.caffe2.files.blob_files import hold, read_blobs, require_names, write_blobs
+from bridge.caffe2.files.blob_files import move_contents, read_blobs, require_names, write_blobs
 from bridge.caffe2.files.databases import path_of
 from bridge.caffe2.workspaces.current import current
 from bridge.caffe2.workspaces.named_blobs import find_named
@@ -67,5 +67,5 @@ def load_checkpoint(
     found = read_blobs([path_of(path, caller)], db_type, caller, progress=progress)
     workspace = current.workspace
     for name, blob in found.items():
-        hold(find_or_create(workspace, name_of(name, caller)), blob)
+        move_contents(find_or_create(workspace, name_of(name, caller)), blob)
     return list(found)

@@ -30,7 +30,7 @@ cdef class Current:
     def enter(self, workspace not None):
         """Set `workspace` as the current one; `name` and `workspaces` stay as they are."""
         cdef dict blobs = workspace._blobs
-        before = self.workspace     # destroyed, if at all, after both fields have been set
+        _before = self.workspace    # destroyed, if at all, after both fields have been set
         self.workspace = workspace
         self.blobs = blobs
 

@@ -14,8 +14,8 @@ from bridge.c10.reports cimport observed, unlikely
 from bridge.caffe2.blobs.core cimport BlobCore
 from bridge.caffe2.blobs.put cimport put
 from bridge.caffe2.workspaces.current cimport Current
-from bridge.exchange.numpy cimport array_copy
-from bridge.exchange.torch cimport tensor_out
+from bridge.exchange.numpy cimport copy_to_array
+from bridge.exchange.torch_export cimport export_torch
 
 from bridge.c10.errors import EnforceTypeError
 from bridge.caffe2.blobs.int8 import Int8Tensor
@@ -94,7 +94,7 @@ def FetchBlob(name):
         blob = find_named(_current.workspace, name, "FetchBlob")
     if not unlikely(observed) and blob._tensor is not None and blob._tensor.impl.c_dtype.c_is_pod:
         try:
-            return array_copy(blob._tensor.impl, "FetchBlob")
+            return copy_to_array(blob._tensor.impl, "FetchBlob")
         except Exception:       # _fetched has another way, or the error to raise
             return _fetched(blob, name)
     return _fetched(blob, name)
@@ -131,7 +131,7 @@ def FetchTorch(name):
         blob = find_named(_current.workspace, name, "FetchTorch")
     if not unlikely(observed) and blob._tensor is not None:
         try:
-            return tensor_out(blob._tensor.impl)
+            return export_torch(blob._tensor.impl)
         except Exception:       # its error names the blob
             return blob._to_torch(name, "FetchTorch")
     return blob._to_torch(name, "FetchTorch")

@@ -19,9 +19,6 @@ array([0., 2.], dtype=float32)
 
 from __future__ import annotations
 
-import shutil
-import tempfile
-
 from bridge.caffe2.definitions.create_operator import observers
 from bridge.caffe2.workspaces.blob_functions import Blobs
 from bridge.caffe2.workspaces.feed_fetch import FeedBlob, FetchBlob
@@ -64,6 +61,8 @@ def StartImmediate(i_know: bool = False) -> None:
     A mode that is on is restarted, with no blobs. Prints a warning unless `i_know`.
     """
     StopImmediate()
+    import tempfile  # takes a while to import, and few programs use this mode
+
     folder = tempfile.mkdtemp()
     with WorkspaceGuard(_WORKSPACE):
         ResetWorkspace(folder)
@@ -84,6 +83,8 @@ def StopImmediate() -> None:
     observers.remove(RunOperatorImmediate)
     with WorkspaceGuard(_WORKSPACE):
         ResetWorkspace()
+    import shutil
+
     shutil.rmtree(folder, ignore_errors=True)  # a script may have removed it
 
 

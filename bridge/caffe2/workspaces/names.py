@@ -2,13 +2,13 @@
 """Messages as bytes, and the names of blobs and nets, as `caffe2.python.workspace` converts them.
 
 >>> from bridge.caffe2 import core, workspace
->>> net = core.Net("work")
+>>> net = core.Net("named_here")
 >>> workspace.StringifyProto(net) == net.Proto().SerializeToString()
 True
 >>> workspace.StringifyBlobName(core.BlobReference("x")), workspace.StringifyNetName(net)
-('x', 'work')
+('x', 'named_here')
 >>> workspace.GetNetName(net.Proto())
-'work'
+'named_here'
 >>> with core.NameScope("scope"):
 ...     workspace.GetNameScope()
 'scope/'

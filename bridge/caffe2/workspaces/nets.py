@@ -3,15 +3,15 @@
 
 >>> import numpy as np
 >>> from bridge.caffe2 import core, workspace
->>> net = core.Net("negate")
+>>> net = core.Net("negation")
 >>> y = net.Negative("x", "y")
 >>> workspace.CreateNet(net, input_blobs=["x"])
 True
->>> workspace.FeedBlob("x", np.array([1.0, 2.0], np.float32)), workspace.RunNet("negate")
+>>> workspace.FeedBlob("x", np.array([1.0, 2.0], np.float32)), workspace.RunNet("negation")
 (True, True)
 >>> workspace.FetchBlob("y"), workspace.Nets()
-(array([-1., -2.], dtype=float32), ['negate'])
->>> workspace.DeleteNet("negate")
+(array([-1., -2.], dtype=float32), ['negation'])
+>>> workspace.DeleteNet("negation")
 >>> workspace.RunNetOnce(net)  # created for one run
 True
 >>> workspace.Nets(), workspace.ResetWorkspace()

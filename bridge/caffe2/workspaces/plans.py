@@ -26,12 +26,12 @@ def RunPlan(plan_or_step: Any) -> bool:
     >>> from bridge.caffe2 import core, workspace
     >>> workspace.FeedBlob("x", np.array([1.0], np.float32))
     True
-    >>> net = core.Net("double")
+    >>> net = core.Net("doubled_by_a_plan")
     >>> _ = net.Scale("x", "x", scale=2.0)
     >>> plan = core.Plan("three times")
     >>> plan.AddStep(core.execution_step("step", net, num_iter=3))
     >>> workspace.RunPlan(plan), workspace.FetchBlob("x"), workspace.Nets()
-    (True, array([8.], dtype=float32), ['double'])
+    (True, array([8.], dtype=float32), ['doubled_by_a_plan'])
     >>> workspace.ResetWorkspace()
     True
     """

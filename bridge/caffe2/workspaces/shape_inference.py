@@ -160,17 +160,17 @@ def _agreed(
     agreed: dict[str, Known] | None = None
     done = 0
     for values in _tries(operator, known, exact):
-        made = _run(definition, operator, values)
-        if made is None:
+        outputs = _run(definition, operator, values)
+        if outputs is None:
             continue
         done += 1
         if agreed is None:
-            agreed = made
+            agreed = outputs
         else:
             agreed = {
-                name: one
-                for name, one in agreed.items()
-                if name in made and made[name][:2] == one[:2]
+                name: known_output
+                for name, known_output in agreed.items()
+                if name in outputs and outputs[name][:2] == known_output[:2]
             }
     if done < 2 and not exact:  # nothing to compare with
         return {}
@@ -192,7 +192,7 @@ def _only_computes(op_type: str, cls: type[Operator]) -> bool:
 def _tries(
     operator: Any, known: dict[str, Known], exact: bool
 ) -> Iterator[dict[str, np.ndarray[Any, Any]]]:
-    """Yield values for the inputs: the known ones, or else several sets of made-up ones."""
+    """Yield values for the inputs: the known ones, or else several sets of arbitrary ones."""
     names = list(dict.fromkeys(operator.input))
     if exact:
         yield {name: known[name][2] for name in names}  # type: ignore[misc]
@@ -224,10 +224,10 @@ def _filled(sizes: list[int], meta: TypeMeta, kind: str, position: int) -> np.nd
 
     number = {"ones": 1, "twos": 2, "positions": position}.get(kind, 0)
     if meta.name == "string":
-        made = np.full(sizes, b"%d" % number, dtype=object)
+        filled = np.full(sizes, b"%d" % number, dtype=object)
         if kind == "ramp":
-            made.reshape(-1)[:] = [b"%d" % i for i in range(made.size)]
-        return made
+            filled.reshape(-1)[:] = [b"%d" % i for i in range(filled.size)]
+        return filled
     if kind == "ramp":
         count = int(np.prod(sizes, dtype=np.int64))
         ramp = np.arange(count).reshape(sizes)
@@ -247,14 +247,14 @@ def _run(
         run_operator(workspace, definition, 1, _CALLER)
     except EnforceNotMet:
         return None
-    made: dict[str, Known] = {}
+    outputs: dict[str, Known] = {}
     for name in operator.output:
         tensor = workspace._blobs.get(name, Blob())._tensor
         if tensor is not None and tensor.dtype() in NUMBERS:
             few = tensor.numel() <= _KEPT_ELEMENTS
-            made[name] = (
+            outputs[name] = (
                 [int(size) for size in tensor.sizes()],
                 tensor.dtype(),
                 workspace.fetch_blob(name) if few else None,
             )
-    return made
+    return outputs

@@ -2,13 +2,13 @@
 """Switching between workspaces, and resetting the current one.
 
 >>> from bridge.caffe2 import workspace
->>> workspace.SwitchWorkspace("other", create_if_missing=True)
+>>> workspace.SwitchWorkspace("of_this_example", create_if_missing=True)
 >>> workspace.CurrentWorkspace(), "default" in workspace.Workspaces()
-('other', True)
->>> workspace.FeedBlob("x", b"text"), workspace.RootFolder()
+('of_this_example', True)
+>>> workspace.FeedBlob("here", b"text"), workspace.RootFolder()
 (True, '.')
 >>> with workspace.WorkspaceGuard("default"):
-...     workspace.CurrentWorkspace(), workspace.HasBlob("x")
+...     workspace.CurrentWorkspace(), workspace.HasBlob("here")
 ('default', False)
 >>> workspace.ResetWorkspace(), workspace.Blobs()
 (True, [])

@@ -95,12 +95,14 @@ class Workspace(BlobTable, metaclass=_WorkspaceType):
     >>> ws = Workspace()
     >>> ws.feed_blob("x", b"text"), ws.fetch_blob("x"), ws.blobs
     (True, b'text', {'x': <Blob that holds a string of 4 bytes>})
-    >>> ws.has_blob("y"), ws.create_blob("y"), ws.remove_blob("y"), list(ws.blobs)
-    (False, <Blob that holds nothing>, None, ['x'])
+    >>> blob = ws.create_blob("y")
+    >>> ws.has_blob("y"), ws.remove_blob("y"), list(ws.blobs)
+    (True, None, ['x'])
     >>> Workspace(ws).fetch_blob("x")
     b'text'
 
-    Operators, nets and plans run in it:
+    `fetch_int8_blob` fetches quantized blobs, as `FetchInt8Blob`. Operators, nets and plans run in
+    the workspace:
 
     >>> values = torch.tensor([-1.0, 2.0])
     >>> ws.feed_blob("values", values)
@@ -108,11 +110,11 @@ class Workspace(BlobTable, metaclass=_WorkspaceType):
     >>> ws.run(core.CreateOperator("Relu", "values", "values"))
     >>> values
     tensor([0., 2.])
-    >>> net = core.Net("double")
+    >>> net = core.Net("doubling")
     >>> _ = net.Scale("values", "values", scale=2.0)
     >>> ws.create_net(net).run()
     >>> values, ws.nets
-    (tensor([0., 4.]), {'double': <Net 'double' of 1 operators>})
+    (tensor([0., 4.]), {'doubling': <Net 'doubling' of 1 operators>})
     >>> Workspace.current.blobs is Workspace.current_blobs, Workspace.current is ws
     (False, False)
     """

@@ -1,1 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
+"""Tests of `bridge.caffe2.base`; of these modules the names of the files do not show it::
+
+- data_types, messages: caffe2/definitions/test_arguments
+- debugging, message_text: conformance/test_workspace_replay
+- device_option: caffe2/workspaces/test_feed_fetch_devices
+- hardware: caffe2/execution/test_engines
+- lazy: test_import
+- names: caffe2/workspaces/test_named_blobs
+- text: test_errors
+"""

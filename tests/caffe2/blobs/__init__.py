@@ -1,1 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
+"""Tests of `bridge.caffe2.blobs`; of these modules the names of the files do not show it::
+
+- copies, put, put_by_type, feed: test_blob, caffe2/workspaces/test_feed_fetch
+- core, int8, objects: test_blob
+- read_tensor: test_deserialize
+- strings: caffe2/workspaces/test_feed_fetch_strings
+- tensor_proto: conformance/test_workspace_replay
+- write_tensor: test_serialize
+"""

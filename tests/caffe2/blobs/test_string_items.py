@@ -161,5 +161,5 @@ def test_elements_whose_list_somebody_shortened() -> None:
 def test_what_is_no_tensor_of_strings_is_not_read_as_one() -> None:
     """Another thread may have made numbers of it after it was looked at."""
     numbers = caffe2.Tensor([3], [1, 2, 3])
-    with pytest.raises(c10.EnforceNotMet, match="no strings"):
+    with pytest.raises(c10.EnforceNotMet, match="not strings"):
         fill_objects(np.empty(3, object), numbers)

@@ -1,2 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tests of `bridge.caffe2.graph`; what Caffe2 does with the same calls is in tests/conformance."""
+"""Tests of `bridge.caffe2.definitions`; of these modules the names of the files do not show it::
+
+- blob_reference, create_operator, python_functions, scopes: test_refusals,
+  conformance/test_workspace_replay
+- operator_types: caffe2/execution/test_registry
+- schema_table, schemas, ssa: conformance/test_workspace_replay
+- schema_table_gradients: conformance/operators/test_operators
+- tracebacks: caffe2/workspaces/test_immediate
+- comparison: conformance/test_workspace_replay
+- *: test_refusals
+"""

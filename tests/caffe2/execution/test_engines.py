@@ -102,17 +102,6 @@ def test_with_a_gpu_torch_tells() -> None:
     refused(raised.value, kind=ValueError)
 
 
-@pytest.mark.cuda
-def test_copies_between_cpu_and_gpu() -> None:
-    workspace.FeedBlob("x", np.arange(3, dtype=np.float32))
-    device = core.DeviceOption(1)
-    workspace.RunOperatorOnce(core.CreateOperator("CopyCPUToGPU", "x", "g", device_option=device))
-    assert workspace.FetchTorch("g").device.type == "cuda"
-    workspace.RunOperatorOnce(core.CreateOperator("CopyGPUToCPU", "g", "c", device_option=device))
-    assert workspace.FetchTorch("c").device.type == "cpu"
-    assert workspace.FetchBlob("c").tolist() == [0.0, 1.0, 2.0]
-
-
 def test_what_is_fed_in_a_device_scope_goes_there() -> None:
     with core.DeviceScope(core.DeviceOption(0)):
         assert workspace.FeedBlob("x", np.ones(2, np.float32))

@@ -66,6 +66,18 @@ assert workspace.FetchBlob("y").tolist() == [3]
     subprocess.run([sys.executable, "-W", "error", "-c", code], check=True, timeout=300)
 
 
+def test_workspace_loads_no_operators_and_no_protobuf() -> None:
+    code = """
+import sys
+import bridge
+assert "bridge.caffe2.workspaces" not in sys.modules
+import bridge.caffe2.workspace
+slow = ("bridge.caffe2.operators", "bridge.caffe2.nets", "google.protobuf", "torch", "logging")
+assert not [name for name in sys.modules if name.startswith(slow)]
+"""
+    subprocess.run([sys.executable, "-W", "error", "-c", code], check=True, timeout=300)
+
+
 def test_nets_are_made_without_what_runs_them() -> None:
     code = """
 import sys

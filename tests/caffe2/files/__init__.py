@@ -1,1 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
+"""Tests of `bridge.caffe2.files`; of these modules the names of the files do not show it::
+
+- blob_files, blob_parts: test_minidb, test_lmdb, caffe2/operators/control/test_files
+- databases, records: test_handles, test_lmdb, test_minidb
+"""

@@ -10,7 +10,18 @@ import pytest
 
 from bridge.caffe2 import core, workspace
 from bridge.caffe2.files.handles import DB, Mode, create_db, registered_dbs
+from tests.helpers.isolate import run_python
 from tests.helpers.workspaces import refused
+
+UNCLOSED = """
+import os, sys
+from bridge.caffe2 import workspace
+C = workspace.C
+db = C.create_db("minidb", sys.argv[1], C.Mode.new)
+transaction = db.new_transaction()
+transaction.put("k1", b"v1")
+transaction.put("k2", b"v2")
+"""
 
 
 def records(path: Path) -> list[tuple[bytes, bytes]]:
@@ -56,6 +67,26 @@ def test_letting_go_closes_and_until_then_the_old_file_is_there(tmp_path: Path) 
     assert records(path) == [(b"b", b"2")]
 
 
+# Recorded from Caffe2 of PyTorch 1.8.1: the file then has both records, the exception or not, and
+# after os._exit none.
+@pytest.mark.parametrize(
+    ("end", "found"),
+    [
+        ("", [(b"k1", b"v1"), (b"k2", b"v2")]),
+        ("raise SystemExit", [(b"k1", b"v1"), (b"k2", b"v2")]),
+        ("os._exit(0)", [(b"old", b"value")]),
+    ],
+    ids=["exit", "exception", "killed"],
+)
+def test_a_database_that_nobody_closes(
+    tmp_path: Path, end: str, found: list[tuple[bytes, bytes]]
+) -> None:
+    path = tmp_path / "db"
+    written(path, Mode.new, old="value")
+    run_python(f"{UNCLOSED}\n{end}", str(path))
+    assert records(path) == found
+
+
 def test_a_cursor_goes_back_to_the_first_record(tmp_path: Path) -> None:
     written(tmp_path / "db", Mode.new, a="1", b="2")
     cursor = create_db("minidb", str(tmp_path / "db"), Mode.read).new_cursor()
@@ -76,16 +107,16 @@ def test_reading_and_writing_are_kept_apart(tmp_path: Path) -> None:
     reading = create_db("minidb", str(tmp_path / "db"), Mode.read)
     with pytest.raises(RuntimeError) as raised:
         reading.new_transaction()
-    refused(raised.value, "not open to write")
+    refused(raised.value, "not open for writing")
     writing = create_db("minidb", str(tmp_path / "other"), Mode.new)
     with pytest.raises(RuntimeError) as raised:
         writing.new_cursor()
-    refused(raised.value, "not open to read")
+    refused(raised.value, "not open for reading")
     transaction = writing.new_transaction()
     writing.close()
     with pytest.raises(RuntimeError) as raised:
         transaction.put("a", "b")
-    refused(raised.value, "not open to write")
+    refused(raised.value, "not open for writing")
 
 
 def test_a_damaged_file_is_not_written_over_by_what_could_be_read(tmp_path: Path) -> None:
@@ -118,7 +149,7 @@ def test_a_disk_that_was_full_once_leaves_the_old_file(tmp_path: Path) -> None:
     refused(raised.value, "cannot be written")
     with pytest.raises(RuntimeError) as raised:
         db.close()
-    refused(raised.value, "cannot be written", "as it was")
+    refused(raised.value, "cannot be written", "is unchanged")
     assert records(path) == [(b"a", b"1")]
     assert os.listdir(tmp_path) == ["db"]
 

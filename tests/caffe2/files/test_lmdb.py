@@ -57,7 +57,7 @@ def test_what_is_there_is_not_written_over(tmp_path: Path) -> None:
     save_checkpoint(str(tmp_path / "x"), ["x"], "lmdb")
     with pytest.raises(ValueError) as caught:
         save_checkpoint(str(tmp_path / "x"), ["x"], "lmdb")
-    refused(caught.value, "there already", kind=ValueError)
+    refused(caught.value, "exists already", kind=ValueError)
     assert os.listdir(tmp_path) == ["x"]
 
 

@@ -66,7 +66,7 @@ def test_no_room_for_more(tmp_path: Path) -> None:
     path = old_file(tmp_path)
     printed = run_python(NO_ROOM, str(path))
     assert "File too large" in printed
-    assert "as it was" in printed
+    assert "is unchanged" in printed
     assert os.listdir(tmp_path) == ["model"]
     check_old(path)
 

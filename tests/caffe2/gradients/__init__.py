@@ -1,2 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Automatic gradients of nets."""
+"""Tests of `bridge.caffe2.gradients`; of these modules the names of the files do not show it::
+
+- backward_pass, gradient_slice: test_registry, conformance/gradients/test_gradients
+- maker, makers, makers_of_products, makers_of_rows, patterns, sums, table: test_numeric,
+  conformance/gradients/test_gradients
+- *: test_caffe2_faults, test_numeric
+"""

@@ -1,16 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Gradients that users register, those of Python operators and models, and what is refused."""
+"""Gradients that users register, and what is refused."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import Any
 
-import numpy as np
 import pytest
 
 from bridge.c10 import EnforceNotMet
-from bridge.caffe2 import brew, core, model_helper, workspace
+from bridge.caffe2 import core
 
 Registry = core.GradientRegistry
 
@@ -135,103 +134,3 @@ def test_dense_and_sparse_gradients_of_one_blob_are_refused() -> None:
     net.DotProduct(["a", "b"], "c")
     with pytest.raises(EnforceNotMet, match="mix of sparse and dense"):
         net.AddGradientOperators(["c"])
-
-
-def forward(inputs: Any, outputs: Any) -> None:
-    outputs[0].feed(inputs[0].data ** 2)
-
-
-def backward(inputs: Any, outputs: Any) -> None:
-    x, y, dy = (one.data for one in inputs)
-    np.testing.assert_array_equal(y, x**2)
-    outputs[0].feed(2 * x * dy)
-
-
-def built(name: str) -> Any:
-    return globals()[name]
-
-
-class Squares:
-    """Both functions."""
-
-    def __init__(self, f: Any) -> None:
-        self.forward, self.backward = f
-
-
-@pytest.mark.parametrize("how", ["functions", "class", "builders"])
-def test_python_operator(how: str) -> None:
-    net = core.Net("python")
-    if how == "functions":
-        add = net.Python(forward, grad_f=backward)
-    elif how == "class":
-        add = net.Python((forward, backward), python_func_type=Squares)
-    else:
-        add = net.Python((built, ("forward",), {}), grad_f=(built, ("backward",), {}))
-    add("x", "y")
-    gradients = net.AddGradientOperators(["y"])
-    workspace.FeedBlob("x", np.array([1.0, 3.0], np.float32))
-    workspace.RunNetOnce(net)
-    np.testing.assert_array_equal(workspace.FetchBlob(gradients["x"]), [2, 6])
-
-
-@pytest.mark.parametrize("f", [forward, (built, ("forward",), {})])
-def test_python_operator_without_gradient(f: Any) -> None:
-    net = core.Net("no_gradient")
-    net.Python(f)("x", "y")
-    net.AddGradientOperators(["y"])
-    workspace.FeedBlob("x", np.array([1.0], np.float32))
-    with pytest.raises(EnforceNotMet, match="PythonGradient"):
-        workspace.RunNetOnce(net)
-
-
-def test_python_operator_with_chosen_gradients() -> None:
-    def both(inputs: Any, outputs: Any) -> None:
-        outputs[0].feed(inputs[0].data * inputs[1].data)
-        outputs[1].feed(inputs[0].data)
-
-    def gradient(inputs: Any, outputs: Any) -> None:
-        outputs[0].feed(inputs[0].data * inputs[-1].data)
-
-    net = core.Net("chosen")
-    add = net.Python(both, gradient, grad_output_indices=[0], grad_input_indices=[1])
-    add(["x", "w"], ["y", "z"])
-    gradients = net.AddGradientOperators(["y"])
-    assert "x" not in gradients
-    workspace.FeedBlob("x", np.array([5.0], np.float32))
-    workspace.FeedBlob("w", np.array([3.0], np.float32))
-    workspace.RunNetOnce(net)
-    assert workspace.FetchBlob(gradients["w"]) == [5]
-
-
-def test_gradient_function_that_cannot_be_called_is_refused() -> None:
-    with pytest.raises(TypeError, match="gradient of a Python operator must be a function"):
-        core.Net("callable").Python(forward, grad_f=3)
-
-
-def test_model_knows_the_gradients_of_its_parameters() -> None:
-    model = model_helper.ModelHelper(name="known")
-    brew.fc(model, "x", "h", 4, 3)
-    brew.fc(model, "x", "unused", 4, 3)
-    with pytest.raises(EnforceNotMet, match="AddGradientOperators first"):
-        model.GetOptimizationParamInfo()
-    found = model.AddGradientOperators([model.net.AveragedLoss("h", "loss")])
-    assert found is model.grad_map
-    assert model.param_to_grad == {"h_w": "h_w_grad", "h_b": "h_b_grad"}
-    infos = model.GetOptimizationParamInfo()
-    assert [(one.name, one.shape, one.size, str(one.grad)) for one in infos] == [
-        ("h_w", [3, 4], 12, "h_w_grad"),
-        ("h_b", [3], 3, "h_b_grad"),
-    ]
-    assert model.get_param_info(model.params[0]) is infos[0]
-    with pytest.raises(EnforceNotMet, match="twice"):
-        model.AddGradientOperators(["loss"])
-
-
-def test_a_model_may_skip_sparse_gradients() -> None:
-    model = model_helper.ModelHelper(name="skips", skip_sparse_optim=True)
-    table = model.param_init_net.XavierFill([], "table", shape=[5, 4])
-    model.AddParameter(table)
-    brew.fc(model, model.net.Gather([table, "ids"], "x"), "h", 4, 3)
-    model.AddGradientOperators([model.net.AveragedLoss("h", "loss")])
-    assert isinstance(model.param_to_grad[table], core.GradientSlice)
-    assert [one.name for one in model.GetOptimizationParamInfo()] == ["h_w", "h_b"]

@@ -240,5 +240,5 @@ def test_on_cuda() -> None:
     ids=["None", "object", "past 64 bits", "time", "structure"],
 )
 def test_values_of_no_element_type(values: Any) -> None:
-    with pytest.raises(c10.EnforceNotMet, match="make no tensor"):
+    with pytest.raises(c10.EnforceNotMet, match="are not a tensor"):
         caffe2.Tensor([1], values)

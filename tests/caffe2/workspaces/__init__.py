@@ -1,1 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
+"""Tests of `bridge.caffe2.workspaces`; of these modules the names of the files do not show it::
+
+- background: test_immediate
+- benchmark, predictor, plans, running: test_nets
+- blob_functions, current: test_named_blobs, test_switching
+- checkpoint: caffe2/files/test_minidb, caffe2/files/test_lmdb
+- names: test_named_blobs
+- random_inputs: caffe2/execution/test_engines
+- run_once: caffe2/execution/test_operator
+"""

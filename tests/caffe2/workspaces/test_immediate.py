@@ -61,7 +61,7 @@ def test_the_folder_is_there_while_the_mode_is_on(capsys: pytest.CaptureFixture[
 def test_a_plan_in_the_background() -> None:
     gate = threading.Event()
     net = core.Net("waits")
-    net.Python(lambda i, o: gate.wait(30) and o[0].feed(np.ones(1)))([], "y")
+    net.Python(lambda i, o: gate.wait(300) and o[0].feed(np.ones(1)))([], "y")
     plan = workspace.RunPlanInBackground(core.execution_step("step", net))
     assert not plan.is_done()
     with pytest.raises(RuntimeError) as raised:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Print, for `bridge/caffe2/operators/base/schemas.py`, the counts and places of real operators.
+"""Print, for `bridge/caffe2/definitions/schema_table.py`, the counts and places of real operators.
 
     python3.8 tests/conformance/operators/record_schemas.py Add Concat ...
 

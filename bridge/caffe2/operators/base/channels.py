@@ -9,7 +9,13 @@ if TYPE_CHECKING:
 
     from bridge.caffe2.operators.base.float_operator import FloatOperator
 
-__all__ = ["by_channel", "channel_sums", "channels_first", "channels_last"]
+__all__ = [
+    "by_channel",
+    "channel_sums",
+    "channels_first",
+    "channels_last",
+    "enforce_per_channel",
+]
 
 
 def channels_first(x: Tensor, order: str) -> Tensor:
@@ -20,6 +26,12 @@ def channels_first(x: Tensor, order: str) -> Tensor:
 def channels_last(x: Tensor, order: str) -> Tensor:
     """Return a view in `order` (NCHW or NHWC) of an image (N, C, ...)."""
     return x if order == "NCHW" else x.movedim(1, -1)
+
+
+def enforce_per_channel(op: FloatOperator, x: Tensor, *parameters: Tensor) -> None:
+    """Raise EnforceNotMet unless each parameter has one value per channel of x (N, C, ...)."""
+    for values in parameters:
+        op.enforce(values.numel() == x.shape[1], "there is one value per channel", values, x)
 
 
 def by_channel(op: FloatOperator, values: Tensor, x: Tensor, order: str) -> Tensor:

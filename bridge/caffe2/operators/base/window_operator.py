@@ -7,22 +7,36 @@ Follows ConvPoolOpBase, caffe2/operators/conv_pool_op_base.h, PyTorch 1.8.1.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
+from bridge.caffe2.execution.registry import register_operator
 from bridge.caffe2.operators.base.float_operator import FloatOperator
 from bridge.caffe2.operators.base.lazy_torch import torch
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
+    from typing import Any, TypeVar
 
     from torch import Tensor
 
-__all__ = ["SPATIAL", "Window", "WindowOperator"]
+    Class = TypeVar("Class", bound=type[Any])
+
+__all__ = ["SPATIAL", "Window", "WindowOperator", "register_by_rank"]
 
 SPATIAL = {1: "1d", 2: "2d", 3: "3d"}
 
 NOTSET, VALID, SAME, CAFFE_LEGACY_POOLING = range(4)  # caffe2/proto/caffe2_legacy.proto
+
+
+def register_by_rank(name: str, suffix: str = "") -> Callable[[Class], Class]:
+    """Return a decorator that registers a class as `name`, and with 1D, 2D and 3D after it."""
+
+    def register(cls: Class) -> Class:
+        for rank in ("", "1D", "2D", "3D"):
+            register_operator(f"{name}{rank}{suffix}")(cls)
+        return cls
+
+    return register
 
 
 class Window:
@@ -110,6 +124,16 @@ class WindowOperator(FloatOperator):
             self.stride,
             self.dilation,
         )
+
+    def gradients_requested(self) -> tuple[bool, bool]:
+        """Return whether the gradients of bias and of X are outputs, besides that of the filter.
+
+        Argument: `no_bias` (False): there is no gradient of the bias. That of X is the last output.
+        """
+        has_bias = not self.GetSingleArgument("no_bias", 0)
+        outputs = self.OutputSize()
+        self.enforce(has_bias or outputs < 3, "there are two outputs with `no_bias`")
+        return has_bias, outputs == 2 + has_bias
 
     def window(self, sizes: Sequence[int]) -> Window:
         """Return the windows of an image of these spatial sizes.

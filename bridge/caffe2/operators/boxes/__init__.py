@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Detection in images: boxes, regions, proposals, keypoints."""
+"""Object detection in images: boxes, regions of interest, proposals, keypoints."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""BoxOperator: what operators on boxes have in common."""
+"""BoxOperator: the base class of operators on boxes."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ __all__ = ["BoxOperator"]
 
 
 class BoxOperator(FloatOperator):
-    """What the operators of boxes have in common; argument `legacy_plus_one` (True).
+    """An operator on boxes, as NumPy arrays with one box per row.
 
-    With it a box reaches over its last pixel: its width is x2 - x1 + 1. Boxes that are rotated are
-    rows of five, center, sides and degrees (`rotated_boxes`): they are kept within degrees of
-    `angle_bound_lo` (-90) to `angle_bound_hi` (90) if `angle_bound_on` (True), and clipped to the
-    image where they are turned by `clip_angle_thresh` (1.0) degrees at most.
+    Argument: `legacy_plus_one` (True): a box includes its last pixel, so its width is x2 - x1 + 1.
+    With `rotated` (False) a box has five numbers, as in `rotated_boxes`. Their angles are kept
+    within `angle_bound_lo` (-90) to `angle_bound_hi` (90) degrees if `angle_bound_on` (True), and
+    boxes turned by at most `clip_angle_thresh` (1.0) degrees are clipped to the image.
     """
 
     def __init__(self, *args: Any) -> None:
@@ -36,7 +36,7 @@ class BoxOperator(FloatOperator):
     def transformed(
         self, boxes: NDArray[np.float32], deltas: NDArray[np.float32], weights: Sequence[float]
     ) -> NDArray[np.float32]:
-        """Move and resize boxes, turn those that are rotated."""
+        """Return boxes moved and resized, and turned if they are rotated, by deltas."""
         if boxes.shape[1] == 4:
             return box.transformed(boxes, deltas, weights, self.plus_one)
         bounds = None
@@ -54,14 +54,17 @@ class BoxOperator(FloatOperator):
         return rotated.transformed(boxes, deltas, weights, bounds)
 
     def clipped(self, boxes: NDArray[np.float32], height: int, width: int) -> NDArray[np.float32]:
-        """Clip boxes to an image."""
+        """Return boxes clipped to an image."""
         if boxes.shape[1] == 4:
             return box.clipped(boxes, height, width, self.plus_one)
         threshold = self.GetSingleArgument("clip_angle_thresh", 1.0)
         return rotated.clipped(boxes, height, width, threshold, self.plus_one)
 
     def array(self, i: int, *shape: int | None) -> NDArray[np.float32]:
-        """Return input `i` as an array over its memory, of these sizes where they are not None."""
+        """Return input `i` as an array over its memory.
+
+        Raises EnforceNotMet: its sizes are not `shape`, in which None is any size.
+        """
         found: NDArray[np.float32] = self.x(i).numpy()
         fits = len(shape) == found.ndim and all(
             size is None or size == own for size, own in zip(shape, found.shape, strict=True)
@@ -70,5 +73,5 @@ class BoxOperator(FloatOperator):
         return found
 
     def store(self, i: int, values: Sequence[Any] | NDArray[Any], *shape: int) -> None:
-        """Put values of these sizes into output `i`, as float32."""
+        """Set output `i` to values with the sizes `shape`, as float32."""
         self.out(i, shape).numpy()[...] = np.asarray(values, np.float32).reshape(shape)

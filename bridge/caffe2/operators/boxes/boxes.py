@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Boxes as arrays of rows (x1, y1, x2, y2): shifted, clipped, and those that overlap left out.
+"""Boxes as arrays of rows (x1, y1, x2, y2): transformed, clipped, selected by overlap.
 
-Plain NumPy on the memory of the blobs: these are loops over small arrays, which torch makes slow.
+These are loops over small arrays, so they use NumPy on the memory of the blobs, which has less
+overhead than torch.
 
-Follows caffe2/operators/generate_proposals_op_util_boxes.h and _nms.h, PyTorch 1.8.1, in the order
-of operations, too, since a rounding may decide which box is kept.
+Follows caffe2/operators/generate_proposals_op_util_boxes.h and _nms.h, PyTorch 1.8.1, also in the
+order of operations, since rounding may decide which box is kept.
 """
 
 from __future__ import annotations
@@ -25,7 +26,10 @@ __all__ = ["by_score", "clipped", "kept", "kept_softly", "large_enough", "transf
 
 
 def transformed(boxes: Boxes, deltas: Boxes, weights: Sequence[float], plus_one: bool) -> Boxes:
-    """Move and resize boxes by (dx, dy, dw, dh): in sides of the box, and as logarithms."""
+    """Return boxes moved by (dx, dy) sides and resized by exp(dw), exp(dh).
+
+    `deltas` (n, 4) is divided by `weights` (4).
+    """
     one = np.float32(plus_one)
     sides = boxes[:, 2:] - boxes[:, :2] + one
     centers = boxes[:, :2] + np.float32(0.5) * sides
@@ -37,7 +41,7 @@ def transformed(boxes: Boxes, deltas: Boxes, weights: Sequence[float], plus_one:
 
 
 def clipped(boxes: Boxes, height: int, width: int, plus_one: bool) -> Boxes:
-    """Clip boxes to an image."""
+    """Return boxes clipped to an image."""
     limits = np.array([width, height, width, height], np.float32) - np.float32(plus_one)
     found: Boxes = np.maximum(np.minimum(boxes, limits), np.float32(0))
     return found
@@ -46,9 +50,9 @@ def clipped(boxes: Boxes, height: int, width: int, plus_one: bool) -> Boxes:
 def large_enough(
     boxes: Boxes, smallest: float, image: NDArray[np.float32], plus_one: bool
 ) -> NDArray[np.intp]:
-    """Return the rows of boxes with both sides of `smallest` or more and the center in the image.
+    """Return the indices of boxes with sides of at least `smallest`, centered in the image.
 
-    `image`: height, width, and the scale that `smallest` is multiplied by.
+    `image`: height, width, and the scale by which `smallest` is multiplied.
     """
     sides = boxes[:, 2:] - boxes[:, :2] + np.float32(plus_one)
     centers = boxes[:, :2] + sides / np.float32(2)
@@ -57,7 +61,7 @@ def large_enough(
 
 
 def by_score(scores: NDArray[np.float32], most: int = -1) -> NDArray[np.intp]:
-    """Return the indices of the scores in descending order, `most` of them if not negative."""
+    """Return the indices of the scores in descending order, at most `most` if not negative."""
     order = np.argsort(-scores, kind="stable")
     return order if most < 0 else order[:most]
 
@@ -77,7 +81,7 @@ class _Overlaps:
         self.areas = (x2 - x1 + self.one) * (y2 - y1 + self.one)
 
     def of(self, i: int, others: NDArray[np.intp]) -> NDArray[np.float32]:
-        """Return the overlap of box `i` with the `others`; NaN for two of no area."""
+        """Return the overlaps of box `i` with the boxes `others`; NaN if both have no area."""
         x1, y1, x2, y2 = self.boxes[:, others]
         own = self.boxes[:, i]
         zero = np.float32(0)
@@ -92,9 +96,9 @@ class _Overlaps:
 def kept(
     boxes: Boxes, order: NDArray[np.intp], threshold: float, most: int, plus_one: bool
 ) -> list[int]:
-    """Return the rows of boxes, in `order`, that overlap no earlier one by more than `threshold`.
+    """Return the indices of boxes, in `order`, that overlap no earlier one more than `threshold`.
 
-    At most `most` of them, unless that is negative.
+    At most `most` of them, unless it is negative.
     """
     overlaps = _overlaps(boxes, plus_one)
     limit = np.float32(threshold)
@@ -116,11 +120,11 @@ def kept_softly(
     method: str,
     plus_one: bool,
 ) -> tuple[list[int], NDArray[np.float32]]:
-    """Return the rows of boxes by falling score, and scores that overlaps have lowered.
+    """Return the indices of boxes by descending score, and the scores (soft NMS).
 
-    Of what is left the box of the largest score is kept, and the scores of the others fall with
-    their overlap: by it, where it is above `threshold` (`method` linear), or by a normal
-    distribution of `sigma` (gaussian). Boxes whose score falls below `smallest` are left out.
+    In each step the box with the largest score is kept, and the scores of the others are multiplied
+    by 1 - overlap if it is above `threshold` (`method` "linear"), or by exp(-overlap^2 / sigma)
+    ("gaussian"). Boxes with scores below `smallest` are removed.
     """
     overlaps = _overlaps(boxes, plus_one)
     scores = scores.copy()
@@ -129,7 +133,7 @@ def kept_softly(
         at = int(np.argmax(scores[rows]))
         first = int(rows[at])
         found.append(first)
-        # The first takes the place of the largest: among equal scores that decides.
+        # The first one moves to the place of the largest: this decides among equal scores.
         rows = rows.copy()
         rows[at] = rows[0]
         rows = rows[1:]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""BoxWithNMSLimit: the best boxes of each class chosen."""
+"""BoxWithNMSLimit: the best boxes of each class."""
 
 from __future__ import annotations
 
@@ -21,19 +21,20 @@ __all__ = ["BoxWithNMSLimit"]
 
 @register_operator("BoxWithNMSLimit")
 class BoxWithNMSLimit(BoxOperator):
-    """(scores: (n, classes), boxes: (n, 4 classes), perhaps counts (N)) -> the best boxes.
+    """Keep the best boxes of each class: (scores, boxes, counts) -> (scores, boxes, classes, ...).
 
-    Counts say how many boxes are of each image.
-    Outputs: scores, boxes and classes of what is kept, by image and class; then perhaps how many of
-    each image (N), the rows that they were, and how many of each image and class. Class 0 is the
-    background. A box is kept whose score is above `score_thresh` (0.05) and that overlaps no better
-    one of its class by more than `nms` (0.3), `detections_per_im` (100) of an image at most.
-    `soft_nms_enabled` lowers scores instead of leaving out (`soft_nms_method` linear or gaussian,
-    `soft_nms_sigma` 0.5, `soft_nms_min_score_thres` 0.001). Other arguments:
-    `cls_agnostic_bbox_reg` (False): boxes for all classes in one; `input_boxes_include_bg_cls`,
-    `output_classes_include_bg_cls` (True).
-
-    Raises EnforceNotMet: sizes that do not go together.
+    Inputs: scores (n, classes), boxes (n, 4 classes), optionally the number of boxes of each image
+    (N).
+    Outputs: scores, boxes and classes of the kept boxes, ordered by image and class; optionally the
+    number kept of each image (N), their input rows, and the numbers by image and class (N,
+    classes). Class 0 is the background. A box is kept if its score is above `score_thresh` (0.05)
+    and it overlaps no better box of its class by more than `nms` (0.3); at most `detections_per_im`
+    (100) per image. `soft_nms_enabled` (False) lowers scores instead of removing boxes, with
+    `soft_nms_method` (linear or gaussian), `soft_nms_sigma` (0.5) and `soft_nms_min_score_thres`
+    (0.001).
+    Arguments: `cls_agnostic_bbox_reg` (False): one box for all classes;
+    `input_boxes_include_bg_cls`, `output_classes_include_bg_cls` (True).
+    Raises EnforceNotMet: sizes do not match.
     Follows BoxWithNMSLimitOp, caffe2/operators/box_with_nms_limit_op.cc, PyTorch 1.8.1.
     """
 
@@ -94,14 +95,14 @@ class BoxWithNMSLimit(BoxOperator):
         return found
 
     def _of_class(self, boxes: NDArray[np.float32], j: int) -> NDArray[np.float32]:
-        """Return the boxes of class `j`, the background being 0."""
+        """Return the boxes of class `j`; class 0 is the background."""
         first = 0 if self.first_box is None else self.sides * (j - 1 + self.first_box)
         return boxes[:, first : first + self.sides]
 
     def _of_image(
         self, scores: NDArray[np.float32], boxes: NDArray[np.float32], method: str
     ) -> tuple[list[list[int]], NDArray[np.float32]]:
-        """Return the rows kept of each class but the background, and the scores."""
+        """Return the kept rows of each class but the background, and the scores."""
         limit = self.GetSingleArgument("detections_per_im", 100)
         threshold = self.GetSingleArgument("nms", 0.3)
         smallest = np.float32(self.GetSingleArgument("score_thresh", 0.05))

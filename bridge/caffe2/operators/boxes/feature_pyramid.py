@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Boxes of object detection, collected from the levels of a pyramid and shared out to them."""
+"""Boxes collected from the levels of a feature pyramid, and distributed to them."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ __all__ = ["CollectAndDistributeFpnRpnProposals", "CollectRpnProposals", "Distri
 
 
 class Levels(BoxOperator):
-    """What the operators of feature pyramids have in common."""
+    """An operator on the levels of a feature pyramid."""
 
     def collected(self) -> NDArray[np.float32]:
-        """Return the best boxes (n, 5) of all levels, `rpn_post_nms_topN` (2000) at most."""
+        """Return the best boxes (n, 5) of all levels, at most `rpn_post_nms_topN` (2000)."""
         levels = self.levels("rpn", 2, 6)
         self.enforce(
             self.InputSize() == 2 * levels, "there are boxes and scores of each level", levels
@@ -36,7 +36,7 @@ class Levels(BoxOperator):
         return best
 
     def levels(self, kind: str, low: int, high: int) -> int:
-        """Return how many levels there are, by `KIND_min_level` and `KIND_max_level`."""
+        """Return the number of levels, from the arguments `KIND_min_level` and `KIND_max_level`."""
         self.low = self.GetSingleArgument(f"{kind}_min_level", low)
         self.high = self.GetSingleArgument(f"{kind}_max_level", high)
         self.enforce(
@@ -45,7 +45,7 @@ class Levels(BoxOperator):
         return int(self.high - self.low + 1)
 
     def distribute(self, boxes: NDArray[np.float32], first: int) -> None:
-        """Put the boxes of each level into outputs from `first` on, then where each had been."""
+        """Set outputs from `first` on to the boxes of each level, then to their input order."""
         levels = self.levels("roi", 2, 5)
         self.enforce(
             self.OutputSize() == first + levels + 1,
@@ -70,9 +70,10 @@ class Levels(BoxOperator):
 
 @register_operator("CollectRpnProposals")
 class CollectRpnProposals(Levels):
-    """Boxes (n, 5) of each level, then scores (n) of each -> the best of all, best first.
+    """Merge boxes (n, 5) and scores (n) of all levels -> the best boxes, best first.
 
-    Arguments: `rpn_min_level` (2), `rpn_max_level` (6), `rpn_post_nms_topN` (2000), how many.
+    Inputs: boxes of each level, then scores of each level.
+    Arguments: `rpn_min_level` (2), `rpn_max_level` (6), `rpn_post_nms_topN` (2000): the most boxes.
     Follows caffe2/operators/collect_and_distribute_fpn_rpn_proposals_op.cc, PyTorch 1.8.1.
     """
 
@@ -83,10 +84,12 @@ class CollectRpnProposals(Levels):
 
 @register_operator("DistributeFpnProposals")
 class DistributeFpnProposals(Levels):
-    """Boxes (n, 5) -> those of each level, by size, and in which order all of them were (n).
+    """Distribute boxes (n, 5) by size -> the boxes of each level, then their order (n).
 
-    Arguments: `roi_min_level` (2), `roi_max_level` (5), and the level (`roi_canonical_level`, 4)
-    of boxes whose sides are of `roi_canonical_scale` (224); one of twice the side is one higher.
+    The last output restores the input order from the concatenated levels.
+    Arguments: `roi_min_level` (2), `roi_max_level` (5); `roi_canonical_level` (4): the level of
+    boxes with sides of `roi_canonical_scale` (224). Boxes with sides twice as long are one level
+    higher.
     Follows caffe2/operators/collect_and_distribute_fpn_rpn_proposals_op.cc, PyTorch 1.8.1.
     """
 
@@ -96,7 +99,7 @@ class DistributeFpnProposals(Levels):
 
 @register_operator("CollectAndDistributeFpnRpnProposals")
 class CollectAndDistributeFpnRpnProposals(Levels):
-    """What CollectRpnProposals gives, then what DistributeFpnProposals gives of that."""
+    """CollectRpnProposals, then DistributeFpnProposals of its result."""
 
     def RunOnDevice(self) -> None:
         best = self.collected()

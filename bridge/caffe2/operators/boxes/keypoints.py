@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""HeatmapMaxKeypoint: where heat maps are hottest."""
+"""HeatmapMaxKeypoint: the maxima of heat maps."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from bridge.caffe2.operators.base.lazy_torch import torch
 
 __all__: list[str] = []
 
-_FARTHEST = 1.5  # pixels from the hottest one
-_FLAT = 1e-4  # of a determinant
+_FARTHEST = 1.5  # largest offset from the maximum, in pixels
+_FLAT = 1e-4  # the parabola is flat if its determinant is below this
 
 
 @register_operator("HeatmapMaxKeypoint")
 class HeatmapMaxKeypoint(FloatOperator):
-    """Rows x, y, score and probability of the hottest point, for each box and each of its maps.
+    """(maps, boxes) -> (n, 4, K): x, y, score and probability of each map's maximum.
 
-    Inputs: square maps, (boxes, maps, size, size); boxes as x0, y0, x1, y1. The point is where a
-    parabola through the hottest pixel and its neighbours, mirrored at edges, has its maximum. The
-    probability is 0 unless `should_output_softmax`.
+    Inputs: square maps (n, K, size, size), boxes (n, 4) as x0, y0, x1, y1. The maximum is that of a
+    parabola through the largest pixel and its neighbours, mirrored at edges. The probability is 0
+    unless `should_output_softmax` is set.
     Follows HeatmapMaxKeypointOp, caffe2/operators/heatmap_max_keypoint_op.cc, PyTorch 1.8.1.
     """
 
@@ -52,7 +52,7 @@ class HeatmapMaxKeypoint(FloatOperator):
     def _neighbours(
         self, flat: torch.Tensor, x: torch.Tensor, y: torch.Tensor, size: int
     ) -> list[list[torch.Tensor]]:
-        """Return the values around each point, rows of columns."""
+        """Return the 3 x 3 values around each point, as rows of columns."""
 
         def mirrored(at: torch.Tensor, step: int) -> torch.Tensor:
             to = at + step
@@ -65,7 +65,7 @@ class HeatmapMaxKeypoint(FloatOperator):
     def _peak(
         self, grid: list[list[torch.Tensor]]
     ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-        """Return the maximum's offset from the middle, in columns and rows, and its excess."""
+        """Return the offset (x, y) of the maximum from the middle, and its excess over it."""
         (nw, north, ne), (west, middle, east), (sw, south, se) = grid
         bx, by = -(east - west) / 2, -(south - north) / 2
         axx, ayy = west - 2 * middle + east, north - 2 * middle + south

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Boxes of object detection: proposed and refined."""
+"""GenerateProposals and BBoxTransform: boxes proposed from anchors, and refined by deltas."""
 
 from __future__ import annotations
 
@@ -22,16 +22,17 @@ __all__ = ["BBoxTransform", "GenerateProposals"]
 @register_operator("GenerateProposalsCPP")
 @register_operator("GenerateProposals")
 class GenerateProposals(BoxOperator):
-    """(scores: (N, A, H, W), deltas: (N, 4 A, H, W), images: (N, 3), anchors: (A, 4)) -> boxes.
+    """Propose boxes (n, 5) and their scores (n) from the scores of shifted anchors.
 
-    Outputs: (n, 5), the number of the image and the box, and their scores (n). Anchors of five
-    columns are rotated; then for 4 and 5 it is 5 and 6. An image is height,
-    width and scale. Anchors are shifted to each place, moved by the deltas and clipped; of the
-    `pre_nms_topN` (6000) best, those that are large enough (`min_size`, 16) and overlap no better
-    one by more than `nms_thresh` (0.7) are kept, `post_nms_topN` (300) at most. A place is
-    1 / `spatial_scale` (1 / 16) pixels wide. Of equal scores the earlier ranks first.
+    Inputs: scores (N, A, H, W), deltas (N, 4 A, H, W), images (N, 3) as height, width and scale,
+    anchors (A, 4). Each box is preceded by the index of its image. Anchors with five columns are
+    rotated; the 4 and 5 above are then 5 and 6. Anchors are shifted to each place, moved by the
+    deltas and clipped. Of the `pre_nms_topN` (6000) best, those are kept that are large enough
+    (`min_size`, 16) and overlap no better one by more than `nms_thresh` (0.7), at most
+    `post_nms_topN` (300). A place is 1 / `spatial_scale` (1 / 16) pixels wide. Of equal scores the
+    earlier ranks first.
 
-    Raises EnforceNotMet: sizes that do not go together.
+    Raises EnforceNotMet: sizes do not match.
     Follows GenerateProposalsOp, caffe2/operators/generate_proposals_op.cc, PyTorch 1.8.1.
     """
 
@@ -61,7 +62,7 @@ class GenerateProposals(BoxOperator):
         image: NDArray[np.float32],
         anchors: NDArray[np.float32],
     ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-        """Return the boxes and their scores (n)."""
+        """Return the boxes of an image and their scores (n)."""
         sides = anchors.shape[1]
         _, height, width = deltas.shape
         before = self.GetSingleArgument("pre_nms_topN", 6000)
@@ -90,13 +91,14 @@ class GenerateProposals(BoxOperator):
 
 @register_operator("BBoxTransform")
 class BBoxTransform(BoxOperator):
-    """(boxes: (n, 4) or (n, 5), deltas: (n, 4 classes), images: (N, 3)) -> boxes of each class.
+    """Transform boxes (n, 4) by deltas (n, 4 classes) -> the boxes of each class (n, 4 classes).
 
-    Boxes of several images have the image's number in front, and come in its order; a second
-    output gives how many there are of each (N). Arguments: `weights` that deltas are divided by
-    (1, 1, 1, 1), `apply_scale` (True): the boxes are those of the scaled image.
-
-    Raises EnforceNotMet: sizes that do not go together.
+    Inputs: boxes, also rotated (n, 5), deltas, images (N, 3). Boxes of several images are preceded
+    by the index of the image, in ascending order; a second output is the number of boxes of each
+    image (N).
+    Arguments: `weights` (1, 1, 1, 1), by which deltas are divided; `apply_scale` (True): the
+    results are boxes of the scaled image.
+    Raises EnforceNotMet: sizes do not match.
     Follows BBoxTransformOp, caffe2/operators/bbox_transform_op.cc, PyTorch 1.8.1.
     """
 
@@ -140,7 +142,7 @@ class BBoxTransform(BoxOperator):
         height, width = (int(side / scale + np.float32(0.5)) for side in image[:2])
         classes = deltas.shape[1] // self.sides
         boxes = boxes.copy()
-        boxes[:, :4] /= scale  # and not degrees
+        boxes[:, :4] /= scale  # but not the degrees
         every = np.repeat(boxes, classes, axis=0)
         moved = self.transformed(every, deltas.reshape(-1, self.sides), weights)
         moved = self.clipped(moved, height, width)

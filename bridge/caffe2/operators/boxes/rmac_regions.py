@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""RMACRegions: squares of several sizes all over an image."""
+"""RMACRegions: a grid of squares of several sizes over an image."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ __all__: list[str] = []
 
 @register_operator("RMACRegions")
 class RMACRegions(FloatOperator):
-    """X: (N, C, H, W) -> squares of several sizes all over each image, (n, 5) as RoIs.
+    """X: (N, C, H, W) -> squares of several sizes over each image, (n, 5) as RoIs.
 
-    Arguments: `scales` (3), how many sizes, and `overlap` (0.4), about how much they overlap.
+    Arguments: `scales` (3): the number of sizes; `overlap` (0.4): their approximate overlap.
     Follows RMACRegionsOp, caffe2/operators/rmac_regions_op.cc, PyTorch 1.8.1.
     """
 
     def RunOnDevice(self) -> None:
-        x = self.Input(0)  # of which only the sizes are asked
+        x = self.Input(0)  # only its sizes are used
         self.enforce(x.dim() == 4, "X has 4 dimensions", list(x.sizes()))
         images, _, height, width = x.sizes()
         if not x.numel():
@@ -29,7 +29,7 @@ class RMACRegions(FloatOperator):
         overlap, side = self.GetSingleArgument("overlap", 0.4), min(height, width)
         more = 0
         if height != width:
-            # In float32 as Caffe2: it decides between two that are as far from the overlap.
+            # In float32 like Caffe2: rounding decides between equally good numbers of steps.
             area, longer = side * side, max(height, width)
             steps = [single((longer - side) / k) for k in range(1, 7)]
             shared = [single(single(area - single(side * step)) / area) for step in steps]
@@ -49,6 +49,6 @@ class RMACRegions(FloatOperator):
 
 
 def starts(length: int, size: int, count: int) -> list[int]:
-    """Return where `count` pieces of `size` begin that lie evenly over `length`."""
+    """Return the starts of `count` pieces of `size` evenly distributed over `length`."""
     step = (length - size) / (count - 1) if count > 1 else 0.0
     return [min(int(step * i), length - size) for i in range(count)]

@@ -23,23 +23,23 @@ __all__ = ["RoIAlign", "RoIAlignRotated"]
 
 
 class RoIAlignOperator(RoIOperator):
-    """What RoIAlign, RoIAlignRotated and their gradients have in common.
+    """An operator that samples bins of regions bilinearly.
 
-    Arguments: `sampling_ratio` (-1), samples up and across in a bin, as many as it has pixels where
-    not positive; `aligned` (False): pixels are at half numbers.
+    Arguments: `sampling_ratio` (-1): samples per bin and direction, as many as it has pixels if not
+    positive; `aligned` (False): pixel centers are at half-integer coordinates.
     """
 
     def samples(self, number: Tensor, regions: Tensor, height: int, width: int) -> Bags:
-        """Say which places of the images each bin is a sum of, and with which weights."""
+        """Return which pixels each bin is a sum of, and with which weights."""
         self.aligned = bool(self.GetSingleArgument("aligned", False))
         ratio = self.GetSingleArgument("sampling_ratio", -1)
-        corner, size, turn = self.laid(regions)
+        corner, size, turn = self.geometry(regions)
         if ratio > 0:
             grid = torch.full((len(regions), 2), ratio)
         else:
             grid = torch.ceil(size / torch.tensor(self.bins, dtype=torch.float32)).long()
         bags = Bags(len(regions) * self.bins[0] * self.bins[1])
-        # RoIOperator of one grid together: most have one of a few.
+        # Regions with the same grid are computed together: there are few different grids.
         for up, across in torch.unique(grid, dim=0).tolist():
             if up <= 0 or across <= 0:
                 continue
@@ -58,15 +58,15 @@ class RoIAlignOperator(RoIOperator):
         return bags
 
     def offsets(self, size: Tensor, bins: int, count: int) -> Tensor:
-        """Return the places of samples along a side of the regions: (regions, bins * count)."""
+        """Return the offsets of samples along a side of the regions: (regions, bins * count)."""
         step = size.view(-1, 1, 1) / bins
         first = torch.arange(bins, dtype=torch.float32).view(1, -1, 1)
         inner = torch.arange(count, dtype=torch.float32).view(1, 1, -1) + 0.5
         found: Tensor = (first * step + inner * step / count).flatten(1)
         return found
 
-    def laid(self, regions: Tensor) -> tuple[Tensor, Tensor, Tensor | None]:
-        """Return the first corner, the size and the turn of each region, as (y, x)."""
+    def geometry(self, regions: Tensor) -> tuple[Tensor, Tensor, Tensor | None]:
+        """Return the first corner, the size and the rotation of each region, as (y, x)."""
         offset = 0.5 if self.aligned else 0.0
         low = regions[:, [1, 0]] * self.scale - offset
         size = regions[:, [3, 2]] * self.scale - offset - low
@@ -78,22 +78,22 @@ class RoIAlignOperator(RoIOperator):
 
 
 class Bags:
-    """For each of `count` bins the places that it is a sum of, and their weights."""
+    """The pixels that each of `count` bins is a sum of, and their weights."""
 
     def __init__(self, count: int) -> None:
         self.lengths = torch.zeros(count, dtype=torch.long)
         self.parts: list[tuple[Tensor, Tensor, Tensor]] = []
 
     def add(self, rows: Tensor, index: Tensor, weight: Tensor) -> None:
-        """Add what the bins of regions `rows` are made of: (rows, up, across, n) both."""
+        """Add pixels and weights of the bins of regions `rows`: both (rows, up, across, n)."""
         bins = index.shape[1] * index.shape[2]
         places = (rows.view(-1, 1) * bins + torch.arange(bins)).view(-1)
         self.parts.append((places, index.flatten(0, 2), weight.flatten(0, 2)))
 
     def summed(self, rows: Tensor) -> Tensor:
-        """Sum the `rows` (places, C) into the bins: (bins, C)."""
+        """Return the sums of `rows` (pixels, C) by bin: (bins, C)."""
         made = rows.new_zeros(len(self.lengths), rows.shape[1])
-        if not made.numel():  # which torch, on several threads, does not take
+        if not made.numel():  # torch's embedding_bag fails for it on several threads
             return made
         for places, index, weight in self.parts:
             made[places] = functional.embedding_bag(
@@ -102,7 +102,7 @@ class Bags:
         return made
 
     def spread(self, bins: Tensor, places: int) -> Tensor:
-        """Add the bins (bins, C) to what they are sums of: (places, C)."""
+        """Return the gradients (bins, C) added to the pixels of the sums: (places, C)."""
         made = bins.new_zeros(places, bins.shape[1])
         for where, index, weight in self.parts:
             parts = bins[where].unsqueeze(1) * weight.unsqueeze(2)
@@ -111,9 +111,9 @@ class Bags:
 
 
 def corners(y: Tensor, x: Tensor, height: int, width: int) -> tuple[Tensor, Tensor]:
-    """Return the four places around each sample, and their weights: (..., 4 n) both.
+    """Return the four pixels around each sample, and their weights: both (..., 4 n).
 
-    A sample outside of the image by more than a pixel has no weight.
+    A sample outside the image by more than a pixel has weight 0.
     """
     inside = (y >= -1) & (y <= height) & (x >= -1) & (x <= width)
     y, x = y.clamp(min=0), x.clamp(min=0)
@@ -132,7 +132,7 @@ def corners(y: Tensor, x: Tensor, height: int, width: int) -> tuple[Tensor, Tens
 
 
 def turned(y: Tensor, x: Tensor, turn: Tensor) -> tuple[Tensor, Tensor]:
-    """Turn places around centers; turn: (regions, 4), cosine, sine, and the center's y and x."""
+    """Rotate points around centers; `turn` (regions, 4): cosine, sine, and the center's y and x."""
     cos, sin, cy, cx = (turn[:, i].view(-1, 1, 1) for i in range(4))
     return y * cos - x * sin + cy, x * cos + y * sin + cx
 
@@ -145,10 +145,10 @@ def as_rows(x: Tensor) -> Tensor:
 
 @register_operator("RoIAlign")
 class RoIAlign(RoIAlignOperator):
-    """(X: (N, C, H, W), R: (n, 4) or (n, 5)) -> (n, C, pooled_h, pooled_w).
+    """Sample regions: (X: (N, C, H, W), R: (n, 4) or (n, 5)) -> (n, C, pooled_h, pooled_w).
 
-    A region is x1, y1, x2, y2, and before them, where there are several images, its image's number.
-    Each bin is the mean of bilinear samples in it. As RoIOperator and RoIAlignOperator.
+    A region is x1, y1, x2, y2, preceded by the image index if there are several images. Each bin is
+    the mean of bilinear samples in it. For the arguments see RoIOperator and RoIAlignOperator.
     Follows RoIAlignOp, caffe2/operators/roi_align_op.cc, PyTorch 1.8.1.
     """
 
@@ -163,7 +163,7 @@ class RoIAlign(RoIAlignOperator):
 
 @register_operator("RoIAlignGradient")
 class RoIAlignGradient(RoIAlignOperator):
-    """(X, R, dY) -> dX, each bin's gradient added to what it was a mean of."""
+    """(X, R, dY) -> dX: each bin's gradient, added to the pixels it is the mean of."""
 
     def RunOnDevice(self) -> None:
         x, dy = self.x(0), self.x(2)
@@ -178,14 +178,14 @@ class RoIAlignGradient(RoIAlignOperator):
 
 @register_operator("RoIAlignRotated")
 class RoIAlignRotated(RoIAlign):
-    """The same of regions (center x, center y, width, height, angle in degrees).
+    """RoIAlign of regions (center x, center y, width, height, angle in degrees).
 
     Follows RoIAlignRotatedOp, caffe2/operators/roi_align_rotated_op.cc, PyTorch 1.8.1.
     """
 
     sides = 5
 
-    def laid(self, regions: Tensor) -> tuple[Tensor, Tensor, Tensor | None]:
+    def geometry(self, regions: Tensor) -> tuple[Tensor, Tensor, Tensor | None]:
         offset = 0.5 if self.aligned else 0.0
         center = regions[:, [1, 0]] * self.scale - offset
         size = regions[:, [3, 2]] * self.scale

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""RoIOperator: what the operators on regions of interest (RoIs) have in common."""
+"""RoIOperator: the base class of operators on regions of interest (RoIs)."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ __all__: list[str] = []
 
 
 class RoIOperator(FloatOperator):
-    """An operator of images X (N, C, H, W) and regions R.
+    """An operator on images X (N, C, H, W) and regions R.
 
-    Arguments: `spatial_scale` (1), X's pixels for one of the regions', `pooled_h` and `pooled_w`
-    (1), `order` (NCHW).
+    Arguments: `spatial_scale` (1): pixels of X per pixel of a region; `pooled_h`, `pooled_w` (1);
+    `order` (NCHW).
     """
 
-    sides = 4  # of a region
+    sides = 4  # numbers per region
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
@@ -33,7 +33,7 @@ class RoIOperator(FloatOperator):
         self.enforce(min(self.bins) > 0, "pooled_h and pooled_w are positive", self.bins)
 
     def regions(self, i: int, images: int) -> tuple[Tensor, Tensor]:
-        """Return the number of each region's image, and the regions."""
+        """Return the image index of each region, and the regions, from input `i`."""
         r = self.x(i)
         wide = r.dim() == 2 and r.shape[1] in (self.sides, self.sides + 1)
         self.enforce(wide, f"regions have {self.sides} numbers, or one more", r)

@@ -16,8 +16,9 @@ __all__ = ["RoIPool"]
 
 @register_operator("RoIPool")
 class RoIPool(RoIOperator):
-    """(X: (N, C, H, W), R: (n, 5)) -> the largest of each bin, and with `is_test` 0 where it was.
+    """Maxima of the bins of regions: (X: (N, C, H, W), R: (n, 5)) -> (n, C, pooled_h, pooled_w).
 
+    With `is_test` 0 a second output has the indices of the maxima.
     Follows RoIPoolOp, caffe2/operators/roi_pool_op.cc, PyTorch 1.8.1.
     """
 
@@ -57,7 +58,7 @@ class RoIPool(RoIOperator):
 
 
 def spans(first: int, last: int, bins: int, size: int) -> list[tuple[int, int]]:
-    """Divide the pixels from `first` to `last` into bins, which may overlap, in an image."""
+    """Return the [start, end) of `bins` parts of pixels `first` to `last`, which may overlap."""
     length = torch.tensor(float(max(last - first + 1, 1)), dtype=torch.float32) / bins
     starts = torch.arange(bins, dtype=torch.float32) * length
     ends = torch.arange(1, bins + 1, dtype=torch.float32) * length

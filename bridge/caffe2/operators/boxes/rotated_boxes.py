@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rotated boxes as arrays of rows (x, y, width, height, degrees): moved, clipped, overlapping.
+"""Rotated boxes as arrays of rows (x, y, width, height, degrees): transformed, clipped, overlaps.
 
-x and y are of the center, degrees go against the clock. As `boxes`, by NumPy on the memory of the
+x and y are the center, degrees are counterclockwise. Like `boxes`, with NumPy on the memory of the
 blobs. Follows caffe2/operators/generate_proposals_op_util_boxes.h and _nms.h, PyTorch 1.8.1.
 """
 
@@ -22,17 +22,17 @@ if TYPE_CHECKING:
 
 __all__ = ["RotatedOverlaps", "clipped", "large_enough", "transformed"]
 
-LARGEST_GROWTH = np.float32(math.log(1000 / 16))  # of a side, as a logarithm
-_PARALLEL = 1e-14  # of the cross product of two sides
+LARGEST_GROWTH = np.float32(math.log(1000 / 16))  # of the logarithm of a side
+_PARALLEL = 1e-14  # sides are parallel if their cross product is at most this
 
 
 def transformed(
     boxes: Boxes, deltas: Boxes, weights: Sequence[float], bounds: tuple[int, int] | None
 ) -> Boxes:
-    """Move, resize and turn boxes by (dx, dy, dw, dh, da).
+    """Return boxes moved, resized and turned by (dx, dy, dw, dh, da).
 
-    In sides of the box, as logarithms, and in radians; `weights` divides the first four. Degrees
-    are kept within `bounds`, if there are some, by one period.
+    The deltas are in sides of the box, as logarithms, and in radians; `weights` divides the first
+    four. Degrees outside `bounds` are changed by one period.
     """
     by = np.asarray(weights, np.float32)
     centers = deltas[:, :2] / by[:2] * boxes[:, 2:4] + boxes[:, :2]
@@ -48,7 +48,7 @@ def transformed(
 
 
 def clipped(boxes: Boxes, height: int, width: int, threshold: float, plus_one: bool) -> Boxes:
-    """Clip those boxes to an image that are turned by `threshold` degrees at most."""
+    """Return boxes with those turned by at most `threshold` degrees clipped to the image."""
     one = np.float32(plus_one)
     upright = np.abs(boxes[:, 4]) <= np.float32(threshold)
     half = (boxes[:, 2:4] - one) / 2
@@ -60,9 +60,9 @@ def clipped(boxes: Boxes, height: int, width: int, threshold: float, plus_one: b
 
 
 def large_enough(boxes: Boxes, smallest: float, image: NDArray[np.float32]) -> NDArray[np.intp]:
-    """Return the rows of boxes with both sides of `smallest` or more and the center in the image.
+    """Return the indices of boxes with sides of at least `smallest` and a center in the image.
 
-    `image`: height, width, and the scale that `smallest` is multiplied by. A center left of the
+    `image`: height, width, and the scale by which `smallest` is multiplied. A center left of the
     image or above it counts as inside, as in Caffe2.
     """
     fine = (boxes[:, 2:4] >= smallest * float(image[2])) & (boxes[:, :2] < image[1::-1])
@@ -75,7 +75,7 @@ def _cross(a: Points, b: Points) -> Points:
 
 
 def _inside(points: Points, boxes: Points) -> NDArray[np.bool_]:
-    """Say which points (..., n, 2) lie in the rectangles (..., 4, 2), which have sides."""
+    """Return which points (..., n, 2) lie in the rectangles (..., 4, 2)."""
     corner = boxes[..., :1, :]
     first, last = boxes[..., 1:2, :] - corner, boxes[..., 3:4, :] - corner
     away = points - corner
@@ -100,14 +100,14 @@ class RotatedOverlaps:
         self.corners = np.array(around).transpose(2, 0, 1) + np.stack([x, y], 1)[:, None]
 
     def of(self, i: int, others: NDArray[np.intp]) -> NDArray[np.float32]:
-        """Return the overlap of box `i` with the `others`; NaN for two of no area."""
+        """Return the overlaps of box `i` with the boxes `others`; NaN if both have no area."""
         inter = self._intersections(self.corners[i], self.corners[others]).astype(np.float32)
         with np.errstate(divide="ignore", invalid="ignore"):
             found: Boxes = inter / (self.areas[i] + self.areas[others] - inter)
         return found
 
     def _intersections(self, own: Points, others: Points) -> Points:
-        """Return the areas that rectangle (4, 2) has in common with others (n, 4, 2)."""
+        """Return the areas of the intersections of a rectangle (4, 2) with others (n, 4, 2)."""
         n = len(others)
         owns = np.broadcast_to(own, others.shape)
         sides, other_sides = np.roll(own, -1, 0) - own, np.roll(others, -1, 1) - others
@@ -118,8 +118,8 @@ class RotatedOverlaps:
         divisor = np.where(crossing, determinant, 1.0)
         t, u = _cross(b, between) / divisor, _cross(a, between) / divisor
         crossing &= (t >= 0) & (t <= 1) & (u >= 0) & (u <= 1)
-        met = own[:, None] + t[..., None] * a
-        points = np.concatenate([met.reshape(n, 16, 2), owns, others], axis=1)
+        crossings = own[:, None] + t[..., None] * a
+        points = np.concatenate([crossings.reshape(n, 16, 2), owns, others], axis=1)
         valid = np.concatenate(
             [crossing.reshape(n, 16), _inside(owns, others), _inside(others, owns)], axis=1
         )
@@ -127,7 +127,7 @@ class RotatedOverlaps:
 
 
 def _areas(points: Points, valid: NDArray[np.bool_]) -> Points:
-    """Return the areas of the polygons of the valid points, corners of convex ones in any order."""
+    """Return the areas of convex polygons whose corners are the valid points, in any order."""
     count = valid.sum(1)
     some = np.take_along_axis(points, valid.argmax(1)[:, None, None], 1)
     points = np.where(valid[..., None], points, some)

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What runs nets, orders them, and looks at blobs as such: files, printing, copies."""
+"""Operators that run nets, order operators, check values, and copy, print or store blobs."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Operators that compute nothing: they say what comes after what, or that blobs are done with."""
+"""Operators that compute nothing, but order other operators or release blobs."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ __all__: list[str] = []
 
 
 class _Nothing(TorchOperator):
-    """Nothing; the outputs are inputs, as they are."""
+    """No computation; the outputs are in place of inputs."""
 
     def RunOnDevice(self) -> None:
-        """See the class."""
+        """Do nothing."""
 
 
 @register_operator("AsyncNetBarrier")
 class AsyncNetBarrier(_Nothing):
-    """Nothing; operators before it in a net start before those after it."""
+    """No computation; operators before it in a net start before those after it."""
 
 
 @register_operator("Free")
 class Free(_Nothing):
-    """The blobs hold nothing from now on."""
+    """Reset the blobs."""
 
     def RunOnDevice(self) -> None:
         for blob in self.Outputs():
@@ -32,4 +32,4 @@ class Free(_Nothing):
 
 @register_operator("DataCouple")
 class DataCouple(_Nothing):
-    """Nothing; what uses an output waits for all inputs."""
+    """No computation; an operator that uses an output waits for all inputs."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Operators on blobs as such: listed."""
+"""GetAllBlobNames: the names of the blobs of a workspace."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__: list[str] = []
 
 @register_operator("GetAllBlobNames")
 class GetAllBlobNames(TorchOperator):
-    """The names of the blobs of the workspace, strings."""
+    """The names of the blobs of the workspace, sorted strings."""
 
     def RunOnDevice(self) -> None:
         names = [name.encode() for name in sorted(self._workspace._blobs)]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checks of values, and operators that fail."""
+"""Operators that check values, and operators that fail."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__: list[str] = []
 
 @register_operator("NanCheck")
 class NanCheck(TorchOperator):
-    """A copy of input 0, if it has neither NaN nor infinities; refused if it has."""
+    """A copy of input 0. Raises EnforceNotMet: it has NaN or infinities."""
 
     def RunOnDevice(self) -> None:
         x = self.x(0, FLOAT)
@@ -26,7 +26,7 @@ class NanCheck(TorchOperator):
 
 @register_operator("EnforceFinite")
 class EnforceFinite(TorchOperator):
-    """Nothing, if input 0 has neither NaN nor infinities; refused if it has."""
+    """No output. Raises EnforceNotMet: input 0 has NaN or infinities."""
 
     def RunOnDevice(self) -> None:
         finite = torch.isfinite(self.x(0, FLOATS)).reshape(-1)
@@ -36,7 +36,7 @@ class EnforceFinite(TorchOperator):
 
 @register_operator("Assert")
 class Assert(TorchOperator):
-    """Nothing, if no element of input 0 is 0; refused, with `error_msg`, if one is."""
+    """No output. Raises EnforceNotMet with `error_msg`: an element of input 0 is 0."""
 
     def RunOnDevice(self) -> None:
         zero = (self.x(0, (*INTS, c10.bool)) == 0).reshape(-1)
@@ -58,7 +58,7 @@ class Fail(TorchOperator):
 
 @register_operator("ThrowException")
 class ThrowException(TorchOperator):
-    """An operator that raises `message`."""
+    """An operator that raises an error with the argument `message`."""
 
     def RunOnDevice(self) -> None:
         raise EnforceNotMet(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""UnsafeCoalesce: tensors moved into one block of memory that they then share."""
+"""UnsafeCoalesce: tensors moved into one shared block of memory."""
 
 from __future__ import annotations
 
@@ -14,12 +14,14 @@ __all__: list[str] = []
 
 @register_operator("UnsafeCoalesce")
 class UnsafeCoalesce(TorchOperator):
-    """The inputs one after the other in the last output, a list; outputs 0, 1, ... share it.
+    """Concatenate the inputs in the last output (1-d); outputs 0, 1, ... share its memory.
 
-    Of their inputs' sizes, and no copies: what is written to one of them is seen in the last output
-    and the other way round. An input that is where it belongs already stays.
-    Raises EnforceNotMet: an input is not of float32, or shares memory with the last output in
-    another place. Follows UnsafeCoalesceOp, caffe2/operators/unsafe_coalesce.h, PyTorch 1.8.1.
+    Outputs 0, 1, ... have the sizes of the inputs and are not copies: a change of one of them is
+    seen in the last output and vice versa. An input that already has its place in the last output
+    stays there.
+    Raises EnforceNotMet: an input is not float32, or shares memory with the last output in another
+    place.
+    Follows UnsafeCoalesceOp, caffe2/operators/unsafe_coalesce.h, PyTorch 1.8.1.
     """
 
     writes_last = False

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Copies between the CPU and a GPU; the operators are said to run on the GPU."""
+"""Copies between the CPU and a GPU; the operators are registered for the GPU."""
 
 from __future__ import annotations
 

@@ -14,7 +14,13 @@ from bridge.c10.errors import EnforceNotMet, EnforceValueError
 from bridge.caffe2.base.text import listed
 from bridge.caffe2.execution.blob_table import find_or_create
 from bridge.caffe2.execution.registry import register_operator
-from bridge.caffe2.files.blob_files import hold, read_blobs, require_names, stripped, write_blobs
+from bridge.caffe2.files.blob_files import (
+    move_contents,
+    read_blobs,
+    require_names,
+    stripped,
+    write_blobs,
+)
 from bridge.caffe2.files.databases import check_type, open_reader
 from bridge.caffe2.operators.base.torch_operator import TorchOperator
 
@@ -28,7 +34,7 @@ _DEVICES = ("cpu", "cuda")
 
 
 class FileOperator(TorchOperator):
-    """What they have in common: the kind of file, and where it is."""
+    """An operator on database files: type and path."""
 
     _has_effects = True
 
@@ -38,16 +44,16 @@ class FileOperator(TorchOperator):
         self.db_type: str = self.GetSingleArgument("db_type", "")
 
     def strings_of(self, name: str) -> list[str]:
-        """Return the values of an argument, which are strings."""
+        """Return the strings of argument `name`."""
         return list(self.GetRepeatedArgument(name, ()))
 
     def require(self, condition: bool, message: str) -> None:
-        """Refuse what does not meet the condition. Raises EnforceNotMet, also a ValueError."""
+        """Raise EnforceNotMet, also a ValueError, unless `condition` holds."""
         if not condition:
             raise EnforceValueError(message, self._definition.type)
 
     def path(self, db: str) -> str:
-        """Return the path of a file, in the workspace's folder unless `absolute_path` is set."""
+        """Return the path of a file, relative to the workspace's folder unless `absolute_path`."""
         return db if self.absolute else f"{self._workspace._root_folder}/{db}"
 
 
@@ -55,11 +61,12 @@ class FileOperator(TorchOperator):
 class Save(FileOperator):
     """Write the inputs to the new file `db`, of `db_type` ("minidb" or "lmdb").
 
-    `blob_name_overrides`: the names in the file; else those of the blobs, `strip_prefix` and what
-    is before it taken away. `chunk_size`: elements in one record; -1 (default): 1,000,000, 0: all.
-
-    Raises EnforceNotMet: no db or db_type, a blob or name twice, a blob that Caffe2 has no form
-    for, or the file cannot be written, which is then as it was before. Follows SaveOp.
+    Arguments: `blob_name_overrides`: the names in the file; otherwise the names of the blobs, up to
+    and including `strip_prefix` removed. `chunk_size` (-1): elements per record; -1: 1,000,000, 0:
+    all.
+    Raises EnforceNotMet: db or db_type is missing, a blob or name occurs twice, Caffe2 has no
+    format for a blob, or the file cannot be written; an existing file is then unchanged.
+    Follows SaveOp.
     """
 
     def __init__(self, *args: Any) -> None:
@@ -94,13 +101,13 @@ class Save(FileOperator):
 class Checkpoint(Save):
     """Save, whenever input 0, an int64, is a multiple of `every` (1).
 
-    `db` may have one place for that number, such as "model_%08d.minidb". Follows CheckpointOp.
+    `db` may have one placeholder for that number, as in "model_%08d.minidb". Follows CheckpointOp.
     """
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
         self.every: int = self.GetSingleArgument("every", 1)
-        self.require(self.every > 0, f"The argument every is 1 or more, not {self.every}.")
+        self.require(self.every > 0, f"The argument every must be at least 1, not {self.every}.")
         try:
             self.db % 0 if "%" in self.db else self.db
         except (TypeError, ValueError) as cause:
@@ -122,15 +129,16 @@ class Checkpoint(Save):
 class Load(FileOperator):
     """Read the outputs from the file `db`, or the files `dbs`, of `db_type`.
 
-    Names in the files have `strip_prefix`, and what is before it, taken away, and `add_prefix` put
-    before them; they are then those of the outputs, or the `source_blob_names` in their order. With
-    `load_all` every blob of the files is made, the outputs among them. Tensors go to the operator's
-    device, with `keep_device` to the one where they were. `allow_incomplete`: outputs that are not
-    in the files stay what they are. Files are read until all outputs are there.
+    Of the names in the files everything up to `strip_prefix` is removed, then `add_prefix` is
+    prepended. The results are matched with the names of the outputs, or with `source_blob_names` in
+    their order. With `load_all` every blob of the files is created, among them all outputs. Tensors
+    are loaded to the operator's device, with `keep_device` to the one they were saved from. With
+    `allow_incomplete` outputs that are not in the files stay unchanged. Files are read until all
+    outputs are found.
 
-    Raises EnforceNotMet: arguments contradict each other, a file is not there or is damaged, a blob
-    is in it twice, not all there, or not at all. All blobs are then as they were before. Follows
-    LoadOp; there is no DBReader here to load from.
+    Raises EnforceNotMet: arguments contradict each other, a file does not exist or is damaged, a
+    blob is in it twice, incompletely, or not at all. All blobs are then unchanged.
+    Follows LoadOp, without its inputs (DBReader).
     """
 
     def __init__(self, *args: Any) -> None:
@@ -160,7 +168,7 @@ class Load(FileOperator):
         self.names = names or list(outputs)
         self.require(
             self.load_all or len(set(self.names)) == len(self.names),
-            f"A blob is to be loaded twice: {listed(self.names)}.",
+            f"A blob would be loaded twice: {listed(self.names)}.",
         )
 
     def RunOnDevice(self) -> None:
@@ -175,24 +183,25 @@ class Load(FileOperator):
             None if self.keep_device else self.device,
         )
         missing = [name for name in self.names if name not in found]
-        # With load_all all outputs have to be there, whatever allow_incomplete says, as in Caffe2.
+        # With load_all all outputs must be in the file despite allow_incomplete, as in Caffe2.
         if missing and (self.load_all or not self.allow_incomplete):
             raise EnforceNotMet(
-                f"The file has no {listed(missing)}. allow_incomplete=1 leaves such blobs as they "
-                "are; load_all=1 loads all that there is.",
+                f"The file has no {listed(missing)}. allow_incomplete=1 leaves such blobs "
+                "unchanged; load_all=1 loads all blobs of the file.",
                 "Load",
                 condition="all outputs are in the file",
             )
         outputs = dict(zip(self.names, self.Outputs(), strict=True))
         for name, blob in found.items():
-            hold(outputs.get(name) or find_or_create(self._workspace, name), blob)
+            move_contents(outputs.get(name) or find_or_create(self._workspace, name), blob)
 
 
 @register_operator("DBExists", devices=_DEVICES)
 class DBExists(FileOperator):
-    """Whether there is a database `db_name` of `db_type` that can be opened: one bool, no sizes.
+    """Whether the database `db_name` of `db_type` exists and can be opened: one bool, 0-d.
 
-    Raises EnforceNotMet: there are no databases of that type. Follows DBExistsOp.
+    Raises EnforceNotMet: there are no databases of that type.
+    Follows DBExistsOp.
     """
 
     def RunOnDevice(self) -> None:
@@ -200,7 +209,7 @@ class DBExists(FileOperator):
         path = self.path(self.GetSingleArgument("db_name", ""))
         there = os.path.exists(path)
         if there:
-            # Of what kind it is, if any: an error about that is not for this operator to hide.
+            # Opened to raise an error about a file of another kind, which is not hidden here.
             with open_reader(self.db_type, path):
                 pass
         self.put_value(0, there, c10.bool)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Operators that run nets: If and While."""
+"""Control flow: the operators If and While, which run nets."""
 
 from __future__ import annotations
 
@@ -17,13 +17,16 @@ __all__ = ["If", "While"]
 
 
 class Control(TorchOperator):
-    """What If and While have in common. The nets work on the operator's workspace."""
+    """An operator that runs nets on its own workspace."""
 
     writes_last = False
     _has_effects = True
 
     def net(self, name: str, needed: bool) -> RunnableNet | None:
-        """Make the net of argument `name`; None where there is none and it is not needed."""
+        """Return the net of argument `name`, created here, or None if there is none.
+
+        Raises EnforceNotMet: there is none, and it is `needed`.
+        """
         message = self.GetSingleArgument(name)
         if message is None:
             if needed:
@@ -36,7 +39,7 @@ class Control(TorchOperator):
         return RunnableNet(message, self._workspace, self._definition.type)
 
     def condition(self) -> bool:
-        """Return the one bool of input 0."""
+        """Return the bool of input 0. Raises EnforceNotMet: it is not exactly one."""
         found = self.x(0, (c10.bool,))
         if found.numel() != 1:
             raise EnforceNotMet(
@@ -49,9 +52,9 @@ class Control(TorchOperator):
 
 @register_operator("If")
 class If(Control):
-    """Run the net `then_net` where input 0 is True, else `else_net`, if there is one.
+    """Run the net `then_net` if input 0 is True, otherwise `else_net`, if there is one.
 
-    Raises EnforceNotMet: input 0 is not one bool, or what the net raises.
+    Raises EnforceNotMet: input 0 is not one bool; also what the net raises.
     Follows IfOp, caffe2/operators/if_op.cc, PyTorch 1.8.1.
     """
 
@@ -67,9 +70,9 @@ class If(Control):
 
 @register_operator("While")
 class While(Control):
-    """Run `cond_net`, if there is one, and `loop_net`, as long as input 0 is True before it.
+    """Run `cond_net`, if there is one, then `loop_net` if input 0 is True, and repeat.
 
-    Raises EnforceNotMet: input 0 is not one bool, or what a net raises.
+    Raises EnforceNotMet: input 0 is not one bool; also what a net raises.
     Follows WhileOp, caffe2/operators/while_op.cc, PyTorch 1.8.1.
     """
 

@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Print: what a blob holds, on standard error or in a file."""
+"""Print: the contents of a blob on standard error or in a file."""
 
 from __future__ import annotations
 
-import os
 import sys
 
 from bridge import c10
 from bridge.caffe2.execution.registry import register_operator
 from bridge.caffe2.operators.base.torch_operator import NUMBERS_AND_BOOL, TorchOperator, enforce
+from bridge.caffe2.operators.control.output_file import output_file
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 __all__: list[str] = []
 
-# The names that C++ has for the types.
+# The names of the types in C++.
 _NAMES = {
     c10.float32: "float",
     c10.float64: "double",
@@ -30,11 +30,11 @@ _NAMES = {
 
 @register_operator("Print")
 class Print(TorchOperator):
-    """A line with the type, the sizes and the first `limit` (1000) elements of input 0.
+    """Print type, sizes and the first `limit` (1000) elements of input 0 in one line.
 
-    On standard error; with `to_file` in the file <blob>.log in the root folder of the workspace,
-    which is begun anew with the operator. Only each `every_n`-th run prints. Bytes, uint8, are
-    written as they are.
+    On standard error, or with `to_file` in the file <blob>.log in the workspace's root folder,
+    which is truncated when the operator is created. Only every `every_n`-th (1) run prints. uint8
+    elements are written as bytes.
     Follows PrintOp and TensorPrinter, caffe2/operators/utility_ops.h and caffe2/core/tensor.cc.
     """
 
@@ -43,12 +43,7 @@ class Print(TorchOperator):
         self._every = self.GetSingleArgument("every_n", 1)
         enforce(self._every >= 1, "The argument every_n must be at least 1.")
         self._runs = 0
-        self._path = None
-        if self.GetSingleArgument("to_file", 0):
-            folder = str(self._workspace._root_folder)
-            self._path = os.path.join(folder, f"{self._definition.inputs[0]}.log")
-            with open(self._path, "wb"):
-                pass
+        self._path = output_file(self, ".log")
 
     def RunOnDevice(self) -> None:
         self._runs += 1

@@ -1,13 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Summarize: least, greatest, mean and deviation of a blob, as an output or in a file."""
+"""Summarize: minimum, maximum, mean and standard deviation of a tensor."""
 
 from __future__ import annotations
-
-import os
 
 from bridge.caffe2.execution.registry import register_operator
 from bridge.caffe2.operators.base.lazy_torch import torch
 from bridge.caffe2.operators.base.torch_operator import FLOAT, TorchOperator, enforce
+from bridge.caffe2.operators.control.output_file import output_file
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -18,27 +17,23 @@ __all__: list[str] = []
 
 @register_operator("Summarize")
 class Summarize(TorchOperator):
-    """(least, greatest, mean, deviation of a sample) of input 0, float32; NaN where there is one.
+    """(minimum, maximum, mean, standard deviation of a sample) of input 0, float32.
 
-    With `to_file` also as a line of <blob>.summary in the root folder of the workspace, which is
-    begun anew with the operator. Raises EnforceNotMet: there are no elements.
+    With `to_file` also as a line of <blob>.summary in the workspace's root folder, which is
+    truncated when the operator is created. NaN elements make mean and deviation NaN.
+    Raises EnforceNotMet: input 0 is empty.
     Follows SummarizeOp, caffe2/operators/summarize_op.cc, PyTorch 1.8.1.
     """
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
-        self._path = None
-        if self.GetSingleArgument("to_file", 0):
-            folder = str(self._workspace._root_folder)
-            self._path = os.path.join(folder, f"{self._definition.inputs[0]}.summary")
-            with open(self._path, "w"):
-                pass
+        self._path = output_file(self, ".summary")
 
     def RunOnDevice(self) -> None:
         x = self.x(0, FLOAT).reshape(-1)
         enforce(len(x) > 0, "Input 0 must not be empty.")
         variance = x.double().var(correction=1) if len(x) > 1 else x.new_zeros(())
-        # As found one by one from the first: NaN after it is neither less nor greater.
+        # As compared one by one from the first: a NaN after it is neither less nor greater.
         known = torch.where(x.isnan() & ~x[0].isnan(), x[0], x)
         found = [known.min(), known.max(), x.double().mean(), variance.sqrt()]
         values = [float(one) for one in found]

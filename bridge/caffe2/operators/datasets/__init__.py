@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Records read and kept: columns, cursors, queues, databases."""
+"""Datasets: nested columns read by cursors, queues of blobs, database readers."""

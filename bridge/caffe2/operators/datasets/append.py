@@ -12,7 +12,7 @@ from bridge.caffe2.execution.torch_io import operand
 from bridge.caffe2.operators.base.torch_operator import enforce
 from bridge.caffe2.operators.datasets.columns import Column, column_of
 from bridge.caffe2.operators.datasets.cursor_operators import OfColumns
-from bridge.caffe2.operators.datasets.tree_cursor import Dataset
+from bridge.caffe2.operators.datasets.dataset import Dataset
 from bridge.caffe2.tensor.tensor import Tensor
 
 TYPE_CHECKING = False
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 
 __all__: list[str] = []
 
-GROWTH = 40  # percent of spare rows where an append has to reallocate
+GROWTH = 40  # percent of spare rows on reallocation
 
 
 def write_rows(tensor: Tensor, start: int, column: Column) -> None:
-    """Overwrite the rows of `tensor` from `start` on, which are there and of the column's type."""
+    """Overwrite rows of `tensor` from `start` on with `column`, which has the same type."""
     if not len(column.items):
         return
     first = start * column.inner
@@ -37,17 +37,17 @@ def write_rows(tensor: Tensor, start: int, column: Column) -> None:
 
 
 def append_rows(tensor: Tensor, more: Column) -> None:
-    """Put rows of the type and sizes of those of `tensor` after them; in place where room is."""
+    """Append rows of the same type and sizes to `tensor`, in place if it has capacity."""
     rows = tensor.size(0)
     tensor.Extend(len(more), GROWTH)
     write_rows(tensor, rows, more)
 
 
 class _Append(OfColumns):
-    """Rows appended to outputs that are inputs."""
+    """An operator that appends rows to outputs that are in place of inputs."""
 
     def check_rows(self, i: int, j: int) -> None:
-        """Raise EnforceNotMet unless the rows of input `j` go after those of input `i`."""
+        """Raise EnforceNotMet unless the rows of input `j` can be appended to input `i`."""
         before, more = self.Input(i), self.Input(j)
         enforce(more.dim() >= 1, f"Input {j} must have at least one dimension.")
         if self._is_new(before):
@@ -63,7 +63,7 @@ class _Append(OfColumns):
         )
 
     def append(self, i: int, j: int, o: int) -> None:
-        """Have output `o`, which is input `i`, hold the rows of input `j`, too."""
+        """Append the rows of input `j` to output `o`, which is in place of input `i`."""
         more = column_of(self.Input(j), f"Input {j}").kept()
         tensor = self.Output(o)
         if self._is_new(tensor):
@@ -78,7 +78,7 @@ class _Append(OfColumns):
 
 @register_operator("Append")
 class Append(_Append):
-    """The rows of input 1 after those of input 0, which is the output."""
+    """Append the rows of input 1 to input 0, in place."""
 
     def RunOnDevice(self) -> None:
         self.check_rows(0, 1)
@@ -87,7 +87,10 @@ class Append(_Append):
 
 @register_operator("AtomicAppend")
 class AtomicAppend(_Append):
-    """Append, several times. Inputs: a mutex, the tensors, which are the outputs, the rows."""
+    """Append to several tensors, under a mutex.
+
+    Inputs: the mutex, the tensors, which are the outputs, and the rows for each of them.
+    """
 
     def RunOnDevice(self) -> None:
         with self.Input(0, Mutex).lock:
@@ -112,7 +115,7 @@ class AtomicAppend(_Append):
 
 @register_operator("TrimDataset")
 class TrimDataset(OfColumns):
-    """The last records cut off, so that their number is a multiple of `multiple_of` (1)."""
+    """Cut off the last records, so that their number is a multiple of `multiple_of` (1)."""
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Queues of blobs: what blobs hold goes in from one thread and comes out in another.
+"""Queues of blobs between threads.
 
-Contents are moved, not copied: after it was put in, a blob holds what lay in the queue's place
+Contents are swapped, not copied: after it was enqueued, a blob holds what the queue's slot held
 before. Follows caffe2/queue/blobs_queue.cc and queue_ops.h, PyTorch 1.8.1.
 """
 
@@ -27,9 +27,9 @@ __all__ = ["BlobsQueue"]
 
 
 class BlobsQueue:
-    """A ring of places, each of several blobs; they are blobs of the workspace.
+    """A ring of slots with several blobs each, which are blobs of the workspace.
 
-    `condition` guards `reader` and `writer`, which count records, and `closed`.
+    `condition` guards `closed`, and `reader` and `writer`, which count records.
     """
 
     def __init__(self, places: list[list[Blob]] | None = None, n_blobs: int = 1) -> None:
@@ -41,16 +41,16 @@ class BlobsQueue:
         self.condition = threading.Condition()
 
     def close(self) -> None:
-        """Let nobody wait from now on: what is inside can be read, and places that are free filled.
+        """Close the queue: remaining records can be read, free slots filled, nobody waits.
 
-        Who waits goes on and has neither read nor written.
+        Waiting threads continue without having read or written.
         """
         with self.condition:
             self.closed = True
             self.condition.notify_all()
 
     def write(self, blobs: list[Blob]) -> bool:
-        """Put in what blobs hold when there is a place; False: closed, and there is none."""
+        """Enqueue the contents of blobs once a slot is free; False: closed, and none is free."""
         with self.condition:
             self.condition.wait_for(lambda: self.closed or self._has_room())
             if not self._has_room():
@@ -61,9 +61,9 @@ class BlobsQueue:
         return True
 
     def read(self, blobs: list[Blob], timeout: float = 0.0) -> bool:
-        """Have blobs hold the next record when there is one; False: closed, or time is over.
+        """Dequeue a record into blobs once there is one; False: closed, or a timeout.
 
-        `timeout` is in seconds; 0 waits without end.
+        `timeout` is in seconds; 0 waits forever.
         """
         with self.condition:
             self.condition.wait_for(lambda: self.closed or self._has_record(), timeout or None)
@@ -91,9 +91,9 @@ TypeMeta.Register(BlobsQueue)
 
 @register_operator("CreateBlobsQueue")
 class CreateBlobsQueue(TorchOperator):
-    """A queue of `capacity` (1) records of `num_blobs` (1) each.
+    """Create a queue of `capacity` (1) records of `num_blobs` (1) blobs.
 
-    Its places are blobs, output_0_0 and so on; with `enforce_unique_name` they may not be there.
+    Its slots are the blobs output_0_0, ...; with `enforce_unique_name` they must not exist.
     """
 
     def RunOnDevice(self) -> None:
@@ -114,14 +114,14 @@ class CreateBlobsQueue(TorchOperator):
 
 
 class _OfQueue(TorchOperator):
-    """An operator on the queue of input 0."""
+    """An operator on the queue in input 0."""
 
     def queue(self, more: int = 0) -> BlobsQueue:
-        """Return the queue; there are outputs for its blobs, and so many more."""
+        """Return the queue. Raises EnforceNotMet: as `checked`."""
         return self.checked(self.Input(0, BlobsQueue), more)
 
     def checked(self, queue: BlobsQueue, more: int) -> BlobsQueue:
-        """Raise EnforceNotMet unless there are outputs for the queue's blobs, and `more`."""
+        """Raise EnforceNotMet unless there is an output per blob of the queue, and `more`."""
         n = self.OutputSize() - more
         enforce(
             n == queue.n_blobs,
@@ -130,15 +130,15 @@ class _OfQueue(TorchOperator):
         return queue
 
     def give_status(self, done: bool) -> None:
-        """Have the last output say whether it was not done."""
+        """Set the last output to whether the operation failed."""
         self.put_value(self.OutputSize() - 1, not done, c10.bool)
 
 
 @register_operator("EnqueueBlobs")
 class EnqueueBlobs(_OfQueue):
-    """What the inputs after the queue hold goes in; they are the outputs, too.
+    """Enqueue the contents of the inputs after the queue; they are the outputs, too.
 
-    Waits for a place. Raises EnforceNotMet: the queue is closed and full.
+    Waits for a free slot. Raises EnforceNotMet: the queue is closed and full.
     """
 
     def RunOnDevice(self) -> bool:
@@ -147,7 +147,7 @@ class EnqueueBlobs(_OfQueue):
 
 @register_operator("SafeEnqueueBlobs")
 class SafeEnqueueBlobs(_OfQueue):
-    """As EnqueueBlobs; the last output says whether it failed since the queue is closed."""
+    """EnqueueBlobs with a last output: whether it failed because the queue is closed."""
 
     def RunOnDevice(self) -> None:
         self.give_status(self.queue(1).write(self.Outputs()[:-1]))
@@ -155,9 +155,9 @@ class SafeEnqueueBlobs(_OfQueue):
 
 @register_operator("DequeueBlobs")
 class DequeueBlobs(_OfQueue):
-    """The next record, when there is one.
+    """Dequeue the next record, waiting for one.
 
-    Raises EnforceNotMet: the queue is closed and empty, or `timeout_secs` went by (0: no end).
+    Raises EnforceNotMet: the queue is closed and empty, or `timeout_secs` (0: none) are over.
     """
 
     def RunOnDevice(self) -> bool:
@@ -166,7 +166,7 @@ class DequeueBlobs(_OfQueue):
 
 @register_operator("SafeDequeueBlobs")
 class SafeDequeueBlobs(_OfQueue):
-    """The next `num_records` (1), tensors one after another; the last output: whether none came."""
+    """Dequeue `num_records` (1) records, concatenated; the last output: whether none came."""
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
@@ -203,7 +203,7 @@ class SafeDequeueBlobs(_OfQueue):
 
 @register_operator("CloseBlobsQueue")
 class CloseBlobsQueue(_OfQueue):
-    """The queue closed: nobody waits for it from now on."""
+    """Close the queue: nobody waits for it from now on."""
 
     def RunOnDevice(self) -> None:
         self.Input(0, BlobsQueue).close()
@@ -211,10 +211,10 @@ class CloseBlobsQueue(_OfQueue):
 
 @register_operator("WeightedSampleDequeueBlobs")
 class WeightedSampleDequeueBlobs(_OfQueue):
-    """The next record of one of the queues, chosen by chance as `weights` say (all the same).
+    """Dequeue a record of one of the queues, drawn by `weights` (all equal).
 
-    The last output: whether none came; output `table_idx_blob`, if that is not negative, as it is
-    by default: which queue it was.
+    The last output is whether none came. Output `table_idx_blob` (-1: none) is the index of the
+    queue.
     """
 
     def __init__(self, *args: Any) -> None:

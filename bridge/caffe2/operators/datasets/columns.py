@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Column: rows of elements of any type, numbers or objects, to be cut and put together."""
+"""Column: rows of elements of any type, numbers or objects."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ __all__ = ["Column", "column_of", "joined", "put_column"]
 
 
 class Column:
-    """Rows: `items` of `sizes`, of which the first counts rows, one after another.
+    """Rows of `sizes`, of which the first is the number of rows.
 
-    `items` is a flat torch tensor, or a list where elements are objects. It may be a view of a
-    tensor of a blob; `kept` copies.
+    `items` is a flat torch tensor, or a list if elements are objects. It may be a view of the
+    tensor of a blob; `kept` copies it.
     """
 
     __slots__ = ("dtype", "inner", "items", "sizes")
@@ -37,16 +37,16 @@ class Column:
         return self.sizes[0]
 
     def rows(self, start: int, count: int) -> Column:
-        """Return `count` rows from `start` on, which are there."""
+        """Return a view of `count` rows from `start` on."""
         return self._with(count, self.items[start * self.inner : (start + count) * self.inner])
 
     def kept(self) -> Column:
-        """Return a copy that nothing else writes to."""
+        """Return a copy."""
         items = self.items.clone() if self.dtype.is_pod else list(self.items)
         return self._with(len(self), items)
 
     def chosen(self, parts: Iterable[tuple[int, int]]) -> Column:
-        """Return a copy of the rows that starts and counts say."""
+        """Return a copy of the rows in the ranges (start, count)."""
         return joined([self.rows(0, 0), *[self.rows(start, count) for start, count in parts]])
 
     def _with(self, count: int, items: Any) -> Column:
@@ -54,7 +54,7 @@ class Column:
 
 
 def column_of(tensor: Tensor, name: str) -> Column:
-    """Return a view of a tensor's rows. Raises EnforceNotMet: it is 0-d or unallocated."""
+    """Return a view of a tensor's rows. Raises EnforceNotMet: it has no dimensions or memory."""
     enforce(tensor.dim() > 0, f"{name} must have at least one dimension.")
     dtype = tensor.dtype()
     sizes = tuple(tensor.sizes())
@@ -64,9 +64,9 @@ def column_of(tensor: Tensor, name: str) -> Column:
 
 
 def joined(columns: list[Column]) -> Column:
-    """Return the rows of one or more columns, one after another, copied.
+    """Return the concatenated rows of one or more columns, copied.
 
-    Raises EnforceNotMet: their types or their sizes, but for the first, differ.
+    Raises EnforceNotMet: their types differ, or their sizes except the first.
     """
     first = columns[0]
     for one in columns:
@@ -84,7 +84,7 @@ def joined(columns: list[Column]) -> Column:
 
 
 def put_column(operator: TorchOperator, o: int, column: Column) -> None:
-    """Have output `o` of an operator hold a column, whose items nobody else keeps."""
+    """Set output `o` of an operator to a column, whose items nothing else refers to."""
     if column.dtype.is_pod:
         operator.put(o, column.items.view(column.sizes))
     else:

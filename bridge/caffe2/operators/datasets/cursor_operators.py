@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Operators that read columns by a cursor. Follows caffe2/operators/dataset_ops.cc, 1.8.1."""
+"""Operators that read columns by a cursor.
+
+Follows caffe2/operators/dataset_ops.cc, PyTorch 1.8.1.
+"""
 
 from __future__ import annotations
 
@@ -8,8 +11,8 @@ from bridge.caffe2.execution.registry import register_operator
 from bridge.caffe2.operators.base.lazy_torch import torch
 from bridge.caffe2.operators.base.torch_operator import INT32, INT64, TorchOperator, enforce
 from bridge.caffe2.operators.datasets.columns import Column, column_of, put_column
+from bridge.caffe2.operators.datasets.dataset import Dataset
 from bridge.caffe2.operators.datasets.standard_shuffle import shuffled
-from bridge.caffe2.operators.datasets.tree_cursor import Dataset
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,17 +25,17 @@ class OfColumns(TorchOperator):
     """An operator on columns."""
 
     def columns(self, first: int = 0) -> list[Column]:
-        """Return the inputs from `first` on."""
+        """Return the inputs from `first` on as columns."""
         return [column_of(self.Input(i), f"Input {i}") for i in range(first, self.InputSize())]
 
     def fields(self) -> Fields:
-        """Return the fields of the argument `fields`."""
+        """Return the argument `fields`."""
         return Fields([str(name) for name in self.GetRepeatedArgument("fields")])
 
 
 @register_operator("CreateTreeCursor")
 class CreateTreeCursor(OfColumns):
-    """A cursor at the beginning of `fields`."""
+    """Create a cursor at the beginning of `fields`."""
 
     def RunOnDevice(self) -> None:
         self.OutputBlob(0).Reset(TreeCursor(self.fields()))
@@ -40,7 +43,7 @@ class CreateTreeCursor(OfColumns):
 
 @register_operator("ResetCursor")
 class ResetCursor(OfColumns):
-    """The cursor put to the beginning."""
+    """Set the cursor to the beginning."""
 
     def RunOnDevice(self) -> None:
         self.Input(0, TreeCursor).offsets = []
@@ -48,7 +51,7 @@ class ResetCursor(OfColumns):
 
 @register_operator("GetCursorOffset")
 class GetCursorOffset(OfColumns):
-    """The offset of each domain, int32; none before the first read."""
+    """The offset of each domain, int32; empty before the first read."""
 
     def RunOnDevice(self) -> None:
         self.put(0, torch.tensor(self.Input(0, TreeCursor).offsets, dtype=torch.int32))
@@ -58,7 +61,7 @@ class _Reader(OfColumns):
     """An operator on a cursor and the columns of its fields."""
 
     def opened(self, first: int = 1) -> tuple[TreeCursor, Dataset]:
-        """Return the cursor, and the columns, which are the inputs from `first` on."""
+        """Return the cursor, and the dataset of the inputs from `first` on."""
         cursor: TreeCursor = self.Input(0, TreeCursor)
         return cursor, Dataset(cursor.fields, self.columns(first))
 
@@ -69,7 +72,7 @@ class _Reader(OfColumns):
         return size
 
     def store_columns(self, columns: list[Column]) -> None:
-        """Have the outputs hold columns."""
+        """Set the outputs to columns."""
         enforce(
             self.OutputSize() >= len(columns),
             f"There are {len(columns)} columns, but {self.OutputSize()} outputs.",
@@ -80,9 +83,9 @@ class _Reader(OfColumns):
 
 @register_operator("ReadNextBatch")
 class ReadNextBatch(_Reader):
-    """The next `batch_size` (1) records, or those that are left.
+    """Read the next `batch_size` (1) records, or the remaining ones.
 
-    None where fewer are left with `enforce_batch_size`. Inputs: the cursor, the columns.
+    With `enforce_batch_size` none if fewer remain. Inputs: the cursor, the columns.
     """
 
     def RunOnDevice(self) -> None:
@@ -100,9 +103,9 @@ class ReadNextBatch(_Reader):
 
 @register_operator("ComputeOffset")
 class ComputeOffset(_Reader):
-    """A row for each record and one more: the offset of each domain there.
+    """The offset of each domain at each record and at the end: (records + 1, domains).
 
-    Inputs: the cursor, which is at the beginning afterwards, and the columns.
+    Inputs: the cursor, which is reset, and the columns.
     """
 
     def RunOnDevice(self) -> None:
@@ -121,11 +124,11 @@ class ComputeOffset(_Reader):
 
 @register_operator("SortAndShuffle")
 class SortAndShuffle(_Reader):
-    """The numbers of the records, sorted by field `sort_by_field_idx` (1) unless that is -1.
+    """The indices of the records, sorted by field `sort_by_field_idx` (1; -1: unsorted).
 
-    Shuffled are first the records of each run of `shuffle_size` (1) batches, but for the last run,
-    then the batches of `batch_size` (1). The numbers are those that Caffe2's C++ library draws.
-    Equal keys keep their order.
+    Then the records of each run of `shuffle_size` (1) batches are shuffled, except the last run,
+    then the batches of `batch_size` (1). The order is that of the C++ library Caffe2 was built
+    with; equal keys keep their order.
     """
 
     def RunOnDevice(self) -> None:
@@ -160,10 +163,11 @@ class SortAndShuffle(_Reader):
 
 @register_operator("ReadRandomBatch")
 class ReadRandomBatch(_Reader):
-    """The next `batch_size` (1) records in an order of SortAndShuffle.
+    """Read the next `batch_size` (1) records in the order of SortAndShuffle.
 
-    Inputs: the cursor, the order, the offsets of ComputeOffset, the columns. At the end none, or
-    with `loop_over` the first again; with `enforce_batch_size` fewer than a batch count as none.
+    Inputs: the cursor, the order, the offsets of ComputeOffset, the columns. At the end no records,
+    or with `loop_over` from the beginning; with `enforce_batch_size` an incomplete batch counts as
+    none.
     """
 
     def RunOnDevice(self) -> None:
@@ -208,7 +212,7 @@ class ReadRandomBatch(_Reader):
 
 @register_operator("CheckDatasetConsistency")
 class CheckDatasetConsistency(OfColumns):
-    """Nothing. Raises EnforceNotMet: lengths do not agree with the rows of `fields`."""
+    """No output. Raises EnforceNotMet: lengths do not match the rows of `fields`."""
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)

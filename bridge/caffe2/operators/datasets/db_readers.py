@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Databases that operators read tensors from, record by record and over again.
+"""Databases that operators read tensors from, record by record, repeatedly.
 
 Follows caffe2/core/db.h, caffe2/operators/create_db_op.h, tensor_protos_db_input.h and
 caffe2/queue/blobs_queue_db.h, PyTorch 1.8.1.
@@ -30,7 +30,7 @@ __all__ = ["DBReader", "FileReader", "QueueReader"]
 
 
 class DBReader:
-    """What gives the value of one record after another."""
+    """A source of values, one record after another."""
 
     def read(self) -> bytes:
         """Return the next value. Raises EnforceNotMet: there is none."""
@@ -38,9 +38,9 @@ class DBReader:
 
 
 class FileReader(DBReader):
-    """The records of a file, and after the last the first again.
+    """The records of a file, repeated from the first one at the end.
 
-    With `shards` every so many records one, from number `shard` on. Threads may share it.
+    Of `shards` only every record i with i % shards == shard is read. Threads may share it.
     """
 
     def __init__(self, db_type: str, path: str, shards: int = 1, shard: int = 0) -> None:
@@ -72,7 +72,7 @@ class FileReader(DBReader):
 
 
 class QueueReader(DBReader):
-    """The strings that come out of a queue, of its blob number `place`."""
+    """The strings in blob number `place` of the records of a queue."""
 
     def __init__(self, queue: BlobsQueue, place: int, timeout: float) -> None:
         self._queue = queue
@@ -80,7 +80,7 @@ class QueueReader(DBReader):
         self._timeout = timeout
 
     def read(self) -> bytes:
-        """Return the next value. Raises EnforceNotMet: the queue is closed, or time is over."""
+        """Return the next value. Raises EnforceNotMet: the queue is closed, or a timeout."""
         blobs = [Blob() for _ in range(self._queue.n_blobs)]
         done = self._queue.read(blobs, self._timeout)
         enforce(done, "No record arrived from the queue in time, or the queue is closed.")
@@ -102,9 +102,9 @@ for _class in (DBReader, FileReader, QueueReader):
 
 @register_operator("CreateDB")
 class CreateDB(TorchOperator):
-    """A reader of the database `db`, of the kind `db_type` (leveldb, which is not to be had).
+    """Create a reader of the database `db` of type `db_type` (leveldb, which is not available).
 
-    Arguments `num_shards` (1), `shard_id` (0): a part of the records.
+    Arguments: `num_shards` (1) and `shard_id` (0) select a part of the records.
     """
 
     def RunOnDevice(self) -> None:
@@ -121,9 +121,9 @@ class CreateDB(TorchOperator):
 
 @register_operator("CreateBlobsQueueDB")
 class CreateBlobsQueueDB(TorchOperator):
-    """A reader of what comes out of the queue of input 0: blob number `value_blob_index` (-1).
+    """Create a reader of blob number `value_blob_index` (-1) of the queue in input 0.
 
-    Arguments: `key_blob_index` (-1), which nobody asks for; `timeout_secs` (0, no end).
+    Arguments: `timeout_secs` (0: none); `key_blob_index` (-1) is ignored.
     """
 
     def RunOnDevice(self) -> None:
@@ -136,9 +136,9 @@ class CreateBlobsQueueDB(TorchOperator):
 
 @register_operator("TensorProtosDBInput")
 class TensorProtosDBInput(TorchOperator):
-    """The tensors of the next record of a reader; or of `batch_size` records, one after another.
+    """The tensors of the next record of a reader, or of `batch_size` records, stacked.
 
-    A record is a TensorProtos message with a tensor for each output.
+    A record is a TensorProtos message with one tensor per output.
     """
 
     def RunOnDevice(self) -> None:
@@ -160,7 +160,7 @@ class TensorProtosDBInput(TorchOperator):
         raise EnforceNotMet("Input 0 is not a reader of a database; use CreateDB to create one.")
 
     def _record(self, reader: DBReader) -> list[Column]:
-        """Return the tensors of a record, each as a row."""
+        """Return the tensors of a record, each as one row."""
         protos = caffe2_pb2().TensorProtos.FromString(reader.read()).protos
         enforce(
             len(protos) == self.OutputSize(),

@@ -24,7 +24,7 @@ __all__: list[str] = []
 
 
 def blank_rows(like: Column, count: int) -> Column:
-    """Return rows of zeros, or of objects as they are at first, that go with the rows of `like`."""
+    """Return `count` rows of zeros, or of default objects, of the type and sizes of `like`."""
     sizes = (count, *like.sizes[1:])
     tensor = Tensor(sizes, "cpu")
     tensor.mutable_data(like.dtype)
@@ -35,13 +35,12 @@ def blank_rows(like: Column, count: int) -> Column:
 
 @register_operator("LastNWindowCollector")
 class LastNWindowCollector(OfColumns):
-    """The last `num_to_collect` rows that came, in a ring.
+    """Keep the last `num_to_collect` rows in a ring.
 
-    Inputs: the ring, empty or a blob that holds nothing at first; where the next row goes, int32
-    without dimensions; the rows; a mutex; how many rows came, int64. The first, second and last
-    are the outputs.
-
-    To Caffe2 a ring that begins with eight bytes of zero is empty, too; here it is not.
+    Inputs: the ring, initially empty or a blob without content; the index of the next row, int32
+    without dimensions; the new rows; optionally a mutex and the number of rows received, int64. The
+    first, second and last one are the outputs, in place. Caffe2 also takes a ring that begins with
+    eight zero bytes for empty; here it is not.
     """
 
     def __init__(self, *args: Any) -> None:
@@ -94,7 +93,7 @@ class LastNWindowCollector(OfColumns):
         return int(tensor.data(dtype)[0])
 
     def _write(self, given: Column, kept: int, place: int, size: int, old: int) -> None:
-        """Write the last `kept` rows into the ring of `old` rows, which gets `size`."""
+        """Write the last `kept` rows into the ring of `old` rows, resized to `size`."""
         tensor = self.Output(0)
         if not kept:
             if not old:
@@ -102,7 +101,7 @@ class LastNWindowCollector(OfColumns):
             return
         if size > old > 0:
             tensor.ExtendTo(size, GROWTH)
-            # Where the next row goes may lie before rows that nobody wrote yet.
+            # The index of the next row may lie before rows that were not written yet.
             write_rows(tensor, old, blank_rows(given, size - old))
         elif not old:
             tensor.Resize((size, *given.sizes[1:]))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rows of several columns packed into one element each, and lists of tensors.
+"""Records packed into one element each, and lists of tensors.
 
 Follows caffe2/operators/dataset_ops.cc, PyTorch 1.8.1.
 """
@@ -14,7 +14,7 @@ from bridge.caffe2.operators.base.lazy_torch import torch
 from bridge.caffe2.operators.base.torch_operator import TorchOperator, enforce
 from bridge.caffe2.operators.datasets.columns import Column, column_of, joined, put_column
 from bridge.caffe2.operators.datasets.cursor_operators import OfColumns
-from bridge.caffe2.operators.datasets.tree_cursor import Dataset
+from bridge.caffe2.operators.datasets.dataset import Dataset
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ __all__ = ["Record", "Records", "TensorVector"]
 
 
 class Record:
-    """One row of a dataset, with the rows of its lists: a column for each field."""
+    """One record of a dataset, with the rows of its lists: one column per field."""
 
     def __init__(self, columns: list[Column] | None = None) -> None:
         self.columns = columns
@@ -50,9 +50,9 @@ for _class in (Record, Records, TensorVector):
 
 @register_operator("PackRecords")
 class PackRecords(OfColumns):
-    """The columns of `fields` as one column with a Record for each row.
+    """Pack the columns of `fields` into a 1-d tensor with one Record per row.
 
-    With `pack_to_single_shared_ptr` as one element that holds all of them.
+    With `pack_to_single_shared_ptr` into one element that holds all of them.
     """
 
     def RunOnDevice(self) -> None:
@@ -71,9 +71,9 @@ class PackRecords(OfColumns):
 
 @register_operator("UnPackRecords")
 class UnPackRecords(OfColumns):
-    """The columns that PackRecords packed.
+    """The columns packed by PackRecords.
 
-    Inputs after the first are prototypes of the columns, which are needed where there are no rows.
+    Inputs after the first are prototypes of the columns, required if there are no records.
     """
 
     def RunOnDevice(self) -> None:
@@ -113,7 +113,7 @@ class UnPackRecords(OfColumns):
 
 @register_operator("CreateTensorVector")
 class CreateTensorVector(TorchOperator):
-    """An empty list of tensors."""
+    """Create an empty list of tensors."""
 
     def RunOnDevice(self) -> None:
         self.OutputBlob(0).Reset(TensorVector())
@@ -121,7 +121,7 @@ class CreateTensorVector(TorchOperator):
 
 @register_operator("TensorVectorSize")
 class TensorVectorSize(TorchOperator):
-    """The number of tensors in a list."""
+    """The number of tensors in a list, int32."""
 
     def RunOnDevice(self) -> None:
         self.put_value(0, len(self.Input(0, TensorVector).columns), c10.int32)
@@ -129,19 +129,19 @@ class TensorVectorSize(TorchOperator):
 
 @register_operator("ConcatTensorVector")
 class ConcatTensorVector(OfColumns):
-    """The rows of the tensors in a list, one after another."""
+    """The concatenated rows of the tensors in a list."""
 
     def RunOnDevice(self) -> None:
         columns = self.Input(0, TensorVector).columns
-        enforce(bool(columns), "There is no tensor in the list.")
+        enforce(bool(columns), "The list of tensors must not be empty.")
         put_column(self, 0, joined(columns))
 
 
 @register_operator("CollectTensor")
 class CollectTensor(OfColumns):
-    """A sample of the tensors that come, `num_to_collect` of them at most, each as likely.
+    """Sample the received tensors uniformly, at most `num_to_collect` of them.
 
-    Inputs: lists, which are the outputs, then a tensor for each. Tensors that come together stay
+    Inputs: lists, which are the outputs, then one tensor per list. Tensors received together stay
     together.
     """
 

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The order into which std::shuffle with a new std::default_random_engine puts things.
+"""The order of std::shuffle with a new std::default_random_engine.
 
-Caffe2's operators that shuffle by it give the same numbers at each run; these are those of GNU's
-library: minimal standard generator, and two places from each draw while their product fits.
+Caffe2's operators that shuffle by it have the same result at each run. This is the implementation
+of GNU's library: the minimal standard generator, and two indices from each draw while their product
+fits.
 """
 
 from __future__ import annotations
@@ -17,17 +18,17 @@ if TYPE_CHECKING:
 __all__ = ["shuffled"]
 
 _MODULUS = 2**31 - 1
-_RANGE = _MODULUS - 2  # the engine gives 1 to _MODULUS - 1
+_RANGE = _MODULUS - 2  # the engine returns 1 to _MODULUS - 1
 
 
 class _Engine:
-    """The generator x = 16807 x modulo 2**31 - 1, from 1 on."""
+    """The generator x = 16807 x modulo 2**31 - 1, starting at 1."""
 
     def __init__(self) -> None:
         self.state = 1
 
     def below(self, count: int) -> int:
-        """Draw a number from 0 to `count` - 1, each as likely."""
+        """Draw a uniform integer in [0, count)."""
         scale = _RANGE // count
         while True:
             self.state = self.state * 16807 % _MODULUS

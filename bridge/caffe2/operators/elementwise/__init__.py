@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Functions of elements: of one, of two, activations, casts, choices."""
+"""Elementwise functions: of one input, of two, of several; activations, casts, selections."""

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Gradients of the activations: the gradient of the output in, that of the input out.
+"""Gradients of the activations: from the gradient dy of the output, that of the input, dx.
 
-As in Caffe2 most are computed from the output Y of the activation, some from its input X; which
-inputs an operator takes, and in which order, its function shows.
+As in Caffe2, most are computed from the output y of the activation, some from its input x; the
+parameters of each function are the inputs of the operator, in order.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def leaky_relu_gradient(op: FloatOperator, y: Tensor, dy: Tensor, dx: Tensor) ->
 
 @elementwise("ThresholdedReluGradient")
 def thresholded_relu_gradient(op: FloatOperator, y: Tensor, dy: Tensor, dx: Tensor) -> None:
-    """dx = dy * the sign of y."""
+    """dx = dy * sign(y)."""
     torch.mul(dy, y.sign(), out=dx)
 
 
@@ -112,7 +112,7 @@ def mish_gradient(op: FloatOperator, x: Tensor, y: Tensor, dy: Tensor, dx: Tenso
 
 @elementwise("GeluGradient")
 def gelu_gradient(op: FloatOperator, dy: Tensor, x: Tensor, dx: Tensor) -> None:
-    """dx = dy * (cdf(x) + x * pdf(x)) of the normal distribution, or as by tanh (`fast_gelu`)."""
+    """dx = dy * (cdf(x) + x * pdf(x)) of the normal distribution; `fast_gelu`: that of tanh."""
     if op.GetSingleArgument("fast_gelu", False):
         t = (x + GELU_CUBIC * x**3).mul_(GELU_SLOPE).tanh_()
         slope = (GELU_SLOPE * (1 + 3 * GELU_CUBIC * x * x)).mul_(1 - t * t)

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Activations: one float32 tensor in, one of the same shape out, element by element.
+"""Activations: y = f(x) of one float32 tensor, elementwise.
 
-Each function below is the whole of one operator: it is given the operator (for its arguments), the
-input and the memory of the output, which is the same memory where the operator runs in place, and
-writes the output by torch. So no function reads its input after it has written.
+Each function is a whole operator. It receives the operator (for its arguments), the input x and the
+memory of the output y, which is that of x where the operator runs in place; so no function reads x
+after it has written y.
 
-The formulas are those of Caffe2's CPU operators in PyTorch 1.8.1, where they lose precision too.
+The formulas are those of Caffe2's CPU operators in PyTorch 1.8.1, even where they lose precision.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def relu(op: FloatOperator, x: Tensor, y: Tensor) -> None:
 
 @elementwise("ReluN")
 def relu_n(op: FloatOperator, x: Tensor, y: Tensor) -> None:
-    """y = min(max(x, 0), n); argument `n`, 6."""
+    """y = min(max(x, 0), n); argument `n` (6)."""
     n = op.GetSingleArgument("n", 6.0)
     op.enforce(n > 0, "n is positive", n)
     torch.clamp(x, 0, n, out=y)
@@ -40,19 +40,19 @@ def relu_n(op: FloatOperator, x: Tensor, y: Tensor) -> None:
 
 @elementwise("LeakyRelu")
 def leaky_relu(op: FloatOperator, x: Tensor, y: Tensor) -> None:
-    """y = x where x > 0, else alpha * x; argument `alpha`, 0.01."""
+    """y = x where x > 0, else alpha * x; argument `alpha` (0.01)."""
     torch.where(x > 0, x, x * op.GetSingleArgument("alpha", 0.01), out=y)
 
 
 @elementwise("ThresholdedRelu")
 def thresholded_relu(op: FloatOperator, x: Tensor, y: Tensor) -> None:
-    """y = x where x > alpha, else 0; argument `alpha`, 1."""
+    """y = x where x > alpha, else 0; argument `alpha` (1)."""
     torch.where(x > op.GetSingleArgument("alpha", 1.0), x, x.new_zeros(()), out=y)
 
 
 @elementwise("Elu")
 def elu(op: FloatOperator, x: Tensor, y: Tensor) -> None:
-    """y = x where x > 0, else alpha * (exp(x) - 1); argument `alpha`, 1."""
+    """y = x where x > 0, else alpha * (exp(x) - 1); argument `alpha` (1)."""
     below = torch.expm1(torch.clamp_max(x, 0)).mul_(op.GetSingleArgument("alpha", 1.0))
     torch.where(x > 0, x, below, out=y)
 
@@ -75,7 +75,7 @@ def sigmoid(op: FloatOperator, x: Tensor, y: Tensor) -> None:
 
 @elementwise("HardSigmoid")
 def hard_sigmoid(op: FloatOperator, x: Tensor, y: Tensor) -> None:
-    """y = alpha * x + beta, kept between 0 and 1; arguments `alpha`, 0.2, and `beta`, 0.5."""
+    """y = alpha * x + beta, clamped to [0, 1]; arguments `alpha` (0.2) and `beta` (0.5)."""
     alpha, beta = op.GetSingleArgument("alpha", 0.2), op.GetSingleArgument("beta", 0.5)
     torch.mul(x, alpha, out=y).add_(beta).clamp_(0, 1)
 
@@ -112,7 +112,7 @@ def mish(op: FloatOperator, x: Tensor, y: Tensor) -> None:
 
 @elementwise("Gelu")
 def gelu(op: FloatOperator, x: Tensor, y: Tensor) -> None:
-    """y = x * the normal distribution's cdf at x; by tanh where the argument `fast_gelu` is set."""
+    """y = x * cdf(x) of the normal distribution; approximated by tanh if `fast_gelu` is set."""
     if op.GetSingleArgument("fast_gelu", False):
         inner = torch.addcmul(x, torch.pow(x, 3), torch.ones(()), value=GELU_CUBIC)
         torch.mul(x, inner.mul_(GELU_SLOPE).tanh_().add_(1).mul_(0.5), out=y)
@@ -122,7 +122,7 @@ def gelu(op: FloatOperator, x: Tensor, y: Tensor) -> None:
 
 @elementwise("Logit")
 def logit(op: FloatOperator, x: Tensor, y: Tensor) -> None:
-    """y = log(x / (1 - x)), x kept between eps and 1 - eps; argument `eps`, 1e-6."""
+    """y = log(x / (1 - x)), x clamped to [eps, 1 - eps]; argument `eps` (1e-6)."""
     eps = op.GetSingleArgument("eps", 1e-6)
     torch.clamp(x, eps, 1 - eps, out=y)
     torch.div(y, 1 - y, out=y).log_()
@@ -130,5 +130,5 @@ def logit(op: FloatOperator, x: Tensor, y: Tensor) -> None:
 
 SELU_ALPHA = 1.6732632423543772848170429916717
 SELU_SCALE = 1.0507009873554804934193349852946
-GELU_SLOPE = math.sqrt(2 / math.pi)  # of the approximation by tanh
+GELU_SLOPE = math.sqrt(2 / math.pi)  # in the approximation by tanh
 GELU_CUBIC = 0.044715

@@ -19,6 +19,7 @@ from bridge.caffe2.operators.base.torch_operator import (
     NUMBERS_AND_BOOL,
     enforce,
 )
+from bridge.caffe2.operators.base.variants import register_variant
 from bridge.caffe2.operators.elementwise.legacy_broadcast import LegacyBroadcast
 
 TYPE_CHECKING = False
@@ -30,7 +31,7 @@ __all__: list[str] = []
 
 
 class _Binary(LegacyBroadcast):
-    """A function of torch's on the elements of inputs 0 and 1, of one type."""
+    """A torch function of the elements of inputs 0 and 1, which have the same type."""
 
     function: str
     types: tuple[TypeMeta, ...]
@@ -70,7 +71,7 @@ class _Binary(LegacyBroadcast):
 _DISCRETE = (c10.int32, c10.int64, c10.bool)
 
 
-# Caffe2's operator: torch's function, the types it takes, the type of its result if another.
+# Caffe2's operator: torch's function, the supported types, the type of its result if another.
 _FUNCTIONS: dict[str, tuple[str, tuple[TypeMeta, ...], TypeMeta | None]] = {
     "Add": ("add", NUMBERS, None),
     "Sub": ("sub", NUMBERS, None),
@@ -91,23 +92,22 @@ _FUNCTIONS: dict[str, tuple[str, tuple[TypeMeta, ...], TypeMeta | None]] = {
 
 
 for _name, (_function, _types, _result) in _FUNCTIONS.items():
-    _class = type(
+    register_variant(
         _name,
-        (_Binary,),
-        {
-            "__doc__": f"torch.{_function} of each pair of elements.",
-            "__module__": __name__,
-            "function": _function,
-            "types": _types,
-            "result": _result,
-        },
+        _Binary,
+        f"torch.{_function} of each pair of elements.",
+        function=_function,
+        types=_types,
+        result=_result,
     )
-    register_operator(_name)(_class)
 
 
 @register_operator("Div")
 class Div(_Binary):
-    """The quotient of each pair of elements; of integers, towards zero."""
+    """A / B; the quotient of integers is rounded towards zero.
+
+    Raises EnforceNotMet: an integer is divided by 0.
+    """
 
     types = NUMBERS
 
@@ -122,7 +122,7 @@ class Div(_Binary):
 
 @register_operator("Pow")
 class Pow(LegacyBroadcast):
-    """Elements to the power of `exponent`, or of input 1, which broadcasts in the old way only."""
+    """A ** `exponent`, or A ** B, where B broadcasts only with `broadcast`."""
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)

@@ -19,9 +19,9 @@ __all__ = ["AddGradient", "DivGradient", "MaxGradient", "MeanGradient", "MulGrad
 
 
 class BinaryGradient(LegacyBroadcast):
-    """(dC, A, B, perhaps C) -> dA, dB, each summed over what it was broadcast along.
+    """(dC, A, B, optionally C) -> dA, dB, each summed over the broadcast dimensions.
 
-    Arguments: those of the operator, as LegacyBroadcast has them.
+    For the arguments see LegacyBroadcast.
     Follows BinaryElementwiseWithArgsGradientOp, caffe2/operators/elementwise_ops.h, PyTorch 1.8.1.
     """
 
@@ -47,7 +47,7 @@ class BinaryGradient(LegacyBroadcast):
 
 
 def folded(gradient: Tensor, shape: Sequence[int]) -> Tensor:
-    """Sum a gradient over what a tensor of `shape` was broadcast along; always a new tensor."""
+    """Return a gradient summed to `shape`, the shape before broadcasting; always a new tensor."""
     found: Tensor = gradient.sum_to_size(shape).to(gradient.dtype)
     return found.clone() if found.data_ptr() == gradient.data_ptr() else found
 
@@ -78,10 +78,10 @@ class MulGradient(BinaryGradient):
 
 @register_operator("DivGradient")
 class DivGradient(BinaryGradient):
-    """dA = dC / B, dB = -dC * C / B, of (dC, A, B, C), or in the old way of (B, C, dC)."""
+    """dA = dC / B, dB = -dC * C / B. Inputs: (dC, A, B, C), or (B, C, dC) as in older nets."""
 
     def given(self) -> tuple[Tensor, Tensor, Tensor]:
-        """Return dC, A, B; C in place of A, of which only the sizes are needed."""
+        """Return dC, A, B; C instead of A, of which only the sizes are used."""
         if self.InputSize() == 4:
             return super().given()
         return self.x(2, NUMBERS), self.x(1, NUMBERS), self.x(0, NUMBERS)
@@ -97,7 +97,7 @@ class DivGradient(BinaryGradient):
 
 
 class ExtremeGradient(FloatOperator):
-    """(Y, dY, X0, X1, ...) -> dX of each: dY where it is Y, else 0."""
+    """(Y, dY, X0, X1, ...) -> dX0, dX1, ...: dY where X equals Y, else 0."""
 
     def RunOnDevice(self) -> None:
         y, dy = self.x(0), self.x(1)
@@ -110,17 +110,17 @@ class ExtremeGradient(FloatOperator):
 
 @register_operator("MaxGradient")
 class MaxGradient(ExtremeGradient):
-    """Of the largest; as ExtremeGradient."""
+    """ExtremeGradient of Max."""
 
 
 @register_operator("MinGradient")
 class MinGradient(ExtremeGradient):
-    """Of the smallest; as ExtremeGradient."""
+    """ExtremeGradient of Min."""
 
 
 @register_operator("MeanGradient")
 class MeanGradient(FloatOperator):
-    """dY -> dX of each of n inputs: dY / n."""
+    """dY -> dX0, dX1, ...: dY / n for n outputs."""
 
     def RunOnDevice(self) -> None:
         n = self.OutputSize()
@@ -131,7 +131,7 @@ class MeanGradient(FloatOperator):
 
 @register_operator("WeightedSumGradient")
 class WeightedSumGradient(FloatOperator):
-    """(dY, X0, w0, X1, w1, ...) -> dX of each, and with `grad_on_w` also dw of each."""
+    """(dY, X0, w0, X1, w1, ...) -> dX0, dX1, ..., with `grad_on_w` also dw0, dw1, ..."""
 
     def RunOnDevice(self) -> None:
         dy, n = self.x(0), (self.InputSize() - 1) // 2

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Elements of another type."""
+"""Conversions of the element type."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ _CAST = (
 
 @register_operator("Cast")
 class Cast(TorchOperator):
-    """Input 0 as the type `to`, a number or a name; as C casts, towards zero.
+    """Input 0 converted to the type `to`, a number or a name; rounded towards zero, as in C.
 
-    To strings numbers are written with six decimals, or none. Follows CastOp,
-    caffe2/operators/cast_op.cc: not from strings, and no float16 on the CPU.
+    Strings have six decimals for floating point numbers, none for integers. As in CastOp,
+    caffe2/operators/cast_op.cc, strings cannot be converted, nor can float16 on the CPU.
     """
 
     def __init__(self, *args: Any) -> None:
@@ -54,7 +54,7 @@ class Cast(TorchOperator):
 
 @register_operator("FloatToHalf")
 class FloatToHalf(TorchOperator):
-    """float32 as float16."""
+    """Input 0, float32, converted to float16."""
 
     def RunOnDevice(self) -> None:
         x = self.x(0, (c10.float32,))
@@ -63,7 +63,7 @@ class FloatToHalf(TorchOperator):
 
 @register_operator("HalfToFloat")
 class HalfToFloat(TorchOperator):
-    """float16 as float32."""
+    """Input 0, float16, converted to float32."""
 
     def RunOnDevice(self) -> None:
         x = self.x(0, (c10.float16,))

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Gradients of functions of one element: the gradient of the output in, that of the input out.
+"""Gradients of unary functions: from the gradient dy of the output, that of the input, dx.
 
-Some are computed from the input X of the function, some from its output Y; which inputs an operator
-takes, and in which order, its function shows. Follows the operators in caffe2/operators/, 1.8.1.
+Some are computed from the input x of the function, some from its output y; the parameters of each
+function are the inputs of the operator, in order. Follows the operators in caffe2/operators/,
+PyTorch 1.8.1.
 """
 
 from __future__ import annotations

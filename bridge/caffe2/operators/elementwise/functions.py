@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Functions of one number, element by element: a row of a table each."""
+"""Unary elementwise functions."""
 
 from __future__ import annotations
 
@@ -18,12 +18,13 @@ from bridge.caffe2.operators.base.torch_operator import (
     TorchOperator,
     enforce,
 )
+from bridge.caffe2.operators.base.variants import register_variant
 
 __all__: list[str] = []
 
 
 class _Unary(TorchOperator):
-    """A function of torch's on the elements of input 0."""
+    """A torch function of the elements of input 0."""
 
     function: str
     types: tuple[TypeMeta, ...]
@@ -34,7 +35,7 @@ class _Unary(TorchOperator):
         getattr(torch, self.function)(x, out=out)
 
 
-# Caffe2's operator: torch's function, the types it takes.
+# Caffe2's operator: torch's function, the supported types.
 _FUNCTIONS: dict[str, tuple[str, tuple[TypeMeta, ...]]] = {
     "Abs": ("abs", FLOAT),
     "Acos": ("acos", FLOAT),
@@ -60,17 +61,13 @@ _FUNCTIONS: dict[str, tuple[str, tuple[TypeMeta, ...]]] = {
 }
 
 for _name, (_function, _types) in _FUNCTIONS.items():
-    _class = type(
+    register_variant(
         _name,
-        (_Unary,),
-        {
-            "__doc__": f"torch.{_function} of each element.",
-            "__module__": __name__,
-            "function": _function,
-            "types": _types,
-        },
+        _Unary,
+        f"torch.{_function} of each element.",
+        function=_function,
+        types=_types,
     )
-    register_operator(_name)(_class)
 
 
 @register_operator("Cube")
@@ -84,7 +81,7 @@ class Cube(TorchOperator):
 
 @register_operator("Cbrt")
 class Cbrt(TorchOperator):
-    """The third root of each element, negative ones too."""
+    """The real cube root of each element."""
 
     def RunOnDevice(self) -> None:
         x, out = self.x_and_out(FLOAT)
@@ -93,7 +90,7 @@ class Cbrt(TorchOperator):
 
 @register_operator("Mod")
 class Mod(TorchOperator):
-    """The remainder by `divisor`: of the element's sign, or with `sign_follow_divisor` of its."""
+    """The remainder by `divisor`, with the sign of the element (`sign_follow_divisor`: its own)."""
 
     def RunOnDevice(self) -> None:
         x = self.x(0, INTS)
@@ -115,7 +112,7 @@ class IsNaN(TorchOperator):
 
 @register_operator("ReplaceNaN")
 class ReplaceNaN(TorchOperator):
-    """`value` (0) in the place of NaN."""
+    """Input 0 with NaN replaced by `value` (0)."""
 
     def RunOnDevice(self) -> None:
         x, out = self.x_and_out(FLOATS)
@@ -134,21 +131,21 @@ class Scale(TorchOperator):
 
 @register_operator("Clip")
 class Clip(TorchOperator):
-    """Each element, but not less than `min` and not more than `max`."""
+    """Each element clamped to [`min`, `max`]."""
 
     def RunOnDevice(self) -> None:
         x, out = self.x_and_out(FLOAT)
         torch.clamp(x, *self.limits(), out=out)
 
     def limits(self) -> tuple[float, float]:
-        """Return the limits; those of float32 where nothing is said."""
+        """Return the arguments `min` and `max`; by default the limits of float32."""
         low, high = self.GetSingleArgument("min", -LARGEST), self.GetSingleArgument("max", LARGEST)
         return low, high
 
 
 @register_operator("EnsureClipped")
 class EnsureClipped(Clip):
-    """The same in place; with inputs 1 and 2, indices and a gradient, only the rows of these."""
+    """Clip in place; with inputs 1 and 2, indices and a gradient, only rows at the indices."""
 
     def RunOnDevice(self) -> None:
         if self.InputSize() == 1:
@@ -168,7 +165,7 @@ class EnsureClipped(Clip):
 
 @register_operator("ClipTensorByScaling")
 class ClipTensorByScaling(TorchOperator):
-    """Input 0 scaled down by the quotient of `threshold` and the norm of input 1, if above 1.
+    """Input 0 scaled down by `threshold` / norm (input 1), if the norm exceeds the threshold.
 
     Input 2, if there is one, multiplies the threshold.
     """
@@ -192,7 +189,7 @@ class ClipTensorByScaling(TorchOperator):
 
 @register_operator("Accumulate")
 class Accumulate(TorchOperator):
-    """Input 0 plus `gamma` (1) times what the output holds, of its sizes; or else plus 0."""
+    """Input 0 plus `gamma` (1) times the output's former elements, if it has the same sizes."""
 
     def RunOnDevice(self) -> None:
         x = self.x(0, FLOAT)

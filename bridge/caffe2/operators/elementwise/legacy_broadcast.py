@@ -19,26 +19,36 @@ __all__: list[str] = []
 
 
 class LegacyBroadcast(FloatOperator):
-    """An operator with the arguments `broadcast`, `axis`, `axis_str` and `order`."""
+    """An operator with the arguments `broadcast`, `axis`, `axis_str` and `order`.
+
+    With `broadcast` the dimensions of input 1 are the last ones of input 0, or those from `axis`
+    on.
+    """
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
         self._legacy = self.GetSingleArgument("broadcast", False)
         self._axis = self.GetSingleArgument("axis", -1)
-        if self._legacy and self.HasArgument("axis_str"):
-            name = self.GetSingleArgument("axis_str", "")
-            order = self.GetSingleArgument("order", "NCHW")
-            if not name:
-                return
+        if self._legacy:
+            self.read_axis_str()
+
+    def read_axis_str(self) -> None:
+        """Set the axis to the one named by the arguments `axis_str` and `order`, if they are set.
+
+        Raises EnforceNotMet: there is no such axis, or `axis` is set, too.
+        """
+        name = self.GetSingleArgument("axis_str", "")
+        order = self.GetSingleArgument("order", "NCHW")
+        if name:
             enforce(self._axis == -1, "The arguments axis and axis_str exclude each other.")
             enforce(len(name) == 1 and name in order, f"The axis {name!r} is not one of {order!r}.")
             self._axis = order.index(name)
 
     def aligned(self, a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
-        """Return input 1 with dimensions of size 1, so that it broadcasts as it is to.
+        """Return a view of input 1, `b`, that broadcasts with input 0, `a`, as in NumPy.
 
-        Raises EnforceNotMet: its sizes are not those of the dimensions that it stands for. Sizes
-        of 1 at its ends are stretched, others are not.
+        Raises EnforceNotMet: its sizes differ from those of the matching dimensions of input 0.
+        Leading and trailing sizes of 1 are stretched, others are not.
         """
         if b.numel() == 1:
             return b.reshape(())

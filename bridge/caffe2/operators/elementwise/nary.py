@@ -14,7 +14,7 @@ __all__: list[str] = []
 
 
 class _Several(TorchOperator):
-    """A function of all inputs, of one type and the same sizes."""
+    """A function of all inputs, which have the same type and sizes."""
 
     types: tuple[TypeMeta, ...] = FLOAT
 
@@ -40,11 +40,11 @@ class _Several(TorchOperator):
         self.finish(out, len(tensors))
 
     def join(self, a: torch.Tensor, b: torch.Tensor, out: torch.Tensor) -> None:
-        """Write the function of two of them to `out`."""
+        """Write the function of `a` and `b` to `out`."""
         raise NotImplementedError
 
     def finish(self, out: torch.Tensor, n: int) -> None:
-        """Make of the function of all `n` what the output is to be."""
+        """Change the function of all `n` inputs into the result, in place."""
 
 
 @register_operator("Sum")
@@ -66,31 +66,31 @@ class Mean(Sum):
     types = (c10.float32, c10.float64)
 
     def finish(self, out: torch.Tensor, n: int) -> None:
-        """Divide."""
+        """Divide by the number of inputs."""
         out.mul_(1 / n)
 
 
 @register_operator("Max")
 class Max(_Several):
-    """The greatest of the inputs at each place; with NaN the earlier one."""
+    """The elementwise maximum of the inputs; with NaN the earlier one."""
 
     def join(self, a: torch.Tensor, b: torch.Tensor, out: torch.Tensor) -> None:
-        """Take the greater."""
+        """Select the greater one."""
         torch.where(a < b, b, a, out=out)
 
 
 @register_operator("Min")
 class Min(_Several):
-    """The least of the inputs at each place; with NaN the earlier one."""
+    """The elementwise minimum of the inputs; with NaN the earlier one."""
 
     def join(self, a: torch.Tensor, b: torch.Tensor, out: torch.Tensor) -> None:
-        """Take the less."""
+        """Select the lesser one."""
         torch.where(b < a, b, a, out=out)
 
 
 @register_operator("WeightedSum")
 class WeightedSum(TorchOperator):
-    """The sum of inputs 0, 2, ... times the numbers of inputs 1, 3, ..."""
+    """The sum of inputs 0, 2, ... times the weights in inputs 1, 3, ..."""
 
     def RunOnDevice(self) -> None:
         enforce(self.InputSize() % 2 == 0, "Each input must be followed by its weight.")

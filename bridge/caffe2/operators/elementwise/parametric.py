@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Functions of elements with parameters, or of several inputs: PRelu, Glu, SumRelu, BatchBoxCox."""
+"""Functions with parameters, or of several inputs: PRelu, Glu, SumRelu, BatchBoxCox."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ __all__ = ["BatchBoxCox", "Glu", "PRelu", "PReluGradient", "SumRelu"]
 
 
 class Sloped(FloatOperator):
-    """What PRelu and its gradient have in common; argument `order` (NCHW)."""
+    """The base class of PRelu and its gradient; argument `order` (NCHW)."""
 
     def slopes(self, w: Tensor, x: Tensor) -> Tensor:
-        """View the slopes so that they broadcast on X: one, or one for each channel."""
+        """Return a view of the slopes, one or one per channel, that broadcasts with X."""
         if w.numel() == 1:
             return w.view(())
         return by_channel(self, w, x, self.image_order())
@@ -30,7 +30,7 @@ class Sloped(FloatOperator):
 class PRelu(Sloped):
     """(X, slope) -> Y = X where X > 0, else slope * X.
 
-    Raises EnforceNotMet: there is neither one slope nor one for each channel.
+    Raises EnforceNotMet: there is neither one slope nor one per channel.
     Follows PReluOp, caffe2/operators/prelu_op.cc, PyTorch 1.8.1.
     """
 
@@ -42,7 +42,7 @@ class PRelu(Sloped):
 
 @register_operator("PReluGradient")
 class PReluGradient(Sloped):
-    """(Y, dY, X, slope) -> dX, and the gradient of the slope.
+    """(Y, dY, X, slope) -> dX, dslope.
 
     Follows PReluGradientOp, caffe2/operators/prelu_op.cc, PyTorch 1.8.1.
     """
@@ -60,9 +60,10 @@ class PReluGradient(Sloped):
 
 @register_operator("Glu")
 class Glu(FloatOperator):
-    """Y = A * sigmoid(B), A and B being the halves of X along dimension `dim` (-1).
+    """Y = A * sigmoid(B), where A and B are the halves of X along dimension `dim` (-1).
 
-    Raises EnforceNotMet: the dimension is odd. Follows GluOp, caffe2/operators/glu_op.h.
+    Raises EnforceNotMet: the size of the dimension is odd.
+    Follows GluOp, caffe2/operators/glu_op.h.
     """
 
     def RunOnDevice(self) -> None:
@@ -75,7 +76,7 @@ class Glu(FloatOperator):
 
 @register_operator("SumRelu")
 class SumRelu(FloatOperator):
-    """max(the sum of the inputs, 0)."""
+    """Y = max(the sum of the inputs, 0)."""
 
     def RunOnDevice(self) -> None:
         first = self.x(0, (*FLOATS, *INT32))
@@ -89,7 +90,7 @@ class SumRelu(FloatOperator):
 
 @register_operator("BatchBoxCox")
 class BatchBoxCox(FloatOperator):
-    """(X: (N, D), a: (D), b: (D)) -> (max(X + b, 1e-6)^a - 1) / a, its logarithm where a is 0.
+    """(X: (N, D), a: (D), b: (D)) -> (max(X + b, 1e-6)^a - 1) / a, or the logarithm if a is 0.
 
     Follows BatchBoxCoxOp, caffe2/operators/batch_box_cox_op.cc, PyTorch 1.8.1.
     """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Values chosen by conditions."""
+"""Where and Conditional: elements or rows selected by conditions."""
 
 from __future__ import annotations
 

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tensors made of nothing: filled with given or random values, and samples."""
+"""Tensors filled with constants, given values, ranges or random numbers; random samples."""

@@ -28,7 +28,7 @@ def _bits(dtype: TypeMeta) -> tuple[int, int]:
 
 
 class _OneValue(FillOperator):
-    """A fill by argument `value`, of the type `dtype`, or else of the type that `value` has."""
+    """A fill with the argument `value`, of type `dtype`, by default the type of `value`."""
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
@@ -74,7 +74,7 @@ class ConstantFill(_OneValue):
 
 @register_operator("Float16ConstantFill")
 class Float16ConstantFill(FillOperator):
-    """Fill with `value` in half precision."""
+    """Fill with `value` as float16."""
 
     def RunOnDevice(self) -> None:
         self.fill(self.GetSingleArgument("value", 0.0), c10.float16)
@@ -82,7 +82,10 @@ class Float16ConstantFill(FillOperator):
 
 @register_operator("DiagonalFill")
 class DiagonalFill(_OneValue):
-    """Zeros with `value` on the diagonal of two dimensions, or of more of equal size."""
+    """Fill the diagonal with `value`, the rest with 0.
+
+    The output has two dimensions, or more of the same size.
+    """
 
     def RunOnDevice(self) -> None:
         sizes = self.sizes()
@@ -94,7 +97,7 @@ class DiagonalFill(_OneValue):
         )
         flat = self.out(0, sizes, self._dtype).zero_().view(-1)
         if len(sizes) == 2:
-            # Beyond the square of a tall matrix Caffe2 goes on in the next column.
+            # Below the square of a tall matrix Caffe2 continues in the next column.
             flat[:: sizes[1] + 1] = self._value
         elif flat.numel():
             step = sum(sizes[0] ** i for i in range(len(sizes)))

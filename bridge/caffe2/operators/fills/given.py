@@ -14,6 +14,7 @@ from bridge.caffe2.execution.registry import register_operator
 from bridge.caffe2.operators.base.fill_operator import FillOperator
 from bridge.caffe2.operators.base.lazy_torch import torch
 from bridge.caffe2.operators.base.torch_operator import enforce
+from bridge.caffe2.operators.base.variants import register_variant
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,12 +23,12 @@ if TYPE_CHECKING:
 __all__: list[str] = []
 
 
-# What a GivenTensorFill may be told to make.
+# The types that GivenTensorFill supports.
 _GIVEN = (c10.float32, c10.float64, c10.bool, c10.int16, c10.int32, c10.int64, c10.string)
 
 
 class _GivenTensor(FillOperator):
-    """A fill with the elements of argument `values`, as many as the sizes say."""
+    """A fill with the elements in the argument `values`, as many as the output has."""
 
     dtype: TypeMeta = c10.float32
 
@@ -82,7 +83,7 @@ class _GivenTensor(FillOperator):
 
 @register_operator("GivenTensorFill")
 class GivenTensorFill(_GivenTensor):
-    """Fill with given floats, or with elements of the type `dtype`."""
+    """Fill with the given floats, or with elements of type `dtype`."""
 
 
 for _kind, _type in {
@@ -93,13 +94,12 @@ for _kind, _type in {
     "Int64": c10.int64,
     "String": c10.string,
 }.items():
-    _name = f"GivenTensor{_kind}Fill"
-    _members = {
-        "__doc__": f"Fill with given elements of {_type.name}.",
-        "__module__": __name__,
-        "dtype": _type,
-    }
-    register_operator(_name)(type(_name, (_GivenTensor,), _members))
+    register_variant(
+        f"GivenTensor{_kind}Fill",
+        _GivenTensor,
+        f"Fill with given elements of {_type.name}.",
+        dtype=_type,
+    )
 
 
 @register_operator("GivenTensorByteStringToUInt8Fill")

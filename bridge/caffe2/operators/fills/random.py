@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Fills with random numbers, from a generator that ``device_option.random_seed`` seeds.
+"""Fills with random numbers from a generator seeded by ``device_option.random_seed``.
 
-The numbers are torch's: of the same distributions as those of Caffe2, but others. Operators without
-a seed of their own draw from torch's generator, which ``torch.manual_seed`` seeds.
+The numbers have Caffe2's distributions, but are torch's. Operators without a seed draw from torch's
+default generator, which ``torch.manual_seed`` seeds.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ __all__: list[str] = []
 
 
 class _Random(RandomOperator, FillOperator):
-    """A fill from the operator's own generator."""
+    """A fill from the operator's generator."""
 
     def fan(self, sizes: list[int], i: int) -> int:
-        """Return the number of elements for each of dimension `i`."""
+        """Return the number of elements per index of dimension `i`."""
         enforce(len(sizes) > i, f"The sizes {sizes} have no dimension {i}.")
         enforce(sizes[i] > 0, f"Dimension {i} of the sizes {sizes} must not be empty.")
         return int(torch.Size(sizes).numel()) // sizes[i]
 
 
 class _Uniform(_Random):
-    """A fill from `min` to `max`, arguments or inputs 1 and 2."""
+    """A uniform fill from `min` to `max`, which are arguments or inputs 1 and 2."""
 
     dtype: TypeMeta = c10.float32
     zero: float = 0.0
@@ -76,32 +76,32 @@ class _Uniform(_Random):
         return given.item()
 
     def draw(self, out: Any, low: Any, high: Any) -> None:
-        """Fill `out` from low to high."""
+        """Fill `out` from `low` to `high`."""
         if out.numel():
             out.uniform_(low, high, generator=self.generator())
 
 
 @register_operator("UniformFill")
 class UniformFill(_Uniform):
-    """Fill uniformly from `min` to `max`, which is not reached."""
+    """Fill uniformly from [`min`, `max`)."""
 
 
 @register_operator("UniformIntFill")
 class UniformIntFill(_Uniform):
-    """Fill with int32 uniformly from `min` to `max`, both reached."""
+    """Fill with int32 uniformly from [`min`, `max`]."""
 
     dtype = c10.int32
     zero = 0
 
     def draw(self, out: Any, low: Any, high: Any) -> None:
-        """Fill `out` from low to high."""
+        """Fill `out` from `low` to `high`, inclusive."""
         if out.numel():
             out.random_(low, high + 1, generator=self.generator())
 
 
 @register_operator("Float16UniformFill")
 class Float16UniformFill(_Random):
-    """Fill with half precision uniformly from `min` to `max`."""
+    """Fill with float16 uniformly from [`min`, `max`)."""
 
     def RunOnDevice(self) -> None:
         low, high = (
@@ -116,7 +116,7 @@ class Float16UniformFill(_Random):
 
 @register_operator("GaussianFill")
 class GaussianFill(_Random):
-    """Fill from a normal distribution of `mean` and `std`."""
+    """Fill from a normal distribution with `mean` (0) and standard deviation `std` (1)."""
 
     def RunOnDevice(self) -> None:
         mean, std = self.GetSingleArgument("mean", 0.0), self.GetSingleArgument("std", 1.0)
@@ -126,7 +126,7 @@ class GaussianFill(_Random):
 
 @register_operator("XavierFill")
 class XavierFill(_Random):
-    """Fill uniformly from -s to s, where s = sqrt(3 / fan in): the elements per first dimension."""
+    """Fill uniformly from [-s, s], s = sqrt(3 / fan in), with fan in = numel / size 0."""
 
     def RunOnDevice(self) -> None:
         sizes = self.sizes()
@@ -138,7 +138,7 @@ class XavierFill(_Random):
 
 @register_operator("MSRAFill")
 class MSRAFill(_Random):
-    """Fill from a normal distribution of deviation sqrt(2 / fan out): elements per second one."""
+    """Fill from a normal distribution with deviation sqrt(2 / fan out): numel / size 1."""
 
     def RunOnDevice(self) -> None:
         sizes = self.sizes()
@@ -149,7 +149,7 @@ class MSRAFill(_Random):
 
 @register_operator("UniqueUniformFill")
 class UniqueUniformFill(_Random):
-    """Fill with different integers from `min` to `max`, both reached, but none of input 1."""
+    """Fill with different integers from [`min`, `max`], excluding those of input 1."""
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
@@ -179,7 +179,7 @@ class UniqueUniformFill(_Random):
             )
         drawn: dict[int, None] = {}
         while len(drawn) < sizes.numel():
-            # As many again as are wanting, until there are enough that differ.
+            # Draw more than are missing, until there are enough different ones.
             some = torch.randint(
                 self._low,
                 self._high + 1,

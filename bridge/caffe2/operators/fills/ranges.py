@@ -26,7 +26,7 @@ class RangeFill(FillOperator):
 
 @register_operator("LengthsRangeFill")
 class LengthsRangeFill(TorchOperator):
-    """Fill with 0 .. n-1 for each n of input 0: [2, 3] -> [0, 1, 0, 1, 2]."""
+    """Concatenate 0 .. n-1 for each n of input 0: [2, 3] -> [0, 1, 0, 1, 2]."""
 
     def RunOnDevice(self) -> None:
         lengths = self.x(0, INT32)
@@ -37,7 +37,7 @@ class LengthsRangeFill(TorchOperator):
 
 @register_operator("Range")
 class Range(TorchOperator):
-    """start, start + step, ... below stop. Inputs: stop; start, stop; or start, stop, step."""
+    """start, start + step, ... before stop. Inputs: stop; start, stop; or start, stop, step."""
 
     def RunOnDevice(self) -> None:
         dtype = self.Input(0).dtype()
@@ -55,6 +55,6 @@ class Range(TorchOperator):
         if dtype in INTS:
             n = max(-((start - stop) // step), 0)
             if (stop - start) % step and step < 0:
-                # Caffe2 divides towards zero, and adds one for what remains only if it steps up.
+                # Caffe2 divides towards zero, and rounds up only for positive steps.
                 n = max(int(quotient), 0)
         self.put(0, start + step * torch.arange(n, dtype=dtype.torch))

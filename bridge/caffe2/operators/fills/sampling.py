@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Elements drawn by chance, from generators as of the random fills."""
+"""Elements drawn at random; for the generators see `fills.random`."""
 
 from __future__ import annotations
 
@@ -18,10 +18,11 @@ __all__: list[str] = []
 
 @register_operator("WeightedSample")
 class WeightedSample(RandomOperator):
-    """One of each row, by the weights of input 0, a matrix: its place, (rows, 1) of int32.
+    """Draw one column per row of input 0, a matrix of weights: its index, (rows, 1) of int32.
 
-    Output 1: what input 1, values of the same sizes, has there. Without rows or columns the outputs
-    are empty lists. Raises EnforceNotMet: the weights of a row add up to less than 0.
+    Output 1: the elements of input 1, values of the same sizes, at these columns. Without rows or
+    columns the outputs are empty.
+    Raises EnforceNotMet: the weights of a row add up to less than 0.
     Follows WeightedSampleOp, caffe2/operators/weighted_sample_op.cc, PyTorch 1.8.1.
     """
 
@@ -40,7 +41,7 @@ class WeightedSample(RandomOperator):
             upto = weights.cumsum(1)
             total = upto[:, -1:].clone()
             enforce(bool((total >= 0).all()), "The weights of a row must add up to at least 0.")
-            # What is rounded away must not be missed at the end.
+            # Rounding must not leave the largest draws without an index.
             upto[:, -1] += 0.01
             drawn = torch.rand(total.shape, generator=self.generator()) * total
             places = torch.searchsorted(upto, drawn).clamp(max=columns - 1)
@@ -52,9 +53,10 @@ class WeightedSample(RandomOperator):
 
 @register_operator("WeightedMultiSampling")
 class WeightedMultiSampling(RandomOperator):
-    """Places, int32, drawn by the weights of input 0, a list of their sums up to each.
+    """Draw indices (int32) by the cumulative weights in input 0.
 
-    As many as `num_samples`, or as input 1 has elements and of its sizes; none without weights.
+    `num_samples` indices, or with an input 1 as many as it has elements and with its sizes; none
+    without weights.
     Follows WeightedMultiSamplingOp, caffe2/operators/weighted_multi_sampling_op.cc, PyTorch 1.8.1.
     """
 
@@ -82,11 +84,12 @@ class WeightedMultiSampling(RandomOperator):
 
 @register_operator("SparseDropoutWithReplacement")
 class SparseDropoutWithReplacement(RandomOperator):
-    """Segments of input 0 (int64), of the lengths of input 1, and the lengths they have now.
+    """(values, lengths) -> both, with segments randomly replaced.
 
-    With the probability `ratio` (0) a segment becomes one element, `replacement_value` (0).
-    Follows SparseDropoutWithReplacementOp,
-    caffe2/operators/sparse_dropout_with_replacement_op.cc, PyTorch 1.8.1.
+    With probability `ratio` (0) a segment of values (int64) is replaced by one element,
+    `replacement_value` (0).
+    Follows SparseDropoutWithReplacementOp, caffe2/operators/sparse_dropout_with_replacement_op.cc,
+    PyTorch 1.8.1.
     """
 
     def __init__(self, *args: Any) -> None:

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Layers of images: convolutions, pooling, sizes, padding."""
+"""Layers on images: convolutions, pooling, resizing, padding, im2col."""

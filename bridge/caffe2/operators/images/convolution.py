@@ -9,7 +9,7 @@ from __future__ import annotations
 from bridge.caffe2.execution.registry import register_operator
 from bridge.caffe2.operators.base.channels import channels_first, channels_last
 from bridge.caffe2.operators.base.lazy_torch import functional, torch
-from bridge.caffe2.operators.base.window_operator import SPATIAL, WindowOperator
+from bridge.caffe2.operators.base.window_operator import SPATIAL, WindowOperator, register_by_rank
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ __all__ = ["Conv", "ConvGradient", "ConvRelu"]
 
 
 class Convolution(WindowOperator):
-    """What Conv and its gradient have in common."""
+    """The base class of Conv and its gradient."""
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
@@ -31,7 +31,7 @@ class Convolution(WindowOperator):
         self.enforce(not self.is_global, "global_pooling is not set")
 
     def operands(self) -> tuple[Tensor, Tensor, Window]:
-        """Return X (N, C, ...), the filter (M, C / group, ...) and the windows of a channel."""
+        """Return X (N, C, ...), the filter (M, C / group, ...) and the windows."""
         x, w = self.x(0), self.x(1)
         self.enforce(3 <= x.dim() <= 5, "X has one to three spatial dimensions", x)
         self.enforce(x.dim() == w.dim(), "X and the filter have as many dimensions", x, w)
@@ -53,10 +53,11 @@ class Convolution(WindowOperator):
 @register_operator("Conv2D")
 @register_operator("Conv3D")
 class Conv(Convolution):
-    """X: (N, C, ...), filter: (M, C / group, kernel...), bias: (M), or none -> Y: (N, M, ...).
+    """X: (N, C, ...), filter: (M, C / group, kernel...), optionally bias: (M) -> Y: (N, M, ...).
 
-    In the order NHWC X is (N, ..., C), the filter (M, kernel..., C / group) and Y (N, ..., M).
-    Arguments: as WindowOperator. Raises EnforceNotMet: shapes that do not go together.
+    In the order NHWC X is (N, ..., C), the filter (M, kernel..., C / group) and Y (N, ..., M). For
+    the arguments see WindowOperator.
+    Raises EnforceNotMet: shapes do not match.
     Follows ConvOp, caffe2/operators/conv_op_impl.h, PyTorch 1.8.1.
     """
 
@@ -64,7 +65,7 @@ class Conv(Convolution):
         self.put(0, self.convolved())
 
     def convolved(self) -> Tensor:
-        """Compute Y, in the operator's order."""
+        """Return Y, in the operator's order."""
         x, w, window = self.operands()
         b = self.x(2) if self.InputSize() == 3 else None
         if min(window.sizes) <= 0:
@@ -84,30 +85,23 @@ class Conv(Convolution):
 
 @register_operator("ConvRelu")
 class ConvRelu(Conv):
-    """max(Y, 0) of the Y that Conv gives."""
+    """max(Conv, 0)."""
 
     def RunOnDevice(self) -> None:
         self.put(0, self.convolved().relu_())
 
 
-@register_operator("ConvGradient")
-@register_operator("Conv1DGradient")
-@register_operator("Conv2DGradient")
-@register_operator("Conv3DGradient")
+@register_by_rank("Conv", "Gradient")
 class ConvGradient(Convolution):
-    """(X, filter, dY) -> the gradients of the filter, of the bias unless `no_bias`, and of X.
+    """(X, filter, dY) -> dfilter, dbias unless `no_bias`, and dX if there is an output for it.
 
-    That of X only where there is an output left for it.
     Follows ConvGradientOp, caffe2/operators/conv_op_impl.h, PyTorch 1.8.1.
     """
 
     def RunOnDevice(self) -> None:
         x, w, window = self.operands()
         dy = channels_first(self.x(2), self.order)
-        no_bias = bool(self.GetSingleArgument("no_bias", 0))
-        wanted = self.OutputSize()
-        self.enforce(not (no_bias and wanted == 3), "there are two outputs with `no_bias`")
-        has_dx = wanted == 3 or (no_bias and wanted == 2)
+        has_bias, has_dx = self.gradients_requested()
         padded = x if window.is_even else window.padded(x)
         dx, dw, db = torch.ops.aten.convolution_backward(
             dy,
@@ -120,11 +114,11 @@ class ConvGradient(Convolution):
             False,
             [0] * len(window.head),
             self.group,
-            [has_dx, True, not no_bias],
+            [has_dx, True, has_bias],
         )
         self.put(0, channels_last(dw, self.order))
-        if not no_bias:
+        if has_bias:
             self.put(1, db)
         if has_dx:
             dx = dx if padded is x else window.unpadded(dx)
-            self.put(wanted - 1, channels_last(dx, self.order))
+            self.put(self.OutputSize() - 1, channels_last(dx, self.order))

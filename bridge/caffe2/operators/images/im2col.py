@@ -17,10 +17,10 @@ __all__ = ["Col2Im", "Im2Col"]
 
 
 class Columns(FloatOperator):
-    """What Im2Col and Col2Im have in common.
+    """The base class of Im2Col and Col2Im.
 
-    Arguments: `kernel`, `stride` (1), `dilation` (1), each also by `_h` and `_w`; `pad` (0), on
-    all sides; `order` (NCHW).
+    Arguments: `kernel`, `stride` (1), `dilation` (1), each also as `_h` and `_w`; `pad` (0), on all
+    sides; `order` (NCHW).
     """
 
     def __init__(self, *args: Any) -> None:
@@ -38,7 +38,7 @@ class Columns(FloatOperator):
         return [self.GetSingleArgument(f"{name}_{side}", default) for side in "hw"]
 
     def windows(self, sizes: tuple[int, int]) -> list[int]:
-        """Return how many windows there are, up and across, in an image of these sizes."""
+        """Return the number of windows, vertically and horizontally, in an image of these sizes."""
         found = []
         for size, kernel, stride, dilation in zip(
             sizes, self.kernel, self.stride, self.dilation, strict=True
@@ -51,9 +51,10 @@ class Columns(FloatOperator):
 
 @register_operator("Im2Col")
 class Im2Col(Columns):
-    """X: (N, C, H, W) -> (N, C * kernel_h * kernel_w, windows up, windows across).
+    """X: (N, C, H, W) -> (N, C * kernel_h * kernel_w, windows_h, windows_w).
 
-    In the order NHWC (N, H, W, C) -> (N, up, across, kernel_h * kernel_w * C). As Columns.
+    In the order NHWC (N, H, W, C) -> (N, windows_h, windows_w, kernel_h * kernel_w * C). See
+    Columns.
     Follows Im2ColOp, caffe2/operators/im2col_op.h, PyTorch 1.8.1.
     """
 
@@ -73,7 +74,7 @@ class Im2Col(Columns):
 
 @register_operator("Col2Im")
 class Col2Im(Columns):
-    """(what Im2Col gives, an image) -> an image of those sizes, what overlaps being added."""
+    """(the result of Im2Col, an image) -> an image of these sizes; overlaps are added."""
 
     def RunOnDevice(self) -> None:
         x, like = self.x(0), self.Input(1)

@@ -16,7 +16,7 @@ __all__ = ["IntegralImage"]
 
 @register_operator("IntegralImage")
 class IntegralImage(FloatOperator):
-    """X: (N, C, H, W) -> (N, C, H + 1, W + 1), the sums of all above and left of each place.
+    """X: (N, C, H, W) -> (N, C, H + 1, W + 1), sums over all elements above and to the left.
 
     Follows IntegralImageOp, caffe2/operators/integral_image_op.cc, PyTorch 1.8.1.
     """

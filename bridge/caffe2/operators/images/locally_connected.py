@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Layers whose windows have each a filter of their own."""
+"""Locally connected layers: convolutions with a separate filter per window."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import math
 from bridge.caffe2.execution.registry import register_operator
 from bridge.caffe2.operators.base.channels import channels_first, channels_last
 from bridge.caffe2.operators.base.lazy_torch import torch
-from bridge.caffe2.operators.base.window_operator import WindowOperator
+from bridge.caffe2.operators.base.window_operator import WindowOperator, register_by_rank
 from bridge.caffe2.operators.images.pooling import added_up, windows_of
 
 TYPE_CHECKING = False
@@ -21,15 +21,16 @@ __all__ = ["LC", "LCGradient"]
 
 
 class Local(WindowOperator):
-    """What LC and its gradient have in common. Arguments: as WindowOperator.
+    """The base class of LC and its gradient; for the arguments see WindowOperator.
 
-    X: (N, C, ...), filter: (windows..., M, C, kernel...), in the order NHWC X: (N, ..., C), filter:
-    (windows..., M, kernel..., C). There are no groups: of more than one Caffe2's operator crashes.
+    X: (N, C, ...), filter: (windows..., M, C, kernel...); in the order NHWC X: (N, ..., C), filter:
+    (windows..., M, kernel..., C). `group` must be 1: with more groups Caffe2's operator crashes.
     """
 
     def operands(self) -> tuple[Tensor, Window, Tensor, Tensor]:
-        """Return X, the windows, what lies in them (N, C, windows, elements), and the filter
-        (windows, M, C, elements).
+        """Return X, windows, the elements of each window, and the filter, as matrices.
+
+        Elements: (N, C, windows, kernel elements), filter: (windows, M, C, kernel elements).
         """
         x, w = channels_first(self.x(0), self.order), self.x(1)
         self.enforce(self.GetSingleArgument("group", 1) == 1, "group is 1")
@@ -58,7 +59,7 @@ class Local(WindowOperator):
         return x, window, cut, filters
 
     def whole(self, y: Tensor, window: Window) -> Tensor:
-        """View (N, M, windows) as an image in the operator's order."""
+        """Return a view of `y` (N, M, windows) as an image in the operator's order."""
         return channels_last(y.reshape(y.shape[0], self.outputs, *window.sizes), self.order)
 
 
@@ -67,7 +68,7 @@ class Local(WindowOperator):
 @register_operator("LC2D")
 @register_operator("LC3D")
 class LC(Local):
-    """(X, filter, perhaps bias: (windows..., M)) -> Y: (N, M, ...), or as `order` says; as Local.
+    """(X, filter, optionally bias: (windows..., M)) -> Y: (N, M, ...); see Local.
 
     Follows LocallyConnectedOp, caffe2/operators/locally_connected_op_impl.h, PyTorch 1.8.1.
     """
@@ -86,28 +87,23 @@ class LC(Local):
         self.put(0, self.whole(y, window))
 
 
-@register_operator("LCGradient")
-@register_operator("LC1DGradient")
-@register_operator("LC2DGradient")
-@register_operator("LC3DGradient")
+@register_by_rank("LC", "Gradient")
 class LCGradient(Local):
-    """(X, filter, dY) -> the gradients of the filter, of the bias unless `no_bias`, and of X."""
+    """(X, filter, dY) -> dfilter, dbias unless `no_bias`, and dX if there is an output for it."""
 
     def RunOnDevice(self) -> None:
         x, window, cut, filters = self.operands()
         dy = channels_first(self.x(2), self.order)
         rows = dy.reshape(x.shape[0], self.outputs, filters.shape[0])
-        no_bias = bool(self.GetSingleArgument("no_bias", False))
-        wanted = self.OutputSize()
-        self.enforce(not (no_bias and wanted == 3), "there are two outputs with `no_bias`")
+        has_bias, has_dx = self.gradients_requested()
         dw = torch.einsum("ncyk,nmy->ymck", cut, rows)
         shape = [*window.sizes, self.outputs, x.shape[1], *window.kernel]
         dw = dw.reshape(shape)
         rank = len(window.sizes)
         self.put(0, dw.movedim(rank + 1, -1) if self.order == "NHWC" else dw)
-        if not no_bias:
+        if has_bias:
             self.put(1, dy.sum(0).movedim(0, -1))
-        if wanted == 3 or (no_bias and wanted == 2):
+        if has_dx:
             parts = torch.einsum("ymck,nmy->ncyk", filters, rows)
             parts = parts.reshape(*x.shape[:2], *window.sizes, *window.kernel)
-            self.put(wanted - 1, channels_last(added_up(parts, x, window), self.order))
+            self.put(self.OutputSize() - 1, channels_last(added_up(parts, x, window), self.order))

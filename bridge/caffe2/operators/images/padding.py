@@ -20,10 +20,10 @@ _MODES = {"constant": "constant", "reflect": "reflect", "edge": "replicate"}
 
 
 class Padding(WindowOperator):
-    """What PadImage and its gradient have in common.
+    """The base class of PadImage and its gradient.
 
-    Arguments: `pad`, the sides, or `pads`, as WindowOperator; `mode` (constant, reflect or edge),
-    `value` (0) of constant; `order`.
+    Arguments: `pad`, the sides, or `pads`, as in WindowOperator; `mode` (constant, reflect or
+    edge), `value` (0) of constant; `order`.
     """
 
     def __init__(self, *args: Any) -> None:
@@ -39,7 +39,7 @@ class Padding(WindowOperator):
         self.value = self.GetSingleArgument("value", 0.0)
 
     def padded(self, x: Tensor) -> Tensor:
-        """Pad an image (N, C, H, W)."""
+        """Return an image (N, C, H, W) with padding."""
         self.enforce(x.dim() == 4, "X has 4 dimensions", x)
         height, width = x.shape[2:]
         if self.mode == "reflect":
@@ -56,7 +56,7 @@ class Padding(WindowOperator):
 
 @register_operator("PadImage")
 class PadImage(Padding):
-    """X: (N, C, H, W) -> Y with pads around it; as Padding.
+    """X: (N, C, H, W) -> Y with padding; see Padding.
 
     Follows PadImageOp, caffe2/operators/pad_op.cc, PyTorch 1.8.1.
     """
@@ -68,13 +68,13 @@ class PadImage(Padding):
 
 @register_operator("PadImageGradient")
 class PadImageGradient(Padding):
-    """dY -> dX: what fell on the pads goes to the elements that they were copies of."""
+    """dY -> dX: gradients of the padding are added to the elements it was copied from."""
 
     def RunOnDevice(self) -> None:
         dy = channels_first(self.x(0), self.order)
         left, right, top, bottom = self.sides
         n, c, height, width = dy.shape
-        self.value = -1.0  # no place
+        self.value = -1.0  # not an index
         sizes = (height - top - bottom, width - left - right)
         self.enforce(min(sizes) > 0, "dY is larger than the pads", dy, self.pads)
         places = torch.arange(sizes[0] * sizes[1], dtype=torch.float64).view(1, 1, *sizes)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Pooling in one, two and three dimensions, in either order, and its gradients.
 
-Padding that torch has no word for (heads and tails that differ, more than half a kernel, Caffe's
-last window that hangs over the edge) is laid around a copy of the image.
+Padding that torch does not support (heads and tails that differ, more than half a kernel, Caffe's
+last window that extends over the edge) is added to a copy of the image.
 """
 
 from __future__ import annotations
@@ -11,7 +11,12 @@ from bridge.caffe2.execution.registry import register_operator
 from bridge.caffe2.operators.base.channels import channels_first, channels_last
 from bridge.caffe2.operators.base.lazy_torch import functional, torch
 from bridge.caffe2.operators.base.torch_operator import LARGEST
-from bridge.caffe2.operators.base.window_operator import SPATIAL, Window, WindowOperator
+from bridge.caffe2.operators.base.window_operator import (
+    SPATIAL,
+    Window,
+    WindowOperator,
+    register_by_rank,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,7 +28,7 @@ __all__ = ["AveragePool", "AveragePoolGradient", "LpPool", "MaxPool", "MaxPoolGr
 
 
 class Pool(WindowOperator):
-    """X: (N, C, ...) -> Y: (N, C, ...), a value for each window. Arguments: as WindowOperator.
+    """X: (N, C, ...) -> Y: (N, C, ...), one value per window. For the arguments see WindowOperator.
 
     Raises EnforceNotMet: dilation, a pad as large as the kernel, windows that do not fit.
     Follows PoolOp, caffe2/operators/pool_op.h, PyTorch 1.8.1.
@@ -56,9 +61,9 @@ class Pool(WindowOperator):
 
 
 def is_native(x: Tensor, window: Window) -> bool:
-    """Return whether torch pools `x` so.
+    """Return whether torch supports this pooling of `x`.
 
-    Equal heads and tails, of at most half a kernel, and kernels no larger than the image.
+    It needs equal heads and tails, of at most half a kernel, and kernels not larger than the image.
     """
     return window.is_even and all(
         2 * pad <= kernel <= size
@@ -71,7 +76,7 @@ def is_native(x: Tensor, window: Window) -> bool:
 @register_operator("MaxPool2D")
 @register_operator("MaxPool3D")
 class MaxPool(Pool):
-    """The largest of each window; as Pool."""
+    """The maximum of each window; see Pool."""
 
     def pooled(self, x: Tensor, window: Window) -> Tensor:
         pool = getattr(functional, f"max_pool{SPATIAL[x.dim() - 2]}")
@@ -87,7 +92,7 @@ class MaxPool(Pool):
 @register_operator("AveragePool2D")
 @register_operator("AveragePool3D")
 class AveragePool(Pool):
-    """The mean of each window, of what lies in the image unless `count_include_pad` is set."""
+    """The mean of each window, with padding only if `count_include_pad` is set; see Pool."""
 
     def pooled(self, x: Tensor, window: Window) -> Tensor:
         pool = getattr(functional, f"avg_pool{SPATIAL[x.dim() - 2]}")
@@ -102,7 +107,7 @@ class AveragePool(Pool):
 
 
 def inside(x: Tensor, window: Window) -> Tensor:
-    """Give, for each window, all its elements over those in the image (N, C, ...)."""
+    """Return per window the number of its elements over those in the image (N, C, ...)."""
     parts: Tensor = torch.ones((), dtype=x.dtype)
     for i, size in enumerate(x.shape[2:]):
         start = torch.arange(window.sizes[i]) * window.stride[i] - window.head[i]
@@ -113,7 +118,7 @@ def inside(x: Tensor, window: Window) -> Tensor:
 
 @register_operator("LpPool")
 class LpPool(Pool):
-    """The p-norm of each window, in two dimensions; argument `p` (2); as Pool.
+    """The p-norm of each window, in two dimensions; argument `p` (2); see Pool.
 
     Follows PoolOp<float, CPUContext, LpPoolFunctor>, caffe2/operators/lp_pool_op.cc, PyTorch 1.8.1.
     """
@@ -129,7 +134,10 @@ class LpPool(Pool):
 
 
 class PoolGradient(WindowOperator):
-    """(X, Y, dY) -> dX. Follows PoolGradientOp, caffe2/operators/pool_op.h, PyTorch 1.8.1."""
+    """(X, Y, dY) -> dX.
+
+    Follows PoolGradientOp, caffe2/operators/pool_op.h, PyTorch 1.8.1.
+    """
 
     allows_extra_dimensions = True
 
@@ -147,7 +155,7 @@ class PoolGradient(WindowOperator):
 
 
 def windows_of(x: Tensor, window: Window) -> Tensor:
-    """View the padded `x` (N, C, ...) as (N, C, windows..., kernel...)."""
+    """Return a view (N, C, windows..., kernel...) of the padded `x` (N, C, ...)."""
     for i, (kernel, stride) in enumerate(zip(window.kernel, window.stride, strict=True)):
         x = x.unfold(i + 2, kernel, stride)
         x = x.narrow(i + 2, 0, window.sizes[i])
@@ -155,19 +163,16 @@ def windows_of(x: Tensor, window: Window) -> Tensor:
 
 
 def added_up(parts: Tensor, x: Tensor, window: Window) -> Tensor:
-    """Add what falls on each element of `x`; `parts`: (N, C, windows..., kernel...)."""
+    """Return the sum of the `parts` (N, C, windows..., kernel...) on each element of `x`."""
     room = torch.zeros_like(window.padded(x), memory_format=torch.contiguous_format)
     index = windows_of(torch.arange(room.numel()).view(room.shape), window)
     room.view(-1).index_add_(0, index.reshape(-1), parts.reshape(-1))
     return window.unpadded(room)
 
 
-@register_operator("MaxPoolGradient")
-@register_operator("MaxPool1DGradient")
-@register_operator("MaxPool2DGradient")
-@register_operator("MaxPool3DGradient")
+@register_by_rank("MaxPool", "Gradient")
 class MaxPoolGradient(PoolGradient):
-    """dX = the sum of dY over the windows of which X is the largest; of equal ones each."""
+    """dX = the sum of dY over the windows whose maximum is X; of equal maxima each."""
 
     def spread(self, x: Tensor, y: Tensor, dy: Tensor, window: Window) -> Tensor:
         rank = x.dim() - 2
@@ -176,12 +181,9 @@ class MaxPoolGradient(PoolGradient):
         return added_up(torch.where(chosen, dy.reshape(shape), 0.0), x, window)
 
 
-@register_operator("AveragePoolGradient")
-@register_operator("AveragePool1DGradient")
-@register_operator("AveragePool2DGradient")
-@register_operator("AveragePool3DGradient")
+@register_by_rank("AveragePool", "Gradient")
 class AveragePoolGradient(PoolGradient):
-    """dX = the sum of dY over the windows that X is in, each by the number of its elements."""
+    """dX = the sum of dY / (number of elements) over the windows that contain X."""
 
     def spread(self, x: Tensor, y: Tensor, dy: Tensor, window: Window) -> Tensor:
         rank = x.dim() - 2

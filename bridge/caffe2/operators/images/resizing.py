@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Images of other sizes: nearest and bilinear, with their gradients."""
+"""Images resized by nearest or bilinear interpolation, and the gradients."""
 
 from __future__ import annotations
 
@@ -18,26 +18,26 @@ __all__ = ["ResizeNearest", "ResizeNearest3D", "UpsampleBilinear"]
 
 
 class Scaled(FloatOperator):
-    """An image whose sizes are multiplied, rounded down.
+    """An operator on an image whose sizes are multiplied by scales, rounded down.
 
-    Arguments: `height_scale` and `width_scale` (1), or an input with both; in three dimensions
-    `temporal_scale`, too. `order` (NCHW).
-    Raises EnforceNotMet: a scale is not positive, or the image is not of the right dimensions.
+    Arguments: `height_scale` and `width_scale` (1), or an input with both; in three dimensions also
+    `temporal_scale`; `order` (NCHW).
+    Raises EnforceNotMet: a scale is not positive, or the image has the wrong number of dimensions.
     """
 
     names: tuple[str, ...] = ("height_scale", "width_scale")
     allowed: tuple[tuple[float, ...], ...] | None = None
 
     def scales(self, given: int) -> list[float]:
-        """Return the scale of each dimension, of input `given` if there is one."""
+        """Return the scale of each dimension, from input `given` if there is one."""
         if self.InputSize() > given:
             values = self.x(given)
             self.enforce(values.dim() == 1 and values.numel() == 2, "there are two scales", values)
             found: list[float] = values.tolist()
         else:
-            # Caffe2 computes in single precision; 0.7 is to be what it is there.
-            said = [self.GetSingleArgument(name, 1.0) for name in self.names]
-            found = torch.tensor(said, dtype=torch.float32).tolist()
+            # Rounded to float32, as in Caffe2.
+            given_scales = [self.GetSingleArgument(name, 1.0) for name in self.names]
+            found = torch.tensor(given_scales, dtype=torch.float32).tolist()
         self.enforce(min(found) > 0, "scales are positive", found)
         allowed = self.allowed
         self.enforce(
@@ -48,21 +48,21 @@ class Scaled(FloatOperator):
         return found
 
     def image(self, i: int) -> Tensor:
-        """Return an image input as (N, C, ...)."""
+        """Return input `i`, an image, as (N, C, ...)."""
         x = self.x(i)
         self.enforce(x.dim() == 2 + len(self.names), f"X has {len(self.names) + 2} dimensions", x)
         return channels_first(x, self.image_order())
 
 
 def grown(sizes: Sequence[int], scales: Sequence[float]) -> list[int]:
-    """Multiply sizes in single precision, and round down."""
+    """Return sizes multiplied by scales in float32, rounded down."""
     product = torch.tensor(sizes, dtype=torch.float32) * torch.tensor(scales)
     found: list[int] = product.int().tolist()
     return found
 
 
 def nearest(size: int, to: int, scale: float) -> Tensor:
-    """Give, for each of `to` places, the nearest of `size` places at or before it."""
+    """Return, for each of `to` indices, the index / `scale` below `size`, rounded down."""
     where = torch.arange(to, dtype=torch.float32) / torch.tensor(scale, dtype=torch.float32)
     found: Tensor = where.long().clamp_(max=size - 1)
     return found
@@ -70,7 +70,7 @@ def nearest(size: int, to: int, scale: float) -> Tensor:
 
 @register_operator("ResizeNearest")
 class ResizeNearest(Scaled):
-    """X -> Y, each element that of X at its place over the scale, rounded down; as Scaled.
+    """X -> Y; each element is that of X at its index over the scale, rounded down; see Scaled.
 
     Follows ResizeNearestOp, caffe2/operators/resize_op.cc, PyTorch 1.8.1.
     """
@@ -85,7 +85,7 @@ class ResizeNearest(Scaled):
 
 @register_operator("ResizeNearest3D")
 class ResizeNearest3D(ResizeNearest):
-    """The same of volumes (N, C, T, H, W), NCHW only, with the scales that Caffe2 has there.
+    """ResizeNearest of volumes (N, C, T, H, W), NCHW only, with Caffe2's fixed scales.
 
     Follows ResizeNearest3DOp, caffe2/operators/resize_3d_op.cc, PyTorch 1.8.1.
     """
@@ -101,7 +101,7 @@ class ResizeNearest3D(ResizeNearest):
 
 @register_operator("ResizeNearestGradient")
 class ResizeNearestGradient(Scaled):
-    """(dY, X, perhaps scales) -> dX: each element of dY added where it came from."""
+    """(dY, X, optionally scales) -> dX: each element of dY is added at its source in X."""
 
     def RunOnDevice(self) -> None:
         dy, x, scales = self.image(0), self.image(1), self.scales(2)
@@ -114,14 +114,14 @@ class ResizeNearestGradient(Scaled):
 
 @register_operator("ResizeNearest3DGradient")
 class ResizeNearest3DGradient(ResizeNearestGradient):
-    """The same of volumes (N, C, T, H, W)."""
+    """ResizeNearestGradient of volumes (N, C, T, H, W)."""
 
     names = ResizeNearest3D.names
     allowed = ResizeNearest3D.allowed
 
 
 class Bilinear(Scaled):
-    """An image (N, C, H, W); the argument `order` is overlooked, as by Caffe2."""
+    """An operator on an image (N, C, H, W); the argument `order` is ignored, as in Caffe2."""
 
     def image_order(self) -> str:
         return "NCHW"
@@ -129,7 +129,7 @@ class Bilinear(Scaled):
 
 @register_operator("UpsampleBilinear")
 class UpsampleBilinear(Bilinear):
-    """X: (N, C, H, W) -> Y, whose corners are those of X; as Bilinear.
+    """X: (N, C, H, W) -> Y, with aligned corners; see Bilinear.
 
     Follows UpsampleBilinearOp, caffe2/operators/upsample_op.cc, PyTorch 1.8.1.
     """
@@ -145,7 +145,7 @@ class UpsampleBilinear(Bilinear):
 
 @register_operator("UpsampleBilinearGradient")
 class UpsampleBilinearGradient(Bilinear):
-    """(dY, X, perhaps scales) -> dX."""
+    """(dY, X, optionally scales) -> dX."""
 
     def RunOnDevice(self) -> None:
         dy, x = self.image(0), self.image(1)

@@ -16,9 +16,9 @@ __all__ = ["BatchToSpace", "SpaceToBatch"]
 
 
 class Blocks(FloatOperator):
-    """What SpaceToBatch and BatchToSpace have in common; arguments `block_size` (2), `pad` (0).
+    """The base class of SpaceToBatch and BatchToSpace; arguments `block_size` (2), `pad` (0).
 
-    `pad_t` is what the top has instead of `pad`; the other sides have no such argument.
+    `pad_t` overrides `pad` at the top; the other sides have no such argument.
     """
 
     def __init__(self, *args: Any) -> None:
@@ -32,7 +32,7 @@ class Blocks(FloatOperator):
 
 @register_operator("SpaceToBatch")
 class SpaceToBatch(Blocks):
-    """X: (N, C, H, W), padded -> (block^2 * N, C, H / block, W / block), the blocks' elements.
+    """X: (N, C, H, W), padded -> (block^2 * N, C, H / block, W / block).
 
     Follows SpaceToBatchOp, caffe2/operators/space_batch_op.h, PyTorch 1.8.1.
     """

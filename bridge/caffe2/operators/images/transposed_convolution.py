@@ -18,10 +18,11 @@ __all__ = ["ConvTranspose", "ConvTransposeGradient"]
 
 
 class Transposed(WindowOperator):
-    """What ConvTranspose and its gradient have in common.
+    """The base class of ConvTranspose and its gradient.
 
-    Arguments: as WindowOperator without dilation and global pooling; `adj`, `adj_h` and `adj_w`, or
-    `adjs` (0): how much larger the output is at its end; legacy_pad other than 0: no padding.
+    Arguments: those of WindowOperator without dilation and global pooling; `adj`, `adj_h` and
+    `adj_w`, or `adjs` (0): how much larger the output is at its end; legacy_pad other than 0: no
+    padding.
     """
 
     def __init__(self, *args: Any) -> None:
@@ -63,7 +64,7 @@ class Transposed(WindowOperator):
         return x, w
 
     def sizes(self, x: Tensor) -> list[int]:
-        """Return height and width of the output. Raises EnforceNotMet: the pads are too large."""
+        """Return height and width of the output. Raises EnforceNotMet: pads are too large."""
         found = [
             (x.shape[i + 2] - 1) * self.stride[i]
             + self.kernel[i]
@@ -78,10 +79,11 @@ class Transposed(WindowOperator):
 
 @register_operator("ConvTranspose")
 class ConvTranspose(Transposed):
-    """X: (N, C, H, W), filter: (C, M / group, kernel...), bias: (M), or none -> Y: (N, M, ...).
+    """X: (N, C, H, W), filter: (C, M / group, kernel...), optionally bias: (M) -> (N, M, ...).
 
-    A dimension of Y is (d - 1) * stride + kernel + adj - pads. In the order NHWC X is (N, H, W, C)
-    and the filter (C, kernel..., M / group). Raises EnforceNotMet: shapes that do not go together.
+    A size of Y is (d - 1) * stride + kernel + adj - pads. In the order NHWC X is (N, H, W, C) and
+    the filter (C, kernel..., M / group).
+    Raises EnforceNotMet: shapes do not match.
     Follows ConvTransposeOp, caffe2/operators/conv_transpose_op_impl.h, PyTorch 1.8.1.
     """
 
@@ -110,7 +112,7 @@ class ConvTranspose(Transposed):
 
 @register_operator("ConvTransposeGradient")
 class ConvTransposeGradient(Transposed):
-    """(X, filter, dY) -> the gradients of the filter, of the bias unless `no_bias`, and of X.
+    """(X, filter, dY) -> dfilter, dbias unless `no_bias`, dX if there is an output for it.
 
     Follows ConvTransposeGradientOp, caffe2/operators/conv_transpose_op_impl.h, PyTorch 1.8.1.
     """
@@ -118,11 +120,8 @@ class ConvTransposeGradient(Transposed):
     def RunOnDevice(self) -> None:
         x, w = self.operands()
         dy = channels_first(self.x(2), self.order)
-        no_bias = bool(self.GetSingleArgument("no_bias", 0))
-        wanted = self.OutputSize()
-        self.enforce(not (no_bias and wanted == 3), "there are two outputs with `no_bias`")
-        has_dx = wanted == 3 or (no_bias and wanted == 2)
-        # What lies in the padding, and what adj added, met no element of the filter.
+        has_bias, has_dx = self.gradients_requested()
+        # Elements in the padding, and those added by adj, are not computed by the filter.
         (top, left), (low, right) = self.head, self.tail
         sides = (left, right - self.adj[1], top, low - self.adj[0])
         dx, dw, _ = torch.ops.aten.convolution_backward(
@@ -139,7 +138,7 @@ class ConvTransposeGradient(Transposed):
             [has_dx, True, False],
         )
         self.put(0, channels_last(dw, self.order))
-        if not no_bias:
+        if has_bias:
             self.put(1, dy.sum((0, 2, 3)))
         if has_dx:
-            self.put(wanted - 1, channels_last(dx, self.order))
+            self.put(self.OutputSize() - 1, channels_last(dx, self.order))

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Layers of neural networks: products, normalizations, softmax, recurrent steps."""
+"""Layers of neural networks: matrix products, normalizations, dropout, recurrent units."""

@@ -13,9 +13,9 @@ __all__ = ["AffineChannel", "ChannelShuffle"]
 
 
 class Shuffle(FloatOperator):
-    """X's channels, seen as rows and columns, transposed; arguments `group` (1), `order` (NCHW).
+    """Transpose X's channels as a matrix; arguments `group` (1), `order` (NCHW).
 
-    Raises EnforceNotMet: the channels are not divisible by `group`.
+    Raises EnforceNotMet: the number of channels is not divisible by `group`.
     Follows ChannelShuffleOp, caffe2/operators/channel_shuffle_op.cc, PyTorch 1.8.1.
     """
 
@@ -39,19 +39,19 @@ class Shuffle(FloatOperator):
 
 @register_operator("ChannelShuffle")
 class ChannelShuffle(Shuffle):
-    """From `group` rows; as Shuffle."""
+    """Shuffle of a matrix with `group` rows."""
 
 
 @register_operator("ChannelShuffleGradient")
 class ChannelShuffleGradient(Shuffle):
-    """Into `group` rows; as Shuffle."""
+    """Shuffle of a matrix with `group` columns."""
 
     backwards = True
 
 
 @register_operator("AffineChannel")
 class AffineChannel(FloatOperator):
-    """(X, scale, bias) -> scale * X + bias, by channel; argument `order` (NCHW).
+    """(X, scale, bias) -> scale * X + bias, per channel; argument `order` (NCHW).
 
     Follows AffineChannelOp, caffe2/operators/affine_channel_op.h, PyTorch 1.8.1.
     """
@@ -82,7 +82,7 @@ class AffineChannelGradient(FloatOperator):
 
 @register_operator("ChannelStats")
 class ChannelStats(FloatOperator):
-    """X -> the sums of X and of X^2 by channel (C); argument `order` (NCHW).
+    """X -> the sums of X and of X^2 per channel (C); argument `order` (NCHW).
 
     Follows ChannelStatsOp, caffe2/operators/channel_stats_op.cc, PyTorch 1.8.1.
     """
@@ -121,7 +121,7 @@ class BatchMomentsGradient(FloatOperator):
 
 @register_operator("ChannelBackpropStats")
 class ChannelBackpropStats(FloatOperator):
-    """(X, mean, 1 / deviation, dY) -> dscale, dbias by channel (C) of X: (N, C, ...).
+    """(X, mean, 1 / deviation, dY) -> dscale, dbias per channel (C) of X: (N, C, ...).
 
     Follows ChannelBackpropStatsOp, caffe2/operators/channel_backprop_stats_op.cc, PyTorch 1.8.1.
     """
@@ -135,7 +135,7 @@ class ChannelBackpropStats(FloatOperator):
 
 @register_operator("ElementwiseLinear")
 class ElementwiseLinear(FloatOperator):
-    """(X: (N..., D...), a: (D), b: (D)) -> a * X + b; argument `axis` (1), where D begins.
+    """(X: (N..., D...), a: (D), b: (D)) -> a * X + b; argument `axis` (1): the start of D.
 
     Follows ElementwiseLinearOp, caffe2/operators/elementwise_linear_op.cc, PyTorch 1.8.1.
     """

@@ -15,9 +15,9 @@ __all__: list[str] = []
 
 
 class Pairwise(FloatOperator):
-    """(X, Y), both (N, ...) -> a value for each pair of rows (N).
+    """(X, Y), both (N, ...) -> a value per pair of rows (N).
 
-    Raises EnforceNotMet: X and Y are of different shapes.
+    Raises EnforceNotMet: X and Y have different shapes.
     Follows the operators in caffe2/operators/distance_op.cc, PyTorch 1.8.1.
     """
 
@@ -38,7 +38,7 @@ class Pairwise(FloatOperator):
 
 @register_operator("SquaredL2Distance")
 class SquaredL2Distance(Pairwise):
-    """Half the sum of (X - Y)^2; as Pairwise."""
+    """Half the sum of (X - Y)^2; see Pairwise."""
 
     def compare(self, x: Tensor, y: Tensor, out: Tensor) -> None:
         torch.sum((x - y).square_(), 1, out=out).mul_(0.5)
@@ -46,7 +46,7 @@ class SquaredL2Distance(Pairwise):
 
 @register_operator("L1Distance")
 class L1Distance(Pairwise):
-    """The sum of |X - Y|; as Pairwise."""
+    """The sum of |X - Y|; see Pairwise."""
 
     def compare(self, x: Tensor, y: Tensor, out: Tensor) -> None:
         torch.sum((x - y).abs_(), 1, out=out)
@@ -54,7 +54,7 @@ class L1Distance(Pairwise):
 
 @register_operator("DotProduct")
 class DotProduct(Pairwise):
-    """The sum of X * Y; as Pairwise. Of rows without elements there is nothing."""
+    """The sum of X * Y; see Pairwise. The output of empty rows is empty."""
 
     def RunOnDevice(self) -> None:
         x, y = self.x(0), self.x(1)
@@ -69,19 +69,19 @@ class DotProduct(Pairwise):
 
 @register_operator("CosineSimilarity")
 class CosineSimilarity(Pairwise):
-    """The sum of X * Y over the norms of X and Y, a norm being 1e-6 or more; as Pairwise."""
+    """The sum of X * Y over the norms of X and Y, which are at least 1e-6; see Pairwise."""
 
     def compare(self, x: Tensor, y: Tensor, out: Tensor) -> None:
         torch.sum(x * y, 1, out=out).mul_(inverse_norm(x)).mul_(inverse_norm(y))
 
 
 def inverse_norm(rows: Tensor) -> Tensor:
-    """Return 1 / the norm of each row, whose square is 1e-12 or more."""
+    """Return 1 / the norm of each row; the square of the norm is at least 1e-12."""
     return rows.square().sum(1).clamp_(min=1e-12).rsqrt_()
 
 
 class PairwiseGradient(FloatOperator):
-    """(X, Y, dZ), dZ: (N) -> dX, dY; the gradients of a Pairwise operator."""
+    """The gradients of a Pairwise operator: (X, Y, dZ: (N)) -> dX, dY."""
 
     def RunOnDevice(self) -> None:
         x, y, dz = self.x(0), self.x(1), self.x(2)

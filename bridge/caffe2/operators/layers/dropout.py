@@ -13,11 +13,13 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from torch import Tensor
+
 __all__ = ["Dropout"]
 
 
 class DropoutOperator(FloatOperator):
-    """What Dropout and its gradient have in common."""
+    """The base class of Dropout and its gradient."""
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
@@ -27,21 +29,25 @@ class DropoutOperator(FloatOperator):
         self.is_test = bool(self.GetSingleArgument("is_test", 0))
         self.enforce(0 <= self.ratio < 1, "ratio is in [0, 1)", self.ratio)
 
+    def copy_input(self, x: Tensor) -> None:
+        """Set output 0 to input 0, `x`, unless it is in place."""
+        if not self.IsInputOutputAlias(0, 0):
+            self.out(0, x.shape).copy_(x)
+
 
 @register_operator("Dropout")
 class Dropout(DropoutOperator):
     """Y = X in test; in training X / (1 - ratio) or, with probability `ratio`, 0.
 
-    X -> Y, and in training a mask of bools, True where X was kept. Arguments: `is_test`, which is
-    to be said, `ratio` (0.5). What is kept is drawn from torch's random numbers.
+    X -> Y, and in training a bool mask, True where X was kept, drawn by torch's default generator.
+    Arguments: `is_test` (required), `ratio` (0.5).
     Follows DropoutOp, caffe2/operators/dropout_op.cc, PyTorch 1.8.1.
     """
 
     def RunOnDevice(self) -> None:
         x = self.x(0)
         if self.is_test:
-            if not self.IsInputOutputAlias(0, 0):
-                self.out(0, x.shape).copy_(x)
+            self.copy_input(x)
             return
         self.enforce(self.OutputSize() == 2, "in training there is an output for the mask")
         mask = self.out(1, x.shape, c10.bool)
@@ -56,8 +62,7 @@ class DropoutGrad(DropoutOperator):
     def RunOnDevice(self) -> None:
         dy = self.x(0)
         if self.is_test:
-            if not self.IsInputOutputAlias(0, 0):
-                self.out(0, dy.shape).copy_(dy)
+            self.copy_input(dy)
             return
         self.enforce(self.InputSize() == 2, "in training the mask is given")
         mask = self.x(1, BOOL)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Matrix products and layers that are one: FC, FCTransposed, MatMul, BatchMatMul."""
+"""Matrix products and fully connected layers: FC, FCTransposed, MatMul, BatchMatMul."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["FC", "BatchMatMul", "FCGradient", "FCTransposed", "FCTransposedGradi
 
 
 def as_matrix(x: Tensor, axis: int) -> Tensor:
-    """View `x` as rows and columns, the columns being what is from dimension `axis` on."""
+    """Return a view of `x` as a matrix; its columns are the dimensions from `axis` on."""
     if axis == 1 and x.dim() == 2:
         return x
     rows = math.prod(x.shape[:axis])
@@ -28,7 +28,7 @@ def as_matrix(x: Tensor, axis: int) -> Tensor:
 class FC(FloatOperator):
     """Y = X W^T + b. X: (M..., K...), W: (N..., K...), b: (N) -> Y: (M..., N).
 
-    X's dimensions before `axis` (1) are M, W's before `axis_w` (1) are N.
+    M are X's dimensions before `axis` (1), N those of W before `axis_w` (1).
     Raises EnforceNotMet: X and W disagree on K, or W and b on N.
     Follows FullyConnectedOp, caffe2/operators/fully_connected_op.h, PyTorch 1.8.1.
     """
@@ -44,7 +44,7 @@ class FC(FloatOperator):
         torch.addmm(b, matrix, weights, out=as_matrix(y, axis))
 
     def _matrices(self, x: Tensor, w: Tensor) -> tuple[int, Tensor, Tensor]:
-        """Return the axis of X, X as a matrix (M, K), W as one (K, N)."""
+        """Return the axis of X, X as a matrix (M, K), and W as a matrix (K, N)."""
         axis = self.axis(x, "axis", 1)
         matrix, weights = as_matrix(x, axis), as_matrix(w, self.axis(w, "axis_w", 1))
         if not self.transposed:
@@ -55,14 +55,14 @@ class FC(FloatOperator):
 
 @register_operator("FCTransposed")
 class FCTransposed(FC):
-    """Y = X W + b. X: (M..., K...), W: (K..., N...), b: (N) -> Y: (M..., N); else as FC."""
+    """Y = X W + b. X: (M..., K...), W: (K..., N...), b: (N) -> Y: (M..., N); see FC."""
 
     transposed = True
 
 
 @register_operator("FCGradient")
 class FCGradient(FC):
-    """(X, W, dY) -> dW, db and, where there is a third output, dX.
+    """(X, W, dY) -> dW, db, and dX if there is a third output.
 
     Follows FullyConnectedGradientOp, caffe2/operators/fully_connected_op.h, PyTorch 1.8.1.
     """
@@ -72,7 +72,7 @@ class FCGradient(FC):
         _, matrix, weights = self._matrices(x, w)
         rows = dy.reshape(matrix.shape[0], weights.shape[1])
         dw, db = self.out(0, w.shape), self.out(1, weights.shape[1:])
-        if not x.numel():  # then the gradient is not looked at
+        if not x.numel():  # then the gradient is not read
             dw.zero_()
             db.zero_()
             if self.OutputSize() == 3:
@@ -89,17 +89,18 @@ class FCGradient(FC):
 
 @register_operator("FCTransposedGradient")
 class FCTransposedGradient(FCGradient):
-    """The gradients of FCTransposed; as FCGradient."""
+    """The gradients of FCTransposed; see FCGradient."""
 
     transposed = True
 
 
 @register_operator("MatMul")
 class MatMul(FloatOperator):
-    """Y = A B, each a matrix or transposed, its columns being the dimensions from its axis on.
+    """Y = A B, each a matrix or its transpose, with the dimensions from its axis on as columns.
 
-    Arguments: `axis_a` and `axis_b` (1), `trans_a` and `trans_b` (0). A third input, where there is
-    one, gives the shape of Y. Raises EnforceNotMet: the inner sizes disagree.
+    Arguments: `axis_a` and `axis_b` (1), `trans_a` and `trans_b` (0). An optional third input
+    specifies the shape of Y.
+    Raises EnforceNotMet: the inner sizes disagree.
     Follows MatMulOp, caffe2/operators/matmul_op.h, PyTorch 1.8.1.
     """
 
@@ -125,11 +126,11 @@ class MatMul(FloatOperator):
 
 @register_operator("BatchMatMul")
 class BatchMatMul(FloatOperator):
-    """Y[i] = A[i] B[i], matrices being the last two dimensions; arguments `trans_a`, `trans_b`.
+    """Y[i] = A[i] B[i], products of the last two dimensions; arguments `trans_a`, `trans_b`.
 
-    The dimensions before are equal, or broadcast as NumPy's where the argument `broadcast` is set.
-    A vector is taken as a row in A's place, as a column in B's; two give the shape (1,).
-    Raises EnforceNotMet: inner sizes or batches disagree.
+    The batch dimensions are equal, or broadcast as in NumPy with the argument `broadcast`. A vector
+    A is a row, a vector B a column; the product of two vectors has the shape (1,).
+    Raises EnforceNotMet: inner sizes or batch dimensions disagree.
     Follows BatchMatMulOp, caffe2/operators/batch_matmul_op.h, PyTorch 1.8.1.
     """
 

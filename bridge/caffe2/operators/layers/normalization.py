@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Normalization by channel, image, group or row, and what it computes with."""
+"""Normalization by channel, image, group or row."""
 
 from __future__ import annotations
 
 from bridge.caffe2.execution.registry import register_operator
-from bridge.caffe2.operators.base.channels import channels_first, channels_last
+from bridge.caffe2.operators.base.channels import channels_first, channels_last, enforce_per_channel
 from bridge.caffe2.operators.base.float_operator import FloatOperator
 from bridge.caffe2.operators.base.lazy_torch import functional, torch
 from bridge.caffe2.operators.base.torch_operator import FLOATS
@@ -21,15 +21,15 @@ __all__ = ["GroupNorm", "InstanceNorm", "LRN", "LayerNorm", "RMSNorm", "SpatialB
 
 @register_operator("SpatialBN")
 class SpatialBN(FloatOperator):
-    """Y = scale * (X - mean) / sqrt(var + epsilon) + bias, by channel.
+    """Y = scale * (X - mean) / sqrt(var + epsilon) + bias, per channel.
 
-    With `is_test`: (X, scale, bias, mean, var) -> Y. Without: mean and variance are those of X, or
-    come from sums over `num_batches` batches (inputs 5 and 6), and the outputs are Y, running mean
-    and variance in place of inputs 3 and 4, the mean used, and 1 / the deviation used.
-    Arguments: `is_test`, to be said, `epsilon` (1e-5), `momentum` (0.9), `order` (NCHW),
+    With `is_test`: (X, scale, bias, mean, var) -> Y. Otherwise the mean and variance are those of
+    X, or are computed from sums over `num_batches` batches (inputs 5 and 6); the outputs are Y,
+    running mean and variance in place of inputs 3 and 4, the mean, and 1 / the deviation.
+    Arguments: `is_test` (required), `epsilon` (1e-5), `momentum` (0.9), `order` (NCHW),
     `num_batches` (1).
-
-    Raises EnforceNotMet: a parameter has not a value for each channel, the outputs are not as many.
+    Raises EnforceNotMet: a parameter does not have one value per channel, or the number of outputs
+    is wrong.
     Follows SpatialBNOp, caffe2/operators/spatial_batch_norm_op.h, PyTorch 1.8.1.
     """
 
@@ -97,11 +97,11 @@ class SpatialBN(FloatOperator):
 
 @register_operator("InstanceNorm")
 class InstanceNorm(FloatOperator):
-    """Y = scale * (X - mean) / sqrt(var + epsilon) + bias, moments by image and channel.
+    """Y = scale * (X - mean) / sqrt(var + epsilon) + bias, moments per image and channel.
 
-    (X, scale, bias) -> Y and, where there are outputs for them, mean and 1 / deviation, each
-    (N, C). Arguments: `epsilon` (1e-5), `order` (NCHW).
-    Raises EnforceNotMet: scale or bias have not a value for each channel.
+    (X, scale, bias) -> Y and, if there are outputs for them, mean and 1 / deviation, both (N, C).
+    Arguments: `epsilon` (1e-5), `order` (NCHW).
+    Raises EnforceNotMet: scale or bias do not have one value per channel.
     Follows InstanceNormOp, caffe2/operators/instance_norm_op.h, PyTorch 1.8.1.
     """
 
@@ -111,8 +111,7 @@ class InstanceNorm(FloatOperator):
         self.enforce(epsilon >= 0, "epsilon is not negative", epsilon)
         x = channels_first(self.x(0), order)
         scale, bias = self.x(1), self.x(2)
-        for values in (scale, bias):
-            self.enforce(values.numel() == x.shape[1], "there is one value per channel", values, x)
+        enforce_per_channel(self, x, scale, bias)
         if not x.numel():
             for i, shape in enumerate((self.Input(0).shape, x.shape[:2], x.shape[:2])):
                 if i < self.OutputSize():
@@ -130,10 +129,10 @@ class InstanceNorm(FloatOperator):
 
 @register_operator("GroupNorm")
 class GroupNorm(FloatOperator):
-    """Y = scale * (X - mean) / sqrt(var + epsilon) + bias, moments by image and group of channels.
+    """Y = scale * (X - mean) / sqrt(var + epsilon) + bias, moments per image and channel group.
 
-    (X, scale, bias) -> Y and, where there are three outputs, mean and 1 / deviation, each
-    (N, group). Arguments: `group` (32), `epsilon` (1e-5), `order` (NCHW).
+    (X, scale, bias) -> Y and, if there are three outputs, mean and 1 / deviation, both (N, group).
+    Arguments: `group` (32), `epsilon` (1e-5), `order` (NCHW).
     Follows GroupNormOp, caffe2/operators/group_norm_op.h, PyTorch 1.8.1.
     """
 
@@ -143,8 +142,7 @@ class GroupNorm(FloatOperator):
         x = channels_first(self.x(0), order)
         scale, bias = self.x(1).view(-1), self.x(2).view(-1)
         self.enforce(x.shape[1] % group == 0, "the number of channels is divisible by group", x)
-        for values in (scale, bias):
-            self.enforce(values.numel() == x.shape[1], "there is one value per channel", values, x)
+        enforce_per_channel(self, x, scale, bias)
         if x.shape[0] == 0:
             self.out(0, self.Input(0).shape)
             return
@@ -167,10 +165,11 @@ class GroupNorm(FloatOperator):
 @register_operator("LayerNorm")
 @register_operator("C10LayerNorm_DontUseThisOpYet")
 class LayerNorm(FloatOperator):
-    """Y = (X - mean) / sqrt(var + epsilon), moments of what is from dimension `axis` (1) on.
+    """Y = (X - mean) / sqrt(var + epsilon), moments over the dimensions from `axis` (1) on.
 
-    X -> Y, mean, deviation, the moments (M..., 1). With `elementwise_affine` inputs 1 and 2 are
-    scale and bias of each element. Arguments: `axis`, `epsilon` (1e-5), `elementwise_affine`.
+    X -> Y, mean, deviation; the moments have sizes (M..., 1). With `elementwise_affine` inputs 1
+    and 2 are scale and bias of each element.
+    Arguments: `axis`, `epsilon` (1e-5), `elementwise_affine` (False).
     Follows LayerNormOp, caffe2/operators/layer_norm_op.h, PyTorch 1.8.1.
     """
 
@@ -208,9 +207,10 @@ class LayerNorm(FloatOperator):
 
 @register_operator("RMSNorm")
 class RMSNorm(FloatOperator):
-    """Y = X / rms(X) * scale + bias, the root of the mean square from dimension `axis` (1) on.
+    """Y = X / rms(X) * scale + bias, the root mean square from dimension `axis` (1) on.
 
-    (X, scale, bias) -> Y, 1 / rms (M...). Arguments: `axis`, `eps` (0), added to the mean square.
+    (X, scale, bias) -> Y, 1 / rms (M...).
+    Arguments: `axis`, `eps` (0), added to the mean square.
     Follows RMSNormOp, caffe2/operators/rms_norm_op.cc, PyTorch 1.8.1.
     """
 
@@ -233,10 +233,10 @@ class RMSNorm(FloatOperator):
 
 @register_operator("LRN")
 class LRN(FloatOperator):
-    """Y = X / (bias + alpha / size * the sum of squares of `size` channels around)^beta.
+    """Y = X / (bias + alpha / size * sum of X^2 over the `size` nearest channels)^beta.
 
-    X -> Y and, where there is an output for it, what is raised to beta. Arguments: `size`, odd,
-    `alpha`, `beta`, `bias` (1), `order` (NCHW).
+    X -> Y and, if there is a second output, the base of the power.
+    Arguments: `size` (odd), `alpha`, `beta`, `bias` (1), `order` (NCHW).
     Follows LRNOp, caffe2/operators/local_response_normalization_op.cc, PyTorch 1.8.1.
     """
 
@@ -247,7 +247,7 @@ class LRN(FloatOperator):
             self.put(1, channels_last(scale, self.order))
 
     def _scaled(self) -> tuple[Tensor, Tensor]:
-        """Return X (N, C, ...) and what is raised to beta."""
+        """Return X (N, C, ...) and the base of the power."""
         self.order, self.size = self.image_order(), self.GetSingleArgument("size", 0)
         self.alpha = self.GetSingleArgument("alpha", 0.0)
         self.beta = self.GetSingleArgument("beta", 0.0)
@@ -258,7 +258,7 @@ class LRN(FloatOperator):
         return x, self.summed(x * x).mul_(self.alpha / self.size).add_(bias)
 
     def summed(self, values: Tensor) -> Tensor:
-        """Sum, for each channel, those around it (N, C, ...)."""
+        """Return the sum over the nearest channels of each channel (N, C, ...)."""
         if not values.numel():
             return values
         before = (self.size - 1) // 2

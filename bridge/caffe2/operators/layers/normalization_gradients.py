@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Gradients of the normalizing operators, from the moments that they gave out."""
+"""Gradients of the normalizations, from the moments returned by them."""
 
 from __future__ import annotations
 
 from bridge.caffe2.execution.registry import register_operator
-from bridge.caffe2.operators.base.channels import channels_first, channels_last
+from bridge.caffe2.operators.base.channels import channels_first, channels_last, enforce_per_channel
 from bridge.caffe2.operators.base.float_operator import FloatOperator
 from bridge.caffe2.operators.base.lazy_torch import torch
 from bridge.caffe2.operators.base.torch_operator import FLOATS
@@ -18,7 +18,10 @@ __all__ = ["GroupNormGradient", "InstanceNormGradient", "LayerNormGradient", "Sp
 
 
 def normal_gradient(scaled: Tensor, unit: Tensor, rstd: Tensor, dims: list[int]) -> Tensor:
-    """Return dX of unit = (X - mean) * rstd, moments over `dims`; scaled: the gradient of unit."""
+    """Return dX of unit = (X - mean) * rstd, moments over `dims`.
+
+    `scaled` is the gradient of `unit`.
+    """
     mean = scaled.mean(dims, keepdim=True)
     along = (scaled * unit).mean(dims, keepdim=True)
     return (scaled - mean - unit * along) * rstd
@@ -28,7 +31,7 @@ def normal_gradient(scaled: Tensor, unit: Tensor, rstd: Tensor, dims: list[int])
 class SpatialBNGradient(FloatOperator):
     """(X, scale, dY, mean, 1 / deviation) -> dX, dscale, dbias.
 
-    With `num_batches` over 1 inputs 5 and 6 are dscale and dbias summed over the batches.
+    With `num_batches` > 1 inputs 5 and 6 are dscale and dbias summed over the batches.
     Follows SpatialBNGradientOp, caffe2/operators/spatial_batch_norm_op.h, PyTorch 1.8.1.
     """
 
@@ -38,14 +41,13 @@ class SpatialBNGradient(FloatOperator):
         self.enforce(x.dim() >= 3, "X has three dimensions or more", x)
         shape = [1, -1, *[1] * (x.dim() - 2)]
         scale, mean, rstd = (self.x(i) for i in (1, 3, 4))
-        for values in (scale, mean, rstd):
-            self.enforce(values.numel() == x.shape[1], "there is one value per channel", values, x)
+        enforce_per_channel(self, x, scale, mean, rstd)
         scale, mean, rstd = (one.view(shape) for one in (scale, mean, rstd))
         unit = (x - mean) * rstd
         dims = [0, *range(2, x.dim())]
         if batches > 1:
             self.enforce(self.InputSize() == 7, "inputs 5 and 6, sums over the batches, are given")
-            # The gradients of no examples are 0, whatever the sums are.
+            # Without examples the gradients are 0, regardless of the sums.
             share = 1 / batches if x.shape[0] else 0.0
             dscale, dbias = self.x(5) * share, self.x(6) * share
         else:
@@ -59,7 +61,7 @@ class SpatialBNGradient(FloatOperator):
 
 @register_operator("InstanceNormGradient")
 class InstanceNormGradient(FloatOperator):
-    """(X, scale, bias, dY, and perhaps mean, 1 / deviation) -> dX, dscale, dbias.
+    """(X, scale, bias, dY, optionally mean, 1 / deviation) -> dX, dscale, dbias.
 
     Follows InstanceNormGradientOp, caffe2/operators/instance_norm_gradient_op.cc, PyTorch 1.8.1.
     """
@@ -110,9 +112,9 @@ class GroupNormGradient(FloatOperator):
 
 @register_operator("LayerNormGradient")
 class LayerNormGradient(FloatOperator):
-    """(dY, Y, mean, deviation, X) -> dX; with `elementwise_affine` scale is input 5, and the
-    outputs are dX, dscale, dbias.
+    """(dY, Y, mean, deviation, X, optionally scale) -> dX, optionally dscale, dbias.
 
+    Scale and its gradients are used with `elementwise_affine`.
     Follows LayerNormGradientOp, caffe2/operators/layer_norm_op.h, PyTorch 1.8.1.
     """
 

@@ -31,7 +31,7 @@ class Softmax(FloatOperator):
 
 @register_operator("SoftmaxGradient")
 class SoftmaxGradient(FloatOperator):
-    """(Y, dY) -> dX = Y * (dY - the sum of Y * dY over the row); argument `axis` (1)."""
+    """(Y, dY) -> dX = Y * (dY - sum(Y * dY) of the row); argument `axis` (1)."""
 
     def RunOnDevice(self) -> None:
         y, dy = self.x(0), self.x(1)
@@ -43,7 +43,7 @@ class SoftmaxGradient(FloatOperator):
 
 
 class Norm(FloatOperator):
-    """Y = X / a norm of X along dimension `axis` (-1)."""
+    """Y = X / norm(X) along dimension `axis` (-1)."""
 
     power = 2
 
@@ -51,28 +51,28 @@ class Norm(FloatOperator):
         x = self.x(0)
         axis = self.axis(x, "axis", -1)
         norm = torch.linalg.vector_norm(x, self.power, axis, keepdim=True)
-        torch.div(x, self.kept(norm), out=self.out(0, x.shape))
+        torch.div(x, self.divisor(norm), out=self.out(0, x.shape))
 
-    def kept(self, norm: Tensor) -> Tensor:
-        """Return what to divide by."""
+    def divisor(self, norm: Tensor) -> Tensor:
+        """Return the divisor, a norm or a replacement for 0."""
         raise NotImplementedError
 
 
 @register_operator("Normalize")
 class Normalize(Norm):
-    """By the 2-norm, or by 1e-12 where it is smaller; as Norm."""
+    """Norm with the 2-norm, at least 1e-12."""
 
-    def kept(self, norm: Tensor) -> Tensor:
+    def divisor(self, norm: Tensor) -> Tensor:
         return norm.clamp_(min=1e-12)
 
 
 @register_operator("NormalizeL1")
 class NormalizeL1(Norm):
-    """By the sum of the absolute values; zeros stay zeros."""
+    """Norm with the sum of the absolute values; zeros stay zeros."""
 
     power = 1
 
-    def kept(self, norm: Tensor) -> Tensor:
+    def divisor(self, norm: Tensor) -> Tensor:
         return norm.masked_fill_(norm == 0, 1)
 
 

@@ -20,7 +20,7 @@ __all__: list[str] = []
 
 @register_operator("ScaleBlobs")
 class ScaleBlobs(TorchOperator):
-    """Each of the inputs times `scale` (1), to the output of the same number."""
+    """Each input times `scale` (1), in the output of the same number."""
 
     def RunOnDevice(self) -> None:
         enforce(self.OutputSize() == self.InputSize(), "There must be one output per input.")
@@ -32,7 +32,7 @@ class ScaleBlobs(TorchOperator):
 
 @register_operator("SquareRootDivide")
 class SquareRootDivide(TorchOperator):
-    """Each row of input 0 divided by the root of its number in input 1; as it is if that is 0."""
+    """Each row of input 0 divided by the square root of its number in input 1, unless that is 0."""
 
     def RunOnDevice(self) -> None:
         x, scale = self.x(0, FLOAT), self.x(1, (c10.float32, *INTS))
@@ -47,7 +47,7 @@ class SquareRootDivide(TorchOperator):
 
 @register_operator("BatchPermutation")
 class BatchPermutation(TorchOperator):
-    """The rows of input 0 in the order of input 1, int32."""
+    """The rows of input 0 at the indices in input 1, an int32 permutation."""
 
     def RunOnDevice(self) -> None:
         x, order = self.x(0, FLOAT), self.x(1, INT32)
@@ -65,7 +65,7 @@ class BatchPermutation(TorchOperator):
 
 @register_operator("BatchPermutationGradient")
 class BatchPermutationGradient(TorchOperator):
-    """(order, dY) -> dX: the rows back in the places that they came from."""
+    """(indices, dY) -> dX: the rows moved back to their original indices."""
 
     def RunOnDevice(self) -> None:
         order, dy = self.x(0, INT32), self.x(1, FLOAT)
@@ -75,7 +75,10 @@ class BatchPermutationGradient(TorchOperator):
 
 @register_operator("SparseNormalize")
 class SparseNormalize(TorchOperator):
-    """In place, the rows that input 1 names scaled to `norm`; by default only longer ones."""
+    """Scale the rows at the indices in input 1 to the norm `norm`, in place.
+
+    Only longer rows, unless `use_max_norm` (True) is not set.
+    """
 
     types: tuple[c10.TypeMeta, ...] = FLOAT
 
@@ -94,14 +97,14 @@ class SparseNormalize(TorchOperator):
 
 @register_operator("Float16SparseNormalize")
 class Float16SparseNormalize(SparseNormalize):
-    """The same of float16."""
+    """SparseNormalize of float16."""
 
     types = (c10.float16,)
 
 
 @register_operator("SparseLpRegularizer")
 class SparseLpRegularizer(TorchOperator):
-    """In place, the rows that input 1 names made smaller by the L1 or L2 regularizer, `p` (2)."""
+    """Shrink the rows at the indices in input 1 by the L1 or L2 regularizer, `p` (2), in place."""
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
@@ -123,7 +126,10 @@ class SparseLpRegularizer(TorchOperator):
 
 @register_operator("VariableLengthSequencePadding")
 class VariableLengthSequencePadding(TorchOperator):
-    """In place, 0 from the length of each sequence on: (time, batch, n), lengths in input 1."""
+    """Set elements after the end of each sequence to 0, in place: (time, batch, n).
+
+    Input 1: the lengths of the sequences, int32.
+    """
 
     def RunOnDevice(self) -> None:
         x, lengths = self.x(0, FLOAT), self.x(1, INT32)
@@ -138,9 +144,9 @@ class VariableLengthSequencePadding(TorchOperator):
 
 @register_operator("SinusoidPositionEncoding")
 class SinusoidPositionEncoding(TorchOperator):
-    """`amplitude` times sines and cosines of the position of each row: (m, k) -> (m, k, size).
+    """`amplitude` times sines and cosines of the positions of rows: (m, k) -> (m, k, size).
 
-    The wave lengths go up to `alpha`; every row of k takes the position of its first element.
+    The wave lengths go up to `alpha`; all k elements of a row have the position of the first one.
     """
 
     def RunOnDevice(self) -> None:
@@ -149,7 +155,8 @@ class SinusoidPositionEncoding(TorchOperator):
         size = self.GetSingleArgument("embedding_size", 100)
         enforce(size > 0, "The argument embedding_size must be positive.")
         alpha = self.GetSingleArgument("alpha", 10000.0)
-        # As Caffe2 in single precision, and from the smaller end on: sines of large numbers tell.
+        # In float32 and from the smaller end on, as in Caffe2: sines of large numbers amplify
+        # rounding errors.
         low = x[:, :1].float().log()
         high = low - torch.tensor(alpha).log() * torch.tensor((size - 1) / size)
         i = torch.arange(size)

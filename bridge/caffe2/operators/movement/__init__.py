@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The same elements elsewhere: shapes, orders, parts, masks, scattering."""
+"""Elements rearranged: reshaped, transposed, sliced, gathered, scattered, masked, split, joined."""

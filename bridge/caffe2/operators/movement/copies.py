@@ -32,10 +32,10 @@ class StopGradient(Copy):
 
 @register_operator("ZeroGradient")
 class ZeroGradient(TorchOperator):
-    """Nothing; a gradient of zero for its input, where it would have none."""
+    """No output; the gradient of the input is zero instead of undefined."""
 
     def RunOnDevice(self) -> None:
-        """See the class."""
+        """Do nothing."""
 
 
 @register_operator("NegateGradient")
@@ -45,7 +45,7 @@ class NegateGradient(Copy):
 
 @register_operator("EnsureDense")
 class EnsureDense(Copy):
-    """A copy of input 0, which has one dimension at least."""
+    """A copy of input 0, which must have at least one dimension."""
 
     def move(self) -> None:
         enforce(self.Input(0).dim() > 0, "Input 0 must have at least one dimension.")
@@ -54,7 +54,7 @@ class EnsureDense(Copy):
 
 @register_operator("Alias")
 class Alias(TorchOperator):
-    """The memory of input 0, shared, under another name and with sizes of its own."""
+    """A tensor with its own sizes that shares the memory of input 0."""
 
     def RunOnDevice(self) -> None:
         self.OutputTensorAlias(0, self.Input(0))
@@ -62,7 +62,7 @@ class Alias(TorchOperator):
 
 @register_operator("AliasWithName")
 class AliasWithName(Alias):
-    """The same as Alias; the argument `name` is for those who look at graphs."""
+    """Alias; the argument `name` is metadata."""
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)

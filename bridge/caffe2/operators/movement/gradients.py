@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Gradients of operators that move rows or sum them by segments."""
+"""Gradients of operators that slice, repeat or gather."""
 
 from __future__ import annotations
 
@@ -13,13 +13,14 @@ from bridge.caffe2.operators.base.torch_operator import (
     enforce,
     normal_axis,
 )
+from bridge.caffe2.operators.movement.slice_gather import slice_bounds
 
 __all__: list[str] = []
 
 
 @register_operator("SliceGradient")
 class SliceGradient(TorchOperator):
-    """The gradient of Slice. Inputs: data, starts and ends if not arguments, the gradient."""
+    """The gradient of Slice. Inputs: data, optionally starts and ends, the gradient."""
 
     def RunOnDevice(self) -> None:
         x = self.Input(0)
@@ -36,8 +37,7 @@ class SliceGradient(TorchOperator):
         part = result
         for dim, (start, end) in enumerate(zip(starts, ends, strict=True)):
             size = x.size(dim)
-            start = min(start + size + 1 if start < 0 else start, size)
-            end = min(end + size + 1 if end < 0 else end, size)
+            start, end = slice_bounds(start, end, size)
             enforce(
                 0 <= start <= end,
                 f"{starts[dim]} to {ends[dim]} is not within dimension {dim} of size {size}.",
@@ -66,7 +66,7 @@ class ExpandGradient(TorchOperator):
 
 @register_operator("TileGradient")
 class TileGradient(TorchOperator):
-    """The gradient of Tile, of its output's; `tiles` and `axis` as of Tile."""
+    """The gradient of Tile, with its arguments. Input 0: the gradient of its output."""
 
     def RunOnDevice(self) -> None:
         dy = self.x(0, NUMBERS)
@@ -109,7 +109,7 @@ class BatchGatherGradient(TorchOperator):
 
 @register_operator("CopyRowsToTensorGradient")
 class CopyRowsToTensorGradient(TorchOperator):
-    """The gradient of CopyRowsToTensor: that of its output, as it is."""
+    """The gradient of CopyRowsToTensor: that of its output, unchanged."""
 
     def RunOnDevice(self) -> None:
         if not self._in_place:

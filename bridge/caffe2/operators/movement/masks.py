@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Elements chosen by truth values."""
+"""Elements selected by bool masks."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from bridge import c10
 from bridge.caffe2.execution.registry import register_operator
 from bridge.caffe2.operators.base.any_type_operator import AnyTypeOperator
 from bridge.caffe2.operators.base.lazy_torch import torch
+from bridge.caffe2.operators.base.rows_and_segments import segment_ids
 from bridge.caffe2.operators.base.torch_operator import (
     INTS,
     NUMBERS_AND_BOOL,
@@ -19,7 +20,7 @@ __all__: list[str] = []
 
 @register_operator("BooleanMask")
 class BooleanMask(AnyTypeOperator):
-    """The rows of input 0 that the truth values of input 1 choose; output 1: their numbers."""
+    """The rows of input 0 where the mask, input 1, is True; output 1: their indices."""
 
     def move(self) -> None:
         mask = self.x(1, (c10.bool,))
@@ -37,10 +38,10 @@ class BooleanMask(AnyTypeOperator):
 
 @register_operator("BooleanMaskGradient")
 class BooleanMaskGradient(AnyTypeOperator):
-    """The gradient of BooleanMask: what it kept put back, zeros elsewhere.
+    """The gradient of BooleanMask: the selected rows put back, zeros elsewhere.
 
-    Inputs: the mask, the gradient of what it kept. Rows of several elements come back as such;
-    there only their first elements do.
+    Inputs: the mask, the gradient of the selected rows. Whole rows are put back; Caffe2 puts back
+    only their first elements.
     """
 
     def move(self) -> None:
@@ -58,26 +59,21 @@ class BooleanMaskGradient(AnyTypeOperator):
 
 @register_operator("BooleanMaskLengths")
 class BooleanMaskLengths(TorchOperator):
-    """The lengths of input 0, counting only the elements that the mask of input 1 keeps."""
+    """The lengths of input 0, counting only the elements where the mask, input 1, is True."""
 
     def RunOnDevice(self) -> None:
         lengths, mask = self.x(0, INTS), self.x(1, (c10.bool,))
         enforce(lengths.dim() == 1 and mask.dim() == 1, "Lengths and mask must have one dimension.")
-        enforce(bool((lengths >= 0).all()), "Lengths must not be negative.")
-        enforce(
-            int(lengths.sum()) == mask.numel(),
-            f"The lengths add up to {int(lengths.sum())}, but the mask has {mask.numel()}.",
-        )
-        segments = torch.repeat_interleave(torch.arange(len(lengths)), lengths.long())
+        segments = segment_ids(lengths, mask.numel())
         counted = torch.zeros(len(lengths), dtype=torch.int64).index_add_(0, segments, mask.long())
         self.put(0, counted.to(lengths.dtype))
 
 
 @register_operator("BooleanUnmask")
 class BooleanUnmask(AnyTypeOperator):
-    """What masks had chosen, put together: inputs are a mask, its values, the next mask, ...
+    """Merge values selected by masks; inputs: a mask, its values, the next mask, ...
 
-    The first mask that is set at a place gives the next of its values there.
+    Each element is the next value of the first mask that is True there.
     """
 
     def move(self) -> None:

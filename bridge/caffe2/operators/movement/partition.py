@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rows in parts by keys, and together again; lists of ids merged."""
+"""Rows partitioned by keys, and merged again."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__: list[str] = []
 
 
 class _Partition(AnyTypeOperator):
-    """Rows in as many parts as there are outputs for each input, by the remainder of a key."""
+    """Each input partitioned by the remainder of keys, in as many parts as it has outputs."""
 
     key = 0
 
@@ -30,7 +30,7 @@ class _Partition(AnyTypeOperator):
         self._parts = self.OutputSize() // self.InputSize()
 
     def partition(self) -> torch.Tensor:
-        """Return the outputs their parts; and the part of each key back."""
+        """Set the outputs to their parts; return the part of each key."""
         keys = self.x(self.key, INTS)
         parts = torch.remainder(keys, self._parts)
         flat = parts.reshape(-1)
@@ -50,7 +50,7 @@ class _Partition(AnyTypeOperator):
 
 @register_operator("Partition")
 class Partition(_Partition):
-    """Keys, and rows that belong to them, in parts."""
+    """Partition keys, input 0, and the rows that belong to them."""
 
     def move(self) -> None:
         enforce(self.Input(0).dim() >= 1, "Input 0 must have at least one dimension.")
@@ -59,7 +59,7 @@ class Partition(_Partition):
 
 @register_operator("LengthsPartition")
 class LengthsPartition(_Partition):
-    """Segments of keys, whose lengths are input 0, in parts."""
+    """Partition segments of keys, input 1, with their lengths, input 0."""
 
     key = 1
 

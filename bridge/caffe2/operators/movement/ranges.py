@@ -19,7 +19,10 @@ __all__: list[str] = []
 
 @register_operator("GatherRanges")
 class GatherRanges(AnyTypeOperator):
-    """The ranges of input 0, (start, length) in input 1, for each row there; and their lengths."""
+    """Concatenate the ranges of input 0 given in input 1; output 1: the total lengths per row.
+
+    Input 1: (rows, ranges, 2), start and length.
+    """
 
     def move(self) -> None:
         ranges = self.x(1, INTS)
@@ -35,9 +38,9 @@ class GatherRanges(AnyTypeOperator):
 
 
 def ranges_of(ranges: torch.Tensor, n: int) -> torch.Tensor:
-    """Return the places that (start, length) make, one after another.
+    """Return the indices in the ranges (start, length), concatenated.
 
-    Raises EnforceNotMet: one of them is not within `n` elements.
+    Raises EnforceNotMet: a range is out of range for `n` elements.
     """
     starts, lengths = ranges[:, 0].long(), ranges[:, 1].long()
     inside = (starts >= 0) & (lengths >= 0) & (starts + lengths <= n) | (lengths == 0)
@@ -51,7 +54,7 @@ def ranges_of(ranges: torch.Tensor, n: int) -> torch.Tensor:
 
 @register_operator("GatherRangesToDense")
 class GatherRangesToDense(AnyTypeOperator):
-    """The ranges of input 0 as rows of `lengths`, an output each; 0 for a range of another length.
+    """The ranges of input 0 as rows of `lengths`, one output each; 0 for other lengths.
 
     With input 2, keys, the elements of a range are sorted by them.
     """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rows scattered to places, and taken away."""
+"""Rows scattered to indices, and rows removed."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ __all__: list[str] = []
 
 @register_operator("ScatterAssign")
 class ScatterAssign(TorchOperator):
-    """In place, the rows of input 0 that input 1 names become those of input 2."""
+    """Assign the rows of input 2 to the rows of input 0 at the indices in input 1, in place."""
 
     def RunOnDevice(self) -> None:
         types = (c10.float32, c10.float16, c10.uint8, c10.int32, c10.int64, c10.float64)
@@ -41,7 +41,7 @@ class ScatterAssign(TorchOperator):
 
 @register_operator("ScatterWeightedSum")
 class ScatterWeightedSum(TorchOperator):
-    """In place, the rows of input 0 that input 2 names times input 1, plus others, weighted.
+    """Scale rows of input 0 and add weighted rows to them, in place.
 
     Inputs: x, its weight, indices, rows, their weight, rows, their weight, ...
     """
@@ -60,7 +60,7 @@ class ScatterWeightedSum(TorchOperator):
                 f"Input {i} has {rows.numel()} elements, which are not {len(places)} rows.",
             )
             added.append((rows.reshape(len(places), *x.shape[1:]), self._weight(i + 1)))
-        # one by one: a row that comes twice is scaled twice
+        # one by one: a row that occurs twice is scaled twice
         if weight != 1:
             for place in places.tolist():
                 x[place] *= weight
@@ -75,11 +75,11 @@ class ScatterWeightedSum(TorchOperator):
 
 @register_operator("Scatter")
 class Scatter(AnyTypeOperator):
-    """A copy of input 0 with the elements of input 2 at the indices of input 1 along `axis` (1).
+    """A copy of input 0 with the elements of input 2 at the indices in input 1 along `axis` (1).
 
-    Indices may be of smaller sizes than the data in other dimensions: those before the axis, and
-    those after it, then stand for as many first elements of the data's, each run taken as one
-    dimension. Follows ScatterOp, caffe2/operators/utility_ops.h, PyTorch 1.8.1.
+    Indices may have smaller sizes in other dimensions. The dimensions before the axis, and those
+    after it, are each taken as one, whose first elements the indices refer to.
+    Follows ScatterOp, caffe2/operators/utility_ops.h, PyTorch 1.8.1.
     """
 
     def move(self) -> None:
@@ -106,13 +106,13 @@ class Scatter(AnyTypeOperator):
 
 
 def _in_runs(x: torch.Tensor, axis: int) -> torch.Tensor:
-    """View `x` in three dimensions, the second one being `axis`."""
+    """Return a view of `x` with three dimensions, of which the second is `axis`."""
     return x.reshape(x.shape[:axis].numel(), x.size(axis), x.shape[axis + 1 :].numel())
 
 
 @register_operator("CopyRowsToTensor")
 class CopyRowsToTensor(TorchOperator):
-    """In place, the rows of input 0 that input 1 names become input 2."""
+    """Assign input 2, one row, to the rows of input 0 at the indices in input 1, in place."""
 
     def RunOnDevice(self) -> None:
         x = self.x(0, (c10.float16, c10.float32, c10.float64, *INTS))
@@ -128,10 +128,10 @@ class CopyRowsToTensor(TorchOperator):
 
 @register_operator("RemoveDataBlocks")
 class RemoveDataBlocks(AnyTypeOperator):
-    """The rows of input 0 but those that input 1 names."""
+    """The rows of input 0 without those at the indices in input 1."""
 
     def move(self) -> None:
-        if self.Input(1).dim() and not self.Input(1).size(0):  # of whatever type
+        if self.Input(1).dim() and not self.Input(1).size(0):  # of any type
             self.store_reshaped(self.Input(0).sizes())
             return
         indices = self.x(1, INTS)

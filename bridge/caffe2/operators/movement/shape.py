@@ -18,9 +18,9 @@ __all__: list[str] = []
 
 @register_operator("Reshape")
 class Reshape(AnyTypeOperator):
-    """Other sizes, from argument `shape` or input 1; output 1 gets the old ones.
+    """Input 0 with the sizes in argument `shape` or input 1; output 1: the old sizes.
 
-    0 keeps the size of that dimension, one -1 is what remains.
+    A size of 0 keeps that of the dimension; one size of -1 is inferred.
     """
 
     def move(self) -> None:
@@ -65,7 +65,7 @@ class Reshape(AnyTypeOperator):
 
 @register_operator("ResizeLike")
 class ResizeLike(AnyTypeOperator):
-    """The elements of input 0 in the sizes of input 1."""
+    """Input 0 with the sizes of input 1."""
 
     def move(self) -> None:
         self.store_reshaped(self.Input(1).sizes())
@@ -73,7 +73,7 @@ class ResizeLike(AnyTypeOperator):
 
 @register_operator("Flatten")
 class Flatten(AnyTypeOperator):
-    """Two dimensions: those before `axis` (1), and the rest."""
+    """Input 0 with two dimensions: those before `axis` (1), and the rest."""
 
     def move(self) -> None:
         source = self.Input(0)
@@ -86,7 +86,7 @@ class Flatten(AnyTypeOperator):
 
 @register_operator("FlattenToVec")
 class FlattenToVec(AnyTypeOperator):
-    """All elements in one dimension."""
+    """Input 0 with one dimension."""
 
     def move(self) -> None:
         enforce(self.Input(0).dim() >= 1, "Input 0 must have at least one dimension.")
@@ -94,7 +94,7 @@ class FlattenToVec(AnyTypeOperator):
 
 
 class _Dims(AnyTypeOperator):
-    """An operator with an argument `dims`, places of dimensions of size 1."""
+    """An operator with an argument `dims`, indices of dimensions of size 1."""
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
@@ -105,7 +105,7 @@ class _Dims(AnyTypeOperator):
 
 @register_operator("Squeeze")
 class Squeeze(_Dims):
-    """Without the dimensions `dims`, which are of size 1."""
+    """Input 0 without the dimensions `dims`, which have size 1."""
 
     def move(self) -> None:
         old = list(self.Input(0).sizes())
@@ -121,7 +121,7 @@ class Squeeze(_Dims):
 
 @register_operator("ExpandDims")
 class ExpandDims(_Dims):
-    """With dimensions of size 1 at the places `dims`."""
+    """Input 0 with dimensions of size 1 inserted at `dims`."""
 
     def move(self) -> None:
         sizes = list(self.Input(0).sizes())
@@ -137,7 +137,7 @@ class ExpandDims(_Dims):
 
 @register_operator("PrependDim")
 class PrependDim(AnyTypeOperator):
-    """The first dimension in two: `dim_size`, and what remains."""
+    """Input 0 with its first dimension split into `dim_size` and the rest."""
 
     def move(self) -> None:
         first = self.GetSingleArgument("dim_size", 0)
@@ -150,7 +150,7 @@ class PrependDim(AnyTypeOperator):
 
 @register_operator("MergeDim")
 class MergeDim(AnyTypeOperator):
-    """The first two dimensions as one."""
+    """Input 0 with its first two dimensions merged."""
 
     def move(self) -> None:
         sizes = list(self.Input(0).sizes())
@@ -160,7 +160,7 @@ class MergeDim(AnyTypeOperator):
 
 @register_operator("Shape")
 class Shape(TorchOperator):
-    """The sizes of input 0, or those of the dimensions `axes`, as int64."""
+    """The sizes of input 0, or those of the dimensions `axes`, int64."""
 
     def RunOnDevice(self) -> None:
         sizes = list(self.Input(0).sizes())
@@ -174,7 +174,7 @@ class Shape(TorchOperator):
 
 @register_operator("Size")
 class Size(TorchOperator):
-    """The number of elements of input 0, as int64 without dimensions."""
+    """The number of elements of input 0, int64 without dimensions."""
 
     def RunOnDevice(self) -> None:
         numel = self.Input(0).numel()
@@ -192,7 +192,7 @@ class IsEmpty(TorchOperator):
 
 @register_operator("HasElements")
 class HasElements(TorchOperator):
-    """Whether one of the inputs has elements."""
+    """Whether any input has elements."""
 
     def RunOnDevice(self) -> None:
         some = any(self.Input(i).numel() > 0 for i in range(self.InputSize()))

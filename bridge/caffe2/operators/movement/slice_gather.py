@@ -12,12 +12,20 @@ from bridge.caffe2.operators.base.torch_operator import INTS, enforce, normal_ax
 __all__: list[str] = []
 
 
+def slice_bounds(start: int, end: int, size: int) -> tuple[int, int]:
+    """Return the bounds of a slice of a dimension, where -1 is the end, clamped to `size`."""
+    return (
+        min(start + size + 1 if start < 0 else start, size),
+        min(end + size + 1 if end < 0 else end, size),
+    )
+
+
 @register_operator("Slice")
 class Slice(AnyTypeOperator):
-    """The part of input 0 from `starts` to `ends`, arguments or inputs 1 and 2.
+    """The part of input 0 from `starts` to `ends`, which are arguments or inputs 1 and 2.
 
-    A negative place counts from one beyond the end, so that -1 is the end. Only one dimension may
-    be cut.
+    A negative index counts from one beyond the end, so that -1 is the end. At most one dimension
+    may be sliced.
     """
 
     def move(self) -> None:
@@ -45,8 +53,7 @@ class Slice(AnyTypeOperator):
         cut = 0
         for dim, (start, end) in enumerate(zip(starts, ends, strict=True)):
             size = sizes[dim]
-            start = min(start + size + 1 if start < 0 else start, size)
-            end = min(end + size + 1 if end < 0 else end, size)
+            start, end = slice_bounds(start, end, size)
             if size and not 0 <= start <= end:
                 raise EnforceNotMet(
                     f"{starts[dim]} to {ends[dim]} is not within dimension {dim} of size {size}."
@@ -61,10 +68,10 @@ class Slice(AnyTypeOperator):
 
 
 class _Gather(AnyTypeOperator):
-    """Rows of input 0 along an axis, by the indices of input 1."""
+    """The slices of input 0 along an axis at the indices in input 1."""
 
     def gather(self, axis: int, wrap: bool, match_outer: bool) -> None:
-        """Return output 0 the rows; `wrap`: negative indices count from the end."""
+        """Set output 0 to the slices; `wrap`: negative indices count from the end."""
         data, dtype = self.load(0), self.Input(0).dtype()
         indices = self.x(1, INTS)
         axis = normal_axis(axis, data.dim())
@@ -101,7 +108,7 @@ class _Gather(AnyTypeOperator):
 
 @register_operator("Gather")
 class Gather(_Gather):
-    """Rows of input 0 along `axis` (0), by the indices of input 1."""
+    """The slices of input 0 along `axis` (0) at the indices in input 1."""
 
     def move(self) -> None:
         axis = self.GetSingleArgument("axis", 0)
@@ -111,7 +118,7 @@ class Gather(_Gather):
 
 @register_operator("BatchGather")
 class BatchGather(_Gather):
-    """Rows of input 0 along axis 1, by the indices of input 1."""
+    """The slices of input 0 along axis 1 at the indices in input 1."""
 
     def move(self) -> None:
         self.gather(1, False, self.GetSingleArgument("match_outer", False))

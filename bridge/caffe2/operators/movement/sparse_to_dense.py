@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sparse values made dense, and dense ones sparse."""
+"""Sparse values converted to dense rows, and vice versa."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ __all__: list[str] = []
 
 @register_operator("SparseToDense")
 class SparseToDense(TorchOperator):
-    """The values of input 1 added up at the rows of input 0.
+    """The values of input 1 summed at the rows in input 0.
 
-    As many rows as `output_first_dim` or input 2 say, or else the greatest index.
+    The number of rows is `output_first_dim`, that of input 2, or the greatest index + 1.
     """
 
     def RunOnDevice(self) -> None:
@@ -58,9 +58,9 @@ class SparseToDense(TorchOperator):
 
 @register_operator("SparseToDenseMask")
 class SparseToDenseMask(AnyTypeOperator):
-    """For each id of `mask` the value that belongs to it, or the default.
+    """For each id in `mask` its value, or the default.
 
-    Inputs: ids, their values, the default, and lengths where there are several rows. Output 1, with
+    Inputs: ids, their values, the default, and lengths if there are several rows. Output 1, with
     `return_presence_mask`: whether there was a value.
     """
 
@@ -121,10 +121,10 @@ class SparseToDenseMask(AnyTypeOperator):
 
 
 class _Batch(TorchOperator):
-    """An operator on rows of indices, whose lengths are input 0, and input 1."""
+    """An operator on rows of indices, input 1, with lengths in input 0."""
 
     def places(self, width: int) -> torch.Tensor:
-        """Return the places in a matrix of rows of `width`, flat."""
+        """Return the flat indices in a matrix with rows of `width`."""
         lengths, indices = self.x(0, INT64), self.x(1, INT64)
         enforce(
             lengths.dim() == 1 and indices.dim() == 1,
@@ -136,9 +136,10 @@ class _Batch(TorchOperator):
 
 @register_operator("BatchSparseToDense")
 class BatchSparseToDense(_Batch):
-    """Rows of `dense_last_dim`, or as long as those of input 3, with values at their indices.
+    """Rows with values at their indices, and `default_value` (0) elsewhere.
 
-    Inputs: lengths, indices, values. Elsewhere is `default_value` (0).
+    Inputs: lengths, indices, values, optionally a matrix. The rows have `dense_last_dim` elements,
+    or as many as those of the matrix.
     """
 
     def RunOnDevice(self) -> None:
@@ -163,7 +164,7 @@ class BatchSparseToDense(_Batch):
 
 @register_operator("BatchDenseToSparse")
 class BatchDenseToSparse(_Batch):
-    """The values of a matrix at indices of its rows; inputs: lengths, indices, matrix."""
+    """The elements of a matrix at indices of its rows; inputs: lengths, indices, matrix."""
 
     def RunOnDevice(self) -> None:
         dense = self.x(2, FLOAT)
@@ -174,7 +175,7 @@ class BatchDenseToSparse(_Batch):
 
 @register_operator("DenseVectorToIdList")
 class DenseVectorToIdList(TorchOperator):
-    """The columns of each row that are not 0: their number, and which."""
+    """The columns of each row that are not 0: their numbers, and their indices."""
 
     def RunOnDevice(self) -> None:
         x = self.x(0, FLOAT)

@@ -19,9 +19,9 @@ __all__: list[str] = []
 
 @register_operator("SparseToDenseMaskGradient")
 class SparseToDenseMaskGradient(TorchOperator):
-    """(ids, gradients of the dense rows, lengths where there are several) -> those of the values.
+    """(ids, gradients of dense rows, lengths if there are several) -> dvalues.
 
-    Where an id came twice, the last value was taken, and has the gradient.
+    Where an id occurs several times, the last value was used and has the gradient.
     """
 
     def __init__(self, *args: Any) -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tensors side by side, and apart."""
+"""Concat and Split."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ class _Axis(AnyTypeOperator):
 @register_operator("Concat")
 @register_operator("DepthConcat")
 class Concat(_Axis):
-    """The inputs one after another along an axis, or, with `add_axis`, along a new one.
+    """Concatenate the inputs along an axis, or stack them along a new one with `add_axis`.
 
-    Output 1: the size of each along the axis, as int32.
+    Output 1: the size of each input along the axis, int32.
     """
 
     def move(self) -> None:
@@ -69,10 +69,10 @@ class Concat(_Axis):
 
 
 class _Split(_Axis):
-    """Input 0 apart along an axis."""
+    """Input 0 split along an axis."""
 
     def part(self, axis: int, sizes: list[int]) -> None:
-        """Return each output as many of the rows along `axis` as `sizes` says."""
+        """Set each output to as many slices along `axis` as `sizes` specifies."""
         dtype = self.Input(0).dtype()
         for size in sizes:
             enforce(size >= 0, f"The parts must not be negative: {sizes}.")
@@ -90,9 +90,9 @@ class _Split(_Axis):
 @register_operator("Split")
 @register_operator("DepthSplit")
 class Split(_Split):
-    """Input 0 in parts: by argument `split`, by input 1, or else in equal ones.
+    """Split input 0 into parts of sizes `split`, of the sizes in input 1, or of equal sizes.
 
-    With `add_axis` each part is one row, without the axis.
+    With `add_axis` each part is one slice, without the axis.
     """
 
     def move(self) -> None:
@@ -115,9 +115,9 @@ class Split(_Split):
 
 @register_operator("SplitByLengths")
 class SplitByLengths(_Split):
-    """Input 0 in parts: input 1 has as many lengths for each output, which add up to its rows.
+    """Split input 0: input 1 has equally many lengths per output, whose sums are its sizes.
 
-    With `use_scaling_lengths` the lengths are multiplied to make up all rows.
+    With `use_scaling_lengths` the lengths are scaled to add up to all slices.
     """
 
     def __init__(self, *args: Any) -> None:

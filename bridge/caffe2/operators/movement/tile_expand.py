@@ -21,7 +21,7 @@ __all__: list[str] = []
 
 @register_operator("Tile")
 class Tile(AnyTypeOperator):
-    """Input 0 `tiles` times along `axis`; both are arguments, or inputs 1 and 2."""
+    """Input 0 repeated `tiles` times along `axis`; both are arguments, or inputs 1 and 2."""
 
     def move(self) -> None:
         dtype = self.Input(0).dtype()
@@ -33,7 +33,7 @@ class Tile(AnyTypeOperator):
         if self.InputSize() > 1:
             tiles = self._number(1)
             if self.Input(1).dtype() is c10.int64:
-                axis = 0  # Caffe2 overlooks the argument where the tiles are of int64.
+                axis = 0  # Caffe2 ignores the argument if the tiles are int64.
         else:
             enforce(self.HasArgument("tiles"), "The tiles must be an argument or an input.")
         if self.InputSize() > 2:
@@ -54,7 +54,7 @@ class Tile(AnyTypeOperator):
 
 @register_operator("NumpyTile")
 class NumpyTile(AnyTypeOperator):
-    """Input 0 as often along each dimension as input 1 says."""
+    """Input 0 repeated along each dimension as specified in input 1."""
 
     def move(self) -> None:
         repeats = self.integers(1, INT64)
@@ -70,7 +70,7 @@ class NumpyTile(AnyTypeOperator):
 
 @register_operator("Expand")
 class Expand(TorchOperator):
-    """Input 0 and the sizes of input 1 broadcast together; a size below 1 keeps its own."""
+    """Input 0 broadcast with the sizes in input 1; a size below 1 keeps that of input 0."""
 
     def RunOnDevice(self) -> None:
         x = self.x(0, NUMBERS)

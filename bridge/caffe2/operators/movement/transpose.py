@@ -17,7 +17,7 @@ __all__: list[str] = []
 
 @register_operator("Transpose")
 class Transpose(TorchOperator):
-    """The dimensions in the order `axes`, or the other way round."""
+    """The dimensions in the order `axes`, by default reversed."""
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
@@ -38,7 +38,7 @@ class Transpose(TorchOperator):
 
 
 class _Order(TorchOperator):
-    """Images in another order of dimensions."""
+    """An image with its channels moved."""
 
     first = True
 
@@ -51,11 +51,11 @@ class _Order(TorchOperator):
 
 @register_operator("NCHW2NHWC")
 class NCHW2NHWC(_Order):
-    """Channels from second to last."""
+    """Move the channels from the second to the last dimension."""
 
 
 @register_operator("NHWC2NCHW")
 class NHWC2NCHW(_Order):
-    """Channels from last to second."""
+    """Move the channels from the last to the second dimension."""
 
     first = False

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Blobs that hold objects and strings: counters, maps, indexes, statistics."""
+"""Blobs that hold objects and strings: counters, maps, mutexes, indexes, statistics."""

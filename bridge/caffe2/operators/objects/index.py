@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Indexes: numbers for keys in the order in which they come."""
+"""Operators on indexes: consecutive numbers for keys."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class _IndexCreate(TorchOperator):
-    """An index of at most `max_elements` - 1 keys."""
+    """Create an index of at most `max_elements` - 1 keys."""
 
     dtype: TypeMeta
 
@@ -28,34 +28,34 @@ class _IndexCreate(TorchOperator):
 
 @register_operator("IntIndexCreate")
 class IntIndexCreate(_IndexCreate):
-    """An index of int32 keys."""
+    """Create an index of int32 keys."""
 
     dtype = c10.int32
 
 
 @register_operator("LongIndexCreate")
 class LongIndexCreate(_IndexCreate):
-    """An index of int64 keys."""
+    """Create an index of int64 keys."""
 
     dtype = c10.int64
 
 
 @register_operator("StringIndexCreate")
 class StringIndexCreate(_IndexCreate):
-    """An index of strings."""
+    """Create an index of strings."""
 
     dtype = c10.string
 
 
 class _OfIndex(TorchOperator):
-    """An operator on the index of input 0."""
+    """An operator on the index in input 0."""
 
     def keys(self) -> list[Any]:
-        """Return the keys of input 1, which are of the type of the index."""
+        """Return the keys in input 1. Raises EnforceNotMet: their type is not the index's."""
         index = self.Input(0, Index)
         given = self.Input(1).dtype()
         if given is not index.dtype:
-            raise EnforceValueError(f"Keys of {given} are given for an index of {index.dtype}.")
+            raise EnforceValueError(f"The index has keys of type {index.dtype}, not {given}.")
         if given is c10.string:
             return self.strings(1)
         keys: list[Any] = self.x(1).reshape(-1).tolist()
@@ -64,7 +64,7 @@ class _OfIndex(TorchOperator):
 
 @register_operator("IndexGet")
 class IndexGet(_OfIndex):
-    """The numbers of keys; new keys get new ones, or 0 where the index is frozen."""
+    """The numbers of keys; new keys get new numbers, or 0 if the index is frozen."""
 
     def RunOnDevice(self) -> None:
         index, keys = self.Input(0, Index), self.keys()
@@ -81,15 +81,17 @@ class IndexGet(_OfIndex):
 
 @register_operator("IndexLoad")
 class IndexLoad(_OfIndex):
-    """An index of just the keys of input 1, without the first with `skip_first_entry`."""
+    """Set the keys of the index to input 1, with `skip_first_entry` without the first one."""
 
     def RunOnDevice(self) -> None:
         index, keys = self.Input(0, Index), self.keys()
         if self.GetSingleArgument("skip_first_entry", 0):
-            enforce(bool(keys), "There is no first key to skip.")
+            enforce(bool(keys), "There must be a first key to skip.")
             keys = keys[1:]
-        enforce(len(keys) <= index.most, f"{len(keys)} keys are more than the index takes.")
-        enforce(len(set(keys)) == len(keys), "A key comes twice.")
+        enforce(
+            len(keys) <= index.most, f"{len(keys)} keys are more than the maximum of the index."
+        )
+        enforce(len(set(keys)) == len(keys), "The keys must be different.")
         index.places = {key: i for i, key in enumerate(keys, 1)}
 
 
@@ -108,7 +110,7 @@ class IndexStore(_OfIndex):
 
 @register_operator("IndexFreeze")
 class IndexFreeze(_OfIndex):
-    """No new keys from now on."""
+    """Freeze the index: it accepts no new keys."""
 
     def RunOnDevice(self) -> None:
         self.Input(0, Index).frozen = True
@@ -116,7 +118,7 @@ class IndexFreeze(_OfIndex):
 
 @register_operator("IndexSize")
 class IndexSize(_OfIndex):
-    """The number of keys, and one more for those that are not there."""
+    """The number of keys, plus one for unknown keys."""
 
     def RunOnDevice(self) -> None:
         size = len(self.Input(0, Index).places) + 1

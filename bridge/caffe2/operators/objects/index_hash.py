@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""IndexHash: numbers as numbers below a limit."""
+"""IndexHash: integers hashed to a range."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ __all__: list[str] = []
 
 @register_operator("IndexHash")
 class IndexHash(TorchOperator):
-    """A hash of each number, from 0 to `modulo` - 1; other ones by another `seed` (0).
+    """A hash of each integer in [0, `modulo`); it depends on `seed` (0).
 
-    The bytes of a number, lowest first and signed, are the digits of a number to the base of
-    65537, after seed * 0xDEADBEEF, which wraps around as its type does.
+    The hash starts at seed * 0xDEADBEEF; for each byte, lowest first and signed, it is multiplied
+    by 65537 and the byte is added, wrapping around as its type does.
     Follows IndexHashOp, caffe2/operators/index_hash_ops.h, PyTorch 1.8.1.
     """
 

@@ -17,26 +17,26 @@ INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
 
 
 class StatRegistry:
-    """Counters, int64, by their names."""
+    """Named counters, int64."""
 
     def __init__(self) -> None:
         self.counts: dict[bytes, int] = {}
         self._lock = threading.Lock()
 
     def add(self, name: str) -> bytes:
-        """Have a counter of that name, new at 0; give what it is found by."""
+        """Create a counter with that name, at 0, unless it exists; return its key."""
         key = name.encode()
         self.counts.setdefault(key, 0)
         return key
 
     def increment(self, key: bytes, by: int) -> None:
-        """Add to a counter, round the ends of int64."""
+        """Add to a counter, wrapping around like int64."""
         with self._lock:
             total = self.counts.get(key, 0) + by
             self.counts[key] = (total - INT64_MIN) % 2**64 + INT64_MIN
 
     def export(self, reset: bool) -> dict[bytes, int]:
-        """Return the counters as they are, and with `reset` let them begin again at 0."""
+        """Return a copy of the counters; with `reset` set them to 0."""
         with self._lock:
             found = dict(self.counts)
             if reset:
@@ -49,7 +49,7 @@ registered_stats = StatRegistry()
 
 
 class Timer:
-    """A time that is taken: `name`, and when it began, in nanoseconds; None once it has ended."""
+    """A timer: its start in nanoseconds, None once it has ended, and the counter of its times."""
 
     def __init__(self, name: str = "") -> None:
         self.counter = AverageStat(name, "time_ns")
@@ -61,31 +61,31 @@ for _class in (StatRegistry, Timer):
 
 
 class Stat:
-    """A counter of the process, ``group/name``."""
+    """A counter of the process, named ``group/name``."""
 
     def __init__(self, group: str, name: str) -> None:
         self._key = registered_stats.add(f"{group}/{name}")
 
     def put(self, value: int) -> None:
-        """Count a value."""
+        """Add a value."""
         registered_stats.increment(self._key, value)
 
 
 class AverageStat:
-    """How many values there were, and their sum."""
+    """The number and the sum of values."""
 
     def __init__(self, group: str, name: str) -> None:
         self._sum = Stat(group, f"{name}/sum")
         self._count = Stat(group, f"{name}/count")
 
     def put(self, value: int) -> None:
-        """Count a value."""
+        """Add a value."""
         self._count.put(1)
         self._sum.put(value)
 
 
 class StdDevStat(AverageStat):
-    """The same, and the sums of values and of their squares, each less the first of them."""
+    """AverageStat, with the sums of values and of their squares, each less the first value."""
 
     def __init__(self, group: str, name: str) -> None:
         super().__init__(group, name)
@@ -94,7 +94,7 @@ class StdDevStat(AverageStat):
         self._first: int | None = None
 
     def put(self, value: int) -> None:
-        """Count a value."""
+        """Add a value."""
         if self._first is None:
             self._first = value
         offset = value - self._first

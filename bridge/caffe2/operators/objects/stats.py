@@ -23,14 +23,14 @@ __all__: list[str] = []
 
 @register_operator("StatRegistryCreate")
 class StatRegistryCreate(TorchOperator):
-    """A registry of its own, without counters."""
+    """Create an empty registry."""
 
     def RunOnDevice(self) -> None:
         self.OutputBlob(0).Reset(StatRegistry())
 
 
 class _OfRegistry(TorchOperator):
-    """An operator on a registry that is an input, or on that of the process."""
+    """An operator on the registry in an input, or on that of the process."""
 
     place = 0
 
@@ -46,7 +46,7 @@ class _OfRegistry(TorchOperator):
 class StatRegistryExport(_OfRegistry):
     """Names, values (int64) and the time (int64, nanoseconds since 1970) of all counters.
 
-    With `reset` (on) they begin again at 0.
+    With `reset` (True) the counters are then set to 0.
     """
 
     def RunOnDevice(self) -> None:
@@ -59,7 +59,7 @@ class StatRegistryExport(_OfRegistry):
 
 @register_operator("StatRegistryUpdate")
 class StatRegistryUpdate(_OfRegistry):
-    """Add the values of input 1 (int64) to the counters that input 0 names."""
+    """Add the values in input 1 (int64) to the counters named in input 0."""
 
     place = 2
 
@@ -75,7 +75,7 @@ class StatRegistryUpdate(_OfRegistry):
 
 @register_operator("TimerBegin")
 class TimerBegin(TorchOperator):
-    """A timer that runs. It counts as `counter_name`, which is by default the output's name."""
+    """Start a timer, whose counter is `counter_name`, by default the output's name."""
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
@@ -88,10 +88,10 @@ class TimerBegin(TorchOperator):
 
 
 class _Timed(TorchOperator):
-    """An operator on a timer that runs."""
+    """An operator on a running timer."""
 
     def elapsed(self) -> int:
-        """Return nanoseconds since the timer began."""
+        """Return the nanoseconds since the timer was started."""
         began = self.timer().began
         enforce(began is not None, f"{self._definition.type} is called on a stopped timer.")
         return time.perf_counter_ns() - (began or 0)
@@ -102,7 +102,7 @@ class _Timed(TorchOperator):
         return found
 
     def end(self, elapsed: int) -> None:
-        """Stop the timer, and count."""
+        """Stop the timer, and add the time to its counter."""
         timer = self.timer()
         timer.began = None
         timer.counter.put(elapsed)
@@ -118,7 +118,7 @@ class TimerEnd(_Timed):
 
 @register_operator("TimerGet")
 class TimerGet(_Timed):
-    """The time since a timer began, in nanoseconds, int64."""
+    """The time since a timer was started, in nanoseconds, int64."""
 
     def RunOnDevice(self) -> None:
         self.put_value(0, self.elapsed(), c10.int64)
@@ -126,7 +126,7 @@ class TimerGet(_Timed):
 
 @register_operator("TimerGetAndEnd")
 class TimerGetAndEnd(_Timed):
-    """The same, and the timer stops as of TimerEnd."""
+    """TimerGet, then TimerEnd."""
 
     def RunOnDevice(self) -> None:
         elapsed = self.elapsed()

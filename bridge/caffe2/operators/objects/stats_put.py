@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Operators that count what they are given.
+"""Operators that add values to the counters of the process.
 
 Follows caffe2/operators/stats_put_ops.h, PyTorch 1.8.1.
 """
@@ -30,10 +30,10 @@ _PUT_TYPES = (*_FLOATING, c10.uint8, c10.int8, c10.uint16, c10.int16, c10.int32,
 
 
 class _Put(TorchOperator):
-    """Count the first element of input 0, times `magnitude_expand` (1), as a whole number.
+    """Add the first element of input 0, times `magnitude_expand` (1), as an integer, to counters.
 
-    In the counters of `stat_name`, by default the input's name. `default_value` is counted where
-    there are no elements. With `bound` NaN counts 0, and what is out of range the end of it.
+    The counters are named by `stat_name`, by default the input's name. `default_value` is used if
+    the input is empty. With `bound` NaN is 0, and values out of range are clamped to int64.
     """
 
     kind: type[Stat | AverageStat] = Stat
@@ -49,7 +49,7 @@ class _Put(TorchOperator):
         self._stat.put(self.whole(self.value()))
 
     def value(self) -> int | float:
-        """Return the first element, or what stands for it."""
+        """Return the first element, or `default_value`."""
         dtype = self.Input(0).dtype()
         x = self.x(0, _PUT_TYPES)
         if x.numel():
@@ -63,7 +63,7 @@ class _Put(TorchOperator):
         return default if dtype in _FLOATING else int(default)
 
     def whole(self, value: int | float) -> int:
-        """Return what is counted for a value."""
+        """Return the integer that is added for a value."""
         most = int(INT64_MAX / self._expand)
         if self.GetSingleArgument("bound", False):
             if math.isnan(value):
@@ -78,18 +78,18 @@ class _Put(TorchOperator):
 
 @register_operator("IncrementPut")
 class IncrementPut(_Put):
-    """Count a number, in <name>/stat_value; see _Put for the arguments."""
+    """Add a value to <name>/stat_value; see _Put for the arguments."""
 
 
 @register_operator("AveragePut")
 class AveragePut(_Put):
-    """Count a number, in .../sum and .../count."""
+    """Add a value to <name>/stat_value/sum and .../count."""
 
     kind = AverageStat
 
 
 @register_operator("StdDevPut")
 class StdDevPut(_Put):
-    """Count a number, in .../sum, .../count, .../sumoffset and .../sumsqoffset."""
+    """Add a value to .../sum, .../count, .../sumoffset and .../sumsqoffset."""
 
     kind = StdDevStat

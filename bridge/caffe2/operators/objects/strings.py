@@ -20,7 +20,7 @@ class _Strings(TorchOperator):
     """A function of each string of input 0."""
 
     def given(self) -> list[bytes]:
-        """Return the strings. Raises EnforceNotMet: input 0 has none."""
+        """Return the strings. Raises EnforceNotMet: input 0 does not hold strings."""
         if not self.has_strings(0):
             raise EnforceTypeError(
                 f"{self._definition.type} takes strings, not {self.Input(0).dtype().name}."
@@ -48,7 +48,7 @@ class StringSuffix(_Strings):
 
 
 class _Test(_Strings):
-    """Whether a thing is so of each string."""
+    """A condition on each string."""
 
     argument: str
 
@@ -58,18 +58,18 @@ class _Test(_Strings):
         self.Output(0, self.Input(0).sizes(), c10.bool).mutable_data()[:] = found
 
     def test(self, one: bytes, text: bytes) -> bool:
-        """Return whether it is so."""
+        """Return whether the condition holds."""
         raise NotImplementedError
 
 
 @register_operator("StringStartsWith")
 class StringStartsWith(_Test):
-    """Whether each string begins with `prefix`."""
+    """Whether each string starts with `prefix`."""
 
     argument = "prefix"
 
     def test(self, one: bytes, text: bytes) -> bool:
-        """Return whether it is so."""
+        """Return whether `one` starts with `text`."""
         return one.startswith(text)
 
 
@@ -80,27 +80,27 @@ class StringEndsWith(_Test):
     argument = "suffix"
 
     def test(self, one: bytes, text: bytes) -> bool:
-        """Return whether it is so."""
+        """Return whether `one` ends with `text`."""
         return one.endswith(text)
 
 
 @register_operator("StringEquals")
 class StringEquals(_Test):
-    """Whether each string is `text`."""
+    """Whether each string equals `text`."""
 
     argument = "text"
 
     def test(self, one: bytes, text: bytes) -> bool:
-        """Return whether it is so."""
+        """Return whether `one` equals `text`."""
         return one == text
 
 
 @register_operator("StringJoin")
 class StringJoin(TorchOperator):
-    """The elements of each row, or with `axis` 1 each column, as one string.
+    """Join the elements of each row, or with `axis` 1 of each column, into one string.
 
-    After each of them comes the `delimiter`.
-    Numbers are written with six digits; those of one byte are characters.
+    Each element is followed by `delimiter` (","). Numbers have six significant digits; 8-bit
+    integers are characters.
     """
 
     def __init__(self, *args: Any) -> None:

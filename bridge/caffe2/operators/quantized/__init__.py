@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Numbers in few bits: rows quantized, read back, looked up and summed."""
+"""Quantized numbers: rows in 1 to 8 bits, converted, looked up and summed."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Numbers of few bytes: places in a list of values, and steps between two ends."""
+"""Codes of one or more bytes: indices into a list of values, and linear steps."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ _CODES = (c10.uint8, c10.uint16, c10.int32)
 
 
 class _Decode(TorchOperator):
-    """What QuantDecode and its gradient have in common."""
+    """The base class of QuantDecode and its gradient."""
 
     def codebook(self) -> torch.Tensor:
         """Return input 0, flat."""
         return self.x(0, FLOAT).reshape(-1)
 
     def codes(self, i: int, n: int) -> torch.Tensor:
-        """Return the codes of input `i`, flat, of `n` that there are."""
+        """Return the codes of input `i` as indices in [0, n), flat."""
         return row_indices(self.x(i, _CODES).to(torch.int64), n)
 
 
 @register_operator("QuantDecode")
 class QuantDecode(_Decode):
-    """The values of input 0 that codes (uint8, uint16 or int32) stand for; an output for each.
+    """The values of input 0 at the codes (uint8, uint16 or int32) in each further input.
 
-    Raises EnforceNotMet: a code is out of range. Follows QuantDecodeOp,
-    caffe2/operators/quant_decode_op.h, PyTorch 1.8.1.
+    Raises EnforceNotMet: a code is out of range.
+    Follows QuantDecodeOp, caffe2/operators/quant_decode_op.h, PyTorch 1.8.1.
     """
 
     def RunOnDevice(self) -> None:
@@ -47,7 +47,7 @@ class QuantDecode(_Decode):
 
 @register_operator("QuantDecodeGradient")
 class QuantDecodeGradient(_Decode):
-    """Values, all codes, and the gradients of what these gave -> the gradient of the values."""
+    """(values, all codes, gradients of all outputs) -> the gradient of the values."""
 
     def RunOnDevice(self) -> None:
         book = self.codebook()
@@ -62,7 +62,7 @@ class QuantDecodeGradient(_Decode):
 
 @register_operator("ByteWeightDequant")
 class ByteWeightDequant(TorchOperator):
-    """Bytes as float32 from `min` (-3) to `max` (3), of the sizes `shape`.
+    """Bytes as float32 from `min` (-3) to `max` (3), with the sizes `shape`.
 
     Raises EnforceNotMet: there are fewer bytes than elements.
     Follows ByteWeightDequantOp, caffe2/operators/byte_weight_dequant_op.h, PyTorch 1.8.1.

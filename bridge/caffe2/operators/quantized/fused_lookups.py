@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rows of a quantized table that indices choose, summed by lengths; tables with rows left out.
+"""Rows of a quantized table selected by indices and summed by segments.
 
-A row has its scale and bias after its numbers, as `nbit_quantized` and `rowwise_quantized` make it,
-float16 or, of eight bits, float32. A table of which rows were left out comes with a mapping, int32,
-from the numbers that indices name to those of its rows, or to -1.
+Scale and bias follow the numbers of each row, as written by `nbit_quantized` (float16) and
+`rowwise_quantized` (float32). A sparse table, of which rows were removed, comes with a mapping
+(int32) from indices to its rows, or to -1.
 
-Follows lengths_reducer_fused_8bit_rowwise_ops.h and lengths_reducer_fused_nbit_rowwise_ops.h of
+Follows lengths_reducer_fused_8bit_rowwise_ops.h and lengths_reducer_fused_nbit_rowwise_ops.h in
 caffe2/operators, PyTorch 1.8.1.
 """
 
@@ -16,6 +16,7 @@ from bridge.caffe2.execution.registry import register_operator
 from bridge.caffe2.operators.base.lazy_torch import torch
 from bridge.caffe2.operators.base.rows_and_segments import segment_ids, select_rows
 from bridge.caffe2.operators.base.torch_operator import FLOAT, INT32, INTS, TorchOperator, enforce
+from bridge.caffe2.operators.base.variants import register_variant
 from bridge.caffe2.operators.quantized.nbit_quantized import unpacked
 from bridge.caffe2.operators.quantized.rowwise_quantized import dequantized
 
@@ -23,22 +24,22 @@ __all__: list[str] = []
 
 
 class _Indices(TorchOperator):
-    """An operator on indices with lengths, and with weights if there are some."""
+    """An operator on indices with lengths, and optional weights."""
 
     def indices(self, i: int) -> torch.Tensor:
-        """Return the indices of input `i`."""
+        """Return the indices in input `i`."""
         indices = self.x(i, INTS)
         enforce(indices.dim() == 1, f"Input {i}, the indices, must have one dimension.")
         return indices
 
     def lengths(self, i: int) -> torch.Tensor:
-        """Return the lengths of input `i`."""
+        """Return the lengths in input `i`."""
         lengths = self.x(i, INT32)
         enforce(lengths.dim() == 1, f"Input {i}, the lengths, must have one dimension.")
         return lengths
 
     def weights(self, i: int, n: int) -> torch.Tensor:
-        """Return the weights of input `i`, of which there are `n`."""
+        """Return the weights in input `i`. Raises EnforceNotMet: there are not `n`."""
         weights = self.x(i, FLOAT)
         enforce(
             weights.dim() == 1 and len(weights) == n,
@@ -47,7 +48,7 @@ class _Indices(TorchOperator):
         return weights
 
     def mapped(self, i: int, indices: torch.Tensor) -> torch.Tensor:
-        """Return the rows that indices stand for by the mapping of input `i`, -1 for none."""
+        """Return the rows of indices by the mapping in input `i`; -1: the row was removed."""
         mapping = self.x(i, INT32)
         return select_rows(mapping.reshape(-1), indices)
 
@@ -84,16 +85,9 @@ class _LookUp(_Indices):
         self.put(0, total / lengths.clamp(min=1)[:, None] if self.mean else total)
 
     def _is_whole(self, i: int) -> bool:
-        """Return whether the mapping is just 0, which stands for a table with all rows."""
+        """Return whether the mapping is just 0, which means that no rows were removed."""
         mapping = self.x(i, INT32)
         return mapping.numel() == 1 and int(mapping.reshape(-1)[0]) == 0
-
-
-def _register(name: str, **attributes: object) -> None:
-    made = type(
-        name, (_LookUp,), {"__doc__": _LookUp.__doc__, "__module__": __name__, **attributes}
-    )
-    register_operator(name)(made)
 
 
 for _kind, _attributes in (
@@ -102,17 +96,24 @@ for _kind, _attributes in (
     ("Mean", {"mean": True}),
 ):
     for _bits in (2, 4, 8):
-        _register(f"SparseLengths{_kind}Fused{_bits}BitRowwise", bits=_bits, **_attributes)
-        _register(
-            f"SparseLengths{_kind}{_bits}BitRowwiseSparse", bits=_bits, sparse=True, **_attributes
+        register_variant(
+            f"SparseLengths{_kind}Fused{_bits}BitRowwise", _LookUp, bits=_bits, **_attributes
+        )
+        register_variant(
+            f"SparseLengths{_kind}{_bits}BitRowwiseSparse",
+            _LookUp,
+            bits=_bits,
+            sparse=True,
+            **_attributes,
         )
 
 
 @register_operator("SparseLengthsSumSparseLookup")
 class SparseLengthsSumSparseLookup(_Indices):
-    """Inputs: indices, lengths, the mapping, weights. Outputs: the rows, lengths, weights.
+    """Map indices to rows of a sparse table, dropping those mapped to -1.
 
-    Without those that are mapped to -1.
+    Inputs: indices, lengths, the mapping, optionally weights.
+    Outputs: the rows, lengths, weights.
     """
 
     def RunOnDevice(self) -> None:

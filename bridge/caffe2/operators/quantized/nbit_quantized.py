@@ -1,26 +1,26 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rows of numbers of two or four bits, each row with a scale and a bias of its own after them.
+"""Rows of numbers of two or four bits, each row followed by its scale and bias.
 
-The first number of a byte is in its lowest bits. Scale and bias are float16; a number is
-number * scale + bias. "Fake" rows have a byte for each number, and float32 scale and bias.
-Follows fused_rowwise_nbit_conversion_ops.h, PyTorch 1.8.1.
+The first number of a byte is in its lowest bits. Scale and bias are float16; a value is number *
+scale + bias. "Fake" rows have one byte per number, and float32 scale and bias. Follows
+fused_rowwise_nbit_conversion_ops.h, PyTorch 1.8.1.
 """
 
 from __future__ import annotations
 
 from bridge import c10
-from bridge.caffe2.execution.registry import register_operator
 from bridge.caffe2.operators.base.lazy_torch import torch
 from bridge.caffe2.operators.base.torch_operator import TorchOperator, enforce
+from bridge.caffe2.operators.base.variants import register_variant
 
 __all__ = ["unpacked"]
 
-_BINS = 200  # steps in which the greedy search makes a range smaller
-_RATIO = 0.16  # by how much of it at most
+_BINS = 200  # number of steps per range in the greedy search
+_RATIO = 0.16  # part of the range by which it may shrink
 
 
 def scale_of(low: torch.Tensor, high: torch.Tensor, bits: int) -> torch.Tensor:
-    """Return the step between numbers, rounded to float16."""
+    """Return the scale of rows with values from `low` to `high`, rounded to float16."""
     scale = ((high - low) / (2**bits - 1)).half().float()
     return torch.where((high == low) | (scale == 0) | torch.isinf(1 / scale), 1.0, scale)
 
@@ -28,7 +28,7 @@ def scale_of(low: torch.Tensor, high: torch.Tensor, bits: int) -> torch.Tensor:
 def numbers_of(
     x: torch.Tensor, low: torch.Tensor, high: torch.Tensor, bits: int
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """Return rows as numbers, with their scales and biases, for ranges from `low` to `high`."""
+    """Return the numbers, scales and biases of rows with values from `low` to `high`."""
     low = low.half().float()
     scale = scale_of(low, high, bits)
     numbers = ((x - low) * (1 / scale)).round().clamp(0, 2**bits - 1)
@@ -36,7 +36,7 @@ def numbers_of(
 
 
 def error_of(x: torch.Tensor, low: torch.Tensor, high: torch.Tensor, bits: int) -> torch.Tensor:
-    """Return how far numbers of these ranges are from what they stand for."""
+    """Return the norm of the quantization error of each row for these ranges."""
     numbers, scale, bias = numbers_of(x, low, high, bits)
     return torch.linalg.vector_norm(x - (numbers * scale + bias), dim=1, keepdim=True)
 
@@ -44,10 +44,10 @@ def error_of(x: torch.Tensor, low: torch.Tensor, high: torch.Tensor, bits: int) 
 def greedy_range(
     x: torch.Tensor, low: torch.Tensor, high: torch.Tensor, bits: int
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return ranges with a smaller error.
+    """Return ranges with a smaller error, found by greedy search.
 
-    In steps, the end is moved inwards that makes the error the smaller one; the best range that is
-    better than both of its neighbours is taken, or the whole one if there is none.
+    In each step the end is moved inwards that results in the smaller error. The result is the best
+    range that is better than both of its neighbours, or the whole range if there is none.
     """
     step = (high - low) / _BINS
     least = _BINS * (1 - _RATIO) * step
@@ -77,7 +77,7 @@ def packed(numbers: torch.Tensor, bits: int) -> torch.Tensor:
 
 
 def unpacked(rows: torch.Tensor, bits: int) -> torch.Tensor:
-    """Return rows of bytes with scale and bias as float32."""
+    """Return rows of bytes with scale and bias as rows of float32."""
     width = rows.size(1) - 4
     ends = rows[:, width:].clone(memory_format=torch.contiguous_format)
     ends = ends.view(torch.float16).float()
@@ -88,7 +88,7 @@ def unpacked(rows: torch.Tensor, bits: int) -> torch.Tensor:
 
 
 class _NBit(TorchOperator):
-    """Rows, the last dimension of any tensor, of numbers of so many bits."""
+    """An operator on rows, the last dimension, of numbers of `bits` bits."""
 
     bits = 4
 
@@ -99,7 +99,7 @@ class _NBit(TorchOperator):
 
 
 class _Quantize(_NBit):
-    """Numbers of float32 or float16."""
+    """Quantize rows of float32 or float16."""
 
     types: tuple[c10.TypeMeta, ...] = (c10.float32,)
     greedy = False
@@ -127,7 +127,7 @@ class _Quantize(_NBit):
 
 
 class _Dequantize(_NBit):
-    """Rows of bytes as float32 or float16."""
+    """Convert quantized rows to float32 or float16."""
 
     result: c10.TypeMeta = c10.float32
 
@@ -141,24 +141,20 @@ class _Dequantize(_NBit):
         self.put(0, done.view(*x.shape[:-1], done.size(1)))
 
 
-def _register(name: str, base: type[_NBit], engine: str = "", **attributes: object) -> None:
-    made = type(name, (base,), {"__doc__": base.__doc__, "__module__": __name__, **attributes})
-    register_operator(name, engine=engine)(made)
-
-
 for _bits in (2, 4):
     for _kind, _type in (("Float", c10.float32), ("Half", c10.float16)):
         for _fake in ("", "Fake"):
             for _engine in ("", "GREEDY"):
-                _register(
+                register_variant(
                     f"{_kind}ToFused{_bits}Bit{_fake}RowwiseQuantized",
                     _Quantize,
+                    None,
                     _engine,
                     bits=_bits,
                     types=(_type,),
                     greedy=bool(_engine),
                     fake=bool(_fake),
                 )
-        _register(
+        register_variant(
             f"Fused{_bits}BitRowwiseQuantizedTo{_kind}", _Dequantize, bits=_bits, result=_type
         )

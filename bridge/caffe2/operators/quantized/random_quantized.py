@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rows of bytes with few bits for a number, rounded by chance.
+"""Rows of numbers of 1, 2, 4 or 8 bits, rounded randomly.
 
-A row: the bits of a number, how many numbers the last byte lacks, the least and the greatest number
-(float32), and the numbers: all first ones of the bytes in the lowest bits, then all second ones.
-Follows caffe2/operators/fused_rowwise_random_quantization_ops.cc, PyTorch 1.8.1.
+A row consists of the bits per number, the number of unused numbers in the last byte, the minimum
+and the maximum (float32), and the numbers: the first numbers in the lowest bits of all bytes, then
+the second numbers, and so on. Follows caffe2/operators/fused_rowwise_random_quantization_ops.cc,
+PyTorch 1.8.1.
 """
 
 from __future__ import annotations
@@ -27,9 +28,10 @@ _LEAST_GAP = 1e-8
 
 @register_operator("FloatToFusedRandRowwiseQuantized")
 class FloatToFusedRandRowwiseQuantized(RandomOperator):
-    """A matrix as such rows, with `bitwidth` (8) bits for a number.
+    """Quantize the rows of a matrix with `bitwidth` (8) bits per number.
 
-    With `random` (on) a number is rounded up as likely as it is near to that, else to the nearest.
+    With `random` (True) a value is rounded up with a probability equal to its fraction, otherwise
+    to the nearest number.
     """
 
     def __init__(self, *args: Any) -> None:
@@ -45,7 +47,7 @@ class FloatToFusedRandRowwiseQuantized(RandomOperator):
         width = -(-columns // per_byte)
         tail = width * per_byte - columns
         low, high = _extreme(x, -1), _extreme(x, 1)
-        # In float64, as in Caffe2, for this is what decides on halves.
+        # In float64, as in Caffe2: the precision decides how halves are rounded.
         gap = ((high - low) / (2**self._bits - 1)).double() + _LEAST_GAP
         steps = ((x - low).double() / gap).float()
         if self.GetSingleArgument("random", True):
@@ -62,7 +64,10 @@ class FloatToFusedRandRowwiseQuantized(RandomOperator):
 
 
 def _extreme(x: torch.Tensor, sign: int) -> torch.Tensor:
-    """The greatest of each row, or with the sign -1 the least; of nothing the other infinity."""
+    """Return the maximum of each row, with `sign` -1 the minimum; NaN is ignored.
+
+    Of an empty row it is -infinity or infinity.
+    """
     nothing = torch.full((len(x), 1), -float("inf"))
     found = torch.cat([nothing, torch.where(x.isnan(), -float("inf"), x * sign)], 1)
     return found.amax(1, keepdim=True) * sign
@@ -70,7 +75,7 @@ def _extreme(x: torch.Tensor, sign: int) -> torch.Tensor:
 
 @register_operator("FusedRandRowwiseQuantizedToFloat")
 class FusedRandRowwiseQuantizedToFloat(TorchOperator):
-    """Such rows as a matrix. The first of them says how many bits a number has."""
+    """Convert such rows to a matrix; the first row specifies the bits per number."""
 
     def RunOnDevice(self) -> None:
         x = self.x(0, (c10.uint8,))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sums of rows of bytes whose scales and biases are an input of their own."""
+"""Sums of rows of bytes whose scales and biases are a separate input."""
 
 from __future__ import annotations
 
@@ -13,11 +13,12 @@ __all__: list[str] = []
 
 @register_operator("SparseLengthsSum8BitsRowwise")
 class SparseLengthsSum8BitsRowwise(TorchOperator):
-    """The rows that indices choose, byte * scale + bias, summed by lengths; float32.
+    """Rows at indices, byte * scale + bias, summed by segments; float32.
 
-    Inputs: bytes, weights if it is weighted, indices, lengths (int32), and (rows, 2) of float32:
-    scale and bias of each row. Follows SparseLengths8BitsRowwiseOp,
-    caffe2/operators/lengths_reducer_rowwise_8bit_ops.h, PyTorch 1.8.1.
+    Inputs: bytes, weights if `weighted`, indices, lengths (int32), and scale and bias of each row
+    (rows, 2), float32.
+    Follows SparseLengths8BitsRowwiseOp, caffe2/operators/lengths_reducer_rowwise_8bit_ops.h,
+    PyTorch 1.8.1.
     """
 
     weighted = False
@@ -46,21 +47,21 @@ class SparseLengthsSum8BitsRowwise(TorchOperator):
 
 @register_operator("SparseLengthsMean8BitsRowwise")
 class SparseLengthsMean8BitsRowwise(SparseLengthsSum8BitsRowwise):
-    """The same, over the number of rows."""
+    """The mean instead of the sum; see SparseLengthsSum8BitsRowwise."""
 
     mean = True
 
 
 @register_operator("SparseLengthsWeightedSum8BitsRowwise")
 class SparseLengthsWeightedSum8BitsRowwise(SparseLengthsSum8BitsRowwise):
-    """The same, times weights."""
+    """The weighted sum; see SparseLengthsSum8BitsRowwise."""
 
     weighted = True
 
 
 @register_operator("SparseLengthsWeightedMean8BitsRowwise")
 class SparseLengthsWeightedMean8BitsRowwise(SparseLengthsSum8BitsRowwise):
-    """The same, times weights, over the number of rows."""
+    """The weighted sum over the number of rows."""
 
     mean = True
     weighted = True

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rows of bytes, each with a scale and a bias of its own after them.
+"""Rows of bytes, each followed by its scale and bias.
 
-A number is byte * scale + bias. Scale and bias are float32, or float16 where the name says so.
-Follows fused_rowwise_8bit_conversion_ops.h, PyTorch 1.8.1.
+A value is byte * scale + bias. Scale and bias are float32, or float16 if the name says so. Follows
+fused_rowwise_8bit_conversion_ops.h, PyTorch 1.8.1.
 """
 
 from __future__ import annotations
@@ -12,22 +12,23 @@ from bridge.caffe2.execution.registry import register_operator
 from bridge.caffe2.operators.base.lazy_torch import torch
 from bridge.caffe2.operators.base.rows_and_segments import along_rows, select_rows
 from bridge.caffe2.operators.base.torch_operator import FLOAT, INTS, TorchOperator, enforce
+from bridge.caffe2.operators.base.variants import register_variant
 
 __all__: list[str] = []
 
 
 def quantized(x: torch.Tensor, parameters: torch.dtype) -> torch.Tensor:
-    """Make rows of bytes of a matrix of float32."""
+    """Return the rows of a float32 matrix as rows of bytes."""
     if x.size(1):
         low, high = x.amin(1, keepdim=True), x.amax(1, keepdim=True)
     else:
-        # What the search for them begins with.
+        # The initial values of Caffe2's search for the extremes.
         low = x.new_full((len(x), 1), torch.finfo(x.dtype).max)
         high = -low
     scale, bias = (high - low) / 255, low
     inverse = 255 / (high - low + 1e-8)
     if parameters == torch.float16:
-        # What is kept is what is counted with.
+        # Quantized with the rounded scale and bias, which are stored.
         bias = low.half()
         scale = ((high - bias.float()) / 255).half()
         scale = torch.where(scale == 0, 1.0, scale)
@@ -37,12 +38,12 @@ def quantized(x: torch.Tensor, parameters: torch.dtype) -> torch.Tensor:
 
 
 def _rows_of(x: torch.Tensor) -> int:
-    """Count the rows, which may be empty."""
+    """Return the number of rows, which may be empty."""
     return int(torch.Size(x.shape[:-1]).numel())
 
 
 def dequantized(rows: torch.Tensor, parameters: torch.dtype) -> torch.Tensor:
-    """Make a matrix of float32 of rows of bytes."""
+    """Return rows of bytes as a float32 matrix."""
     tail = 2 * parameters.itemsize
     ends = rows[:, rows.size(1) - tail :].clone(memory_format=torch.contiguous_format)
     ends = ends.view(parameters).float()
@@ -50,7 +51,7 @@ def dequantized(rows: torch.Tensor, parameters: torch.dtype) -> torch.Tensor:
 
 
 class _Rows(TorchOperator):
-    """An operator on such rows; `half` parameters take four bytes, others eight."""
+    """An operator on such rows; `half`: scale and bias are float16, four bytes instead of eight."""
 
     half = False
 
@@ -60,7 +61,7 @@ class _Rows(TorchOperator):
         return torch.float16 if self.half else torch.float32
 
     def rows(self) -> torch.Tensor:
-        """Return input 0, of one dimension or more, the last of them rows of bytes."""
+        """Return input 0, whose last dimension is rows of bytes."""
         rows = self.x(0, (c10.uint8,))
         enforce(
             rows.dim() > 0 and rows.size(-1) > (4 if self.half else 8),
@@ -70,7 +71,7 @@ class _Rows(TorchOperator):
 
 
 class _Quantize(_Rows):
-    """Rows, the last dimension, as rows of bytes."""
+    """Quantize rows, the last dimension."""
 
     types: tuple[c10.TypeMeta, ...] = FLOAT
 
@@ -82,7 +83,7 @@ class _Quantize(_Rows):
 
 
 class _Dequantize(_Rows):
-    """Rows of bytes, the last dimension, as rows of numbers."""
+    """Convert rows of bytes, the last dimension, to numbers."""
 
     result: c10.TypeMeta = c10.float32
 
@@ -108,7 +109,7 @@ _OPERATORS: dict[str, tuple[type[_Rows], dict[str, object]]] = {
 
 @register_operator("GatherFused8BitRowwise")
 class GatherFused8BitRowwise(_Rows):
-    """The rows that input 1 names, as float32."""
+    """The rows at the indices in input 1, as float32."""
 
     def RunOnDevice(self) -> None:
         rows, indices = self.rows(), self.x(1, INTS)
@@ -118,15 +119,12 @@ class GatherFused8BitRowwise(_Rows):
 
 
 for _name, (_base, _attributes) in _OPERATORS.items():
-    _class = type(
-        _name, (_base,), {"__doc__": _base.__doc__, "__module__": __name__, **_attributes}
-    )
-    register_operator(_name)(_class)
+    register_variant(_name, _base, **_attributes)
 
 
 @register_operator("FloatToRowwiseQuantized8Bits")
 class FloatToRowwiseQuantized8Bits(TorchOperator):
-    """Bytes of input 0, of its sizes; output 1: scale and bias of each row."""
+    """The bytes of input 0, with its sizes; output 1: scale and bias of each row."""
 
     def RunOnDevice(self) -> None:
         x = self.x(0, FLOAT)
@@ -141,7 +139,7 @@ class FloatToRowwiseQuantized8Bits(TorchOperator):
 
 @register_operator("Rowwise8BitQuantizedToFloat")
 class Rowwise8BitQuantizedToFloat(TorchOperator):
-    """Bytes of input 0 as float32, by the scale and bias of each row of input 1."""
+    """The bytes of input 0 as float32, by scale and bias of each row in input 1."""
 
     def RunOnDevice(self) -> None:
         x, ends = self.x(0, (c10.uint8,)), self.x(1, FLOAT)

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sums, means and extremes over dimensions, and their gradients."""
+"""Sums, means, norms and extremes over dimensions, and their gradients."""

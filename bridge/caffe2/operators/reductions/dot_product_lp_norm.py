@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Dot products of rows of different lengths, and norms of whole tensors, with their gradients."""
+"""DotProductWithPadding and LpNorm, with their gradients."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ __all__ = ["DotProductWithPadding", "LpNorm"]
 
 
 class Padded(FloatOperator):
-    """What DotProductWithPadding and its gradient have in common.
+    """The base class of DotProductWithPadding and its gradient.
 
-    Arguments: `pad_value` (0), what the shorter rows are filled up with, and `replicate` (False):
-    they are repeated instead.
+    Arguments: `pad_value` (0), which shorter rows are filled up with; `replicate` (False): shorter
+    rows are repeated instead.
     """
 
     def rows(self) -> tuple[Tensor, Tensor]:
-        """Return X and Y as matrices, each of its own width."""
+        """Return X and Y as matrices, each with its own width."""
         x, y = self.x(0), self.x(1)
         self.enforce(
             x.dim() == y.dim() > 0, "X and Y have the same number of dimensions, at least one", x, y
@@ -35,7 +35,7 @@ class Padded(FloatOperator):
         return x, y
 
     def filled(self, rows: Tensor, width: int) -> Tensor:
-        """Widen the rows to `width`."""
+        """Return the rows padded or repeated to `width`."""
         if self.replicate:
             return rows.repeat(1, width // rows.shape[1])
         pad = self.GetSingleArgument("pad_value", 0.0)
@@ -45,18 +45,18 @@ class Padded(FloatOperator):
 
 @register_operator("DotProductWithPadding")
 class DotProductWithPadding(Padded):
-    """(X: (N, ...), Y: (N, ...)) -> the sum of X * Y in each row (N), the shorter rows filled up.
+    """(X: (N, ...), Y: (N, ...)) -> the sum of X * Y per row (N), shorter rows padded.
 
     Follows DotProductWithPaddingOp, caffe2/operators/distance_op.cc, PyTorch 1.8.1.
     """
 
     def RunOnDevice(self) -> None:
         if not self.Input(0).numel():
-            self.out(0, (0,))  # Caffe2 counts the rows by the elements
+            self.out(0, (0,))  # as in Caffe2, whatever the number of rows
             return
         x, y = self.rows()
         width = max(x.shape[1], y.shape[1])
-        if self.replicate:  # as often as the shorter row fits whole
+        if self.replicate:  # a multiple of the shorter row
             width -= width % min(x.shape[1], y.shape[1])
         products = self.filled(x[:, :width], width) * self.filled(y[:, :width], width)
         torch.sum(products, 1, out=self.out(0, x.shape[:1]))
@@ -78,7 +78,7 @@ class DotProductWithPaddingGradient(Padded):
         self.put(1, self.folded(dy, y).view(self.x(1).shape))
 
     def folded(self, gradient: Tensor, rows: Tensor) -> Tensor:
-        """Bring the gradient of widened rows to the width of `rows`."""
+        """Return the gradient of widened rows as that of `rows`."""
         width = rows.shape[1]
         if self.replicate:
             times = gradient.shape[1] // width
@@ -87,7 +87,7 @@ class DotProductWithPaddingGradient(Padded):
 
 
 class Norm(FloatOperator):
-    """What LpNorm and its gradient have in common."""
+    """The base class of LpNorm and its gradient."""
 
     def power(self) -> int:
         """Return the argument `p`, 1 or 2."""
@@ -96,13 +96,13 @@ class Norm(FloatOperator):
         return p
 
     def scale(self, x: Tensor) -> float:
-        """Return 1, or 1 / the number of elements where the argument `average` is set."""
+        """Return 1, or 1 / the number of elements if the argument `average` is set."""
         return 1 / x.numel() if self.GetSingleArgument("average", False) and x.numel() else 1.0
 
 
 @register_operator("LpNorm")
 class LpNorm(Norm):
-    """Y (1) = the sum of |X|^p, no root being taken; arguments `p` (2), `average` (False).
+    """Y (1) = the sum of |X|^p, without a root; arguments `p` (2), `average` (False).
 
     Follows LpNormOp, caffe2/operators/lpnorm_op.cc, PyTorch 1.8.1.
     """

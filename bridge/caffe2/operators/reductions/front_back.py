@@ -18,9 +18,9 @@ __all__: list[str] = []
 
 
 class _FrontOrBack(TorchOperator):
-    """A function over the first or the last `num_reduce_dim` dimensions.
+    """A reduction over the first or the last `num_reduce_dim` dimensions.
 
-    Input 1: how many of the elements count, for each of the others; the first one counts always.
+    Input 1: the number of elements that count for each result, at least one.
     """
 
     types: tuple[TypeMeta, ...] = NUMBERS
@@ -34,7 +34,7 @@ class _FrontOrBack(TorchOperator):
         if not x.numel():
             self.put(0, x.new_zeros(kept))
             return
-        # one row for each result
+        # one row per result
         rows = x.reshape(-1, kept.numel()).t() if self.front else x.reshape(kept.numel(), -1)
         lengths = torch.full((kept.numel(),), rows.size(1))
         if self.InputSize() > 1:
@@ -52,7 +52,7 @@ class _FrontOrBack(TorchOperator):
         self.put(0, self.reduce(rows, lengths).to(x.dtype).reshape(kept))
 
     def counting(self, rows: torch.Tensor, lengths: torch.Tensor, other: float) -> torch.Tensor:
-        """Return the rows with `other` in the place of what does not count."""
+        """Return the rows with elements beyond their lengths replaced by `other`."""
         if self.InputSize() < 2:
             return rows
         beyond = torch.arange(rows.size(1)) >= lengths.clamp(min=1)[:, None]
@@ -68,7 +68,7 @@ class ReduceFrontSum(_FrontOrBack):
     """Sums over the first dimensions."""
 
     def reduce(self, rows: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
-        """Add up."""
+        """Return the sums."""
         return self.counting(rows, lengths, 0).sum(1, dtype=rows.dtype)
 
 
@@ -81,10 +81,10 @@ class ReduceBackSum(ReduceFrontSum):
 
 @register_operator("ReduceFrontMean")
 class ReduceFrontMean(ReduceFrontSum):
-    """Means over the first dimensions; of integers, towards zero."""
+    """Means over the first dimensions; of integers, rounded towards zero."""
 
     def reduce(self, rows: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
-        """Average."""
+        """Return the means."""
         total = super().reduce(rows, lengths)
         if total.is_floating_point():
             return total / lengths
@@ -101,17 +101,17 @@ class ReduceBackMean(ReduceFrontMean):
 
 @register_operator("ReduceFrontMax")
 class ReduceFrontMax(_FrontOrBack):
-    """The greatest elements over the first dimensions."""
+    """The maxima over the first dimensions."""
 
     types = FLOAT
 
     def reduce(self, rows: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
-        """Take the greatest."""
+        """Return the maxima."""
         return self.counting(rows, lengths, float("-inf")).amax(1)
 
 
 @register_operator("ReduceBackMax")
 class ReduceBackMax(ReduceFrontMax):
-    """The greatest elements over the last dimensions."""
+    """The maxima over the last dimensions."""
 
     front = False

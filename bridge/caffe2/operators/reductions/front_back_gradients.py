@@ -21,10 +21,11 @@ __all__: list[str] = []
 
 
 class EndGradient(FloatOperator):
-    """(dY, X, perhaps lengths) -> dX of what was reduced over the first or last dimensions.
+    """(dY, X, optionally lengths) -> dX of a reduction over the first or last dimensions.
 
-    Of sums and means input 1 may also be the sizes of X, a list of int64.
-    Argument `num_reduce_dim` (1). With lengths (int32) only so many of each row or column counted.
+    For sums and means input 1 may also be the sizes of X, 1-d int64. With lengths (int32) only as
+    many elements of each row or column have a gradient.
+    Argument: `num_reduce_dim` (1).
     Follows caffe2/operators/reduce_front_back_sum_mean_ops.h, PyTorch 1.8.1.
     """
 
@@ -55,7 +56,7 @@ class EndGradient(FloatOperator):
             length = self.x(self.lengths, INT32).reshape(-1).unsqueeze(along)
             inside = torch.arange(count).unsqueeze(1 - along) < length
             spread = spread * inside
-            # A row of which nothing counted stays as it is: 0.
+            # A row of length 0 stays 0.
             spread = self.share(spread, length.clamp(min=1)) if self.mean else spread
         elif self.mean and count:
             spread = self.share(spread, count)
@@ -63,7 +64,7 @@ class EndGradient(FloatOperator):
         self.put(0, found.clone(memory_format=torch.contiguous_format))
 
     def sizes(self) -> torch.Size:
-        """Return those of X: of input 1, or what a list of int64 there says."""
+        """Return the sizes of X: those of input 1, or its elements if it is 1-d int64."""
         given = self.Input(1)
         if given.dim() != 1 or given.dtype() is not c10.int64 or self.types is FLOAT:
             return torch.Size(given.sizes())
@@ -72,38 +73,38 @@ class EndGradient(FloatOperator):
         return torch.Size(sizes)
 
     def share(self, dy: Tensor, count: Tensor | int) -> Tensor:
-        """Divide; whole numbers towards zero."""
+        """Return dy / count; integers are rounded towards zero."""
         rounding = None if dy.is_floating_point() else "trunc"
         found: Tensor = dy.div(count, rounding_mode=rounding)
         return found
 
     def chosen(self, spread: Tensor, matrix: torch.Size) -> Tensor:
-        """Return what of the gradients goes to X."""
+        """Return the gradients of X, given those of the results, broadcast."""
         return spread
 
 
 @register_operator("ReduceFrontSumGradient")
 class ReduceFrontSumGradient(EndGradient):
-    """Of sums over the first dimensions; as EndGradient."""
+    """EndGradient of sums over the first dimensions."""
 
 
 @register_operator("ReduceFrontMeanGradient")
 class ReduceFrontMeanGradient(EndGradient):
-    """Of means over the first dimensions; as EndGradient."""
+    """EndGradient of means over the first dimensions."""
 
     mean = True
 
 
 @register_operator("ReduceBackSumGradient")
 class ReduceBackSumGradient(EndGradient):
-    """Of sums over the last dimensions; as EndGradient."""
+    """EndGradient of sums over the last dimensions."""
 
     front = False
 
 
 @register_operator("ReduceBackMeanGradient")
 class ReduceBackMeanGradient(EndGradient):
-    """Of means over the last dimensions; as EndGradient."""
+    """EndGradient of means over the last dimensions."""
 
     front = False
     mean = True
@@ -111,7 +112,10 @@ class ReduceBackMeanGradient(EndGradient):
 
 @register_operator("ReduceFrontMaxGradient")
 class ReduceFrontMaxGradient(EndGradient):
-    """(dY, X, Y, perhaps lengths) -> dX: dY where X is Y, else 0; else as EndGradient."""
+    """(dY, X, Y, optionally lengths) -> dX: dY where X equals Y, else 0.
+
+    See EndGradient.
+    """
 
     lengths = 3
     types = FLOAT
@@ -123,6 +127,6 @@ class ReduceFrontMaxGradient(EndGradient):
 
 @register_operator("ReduceBackMaxGradient")
 class ReduceBackMaxGradient(ReduceFrontMaxGradient):
-    """The same over the last dimensions."""
+    """ReduceFrontMaxGradient over the last dimensions."""
 
     front = False

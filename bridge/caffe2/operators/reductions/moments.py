@@ -16,7 +16,7 @@ __all__ = ["Moments"]
 
 @register_operator("Moments")
 class Moments(OverAxes):
-    """X -> mean, variance, over `axes`, both 0 of no elements; argument `keepdims` (1).
+    """X -> mean, variance over `axes`; both are 0 for no elements; argument `keepdims` (True).
 
     Follows MomentsOp, caffe2/operators/moments_op.h, PyTorch 1.8.1.
     """

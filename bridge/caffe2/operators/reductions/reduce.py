@@ -12,7 +12,7 @@ __all__: list[str] = []
 
 
 class _Reduce(TorchOperator):
-    """A function over the dimensions `axes`, all if none are named; of size 1 with `keepdims`."""
+    """A reduction over the dimensions `axes` (all), kept with size 1 with `keepdims` (True)."""
 
     types: tuple[TypeMeta, ...] = FLOAT
 
@@ -32,11 +32,11 @@ class _Reduce(TorchOperator):
         return self.reduce(x.reshape(1), [0], False)
 
     def reduce(self, x: torch.Tensor, axes: list[int], keep: bool) -> torch.Tensor:
-        """Reduce `x`, which has elements."""
+        """Reduce `x`, which is not empty."""
         raise NotImplementedError
 
     def of_nothing(self, x: torch.Tensor, axes: list[int], keep: bool) -> torch.Tensor:
-        """Reduce `x`, which has none."""
+        """Reduce `x`, which is empty."""
         return x.sum(axes, keep, dtype=x.dtype)
 
 
@@ -47,7 +47,7 @@ class ReduceSum(_Reduce):
     types = NUMBERS
 
     def reduce(self, x: torch.Tensor, axes: list[int], keep: bool) -> torch.Tensor:
-        """Add up."""
+        """Return the sums."""
         return torch.sum(x, axes, keep, dtype=x.dtype)
 
 
@@ -56,12 +56,12 @@ class ReduceMean(_Reduce):
     """Means."""
 
     def reduce(self, x: torch.Tensor, axes: list[int], keep: bool) -> torch.Tensor:
-        """Average."""
+        """Return the means."""
         return torch.mean(x, axes, keep)
 
 
 class _Extreme(_Reduce):
-    """The greatest or the least elements; of none what no element of the type is beyond."""
+    """The maximum or minimum; of no elements the opposite limit of the type."""
 
     types = NUMBERS
     limit = "min"
@@ -74,21 +74,21 @@ class _Extreme(_Reduce):
 
 @register_operator("ReduceMax")
 class ReduceMax(_Extreme):
-    """The greatest elements."""
+    """The maxima."""
 
     def reduce(self, x: torch.Tensor, axes: list[int], keep: bool) -> torch.Tensor:
-        """Take the greatest."""
+        """Return the maxima."""
         return torch.amax(x, axes, keep)
 
 
 @register_operator("ReduceMin")
 class ReduceMin(_Extreme):
-    """The least elements."""
+    """The minima."""
 
     limit = "max"
 
     def reduce(self, x: torch.Tensor, axes: list[int], keep: bool) -> torch.Tensor:
-        """Take the least."""
+        """Return the minima."""
         return torch.amin(x, axes, keep)
 
 
@@ -97,7 +97,7 @@ class ReduceL1(_Reduce):
     """Sums of absolute values."""
 
     def reduce(self, x: torch.Tensor, axes: list[int], keep: bool) -> torch.Tensor:
-        """Add up."""
+        """Return the sums of absolute values."""
         return torch.sum(x.abs(), axes, keep)
 
 
@@ -106,5 +106,5 @@ class ReduceL2(_Reduce):
     """Square roots of sums of squares."""
 
     def reduce(self, x: torch.Tensor, axes: list[int], keep: bool) -> torch.Tensor:
-        """Take the norm."""
+        """Return the 2-norms."""
         return torch.linalg.vector_norm(x, 2, axes, keep)

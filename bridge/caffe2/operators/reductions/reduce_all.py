@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reductions to a single number, to a number for each row, and to places."""
+"""Reductions to one number, to a number per row, and to indices."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ __all__: list[str] = []
 
 @register_operator("RowwiseMax")
 class RowwiseMax(TorchOperator):
-    """The greatest element of each row: (batch, m, n) -> (batch, m)."""
+    """The maximum of each row: (batch, m, n) -> (batch, m)."""
 
     dim = 2
 
@@ -40,14 +40,14 @@ class RowwiseMax(TorchOperator):
 
 @register_operator("ColwiseMax")
 class ColwiseMax(RowwiseMax):
-    """The greatest element of each column: (batch, m, n) -> (batch, n)."""
+    """The maximum of each column: (batch, m, n) -> (batch, n)."""
 
     dim = 1
 
 
 @register_operator("SumElements")
 class SumElements(TorchOperator):
-    """The sum of all elements, or with `average` their mean."""
+    """The sum of all elements, or their mean with `average`."""
 
     types: tuple[TypeMeta, ...] = FLOAT
 
@@ -59,7 +59,7 @@ class SumElements(TorchOperator):
         self.put(0, total)
 
     def total(self, x: torch.Tensor) -> torch.Tensor:
-        """Add up."""
+        """Return the sum."""
         return x.sum(dtype=x.dtype)
 
 
@@ -73,12 +73,12 @@ class SumElementsInt(TorchOperator):
 
 @register_operator("SumSqrElements")
 class SumSqrElements(SumElements):
-    """The sum of the squares of all elements, or with `average` their mean."""
+    """The sum of the squares of all elements, or their mean with `average`."""
 
     types = FLOATS
 
     def total(self, x: torch.Tensor) -> torch.Tensor:
-        """Add up."""
+        """Return the sum of the squares."""
         return x.square().sum()
 
 
@@ -94,7 +94,7 @@ class ReduceTailSum(TorchOperator):
 
 @register_operator("RowMul")
 class RowMul(TorchOperator):
-    """Each row of input 0 times the number of input 1."""
+    """Each row of input 0 times its number in input 1."""
 
     def RunOnDevice(self) -> None:
         x, w = self.x(0, FLOAT), self.x(1, FLOAT)
@@ -106,7 +106,7 @@ class RowMul(TorchOperator):
 
 
 class _Arg(TorchOperator):
-    """The place of an extreme element along `axis`, the last one if nothing is said."""
+    """The index of the maximum or minimum along `axis` (-1)."""
 
     greatest = True
 
@@ -122,11 +122,11 @@ class _Arg(TorchOperator):
 
 @register_operator("ArgMax")
 class ArgMax(_Arg):
-    """The place of the greatest element along `axis`, the first of equal ones."""
+    """The index of the maximum along `axis` (-1), the first of equal ones."""
 
 
 @register_operator("ArgMin")
 class ArgMin(_Arg):
-    """The place of the least element along `axis`, the first of equal ones."""
+    """The index of the minimum along `axis` (-1), the first of equal ones."""
 
     greatest = False

@@ -17,21 +17,24 @@ __all__ = ["ReduceSumGradient"]
 
 
 class OverAxes(FloatOperator):
-    """An operator over the dimensions that argument `axes` lists, all of them by default."""
+    """An operator over the dimensions in the argument `axes`, by default all."""
 
     def axes(self, x: Tensor) -> list[int]:
         """Return the dimensions, counted from the front."""
-        said = self.GetRepeatedArgument("axes", [0]) if self.HasArgument("axes") else range(x.dim())
-        return sorted({normal_axis(axis, x.dim()) for axis in said})
+        axes = self.GetRepeatedArgument("axes", [0]) if self.HasArgument("axes") else range(x.dim())
+        return sorted({normal_axis(axis, x.dim()) for axis in axes})
 
     def kept(self, x: Tensor) -> list[int]:
-        """Return the sizes of X with 1 for the dimensions that are reduced."""
+        """Return the sizes of X with 1 for the reduced dimensions."""
         axes = self.axes(x)
         return [1 if i in axes else size for i, size in enumerate(x.shape)]
 
 
 class ReduceGradient(OverAxes):
-    """(dY, X, Y) -> dX. Follows ReduceGradientOp, caffe2/operators/reduce_ops.h, PyTorch 1.8.1."""
+    """(dY, X, Y) -> dX.
+
+    Follows ReduceGradientOp, caffe2/operators/reduce_ops.h, PyTorch 1.8.1.
+    """
 
     def RunOnDevice(self) -> None:
         x = self.x(1, NUMBERS)
@@ -43,7 +46,7 @@ class ReduceGradient(OverAxes):
         self.put(0, dx.expand(x.shape).clone() if dx.shape != x.shape else dx)
 
     def spread(self, dy: Tensor, x: Tensor, y: Tensor) -> Tensor:
-        """Return dX, which may be left to broadcast; dY and Y have 1 for what was reduced."""
+        """Return dX, which may have to be broadcast; dY and Y have size 1 where reduced."""
         raise NotImplementedError
 
 
@@ -57,7 +60,7 @@ class ReduceSumGradient(ReduceGradient):
 
 @register_operator("ReduceMeanGradient")
 class ReduceMeanGradient(ReduceGradient):
-    """dX = dY over the number of elements."""
+    """dX = dY / the number of elements."""
 
     def spread(self, dy: Tensor, x: Tensor, y: Tensor) -> Tensor:
         return dy * (y.numel() / max(x.numel(), 1))
@@ -65,7 +68,7 @@ class ReduceMeanGradient(ReduceGradient):
 
 @register_operator("ReduceMaxGradient")
 class ReduceMaxGradient(ReduceGradient):
-    """dX = dY where X is Y, else 0."""
+    """dX = dY where X equals Y, else 0."""
 
     def spread(self, dy: Tensor, x: Tensor, y: Tensor) -> Tensor:
         return dy * (x == y)
@@ -73,12 +76,12 @@ class ReduceMaxGradient(ReduceGradient):
 
 @register_operator("ReduceMinGradient")
 class ReduceMinGradient(ReduceMaxGradient):
-    """dX = dY where X is Y, else 0."""
+    """dX = dY where X equals Y, else 0."""
 
 
 @register_operator("ReduceL1Gradient")
 class ReduceL1Gradient(ReduceGradient):
-    """dX = dY * the sign of X."""
+    """dX = dY * sign(X)."""
 
     def spread(self, dy: Tensor, x: Tensor, y: Tensor) -> Tensor:
         return dy * x.sign()
@@ -86,7 +89,7 @@ class ReduceL1Gradient(ReduceGradient):
 
 @register_operator("ReduceL2Gradient")
 class ReduceL2Gradient(ReduceGradient):
-    """dX = dY * X / Y, and dY where Y is 0, as Caffe2 has it."""
+    """dX = dY * X / Y; where Y is 0 it is dY, as in Caffe2."""
 
     def spread(self, dy: Tensor, x: Tensor, y: Tensor) -> Tensor:
         found: Tensor = torch.where(y > 0, dy * x / y, dy)
@@ -95,7 +98,7 @@ class ReduceL2Gradient(ReduceGradient):
 
 @register_operator("SumElementsGradient")
 class SumElementsGradient(FloatOperator):
-    """(X, dY: ()) -> dX = dY, over the number of elements with `average`."""
+    """(X, dY: ()) -> dX = dY, divided by the number of elements with `average`."""
 
     def RunOnDevice(self) -> None:
         x, dy = self.x(0), self.x(1, FLOATS)
@@ -105,7 +108,7 @@ class SumElementsGradient(FloatOperator):
 
 
 class ExtremesGradient(FloatOperator):
-    """(X: (n, rows, columns), Y, dY) -> dX: dY where X is Y, else 0."""
+    """(X: (n, rows, columns), Y, dY) -> dX: dY where X equals Y, else 0."""
 
     along = 2
 
@@ -118,11 +121,11 @@ class ExtremesGradient(FloatOperator):
 
 @register_operator("RowwiseMaxGradient")
 class RowwiseMaxGradient(ExtremesGradient):
-    """Of the largest of each row; as ExtremesGradient."""
+    """ExtremesGradient of the maxima of rows."""
 
 
 @register_operator("ColwiseMaxGradient")
 class ColwiseMaxGradient(ExtremesGradient):
-    """Of the largest of each column; as ExtremesGradient."""
+    """ExtremesGradient of the maxima of columns."""
 
     along = 1

@@ -16,7 +16,7 @@ __all__: list[str] = []
 
 @register_operator("ReduceFrontWeightedSum")
 class ReduceFrontWeightedSum(TorchOperator):
-    """The sum of the rows of input 0 times the numbers of input 1."""
+    """The sum of the rows of input 0 times the weights in input 1."""
 
     def RunOnDevice(self) -> None:
         x, weights = self.x(0, FLOAT), self.x(1, FLOAT)
@@ -32,19 +32,14 @@ class ReduceFrontWeightedSum(TorchOperator):
 
 @register_operator("SumReduceLike")
 class SumReduceLike(LegacyBroadcast):
-    """Input 0 summed over the dimensions that input 1, broadcast in the old way, has not."""
+    """Input 0 summed to the sizes of input 1, which broadcasts with `broadcast`."""
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
-        name = self.GetSingleArgument("axis_str", "")
-        if name:
-            order = self.GetSingleArgument("order", "NCHW")
-            enforce(self._axis == -1, "The arguments axis and axis_str exclude each other.")
-            enforce(len(name) == 1 and name in order, f"The axis {name!r} is not one of {order!r}.")
-            self._axis = order.index(name)
+        self.read_axis_str()
 
     def RunOnDevice(self) -> None:
-        a, b = self.x(0, FLOATS), self.x(1, None)  # of which only the sizes are needed
+        a, b = self.x(0, FLOATS), self.x(1, None)  # only the sizes of b are used
         if b.numel() == 1:
             self.put(0, a.sum().reshape(b.shape))
             return

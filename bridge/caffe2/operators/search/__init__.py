@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Elements found, sorted, counted: the greatest, the unique, histograms, percentiles."""
+"""Elements searched, sorted, counted and encoded: top k, buckets, histograms, percentiles."""

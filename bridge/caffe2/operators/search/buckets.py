@@ -26,7 +26,7 @@ __all__: list[str] = []
 
 @register_operator("Bucketize")
 class Bucketize(TorchOperator):
-    """The number of the bucket that `boundaries` put each element in, as int32; of NaN 0."""
+    """The bucket of each element between `boundaries`, int32; 0 for NaN."""
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
@@ -41,10 +41,10 @@ class Bucketize(TorchOperator):
 
 
 class _PerColumn(TorchOperator):
-    """An operator with values for each column of input 0, one list after another."""
+    """An operator with a list of values per column of input 0, concatenated."""
 
     def lists(self, i: int, lengths: int, types: tuple[c10.TypeMeta, ...]) -> list[torch.Tensor]:
-        """Return the values of input `i` as a list for each column, of the lengths of an input."""
+        """Return the values of input `i` as a list per column, by the lengths in an input."""
         sizes = self.integers(lengths, INT32)
         values = self.x(i, types).reshape(-1)
         enforce(min(sizes, default=0) >= 0, "Lengths must not be negative.")
@@ -57,7 +57,10 @@ class _PerColumn(TorchOperator):
 
 @register_operator("BatchBucketize")
 class BatchBucketize(_PerColumn):
-    """The buckets of the columns of input 0 that input 1 names, by boundaries of their own."""
+    """The buckets of the columns of input 0 in input 1, with boundaries per column.
+
+    Inputs: data, column indices, boundaries, lengths of the boundaries.
+    """
 
     def RunOnDevice(self) -> None:
         x, columns = self.x(0, FLOAT), self.integers(1, INT32)
@@ -79,7 +82,7 @@ class BatchBucketize(_PerColumn):
 
 @register_operator("OneHot")
 class OneHot(TorchOperator):
-    """1 at the place of each index of input 0, in rows as long as input 1 says, float32."""
+    """Rows with 1 at the index in input 0, else 0; their length is input 1; float32."""
 
     def RunOnDevice(self) -> None:
         indices = self.x(0, INT64)
@@ -90,7 +93,7 @@ class OneHot(TorchOperator):
 
 
 def _one_hot(indices: torch.Tensor, size: int, rows: torch.Tensor, n: int) -> torch.Tensor:
-    """Return `n` rows of `size` zeros, with 1 at the index of each of `rows`."""
+    """Return `n` rows of `size` zeros, with 1 at the index for each of `rows`."""
     if bool(((indices < 0) | (indices >= size)).any()):
         raise EnforceIndexError(f"An index is out of range for {size}.")
     result = torch.zeros((n, max(size, 0)), dtype=torch.float32)
@@ -100,7 +103,7 @@ def _one_hot(indices: torch.Tensor, size: int, rows: torch.Tensor, n: int) -> to
 
 @register_operator("SegmentOneHot")
 class SegmentOneHot(TorchOperator):
-    """1 at the places of the indices of each segment; inputs: lengths, indices, row length."""
+    """Rows with 1 at the indices of each segment; inputs: lengths, indices, row length."""
 
     def RunOnDevice(self) -> None:
         lengths, indices = self.x(0, INT32), self.x(1, INT64)
@@ -115,7 +118,7 @@ class SegmentOneHot(TorchOperator):
 
 @register_operator("BatchOneHot")
 class BatchOneHot(_PerColumn):
-    """For each column of input 0 whether it is each of its values: inputs data, lengths, values."""
+    """Whether each column of input 0 equals each of its values; inputs: data, lengths, values."""
 
     def RunOnDevice(self) -> None:
         x = self.x(0, INTS)
@@ -135,7 +138,7 @@ class BatchOneHot(_PerColumn):
 
 @register_operator("BatchBucketOneHot")
 class BatchBucketOneHot(_PerColumn):
-    """1 at the bucket of each column of input 0: inputs data, lengths, boundaries; float32."""
+    """One-hot buckets of each column of input 0; inputs: data, lengths, boundaries; float32."""
 
     def RunOnDevice(self) -> None:
         x = self.x(0, FLOAT)
@@ -148,7 +151,7 @@ class BatchBucketOneHot(_PerColumn):
         for column, edges in enumerate(lists):
             enforce(len(edges) > 0, f"There are no boundaries for column {column}.")
             x_column = x[:, column].contiguous()
-            # Of buckets between equal boundaries the one in the middle.
+            # The middle one of the buckets between equal boundaries.
             place = torch.bucketize(x_column, edges) + torch.bucketize(x_column, edges, right=True)
             place //= 2
             found.append(torch.nn.functional.one_hot(place, len(edges) + 1))

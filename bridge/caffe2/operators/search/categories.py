@@ -16,7 +16,7 @@ __all__: list[str] = []
 
 @register_operator("KeySplit")
 class KeySplit(TorchOperator):
-    """The places of each key from 0 to `categorical_limit`, an output each."""
+    """The indices of each key from 0 to `categorical_limit` - 1, one output per key."""
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
@@ -33,7 +33,10 @@ class KeySplit(TorchOperator):
 
 @register_operator("NGramFromCategorical")
 class NGramFromCategorical(TorchOperator):
-    """A number for the categories in the columns `col_ids`, of `categorical_limits` `vals` each."""
+    """A number per combination of categories in the columns `col_ids`.
+
+    Column i has `categorical_limits[i]` categories, the next ones of `vals`.
+    """
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)

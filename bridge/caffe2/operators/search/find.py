@@ -19,7 +19,7 @@ __all__: list[str] = []
 
 @register_operator("Unique")
 class Unique(TorchOperator):
-    """Each element once, sorted; output 1: where each element went, as int32."""
+    """The unique elements, sorted; output 1: the index of each element among them, int32."""
 
     def RunOnDevice(self) -> None:
         x = self.x(0, INTS)
@@ -32,7 +32,7 @@ class Unique(TorchOperator):
 
 @register_operator("Find")
 class Find(TorchOperator):
-    """The last place in input 0 of each element of input 1, or `missing_value` (-1)."""
+    """The last index in input 0 of each element of input 1, or `missing_value` (-1)."""
 
     def RunOnDevice(self) -> None:
         x = self.x(0, INTS)
@@ -45,7 +45,7 @@ class Find(TorchOperator):
 
 @register_operator("FindDuplicateElements")
 class FindDuplicateElements(TorchOperator):
-    """The places of elements that were there before."""
+    """The indices of elements that occurred before."""
 
     def RunOnDevice(self) -> None:
         enforce(self.Input(0).dim() == 1, "Input 0 must have one dimension.")
@@ -61,13 +61,13 @@ class FindDuplicateElements(TorchOperator):
 
 @register_operator("IsMemberOf")
 class IsMemberOf(TorchOperator):
-    """Whether each element is one of argument `value`."""
+    """Whether each element is one of the argument `value`."""
 
     def RunOnDevice(self) -> None:
         values = self.GetRepeatedArgument("value")
         if self.HasArgument("dtype"):
             given = type_of_argument(self.GetSingleArgument("dtype"), "dtype")
-            # To Caffe2 values that are said to be of another type are none of the elements.
+            # As in Caffe2, values of another type equal none of the elements.
             values = values if given is self.Input(0).dtype() else []
         if self.has_strings(0):
             wanted = {as_bytes(one) for one in values}

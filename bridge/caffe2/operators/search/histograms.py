@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Histograms, quantiles, and functions in pieces."""
+"""Histograms and quantiles."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ __all__: list[str] = []
 
 
 class _All(TorchOperator):
-    """An operator on the elements of all inputs, of one type."""
+    """An operator on the elements of all inputs, which have the same type."""
 
     def elements(self) -> torch.Tensor:
-        """Return all of them, in one dimension."""
+        """Return the elements of all inputs, in one dimension."""
         dtype = self.Input(0).dtype()
         parts = [self.x(i, (dtype,) if i else FLOATS).reshape(-1) for i in range(self.InputSize())]
         return torch.cat(parts)
@@ -26,7 +26,7 @@ class _All(TorchOperator):
 
 @register_operator("Histogram")
 class Histogram(_All):
-    """How many elements of all inputs are between each two of `bin_edges`; the last is outside."""
+    """The number of elements of all inputs between each two `bin_edges`, the last one excluded."""
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
@@ -47,9 +47,10 @@ class Histogram(_All):
 
 @register_operator("SelfBinningHistogram")
 class SelfBinningHistogram(_All):
-    """`num_bins` bins from the least element of all inputs to the greatest, and their counts.
+    """A histogram with `num_bins` bins from the least element of all inputs to the greatest.
 
-    Output 0: the edges, `bin_spacing` linear or logarithmic; output 1: counts, the last one 0.
+    Output 0: the edges, with `bin_spacing` linear or logarithmic; output 1: counts, of which the
+    last is 0.
     """
 
     def __init__(self, *args: Any) -> None:
@@ -97,9 +98,9 @@ class SelfBinningHistogram(_All):
 
 @register_operator("AccumulateHistogram")
 class AccumulateHistogram(TorchOperator):
-    """Counts of elements in `num_buckets` from `lower_bound` to `upper_bound`, below and above.
+    """Counts in `num_buckets` from `lower_bound` to `upper_bound`, and below and above.
 
-    Output 0: of this run; output 1: of all runs of the operator.
+    Output 0: the counts of this run; output 1: those of all runs of the operator.
     """
 
     def __init__(self, *args: Any) -> None:
@@ -123,9 +124,9 @@ class AccumulateHistogram(TorchOperator):
 
 @register_operator("Quantile")
 class Quantile(_All):
-    """A value that `quantile` of the elements, or of their absolute values, are not above.
+    """The `quantile` of the elements of all inputs, or of their absolute values.
 
-    Found by bisection to a tolerance `tol`, step by step as by Caffe2.
+    Found by bisection with tolerance `tol`, with the steps of Caffe2.
     """
 
     def __init__(self, *args: Any) -> None:

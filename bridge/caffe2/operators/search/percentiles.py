@@ -20,8 +20,9 @@ __all__: list[str] = []
 class BisectPercentile(TorchOperator):
     """Percentiles of the elements of each column, by tables in the arguments.
 
-    percentile_raw: values; percentile_mapping: their percentiles, percentile_lower and _upper: what
-    to go from and to between them; lengths: how many for each column.
+    percentile_raw: values; percentile_mapping: their percentiles; percentile_lower and
+    percentile_upper: the ends of the interpolation between values; lengths: the number of values
+    per column.
     """
 
     def __init__(self, *args: Any) -> None:
@@ -69,9 +70,10 @@ def _percentile(
 
 @register_operator("Percentile")
 class Percentile(TorchOperator):
-    """Percentiles of the elements of each column, between pairs of value and percentile, input 1.
+    """Percentiles of the elements of each column, interpolated between pairs in input 1.
 
-    Input 2: how many pairs there are for each column. They are searched as if they were sorted.
+    Input 1: (value, percentile) pairs, assumed to be sorted; input 2: the number of pairs per
+    column.
     """
 
     def RunOnDevice(self) -> None:
@@ -89,7 +91,7 @@ class Percentile(TorchOperator):
         columns = []
         for column, part in enumerate(torch.split(pairs, lengths)):
             if not len(part):
-                columns.append(torch.ones(len(x)))  # above the last value, as there is none
+                columns.append(torch.ones(len(x)))  # without values every element is above them
                 continue
             values, percentiles = part[:, 0].contiguous(), part[:, 1]
             found = torch.bucketize(x[:, column].contiguous(), values)

@@ -24,7 +24,7 @@ class StumpFunc(TorchOperator):
 
 @register_operator("StumpFuncIndex")
 class StumpFuncIndex(TorchOperator):
-    """The places of elements at most `threshold`, and of the others."""
+    """The indices of elements that are at most `threshold`, and of the others."""
 
     def RunOnDevice(self) -> None:
         below = self.x(0, FLOAT).reshape(-1) <= self.GetSingleArgument("threshold", 0.0)
@@ -34,10 +34,10 @@ class StumpFuncIndex(TorchOperator):
 
 @register_operator("PiecewiseLinearTransform")
 class PiecewiseLinearTransform(TorchOperator):
-    """slope * x + intercept, by which of `bounds` x is between, for each column.
+    """slope * x + intercept of the piece between `bounds` that x is in, per column.
 
-    Bounds, slopes and intercepts are arguments, or inputs 1 to 3. With `binary` there is one list,
-    for the last column; the first becomes 1 minus that.
+    `bounds`, `slopes` and `intercepts` are arguments, or inputs 1 to 3. With `binary` there is one
+    list, for the last column; the first one is 1 minus it.
     """
 
     def RunOnDevice(self) -> None:

@@ -18,9 +18,10 @@ __all__: list[str] = []
 
 @register_operator("TopK")
 class TopK(TorchOperator):
-    """The `k` greatest elements along `axis`, their places, and their places in all of input 0.
+    """The `k` largest elements along `axis` (-1), their indices along it, and their flat indices.
 
-    `k` is an argument or input 1. Of equal elements the first ones; 0 and -1 where there are fewer.
+    `k` is an argument or input 1. Of equal elements the first ones are selected; missing elements
+    have the value 0 and the index -1.
     """
 
     def RunOnDevice(self) -> None:
@@ -50,7 +51,7 @@ class TopK(TorchOperator):
 
 @register_operator("FlexibleTopK")
 class FlexibleTopK(TorchOperator):
-    """The greatest elements of each row, as many as input 1 says, one row after another."""
+    """The k largest elements of each row, k per row being input 1, concatenated."""
 
     def RunOnDevice(self) -> None:
         x, ks = self.x(0, FLOAT), self.x(1, INT64).reshape(-1)

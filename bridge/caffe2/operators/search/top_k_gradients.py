@@ -20,7 +20,7 @@ __all__: list[str] = []
 
 @register_operator("TopKGradient")
 class TopKGradient(TorchOperator):
-    """(the gradients of the greatest, their places along `axis`, X) -> dX."""
+    """(gradients of the largest elements, their indices along `axis`, X) -> dX."""
 
     def RunOnDevice(self) -> None:
         gradients, places, x = self.x(0, FLOAT), self.x(1, INTS), self.x(2, FLOAT)
@@ -33,7 +33,7 @@ class TopKGradient(TorchOperator):
             f"sizes {sizes}.",
         )
         enforce(bool((places < x.size(axis)).all()), "An index is out of range.")
-        # Where there were fewer than k the place is -1, and the gradient goes nowhere.
+        # Where there were fewer than k elements, the index is -1; its gradient is dropped.
         found = places >= 0
         result = torch.zeros_like(x)
         result.scatter_add_(axis, places.clamp(min=0).long(), torch.where(found, gradients, 0.0))
@@ -42,7 +42,7 @@ class TopKGradient(TorchOperator):
 
 @register_operator("FlexibleTopKGradient")
 class FlexibleTopKGradient(TorchOperator):
-    """(X, how many of each row, the gradients of the greatest, their places) -> dX."""
+    """(X, k of each row, gradients of the largest elements, their indices) -> dX."""
 
     def RunOnDevice(self) -> None:
         x, ks = self.x(0, FLOAT), self.x(1, INTS).reshape(-1)
@@ -66,7 +66,7 @@ class FlexibleTopKGradient(TorchOperator):
 
 @register_operator("LengthsTopKGradient")
 class LengthsTopKGradient(TorchOperator):
-    """(lengths, places within the segments (n, k), gradients (n, k)) -> dX."""
+    """(lengths, indices within the segments (n, k), gradients (n, k)) -> dX."""
 
     def RunOnDevice(self) -> None:
         lengths, places, gradients = self.x(0, INT32), self.x(1, INT32), self.x(2, FLOAT)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""CTCBeamSearchDecoder: the likeliest sequences of labels by the probabilities of each moment."""
+"""CTCBeamSearchDecoder: the most likely label sequences for probabilities per time step."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ __all__: list[str] = []
 
 
 def add(odds: Odds, prefix: Prefix, value: float) -> None:
-    """Add to the odds of a prefix, in float32 as Caffe2: that decides between near ones."""
+    """Add to the odds of a prefix, in float32 like Caffe2: this decides between close ones."""
     odds[prefix] = single(odds.get(prefix, 0.0) + single(value))
 
 
 class Search:
-    """The prefixes of one sequence with their odds: ending in a blank, which is label 0, or not."""
+    """The prefixes of one sequence with their odds of ending in a blank (label 0), or a label."""
 
     def __init__(self, width: int, threshold: float) -> None:
         self.width = width
@@ -35,7 +35,7 @@ class Search:
         self.ranked: list[Prefix] = []
 
     def step(self, given: list[float]) -> None:
-        """Go on by the probabilities of labels at one moment."""
+        """Extend the prefixes by the label probabilities of one time step."""
         blank, label = self.blank, self.label
         self.blank, self.label = {}, {}
         labels = [c for c, one in enumerate(given) if one > self.threshold]
@@ -46,7 +46,7 @@ class Search:
         total = dict(self.blank)
         for prefix, odds in self.label.items():
             add(total, prefix, odds)
-        # Of equal ones the first, as prefixes are sorted.
+        # Equal odds are ordered by prefix.
         self.ranked = sorted(sorted(total), key=total.__getitem__, reverse=True)
         self.beam = self.ranked[: self.width]
 
@@ -82,11 +82,13 @@ class Search:
 
 @register_operator("CTCBeamSearchDecoder")
 class CTCBeamSearchDecoder(FloatOperator):
-    """Inputs: probabilities (moments, sequences, labels), of which label 0 is blank; lengths.
+    """(probabilities: (T, N, labels), optionally lengths: (N)) -> lengths, labels, odds.
 
-    Outputs: the lengths of `num_candidates` (1) decoded sequences for each, the likeliest first,
-    their labels one after another, and their odds. `beam_width` (10) prefixes are followed; labels
-    of a probability up to `prune_threshold` (0.001) are not, unless all are.
+    Label 0 is the blank.
+    Outputs: the lengths of `num_candidates` (1) decoded sequences per input sequence, the most
+    likely first; their labels, concatenated; their odds. `beam_width` (10) prefixes are kept per
+    step; labels with a probability of at most `prune_threshold` (0.001) are ignored, unless all
+    are.
     Follows CTCBeamSearchDecoderOp, caffe2/operators/ctc_beam_search_decoder_op.cc, PyTorch 1.8.1.
     """
 

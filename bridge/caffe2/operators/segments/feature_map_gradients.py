@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Gradients of what merges features: the merged gradients given back to the inputs.
+"""Gradients of the feature mergers: the merged gradients split into those of the inputs.
 
-The last input is the gradient of the merged values, before it come what said the examples of the
-values of each input. Follows caffe2/operators/feature_maps_ops.h, PyTorch 1.8.1.
+The last input is the gradient of the merged values; the inputs before it determine the example of
+each value. Follows caffe2/operators/feature_maps_ops.h, PyTorch 1.8.1.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ __all__: list[str] = []
 
 
 class _Unmerge(FeatureMerger):
-    """The merged gradients in the order of the inputs, an output for each."""
+    """The merged gradients in the order of the inputs, one output per input."""
 
     def move(self) -> None:
         last = self.InputSize() - 1
@@ -29,24 +29,24 @@ class _Unmerge(FeatureMerger):
         apart = merged.new_empty(len(order)).index_copy_(0, order, merged)
         pieces = apart.split([len(one) for one in examples])
         for o, piece in enumerate(pieces):
-            self.store(o, self.laid_out(o, piece), dtype)
+            self.store(o, self.output_of(o, piece), dtype)
 
     def inputs(self) -> range:
-        """Return the place of the first part of each input; the last is the gradient."""
+        """Return the index of the first part of each input; the last input is the gradient."""
         return range(0, self.InputSize() - 1, self.parts)
 
     def examples(self, place: int) -> torch.Tensor:
-        """Return the example of each value of the input whose first part is at `place`."""
+        """Return the example of each value of the input whose first part is `place`."""
         raise NotImplementedError
 
-    def laid_out(self, o: int, piece: torch.Tensor) -> torch.Tensor:
-        """Return output `o` of the gradients of its values."""
+    def output_of(self, o: int, piece: torch.Tensor) -> torch.Tensor:
+        """Return output `o`, given the gradients of its values."""
         return piece.clone()
 
 
 @register_operator("MergeSingleScalarFeatureTensorsGradient")
 class MergeSingleScalarFeatureTensorsGradient(_Unmerge):
-    """Inputs: the masks, the gradient. Where an example does not have the feature it is 0."""
+    """Inputs: masks, gradient; 0 for examples without the feature."""
 
     def examples(self, place: int) -> torch.Tensor:
         """Return the examples that have the feature."""
@@ -56,8 +56,8 @@ class MergeSingleScalarFeatureTensorsGradient(_Unmerge):
         )
         return self.x(place, BOOL).reshape(-1).nonzero().view(-1)
 
-    def laid_out(self, o: int, piece: torch.Tensor) -> torch.Tensor:
-        """Return a gradient for each example."""
+    def output_of(self, o: int, piece: torch.Tensor) -> torch.Tensor:
+        """Return one gradient per example."""
         mask = self.x(o, BOOL)
         blank = 0
         if self.has_strings(self.InputSize() - 1):
@@ -100,7 +100,7 @@ class MergeMultiScalarFeatureTensorsGradient(_Unmerge):
 
 
 class _MultiValues(_Unmerge):
-    """Inputs: lengths of features and of their values of each input, the gradient."""
+    """Inputs: lengths of the features and of their values of each input, the gradient."""
 
     parts = 2
 
@@ -118,9 +118,9 @@ class _MultiValues(_Unmerge):
 
 @register_operator("MergeMultiListFeatureTensorsGradient")
 class MergeMultiListFeatureTensorsGradient(_MultiValues):
-    """Inputs: lengths of features and of their values of each input, the gradient."""
+    """Inputs: lengths of features and of their values, the gradient."""
 
 
 @register_operator("MergeMultiMapFeatureTensorsGradient")
 class MergeMultiMapFeatureTensorsGradient(_MultiValues):
-    """Inputs: lengths of features and of their values of each input, the gradient."""
+    """Inputs: lengths of features and of their values, the gradient."""

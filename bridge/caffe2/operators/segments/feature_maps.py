@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sparse features of several inputs merged into one list of features for each example.
+"""Sparse features of several inputs merged into one list of features per example.
 
-A feature is a key and a value, a list of values, or a map of values by keys. "Single" inputs are
-one feature each, whose key the argument `feature_ids` says, and have a mask of the examples that
-have it; "Multi" inputs have several features for each example, by lengths. In the result come the
-features of the first example, input by input, then those of the second.
+A feature is a key and a value, a list of values, or a map of values by keys. A "Single" input is
+one feature, with its key in the argument `feature_ids` and a mask of the examples that have it. A
+"Multi" input has several features per example, given by lengths. The result has the features of the
+first example, input by input, then those of the second, and so on.
 
-Follows caffe2/operators/feature_maps_ops.h, PyTorch 1.8.1; where lengths and elements do not agree
-it reads what is not there, here it is refused.
+Follows caffe2/operators/feature_maps_ops.h, PyTorch 1.8.1, which reads out of bounds where lengths
+and elements do not match; here this is an error.
 """
 
 from __future__ import annotations
@@ -37,30 +37,30 @@ VALUES = (*NUMBERS_AND_BOOL, c10.string)
 
 
 def merged_order(examples: Sequence[torch.Tensor]) -> torch.Tensor:
-    """Return the order of the items of all inputs, one after another, when they are merged."""
+    """Return the order in which the concatenated items of all inputs are merged."""
     return torch.sort(torch.cat(list(examples)), stable=True).indices
 
 
 class FeatureMerger(AnyTypeOperator):
-    """What the operators have in common; an input of theirs is several inputs in turn."""
+    """An operator on groups of inputs: each feature input consists of `parts` inputs."""
 
     parts = 1
-    exact = False  # no more elements than the lengths say
+    exact = False  # whether more elements than the sum of the lengths are an error
 
     def inputs(self) -> range:
-        """Return the place of the first part of each input."""
+        """Return the index of the first part of each feature input."""
         return range(0, self.InputSize() - self.InputSize() % self.parts, self.parts)
 
     def counts(self, i: int) -> torch.Tensor:
-        """Return the lengths that input `i` has, one for each example or feature."""
+        """Return the lengths in input `i`, one per example or feature."""
         lengths = self.x(i, INT32).reshape(-1)
         enforce(bool((lengths >= 0).all()), f"Input {i}, the lengths, must not be negative.")
         return lengths
 
     def elements(self, i: int, numel: int, dtype: TypeMeta) -> torch.Tensor:
-        """Return the first `numel` elements of input `i`, which are of type `dtype`.
+        """Return the first `numel` elements of input `i`, which have the type `dtype`.
 
-        Raises EnforceNotMet: it is of another type, or has fewer elements, or more if `exact`.
+        Raises EnforceNotMet: it has another type, or fewer elements, or more if `exact`.
         """
         tensor = self.Input(i)
         if tensor.dtype() is not dtype or dtype not in VALUES:
@@ -85,25 +85,25 @@ class FeatureMerger(AnyTypeOperator):
         return found.pop()
 
     def store_merged(self, o: int, pieces: list[torch.Tensor], order: torch.Tensor, i: int) -> None:
-        """Have output `o` hold `pieces` of the type of input `i` in that order."""
+        """Set output `o` to `pieces`, of the type of input `i`, in that order."""
         self.store(o, torch.cat(pieces)[order], self.Input(i).dtype())
 
     def store_lengths(self, counts: Sequence[torch.Tensor]) -> None:
-        """Have output 0 hold the numbers of features of each example."""
+        """Set output 0 to the number of features of each example."""
         self.put(0, torch.stack(list(counts)).sum(0, dtype=torch.int32))
 
 
 class _Values(FeatureMerger):
-    """The values of features in `value_parts`, moved by the lengths that features have."""
+    """A merger of values, the inputs `value_parts`, by the lengths of features."""
 
     value_parts: tuple[int, ...] = ()
 
     def merge_values(
         self, o: int, features: list[torch.Tensor], lengths: list[torch.Tensor]
     ) -> None:
-        """Have outputs from `o` on hold merged lengths and values.
+        """Set outputs from `o` on to merged lengths and values.
 
-        `features` are the examples of the features of each input, `lengths` of their values.
+        `features` are the examples of the features of each input, `lengths` those of their values.
         """
         order = merged_order(features)
         examples = [
@@ -123,7 +123,7 @@ class _Values(FeatureMerger):
 
 
 class _Single(_Values):
-    """Features that the masks of the last parts say, with keys of `feature_ids`."""
+    """A merger of features with masks, the last part, and keys in `feature_ids`."""
 
     def presence(self) -> list[torch.Tensor]:
         """Return the mask of each input."""
@@ -132,7 +132,7 @@ class _Single(_Values):
         return masks
 
     def keys(self, n: int) -> torch.Tensor:
-        """Return the keys of the inputs, of which there are `n`."""
+        """Return the keys of the `n` inputs."""
         ids = self.GetRepeatedArgument("feature_ids", [0])
         ids = ids if self.HasArgument("feature_ids") else []
         enforce(len(ids) >= n, f"There are {len(ids)} feature_ids, but {n} features.")
@@ -141,7 +141,7 @@ class _Single(_Values):
 
 @register_operator("MergeDenseFeatureTensors")
 class MergeDenseFeatureTensors(_Single):
-    """Inputs: values, a row for each example and a column for each feature; a mask of them.
+    """Inputs: values (examples, features), a mask of them.
 
     Outputs: lengths, keys, values.
     """
@@ -179,7 +179,10 @@ class MergeSingleScalarFeatureTensors(_Single):
 
 @register_operator("MergeSingleListFeatureTensors")
 class MergeSingleListFeatureTensors(_Single):
-    """Inputs: lengths, values and mask of each feature. Outputs: lengths, keys, and the values'."""
+    """Inputs: lengths, values and mask of each feature.
+
+    Outputs: lengths, keys, lengths of the values, values.
+    """
 
     parts = 3
     value_parts: tuple[int, ...] = (1,)
@@ -201,7 +204,7 @@ class MergeSingleListFeatureTensors(_Single):
 class MergeSingleMapFeatureTensors(MergeSingleListFeatureTensors):
     """Inputs: lengths, keys, values and mask of each feature.
 
-    Outputs: lengths, keys, then the lengths, keys and values of the maps.
+    Outputs: lengths, keys, then lengths, keys and values of the maps.
     """
 
     parts = 4
@@ -209,10 +212,10 @@ class MergeSingleMapFeatureTensors(MergeSingleListFeatureTensors):
 
 
 class _Multi(_Values):
-    """Inputs: lengths and keys, then more, of features."""
+    """A merger of inputs with lengths, keys and more parts."""
 
     def features(self) -> tuple[list[torch.Tensor], list[torch.Tensor], list[torch.Tensor]]:
-        """Return lengths, the examples of features, and their keys, of each input."""
+        """Return the lengths, the examples of features, and the keys of each input."""
         lengths = [self.counts(place) for place in self.inputs()]
         self.example_count(lengths)
         examples = [segment_ids(one) for one in lengths]
@@ -227,7 +230,7 @@ class _Multi(_Values):
 
 @register_operator("MergeMultiScalarFeatureTensors")
 class MergeMultiScalarFeatureTensors(_Multi):
-    """Inputs: lengths, keys and values, and again. Outputs: the same, merged."""
+    """Inputs: lengths, keys and values of each input. Outputs: the same, merged."""
 
     parts = 3
 
@@ -245,7 +248,7 @@ class MergeMultiScalarFeatureTensors(_Multi):
 
 @register_operator("MergeMultiListFeatureTensors")
 class MergeMultiListFeatureTensors(_Multi):
-    """Inputs: lengths, keys, lengths of lists, their values, and again. Outputs: merged."""
+    """Inputs: lengths, keys, lengths of lists, values. Outputs: the same, merged."""
 
     parts = 4
     value_parts: tuple[int, ...] = (3,)
@@ -267,7 +270,10 @@ class MergeMultiListFeatureTensors(_Multi):
 
 @register_operator("MergeMultiMapFeatureTensors")
 class MergeMultiMapFeatureTensors(MergeMultiListFeatureTensors):
-    """Inputs: lengths, keys, lengths of maps, their keys and values, and again."""
+    """Inputs: lengths, keys, lengths of maps, their keys and values.
+
+    Outputs: the same, merged.
+    """
 
     parts = 5
     value_parts = (3, 4)

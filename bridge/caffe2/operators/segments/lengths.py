@@ -14,10 +14,10 @@ __all__: list[str] = []
 
 
 class LengthsOperator(TorchOperator):
-    """An operator on lengths, a list of int32."""
+    """An operator on lengths, 1-d int32."""
 
     def lengths(self, i: int = 0, types: tuple[c10.TypeMeta, ...] = INT32) -> torch.Tensor:
-        """Return the lengths, which input `i` has."""
+        """Return the lengths in input `i`."""
         lengths = self.x(i, types)
         enforce(lengths.dim() == 1, f"Input {i}, the lengths, must have one dimension.")
         return lengths
@@ -43,7 +43,7 @@ class LengthsToRanges(LengthsOperator):
 
 @register_operator("LengthsToOffsets")
 class LengthsToOffsets(LengthsOperator):
-    """[2, 0, 1] -> [0, 2, 2], and with `include_last_offset` 3."""
+    """[2, 0, 1] -> [0, 2, 2], followed by 3 with `include_last_offset`."""
 
     def RunOnDevice(self) -> None:
         lengths = self.lengths()
@@ -77,7 +77,7 @@ class LengthsToShape(LengthsOperator):
 
 
 class _OfIds(TorchOperator):
-    """An operator on sorted segment ids; input 1, if there is one, has a row for each segment."""
+    """An operator on sorted segment ids; an optional input 1 has one row per segment."""
 
     def counts(self, ids: torch.Tensor) -> torch.Tensor:
         """Return the number of rows of each segment."""
@@ -110,7 +110,7 @@ class SegmentIdsToLengths(_OfIds):
 class SegmentIdsToRanges(_OfIds):
     """[0, 0, 2] -> [[0, 2], [2, 0], [2, 1]], offsets and lengths.
 
-    As in Caffe2, segments before the first id and after the last one have the offset 0.
+    As in Caffe2, segments after the last id have the offset 0.
     """
 
     def RunOnDevice(self) -> None:
@@ -125,7 +125,7 @@ class SegmentIdsToRanges(_OfIds):
 
 @register_operator("LengthsSplit")
 class LengthsSplit(LengthsOperator):
-    """Each length in `n_split` parts, an argument or input 1, the greater ones first."""
+    """Split each length into `n_split` parts, an argument or input 1, the greater ones first."""
 
     def RunOnDevice(self) -> None:
         lengths = self.lengths()

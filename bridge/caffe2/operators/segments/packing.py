@@ -20,10 +20,10 @@ _PACKED = (c10.float32, *INTS, c10.string)
 
 
 class _Pack(AnyTypeOperator):
-    """Segments, whose lengths are input 0, next to each other."""
+    """An operator on segments with lengths in input 0."""
 
     def place(self, lengths: torch.Tensor, width: int) -> tuple[torch.Tensor, torch.Tensor]:
-        """Return the places of rows in segments of `width`, and which rows have one."""
+        """Return the flat indices of rows in segments of `width`, and which rows have one."""
         ids = segment_ids(lengths)
         within = positions_in_segments(lengths, ids)
         kept = within < width
@@ -38,9 +38,9 @@ class _Pack(AnyTypeOperator):
 
 @register_operator("PackSegments")
 class PackSegments(_Pack):
-    """(rows, ...) -> (segments, longest or `max_length`, ...), 0 or with `pad_minf` -inf elsewhere.
+    """(rows, ...) -> (segments, longest or `max_length`, ...), padded with 0.
 
-    Output 1, with `return_presence_mask`: where there are rows.
+    With `pad_minf` padded with -inf. Output 1, with `return_presence_mask`: where there are rows.
     """
 
     def move(self) -> None:
@@ -79,7 +79,7 @@ class PackSegments(_Pack):
 
 @register_operator("UnpackSegments")
 class UnpackSegments(_Pack):
-    """(segments, longest, ...) -> (rows, ...): as many of each as the lengths of input 0 say."""
+    """(segments, longest, ...) -> (rows, ...): as many of each as the lengths in input 0."""
 
     def move(self) -> None:
         lengths = self.x(0, INTS)
@@ -104,7 +104,7 @@ class UnpackSegments(_Pack):
 
 @register_operator("ReversePackedSegs")
 class ReversePackedSegs(TorchOperator):
-    """(longest, segments, n) with the rows of each segment, of the lengths of input 1, reversed."""
+    """(longest, segments, n) with the rows of each segment reversed; input 1: the lengths."""
 
     def RunOnDevice(self) -> None:
         x, lengths = self.x(0, (c10.float32, c10.float64, *INTS, c10.bool)), self.x(1, INTS)

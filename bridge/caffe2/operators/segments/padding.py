@@ -18,7 +18,10 @@ __all__: list[str] = []
 
 
 class _Padded(TorchOperator):
-    """An operator on segments with `padding_width` rows before and `end_padding_width` after."""
+    """An operator on segments with padding: `padding_width` (1) rows before each of them.
+
+    After each of them `end_padding_width` rows, by default as many.
+    """
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
@@ -29,7 +32,7 @@ class _Padded(TorchOperator):
             self._after = self._before
 
     def segments(self) -> tuple[torch.Tensor, torch.Tensor]:
-        """Return input 0, and the lengths of its segments: input 1, or all of it."""
+        """Return input 0, and the lengths of its segments: input 1, or one segment."""
         x = self.x(0, (c10.float32, c10.float64, *INTS, c10.bool))
         enforce(x.dim() >= 1, "Input 0 must have at least one dimension.")
         if self.InputSize() < 2:
@@ -39,7 +42,7 @@ class _Padded(TorchOperator):
         return x, lengths
 
     def unchanged(self) -> bool:
-        """Copy the inputs if there is no padding, and say so."""
+        """Copy the inputs if there is no padding; return whether there is none."""
         if self._before or self._after:
             return False
         for o in range(self.OutputSize()):
@@ -50,7 +53,7 @@ class _Padded(TorchOperator):
 
 @register_operator("AddPadding")
 class AddPadding(_Padded):
-    """Segments with rows before and after: input 2, input 3 or the same; 0 without.
+    """Segments with rows before (input 2, by default 0) and after (input 3, by default the same).
 
     Output 1: the new lengths.
     """
@@ -100,7 +103,7 @@ class RemovePadding(_Padded):
 
 @register_operator("GatherPadding")
 class GatherPadding(_Padded):
-    """The sums of the rows before and after segments; of both with one output."""
+    """The sums of the rows before and after segments, or of both if there is one output."""
 
     def RunOnDevice(self) -> None:
         if not self._before and not self._after:
@@ -126,7 +129,7 @@ class GatherPadding(_Padded):
 
 @register_operator("PadEmptySamples")
 class PadEmptySamples(AnyTypeOperator):
-    """Lengths of 0 become 1, and each of the features gets a row of zeros there."""
+    """Lengths of 0 become 1, and each feature input gets a row of zeros there."""
 
     def move(self) -> None:
         lengths = self.x(0, INT32)

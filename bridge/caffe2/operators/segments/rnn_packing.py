@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sequences one after another, and step by step."""
+"""PackRNNSequence and UnpackRNNSequence."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__: list[str] = []
 
 
 class Packing(FloatOperator):
-    """What PackRNNSequence and UnpackRNNSequence have in common."""
+    """The base class of PackRNNSequence and UnpackRNNSequence."""
 
     def lengths(self) -> list[int]:
         """Return the lengths of the sequences, input 1."""
@@ -25,7 +25,7 @@ class Packing(FloatOperator):
 
 @register_operator("PackRNNSequence")
 class PackRNNSequence(Packing):
-    """(values: (sum of lengths, D...), lengths: (N)) -> (longest, N, D...), zeros after the ends.
+    """(values: (sum of lengths, D...), lengths: (N)) -> (longest, N, D...), padded with 0.
 
     Follows PackRNNSequenceOpBase, caffe2/operators/pack_rnn_sequence_op.h, PyTorch 1.8.1.
     """

@@ -20,7 +20,7 @@ __all__: list[str] = []
 
 @register_operator("LengthsTile")
 class LengthsTile(AnyTypeOperator):
-    """Each row of input 0 as often as input 1 says."""
+    """Repeat each row of input 0 as often as specified in input 1."""
 
     def move(self) -> None:
         lengths = self.x(1, INT32)
@@ -37,7 +37,7 @@ class LengthsTile(AnyTypeOperator):
 
 @register_operator("LengthsGather")
 class LengthsGather(AnyTypeOperator):
-    """The segments of input 0, of the lengths of input 1, by the indices of input 2."""
+    """Select segments of input 0, with lengths in input 1, at the indices in input 2."""
 
     def move(self) -> None:
         lengths, indices = self.x(1, INT32), self.x(2, INTS)
@@ -58,7 +58,7 @@ class LengthsGather(AnyTypeOperator):
 
 @register_operator("LengthsPad")
 class LengthsPad(LengthsOperator):
-    """Segments with `padding_value` (-1) after them, each of `target_length` rows."""
+    """Pad each segment with `padding_value` (-1) to `target_length` rows."""
 
     def RunOnDevice(self) -> None:
         x, lengths = self.x(0, NUMBERS), self.lengths(1)
@@ -77,7 +77,7 @@ class LengthsPad(LengthsOperator):
 
 @register_operator("LengthsTopK")
 class LengthsTopK(LengthsOperator):
-    """The `k` greatest elements of each segment, and their places; 0 and -1 for those missing."""
+    """The `k` largest elements of each segment, and their indices; 0 and -1 if there are fewer."""
 
     def RunOnDevice(self) -> None:
         x, lengths = self.x(0, FLOAT), self.lengths(1)
@@ -97,7 +97,7 @@ class LengthsTopK(LengthsOperator):
 
 @register_operator("MergeIdLists")
 class MergeIdLists(LengthsOperator):
-    """Lists of ids, inputs 0, 2, ... their lengths, merged: each id once, sorted."""
+    """Merge lists of ids, whose lengths are inputs 0, 2, ...: each id once, sorted."""
 
     def RunOnDevice(self) -> None:
         dtype = self.Input(1).dtype()

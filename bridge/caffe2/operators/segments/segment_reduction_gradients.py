@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Gradients of what reduces the rows of segments: those of the rows, from those of the segments.
+"""Gradients of the segment reductions: those of the rows, from those of the segments.
 
-Follows segment_reduction_op.h and reducer_functors.h of caffe2/operators, PyTorch 1.8.1.
+Follows segment_reduction_op.h and reducer_functors.h in caffe2/operators, PyTorch 1.8.1.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from bridge.caffe2.execution.registry import register_operator
 from bridge.caffe2.operators.base.lazy_torch import torch
 from bridge.caffe2.operators.base.rows_and_segments import along_rows, segment_ids, select_rows
 from bridge.caffe2.operators.base.torch_operator import FLOAT, INT32, INTS, TorchOperator, enforce
+from bridge.caffe2.operators.base.variants import register_variant
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,14 +25,15 @@ def _counts(ids: torch.Tensor, n: int) -> torch.Tensor:
 
 
 class _SegmentGradient(TorchOperator):
-    """What these operators have in common: the gradient of each row's segment."""
+    """The base class of these operators."""
 
     by_lengths = False
 
     def spread(self, gradient: int, by: int) -> tuple[torch.Tensor, torch.Tensor]:
-        """Return for each row the gradient of its segment, input `gradient`, and the segment.
+        """Return the gradient of its segment for each row, and the segment ids.
 
-        Input `by` has the lengths of the segments, or the segment of each row.
+        Input `gradient` has the gradients; input `by` the lengths of the segments, or the segment
+        ids.
         """
         gradients, segments = self.x(gradient, FLOAT), self.x(by, INT32)
         enforce(
@@ -45,9 +47,14 @@ class _SegmentGradient(TorchOperator):
         enforce(bool(((ids >= 0) & (ids < n)).all()), "A segment id is out of range.")
         return gradients.index_select(0, ids), ids
 
-    def data(self, i: int, rows: torch.Tensor) -> torch.Tensor:
-        """Return the rows that were reduced, of which there are as many as of `rows`."""
+    def data(self, i: int, rows: torch.Tensor, indices: torch.Tensor | None = None) -> torch.Tensor:
+        """Return the rows that were reduced: input `i`, or its rows at `indices`.
+
+        Raises EnforceNotMet: their sizes are not those of `rows`.
+        """
         data = self.x(i, FLOAT)
+        if indices is not None:
+            data = select_rows(data, indices)
         enforce(
             data.shape == rows.shape,
             f"The data have sizes {list(data.shape)}, not {list(rows.shape)}.",
@@ -78,7 +85,7 @@ class _Summed(_SegmentGradient):
 class _SummedWithWeights(_SegmentGradient):
     """The gradients of rows and of their weights.
 
-    Inputs: weights, gradients of segments, lengths, the data; if `sparse` indices of their rows.
+    Inputs: weights, gradients of segments, lengths, the data; if `sparse`, indices of their rows.
     """
 
     by_lengths = True
@@ -88,14 +95,7 @@ class _SummedWithWeights(_SegmentGradient):
         rows, _ = self.spread(1, 2)
         weights = self.x(0, FLOAT)
         enforce(weights.numel() == len(rows), "There must be one weight per row.")
-        if self.sparse:
-            data = select_rows(self.x(3, FLOAT), self.x(4, INTS))
-            enforce(
-                data.shape == rows.shape,
-                f"The data have sizes {list(data.shape)}, not {list(rows.shape)}.",
-            )
-        else:
-            data = self.data(3, rows)
+        data = self.data(3, rows, self.x(4, INTS) if self.sparse else None)
         of_weights = (rows * data).flatten(1).sum(1) if len(rows) else rows.new_zeros(0)
         self.put(0, rows * along_rows(weights, rows))
         if self.OutputSize() > 1:
@@ -104,7 +104,7 @@ class _SummedWithWeights(_SegmentGradient):
 
 @register_operator("LengthsMaxWithMainInputAndForwardOutputGradient")
 class LengthsMaxGradient(_SegmentGradient):
-    """(Y, dY, lengths, X) -> dX: dY where an element is the greatest of its segment, else 0."""
+    """(Y, dY, lengths, X) -> dX: dY where an element is the maximum of its segment, else 0."""
 
     by_lengths = True
 
@@ -166,22 +166,17 @@ class ReduceFrontWeightedSumGradient(TorchOperator):
         self.put(0, gradient.unsqueeze(0) * along_rows(weights, gradient.unsqueeze(0)))
 
 
-def _register(name: str, base: type[_SegmentGradient], **attributes: object) -> None:
-    members = {"__doc__": base.__doc__, "__module__": __name__, **attributes}
-    register_operator(name)(type(name, (base,), members))
-
-
 for _prefix in ("SortedSegment", "UnsortedSegment", "Lengths"):
     for _name in ("Sum", "Mean", "WeightedSum"):
         for _sparse in ("", "Sparse"):
-            _register(
+            register_variant(
                 f"{_sparse}{_prefix}{_name}Gradient",
                 _Summed,
                 by_lengths=_prefix == "Lengths",
                 mean=_name == "Mean",
                 weighted=_name == "WeightedSum",
             )
-# These are given indices as well, which they do not need.
+# These have indices as a further input, which is not used.
 for _name, _mean, _weighted in (
     ("LengthsIndicesInGradientSum", False, False),
     ("LengthsIndicesInGradientMean", True, False),
@@ -189,13 +184,13 @@ for _name, _mean, _weighted in (
     ("SparseLengthsIndicesInGradientMean", True, False),
     ("SparseLengthsIndicesInGradientWeightedSum", False, True),
 ):
-    _register(f"{_name}Gradient", _Summed, by_lengths=True, mean=_mean, weighted=_weighted)
+    register_variant(f"{_name}Gradient", _Summed, by_lengths=True, mean=_mean, weighted=_weighted)
 for _name, _of_rows in (
     ("LengthsWeightedSumWithMainInputGradient", False),
     ("SparseLengthsWeightedSumWithMainInputGradient", True),
     ("SparseLengthsIndicesInGradientWeightedSumWithMainInputGradient", True),
 ):
-    _register(_name, _SummedWithWeights, sparse=_of_rows)
+    register_variant(_name, _SummedWithWeights, sparse=_of_rows)
 for _name, _function in {
     "Sum": _to_sum,
     "Mean": _to_mean,
@@ -203,4 +198,6 @@ for _name, _function in {
     "LogSumExp": _to_log_sum_exp,
     "LogMeanExp": _to_log_mean_exp,
 }.items():
-    _register(f"SortedSegmentRange{_name}Gradient", _OfRange, function=staticmethod(_function))
+    register_variant(
+        f"SortedSegmentRange{_name}Gradient", _OfRange, function=staticmethod(_function)
+    )

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sums, means and extremes of the rows of segments: a row of a table each.
+"""Sums, means and extremes of the rows of segments.
 
-A segment is a run of rows, given by lengths, or the rows with one segment id. With `Sparse` in its
-name an operator takes the rows that indices choose. Follows segment_reduction_op.h,
-reducer_functors.h and lengths_reducer_ops.h of caffe2/operators, PyTorch 1.8.1.
+A segment is a run of rows, given by lengths, or the rows with one segment id. Operators with
+`Sparse` in their names reduce the rows selected by indices. Follows segment_reduction_op.h,
+reducer_functors.h and lengths_reducer_ops.h in caffe2/operators, PyTorch 1.8.1.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from bridge.caffe2.operators.base.rows_and_segments import (
     select_rows,
 )
 from bridge.caffe2.operators.base.torch_operator import FLOAT, INT32, INTS, TorchOperator, enforce
+from bridge.caffe2.operators.base.variants import register_variant
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ def _mean(rows: torch.Tensor, ids: torch.Tensor, n: int) -> torch.Tensor:
 
 
 def _max(rows: torch.Tensor, ids: torch.Tensor, n: int) -> torch.Tensor:
-    result = rows.new_zeros((n, *rows.shape[1:]))  # of no rows it is 0
+    result = rows.new_zeros((n, *rows.shape[1:]))  # the maximum of no rows is 0
     places = along_rows(ids, rows).expand_as(rows)
     return result.scatter_reduce_(0, places, rows, "amax", include_self=False)
 
@@ -53,7 +54,7 @@ def _log_mean_exp(rows: torch.Tensor, ids: torch.Tensor, n: int) -> torch.Tensor
 
 
 class _Segments(TorchOperator):
-    """The rows of input 0, those that indices choose, times weights, by segments.
+    """A reduction by segments of the rows of input 0, selected by indices and times weights.
 
     Inputs: data, weights if `weighted`, indices if `sparse`, then segment ids or lengths.
     """
@@ -75,7 +76,7 @@ class _Segments(TorchOperator):
         self.put(0, type(self).function(rows, ids, n))
 
     def rows(self, data: torch.Tensor) -> torch.Tensor:
-        """Return the rows that are to be reduced."""
+        """Return the rows to reduce."""
         if not self.sparse:
             return data
         place = self.InputSize() - 2
@@ -84,7 +85,7 @@ class _Segments(TorchOperator):
         return select_rows(data, indices)
 
     def times_weights(self, rows: torch.Tensor) -> torch.Tensor:
-        """Multiply the rows by the weights, one each."""
+        """Return the rows times their weights, one per row."""
         weights = self.x(1, FLOAT)
         enforce(
             weights.dim() > 0 and weights.size(0) == len(rows),
@@ -94,12 +95,12 @@ class _Segments(TorchOperator):
         return rows * along_rows(weights, rows)
 
     def segments(self, by: torch.Tensor, n_rows: int) -> tuple[torch.Tensor, int]:
-        """Return the segment of each row, and how many segments there are."""
+        """Return the segment of each row, and the number of segments."""
         raise NotImplementedError
 
 
 class _Sorted(_Segments):
-    """Segment ids are 0, 1, 2, ... in order, each once or more."""
+    """Segment ids are 0, 1, 2, ... in order, each at least once."""
 
     def segments(self, by: torch.Tensor, n_rows: int) -> tuple[torch.Tensor, int]:
         check_number(by, n_rows)
@@ -115,7 +116,7 @@ class _Sorted(_Segments):
 
 
 class _Unsorted(_Segments):
-    """Segment ids come in any order; there are `num_segments`, or as many as the greatest says."""
+    """Segment ids have any order; there are `num_segments`, by default the greatest id + 1."""
 
     def segments(self, by: torch.Tensor, n_rows: int) -> tuple[torch.Tensor, int]:
         check_number(by, n_rows)
@@ -129,19 +130,19 @@ class _Unsorted(_Segments):
 
 
 class _Lengths(_Segments):
-    """Lengths say how many rows belong to each segment."""
+    """Lengths are the number of rows of each segment."""
 
     def segments(self, by: torch.Tensor, n_rows: int) -> tuple[torch.Tensor, int]:
         return segment_ids(by, n_rows), len(by)
 
 
 def check_number(ids: torch.Tensor, n_rows: int) -> None:
-    """Raise EnforceNotMet unless there is one segment id for each row."""
+    """Raise EnforceNotMet unless there is one segment id per row."""
     enforce(len(ids) == n_rows, f"There are {len(ids)} segment ids, but {n_rows} rows.")
 
 
 class _LookUp(_Lengths):
-    """Rows of float32 or float16 that indices choose; without indices there are zeros."""
+    """Rows of float32 or float16 at indices; without indices the result is 0."""
 
     sparse = True
     positional = False
@@ -172,7 +173,7 @@ class _LookUp(_Lengths):
     def times_positions(
         self, rows: torch.Tensor, lengths: torch.Tensor, ids: torch.Tensor
     ) -> torch.Tensor:
-        """Multiply the rows by the weights, the first of each segment by the first of them."""
+        """Return the rows times the weight of their position in the segment."""
         weights = self.x(1, FLOAT)
         places = positions_in_segments(lengths, ids)
         enforce(
@@ -182,7 +183,7 @@ class _LookUp(_Lengths):
         return rows * along_rows(weights[places], rows)
 
 
-# Caffe2's operator: how segments are given, the function, weighted, sparse.
+# By prefix and suffix of Caffe2's operators: how segments are given, the function.
 _BASES: dict[str, type[_Segments]] = {
     "SortedSegment": _Sorted,
     "UnsortedSegment": _Unsorted,
@@ -214,24 +215,20 @@ _REDUCTIONS = {
 
 for _prefix, _names in _REDUCTIONS.items():
     for _name in _names:
-        _class = type(
+        register_variant(
             _prefix + _name,
-            (_BASES[_prefix],),
-            {
-                "__doc__": f"{_name} of the rows of each segment.",
-                "__module__": __name__,
-                "function": staticmethod(_FUNCTIONS[_name]),
-                "weighted": "Weighted" in _name,
-                "sparse": _prefix.startswith("Sparse"),
-                "positional": _name.startswith("Positional"),
-            },
+            _BASES[_prefix],
+            f"{_name} of the rows of each segment.",
+            function=staticmethod(_FUNCTIONS[_name]),
+            weighted="Weighted" in _name,
+            sparse=_prefix.startswith("Sparse"),
+            positional=_name.startswith("Positional"),
         )
-        register_operator(_prefix + _name)(_class)
 
 
 @register_operator("SparseLengthsMax")
 class SparseLengthsMax(_Lengths):
-    """The greatest elements of the rows of each segment that indices choose."""
+    """The maxima of the rows of each segment, selected by indices."""
 
     function = staticmethod(_max)
     sparse = True

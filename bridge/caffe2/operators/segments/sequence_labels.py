@@ -14,10 +14,10 @@ __all__ = ["CTCGreedyDecoder", "SwapBestPath", "ViterbiPath"]
 
 @register_operator("CTCGreedyDecoder")
 class CTCGreedyDecoder(FloatOperator):
-    """(X: (T, N, C), perhaps lengths: (N)) -> how many labels of each sequence (N), the labels.
+    """(X: (T, N, C), optionally lengths: (N)) -> the lengths of label sequences (N), labels.
 
-    The best label at each step; 0, the blank, is left out, and so is one that comes again without
-    a blank between, unless the argument `merge_repeated` (True) is not set. Both are int32.
+    The best label of each step, without blanks (0) and, with `merge_repeated` (True), without
+    repetitions that have no blank between them. Both outputs are int32.
     Follows CTCGreedyDecoderOp, caffe2/operators/ctc_greedy_decoder_op.cc, PyTorch 1.8.1.
     """
 
@@ -48,9 +48,9 @@ class CTCGreedyDecoder(FloatOperator):
 
 @register_operator("ViterbiPath")
 class ViterbiPath(FloatOperator):
-    """(scores: (T, C), transitions: (C, C)) -> the best label at each step (T), int32.
+    """(scores: (T, C), transitions: (C, C)) -> the best label of each step (T), int32.
 
-    The path of the greatest sum of scores and of transitions from each label to the next.
+    The path with the largest sum of scores and transitions from each label to the next.
     Follows ViterbiPathOp, caffe2/operators/crf_viterbi_op.cc, PyTorch 1.8.1.
     """
 
@@ -83,7 +83,7 @@ class ViterbiPath(FloatOperator):
 
 @register_operator("SwapBestPath")
 class SwapBestPath(FloatOperator):
-    """(scores: (T, C), labels: (T) of int32) -> scores, the greatest of a row being the label's.
+    """(scores: (T, C), labels: (T) of int32) -> scores, with row maxima swapped to the labels.
 
     Follows SwapBestPathOp, caffe2/operators/crf_viterbi_op.cc, PyTorch 1.8.1.
     """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Places of sequences masked."""
+"""SequenceMask: elements of sequences masked."""
 
 from __future__ import annotations
 
@@ -13,11 +13,12 @@ __all__: list[str] = []
 
 @register_operator("SequenceMask")
 class SequenceMask(TorchOperator):
-    """`fill_val` (-inf) at places of rows and columns that the `mode` rules out.
+    """Set masked elements of the rows of a tensor to `fill_val` (-inf).
 
-    sequence: from the length of the row on, input 1. window: further than `radius` from the centre,
-    input 1. upper, lower, upperdiag, lowerdiag: above or below the diagonal, or it as well. Rows
-    are the dimensions before `axis`, or from `batch` to it; columns go up to `repeat_from_axis`.
+    The argument `mode` is sequence: from the length of the row on, input 1; window: farther than
+    `radius` from the center, input 1; upper, lower, upperdiag, lowerdiag: above or below the
+    diagonal, exclusive or inclusive. Rows are the dimensions before `axis`, or from `batch` to it;
+    columns end before `repeat_from_axis`.
     """
 
     def RunOnDevice(self) -> None:

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Losses, measures of predictions, learning rates and steps of training."""
+"""Losses, measures of predictions, learning rates, and optimizer steps."""

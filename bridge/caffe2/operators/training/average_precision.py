@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""APMeter: how well scores tell classes apart, over the samples that came last."""
+"""APMeter: the average precision of the last samples."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ __all__: list[str] = []
 
 @register_operator("APMeter")
 class APMeter(FloatOperator):
-    """The average precision of each class. Inputs: scores and labels, a row for each sample.
+    """The average precision of each class. Inputs: scores and labels, one row per sample.
 
-    Over the samples of this operator's runs, but `buffer_size` (1000) at most. Where there are
-    more, those with the highest scores of each class are dropped first, as the samples lie sorted.
+    Over the samples of all runs of this operator, at most `buffer_size` (1000). Beyond that the
+    samples with the highest scores of each class are dropped first, since the buffer is sorted.
     Follows APMeterOp, caffe2/operators/apmeter_op.cc, PyTorch 1.8.1.
     """
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Follow the regularized leader: a step of training on whole tensors, by element or by group."""
+"""Ftrl (follow the regularized leader): steps on whole tensors, by element or by group."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["ftrl_step"]
 
 @register_operator("Ftrl")
 class Ftrl(Optimizer):
-    """(parameters, pairs of n and z, gradient, perhaps alpha) -> parameters, pairs.
+    """(parameters, pairs of n and z, gradient, optionally alpha) -> parameters, pairs.
 
     Arguments: `alpha` (0.005), `beta` (1), `lambda1`, `lambda2` (0.001).
     Follows FtrlOp, caffe2/sgd/ftrl_op.cc, PyTorch 1.8.1.
@@ -35,7 +35,7 @@ class Ftrl(Optimizer):
 
 @register_operator("GFtrl")
 class GFtrl(Optimizer):
-    """The same, where a column of parameters, over the first dimension, is 0 or not as a whole.
+    """Ftrl of groups: each column of parameters is 0 or not as a whole.
 
     Follows GFtrlOp, caffe2/sgd/gftrl_op.cc, PyTorch 1.8.1.
     """
@@ -62,9 +62,9 @@ def ftrl_step(
     alpha: int,
     matrix: torch.Size | None = None,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Return parameters, n and z; input `alpha` says alpha where there is one.
+    """Return parameters, n and z after a step; input `alpha`, if it exists, is alpha.
 
-    With `matrix`, the sizes of one, the columns of it are groups.
+    With `matrix`, the sizes of the parameters as a matrix, its columns are groups.
     """
     given = op.InputSize() > alpha
     op.enforce(not (given and op.HasArgument("alpha")), "alpha is an input or an argument")

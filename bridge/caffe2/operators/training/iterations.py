@@ -3,8 +3,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from bridge import c10
 from bridge.caffe2.blobs.objects import Mutex
 from bridge.caffe2.execution.registry import register_operator
@@ -15,7 +13,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    Say = Callable[[str, Any], Any]  # the value of an argument, or a default
 
 __all__ = ["AtomicIter", "Iter"]
 
@@ -24,9 +21,9 @@ _LARGEST = 2**63 - 1
 
 @register_operator("Iter")
 class Iter(FloatOperator):
-    """Add one to the int64 that the output holds, which is the input; 1 where there was none.
+    """Add one to the int64 in the output, which is also the input; set it to 1 if there is none.
 
-    Raises EnforceNotMet: it holds something else, a negative number, or the largest.
+    Raises EnforceNotMet: it holds something else, a negative number, or the largest int64.
     Follows IterOp, caffe2/sgd/iter_op.h, PyTorch 1.8.1.
     """
 
@@ -47,7 +44,7 @@ class Iter(FloatOperator):
 
 @register_operator("AtomicIter")
 class AtomicIter(Iter):
-    """(a mutex, the count) -> the count and one, in place.
+    """(mutex, count) -> count + 1, in place.
 
     Counts its runs as atomic_iter/stats/<name of input 1>/num_iter.
     Follows AtomicIterOp, caffe2/sgd/iter_op.h, PyTorch 1.8.1.

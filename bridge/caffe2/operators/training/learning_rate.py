@@ -19,10 +19,10 @@ __all__ = ["LearningRate"]
 
 @register_operator("LearningRate")
 class LearningRate(FloatOperator):
-    """The iteration (an int64) -> the learning rate there, of no dimensions.
+    """The iteration (an int64) -> the learning rate, 0-d.
 
-    Arguments: `base_lr` and `policy`, which are to be said, and those of the policy.
-    Raises EnforceNotMet: one of them is not said, or no policy has that name.
+    Arguments: `base_lr` and `policy`, which are required, and those of the policy.
+    Raises EnforceNotMet: one of them is missing, or there is no such policy.
     Follows LearningRateOp, caffe2/sgd/learning_rate_op.h, PyTorch 1.8.1.
     """
 
@@ -65,9 +65,9 @@ class LearningRate(FloatOperator):
         return float(self._of(self.GetSingleArgument(f"{prefix}policy", ""), prefix, n) * scale)
 
     def _of(self, policy: str, prefix: str, n: int) -> float:
-        def say(name: str, default: Any) -> Any:
-            if name.startswith("/"):  # the operator's own, not the policy's
+        def get(name: str, default: Any) -> Any:
+            if name.startswith("/"):  # an argument of the operator, not of the policy
                 return self.GetSingleArgument(name[1:], default)
             return self.GetSingleArgument(prefix + name, default)
 
-        return POLICIES[policy](n, say)
+        return POLICIES[policy](n, get)

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The policies of LearningRate: factors of the base rate by iteration.
 
-Follows caffe2/sgd/learning_rate_functors.h, PyTorch 1.8.1.
+`get(name, default)` returns an argument of the operator; inside a composite policy its name has a
+prefix. Follows caffe2/sgd/learning_rate_functors.h, PyTorch 1.8.1.
 """
 
 from __future__ import annotations
@@ -13,38 +14,38 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    Say = Callable[[str, Any], Any]  # the value of an argument, or a default
+    GetArgument = Callable[[str, Any], Any]  # the value of an argument, or a default
 
 __all__: list[str] = []
 
 
-def alter(n: int, say: Say) -> float:
-    """On for `active_period`, off for `inactive_period`, and again."""
-    first = bool(say("active_first", True))
-    periods = say("active_period", -1), say("inactive_period", -1)
+def alter(n: int, get: GetArgument) -> float:
+    """1 for `active_period`, 0 for `inactive_period`, repeatedly."""
+    first = bool(get("active_first", True))
+    periods = get("active_period", -1), get("inactive_period", -1)
     inside = n % max(sum(periods), 1) < periods[0 if first else 1]
     return float(inside == first)
 
 
-def hill(n: int, say: Say) -> float:
-    """A linear warm-up, then inverse decay, not below `end_multiplier`."""
-    warm = say("num_iter", 0)
+def hill(n: int, get: GetArgument) -> float:
+    """A linear warm-up, then inverse decay, at least `end_multiplier`."""
+    warm = get("num_iter", 0)
     if n < warm:
-        return linear_warmup(n, say)
-    return float(max(say("end_multiplier", 0.0), inverse(n - warm, say)))
+        return linear_warmup(n, get)
+    return float(max(get("end_multiplier", 0.0), inverse(n - warm, get)))
 
 
-def slope(n: int, say: Say) -> float:
-    """`multiplier_1`, then along a line to `multiplier_2`."""
-    start, end = say("num_iter_1", 0), say("num_iter_2", 0)
-    first, last = say("multiplier_1", 0.0), say("multiplier_2", 0.0)
+def slope(n: int, get: GetArgument) -> float:
+    """`multiplier_1`, then linearly to `multiplier_2`."""
+    start, end = get("num_iter_1", 0), get("num_iter_2", 0)
+    first, last = get("multiplier_1", 0.0), get("multiplier_2", 0.0)
     if n < start:
         return float(first)
     return float(max(last, first + (n - start) * (last - first) / (end - start)))
 
 
 def power(base: float, exponent: float) -> float:
-    """Return what C's pow gives: NaN and infinity where Python's raises, or is complex."""
+    """Return C's pow, which is NaN or infinity where Python's raises or is complex."""
     try:
         return math.pow(base, exponent)
     except OverflowError:
@@ -53,40 +54,40 @@ def power(base: float, exponent: float) -> float:
         return math.inf if base == 0 else math.nan
 
 
-def inverse(n: int, say: Say) -> float:
+def inverse(n: int, get: GetArgument) -> float:
     """(1 + gamma * n)^-power."""
-    return power(1 + say("gamma", 0.0) * n, -say("power", 0.0))
+    return power(1 + get("gamma", 0.0) * n, -get("power", 0.0))
 
 
-def linear_warmup(n: int, say: Say) -> float:
-    """From `start_multiplier` along a line to 1."""
-    return line(n, say("start_multiplier", 0.0), say("num_iter", 0))
+def linear_warmup(n: int, get: GetArgument) -> float:
+    """Linearly from `start_multiplier` to 1."""
+    return line(n, get("start_multiplier", 0.0), get("num_iter", 0))
 
 
 def line(n: int, first: float, steps: int) -> float:
-    """From `first` along a line to 1, in so many steps."""
+    """Linearly from `first` to 1 in `steps` steps."""
     return 1.0 if n >= steps else float(first + (1 - first) * n / steps)
 
 
-def piece_warmup(n: int, say: Say) -> float:
+def piece_warmup(n: int, get: GetArgument) -> float:
     """`m1` before `n1`, `m2` before `n2`, then `m3`."""
-    at = "m1" if n < say("n1", 0) else "m2" if n < say("n2", 0) else "m3"
-    return float(say(at, 0.5))
+    at = "m1" if n < get("n1", 0) else "m2" if n < get("n2", 0) else "m3"
+    return float(get(at, 0.5))
 
 
-def cyclical(n: int, say: Say, prefix: str = "", size: str = "stepsize") -> float:
-    """From 1 to `max_lr` over the base rate and back, in 2 * `stepsize`, shrinking by `decay`."""
-    step = say(prefix + size, 0)
+def cyclical(n: int, get: GetArgument, prefix: str = "", size: str = "stepsize") -> float:
+    """From 1 to `max_lr` / base rate and back in 2 * `stepsize` steps, shrinking by `decay`."""
+    step = get(prefix + size, 0)
     cycle = n // (2 * step) + 1
     x = abs(n / step - 2 * cycle + 1)
-    top = abs(say(f"{prefix}max_lr", 0.005)) / abs(say("/base_lr", 1.0))
-    shrink = say(f"{prefix}decay", 1.0) ** (n // (2 * step))
+    top = abs(get(f"{prefix}max_lr", 0.005)) / abs(get("/base_lr", 1.0))
+    shrink = get(f"{prefix}decay", 1.0) ** (n // (2 * step))
     return float(1 + (top - 1) * max(0.0, 1 - x) * shrink)
 
 
-def cosine(n: int, say: Say, prefix: str = "") -> float:
-    """Down from `max_lr` to `min_lr` by a cosine, again and again."""
-    period, longer = say(f"{prefix}period", 50), say(f"{prefix}t_mult", 1.0)
+def cosine(n: int, get: GetArgument, prefix: str = "") -> float:
+    """From `max_lr` down to `min_lr` along a cosine, repeatedly."""
+    period, longer = get(f"{prefix}period", 50), get(f"{prefix}t_mult", 1.0)
     if longer != 1:
         i = math.floor(math.log(1 - n / period * (1 - longer)) / math.log(longer))
         length = longer**i * period
@@ -94,48 +95,48 @@ def cosine(n: int, say: Say, prefix: str = "") -> float:
     else:
         i = n // period
         length, at = period, n - period * i
-    shrink = say(f"{prefix}lr_shrink", 0.99) ** i
-    low, high = say(f"{prefix}min_lr", 0.1) * shrink, say(f"{prefix}max_lr", 0.5) * shrink
+    shrink = get(f"{prefix}lr_shrink", 0.99) ** i
+    low, high = get(f"{prefix}min_lr", 0.1) * shrink, get(f"{prefix}max_lr", 0.5) * shrink
     return float(low + 0.5 * (high - low) * (1 + math.cos(math.pi * at / length)))
 
 
-def constant_then_linear(n: int, say: Say) -> float:
-    """`start_warmup_multiplier` for a while, then along a line to 1."""
-    start, first = say("start_warmup_multiplier", 0.1), say("constant_warmup_num_iter", 10000000)
+def constant_then_linear(n: int, get: GetArgument) -> float:
+    """`start_warmup_multiplier` for a while, then linearly to 1."""
+    start, first = get("start_warmup_multiplier", 0.1), get("constant_warmup_num_iter", 10000000)
     if n < first:
         return float(start)
-    return line(n - first, start, say("linear_warmup_num_iter", 10000000))
+    return line(n - first, start, get("linear_warmup_num_iter", 10000000))
 
 
-def after_warmup(n: int, say: Say, then: Callable[[int, Say], float]) -> float:
+def after_warmup(n: int, get: GetArgument, then: Callable[[int, GetArgument], float]) -> float:
     """Constant, then linear, then another policy from its start."""
-    warm = say("constant_warmup_num_iter", 10000000) + say("linear_warmup_num_iter", 10000000)
-    return constant_then_linear(n, say) if n < warm else then(n - warm, say)
+    warm = get("constant_warmup_num_iter", 10000000) + get("linear_warmup_num_iter", 10000000)
+    return constant_then_linear(n, get) if n < warm else then(n - warm, get)
 
 
-POLICIES: dict[str, Callable[[int, Say], float]] = {
-    "fixed": lambda n, say: 1.0,
+POLICIES: dict[str, Callable[[int, GetArgument], float]] = {
+    "fixed": lambda n, get: 1.0,
     "alter": alter,
     "hill": hill,
     "slope": slope,
-    "step": lambda n, say: power(say("gamma", 0.0), n // say("stepsize", 0)),
-    "exp": lambda n, say: power(say("gamma", 0.0), n),
-    "gate": lambda n, say: float(
-        say("multiplier_2" if n >= say("num_iter", 0) else "multiplier_1", 1.0)
+    "step": lambda n, get: power(get("gamma", 0.0), n // get("stepsize", 0)),
+    "exp": lambda n, get: power(get("gamma", 0.0), n),
+    "gate": lambda n, get: float(
+        get("multiplier_2" if n >= get("num_iter", 0) else "multiplier_1", 1.0)
     ),
     "inv": inverse,
-    "poly": lambda n, say: power(1 - n / say("max_iter", -1), say("power", 0.0)),
+    "poly": lambda n, get: power(1 - n / get("max_iter", -1), get("power", 0.0)),
     "linearWarmup": linear_warmup,
-    "constantWarmup": lambda n, say: (
-        1.0 if n >= say("num_iter", 0) else float(say("multiplier", 0.5))
+    "constantWarmup": lambda n, get: (
+        1.0 if n >= get("num_iter", 0) else float(get("multiplier", 0.5))
     ),
     "pieceWarmup": piece_warmup,
     "cyclical": cyclical,
     "cosine": cosine,
     "constantThenLinearWarmup": constant_then_linear,
-    "compositeCosine": lambda n, say: after_warmup(n, say, lambda m, s: cosine(m, s, "cosine_")),
-    "compositeCyclical": lambda n, say: after_warmup(
-        n, say, lambda m, s: cyclical(m, s, "cyclical_", "step_size")
+    "compositeCosine": lambda n, get: after_warmup(n, get, lambda m, s: cosine(m, s, "cosine_")),
+    "compositeCyclical": lambda n, get: after_warmup(
+        n, get, lambda m, s: cyclical(m, s, "cyclical_", "step_size")
     ),
 }
 """Factors of the base rate at iteration n, by the names of the policies but `composite`."""

@@ -15,15 +15,15 @@ from bridge.caffe2.operators.base.torch_operator import INT32
 
 __all__: list[str] = []
 
-_HUGE = 100.0  # where log(sigmoid(x)) is 0, or x
-_LEAST = 1e-5  # of an ideal gain that is divided by
+_HUGE = 100.0  # above it log(sigmoid(x)) is 0
+_LEAST = 1e-5  # the least divisor, in place of an ideal gain
 
 
 class _Sessions(FloatOperator):
-    """An operator on the items of sessions, one after another."""
+    """An operator on the items of sessions, concatenated."""
 
     def sessions(self, i: int, numel: int) -> list[int]:
-        """Return the lengths of sessions, which input `i` has, of together `numel` at most."""
+        """Return the lengths of sessions in input `i`, which add up to at most `numel`."""
         lengths = self.integers(i, INT32)
         self.enforce(min(lengths, default=0) >= 0, "lengths are not negative", lengths)
         self.enforce(
@@ -36,12 +36,12 @@ class _Sessions(FloatOperator):
 
 @register_operator("LambdaRankNdcg")
 class LambdaRankNdcg(_Sessions):
-    """(scores, ratings, lengths of sessions) -> the loss of each session, the gradient of scores.
+    """(scores, ratings, lengths of sessions) -> the loss of each session, dscores.
 
-    The loss is of pairs, by how much the gain would change were they swapped; with
-    `use_ndcg_as_loss` (False) it is the ideal gain less the gain. Divided by the ideal gain, unless
-    `use_idcg_normalization` (True) is not set. Gains are 2**rating, or ratings without
-    `use_exp_gain` (True), which counts with `use_ndcg_as_loss`.
+    The loss is summed over pairs, weighted by the change of the gain if they were swapped; with
+    `use_ndcg_as_loss` (False) it is the ideal gain minus the gain. It is divided by the ideal gain
+    if `use_idcg_normalization` (True) is set. Gains are 2**rating; with `use_ndcg_as_loss` and
+    without `use_exp_gain` (True) they are the ratings.
     """
 
     def RunOnDevice(self) -> None:
@@ -82,7 +82,7 @@ class LambdaRankNdcg(_Sessions):
 
 
 def _discounts(by: torch.Tensor) -> torch.Tensor:
-    """Return 1 / log2(1 + rank) of each item, the greatest of `by` being first."""
+    """Return 1 / log2(1 + rank) of each item; the largest of `by` has rank 1."""
     order = torch.sort(by, descending=True, stable=True).indices
     ranks = torch.arange(2, len(by) + 2, dtype=torch.float32)
     return torch.empty_like(ranks).index_copy_(0, order, math.log(2) / ranks.log())

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Losses of probabilities against labels, and their gradients."""
+"""Losses of probabilities and logits against labels, and their gradients."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ if TYPE_CHECKING:
 
 __all__ = ["CrossEntropy", "LabelCrossEntropy", "MakeTwoClass"]
 
-SMALLEST = 1e-20  # of probabilities whose logarithm is taken
+SMALLEST = 1e-20  # lower bound of probabilities before their logarithm
 
 
 class Labelled(FloatOperator):
-    """An operator of a matrix X (N, D) and a label for each row, an int32 from 0 to below D."""
+    """An operator on a matrix X (N, D) and int32 labels of its rows, in [0, D)."""
 
     def labelled(self) -> tuple[Tensor, Tensor]:
         """Return X as a matrix, and the labels as indices (N, 1)."""
@@ -33,7 +33,7 @@ class Labelled(FloatOperator):
 
 @register_operator("LabelCrossEntropy")
 class LabelCrossEntropy(Labelled):
-    """(X: (N, D), label: (N) of int32) -> -log of X at the label (N), of 1e-20 or more.
+    """(X: (N, D), label: (N) of int32) -> -log(max(X at the label, 1e-20)): (N).
 
     Raises EnforceNotMet: a label is out of range.
     Follows LabelCrossEntropyOp, caffe2/operators/cross_entropy_op.cc, PyTorch 1.8.1.
@@ -60,7 +60,7 @@ class LabelCrossEntropyGradient(Labelled):
 
 @register_operator("CrossEntropy")
 class CrossEntropy(FloatOperator):
-    """(X: (N, D), label: (N, D)) -> -the sum of label * log(X) in each row (N), X of 1e-20 or more.
+    """(X: (N, D), label: (N, D)) -> -sum(label * log(max(X, 1e-20))) of each row (N).
 
     Follows CrossEntropyOp, caffe2/operators/cross_entropy_op.cc, PyTorch 1.8.1.
     """
@@ -87,7 +87,7 @@ class CrossEntropyGradient(FloatOperator):
 
 @register_operator("MakeTwoClass")
 class MakeTwoClass(FloatOperator):
-    """X: (N...) -> (N..., 2), 1 - X and X; a last dimension of one is not kept.
+    """X: (N...) -> (N..., 2), 1 - X and X.
 
     Follows MakeTwoClassOp, caffe2/operators/cross_entropy_op.cc, PyTorch 1.8.1.
     """
@@ -108,15 +108,15 @@ class MakeTwoClassGradient(FloatOperator):
 
 
 class Logits(FloatOperator):
-    """What the losses of sigmoids and their gradients have in common.
+    """The base class of the losses of sigmoids and their gradients.
 
-    Arguments: `log_D_trick`, `unjoined_lr_loss` (False), of which one at most may be set.
+    Arguments: `log_D_trick`, `unjoined_lr_loss` (False), at most one of which may be set.
     """
 
     first = 0
 
     def operands(self) -> list[Tensor]:
-        """Return the logits, the targets and, if there are, the weights as matrices (N, D)."""
+        """Return logits, targets and, if there are any, weights as matrices (N, D)."""
         inputs = [self.x(i) for i in range(self.first, self.InputSize())]
         logits = inputs[0]
         for other in inputs[1:]:
@@ -133,10 +133,10 @@ class Logits(FloatOperator):
 
 
 class LogitsLoss(Logits):
-    """(logits: (N..., D), targets alike, perhaps weights) -> the mean loss of each row (N...).
+    """(logits: (N..., D), targets, optionally weights) -> the mean loss of each row (N...).
 
-    The logarithms of the sigmoid of the logits and of its complement, weighed by the targets.
-    Follows SigmoidCrossEntropyWithLogitsOp and its weighted kin,
+    The loss is the cross entropy of the sigmoid of the logits and the targets.
+    Follows SigmoidCrossEntropyWithLogitsOp and WeightedSigmoidCrossEntropyWithLogitsOp,
     caffe2/operators/cross_entropy_op.cc, PyTorch 1.8.1.
     """
 
@@ -157,7 +157,7 @@ class LogitsLoss(Logits):
 
 
 class LogitsGradient(Logits):
-    """(dY: (N...), logits, targets, perhaps weights) -> the gradient of the logits."""
+    """(dY: (N...), logits, targets, optionally weights) -> the gradient of the logits."""
 
     first = 1
 
@@ -177,19 +177,19 @@ class LogitsGradient(Logits):
 
 @register_operator("SigmoidCrossEntropyWithLogits")
 class SigmoidCrossEntropyWithLogits(LogitsLoss):
-    """Without weights; as LogitsLoss."""
+    """LogitsLoss without weights."""
 
 
 @register_operator("WeightedSigmoidCrossEntropyWithLogits")
 class WeightedSigmoidCrossEntropyWithLogits(LogitsLoss):
-    """With weights; as LogitsLoss."""
+    """LogitsLoss with weights."""
 
 
 @register_operator("SigmoidCrossEntropyWithLogitsGradient")
 class SigmoidCrossEntropyWithLogitsGradient(LogitsGradient):
-    """Without weights; as LogitsGradient."""
+    """LogitsGradient without weights."""
 
 
 @register_operator("WeightedSigmoidCrossEntropyWithLogitsGradient")
 class WeightedSigmoidCrossEntropyWithLogitsGradient(LogitsGradient):
-    """With weights; as LogitsGradient."""
+    """LogitsGradient with weights."""

@@ -18,7 +18,7 @@ __all__ = ["Accuracy", "AveragedLoss", "MultiClassAccuracy"]
 
 @register_operator("AveragedLoss")
 class AveragedLoss(FloatOperator):
-    """X -> the mean of all elements, of no dimensions; 0 where there are none.
+    """X -> the mean of all elements, 0-d; 0 if there are none.
 
     Follows AveragedLoss, caffe2/operators/loss_op.h, PyTorch 1.8.1.
     """
@@ -39,7 +39,7 @@ class AveragedLossGradient(FloatOperator):
 
 
 class Classified(FloatOperator):
-    """An operator of predictions (N, D) and labels (N) of int32, from 0 to below D."""
+    """An operator on predictions (N, D) and int32 labels (N) in [0, D)."""
 
     def classified(self) -> tuple[Tensor, Tensor]:
         """Return the predictions, and the labels as int64."""
@@ -57,9 +57,9 @@ class Classified(FloatOperator):
 
 @register_operator("Accuracy")
 class Accuracy(Classified):
-    """(predictions: (N, D), labels: (N) of int32) -> how many labels, of all, are in the top `k`.
+    """(predictions: (N, D), labels: (N) of int32) -> the fraction of labels in the top `k`.
 
-    Argument `top_k` (1). Of equal predictions the earlier ranks first.
+    Argument: `top_k` (1). Of equal predictions the earlier ranks first.
     Follows AccuracyOp, caffe2/operators/accuracy_op.cc, PyTorch 1.8.1.
     """
 
@@ -74,7 +74,7 @@ class Accuracy(Classified):
 
 @register_operator("MultiClassAccuracy")
 class MultiClassAccuracy(Classified):
-    """(predictions: (N, D), labels: (N) of int32) -> by label: how many are right, of how many (D).
+    """(predictions: (N, D), labels: (N) of int32) -> accuracy and count per label (D).
 
     Follows MultiClassAccuracyOp, caffe2/operators/multi_class_accuracy_op.cc, PyTorch 1.8.1.
     """
@@ -90,7 +90,7 @@ class MultiClassAccuracy(Classified):
 
 @register_operator("Perplexity")
 class Perplexity(FloatOperator):
-    """X: (N) of probabilities -> the product of X^(-1 / N), of no dimensions."""
+    """X: (N) of probabilities -> the product of X^(-1 / N), 0-d."""
 
     def RunOnDevice(self) -> None:
         x = self.x(0)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Steps of training on whole tensors.
+"""Optimizer steps on whole tensors.
 
-What a step computes from is said by its class's docstring, in the order of the inputs; parameters
-and moments are usually in place. Gradients point where the loss grows, so rates are negative.
+The docstring of each class lists the inputs in order; parameters and moments are usually in place.
+Gradients point towards a greater loss, so rates are negative.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ __all__ = ["Adagrad", "Adam", "MomentumSGD", "Optimizer", "RmsProp", "adam_facto
 
 
 class Optimizer(FloatOperator):
-    """An operator of a gradient, parameters and moments of one size, and a learning rate."""
+    """An operator on gradients, parameters and moments of one size, and a learning rate."""
 
     def alike(self, *places: int) -> list[Tensor]:
-        """Return inputs that are to be of one size, in the shape of the first."""
+        """Return inputs that must have the same size, in the shape of the first."""
         found = [self.x(i) for i in places]
         for one in found[1:]:
             self.enforce(
@@ -35,17 +35,17 @@ class Optimizer(FloatOperator):
         return [one.view(found[0].shape) for one in found]
 
     def rate(self, place: int) -> Tensor:
-        """Return the learning rate, one number."""
+        """Return the learning rate in input `place`, 0-d."""
         lr = self.x(place)
         self.enforce(lr.numel() == 1, "the learning rate has one element", lr)
         return lr.view(())
 
     def single(self, name: str, default: float) -> float:
-        """Return an argument as Caffe2 has it: a number of single precision."""
+        """Return an argument rounded to float32, as in Caffe2."""
         return single(self.GetSingleArgument(name, default))
 
     def store(self, *values: Tensor) -> None:
-        """Put as many of the values as there are outputs, in the shapes of what they replace."""
+        """Set the outputs, as many as there are, to values, in the shapes of inputs in place."""
         replaced = {o: i for i, o in schema_of(self._definition.type).allowed}
         for o, value in enumerate(values[: self.OutputSize()]):
             i = replaced.get(o)
@@ -77,7 +77,7 @@ class MomentumSGD(Optimizer):
 
 @register_operator("MomentumSGDUpdate")
 class MomentumSGDUpdate(Optimizer):
-    """(gradient, momentum, rate, parameters) -> step, momentum, parameters less the step."""
+    """(gradient, momentum, rate, parameters) -> step, momentum, parameters - step."""
 
     def RunOnDevice(self) -> None:
         g, m, w = self.alike(0, 1, 3)
@@ -86,7 +86,7 @@ class MomentumSGDUpdate(Optimizer):
 
 
 def adam_factors(op: Optimizer, place: int) -> tuple[float, float, float]:
-    """Return beta1, beta2 and the correction of both at the iteration that input `place` says."""
+    """Return beta1, beta2 and the bias correction at the iteration in input `place`."""
     beta1, beta2 = op.single("beta1", 0.9), op.single("beta2", 0.999)
     t = int(op.x(place, INT64).view(-1)[0]) + 1
     return beta1, beta2, math.sqrt(1 - beta2**t) / (1 - beta1**t)
@@ -94,9 +94,9 @@ def adam_factors(op: Optimizer, place: int) -> tuple[float, float, float]:
 
 @register_operator("Adam")
 class Adam(Optimizer):
-    """(parameters, moment 1, moment 2, gradient, rate, iteration) -> the first three, and perhaps
-    the step without the rate.
+    """(parameters, moment 1, moment 2, gradient, rate, iteration) -> the first three, and the step.
 
+    The step, an optional output, is without the rate.
     Arguments: `beta1` (0.9), `beta2` (0.999), `epsilon` (1e-5).
     Follows AdamOp, caffe2/sgd/adam_op.h, PyTorch 1.8.1.
     """
@@ -112,7 +112,7 @@ class Adam(Optimizer):
 
 @register_operator("Adagrad")
 class Adagrad(Optimizer):
-    """(parameters, moment, gradient, rate) -> parameters, moment, and perhaps rates and steps.
+    """(parameters, moment, gradient, rate) -> parameters, moment, optionally rates and steps.
 
     Arguments: `epsilon` (1e-5), `decay` (1) of the moment, `weight_decay` (0).
     Follows AdagradOp, caffe2/sgd/adagrad_op.h, PyTorch 1.8.1.
@@ -159,7 +159,7 @@ class Adadelta(Optimizer):
 def adadelta_step(
     op: Optimizer, w: Tensor, h: Tensor, d: Tensor, g: Tensor, lr: Tensor
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Return parameters, squares of gradients and of steps."""
+    """Return parameters, squares of gradients and of steps after a step."""
     epsilon, decay = op.single("epsilon", 1e-5), op.single("decay", 0.95)
     h = decay * h + (1 - decay) * g * g
     step = (d + epsilon).sqrt() / (h + epsilon).sqrt() * g
@@ -168,9 +168,10 @@ def adadelta_step(
 
 @register_operator("Wngrad")
 class Wngrad(Optimizer):
-    """(parameters, b, gradient, rate) -> parameters, b, and perhaps the rate used and the step.
+    """(parameters, b, gradient, rate) -> parameters, b, optionally the effective rate and the step.
 
-    Argument `epsilon` (1e-5). Follows WngradOp, caffe2/sgd/wngrad_op.h, PyTorch 1.8.1.
+    Argument: `epsilon` (1e-5).
+    Follows WngradOp, caffe2/sgd/wngrad_op.h, PyTorch 1.8.1.
     """
 
     def RunOnDevice(self) -> None:
@@ -186,7 +187,8 @@ class Wngrad(Optimizer):
 class Storm(Optimizer):
     """(parameters, moment, sum of squares, gradient, rate) -> the first three.
 
-    Arguments: `momentum` (10), `beta` (0.1). Follows StormOp, caffe2/sgd/storm_op.h, PyTorch 1.8.1.
+    Arguments: `momentum` (10), `beta` (0.1).
+    Follows StormOp, caffe2/sgd/storm_op.h, PyTorch 1.8.1.
     """
 
     def RunOnDevice(self) -> None:
@@ -229,8 +231,8 @@ class Lars(Optimizer):
 class WeightScale(Optimizer):
     """(weights, iteration) -> weights, times `scale` (1) every `stepsize` iterations.
 
-    Argument `upper_bound_iter`: from there on no more. Follows WeightScaleOp,
-    caffe2/sgd/weight_scale_op.h, PyTorch 1.8.1.
+    Only before iteration `upper_bound_iter`.
+    Follows WeightScaleOp, caffe2/sgd/weight_scale_op.h, PyTorch 1.8.1.
     """
 
     def RunOnDevice(self) -> None:
@@ -243,7 +245,7 @@ class WeightScale(Optimizer):
 
 @register_operator("LearningRateAdaption")
 class LearningRateAdaption(Optimizer):
-    """(rate, gradient, effective gradient) -> a rate that falls as far as they point one way.
+    """(rate, gradient, effective gradient) -> the rate, less the more they agree.
 
     Arguments: `lr_alpha` (0.01), `normalized_lr_adaption` (True).
     Follows LearningRateAdaptionOp, caffe2/sgd/learning_rate_adaption_op.h, PyTorch 1.8.1.

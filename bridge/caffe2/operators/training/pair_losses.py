@@ -76,10 +76,10 @@ class CosineEmbeddingCriterionGradient(FloatOperator):
 
 
 class Ranked(FloatOperator):
-    """What PairWiseLoss and its gradient have in common."""
+    """The base class of PairWiseLoss and its gradient."""
 
     def sessions(self, lengths: int) -> Iterator[tuple[Tensor, Tensor, slice]]:
-        """Return X and the labels of each session, and where they are."""
+        """Return X, the labels and the range of each session."""
         x, label = self.x(0), self.x(1)
         self.enforce(x.numel() == label.numel(), "there is one label per X", label, x)
         listed = label.dim() == 1 or (label.dim() == 2 and label.shape[1] == 1)
@@ -98,22 +98,22 @@ class Ranked(FloatOperator):
 
 
 def ordered_pairs(label: Tensor) -> Tensor:
-    """Say which pairs (i, j) have labels of which the first is larger by 1e-6 or more."""
+    """Return for which pairs (i, j) label i is greater than label j by at least 1e-6."""
     return label.unsqueeze(1) - label.unsqueeze(0) >= 1e-6
 
 
 @register_operator("PairWiseLoss")
 class PairWiseLoss(Ranked):
-    """(X: (N), labels: (N), perhaps lengths) -> the mean of log(1 + exp(Xj - Xi)) by session.
+    """(X: (N), labels: (N), optionally lengths) -> the mean of log(1 + exp(Xj - Xi)) by session.
 
-    Of the pairs i, j of a session whose label of i is larger. `lengths` are those of the sessions;
-    without, there is one.
+    The mean is over pairs i, j of a session with label i > label j. `lengths` are those of the
+    sessions; by default there is one.
     Follows PairWiseLossOp, caffe2/operators/rank_loss_op.cc, PyTorch 1.8.1.
     """
 
     def RunOnDevice(self) -> None:
         losses = []
-        sessions = self.sessions(2) if self.x(0).numel() else ()  # whatever the lengths say
+        sessions = self.sessions(2) if self.x(0).numel() else ()  # lengths are ignored
         for x, label, _ in sessions:
             pairs = ordered_pairs(label)
             apart = (x.unsqueeze(0) - x.unsqueeze(1))[pairs]
@@ -122,7 +122,7 @@ class PairWiseLoss(Ranked):
 
 
 def soft_plus(x: Tensor) -> Tensor:
-    """Return log(1 + exp(x)), 0 below log(1e-6) and x above -log(1e-6)."""
+    """Return log(1 + exp(x)); 0 below log(1e-6), x above -log(1e-6)."""
     edge = 13.815510557964274
     large: Tensor = torch.where(x > edge, x, x.exp().log1p())
     return large.masked_fill(x < -edge, 0)
@@ -130,7 +130,7 @@ def soft_plus(x: Tensor) -> Tensor:
 
 @register_operator("PairWiseLossGradient")
 class PairWiseLossGradient(Ranked):
-    """(X, labels, dY, perhaps lengths) -> dX."""
+    """(X, labels, dY, optionally lengths) -> dX."""
 
     def RunOnDevice(self) -> None:
         dx = torch.zeros_like(self.x(0))
@@ -146,7 +146,7 @@ class PairWiseLossGradient(Ranked):
 
 
 class Divergence(FloatOperator):
-    """What BernoulliJSD and its gradient have in common."""
+    """The base class of BernoulliJSD and its gradient."""
 
     def midway(self, x: Tensor, target: Tensor) -> Tensor:
         """Return the mean of two probabilities."""
@@ -168,7 +168,7 @@ class BernoulliJSD(Divergence):
 
 
 def entropy(p: Tensor) -> Tensor:
-    """Return the entropy of events of probability `p`; 0 nearer than 1e-20 to 0 or 1."""
+    """Return the entropy of events with probability `p`; 0 within 1e-20 of 0 or 1."""
     q = 1 - p
     found = -(p * p.log() + q * q.log())
     return found.masked_fill_((p < 1e-20) | (q < 1e-20), 0)

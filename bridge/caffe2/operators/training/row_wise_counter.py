@@ -17,10 +17,11 @@ __all__ = ["RowWiseCounter"]
 
 @register_operator("RowWiseCounter")
 class RowWiseCounter(FloatOperator):
-    """(last iterations: (R) of int64, counts: (R) of double, rows, iteration) -> the first two.
+    """(last iterations, counts, rows, iteration) -> last iterations, counts, in place.
 
-    A row's count falls by half in `counter_halflife` (-1: never counted) iterations, and grows by
-    one where the row comes. Follows RowWiseCounterOp, caffe2/sgd/rowwise_counter.h, PyTorch 1.8.1.
+    Inputs: int64 (R), double (R), indices of rows, one int64. The count of a row halves in
+    `counter_halflife` (-1: no counting) iterations, and grows by one when the row occurs.
+    Follows RowWiseCounterOp, caffe2/sgd/rowwise_counter.h, PyTorch 1.8.1.
     """
 
     def RunOnDevice(self) -> None:

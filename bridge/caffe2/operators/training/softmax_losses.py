@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Softmax and the cross entropy of what it gives, in one; of rows and of images."""
+"""Softmax with cross entropy in one operator, of rows and of images."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ __all__ = ["SoftmaxWithLoss", "SpatialSoftmaxWithLoss"]
 
 
 class RowLoss(FloatOperator):
-    """What SoftmaxWithLoss and its gradient have in common.
+    """The base class of SoftmaxWithLoss and its gradient.
 
-    Arguments: `axis` (1), `scale` of the loss (1), `label_prob` (0): labels are probabilities of
-    each class, `average_by_batch_size` (0): the sum of the weights is taken to be N.
+    Arguments: `axis` (1); `scale` of the loss (1); `label_prob` (0): labels are probabilities of
+    each class; `average_by_batch_size` (0): divide by N instead of the sum of the weights.
     """
 
     def __init__(self, *args: Any) -> None:
@@ -34,7 +34,7 @@ class RowLoss(FloatOperator):
     def targets(self, rows: Tensor, axis: int, weight: int) -> tuple[Tensor, Tensor]:
         """Return the probability of each class (N, D) and the weight of each row (N, 1).
 
-        The weights are input 2 where there are more inputs than `weight`.
+        The weights are input 2 if there are more than `weight` inputs.
         """
         n, classes = rows.shape
         if self.GetSingleArgument("label_prob", 0):
@@ -58,7 +58,7 @@ class RowLoss(FloatOperator):
         return target, weights.view(-1, 1)
 
     def share(self, weights: Tensor) -> float:
-        """Return what the sum of the losses is multiplied by."""
+        """Return the factor of the sum of the losses."""
         total = float(weights.sum())
         if self.GetSingleArgument("average_by_batch_size", 0):
             total = float(weights.numel()) if total else 0.0
@@ -67,9 +67,9 @@ class RowLoss(FloatOperator):
 
 @register_operator("SoftmaxWithLoss")
 class SoftmaxWithLoss(RowLoss):
-    """(X: (N..., D...), labels, perhaps weights: (N)) -> softmax of X, mean loss (); as RowLoss.
+    """(X: (N..., D...), labels, optionally weights: (N)) -> softmax of X, mean loss ().
 
-    Labels are int32 (N), or probabilities (N, D) with `label_prob`.
+    Labels are int32 (N), or probabilities (N, D) with `label_prob`; see RowLoss.
     Raises EnforceNotMet: a label is out of range, or probabilities do not add up to 1.
     Follows SoftmaxWithLossOp, caffe2/operators/softmax_with_loss_op.cc, PyTorch 1.8.1.
     """
@@ -87,7 +87,7 @@ class SoftmaxWithLoss(RowLoss):
 
 @register_operator("SoftmaxWithLossGradient")
 class SoftmaxWithLossGradient(RowLoss):
-    """(X, labels, perhaps weights, P, dloss: ()) -> dX; as RowLoss.
+    """(X, labels, optionally weights, P, dloss: ()) -> dX; see RowLoss.
 
     Follows SoftmaxWithLossGradientOp, caffe2/operators/softmax_with_loss_op.cc, PyTorch 1.8.1.
     """
@@ -104,13 +104,13 @@ class SoftmaxWithLossGradient(RowLoss):
 
 
 class ImageLoss(FloatOperator):
-    """What SpatialSoftmaxWithLoss and its gradient have in common.
+    """The base class of SpatialSoftmaxWithLoss and its gradient.
 
-    Argument `scale` (1), of the gradient.
+    Argument: `scale` (1), of the gradient.
     """
 
     def operands(self, x: Tensor, weighted: bool) -> tuple[Tensor, Tensor]:
-        """Return the labels as indices (N, 1, H, W), and the weights; 0 for a label of -1."""
+        """Return the labels as indices (N, 1, H, W), and the weights; 0 for label -1."""
         label = self.x(1, INT32)
         self.enforce(
             x.dim() == 4 and label.dim() == 3,
@@ -130,10 +130,11 @@ class ImageLoss(FloatOperator):
 
 @register_operator("SpatialSoftmaxWithLoss")
 class SpatialSoftmaxWithLoss(ImageLoss):
-    """(X: (N, D, H, W), labels: (N, H, W), perhaps weights) -> softmax over D, mean loss ().
+    """(X: (N, D, H, W), labels: (N, H, W), optionally weights) -> softmax, mean loss ().
 
-    Labels are int32; places of label -1 do not count.
-    Follows SpatialSoftmaxWithLossOp, caffe2/operators/spatial_softmax_with_loss_op.cc, 1.8.1.
+    The softmax is over D. Labels are int32; pixels with label -1 are ignored.
+    Follows SpatialSoftmaxWithLossOp, caffe2/operators/spatial_softmax_with_loss_op.cc, PyTorch
+    1.8.1.
     """
 
     def RunOnDevice(self) -> None:
@@ -149,7 +150,7 @@ class SpatialSoftmaxWithLoss(ImageLoss):
 
 @register_operator("SpatialSoftmaxWithLossGradient")
 class SpatialSoftmaxWithLossGradient(ImageLoss):
-    """(X, labels, perhaps weights, P, dloss: ()) -> dX."""
+    """(X, labels, optionally weights, P, dloss: ()) -> dX."""
 
     def RunOnDevice(self) -> None:
         last = self.InputSize() - 1

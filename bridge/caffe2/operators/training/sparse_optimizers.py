@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Steps of training on some rows of parameters: the others stay as they are.
+"""Optimizer steps on some rows of the parameters; the others stay unchanged.
 
-The inputs are those of the operators for whole tensors, and the numbers of the rows (int32 or
-int64); a row of the gradient is for the row of that number. A row that comes twice is changed
-twice, one after the other. Parameters and moments are in place.
+The inputs are those of the operators on whole tensors, and the indices of the rows (int32 or
+int64), one per row of the gradient. A row that occurs several times is updated several times, in
+order. Parameters and moments are in place.
 """
 
 from __future__ import annotations
@@ -31,23 +31,24 @@ __all__ = ["SparseAdagrad", "SparseAdam"]
 
 
 class SparseOptimizer(Optimizer):
-    """An operator on rows: `indices` and `gradient` say which inputs are that."""
+    """An optimizer of rows: `indices` and `gradient` are the numbers of these inputs."""
 
     indices = 3
     gradient = 4
 
     def in_place(self, i: int, o: int) -> Tensor:
-        """Return the output `o`, which is the input `i`, with its elements, to write."""
+        """Return the output `o`, in place of input `i`, with its elements, writable."""
         x = self.x(i)
         room = self.out(o, x.shape)
-        if room.data_ptr() != x.data_ptr():  # it was read-only
+        if room.data_ptr() != x.data_ptr():  # the input was read-only
             room.copy_(x)
         return room
 
     def rounds(self, param: Tensor) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
-        """Return rows that are all different, where they come, and their gradients; then more.
+        """Yield different rows, their positions in the indices, and their gradients.
 
-        Raises EnforceNotMet: a row is out of range, a gradient is not as wide as a row.
+        Repeated rows follow in further rounds.
+        Raises EnforceNotMet: a row is out of range, or a gradient is not as wide as a row.
         """
         index, g = self.x(self.indices, INTS), self.x(self.gradient)
         self.enforce(param.dim() > 0, "parameters have at least one dimension", param)
@@ -71,7 +72,7 @@ class SparseOptimizer(Optimizer):
 
 
 def as_rows(x: Tensor) -> Tensor:
-    """View a tensor as rows."""
+    """Return a view of a tensor as a matrix."""
     return x.view(x.shape[0], x.shape[1:].numel())
 
 
@@ -119,13 +120,13 @@ class SparseAdagrad(SparseOptimizer):
             param[rows] += lr * g / (h.sqrt() + epsilon)
 
     def squares(self, g: Tensor) -> Tensor:
-        """Return what the moment grows by."""
+        """Return what is added to the moment."""
         return g * g
 
 
 @register_operator("RowWiseSparseAdagrad")
 class RowWiseSparseAdagrad(SparseAdagrad):
-    """The same with one moment for each row, which grows by the mean square."""
+    """SparseAdagrad with one moment per row, which grows by the mean square."""
 
     def squares(self, g: Tensor) -> Tensor:
         return (g * g).mean(1, keepdim=True)
@@ -133,9 +134,9 @@ class RowWiseSparseAdagrad(SparseAdagrad):
 
 @register_operator("SparseAdam")
 class SparseAdam(SparseOptimizer):
-    """(parameters, moment 1, moment 2, rows, gradient, rate, iteration) -> the first three, and
-    perhaps steps without the rate.
+    """(parameters, moment 1, moment 2, rows, gradient, rate, iteration) -> the first three.
 
+    An optional fourth output are the steps without the rate.
     Arguments: those of Adam, and `enableRAdam` (False).
     Follows SparseAdamOp, caffe2/sgd/adam_op.h, PyTorch 1.8.1.
     """
@@ -171,7 +172,7 @@ class SparseAdam(SparseOptimizer):
         return g * g
 
     def _rectified(self, beta1: float, beta2: float) -> tuple[bool, float] | None:
-        """Return whether the variance is taken into account, and by which factor steps change."""
+        """Return whether the variance is used, and the factor of the steps (RAdam)."""
         if not self.GetSingleArgument("enableRAdam", False):
             return None
         t = int(self.x(6, INT64).view(-1)[0]) + 1
@@ -185,7 +186,7 @@ class SparseAdam(SparseOptimizer):
 
 @register_operator("RowWiseSparseAdam")
 class RowWiseSparseAdam(SparseAdam):
-    """The same with one second moment for each row, of mean squares."""
+    """SparseAdam with one second moment per row, of mean squares."""
 
     def squares(self, g: Tensor) -> Tensor:
         return (g * g).mean(1, keepdim=True)
@@ -207,7 +208,7 @@ class SparseAdadelta(SparseOptimizer):
 
 @register_operator("SparseFtrl")
 class SparseFtrl(SparseOptimizer):
-    """(parameters, pairs of n and z, rows, gradient, perhaps alpha) -> parameters, pairs."""
+    """(parameters, pairs of n and z, rows, gradient, optionally alpha) -> parameters, pairs."""
 
     indices = 2
     gradient = 3
@@ -237,7 +238,7 @@ class SparseWngrad(SparseOptimizer):
         for rows, _, part in rounds:
             param[rows] += rate * part
         if rounds:
-            # Unlike the operator of whole tensors, without epsilon.
+            # Without epsilon, unlike the operator on whole tensors.
             self.in_place(1, 1).add_(g.square().sum() / b)
 
 

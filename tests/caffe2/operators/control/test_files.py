@@ -183,7 +183,7 @@ def test_several_files(tmp_path: Path) -> None:
     load(tmp_path / "nowhere", "b", "a", dbs=[x, y])
     assert workspace.FetchBlob("b").tolist() == [2]
     workspace.ResetWorkspace()
-    with pytest.raises(RuntimeError, match="in another file, too"):
+    with pytest.raises(RuntimeError, match="in another file"):
         load_all(tmp_path / "x", dbs=[x, z])
     with pytest.raises(RuntimeError, match="named twice"):
         load_all(tmp_path / "x", dbs=[x, x])
@@ -224,7 +224,7 @@ def test_loaded_values_are_new_ones(tmp_path: Path) -> None:
         ("Save", {"db_type": ""}, "argument db_type is missing"),
         ("Save", {"db_type": "leveldb"}, "'leveldb'"),
         ("Save", {"blob_name_overrides": ["x"]}, "1 blob_name_overrides for 2"),
-        ("Save", {"blob_name_overrides": ["x", "x"]}, "by the name 'x'"),
+        ("Save", {"blob_name_overrides": ["x", "x"]}, "saved as 'x'"),
         ("Save", {"blob_name_overrides": ["x", "y"], "strip_prefix": "z"}, "not both"),
         ("Save", {"blob_name_overrides": ["x", "y#%0"]}, "another name"),
         ("Load", {"db": ""}, "argument db is missing"),
@@ -283,9 +283,9 @@ def test_chunks_that_do_not_make_a_tensor(tmp_path: Path) -> None:
     other = (b"a#%1", chunked(tmp_path / "x", 12, 5)[1][1])
     text = (b"a", b"\n\x01a\x12\x0bstd::string\x22\x01t")
     for pairs, words in (
-        ([first], "not all there"),
-        ([first, first], "none that goes on at element 5"),
-        ([first, second, second], "more than the 10 elements"),
+        ([first], "incomplete"),
+        ([first, first], "none that begins at element 5"),
+        ([first, second, second], "beyond the 10"),
         ([first, other], "another shape or type"),
         ([first, text], "before it"),
         ([text, first], "before it"),

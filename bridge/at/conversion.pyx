@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: Apache-2.0
+# cython: language_level=3, boundscheck=False, wraparound=False
+"""Conversions of at.Tensor: element types, devices, and values that are copied into a tensor."""
+
+from bridge.c10.copy cimport requested_copy
+from bridge.c10.reports cimport observed, report_copy, unlikely
+from bridge.c10.tensor_impl cimport TensorImpl, allocated
+from bridge.c10.type_meta cimport TypeMeta, as_type
+from bridge.exchange.import_tensor cimport import_tensor
+from bridge.exchange.numpy cimport export_array
+from bridge.exchange.torch_api cimport is_torch_tensor
+from bridge.exchange.torch_export cimport export_torch, torch_operand
+from bridge.wrapper cimport Wrapper
+
+from bridge.c10.device import as_device
+from bridge.c10.errors import EnforceNotMet, EnforceTypeError
+from bridge.c10.options import as_options
+from bridge.exchange.to_device import to_device
+
+
+cdef int require_pod(TensorImpl impl, str caller) except -1:
+    """Raise EnforceNotMet if the elements are not plain memory.
+
+    Such at.Tensors, of strings, come from bridge.asarray only; their elements can only be read.
+    """
+    if not impl.c_dtype.c_is_pod and impl.storage is not None:
+        raise EnforceNotMet(
+            f"{caller.rpartition('.')[2]} requires plain memory, and the elements are of "
+            f"{impl.c_dtype}. Use tolist(), or caffe2.Tensor.", caller, condition="dtype().is_pod")
+    return 0
+
+
+cdef TensorImpl scalar(object value, TypeMeta dtype, str caller):
+    """Return a 0-d tensor in host memory with a Python number, converted as torch converts it."""
+    import torch
+    target = dtype.torch
+    try:
+        if target is not None:
+            return import_tensor(torch.full((), value, dtype=target, device="cpu"))
+    except NotImplementedError:
+        pass                    # a type that torch cannot fill, but NumPy can
+    except (TypeError, ValueError, RuntimeError, OverflowError) as error:
+        raise EnforceTypeError(
+            f"{value!r} is not a value of {dtype}: {error}", caller) from error
+    import numpy
+    return import_tensor(numpy.full((), value, dtype=dtype.numpy))
+
+
+cdef TensorImpl converted(TensorImpl src, TypeMeta dtype, str caller):
+    """Return `src` if it has the type, else a row-major copy converted by torch or NumPy."""
+    cdef TensorImpl out
+    if src.c_dtype is dtype:
+        return src
+    require_pod(src, caller)
+    if not dtype.c_is_pod:
+        raise EnforceNotMet(
+            f"Plain memory cannot be converted to {dtype}.", caller, condition="T.is_pod")
+    target = dtype.torch
+    if target is not None and src.c_dtype.torch is not None:
+        out = allocated(src.c_sizes, src.ndim, dtype, src.storage.device_type,
+                        src.storage.device_index, caller)
+        try:
+            export_torch(out).copy_(torch_operand(src))
+            return out
+        except (NotImplementedError, BufferError):
+            pass                    # torch names the type but does not support the conversion
+    return import_tensor(export_array(src, caller).astype(dtype.numpy), None, True)
+
+
+cdef TensorImpl as_source(object value, TensorImpl target, str caller):
+    """Return the elements to copy into `target`: a tensor, a number or nested lists.
+
+    Tensors are shared; their element type and sizes may differ from those of `target`.
+    """
+    if isinstance(value, Wrapper):
+        return (<Wrapper>value).impl
+    if isinstance(value, (bool, int, float, complex)):
+        return scalar(value, target.c_dtype, caller)
+    try:
+        return import_tensor(value)
+    except TypeError as error:
+        if isinstance(value, (list, tuple)) or hasattr(value, "__array__"):
+            import numpy
+            return import_tensor(numpy.asarray(value))
+        raise EnforceTypeError(
+            f"An object of type {type(value).__name__} is neither a number, nor a list of numbers, "
+            "nor a tensor.", caller) from error
+
+
+cdef TensorImpl convert_to(
+    TensorImpl impl, tuple args, bint copy, object dtype, object device, object other,
+):
+    """Return `impl` if it has the type and device that the arguments specify, else a copy."""
+    cdef TensorImpl out
+    impl.data("Tensor.to")
+    flags = [one for one in args if isinstance(one, bool)]
+    if len(flags) > 2:
+        raise EnforceTypeError(
+            "to() takes at most two flags, non_blocking and copy.", "Tensor.to")
+    for one in (*args, other):
+        if one is not None and not isinstance(one, bool):
+            dtype, device = _specified(one, dtype, device)
+    out = impl
+    if device is not None:
+        out = <TensorImpl>to_device(out, as_device(device))
+    if dtype is not None:
+        out = _of_type(out, as_type(dtype))
+    if out is impl and (copy or flags[1:] == [True]):
+        return requested_copy(impl, "Tensor.to")
+    return out
+
+
+def _specified(one, dtype, device):
+    """Return (dtype, device), replaced by those of `one`: a tensor, options, a type or a device."""
+    if isinstance(one, Wrapper):
+        return (<Wrapper>one).impl.c_dtype, (<Wrapper>one).impl.device()
+    if is_torch_tensor(one):
+        return one.dtype, one.device
+    options = as_options(one)
+    return (options.dtype() if options.has_dtype() else dtype,
+            options.device() if options.has_device() else device)
+
+
+cdef TensorImpl _of_type(TensorImpl impl, TypeMeta dtype):
+    if unlikely(observed) and impl.c_dtype is not dtype and dtype.c_is_pod:
+        report_copy(impl.c_numel * dtype.itemsize, f"{impl.c_dtype} becomes {dtype}")
+    return converted(impl, dtype, "Tensor.to")

@@ -1,0 +1,163 @@
+# SPDX-License-Identifier: Apache-2.0
+# cython: language_level=3, boundscheck=False, wraparound=False
+"""The elements of an at.Tensor as Python objects: item, tolist, equal, repr."""
+
+from libc.stdint cimport (
+    int8_t,
+    int16_t,
+    int32_t,
+    int64_t,
+    uint8_t,
+    uint16_t,
+    uint32_t,
+    uint64_t,
+)
+
+from bridge.at.conversion cimport as_source, require_pod
+from bridge.c10.copy cimport contiguous_copy
+from bridge.c10.device cimport host_accessible
+from bridge.c10.storage cimport BORROWED, Elements
+from bridge.c10.tensor_impl cimport CONTIGUOUS, TensorImpl
+from bridge.c10.type_meta cimport TypeMeta
+from bridge.dlpack.abi cimport DL_BOOL, DL_FLOAT, DL_INT, DL_UINT
+from bridge.exchange.numpy cimport export_array
+from bridge.exchange.torch_export cimport torch_operand
+
+from bridge.c10.device import Device
+from bridge.c10.errors import EnforceNotMet, EnforceValueError
+from bridge.exchange.to_device import to_device
+
+cdef enum:
+    MAX_REPR = 1000     # elements that a repr lists
+    NUMPY_NDIM = 32     # dimensions that every version of NumPy supports
+
+# Types that NumPy converts to Python numbers; those of ml_dtypes are not.
+cdef frozenset _PLAIN = frozenset((
+    "bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16",
+    "float32", "float64", "complex64", "complex128"))
+
+
+def item(TensorImpl impl):
+    """Return the only element as a Python number; see at.Tensor.item."""
+    cdef char* at = impl.data("Tensor.item")
+    cdef TypeMeta dtype = impl.c_dtype
+    if impl.c_numel != 1:
+        raise EnforceValueError(
+            f"item() requires exactly one element, and there are {impl.c_numel}. "
+            "Use tolist().", "Tensor.item", condition="numel() == 1")
+    if dtype.c_is_pod and host_accessible(impl.storage.device_type) and dtype.c_dlpack.lanes == 1:
+        code, bits = dtype.c_dlpack.code, dtype.c_dlpack.bits
+        if code == DL_FLOAT and bits == 64:
+            return (<double*>at)[0]
+        if code == DL_FLOAT and bits == 32:
+            return <double>(<float*>at)[0]
+        if code == DL_BOOL:
+            return at[0] != 0
+        if code == DL_INT and bits == 64:
+            return (<int64_t*>at)[0]
+        if code == DL_INT and bits == 32:
+            return (<int32_t*>at)[0]
+        if code == DL_INT and bits == 16:
+            return (<int16_t*>at)[0]
+        if code == DL_INT and bits == 8:
+            return (<int8_t*>at)[0]
+        if code == DL_UINT and bits == 64:
+            return (<uint64_t*>at)[0]
+        if code == DL_UINT and bits == 32:
+            return (<uint32_t*>at)[0]
+        if code == DL_UINT and bits == 16:
+            return (<uint16_t*>at)[0]
+        if code == DL_UINT and bits == 8:
+            return (<uint8_t*>at)[0]
+    listed = _listed(impl, "Tensor.item")
+    while isinstance(listed, list):
+        listed = listed[0]
+    return listed
+
+
+def tolist(TensorImpl impl):
+    """Return the elements as nested lists; see at.Tensor.tolist."""
+    impl.data("Tensor.tolist")
+    return _listed(impl, "Tensor.tolist")
+
+
+cdef object _nested(list items, const int64_t* sizes, int ndim):
+    cdef int64_t i, step
+    if ndim == 0:
+        return items[0]
+    if ndim == 1:
+        return items
+    step = len(items) // sizes[0] if sizes[0] else 0
+    return [_nested(items[i * step:(i + 1) * step], sizes + 1, ndim - 1) for i in range(sizes[0])]
+
+
+cdef object _listed(TensorImpl impl, str caller):
+    cdef TypeMeta dtype = impl.c_dtype
+    if not dtype.c_is_pod:
+        if not impl.flags & CONTIGUOUS:
+            require_pod(impl, caller)
+        items = (<Elements>impl.storage.ctx).items if impl.c_numel else []
+        return _nested(items[impl.offset:impl.offset + impl.c_numel], impl.c_sizes, impl.ndim)
+    if not host_accessible(impl.storage.device_type):
+        impl = <TensorImpl>to_device(impl, Device("cpu"))
+    if dtype.name == "complex32" or dtype.name.endswith("_x2") or impl.ndim > NUMPY_NDIM:
+        return torch_operand(impl).tolist()
+    if impl.storage.flags & BORROWED:
+        # A copy: the export of an array would retain the storage.
+        impl = contiguous_copy(impl, caller)
+    array = export_array(impl, caller)
+    if array.dtype.name not in _PLAIN:
+        import numpy
+        with numpy.errstate(all="ignore"):
+            array = array.astype("int64" if "int" in dtype.name else "float64")
+    return array.tolist()
+
+
+def equal(TensorImpl a, other):
+    """Return whether `other` has the same sizes and elements; see at.Tensor.equal."""
+    cdef TensorImpl b = as_source(other, a, "Tensor.equal")
+    cdef int i
+    a.data("Tensor.equal")
+    b.data("Tensor.equal")
+    if not a.c_dtype.c_is_pod or not b.c_dtype.c_is_pod:
+        return a.c_dtype is b.c_dtype and a.sizes() == b.sizes() and _listed(
+            a, "Tensor.equal") == _listed(b, "Tensor.equal")
+    if a.ndim != b.ndim:
+        return False
+    for i in range(a.ndim):
+        if a.c_sizes[i] != b.c_sizes[i]:
+            return False
+    if a.c_numel == 0:
+        return True
+    if a.c_dtype.torch is None or b.c_dtype.torch is None:
+        return _equal_in_numpy(a, b)
+    try:
+        mine, theirs = torch_operand(a), torch_operand(b)
+    except BufferError:             # torch names the type but has no tensors of it
+        return _equal_in_numpy(a, b)
+    return bool((mine == theirs).all())
+
+
+cdef bint _equal_in_numpy(TensorImpl a, TensorImpl b) except -1:
+    return bool((export_array(a, "Tensor.equal") == export_array(b, "Tensor.equal")).all())
+
+
+def to_repr(TensorImpl impl):
+    """Return the repr of an at.Tensor: its elements as nested lists, type and device."""
+    if impl.storage is None:
+        return "at.Tensor()"
+    try:
+        impl.data("Tensor.__repr__")
+    except EnforceNotMet as error:
+        return (f"at.Tensor(<{error.message}>, sizes={impl.sizes().vec()}, "
+                f"dtype={impl.c_dtype})")
+    values = "..."
+    if impl.c_numel <= MAX_REPR and impl.ndim <= 64:
+        try:
+            values = repr(tolist(impl))
+        except (ImportError, TypeError, BufferError):
+            pass                # neither NumPy nor torch supports the type
+    where = "" if impl.device() == "cpu" else f", device='{impl.device()}'"
+    sizes = f", sizes={impl.sizes().vec()}" if values == "..." or not impl.c_numel else ""
+    only = ", readonly" if impl.storage.readonly else ""
+    return f"at.Tensor({values}{sizes}, dtype={impl.c_dtype}{where}{only})"

@@ -1,0 +1,196 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Run a function of torch on the memory of at.Tensors and caffe2.Tensors.
+
+Arguments are exported to torch, the function runs, and new tensors in the result become at.Tensors.
+torch does not know that memory may be read-only, so it is handled here: functions that only read
+such memory get it, those that would write it are refused (names that end in an underscore, ``out=``
+and everything that `readonly_guard` detects), and results that share it are read-only. Memory with
+negative strides is exported as a copy and written back after a function that writes.
+
+A tensor in the result stays a torch.Tensor if the caller passed it (as ``out=`` or to be written in
+place), or if it requires grad, since an at.Tensor does not record gradients.
+"""
+
+from __future__ import annotations
+
+from bridge.at.element_writes import write_back
+from bridge.at.readonly_guard import guard, read_only
+from bridge.at.storage_ops import mark_owned, mark_readonly
+from bridge.c10.array_ref import ArrayRef
+from bridge.c10.device import Device, DeviceType
+from bridge.c10.errors import EnforceTypeError
+from bridge.c10.type_meta import TypeMeta
+from bridge.exchange.import_tensor import import_tensor
+from bridge.exchange.torch_api import is_torch_tensor
+from bridge.exchange.torch_export import torch_operand
+from bridge.wrapper import Wrapper
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from bridge.c10.tensor_impl import TensorImpl
+
+__all__ = ["TorchRunner"]
+
+
+class _Call:
+    """The arguments of one call as torch receives them, and the conversion of its result."""
+
+    __slots__ = ("pairs", "readonly", "theirs", "wrap", "written")
+
+    def __init__(self, wrap: Callable[[TensorImpl], Any]) -> None:
+        self.wrap = wrap
+        # Each wrapper among the arguments, with the torch tensor exported for it.
+        self.pairs: list[tuple[Wrapper, Any]] = []
+        # Arguments that are torch tensors; functions may return them.
+        self.theirs: list[Any] = []
+        # The pairs that the function may write; the torch tensor may be a copy.
+        self.written: list[tuple[Wrapper, Any]] = []
+        # Address ranges of exported read-only memory.
+        self.readonly: list[tuple[int, int]] = []
+
+    def argument(self, value: Any, written: bool = False) -> Any:
+        """Return an argument as torch takes it; tuples, lists and dicts are converted inside."""
+        if isinstance(value, Wrapper):
+            return self._tensor(value, written)
+        if type(value) is tuple or type(value) is list:
+            return type(value)([self.argument(one, written) for one in value])
+        if type(value) is dict:
+            return {name: self.argument(one, written) for name, one in value.items()}
+        if is_torch_tensor(value):
+            self.theirs.append(value)
+            return value
+        return _torch_value(value)
+
+    def _tensor(self, wrapper: Wrapper, written: bool) -> Any:
+        impl = wrapper.unsafeGetTensorImpl()
+        storage = impl.get_storage()
+        if storage.readonly:
+            if written:
+                raise read_only()
+            first = storage.data_ptr()
+            self.readonly.append((first, first + storage.nbytes()))
+        tensor = torch_operand(impl)
+        self.pairs.append((wrapper, tensor))
+        if written:
+            self.written.append((wrapper, tensor))
+        return tensor
+
+    def result(self, value: Any) -> Any:
+        """Return the result of torch as the caller gets it."""
+        if is_torch_tensor(value):
+            for wrapper, tensor in self.pairs:
+                if value is tensor:
+                    if not wrapper.unsafeGetTensorImpl().get_storage().readonly:
+                        # A function in place, by its name or by a flag.
+                        write_back(wrapper.unsafeGetTensorImpl(), tensor)
+                    return wrapper
+            if any(value is one for one in self.theirs):
+                return value
+            return self._new(value)
+        if isinstance(value, tuple) and hasattr(value, "_fields"):  # a named tuple of torch
+            return type(value)([self.result(one) for one in value])
+        if type(value) is tuple or type(value) is list:
+            return type(value)([self.result(one) for one in value])
+        if isinstance(value, tuple) and type(value).__module__.startswith("torch"):
+            if type(value).__name__ == "Size":
+                return tuple(value)
+            return type(value)([self.result(one) for one in value])
+        return value
+
+    def _new(self, value: Any) -> Any:
+        if value.requires_grad:
+            return value
+        fresh = not value._is_view()
+        impl = import_tensor(value)
+        if self.readonly and impl.numel():
+            address = impl.get_storage().data_ptr()
+            if any(first <= address < end for first, end in self.readonly):
+                mark_readonly(impl)
+                fresh = False
+        if fresh:
+            mark_owned(impl)
+        return self.wrap(impl)
+
+    def finish(self) -> None:
+        """Copy what torch wrote to copies back into the wrappers."""
+        for wrapper, tensor in self.written:
+            write_back(wrapper.unsafeGetTensorImpl(), tensor)
+
+
+class TorchRunner:
+    """Runs functions of torch; `wrap` constructs the at.Tensors of the results."""
+
+    __slots__ = ("_wrap",)
+
+    def __init__(self, wrap: Callable[[TensorImpl], Any]) -> None:
+        self._wrap = wrap
+
+    def run(self, name: str, func: Callable[..., Any], args: Any, kwargs: Any) -> Any:
+        """Call `func`, which `name` names; a name that ends in ``_`` writes its first argument."""
+        call = _Call(self._wrap)
+        writes = name.endswith("_") and not name.endswith("__")
+        given = [call.argument(one, written=writes and i == 0) for i, one in enumerate(args)]
+        named = {key: call.argument(one, written=key == "out") for key, one in kwargs.items()}
+        if call.readonly:
+            with guard(call.readonly):
+                result = func(*given, **named)
+        else:
+            result = func(*given, **named)
+        if call.written:
+            call.finish()
+        return call.result(result)
+
+    def method(self, name: str, *args: Any, **kwargs: Any) -> Any:
+        """Run the method `name` of torch.Tensor on the first argument."""
+        import torch
+
+        return self.run(name, getattr(torch.Tensor, name), args, kwargs)
+
+    def binary(self, name: str, a: Any, b: Any) -> Any:
+        """Run a binary operator; NotImplemented if torch does not support an operand."""
+        import torch
+
+        if not (_is_operand(a) and _is_operand(b)):
+            return NotImplemented
+        a, b = self._operand(a), self._operand(b)
+        func = torch.true_divide if name == "div" else getattr(torch, name)
+        if isinstance(a, (int, float, complex)) and (
+            name in ("floor_divide", "matmul") or name.startswith("bit")
+        ):
+            a = torch.tensor(a)  # these take a tensor only as their left operand
+        return self.run(name, func, (a, b), {})
+
+    def function(self, func: Callable[..., Any], args: Any, kwargs: Any) -> Any:
+        """Run a function of torch that was called with wrappers (see `__torch_function__`)."""
+        return self.run(getattr(func, "__name__", ""), func, args, kwargs or {})
+
+    def _operand(self, x: Any) -> Any:
+        """Return an operand; arrays of NumPy and other producers become tensors, shared."""
+        if isinstance(x, (Wrapper, int, float, complex)) or hasattr(type(x), "__torch_function__"):
+            return x  # Classes with the protocol are dispatched by torch's own functions.
+        return self._wrap(import_tensor(x))
+
+
+def _torch_value(value: Any) -> Any:
+    """Return a type, device or sizes of the bridge as those of torch, other values unchanged."""
+    if isinstance(value, TypeMeta):
+        if value.torch is None:
+            raise EnforceTypeError(f"torch has no element type {value}.", "Tensor")
+        return value.torch
+    if isinstance(value, (Device, DeviceType)):
+        return str(Device(value))
+    if isinstance(value, ArrayRef):
+        return tuple(value)
+    return value
+
+
+def _is_operand(x: Any) -> bool:
+    return (
+        isinstance(x, (Wrapper, int, float, complex))
+        or hasattr(type(x), "__torch_function__")
+        or hasattr(x, "__dlpack__")
+        or hasattr(x, "__array_interface__")
+    )

@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Nested lists as columns.
+
+Fields are named ``a:b:c``. A field ``a:lengths`` has the lengths of the lists whose elements are
+the rows of ``a:...``; fields without one belong to the records. Follows TreeIterator and
+TreeCursor, caffe2/operators/dataset_ops.h, PyTorch 1.8.1.
+"""
+
+from __future__ import annotations
+
+from bridge.caffe2.operators.base.torch_operator import INT32, enforce
+from bridge.caffe2.operators.datasets.columns import Column
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from bridge.caffe2.blobs.objects import Fields
+
+__all__ = ["Dataset"]
+
+
+class Dataset:
+    """Columns, one per field.
+
+    `limits` are the numbers of rows per domain.
+    Raises EnforceNotMet: their number differs from that of the fields, or lengths are not int32 or
+    negative.
+    """
+
+    def __init__(self, fields: Fields, columns: list[Column]) -> None:
+        enforce(
+            len(columns) == len(fields.names),
+            f"There are {len(columns)} columns, but {len(fields.names)} fields.",
+        )
+        self.fields = fields
+        self.columns = columns
+        self.lengths = [self._lengths_of(field) for field in fields.lengths]
+        self.limits = [
+            min(
+                (len(columns[i]) for i, one in enumerate(fields.domains) if one == domain),
+                default=2**63 - 1,
+            )
+            for domain in range(fields.n_domains)
+        ]
+
+    def _lengths_of(self, field: int) -> list[int]:
+        column = self.columns[field]
+        name = self.fields.names[field]
+        if not len(column.items):
+            return []
+        enforce(column.dtype in INT32, f"Field {name!r}, lengths, must be int32.")
+        found: list[int] = column.items.tolist()
+        enforce(min(found) >= 0, f"Field {name!r}, lengths, must not be negative.")
+        return found
+
+    def sizes(self, offsets: Sequence[int], count: int) -> list[int]:
+        """Return the number of rows per domain of the next `count` records, or the remaining ones.
+
+        Raises EnforceNotMet: the offsets are beyond the end, or the lengths beyond the rows.
+        """
+        n = self.fields.n_domains
+        enforce(
+            len(offsets) == n, f"The cursor has {len(offsets)} offsets, but there are {n} domains."
+        )
+        enforce(offsets[0] <= self.limits[0], "The cursor is beyond the end of the records.")
+        sizes = [min(self.limits[0] - offsets[0], count)]
+        for domain, lengths in enumerate(self.lengths, 1):
+            parent = self.fields.domains[self.fields.lengths[domain - 1]]
+            start = offsets[parent]
+            size = sum(lengths[start : start + sizes[parent]])
+            enforce(
+                offsets[domain] + size <= self.limits[domain],
+                f"Field {self.fields.names[self.fields.lengths[domain - 1]]!r} exceeds "
+                f"the {self.limits[domain]} rows of its domain.",
+            )
+            sizes.append(size)
+        return sizes
+
+    def batch(self, offsets: Sequence[int], sizes: Sequence[int]) -> list[Column]:
+        """Return a view of these rows of each column."""
+        return [
+            column.rows(offsets[domain], sizes[domain])
+            for column, domain in zip(self.columns, self.fields.domains, strict=True)
+        ]

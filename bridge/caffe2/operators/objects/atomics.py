@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Operators on mutexes and atomic bools."""
+
+from __future__ import annotations
+
+from bridge import c10
+from bridge.c10.errors import EnforceNotMet
+from bridge.caffe2.blobs.objects import AtomicBool, Mutex
+from bridge.caffe2.execution.registry import register_operator
+from bridge.caffe2.operators.base.lazy_torch import torch
+from bridge.caffe2.operators.base.torch_operator import BOOL, INT32, INT64, TorchOperator, enforce
+
+__all__: list[str] = []
+
+
+@register_operator("CreateMutex")
+class CreateMutex(TorchOperator):
+    """Create a mutex."""
+
+    def RunOnDevice(self) -> None:
+        self.OutputBlob(0).Reset(Mutex())
+
+
+class _FetchAdd(TorchOperator):
+    """Add input 2 to input 1, in place, under a mutex; output 1: the former value."""
+
+    types = INT32
+
+    def RunOnDevice(self) -> None:
+        with self.Input(0, Mutex).lock:
+            x, added = self.x(1, self.types), self.x(2, self.types)
+            enforce(x.numel() > 0 and added.numel() > 0, "Inputs 1 and 2 must not be empty.")
+            before = int(x.reshape(-1)[0])
+            total = torch.tensor(before, dtype=x.dtype) + added.reshape(-1)[0]
+            self.put_value(1, before, self.types[0])
+            self.put_value(0, int(total), self.types[0])
+
+
+@register_operator("AtomicFetchAdd")
+class AtomicFetchAdd(_FetchAdd):
+    """AtomicFetchAdd of int32: inputs: mutex, number, number to add."""
+
+
+@register_operator("AtomicFetchAdd64")
+class AtomicFetchAdd64(_FetchAdd):
+    """AtomicFetchAdd of int64: inputs: mutex, number, number to add."""
+
+    types = INT64
+
+
+@register_operator("CreateAtomicBool")
+class CreateAtomicBool(TorchOperator):
+    """Create an atomic bool, False."""
+
+    def RunOnDevice(self) -> None:
+        self.OutputBlob(0).Reset(AtomicBool())
+
+
+@register_operator("ConditionalSetAtomicBool")
+class ConditionalSetAtomicBool(TorchOperator):
+    """Set the atomic bool in input 0 to True if input 1 is True."""
+
+    def RunOnDevice(self) -> None:
+        held, given = self.Input(0, AtomicBool), self.x(1, BOOL)
+        if given.numel() != 1:
+            raise EnforceNotMet(f"Input 1 must be one bool, not {given.numel()}.")
+        held.value = held.value or bool(given)
+
+
+@register_operator("CheckAtomicBool")
+class CheckAtomicBool(TorchOperator):
+    """The value of the atomic bool in input 0."""
+
+    def RunOnDevice(self) -> None:
+        value = self.Input(0, AtomicBool).value
+        self.Output(0, [1], c10.bool).mutable_data()[:] = value

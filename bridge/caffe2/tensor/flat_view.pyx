@@ -1,0 +1,31 @@
+# SPDX-License-Identifier: Apache-2.0
+# cython: language_level=3, boundscheck=False, wraparound=False
+"""The elements of a contiguous tensor as a flat view, for ``Tensor.data()`` and its kin."""
+
+from libc.stdint cimport int64_t
+
+from bridge.c10 cimport views
+from bridge.c10.storage cimport Elements
+from bridge.c10.tensor_impl cimport TensorImpl
+from bridge.dlpack.abi cimport DL_CPU
+from bridge.exchange.numpy cimport flat_array
+
+from bridge.at.tensor import Tensor as AtTensor
+from bridge.c10.element_view import ElementView
+from bridge.c10.tensor_impl import detached
+
+
+cdef object flat_view(TensorImpl impl, bint writable, str caller):
+    """Return the elements, shared: a NumPy array, an ElementView of non-POD elements, or, where
+    NumPy lacks the device or the type, an at.Tensor.
+    """
+    cdef int64_t n = impl.c_numel
+    if not impl.c_dtype.c_is_pod:
+        impl.data(caller)
+        if n == 0:
+            return ElementView([], impl.c_dtype, 0, 0)
+        return ElementView((<Elements>impl.storage.ctx).items, impl.c_dtype, impl.offset, n)
+    if impl.storage.device_type == DL_CPU and impl.c_dtype.numpy is not None:
+        return flat_array(impl, writable, caller)
+    # Detached: a Storage of its own, which does not count as sharing the tensor's.
+    return AtTensor._wrap(detached(views.view(impl, &n, 1, caller)))

@@ -1,0 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+from bridge.wrapper cimport Wrapper
+
+cdef class TensorMetadata(Wrapper):
+    pass

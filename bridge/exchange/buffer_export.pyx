@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: Apache-2.0
+# cython: language_level=3, boundscheck=False, wraparound=False
+"""From TensorImpl to Python's buffer protocol (PEP 3118); nothing is copied."""
+
+from cpython.buffer cimport (
+    PyBUF_ANY_CONTIGUOUS,
+    PyBUF_C_CONTIGUOUS,
+    PyBUF_F_CONTIGUOUS,
+    PyBUF_FORMAT,
+    PyBUF_ND,
+    PyBUF_STRIDES,
+    PyBUF_WRITABLE,
+)
+from cpython.ref cimport Py_DECREF, Py_INCREF
+from libc.stdint cimport int64_t, uintptr_t
+from libc.stdlib cimport free, malloc
+
+from bridge.c10.device cimport host_accessible
+from bridge.c10.retained cimport retained_data
+from bridge.c10.storage cimport READONLY, Storage
+from bridge.c10.tensor_impl cimport CONTIGUOUS, TensorImpl
+from bridge.exchange.dlpack_export cimport refuse_non_pod
+
+from bridge.c10.errors import EnforceBufferError
+
+
+cdef int _require_buffer(TensorImpl impl, int flags) except -1:
+    """Refuse what a buffer cannot be, and what a consumer with `flags` cannot take."""
+    impl.require_defined("memoryview")
+    if not impl.c_dtype.c_is_pod:
+        refuse_non_pod(impl, "memoryview")
+    if impl.c_dtype.format is None:
+        raise EnforceBufferError(
+            f"The buffer protocol has no format for {impl.c_dtype}. Use numpy(), or view the "
+            "bytes.", "memoryview")
+    if not host_accessible(impl.storage.device_type):
+        raise EnforceBufferError(
+            f"The memory is on {impl.device()}, where the buffer protocol does not reach. "
+            "Use cpu().", "memoryview")
+    if impl.ndim > 64:
+        raise EnforceBufferError(
+            f"A buffer has at most 64 dimensions, and the tensor has {impl.ndim}.",
+            "memoryview")
+    if flags & PyBUF_WRITABLE and impl.storage.flags & READONLY:
+        raise EnforceBufferError("The memory is read-only.", "memoryview", condition="!readonly")
+    if impl.flags & CONTIGUOUS:
+        if flags & PyBUF_F_CONTIGUOUS == PyBUF_F_CONTIGUOUS and not _column_major(impl):
+            raise EnforceBufferError(
+                "The tensor is row-major and not column-major.", "memoryview")
+    elif flags & PyBUF_STRIDES != PyBUF_STRIDES \
+            or flags & PyBUF_C_CONTIGUOUS == PyBUF_C_CONTIGUOUS \
+            or (flags & PyBUF_ANY_CONTIGUOUS == PyBUF_ANY_CONTIGUOUS
+                or flags & PyBUF_F_CONTIGUOUS == PyBUF_F_CONTIGUOUS) and not _column_major(impl):
+        raise EnforceBufferError(
+            "The tensor is not contiguous, which this consumer asks for. Call "
+            "contiguous().", "memoryview", condition="is_contiguous()")
+    return 0
+
+
+cdef bint _column_major(TensorImpl impl) noexcept:
+    """Whether the elements lie without gaps, the first dimension fastest."""
+    cdef int64_t step = 1
+    cdef int i
+    for i in range(impl.ndim):
+        if impl.c_numel and impl.c_sizes[i] != 1 and impl.c_strides()[i] != step:
+            return False
+        step *= impl.c_sizes[i]
+    return True
+
+
+cdef int fill_buffer(TensorImpl impl, object exporter, Py_buffer* buffer, int flags) except -1:
+    """Export `impl` through the buffer protocol; the memory outlives the tensor's changes.
+
+    `buffer.obj` is `exporter`, whose __releasebuffer__ calls release_buffer.
+    """
+    cdef Py_ssize_t* block
+    cdef Py_ssize_t* dims
+    cdef Storage storage = impl.storage
+    cdef Py_ssize_t itemsize
+    cdef char* data
+    cdef int i
+    buffer.obj = None
+    _require_buffer(impl, flags)
+    data = retained_data(impl, "memoryview")
+    storage = impl.storage
+    itemsize = impl.c_dtype.itemsize
+    block = <Py_ssize_t*>malloc((2 * impl.ndim + 1) * sizeof(Py_ssize_t))
+    if block == NULL:
+        raise MemoryError()
+    # The owner of the memory rides along, since the exporter may get other memory.
+    ctx = storage.ctx
+    Py_INCREF(ctx)
+    block[0] = <Py_ssize_t><uintptr_t><void*>ctx
+    dims = block + 1
+    for i in range(impl.ndim):
+        dims[i] = impl.c_sizes[i]
+        dims[impl.ndim + i] = impl.c_strides()[i] * itemsize
+    buffer.buf = data if data != NULL else <void*>block
+    buffer.len = impl.c_numel * itemsize
+    buffer.itemsize = itemsize
+    buffer.readonly = storage.flags & READONLY
+    buffer.ndim = impl.ndim
+    buffer.format = <char*>impl.c_dtype.format if flags & PyBUF_FORMAT else NULL
+    # (without dimensions there is neither, as PEP 3118 has it)
+    buffer.shape = dims if flags & PyBUF_ND and impl.ndim else NULL
+    buffer.strides = dims + impl.ndim \
+        if flags & PyBUF_STRIDES == PyBUF_STRIDES and impl.ndim else NULL
+    buffer.suboffsets = NULL
+    buffer.internal = block
+    buffer.obj = exporter
+    return 0
+
+
+cdef void release_buffer(Py_buffer* buffer) noexcept:
+    cdef Py_ssize_t* block = <Py_ssize_t*>buffer.internal
+    if block != NULL:
+        buffer.internal = NULL
+        Py_DECREF(<object><void*><uintptr_t>block[0])
+        free(block)

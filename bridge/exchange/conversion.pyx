@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: Apache-2.0
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
+"""Steps that conversions to every framework share: import the source, copy what does not fit."""
+
+from libc.stdint cimport int64_t, uintptr_t
+
+from bridge.c10.copy cimport reported_copy, requested_copy
+from bridge.c10.handle cimport Handle
+from bridge.c10.tensor_impl cimport CONTIGUOUS, TensorImpl
+from bridge.dlpack.abi cimport DL_CUDA_HOST
+from bridge.exchange.device_memory cimport as_cpu_memory
+from bridge.exchange.import_tensor cimport import_tensor, is_new
+
+
+cpdef TensorImpl export_source(object x, object copy):
+    """Return the TensorImpl to export for `x`: a wrapper's own, or one that shares its memory.
+
+    Page-locked memory becomes the CPU's, which it is as well: not all frameworks know it.
+    A copy that ``copy=True`` asks for is left to the caller; see `remaining_copy`.
+
+    Raises BufferError: `x` is undefined, cannot be imported, or not without a copy and `copy`
+    is False.
+    """
+    cdef TensorImpl impl
+    if isinstance(x, Handle):
+        impl = (<Handle>x).impl
+        impl.require_defined("convert")
+    else:
+        impl = import_tensor(x, None, False if copy is False else None)
+    return as_cpu_memory(impl) if impl.storage.device_type == DL_CUDA_HOST else impl
+
+
+cpdef object remaining_copy(object x, TensorImpl impl, object copy):
+    """Return `copy` as it still applies to `impl`, the imported `x`.
+
+    None instead of True if the import copied already, so that the memory is new.
+    """
+    return None if copy is True and is_new(x, impl) else copy
+
+
+cpdef TensorImpl row_major(TensorImpl impl, object copy, int64_t alignment=1):
+    """Return `impl` if it is row-major and aligned to `alignment` bytes, else a copy that is.
+
+    ``copy=True`` always copies. Raises BufferError: a copy is needed and `copy` is False.
+    """
+    if not impl.c_dtype.c_is_pod:
+        return impl
+    if copy is True:
+        return requested_copy(impl, "convert")
+    if not impl.flags & CONTIGUOUS:
+        if copy is False:
+            raise BufferError(
+                f"The memory has strides {impl.strides().vec()}, and the framework supports "
+                "row-major memory only. Allow a copy with copy=None.")
+        return reported_copy(impl, "it is not row-major, as the framework's memory is", "convert")
+    if impl.c_numel == 0 or <uintptr_t>impl.data("convert") % <uintptr_t>alignment == 0:
+        return impl
+    if copy is False:
+        raise BufferError(
+            f"The memory at {<uintptr_t>impl.data('convert'):#x} is not aligned to {alignment} "
+            "bytes, as the framework's is. Allow a copy with copy=None.")
+    return reported_copy(
+        impl, f"it is not aligned to {alignment} bytes, as the framework's memory is", "convert")

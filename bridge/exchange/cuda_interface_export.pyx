@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: Apache-2.0
+# cython: language_level=3
+"""From TensorImpl to ``__cuda_array_interface__``, version 3."""
+
+from libc.stdint cimport int64_t, uintptr_t
+
+from bridge.c10.retained cimport retained_data
+from bridge.c10.storage cimport READONLY
+from bridge.c10.tensor_impl cimport CONTIGUOUS, TensorImpl
+from bridge.dlpack.abi cimport DL_CUDA, DL_CUDA_MANAGED
+
+
+cdef dict export_cuda_interface(TensorImpl impl):
+    """Return the description of CUDA memory. Raises AttributeError: it is not CUDA memory, or
+    the interface has no name for its element type."""
+    cdef char* data
+    cdef int64_t itemsize = impl.c_dtype.itemsize
+    if impl.storage is None or impl.storage.device_type not in (DL_CUDA, DL_CUDA_MANAGED):
+        where = "undefined" if impl.storage is None else f"on {impl.device()}"
+        raise AttributeError(
+            f"__cuda_array_interface__ is for CUDA memory, and this tensor is {where}.")
+    if not impl.c_dtype.c_is_pod:
+        raise AttributeError("__cuda_array_interface__ is for POD elements.")
+    dtype = impl.c_dtype.numpy
+    # NumPy's "V2" is how torch names bfloat16; of other types that NumPy lacks it tells too little
+    if dtype is None or dtype.str[1] == "V" and impl.c_dtype.name != "bfloat16":
+        raise AttributeError(
+            f"__cuda_array_interface__ has no name for elements of {impl.c_dtype}; "
+            "__dlpack__ has.")
+    data = retained_data(impl, "__cuda_array_interface__")
+    from bridge.exchange.streams import current_stream
+    return {
+        "shape": tuple(impl.sizes()),
+        "typestr": dtype.str,
+        # the address of no elements is 0 (version 3)
+        "data": (<uintptr_t>data if impl.c_numel else 0, bool(impl.storage.flags & READONLY)),
+        "strides": None if impl.flags & CONTIGUOUS else tuple(
+            stride * itemsize for stride in impl.strides()),
+        "version": 3,
+        "stream": current_stream(impl.storage.device_index),
+    }

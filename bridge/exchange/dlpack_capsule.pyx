@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: Apache-2.0
+# cython: language_level=3, boundscheck=False, wraparound=False
+"""From TensorImpl to DLPack capsules: what ``__dlpack__`` of the array API standard returns."""
+
+from bridge.c10.copy cimport requested_copy
+from bridge.c10.storage cimport READONLY, Storage
+from bridge.c10.tensor_impl cimport CONTIGUOUS, TensorImpl
+from bridge.dlpack.abi cimport (
+    DL_CPU,
+    DL_CUDA_HOST,
+    DLPACK_IS_COPIED,
+    DLPACK_MAJOR,
+    DLPACK_MINOR,
+    has_streams,
+)
+from bridge.dlpack.capsule cimport new_capsule
+from bridge.exchange.device_memory cimport as_cpu_memory
+from bridge.exchange.dlpack_export cimport export_legacy, export_versioned
+from bridge.exchange.import_tensor cimport tristate
+from bridge.exchange.torch_quirks cimport fit_for_consumer, torch_is_consumer
+
+from bridge.c10.device import Device
+from bridge.c10.errors import EnforceNotMet
+from bridge.exchange.to_device import to_device
+
+# The last max_version that was compared and found recent enough: a consumer passes the same
+# tuple every time.
+cdef object _known_version = (DLPACK_MAJOR, DLPACK_MINOR)
+
+
+cdef object dlpack_capsule(
+    TensorImpl impl, object stream, object max_version, object dl_device, object copy,
+):
+    """Return a DLPack capsule of `impl`; see Wrapper.__dlpack__."""
+    cdef TensorImpl source = impl
+    cdef int flags = 0
+    cdef bint versioned = False
+    global _known_version
+    if copy is not None:
+        tristate(copy)
+    if max_version is _known_version:
+        versioned = True
+    elif max_version is not None:
+        if not isinstance(max_version, tuple) or len(<tuple>max_version) != 2:
+            raise TypeError(f"max_version is a pair such as (1, 0), not {max_version!r}.")
+        # (compared in Python: the numbers may be of any size and any type)
+        versioned = (<tuple>max_version)[0] >= DLPACK_MAJOR
+        if versioned:
+            _known_version = max_version
+    if dl_device is not None:
+        impl = _on_device(impl, dl_device, copy)
+    if impl.storage is None:
+        impl.require_defined("__dlpack__")
+    if copy is True and impl.storage.ctx is source.storage.ctx:
+        impl = requested_copy(impl, "__dlpack__")
+    if impl is source and (impl.storage.flags & READONLY or not impl.flags & CONTIGUOUS):
+        impl = fit_for_consumer(impl, copy)
+    if impl.storage.device_type == DL_CUDA_HOST and dl_device is None and torch_is_consumer():
+        impl = as_cpu_memory(impl)
+    if impl is not source and impl.storage.ctx is not source.storage.ctx:
+        flags = DLPACK_IS_COPIED
+    if stream is not None or impl.storage.device_type != DL_CPU:
+        _synchronise(impl.storage, stream)
+    if versioned:
+        return new_capsule(export_versioned(impl, flags), True)
+    return new_capsule(export_legacy(impl), False)
+
+
+cdef TensorImpl _on_device(TensorImpl impl, object dl_device, object copy):
+    try:
+        kind, index = dl_device
+        if index < 0:
+            raise ValueError("The index is negative.")
+        device = Device((int(kind), int(index)))
+    except (TypeError, ValueError) as error:
+        raise BufferError(
+            f"dl_device {dl_device!r} is not a (device type, index) of DLPack.") from error
+    try:
+        return to_device(impl, device, copy)
+    except (EnforceNotMet, ImportError, AssertionError) as error:
+        raise BufferError(f"The tensor cannot be moved to {device}: {error}") from error
+
+
+cdef int _synchronise(Storage storage, object stream) except -1:
+    """Make the consumer's stream wait for the work on ours (array API standard, __dlpack__)."""
+    if not has_streams(storage.device_type):
+        if stream is not None and stream != -1:
+            raise BufferError(
+                f"There are no streams on {storage.device()}; stream must be None, not {stream!r}.")
+        return 0
+    from bridge.exchange.streams import make_consumer_wait
+    make_consumer_wait(storage.device_index, stream, storage.device_type)
+    return 0
+
+
+cdef object immutable_capsule(TensorImpl impl, object stream):
+    """Return a legacy capsule for a consumer that never writes: read-only memory is shared, too.
+
+    `stream`: as in `__dlpack__` of the array API standard.
+    """
+    if has_streams(impl.storage.device_type):
+        _synchronise(impl.storage, stream)
+    return new_capsule(export_legacy(impl, True), False)
+
+
+cdef class DLPackProducer:
+    """A TensorImpl with ``__dlpack__``, for frameworks that import objects and not capsules.
+
+    `immutable`: the consumer's tensors are immutable, so that read-only memory is shared by a
+    legacy capsule, which cannot tell that it is read-only.
+    """
+
+    cdef TensorImpl impl
+    cdef bint immutable
+
+    def __init__(self, TensorImpl impl, immutable=False):
+        self.impl = impl
+        self.immutable = immutable
+
+    def __dlpack__(self, *, stream=None, max_version=None, dl_device=None, copy=None):
+        """Return a DLPack capsule of the memory."""
+        if self.immutable:
+            return immutable_capsule(self.impl, stream)
+        return dlpack_capsule(self.impl, stream, max_version, dl_device, copy)
+
+    def __dlpack_device__(self):
+        """Return DLPack's (device type, index) of the memory."""
+        return self.impl.storage.device_type, max(self.impl.storage.device_index, 0)

@@ -1,0 +1,211 @@
+# SPDX-License-Identifier: Apache-2.0
+# cython: language_level=3, boundscheck=False, wraparound=False
+"""Import from DLPack producers: by the C exchange table of their class, or by ``__dlpack__``.
+
+Producers are not trusted: whatever they raise or do wrong becomes a BufferError that names them.
+"""
+
+from cpython.pycapsule cimport PyCapsule_CheckExact, PyCapsule_GetPointer, PyCapsule_IsValid
+from libc.stdint cimport uintptr_t
+
+from bridge.c10.reports cimport report_copy
+from bridge.c10.storage cimport READONLY
+from bridge.c10.tensor_impl cimport TensorImpl
+from bridge.dlpack.abi cimport (
+    DL_CPU,
+    DL_CUDA,
+    DL_CUDA_HOST,
+    DL_CUDA_MANAGED,
+    DL_ROCM,
+    DLPACK_MAJOR,
+    DLPACK_MINOR,
+    DLManagedTensorVersioned,
+    DLPackExchangeAPI,
+    DLTensor,
+    has_streams,
+)
+from bridge.dlpack.capsule cimport ManagedTensor, call_deleter, own_versioned, consume_capsule
+from bridge.exchange.c_calls cimport PyErr_Occurred, raise_pending
+from bridge.exchange.dlpack_import cimport adopt_managed
+from bridge.exchange.torch_api cimport torch_loaded
+from bridge.exchange.torch_export cimport export_torch
+
+from bridge.c10.reports import PRODUCER as _PRODUCER
+
+MAX_VERSION = (DLPACK_MAJOR, DLPACK_MINOR)
+cdef tuple _STREAMED = (DL_CUDA, DL_ROCM, DL_CUDA_MANAGED)   # device types, see has_streams
+
+
+cdef TensorImpl import_by_table(object x, object copy):
+    """Return the TensorImpl of what the C exchange table of the class of `x` exports."""
+    cdef DLPackExchangeAPI* api
+    cdef DLManagedTensorVersioned* managed = NULL
+    cdef ManagedTensor owner
+    capsule = type(x).__dlpack_c_exchange_api__
+    if not PyCapsule_IsValid(capsule, "dlpack_exchange_api"):
+        raise BufferError(
+            f"{type(x).__name__}.__dlpack_c_exchange_api__ is not a capsule of the name "
+            "'dlpack_exchange_api'.")
+    api = <DLPackExchangeAPI*>PyCapsule_GetPointer(capsule, "dlpack_exchange_api")
+    while api.header.version.major != DLPACK_MAJOR:
+        if api.header.version.major < DLPACK_MAJOR or api.header.prev_api == NULL:
+            if hasattr(x, "__dlpack__"):
+                return import_by_method(x, copy)
+            raise BufferError(
+                f"The DLPack exchange table of {type(x).__name__} is of major version "
+                f"{api.header.version.major}; {DLPACK_MAJOR} is understood.")
+        api = <DLPackExchangeAPI*>api.header.prev_api
+    if api.managed_tensor_from_py_object_no_sync == NULL:
+        raise BufferError(
+            f"The DLPack exchange table of {type(x).__name__} is broken: a function that must "
+            "be there is NULL.")
+    if api.managed_tensor_from_py_object_no_sync(<void*>x, &managed) != 0:
+        if PyErr_Occurred() == NULL:
+            raise BufferError(
+                f"The DLPack exchange table of {type(x).__name__} failed without saying why.")
+        _translate(x)
+    if PyErr_Occurred() != NULL:
+        try:
+            _translate(x)
+        finally:
+            call_deleter(managed, True)     # of what it says it gave, nevertheless
+    owner = own_versioned(managed)
+    if has_streams(owner.tensor().device.device_type):
+        _wait_for_table(api, owner.tensor(), x)
+    return adopt_managed(owner, 0, copy)
+
+
+cdef int _wait_for_table(DLPackExchangeAPI* api, DLTensor* tensor, object x) except -1:
+    """Make our stream wait for the producer's, which the table does not do."""
+    cdef void* stream = NULL            # the default one, where the table cannot tell
+    cdef int status = 0
+    if api.current_work_stream != NULL:
+        status = api.current_work_stream(
+            tensor.device.device_type, tensor.device.device_id, &stream)
+    if PyErr_Occurred() != NULL:
+        _translate(x)
+    if status != 0:
+        raise BufferError(
+            f"The DLPack exchange table of {type(x).__name__} does not say which stream it works "
+            "on, nor why.")
+    from bridge.exchange.streams import wait_for_handle
+    wait_for_handle(tensor.device.device_id, <uintptr_t>stream)
+    return 0
+
+
+cdef int _translate(object x) except -1:
+    """Raise the pending exception of a producer as a BufferError."""
+    try:
+        raise_pending()
+    except BufferError:
+        raise
+    except Exception as error:
+        raise BufferError(
+            f"{type(x).__name__} does not export its memory: {error}") from error
+
+
+def import_by_dlpack(x, *, readonly=False, on_host=False):
+    """Return the TensorImpl of what ``x.__dlpack__`` returns, for adapters.
+
+    `readonly`: immutable by nature, whatever its DLPack tensor says. `on_host`: known to
+    be in host memory, so that nothing is to be asked about devices.
+    """
+    return import_by_method(x, None, READONLY if readonly else 0, on_host)
+
+
+cdef TensorImpl import_by_method(object x, object copy, int flags=0, bint on_host=False):
+    """Return the TensorImpl of what ``x.__dlpack__`` returns; `flags` are added to its Storage."""
+    cdef ManagedTensor managed
+    cdef TensorImpl impl
+    where = None if on_host else _device_of(x)
+    arguments = {}
+    if not on_host and where[0] in _STREAMED:
+        from bridge.exchange.streams import current_stream, wait_for_producer
+        try:
+            arguments["stream"] = current_stream(where[1], where[0])
+        except Exception as error:
+            raise BufferError(
+                f"{type(x).__name__} says that it is on CUDA device {where[1]}, which torch "
+                f"does not know: {error}") from error
+    try:
+        capsule, ordered = _call_dlpack(x, arguments)
+    except (BufferError, TypeError):
+        raise
+    except Exception as error:
+        raise BufferError(
+            f"{type(x).__name__}.__dlpack__ does not export its memory: "
+            f"{type(error).__name__}: {error}") from error
+    if not PyCapsule_CheckExact(capsule):
+        raise BufferError(
+            f"{type(x).__name__}.__dlpack__ gave {type(capsule).__name__} and not a capsule.")
+    try:
+        managed = consume_capsule(capsule)
+    except BaseException:
+        # Let the capsule go here and not while the error is on its way: the producer's
+        # destructor may run Python.
+        capsule = None
+        raise
+    capsule = None
+    if not on_host:
+        seen = (managed.tensor().device.device_type, managed.tensor().device.device_id)
+        if where != seen and not (where[0] == DL_CUDA_HOST and seen == (DL_CPU, 0)
+                                  and _is_page_locked(managed)):
+            managed = None
+            raise BufferError(
+                f"{type(x).__name__}.__dlpack_device__ says {where}, but the capsule is on {seen}.")
+    if not ordered:
+        # it took no stream, so it works on the default one, as far as anybody can tell
+        wait_for_producer(where[1], 0 if where[0] == DL_ROCM else 1, where[0])
+    impl = adopt_managed(managed, flags, copy)
+    if managed.copied():
+        report_copy(impl.c_numel * impl.c_dtype.itemsize, _PRODUCER)
+    return impl
+
+
+cdef bint _is_page_locked(ManagedTensor managed) except -1:
+    """Whether memory that is said to be the CPU's is page-locked: torch says the one of such in
+    its `__dlpack_device__` and the other in its capsule."""
+    if not torch_loaded():
+        return False
+    return export_torch(adopt_managed(managed, 0, None), None, True).is_pinned()
+
+
+def _call_dlpack(x, arguments):
+    """(what ``x.__dlpack__`` gives, whether it took all of `arguments`): versioned if it can."""
+    attempts = [{"max_version": MAX_VERSION, **arguments}, {}]
+    if arguments:
+        attempts.insert(1, arguments)
+    first = None
+    for given in attempts:
+        try:
+            return x.__dlpack__(**given), given.keys() >= arguments.keys()
+        except TypeError as error:
+            first = first if first is not None else error
+            # An old signature, or a TypeError of its own? A subclass is that, and asking once
+            # more in the old way would be deprecated by some.
+            if type(error) is not TypeError or "argument" not in str(error):
+                break
+    raise BufferError(
+        f"{type(x).__name__}.__dlpack__ does not export its memory: {first}") from first
+
+
+def _device_of(x):
+    try:
+        where = x.__dlpack_device__()
+    except AttributeError:
+        raise BufferError(
+            f"{type(x).__name__} has __dlpack__ and no __dlpack_device__, so it is no DLPack "
+            "producer.") from None
+    except BufferError:
+        raise
+    except Exception as error:
+        raise BufferError(
+            f"{type(x).__name__}.__dlpack_device__ does not say where the memory is: "
+            f"{error}") from error
+    try:
+        kind, index = where
+        return int(kind), int(index)
+    except (TypeError, ValueError):
+        raise BufferError(
+            f"{type(x).__name__}.__dlpack_device__ gave {where!r} and not (device type, index)."
+        ) from None

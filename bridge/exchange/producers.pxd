@@ -1,5 +1,0 @@
-# SPDX-License-Identifier: Apache-2.0
-from bridge.c10.tensor_impl cimport TensorImpl
-
-cdef TensorImpl by_table(object x, object copy)
-cdef TensorImpl by_method(object x, object copy, int flags=*, bint on_host=*)

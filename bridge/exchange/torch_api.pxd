@@ -1,0 +1,25 @@
+# SPDX-License-Identifier: Apache-2.0
+from cpython.object cimport PyTypeObject
+
+from bridge.dlpack.abi cimport DLPackExchangeAPI
+from bridge.c10.slots cimport c_getter, c_method
+
+# What the bridge calls of torch without Python's method lookup. All fields are NULL until torch
+# is loaded.
+cdef struct TorchC:
+    PyTypeObject* tensor_type
+    PyTypeObject* parameter_type
+    DLPackExchangeAPI* dlpack       # NULL: before torch 2.10, or is_neg … are not in C
+    c_method is_neg
+    c_method is_conj
+    c_getter requires_grad
+    void* requires_grad_closure
+    c_getter data
+    void* data_closure
+
+cdef TorchC torch_c
+cdef object torch                   # the module; None until it is loaded
+cdef bint torch_loaded() except -1
+cdef int load_torch() except -1
+cpdef bint is_torch_tensor(object x)
+cdef object untyped_storage(object tensor)

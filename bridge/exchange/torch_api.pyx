@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: Apache-2.0
+# cython: language_level=3
+"""torch's classes and C functions, looked up once, when the first of its tensors is seen."""
+
+import sys
+
+from cpython.object cimport PyObject, PyTypeObject
+from cpython.pycapsule cimport PyCapsule_GetPointer, PyCapsule_IsValid
+
+from bridge.c10.python_api cimport Py_TYPE
+from bridge.dlpack.abi cimport DLPACK_MAJOR, DLPackExchangeAPI
+from bridge.c10.slots cimport getter_function, noargs_function
+
+cdef object torch = None
+cdef list _callbacks = []       # of on_torch_loaded
+cdef list _descriptors = []     # keeps the descriptors whose C functions are in torch_c
+
+
+cdef bint torch_loaded() except -1:
+    """Return whether torch is imported, and look up what is called of it. Does not import it."""
+    if torch_c.tensor_type != NULL:
+        return True
+    # None: marked as absent; without Tensor: in the middle of being imported
+    if getattr(sys.modules.get("torch"), "Tensor", None) is None:
+        return False
+    load_torch()
+    return True
+
+
+cdef int load_torch() except -1:
+    """Import torch and fill `torch_c`. Raises ImportError: torch is not installed."""
+    global torch
+    if torch_c.tensor_type != NULL:
+        return 0
+    try:
+        import torch as module
+        base = module._C.TensorBase
+    except (ImportError, AttributeError) as error:
+        raise ImportError(
+            f"torch is needed here and cannot be imported: {error}. "
+            "Install it with: pip install torch") from error
+    capsule = getattr(module.Tensor, "__dlpack_c_exchange_api__", None)
+    is_neg, is_conj, requires_grad = base.is_neg, base.is_conj, base.requires_grad
+    data = base.data
+    _descriptors[:] = [capsule, is_neg, is_conj, requires_grad, data]
+    torch_c.data = getter_function(<PyObject*>data, &torch_c.data_closure)
+    torch_c.is_neg = noargs_function(<PyObject*>is_neg)
+    torch_c.is_conj = noargs_function(<PyObject*>is_conj)
+    torch_c.requires_grad = getter_function(
+        <PyObject*>requires_grad, &torch_c.requires_grad_closure)
+    if torch_c.is_neg != NULL and torch_c.is_conj != NULL and torch_c.requires_grad != NULL:
+        torch_c.dlpack = _exchange_table(capsule)
+    torch = module
+    torch_c.parameter_type = <PyTypeObject*>module.nn.Parameter
+    torch_c.tensor_type = <PyTypeObject*>module.Tensor
+    waiting, _callbacks[:] = list(_callbacks), ()
+    for callback in waiting:
+        callback()
+    return 0
+
+
+cdef DLPackExchangeAPI* _exchange_table(object capsule) except? NULL:
+    """Return torch's table of the DLPack version that the bridge reads; NULL if there is none."""
+    cdef DLPackExchangeAPI* table
+    if capsule is None or not PyCapsule_IsValid(capsule, "dlpack_exchange_api"):
+        return NULL
+    table = <DLPackExchangeAPI*>PyCapsule_GetPointer(capsule, "dlpack_exchange_api")
+    while table != NULL and table.header.version.major != DLPACK_MAJOR:
+        table = <DLPackExchangeAPI*>table.header.prev_api
+    if table != NULL and table.dltensor_from_py_object_no_sync == NULL:
+        return NULL
+    return table
+
+
+def on_torch_loaded(callback):
+    """Call `callback()` when torch's first tensor is seen; at once if one was seen before."""
+    if torch_c.tensor_type != NULL:
+        callback()
+    else:
+        _callbacks.append(callback)
+
+
+cpdef bint is_torch_tensor(object x):
+    """Return whether `x` is a torch.Tensor or of a subclass. Does not import torch."""
+    return torch_loaded() and isinstance(x, <object>torch_c.tensor_type)
+
+
+cdef object untyped_storage(object tensor):
+    """Return the torch.UntypedStorage of `tensor`; a subclass is not asked."""
+    if Py_TYPE(tensor) == torch_c.tensor_type:
+        return torch.Tensor.untyped_storage(tensor)
+    with torch._C.DisableTorchFunctionSubclass():
+        return torch.Tensor.untyped_storage(tensor)

@@ -1,0 +1,8 @@
+# SPDX-License-Identifier: Apache-2.0
+from bridge.c10.tensor_impl cimport TensorImpl
+
+cpdef object export_torch(TensorImpl impl, object copy=*, bint writable=*)
+cpdef object torch_operand(TensorImpl impl)
+cdef object forward_operand(TensorImpl impl)
+cdef TensorImpl fit_for_torch(TensorImpl impl, object copy, bint writable)
+cdef bint has_negative_strides(TensorImpl impl) noexcept

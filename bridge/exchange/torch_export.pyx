@@ -1,0 +1,238 @@
+# SPDX-License-Identifier: Apache-2.0
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
+"""From TensorImpl to torch.Tensor.
+
+An imported tensor goes out as the object that came in, as long as nobody changed the metadata
+through the bridge. Otherwise torch's exchange table makes a tensor of a DLPack tensor that owns
+the buffer. Memory of torch's CUDA allocator goes out as a tensor of torch's storage, since
+``record_stream`` and ``is_pinned`` know no other.
+"""
+
+from cpython.object cimport PyObject
+from libc.stdint cimport int64_t, uintptr_t
+
+from bridge.c10.dims cimport Dims, new_dims
+from bridge.c10.copy cimport reported_copy, requested_copy
+from bridge.c10.storage cimport BORROWED, EXTERNAL, READONLY
+from bridge.c10.tensor_impl cimport OWN_ORIGIN, TensorImpl
+from bridge.c10.views cimport alias
+from bridge.dlpack.abi cimport (
+    DL_CPU,
+    DL_CUDA,
+    DL_CUDA_HOST,
+    DL_CUDA_MANAGED,
+    DL_ROCM_HOST,
+    DLManagedTensorVersioned,
+    DLTensor,
+)
+from bridge.dlpack.capsule cimport new_capsule
+from bridge.exchange.c_calls cimport owned, take_pending
+from bridge.exchange.dlpack_export cimport export_legacy, export_versioned
+from bridge.exchange.torch_api cimport load_torch, torch, torch_c, untyped_storage
+from bridge.exchange.torch_storage cimport torch_owner
+
+from bridge.c10.copy import register_device_copy
+from bridge.c10.errors import EnforceBufferError
+
+
+cpdef object export_torch(TensorImpl impl, object copy=None, bint writable=False):
+    """Return a torch.Tensor of the same memory: the one that came in, or a new one.
+
+    Memory that torch cannot express, read-only or with negative strides, is copied unless
+    `copy` is False (BufferError); `writable` shares read-only memory all the same.
+    """
+    if copy is not True and impl.origin is not None:
+        if impl.flags & OWN_ORIGIN:
+            if not impl.storage.flags & READONLY and _is_unchanged(impl):
+                return _alias(impl.origin)
+        elif torch_c.tensor_type != NULL and isinstance(impl.origin, <object>torch_c.tensor_type):
+            return impl.origin
+    return _new_tensor(impl, copy, writable)
+
+
+cdef object _alias(object tensor):
+    """Return another torch.Tensor over the same memory: ``tensor.data``.
+
+    torch's dispatcher does not see that, so it takes two thirds of the time of ``detach()``.
+    """
+    return owned(torch_c.data(<PyObject*>tensor, torch_c.data_closure))
+
+
+cpdef object torch_operand(TensorImpl impl):
+    """Return a torch.Tensor for an operation on the memory of `impl`, which may be read-only.
+
+    The tensor that came in serves only if it is still as it came in: since then, torch may have
+    resized it, given it other memory, or made it require grad.
+    """
+    if impl.origin is not None and torch_c.tensor_type != NULL \
+            and isinstance(impl.origin, <object>torch_c.tensor_type) and _is_unchanged(impl) \
+            and not impl.origin.requires_grad:
+        impl.storage.check()
+        return impl.origin
+    impl.require_defined("Tensor")
+    return _new_tensor(impl, None, (impl.storage.flags & READONLY) != 0)
+
+
+cdef bint _is_unchanged(TensorImpl impl) except -1:
+    """Return whether `origin` still has the sizes, strides and memory of `impl`."""
+    cdef DLTensor now
+    cdef int i
+    if torch_c.dlpack == NULL:
+        return False
+    if torch_c.dlpack.dltensor_from_py_object_no_sync(<PyObject*>impl.origin, &now) != 0:
+        take_pending()          # whatever it is, that tensor has no memory now
+        return False
+    if now.ndim != impl.ndim:
+        return False
+    for i in range(now.ndim):
+        if now.shape[i] != impl.c_sizes[i] or (
+                now.strides[i] != impl.c_strides()[i] and now.shape[i] > 1):
+            return False
+    return impl.c_numel == 0 or <char*>now.data == \
+        impl.storage.data + impl.offset * impl.c_dtype.itemsize
+
+
+cdef object _new_tensor(TensorImpl impl, object copy, bint writable):
+    """Return a new torch.Tensor of the memory of `impl`, or of a copy of it."""
+    cdef DLManagedTensorVersioned* managed
+    cdef TensorImpl fitting
+    cdef void* out = NULL
+    if torch_c.tensor_type == NULL:
+        load_torch()
+    impl.require_defined("to_torch")
+    if copy is True:
+        return export_torch(requested_copy(impl, "to_torch"))
+    fitting = fit_for_torch(impl, copy, writable)
+    if fitting is not impl:
+        return export_torch(fitting)
+    if impl.storage.device_type != DL_CPU:
+        tensor = _of_torch_storage(impl)
+        if tensor is not None:
+            return _cached(impl, tensor, writable)
+    if torch_c.dlpack == NULL:
+        # Before torch 2.10. Read-only memory gets here only if the caller said writable=True.
+        return torch.utils.dlpack.from_dlpack(new_capsule(export_legacy(impl, True), False))
+    managed = export_versioned(impl, 0)
+    managed.dl_tensor.device.device_type = _torch_device_type(impl.storage.device_type)
+    if torch_c.dlpack.managed_tensor_to_py_object_no_sync(managed, &out) != 0 or out == NULL:
+        # a DLPack tensor that the table refuses is still the caller's
+        managed.deleter(managed)
+        error = take_pending()
+        raise BufferError(
+            f"torch does not take a tensor of {impl.c_dtype} on {impl.device()}: {error}. "
+            "Convert it first, as with bridge.asarray(x, dtype='float32').") from error
+    return _cached(impl, owned(<PyObject*>out), writable)
+
+
+cdef int _torch_device_type(int device_type) noexcept:
+    """Return the device type that torch knows the memory by: page-locked memory is the CPU's."""
+    if device_type == DL_CUDA_HOST or device_type == DL_ROCM_HOST:
+        return DL_CPU
+    return DL_CUDA if device_type == DL_CUDA_MANAGED else device_type
+
+
+cdef object _of_torch_storage(TensorImpl impl):
+    """Return a tensor of the torch storage that has the memory; None if there is none."""
+    cdef uintptr_t begin
+    cdef uintptr_t first = <uintptr_t>impl.data("to_torch")
+    owner, dtype = torch_owner(impl.storage), impl.c_dtype.torch
+    if owner is None or dtype is None or impl.c_numel == 0:
+        return None
+    untyped = untyped_storage(owner)
+    begin = untyped.data_ptr()
+    if first < begin or (first - begin) % <uintptr_t>impl.c_dtype.itemsize:
+        return None
+    tensor = torch.empty(0, dtype=dtype, device=untyped.device)
+    tensor.set_(untyped, (first - begin) // <uintptr_t>impl.c_dtype.itemsize,
+                tuple(impl.sizes()), tuple(impl.strides()))
+    if untyped.resizable():
+        impl.storage.flags |= BORROWED      # the receiver can resize it from now on
+    return tensor
+
+
+cdef object _cached(TensorImpl impl, object tensor, bint writable):
+    """Return `tensor`, new of the memory of `impl`, or an alias of it if it serves again."""
+    if impl.storage.flags & (EXTERNAL | READONLY) or writable or torch_c.data == NULL \
+            or tensor.is_inference():
+        # (a tensor made in inference mode cannot be written outside of it)
+        return tensor
+    # Memory of the bridge's own: this tensor stays here, and aliases of it go out, now and the
+    # next time, so that a change of an alias's metadata concerns that alias only.
+    impl.origin = tensor
+    impl.flags |= OWN_ORIGIN
+    return _alias(tensor)
+
+
+cdef TensorImpl fit_for_torch(TensorImpl impl, object copy, bint writable):
+    """Return `impl` if torch can hold its memory as it is, else a copy.
+
+    `writable`: read-only memory may be shared. Raises BufferError: a copy is needed and `copy`
+    is False.
+    """
+    cdef str why, instead = ""
+    if impl.storage.flags & READONLY and not writable:
+        why = "the memory is read-only, which a torch tensor cannot be"
+        instead = ", or share it with to_torch(writable=True) and do not write"
+    elif has_negative_strides(impl):
+        why = f"the strides {impl.strides().vec()} are negative, which torch does not support"
+    else:
+        return impl
+    if copy is False:
+        raise BufferError(
+            f"torch cannot share it: {why}. Allow a copy with copy=None{instead}.")
+    return reported_copy(impl, why, "to_torch")
+
+
+cdef bint has_negative_strides(TensorImpl impl) noexcept:
+    """Return whether some dimension of more than one element has a negative stride."""
+    cdef int i
+    if impl.c_numel:
+        for i in range(impl.ndim):
+            if impl.c_strides()[i] < 0 and impl.c_sizes[i] > 1:
+                return True
+    return False
+
+
+cdef object forward_operand(TensorImpl impl):
+    """Return a torch.Tensor of the same elements to write to, with negative strides reversed."""
+    cdef TensorImpl forward
+    cdef Dims strides
+    cdef int64_t offset
+    cdef int i
+    if not has_negative_strides(impl):
+        return torch_operand(impl)
+    offset = impl.offset
+    strides = new_dims(impl.ndim)
+    for i in range(impl.ndim):
+        strides.data[i] = impl.c_strides()[i]
+        if strides.data[i] < 0:
+            offset += (impl.c_sizes[i] - 1) * strides.data[i]
+            strides.data[i] = -strides.data[i]
+    forward = alias(impl, "to_torch")
+    forward.set_strided(impl.c_sizes, strides.data, impl.ndim, impl.c_numel)
+    forward.offset = offset
+    return torch_operand(forward)
+
+
+def copy_between_devices(TensorImpl dst, TensorImpl src):
+    """Copy elements to or from memory that the CPU cannot access, on torch's current stream.
+
+    Complete on return if one of the two is in host memory. Raises EnforceBufferError: torch
+    cannot copy, with torch's reason.
+    """
+    load_torch()
+    try:
+        target, source = forward_operand(dst), forward_operand(src)
+        reversed_dims = [
+            i for i in range(src.ndim)
+            if src.c_sizes[i] > 1 and (src.c_strides()[i] < 0) != (dst.c_strides()[i] < 0)]
+        target.copy_(source.flip(reversed_dims) if reversed_dims else source)
+    except (BufferError, MemoryError):
+        raise
+    except Exception as error:
+        raise EnforceBufferError(
+            f"torch does not copy from {src.device()} to {dst.device()}: {error}",
+            "copy") from error
+
+
+register_device_copy(copy_between_devices)

@@ -1,0 +1,214 @@
+# SPDX-License-Identifier: Apache-2.0
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
+"""From torch.Tensor to TensorImpl, through torch's DLPack exchange table.
+
+The table describes a tensor in a DLTensor that is valid during the call, and the Storage keeps
+the Python tensor: half the time of an owning import, and the same object can go out again. The
+table does not check what `__dlpack__` checks (requires_grad, the lazy conjugate and negative
+bits), so this module does, by torch's own methods. `torch_storage` sees to it that the memory
+is still there when it is used.
+"""
+
+from cpython.object cimport PyObject
+from libc.stdint cimport int64_t, uintptr_t
+from libc.string cimport memcmp
+
+from bridge.c10.copy cimport requested_copy
+from bridge.c10.layout cimport extent
+from bridge.c10.reports cimport report_copy
+from bridge.c10.storage cimport BORROWED, EXTERNAL, UNVERIFIED, Storage, set_borrow_hooks
+from bridge.c10.tensor_impl cimport CONTIGUOUS, TensorImpl, new_pair
+from bridge.c10.type_meta cimport TypeMeta, as_type, from_dlpack_type
+from bridge.dlpack.abi cimport DL_BOOL, DL_COMPLEX, DL_INT, DL_UINT, DLDataType, DLTensor
+from bridge.dlpack.capsule cimport consume_capsule
+from bridge.exchange.c_calls cimport drop_reference, raise_pending, take_pending
+from bridge.exchange.dlpack_import cimport adopt, adopt_managed
+from bridge.exchange.torch_api cimport load_torch, torch, torch_c
+from bridge.exchange.torch_storage cimport check_borrowed, retain_borrowed
+
+from bridge.c10.reports import ASKED as _ASKED
+
+cdef extern from "Python.h":
+    PyObject* Py_True
+
+cdef enum:
+    NO_MEMORY = 1 << 16     # no system maps memory below; a view of a freed storage lies there
+
+cdef TypeMeta _last_type = as_type("float32")   # of the last import, likely that of the next
+
+
+cdef bint _is_true(PyObject* answer) except -1:
+    """Return the truth of a new reference to a bool."""
+    cdef bint yes
+    if answer == NULL:
+        raise_pending()
+    yes = answer == Py_True
+    drop_reference(answer)
+    return yes
+
+
+cdef TensorImpl import_torch(object tensor, object copy):
+    """Return the TensorImpl of a plain torch.Tensor or Parameter; its memory is shared.
+
+    What needs a closer look goes to `import_any_torch`, which copies or, if `copy` is False,
+    refuses.
+    """
+    cdef DLTensor described
+    cdef TensorImpl impl
+    cdef Storage storage
+    cdef TypeMeta dtype
+    cdef PyObject* t = <PyObject*>tensor
+    cdef int64_t low, high
+    global _last_type
+    if torch_c.dlpack == NULL:
+        return import_any_torch(tensor, copy)
+    if torch_c.dlpack.dltensor_from_py_object_no_sync(t, &described) != 0:
+        _refuse(tensor, take_pending())
+    if _is_true(torch_c.is_neg(t, NULL)):
+        return import_any_torch(tensor, copy)
+    if described.dtype.code != DL_INT and described.dtype.code != DL_UINT \
+            and described.dtype.code != DL_BOOL:
+        if _is_true(torch_c.requires_grad(t, torch_c.requires_grad_closure)):
+            _refuse_grad()
+        if described.dtype.code == DL_COMPLEX and _is_true(torch_c.is_conj(t, NULL)):
+            return import_any_torch(tensor, copy)
+    elif described.dtype.bits == 8 and described.dtype.code != DL_BOOL \
+            and tensor.dtype is not torch.uint8 and tensor.dtype is not torch.int8:
+        return import_any_torch(tensor, copy)
+    if <uintptr_t>described.data < NO_MEMORY:
+        _refuse_unless_empty(tensor, &described)
+    if memcmp(&described.dtype, &_last_type.c_dlpack, sizeof(DLDataType)) == 0:
+        dtype = _last_type
+    else:
+        dtype = from_dlpack_type(described.dtype)
+        if dtype is not None:
+            _last_type = dtype
+    if dtype is None or (<uintptr_t>described.data & 15) != 0:
+        return _adopted(&described, tensor, copy)
+    # As `adopt`, without its checks of sizes and strides, in which torch is trusted.
+    impl = new_pair(described.device.device_type, described.device.device_id, dtype)
+    storage = impl.storage
+    impl.set_described(described.shape, described.strides, described.ndim)
+    high = impl.c_numel - 1
+    if not impl.flags & CONTIGUOUS:
+        extent(impl.c_sizes, impl.c_strides(), impl.ndim, &low, &high)
+    impl.origin = tensor
+    storage.ctx = tensor
+    storage.data = <char*>described.data
+    storage.c_dtype = dtype
+    storage.c_nbytes = (high + 1) * dtype.itemsize
+    storage.flags = BORROWED | UNVERIFIED | EXTERNAL
+    return impl
+
+
+cdef TensorImpl _adopted(DLTensor* described, object tensor, object copy):
+    cdef TensorImpl impl = adopt(described, tensor, BORROWED | UNVERIFIED, False, copy)
+    if impl.storage.ctx is tensor:
+        impl.origin = tensor
+    return impl
+
+
+cdef int _refuse_grad() except -1:
+    raise BufferError(
+        "The tensor requires grad, and autograd would not see what the bridge does to it. "
+        "Use tensor.detach().")
+
+
+cdef int _refuse_unless_empty(object tensor, DLTensor* described) except -1:
+    # torch reports NULL for tensors without elements as well
+    cdef int i
+    for i in range(described.ndim):
+        if described.shape[i] == 0:
+            return 0
+    _refuse(tensor, None)
+
+
+cdef int _refuse(object tensor, object error) except -1:
+    """Raise BufferError with the reason why a torch tensor has no memory to exchange."""
+    from bridge.exchange.torch_state import why_not
+    raise BufferError(why_not(tensor, error)) from error
+
+
+cpdef TensorImpl import_any_torch(object tensor, object copy=None):
+    """Return the TensorImpl of any torch tensor: shared, or copied where sharing is impossible.
+
+    Lazy conjugate and negative bits are resolved by a copy. ``copy=True`` always copies,
+    ``copy=False`` never. Raises BufferError: the tensor can neither be shared nor copied.
+    """
+    cdef TensorImpl impl
+    load_torch()
+    from bridge.exchange import torch_state
+    with torch._C.DisableTorchFunctionSubclass():
+        if not torch_state.is_one_block(tensor) or tensor.is_quantized:
+            _refuse(tensor, None)
+        torch_state.require_initialised(tensor)
+        torch_state.require_whole_bytes(tensor)
+        try:
+            without_memory = torch_state.is_without_memory(tensor)
+        except Exception as error:
+            _refuse(tensor, error)
+        if without_memory:
+            _refuse(tensor, None)
+        if tensor.requires_grad:
+            _refuse_grad()
+        if tensor.is_conj() or tensor.is_neg():
+            return _resolved(tensor, copy)
+        impl = _described(tensor, False if copy is False else None)
+    if impl.storage.flags & UNVERIFIED:
+        impl.storage.check()
+    if copy is True:
+        return requested_copy(impl, "from_dlpack")
+    return impl
+
+
+cdef TensorImpl _resolved(object tensor, object copy):
+    """Return a copy of a tensor with a lazy bit; its memory holds the values the tensor shows."""
+    cdef TensorImpl impl
+    if copy is False:
+        which = "conjugate" if tensor.is_conj() else "negative"
+        raise BufferError(
+            f"The tensor has torch's lazy {which} bit: its memory holds other values "
+            f"than it shows, so it cannot be shared. Use tensor.resolve_conj()"
+            ".resolve_neg(), or allow a copy with copy=None.")
+    report_copy(tensor.nbytes, "its memory has torch's lazy conjugate or negative bit")
+    # clone resolves both bits, in one copy
+    plain = tensor.clone(memory_format=torch.contiguous_format)
+    impl = import_any_torch(plain.resolve_conj().resolve_neg(), None)
+    impl.storage.flags &= ~EXTERNAL     # nobody else refers to it
+    return impl
+
+
+cdef TensorImpl _described(object tensor, object copy):
+    """Return the TensorImpl of a tensor that has memory, by the table or by `__dlpack__`."""
+    cdef DLTensor described
+    if torch_c.dlpack == NULL:
+        # before torch 2.10: an owning import, by the methods that torch had then
+        try:
+            capsule = torch.Tensor.__dlpack__(tensor)
+        except Exception as error:
+            _refuse(tensor, error)
+        return adopt_managed(consume_capsule(capsule), 0, copy)
+    if torch_c.dlpack.dltensor_from_py_object_no_sync(<PyObject*>tensor, &described) != 0:
+        _refuse(tensor, take_pending())
+    if <uintptr_t>described.data < NO_MEMORY:
+        _refuse_unless_empty(tensor, &described)
+    return _adopted(&described, tensor, copy)
+
+
+cdef object clone_torch(object tensor):
+    """Return a copy of a torch tensor, by torch. Raises BufferError: torch cannot copy it."""
+    from bridge.exchange import torch_state
+    with torch._C.DisableTorchFunctionSubclass():
+        torch_state.require_initialised(tensor)
+        if torch_state.exceeds_storage(tensor):
+            _refuse(tensor, None)
+        nbytes = tensor.numel() * tensor.dtype.itemsize
+    report_copy(nbytes, _ASKED)
+    try:
+        return tensor.clone()
+    except Exception as error:
+        raise BufferError(f"torch does not copy this {type(tensor).__name__}: {error}") from error
+
+
+# The one call from c10 up to exchange: a Storage with BORROWED memory has it checked here.
+set_borrow_hooks(check_borrowed, retain_borrowed)

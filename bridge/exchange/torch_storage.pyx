@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: Apache-2.0
+# cython: language_level=3
+"""How long torch's memory lives: checks before it is read, and what keeps it in place.
+
+An imported torch tensor is kept alive by the Storage, but its memory may go all the same:
+``resize_``, ``set_`` and an assignment to ``.data`` let go of it, and the storage may have been
+shrunk before the import. Asking torch for the storage takes 2 us if Python has not seen that
+storage yet, ten times the import (torch 2.13). So it is asked before the first access to the
+data and not at import: the Storage is BORROWED, and checked before every access.
+
+Memory that leaves the bridge must stay for good, so it is retained: a second tensor over the
+same storage is kept, and the storage is made unresizable, as torch's own ``numpy()`` does. torch
+cannot do that to CUDA memory, which is checked before every access from then on, too.
+"""
+
+from cpython.object cimport PyObject
+from libc.stdint cimport uintptr_t
+
+from bridge.c10.allocator cimport DataPtr
+from bridge.c10.storage cimport BORROWED, RETAINED, UNVERIFIED, Storage
+from bridge.dlpack.abi cimport DLTensor
+from bridge.exchange.c_calls cimport take_pending
+from bridge.exchange.torch_api cimport torch, torch_c, untyped_storage
+
+from bridge.c10.errors import EnforceBufferError
+
+cdef extern from "Python.h":
+    Py_ssize_t PyObject_Size(object) except -1
+
+
+cdef object torch_owner(Storage storage):
+    """Return the torch.Tensor whose storage has the memory; None if it is not torch's."""
+    owner = storage.ctx
+    if type(owner) is DataPtr:
+        owner = (<DataPtr>owner).memory
+    if torch_c.tensor_type != NULL and isinstance(owner, <object>torch_c.tensor_type):
+        return owner
+    return None
+
+
+cdef int check_borrowed(Storage storage) except -1:
+    """Raise EnforceBufferError unless the memory is still where the Storage has it."""
+    cdef DLTensor now
+    cdef uintptr_t begin, end
+    if storage.c_nbytes == 0:
+        return 0
+    if type(storage.ctx) is DataPtr:
+        if <uintptr_t>torch_owner(storage).data_ptr() != <uintptr_t>storage.data:
+            raise EnforceBufferError(
+                "torch has resized the storage of this memory through a tensor that to_torch() "
+                "returned; the memory is gone.", "Storage",
+                condition="tensor.data_ptr() as allocated")
+        return 0
+    if torch_c.dlpack.dltensor_from_py_object_no_sync(<PyObject*>storage.ctx, &now) != 0:
+        raise EnforceBufferError(
+            "The torch tensor that this memory came from has no memory any more.",
+            "Storage") from take_pending()
+    if <char*>now.data != storage.data:
+        raise EnforceBufferError(
+            "The torch tensor that this memory came from was resized or given other memory "
+            "after it was imported; the memory is gone. Import it again.", "Storage",
+            condition="tensor.data_ptr() as at import")
+    if storage.flags & UNVERIFIED:
+        untyped = untyped_storage(storage.ctx)
+        begin = untyped.data_ptr()
+        end = begin + <uintptr_t>PyObject_Size(untyped)
+        if <uintptr_t>storage.data < begin \
+                or <uintptr_t>storage.data + <uintptr_t>storage.c_nbytes > end:
+            raise EnforceBufferError(
+                f"The storage of the torch tensor has {end - begin} bytes, fewer than the "
+                "tensor's sizes and strides reach: it was resized under the tensor.", "Storage",
+                condition="sizes and strides lie within the storage")
+        storage.flags &= ~UNVERIFIED
+    return 0
+
+
+cdef int retain_borrowed(Storage storage) except -1:
+    """Keep the memory in place for good, whatever becomes of the tensor it came from."""
+    check_borrowed(storage)
+    if storage.c_nbytes == 0 or storage.flags & RETAINED or type(storage.ctx) is DataPtr:
+        return 0
+    owner = storage.ctx
+    untyped = untyped_storage(owner)
+    keeper = torch.empty(0, dtype=torch.uint8, device=untyped.device)
+    on_cpu = untyped.device.type == "cpu"
+    if on_cpu:
+        keeper.set_(untyped)
+        keeper.numpy()          # torch marks the storage: resize_ raises from now on
+    else:
+        keeper.set_(untyped, <uintptr_t>storage.data - <uintptr_t>untyped.data_ptr(),
+                    (storage.c_nbytes,), (1,))
+    if storage.ctx is owner:    # another thread may have given the storage other memory
+        storage.ctx = keeper
+        storage.flags &= ~(BORROWED | UNVERIFIED) if on_cpu else ~UNVERIFIED
+        if not on_cpu:
+            storage.flags |= RETAINED
+    return 0

@@ -1,0 +1,8 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tests of `bridge.caffe2.models`; of these modules the names of the files do not show it::
+
+- brew_helpers, brew_normalization, brew_operators, brew_products, brew_training, initializers,
+  model_helper: conformance/test_workspace_replay
+- iteration, optimizer_adaptive, optimizer_base, optimizer_builders, optimizer_clipping,
+  optimizer_gradient_descent, parameter_info: conformance/optimizers/test_optimizers
+"""
