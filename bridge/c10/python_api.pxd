@@ -1,19 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Parts of CPython's C API that Cython's `cpython` package lacks, or wraps at a cost."""
+"""Parts of CPython's C API that Cython's `cpython` package lacks or wraps at a cost."""
 
 from cpython.object cimport PyObject, PyTypeObject
 
 cdef extern from "Python.h":
     PyTypeObject* Py_TYPE(object)
-    PyObject* PyErr_Occurred()
     # Returns a borrowed reference; NULL: no such key.
     PyObject* PyDict_GetItemWithError(object, object) except? NULL
-    void drop_reference "Py_DECREF"(PyObject*)
 
 cdef enum:
     RELEASE_GIL_NBYTES = 1 << 16    # from so many bytes on, copying without the GIL pays
-
-
-# Raise the exception that a C function has set.
-cdef inline int raise_pending() except -1:
-    return -1

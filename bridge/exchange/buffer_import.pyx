@@ -12,7 +12,6 @@ from libc.stdint cimport int64_t, uintptr_t
 
 from bridge.c10.copy cimport requested_copy
 from bridge.c10.layout cimport extent
-from bridge.c10.python_api cimport raise_pending
 from bridge.c10.storage cimport EXTERNAL, READONLY, Storage, install, new_storage
 from bridge.c10.tensor_impl cimport TensorImpl, new_impl
 from bridge.c10.type_meta cimport TypeMeta, from_dlpack_type

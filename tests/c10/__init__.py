@@ -2,11 +2,11 @@
 """Tests of `bridge.c10`; of these modules the names of the files do not show it::
 
 - copy: caffe2/tensor/test_tensor_share, test_reentrancy
-- elements: caffe2/tensor/test_tensor_objects, caffe2/tensor/test_tensor_strings
+- element_view: caffe2/tensor/test_tensor_objects, caffe2/tensor/test_tensor_strings
 - layout, views: at/test_tensor_properties, at/test_tensor_views
-- memory: caffe2/tensor/test_tensor_resize
+- allocation, content, resizing: caffe2/tensor/test_tensor_resize
 - handle: test_wrapper
 - reports: see/test_audit_log, see/test_contexts
-- rebuild: test_pickling
+- raw_parts: test_pickling
 - *: test_limits, test_reentrancy
 """
