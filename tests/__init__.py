@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tests of `bridge`; of these modules the names of the files do not show it::
+"""Tests of `bridge`; the modules whose tests have another name::
 
 - _version: test_docstrings
 - python_values: test_front

@@ -38,7 +38,7 @@ cdef TypeMeta _type_of(DLDataType dtype):
             raise BufferError(
                 f"The DLPack type {triple} has {dtype.lanes} lanes; elements of one lane are "
                 "exchanged. Ask the producer for the lanes as a dimension.")
-        raise BufferError(f"The DLPack type (code, bits, lanes) = {triple} is unknown.")
+        raise BufferError(f"The DLPack type (code, bits, lanes) = {triple} is not known.")
     return found
 
 

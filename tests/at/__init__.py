@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tests of `bridge.at`; of these modules the names of the files do not show it::
+"""Tests of `bridge.at`; the modules whose tests have another name::
 
 - advanced_indexing, element_writes: test_basic_indexing
 - conversion: test_tensor_metadata, test_factories

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tests of `bridge.caffe2`; of these modules the names of the files do not show it::
+"""Tests of `bridge.caffe2`; the modules whose tests have another name::
 
 - __main__, dyndep: test_install
 - brew, c_extension, core, model_helper, scope, utils, workspace:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tests of `bridge.exchange`; of these modules the names of the files do not show it::
+"""Tests of `bridge.exchange`; the modules whose tests have another name::
 
 - adapters: test_front, test_cupy_adapter
 - arrow: matrix/test_arrow

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tests of `bridge.see`; of these modules the names of the files do not show it::
+"""Tests of `bridge.see`; the modules whose tests have another name::
 
 - array_memory, capsule_memory, find_memory, impl_memory, internals, owner_links, producer_memory,
   sharers, tensor_memory, torch_memory: test_explain

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tests of `bridge.tf`; of these modules the names of the files do not show it::
+"""Tests of `bridge.tf`; the modules whose tests have another name::
 
 - element_types, value_fields: test_golden, test_read_tensor_proto, test_write_tensor_proto
 - errors: test_read_tensor_proto_refused

@@ -31,8 +31,6 @@ from bridge.c10.raw_parts import sized
 from bridge.caffe2.tensor.external_pointer import share_external_pointer
 
 
-cdef object _DEFAULT_GROWTH = 40.0     # percent
-
 cdef DLPackExchangeAPI _table
 
 
@@ -266,7 +264,7 @@ cdef class Tensor(TensorMetadata):
         cdef Dims sizes = parse_dims_args(dims, "Tensor.Reshape")
         resizing.reshape(self.impl, sizes.data, sizes.n, "Tensor.Reshape")
 
-    def Extend(self, num, growthPct=_DEFAULT_GROWTH):
+    def Extend(self, num, growthPct=40.0):
         """Grow the outer dimension by `num` and keep the elements: (d0, …) -> (d0 + num, …).
 
         New POD elements are not set. If the buffer is too small, a new one gets room for
@@ -277,7 +275,9 @@ cdef class Tensor(TensorMetadata):
         Follows TensorImpl::Extend, c10/core/TensorImpl.h, PyTorch 1.8.1.
         """
         cdef int64_t rows = to_int64(num, "Tensor.Extend")
-        if growthPct is _DEFAULT_GROWTH and resizing.extend_in_place(self.impl, rows):
+        # The default is not checked again, for loops that add a row at a time.
+        if type(growthPct) is float and <double>growthPct == 40.0 \
+                and resizing.extend_in_place(self.impl, rows):
             return
         resizing.extend(self.impl, rows, _percent(growthPct, "Tensor.Extend"), "Tensor.Extend")
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tests of `bridge.caffe2.base`; of these modules the names of the files do not show it::
+"""Tests of `bridge.caffe2.base`; the modules whose tests have another name::
 
 - data_types, messages: caffe2/definitions/test_arguments
 - debugging, message_text: conformance/test_workspace_replay

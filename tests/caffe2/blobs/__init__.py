@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tests of `bridge.caffe2.blobs`; of these modules the names of the files do not show it::
+"""Tests of `bridge.caffe2.blobs`; the modules whose tests have another name::
 
 - copies, put, put_by_type, feed: test_blob, caffe2/workspaces/test_feed_fetch
 - core, int8, objects: test_blob

@@ -195,6 +195,6 @@ def test_values_go_only_into_elements_that_stand_like_them(field: str, dtype: st
     tensor = caffe2.empty([100], dtype)
     tensor.data()[:] = [b"" if dtype == "string" else 7] * 100
     before = list(tensor.data()[:])
-    with pytest.raises(EnforceNotMet, match="These values are not of"):
+    with pytest.raises(EnforceNotMet, match="not of"):
         getattr(message, field).into(tensor.unsafeGetTensorImpl(), 0)
     assert list(tensor.data()[:]) == before

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tests of `bridge.caffe2.definitions`; of these modules the names of the files do not show it::
+"""Tests of `bridge.caffe2.definitions`; the modules whose tests have another name::
 
 - blob_reference, create_operator, python_functions, scopes: test_refusals,
   conformance/test_workspace_replay

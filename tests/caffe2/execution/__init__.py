@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tests of `bridge.caffe2.execution`; of these modules the names of the files do not show it::
+"""Tests of `bridge.caffe2.execution`; the modules whose tests have another name::
 
 - definition, instantiate, operator_core: test_operator
 - blob_table: caffe2/workspaces/test_workspace_children

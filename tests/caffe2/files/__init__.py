@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tests of `bridge.caffe2.files`; of these modules the names of the files do not show it::
+"""Tests of `bridge.caffe2.files`; the modules whose tests have another name::
 
 - blob_files, blob_parts: test_minidb, test_lmdb, caffe2/operators/control/test_files
 - databases, records: test_handles, test_lmdb, test_minidb

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tests of `bridge.caffe2.gradients`; of these modules the names of the files do not show it::
+"""Tests of `bridge.caffe2.gradients`; the modules whose tests have another name::
 
 - backward_pass, gradient_slice: test_registry, conformance/gradients/test_gradients
 - maker, makers, makers_of_products, makers_of_rows, patterns, sums, table: test_numeric,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tests of `bridge.caffe2.models`; of these modules the names of the files do not show it::
+"""Tests of `bridge.caffe2.models`; the modules whose tests have another name::
 
 - brew_helpers, brew_normalization, brew_operators, brew_products, brew_training, initializers,
   model_helper: conformance/test_workspace_replay

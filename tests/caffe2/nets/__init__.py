@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tests of `bridge.caffe2.nets`; of these modules the names of the files do not show it::
+"""Tests of `bridge.caffe2.nets`; the modules whose tests have another name::
 
 - blob_devices, cloning, device_copies, execution_step, net, net_rewriting, mobile_export, plan,
   predictor_net: caffe2/definitions/test_refusals, conformance/test_workspace_replay

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tests of `bridge.caffe2.tensor`; of these modules the names of the files do not show it::
+"""Tests of `bridge.caffe2.tensor`; the modules whose tests have another name::
 
 - flat_view: test_tensor_data
 - list_values: test_construct

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tests of `bridge.caffe2.workspaces`; of these modules the names of the files do not show it::
+"""Tests of `bridge.caffe2.workspaces`; the modules whose tests have another name::
 
 - background: test_immediate
 - benchmark, predictor, plans, running: test_nets
