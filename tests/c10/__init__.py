@@ -4,13 +4,9 @@
 - copy: caffe2/tensor/test_tensor_share, test_reentrancy
 - element_view: caffe2/tensor/test_tensor_objects, caffe2/tensor/test_tensor_strings
 - layout, views: at/test_tensor_properties, at/test_tensor_views
-<<<<<<< HEAD
-- allocation, content, resizing: caffe2/tensor/test_tensor_resize
-=======
 - allocation, content, resizing: caffe2/tensor/test_tensor_data, caffe2/tensor/test_tensor_share,
   caffe2/tensor/test_tensor_resize
 - dims, integers: test_array_ref
->>>>>>> main
 - handle: test_wrapper
 - reports: see/test_audit_log, see/test_contexts
 - raw_parts: test_pickling
