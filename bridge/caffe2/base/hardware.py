@@ -90,7 +90,7 @@ def GetDeviceProperties(deviceid: int) -> dict[str, Any] | None:
 
 
 def GetGpuPeerAccessPattern() -> np.ndarray[Any, Any]:
-    """Give, as bools (GPUs, GPUs), which can reach the memory of which; empty without CUDA."""
+    """Return bools (GPUs, GPUs): whether GPU i can access the memory of j; empty without CUDA."""
     import numpy as np
 
     if not has_cuda_support:
@@ -129,10 +129,10 @@ def _check_gpu(number: Any, caller: str) -> None:
 
 
 def IsNUMAEnabled() -> bool:
-    """Say that memory is not bound to NUMA nodes."""
+    """Return False: memory is not bound to NUMA nodes."""
     return False
 
 
 def GetNumNUMANodes() -> int:
-    """Return -1, which says that NUMA is not enabled."""
+    """Return -1: NUMA is not enabled."""
     return -1
