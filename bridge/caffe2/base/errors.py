@@ -59,7 +59,7 @@ def wrap_error(message: str, caller: str, cause: Exception) -> EnforceNotMet:
     return kind(f"{message}: {str(cause) or type(cause).__name__}", caller)
 
 
-# For a class of exceptions, the class that is also an EnforceNotMet; None: there can be none.
+# For a class of exceptions, the class that is also an EnforceNotMet; None: it cannot exist.
 _mixed: dict[type[Exception], type[EnforceNotMet] | None] = {}
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the machine has: GPUs, as torch sees them, and NUMA nodes. Loads torch, if there is one.
+"""The GPUs of the machine, as torch sees them, and its NUMA nodes. Loads torch, if installed.
 
 Follows caffe2/python/workspace.py, PyTorch 1.8.1.
 """

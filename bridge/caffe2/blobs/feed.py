@@ -73,7 +73,7 @@ def _share_on(blob: BlobCore, value: Any, device: Device) -> None:
     here = tensor.GetDevice()
     if here.type != device.type or (device.index >= 0 and here.index != device.index):
         raise EnforceNotMet(
-            f"what is shared stays on {here}, and device_option names {device}; copy it there "
+            f"a shared value stays on {here}, and device_option names {device}; copy it there "
             "first, or omit device_option",
             condition="value.device() == device_option",
         )

@@ -53,7 +53,7 @@ def _place(message, prefix):
     globals()[flat] = message
     for enum in message.enum_types:
         globals()[f"{flat}_{enum.name.upper()}"] = enum
-    # protobuf looks nested messages up in the pool that all share when it unpickles them.
+    # When protobuf unpickles nested messages, it looks them up in its default pool.
     if prefix:
         _copyreg.pickle(made, _reduce)
     for nested in message.nested_types:
