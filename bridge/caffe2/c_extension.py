@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The names of Caffe2's extension module, ``workspace.C``, that scripts use.
+"""The names of ``caffe2.python._import_c_extension``, the module ``workspace.C``.
 
-Most are the functions of `workspace` and `core` under other names. Follows
+Those that scripts use; most are the functions of `workspace` and `core` under other names. Follows
 caffe2/python/pybind_state.cc, PyTorch 1.8.1.
 
 >>> from bridge.caffe2 import workspace

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The names of ``caffe2.python.modeling.initializers``: what creates the parameters of models."""
+"""The names of ``caffe2.python.modeling.initializers``: classes that create parameters."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The names of ``caffe2.python.optimizer``: what adds the operators that train a model.
+"""The names of ``caffe2.python.optimizer``: adds the operators that train a model.
 
 The part that scripts call: ``build_sgd(model, 0.1)`` and the others, and weight decay. Options that
 are not supported (LARS, row-wise and deduplicated sparse gradients, injected rates) raise

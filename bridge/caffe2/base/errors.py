@@ -59,7 +59,7 @@ def wrap_error(message: str, caller: str, cause: Exception) -> EnforceNotMet:
     return kind(f"{message}: {str(cause) or type(cause).__name__}", caller)
 
 
-# For a class of exceptions, the class that is also an EnforceNotMet; None: there can be none.
+# For a class of exceptions, the class that is also an EnforceNotMet; None: it cannot exist.
 _mixed: dict[type[Exception], type[EnforceNotMet] | None] = {}
 
 
@@ -67,7 +67,7 @@ def also_as(error: EnforceNotMet, cause: Exception) -> EnforceNotMet:
     """Return `error` as an error that also has the class and attributes of `cause`.
 
     A script can then catch its own exceptions around a net. `error` is returned unchanged if there
-    is no such class, or the class has a meaning for Python, as StopIteration.
+    cannot be such a class, or the class has a meaning for Python, as StopIteration.
 
     >>> from bridge.caffe2.base.errors import also_as, wrap_error
     >>> class NoData(Exception):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the machine has: GPUs, as torch sees them, and NUMA nodes. Loads torch, if there is one.
+"""The GPUs of the machine, as torch sees them, and its NUMA nodes. Loads torch, if installed.
 
 Follows caffe2/python/workspace.py, PyTorch 1.8.1.
 """
@@ -90,7 +90,7 @@ def GetDeviceProperties(deviceid: int) -> dict[str, Any] | None:
 
 
 def GetGpuPeerAccessPattern() -> np.ndarray[Any, Any]:
-    """Give, as bools (GPUs, GPUs), which can reach the memory of which; empty without CUDA."""
+    """Return bools (GPUs, GPUs): whether GPU i can access the memory of j; empty without CUDA."""
     import numpy as np
 
     if not has_cuda_support:
@@ -129,10 +129,10 @@ def _check_gpu(number: Any, caller: str) -> None:
 
 
 def IsNUMAEnabled() -> bool:
-    """Say that memory is not bound to NUMA nodes."""
+    """Return False: memory is not bound to NUMA nodes."""
     return False
 
 
 def GetNumNUMANodes() -> int:
-    """Return -1, which says that NUMA is not enabled."""
+    """Return -1: NUMA is not enabled."""
     return -1

@@ -15,9 +15,8 @@ from bridge.caffe2.base.names import name_of
 from bridge.caffe2.blobs.blob_tensor import BlobTensor
 from bridge.caffe2.blobs.copies import copied_to_numpy
 from bridge.caffe2.blobs.core import BlobCore
-from bridge.caffe2.blobs.feed import feed_error, put_on
+from bridge.caffe2.blobs.feed import feed
 from bridge.caffe2.blobs.int8 import Int8Tensor, Int8TensorCPU
-from bridge.caffe2.blobs.put import put
 from bridge.caffe2.tensor.tensor import Tensor
 
 TYPE_CHECKING = False
@@ -32,7 +31,7 @@ __all__ = ["Blob"]
 class Blob(BlobCore):
     """A container of one value: a tensor, a string, or an object of a registered class.
 
-    Workspaces give blobs names; a blob outlives its name and its workspace.
+    Its name is known to workspaces only; a blob outlives its name and its workspace.
 
     Follows Blob, ATen/core/blob.h, and its Python class in caffe2/python/pybind_state.cc,
     PyTorch 1.8.1.
@@ -77,27 +76,21 @@ class Blob(BlobCore):
     __slots__ = ()
 
     def feed(self, value: Any, device_option: Any = None) -> bool:
-        """Make the blob hold `value`; return True.
+        """Set the blob to `value`; return True.
 
         A torch tensor, an ``at.Tensor``, a ``caffe2.Tensor`` or another DLPack producer is shared,
         and must be contiguous. A NumPy array is copied, into the buffer of the blob's own tensor if
         the type is the same and it fits. `bytes` and `str` become a string, arrays of them a tensor
         of strings.
 
-        `device_option` is the device that a NumPy array goes to; what is shared must be there.
+        `device_option` is the device that a NumPy array is copied to; a shared value must be there.
 
         Raises EnforceNotMet: `value` is not one of these or cannot be shared; the reason is its
         ``__cause__``. The blob is then unchanged.
         """
         if reports.outermost() and not isinstance(value, (bytes, str)):
             return reports.observe_call("Blob.feed", value, "blob", self.feed, value, device_option)
-        try:
-            if device_option is None:
-                put(self, value)
-            else:
-                put_on(self, value, device_option)
-        except Exception as cause:
-            raise feed_error("The blob", value, "Blob.feed", cause) from cause
+        feed(self, value, device_option, None, "Blob.feed")
         return True
 
     def fetch(self) -> Any:

@@ -94,7 +94,7 @@ class BlobTensor:
             ) from cause
 
     def init(self, dims: Iterable[int], dtype: Any) -> None:
-        """Give the tensor these sizes, this type, and memory, which is not initialized.
+        """Set the sizes and the type, and allocate memory, which is not initialized.
 
         `dtype` is a number of ``core.DataType``, or anything else that specifies an element type.
         The buffer is kept if it has the same type, is large enough, and is the bridge's own.

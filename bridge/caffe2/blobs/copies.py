@@ -2,9 +2,9 @@
 """Copying NumPy arrays into tensors, and back.
 
 An array goes into the tensor's buffer if it has the same type, is large enough, and is the bridge's
-own; whoever shares the buffer, torch included, sees it. An array of another type gets a new buffer.
-This differs from Caffe2, where the torch tensor that shares the buffer changes its type, too; here
-it would read the bits of another type.
+own; tensors that share the buffer, torch's included, see the new values. An array of another type
+gets a new buffer. This differs from Caffe2, where a torch tensor that shares the buffer changes its
+type, too; here it would read the bits of another type.
 
 A function that fails leaves the tensor unchanged.
 """
@@ -73,7 +73,7 @@ def copy_into(tensor: Tensor, array: np.ndarray[Any, Any]) -> None:
 
 
 def prepare(tensor: Tensor, dims: Sequence[int], meta: TypeMeta) -> None:
-    """Give `tensor` the sizes `dims`, the type `meta`, and memory, which is not initialized.
+    """Set the sizes and type of `tensor`, and allocate its memory, which is not initialized.
 
     The buffer is kept if sizes and type do not change, or if it is the bridge's own, of the same
     type and large enough. Raises EnforceNotMet, MemoryError; the tensor is then unchanged.
@@ -137,6 +137,6 @@ def keeps_buffer(tensor: Tensor, nbytes: int) -> bool:
 
 
 def _adopt(tensor: Tensor, fresh: Tensor) -> None:
-    """Give `tensor` the sizes, type and memory of `fresh`; this cannot fail."""
+    """Set the sizes, type and memory of `tensor` to those of `fresh`; this cannot fail."""
     tensor.Resize(fresh.sizes())
     tensor.ShareData(fresh)

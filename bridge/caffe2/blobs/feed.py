@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Feeding a blob with a device option, and the error of a feed that failed."""
+"""Feeding a blob, also with a device option, and the error of a feed that failed."""
 
 from __future__ import annotations
 
@@ -18,10 +18,25 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-__all__ = ["feed_error", "put_on"]
+__all__ = ["feed", "feed_error"]
 
 
-def put_on(blob: BlobCore, value: Any, device_option: Any) -> None:
+def feed(blob: BlobCore, value: Any, device_option: Any, name: str | None, caller: str) -> None:
+    """Set `blob` to `value`; a NumPy array goes to the device that `device_option` specifies.
+
+    `name` is that of the blob in an error, None if it has none. Raises EnforceNotMet: `value`
+    cannot be fed; the reason is its ``__cause__``. The blob is then unchanged.
+    """
+    try:
+        if device_option is None:
+            put(blob, value)
+        else:
+            _put_on(blob, value, device_option)
+    except Exception as cause:
+        raise feed_error(name, value, caller, cause) from cause
+
+
+def _put_on(blob: BlobCore, value: Any, device_option: Any) -> None:
     """Do as `put`; a NumPy array goes to the device that `device_option` specifies.
 
     Values that are shared must be on that device already; strings have no device. Raises as `put`,
@@ -40,8 +55,9 @@ def put_on(blob: BlobCore, value: Any, device_option: Any) -> None:
         put_device_copy(blob, Tensor(tensor_of_array(value), device))
 
 
-def feed_error(subject: str, value: Any, caller: str, cause: Exception) -> EnforceNotMet:
+def feed_error(name: str | None, value: Any, caller: str, cause: Exception) -> EnforceNotMet:
     """Return the EnforceNotMet of a feed of `value` that failed because of `cause`."""
+    subject = "The blob" if name is None else f"Blob {name!r}"
     cls = type(value)
     return wrap_error(
         f"{subject} cannot be fed this {cls.__module__}.{cls.__qualname__}", caller, cause
@@ -57,8 +73,8 @@ def _share_on(blob: BlobCore, value: Any, device: Device) -> None:
     here = tensor.GetDevice()
     if here.type != device.type or (device.index >= 0 and here.index != device.index):
         raise EnforceNotMet(
-            f"what is shared stays on {here}, and device_option names {device}; copy it there "
-            "first, or leave device_option out",
+            f"a shared value stays on {here}, and device_option names {device}; copy it there "
+            "first, or omit device_option",
             condition="value.device() == device_option",
         )
     blob._set_tensor(tensor, own=False)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # cython: language_level=3, boundscheck=False, wraparound=False
-"""Feeding a blob: the two common cases here, a torch tensor and an array like the last one."""
+"""Feeding a blob: fast paths for a torch tensor and for an array like the previous one."""
 
 from cpython.object cimport PyObject, PyTypeObject
 from libc.stdint cimport int64_t

@@ -7,8 +7,8 @@ memory. A segment is the exception: it is part of a larger tensor, which is allo
 part arrives, as in Caffe2. A tensor larger than the machine's memory is refused. Elements that
 no segment has set are zero.
 
-A tensor goes into the buffer of the blob's own tensor if type and size fit, so whoever shares the
-buffer sees it. Memory that came from outside is not written: the blob gets a new tensor.
+Values are written into the buffer of the blob's own tensor if type and size fit; tensors that share
+the buffer see them. Memory that came from outside is not written: the blob gets a new tensor.
 
 Unlike Caffe2, `raw_data` is read if the type's field is empty; a tensor of blobs (type UNDEFINED
 with elements) and surplus strings, which Caffe2 drops, are refused.

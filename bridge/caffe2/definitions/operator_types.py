@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which types of operators there are: the table that `register_operator` fills.
+"""The table of operator types, which `register_operator` fills.
 
 It is kept apart from the classes that run operators, since nets need the names only: they have a
 method for each type. The first look-up of a type that is not in the table loads the built-in ones.

@@ -6,7 +6,7 @@ Follows OpSchema, caffe2/core/operator_schema.h, PyTorch 1.8.1.
 
 from __future__ import annotations
 
-from bridge.c10.errors import EnforceNotMet
+from bridge.c10.errors import EnforceKeyError, EnforceNotMet
 from bridge.caffe2.definitions.schema_table import TABLE
 from bridge.caffe2.definitions.schema_table_gradients import GRADIENTS
 
@@ -64,14 +64,26 @@ _schemas: dict[str, Schema] = {}
 
 
 def schema_of(op_type: str) -> Schema:
-    """Return the schema of an operator type. Raises KeyError: not one of Caffe2's types."""
+    """Return the schema of an operator type.
+
+    Raises EnforceNotMet, also a KeyError: the tables have no row for the type.
+    """
     schema = _schemas.get(op_type)
     if schema is None:
         if not _texts:
             for word in (TABLE + GRADIENTS).split():
                 name, _, text = word.partition(":")
                 _texts[name] = text
-        schema = _schemas[op_type] = Schema(_texts[op_type])
+        found = _texts.get(op_type)
+        if found is None:
+            raise EnforceKeyError(
+                f"Operator {op_type!r} has no schema. Add a row Name:inputs:outputs:in-place, such "
+                f"as {op_type}:1:1:0>0, to bridge/caffe2/definitions/schema_table.py, or to "
+                "schema_table_gradients.py for a gradient operator.",
+                "schema_of",
+                condition="the tables have a row for the type",
+            )
+        schema = _schemas[op_type] = Schema(found)
     return schema
 
 
@@ -82,7 +94,7 @@ def check_names(
 
     The result holds positions, and is None if no output is an input. Raises EnforceNotMet: a wrong
     number of inputs or outputs; an output that is also an input and must not be, or must be and is
-    not. Raises KeyError: the type has no schema.
+    not; the type has no schema (also a KeyError).
     """
     schema = _schemas.get(op_type) or schema_of(op_type)
     if len(inputs) not in schema.inputs:

@@ -64,25 +64,13 @@ cdef class OperatorCore:
 
     cdef BlobCore input_blob(self, object i, str caller):
         cdef tuple blobs = self._inputs
-        cdef Py_ssize_t index
-        if blobs is None:
-            _refuse_unbound(self, caller)
-        index = _index(i, caller)
-        if index < 0 or index >= len(blobs):
-            _refuse_index("input", i, len(blobs), caller)
-        return <BlobCore>blobs[index]
+        return <BlobCore>blobs[_place(self, blobs, i, "input", caller)]
 
     cdef BlobCore output_blob(self, object i, str caller):
         """Return the blob of output `i`, after a backup of its value if the operator is running."""
         cdef tuple blobs = self._outputs
-        cdef Py_ssize_t index
-        cdef BlobCore blob
-        if blobs is None:
-            _refuse_unbound(self, caller)
-        index = _index(i, caller)
-        if index < 0 or index >= len(blobs):
-            _refuse_index("output", i, len(blobs), caller)
-        blob = <BlobCore>blobs[index]
+        cdef Py_ssize_t index = _place(self, blobs, i, "output", caller)
+        cdef BlobCore blob = <BlobCore>blobs[index]
         if self._backups is not None and self._backups[index] is None:
             self._backups[index] = back_up(blob, self._definition.writes_last)
         return blob
@@ -349,6 +337,18 @@ cdef Tensor _tensor(object src, str caller):
             f"A caffe2.Tensor is needed, not {type(src).__name__}; caffe2.Tensor(at_tensor) makes "
             "one.", caller)
     return <Tensor>src
+
+
+cdef inline Py_ssize_t _place(
+        OperatorCore operator, tuple blobs, object i, str what, str caller) except -1:
+    """Return `i` as an index of `blobs`, the operator's inputs or outputs."""
+    cdef Py_ssize_t index
+    if blobs is None:
+        _refuse_unbound(operator, caller)
+    index = _index(i, caller)
+    if index < 0 or index >= len(blobs):
+        _refuse_index(what, i, len(blobs), caller)
+    return index
 
 
 cdef Py_ssize_t _index(object i, str caller) except? -1:

@@ -3,7 +3,7 @@
 
 A file is replaced atomically: the existing one stays until the new one is on the disk. A load that
 fails changes no blob: all values are read before the first blob gets its own. A loaded blob has new
-memory, as in Caffe2: whoever shares the memory of its former value does not see the new one.
+memory, as in Caffe2: tensors that share the memory of its former value do not see the new one.
 
 Follows caffe2/operators/load_save_op.h and load_save_op_util.cc, PyTorch 1.8.1.
 """

@@ -119,9 +119,9 @@ class LMDBWriter(Writer):
             raise self._error(cause) from cause
 
     def finish(self) -> None:
-        """Close the database and give it its name.
+        """Close the database and move it to its final path.
 
-        Raises EnforceNotMet: the disk is full, or the name was taken meanwhile.
+        Raises EnforceNotMet: the disk is full, or the path exists meanwhile.
         """
         try:
             self._transaction.commit()  # writes all of it to the disk

@@ -147,7 +147,7 @@ class MiniDBWriter(Writer):
             raise self._error(cause) from cause
 
     def finish(self) -> None:
-        """Close the file and give it its name.
+        """Close the file and move it to its final path.
 
         Raises EnforceNotMet: the disk is full, or a `put` failed; the file is removed.
         """

@@ -64,7 +64,7 @@ class Writer:
         raise NotImplementedError
 
     def finish(self) -> None:
-        """Close the database and give it its name.
+        """Close the database and move it to its final path.
 
         Raises EnforceNotMet: that failed; the database is discarded.
         """

@@ -44,7 +44,7 @@ class WholeFile:
             raise
 
     def finish(self) -> None:
-        """Write the file to the disk and give it its name. Raises OSError; it is then removed."""
+        """Write the file to disk and move it to its path. Raises OSError; it is then removed."""
         try:
             self.file.flush()
             os.fsync(self.file.fileno())

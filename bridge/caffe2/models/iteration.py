@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The blob that counts the iterations of a training.
+"""The blob that counts training iterations.
 
 Follows BuildUniqueMutexIter, caffe2/python/utils.py, PyTorch 1.8.1.
 """

@@ -9,10 +9,10 @@ True
 >>> caffe2_pb2.TensorProto.DataType.Name(caffe2_pb2.TensorProto.FLOAT16)
 'FLOAT16'
 
-Messages are compiled from ``caffe2.proto`` beside this file into a descriptor pool of their own, so
-that a process may have the messages of a real Caffe2, or anybody's copy of its ``.proto``, as well:
-protobuf allows a name only once in each pool. The classes of two pools are different classes; take
-messages across as bytes (``SerializeToString``, ``FromString``).
+Messages are compiled from ``caffe2.proto`` beside this file into a descriptor pool of their own.
+protobuf allows a name only once in each pool; a process can thus also load Caffe2's own messages,
+or other copies of its ``.proto``. The classes of two pools are different classes; pass messages
+between them as bytes (``SerializeToString``, ``FromString``).
 
 No generated code is used, only protobuf's public interface from 3.20 to 7, with any of its
 implementations. Messages are copied and pickled like others.
@@ -25,9 +25,9 @@ from google.protobuf import message_factory as _message_factory
 
 from bridge.caffe2.proto.caffe2_descriptor import SERIALIZED as _SERIALIZED
 
-# Kept: descriptors of a pool that is gone are not to be used.
+# The pool must live as long as its descriptors.
 _pool = _descriptor_pool.DescriptorPool()
-# Gives the file in some implementations, nothing in others.
+# Returns the file in some implementations, None in others.
 _pool.AddSerializedFile(_SERIALIZED)
 DESCRIPTOR = _pool.FindFileByName("caffe2/proto/caffe2.proto")
 
@@ -39,7 +39,7 @@ else:
 
 
 def _reduce(message):
-    """As protobuf reduces a message that is not nested."""
+    """Reduce a nested message as protobuf reduces others."""
     return type(message), (), message.__getstate__()
 
 
@@ -53,7 +53,7 @@ def _place(message, prefix):
     globals()[flat] = message
     for enum in message.enum_types:
         globals()[f"{flat}_{enum.name.upper()}"] = enum
-    # protobuf looks nested messages up in the pool that all share when it unpickles them.
+    # When protobuf unpickles nested messages, it looks them up in its default pool.
     if prefix:
         _copyreg.pickle(made, _reduce)
     for nested in message.nested_types:

@@ -34,7 +34,7 @@ def share_external_pointer(TensorImpl impl not None, src, T, nbytes, deleter):
     if isinstance(src, int) and not isinstance(src, bool):
         if dtype is None:
             raise EnforceTypeError(
-                "An address does not specify the element type; give T.", caller,
+                "An address does not specify the element type; pass T.", caller,
                 condition="T is not None")
         address = as_address(src, caller)
     else:

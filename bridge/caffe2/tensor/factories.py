@@ -38,7 +38,7 @@ def empty(dims: Any, options: Any = None, *, dtype: Any = None, device: Any = No
 def ReinitializeTensor(
     t: Tensor, dims: Any, options: Any = None, *, dtype: Any = None, device: Any = None
 ) -> None:
-    """Give `t` these sizes, this type and device, in place, and memory. Elements are not set.
+    """Set the sizes, type and device of `t` in place, and allocate memory, not initialized.
 
     If `t` has the type and device already, it is resized and keeps its buffer if that is large
     enough. Otherwise, or if it was undefined, it gets a new TensorImpl; wrappers of the former one
@@ -92,7 +92,7 @@ def ReinitializeAndCopyFrom(t: Tensor, options: Any, src: Any) -> None:
     if t.defined() and t.GetDevice().type == chosen.device().type:
         if t.dtype() and isinstance(src, Tensor | AtTensor) and t.dtype() is not src.dtype():
             raise EnforceNotMet(
-                f"The tensor is of {t.dtype()} and the source of {src.dtype()}. Give a new "
+                f"The tensor is of {t.dtype()} and the source of {src.dtype()}. Pass a new "
                 "caffe2.Tensor() to copy into.",
                 caller,
                 condition="t.dtype() == src.dtype()",

@@ -320,7 +320,7 @@ cdef class Tensor(TensorMetadata):
         """Allocate a buffer for `outer_dim` rows, if the present one is smaller.
 
         The sizes stay; the elements are lost if the buffer is new. A `Resize` within the buffer
-        then keeps it, whatever `FLAGS` say.
+        then keeps it, whatever the values of `FLAGS`.
 
         Raises EnforceNotMet: the storage is shared, no dimension, or not contiguous. MemoryError.
         Follows TensorImpl::ReserveSpace.

@@ -31,12 +31,12 @@ __all__ = ["BenchmarkNet", "BenchmarkNetOnce", "ClearGlobalNetObserver", "GetSta
 
 
 def GetStats() -> dict[str, int]:
-    """Return the statistics of operators: an empty dict, they keep no statistics here."""
+    """Return an empty dict: statistics of operators are not implemented."""
     return {}
 
 
 def ClearGlobalNetObserver() -> None:
-    """Do nothing: there are no observers of nets here."""
+    """Do nothing: observers of nets are not implemented."""
 
 
 def BenchmarkNet(

@@ -5,4 +5,4 @@ cdef class Current:
     cdef readonly dict blobs            # its own blobs by name, for the functions called most
     cdef readonly str name              # the name that was switched to last
     cdef public dict workspaces         # by name
-    cdef readonly object lock           # held while the above change
+    cdef readonly object lock           # acquired to change the above

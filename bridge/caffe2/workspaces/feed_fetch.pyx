@@ -80,7 +80,7 @@ def FetchBlob(name):
     `FetchInt8Blob`.
 
     Raises EnforceNotMet: there is no such blob (also a KeyError), or its value cannot be fetched;
-    the error says what it holds.
+    the error describes what it holds.
 
     >>> import numpy as np
     >>> from bridge.caffe2 import workspace

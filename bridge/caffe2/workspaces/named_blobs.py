@@ -12,9 +12,8 @@ from bridge.c10.errors import EnforceAssertionError, EnforceKeyError
 from bridge.caffe2.base.names import name_of
 from bridge.caffe2.base.text import listed
 from bridge.caffe2.blobs.blob import Blob
-from bridge.caffe2.blobs.feed import feed_error, put_on
+from bridge.caffe2.blobs.feed import feed, feed_error
 from bridge.caffe2.blobs.int8 import Int8Tensor, Int8TensorCPU
-from bridge.caffe2.blobs.put import put
 from bridge.caffe2.blobs.put_by_type import is_array
 from bridge.caffe2.definitions.scopes import CurrentDeviceScope, open_device_scopes
 from bridge.caffe2.execution.blob_table import BlobTable, find_blob
@@ -69,21 +68,15 @@ def feed_named(
     known = blob is not None
     if blob is None:
         blob = Blob()
-    try:
-        if device_option is None:
-            put(blob, value)
-        else:
-            put_on(blob, value, device_option)
-    except Exception as cause:
-        raise feed_failure(text, value, cause, caller) from cause
+    feed(blob, value, device_option, text, caller)
     if not known:
         workspace._blobs.setdefault(text, blob)
     return True
 
 
 def feed_failure(name: Any, value: Any, cause: Exception, caller: str) -> EnforceNotMet:
-    """Return the EnforceNotMet of a feed that failed. Raises it instead if the name is at fault."""
-    return feed_error(f"Blob {name_of(name, caller)!r}", value, caller, cause)
+    """Return the EnforceNotMet of a feed that failed. Raises one instead if `name` is not valid."""
+    return feed_error(name_of(name, caller), value, caller, cause)
 
 
 def fetch_named(workspace: BlobTable, name: Any, caller: str) -> Any:

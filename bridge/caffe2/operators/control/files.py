@@ -83,7 +83,7 @@ class Save(FileOperator):
             f"There are {len(overrides)} blob_name_overrides for {len(inputs)} blobs.",
         )
         self.require(
-            not (overrides and prefix), "Give strip_prefix or blob_name_overrides, not both."
+            not (overrides and prefix), "Set strip_prefix or blob_name_overrides, not both."
         )
         self.names = overrides or [stripped(name, prefix) for name in inputs]
         require_names(self.names, self._definition.type)
@@ -161,10 +161,8 @@ class Load(FileOperator):
             not names or len(names) == len(outputs),
             f"There are {len(names)} source_blob_names for {len(outputs)} outputs.",
         )
-        self.require(
-            not (names and self.strip), "Give strip_prefix or source_blob_names, not both."
-        )
-        self.require(not (names and self.load_all), "Give load_all or source_blob_names, not both.")
+        self.require(not (names and self.strip), "Set strip_prefix or source_blob_names, not both.")
+        self.require(not (names and self.load_all), "Set load_all or source_blob_names, not both.")
         self.names = names or list(outputs)
         self.require(
             self.load_all or len(set(self.names)) == len(self.names),
@@ -200,7 +198,7 @@ class Load(FileOperator):
 class DBExists(FileOperator):
     """Whether the database `db_name` of `db_type` exists and can be opened: one bool, 0-d.
 
-    Raises EnforceNotMet: there are no databases of that type.
+    Raises EnforceNotMet: `db_type` is not a type of databases.
     Follows DBExistsOp.
     """
 

@@ -51,7 +51,7 @@ class Print(TorchOperator):
             return
         name = self._definition.inputs[0]
         if not self.InputBlob(0).is_tensor():
-            self._write(f"Blob {name} is no tensor".encode())
+            self._write(f"Blob {name} is not a tensor".encode())
             return
         tensor = self.Input(0)
         dtype = tensor.dtype()

@@ -19,7 +19,7 @@ __all__ = ["Column", "column_of", "joined", "put_column"]
 
 
 class Column:
-    """Rows of `sizes`, of which the first is the number of rows.
+    """Rows of elements; the first of `sizes` is the number of rows.
 
     `items` is a flat torch tensor, or a list if elements are objects. It may be a view of the
     tensor of a blob; `kept` copies it.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Nested lists as columns.
+"""Dataset: records of nested lists, stored as columns.
 
 Fields are named ``a:b:c``. A field ``a:lengths`` has the lengths of the lists whose elements are
 the rows of ``a:...``; fields without one belong to the records. Follows TreeIterator and
@@ -24,7 +24,7 @@ class Dataset:
     """Columns, one per field.
 
     `limits` are the numbers of rows per domain.
-    Raises EnforceNotMet: their number differs from that of the fields, or lengths are not int32 or
+    Raises EnforceNotMet: the numbers of columns and of fields differ, or lengths are not int32 or
     negative.
     """
 

@@ -114,7 +114,7 @@ class LSTMUnitGradient(Step):
 class GRUUnit(Step):
     """(hidden, gates, optionally lengths, step) -> hidden.
 
-    The gates are reset, update and candidate, of which reset is already applied.
+    The gates are reset, update and candidate; reset is already applied.
     Follows GRUUnitOp, caffe2/operators/gru_unit_op.h, PyTorch 1.8.1.
     """
 

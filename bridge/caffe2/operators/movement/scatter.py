@@ -106,7 +106,7 @@ class Scatter(AnyTypeOperator):
 
 
 def _in_runs(x: torch.Tensor, axis: int) -> torch.Tensor:
-    """Return a view of `x` with three dimensions, of which the second is `axis`."""
+    """Return a view of `x` with three dimensions: those before `axis`, `axis`, those after it."""
     return x.reshape(x.shape[:axis].numel(), x.size(axis), x.shape[axis + 1 :].numel())
 
 

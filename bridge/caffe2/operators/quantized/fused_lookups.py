@@ -2,8 +2,8 @@
 """Rows of a quantized table selected by indices and summed by segments.
 
 Scale and bias follow the numbers of each row, as written by `nbit_quantized` (float16) and
-`rowwise_quantized` (float32). A sparse table, of which rows were removed, comes with a mapping
-(int32) from indices to its rows, or to -1.
+`rowwise_quantized` (float32). A sparse table, which lacks some rows, comes with a mapping (int32)
+from indices to its rows, or to -1.
 
 Follows lengths_reducer_fused_8bit_rowwise_ops.h and lengths_reducer_fused_nbit_rowwise_ops.h in
 caffe2/operators, PyTorch 1.8.1.

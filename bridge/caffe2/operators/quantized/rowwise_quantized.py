@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Rows of bytes, each followed by its scale and bias.
 
-A value is byte * scale + bias. Scale and bias are float32, or float16 if the name says so. Follows
+A value is byte * scale + bias. They are float32, or float16 for types with HalfScaleBias. Follows
 fused_rowwise_8bit_conversion_ops.h, PyTorch 1.8.1.
 """
 

@@ -49,8 +49,7 @@ class Histogram(_All):
 class SelfBinningHistogram(_All):
     """A histogram with `num_bins` bins from the least element of all inputs to the greatest.
 
-    Output 0: the edges, with `bin_spacing` linear or logarithmic; output 1: counts, of which the
-    last is 0.
+    Output 0: the edges, with `bin_spacing` linear or logarithmic; output 1: counts, the last 0.
     """
 
     def __init__(self, *args: Any) -> None:

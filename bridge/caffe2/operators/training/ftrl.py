@@ -22,30 +22,31 @@ class Ftrl(Optimizer):
     Follows FtrlOp, caffe2/sgd/ftrl_op.cc, PyTorch 1.8.1.
     """
 
-    def RunOnDevice(self) -> None:
+    def given(self) -> tuple[Tensor, Tensor, Tensor]:
+        """Return the parameters, their pairs of n and z, and the gradient."""
         w, g = self.alike(0, 2)
         pairs = self.x(1)
         self.enforce(
             pairs.numel() == 2 * w.numel(), "there is one pair of n and z per parameter", pairs, w
         )
+        return w, pairs, g
+
+    def RunOnDevice(self) -> None:
+        w, pairs, g = self.given()
         n, z = pairs.view(-1, 2).unbind(1)
         new, n, z = ftrl_step(self, w.view(-1), n, z, g.view(-1), 3)
         self.store(new.view(w.shape), torch.stack([n, z], 1).view(pairs.shape))
 
 
 @register_operator("GFtrl")
-class GFtrl(Optimizer):
+class GFtrl(Ftrl):
     """Ftrl of groups: each column of parameters is 0 or not as a whole.
 
     Follows GFtrlOp, caffe2/sgd/gftrl_op.cc, PyTorch 1.8.1.
     """
 
     def RunOnDevice(self) -> None:
-        w, g = self.alike(0, 2)
-        pairs = self.x(1)
-        self.enforce(
-            pairs.numel() == 2 * w.numel(), "there is one pair of n and z per parameter", pairs, w
-        )
+        w, pairs, g = self.given()
         self.enforce(w.dim() > 0, "parameters have at least one dimension", w)
         n, z = pairs.reshape(-1, 2).unbind(1)
         matrix = torch.Size([w.shape[0], w.shape[1:].numel()])

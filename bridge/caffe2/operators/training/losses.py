@@ -110,7 +110,7 @@ class MakeTwoClassGradient(FloatOperator):
 class Logits(FloatOperator):
     """The base class of the losses of sigmoids and their gradients.
 
-    Arguments: `log_D_trick`, `unjoined_lr_loss` (False), at most one of which may be set.
+    Arguments: `log_D_trick`, `unjoined_lr_loss` (False); at most one may be set.
     """
 
     first = 0

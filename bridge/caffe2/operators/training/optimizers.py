@@ -245,7 +245,7 @@ class WeightScale(Optimizer):
 
 @register_operator("LearningRateAdaption")
 class LearningRateAdaption(Optimizer):
-    """(rate, gradient, effective gradient) -> the rate, less the more they agree.
+    """(rate, gradient, effective gradient) -> the rate: the more they agree, the lower.
 
     Arguments: `lr_alpha` (0.01), `normalized_lr_adaption` (True).
     Follows LearningRateAdaptionOp, caffe2/sgd/learning_rate_adaption_op.h, PyTorch 1.8.1.

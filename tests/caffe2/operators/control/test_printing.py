@@ -68,7 +68,7 @@ def test_on_standard_error(capfd: pytest.CaptureFixture[str]) -> None:
 def test_what_is_no_tensor(capfd: pytest.CaptureFixture[str]) -> None:
     workspace.FeedBlob("x", "text")
     workspace.RunOperatorOnce(core.CreateOperator("Print", ["x"], []))
-    assert capfd.readouterr().err == "Blob x is no tensor\n"
+    assert capfd.readouterr().err == "Blob x is not a tensor\n"
 
 
 @pytest.mark.parametrize("dtype", [np.float16, np.int8, np.int16])
