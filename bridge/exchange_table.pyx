@@ -67,7 +67,7 @@ cdef int import_object(
     try:
         if unlikely(observed) and outermost():
             tensor = run_observed("exchange table", Label("DLPack tensor"), name, _imported,
-                             (own_versioned(managed), cls))
+                                  (own_versioned(managed), cls))
         else:
             tensor = _imported(own_versioned(managed), cls)
         Py_INCREF(tensor)

@@ -2,8 +2,6 @@
 # cython: language_level=3, binding=False, embedsignature=True, embedsignature.format=clinic
 """The functions of `bridge` itself: arguments are checked here and passed one layer down."""
 
-from cpython.object cimport PyTypeObject
-
 from bridge.at.tensor cimport Tensor as AtTensor
 from bridge.at.tensor cimport wrap
 from bridge.c10.copy cimport reported_copy
@@ -399,12 +397,12 @@ cdef object _copied(object array):
 
 cdef object _watched_from_dlpack(object x, object device, object copy):
     return run_observed("from_dlpack", x, "at.Tensor", from_dlpack, (x,),
-                   {"device": device, "copy": copy})
+                        {"device": device, "copy": copy})
 
 
 cdef object _watched_to_torch(object x, object copy, object writable):
     return run_observed("to_torch", x, "torch.Tensor", to_torch, (x,),
-                   {"copy": copy, "writable": writable})
+                        {"copy": copy, "writable": writable})
 
 
 cdef object _watched_to_numpy(object x, object copy):

@@ -5,7 +5,14 @@
 
 from bridge.c10.array_ref cimport array_ref_of
 from bridge.c10.handle cimport Handle
-from bridge.c10.reports cimport observed, outermost, report_copy, report_shared, run_observed, unlikely
+from bridge.c10.reports cimport (
+    observed,
+    outermost,
+    report_copy,
+    report_shared,
+    run_observed,
+    unlikely,
+)
 from bridge.c10.slots cimport own_methods
 from bridge.c10.storage cimport Storage
 from bridge.c10.tensor_impl cimport TensorImpl
@@ -194,7 +201,7 @@ cdef class Wrapper(Handle):
         interface = export_cuda_interface(self.impl)
         if unlikely(observed):
             report_shared("__cuda_array_interface__", self, "dict",
-                   self.impl.c_numel * self.impl.c_dtype.itemsize)
+                          self.impl.c_numel * self.impl.c_dtype.itemsize)
         return interface
 
     def __bytes__(self):

@@ -73,7 +73,7 @@ class TorchAllocator(Allocator):
     def raw_allocate(self, nbytes):
         """Return the address of `nbytes` new bytes, 0 for none.
 
-        Raises MemoryError: torch has not enough memory. EnforceNotMet: torch cannot allocate at all.
+        Raises MemoryError: torch is out of memory. EnforceNotMet: torch cannot allocate at all.
         """
         if nbytes == 0:
             return 0

@@ -103,7 +103,8 @@ cdef TensorImpl adopt(
                 "uninitialised, or its storage was freed.")
         if tensor.byte_offset > <uint64_t>INT64_MAX or first + tensor.byte_offset < first:
             raise BufferError(
-                f"The DLPack tensor's byte_offset {tensor.byte_offset} is outside of the address space.")
+                f"The DLPack tensor's byte_offset {tensor.byte_offset} is outside of the address "
+                "space.")
         first += tensor.byte_offset
         if dtype.c_dlpack.bits < 8 and dtype.c_dlpack.lanes == 1 and not padded:
             return _unpacked(impl, first, ctx, copy)

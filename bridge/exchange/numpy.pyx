@@ -259,7 +259,8 @@ cdef int _require_array(TensorImpl impl, str caller) except -1:
         refuse_non_pod(impl, caller)
     if not host_accessible(impl.storage.device_type):
         raise EnforceBufferError(
-            f"The memory is on {impl.device()}, which NumPy cannot reach. Copy it with cpu().", caller)
+            f"The memory is on {impl.device()}, which NumPy cannot reach. Copy it with cpu().",
+            caller)
     if numpy_array_type is None:
         _fetch()
     if impl.ndim > _max_ndim:

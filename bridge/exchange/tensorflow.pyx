@@ -219,7 +219,7 @@ def _copied(TensorImpl impl, copy):
             "copy=None.")
     if impl.c_numel:
         report_copy(impl.c_numel * impl.c_dtype.itemsize,
-                f"TensorFlow's DLPack does not know {impl.c_dtype}")
+                    f"TensorFlow's DLPack does not know {impl.c_dtype}")
     return tf.constant(export_array(impl, "to_tensorflow"))
 
 

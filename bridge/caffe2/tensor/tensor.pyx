@@ -428,7 +428,7 @@ cdef TensorImpl _impl_for_caffe2(object source):
             _refuse_strided(impl)
         if unlikely(observed):
             report_shared("caffe2.Tensor", source, "caffe2.Tensor",
-                   impl.c_numel * impl.c_dtype.itemsize)
+                          impl.c_numel * impl.c_dtype.itemsize)
         return impl
     return None
 
