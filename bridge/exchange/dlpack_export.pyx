@@ -7,11 +7,13 @@ A DLPack tensor that leaves is one block of memory: struct, sizes, strides. Its
 was handed out stays valid whatever becomes of the tensor and its Storage.
 """
 
+from cpython.object cimport PyObject
 from cpython.ref cimport Py_INCREF
 from libc.stdint cimport int64_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy
 
+from bridge.c10.python_api cimport drop_reference
 from bridge.c10.retained cimport retained_data
 from bridge.c10.storage cimport READONLY, Storage
 from bridge.c10.tensor_impl cimport CONTIGUOUS, TensorImpl
@@ -33,7 +35,6 @@ import atexit
 cdef extern from "Python.h":
     int Py_IsInitialized() nogil
     int PyGILState_Check() nogil
-    void _decref "Py_DECREF"(void*) noexcept nogil
 
 cdef extern from *:
     """
@@ -81,10 +82,10 @@ cdef void _drop(void* ctx) noexcept nogil:
     if PyGILState_Check():
         # also the answer when there is no interpreter any more
         if bridge_thread_state() != NULL:
-            _decref(ctx)
+            drop_reference(<PyObject*>ctx)
     elif Py_IsInitialized() and bridge_may_drop():
         with gil:
-            _decref(ctx)
+            drop_reference(<PyObject*>ctx)
         bridge_dropped()
     # else: leak, since nothing else is safe
 

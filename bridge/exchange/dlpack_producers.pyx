@@ -8,6 +8,7 @@ Producers are not trusted: whatever they raise or do wrong becomes a BufferError
 from cpython.pycapsule cimport PyCapsule_CheckExact, PyCapsule_GetPointer, PyCapsule_IsValid
 from libc.stdint cimport uintptr_t
 
+from bridge.c10.python_api cimport PyErr_Occurred, raise_pending
 from bridge.c10.reports cimport report_copy
 from bridge.c10.storage cimport READONLY
 from bridge.c10.tensor_impl cimport TensorImpl
@@ -25,7 +26,6 @@ from bridge.dlpack.abi cimport (
     has_streams,
 )
 from bridge.dlpack.capsule cimport ManagedTensor, call_deleter, own_versioned, consume_capsule
-from bridge.exchange.c_calls cimport PyErr_Occurred, raise_pending
 from bridge.exchange.dlpack_import cimport adopt_managed
 from bridge.exchange.torch_api cimport torch_loaded
 from bridge.exchange.torch_export cimport export_torch
