@@ -66,7 +66,7 @@ cdef TensorImpl adopt(
     cdef int64_t numel, low = 0, high = -1, nbytes = 0
     cdef uintptr_t first, begin
     if ndim < 0 or ndim > MAX_NDIM:
-        raise BufferError(f"The DLPack tensor says that it has {ndim} dimensions.")
+        raise BufferError(f"The DLPack tensor has {ndim} dimensions, which is not supported.")
     if ndim > 0 and tensor.shape == NULL:
         raise BufferError(f"The DLPack tensor has {ndim} dimensions and no shape (NULL).")
     dtype = _type_of(tensor.dtype)

@@ -4,8 +4,8 @@
 from __future__ import annotations
 
 from bridge.c10.element_view import as_element
-from bridge.c10.reports import report_copy
 from bridge.c10.raw_parts import from_items
+from bridge.c10.reports import report_copy
 from bridge.c10.type_meta import TypeMeta
 
 TYPE_CHECKING = False
