@@ -6,7 +6,7 @@ Its functions are called from C, all but the allocator with the GIL. On failure 
 with an exception pending; the allocator calls `set_error`.
 """
 
-from cpython.object cimport PyObject
+from cpython.exc cimport PyErr_SetObject
 from cpython.pycapsule cimport PyCapsule_New
 from cpython.ref cimport Py_INCREF
 from libc.stdint cimport int32_t, int64_t, uintptr_t
@@ -30,9 +30,6 @@ from bridge.exchange.dlpack_import cimport adopt_managed
 from bridge.wrapper cimport Wrapper
 
 from bridge.c10.reports import Label
-
-cdef extern from "Python.h":
-    void PyErr_SetObject(PyObject*, PyObject*)
 
 
 cdef int _from_object(void* obj, DLManagedTensorVersioned** out) noexcept:
@@ -121,8 +118,7 @@ cdef int _work_stream(int32_t device_type, int32_t device_id, void** out) noexce
 
 cdef void _set_error(object error) noexcept:
     # for a C caller, which reads -1 and the pending exception
-    kind = type(error)
-    PyErr_SetObject(<PyObject*>kind, <PyObject*>error)
+    PyErr_SetObject(type(error), error)
 
 
 cdef object exchange_table(DLPackExchangeAPI* table, to_py_object import_function):

@@ -2,7 +2,6 @@
 # cython: language_level=3, binding=False, embedsignature=True, embedsignature.format=clinic
 """The functions of `bridge` itself: arguments are checked here and passed one layer down."""
 
-
 from bridge.at.tensor cimport Tensor as AtTensor
 from bridge.at.tensor cimport wrap
 from bridge.c10.copy cimport reported_copy

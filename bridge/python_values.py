@@ -78,7 +78,7 @@ def tensor_of_numbers(x: Any, dtype: Any, device: Any) -> Tensor:
 
 
 def array_by_method(x: Any, copy: bool | None) -> Any:
-    """Return the NumPy array that ``x.__array__()`` returns; None if there is no such method.
+    """Return the NumPy array that ``x.__array__()`` returns; None if `x` has no such method.
 
     Raises BufferError: it does not return one, or `copy` is False and it needs a copy.
     """
@@ -90,11 +90,13 @@ def array_by_method(x: Any, copy: bool | None) -> Any:
     if copy is False:
         if numpy.lib.NumpyVersion(numpy.__version__) < "2.0.0":
             raise BufferError(
-                f"Whether {type(x).__name__}.__array__ copies, only NumPy 2 can ask. Allow a copy "
-                "with copy=None."
+                f"Only NumPy 2 can ask {type(x).__name__}.__array__ not to copy. Allow a copy with "
+                "copy=None."
             )
         options = {"copy": False}
     try:
         return numpy.asarray(x, **options)
     except Exception as error:
-        raise BufferError(f"{type(x).__name__}.__array__ returns no array: {error}") from error
+        raise BufferError(
+            f"{type(x).__name__}.__array__ does not return an array: {error}"
+        ) from error

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Types for annotations: what the functions of the bridge take, each under one name.
+"""Type aliases and protocols of the arguments that the functions of the bridge take.
 
 >>> from bridge.typing import DeviceLike, TypeLike
 >>> def ones(sizes: tuple[int, ...], T: TypeLike = "float32", D: DeviceLike = "cpu") -> None: ...
 
-An alias says what a type checker can know; what is no device or element type after all is found
-when it is used. No framework is loaded for them.
+An alias covers what a type checker can know; an invalid device or element type is detected when it
+is used. Importing this module loads no framework.
 """
 
 from __future__ import annotations
@@ -68,19 +68,19 @@ class SupportsCudaArrayInterface(Protocol):
         """The description, version 2 or 3."""
 
 
-# What names a device: "cpu", "cuda:1", an object, or DLPack's (type, index).
+# A device: "cpu", "cuda:1", an object, or DLPack's (type, index).
 DeviceLike: TypeAlias = "str | Device | DeviceType | torch.device | tuple[int, int]"
 
-# What names an element type: a name, a Python, NumPy or registered class, a dtype.
+# An element type: a name, a Python, NumPy or registered class, a dtype.
 TypeLike: TypeAlias = "str | type[Any] | TypeMeta | np.dtype[Any] | torch.dtype"
 
-# What a factory is told besides the sizes: TensorOptions, or a bare type or device.
+# The options of a factory besides the sizes: TensorOptions, or a bare type or device.
 OptionsLike: TypeAlias = "TensorOptions | TypeLike | DeviceLike"
 
 # Sizes or strides, in elements; c10.ArrayRef is one.
 Dims: TypeAlias = "Sequence[int]"
 
-# Memory that Python's buffer protocol gives; NumPy tells type checkers so from Python 3.12 on only.
+# An object with Python's buffer protocol; NumPy declares its arrays as such from Python 3.12 on.
 BufferLike: TypeAlias = "Buffer | np.ndarray[Any, Any]"
 
 # What `bridge.from_dlpack` takes: anything that has a tensor's memory.
@@ -100,5 +100,5 @@ IndexLike: TypeAlias = (
     "SupportsIndex | slice[Any, Any, Any] | EllipsisType | Sequence[Any] | SupportsDLPack | None"
 )
 
-# Called once with the address of memory from outside, when nobody needs it any more.
+# Called once with the address of external memory, when it is no longer used.
 Deleter: TypeAlias = Callable[[int], object]

@@ -239,6 +239,6 @@ cdef object _watched(object self, str call, str target, object method, dict argu
 
 
 cdef int inherit_metadata(object cls) except -1:
-    """Give `cls`, a wrapper class, its own descriptors of the methods that return metadata."""
+    """Add to `cls`, a wrapper class, its own descriptors of the methods that return metadata."""
     return own_methods(cls, Wrapper, (
         "sizes", "strides", "numel", "dtype", "itemsize", "nbytes", "storage"))

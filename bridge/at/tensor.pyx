@@ -59,7 +59,7 @@ cdef class Tensor(Wrapper):
     Every method raises EnforceNotMet on an undefined tensor, except `defined`, `dtype`, `itemsize`,
     `is_same`, `readonly` and `unsafeGetTensorImpl`. Every method that writes raises EnforceNotMet
     if the memory is read-only. A dimension counts from the end if negative; EnforceNotMet, also an
-    IndexError, if there is no such dimension. An argument of the wrong kind raises EnforceNotMet,
+    IndexError, if the dimension does not exist. An argument of the wrong kind raises EnforceNotMet,
     also a TypeError.
 
     Follows at::Tensor, aten/src/ATen/core/TensorBody.h, PyTorch 1.8.1.
@@ -153,7 +153,7 @@ cdef class Tensor(Wrapper):
     def size(self, dim=None):
         """Return the size of dimension `dim`; without `dim`, all sizes as an ArrayRef.
 
-        Raises EnforceNotMet, also an IndexError: there is no such dimension.
+        Raises EnforceNotMet, also an IndexError: the dimension does not exist.
         """
         self.impl.require_defined("Tensor.size")
         if dim is None:
@@ -163,7 +163,7 @@ cdef class Tensor(Wrapper):
     def stride(self, dim=None):
         """Return the stride of dimension `dim`, in elements; without `dim`, all as an ArrayRef.
 
-        Raises EnforceNotMet, also an IndexError: there is no such dimension.
+        Raises EnforceNotMet, also an IndexError: the dimension does not exist.
         """
         self.impl.require_defined("Tensor.stride")
         if dim is None:
@@ -277,7 +277,7 @@ cdef class Tensor(Wrapper):
     def transpose(self, dim0, dim1):
         """Return a view with two dimensions swapped. (…, a, …, b, …) → (…, b, …, a, …).
 
-        Raises EnforceNotMet, also an IndexError: there is no such dimension.
+        Raises EnforceNotMet, also an IndexError: the dimension does not exist.
         """
         return wrap(views.transpose(
             self.impl, to_int64(dim0, "Tensor.transpose"), to_int64(dim1, "Tensor.transpose"),
@@ -310,7 +310,7 @@ cdef class Tensor(Wrapper):
 
         A negative `index` counts from the end.
 
-        Raises EnforceNotMet, also an IndexError: there is no such dimension or index.
+        Raises EnforceNotMet, also an IndexError: the dimension or index does not exist.
         """
         return wrap(views.select(
             self.impl, to_int64(dim, "Tensor.select"), to_int64(index, "Tensor.select"),
@@ -351,7 +351,7 @@ cdef class Tensor(Wrapper):
 
         `dim` is a dimension, or a list or tuple of them; those of another size are kept.
 
-        Raises EnforceNotMet, also an IndexError: there is no such dimension.
+        Raises EnforceNotMet, also an IndexError: the dimension does not exist.
         """
         if isinstance(dim, (tuple, list)):
             return wrap(_squeezed(self.impl, dim))

@@ -35,7 +35,7 @@ cdef int _require_content(TensorImpl src, str caller) except -1:
 
 
 cdef int share_data(TensorImpl self, TensorImpl src, str caller) except -1:
-    """Share the storage of `src`, its type and its offset; sizes stay.
+    """Share the storage of `src`, its type and its offset; the sizes do not change.
 
     Raises EnforceNotMet: undefined, another number of elements, not contiguous, or `src` has no
     memory.

@@ -133,19 +133,19 @@ cdef int copy_elements(TensorImpl dst, TensorImpl src, str caller) except -1:
     src.require_defined(caller)
     dst.require_defined(caller)
     # While the GIL is released, here or by a framework that checks its memory, another thread may
-    # give the storages other buffers, and the tensors other sizes.
+    # replace the buffers of the storages, and the tensors other sizes.
     _keep_dst, _keep_src = dst.storage.ctx, src.storage.ctx
     source = src.data(caller)
     to = dst.data(caller)
     require_alike(dst, src, caller)
     if dst.storage.ctx is not _keep_dst or src.storage.ctx is not _keep_src:
         raise EnforceNotMet(
-            "The tensor was given other memory while it was being copied.", caller,
+            "The memory of the tensor was replaced while it was being copied.", caller,
             condition="storage() is kept")
     if src.c_numel == 0:
         return 0
     if not src.c_dtype.c_is_pod:
-        # Copying an element runs Python, which may give the storages other buffers.
+        # Copying an element runs Python, which may replace the buffers of the storages.
         places, begin = (<Elements>dst.storage.ctx).items, dst.offset
         items = (<Elements>src.storage.ctx).items[src.offset:src.offset + src.c_numel]
         copy_element = src.c_dtype.copy_element

@@ -3,6 +3,7 @@
 """Sizes and strides read from Python arguments."""
 
 cimport cython
+from cpython.long cimport PyLong_Check
 from libc.stdint cimport int64_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy
@@ -11,9 +12,6 @@ from bridge.c10.array_ref cimport INLINE_DIMS, ArrayRef
 from bridge.c10.integers cimport to_int64
 
 from bridge.c10.errors import EnforceTypeError
-
-cdef extern from "Python.h":
-    bint PyLong_Check(object)
 
 
 @cython.final

@@ -1,11 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """int64 out of Python objects."""
 
+from cpython.long cimport PyLong_AsLongLongAndOverflow, PyLong_CheckExact
 from libc.stdint cimport int64_t
-
-cdef extern from "Python.h":
-    bint PyLong_CheckExact(object)
-    long long PyLong_AsLongLongAndOverflow(object, int*) except? -1
 
 cdef int64_t index_to_int64(object value, str caller) except? -1
 

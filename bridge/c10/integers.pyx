@@ -2,12 +2,10 @@
 # cython: language_level=3, boundscheck=False, wraparound=False
 """int64 out of Python objects: the slow cases of `to_int64`."""
 
+from cpython.long cimport PyLong_AsLongLongAndOverflow, PyLong_Check
 from libc.stdint cimport int64_t
 
 from bridge.c10.errors import EnforceTypeError, EnforceValueError
-
-cdef extern from "Python.h":
-    bint PyLong_Check(object)
 
 
 cdef int64_t index_to_int64(object value, str caller) except? -1:

@@ -2,7 +2,15 @@
 # cython: language_level=3, boundscheck=False, wraparound=False
 """A TensorImpl from its raw parts (bytes or elements, sizes, type), and the parts of one."""
 
-from cpython.buffer cimport PyBUF_FORMAT, PyBUF_ND, PyBUF_SIMPLE, PyBUF_STRIDES, PyBUF_WRITABLE
+from cpython.buffer cimport (
+    PyBUF_FORMAT,
+    PyBUF_ND,
+    PyBUF_SIMPLE,
+    PyBUF_STRIDES,
+    PyBUF_WRITABLE,
+    PyBuffer_Release,
+    PyObject_GetBuffer,
+)
 from libc.stdint cimport int64_t, uintptr_t
 
 from bridge.c10.dims cimport Dims, parse_dims
@@ -78,11 +86,6 @@ cdef class _BufferOwner:
     def __dealloc__(self):
         if self.exported:
             PyBuffer_Release(&self.buffer)
-
-
-cdef extern from "Python.h":
-    int PyObject_GetBuffer(object, Py_buffer*, int) except -1
-    void PyBuffer_Release(Py_buffer*)
 
 
 def from_buffer(buffer, sizes, TypeMeta dtype, bint misaligned=False):

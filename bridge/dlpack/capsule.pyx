@@ -80,8 +80,8 @@ cdef class ManagedTensor:
 cdef ManagedTensor own_versioned(DLManagedTensorVersioned* managed):
     """Return an owner of `managed`.
 
-    Raises BufferError: NULL, or another major version, of which only the places of the version and
-    of the deleter are known (DLPack 1.3, DLPackVersion); the tensor is deleted.
+    Raises BufferError: NULL, or another major version. The latter is deleted, since all major
+    versions have the version and the deleter at the same place (DLPack 1.3, DLPackVersion).
     """
     cdef ManagedTensor owner = ManagedTensor.__new__(ManagedTensor)
     if managed == NULL:

@@ -69,7 +69,8 @@ def importer_of(
 ) -> Callable[[Any, bool | None], TensorImpl | None] | None:
     """Return the ``import_`` for objects of `cls`, a class of a framework or derived from one.
 
-    `own`: derived classes do not count. None: there is no adapter, or its framework is not loaded.
+    `own`: derived classes do not count. Returns None if no adapter exists or its framework is not
+    loaded.
     """
     for base in (cls,) if own else cls.__mro__:
         package = str(base.__module__).partition(".")[0]

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What ``__array_interface__`` and its sister for CUDA say, looked at before it is believed.
+"""Validation of ``__array_interface__`` and ``__cuda_array_interface__``.
 
-NumPy takes address, sizes and strides as they are, and does not compare them with
-the length of a buffer (NumPy's array interface protocol, version 3).
+NumPy uses address, sizes and strides unchecked, and does not compare them with the length of the
+buffer (NumPy's array interface protocol, version 3).
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ _ADDRESSES = 2**56
 
 
 def check_interface(x: Any, interface: Any, attribute: str = "__array_interface__") -> None:
-    """Refuse a description that cannot be true. `attribute`: which of the two it was.
+    """Raise BufferError if `interface`, the value of `attribute` of `x`, is invalid.
 
-    Raises BufferError: no dict, a masked array, no memory for its elements, sizes or
-    strides that lead out of the buffer or out of memory.
+    That is: not a dict, a masked array, elements without memory, or sizes and strides that lead
+    out of the buffer or of the address space.
     """
     name = f"{type(x).__name__}.{attribute}"
     if not isinstance(interface, dict):
-        raise BufferError(f"{name} is {type(interface).__name__} and no dict.")
+        raise BufferError(f"{name} is {type(interface).__name__}, not a dict.")
     if interface.get("mask") is not None:
-        raise BufferError("A masked array has no plain memory for what is masked.")
+        raise BufferError("A masked array has a mask besides its memory; it cannot be exchanged.")
     shape, strides = interface.get("shape"), interface.get("strides")
     if not isinstance(shape, tuple) or not all(isinstance(n, int) and n >= 0 for n in shape):
-        raise BufferError(f"{name} has the shape {shape!r}, which is none.")
+        raise BufferError(f"{name} has the invalid shape {shape!r}.")
     itemsize = _itemsize(name, interface)
     if strides is None:
         strides = _compact(shape, itemsize)
@@ -58,7 +58,7 @@ def check_interface(x: Any, interface: Any, attribute: str = "__array_interface_
     try:
         length = memoryview(x if data is None else data).nbytes
     except TypeError as error:
-        raise BufferError(f"{name} has data that is no buffer: {error}") from error
+        raise BufferError(f"{name} has data that is not a buffer: {error}") from error
     if not isinstance(offset, int) or offset + low < 0 or offset + high > length:
         raise BufferError(
             f"{name} reaches bytes {offset}{low:+} to {offset}{high:+} of a buffer of {length}."

@@ -58,7 +58,7 @@ cdef int _require_buffer(TensorImpl impl, int flags) except -1:
 
 
 cdef bint _column_major(TensorImpl impl) noexcept:
-    """Whether the elements lie without gaps, the first dimension fastest."""
+    """Return whether the elements lie without gaps, the first dimension fastest."""
     cdef int64_t step = 1
     cdef int i
     for i in range(impl.ndim):

@@ -8,10 +8,12 @@ number in native byte order are parsed here; NumPy parses the others and reports
 
 cimport cython
 from cpython.buffer cimport PyBUF_FULL_RO, PyBuffer_Release
+from cpython.memoryview cimport PyMemoryView_FromObject, PyMemoryView_GET_BUFFER
 from libc.stdint cimport int64_t, uintptr_t
 
 from bridge.c10.copy cimport requested_copy
 from bridge.c10.layout cimport extent
+from bridge.c10.python_api cimport take_pending
 from bridge.c10.storage cimport EXTERNAL, READONLY, Storage, install, new_storage
 from bridge.c10.tensor_impl cimport TensorImpl, new_impl
 from bridge.c10.type_meta cimport TypeMeta, from_dlpack_type
@@ -24,13 +26,10 @@ from bridge.dlpack.abi cimport (
     DL_UINT,
     DLDataType,
 )
-from bridge.exchange.c_calls cimport raise_pending
 from bridge.exchange.numpy cimport import_array, numpy_loaded
 
 cdef extern from "Python.h":
     int get_buffer "PyObject_GetBuffer"(object, Py_buffer*, int)
-    object PyMemoryView_FromObject(object)
-    Py_buffer* PyMemoryView_GET_BUFFER(object)
 
 
 cdef TypeMeta _type_of(const char* format, Py_ssize_t itemsize):
@@ -120,10 +119,8 @@ cdef TensorImpl fast_import_buffer(object x):
     """
     cdef OwnedBuffer owner = OwnedBuffer.__new__(OwnedBuffer)
     if get_buffer(x, &owner.buffer, PyBUF_FULL_RO) != 0:
-        try:
-            raise_pending()
-        except Exception:
-            return None
+        take_pending()
+        return None
     return _plain(&owner.buffer, owner)
 
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Memory that ``__cuda_array_interface__`` describes.
 
-Follows the CUDA Array Interface, version 3, of Numba's documentation. It does not say which device
-the memory is on: torch asks CUDA.
+Follows the CUDA Array Interface, version 3, of Numba's documentation. It does not include
+the device of the memory; torch asks CUDA for it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ __all__ = ["import_cuda_interface"]
 
 
 def import_cuda_interface(x: Any, interface: Any) -> TensorImpl:
-    """A TensorImpl over the CUDA memory that `interface`, that of `x`, describes; shared.
+    """Return a TensorImpl over the CUDA memory that `interface` of `x` describes; shared.
 
     Keeps `x`. torch's current stream waits for the stream that `interface` names.
 
@@ -38,7 +38,7 @@ def import_cuda_interface(x: Any, interface: Any) -> TensorImpl:
     dtype = np.dtype(interface["typestr"])
     if dtype.kind not in "biufc" or not dtype.isnative:
         raise BufferError(
-            f"{name} has elements of {interface['typestr']!r}, which is no type of native numbers. "
+            f"{name} has elements of {interface['typestr']!r}, which is not a native numeric type. "
             "Give the bridge an object with __dlpack__, or convert it first."
         )
     steps = None
@@ -73,7 +73,7 @@ class _Byte:
 
 
 def _device_of(name: str, address: int) -> int:
-    """The index of the CUDA device that `address` is on; of the current one for 0."""
+    """Return the index of the CUDA device that `address` is on; of the current one for 0."""
     try:
         import torch
 
@@ -83,7 +83,7 @@ def _device_of(name: str, address: int) -> int:
             )
         if not address:
             return torch.cuda.current_device()
-        with torch._C.DisableTorchFunction():  # torch.device as a context would say where
+        with torch._C.DisableTorchFunction():  # a torch.device context would choose
             return int(torch.as_tensor(_Byte(address)).device.index)
     except (TypeError, ValueError, RuntimeError, AssertionError) as error:
         raise BufferError(f"{name} describes no CUDA memory at {address:#x}: {error}") from error

@@ -73,7 +73,7 @@ class TorchAllocator(Allocator):
     def raw_allocate(self, nbytes):
         """Return the address of `nbytes` new bytes, 0 for none.
 
-        Raises MemoryError: torch has not enough memory. EnforceNotMet: torch cannot allocate at all.
+        Raises MemoryError: torch is out of memory. EnforceNotMet: torch cannot allocate at all.
         """
         if nbytes == 0:
             return 0
@@ -95,15 +95,15 @@ class TorchAllocator(Allocator):
         return address
 
     def raw_deallocate(self, address):
-        """Give the buffer back to torch. EnforceNotMet: it did not come from here."""
+        """Return the buffer to torch. Raises EnforceNotMet: it is not of this allocator."""
         if address and self._tensors.pop(address, None) is None:
             raise EnforceNotMet(
                 f"{address:#x} is not a live address of this allocator.",
                 "Allocator.raw_deallocate")
 
     def _memory_at(self, address):
-        # Held by whom it was allocated for, and not found by its address: torch may resize the
-        # storage, and then allocate there anew.
+        # The DataPtr owns the tensor; it is not looked up by address, since torch may resize the
+        # storage and then allocate at the same address again.
         return self._tensors.pop(address)
 
 

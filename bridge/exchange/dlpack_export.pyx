@@ -7,11 +7,13 @@ A DLPack tensor that leaves is one block of memory: struct, sizes, strides. Its
 was handed out stays valid whatever becomes of the tensor and its Storage.
 """
 
+from cpython.object cimport PyObject
 from cpython.ref cimport Py_INCREF
 from libc.stdint cimport int64_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy
 
+from bridge.c10.python_api cimport drop_reference
 from bridge.c10.retained cimport retained_data
 from bridge.c10.storage cimport READONLY, Storage
 from bridge.c10.tensor_impl cimport CONTIGUOUS, TensorImpl
@@ -33,7 +35,6 @@ import atexit
 cdef extern from "Python.h":
     int Py_IsInitialized() nogil
     int PyGILState_Check() nogil
-    void _decref "Py_DECREF"(void*) noexcept nogil
 
 cdef extern from *:
     """
@@ -71,20 +72,20 @@ cdef extern from *:
 
 
 cdef void _drop(void* ctx) noexcept nogil:
-    """Return up a reference from any thread, at any time.
+    """Drop a reference from any thread, at any time.
 
-    A thread that waits for the GIL while the interpreter goes down is ended where it stands
-    (PyGILState_Ensure, before Python 3.14), which aborts the process where C++ frames are on
-    its stack; XLA's threads were seen to. So the last thing before the interpreter goes down
-    is to let those through that wait, and none that comes later.
+    A thread that waits for the GIL during finalisation of the interpreter is terminated in place
+    (PyGILState_Ensure, before Python 3.14), which aborts the process if C++ frames are on its
+    stack; XLA's threads do that. So `_close` waits for the threads that wait for the GIL here, and
+    refuses later ones.
     """
     if PyGILState_Check():
-        # also the answer when there is no interpreter any more
+        # True after finalisation of the interpreter, too
         if bridge_thread_state() != NULL:
-            _decref(ctx)
+            drop_reference(<PyObject*>ctx)
     elif Py_IsInitialized() and bridge_may_drop():
         with gil:
-            _decref(ctx)
+            drop_reference(<PyObject*>ctx)
         bridge_dropped()
     # else: leak, since nothing else is safe
 
@@ -110,19 +111,19 @@ cdef void _delete_legacy(DLManagedTensor* self) noexcept nogil:
 
 
 cdef int refuse_non_pod(TensorImpl impl, str caller) except -1:
-    """Raise EnforceBufferError: the elements are no plain memory, or there is no tensor."""
+    """Raise EnforceBufferError for a tensor that is not POD, without a type, or undefined."""
     impl.require_defined(caller)
     if not impl.c_dtype:
         raise EnforceBufferError(
             "The tensor has no element type yet, so there is nothing to exchange. Call "
             "mutable_data(T) first.", caller, condition="dtype_initialized()")
     raise EnforceBufferError(
-        f"Elements of the non-POD type {impl.c_dtype} are no plain memory, so they cannot be "
+        f"Elements of the non-POD type {impl.c_dtype} are Python objects, so they cannot be "
         "exchanged. Read them through data().", caller, condition="dtype().is_pod")
 
 
 cdef bint _padded(TypeMeta dtype) noexcept:
-    """Whether elements of fewer than eight bits take a byte each, which DLPack 1.1 can say."""
+    """Return whether elements of under eight bits take a byte each (a flag of DLPack 1.1)."""
     return dtype.c_dlpack.bits < 8 and dtype.c_dlpack.lanes == 1
 
 
@@ -159,7 +160,7 @@ cdef void _describe(TensorImpl impl, char* data, DLTensor* out, int64_t* dims) n
 
 
 cdef DLManagedTensorVersioned* export_versioned(TensorImpl impl, int flags) except NULL:
-    """A new DLManagedTensorVersioned that shares the memory; `flags` besides read-only."""
+    """Return a new DLManagedTensorVersioned that shares the memory; `flags` besides read-only."""
     cdef DLManagedTensorVersioned* managed
     cdef size_t head = sizeof(DLManagedTensorVersioned)
     cdef char* data
@@ -185,23 +186,24 @@ cdef DLManagedTensorVersioned* export_versioned(TensorImpl impl, int flags) exce
 
 
 cdef DLManagedTensor* export_legacy(TensorImpl impl, bint immutable=False) except NULL:
-    """A new DLManagedTensor that shares the memory, which must be writable.
+    """Return a new DLManagedTensor that shares the memory, which must be writable.
 
-    `immutable`: it goes to a tensor through which nothing is written, so it need not be.
+    `immutable`: nothing is written through the tensor that imports it, so read-only memory is
+    exported, too.
     """
     cdef DLManagedTensor* managed
     cdef size_t head = sizeof(DLManagedTensor)
     cdef char* data
     if impl.storage is not None and impl.storage.flags & READONLY and not immutable:
         raise EnforceBufferError(
-            "The memory is read-only, which a legacy DLPack capsule cannot say. Ask for "
+            "The memory is read-only, which a legacy DLPack capsule cannot express. Ask for "
             "max_version=(1, 0) or later, or for a copy.", "__dlpack__", condition="!readonly")
     if not impl.c_dtype.c_is_pod:
         refuse_non_pod(impl, "__dlpack__")
     if _padded(impl.c_dtype):
         raise EnforceBufferError(
             f"Each {impl.c_dtype} takes a byte of its own here, which a legacy DLPack capsule "
-            "cannot say. Ask for max_version=(1, 1) or later.", "__dlpack__")
+            "cannot express. Ask for max_version=(1, 1) or later.", "__dlpack__")
     data = retained_data(impl, "__dlpack__")
     managed = <DLManagedTensor*>malloc(head + 2 * <size_t>impl.ndim * sizeof(int64_t))
     if managed == NULL:
@@ -217,8 +219,8 @@ cdef DLManagedTensor* export_legacy(TensorImpl impl, bint immutable=False) excep
 cdef int borrow(TensorImpl impl, DLTensor* out) except -1:
     """Describe `impl` for the time of a call; sizes and strides are those of `impl` itself.
 
-    Of read-only memory too, which a DLTensor cannot say: it is for arguments of a call, most of
-    which are only read, and DLPack leaves it to the callee to know which it writes.
+    Read-only memory is accepted, although a DLTensor has no such flag: most arguments of a call
+    are only read, and DLPack leaves it to the callee to know which ones it writes.
     """
     cdef Storage storage = impl.storage
     caller = "__dlpack_c_exchange_api__"
@@ -227,7 +229,7 @@ cdef int borrow(TensorImpl impl, DLTensor* out) except -1:
     if _padded(impl.c_dtype):
         raise EnforceBufferError(
             f"Each {impl.c_dtype} takes a byte of its own here, which a bare DLTensor cannot "
-            "say. Use __dlpack__.", caller)
+            "express. Use __dlpack__.", caller)
     out.data = impl.data(caller)
     _place(storage, impl, out)
     out.shape = impl.c_sizes

@@ -66,7 +66,7 @@ cdef TensorImpl adopt(
     cdef int64_t numel, low = 0, high = -1, nbytes = 0
     cdef uintptr_t first, begin
     if ndim < 0 or ndim > MAX_NDIM:
-        raise BufferError(f"The DLPack tensor says that it has {ndim} dimensions.")
+        raise BufferError(f"The DLPack tensor has {ndim} dimensions, which is not supported.")
     if ndim > 0 and tensor.shape == NULL:
         raise BufferError(f"The DLPack tensor has {ndim} dimensions and no shape (NULL).")
     dtype = _type_of(tensor.dtype)
@@ -103,8 +103,8 @@ cdef TensorImpl adopt(
                 "uninitialised, or its storage was freed.")
         if tensor.byte_offset > <uint64_t>INT64_MAX or first + tensor.byte_offset < first:
             raise BufferError(
-                f"The DLPack tensor's byte_offset {tensor.byte_offset} is outside of the "
-                "address space.")
+                f"The DLPack tensor's byte_offset {tensor.byte_offset} is outside of the address "
+                "space.")
         first += tensor.byte_offset
         if dtype.c_dlpack.bits < 8 and dtype.c_dlpack.lanes == 1 and not padded:
             return _unpacked(impl, first, ctx, copy)

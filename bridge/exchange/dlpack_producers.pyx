@@ -8,6 +8,7 @@ Producers are not trusted: whatever they raise or do wrong becomes a BufferError
 from cpython.pycapsule cimport PyCapsule_CheckExact, PyCapsule_GetPointer, PyCapsule_IsValid
 from libc.stdint cimport uintptr_t
 
+from bridge.c10.python_api cimport PyErr_Occurred, raise_pending
 from bridge.c10.reports cimport report_copy
 from bridge.c10.storage cimport READONLY
 from bridge.c10.tensor_impl cimport TensorImpl
@@ -25,7 +26,6 @@ from bridge.dlpack.abi cimport (
     has_streams,
 )
 from bridge.dlpack.capsule cimport ManagedTensor, call_deleter, own_versioned, consume_capsule
-from bridge.exchange.c_calls cimport PyErr_Occurred, raise_pending
 from bridge.exchange.dlpack_import cimport adopt_managed
 from bridge.exchange.torch_api cimport torch_loaded
 from bridge.exchange.torch_export cimport export_torch
@@ -58,17 +58,17 @@ cdef TensorImpl import_by_table(object x, object copy):
     if api.managed_tensor_from_py_object_no_sync == NULL:
         raise BufferError(
             f"The DLPack exchange table of {type(x).__name__} is broken: a function that must "
-            "be there is NULL.")
+            "exist is NULL.")
     if api.managed_tensor_from_py_object_no_sync(<void*>x, &managed) != 0:
         if PyErr_Occurred() == NULL:
             raise BufferError(
-                f"The DLPack exchange table of {type(x).__name__} failed without saying why.")
+                f"The DLPack exchange table of {type(x).__name__} failed without an exception.")
         _translate(x)
     if PyErr_Occurred() != NULL:
         try:
             _translate(x)
         finally:
-            call_deleter(managed, True)     # of what it says it gave, nevertheless
+            call_deleter(managed, True)     # it returned one in spite of the exception
     owner = own_versioned(managed)
     if has_streams(owner.tensor().device.device_type):
         _wait_for_table(api, owner.tensor(), x)
@@ -77,7 +77,7 @@ cdef TensorImpl import_by_table(object x, object copy):
 
 cdef int _wait_for_table(DLPackExchangeAPI* api, DLTensor* tensor, object x) except -1:
     """Make our stream wait for the producer's, which the table does not do."""
-    cdef void* stream = NULL            # the default one, where the table cannot tell
+    cdef void* stream = NULL            # the default one, if the table has no function for it
     cdef int status = 0
     if api.current_work_stream != NULL:
         status = api.current_work_stream(
@@ -86,8 +86,8 @@ cdef int _wait_for_table(DLPackExchangeAPI* api, DLTensor* tensor, object x) exc
         _translate(x)
     if status != 0:
         raise BufferError(
-            f"The DLPack exchange table of {type(x).__name__} does not say which stream it works "
-            "on, nor why.")
+            f"The DLPack exchange table of {type(x).__name__} does not report its current "
+            "stream, and failed without an exception.")
     from bridge.exchange.streams import wait_for_handle
     wait_for_handle(tensor.device.device_id, <uintptr_t>stream)
     return 0
@@ -107,8 +107,8 @@ cdef int _translate(object x) except -1:
 def import_by_dlpack(x, *, readonly=False, on_host=False):
     """Return the TensorImpl of what ``x.__dlpack__`` returns, for adapters.
 
-    `readonly`: immutable by nature, whatever its DLPack tensor says. `on_host`: known to
-    be in host memory, so that nothing is to be asked about devices.
+    `readonly`: `x` is immutable, whatever the flag of its DLPack tensor. `on_host`: it is known to
+    be in host memory, so `__dlpack_device__` is not called.
     """
     return import_by_method(x, None, READONLY if readonly else 0, on_host)
 
@@ -125,7 +125,7 @@ cdef TensorImpl import_by_method(object x, object copy, int flags=0, bint on_hos
             arguments["stream"] = current_stream(where[1], where[0])
         except Exception as error:
             raise BufferError(
-                f"{type(x).__name__} says that it is on CUDA device {where[1]}, which torch "
+                f"{type(x).__name__} reports CUDA device {where[1]}, which torch "
                 f"does not know: {error}") from error
     try:
         capsule, ordered = _call_dlpack(x, arguments)
@@ -137,12 +137,12 @@ cdef TensorImpl import_by_method(object x, object copy, int flags=0, bint on_hos
             f"{type(error).__name__}: {error}") from error
     if not PyCapsule_CheckExact(capsule):
         raise BufferError(
-            f"{type(x).__name__}.__dlpack__ gave {type(capsule).__name__} and not a capsule.")
+            f"{type(x).__name__}.__dlpack__ returned {type(capsule).__name__}, not a capsule.")
     try:
         managed = consume_capsule(capsule)
     except BaseException:
-        # Let the capsule go here and not while the error is on its way: the producer's
-        # destructor may run Python.
+        # Drop the capsule here, not while the error propagates: the producer's destructor may
+        # run Python.
         capsule = None
         raise
     capsule = None
@@ -152,9 +152,9 @@ cdef TensorImpl import_by_method(object x, object copy, int flags=0, bint on_hos
                                   and _is_page_locked(managed)):
             managed = None
             raise BufferError(
-                f"{type(x).__name__}.__dlpack_device__ says {where}, but the capsule is on {seen}.")
+                f"{type(x).__name__}.__dlpack_device__ is {where}, but the capsule is on {seen}.")
     if not ordered:
-        # it took no stream, so it works on the default one, as far as anybody can tell
+        # It did not take a stream, so it is assumed to work on the default one.
         wait_for_producer(where[1], 0 if where[0] == DL_ROCM else 1, where[0])
     impl = adopt_managed(managed, flags, copy)
     if managed.copied():
@@ -163,15 +163,17 @@ cdef TensorImpl import_by_method(object x, object copy, int flags=0, bint on_hos
 
 
 cdef bint _is_page_locked(ManagedTensor managed) except -1:
-    """Whether memory that is said to be the CPU's is page-locked: torch says the one of such in
-    its `__dlpack_device__` and the other in its capsule."""
+    """Return whether the memory of a capsule on the CPU is page-locked.
+
+    For such memory, torch's `__dlpack_device__` is CUDAHost and its capsule is on the CPU.
+    """
     if not torch_loaded():
         return False
     return export_torch(adopt_managed(managed, 0, None), None, True).is_pinned()
 
 
 def _call_dlpack(x, arguments):
-    """(what ``x.__dlpack__`` gives, whether it took all of `arguments`): versioned if it can."""
+    """Return a capsule, versioned if possible, and whether `x` accepted all of `arguments`."""
     attempts = [{"max_version": MAX_VERSION, **arguments}, {}]
     if arguments:
         attempts.insert(1, arguments)
@@ -181,8 +183,8 @@ def _call_dlpack(x, arguments):
             return x.__dlpack__(**given), given.keys() >= arguments.keys()
         except TypeError as error:
             first = first if first is not None else error
-            # An old signature, or a TypeError of its own? A subclass is that, and asking once
-            # more in the old way would be deprecated by some.
+            # Retry only after an error about the signature: a subclass of TypeError is not one, and
+            # some producers deprecate calls without max_version.
             if type(error) is not TypeError or "argument" not in str(error):
                 break
     raise BufferError(
@@ -194,18 +196,18 @@ def _device_of(x):
         where = x.__dlpack_device__()
     except AttributeError:
         raise BufferError(
-            f"{type(x).__name__} has __dlpack__ and no __dlpack_device__, so it is no DLPack "
-            "producer.") from None
+            f"{type(x).__name__} has __dlpack__ but no __dlpack_device__, so it is not a "
+            "DLPack producer.") from None
     except BufferError:
         raise
     except Exception as error:
         raise BufferError(
-            f"{type(x).__name__}.__dlpack_device__ does not say where the memory is: "
+            f"{type(x).__name__}.__dlpack_device__ does not report the device: "
             f"{error}") from error
     try:
         kind, index = where
         return int(kind), int(index)
     except (TypeError, ValueError):
         raise BufferError(
-            f"{type(x).__name__}.__dlpack_device__ gave {where!r} and not (device type, index)."
+            f"{type(x).__name__}.__dlpack_device__ returned {where!r}, not (device type, index)."
         ) from None

@@ -20,14 +20,13 @@ from libc.string cimport memcpy
 from bridge.c10.copy cimport requested_copy
 from bridge.c10.device cimport host_accessible
 from bridge.c10.layout cimport extent
-from bridge.c10.python_api cimport RELEASE_GIL_NBYTES
+from bridge.c10.python_api cimport RELEASE_GIL_NBYTES, owned, raise_pending
 from bridge.c10.reports cimport report_copy
 from bridge.c10.retained cimport retained_data
 from bridge.c10.storage cimport BORROWED, EXTERNAL, READONLY, Storage, install
 from bridge.c10.tensor_impl cimport TensorImpl, allocated, new_pair
 from bridge.c10.type_meta cimport TypeMeta, as_type
 from bridge.dlpack.abi cimport DL_CPU
-from bridge.exchange.c_calls cimport owned, raise_pending
 from bridge.exchange.dlpack_export cimport refuse_non_pod
 
 from bridge.c10.errors import EnforceBufferError

@@ -37,7 +37,7 @@ def current_handle(index: int) -> int:
     """Return the handle of torch's current stream on device `index`; negative: current device.
 
     0, the legacy default stream, as long as torch has not initialised CUDA.
-    Raises RuntimeError, as torch does: there is no such device.
+    Raises RuntimeError, as torch does: the device does not exist.
     """
     torch = _torch_in_use()
     if torch is None:
@@ -110,7 +110,7 @@ def wait_for_producer(index: int, stream: Any, device_type: int = _CUDA) -> None
 
 
 def wait_for_handle(index: int, theirs: int) -> None:
-    """Do the same for a handle, as DLPack's exchange table returns it."""
+    """Make torch's current stream wait for a handle, as DLPack's exchange table returns it."""
     ours = current_handle(index)
     if theirs == 1:
         theirs = _LEGACY  # cudaStreamLegacy

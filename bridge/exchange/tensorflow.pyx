@@ -17,12 +17,12 @@ from cpython.object cimport PyObject
 
 from bridge.c10.copy cimport reported_copy
 from bridge.c10.handle cimport Handle
+from bridge.c10.python_api cimport owned
 from bridge.c10.reports cimport report_copy
 from bridge.c10.storage cimport READONLY
 from bridge.c10.tensor_impl cimport CONTIGUOUS, TensorImpl
 from bridge.dlpack.abi cimport DL_CPU, has_streams
 from bridge.dlpack.capsule cimport consume_capsule
-from bridge.exchange.c_calls cimport owned
 from bridge.exchange.conversion cimport export_source, remaining_copy, row_major
 from bridge.exchange.dlpack_capsule cimport immutable_capsule
 from bridge.exchange.dlpack_import cimport adopt_managed

@@ -13,6 +13,7 @@ from libc.stdint cimport int64_t, uintptr_t
 
 from bridge.c10.dims cimport Dims, new_dims
 from bridge.c10.copy cimport reported_copy, requested_copy
+from bridge.c10.python_api cimport owned, take_pending
 from bridge.c10.storage cimport BORROWED, EXTERNAL, READONLY
 from bridge.c10.tensor_impl cimport OWN_ORIGIN, TensorImpl
 from bridge.c10.views cimport alias
@@ -26,7 +27,6 @@ from bridge.dlpack.abi cimport (
     DLTensor,
 )
 from bridge.dlpack.capsule cimport new_capsule
-from bridge.exchange.c_calls cimport owned, take_pending
 from bridge.exchange.dlpack_export cimport export_legacy, export_versioned
 from bridge.exchange.torch_api cimport load_torch, torch, torch_c, untyped_storage
 from bridge.exchange.torch_storage cimport torch_owner

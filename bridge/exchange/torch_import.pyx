@@ -15,13 +15,13 @@ from libc.string cimport memcmp
 
 from bridge.c10.copy cimport requested_copy
 from bridge.c10.layout cimport extent
+from bridge.c10.python_api cimport drop_reference, raise_pending, take_pending
 from bridge.c10.reports cimport report_copy
 from bridge.c10.storage cimport BORROWED, EXTERNAL, UNVERIFIED, Storage, set_borrow_hooks
 from bridge.c10.tensor_impl cimport CONTIGUOUS, TensorImpl, new_pair
 from bridge.c10.type_meta cimport TypeMeta, as_type, from_dlpack_type
 from bridge.dlpack.abi cimport DL_BOOL, DL_COMPLEX, DL_INT, DL_UINT, DLDataType, DLTensor
 from bridge.dlpack.capsule cimport consume_capsule
-from bridge.exchange.c_calls cimport drop_reference, raise_pending, take_pending
 from bridge.exchange.dlpack_import cimport adopt, adopt_managed
 from bridge.exchange.torch_api cimport load_torch, torch, torch_c
 from bridge.exchange.torch_storage cimport check_borrowed, retain_borrowed

@@ -1,18 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 # cython: language_level=3
-"""What torch.from_dlpack does to tensors it does not understand, and what it is handed instead.
+"""Workarounds for torch.from_dlpack, which mishandles three kinds of DLPack tensors.
 
-Consumers are told apart by their arguments to ``__dlpack__``, but torch.from_dlpack passes the
-same ones as consumers that understand all of this. So it is recognised by the frame that calls.
-Seen with torch 2.13; no released torch ends any of the three, and each goes when the oldest
-supported torch does better:
+Its arguments to ``__dlpack__`` are those of consumers that handle them correctly, so it is
+recognised by the calling frame. Seen with torch 2.13, and not mended in any released torch. Remove
+each workaround when the oldest supported torch no longer needs it:
 
-- It ignores DLPack's read-only flag, and writes go to memory that must not change. Ends with a
-  torch that refuses the flag or has read-only tensors. Until then it gets a copy.
-- A negative stride aborts the process (a C++ exception that nothing catches). Ends with a torch
-  that raises. Until then it gets a copy.
-- Page-locked memory (``DLDeviceType::kDLCUDAHost``) is an unsupported device. Ends with a torch
-  that maps it to ``pin_memory``. Until then it is described as the CPU's, which it is as well.
+- It ignores DLPack's read-only flag, so writes would change read-only memory. It receives a copy,
+  until torch refuses the flag or has read-only tensors.
+- A negative stride aborts the process (an uncaught C++ exception). It receives a copy, until torch
+  raises an error.
+- Page-locked memory (``DLDeviceType::kDLCUDAHost``) is an unsupported device. It is described as
+  memory of the CPU, which it also is, until torch maps it to ``pin_memory``.
 """
 
 from cpython.object cimport PyObject

@@ -23,7 +23,7 @@ __all__ = [
 
 
 def is_placeholder(tensor: Any) -> bool:
-    """Whether it is of a torch.func transform, or of tracing: a name for other tensors."""
+    """Return whether it is a wrapper of a torch.func transform or of tracing."""
     return bool(
         torch._C._functorch.is_functorch_wrapped_tensor(tensor)
         or torch._is_functional_tensor(tensor)
@@ -31,7 +31,7 @@ def is_placeholder(tensor: Any) -> bool:
 
 
 def is_one_block(tensor: Any) -> bool:
-    """Whether its elements lie in one block of memory, as sizes and strides say."""
+    """Return whether sizes and strides describe its elements, in one block of memory."""
     return not (
         is_placeholder(tensor)
         or tensor.is_nested
@@ -41,9 +41,9 @@ def is_one_block(tensor: Any) -> bool:
 
 
 def is_without_memory(tensor: Any) -> bool:
-    """Whether a subclass dispatches for itself and has nothing behind its sizes.
+    """Return whether it is of a subclass with its own dispatch and has no memory of its own.
 
-    Raises what torch raises where there is no storage to ask.
+    Raises what torch raises if the tensor has no storage.
     """
     cls = type(tensor)
     if cls is torch.Tensor or cls is torch.nn.Parameter:
@@ -57,7 +57,7 @@ def is_without_memory(tensor: Any) -> bool:
 
 
 def exceeds_storage(tensor: Any) -> bool:
-    """Whether it reaches further than its storage, which torch's own clone() does not look at."""
+    """Return whether it exceeds its storage, which torch's own clone() does not check."""
     if (
         not is_one_block(tensor)
         or type(tensor).__torch_dispatch__ is not torch.Tensor.__torch_dispatch__
@@ -79,22 +79,22 @@ def require_initialised(tensor: Any) -> None:
 
 
 def require_whole_bytes(tensor: Any) -> None:
-    """Refuse elements of fewer than eight bits, which torch's DLPack tells as bytes."""
+    """Refuse elements of fewer than eight bits, which torch's DLPack exports as bytes."""
     dtype = tensor.dtype
     if dtype.itemsize != 1 or dtype in (torch.uint8, torch.int8):
         return
     if str(dtype).partition(".")[2].startswith(("int", "uint", "bits")):
         raise BufferError(
             f"torch's {dtype} is a type of fewer than eight bits, which its DLPack "
-            "tells as whole bytes. View it as torch.uint8 or torch.int8 first."
+            "exports as whole bytes. View it as torch.uint8 or torch.int8 first."
         )
 
 
 def why_not(tensor: Any, error: BaseException | None) -> str:
-    """Why a tensor has no memory to exchange; `error` is what torch had to say."""
+    """Return why a tensor has no memory to exchange; `error` is what torch raised."""
     with torch._C.DisableTorchFunctionSubclass():
         if tensor.is_nested:
-            return "A nested tensor is several; exchange each of tensor.unbind()."
+            return "A nested tensor consists of several tensors; exchange each of tensor.unbind()."
         if tensor.layout != torch.strided:
             return (
                 f"A tensor of layout {tensor.layout} is not one block of memory. "

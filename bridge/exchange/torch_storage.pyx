@@ -17,15 +17,12 @@ from cpython.object cimport PyObject
 from libc.stdint cimport uintptr_t
 
 from bridge.c10.allocator cimport DataPtr
+from bridge.c10.python_api cimport take_pending
 from bridge.c10.storage cimport BORROWED, RETAINED, UNVERIFIED, Storage
 from bridge.dlpack.abi cimport DLTensor
-from bridge.exchange.c_calls cimport take_pending
 from bridge.exchange.torch_api cimport torch, torch_c, untyped_storage
 
 from bridge.c10.errors import EnforceBufferError
-
-cdef extern from "Python.h":
-    Py_ssize_t PyObject_Size(object) except -1
 
 
 cdef object torch_owner(Storage storage):
@@ -63,7 +60,7 @@ cdef int check_borrowed(Storage storage) except -1:
     if storage.flags & UNVERIFIED:
         untyped = untyped_storage(storage.ctx)
         begin = untyped.data_ptr()
-        end = begin + <uintptr_t>PyObject_Size(untyped)
+        end = begin + <uintptr_t>len(untyped)
         if <uintptr_t>storage.data < begin \
                 or <uintptr_t>storage.data + <uintptr_t>storage.c_nbytes > end:
             raise EnforceBufferError(

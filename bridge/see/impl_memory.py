@@ -106,7 +106,7 @@ def _add_storage(memory: TensorMemory, storage: Storage) -> None:
     tensor_class: Any = getattr(sys.modules.get("torch"), "Tensor", ())
     if isinstance(owner, tensor_class) and not internals.is_borrowed(storage):
         # A tensor that the bridge created to retain torch's storage.
-        memory.chain.append({"kind": "torch storage", "text": "pinned, it cannot be resized"})
+        memory.chain.append({"kind": "torch storage", "text": "retained, it cannot be resized"})
     else:
         _add_owner(memory.chain, owner)
     memory.set_owner()

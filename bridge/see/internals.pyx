@@ -6,6 +6,7 @@ from cpython.object cimport PyObject, PyTypeObject
 from libc.stdint cimport uintptr_t
 
 from bridge.c10.allocator cimport DataPtr
+from bridge.c10.python_api cimport Py_TYPE
 from bridge.c10.storage cimport BORROWED, RETAINED, READONLY, Elements, ExternalPtr, Storage
 from bridge.c10.tensor_impl cimport OWN_ORIGIN, TensorImpl
 from bridge.dlpack.capsule cimport ManagedTensor
@@ -14,7 +15,6 @@ from bridge.wrapper cimport Wrapper
 import gc
 
 cdef extern from "Python.h":
-    PyTypeObject* Py_TYPE(PyObject*)
     bint PyType_IsSubtype(PyTypeObject*, PyTypeObject*)
     Py_ssize_t Py_REFCNT(PyObject*)
 
@@ -103,7 +103,7 @@ def live_instances(classes):
     cdef bint wanted = False
     classes = tuple(classes)
     for one in gc.get_objects():
-        cls = Py_TYPE(<PyObject*>one)
+        cls = Py_TYPE(one)
         if cls != last:
             last = cls
             wanted = False

@@ -16,7 +16,7 @@ from libc.string cimport memcpy, memset
 
 from bridge.c10.allocator cimport DataPtr
 from bridge.c10.madvise cimport zero_pages
-from bridge.c10.python_api cimport RELEASE_GIL_NBYTES
+from bridge.c10.python_api cimport RELEASE_GIL_NBYTES, PyList_GET_ITEM
 from bridge.c10.storage cimport Elements
 from bridge.c10.tensor_impl cimport CONTIGUOUS, TensorImpl
 from bridge.c10.type_meta cimport TypeMeta, string_type
@@ -25,7 +25,6 @@ from bridge.wire.varint_decoding cimport BOOL, I8, I16, I32, I64, U8, U16, Kind,
 from bridge.c10.errors import EnforceNotMet, EnforceTypeError
 
 cdef extern from "Python.h":
-    PyObject* PyList_GET_ITEM(list, Py_ssize_t)
     void PyList_SET_ITEM(list, Py_ssize_t, PyObject*)
     PyObject* new_bytes "PyBytes_FromStringAndSize"(const char*, Py_ssize_t) except NULL
 

@@ -12,7 +12,7 @@ from libc.stdint cimport int64_t, uint8_t
 from libc.string cimport memcpy
 
 from bridge.c10.madvise cimport advise_huge_pages
-from bridge.c10.python_api cimport RELEASE_GIL_NBYTES
+from bridge.c10.python_api cimport RELEASE_GIL_NBYTES, PyList_GET_ITEM
 from bridge.c10.storage cimport BORROWED, Elements
 from bridge.c10.tensor_impl cimport TensorImpl
 from bridge.wire.tensor_decoding cimport (
@@ -31,7 +31,6 @@ from bridge.c10.errors import EnforceNotMet
 
 cdef extern from "Python.h":
     Py_ssize_t Py_SIZE(PyObject*)
-    PyObject* PyList_GET_ITEM(list, Py_ssize_t)
     char* c_bytes "PyBytes_AS_STRING"(PyObject*)
 
 

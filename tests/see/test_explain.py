@@ -84,7 +84,7 @@ def test_torch_memory_that_was_pinned() -> None:
     x = bridge.from_dlpack(t)
     x.numpy()
     found = explained(x)
-    assert found["owner"] == "torch storage: pinned, it cannot be resized"
+    assert found["owner"] == "torch storage: retained, it cannot be resized"
     assert found["shared_by"] == [f"torch.Tensor of sizes [2] at {t.data_ptr():#x}"]
 
 
