@@ -111,7 +111,7 @@ MISTAKES: dict[str, tuple[Callable[[], Any], type[Exception], tuple[str, ...]]] 
     "slice without a step": (
         lambda: at.zeros(2).slice(0, 0, 2, 0),
         c10.EnforceNotMet,
-        ("positive, as 0 is not.",),
+        ("positive, not 0.",),
     ),
     "slice backwards": (
         lambda: at.zeros(2).slice(0, 0, 2, -1),
