@@ -130,10 +130,9 @@ cdef TensorImpl sliced(
     dim = wrap_dim(dim, impl.ndim, caller)
     size = impl.c_sizes[dim]
     if step <= 0:
-        hint = f" Use x[::{step}] for a reversed view." if step else ""
+        advice = f" Use x[::{step}] for a reversed view." if step else ""
         raise EnforceNotMet(
-            f"The step must be positive, not {step}.{hint}", caller,
-            condition="step > 0")
+            f"The step must be positive, not {step}.{advice}", caller, condition="step > 0")
     first = 0 if start is None else _clamped(start, size)
     last = size if end is None else _clamped(end, size)
     if last < first:

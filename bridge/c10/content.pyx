@@ -122,7 +122,7 @@ cdef int copy_from(TensorImpl self, TensorImpl src, str caller) except -1:
         copy_elements(target, src, caller)
         if self.storage is not storage or self.c_dtype is not target.c_dtype:
             raise EnforceNotMet(
-                "Copying an element gave the tensor other memory.", caller,
+                "Copying an element replaced the memory of the tensor.", caller,
                 condition="storage() is kept")
         self.set_contiguous(target.c_sizes, target.ndim, target.c_numel)
         return 0

@@ -30,7 +30,7 @@ class Label(str):
 # The reason if the caller asked for a copy.
 ASKED = "copy=True was asked for"
 # The reason if the producer copied, not the bridge.
-PRODUCER = "its producer gave a copy"
+PRODUCER = "its producer returned a copy"
 
 cdef int observed = 0
 cdef object _observer = None

@@ -14,14 +14,14 @@ buffer and frees it when the last reference to `ctx` goes:
     ExternalPtr      from outside, an address          the caller's deleter
     anything else    of a framework's object           that object
 
-What is handed out, a NumPy view or a DLPack capsule, keeps `ctx` and not the Storage. So it stays
+An export, such as a NumPy view or a DLPack capsule, keeps `ctx` and not the Storage. So it stays
 valid when the Storage gets another buffer, and does not count as a share (`use_count`).
 
 Note: Borrowed memory
 ---------------------
 A torch tensor can be resized or given other memory while the bridge uses it. Its Storage is
 BORROWED: `ctx` is that tensor, and `check` compares addresses before each access. `retain`, called
-before an address is handed out, replaces `ctx` by a tensor of the bridge's own over the same
+before an address is exported, replaces `ctx` by a tensor of the bridge's own over the same
 framework storage, so the memory stays as long as `ctx` does. In CPU memory the Storage is not
 BORROWED any more; elsewhere torch can still resize the storage, so it is BORROWED and RETAINED, and
 is checked before each access.

@@ -107,7 +107,7 @@ cdef class DLPackProducer:
     """A TensorImpl with ``__dlpack__``, for frameworks that import objects and not capsules.
 
     `immutable`: the consumer's tensors are immutable, so that read-only memory is shared by a
-    legacy capsule, which cannot tell that it is read-only.
+    legacy capsule, which has no read-only flag.
     """
 
     cdef TensorImpl impl

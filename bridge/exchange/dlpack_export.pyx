@@ -3,8 +3,8 @@
 """From TensorImpl to the structs of DLPack; nothing is copied.
 
 A DLPack tensor that leaves is one block of memory: struct, sizes, strides. Its
-`manager_ctx` is a reference to the owner of the buffer (`Storage.ctx`), so what
-was handed out stays valid whatever becomes of the tensor and its Storage.
+`manager_ctx` is a reference to the owner of the buffer (`Storage.ctx`), so an
+exported tensor stays valid whatever becomes of the tensor and its Storage.
 """
 
 from cpython.object cimport PyObject

@@ -242,7 +242,7 @@ cdef TensorImpl _alias_of(TensorImpl impl):
 
 
 cdef TensorImpl _by_buffer(object x, object copy):
-    # the buffers of NumPy's scalars of times and strings do not tell their type
+    # the buffers of NumPy's scalars of times and strings do not describe their type
     if numpy_loaded() and isinstance(x, numpy_generic_type) and x.dtype.kind not in "biufc":
         if copy is False:
             raise BufferError(

@@ -61,8 +61,8 @@ cdef object _alias(object tensor):
 cpdef object torch_operand(TensorImpl impl):
     """Return a torch.Tensor for an operation on the memory of `impl`, which may be read-only.
 
-    The tensor that came in serves only if it is still as it came in: since then, torch may have
-    resized it, given it other memory, or made it require grad.
+    The imported tensor is returned if it is unchanged; torch may have resized it, replaced its
+    memory, or made it require grad.
     """
     if impl.origin is not None and torch_c.tensor_type != NULL \
             and isinstance(impl.origin, <object>torch_c.tensor_type) and _is_unchanged(impl) \

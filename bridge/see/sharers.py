@@ -187,4 +187,4 @@ def _holders(storage: Storage, impl: TensorImpl | None, cached: int) -> list[str
     held = internals.owner_refcount(storage) - 2 - mine - cached
     if held <= 0:
         return []
-    return [f"{held} held by NumPy arrays, buffers or DLPack tensors that were handed out"]
+    return [f"{held} held by exported NumPy arrays, buffers or DLPack tensors"]

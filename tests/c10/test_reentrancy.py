@@ -147,7 +147,7 @@ def test_copying_an_element_that_changes_the_tensor_copied_to() -> None:
         tensor.mutable_data("float32")[:] = 5
 
     Element.meddle = staticmethod(change)
-    with pytest.raises(c10.EnforceNotMet, match="other memory"):
+    with pytest.raises(c10.EnforceNotMet, match="replaced the memory"):
         tensor.CopyFrom(source)
     assert tensor.data("float32").tolist() == [5] * 100
 

@@ -233,7 +233,7 @@ def test_a_producer_that_copies_is_seen() -> None:
     with bridge.audit() as log:
         bridge.from_dlpack(made_before)
     (record,) = log.records
-    assert record[1:] == (True, 24, "its producer gave a copy")
+    assert record[1:] == (True, 24, "its producer returned a copy")
 
     with bridge.audit() as log:
         bridge.from_dlpack(Copying())

@@ -4,6 +4,5 @@
 - field_encoding, tensor_encoding, varint_encoding: caffe2/blobs/test_serialize,
   tf/test_write_tensor_proto
 - field_decoding, tensor_decoding, varint_decoding: caffe2/blobs/test_deserialize,
-  caffe2/blobs/test_message,
-  tf/test_read_tensor_proto_refused
+  caffe2/blobs/test_message, tf/test_read_tensor_proto_refused
 """
