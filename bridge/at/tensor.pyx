@@ -3,7 +3,7 @@
 # cython: binding=False, embedsignature=True, embedsignature.format=clinic
 """at.Tensor, the ATen-style wrapper: views implemented here, all other operations run by torch."""
 
-from cpython.object cimport PyObject
+from cpython.object cimport PyObject, PyTypeObject
 from cpython.ref cimport Py_INCREF
 from libc.stdint cimport int64_t, uintptr_t
 
@@ -20,7 +20,19 @@ from bridge.c10.copy cimport contiguous_copy
 from bridge.c10.device cimport device_of
 from bridge.c10.handle cimport Handle
 from bridge.c10.reports cimport observed, outermost, report_shared, run_observed, unlikely
-from bridge.c10.slots cimport add_to_class, call_init, dealloc_of, set_constructor, set_dealloc
+from bridge.c10.slots cimport (
+    MAX_CACHED,
+    add_to_class,
+    call_init,
+    clear_weakrefs,
+    dealloc_function,
+    dealloc_of,
+    revive,
+    set_constructor,
+    set_dealloc,
+    type_of,
+    untrack,
+)
 from bridge.c10.storage cimport READONLY
 from bridge.c10.tensor_impl cimport CONTIGUOUS, TensorImpl, wrap_dim
 from bridge.c10 cimport views
@@ -850,9 +862,40 @@ cdef TensorImpl _impl_for_at(object source):
         condition="storage_initialized()")
 
 
+# tp_dealloc of at.Tensor, which keeps freed objects for `wrap` (see slots.pxd).
+
+cdef dealloc_function _handle_dealloc = dealloc_of(Handle)
+cdef (PyObject*)[64] _cached            # MAX_CACHED of them
+cdef int _n_cached = 0
+
+
+cdef void _dealloc(PyObject* dying) noexcept:
+    global _n_cached
+    if type_of(dying) != <PyTypeObject*><PyObject*>Tensor:      # a subclass
+        _handle_dealloc(dying)
+        return
+    # Before the cache is looked at: a weak reference may run Python that frees other tensors.
+    untrack(dying)
+    clear_weakrefs(dying)
+    if _n_cached >= MAX_CACHED:
+        _handle_dealloc(dying)
+        return
+    # The TensorImpl is released last: that may run Python that creates tensors.
+    _impl = (<Tensor>dying).impl
+    (<Tensor>dying).impl = None
+    _cached[_n_cached] = dying
+    _n_cached += 1
+
+
 cdef Tensor wrap(TensorImpl impl):
     """Return a new at.Tensor that shares `impl`; every new one is created here."""
-    cdef Tensor tensor = Tensor.__new__(Tensor)
+    global _n_cached
+    cdef Tensor tensor
+    if _n_cached == 0:
+        tensor = Tensor.__new__(Tensor)
+    else:
+        _n_cached -= 1
+        tensor = <Tensor>revive(_cached[_n_cached])
     tensor.impl = impl
     return tensor
 
@@ -880,5 +923,5 @@ def install(name, operation):
 
 
 set_constructor(Tensor, _construct)
-set_dealloc(Tensor, dealloc_of(Handle))
+set_dealloc(Tensor, _dealloc)
 inherit_metadata(Tensor)
