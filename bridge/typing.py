@@ -14,16 +14,13 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 if TYPE_CHECKING:
+    from enum import IntEnum
     from types import EllipsisType
     from typing import SupportsIndex
 
     import numpy as np
     import torch
     from typing_extensions import Buffer, CapsuleType
-
-    from bridge.c10.device import Device, DeviceType
-    from bridge.c10.options import TensorOptions
-    from bridge.c10.type_meta import TypeMeta
 
 __all__ = [
     "ArrayLike",
@@ -37,6 +34,9 @@ __all__ = [
     "SupportsArrayInterface",
     "SupportsCudaArrayInterface",
     "SupportsDLPack",
+    "SupportsDevice",
+    "SupportsElementType",
+    "SupportsOptions",
     "TensorLike",
     "TypeLike",
 ]
@@ -68,14 +68,47 @@ class SupportsCudaArrayInterface(Protocol):
         """The description, version 2 or 3."""
 
 
-# A device: "cpu", "cuda:1", an object, or DLPack's (type, index).
-DeviceLike: TypeAlias = "str | Device | DeviceType | torch.device | tuple[int, int]"
+class SupportsDevice(Protocol):
+    """A ``c10.Device`` or ``torch.device``."""
 
-# An element type: a name, a Python, NumPy or registered class, a dtype.
-TypeLike: TypeAlias = "str | type[Any] | TypeMeta | np.dtype[Any] | torch.dtype"
+    @property
+    def type(self) -> Any:
+        """The kind of device."""
+
+    @property
+    def index(self) -> Any:
+        """The number of the device among those of its kind."""
+
+
+class SupportsElementType(Protocol):
+    """A ``c10.TypeMeta``."""
+
+    @property
+    def is_pod(self) -> bool:
+        """Whether elements are plain memory."""
+
+    def Match(self, T: Any) -> bool:
+        """Return whether `T` names the same type."""
+
+
+class SupportsOptions(Protocol):
+    """A ``c10.TensorOptions``."""
+
+    def has_dtype(self) -> bool:
+        """Return whether an element type is specified."""
+
+    def has_device(self) -> bool:
+        """Return whether a device is specified."""
+
+
+# A device: "cpu", "cuda:1", an object, a c10.DeviceType, or DLPack's (type, index).
+DeviceLike: TypeAlias = "str | SupportsDevice | IntEnum | torch.device | tuple[int, int]"
+
+# An element type: a name, a Python, NumPy or registered class, a dtype, a c10.TypeMeta.
+TypeLike: TypeAlias = "str | type[Any] | SupportsElementType | np.dtype[Any] | torch.dtype"
 
 # The options of a factory besides the sizes: TensorOptions, or a bare type or device.
-OptionsLike: TypeAlias = "TensorOptions | TypeLike | DeviceLike"
+OptionsLike: TypeAlias = "SupportsOptions | TypeLike | DeviceLike"
 
 # Sizes or strides, in elements; c10.ArrayRef is one.
 Dims: TypeAlias = "Sequence[int]"

@@ -2,7 +2,7 @@
 """The structure of the package: imports point down its layers, and no files form a circle.
 
 The layers are read from the docstring of `bridge`. Every import counts, wherever it stands: inside
-functions, under TYPE_CHECKING, in ``.pyx`` and ``.pxd`` files, and by name in a string.
+functions, under TYPE_CHECKING, in ``.pyx``, ``.pxd`` and ``.pyi`` files, and by name in a string.
 """
 
 from __future__ import annotations
@@ -51,10 +51,10 @@ def module_name(path: Path) -> str:
 
 
 def sources() -> dict[str, list[Path]]:
-    """Return the source files of each module; a compiled module has a .pyx and may have a .pxd."""
+    """Return the source files of each module; a compiled module has several."""
     found: dict[str, list[Path]] = defaultdict(list)
     for path in sorted(ROOT.rglob("*.p*")):
-        if path.suffix in (".py", ".pyx", ".pxd") and path.name != "__init__.pxd":
+        if path.suffix in (".py", ".pyi", ".pyx", ".pxd") and path.name != "__init__.pxd":
             found[module_name(path)].append(path)
     return found
 
@@ -68,7 +68,7 @@ def resolved(module: str, name: str) -> str:
 
 
 def python_imports(text: str) -> Iterator[str]:
-    """Yield the modules that a .py file names, in imports and in strings other than docstrings."""
+    """Yield the modules that a .py or .pyi file names in imports and in strings of code."""
     tree = ast.parse(text)
     docstrings = {
         id(node.body[0].value)
@@ -107,7 +107,7 @@ def imports() -> dict[str, set[str]]:
     for module, paths in SOURCES.items():
         named: set[str] = set()
         for path in paths:
-            read = python_imports if path.suffix == ".py" else cython_imports
+            read = python_imports if path.suffix in (".py", ".pyi") else cython_imports
             named.update(read(path.read_text()))
         found[module] = {name for name in named if name in SOURCES and name != module}
     return found
@@ -212,7 +212,7 @@ def test_modules_are_named_in_strings_only_where_listed() -> None:
     for paths in SOURCES.values():
         for path in paths:
             text = path.read_text()
-            if path.suffix == ".py":
+            if path.suffix in (".py", ".pyi"):
                 strings = {name for name in python_imports(text) if f'"{name}"' in text}
             else:
                 strings = set(re.findall(r"(?<!\")\"(bridge(?:\.\w+)+)\"(?!\")", text))

@@ -4,7 +4,8 @@
 
 from libc.stdint cimport INT64_MAX, int64_t
 
-from bridge.c10.tensor_impl cimport TensorImpl, wrap_dim
+from bridge.c10.dims cimport wrap_dim
+from bridge.c10.tensor_impl cimport TensorImpl
 from bridge.c10 cimport views
 
 from bridge.c10.errors import (

@@ -7,11 +7,11 @@ from libc.stdint cimport int64_t, uintptr_t
 from bridge.at.basic_indexing cimport is_integer
 from bridge.at.element_writes cimport fill, zero
 from bridge.at.tensor cimport wrap
-from bridge.c10.dims cimport Dims, parse_dims
+from bridge.c10.dims cimport Dims, parse_dims, require_numel
 from bridge.c10.device cimport Device, host_accessible
 from bridge.c10.layout cimport checked_mul, contiguous_strides, extent
 from bridge.c10.storage cimport EXTERNAL, READONLY, Storage, external_ptr, install
-from bridge.c10.tensor_impl cimport CONTIGUOUS, TensorImpl, allocated, new_pair, require_numel
+from bridge.c10.tensor_impl cimport CONTIGUOUS, TensorImpl, allocated, new_pair
 from bridge.c10.type_meta cimport TypeMeta, float32_type
 from bridge.dlpack.abi cimport DL_CPU, DL_CUDA_HOST
 from bridge.exchange.import_tensor cimport import_tensor

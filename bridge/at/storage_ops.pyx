@@ -5,12 +5,12 @@
 from libc.stdint cimport INT64_MAX, int64_t
 
 from bridge.at.conversion cimport require_pod
-from bridge.c10.dims cimport Dims, parse_dims
+from bridge.c10.dims cimport Dims, parse_dims, require_numel
 from bridge.c10.integers cimport to_int64
 from bridge.c10.copy cimport copy_elements
 from bridge.c10.layout cimport checked_mul, contiguous_strides
 from bridge.c10.storage cimport EXTERNAL, READONLY, Storage, install, new_storage
-from bridge.c10.tensor_impl cimport OWN_ORIGIN, TensorImpl, allocated, require_numel
+from bridge.c10.tensor_impl cimport OWN_ORIGIN, TensorImpl, allocated
 from bridge.c10.type_meta cimport TypeMeta, as_type
 from bridge.c10 cimport views
 from bridge.exchange.import_tensor cimport import_tensor

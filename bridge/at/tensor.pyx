@@ -14,7 +14,7 @@ from bridge.at.dtype_view cimport view_as_dtype
 from bridge.at.element_writes cimport copy_into, fill, zero
 from bridge.at.storage_ops cimport resize, set_source
 from bridge.c10.array_ref cimport array_ref_of
-from bridge.c10.dims cimport Dims, parse_dims, parse_dims_args
+from bridge.c10.dims cimport Dims, parse_dims, parse_dims_args, wrap_dim
 from bridge.c10.integers cimport to_int64
 from bridge.c10.copy cimport contiguous_copy
 from bridge.c10.device cimport device_of
@@ -34,7 +34,7 @@ from bridge.c10.slots cimport (
     untrack,
 )
 from bridge.c10.storage cimport READONLY
-from bridge.c10.tensor_impl cimport CONTIGUOUS, TensorImpl, wrap_dim
+from bridge.c10.tensor_impl cimport CONTIGUOUS, TensorImpl
 from bridge.c10 cimport views
 from bridge.dlpack.abi cimport DLManagedTensorVersioned, DLPackExchangeAPI
 from bridge.exchange_table cimport exchange_table, import_object

@@ -12,3 +12,6 @@ cdef class Dims:
 cdef Dims new_dims(Py_ssize_t n)
 cdef Dims parse_dims(object source, str caller)
 cdef Dims parse_dims_args(tuple args, str caller)
+
+cdef int64_t require_numel(const int64_t* sizes, int ndim, str caller) except -1
+cdef int64_t wrap_dim(int64_t dim, int64_t ndim, str caller) except -1

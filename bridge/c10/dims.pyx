@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # cython: language_level=3, boundscheck=False, wraparound=False
-"""Sizes and strides read from Python arguments."""
+"""Sizes and strides read from Python arguments, and checked: every tensor's sizes pass here."""
 
 cimport cython
 from cpython.long cimport PyLong_Check
@@ -10,8 +10,9 @@ from libc.string cimport memcpy
 
 from bridge.c10.array_ref cimport INLINE_DIMS, ArrayRef
 from bridge.c10.integers cimport to_int64
+from bridge.c10.layout cimport checked_numel
 
-from bridge.c10.errors import EnforceTypeError
+from bridge.c10.errors import EnforceIndexError, EnforceTypeError, EnforceValueError
 
 
 @cython.final
@@ -84,3 +85,37 @@ cdef Dims parse_dims_args(tuple args, str caller):
     if len(args) == 1 and not PyLong_Check(args[0]):
         return parse_dims(args[0], caller)
     return parse_dims(args, caller)
+
+
+cdef int64_t require_numel(const int64_t* sizes, int ndim, str caller) except -1:
+    """Return the number of elements of a tensor of these sizes.
+
+    Every size that comes from outside is checked here. Raises EnforceValueError: a size is
+    negative, or there are more elements than an int64 counts.
+    """
+    cdef int64_t numel = checked_numel(sizes, ndim)
+    cdef int i
+    if numel < 0:
+        shown = [sizes[i] for i in range(ndim)]
+        for i in range(ndim):
+            if sizes[i] < 0:
+                raise EnforceValueError(
+                    f"Sizes must not be negative: {sizes[i]} in {shown}.",
+                    caller, condition="size >= 0")
+        raise EnforceValueError(
+            f"The sizes {shown} make more elements than an int64 counts.", caller,
+            condition="numel() < 2**63")
+    return numel
+
+
+cdef int64_t wrap_dim(int64_t dim, int64_t ndim, str caller) except -1:
+    """Return `dim` counted from the front; a tensor without dimensions is treated as having one.
+
+    Raises EnforceIndexError: out of range.
+    """
+    cdef int64_t n = ndim if ndim > 0 else 1
+    if dim < -n or dim >= n:
+        raise EnforceIndexError(
+            f"Dimension {dim} is out of range for {ndim} dimensions: {-n} to {n - 1}.", caller,
+            condition="-dim() <= dim < dim()")
+    return dim + n if dim < 0 else dim

@@ -13,7 +13,7 @@ from cpython.buffer cimport (
 )
 from libc.stdint cimport int64_t, uintptr_t
 
-from bridge.c10.dims cimport Dims, parse_dims
+from bridge.c10.dims cimport Dims, parse_dims, require_numel
 from bridge.c10.copy cimport contiguous_copy
 from bridge.c10.device cimport Device
 from bridge.c10.layout cimport checked_mul
@@ -27,7 +27,7 @@ from bridge.c10.storage cimport (
     install,
     new_storage,
 )
-from bridge.c10.tensor_impl cimport CONTIGUOUS, TensorImpl, new_impl, require_numel
+from bridge.c10.tensor_impl cimport CONTIGUOUS, TensorImpl, new_impl
 from bridge.c10.type_meta cimport TypeMeta, undefined_type
 from bridge.dlpack.abi cimport DL_CPU
 

@@ -23,16 +23,10 @@ from bridge.c10.allocation cimport (
     same_kind,
 )
 from bridge.c10.copy cimport copy_elements, require_alike
-from bridge.c10.dims cimport Dims, new_dims, parse_dims
+from bridge.c10.dims cimport Dims, new_dims, parse_dims, require_numel
 from bridge.c10.layout cimport contiguous_strides
 from bridge.c10.storage cimport Elements, Storage, allocate_buffer, install
-from bridge.c10.tensor_impl cimport (
-    CONTIGUOUS,
-    RESERVED,
-    TensorImpl,
-    allocated,
-    require_numel,
-)
+from bridge.c10.tensor_impl cimport CONTIGUOUS, RESERVED, TensorImpl, allocated
 from bridge.c10.type_meta cimport TypeMeta
 
 from bridge.c10.errors import EnforceNotMet, EnforceValueError

@@ -50,5 +50,3 @@ cdef TensorImpl like(TensorImpl source)
 cdef TensorImpl allocated(
     const int64_t* sizes, int ndim, TypeMeta dtype, int32_t device_type, int32_t device_index,
     str caller)
-cdef int64_t require_numel(const int64_t* sizes, int ndim, str caller) except -1
-cdef int64_t wrap_dim(int64_t dim, int64_t ndim, str caller) except -1

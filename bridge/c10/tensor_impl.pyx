@@ -41,9 +41,9 @@ from libc.string cimport memcpy
 
 from bridge.c10.array_ref cimport ArrayRef, array_ref_of
 from bridge.c10.device cimport device_of
+from bridge.c10.dims cimport require_numel
 from bridge.c10.layout cimport (
     checked_mul,
-    checked_numel,
     contiguous_strides,
     extent,
     is_contiguous,
@@ -73,12 +73,7 @@ from bridge.c10.storage cimport (
 )
 from bridge.c10.type_meta cimport TypeMeta, undefined_type
 
-from bridge.c10.errors import (
-    EnforceBufferError,
-    EnforceIndexError,
-    EnforceNotMet,
-    EnforceValueError,
-)
+from bridge.c10.errors import EnforceBufferError, EnforceNotMet
 
 
 @cython.freelist(64)
@@ -437,40 +432,6 @@ cdef TensorImpl like(TensorImpl source):
     return impl
 
 
-cdef int64_t require_numel(const int64_t* sizes, int ndim, str caller) except -1:
-    """Return the number of elements of a tensor of these sizes.
-
-    Every size that comes from outside is checked here. Raises EnforceValueError: a size is
-    negative, or there are more elements than an int64 counts.
-    """
-    cdef int64_t numel = checked_numel(sizes, ndim)
-    cdef int i
-    if numel < 0:
-        shown = [sizes[i] for i in range(ndim)]
-        for i in range(ndim):
-            if sizes[i] < 0:
-                raise EnforceValueError(
-                    f"Sizes must not be negative: {sizes[i]} in {shown}.",
-                    caller, condition="size >= 0")
-        raise EnforceValueError(
-            f"The sizes {shown} make more elements than an int64 counts.", caller,
-            condition="numel() < 2**63")
-    return numel
-
-
-cdef int64_t wrap_dim(int64_t dim, int64_t ndim, str caller) except -1:
-    """Return `dim` counted from the front; a tensor without dimensions is treated as having one.
-
-    Raises EnforceIndexError: out of range.
-    """
-    cdef int64_t n = ndim if ndim > 0 else 1
-    if dim < -n or dim >= n:
-        raise EnforceIndexError(
-            f"Dimension {dim} is out of range for {ndim} dimensions: {-n} to {n - 1}.", caller,
-            condition="-dim() <= dim < dim()")
-    return dim + n if dim < 0 else dim
-
-
 cdef TensorImpl allocated(
     const int64_t* sizes, int ndim, TypeMeta dtype, int32_t device_type, int32_t device_index,
     str caller,
@@ -487,11 +448,6 @@ cdef TensorImpl allocated(
     ctx = allocate_buffer(device_type, device_index, dtype, numel, &data, caller)
     install(impl.storage, ctx, data, dtype, numel * dtype.itemsize, 0)
     return impl
-
-
-def wrapped_dim(dim, ndim, caller):
-    """Return `dim` counted from the front. Raises EnforceNotMet, also an IndexError."""
-    return wrap_dim(dim, ndim, caller)
 
 
 def over_storage(Storage storage, TypeMeta dtype, int64_t n):

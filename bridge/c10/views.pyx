@@ -10,7 +10,7 @@ ValueError) for an undefined tensor, a dimension out of range, or sizes that mak
 from libc.stdint cimport INT64_MAX, int64_t
 from libc.string cimport memcpy
 
-from bridge.c10.dims cimport Dims, new_dims
+from bridge.c10.dims cimport Dims, new_dims, require_numel, wrap_dim
 from bridge.c10.layout cimport (
     checked_mul,
     checked_numel,
@@ -18,13 +18,7 @@ from bridge.c10.layout cimport (
     extent,
     view_strides,
 )
-from bridge.c10.tensor_impl cimport (
-    CONTIGUOUS,
-    TensorImpl,
-    like,
-    require_numel,
-    wrap_dim,
-)
+from bridge.c10.tensor_impl cimport CONTIGUOUS, TensorImpl, like
 
 from bridge.c10.errors import EnforceIndexError, EnforceNotMet, EnforceValueError
 

@@ -122,6 +122,11 @@ class Operator(OperatorCore):
         if cls.num_outputs is not None:
             _check_count("output", cls.num_outputs, definition.outputs, definition)
 
+    if TYPE_CHECKING:
+
+        @property
+        def _definition(self) -> Definition: ...
+
     def __init__(self, definition: Any, workspace: BlobTable | None = None) -> None:
         if not isinstance(definition, Definition):
             definition = definition_of(definition, "Operator")

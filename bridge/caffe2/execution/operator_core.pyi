@@ -6,7 +6,6 @@ from typing_extensions import disjoint_base
 from bridge.c10 import Device
 from bridge.caffe2.blobs.blob import Blob
 from bridge.caffe2.execution.blob_table import BlobTable
-from bridge.caffe2.execution.definition import Definition
 from bridge.caffe2.tensor.tensor import Tensor
 
 @disjoint_base
@@ -23,7 +22,7 @@ class DefinitionCore:
 @disjoint_base
 class OperatorCore:
     @property
-    def _definition(self) -> Definition: ...
+    def _definition(self) -> DefinitionCore: ...
     _workspace: BlobTable
     def _bind(
         self,

@@ -6,12 +6,12 @@
 from libc.stdint cimport int64_t
 
 from bridge.c10 cimport content, resizing, views
-from bridge.c10.dims cimport Dims, parse_dims
+from bridge.c10.dims cimport Dims, parse_dims, require_numel
 from bridge.c10.copy cimport copy_elements
 from bridge.c10.device cimport Device, as_device
 from bridge.c10.reports cimport observed, outermost, report_copy, run_observed, unlikely
 from bridge.c10.storage cimport new_storage
-from bridge.c10.tensor_impl cimport TensorImpl, allocated, new_impl, require_numel
+from bridge.c10.tensor_impl cimport TensorImpl, allocated, new_impl
 from bridge.c10.type_meta cimport TypeMeta, as_type, string_type, undefined_type
 from bridge.dlpack.abi cimport DL_CPU
 from bridge.exchange.import_tensor cimport import_tensor
