@@ -3,8 +3,8 @@
 """Workarounds for torch.from_dlpack, which mishandles three kinds of DLPack tensors.
 
 Its arguments to ``__dlpack__`` are those of consumers that handle them correctly, so it is
-recognised by the calling frame. Seen with torch 2.13, and not mended in any released torch. Remove
-each workaround when the oldest supported torch no longer needs it:
+recognised by the calling frame. All three were seen with torch 2.13. Remove each workaround
+when the oldest supported torch no longer needs it:
 
 - It ignores DLPack's read-only flag, so writes would change read-only memory. It receives a copy,
   until torch refuses the flag or has read-only tensors.
