@@ -306,7 +306,7 @@ def explain(x):
     ([2, 3], [3, 1], 'DataPtr: 24 bytes of the allocator Allocator', [])
     >>> array = x.numpy()
     >>> bridge.explain(x).shared_by
-    ['1 held by NumPy arrays, buffers or DLPack tensors that were handed out']
+    ['1 held by exported NumPy arrays, buffers or DLPack tensors']
     """
     from bridge.see.explain import explain
     return explain(x)

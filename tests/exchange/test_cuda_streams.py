@@ -84,7 +84,7 @@ def test_the_consumers_stream_waits(wrap: type, by: str) -> None:
 class Described:
     """An object with nothing but the CUDA Array Interface, whose work is on `stream`."""
 
-    def __init__(self, t: torch.Tensor, stream: torch.cuda.Stream, **fields: Any) -> None:
+    def __init__(self, t: torch.Tensor, stream: torch.cuda.Stream, /, **fields: Any) -> None:
         self.t = t
         self.__cuda_array_interface__ = {
             **t.__cuda_array_interface__,

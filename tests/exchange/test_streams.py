@@ -157,7 +157,7 @@ def test_our_stream_waits_for_that_of_a_table(
 
 def test_a_table_that_does_not_say_its_stream(cuda: FakeCuda) -> None:
     producer = producer_type(Table(work_stream_status=-1))(spec())
-    with pytest.raises(BufferError, match="which stream"):
+    with pytest.raises(BufferError, match="current stream"):
         bridge.from_dlpack(producer)
     assert producer.deletions == [1]
     without = producer_type(Table(null=("current_work_stream",)))(spec())

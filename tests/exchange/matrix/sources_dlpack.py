@@ -148,7 +148,7 @@ DISHONEST = [
     refused("absurd offset", byte_offset=2**63),
     refused("unknown device", options={"device": (99, 0)}, device=(99, 0)),
     refused("negative device", options={"device": (1, -5)}, device=(1, -5)),
-    refused("contradicting device", "says", options={"device": (2, 0)}),
+    refused("contradicting device", "the capsule is on", options={"device": (2, 0)}),
     refused("misnamed", options={"capsule_name": b"tensor"}),
     refused("consumed", "consumed", options={"capsule_name": b"used_dltensor_versioned"}),
     Case("producer raising", lambda: RaisingProducer(RuntimeError("gone")), match="gone"),
