@@ -118,8 +118,8 @@ cdef int refuse_non_pod(TensorImpl impl, str caller) except -1:
             "The tensor has no element type yet, so there is nothing to exchange. Call "
             "mutable_data(T) first.", caller, condition="dtype_initialized()")
     raise EnforceBufferError(
-        f"Elements of the non-POD type {impl.c_dtype} are Python objects, not plain memory, so they "
-        "cannot be exchanged. Read them through data().", caller, condition="dtype().is_pod")
+        f"Elements of the non-POD type {impl.c_dtype} are Python objects, not plain memory, so "
+        "they cannot be exchanged. Read them through data().", caller, condition="dtype().is_pod")
 
 
 cdef bint _padded(TypeMeta dtype) noexcept:
