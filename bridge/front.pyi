@@ -13,6 +13,8 @@ from bridge.see.contexts import Audit, NoCopy
 from bridge.see.explain import Explanation
 from bridge.typing import ArrayLike, DeviceLike, TensorLike, TypeLike
 
+TARGETS: tuple[str, ...]
+
 def from_dlpack(
     x: TensorLike, *, device: DeviceLike | None = None, copy: bool | None = None
 ) -> AtTensor: ...

@@ -3,7 +3,7 @@ from typing import Any, SupportsIndex
 
 import numpy as np
 import torch
-from typing_extensions import CapsuleType, Self, disjoint_base
+from typing_extensions import CapsuleType, Self
 
 from bridge.c10.array_ref import ArrayRef
 from bridge.c10.handle import Handle
@@ -11,7 +11,6 @@ from bridge.c10.storage import Storage
 from bridge.c10.tensor_impl import TensorImpl
 from bridge.c10.type_meta import TypeMeta
 
-@disjoint_base
 class Wrapper(Handle):
     @classmethod
     def _of(cls, impl: TensorImpl) -> Self: ...

@@ -47,11 +47,11 @@ class Observer:
         """Return ``function(*args, **kwargs)``, the conversion `call` of `source` to `target`."""
         raise NotImplementedError
 
-    def report_shared(self, call, source, target, nbytes):
+    def shared(self, call, source, target, nbytes):
         """Record a finished conversion that copied nothing."""
         raise NotImplementedError
 
-    def report_copy(self, nbytes, reason):
+    def copying(self, nbytes, reason):
         """Record, or refuse with BufferError, a copy in the conversion under way."""
         raise NotImplementedError
 
