@@ -19,6 +19,7 @@ from bridge.caffe2.tensor.tensor import Tensor
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from bridge.caffe2 import core, workspace
+    from bridge.caffe2.execution.function_operator import operator
     from bridge.caffe2.execution.operator import Operator
     from bridge.caffe2.execution.registry import register_operator
     from bridge.caffe2.workspaces.checkpoint import load_checkpoint, save_checkpoint
@@ -35,6 +36,7 @@ __all__ = [
     "empty",
     "install",
     "load_checkpoint",
+    "operator",
     "register_operator",
     "save_checkpoint",
     "workspace",
@@ -47,6 +49,7 @@ __getattr__, __dir__ = lazily(
     __name__,
     {
         "bridge.caffe2.core": "core",
+        "bridge.caffe2.execution.function_operator": "operator",
         "bridge.caffe2.execution.operator": "Operator",
         "bridge.caffe2.execution.registry": "register_operator",
         "bridge.caffe2.workspace": "workspace",
