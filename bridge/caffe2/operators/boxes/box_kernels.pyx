@@ -37,7 +37,9 @@ cdef inline float smaller(float a, float b) noexcept nogil:
     return a if a < b else b
 
 
-cdef inline void put(const Chosen *chosen, Py_ssize_t i, const float *box, float one) noexcept nogil:
+cdef inline void put(
+    const Chosen *chosen, Py_ssize_t i, const float *box, float one
+) noexcept nogil:
     """Store a box as number `i`."""
     chosen.x1[i], chosen.y1[i], chosen.x2[i], chosen.y2[i] = box[0], box[1], box[2], box[3]
     chosen.area[i] = (box[2] - box[0] + one) * (box[3] - box[1] + one)
@@ -120,7 +122,6 @@ cdef void by_score(
     cdef Py_ssize_t width = 1, left, middle, end, i, j, k
     cdef int64_t *source = rows
     cdef int64_t *target = spare
-    cdef int64_t *swap
     while width < n:
         left = 0
         while left < n:
@@ -137,7 +138,7 @@ cdef void by_score(
                     target[k] = source[j]
                     j += 1
             left = end
-        swap, source, target = source, target, source
+        source, target = target, source
         width *= 2
     if source != rows:
         for i in range(n):

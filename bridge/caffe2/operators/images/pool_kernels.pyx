@@ -78,7 +78,9 @@ cdef void largest_of_rows(
             into[j] = larger(next[j], into[j])
 
 
-cdef void sum_of_rows(const float *x, Py_ssize_t rows, Py_ssize_t width, float *into) noexcept nogil:
+cdef void sum_of_rows(
+    const float *x, Py_ssize_t rows, Py_ssize_t width, float *into
+) noexcept nogil:
     """Set `into` to the sums of the columns."""
     cdef Py_ssize_t i, j
     cdef const float *next
@@ -132,14 +134,14 @@ cdef void max_of_plane_with_nan(
     const float *x, float *y, const Window *h, const Window *w
 ) noexcept nogil:
     """Pool a plane in which there are NaNs: a window with one is NaN, as torch has it."""
-    cdef Py_ssize_t i, j, k, l
+    cdef Py_ssize_t i, j, row, column
     cdef float found
     for i in range(h.out):
         for j in range(w.out):
             found = -FLT_MAX
-            for k in range(first(h, i), last(h, i)):
-                for l in range(first(w, j), last(w, j)):
-                    found = larger_or_nan(x[k * w.size + l], found)
+            for row in range(first(h, i), last(h, i)):
+                for column in range(first(w, j), last(w, j)):
+                    found = larger_or_nan(x[row * w.size + column], found)
             y[i * w.out + j] = found
 
 
