@@ -10,9 +10,7 @@ def local_response(
     factor: float,
     bias: float,
 ) -> None: ...
-def moments(
-    x: int, mean: int, variance: int, images: int, channels: int, area: int
-) -> None: ...
+def moments(x: int, mean: int, variance: int, images: int, channels: int, area: int) -> None: ...
 def normalize(
     x: int,
     y: int,
