@@ -4,6 +4,18 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float32]
 
+def transform_boxes(
+    boxes: Floats,
+    deltas: Floats,
+    weights: Floats,
+    scale: float,
+    height: int,
+    width: int,
+    largest_growth: float,
+    apply_scale: bool,
+    plus_one: bool,
+    out: Floats,
+) -> None: ...
 def propose(
     scores: Floats,
     deltas: Floats,

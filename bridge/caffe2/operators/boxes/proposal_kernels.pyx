@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
-"""Boxes proposed from anchors, on the CPU: the work of GenerateProposals on one image.
+"""Boxes moved by deltas and proposed from anchors, on the CPU.
 
-The results are those of `proposals.py`, operation for operation, but for the last digit of exp().
+The work of BBoxTransform and GenerateProposals on one image. The results are those of
+`proposals.py`, operation for operation, but for the last digit of exp().
 """
 
 from libc.math cimport expf
@@ -24,17 +25,41 @@ cdef inline float growth(float x, float largest) noexcept nogil:
 
 
 cdef inline void transform(
-    const float *anchor, float across, float up, const float *deltas, Py_ssize_t step,
-    float largest_growth, float one, float *box
+    float *box, const float *deltas, float largest_growth, float one, float right, float low
 ) noexcept nogil:
-    """Set `box` to an anchor that is shifted, and moved and resized by deltas `step` apart."""
-    cdef float x1 = anchor[0] + across, y1 = anchor[1] + up
-    cdef float width = anchor[2] + across - x1 + one, height = anchor[3] + up - y1 + one
-    cdef float x = deltas[0] * width + (x1 + <float>0.5 * width)
-    cdef float y = deltas[step] * height + (y1 + <float>0.5 * height)
-    width = <float>0.5 * (growth(deltas[2 * step], largest_growth) * width)
-    height = <float>0.5 * (growth(deltas[3 * step], largest_growth) * height)
-    box[0], box[1], box[2], box[3] = x - width, y - height, x + width - one, y + height - one
+    """Move and resize a box, and clip it to an image with the last pixel (right, low)."""
+    cdef float width = box[2] - box[0] + one, height = box[3] - box[1] + one
+    cdef float x = deltas[0] * width + (box[0] + <float>0.5 * width)
+    cdef float y = deltas[1] * height + (box[1] + <float>0.5 * height)
+    width = <float>0.5 * (growth(deltas[2], largest_growth) * width)
+    height = <float>0.5 * (growth(deltas[3], largest_growth) * height)
+    box[0], box[2] = within(x - width, right), within(x + width - one, right)
+    box[1], box[3] = within(y - height, low), within(y + height - one, low)
+
+
+def transform_boxes(
+    const float[:, :] boxes, const float[:, :] deltas, const float[::1] weights, float scale,
+    Py_ssize_t height, Py_ssize_t width, float largest_growth, bint apply_scale, bint plus_one,
+    float[:, :] out,
+):
+    """Write the boxes of one image, moved by the deltas of each class.
+
+    boxes: (n, 4), of the scaled image. deltas, out: (n, 4 classes). weights: (4), which divide the
+    deltas. height, width: of the image before it was scaled. apply_scale: the results are of the
+    scaled image again. For the others see `propose`.
+    """
+    cdef Py_ssize_t i, j, k
+    cdef float one = plus_one, right = width - one, low = height - one
+    cdef float box[4]
+    cdef float by[4]
+    for i in range(boxes.shape[0]):
+        for j in range(0, deltas.shape[1], 4):
+            for k in range(4):
+                box[k] = boxes[i, k] / scale
+                by[k] = deltas[i, j + k] / weights[k]
+            transform(box, by, largest_growth, one, right, low)
+            for k in range(4):
+                out[i, j + k] = box[k] * scale if apply_scale else box[k]
 
 
 cdef bint is_fine(
@@ -67,13 +92,16 @@ def propose(
     """
     cdef Py_ssize_t area = scores.shape[1] * scores.shape[2], width = scores.shape[2]
     cdef Py_ssize_t n = scores.shape[0] * area, count = 0, i, j, place
-    cdef float one = plus_one, high = <int>image[0], wide = <int>image[1]
+    cdef float one = plus_one, low = <int>image[0] - one, right = <int>image[1] - one
+    cdef float across, up
+    cdef float by[4]
     cdef double least = smallest * <double>image[2]
     cdef const float *all_scores
+    cdef const float *all_deltas
     cdef float *box
     if not n:
         return 0
-    all_scores = &scores[0, 0, 0]
+    all_scores, all_deltas = &scores[0, 0, 0], &deltas[0, 0, 0]
     cdef Py_ssize_t considered = before if 0 < before < n else n
     cdef Chosen chosen = room_for(considered)
     cdef int64_t *order = <int64_t *>malloc(3 * n * sizeof(int64_t))
@@ -92,11 +120,13 @@ def propose(
             place = order[i] % area
             box = boxes + 4 * i
             j = order[i] // area
-            transform(
-                &anchors[j, 0], <float>(place % width) * stride, <float>(place // width) * stride,
-                &deltas[4 * j, 0, 0] + place, area, largest_growth, one, box)
-            box[0], box[2] = within(box[0], wide - one), within(box[2], wide - one)
-            box[1], box[3] = within(box[1], high - one), within(box[3], high - one)
+            across, up = (place % width) * stride, (place // width) * stride
+            box[0], box[2] = anchors[j, 0] + across, anchors[j, 2] + across
+            box[1], box[3] = anchors[j, 1] + up, anchors[j, 3] + up
+            place += 4 * j * area
+            by[0], by[1] = all_deltas[place], all_deltas[place + area]
+            by[2], by[3] = all_deltas[place + 2 * area], all_deltas[place + 3 * area]
+            transform(box, by, largest_growth, one, right, low)
             if is_fine(box, least, image[0], image[1], one):
                 rows[count] = i
                 count += 1

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from bridge.caffe2.operators.boxes.box_kernels import kept
-from bridge.caffe2.operators.boxes.proposal_kernels import propose
+from bridge.caffe2.operators.boxes.proposal_kernels import propose, transform_boxes
 
 GROWTH = float(np.log(np.float32(1000 / 16)))
 IMAGE = np.array([48, 70, 1.5], np.float32)
@@ -73,3 +73,27 @@ def test_nan_is_not_proposed() -> None:
     deltas[:] = np.nan
     out = np.empty((60, 5), np.float32), np.empty(60, np.float32)
     assert propose(scores, deltas, IMAGE, ANCHORS, 16, 0, 0, 0, 0.5, 4, True, 0, *out) == 0
+
+
+@pytest.mark.parametrize("plus_one", [True, False])
+@pytest.mark.parametrize("apply_scale", [True, False])
+def test_transform_boxes(apply_scale, plus_one) -> None:
+    random = np.random.RandomState(1)
+    low = random.uniform(0, 60, (6, 2))
+    numbered = np.concatenate([np.zeros((6, 1)), low, low + random.uniform(1, 40, (6, 2))], 1)
+    boxes = numbered.astype(np.float32)[:, 1:]
+    deltas = random.randn(6, 12).astype(np.float32)
+    deltas[0, 2] = 50
+    weights, scale = np.array([10, 5, 2, 1], np.float32), np.float32(1.5)
+    one = np.float32(plus_one)
+    old = np.repeat(boxes / scale, 3, 0)
+    by = deltas.reshape(-1, 4) / weights
+    sides = old[:, 2:] - old[:, :2] + one
+    centers = by[:, :2] * sides + (old[:, :2] + sides / 2)
+    half = np.exp(np.minimum(by[:, 2:], np.float32(GROWTH))) * sides / 2
+    expected = np.concatenate([centers - half, centers + half - one], 1)
+    limits = np.array([50, 40, 50, 40], np.float32) - one
+    expected = np.maximum(np.minimum(expected, limits), 0).reshape(6, 12)
+    out = np.empty_like(deltas)
+    transform_boxes(boxes, deltas, weights, scale, 40, 50, GROWTH, apply_scale, plus_one, out)
+    np.testing.assert_allclose(out, expected * (scale if apply_scale else 1), rtol=1e-5, atol=1e-5)
