@@ -107,9 +107,7 @@ class RunnableNet:
                 position, cause = failed.position, failed.__cause__
                 if not isinstance(cause, Exception):
                     raise cause from None  # type: ignore[misc]  # such as KeyboardInterrupt
-                raise self._failure(
-                    position, self._definitions[position], cause, caller
-                ) from cause
+                raise self._failure(position, self._definitions[position], cause, caller) from cause
             return
         at = [0]
         try:

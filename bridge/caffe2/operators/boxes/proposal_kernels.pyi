@@ -2,25 +2,25 @@
 import numpy as np
 from numpy.typing import NDArray
 
-Floats = NDArray[np.float32]
+_Floats = NDArray[np.float32]
 
 def transform_boxes(
-    boxes: Floats,
-    deltas: Floats,
-    weights: Floats,
+    boxes: _Floats,
+    deltas: _Floats,
+    weights: _Floats,
     scale: float,
     height: int,
     width: int,
     largest_growth: float,
     apply_scale: bool,
     plus_one: bool,
-    out: Floats,
+    out: _Floats,
 ) -> None: ...
 def propose(
-    scores: Floats,
-    deltas: Floats,
-    image: Floats,
-    anchors: Floats,
+    scores: _Floats,
+    deltas: _Floats,
+    image: _Floats,
+    anchors: _Floats,
     stride: float,
     before: int,
     after: int,
@@ -29,6 +29,6 @@ def propose(
     largest_growth: float,
     plus_one: bool,
     number: float,
-    out_boxes: Floats,
-    out_scores: Floats,
+    out_boxes: _Floats,
+    out_scores: _Floats,
 ) -> int: ...

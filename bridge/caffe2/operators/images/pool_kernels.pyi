@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-Dimension = tuple[int, int, int, int, int]
+_Dimension = tuple[int, int, int, int, int]
 
-def max_pool(x: int, y: int, planes: int, height: Dimension, width: Dimension) -> None: ...
+def max_pool(x: int, y: int, planes: int, height: _Dimension, width: _Dimension) -> None: ...
 def average_pool(
-    x: int, y: int, planes: int, height: Dimension, width: Dimension, whole: bool
+    x: int, y: int, planes: int, height: _Dimension, width: _Dimension, whole: bool
 ) -> None: ...
