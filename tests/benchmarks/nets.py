@@ -27,7 +27,7 @@ from bridge.caffe2.proto import caffe2_pb2
 from tests.benchmarks.harness import Effort, Row, Timer, compare, loop
 from tests.benchmarks.real_caffe2 import VARIABLE, RealCaffe2, real_caffe2
 from tests.benchmarks.small_nets import CHAINS, Made, branches, chain, chain_by_hand, training_step
-from tests.benchmarks.zoo_weights import weights
+from tests.benchmarks.zoo_weights import INPUTS, weights
 
 NETS = "CAFFE2_NETS"
 REAL = "real Caffe2"
@@ -85,7 +85,8 @@ def zoo_subjects(folder: Path) -> dict[str, Subject]:
         net = caffe2_pb2.NetDef()
         net.ParseFromString((folder / f"{zoo.file}.pb").read_bytes())
         workspace.ResetWorkspace()
-        return Made(net, weights(net, zoo.side))
+        feeds = weights(net, zoo.side)
+        return Made(net, feeds, [name for name in feeds if name in INPUTS])
 
     subjects = {}
     for what, zoo in ZOO.items():
@@ -147,7 +148,7 @@ def as_module(what: str, made: Made, ours: Timer, effort: Effort) -> Iterator[Ro
         absent(what, "to_module")
         return
     try:
-        module = to_module(made.net)
+        module = to_module(made.net, inputs=made.inputs)
         inputs = [workspace.FetchTorch(name) for name in module.input_names]
         with torch.no_grad():
             module(*inputs)

@@ -19,10 +19,11 @@ SIDE = 16
 
 
 class Made(NamedTuple):
-    """A net, and what has to be fed to it."""
+    """A net, what has to be fed to it, and which of that a module takes as its inputs."""
 
     net: Any
     feeds: dict[str, Any]
+    inputs: list[str]
 
 
 class Link(NamedTuple):
@@ -66,7 +67,7 @@ def chain(name: str, types: list[str]) -> Made:
         op = types[i % len(types)]
         last = getattr(net, op)([f"x{i}", *LINKS[op].inputs], f"x{i + 1}")
     net.AddExternalOutput(last)
-    return Made(net.Proto(), feeds_of_chain())
+    return Made(net.Proto(), feeds_of_chain(), ["x0"])
 
 
 def chain_by_hand(types: list[str]) -> Timer:
@@ -106,7 +107,7 @@ def training_step() -> Made:
     for name in ("w1", "b1", "w2", "b2"):
         net.WeightedSum([name, "one", gradients[name], "rate"], name)
     net.AddExternalOutput(loss)
-    return Made(net.Proto(), feeds)
+    return Made(net.Proto(), feeds, ["x", "label"])
 
 
 def branches(kind: str) -> Made:
@@ -122,4 +123,4 @@ def branches(kind: str) -> Made:
         for i in range(8):
             before = net.FC([before, "w", "b"], f"{branch}_{i}")
     net.AddExternalOutput(net.Sum(["left_7", "right_7"], "y"))
-    return Made(net.Proto(), feeds)
+    return Made(net.Proto(), feeds, ["x"])

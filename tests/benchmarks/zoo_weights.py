@@ -21,6 +21,7 @@ WIDTH = 8
 CLASSES = 8
 ANCHORS = [(side, ratio) for side in (16, 32, 64) for ratio in (0.5, 1, 2)]
 IMAGES = {"data", "gpu_0/data"}
+INPUTS = {*IMAGES, "im_info"}
 # Output 0 has the channels of input 0 (and of the others, for Sum).
 KEEPS = {
     *("AveragePool", "Dropout", "LRN", "MaxPool", "Relu", "ResizeNearest", "RoIAlign"),
