@@ -10,7 +10,7 @@ Memory is given by address. Nothing is checked: the caller has sizes, types and 
 keeps the memory alive.
 """
 
-from libc.float cimport FLT_MAX
+from libc.math cimport INFINITY
 from libc.stdlib cimport free, malloc
 
 
@@ -71,7 +71,7 @@ cdef void largest_of_rows(
     cdef Py_ssize_t i, j
     cdef const float *next
     for j in range(width):
-        into[j] = larger(x[j], -FLT_MAX)
+        into[j] = x[j]
     for i in range(1, rows):
         next = x + i * width
         for j in range(width):
@@ -138,7 +138,7 @@ cdef void max_of_plane_with_nan(
     cdef float found
     for i in range(h.out):
         for j in range(w.out):
-            found = -FLT_MAX
+            found = -INFINITY
             for row in range(first(h, i), last(h, i)):
                 for column in range(first(w, j), last(w, j)):
                     found = larger_or_nan(x[row * w.size + column], found)
@@ -154,7 +154,7 @@ cdef void max_of_plane(
         if top < bottom:
             largest_of_rows(x + top * w.size, bottom - top, w.size, row + w.head)
         else:
-            fill(row + w.head, w.size, -FLT_MAX)
+            fill(row + w.head, w.size, -INFINITY)
         largest_in_row(row, w, y + i * w.out)
 
 
@@ -209,7 +209,7 @@ def max_pool(size_t x, size_t y, Py_ssize_t planes, height, width):
     height, width: (size, number of windows, kernel, stride, padding before) of that dimension;
     the padding is not negative.
 
-    A window with a NaN is NaN. One that is wholly outside is the least float32.
+    A window with a NaN is NaN. One that is wholly outside is -inf.
     """
     cdef Window h, w
     cdef Py_ssize_t i, length
@@ -222,7 +222,7 @@ def max_pool(size_t x, size_t y, Py_ssize_t planes, height, width):
     if row == NULL:
         raise MemoryError
     with nogil:
-        fill(row, length, -FLT_MAX)
+        fill(row, length, -INFINITY)
         for i in range(planes):
             image = <const float *>x + i * h.size * w.size
             out = <float *>y + i * h.out * w.out
