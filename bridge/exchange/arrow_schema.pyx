@@ -21,6 +21,7 @@ cdef extern from "<string.h>":
 cdef enum:
     MAX_FORMAT = 64             # characters of a format that an error quotes
     DIGIT_0 = 48
+    N_CODES = 128               # of ASCII
     MAX_LIST = 0x7FFFFFFF       # elements of a list of one size
 
 # The format of an element type -> its TypeMeta
@@ -85,11 +86,15 @@ cdef Field read_field(const ArrowSchema* schema, object source):
 
     Raises BufferError: not numbers, or a broken schema.
     """
-    cdef Field field = Field.__new__(Field)
+    cdef Field field
     cdef TypeMeta dtype
-    field.lists = []
-    field.dims = []
-    field.order = []
+    cdef unsigned char code
+    if schema != NULL and schema.release != NULL and schema.format != NULL \
+            and schema.metadata == NULL and schema.dictionary == NULL:
+        code = <unsigned char>schema.format[0]
+        if code < N_CODES and _plain[code] != NULL and schema.format[1] == 0:
+            return <Field>_plain[code]
+    field = _new_field()
     while True:
         _check(schema, source)
         if schema.format[0] != b"+" or schema.format[1] != b"w":
@@ -109,7 +114,27 @@ cdef Field read_field(const ArrowSchema* schema, object source):
         field.bool8 = True
         dtype = _BOOL
     field.dtype = dtype
+    field.permuted = field.order != sorted(field.order)
     return field
+
+
+cdef Field _new_field():
+    cdef Field field = Field.__new__(Field)
+    field.lists = []
+    field.dims = []
+    field.order = []
+    return field
+
+
+# The fields of plain numbers by the one character of their format, kept by `_plain_fields`.
+cdef (void*)[N_CODES] _plain
+cdef list _plain_fields = []
+for _code, _dtype in _TYPES.items():
+    _field = _new_field()
+    (<Field>_field).dtype = <TypeMeta>_dtype
+    (<Field>_field).bits = _dtype is _BOOL
+    _plain_fields.append(_field)
+    _plain[ord(_code)] = <void*>_field
 
 
 cdef int _check(const ArrowSchema* schema, object source) except -1:
