@@ -6,8 +6,6 @@ Numbers have plain memory, and so have lists of one size of them, whose sizes ar
 other types are refused, with the call that makes numbers of them.
 """
 
-from json import loads
-
 cimport cython
 from libc.stdint cimport int32_t, int64_t
 from libc.string cimport memcmp, memcpy, strncmp
@@ -229,6 +227,7 @@ cdef bytes _metadata(const ArrowSchema* schema, bytes wanted, object source):
 
 def _tensor_shape(text, size, source):
     """Return (shape, permutation) of an ``arrow.fixed_shape_tensor`` of `size` elements."""
+    from json import loads
     try:
         found = loads(text or b"")
         shape = found["shape"]
