@@ -17,6 +17,7 @@ from bridge.c10.storage cimport EXTERNAL
 from bridge.c10.tensor_impl cimport OWN_ORIGIN, TensorImpl
 from bridge.c10.views cimport alias
 from bridge.dlpack.capsule cimport consume_capsule
+from bridge.exchange.arrow_import cimport arrow_method, import_arrow
 from bridge.exchange.buffer_import cimport fast_import_buffer, import_buffer
 from bridge.exchange.dlpack_import cimport adopt_managed
 from bridge.exchange.numpy cimport (
@@ -47,7 +48,8 @@ cdef enum:
     DLPACK = 7          # has __dlpack__
     BUFFER = 8          # exports a buffer
     INTERFACE = 9       # has __array_interface__, __array_struct__ or __cuda_array_interface__
-    NOTHING = 10
+    ARROW = 10          # has one of the methods of Arrow's PyCapsule interface
+    NOTHING = 11
     HEAP_TYPE = 1 << 9  # Py_TPFLAGS_HEAPTYPE
     MAX_FAST = 8
 
@@ -154,11 +156,13 @@ cdef TensorImpl _import_by_protocol(object x, object copy, bint with_adapter=Tru
         return _by_interface(x, copy)
     elif protocol == ADAPTER:
         return _import_by_adapter(_importer(type(x)), x, copy)
+    elif protocol == ARROW:
+        return import_arrow(x, copy)
     else:
         raise TypeError(
             f"{_describe(x)} has no tensor's memory: neither __dlpack__, nor a buffer, nor an "
-            "array interface, nor is it a DLPack capsule. bridge.asarray also takes Python "
-            "scalars, lists and strings.")
+            "array interface, nor Arrow's, nor is it a DLPack capsule. bridge.asarray also takes "
+            "Python scalars, lists and strings.")
     if copy is True:
         return requested_copy(impl, "from_dlpack")
     return impl
@@ -220,6 +224,9 @@ cdef int _find_protocol(object x, bint with_adapter) except -1:
         return DLPACK
     if hasattr(x, "__array_interface__") or hasattr(x, "__cuda_array_interface__"):
         return INTERFACE
+    # pandas exports NaN as null; its memory is that of its NumPy arrays
+    if arrow_method(x) is not None and cls.__module__.partition(".")[0] != "pandas":
+        return ARROW
     return NOTHING
 
 
