@@ -1,13 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, ClassVar, NoReturn, overload
+from typing import Any, ClassVar, NoReturn, SupportsIndex, overload
 
 import torch
 from typing_extensions import CapsuleType, Self
 
 from bridge.at.torch_call import TorchRunner
 from bridge.c10.array_ref import ArrayRef
-from bridge.c10.device import Device
 from bridge.c10.options import TensorOptions
 from bridge.c10.storage import Storage
 from bridge.c10.tensor_impl import TensorImpl

@@ -51,8 +51,8 @@ cdef inline int forbid_calling(object cls) except -1:
     return 0
 
 
-# tp_new of Device (c10/device.pyx), a subclass of `str`: Cython passes the arguments of the class on
-# to the base, and those that name a device are not those of `str`.
+# tp_new of Device (c10/device.pyx), a subclass of `str`: Cython passes the arguments of the class
+# on to the base, and those that name a device are not those of `str`.
 
 ctypedef object (*new_function)(object cls, object args, PyObject* kwargs)
 ctypedef PyObject* (*checked_new)(PyObject* cls, PyObject* args, PyObject* kwargs) except NULL

@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -8,6 +9,7 @@ from typing_extensions import Never, Self, disjoint_base
 from bridge.typing import TypeLike
 
 ROWS: list[TypeMeta]
+REBUILDERS: tuple[Callable[..., TypeMeta], ...]
 
 @disjoint_base
 class TypeMeta:

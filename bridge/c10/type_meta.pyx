@@ -442,3 +442,7 @@ cdef object _numpy_dtype(TypeMeta meta):
             f"Neither NumPy nor ml_dtypes has {meta.name}; view the tensor as bytes, or use "
             "to_torch().", "TypeMeta.numpy")
     return numpy.dtype(dtype)
+
+
+# What pickles of a TypeMeta name. Not `_registered`: a class is for its own module to allow.
+REBUILDERS = (as_type, _undefined)
