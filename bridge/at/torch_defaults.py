@@ -32,7 +32,7 @@ def with_own_defaults(name: str, args: tuple[Any, ...], named: dict[str, Any]) -
     """Return the keywords of a call of ``torch.<name>``, with the type and device if not given."""
     if "out" in named or (name == "normal" and len(args) < 3 and "size" not in named):
         return named  # computed from tensors
-    data = args[0] if args else None
+    data: Any = args[0] if args else None
     dtype = None
     if name in _FLOATS:
         import torch

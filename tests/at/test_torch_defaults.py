@@ -107,7 +107,8 @@ def test_what_is_said_stays() -> None:
     with torch.device("meta"), default_dtype(torch.float64):
         assert at.linspace(0, 1, 3, dtype="float16").dtype == "float16"
         assert at.hann_window(3, dtype=torch.float32, device="cpu").dtype == "float32"
-        assert at.as_tensor(torch.ones(2, device="cpu", dtype=torch.int8)).dtype == "int8"
+        given = torch.ones(2, device="cpu", dtype=torch.int8)
+        assert at.as_tensor(given) is given
         out = torch.zeros(3, dtype=torch.float16, device="cpu")
         assert at.linspace(0, 1, 3, out=out) is out
     assert out.tolist() == [0.0, 0.5, 1.0]
