@@ -30,8 +30,10 @@ CREATING = _FLOATS | _INTS | _OF_DATA
 
 def with_own_defaults(name: str, args: tuple[Any, ...], named: dict[str, Any]) -> dict[str, Any]:
     """Return the keywords of a call of ``torch.<name>``, with the type and device if not given."""
-    if "out" in named or (name == "normal" and len(args) < 3 and "size" not in named):
+    if name == "normal" and len(args) < 3 and "size" not in named:
         return named  # computed from tensors
+    if hasattr(named.get("out"), "__dlpack_device__"):
+        return {"device": _device_of(named["out"]), **named}
     data: Any = args[0] if args else None
     dtype = None
     if name in _FLOATS:
@@ -40,9 +42,7 @@ def with_own_defaults(name: str, args: tuple[Any, ...], named: dict[str, Any]) -
         dtype = torch.complex64 if any(map(_is_complex, args)) else torch.float32
     elif name in _OF_DATA:
         if hasattr(data, "__dlpack_device__"):
-            # of its own type, where it is
-            kind, index = data.__dlpack_device__()
-            return {"device": f"cuda:{index}" if kind == DeviceType.CUDA else "cpu", **named}
+            return {"device": _device_of(data), **named}  # of its own type, where it is
         dtype = default_type(data)
         if name == "scalar_tensor" and dtype is None:
             import torch
@@ -55,6 +55,11 @@ def with_own_defaults(name: str, args: tuple[Any, ...], named: dict[str, Any]) -
     elif dtype is not None:
         own["dtype"] = dtype
     return own
+
+
+def _device_of(tensor: Any) -> str:
+    kind, index = tensor.__dlpack_device__()
+    return f"cuda:{index}" if kind in (DeviceType.CUDA, DeviceType.CUDAManaged) else "cpu"
 
 
 def _is_complex(value: Any) -> bool:
