@@ -11,12 +11,13 @@ never from those above; ``tests/test_architecture.py`` checks it. The layers, lo
     caffe2.proto caffe2.base caffe2.tensor caffe2.blobs caffe2.files caffe2.definitions
     caffe2.gradients caffe2.nets caffe2.execution caffe2.operators caffe2.workspaces
     caffe2.modules caffe2.models caffe2.* caffe2
-    see front tf _version bridge
+    see front tf integrations _version bridge
 """
 
 from __future__ import annotations
 
 from bridge import at, c10, caffe2
+from bridge import integrations as _integrations
 from bridge._version import __version__
 from bridge.front import (
     asarray,
@@ -58,6 +59,9 @@ __all__ = [
     "to_tensorflow",
     "to_torch",
 ]
+
+
+_integrations.prepare()
 
 
 def __getattr__(name: str) -> Any:

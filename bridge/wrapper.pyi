@@ -6,6 +6,8 @@ import torch
 from typing_extensions import CapsuleType, Self
 
 from bridge.c10.array_ref import ArrayRef
+from bridge.c10.attribute import CallableAttribute
+from bridge.c10.device import Device
 from bridge.c10.handle import Handle
 from bridge.c10.storage import Storage
 from bridge.c10.tensor_impl import TensorImpl
@@ -22,7 +24,9 @@ class Wrapper(Handle):
     @property
     def shape(self) -> tuple[int, ...]: ...
     def numel(self) -> int: ...
-    def dtype(self) -> TypeMeta: ...
+    # Both may be called, too: they return themselves.
+    dtype: CallableAttribute[TypeMeta]
+    device: CallableAttribute[Device]
     def itemsize(self) -> int: ...
     def nbytes(self) -> int: ...
     def storage(self) -> Storage: ...

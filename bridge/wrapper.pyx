@@ -4,6 +4,8 @@
 """The base of both tensor classes: metadata, and export to other frameworks."""
 
 from bridge.c10.array_ref cimport array_ref_of
+from bridge.c10.attribute cimport callable_attribute
+from bridge.c10.device cimport device_of
 from bridge.c10.handle cimport Handle
 from bridge.c10.reports cimport (
     observed,
@@ -13,7 +15,7 @@ from bridge.c10.reports cimport (
     run_observed,
     unlikely,
 )
-from bridge.c10.slots cimport own_methods
+from bridge.c10.slots cimport add_to_class, own_methods
 from bridge.c10.storage cimport Storage
 from bridge.c10.tensor_impl cimport TensorImpl
 from bridge.exchange.array_interface_export cimport export_array_interface
@@ -85,10 +87,6 @@ cdef class Wrapper(Handle):
         """Return the number of elements."""
         self.impl.require_defined("Tensor.numel")
         return self.impl.c_numel
-
-    def dtype(self):
-        """Return the TypeMeta of the elements; an undefined one, which is false, if not set."""
-        return self.impl.c_dtype
 
     def itemsize(self):
         """Return the size of an element in bytes; 0 if the element type is not set."""
@@ -298,7 +296,27 @@ cdef object _watched(object self, str call, str target, object method, dict argu
     return run_observed(call, self, target, method, (self,), arguments)
 
 
+cdef object _dtype(object wrapper):
+    return (<Wrapper>wrapper).impl.c_dtype
+
+
+cdef object _device(object wrapper):
+    cdef Storage storage = (<Wrapper>wrapper).impl.storage
+    if storage is None:
+        (<Wrapper>wrapper).impl.require_defined("Tensor.device")
+    return device_of(storage.device_type, storage.device_index)
+
+
 cdef int inherit_metadata(object cls) except -1:
     """Add to `cls`, a wrapper class, its own descriptors of the methods that return metadata."""
+    for attribute in (
+        callable_attribute(
+            cls, "dtype", "The TypeMeta of the elements; an undefined one, which is false, if not "
+            "set. ``x.dtype()`` is the same object.", _dtype),
+        callable_attribute(
+            cls, "device", "The Device of the memory. ``x.device()`` is the same object.",
+            _device),
+    ):
+        add_to_class(cls, attribute.__name__, attribute)
     return own_methods(cls, Wrapper, (
-        "sizes", "strides", "numel", "dtype", "itemsize", "nbytes", "storage"))
+        "sizes", "strides", "numel", "itemsize", "nbytes", "storage"))

@@ -136,6 +136,18 @@ def mark_owned(TensorImpl impl):
     impl.storage.flags &= ~EXTERNAL
 
 
+cpdef TensorImpl import_result(object tensor):
+    """Return the TensorImpl of a new result of torch.
+
+    A tensor that was made in inference mode refuses to be written after it. So that one does not go
+    out again: what `to_torch` makes of its memory later is a tensor like all others.
+    """
+    cdef TensorImpl impl = import_tensor(tensor)
+    if tensor.is_inference():
+        impl.origin = None
+    return impl
+
+
 def set_metadata(TensorImpl impl, TensorImpl view):
     """Set the sizes, strides and offset of `impl` to those of `view`, of the same Storage."""
     impl.set_strided(view.c_sizes, view.c_strides(), view.ndim, view.c_numel)

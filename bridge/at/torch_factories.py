@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from bridge.at.factories import sizes_of, split
 from bridge.at.tensor import Tensor
+from bridge.at.torch_defaults import default_type
 from bridge.c10 import reports
 from bridge.c10.device import Device
 from bridge.c10.errors import EnforceTypeError, EnforceValueError
@@ -152,6 +153,9 @@ def tensor(data: Any, options: Any = None, *, dtype: Any = None, device: Any = N
     """
     chosen = as_options(options, dtype, device)
     if not (isinstance(data, Wrapper) or hasattr(data, "__dlpack__")):
+        if not chosen.has_dtype():
+            inferred = default_type(data)
+            chosen = chosen if inferred is None else chosen.dtype(inferred)
         return _computed("tensor", (data,), chosen)
     if reports.outermost():
         return reports.observe_call("at.tensor", data, "at.Tensor", _copied, data, chosen)

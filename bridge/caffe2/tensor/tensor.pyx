@@ -70,6 +70,8 @@ cdef class Tensor(TensorMetadata):
     (ArrayRef([2, 3]), (2, 3), ArrayRef([3, 1]), 2, 3, 3, 3)
     >>> t.dtype(), t.IsType("float32"), t.itemsize(), t.nbytes(), t.capacity_nbytes()
     (TypeMeta('float32'), True, 4, 24, 24)
+    >>> t.dtype is t.dtype(), t.dtype == "float32", t.device == t.GetDevice() == "cpu"
+    (True, True, True)
     >>> t.GetDevice(), t.GetDeviceType(), t.is_contiguous()
     (Device('cpu'), <DeviceType.CPU: 1>, True)
     >>> t.size_from_dim(1), t.size_to_dim(1), t.size_between_dim(0, 1), t.canonical_axis_index(-1)
