@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # cython: language_level=3
-"""Workarounds for torch.from_dlpack, which mishandles three kinds of DLPack tensors.
+"""Workarounds for torch.from_dlpack, which mishandles four kinds of DLPack tensors.
 
 Its arguments to ``__dlpack__`` are those of consumers that handle them correctly, so it is
-recognised by the calling frame. All three were seen with torch 2.13. Remove each workaround
+recognised by the calling frame. All were seen with torch 2.13. Remove each workaround
 when the oldest supported torch no longer needs it:
 
 - It ignores DLPack's read-only flag, so writes would change read-only memory. It receives a copy,
@@ -11,7 +11,9 @@ when the oldest supported torch no longer needs it:
 - A negative stride aborts the process (an uncaught C++ exception). It receives a copy, until torch
   raises an error.
 - Page-locked memory (``DLDeviceType::kDLCUDAHost``) is an unsupported device. It is described as
-  memory of the CPU, which it also is, until torch maps it to ``pin_memory``.
+  memory of the CPU, which it also is, until torch maps it to ``pin_memory``. Managed memory is
+  described as CUDA memory.
+- A device that is not there is not noticed, or ends the process. It is refused.
 """
 
 from cpython.object cimport PyObject
