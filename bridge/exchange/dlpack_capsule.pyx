@@ -7,24 +7,20 @@ from bridge.c10.storage cimport READONLY, Storage
 from bridge.c10.tensor_impl cimport CONTIGUOUS, TensorImpl
 from bridge.dlpack.abi cimport (
     DL_CPU,
-    DL_CUDA_HOST,
-    DL_CUDA_MANAGED,
     DLPACK_IS_COPIED,
     DLPACK_MAJOR,
     DLPACK_MINOR,
     has_streams,
 )
 from bridge.dlpack.capsule cimport new_capsule
-from bridge.exchange.device_memory cimport as_cpu_memory, as_cuda_memory
+from bridge.exchange.consumers cimport fit_for_consumer
 from bridge.exchange.dlpack_deleters cimport IN_CAPSULE
 from bridge.exchange.dlpack_export cimport export_legacy, export_versioned
 from bridge.exchange.import_tensor cimport tristate
-from bridge.exchange.torch_quirks cimport fit_for_consumer, torch_is_consumer
 
 from bridge.c10.device import Device
 from bridge.c10.errors import EnforceNotMet
 from bridge.exchange.to_device import to_device
-from bridge.exchange.torch_devices import require_torch_device
 
 # The last max_version that was compared and found recent enough: a consumer passes the same
 # tuple every time.
@@ -56,15 +52,9 @@ cdef object dlpack_capsule(
         impl.require_defined("__dlpack__")
     if copy is True and impl.storage.ctx is source.storage.ctx:
         impl = requested_copy(impl, "__dlpack__")
-    if impl is source and (impl.storage.flags & READONLY or not impl.flags & CONTIGUOUS):
+    if impl.storage.flags & READONLY or not impl.flags & CONTIGUOUS \
+            or impl.storage.device_type != DL_CPU:
         impl = fit_for_consumer(impl, copy)
-    if impl.storage.device_type != DL_CPU and torch_is_consumer():
-        require_torch_device(impl.storage.device_type, impl.storage.device_index)
-        if impl.storage.device_type == DL_CUDA_HOST and dl_device is None:
-            impl = as_cpu_memory(impl)
-        elif impl.storage.device_type == DL_CUDA_MANAGED:
-            impl = as_cuda_memory(impl)
-            stream = -1         # torch works on its current stream, which is ours
     if impl is not source and impl.storage.ctx is not source.storage.ctx:
         flags = DLPACK_IS_COPIED
     if stream is not None or impl.storage.device_type != DL_CPU:

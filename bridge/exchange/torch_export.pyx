@@ -170,23 +170,27 @@ cdef object _cached(TensorImpl impl, object tensor, bint writable):
     return _alias(tensor)
 
 
-cdef TensorImpl fit_for_torch(TensorImpl impl, object copy, bint writable):
+cdef TensorImpl fit_for_torch(
+    TensorImpl impl, object copy, bint writable, str library="torch", bint forward=True,
+):
     """Return `impl` if torch can hold its memory as it is, else a copy.
 
-    `writable`: read-only memory may be shared. Raises BufferError: a copy is needed and `copy`
-    is False.
+    `writable`: read-only memory may be shared. `library`: another one that is like torch, also
+    in that strides must not be negative if `forward`. Raises BufferError: a copy is needed and
+    `copy` is False.
     """
     cdef str why, instead = ""
     if impl.storage.flags & READONLY and not writable:
-        why = "the memory is read-only, which a torch tensor cannot be"
-        instead = ", or share it with to_torch(writable=True) and do not write"
-    elif has_negative_strides(impl):
-        why = f"the strides {impl.strides().vec()} are negative, which torch does not support"
+        why = f"the memory is read-only, which a {library} tensor cannot be"
+        if library == "torch":
+            instead = ", or share it with to_torch(writable=True) and do not write"
+    elif forward and has_negative_strides(impl):
+        why = f"the strides {impl.strides().vec()} are negative, which {library} does not support"
     else:
         return impl
     if copy is False:
         raise BufferError(
-            f"torch cannot share it: {why}. Allow a copy with copy=None{instead}.")
+            f"{library} cannot share it: {why}. Allow a copy with copy=None{instead}.")
     return reported_copy(impl, why, "to_torch")
 
 
