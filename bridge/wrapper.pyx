@@ -18,9 +18,11 @@ from bridge.c10.reports cimport (
 from bridge.c10.slots cimport add_to_class, own_methods
 from bridge.c10.storage cimport Storage
 from bridge.c10.tensor_impl cimport TensorImpl
+from bridge.dlpack.abi cimport DL_CPU
 from bridge.exchange.array_interface_export cimport export_array_interface
 from bridge.exchange.arrow_export cimport arrow_array, arrow_device_array, arrow_schema
 from bridge.exchange.buffer_export cimport fill_buffer, release_buffer
+from bridge.exchange.consumers cimport require_consumer_device
 from bridge.exchange.cuda_interface_export cimport export_cuda_interface
 from bridge.exchange.dlpack_capsule cimport dlpack_capsule
 from bridge.exchange.import_tensor cimport tristate
@@ -171,6 +173,8 @@ cdef class Wrapper(Handle):
         cdef Storage storage = self.impl.storage
         if storage is None:
             self.impl.require_defined("__dlpack_device__")
+        if storage.device_type != DL_CPU:
+            require_consumer_device(storage.device_type, storage.device_index)
         return storage.device_type, storage.device_index if storage.device_index > 0 else 0
 
     def __dlpack__(self, *, dl_device=None, copy=None, max_version=None, stream=None):
@@ -180,8 +184,8 @@ cdef class Wrapper(Handle):
         False never, None if necessary. `dl_device`: copy there if the memory is elsewhere.
         `stream`: the consumer's CUDA stream, which waits for ours; -1 for no synchronisation.
 
-        torch.from_dlpack, which supports neither read-only memory nor negative strides, gets a
-        copy of such memory, and page-locked memory as the CPU's.
+        torch.from_dlpack and paddle.from_dlpack, which support neither read-only memory nor
+        negative strides, get a copy of such memory, and page-locked memory as the CPU's.
 
         Raises BufferError: the memory cannot be exchanged this way. ValueError, TypeError: an
         argument is not one of the standard's.

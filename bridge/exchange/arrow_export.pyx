@@ -27,7 +27,8 @@ from bridge.exchange.arrow_abi cimport (
     ArrowDeviceArray,
     ArrowSchema,
 )
-from bridge.exchange.dlpack_export cimport drop_owner, refuse_non_pod
+from bridge.exchange.dlpack_deleters cimport drop_owner
+from bridge.exchange.dlpack_export cimport refuse_non_pod
 
 from bridge.c10.errors import EnforceBufferError
 

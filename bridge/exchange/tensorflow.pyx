@@ -21,7 +21,7 @@ from bridge.c10.python_api cimport owned
 from bridge.c10.reports cimport report_copy
 from bridge.c10.storage cimport READONLY
 from bridge.c10.tensor_impl cimport CONTIGUOUS, TensorImpl
-from bridge.dlpack.abi cimport DL_CPU, has_streams
+from bridge.dlpack.abi cimport DL_CPU, DL_CUDA, DL_ROCM, has_streams
 from bridge.dlpack.capsule cimport consume_capsule
 from bridge.exchange.conversion cimport export_source, remaining_copy, row_major
 from bridge.exchange.dlpack_capsule cimport immutable_capsule
@@ -199,6 +199,8 @@ def export(x, copy):
             f"TensorFlow's tensors have at most {MAX_NDIM} dimensions, and this has {impl.ndim}.")
     if impl.c_dtype.name in _BY_NUMPY:
         return _copied(impl, copy)
+    if impl.storage.device_type != DL_CPU:
+        _require_device(impl)
     impl = row_major(impl, remaining_copy(x, impl, copy), ALIGNMENT)
     if has_streams(impl.storage.device_type):
         synchronise_host(impl.storage.device_index)     # TensorFlow works on a stream of its own
@@ -210,6 +212,18 @@ def export(x, copy):
             f"TensorFlow does not take a tensor of {impl.c_dtype} on {impl.device()}: {error}. "
             "Convert it first, as with bridge.asarray(x, dtype='float32', device='cpu')."
         ) from error
+
+
+cdef int _require_device(TensorImpl impl) except -1:
+    """Raise BufferError unless TensorFlow has the device; it would abort (TensorFlow 2.21)."""
+    count = 0
+    if impl.storage.device_type == DL_CUDA or impl.storage.device_type == DL_ROCM:
+        count = len(tf.config.list_physical_devices("GPU"))
+    if impl.storage.device_index >= count:
+        raise BufferError(
+            f"TensorFlow has no such device here: {impl.device()} (it sees {count} GPUs). Copy the "
+            "tensor to the host first, as with bridge.from_dlpack(x, device='cpu').")
+    return 0
 
 
 def _copied(TensorImpl impl, copy):

@@ -5,6 +5,7 @@
 - arrow: matrix/test_arrow
 - arrow_capsules, arrow_layout, arrow_schema: test_arrow_import, matrix/test_arrow
 - buffer_export: test_wrapper, test_lifetime
+- consumers: test_consumers, test_torch_import_modes, test_torch_export
 - conversion: test_front, test_one_copy
 - cuda_interface_export, cuda_interface_import: test_cuda_frameworks, test_array_interface
 - dlpack_capsule, dlpack_import, dlpack_producers, import_tensor: matrix/test_dlpack, test_peers,
@@ -15,7 +16,6 @@
 - tensorflow: matrix/test_tensorflow, test_tensorflow_modes
 - to_device: test_cupy_adapter, test_front
 - torch_api: test_torch_import, test_torch_export
-- torch_quirks: test_torch_import_modes, test_torch_export
 - *: test_array_method, test_arrow_libraries, test_concurrent_routes, test_cuda,
   test_cuda_frameworks, test_cuda_processes, test_cuda_streams, test_exit, test_exit_frameworks,
   test_jax_modes, test_leaks, test_leaks_of_routes, test_lifetime, test_one_copy, test_peers,
