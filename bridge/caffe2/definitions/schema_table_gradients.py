@@ -4,7 +4,7 @@
 __all__ = ["GRADIENTS"]
 
 GRADIENTS = """
-AbsGradient:2:1: AcosGradient:2:1: AddGradient:3:2:0>0,0>1 AffineChannelGradient:2-3:1|3:0>0
+AbsGradient:2:1: AcosGradient:2:1: AffineChannelGradient:2-3:1|3:0>0
 AsinGradient:2:1: AtanGradient:2:1: AveragePool1DGradient:3:1: AveragePool2DGradient:3:1:
 AveragePool3DGradient:3:1: AveragePoolGradient:3:1: AveragedLossGradient:2:1:
 BatchGatherGradient:3:1: BatchMomentsGradient:3:1: BatchPermutationGradient:2:1:
@@ -13,7 +13,7 @@ ChannelShuffleGradient:1:1: ClipGradient:2:1:1>0 ColwiseMaxGradient:0-*:0-*:
 Conv1DGradient:2-3:1-3: Conv2DGradient:2-3:1-3: Conv3DGradient:2-3:1-3: ConvGradient:2-3:1-3:
 ConvTransposeGradient:3:1-3: CopyRowsToTensorGradient:1:1:0>0 CosGradient:2:1: CoshGradient:2:1:
 CosineEmbeddingCriterionGradient:3:1: CosineSimilarityGradient:3:2: CrossEntropyGradient:3:1:
-CubeGradient:2:1: DivGradient:3-4:2:0>0 DotProductGradient:3:2: DotProductWithPaddingGradient:3:2:
+CubeGradient:2:1: DotProductGradient:3:2: DotProductWithPaddingGradient:3:2:
 DropoutGrad:1-2:1:0>0 ElementwiseLinearGradient:3:3: EluGradient:2:1:1>0 ErfGradient:2:1:
 ExpandGradient:2:1: FCGradient:3:2-3: FCTransposedGradient:3:2-3: FlexibleTopKGradient:4:1:
 GRUUnitGradient:5-6:2: GeluGradient:2:1: GroupNormGradient:6:3: HSoftmaxGradient:6:4:
@@ -26,12 +26,12 @@ LengthsMaxWithMainInputAndForwardOutputGradient:4:1-*: LengthsMeanGradient:2:1:
 LengthsSumGradient:2:1: LengthsTopKGradient:3:1: LengthsWeightedSumGradient:3:1:
 LengthsWeightedSumWithMainInputGradient:4:1-*: LogitGradient:2:1: LpNormGradient:2:1:
 LpPoolGradient:3:1: MakeTwoClassGradient:1:1: MarginRankingCriterionGradient:4:2:
-MaxGradient:3-*:1-*: MaxPool1DGradient:3:1: MaxPool2DGradient:3:1: MaxPool3DGradient:3:1:
-MaxPoolGradient:3:1: MeanGradient:1:1-*:0>0 MergeMultiListFeatureTensorsGradient:2n+1:1-*:
+MaxPool1DGradient:3:1: MaxPool2DGradient:3:1: MaxPool3DGradient:3:1:
+MaxPoolGradient:3:1: MergeMultiListFeatureTensorsGradient:2n+1:1-*:
 MergeMultiMapFeatureTensorsGradient:2n+1:1-*: MergeMultiScalarFeatureTensorsGradient:2-*:1-*:
 MergeSingleListFeatureTensorsGradient:2n+1:1-*:
 MergeSingleMapFeatureTensorsGradient:2n+1:1-*: MergeSingleScalarFeatureTensorsGradient:2-*:1-*:
-MinGradient:3-*:1-*: MishGradient:3:1: MomentsGradient:4:1: MulGradient:3:2:0>0,0>1
+MishGradient:3:1: MomentsGradient:4:1:
 NegateGradient:1:1:0>0 NormalizeGradient:2:1: PReluGradient:4:2: PadImageGradient:1:1:
 PairWiseLossGradient:3-4:1:
 PythonDLPackGradient:0-*:0-*:0>0,0>1,0>2,0>3,1>0,1>1,1>2,1>3,2>0,2>1,2>2,2>3,3>0,3>1,3>2,3>3,4>0,4>1,4>2,4>3,5>0,5>1,5>2,5>3
@@ -73,12 +73,12 @@ SparseSortedSegmentSumGradient:2:1: SparseSortedSegmentWeightedSumGradient:3:1:
 SparseToDenseMaskGradient:2-3:1: SparseUnsortedSegmentMeanGradient:2:1:
 SparseUnsortedSegmentSumGradient:2:1: SparseUnsortedSegmentWeightedSumGradient:3:1:
 SpatialBNGradient:5|7:3:5>1,5>2 SpatialSoftmaxWithLossGradient:0-*:1:
-SquaredL2DistanceGradient:3:2: StopGradient:1:1:0>0 SubGradient:3:2:0>0,0>1
+SquaredL2DistanceGradient:3:2: StopGradient:1:1:0>0
 SumElementsGradient:2:1: SwishGradient:3:1:2>0 TTLinearGradient:0-*:0-*:
 TTSparseLengthsSumGradient:8:3: TanGradient:2:1: TanhGradient:2:1:1>0
 ThresholdedReluGradient:2:1:1>0 TileGradient:1-3:1: TopKGradient:3:1:
 UnsortedSegmentMeanGradient:2:1: UnsortedSegmentSumGradient:2:1:
 UnsortedSegmentWeightedSumGradient:3:1: UpsampleBilinearGradient:2-3:1:
-WeightedSigmoidCrossEntropyWithLogitsGradient:4:1: WeightedSumGradient:2n-1:1-*:
+WeightedSigmoidCrossEntropyWithLogitsGradient:4:1:
 ZeroGradient:1:0:
 """

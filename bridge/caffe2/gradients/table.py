@@ -12,16 +12,12 @@ PATTERNS = {
     "$Gradient i0 g0 > 0": (
         "Abs Acos Asin Atan AveragedLoss Cos Erf IntegralImage LpNorm Normalize Sin SumElements Tan"
     ),
-    "$Gradient i0! g0 > 0": "Logit Softsign",
-    "$Gradient g0 i0 > 0": "Cosh Cube Expand Gelu ResizeNearest3D Sinh",
-    "$Gradient o0 g0 > 0": (
-        "Clip Elu HardSigmoid LeakyRelu Reciprocal Relu ReluN Selu Sigmoid Softmax Softplus Tanh "
-        "ThresholdedRelu"
-    ),
+    "$Gradient g0 i0 > 0": "Cosh Cube Expand ResizeNearest3D Sinh",
+    "$Gradient o0 g0 > 0": "Clip Reciprocal Softmax",
     "$Gradient g0 o0 > 0": "Cbrt Rsqrt",
     "$Gradient i0 o0 g0 > 0": (
         "AveragePool AveragePool1D AveragePool2D AveragePool3D ColwiseMax LRN LpPool MaxPool "
-        "MaxPool1D MaxPool2D MaxPool3D Mish RowwiseMax Swish"
+        "MaxPool1D MaxPool2D MaxPool3D RowwiseMax"
     ),
     "$Gradient g0 > 0": "ChannelShuffle CopyRowsToTensor MakeTwoClass PadImage",
     "Negative g0 > 0": "NegateGradient Negative",
@@ -33,8 +29,6 @@ PATTERNS = {
     "NanCheck g0 > 0": "NanCheck",
     "ConstantFill{value=0.0} i0 > 0": "ZeroGradient",
     # Two inputs, element by element; several.
-    "$Gradient g0 i0 i1 > 0 1": "Add Sub",
-    "$Gradient g0 i0 i1 o0 > 0 1": "Div",
     "$Gradient o0 g0 i0 i1 > 0 1": "PRelu",
     "$Gradient o0 g0 i*! > *": "Max Min",
     "$Gradient g0 > *": "Mean",
@@ -74,7 +68,6 @@ PATTERNS = {
         "ReduceBackMean ReduceBackSum ReduceFrontMean ReduceFrontSum ResizeNearest UpsampleBilinear"
     ),
     "$Gradient g0 i0 o0 i1? > 0": "ReduceBackMax ReduceFrontMax",
-    "Shape i0 > _o0+_dims; $Gradient i1 g0 _o0+_dims > 0": "ReduceFrontWeightedSum",
     "$Gradient g0 o1 i0 > 0": "TopK",
     "$Gradient i0 i1 g0 o1 > 0": "FlexibleTopK",
     "$Gradient i1 o1 g0 > 0": "LengthsTopK",
@@ -156,19 +149,19 @@ ViterbiPath WeightedSampleDequeueBlobs XavierFill
 
 # Types for which asking for a gradient is an error.
 UNDEFINED = """
-APMeter Accumulate AccumulateHistogram Accuracy Adadelta Adagrad Adam Allgather Allreduce And Append
-ArgMax ArgMin AsyncNetBarrier AtomicAppend AtomicFetchAdd BBoxTransform Barrier BitwiseAnd BitwiseOr
-BitwiseXor BoxWithNMSLimit Broadcast CTCBeamSearchDecoder CTCGreedyDecoder ChannelBackpropStats
+APMeter Accumulate AccumulateHistogram Accuracy Adadelta Adagrad Adam Allgather Allreduce Append
+ArgMax ArgMin AsyncNetBarrier AtomicAppend AtomicFetchAdd BBoxTransform Barrier
+BoxWithNMSLimit Broadcast CTCBeamSearchDecoder CTCGreedyDecoder ChannelBackpropStats
 ChannelStats CheckAtomicBool CheckDatasetConsistency Checkpoint ClipTensorByScaling CloneCommonWorld
 CollectAndDistributeFpnRpnProposals CollectRpnProposals CollectTensor ComputeOffset
 ConcatTensorVector ConditionalSetAtomicBool CountDown CountUp CreateAtomicBool CreateBlobsQueueDB
 CreateCommonWorld CreateCounter CreateMutex CreateScope CreateTensorVector CreateTreeCursor DBExists
-DestroyCommonWorld DistributeFpnProposals EQ EnforceFinite EnsureClipped Fail FeedBlob
-FindDuplicateElements Float16SparseNormalize Free Ftrl GE GFtrl GT GenerateProposals
+DestroyCommonWorld DistributeFpnProposals EnforceFinite EnsureClipped Fail FeedBlob
+FindDuplicateElements Float16SparseNormalize Free Ftrl GFtrl GenerateProposals
 GenerateProposalsCPP HSoftmaxSearch HasElements HasScope HeatmapMaxKeypoint Histogram IndexFreeze
-IndexHash IndexLoad IndexSize IndexStore IsEmpty IsMemberOf LE LT Lars LastNWindowCollector
+IndexHash IndexLoad IndexSize IndexStore IsEmpty IsMemberOf Lars LastNWindowCollector
 LengthsGather LengthsToSegmentIds LengthsToShape LogFatal MomentumSGD MomentumSGDUpdate
-MultiClassAccuracy NCCLAllGather NCCLAllreduce NCCLBroadcast NCCLReduce NCCLReduceScatter NE Not Or
+MultiClassAccuracy NCCLAllGather NCCLAllreduce NCCLBroadcast NCCLReduce NCCLReduceScatter Not
 PackRecords Perplexity PiecewiseLinearTransform Print Quantile RMACRegions ReadNextBatch
 ReadRandomBatch ReceiveTensor RecurrentNetworkBlobFetcher Reduce ReduceScatter RemoveDataBlocks
 ReplaceNaN ReservoirSampling ResetCounter ResetCursor ResizeLike RetrieveCount RmsProp
@@ -177,7 +170,7 @@ SegmentIdsToLengths SegmentIdsToRanges SelfBinningHistogram SendTensor Shape Sig
 SparseAdadelta SparseAdagrad SparseAdam SparseFtrl SparseMomentumSGDUpdate SparseNormalize
 SparseStorm SparseWngrad Storm StringEndsWith StringEquals StringJoin StringPrefix StringStartsWith
 StringSuffix SumElementsInt Summarize TensorVectorSize ThrowChildThreadException ThrowException
-UnPackRecords Unique WallClockTime WeightScale WeightedSample Where Wngrad Xor YellowFin
+UnPackRecords Unique WallClockTime WeightScale WeightedSample Where Wngrad YellowFin
 """
 
 # Types whose gradient Caffe2 declares, but does not implement.
