@@ -9,29 +9,18 @@ __all__ = ["NO_GRADIENT", "PATTERNS", "UNDEFINED", "UNIMPLEMENTED"]
 
 PATTERNS = {
     # One input, one output.
-    "$Gradient i0 g0 > 0": (
-        "Abs Acos Asin Atan AveragedLoss Cos Erf IntegralImage LpNorm Normalize Sin SumElements Tan"
-    ),
-    "$Gradient g0 i0 > 0": "Cosh Cube Expand ResizeNearest3D Sinh",
-    "$Gradient o0 g0 > 0": "Clip Reciprocal Softmax",
-    "$Gradient g0 o0 > 0": "Cbrt Rsqrt",
+    "$Gradient i0 g0 > 0": "AveragedLoss IntegralImage LpNorm Normalize SumElements",
+    "$Gradient g0 i0 > 0": "Expand ResizeNearest3D",
+    "$Gradient o0 g0 > 0": "Softmax",
     "$Gradient i0 o0 g0 > 0": (
         "AveragePool AveragePool1D AveragePool2D AveragePool3D ColwiseMax LRN LpPool MaxPool "
         "MaxPool1D MaxPool2D MaxPool3D RowwiseMax"
     ),
     "$Gradient g0 > 0": "ChannelShuffle CopyRowsToTensor MakeTwoClass PadImage",
-    "Negative g0 > 0": "NegateGradient Negative",
-    "Mul o0 g0 > 0": "Exp",
-    "Div g0 i0! > 0": "Log",
-    "Scale g0 > 0": "Scale",
-    "Scale{scale=2.0} g0 > g0; Mul g0 i0! > 0": "Sqr",
-    "Scale{scale=0.5} g0 > 0; Div d0 o0 > 0": "Sqrt",
+    "Negative g0 > 0": "NegateGradient",
     "NanCheck g0 > 0": "NanCheck",
     "ConstantFill{value=0.0} i0 > 0": "ZeroGradient",
     # Two inputs, element by element; several.
-    "$Gradient o0 g0 i0 i1 > 0 1": "PRelu",
-    "$Gradient o0 g0 i*! > *": "Max Min",
-    "$Gradient g0 > *": "Mean",
     "RowMul g0 i1 > 0; Mul g0 i0 > d1+before_aggregate; ReduceTailSum d1+before_aggregate > 1": (
         "RowMul"
     ),
@@ -114,7 +103,7 @@ PATTERNS = {
 # Types whose inputs have no gradients: back-propagation ends at them without an error.
 NO_GRADIENT = """
 AtomicIter BatchBucketize BatchOneHot BisectPercentile BooleanMaskLengths BooleanUnmask
-CloseBlobsQueue CloseRebatchingQueue Conditional ConstantFill CreateBlobsQueue CreateDB
+CloseBlobsQueue CloseRebatchingQueue ConstantFill CreateBlobsQueue CreateDB
 CreateRebatchingQueue CreateTextFileReader DenseVectorToIdList DequeueBlobs DequeueRebatchingQueue
 DiagonalFill EnqueueBlobs EnqueueRebatchingQueue EnsureCPUOutput Float16ConstantFill
 Float16UniformFill FloatToFused2BitFakeRowwiseQuantized FloatToFused2BitRowwiseQuantized
@@ -152,28 +141,28 @@ UNDEFINED = """
 APMeter Accumulate AccumulateHistogram Accuracy Adadelta Adagrad Adam Allgather Allreduce Append
 ArgMax ArgMin AsyncNetBarrier AtomicAppend AtomicFetchAdd BBoxTransform Barrier
 BoxWithNMSLimit Broadcast CTCBeamSearchDecoder CTCGreedyDecoder ChannelBackpropStats
-ChannelStats CheckAtomicBool CheckDatasetConsistency Checkpoint ClipTensorByScaling CloneCommonWorld
+ChannelStats CheckAtomicBool CheckDatasetConsistency Checkpoint CloneCommonWorld
 CollectAndDistributeFpnRpnProposals CollectRpnProposals CollectTensor ComputeOffset
 ConcatTensorVector ConditionalSetAtomicBool CountDown CountUp CreateAtomicBool CreateBlobsQueueDB
 CreateCommonWorld CreateCounter CreateMutex CreateScope CreateTensorVector CreateTreeCursor DBExists
-DestroyCommonWorld DistributeFpnProposals EnforceFinite EnsureClipped Fail FeedBlob
+DestroyCommonWorld DistributeFpnProposals EnforceFinite Fail FeedBlob
 FindDuplicateElements Float16SparseNormalize Free Ftrl GFtrl GenerateProposals
 GenerateProposalsCPP HSoftmaxSearch HasElements HasScope HeatmapMaxKeypoint Histogram IndexFreeze
 IndexHash IndexLoad IndexSize IndexStore IsEmpty IsMemberOf Lars LastNWindowCollector
 LengthsGather LengthsToSegmentIds LengthsToShape LogFatal MomentumSGD MomentumSGDUpdate
-MultiClassAccuracy NCCLAllGather NCCLAllreduce NCCLBroadcast NCCLReduce NCCLReduceScatter Not
+MultiClassAccuracy NCCLAllGather NCCLAllreduce NCCLBroadcast NCCLReduce NCCLReduceScatter
 PackRecords Perplexity PiecewiseLinearTransform Print Quantile RMACRegions ReadNextBatch
 ReadRandomBatch ReceiveTensor RecurrentNetworkBlobFetcher Reduce ReduceScatter RemoveDataBlocks
-ReplaceNaN ReservoirSampling ResetCounter ResetCursor ResizeLike RetrieveCount RmsProp
+ReservoirSampling ResetCounter ResetCursor ResizeLike RetrieveCount RmsProp
 RowWiseCounter RowWiseSparseAdagrad RowWiseSparseAdam Save Scatter ScatterAssign ScatterWeightedSum
-SegmentIdsToLengths SegmentIdsToRanges SelfBinningHistogram SendTensor Shape Sign Snapshot
+SegmentIdsToLengths SegmentIdsToRanges SelfBinningHistogram SendTensor Shape Snapshot
 SparseAdadelta SparseAdagrad SparseAdam SparseFtrl SparseMomentumSGDUpdate SparseNormalize
 SparseStorm SparseWngrad Storm StringEndsWith StringEquals StringJoin StringPrefix StringStartsWith
 StringSuffix SumElementsInt Summarize TensorVectorSize ThrowChildThreadException ThrowException
-UnPackRecords Unique WallClockTime WeightScale WeightedSample Where Wngrad YellowFin
+UnPackRecords Unique WallClockTime WeightScale WeightedSample Wngrad YellowFin
 """
 
 # Types whose gradient Caffe2 declares, but does not implement.
 UNIMPLEMENTED = """
-BatchBoxCox Ceil Floor LengthsSplit TT
+LengthsSplit TT
 """
