@@ -19,7 +19,7 @@ of the same types and sizes. A second such run is recorded; see `program`.
 from bridge.c10 cimport resizing
 from bridge.c10.storage cimport READONLY
 from bridge.c10.tensor_impl cimport CONTIGUOUS, TensorImpl
-from bridge.c10.type_meta cimport TypeMeta, undefined_type
+from bridge.c10.type_meta cimport undefined_type
 from bridge.caffe2.blobs.core cimport BlobCore
 from bridge.caffe2.execution.operator_core cimport OperatorCore, output_sized
 from bridge.caffe2.execution.program cimport Layout, Operand, Program, put_result
