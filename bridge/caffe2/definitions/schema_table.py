@@ -19,7 +19,7 @@ AtomicAppend:3-*:1-*:1>0* AtomicFetchAdd64:3:2:1>0 AtomicFetchAdd:3:2:1>0
 AtomicIter:2:1:1>0! AveragePool1D:1:1: AveragePool2D:1:1: AveragePool3D:1:1: AveragePool:1:1:
 AveragePut:1:0: AveragedLoss:1:1: BBoxTransform:3:1-2:
 BRGNCHWCToPackedInt8BGRAStylizerDeprocess:2:1: Barrier:1:0-*:
-BatchBucketOneHot:3:1: BatchBucketize:4:1: BatchDenseToSparse:3:1: BatchGather:2:1:
+BatchBucketOneHot:3:1: BatchBucketize:4:1: BatchDenseToSparse:3:1:
 BatchMatMul:2:1: BatchMoments:1:2: BatchOneHot:3:1: BatchPermutation:2:1:
 BatchSparseToDense:3-4:1: BatchToSpace:1:1: BernoulliJSD:2:1: BisectPercentile:1:1:
 BooleanMask:2:1-2: BooleanMaskLengths:2:1:
@@ -31,27 +31,27 @@ ChannelStats:1:2: CheckAtomicBool:1:1: CheckCounterDone:1:1: CheckDatasetConsist
 Checkpoint:1-*:0: CloneCommonWorld:1:1:
 CloseBlobsQueue:1:0: CloseRebatchingQueue:1:0: Col2Im:2:1:
 CollectAndDistributeFpnRpnProposals:2-*:3-*: CollectRpnProposals:2-*:1:
-CollectTensor:2n:1-*:0>0*! ColwiseMax:1:1: ComputeOffset:1-*:1: Concat:1-*:2:
+CollectTensor:2n:1-*:0>0*! ColwiseMax:1:1: ComputeOffset:1-*:1:
 ConcatBatchMatMulBatchGatherOp:1-*:1: ConcatTensorVector:1:1:
 ConditionalSetAtomicBool:2:0: ConstantFill:0-2:1:0>0 Conv1D:2-3:1: Conv2D:2-3:1: Conv3D:2-3:1:
-Conv:2-3:1: ConvRelu:2-3:1: ConvTranspose:2-3:1: Copy:1:1: CopyCPUToGPU:1:1: CopyFromCPUInput:1:1:
-CopyGPUToCPU:1:1: CopyOnDeviceLike:2:1: CopyRowsToTensor:3:1:0>0!
+Conv:2-3:1: ConvRelu:2-3:1: ConvTranspose:2-3:1: CopyCPUToGPU:1:1:
+CopyGPUToCPU:1:1: CopyRowsToTensor:3:1:0>0!
 CosineEmbeddingCriterion:2:1: CosineSimilarity:2:1: CountDown:1:1: CountUp:1:1:
 CreateAtomicBool:0:1: CreateBlobsQueue:0:1: CreateBlobsQueueDB:1:1: CreateCommonWorld:0-1:1:
 CreateCounter:0:1: CreateDB:0:1: CreateMap:0:1: CreateMutex:0:1: CreateRebatchingQueue:0:1:
 CreateScope:0:1: CreateTensorVector:0:1: CreateTextFileReader:0:1: CreateTreeCursor:0:1:
 CrossEntropy:2:1: DBExists:0:1: DataCouple:0-*:0-*:0>0*! DeformConv:3-4:1:
-DenseVectorToIdList:1:2: DepthConcat:1-*:2: DepthSplit:1-2:1-*: DequeueBlobs:1:1-*:
+DenseVectorToIdList:1:2: DequeueBlobs:1:1-*:
 DequeueRebatchingQueue:1:1-*: DestroyCommonWorld:1:1:0>0! DiagonalFill:0-1:1:0>0
 DistributeFpnProposals:1:2-*:
 Do:1-*:1-*:0>0,0>1,0>2,0>3,1>0,1>1,1>2,1>3,2>0,2>1,2>2,2>3,3>0,3>1,3>2,3>3,4>0,4>1,4>2,4>3,5>0,5>1,5>2,5>3
 DotProduct:2:1: DotProductWithPadding:2:1: Dropout:1:1-2:0>0 DropoutGrad:1-2:1:0>0
 ElementwiseLinear:3:1: EnforceFinite:1:0: EnqueueBlobs:2-*:1-*:1>0*!
-EnqueueRebatchingQueue:2-*:0: EnsureCPUOutput:1:1: EnsureDense:1:1:0>0
-Expand:2:1: ExpandDims:1:1:0>0 FC:3:1: FCTransposed:3:1:
+EnqueueRebatchingQueue:2-*:0:
+FC:3:1: FCTransposed:3:1:
 FP16MomentumSGDUpdate:4:3:0>0,1>1,3>2 FP32MomentumSGDUpdate:4:3:0>0,1>1,3>2 Fail:0:0:
 FbFCPacked:3:1: FbGemmPack:1:1:0>0 FbGemmPackTranspose:1:1:0>0 FeedBlob:0:1:
-FileStoreHandlerCreate:0:1: Find:2:1: FindDuplicateElements:1:1: Flatten:1:1: FlattenToVec:1:1:
+FileStoreHandlerCreate:0:1: Find:2:1: FindDuplicateElements:1:1:
 FlexibleTopK:2:2: Float16ConstantFill:0:1: Float16SparseNormalize:2-3:1:0>0!
 Float16UniformFill:0:1: FloatToFused2BitFakeRowwiseQuantized:1:1:
 FloatToFused2BitRowwiseQuantized:1:1: FloatToFused4BitFakeRowwiseQuantized:1:1:
@@ -63,7 +63,7 @@ Fused4BitRowwiseQuantizedToFloat:1:1: Fused4BitRowwiseQuantizedToHalf:1:1:
 Fused8BitRowwiseQuantizedHalfScaleBiasToFloat:1:1:
 Fused8BitRowwiseQuantizedHalfScaleBiasToHalfFloat:1:1: Fused8BitRowwiseQuantizedToFloat:1:1:
 Fused8BitRowwiseQuantizedToHalfFloat:1:1: FusedRandRowwiseQuantizedToFloat:1:1:
-GFtrl:3-4:2:0>0,1>1 GRUUnit:3-4:1: Gather:2:1: GatherByKey:2-*:1:
+GFtrl:3-4:2:0>0,1>1 GRUUnit:3-4:1: GatherByKey:2-*:1:
 GatherFused8BitRowwise:2:1: GatherPadding:2:1-2: GatherRanges:2:2: GatherRangesToDense:2-3:1-*:
 GaussianFill:0-1:1:0>0 GenerateProposals:4:2: GenerateProposalsCPP:4:2:
 GetAllBlobNames:0:1: GetCursorOffset:1:1: GetGPUMemoryUsage:0:1: GivenTensorBoolFill:0-1:1:0>0
@@ -74,7 +74,7 @@ HSoftmax:4:2: HSoftmaxSearch:3:2: HalfFloatToFused8BitRowwiseQuantized:1:1:
 HalfFloatToFused8BitRowwiseQuantizedHalfScaleBias:1:1: HalfToFloat:1:1:
 HalfToFused2BitFakeRowwiseQuantized:1:1: HalfToFused2BitRowwiseQuantized:1:1:
 HalfToFused4BitFakeRowwiseQuantized:1:1: HalfToFused4BitRowwiseQuantized:1:1:
-HasElements:1-*:1: HasScope:1:1: HeatmapMaxKeypoint:2:1: Histogram:1-*:1:
+HasScope:1:1: HeatmapMaxKeypoint:2:1: Histogram:1-*:1:
 HuffmanTreeHierarchy:1:1:
 If:1-*:0-*:0>0,0>1,0>2,0>3,1>0,1>1,1>2,1>3,2>0,2>1,2>2,2>3,3>0,3>1,3>2,3>3,4>0,4>1,4>2,4>3,5>0,5>1,5>2,5>3
 Im2Col:1:1: IncrementPut:1:0: IndexFreeze:1:1:0>0! IndexGet:2:1: IndexHash:1:1:0>0
@@ -86,7 +86,7 @@ Int8Flatten:1:1: Int8GenQuantParams:2:1: Int8GivenIntTensorFill:0:1: Int8GivenTe
 Int8LeakyRelu:1:1:0>0 Int8MaxPool:1:1: Int8MaxPoolRelu:1:1: Int8Quantize:1-2:1: Int8Relu:1:1:0>0
 Int8Reshape:1-2:2:0>0 Int8ResizeNearest:1:1: Int8RoIAlign:2:1: Int8Sigmoid:1:1: Int8Slice:1-3:1:
 Int8Softmax:1:1: Int8Sum:1-*:1:0>0,1>0 Int8SumRelu:1-*:1:0>0,1>0 Int8Transpose:1:1:
-IntIndexCreate:0:1: IntegralImage:1:1: IsEmpty:1:1: IsMemberOf:1:1: Iter:0-1:1:0>0!
+IntIndexCreate:0:1: IntegralImage:1:1: IsMemberOf:1:1: Iter:0-1:1:0>0!
 KeySplit:1:1-*: KeyValueToMap:2:1: L1Distance:2:1: LC1D:2-3:1: LC2D:2-3:1: LC3D:2-3:1: LC:2-3:1:
 LRN:1:1-2: LSTMUnit:4-5:2: LabelCrossEntropy:2:1: LambdaRankNdcg:3:2: Lars:5:1:
 LastNWindowCollector:3-5:2-3:0>0!,1>1!,4>2! LayerNorm:1|3:3: LearningRate:1:1:
@@ -97,19 +97,19 @@ LengthsToShape:1:1: LengthsToWeights:1:1: LengthsTopK:2:2: LengthsWeightedSum:3:
 LongIndexCreate:0:1: LpNorm:1:1: LpPool:1:1: MSRAFill:0-1:1:0>0
 MakeTwoClass:1:1: MapToKeyValue:1:2: MarginRankingCriterion:3:1: MatMul:2-3:1:
 MaxPool1D:1:1: MaxPool2D:1:1: MaxPool3D:1:1: MaxPool:1:1: MaxPoolWithIndex:1:2:
-MergeDenseFeatureTensors:2:3: MergeDim:1:1:0>0 MergeIdLists:2n:2:
+MergeDenseFeatureTensors:2:3: MergeIdLists:2n:2:
 MergeMultiListFeatureTensors:4n:4: MergeMultiMapFeatureTensors:5n:5:
 MergeMultiScalarFeatureTensors:3n:3: MergeSingleListFeatureTensors:3n:4:
 MergeSingleMapFeatureTensors:4n:5: MergeSingleScalarFeatureTensors:2n:3:
 Moments:1:2: MomentumSGD:3:2:0>0,1>1 MomentumSGDUpdate:4:3:0>0,1>1,3>2
-MultiClassAccuracy:2:2: NCHW2NHWC:1:1: NGramFromCategorical:1:1:
-NHWC2NCHW:1:1: NanCheck:1-*:1:0>0 NegateGradient:1:1:0>0 Normalize:1:1:
-NormalizeL1:1:1: NormalizePlanarYUV:3:1:0>0 NumpyTile:2:0-*:
+MultiClassAccuracy:2:2: NGramFromCategorical:1:1:
+NanCheck:1-*:1:0>0 Normalize:1:1:
+NormalizeL1:1:1: NormalizePlanarYUV:3:1:0>0
 ONNXWhile:2-*:0-*:0>0,0>1,0>2,0>3,1>0,1>1,1>2,1>3,2>0,2>1,2>2,2>3,3>0,3>1,3>2,3>3,4>0,4>1,4>2,4>3,5>0,5>1,5>2,5>3
 OneHot:2:1: Onnxifi:0-*:0-*: PackRNNSequence:2:1: PackRecords:1-*:1:
 PackSegments:2:1-2: PackedInt8BGRANHWCToNCHWCStylizerPreprocess:2:1: PadEmptySamples:1-*:1-*:
 PadImage:1:1: PairWiseLoss:2-3:1: Partition:1-*:1-*: Percentile:3:1: Perplexity:1:1:
-PiecewiseLinearTransform:1-4:1: PrependDim:1:1:0>0 Print:1:0:
+PiecewiseLinearTransform:1-4:1: Print:1:0:
 Python:0-*:0-*:0>0,0>1,0>2,0>3,1>0,1>1,1>2,1>3,2>0,2>1,2>2,2>3,3>0,3>1,3>2,3>3,4>0,4>1,4>2,4>3,5>0,5>1,5>2,5>3
 PythonDLPack:0-*:0-*:0>0,0>1,0>2,0>3,1>0,1>1,1>2,1>3,2>0,2>1,2>2,2>3,3>0,3>1,3>2,3>3,4>0,4>1,4>2,4>3,5>0,5>1,5>2,5>3
 QuantDecode:2-*:1-*: Quantile:1-*:1: RMACRegions:1:1: RMSNorm:3:2: Range:1-3:1:
@@ -120,8 +120,8 @@ ReduceBackSum:1-2:1: ReduceFrontMax:1-2:1: ReduceFrontMean:1-2:1: ReduceFrontSum
 ReduceL1:1:1: ReduceL2:1:1: ReduceMax:1:1: ReduceMean:1:1:
 ReduceMin:1:1: ReduceScatter:2-*:1-*:1>0*! ReduceSum:1:1: ReduceTailSum:1:1:
 RemoveDataBlocks:2:1: RemovePadding:1-2:1-2:
-ReservoirSampling:4|7:2|4:0>0!,1>1!,5>2! ResetCounter:1:0-1: ResetCursor:1:0: Reshape:1-2:2:0>0
-ResizeLike:2:1: ResizeNearest3D:1:1: ResizeNearest:1-2:1: RetrieveCount:1:1:
+ReservoirSampling:4|7:2|4:0>0!,1>1!,5>2! ResetCounter:1:0-1: ResetCursor:1:0:
+ResizeNearest3D:1:1: ResizeNearest:1-2:1: RetrieveCount:1:1:
 ReversePackedSegs:2:1: RmsProp:4:3:0>0,1>1,2>2 RoIAlign:2:1: RoIAlignRotated:2:1: RoIPool:2:1-2:
 RowMul:2:1: RowWiseCounter:4:2:0>0!,1>1! RowWiseSparseAdagrad:5:2:0>0!,1>1!
 RowWiseSparseAdam:7:3-4:0>0!,1>1!,2>2! Rowwise8BitQuantizedToFloat:2:1: RowwiseMax:1:1:
@@ -129,9 +129,9 @@ SafeDequeueBlobs:1:2-*: SafeEnqueueBlobs:2-*:2-*:1>0*! Save:1-*:0:
 ScaleBlobs:1-*:1-*:0>0,0>1,0>2,0>3,1>0,1>1,1>2,1>3,2>0,2>1,2>2,2>3,3>0,3>1,3>2,3>3,4>0,4>1,4>2,4>3,5>0,5>1,5>2,5>3
 Scatter:3:1:0>0 ScatterAssign:3:1:0>0! ScatterWeightedSum:2n+3:1:0>0! SegmentIdsToLengths:1-2:1:
 SegmentIdsToRanges:1-2:1: SegmentOneHot:3:1: SelfBinningHistogram:1-*:2:
-SendTensor:2|4:0: SequenceMask:1-2:1: Shape:1:1:
+SendTensor:2|4:0: SequenceMask:1-2:1:
 SigmoidCrossEntropyWithLogits:2:1: SinusoidPositionEncoding:1:1:
-Size:1:1: Slice:1-3:1: Snapshot:0-*:0-*: Softmax:1:1: SoftmaxWithLoss:2-3:2-3:
+Snapshot:0-*:0-*: Softmax:1:1: SoftmaxWithLoss:2-3:2-3:
 SortAndShuffle:1-*:1: SortedSegmentMean:2:1: SortedSegmentRangeLogMeanExp:2:1:
 SortedSegmentRangeLogSumExp:2:1: SortedSegmentRangeMax:2:1: SortedSegmentRangeMean:2:1:
 SortedSegmentRangeSum:2:1: SortedSegmentSum:2:1: SortedSegmentWeightedSum:3:1: SpaceToBatch:1:1:
@@ -154,18 +154,18 @@ SparseNormalize:2-3:1:0>0! SparseSortedSegmentMean:3:1: SparseSortedSegmentSum:3
 SparseSortedSegmentWeightedSum:4:1: SparseStorm:6:3:0>0!,1>1!,2>2! SparseToDense:2-3:1:
 SparseToDenseMask:3-4:1-2: SparseUnsortedSegmentMean:3:1: SparseUnsortedSegmentSum:3:1:
 SparseUnsortedSegmentWeightedSum:4:1: SparseWngrad:5:2:0>0!,1>1!
-SpatialBN:5|7:1|5:0>0,3>1!,4>2!,5>3 SpatialSoftmaxWithLoss:2-3:2: Split:1-2:1-*:
-SplitByLengths:2:1-*: SquareRootDivide:2:1:0>0 SquaredL2Distance:2:1:
-Squeeze:1:1:0>0 StatRegistryCreate:0:1: StatRegistryExport:0-1:3: StatRegistryUpdate:2-3:0:
-StdDevPut:1:0: StopGradient:1:1:0>0 StoreAdd:1:1: StoreGet:1:1: StoreSet:2:0: StoreWait:1-2:0:
+SpatialBN:5|7:1|5:0>0,3>1!,4>2!,5>3 SpatialSoftmaxWithLoss:2-3:2:
+SquareRootDivide:2:1:0>0 SquaredL2Distance:2:1:
+StatRegistryCreate:0:1: StatRegistryExport:0-1:3: StatRegistryUpdate:2-3:0:
+StdDevPut:1:0: StoreAdd:1:1: StoreGet:1:1: StoreSet:2:0: StoreWait:1-2:0:
 Storm:5:3:0>0,1>1,2>2 StringEndsWith:1:1: StringEquals:1:1: StringIndexCreate:0:1: StringJoin:1:1:
 StringPrefix:1:1: StringStartsWith:1:1: StringSuffix:1:1: StumpFunc:1:1: StumpFuncIndex:1:2:
 SumElements:1:1: SumElementsInt:1:1:
 SumSqrElements:1:1: Summarize:1:0-1: SwapBestPath:2:1:
 TT:3:1: TTSparseLengthsSum:5:4: TensorProtosDBInput:1:1-*:
 TensorVectorSize:1:1: TextFileReaderRead:1:1-*: ThrowException:0:0:
-Tile:1-3:1: TimerBegin:0:1: TimerEnd:1:0: TimerGet:1:1: TimerGetAndEnd:1:1: TopK:1-2:2-3:
-Transpose:1:1: TrimDataset:1-*:1-*:0>0*! UnPackRecords:1-*:1-*:
+TimerBegin:0:1: TimerEnd:1:0: TimerGet:1:1: TimerGetAndEnd:1:1: TopK:1-2:2-3:
+TrimDataset:1-*:1-*:0>0*! UnPackRecords:1-*:1-*:
 UniformFill:0|1|3:1:0>0 UniformIntFill:0|1|3:1:0>0 Unique:1:1-2: UniqueUniformFill:0-2:1:0>0
 UnpackRNNSequence:2:1: UnpackSegments:2:1: UnsafeCoalesce:0-*:1-*:0>0*
 UnsortedSegmentMean:2:1: UnsortedSegmentSum:2:1: UnsortedSegmentWeightedSum:3:1:
@@ -173,5 +173,5 @@ UpsampleBilinear:1-2:1: VariableLengthSequencePadding:2:1:0>0 ViterbiPath:2:1: W
 WeightScale:2:1:0>0 WeightedMultiSampling:1-2:1: WeightedSample:1-2:1-2:
 WeightedSampleDequeueBlobs:1-*:2-*: WeightedSigmoidCrossEntropyWithLogits:3:1:
 While:1-*:0-*:0>0,0>1,0>2,0>3,1>0,1>1,1>2,1>3,2>0,2>1,2>2,2>3,3>0,3>1,3>2,3>3,4>0,4>1,4>2,4>3,5>0,5>1,5>2,5>3
-Wngrad:4:2-4:0>0,1>1 XavierFill:0-1:1:0>0 ZeroGradient:1:0:
+Wngrad:4:2-4:0>0,1>1 XavierFill:0-1:1:0>0
 """

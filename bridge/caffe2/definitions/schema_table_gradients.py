@@ -32,7 +32,7 @@ MergeMultiMapFeatureTensorsGradient:2n+1:1-*: MergeMultiScalarFeatureTensorsGrad
 MergeSingleListFeatureTensorsGradient:2n+1:1-*:
 MergeSingleMapFeatureTensorsGradient:2n+1:1-*: MergeSingleScalarFeatureTensorsGradient:2-*:1-*:
 MomentsGradient:4:1:
-NegateGradient:1:1:0>0 NormalizeGradient:2:1: PadImageGradient:1:1:
+NormalizeGradient:2:1: PadImageGradient:1:1:
 PairWiseLossGradient:3-4:1:
 PythonDLPackGradient:0-*:0-*:0>0,0>1,0>2,0>3,1>0,1>1,1>2,1>3,2>0,2>1,2>2,2>3,3>0,3>1,3>2,3>3,4>0,4>1,4>2,4>3,5>0,5>1,5>2,5>3
 PythonGradient:0-*:0-*:0>0,0>1,0>2,0>3,1>0,1>1,1>2,1>3,2>0,2>1,2>2,2>3,3>0,3>1,3>2,3>3,4>0,4>1,4>2,4>3,5>0,5>1,5>2,5>3
@@ -73,12 +73,12 @@ SparseSortedSegmentSumGradient:2:1: SparseSortedSegmentWeightedSumGradient:3:1:
 SparseToDenseMaskGradient:2-3:1: SparseUnsortedSegmentMeanGradient:2:1:
 SparseUnsortedSegmentSumGradient:2:1: SparseUnsortedSegmentWeightedSumGradient:3:1:
 SpatialBNGradient:5|7:3:5>1,5>2 SpatialSoftmaxWithLossGradient:0-*:1:
-SquaredL2DistanceGradient:3:2: StopGradient:1:1:0>0
+SquaredL2DistanceGradient:3:2:
 SumElementsGradient:2:1: TTLinearGradient:0-*:0-*:
 TTSparseLengthsSumGradient:8:3:
 TileGradient:1-3:1: TopKGradient:3:1:
 UnsortedSegmentMeanGradient:2:1: UnsortedSegmentSumGradient:2:1:
 UnsortedSegmentWeightedSumGradient:3:1: UpsampleBilinearGradient:2-3:1:
 WeightedSigmoidCrossEntropyWithLogitsGradient:4:1:
-ZeroGradient:1:0:
+
 """

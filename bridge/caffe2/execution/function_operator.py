@@ -35,7 +35,7 @@ def operator(
     effects: Iterable[str] = (),
     devices: Any = ("cpu", "cuda"),
     on_host: Iterable[str] = (),
-    rearranges: Iterable[int] = (),
+    rearranges: Iterable[int] | None = None,
     defaults: Callable[..., Any] | None = None,
     engine: str = "",
 ) -> Callable[[Function], Function]:
@@ -160,17 +160,23 @@ class FunctionOperator(FunctionCore, Operator):
         if "TargetDevice" in self._declaration.filled:
             arguments[self._declaration.filled["TargetDevice"]] = self._torch_device()
         results = self._checked_results(self._declaration.function(*operands, **arguments))
-        rearranges = self._declaration.rearranges or range(len(results))
+        rearranges = self._declaration.rearranges
         for o, result in enumerate(results):
             if result is None:
                 continue
-            if o in rearranges:
+            if rearranges is None or o in rearranges:
                 output = self.Output(o)
                 output.Resize(list(result.shape))
                 places = result.reshape(-1).tolist()
                 output.mutable_data(kind)[:] = [items[place] for place in places]
             else:
                 self._put_tensor(o, result)
+
+    def _put_strings(self, o: int, strings: Any) -> None:
+        """Set output `o` to a numpy.ndarray of bytes."""
+        output = self.Output(o)
+        output.Resize(list(strings.shape))
+        output.mutable_data(c10.string)[:] = strings.reshape(-1).tolist()
 
     def _refuse_type(self, i: int, types: Any) -> None:
         dtype = self.Input(i).dtype()

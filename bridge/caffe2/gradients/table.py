@@ -10,31 +10,22 @@ __all__ = ["NO_GRADIENT", "PATTERNS", "UNDEFINED", "UNIMPLEMENTED"]
 PATTERNS = {
     # One input, one output.
     "$Gradient i0 g0 > 0": "AveragedLoss IntegralImage LpNorm Normalize SumElements",
-    "$Gradient g0 i0 > 0": "Expand ResizeNearest3D",
+    "$Gradient g0 i0 > 0": "ResizeNearest3D",
     "$Gradient o0 g0 > 0": "Softmax",
     "$Gradient i0 o0 g0 > 0": (
         "AveragePool AveragePool1D AveragePool2D AveragePool3D ColwiseMax LRN LpPool MaxPool "
         "MaxPool1D MaxPool2D MaxPool3D RowwiseMax"
     ),
     "$Gradient g0 > 0": "ChannelShuffle CopyRowsToTensor MakeTwoClass PadImage",
-    "Negative g0 > 0": "NegateGradient",
     "NanCheck g0 > 0": "NanCheck",
-    "ConstantFill{value=0.0} i0 > 0": "ZeroGradient",
     # Two inputs, element by element; several.
     "RowMul g0 i1 > 0; Mul g0 i0 > d1+before_aggregate; ReduceTailSum d1+before_aggregate > 1": (
         "RowMul"
     ),
     "SquareRootDivide g0 i1 > 0": "SquareRootDivide",
     # Shapes and devices.
-    "ResizeLike g0 i0 > 0": "Flatten FlattenToVec",
-    "ExpandDims g0 > 0": "Squeeze",
-    "Squeeze g0 > 0": "ExpandDims",
-    "$Gradient g0 i1? i2? > 0": "Tile",
-    "CopyOnDeviceLike g0 i0 > 0": "Copy",
     "HalfToFloat g0 > 0": "FloatToHalf",
     "FloatToHalf g0 > 0": "HalfToFloat",
-    "NHWC2NCHW g0 > 0": "NCHW2NHWC",
-    "NCHW2NHWC g0 > 0": "NHWC2NCHW",
     "SpaceToBatch g0 > 0": "BatchToSpace",
     "BatchToSpace g0 > 0": "SpaceToBatch",
     "Im2Col g0 > 0": "Col2Im",
@@ -48,8 +39,9 @@ PATTERNS = {
     "BatchDenseToSparse i0 i1 g0 > 2": "BatchSparseToDense",
     "Gather g0 i0 > 1": "SparseToDense",
     "$Gradient i0 g0 i3? > 1": "SparseToDenseMask",
-    "$Gradient i0 i1 g0 > 0": "BatchGather CosineEmbeddingCriterion CrossEntropy LabelCrossEntropy"
-    " RoIAlign RoIAlignRotated",
+    "$Gradient i0 i1 g0 > 0": (
+        "CosineEmbeddingCriterion CrossEntropy LabelCrossEntropy RoIAlign RoIAlignRotated"
+    ),
     "$Gradient i1 g0 > 0": "BatchPermutation BooleanMask",
     # Sums and choices.
     "$Gradient g0 i0 o0 > 0": "ReduceL1 ReduceL2 ReduceMax ReduceMean ReduceMin ReduceSum",
@@ -105,7 +97,7 @@ NO_GRADIENT = """
 AtomicIter BatchBucketize BatchOneHot BisectPercentile BooleanMaskLengths BooleanUnmask
 CloseBlobsQueue CloseRebatchingQueue ConstantFill CreateBlobsQueue CreateDB
 CreateRebatchingQueue CreateTextFileReader DenseVectorToIdList DequeueBlobs DequeueRebatchingQueue
-DiagonalFill EnqueueBlobs EnqueueRebatchingQueue EnsureCPUOutput Float16ConstantFill
+DiagonalFill EnqueueBlobs EnqueueRebatchingQueue Float16ConstantFill
 Float16UniformFill FloatToFused2BitFakeRowwiseQuantized FloatToFused2BitRowwiseQuantized
 FloatToFused4BitFakeRowwiseQuantized FloatToFused4BitRowwiseQuantized
 FloatToFused8BitRowwiseQuantized FloatToFused8BitRowwiseQuantizedHalfScaleBias
@@ -121,7 +113,7 @@ HalfToFused2BitRowwiseQuantized HalfToFused4BitFakeRowwiseQuantized HalfToFused4
 InferenceLSTM IntIndexCreate Iter LearningRate LearningRateAdaption LengthsPad LengthsPartition
 LengthsRangeFill Load LongIndexCreate MSRAFill MergeIdLists NGramFromCategorical OneHot Partition
 Percentile Range RangeFill Rowwise8BitQuantizedToFloat SafeDequeueBlobs SafeEnqueueBlobs
-SegmentOneHot Size SparseDropoutWithReplacement SparseLengthsMean2BitRowwiseSparse
+SegmentOneHot SparseDropoutWithReplacement SparseLengthsMean2BitRowwiseSparse
 SparseLengthsMean4BitRowwiseSparse SparseLengthsMean8BitRowwiseSparse SparseLengthsMean8BitsRowwise
 SparseLengthsMeanFused2BitRowwise SparseLengthsMeanFused4BitRowwise
 SparseLengthsMeanFused8BitRowwise SparseLengthsSum2BitRowwiseSparse
@@ -131,7 +123,7 @@ SparseLengthsSumSparseLookup SparseLengthsWeightedMean8BitsRowwise
 SparseLengthsWeightedSum2BitRowwiseSparse SparseLengthsWeightedSum4BitRowwiseSparse
 SparseLengthsWeightedSum8BitRowwiseSparse SparseLengthsWeightedSum8BitsRowwise
 SparseLengthsWeightedSumFused2BitRowwise SparseLengthsWeightedSumFused4BitRowwise
-SparseLengthsWeightedSumFused8BitRowwise StopGradient StringIndexCreate StumpFunc StumpFuncIndex
+SparseLengthsWeightedSumFused8BitRowwise StringIndexCreate StumpFunc StumpFuncIndex
 SwapBestPath TensorProtosDBInput TextFileReaderRead UniformFill UniformIntFill UniqueUniformFill
 ViterbiPath WeightedSampleDequeueBlobs XavierFill
 """
@@ -147,15 +139,15 @@ ConcatTensorVector ConditionalSetAtomicBool CountDown CountUp CreateAtomicBool C
 CreateCommonWorld CreateCounter CreateMutex CreateScope CreateTensorVector CreateTreeCursor DBExists
 DestroyCommonWorld DistributeFpnProposals EnforceFinite Fail FeedBlob
 FindDuplicateElements Float16SparseNormalize Free Ftrl GFtrl GenerateProposals
-GenerateProposalsCPP HSoftmaxSearch HasElements HasScope HeatmapMaxKeypoint Histogram IndexFreeze
-IndexHash IndexLoad IndexSize IndexStore IsEmpty IsMemberOf Lars LastNWindowCollector
+GenerateProposalsCPP HSoftmaxSearch HasScope HeatmapMaxKeypoint Histogram IndexFreeze
+IndexHash IndexLoad IndexSize IndexStore IsMemberOf Lars LastNWindowCollector
 LengthsGather LengthsToSegmentIds LengthsToShape LogFatal MomentumSGD MomentumSGDUpdate
 MultiClassAccuracy NCCLAllGather NCCLAllreduce NCCLBroadcast NCCLReduce NCCLReduceScatter
 PackRecords Perplexity PiecewiseLinearTransform Print Quantile RMACRegions ReadNextBatch
 ReadRandomBatch ReceiveTensor RecurrentNetworkBlobFetcher Reduce ReduceScatter RemoveDataBlocks
-ReservoirSampling ResetCounter ResetCursor ResizeLike RetrieveCount RmsProp
+ReservoirSampling ResetCounter ResetCursor RetrieveCount RmsProp
 RowWiseCounter RowWiseSparseAdagrad RowWiseSparseAdam Save Scatter ScatterAssign ScatterWeightedSum
-SegmentIdsToLengths SegmentIdsToRanges SelfBinningHistogram SendTensor Shape Snapshot
+SegmentIdsToLengths SegmentIdsToRanges SelfBinningHistogram SendTensor Snapshot
 SparseAdadelta SparseAdagrad SparseAdam SparseFtrl SparseMomentumSGDUpdate SparseNormalize
 SparseStorm SparseWngrad Storm StringEndsWith StringEquals StringJoin StringPrefix StringStartsWith
 StringSuffix SumElementsInt Summarize TensorVectorSize ThrowChildThreadException ThrowException

@@ -101,7 +101,7 @@ def _gathered(
         flat = places.reshape(-1)
         if out is None:
             found = torch.index_select(data, axis, flat)
-            return found.view(*outer, *indices.shape, *inner)
+            return found.view((*outer, *indices.shape, *inner))
         torch.index_select(data, axis, flat, out=out.view(*outer, flat.shape[0], *inner))
         return out
     require(axis >= 1, "with match_outer the axis is at least 1", axis)
@@ -109,7 +109,7 @@ def _gathered(
     blocks = data.reshape(math.prod(outer), rows, math.prod(inner))
     each = places.long().reshape(math.prod(outer), math.prod(indices.shape[axis:]), 1)
     each = each.expand(-1, -1, blocks.shape[2])
-    return torch.gather(blocks, 1, each).view(*indices.shape, *inner)
+    return torch.gather(blocks, 1, each).view((*indices.shape, *inner))
 
 
 @operator("Gather", types={"data": None, "indices": INTS})
