@@ -19,11 +19,10 @@ AtomicAppend:3-*:1-*:1>0* AtomicFetchAdd64:3:2:1>0 AtomicFetchAdd:3:2:1>0
 AtomicIter:2:1:1>0! AveragePool1D:1:1: AveragePool2D:1:1: AveragePool3D:1:1: AveragePool:1:1:
 AveragePut:1:0: AveragedLoss:1:1: BBoxTransform:3:1-2:
 BRGNCHWCToPackedInt8BGRAStylizerDeprocess:2:1: Barrier:1:0-*:
-BatchBucketOneHot:3:1: BatchBucketize:4:1: BatchDenseToSparse:3:1:
+BatchBucketOneHot:3:1: BatchBucketize:4:1:
 BatchMatMul:2:1: BatchMoments:1:2: BatchOneHot:3:1: BatchPermutation:2:1:
-BatchSparseToDense:3-4:1: BatchToSpace:1:1: BernoulliJSD:2:1: BisectPercentile:1:1:
-BooleanMask:2:1-2: BooleanMaskLengths:2:1:
-BooleanUnmask:2n:1: BoxWithNMSLimit:2-3:3-6: Broadcast:2-*:1-*:1>0*!
+BatchToSpace:1:1: BernoulliJSD:2:1: BisectPercentile:1:1:
+BoxWithNMSLimit:2-3:3-6: Broadcast:2-*:1-*:1>0*!
 Bucketize:1:1: ByteWeightDequant:1:1: C10LayerNorm_DontUseThisOpYet:1|3:3:
 CTCBeamSearchDecoder:1-2:2-3: CTCGreedyDecoder:1-2:2:
 Cast:1:1: ChannelBackpropStats:4:2: ChannelShuffle:1:1:
@@ -35,13 +34,13 @@ CollectTensor:2n:1-*:0>0*! ColwiseMax:1:1: ComputeOffset:1-*:1:
 ConcatBatchMatMulBatchGatherOp:1-*:1: ConcatTensorVector:1:1:
 ConditionalSetAtomicBool:2:0: ConstantFill:0-2:1:0>0 Conv1D:2-3:1: Conv2D:2-3:1: Conv3D:2-3:1:
 Conv:2-3:1: ConvRelu:2-3:1: ConvTranspose:2-3:1: CopyCPUToGPU:1:1:
-CopyGPUToCPU:1:1: CopyRowsToTensor:3:1:0>0!
+CopyGPUToCPU:1:1:
 CosineEmbeddingCriterion:2:1: CosineSimilarity:2:1: CountDown:1:1: CountUp:1:1:
 CreateAtomicBool:0:1: CreateBlobsQueue:0:1: CreateBlobsQueueDB:1:1: CreateCommonWorld:0-1:1:
 CreateCounter:0:1: CreateDB:0:1: CreateMap:0:1: CreateMutex:0:1: CreateRebatchingQueue:0:1:
 CreateScope:0:1: CreateTensorVector:0:1: CreateTextFileReader:0:1: CreateTreeCursor:0:1:
 CrossEntropy:2:1: DBExists:0:1: DataCouple:0-*:0-*:0>0*! DeformConv:3-4:1:
-DenseVectorToIdList:1:2: DequeueBlobs:1:1-*:
+DequeueBlobs:1:1-*:
 DequeueRebatchingQueue:1:1-*: DestroyCommonWorld:1:1:0>0! DiagonalFill:0-1:1:0>0
 DistributeFpnProposals:1:2-*:
 Do:1-*:1-*:0>0,0>1,0>2,0>3,1>0,1>1,1>2,1>3,2>0,2>1,2>2,2>3,3>0,3>1,3>2,3>3,4>0,4>1,4>2,4>3,5>0,5>1,5>2,5>3
@@ -63,7 +62,7 @@ Fused4BitRowwiseQuantizedToFloat:1:1: Fused4BitRowwiseQuantizedToHalf:1:1:
 Fused8BitRowwiseQuantizedHalfScaleBiasToFloat:1:1:
 Fused8BitRowwiseQuantizedHalfScaleBiasToHalfFloat:1:1: Fused8BitRowwiseQuantizedToFloat:1:1:
 Fused8BitRowwiseQuantizedToHalfFloat:1:1: FusedRandRowwiseQuantizedToFloat:1:1:
-GFtrl:3-4:2:0>0,1>1 GRUUnit:3-4:1: GatherByKey:2-*:1:
+GFtrl:3-4:2:0>0,1>1 GRUUnit:3-4:1:
 GatherFused8BitRowwise:2:1: GatherPadding:2:1-2: GatherRanges:2:2: GatherRangesToDense:2-3:1-*:
 GaussianFill:0-1:1:0>0 GenerateProposals:4:2: GenerateProposalsCPP:4:2:
 GetAllBlobNames:0:1: GetCursorOffset:1:1: GetGPUMemoryUsage:0:1: GivenTensorBoolFill:0-1:1:0>0
@@ -91,7 +90,7 @@ KeySplit:1:1-*: KeyValueToMap:2:1: L1Distance:2:1: LC1D:2-3:1: LC2D:2-3:1: LC3D:
 LRN:1:1-2: LSTMUnit:4-5:2: LabelCrossEntropy:2:1: LambdaRankNdcg:3:2: Lars:5:1:
 LastNWindowCollector:3-5:2-3:0>0!,1>1!,4>2! LayerNorm:1|3:3: LearningRate:1:1:
 LearningRateAdaption:3:1:0>0 LengthsGather:3:1: LengthsMax:2:1: LengthsMean:2:1: LengthsPad:2:1:
-LengthsPartition:2-*:2-*: LengthsRangeFill:1:1: LengthsSplit:1-2:1: LengthsSum:2:1:
+LengthsRangeFill:1:1: LengthsSplit:1-2:1: LengthsSum:2:1:
 LengthsTile:2:1: LengthsToOffsets:1:1: LengthsToRanges:1:1: LengthsToSegmentIds:1:1:
 LengthsToShape:1:1: LengthsToWeights:1:1: LengthsTopK:2:2: LengthsWeightedSum:3:1: Load:0-*:0-*:
 LongIndexCreate:0:1: LpNorm:1:1: LpPool:1:1: MSRAFill:0-1:1:0>0
@@ -108,7 +107,7 @@ NormalizeL1:1:1: NormalizePlanarYUV:3:1:0>0
 ONNXWhile:2-*:0-*:0>0,0>1,0>2,0>3,1>0,1>1,1>2,1>3,2>0,2>1,2>2,2>3,3>0,3>1,3>2,3>3,4>0,4>1,4>2,4>3,5>0,5>1,5>2,5>3
 OneHot:2:1: Onnxifi:0-*:0-*: PackRNNSequence:2:1: PackRecords:1-*:1:
 PackSegments:2:1-2: PackedInt8BGRANHWCToNCHWCStylizerPreprocess:2:1: PadEmptySamples:1-*:1-*:
-PadImage:1:1: PairWiseLoss:2-3:1: Partition:1-*:1-*: Percentile:3:1: Perplexity:1:1:
+PadImage:1:1: PairWiseLoss:2-3:1: Percentile:3:1: Perplexity:1:1:
 PiecewiseLinearTransform:1-4:1: Print:1:0:
 Python:0-*:0-*:0>0,0>1,0>2,0>3,1>0,1>1,1>2,1>3,2>0,2>1,2>2,2>3,3>0,3>1,3>2,3>3,4>0,4>1,4>2,4>3,5>0,5>1,5>2,5>3
 PythonDLPack:0-*:0-*:0>0,0>1,0>2,0>3,1>0,1>1,1>2,1>3,2>0,2>1,2>2,2>3,3>0,3>1,3>2,3>3,4>0,4>1,4>2,4>3,5>0,5>1,5>2,5>3
@@ -119,7 +118,7 @@ RecurrentNetworkBlobFetcher:1:1: Reduce:2:1: ReduceBackMax:1-2:1: ReduceBackMean
 ReduceBackSum:1-2:1: ReduceFrontMax:1-2:1: ReduceFrontMean:1-2:1: ReduceFrontSum:1-2:1:
 ReduceL1:1:1: ReduceL2:1:1: ReduceMax:1:1: ReduceMean:1:1:
 ReduceMin:1:1: ReduceScatter:2-*:1-*:1>0*! ReduceSum:1:1: ReduceTailSum:1:1:
-RemoveDataBlocks:2:1: RemovePadding:1-2:1-2:
+RemovePadding:1-2:1-2:
 ReservoirSampling:4|7:2|4:0>0!,1>1!,5>2! ResetCounter:1:0-1: ResetCursor:1:0:
 ResizeNearest3D:1:1: ResizeNearest:1-2:1: RetrieveCount:1:1:
 ReversePackedSegs:2:1: RmsProp:4:3:0>0,1>1,2>2 RoIAlign:2:1: RoIAlignRotated:2:1: RoIPool:2:1-2:
@@ -127,7 +126,7 @@ RowMul:2:1: RowWiseCounter:4:2:0>0!,1>1! RowWiseSparseAdagrad:5:2:0>0!,1>1!
 RowWiseSparseAdam:7:3-4:0>0!,1>1!,2>2! Rowwise8BitQuantizedToFloat:2:1: RowwiseMax:1:1:
 SafeDequeueBlobs:1:2-*: SafeEnqueueBlobs:2-*:2-*:1>0*! Save:1-*:0:
 ScaleBlobs:1-*:1-*:0>0,0>1,0>2,0>3,1>0,1>1,1>2,1>3,2>0,2>1,2>2,2>3,3>0,3>1,3>2,3>3,4>0,4>1,4>2,4>3,5>0,5>1,5>2,5>3
-Scatter:3:1:0>0 ScatterAssign:3:1:0>0! ScatterWeightedSum:2n+3:1:0>0! SegmentIdsToLengths:1-2:1:
+SegmentIdsToLengths:1-2:1:
 SegmentIdsToRanges:1-2:1: SegmentOneHot:3:1: SelfBinningHistogram:1-*:2:
 SendTensor:2|4:0: SequenceMask:1-2:1:
 SigmoidCrossEntropyWithLogits:2:1: SinusoidPositionEncoding:1:1:
@@ -151,7 +150,7 @@ SparseLengthsWeightedSum8BitsRowwise:5:1: SparseLengthsWeightedSum:4:1:
 SparseLengthsWeightedSumFused2BitRowwise:4:1: SparseLengthsWeightedSumFused4BitRowwise:4:1:
 SparseLengthsWeightedSumFused8BitRowwise:4:1: SparseLpRegularizer:2-3:1:0>0!
 SparseNormalize:2-3:1:0>0! SparseSortedSegmentMean:3:1: SparseSortedSegmentSum:3:1:
-SparseSortedSegmentWeightedSum:4:1: SparseStorm:6:3:0>0!,1>1!,2>2! SparseToDense:2-3:1:
+SparseSortedSegmentWeightedSum:4:1: SparseStorm:6:3:0>0!,1>1!,2>2!
 SparseToDenseMask:3-4:1-2: SparseUnsortedSegmentMean:3:1: SparseUnsortedSegmentSum:3:1:
 SparseUnsortedSegmentWeightedSum:4:1: SparseWngrad:5:2:0>0!,1>1!
 SpatialBN:5|7:1|5:0>0,3>1!,4>2!,5>3 SpatialSoftmaxWithLoss:2-3:2:

@@ -7,15 +7,15 @@ GRADIENTS = """
 AffineChannelGradient:2-3:1|3:0>0
 AveragePool1DGradient:3:1: AveragePool2DGradient:3:1:
 AveragePool3DGradient:3:1: AveragePoolGradient:3:1: AveragedLossGradient:2:1:
-BatchGatherGradient:3:1: BatchMomentsGradient:3:1: BatchPermutationGradient:2:1:
-BernoulliJSDGradient:3:1: BooleanMaskGradient:2:1:
+BatchMomentsGradient:3:1: BatchPermutationGradient:2:1:
+BernoulliJSDGradient:3:1:
 ChannelShuffleGradient:1:1: ColwiseMaxGradient:0-*:0-*:
 Conv1DGradient:2-3:1-3: Conv2DGradient:2-3:1-3: Conv3DGradient:2-3:1-3: ConvGradient:2-3:1-3:
-ConvTransposeGradient:3:1-3: CopyRowsToTensorGradient:1:1:0>0
+ConvTransposeGradient:3:1-3:
 CosineEmbeddingCriterionGradient:3:1: CosineSimilarityGradient:3:2: CrossEntropyGradient:3:1:
 DotProductGradient:3:2: DotProductWithPaddingGradient:3:2:
 DropoutGrad:1-2:1:0>0 ElementwiseLinearGradient:3:3:
-ExpandGradient:2:1: FCGradient:3:2-3: FCTransposedGradient:3:2-3: FlexibleTopKGradient:4:1:
+FCGradient:3:2-3: FCTransposedGradient:3:2-3: FlexibleTopKGradient:4:1:
 GRUUnitGradient:5-6:2: GroupNormGradient:6:3: HSoftmaxGradient:6:4:
 InstanceNormGradient:4-6:3: IntegralImageGradient:2:1:
 L1DistanceGradient:3:2: LC1DGradient:2-3:1-3: LC2DGradient:2-3:1-3: LC3DGradient:2-3:1-3:
@@ -51,7 +51,7 @@ RowWiseSparseAdagradFusedWithSparseLengthsWeightedSumGradient:7:3:0>0!,1>1!
 RowWiseSparseAdagradFusedWithSparseLengthsWeightedSumGradientApprox:7:3:0>0!,1>1!
 RowwiseMaxGradient:3:1:
 SigmoidCrossEntropyWithLogitsGradient:3:1:
-SliceGradient:0-*:0-*: SoftmaxGradient:2:1: SoftmaxWithLossGradient:0-*:1:
+SoftmaxGradient:2:1: SoftmaxWithLossGradient:0-*:1:
 SortedSegmentMeanGradient:2:1:
 SortedSegmentRangeLogMeanExpGradient:4:1: SortedSegmentRangeLogSumExpGradient:4:1:
 SortedSegmentRangeMaxGradient:4:1: SortedSegmentRangeMeanGradient:4:1:
@@ -70,13 +70,13 @@ SparseLengthsIndicesInGradientWeightedSumWithMainInputGradient:5:2: SparseLength
 SparseLengthsSumGradient:2:1: SparseLengthsWeightedSumGradient:3:1:
 SparseLengthsWeightedSumWithMainInputGradient:5:1-*: SparseSortedSegmentMeanGradient:2:1:
 SparseSortedSegmentSumGradient:2:1: SparseSortedSegmentWeightedSumGradient:3:1:
-SparseToDenseMaskGradient:2-3:1: SparseUnsortedSegmentMeanGradient:2:1:
+SparseUnsortedSegmentMeanGradient:2:1:
 SparseUnsortedSegmentSumGradient:2:1: SparseUnsortedSegmentWeightedSumGradient:3:1:
 SpatialBNGradient:5|7:3:5>1,5>2 SpatialSoftmaxWithLossGradient:0-*:1:
 SquaredL2DistanceGradient:3:2:
 SumElementsGradient:2:1: TTLinearGradient:0-*:0-*:
 TTSparseLengthsSumGradient:8:3:
-TileGradient:1-3:1: TopKGradient:3:1:
+TopKGradient:3:1:
 UnsortedSegmentMeanGradient:2:1: UnsortedSegmentSumGradient:2:1:
 UnsortedSegmentWeightedSumGradient:3:1: UpsampleBilinearGradient:2-3:1:
 WeightedSigmoidCrossEntropyWithLogitsGradient:4:1:

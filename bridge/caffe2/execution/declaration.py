@@ -200,7 +200,7 @@ class Declaration:
         outputs: str | int | None = None,
         effects: Iterable[str] = (),
         on_host: Iterable[str] = (),
-        rearranges: Iterable[int] | None = None,
+        rearranges: Iterable[int] | str | None = None,
         defaults: Callable[..., Any] | None = None,
     ) -> None:
         code = getattr(function, "__code__", None)
@@ -231,7 +231,9 @@ class Declaration:
                 "operator",
             )
         self.on_host = frozenset(map(self.inputs.index, on_host))
-        self.rearranges = None if rearranges is None else frozenset(rearranges)
+        self.rearranges = (
+            rearranges if rearranges is None or rearranges == "by input" else frozenset(rearranges)
+        )
         required = positional - len(function.__defaults__ or ())
         self.schema = ":".join(
             (

@@ -16,7 +16,7 @@ PATTERNS = {
         "AveragePool AveragePool1D AveragePool2D AveragePool3D ColwiseMax LRN LpPool MaxPool "
         "MaxPool1D MaxPool2D MaxPool3D RowwiseMax"
     ),
-    "$Gradient g0 > 0": "ChannelShuffle CopyRowsToTensor MakeTwoClass PadImage",
+    "$Gradient g0 > 0": "ChannelShuffle MakeTwoClass PadImage",
     "NanCheck g0 > 0": "NanCheck",
     # Two inputs, element by element; several.
     "RowMul g0 i1 > 0; Mul g0 i0 > d1+before_aggregate; ReduceTailSum d1+before_aggregate > 1": (
@@ -35,14 +35,11 @@ PATTERNS = {
     "PackSegments i0 g0 > 1": "UnpackSegments",
     "UnpackRNNSequence g0 i1 > 0": "PackRNNSequence",
     "PackRNNSequence g0 i1 > 0": "UnpackRNNSequence",
-    "BatchSparseToDense i0 i1 g0 i2 > 2": "BatchDenseToSparse",
-    "BatchDenseToSparse i0 i1 g0 > 2": "BatchSparseToDense",
-    "Gather g0 i0 > 1": "SparseToDense",
     "$Gradient i0 g0 i3? > 1": "SparseToDenseMask",
     "$Gradient i0 i1 g0 > 0": (
         "CosineEmbeddingCriterion CrossEntropy LabelCrossEntropy RoIAlign RoIAlignRotated"
     ),
-    "$Gradient i1 g0 > 0": "BatchPermutation BooleanMask",
+    "$Gradient i1 g0 > 0": "BatchPermutation",
     # Sums and choices.
     "$Gradient g0 i0 o0 > 0": "ReduceL1 ReduceL2 ReduceMax ReduceMean ReduceMin ReduceSum",
     "$Gradient g0 i0 i1? > 0": (
@@ -94,9 +91,9 @@ PATTERNS = {
 
 # Types whose inputs have no gradients: back-propagation ends at them without an error.
 NO_GRADIENT = """
-AtomicIter BatchBucketize BatchOneHot BisectPercentile BooleanMaskLengths BooleanUnmask
+AtomicIter BatchBucketize BatchOneHot BisectPercentile
 CloseBlobsQueue CloseRebatchingQueue ConstantFill CreateBlobsQueue CreateDB
-CreateRebatchingQueue CreateTextFileReader DenseVectorToIdList DequeueBlobs DequeueRebatchingQueue
+CreateRebatchingQueue CreateTextFileReader DequeueBlobs DequeueRebatchingQueue
 DiagonalFill EnqueueBlobs EnqueueRebatchingQueue Float16ConstantFill
 Float16UniformFill FloatToFused2BitFakeRowwiseQuantized FloatToFused2BitRowwiseQuantized
 FloatToFused4BitFakeRowwiseQuantized FloatToFused4BitRowwiseQuantized
@@ -110,8 +107,8 @@ GivenTensorByteStringToUInt8Fill GivenTensorDoubleFill GivenTensorFill GivenTens
 GivenTensorInt64Fill GivenTensorIntFill GivenTensorStringFill HalfFloatToFused8BitRowwiseQuantized
 HalfFloatToFused8BitRowwiseQuantizedHalfScaleBias HalfToFused2BitFakeRowwiseQuantized
 HalfToFused2BitRowwiseQuantized HalfToFused4BitFakeRowwiseQuantized HalfToFused4BitRowwiseQuantized
-InferenceLSTM IntIndexCreate Iter LearningRate LearningRateAdaption LengthsPad LengthsPartition
-LengthsRangeFill Load LongIndexCreate MSRAFill MergeIdLists NGramFromCategorical OneHot Partition
+InferenceLSTM IntIndexCreate Iter LearningRate LearningRateAdaption LengthsPad
+LengthsRangeFill Load LongIndexCreate MSRAFill MergeIdLists NGramFromCategorical OneHot
 Percentile Range RangeFill Rowwise8BitQuantizedToFloat SafeDequeueBlobs SafeEnqueueBlobs
 SegmentOneHot SparseDropoutWithReplacement SparseLengthsMean2BitRowwiseSparse
 SparseLengthsMean4BitRowwiseSparse SparseLengthsMean8BitRowwiseSparse SparseLengthsMean8BitsRowwise
@@ -144,9 +141,9 @@ IndexHash IndexLoad IndexSize IndexStore IsMemberOf Lars LastNWindowCollector
 LengthsGather LengthsToSegmentIds LengthsToShape LogFatal MomentumSGD MomentumSGDUpdate
 MultiClassAccuracy NCCLAllGather NCCLAllreduce NCCLBroadcast NCCLReduce NCCLReduceScatter
 PackRecords Perplexity PiecewiseLinearTransform Print Quantile RMACRegions ReadNextBatch
-ReadRandomBatch ReceiveTensor RecurrentNetworkBlobFetcher Reduce ReduceScatter RemoveDataBlocks
+ReadRandomBatch ReceiveTensor RecurrentNetworkBlobFetcher Reduce ReduceScatter
 ReservoirSampling ResetCounter ResetCursor RetrieveCount RmsProp
-RowWiseCounter RowWiseSparseAdagrad RowWiseSparseAdam Save Scatter ScatterAssign ScatterWeightedSum
+RowWiseCounter RowWiseSparseAdagrad RowWiseSparseAdam Save
 SegmentIdsToLengths SegmentIdsToRanges SelfBinningHistogram SendTensor Snapshot
 SparseAdadelta SparseAdagrad SparseAdam SparseFtrl SparseMomentumSGDUpdate SparseNormalize
 SparseStorm SparseWngrad Storm StringEndsWith StringEquals StringJoin StringPrefix StringStartsWith
