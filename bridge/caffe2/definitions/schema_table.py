@@ -13,7 +13,7 @@ TABLE = """
 APMeter:2:1: ATen:0-*:0-*: Accumulate:1:1: AccumulateHistogram:1:2: Accuracy:2:1:
 Adadelta:5:3:0>0,1>1,2>2 Adagrad:4:2-4:0>0,1>1 Adam:6:3-4:0>0,1>1,2>2
 AddPadding:1-4:1-2: AffineChannel:3:1:0>0 Alias:1:1: AliasWithName:1:1:0>0 Allgather:2-*:1:
-Allreduce:2-*:1-*:1>0*! Append:2:1:0>0! ArgMax:1:1: ArgMin:1:1:
+Allreduce:2-*:1-*:1>0*! Append:2:1:0>0!
 Assert:1:0: AsyncNetBarrier:1-*:1-*:0>0*
 AtomicAppend:3-*:1-*:1>0* AtomicFetchAdd64:3:2:1>0 AtomicFetchAdd:3:2:1>0
 AtomicIter:2:1:1>0! AveragePool1D:1:1: AveragePool2D:1:1: AveragePool3D:1:1: AveragePool:1:1:
@@ -25,12 +25,12 @@ BatchToSpace:1:1: BernoulliJSD:2:1: BisectPercentile:1:1:
 BoxWithNMSLimit:2-3:3-6: Broadcast:2-*:1-*:1>0*!
 Bucketize:1:1: ByteWeightDequant:1:1: C10LayerNorm_DontUseThisOpYet:1|3:3:
 CTCBeamSearchDecoder:1-2:2-3: CTCGreedyDecoder:1-2:2:
-Cast:1:1: ChannelBackpropStats:4:2: ChannelShuffle:1:1:
+ChannelBackpropStats:4:2: ChannelShuffle:1:1:
 ChannelStats:1:2: CheckAtomicBool:1:1: CheckCounterDone:1:1: CheckDatasetConsistency:1-*:0:
 Checkpoint:1-*:0: CloneCommonWorld:1:1:
 CloseBlobsQueue:1:0: CloseRebatchingQueue:1:0: Col2Im:2:1:
 CollectAndDistributeFpnRpnProposals:2-*:3-*: CollectRpnProposals:2-*:1:
-CollectTensor:2n:1-*:0>0*! ColwiseMax:1:1: ComputeOffset:1-*:1:
+CollectTensor:2n:1-*:0>0*! ComputeOffset:1-*:1:
 ConcatBatchMatMulBatchGatherOp:1-*:1: ConcatTensorVector:1:1:
 ConditionalSetAtomicBool:2:0: ConstantFill:0-2:1:0>0 Conv1D:2-3:1: Conv2D:2-3:1: Conv3D:2-3:1:
 Conv:2-3:1: ConvRelu:2-3:1: ConvTranspose:2-3:1: CopyCPUToGPU:1:1:
@@ -44,7 +44,7 @@ DequeueBlobs:1:1-*:
 DequeueRebatchingQueue:1:1-*: DestroyCommonWorld:1:1:0>0! DiagonalFill:0-1:1:0>0
 DistributeFpnProposals:1:2-*:
 Do:1-*:1-*:0>0,0>1,0>2,0>3,1>0,1>1,1>2,1>3,2>0,2>1,2>2,2>3,3>0,3>1,3>2,3>3,4>0,4>1,4>2,4>3,5>0,5>1,5>2,5>3
-DotProduct:2:1: DotProductWithPadding:2:1: Dropout:1:1-2:0>0 DropoutGrad:1-2:1:0>0
+DotProduct:2:1: Dropout:1:1-2:0>0 DropoutGrad:1-2:1:0>0
 ElementwiseLinear:3:1: EnforceFinite:1:0: EnqueueBlobs:2-*:1-*:1>0*!
 EnqueueRebatchingQueue:2-*:0:
 FC:3:1: FCTransposed:3:1:
@@ -56,7 +56,7 @@ Float16UniformFill:0:1: FloatToFused2BitFakeRowwiseQuantized:1:1:
 FloatToFused2BitRowwiseQuantized:1:1: FloatToFused4BitFakeRowwiseQuantized:1:1:
 FloatToFused4BitRowwiseQuantized:1:1: FloatToFused8BitRowwiseQuantized:1:1:
 FloatToFused8BitRowwiseQuantizedHalfScaleBias:1:1: FloatToFusedRandRowwiseQuantized:1:1:
-FloatToHalf:1:1: FloatToRowwiseQuantized8Bits:1:2: Free:1-*:1-*:0>0*!
+FloatToRowwiseQuantized8Bits:1:2: Free:1-*:1-*:0>0*!
 Ftrl:3-4:2:0>0,1>1 Fused2BitRowwiseQuantizedToFloat:1:1: Fused2BitRowwiseQuantizedToHalf:1:1:
 Fused4BitRowwiseQuantizedToFloat:1:1: Fused4BitRowwiseQuantizedToHalf:1:1:
 Fused8BitRowwiseQuantizedHalfScaleBiasToFloat:1:1:
@@ -70,7 +70,7 @@ GivenTensorByteStringToUInt8Fill:0-1:1:0>0 GivenTensorDoubleFill:0-1:1:0>0
 GivenTensorFill:0-1:1:0>0 GivenTensorInt16Fill:0-1:1:0>0 GivenTensorInt64Fill:0-1:1:0>0
 GivenTensorIntFill:0-1:1:0>0 GivenTensorStringFill:0-1:1:0>0 GroupNorm:3:1|3:
 HSoftmax:4:2: HSoftmaxSearch:3:2: HalfFloatToFused8BitRowwiseQuantized:1:1:
-HalfFloatToFused8BitRowwiseQuantizedHalfScaleBias:1:1: HalfToFloat:1:1:
+HalfFloatToFused8BitRowwiseQuantizedHalfScaleBias:1:1:
 HalfToFused2BitFakeRowwiseQuantized:1:1: HalfToFused2BitRowwiseQuantized:1:1:
 HalfToFused4BitFakeRowwiseQuantized:1:1: HalfToFused4BitRowwiseQuantized:1:1:
 HasScope:1:1: HeatmapMaxKeypoint:2:1: Histogram:1-*:1:
@@ -93,14 +93,14 @@ LearningRateAdaption:3:1:0>0 LengthsGather:3:1: LengthsMax:2:1: LengthsMean:2:1:
 LengthsRangeFill:1:1: LengthsSplit:1-2:1: LengthsSum:2:1:
 LengthsTile:2:1: LengthsToOffsets:1:1: LengthsToRanges:1:1: LengthsToSegmentIds:1:1:
 LengthsToShape:1:1: LengthsToWeights:1:1: LengthsTopK:2:2: LengthsWeightedSum:3:1: Load:0-*:0-*:
-LongIndexCreate:0:1: LpNorm:1:1: LpPool:1:1: MSRAFill:0-1:1:0>0
+LongIndexCreate:0:1: LpPool:1:1: MSRAFill:0-1:1:0>0
 MakeTwoClass:1:1: MapToKeyValue:1:2: MarginRankingCriterion:3:1: MatMul:2-3:1:
 MaxPool1D:1:1: MaxPool2D:1:1: MaxPool3D:1:1: MaxPool:1:1: MaxPoolWithIndex:1:2:
 MergeDenseFeatureTensors:2:3: MergeIdLists:2n:2:
 MergeMultiListFeatureTensors:4n:4: MergeMultiMapFeatureTensors:5n:5:
 MergeMultiScalarFeatureTensors:3n:3: MergeSingleListFeatureTensors:3n:4:
 MergeSingleMapFeatureTensors:4n:5: MergeSingleScalarFeatureTensors:2n:3:
-Moments:1:2: MomentumSGD:3:2:0>0,1>1 MomentumSGDUpdate:4:3:0>0,1>1,3>2
+MomentumSGD:3:2:0>0,1>1 MomentumSGDUpdate:4:3:0>0,1>1,3>2
 MultiClassAccuracy:2:2: NGramFromCategorical:1:1:
 NanCheck:1-*:1:0>0 Normalize:1:1:
 NormalizeL1:1:1: NormalizePlanarYUV:3:1:0>0
@@ -114,16 +114,14 @@ PythonDLPack:0-*:0-*:0>0,0>1,0>2,0>3,1>0,1>1,1>2,1>3,2>0,2>1,2>2,2>3,3>0,3>1,3>2
 QuantDecode:2-*:1-*: Quantile:1-*:1: RMACRegions:1:1: RMSNorm:3:2: Range:1-3:1:
 RangeFill:0-1:1:0>0 ReadNextBatch:1-*:1-*: ReadRandomBatch:1-*:1-*:
 ReceiveTensor:2|4:3:1>0!,2>1,3>2 RecurrentNetwork:1-*:2-*:
-RecurrentNetworkBlobFetcher:1:1: Reduce:2:1: ReduceBackMax:1-2:1: ReduceBackMean:1-2:1:
-ReduceBackSum:1-2:1: ReduceFrontMax:1-2:1: ReduceFrontMean:1-2:1: ReduceFrontSum:1-2:1:
-ReduceL1:1:1: ReduceL2:1:1: ReduceMax:1:1: ReduceMean:1:1:
-ReduceMin:1:1: ReduceScatter:2-*:1-*:1>0*! ReduceSum:1:1: ReduceTailSum:1:1:
+RecurrentNetworkBlobFetcher:1:1: Reduce:2:1:
+ReduceScatter:2-*:1-*:1>0*!
 RemovePadding:1-2:1-2:
 ReservoirSampling:4|7:2|4:0>0!,1>1!,5>2! ResetCounter:1:0-1: ResetCursor:1:0:
 ResizeNearest3D:1:1: ResizeNearest:1-2:1: RetrieveCount:1:1:
 ReversePackedSegs:2:1: RmsProp:4:3:0>0,1>1,2>2 RoIAlign:2:1: RoIAlignRotated:2:1: RoIPool:2:1-2:
-RowMul:2:1: RowWiseCounter:4:2:0>0!,1>1! RowWiseSparseAdagrad:5:2:0>0!,1>1!
-RowWiseSparseAdam:7:3-4:0>0!,1>1!,2>2! Rowwise8BitQuantizedToFloat:2:1: RowwiseMax:1:1:
+RowWiseCounter:4:2:0>0!,1>1! RowWiseSparseAdagrad:5:2:0>0!,1>1!
+RowWiseSparseAdam:7:3-4:0>0!,1>1!,2>2! Rowwise8BitQuantizedToFloat:2:1:
 SafeDequeueBlobs:1:2-*: SafeEnqueueBlobs:2-*:2-*:1>0*! Save:1-*:0:
 ScaleBlobs:1-*:1-*:0>0,0>1,0>2,0>3,1>0,1>1,1>2,1>3,2>0,2>1,2>2,2>3,3>0,3>1,3>2,3>3,4>0,4>1,4>2,4>3,5>0,5>1,5>2,5>3
 SegmentIdsToLengths:1-2:1:
@@ -159,8 +157,7 @@ StatRegistryCreate:0:1: StatRegistryExport:0-1:3: StatRegistryUpdate:2-3:0:
 StdDevPut:1:0: StoreAdd:1:1: StoreGet:1:1: StoreSet:2:0: StoreWait:1-2:0:
 Storm:5:3:0>0,1>1,2>2 StringEndsWith:1:1: StringEquals:1:1: StringIndexCreate:0:1: StringJoin:1:1:
 StringPrefix:1:1: StringStartsWith:1:1: StringSuffix:1:1: StumpFunc:1:1: StumpFuncIndex:1:2:
-SumElements:1:1: SumElementsInt:1:1:
-SumSqrElements:1:1: Summarize:1:0-1: SwapBestPath:2:1:
+Summarize:1:0-1: SwapBestPath:2:1:
 TT:3:1: TTSparseLengthsSum:5:4: TensorProtosDBInput:1:1-*:
 TensorVectorSize:1:1: TextFileReaderRead:1:1-*: ThrowException:0:0:
 TimerBegin:0:1: TimerEnd:1:0: TimerGet:1:1: TimerGetAndEnd:1:1: TopK:1-2:2-3:

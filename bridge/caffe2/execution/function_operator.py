@@ -45,8 +45,9 @@ def operator(
     not to be written. Those with the default None are optional; ``*xs`` takes any number. Its
     keyword-only parameters are the arguments, with their types (int, float, bool, str, bytes,
     list[...]) and defaults; one without a default is required. The returned tensors are the
-    outputs, as many as the annotation says: ``-> Tensor``, ``-> tuple[Tensor, Tensor]``; strings are
-    returned as a numpy.ndarray of bytes. What a parameter ``out: Out = None`` is for, and its kin, is in the Note of `declaration`.
+    outputs, as many as the annotation says: ``-> Tensor``, ``-> tuple[Tensor, Tensor]``; strings
+    are returned as a numpy.ndarray of bytes. What a parameter ``out: Out = None`` is for, and its
+    kin, is in the Note of `declaration`.
 
     inplace: pairs (input, output) that may be one blob, or their text, such as ``"0>0,1>0!"``,
     where ``!`` says that they must be. gradient: the gradient operators as a pattern, such as

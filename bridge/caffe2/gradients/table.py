@@ -9,23 +9,18 @@ __all__ = ["NO_GRADIENT", "PATTERNS", "UNDEFINED", "UNIMPLEMENTED"]
 
 PATTERNS = {
     # One input, one output.
-    "$Gradient i0 g0 > 0": "AveragedLoss IntegralImage LpNorm Normalize SumElements",
+    "$Gradient i0 g0 > 0": "AveragedLoss IntegralImage Normalize",
     "$Gradient g0 i0 > 0": "ResizeNearest3D",
     "$Gradient o0 g0 > 0": "Softmax",
     "$Gradient i0 o0 g0 > 0": (
-        "AveragePool AveragePool1D AveragePool2D AveragePool3D ColwiseMax LRN LpPool MaxPool "
-        "MaxPool1D MaxPool2D MaxPool3D RowwiseMax"
+        "AveragePool AveragePool1D AveragePool2D AveragePool3D LRN LpPool MaxPool MaxPool1D "
+        "MaxPool2D MaxPool3D"
     ),
     "$Gradient g0 > 0": "ChannelShuffle MakeTwoClass PadImage",
     "NanCheck g0 > 0": "NanCheck",
     # Two inputs, element by element; several.
-    "RowMul g0 i1 > 0; Mul g0 i0 > d1+before_aggregate; ReduceTailSum d1+before_aggregate > 1": (
-        "RowMul"
-    ),
     "SquareRootDivide g0 i1 > 0": "SquareRootDivide",
     # Shapes and devices.
-    "HalfToFloat g0 > 0": "FloatToHalf",
-    "FloatToHalf g0 > 0": "HalfToFloat",
     "SpaceToBatch g0 > 0": "BatchToSpace",
     "BatchToSpace g0 > 0": "SpaceToBatch",
     "Im2Col g0 > 0": "Col2Im",
@@ -41,11 +36,7 @@ PATTERNS = {
     ),
     "$Gradient i1 g0 > 0": "BatchPermutation",
     # Sums and choices.
-    "$Gradient g0 i0 o0 > 0": "ReduceL1 ReduceL2 ReduceMax ReduceMean ReduceMin ReduceSum",
-    "$Gradient g0 i0 i1? > 0": (
-        "ReduceBackMean ReduceBackSum ReduceFrontMean ReduceFrontSum ResizeNearest UpsampleBilinear"
-    ),
-    "$Gradient g0 i0 o0 i1? > 0": "ReduceBackMax ReduceFrontMax",
+    "$Gradient g0 i0 i1? > 0": "ResizeNearest UpsampleBilinear",
     "$Gradient g0 o1 i0 > 0": "TopK",
     "$Gradient i0 i1 g0 o1 > 0": "FlexibleTopK",
     "$Gradient i1 o1 g0 > 0": "LengthsTopK",
@@ -73,7 +64,6 @@ PATTERNS = {
     "$Gradient i0! i1 i2 g0 o1? o2? > 0 1 2": "InstanceNorm",
     "$Gradient g0 i0 i1 o1 > 0 1 2": "RMSNorm",
     "$Gradient g0 g1 i0 > 0": "BatchMoments",
-    "$Gradient g0 g1 i0 o0 > 0": "Moments",
     "$Gradient i0 g0 o1 > 0": "MaxPoolWithIndex",
     "$Gradient i0 i1 o1 g0 > 0": "RoIPool",
     "$Gradient i0 i1 i2 i4 o1 o2 o3 g0 > 0 1 2": "TTSparseLengthsSum",
@@ -128,7 +118,7 @@ ViterbiPath WeightedSampleDequeueBlobs XavierFill
 # Types for which asking for a gradient is an error.
 UNDEFINED = """
 APMeter Accumulate AccumulateHistogram Accuracy Adadelta Adagrad Adam Allgather Allreduce Append
-ArgMax ArgMin AsyncNetBarrier AtomicAppend AtomicFetchAdd BBoxTransform Barrier
+AsyncNetBarrier AtomicAppend AtomicFetchAdd BBoxTransform Barrier
 BoxWithNMSLimit Broadcast CTCBeamSearchDecoder CTCGreedyDecoder ChannelBackpropStats
 ChannelStats CheckAtomicBool CheckDatasetConsistency Checkpoint CloneCommonWorld
 CollectAndDistributeFpnRpnProposals CollectRpnProposals CollectTensor ComputeOffset
@@ -147,7 +137,7 @@ RowWiseCounter RowWiseSparseAdagrad RowWiseSparseAdam Save
 SegmentIdsToLengths SegmentIdsToRanges SelfBinningHistogram SendTensor Snapshot
 SparseAdadelta SparseAdagrad SparseAdam SparseFtrl SparseMomentumSGDUpdate SparseNormalize
 SparseStorm SparseWngrad Storm StringEndsWith StringEquals StringJoin StringPrefix StringStartsWith
-StringSuffix SumElementsInt Summarize TensorVectorSize ThrowChildThreadException ThrowException
+StringSuffix Summarize TensorVectorSize ThrowChildThreadException ThrowException
 UnPackRecords Unique WallClockTime WeightScale WeightedSample Wngrad YellowFin
 """
 
