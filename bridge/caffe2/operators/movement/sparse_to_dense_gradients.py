@@ -7,6 +7,7 @@ import math
 
 from bridge.caffe2.execution.function_operator import operator
 from bridge.caffe2.operators.base.checks import INT32, INTS, require
+from bridge.caffe2.operators.base.lazy_torch import torch
 from bridge.caffe2.operators.base.rows_and_segments import segment_ids
 
 TYPE_CHECKING = False
@@ -41,6 +42,9 @@ def sparse_to_dense_mask_gradient(
         if one in column
     }
     result = dy.new_zeros((n, *rows.shape[1:]))
-    if places:
-        result[list(places.values())] = rows[list(places)]
-    return result
+    if not places:
+        return result
+    found, chosen = torch.tensor(
+        [list(places.values()), list(places)], dtype=torch.int64, device=dy.device
+    )
+    return result.index_copy(0, found, rows.index_select(0, chosen))
