@@ -15,7 +15,7 @@ ConvTransposeGradient:3:1-3: CopyRowsToTensorGradient:1:1:0>0 CosGradient:2:1: C
 CosineEmbeddingCriterionGradient:3:1: CosineSimilarityGradient:3:2: CrossEntropyGradient:3:1:
 CubeGradient:2:1: DivGradient:3-4:2:0>0 DotProductGradient:3:2: DotProductWithPaddingGradient:3:2:
 DropoutGrad:1-2:1:0>0 ElementwiseLinearGradient:3:3: EluGradient:2:1:1>0 ErfGradient:2:1:
-ExpandGradient:2:1: FCGradient:3:2-3: FCTransposedGradient:3:2-3: FlexibleTopKGradient:4:1:
+ExpandGradient:2:1: FlexibleTopKGradient:4:1:
 GRUUnitGradient:5-6:2: GeluGradient:2:1: GroupNormGradient:6:3: HSoftmaxGradient:6:4:
 HardSigmoidGradient:2:1:1>0 InstanceNormGradient:4-6:3: IntegralImageGradient:2:1:
 L1DistanceGradient:3:2: LC1DGradient:2-3:1-3: LC2DGradient:2-3:1-3: LC3DGradient:2-3:1-3:

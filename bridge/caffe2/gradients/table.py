@@ -12,16 +12,12 @@ PATTERNS = {
     "$Gradient i0 g0 > 0": (
         "Abs Acos Asin Atan AveragedLoss Cos Erf IntegralImage LpNorm Normalize Sin SumElements Tan"
     ),
-    "$Gradient i0! g0 > 0": "Logit Softsign",
-    "$Gradient g0 i0 > 0": "Cosh Cube Expand Gelu ResizeNearest3D Sinh",
-    "$Gradient o0 g0 > 0": (
-        "Clip Elu HardSigmoid LeakyRelu Reciprocal Relu ReluN Selu Sigmoid Softmax Softplus Tanh "
-        "ThresholdedRelu"
-    ),
+    "$Gradient g0 i0 > 0": "Cosh Cube Expand ResizeNearest3D Sinh",
+    "$Gradient o0 g0 > 0": "Clip Reciprocal Softmax",
     "$Gradient g0 o0 > 0": "Cbrt Rsqrt",
     "$Gradient i0 o0 g0 > 0": (
         "AveragePool AveragePool1D AveragePool2D AveragePool3D ColwiseMax LRN LpPool MaxPool "
-        "MaxPool1D MaxPool2D MaxPool3D Mish RowwiseMax Swish"
+        "MaxPool1D MaxPool2D MaxPool3D RowwiseMax"
     ),
     "$Gradient g0 > 0": "ChannelShuffle CopyRowsToTensor MakeTwoClass PadImage",
     "Negative g0 > 0": "NegateGradient Negative",
@@ -96,7 +92,6 @@ PATTERNS = {
     "UnsortedSegmentMeanGradient g0 i2 > 0@1": "SparseUnsortedSegmentMean",
     "UnsortedSegmentSumGradient g0 i2 > 0@1": "SparseUnsortedSegmentSum",
     # Layers with parameters, normalization.
-    "$Gradient i0 i1 g0 > 1 2 0": "FC FCTransposed",
     "$Gradient g0 i0 i1 > 0 1 2": "ElementwiseLinear",
     "$Gradient g0 i0 i1 i2 o1 o2 > 0 1 2": "GroupNorm",
     "$Gradient i0! i1 i2 g0 o1? o2? > 0 1 2": "InstanceNorm",
