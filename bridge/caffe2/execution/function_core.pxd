@@ -32,7 +32,7 @@ cdef class FunctionCore(OperatorCore):
     cdef int _recordings
 
     cdef int _prepare(self) except -1
-    cdef object _compute(self)
+    cdef object _compute(self, bint may_record)
     cdef bint _can_rebind(self, Operand operand, TensorImpl impl) except -1
     cdef int _put_results(self, Program program) except -1
     cdef bint _is_worth_recording(self, list impls) except -1

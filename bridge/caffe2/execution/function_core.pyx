@@ -105,10 +105,10 @@ cdef class FunctionCore(OperatorCore):
     cdef object compute(self):
         """Compute the outputs by the function, whatever settings of torch are in effect."""
         if is_neutral():
-            self._compute()
+            self._compute(True)
         else:
-            with neutral():
-                self._compute()
+            with neutral():     # which keeps a recorder from seeing the calls
+                self._compute(False)
 
     cdef bint repeat(self) except -1:
         """Run the recorded program if it still fits the blobs; return whether it did."""
@@ -162,7 +162,7 @@ cdef class FunctionCore(OperatorCore):
             put_result(self._outputs[o], result, fresh)
         return 0
 
-    cdef object _compute(self):
+    cdef object _compute(self, bint may_record):
         """Call the function on the inputs, and put what it returns into the outputs."""
         cdef list impls, operands, results, buffers = None, outputs
         cdef dict arguments
@@ -185,7 +185,7 @@ cdef class FunctionCore(OperatorCore):
             arguments = dict(arguments)
             arguments[bound.out_name] = \
                 buffers[0] if len(buffers) == 1 else tuple(buffers)
-        if self._is_worth_recording(impls):
+        if may_record and self._is_worth_recording(impls):
             returned, calls = record(bound.function, operands, arguments)
         else:
             returned = bound.function(*operands, **arguments)
