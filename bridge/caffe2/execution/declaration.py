@@ -23,6 +23,7 @@ value is ``from_arguments(arguments)``, computed once; `Arguments` is what it re
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Callable, Iterable, Mapping
 
 from bridge.c10 import TypeMeta, float32
@@ -117,9 +118,8 @@ class Bound(BoundCore):
         )
         self.out_name = declaration.filled.get("Out")
         # Functions of users are called each time: they may do what nobody declared.
-        self.is_recorded = (
-            not declaration.effects
-            and declaration.function.__module__.startswith("bridge.caffe2.operators.")
+        self.is_recorded = not declaration.effects and declaration.function.__module__.startswith(
+            "bridge.caffe2.operators."
         )
 
 
@@ -176,6 +176,8 @@ class Declaration:
         "filled",
         "function",
         "inputs",
+        "least",
+        "most",
         "name",
         "on_host",
         "rearranges",
@@ -229,6 +231,8 @@ class Declaration:
         self.on_host = frozenset(map(self.inputs.index, on_host))
         self.rearranges = frozenset(rearranges)
         required = positional - len(function.__defaults__ or ())
+        self.least = required
+        self.most = sys.maxsize if self.variadic else positional
         self.schema = ":".join(
             (
                 inputs or _count(required, None if self.variadic else positional),
@@ -269,6 +273,12 @@ class Declaration:
         arguments = Arguments(definition.arguments)
         values = {argument.name: argument.value(arguments) for argument in self.arguments}
         count = len(definition.inputs)
+        if not self.least <= count <= self.most:
+            raise EnforceNotMet(
+                f"{definition.type} is given {count} inputs, and takes {', '.join(self.inputs)}, of "
+                f"which the first {self.least} are required.",
+                "CreateOperator",
+            )
         types, on_host = self.types, self.on_host
         if self.variadic:
             last = len(self.inputs) - 1

@@ -10,16 +10,13 @@ __all__ = ["NO_GRADIENT", "PATTERNS", "UNDEFINED", "UNIMPLEMENTED"]
 PATTERNS = {
     # One input, one output.
     "$Gradient i0 g0 > 0": (
-        "Abs Acos Asin Atan AveragedLoss Cos Erf IntegralImage LpNorm Normalize Sin SumElements Tan"
+        "Abs Acos Asin Atan AveragedLoss Cos Erf LpNorm Normalize Sin SumElements Tan"
     ),
     "$Gradient g0 i0 > 0": "Cosh Cube Expand ResizeNearest3D Sinh",
     "$Gradient o0 g0 > 0": "Clip Reciprocal Softmax",
     "$Gradient g0 o0 > 0": "Cbrt Rsqrt",
-    "$Gradient i0 o0 g0 > 0": (
-        "AveragePool AveragePool1D AveragePool2D AveragePool3D ColwiseMax LRN LpPool MaxPool "
-        "MaxPool1D MaxPool2D MaxPool3D RowwiseMax"
-    ),
-    "$Gradient g0 > 0": "ChannelShuffle CopyRowsToTensor MakeTwoClass PadImage",
+    "$Gradient i0 o0 g0 > 0": "ColwiseMax RowwiseMax",
+    "$Gradient g0 > 0": "CopyRowsToTensor MakeTwoClass",
     "Negative g0 > 0": "NegateGradient Negative",
     "Mul o0 g0 > 0": "Exp",
     "Div g0 i0! > 0": "Log",
@@ -48,10 +45,6 @@ PATTERNS = {
     "FloatToHalf g0 > 0": "HalfToFloat",
     "NHWC2NCHW g0 > 0": "NCHW2NHWC",
     "NCHW2NHWC g0 > 0": "NHWC2NCHW",
-    "SpaceToBatch g0 > 0": "BatchToSpace",
-    "BatchToSpace g0 > 0": "SpaceToBatch",
-    "Im2Col g0 > 0": "Col2Im",
-    "Col2Im g0 i0 > 0": "Im2Col",
     "ReversePackedSegs g0 i1 > 0": "ReversePackedSegs",
     "UnpackSegments i0 g0 > 1": "PackSegments",
     "PackSegments i0 g0 > 1": "UnpackSegments",
@@ -92,11 +85,6 @@ PATTERNS = {
     "UnsortedSegmentMeanGradient g0 i2 > 0@1": "SparseUnsortedSegmentMean",
     "UnsortedSegmentSumGradient g0 i2 > 0@1": "SparseUnsortedSegmentSum",
     # Layers with parameters, normalization.
-    "$Gradient g0 i0 i1 > 0 1 2": "ElementwiseLinear",
-    "$Gradient g0 i0 i1 i2 o1 o2 > 0 1 2": "GroupNorm",
-    "$Gradient i0! i1 i2 g0 o1? o2? > 0 1 2": "InstanceNorm",
-    "$Gradient g0 i0 i1 o1 > 0 1 2": "RMSNorm",
-    "$Gradient g0 g1 i0 > 0": "BatchMoments",
     "$Gradient g0 g1 i0 o0 > 0": "Moments",
     "$Gradient i0 g0 o1 > 0": "MaxPoolWithIndex",
     "$Gradient i0 i1 o1 g0 > 0": "RoIPool",
@@ -153,8 +141,8 @@ ViterbiPath WeightedSampleDequeueBlobs XavierFill
 UNDEFINED = """
 APMeter Accumulate AccumulateHistogram Accuracy Adadelta Adagrad Adam Allgather Allreduce And Append
 ArgMax ArgMin AsyncNetBarrier AtomicAppend AtomicFetchAdd BBoxTransform Barrier BitwiseAnd BitwiseOr
-BitwiseXor BoxWithNMSLimit Broadcast CTCBeamSearchDecoder CTCGreedyDecoder ChannelBackpropStats
-ChannelStats CheckAtomicBool CheckDatasetConsistency Checkpoint ClipTensorByScaling CloneCommonWorld
+BitwiseXor BoxWithNMSLimit Broadcast CTCBeamSearchDecoder CTCGreedyDecoder
+CheckAtomicBool CheckDatasetConsistency Checkpoint ClipTensorByScaling CloneCommonWorld
 CollectAndDistributeFpnRpnProposals CollectRpnProposals CollectTensor ComputeOffset
 ConcatTensorVector ConditionalSetAtomicBool CountDown CountUp CreateAtomicBool CreateBlobsQueueDB
 CreateCommonWorld CreateCounter CreateMutex CreateScope CreateTensorVector CreateTreeCursor DBExists

@@ -229,7 +229,9 @@ def wanted_gradients(no_bias: int, outputs: int) -> tuple[bool, bool]:
 def windows_of(x: Tensor, window: Window) -> Tensor:
     """Return a view (N, C, windows..., kernel...) of the padded `x`, without dilation."""
     for i, (kernel, stride) in enumerate(zip(window.kernel, window.stride, strict=True)):
-        x = x.narrow(i + 2, 0, (window.sizes[i] - 1) * stride + kernel).unfold(i + 2, kernel, stride)
+        x = x.narrow(i + 2, 0, (window.sizes[i] - 1) * stride + kernel).unfold(
+            i + 2, kernel, stride
+        )
     return x
 
 

@@ -239,7 +239,9 @@ def max_pool_gradient(
         return torch.empty_like(x)
     x, y, dy, window = _gradient_images(x, y, dy, windows, order)
     chosen = windows_of(window.padded(x, -LARGEST), window) == y
-    return channels_last(added_up(torch.where(chosen, dy, dy.new_zeros(())), x.shape, window), order)
+    return channels_last(
+        added_up(torch.where(chosen, dy, dy.new_zeros(())), x.shape, window), order
+    )
 
 
 @by_rank("AveragePool", "Gradient")
