@@ -10,14 +10,14 @@ registered in PyTorch 1.8.1, for the first six inputs and four outputs.
 __all__ = ["TABLE"]
 
 TABLE = """
-APMeter:2:1: ATen:0-*:0-*: Abs:1:1: Accumulate:1:1: AccumulateHistogram:1:2: Accuracy:2:1:
+APMeter:2:1: ATen:0-*:0-*: Abs:1:1: Accumulate:1:1: AccumulateHistogram:1:2:
 Acos:1:1: Adadelta:5:3:0>0,1>1,2>2 Adagrad:4:2-4:0>0,1>1 Adam:6:3-4:0>0,1>1,2>2 Add:2:1:0>0,1>0
 AddPadding:1-4:1-2: Alias:1:1: AliasWithName:1:1:0>0 Allgather:2-*:1:
 Allreduce:2-*:1-*:1>0*! And:2:1:0>0 Append:2:1:0>0! ArgMax:1:1: ArgMin:1:1:
 Asin:1:1: Assert:1:0: AsyncNetBarrier:1-*:1-*:0>0* Atan:1:1:
 AtomicAppend:3-*:1-*:1>0* AtomicFetchAdd64:3:2:1>0 AtomicFetchAdd:3:2:1>0
 AtomicIter:2:1:1>0!
-AveragePut:1:0: AveragedLoss:1:1: BBoxTransform:3:1-2:
+AveragePut:1:0: BBoxTransform:3:1-2:
 BRGNCHWCToPackedInt8BGRAStylizerDeprocess:2:1: Barrier:1:0-*: BatchBoxCox:3:1:0>0
 BatchBucketOneHot:3:1: BatchBucketize:4:1: BatchDenseToSparse:3:1: BatchGather:2:1:
 BatchOneHot:3:1: BatchPermutation:2:1:
@@ -40,7 +40,7 @@ CosineEmbeddingCriterion:2:1: CosineSimilarity:2:1: CountDown:1:1: CountUp:1:1:
 CreateAtomicBool:0:1: CreateBlobsQueue:0:1: CreateBlobsQueueDB:1:1: CreateCommonWorld:0-1:1:
 CreateCounter:0:1: CreateDB:0:1: CreateMap:0:1: CreateMutex:0:1: CreateRebatchingQueue:0:1:
 CreateScope:0:1: CreateTensorVector:0:1: CreateTextFileReader:0:1: CreateTreeCursor:0:1:
-CrossEntropy:2:1: Cube:1:1: DBExists:0:1: DataCouple:0-*:0-*:0>0*! DeformConv:3-4:1:
+Cube:1:1: DBExists:0:1: DataCouple:0-*:0-*:0>0*! DeformConv:3-4:1:
 DenseVectorToIdList:1:2: DepthConcat:1-*:2: DepthSplit:1-2:1-*: DequeueBlobs:1:1-*:
 DequeueRebatchingQueue:1:1-*: DestroyCommonWorld:1:1:0>0! DiagonalFill:0-1:1:0>0
 DistributeFpnProposals:1:2-*: Div:2:1:0>0
@@ -88,27 +88,27 @@ Int8Reshape:1-2:2:0>0 Int8ResizeNearest:1:1: Int8RoIAlign:2:1: Int8Sigmoid:1:1: 
 Int8Softmax:1:1: Int8Sum:1-*:1:0>0,1>0 Int8SumRelu:1-*:1:0>0,1>0 Int8Transpose:1:1:
 IntIndexCreate:0:1: IsEmpty:1:1: IsMemberOf:1:1: IsNaN:1:1: Iter:0-1:1:0>0!
 KeySplit:1:1-*: KeyValueToMap:2:1: L1Distance:2:1:
-LE:2:1: LSTMUnit:4-5:2: LT:2:1: LabelCrossEntropy:2:1: LambdaRankNdcg:3:2: Lars:5:1:
+LE:2:1: LSTMUnit:4-5:2: LT:2:1: LambdaRankNdcg:3:2: Lars:5:1:
 LastNWindowCollector:3-5:2-3:0>0!,1>1!,4>2! LearningRate:1:1:
 LearningRateAdaption:3:1:0>0 LengthsGather:3:1: LengthsMax:2:1: LengthsMean:2:1: LengthsPad:2:1:
 LengthsPartition:2-*:2-*: LengthsRangeFill:1:1: LengthsSplit:1-2:1: LengthsSum:2:1:
 LengthsTile:2:1: LengthsToOffsets:1:1: LengthsToRanges:1:1: LengthsToSegmentIds:1:1:
 LengthsToShape:1:1: LengthsToWeights:1:1: LengthsTopK:2:2: LengthsWeightedSum:3:1: Load:0-*:0-*:
 Log:1:1:0>0 LongIndexCreate:0:1: LpNorm:1:1: MSRAFill:0-1:1:0>0
-MakeTwoClass:1:1: MapToKeyValue:1:2: MarginRankingCriterion:3:1: Max:1-*:1:0>0
+MapToKeyValue:1:2: MarginRankingCriterion:3:1: Max:1-*:1:0>0
 MaxPoolWithIndex:1:2: Mean:1-*:1:0>0
 MergeDenseFeatureTensors:2:3: MergeDim:1:1:0>0 MergeIdLists:2n:2:
 MergeMultiListFeatureTensors:4n:4: MergeMultiMapFeatureTensors:5n:5:
 MergeMultiScalarFeatureTensors:3n:3: MergeSingleListFeatureTensors:3n:4:
 MergeSingleMapFeatureTensors:4n:5: MergeSingleScalarFeatureTensors:2n:3: Min:1-*:1:0>0
 Mod:1:1:0>0 Moments:1:2: MomentumSGD:3:2:0>0,1>1 MomentumSGDUpdate:4:3:0>0,1>1,3>2
-Mul:2:1:0>0,1>0 MultiClassAccuracy:2:2: NCHW2NHWC:1:1: NE:2:1: NGramFromCategorical:1:1:
+Mul:2:1:0>0,1>0 NCHW2NHWC:1:1: NE:2:1: NGramFromCategorical:1:1:
 NHWC2NCHW:1:1: NanCheck:1-*:1:0>0 NegateGradient:1:1:0>0 Negative:1:1:0>0 Normalize:1:1:
 NormalizeL1:1:1: Not:1:1: NumpyTile:2:0-*:
 ONNXWhile:2-*:0-*:0>0,0>1,0>2,0>3,1>0,1>1,1>2,1>3,2>0,2>1,2>2,2>3,3>0,3>1,3>2,3>3,4>0,4>1,4>2,4>3,5>0,5>1,5>2,5>3
 OneHot:2:1: Onnxifi:0-*:0-*: Or:2:1:0>0 PRelu:2:1:0>0 PackRNNSequence:2:1: PackRecords:1-*:1:
 PackSegments:2:1-2: PackedInt8BGRANHWCToNCHWCStylizerPreprocess:2:1: PadEmptySamples:1-*:1-*:
-PairWiseLoss:2-3:1: Partition:1-*:1-*: Percentile:3:1: Perplexity:1:1:
+PairWiseLoss:2-3:1: Partition:1-*:1-*: Percentile:3:1:
 PiecewiseLinearTransform:1-4:1: Pow:1-2:1:0>0,1>0 PrependDim:1:1:0>0 Print:1:0:
 Python:0-*:0-*:0>0,0>1,0>2,0>3,1>0,1>1,1>2,1>3,2>0,2>1,2>2,2>3,3>0,3>1,3>2,3>3,4>0,4>1,4>2,4>3,5>0,5>1,5>2,5>3
 PythonDLPack:0-*:0-*:0>0,0>1,0>2,0>3,1>0,1>1,1>2,1>3,2>0,2>1,2>2,2>3,3>0,3>1,3>2,3>3,4>0,4>1,4>2,4>3,5>0,5>1,5>2,5>3
@@ -131,8 +131,8 @@ ScaleBlobs:1-*:1-*:0>0,0>1,0>2,0>3,1>0,1>1,1>2,1>3,2>0,2>1,2>2,2>3,3>0,3>1,3>2,3
 Scatter:3:1:0>0 ScatterAssign:3:1:0>0! ScatterWeightedSum:2n+3:1:0>0! SegmentIdsToLengths:1-2:1:
 SegmentIdsToRanges:1-2:1: SegmentOneHot:3:1: SelfBinningHistogram:1-*:2:
 SendTensor:2|4:0: SequenceMask:1-2:1: Shape:1:1:
-SigmoidCrossEntropyWithLogits:2:1: Sign:1:1: Sin:1:1: Sinh:1:1: SinusoidPositionEncoding:1:1:
-Size:1:1: Slice:1-3:1: Snapshot:0-*:0-*: Softmax:1:1: SoftmaxWithLoss:2-3:2-3:
+Sign:1:1: Sin:1:1: Sinh:1:1: SinusoidPositionEncoding:1:1:
+Size:1:1: Slice:1-3:1: Snapshot:0-*:0-*: Softmax:1:1:
 SortAndShuffle:1-*:1: SortedSegmentMean:2:1: SortedSegmentRangeLogMeanExp:2:1:
 SortedSegmentRangeLogSumExp:2:1: SortedSegmentRangeMax:2:1: SortedSegmentRangeMean:2:1:
 SortedSegmentRangeSum:2:1: SortedSegmentSum:2:1: SortedSegmentWeightedSum:3:1:
@@ -155,7 +155,7 @@ SparseNormalize:2-3:1:0>0! SparseSortedSegmentMean:3:1: SparseSortedSegmentSum:3
 SparseSortedSegmentWeightedSum:4:1: SparseStorm:6:3:0>0!,1>1!,2>2! SparseToDense:2-3:1:
 SparseToDenseMask:3-4:1-2: SparseUnsortedSegmentMean:3:1: SparseUnsortedSegmentSum:3:1:
 SparseUnsortedSegmentWeightedSum:4:1: SparseWngrad:5:2:0>0!,1>1!
-SpatialSoftmaxWithLoss:2-3:2: Split:1-2:1-*:
+Split:1-2:1-*:
 SplitByLengths:2:1-*: Sqr:1:1:0>0 Sqrt:1:1:0>0 SquareRootDivide:2:1:0>0 SquaredL2Distance:2:1:
 Squeeze:1:1:0>0 StatRegistryCreate:0:1: StatRegistryExport:0-1:3: StatRegistryUpdate:2-3:0:
 StdDevPut:1:0: StopGradient:1:1:0>0 StoreAdd:1:1: StoreGet:1:1: StoreSet:2:0: StoreWait:1-2:0:
@@ -172,7 +172,7 @@ UnpackRNNSequence:2:1: UnpackSegments:2:1: UnsafeCoalesce:0-*:1-*:0>0*
 UnsortedSegmentMean:2:1: UnsortedSegmentSum:2:1: UnsortedSegmentWeightedSum:3:1:
 UpsampleBilinear:1-2:1: VariableLengthSequencePadding:2:1:0>0 ViterbiPath:2:1: WallClockTime:0:1:
 WeightScale:2:1:0>0 WeightedMultiSampling:1-2:1: WeightedSample:1-2:1-2:
-WeightedSampleDequeueBlobs:1-*:2-*: WeightedSigmoidCrossEntropyWithLogits:3:1:
+WeightedSampleDequeueBlobs:1-*:2-*:
 WeightedSum:2n:1:0>0 Where:3:1:
 While:1-*:0-*:0>0,0>1,0>2,0>3,1>0,1>1,1>2,1>3,2>0,2>1,2>2,2>3,3>0,3>1,3>2,3>3,4>0,4>1,4>2,4>3,5>0,5>1,5>2,5>3
 Wngrad:4:2-4:0>0,1>1 XavierFill:0-1:1:0>0 Xor:2:1:0>0 ZeroGradient:1:0:

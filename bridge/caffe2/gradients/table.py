@@ -9,14 +9,12 @@ __all__ = ["NO_GRADIENT", "PATTERNS", "UNDEFINED", "UNIMPLEMENTED"]
 
 PATTERNS = {
     # One input, one output.
-    "$Gradient i0 g0 > 0": (
-        "Abs Acos Asin Atan AveragedLoss Cos Erf LpNorm Normalize Sin SumElements Tan"
-    ),
+    "$Gradient i0 g0 > 0": "Abs Acos Asin Atan Cos Erf LpNorm Normalize Sin SumElements Tan",
     "$Gradient g0 i0 > 0": "Cosh Cube Expand ResizeNearest3D Sinh",
     "$Gradient o0 g0 > 0": "Clip Reciprocal Softmax",
     "$Gradient g0 o0 > 0": "Cbrt Rsqrt",
     "$Gradient i0 o0 g0 > 0": "ColwiseMax RowwiseMax",
-    "$Gradient g0 > 0": "CopyRowsToTensor MakeTwoClass",
+    "$Gradient g0 > 0": "CopyRowsToTensor",
     "Negative g0 > 0": "NegateGradient Negative",
     "Mul o0 g0 > 0": "Exp",
     "Div g0 i0! > 0": "Log",
@@ -54,8 +52,7 @@ PATTERNS = {
     "BatchDenseToSparse i0 i1 g0 > 2": "BatchSparseToDense",
     "Gather g0 i0 > 1": "SparseToDense",
     "$Gradient i0 g0 i3? > 1": "SparseToDenseMask",
-    "$Gradient i0 i1 g0 > 0": "BatchGather CosineEmbeddingCriterion CrossEntropy LabelCrossEntropy"
-    " RoIAlign RoIAlignRotated",
+    "$Gradient i0 i1 g0 > 0": "BatchGather CosineEmbeddingCriterion RoIAlign RoIAlignRotated",
     "$Gradient i1 g0 > 0": "BatchPermutation BooleanMask",
     # Sums and choices.
     "$Gradient g0 i0 o0 > 0": "ReduceL1 ReduceL2 ReduceMax ReduceMean ReduceMin ReduceSum",
@@ -91,11 +88,9 @@ PATTERNS = {
     "$Gradient i0 i1 i2 i4 o1 o2 o3 g0 > 0 1 2": "TTSparseLengthsSum",
     # Losses and distances.
     "$Gradient i0 i1 g0 > 0 1": "CosineSimilarity DotProduct L1Distance SquaredL2Distance",
-    "$Gradient g0 i0 i1 > 0": "BernoulliJSD SigmoidCrossEntropyWithLogits",
-    "$Gradient g0 i0 i1 i2 > 0": "WeightedSigmoidCrossEntropyWithLogits",
+    "$Gradient g0 i0 i1 > 0": "BernoulliJSD",
     "$Gradient i0 i1 i2 g0 > 0 1": "MarginRankingCriterion",
     "$Gradient i0 i1 g0 i2? > 0": "PairWiseLoss",
-    "$Gradient i0 i1 i2? o0 g1 > 0": "SoftmaxWithLoss SpatialSoftmaxWithLoss",
     "$Gradient i0 i2 o1 g0 > 0": "LambdaRankNdcg",
     "$Gradient i0 i1 i2 i3 o1 g0 > 0 1 2 g1": "HSoftmax",
     "$Gradient i* g* > 0": "QuantDecode",
@@ -139,7 +134,7 @@ ViterbiPath WeightedSampleDequeueBlobs XavierFill
 
 # Types for which asking for a gradient is an error.
 UNDEFINED = """
-APMeter Accumulate AccumulateHistogram Accuracy Adadelta Adagrad Adam Allgather Allreduce And Append
+APMeter Accumulate AccumulateHistogram Adadelta Adagrad Adam Allgather Allreduce And Append
 ArgMax ArgMin AsyncNetBarrier AtomicAppend AtomicFetchAdd BBoxTransform Barrier BitwiseAnd BitwiseOr
 BitwiseXor BoxWithNMSLimit Broadcast CTCBeamSearchDecoder CTCGreedyDecoder
 CheckAtomicBool CheckDatasetConsistency Checkpoint ClipTensorByScaling CloneCommonWorld
@@ -151,8 +146,8 @@ FindDuplicateElements Float16SparseNormalize Free Ftrl GE GFtrl GT GeneratePropo
 GenerateProposalsCPP HSoftmaxSearch HasElements HasScope HeatmapMaxKeypoint Histogram IndexFreeze
 IndexHash IndexLoad IndexSize IndexStore IsEmpty IsMemberOf LE LT Lars LastNWindowCollector
 LengthsGather LengthsToSegmentIds LengthsToShape LogFatal MomentumSGD MomentumSGDUpdate
-MultiClassAccuracy NCCLAllGather NCCLAllreduce NCCLBroadcast NCCLReduce NCCLReduceScatter NE Not Or
-PackRecords Perplexity PiecewiseLinearTransform Print Quantile RMACRegions ReadNextBatch
+NCCLAllGather NCCLAllreduce NCCLBroadcast NCCLReduce NCCLReduceScatter NE Not Or
+PackRecords PiecewiseLinearTransform Print Quantile RMACRegions ReadNextBatch
 ReadRandomBatch ReceiveTensor RecurrentNetworkBlobFetcher Reduce ReduceScatter RemoveDataBlocks
 ReplaceNaN ReservoirSampling ResetCounter ResetCursor ResizeLike RetrieveCount RmsProp
 RowWiseCounter RowWiseSparseAdagrad RowWiseSparseAdam Save Scatter ScatterAssign ScatterWeightedSum

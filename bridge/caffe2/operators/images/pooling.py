@@ -158,11 +158,10 @@ def average_pool(
     windows: PoolWindows,
     count_include_pad: int = 0,
     order: str = "NCHW",
-    out: Out = None,
 ) -> Tensor:
     """Y = the mean of each window, with padding only if `count_include_pad` is set."""
     order = image_order(order)
-    x, window, room = _images(x, windows, order, out)
+    x, window, _ = _images(x, windows, order, None)
     if _is_empty(x, window):
         return channels_last(x.new_empty(*x.shape[:2], *window.sizes), order)
     rank = x.dim() - 2
