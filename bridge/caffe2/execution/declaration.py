@@ -23,6 +23,7 @@ value is ``from_arguments(arguments)``, computed once; `Arguments` is what it re
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Callable, Iterable, Mapping
 
 from bridge.c10 import TypeMeta, float32
@@ -181,6 +182,8 @@ class Declaration:
         "filled",
         "function",
         "inputs",
+        "least",
+        "most",
         "name",
         "on_host",
         "rearranges",
@@ -235,6 +238,8 @@ class Declaration:
             rearranges if rearranges is None or rearranges == "by input" else frozenset(rearranges)
         )
         required = positional - len(function.__defaults__ or ())
+        self.least = required
+        self.most = sys.maxsize if self.variadic else positional
         self.schema = ":".join(
             (
                 inputs or _count(required, None if self.variadic else positional),
@@ -273,6 +278,12 @@ class Declaration:
         arguments = Arguments(definition.arguments)
         values = {argument.name: argument.value(arguments) for argument in self.arguments}
         count = len(definition.inputs)
+        if not self.least <= count <= self.most:
+            raise EnforceNotMet(
+                f"{definition.type} is given {count} inputs, and takes {', '.join(self.inputs)}, of "
+                f"which the first {self.least} are required.",
+                "CreateOperator",
+            )
         types, on_host = self.types, self.on_host
         if self.variadic:
             last = len(self.inputs) - 1

@@ -40,7 +40,7 @@ cdef class FunctionCore(ProgramCore):
     cdef int _recordings
 
     cdef int _prepare(self) except -1
-    cdef object _compute(self)
+    cdef object _compute(self, bint may_record)
     cdef bint _is_worth_recording(self, list impls) except -1
     cdef object _compiled(self, list calls, list operands, list buffers, list results)
     cdef list _buffers(self, Seen seen, list impls, list operands)

@@ -164,12 +164,12 @@ cdef class FunctionCore(ProgramCore):
     cdef object compute(self):
         """Compute the outputs by the function, whatever settings of torch are in effect."""
         if is_neutral():
-            self._compute()
+            self._compute(True)
         else:
-            with neutral():
-                self._compute()
+            with neutral():     # which keeps a recorder from seeing the calls
+                self._compute(False)
 
-    cdef object _compute(self):
+    cdef object _compute(self, bint may_record):
         """Call the function on the inputs, and put what it returns into the outputs."""
         cdef list impls, operands, results, buffers = None, outputs
         cdef dict arguments
@@ -194,7 +194,7 @@ cdef class FunctionCore(ProgramCore):
             arguments = dict(arguments)
             arguments[bound.out_name] = \
                 buffers[0] if len(buffers) == 1 else tuple(buffers)
-        if self._is_worth_recording(impls):
+        if may_record and self._is_worth_recording(impls):
             returned, calls = record(bound.function, operands, arguments)
         else:
             returned = bound.function(*operands, **arguments)
