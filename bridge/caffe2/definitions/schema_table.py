@@ -90,10 +90,10 @@ IntIndexCreate:0:1: IntegralImage:1:1: IsEmpty:1:1: IsMemberOf:1:1: IsNaN:1:1: I
 KeySplit:1:1-*: KeyValueToMap:2:1: L1Distance:2:1: LC1D:2-3:1: LC2D:2-3:1: LC3D:2-3:1: LC:2-3:1:
 LE:2:1: LRN:1:1-2: LSTMUnit:4-5:2: LT:2:1: LabelCrossEntropy:2:1: LambdaRankNdcg:3:2: Lars:5:1:
 LastNWindowCollector:3-5:2-3:0>0!,1>1!,4>2! LayerNorm:1|3:3: LeakyRelu:1:1:0>0 LearningRate:1:1:
-LearningRateAdaption:3:1:0>0 LengthsGather:3:1: LengthsMax:2:1: LengthsMean:2:1: LengthsPad:2:1:
-LengthsPartition:2-*:2-*: LengthsRangeFill:1:1: LengthsSplit:1-2:1: LengthsSum:2:1:
+LearningRateAdaption:3:1:0>0 LengthsGather:3:1: LengthsPad:2:1:
+LengthsPartition:2-*:2-*: LengthsRangeFill:1:1: LengthsSplit:1-2:1:
 LengthsTile:2:1: LengthsToOffsets:1:1: LengthsToRanges:1:1: LengthsToSegmentIds:1:1:
-LengthsToShape:1:1: LengthsToWeights:1:1: LengthsTopK:2:2: LengthsWeightedSum:3:1: Load:0-*:0-*:
+LengthsToShape:1:1: LengthsToWeights:1:1: LengthsTopK:2:2: Load:0-*:0-*:
 Log:1:1:0>0 Logit:1:1:0>0 LongIndexCreate:0:1: LpNorm:1:1: LpPool:1:1: MSRAFill:0-1:1:0>0
 MakeTwoClass:1:1: MapToKeyValue:1:2: MarginRankingCriterion:3:1: MatMul:2-3:1: Max:1-*:1:0>0
 MaxPool1D:1:1: MaxPool2D:1:1: MaxPool3D:1:1: MaxPool:1:1: MaxPoolWithIndex:1:2: Mean:1-*:1:0>0
@@ -133,28 +133,27 @@ SegmentIdsToRanges:1-2:1: SegmentOneHot:3:1: SelfBinningHistogram:1-*:2: Selu:1:
 SendTensor:2|4:0: SequenceMask:1-2:1: Shape:1:1: Sigmoid:1:1:0>0
 SigmoidCrossEntropyWithLogits:2:1: Sign:1:1: Sin:1:1: Sinh:1:1: SinusoidPositionEncoding:1:1:
 Size:1:1: Slice:1-3:1: Snapshot:0-*:0-*: Softmax:1:1: SoftmaxWithLoss:2-3:2-3: Softplus:1:1:0>0
-Softsign:1:1:0>0 SortAndShuffle:1-*:1: SortedSegmentMean:2:1: SortedSegmentRangeLogMeanExp:2:1:
-SortedSegmentRangeLogSumExp:2:1: SortedSegmentRangeMax:2:1: SortedSegmentRangeMean:2:1:
-SortedSegmentRangeSum:2:1: SortedSegmentSum:2:1: SortedSegmentWeightedSum:3:1: SpaceToBatch:1:1:
+Softsign:1:1:0>0 SortAndShuffle:1-*:1:
+SpaceToBatch:1:1:
 SparseAdadelta:6:3:0>0!,1>1!,2>2! SparseAdagrad:5:2:0>0!,1>1! SparseAdam:7:3-4:0>0!,1>1!,2>2!
 SparseDropoutWithReplacement:2:2: SparseFtrl:4-5:2:0>0!,1>1!
 SparseLengthsMean2BitRowwiseSparse:4:1: SparseLengthsMean4BitRowwiseSparse:4:1:
-SparseLengthsMean8BitRowwiseSparse:4:1: SparseLengthsMean8BitsRowwise:4:1: SparseLengthsMean:3:1:
+SparseLengthsMean8BitRowwiseSparse:4:1: SparseLengthsMean8BitsRowwise:4:1:
 SparseLengthsMeanFused2BitRowwise:3:1: SparseLengthsMeanFused4BitRowwise:3:1:
-SparseLengthsMeanFused8BitRowwise:3:1: SparseLengthsPositionalWeightedSum:4:1:
+SparseLengthsMeanFused8BitRowwise:3:1:
 SparseLengthsSum2BitRowwiseSparse:4:1: SparseLengthsSum4BitRowwiseSparse:4:1:
-SparseLengthsSum8BitRowwiseSparse:4:1: SparseLengthsSum8BitsRowwise:4:1: SparseLengthsSum:3:1:
+SparseLengthsSum8BitRowwiseSparse:4:1: SparseLengthsSum8BitsRowwise:4:1:
 SparseLengthsSumFused2BitRowwise:3:1: SparseLengthsSumFused4BitRowwise:3:1:
 SparseLengthsSumFused8BitRowwise:3:1: SparseLengthsSumSparseLookup:3-4:2-3:
 SparseLengthsWeightedMean8BitsRowwise:5:1: SparseLengthsWeightedSum2BitRowwiseSparse:5:1:
 SparseLengthsWeightedSum4BitRowwiseSparse:5:1: SparseLengthsWeightedSum8BitRowwiseSparse:5:1:
-SparseLengthsWeightedSum8BitsRowwise:5:1: SparseLengthsWeightedSum:4:1:
+SparseLengthsWeightedSum8BitsRowwise:5:1:
 SparseLengthsWeightedSumFused2BitRowwise:4:1: SparseLengthsWeightedSumFused4BitRowwise:4:1:
 SparseLengthsWeightedSumFused8BitRowwise:4:1: SparseLpRegularizer:2-3:1:0>0!
-SparseNormalize:2-3:1:0>0! SparseSortedSegmentMean:3:1: SparseSortedSegmentSum:3:1:
-SparseSortedSegmentWeightedSum:4:1: SparseStorm:6:3:0>0!,1>1!,2>2! SparseToDense:2-3:1:
-SparseToDenseMask:3-4:1-2: SparseUnsortedSegmentMean:3:1: SparseUnsortedSegmentSum:3:1:
-SparseUnsortedSegmentWeightedSum:4:1: SparseWngrad:5:2:0>0!,1>1!
+SparseNormalize:2-3:1:0>0!
+SparseStorm:6:3:0>0!,1>1!,2>2! SparseToDense:2-3:1:
+SparseToDenseMask:3-4:1-2:
+SparseWngrad:5:2:0>0!,1>1!
 SpatialBN:5|7:1|5:0>0,3>1!,4>2!,5>3 SpatialSoftmaxWithLoss:2-3:2: Split:1-2:1-*:
 SplitByLengths:2:1-*: Sqr:1:1:0>0 Sqrt:1:1:0>0 SquareRootDivide:2:1:0>0 SquaredL2Distance:2:1:
 Squeeze:1:1:0>0 StatRegistryCreate:0:1: StatRegistryExport:0-1:3: StatRegistryUpdate:2-3:0:
@@ -169,7 +168,6 @@ Tile:1-3:1: TimerBegin:0:1: TimerEnd:1:0: TimerGet:1:1: TimerGetAndEnd:1:1: TopK
 Transpose:1:1: TrimDataset:1-*:1-*:0>0*! UnPackRecords:1-*:1-*:
 UniformFill:0|1|3:1:0>0 UniformIntFill:0|1|3:1:0>0 Unique:1:1-2: UniqueUniformFill:0-2:1:0>0
 UnpackRNNSequence:2:1: UnpackSegments:2:1: UnsafeCoalesce:0-*:1-*:0>0*
-UnsortedSegmentMean:2:1: UnsortedSegmentSum:2:1: UnsortedSegmentWeightedSum:3:1:
 UpsampleBilinear:1-2:1: VariableLengthSequencePadding:2:1:0>0 ViterbiPath:2:1: WallClockTime:0:1:
 WeightScale:2:1:0>0 WeightedMultiSampling:1-2:1: WeightedSample:1-2:1-2:
 WeightedSampleDequeueBlobs:1-*:2-*: WeightedSigmoidCrossEntropyWithLogits:3:1:

@@ -79,22 +79,6 @@ PATTERNS = {
     "$Gradient i0 i1 g0 o1 > 0": "FlexibleTopK",
     "$Gradient i1 o1 g0 > 0": "LengthsTopK",
     "LengthsSum g0 i1 > 0": "LengthsTile",
-    "LengthsIndicesInGradientMeanGradient g0 i1 i0 > 0": "LengthsMean",
-    "LengthsIndicesInGradientSumGradient g0 i1 i0 > 0": "LengthsSum",
-    "$WithMainInputAndForwardOutputGradient o0 g0 i1 i0 > 0": "LengthsMax",
-    "$Gradient g0 i1 > 0": (
-        "SortedSegmentMean SortedSegmentSum UnsortedSegmentMean UnsortedSegmentSum"
-    ),
-    "$Gradient i0 o0 g0 i1 > 0": (
-        "SortedSegmentRangeLogMeanExp SortedSegmentRangeLogSumExp SortedSegmentRangeMax "
-        "SortedSegmentRangeMean SortedSegmentRangeSum"
-    ),
-    "SparseLengthsIndicesInGradientMeanGradient g0 i2 i1 > 0@1": "SparseLengthsMean",
-    "SparseLengthsIndicesInGradientSumGradient g0 i2 i1 > 0@1": "SparseLengthsSum",
-    "SortedSegmentMeanGradient g0 i2 > 0@1": "SparseSortedSegmentMean",
-    "SortedSegmentSumGradient g0 i2 > 0@1": "SparseSortedSegmentSum",
-    "UnsortedSegmentMeanGradient g0 i2 > 0@1": "SparseUnsortedSegmentMean",
-    "UnsortedSegmentSumGradient g0 i2 > 0@1": "SparseUnsortedSegmentSum",
     # Layers with parameters, normalization.
     "$Gradient i0 i1 g0 > 1 2 0": "FC FCTransposed",
     "$Gradient g0 i0 i1 > 0 1 2": "ElementwiseLinear",
