@@ -159,6 +159,9 @@ class FunctionOperator(FunctionCore, Operator):
         arguments = dict(self._definition.checked.arguments)
         if "TargetDevice" in self._declaration.filled:
             arguments[self._declaration.filled["TargetDevice"]] = self._torch_device()
+        if "Blank" in self._declaration.filled:
+            arguments[self._declaration.filled["Blank"]] = -1
+            items.append(b"")
         results = self._checked_results(self._declaration.function(*operands, **arguments))
         rearranges = self._declaration.rearranges or range(len(results))
         for o, result in enumerate(results):
