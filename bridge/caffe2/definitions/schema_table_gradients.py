@@ -15,13 +15,12 @@ ConvTransposeGradient:3:1-3: CopyRowsToTensorGradient:1:1:0>0 CosGradient:2:1: C
 CosineEmbeddingCriterionGradient:3:1: CosineSimilarityGradient:3:2: CrossEntropyGradient:3:1:
 CubeGradient:2:1: DivGradient:3-4:2:0>0 DotProductGradient:3:2: DotProductWithPaddingGradient:3:2:
 DropoutGrad:1-2:1:0>0 ElementwiseLinearGradient:3:3: EluGradient:2:1:1>0 ErfGradient:2:1:
-ExpandGradient:2:1: FCGradient:3:2-3: FCTransposedGradient:3:2-3: FlexibleTopKGradient:4:1:
+ExpandGradient:2:1: FCGradient:3:2-3: FCTransposedGradient:3:2-3:
 GRUUnitGradient:5-6:2: GeluGradient:2:1: GroupNormGradient:6:3: HSoftmaxGradient:6:4:
 HardSigmoidGradient:2:1:1>0 InstanceNormGradient:4-6:3: IntegralImageGradient:2:1:
 L1DistanceGradient:3:2: LC1DGradient:2-3:1-3: LC2DGradient:2-3:1-3: LC3DGradient:2-3:1-3:
 LCGradient:2-3:1-3: LRNGradient:3:1: LSTMUnitGradient:8-9:3: LabelCrossEntropyGradient:3:1:
 LambdaRankNdcgGradient:4:1: LayerNormGradient:5-*:1|3: LeakyReluGradient:2:1:1>0
-LengthsTopKGradient:3:1:
 LogitGradient:2:1: LpNormGradient:2:1:
 LpPoolGradient:3:1: MakeTwoClassGradient:1:1: MarginRankingCriterionGradient:4:2:
 MaxGradient:3-*:1-*: MaxPool1DGradient:3:1: MaxPool2DGradient:3:1: MaxPool3DGradient:3:1:
@@ -63,7 +62,7 @@ SpatialBNGradient:5|7:3:5>1,5>2 SpatialSoftmaxWithLossGradient:0-*:1:
 SquaredL2DistanceGradient:3:2: StopGradient:1:1:0>0 SubGradient:3:2:0>0,0>1
 SumElementsGradient:2:1: SwishGradient:3:1:2>0 TTLinearGradient:0-*:0-*:
 TTSparseLengthsSumGradient:8:3: TanGradient:2:1: TanhGradient:2:1:1>0
-ThresholdedReluGradient:2:1:1>0 TileGradient:1-3:1: TopKGradient:3:1:
+ThresholdedReluGradient:2:1:1>0 TileGradient:1-3:1:
 UpsampleBilinearGradient:2-3:1:
 WeightedSigmoidCrossEntropyWithLogitsGradient:4:1: WeightedSumGradient:2n-1:1-*:
 ZeroGradient:1:0:

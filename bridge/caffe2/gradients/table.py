@@ -56,11 +56,6 @@ PATTERNS = {
     "BatchToSpace g0 > 0": "SpaceToBatch",
     "Im2Col g0 > 0": "Col2Im",
     "Col2Im g0 i0 > 0": "Im2Col",
-    "ReversePackedSegs g0 i1 > 0": "ReversePackedSegs",
-    "UnpackSegments i0 g0 > 1": "PackSegments",
-    "PackSegments i0 g0 > 1": "UnpackSegments",
-    "UnpackRNNSequence g0 i1 > 0": "PackRNNSequence",
-    "PackRNNSequence g0 i1 > 0": "UnpackRNNSequence",
     "BatchSparseToDense i0 i1 g0 i2 > 2": "BatchDenseToSparse",
     "BatchDenseToSparse i0 i1 g0 > 2": "BatchSparseToDense",
     "Gather g0 i0 > 1": "SparseToDense",
@@ -75,10 +70,6 @@ PATTERNS = {
     ),
     "$Gradient g0 i0 o0 i1? > 0": "ReduceBackMax ReduceFrontMax",
     "Shape i0 > _o0+_dims; $Gradient i1 g0 _o0+_dims > 0": "ReduceFrontWeightedSum",
-    "$Gradient g0 o1 i0 > 0": "TopK",
-    "$Gradient i0 i1 g0 o1 > 0": "FlexibleTopK",
-    "$Gradient i1 o1 g0 > 0": "LengthsTopK",
-    "LengthsSum g0 i1 > 0": "LengthsTile",
     # Layers with parameters, normalization.
     "$Gradient i0 i1 g0 > 1 2 0": "FC FCTransposed",
     "$Gradient g0 i0 i1 > 0 1 2": "ElementwiseLinear",
@@ -120,8 +111,8 @@ GivenTensorByteStringToUInt8Fill GivenTensorDoubleFill GivenTensorFill GivenTens
 GivenTensorInt64Fill GivenTensorIntFill GivenTensorStringFill HalfFloatToFused8BitRowwiseQuantized
 HalfFloatToFused8BitRowwiseQuantizedHalfScaleBias HalfToFused2BitFakeRowwiseQuantized
 HalfToFused2BitRowwiseQuantized HalfToFused4BitFakeRowwiseQuantized HalfToFused4BitRowwiseQuantized
-InferenceLSTM IntIndexCreate Iter LearningRate LearningRateAdaption LengthsPad LengthsPartition
-LengthsRangeFill Load LongIndexCreate MSRAFill MergeIdLists NGramFromCategorical OneHot Partition
+InferenceLSTM IntIndexCreate Iter LearningRate LearningRateAdaption LengthsPartition
+LengthsRangeFill Load LongIndexCreate MSRAFill NGramFromCategorical OneHot Partition
 Percentile Range RangeFill Rowwise8BitQuantizedToFloat SafeDequeueBlobs SafeEnqueueBlobs
 SegmentOneHot Size SparseDropoutWithReplacement SparseLengthsMean2BitRowwiseSparse
 SparseLengthsMean4BitRowwiseSparse SparseLengthsMean8BitRowwiseSparse SparseLengthsMean8BitsRowwise
@@ -151,13 +142,13 @@ DestroyCommonWorld DistributeFpnProposals EQ EnforceFinite EnsureClipped Fail Fe
 FindDuplicateElements Float16SparseNormalize Free Ftrl GE GFtrl GT GenerateProposals
 GenerateProposalsCPP HSoftmaxSearch HasElements HasScope HeatmapMaxKeypoint Histogram IndexFreeze
 IndexHash IndexLoad IndexSize IndexStore IsEmpty IsMemberOf LE LT Lars LastNWindowCollector
-LengthsGather LengthsToSegmentIds LengthsToShape LogFatal MomentumSGD MomentumSGDUpdate
+LogFatal MomentumSGD MomentumSGDUpdate
 MultiClassAccuracy NCCLAllGather NCCLAllreduce NCCLBroadcast NCCLReduce NCCLReduceScatter NE Not Or
 PackRecords Perplexity PiecewiseLinearTransform Print Quantile RMACRegions ReadNextBatch
 ReadRandomBatch ReceiveTensor RecurrentNetworkBlobFetcher Reduce ReduceScatter RemoveDataBlocks
 ReplaceNaN ReservoirSampling ResetCounter ResetCursor ResizeLike RetrieveCount RmsProp
 RowWiseCounter RowWiseSparseAdagrad RowWiseSparseAdam Save Scatter ScatterAssign ScatterWeightedSum
-SegmentIdsToLengths SegmentIdsToRanges SelfBinningHistogram SendTensor Shape Sign Snapshot
+SelfBinningHistogram SendTensor Shape Sign Snapshot
 SparseAdadelta SparseAdagrad SparseAdam SparseFtrl SparseMomentumSGDUpdate SparseNormalize
 SparseStorm SparseWngrad Storm StringEndsWith StringEquals StringJoin StringPrefix StringStartsWith
 StringSuffix SumElementsInt Summarize TensorVectorSize ThrowChildThreadException ThrowException
@@ -166,5 +157,5 @@ UnPackRecords Unique WallClockTime WeightScale WeightedSample Where Wngrad Xor Y
 
 # Types whose gradient Caffe2 declares, but does not implement.
 UNIMPLEMENTED = """
-BatchBoxCox Ceil Floor LengthsSplit TT
+BatchBoxCox Ceil Floor TT
 """
