@@ -12,7 +12,7 @@ __all__ = ["TABLE"]
 TABLE = """
 APMeter:2:1: ATen:0-*:0-*: Abs:1:1: Accumulate:1:1: AccumulateHistogram:1:2: Accuracy:2:1:
 Acos:1:1: Adadelta:5:3:0>0,1>1,2>2 Adagrad:4:2-4:0>0,1>1 Adam:6:3-4:0>0,1>1,2>2 Add:2:1:0>0,1>0
-AddPadding:1-4:1-2: AffineChannel:3:1:0>0 Alias:1:1: AliasWithName:1:1:0>0 Allgather:2-*:1:
+AffineChannel:3:1:0>0 Alias:1:1: AliasWithName:1:1:0>0 Allgather:2-*:1:
 Allreduce:2-*:1-*:1>0*! And:2:1:0>0 Append:2:1:0>0! ArgMax:1:1: ArgMin:1:1:
 Asin:1:1: Assert:1:0: AsyncNetBarrier:1-*:1-*:0>0* Atan:1:1:
 AtomicAppend:3-*:1-*:1>0* AtomicFetchAdd64:3:2:1>0 AtomicFetchAdd:3:2:1>0
@@ -25,7 +25,7 @@ BatchSparseToDense:3-4:1: BatchToSpace:1:1: BernoulliJSD:2:1: BisectPercentile:1
 BitwiseAnd:2:1:0>0 BitwiseOr:2:1:0>0 BitwiseXor:2:1:0>0 BooleanMask:2:1-2: BooleanMaskLengths:2:1:
 BooleanUnmask:2n:1: BoxWithNMSLimit:2-3:3-6: Broadcast:2-*:1-*:1>0*!
 Bucketize:1:1: ByteWeightDequant:1:1: C10LayerNorm_DontUseThisOpYet:1|3:3:
-CTCBeamSearchDecoder:1-2:2-3: CTCGreedyDecoder:1-2:2:
+CTCBeamSearchDecoder:1-2:2-3:
 Cast:1:1: Cbrt:1:1:0>0 Ceil:1:1:0>0 ChannelBackpropStats:4:2: ChannelShuffle:1:1:
 ChannelStats:1:2: CheckAtomicBool:1:1: CheckCounterDone:1:1: CheckDatasetConsistency:1-*:0:
 Checkpoint:1-*:0: Clip:1:1:0>0 ClipTensorByScaling:2-3:1:0>0 CloneCommonWorld:1:1:
@@ -64,7 +64,7 @@ Fused8BitRowwiseQuantizedHalfScaleBiasToFloat:1:1:
 Fused8BitRowwiseQuantizedHalfScaleBiasToHalfFloat:1:1: Fused8BitRowwiseQuantizedToFloat:1:1:
 Fused8BitRowwiseQuantizedToHalfFloat:1:1: FusedRandRowwiseQuantizedToFloat:1:1: GE:2:1:
 GFtrl:3-4:2:0>0,1>1 GRUUnit:3-4:1: GT:2:1: Gather:2:1: GatherByKey:2-*:1:
-GatherFused8BitRowwise:2:1: GatherPadding:2:1-2: GatherRanges:2:2: GatherRangesToDense:2-3:1-*:
+GatherFused8BitRowwise:2:1: GatherRanges:2:2: GatherRangesToDense:2-3:1-*:
 GaussianFill:0-1:1:0>0 Gelu:1:1: GenerateProposals:4:2: GenerateProposalsCPP:4:2:
 GetAllBlobNames:0:1: GetCursorOffset:1:1: GetGPUMemoryUsage:0:1: GivenTensorBoolFill:0-1:1:0>0
 GivenTensorByteStringToUInt8Fill:0-1:1:0>0 GivenTensorDoubleFill:0-1:1:0>0
@@ -118,7 +118,7 @@ RecurrentNetworkBlobFetcher:1:1: Reduce:2:1: ReduceBackMax:1-2:1: ReduceBackMean
 ReduceBackSum:1-2:1: ReduceFrontMax:1-2:1: ReduceFrontMean:1-2:1: ReduceFrontSum:1-2:1:
 ReduceFrontWeightedSum:2:1: ReduceL1:1:1: ReduceL2:1:1: ReduceMax:1:1: ReduceMean:1:1:
 ReduceMin:1:1: ReduceScatter:2-*:1-*:1>0*! ReduceSum:1:1: ReduceTailSum:1:1:
-Relu:1:1:0>0 ReluN:1:1:0>0 RemoveDataBlocks:2:1: RemovePadding:1-2:1-2: ReplaceNaN:1:1:0>0
+Relu:1:1:0>0 ReluN:1:1:0>0 RemoveDataBlocks:2:1: ReplaceNaN:1:1:0>0
 ReservoirSampling:4|7:2|4:0>0!,1>1!,5>2! ResetCounter:1:0-1: ResetCursor:1:0: Reshape:1-2:2:0>0
 ResizeLike:2:1: ResizeNearest3D:1:1: ResizeNearest:1-2:1: RetrieveCount:1:1:
 RmsProp:4:3:0>0,1>1,2>2 RoIAlign:2:1: RoIAlignRotated:2:1: RoIPool:2:1-2:
@@ -129,7 +129,7 @@ Scale:1:1:0>0
 ScaleBlobs:1-*:1-*:0>0,0>1,0>2,0>3,1>0,1>1,1>2,1>3,2>0,2>1,2>2,2>3,3>0,3>1,3>2,3>3,4>0,4>1,4>2,4>3,5>0,5>1,5>2,5>3
 Scatter:3:1:0>0 ScatterAssign:3:1:0>0! ScatterWeightedSum:2n+3:1:0>0!
 SegmentOneHot:3:1: SelfBinningHistogram:1-*:2: Selu:1:1:0>0
-SendTensor:2|4:0: SequenceMask:1-2:1: Shape:1:1: Sigmoid:1:1:0>0
+SendTensor:2|4:0: Shape:1:1: Sigmoid:1:1:0>0
 SigmoidCrossEntropyWithLogits:2:1: Sign:1:1: Sin:1:1: Sinh:1:1: SinusoidPositionEncoding:1:1:
 Size:1:1: Slice:1-3:1: Snapshot:0-*:0-*: Softmax:1:1: SoftmaxWithLoss:2-3:2-3: Softplus:1:1:0>0
 Softsign:1:1:0>0 SortAndShuffle:1-*:1:
@@ -160,14 +160,14 @@ StdDevPut:1:0: StopGradient:1:1:0>0 StoreAdd:1:1: StoreGet:1:1: StoreSet:2:0: St
 Storm:5:3:0>0,1>1,2>2 StringEndsWith:1:1: StringEquals:1:1: StringIndexCreate:0:1: StringJoin:1:1:
 StringPrefix:1:1: StringStartsWith:1:1: StringSuffix:1:1: StumpFunc:1:1: StumpFuncIndex:1:2:
 Sub:2:1:0>0,1>0 Sum:1-*:1:0>0 SumElements:1:1: SumElementsInt:1:1: SumInt:1-*:1:0>0
-SumReduceLike:2:1: SumRelu:1-*:1:0>0 SumSqrElements:1:1: Summarize:1:0-1: SwapBestPath:2:1:
+SumReduceLike:2:1: SumRelu:1-*:1:0>0 SumSqrElements:1:1: Summarize:1:0-1:
 Swish:1:1: TT:3:1: TTSparseLengthsSum:5:4: Tan:1:1: Tanh:1:1:0>0 TensorProtosDBInput:1:1-*:
 TensorVectorSize:1:1: TextFileReaderRead:1:1-*: ThresholdedRelu:1:1:0>0 ThrowException:0:0:
 Tile:1-3:1: TimerBegin:0:1: TimerEnd:1:0: TimerGet:1:1: TimerGetAndEnd:1:1:
 Transpose:1:1: TrimDataset:1-*:1-*:0>0*! UnPackRecords:1-*:1-*:
 UniformFill:0|1|3:1:0>0 UniformIntFill:0|1|3:1:0>0 Unique:1:1-2: UniqueUniformFill:0-2:1:0>0
 UnsafeCoalesce:0-*:1-*:0>0*
-UpsampleBilinear:1-2:1: VariableLengthSequencePadding:2:1:0>0 ViterbiPath:2:1: WallClockTime:0:1:
+UpsampleBilinear:1-2:1: VariableLengthSequencePadding:2:1:0>0 WallClockTime:0:1:
 WeightScale:2:1:0>0 WeightedMultiSampling:1-2:1: WeightedSample:1-2:1-2:
 WeightedSampleDequeueBlobs:1-*:2-*: WeightedSigmoidCrossEntropyWithLogits:3:1:
 WeightedSum:2n:1:0>0 Where:3:1:
