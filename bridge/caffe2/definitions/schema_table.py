@@ -19,12 +19,12 @@ AtomicAppend:3-*:1-*:1>0* AtomicFetchAdd64:3:2:1>0 AtomicFetchAdd:3:2:1>0
 AtomicIter:2:1:1>0! AveragePool1D:1:1: AveragePool2D:1:1: AveragePool3D:1:1: AveragePool:1:1:
 AveragePut:1:0: AveragedLoss:1:1: BBoxTransform:3:1-2:
 BRGNCHWCToPackedInt8BGRAStylizerDeprocess:2:1: Barrier:1:0-*: BatchBoxCox:3:1:0>0
-BatchBucketOneHot:3:1: BatchBucketize:4:1: BatchDenseToSparse:3:1: BatchGather:2:1:
-BatchMatMul:2:1: BatchMoments:1:2: BatchOneHot:3:1: BatchPermutation:2:1:
-BatchSparseToDense:3-4:1: BatchToSpace:1:1: BernoulliJSD:2:1: BisectPercentile:1:1:
+BatchDenseToSparse:3:1: BatchGather:2:1:
+BatchMatMul:2:1: BatchMoments:1:2: BatchPermutation:2:1:
+BatchSparseToDense:3-4:1: BatchToSpace:1:1: BernoulliJSD:2:1:
 BitwiseAnd:2:1:0>0 BitwiseOr:2:1:0>0 BitwiseXor:2:1:0>0 BooleanMask:2:1-2: BooleanMaskLengths:2:1:
 BooleanUnmask:2n:1: BoxWithNMSLimit:2-3:3-6: Broadcast:2-*:1-*:1>0*!
-Bucketize:1:1: ByteWeightDequant:1:1: C10LayerNorm_DontUseThisOpYet:1|3:3:
+ByteWeightDequant:1:1: C10LayerNorm_DontUseThisOpYet:1|3:3:
 CTCBeamSearchDecoder:1-2:2-3:
 Cast:1:1: Cbrt:1:1:0>0 Ceil:1:1:0>0 ChannelBackpropStats:4:2: ChannelShuffle:1:1:
 ChannelStats:1:2: CheckAtomicBool:1:1: CheckCounterDone:1:1: CheckDatasetConsistency:1-*:0:
@@ -51,7 +51,7 @@ EnqueueRebatchingQueue:2-*:0: EnsureCPUOutput:1:1: EnsureClipped:1-3:1:0>0 Ensur
 Erf:1:1: Exp:1:1:0>0 Expand:2:1: ExpandDims:1:1:0>0 FC:3:1: FCTransposed:3:1:
 FP16MomentumSGDUpdate:4:3:0>0,1>1,3>2 FP32MomentumSGDUpdate:4:3:0>0,1>1,3>2 Fail:0:0:
 FbFCPacked:3:1: FbGemmPack:1:1:0>0 FbGemmPackTranspose:1:1:0>0 FeedBlob:0:1:
-FileStoreHandlerCreate:0:1: Find:2:1: FindDuplicateElements:1:1: Flatten:1:1: FlattenToVec:1:1:
+FileStoreHandlerCreate:0:1: FindDuplicateElements:1:1: Flatten:1:1: FlattenToVec:1:1:
 Float16ConstantFill:0:1: Float16SparseNormalize:2-3:1:0>0!
 Float16UniformFill:0:1: FloatToFused2BitFakeRowwiseQuantized:1:1:
 FloatToFused2BitRowwiseQuantized:1:1: FloatToFused4BitFakeRowwiseQuantized:1:1:
@@ -74,7 +74,7 @@ HSoftmax:4:2: HSoftmaxSearch:3:2: HalfFloatToFused8BitRowwiseQuantized:1:1:
 HalfFloatToFused8BitRowwiseQuantizedHalfScaleBias:1:1: HalfToFloat:1:1:
 HalfToFused2BitFakeRowwiseQuantized:1:1: HalfToFused2BitRowwiseQuantized:1:1:
 HalfToFused4BitFakeRowwiseQuantized:1:1: HalfToFused4BitRowwiseQuantized:1:1: HardSigmoid:1:1:0>0
-HasElements:1-*:1: HasScope:1:1: HeatmapMaxKeypoint:2:1: Histogram:1-*:1:
+HasElements:1-*:1: HasScope:1:1: HeatmapMaxKeypoint:2:1:
 HuffmanTreeHierarchy:1:1:
 If:1-*:0-*:0>0,0>1,0>2,0>3,1>0,1>1,1>2,1>3,2>0,2>1,2>2,2>3,3>0,3>1,3>2,3>3,4>0,4>1,4>2,4>3,5>0,5>1,5>2,5>3
 Im2Col:1:1: IncrementPut:1:0: IndexFreeze:1:1:0>0! IndexGet:2:1: IndexHash:1:1:0>0
@@ -87,7 +87,7 @@ Int8LeakyRelu:1:1:0>0 Int8MaxPool:1:1: Int8MaxPoolRelu:1:1: Int8Quantize:1-2:1: 
 Int8Reshape:1-2:2:0>0 Int8ResizeNearest:1:1: Int8RoIAlign:2:1: Int8Sigmoid:1:1: Int8Slice:1-3:1:
 Int8Softmax:1:1: Int8Sum:1-*:1:0>0,1>0 Int8SumRelu:1-*:1:0>0,1>0 Int8Transpose:1:1:
 IntIndexCreate:0:1: IntegralImage:1:1: IsEmpty:1:1: IsMemberOf:1:1: IsNaN:1:1: Iter:0-1:1:0>0!
-KeySplit:1:1-*: KeyValueToMap:2:1: L1Distance:2:1: LC1D:2-3:1: LC2D:2-3:1: LC3D:2-3:1: LC:2-3:1:
+KeyValueToMap:2:1: L1Distance:2:1: LC1D:2-3:1: LC2D:2-3:1: LC3D:2-3:1: LC:2-3:1:
 LE:2:1: LRN:1:1-2: LSTMUnit:4-5:2: LT:2:1: LabelCrossEntropy:2:1: LambdaRankNdcg:3:2: Lars:5:1:
 LastNWindowCollector:3-5:2-3:0>0!,1>1!,4>2! LayerNorm:1|3:3: LeakyRelu:1:1:0>0 LearningRate:1:1:
 LearningRateAdaption:3:1:0>0
@@ -101,17 +101,17 @@ MergeMultiListFeatureTensors:4n:4: MergeMultiMapFeatureTensors:5n:5:
 MergeMultiScalarFeatureTensors:3n:3: MergeSingleListFeatureTensors:3n:4:
 MergeSingleMapFeatureTensors:4n:5: MergeSingleScalarFeatureTensors:2n:3: Min:1-*:1:0>0
 Mish:1:1: Mod:1:1:0>0 Moments:1:2: MomentumSGD:3:2:0>0,1>1 MomentumSGDUpdate:4:3:0>0,1>1,3>2
-Mul:2:1:0>0,1>0 MultiClassAccuracy:2:2: NCHW2NHWC:1:1: NE:2:1: NGramFromCategorical:1:1:
+Mul:2:1:0>0,1>0 MultiClassAccuracy:2:2: NCHW2NHWC:1:1: NE:2:1:
 NHWC2NCHW:1:1: NanCheck:1-*:1:0>0 NegateGradient:1:1:0>0 Negative:1:1:0>0 Normalize:1:1:
 NormalizeL1:1:1: NormalizePlanarYUV:3:1:0>0 Not:1:1: NumpyTile:2:0-*:
 ONNXWhile:2-*:0-*:0>0,0>1,0>2,0>3,1>0,1>1,1>2,1>3,2>0,2>1,2>2,2>3,3>0,3>1,3>2,3>3,4>0,4>1,4>2,4>3,5>0,5>1,5>2,5>3
-OneHot:2:1: Onnxifi:0-*:0-*: Or:2:1:0>0 PRelu:2:1:0>0 PackRecords:1-*:1:
+Onnxifi:0-*:0-*: Or:2:1:0>0 PRelu:2:1:0>0 PackRecords:1-*:1:
 PackedInt8BGRANHWCToNCHWCStylizerPreprocess:2:1: PadEmptySamples:1-*:1-*:
-PadImage:1:1: PairWiseLoss:2-3:1: Partition:1-*:1-*: Percentile:3:1: Perplexity:1:1:
-PiecewiseLinearTransform:1-4:1: Pow:1-2:1:0>0,1>0 PrependDim:1:1:0>0 Print:1:0:
+PadImage:1:1: PairWiseLoss:2-3:1: Partition:1-*:1-*: Perplexity:1:1:
+Pow:1-2:1:0>0,1>0 PrependDim:1:1:0>0 Print:1:0:
 Python:0-*:0-*:0>0,0>1,0>2,0>3,1>0,1>1,1>2,1>3,2>0,2>1,2>2,2>3,3>0,3>1,3>2,3>3,4>0,4>1,4>2,4>3,5>0,5>1,5>2,5>3
 PythonDLPack:0-*:0-*:0>0,0>1,0>2,0>3,1>0,1>1,1>2,1>3,2>0,2>1,2>2,2>3,3>0,3>1,3>2,3>3,4>0,4>1,4>2,4>3,5>0,5>1,5>2,5>3
-QuantDecode:2-*:1-*: Quantile:1-*:1: RMACRegions:1:1: RMSNorm:3:2: Range:1-3:1:
+QuantDecode:2-*:1-*: RMACRegions:1:1: RMSNorm:3:2: Range:1-3:1:
 RangeFill:0-1:1:0>0 ReadNextBatch:1-*:1-*: ReadRandomBatch:1-*:1-*:
 ReceiveTensor:2|4:3:1>0!,2>1,3>2 Reciprocal:1:1:0>0 RecurrentNetwork:1-*:2-*:
 RecurrentNetworkBlobFetcher:1:1: Reduce:2:1: ReduceBackMax:1-2:1: ReduceBackMean:1-2:1:
@@ -128,7 +128,7 @@ Rsqrt:1:1:0>0 SafeDequeueBlobs:1:2-*: SafeEnqueueBlobs:2-*:2-*:1>0*! Save:1-*:0:
 Scale:1:1:0>0
 ScaleBlobs:1-*:1-*:0>0,0>1,0>2,0>3,1>0,1>1,1>2,1>3,2>0,2>1,2>2,2>3,3>0,3>1,3>2,3>3,4>0,4>1,4>2,4>3,5>0,5>1,5>2,5>3
 Scatter:3:1:0>0 ScatterAssign:3:1:0>0! ScatterWeightedSum:2n+3:1:0>0!
-SegmentOneHot:3:1: SelfBinningHistogram:1-*:2: Selu:1:1:0>0
+Selu:1:1:0>0
 SendTensor:2|4:0: Shape:1:1: Sigmoid:1:1:0>0
 SigmoidCrossEntropyWithLogits:2:1: Sign:1:1: Sin:1:1: Sinh:1:1: SinusoidPositionEncoding:1:1:
 Size:1:1: Slice:1-3:1: Snapshot:0-*:0-*: Softmax:1:1: SoftmaxWithLoss:2-3:2-3: Softplus:1:1:0>0
@@ -158,14 +158,14 @@ SplitByLengths:2:1-*: Sqr:1:1:0>0 Sqrt:1:1:0>0 SquareRootDivide:2:1:0>0 SquaredL
 Squeeze:1:1:0>0 StatRegistryCreate:0:1: StatRegistryExport:0-1:3: StatRegistryUpdate:2-3:0:
 StdDevPut:1:0: StopGradient:1:1:0>0 StoreAdd:1:1: StoreGet:1:1: StoreSet:2:0: StoreWait:1-2:0:
 Storm:5:3:0>0,1>1,2>2 StringEndsWith:1:1: StringEquals:1:1: StringIndexCreate:0:1: StringJoin:1:1:
-StringPrefix:1:1: StringStartsWith:1:1: StringSuffix:1:1: StumpFunc:1:1: StumpFuncIndex:1:2:
+StringPrefix:1:1: StringStartsWith:1:1: StringSuffix:1:1:
 Sub:2:1:0>0,1>0 Sum:1-*:1:0>0 SumElements:1:1: SumElementsInt:1:1: SumInt:1-*:1:0>0
 SumReduceLike:2:1: SumRelu:1-*:1:0>0 SumSqrElements:1:1: Summarize:1:0-1:
 Swish:1:1: TT:3:1: TTSparseLengthsSum:5:4: Tan:1:1: Tanh:1:1:0>0 TensorProtosDBInput:1:1-*:
 TensorVectorSize:1:1: TextFileReaderRead:1:1-*: ThresholdedRelu:1:1:0>0 ThrowException:0:0:
 Tile:1-3:1: TimerBegin:0:1: TimerEnd:1:0: TimerGet:1:1: TimerGetAndEnd:1:1:
 Transpose:1:1: TrimDataset:1-*:1-*:0>0*! UnPackRecords:1-*:1-*:
-UniformFill:0|1|3:1:0>0 UniformIntFill:0|1|3:1:0>0 Unique:1:1-2: UniqueUniformFill:0-2:1:0>0
+UniformFill:0|1|3:1:0>0 UniformIntFill:0|1|3:1:0>0 UniqueUniformFill:0-2:1:0>0
 UnsafeCoalesce:0-*:1-*:0>0*
 UpsampleBilinear:1-2:1: VariableLengthSequencePadding:2:1:0>0 WallClockTime:0:1:
 WeightScale:2:1:0>0 WeightedMultiSampling:1-2:1: WeightedSample:1-2:1-2:
