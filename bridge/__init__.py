@@ -10,7 +10,7 @@ never from those above; ``tests/test_architecture.py`` checks it. The layers, lo
     typing dlpack c10 wire exchange pickling wrapper exchange_table at python_values
     caffe2.proto caffe2.base caffe2.tensor caffe2.blobs caffe2.files caffe2.definitions
     caffe2.gradients caffe2.nets caffe2.execution caffe2.operators caffe2.workspaces
-    caffe2.models caffe2.* caffe2
+    caffe2.modules caffe2.models caffe2.* caffe2
     see front tf _version bridge
 """
 

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from bridge.caffe2.execution.function_operator import operator
     from bridge.caffe2.execution.operator import Operator
     from bridge.caffe2.execution.registry import register_operator
+    from bridge.caffe2.modules.net_module import to_module
     from bridge.caffe2.workspaces.checkpoint import load_checkpoint, save_checkpoint
 
 __all__ = [
@@ -39,6 +40,7 @@ __all__ = [
     "operator",
     "register_operator",
     "save_checkpoint",
+    "to_module",
     "workspace",
 ]
 
@@ -52,6 +54,7 @@ __getattr__, __dir__ = lazily(
         "bridge.caffe2.execution.function_operator": "operator",
         "bridge.caffe2.execution.operator": "Operator",
         "bridge.caffe2.execution.registry": "register_operator",
+        "bridge.caffe2.modules.net_module": "to_module",
         "bridge.caffe2.workspace": "workspace",
         "bridge.caffe2.workspaces.checkpoint": "load_checkpoint save_checkpoint",
     },

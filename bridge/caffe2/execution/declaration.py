@@ -10,7 +10,7 @@ A keyword-only parameter annotated with one of these names is not an argument of
 
 | annotation | value |
 |---|---|
-| `Out` | the output's buffer, a tensor to write and to return; a tuple of them for several outputs; None: return new tensors |
+| `Out` | the output's buffer, to write and to return (several: a tuple); None: new tensors |
 | `OutputCount` | the number of outputs that are wanted |
 | `InPlace` | the outputs that are in place, {output: input} |
 | `RandomGenerator` | a torch.Generator, or None for torch's own |
@@ -65,7 +65,7 @@ class Arguments:
 
     __slots__ = ("_values",)
 
-    def __init__(self, values: Mapping[str, Mapping[str, Any]]) -> None:
+    def __init__(self, values: Mapping[str, dict[str, Any]]) -> None:
         self._values = values
 
     def has(self, name: str) -> bool:
@@ -119,9 +119,8 @@ class Bound(BoundCore):
         )
         self.out_name = declaration.filled.get("Out")
         # Functions of users are called each time: they may do what nobody declared.
-        self.is_recorded = (
-            not declaration.effects
-            and declaration.function.__module__.startswith("bridge.caffe2.operators.")
+        self.is_recorded = not declaration.effects and declaration.function.__module__.startswith(
+            "bridge.caffe2.operators."
         )
 
 
@@ -131,7 +130,7 @@ class _Argument:
     def __init__(self, name: str, annotation: str, default: Any, names: Mapping[str, Any]) -> None:
         self.name = name
         self.default = default
-        text = annotation.replace(" ", "")
+        text = annotation
         self.optional = text.endswith("|None")
         text = text.removesuffix("|None")
         self.group = None
@@ -213,8 +212,7 @@ class Declaration:
         self.variadic = bool(code.co_flags & 0x04)
         if code.co_flags & 0x08:
             raise EnforceTypeError(
-                f"{name!r} must name its arguments: **{names[positional + keywords + self.variadic]} "
-                "cannot be an operator's.",
+                f"The function of {name!r} must name its arguments, not take any by **.",
                 "operator",
             )
         if self.variadic:
@@ -234,7 +232,7 @@ class Declaration:
         self.schema = ":".join(
             (
                 inputs or _count(required, None if self.variadic else positional),
-                _outputs(name, outputs, function.__annotations__.get("return")),
+                _outputs(name, outputs, function.__annotations__.get("return", "")),
                 _pairs(inplace),
             )
         )
@@ -248,14 +246,12 @@ class Declaration:
         given = function.__kwdefaults__ or {}
         found = []
         for name in names:
-            annotation = function.__annotations__.get(name)
-            if not isinstance(annotation, str):
-                annotation = getattr(annotation, "__name__", None) or str(annotation)
-            kind = annotation.removesuffix("| None").strip()
+            default = given.get(name, shared.get(name, _REQUIRED))
+            annotation = _plain(function.__annotations__.get(name, _from_default(default)))
+            kind = annotation.removesuffix("|None")
             if kind in _FILLED:
                 self.filled[kind] = name
                 continue
-            default = given.get(name, shared.get(name, _REQUIRED))
             if type(default) is float:
                 default = float32_value(default)
             found.append(_Argument(name, annotation, default, function.__globals__))
@@ -282,6 +278,25 @@ class Declaration:
         if "InPlace" in self.filled:
             values[self.filled["InPlace"]] = in_place
         return Bound(self, values, types[:count], in_place, on_host)
+
+
+def _plain(annotation: Any) -> str:
+    """Return an annotation as text, such as ``list[int]`` for ``typing.Sequence[int]``."""
+    if not isinstance(annotation, str):
+        simple = isinstance(annotation, type) and not hasattr(annotation, "__args__")
+        annotation = annotation.__name__ if simple else str(annotation)
+    text = re.sub(r"\s|\b(?:typing|collections\.abc|torch)\.", "", annotation)
+    text = re.sub(r"^Optional\[(.*)\]$", r"\1|None", text)
+    text = re.sub(r"^(?:List|Sequence|Iterable)\[", "list[", text)
+    text = re.sub(r"^(?:tuple|Tuple)\[(int|float|bool|str|bytes),\.\.\.\]", r"list[\1]", text)
+    return re.sub(r"^Tuple\[", "tuple[", text)
+
+
+def _from_default(default: Any) -> str:
+    """Return the annotation of a parameter that has none: the type of its default."""
+    if isinstance(default, (list, tuple)) and default:
+        return f"list[{type(default[0]).__name__}]"
+    return type(default).__name__
 
 
 def float32_value(value: float) -> float:
@@ -329,20 +344,14 @@ def _outputs(name: str, given: str | int | None, annotation: Any) -> str:
     """Return the number of outputs as text, from the annotation of the result unless `given`."""
     if given is not None:
         return str(given)
-    if not isinstance(annotation, str):
-        annotation = getattr(annotation, "__name__", None) or str(annotation)
-    text = annotation.replace(" ", "")
+    text = _plain(annotation)
+    if not text:
+        return "1-*"
     if text in ("None", "NoneType"):
         return "0"
     several = re.fullmatch(r"(?:tuple|list)\[(.*)\]", text)
     if several is None:
-        if text.endswith("Tensor") or text.endswith("Tensor|None"):
-            return "1"
-        raise EnforceTypeError(
-            f"{name!r} has to say what it returns: annotate it with -> Tensor or "
-            "-> tuple[Tensor, Tensor], or pass outputs=.",
-            "operator",
-        )
+        return "1"
     if several[1].endswith("...") or text.startswith("list"):
         return "1-*"
     return str(len(several[1].split(",")))

@@ -19,10 +19,11 @@ of the same types and sizes. A second such run is recorded; see `program`.
 from bridge.c10 cimport resizing
 from bridge.c10.storage cimport READONLY
 from bridge.c10.tensor_impl cimport CONTIGUOUS, TensorImpl
-from bridge.c10.type_meta cimport TypeMeta, undefined_type
+from bridge.c10.type_meta cimport undefined_type
 from bridge.caffe2.blobs.core cimport BlobCore
 from bridge.caffe2.execution.operator_core cimport OperatorCore, output_sized
 from bridge.caffe2.execution.program cimport Layout, Operand, Program, put_result
+from bridge.caffe2.execution.torch_state cimport is_neutral
 from bridge.caffe2.tensor.tensor cimport Tensor
 from bridge.dlpack.abi cimport DL_CPU
 from bridge.exchange.torch_export cimport torch_operand
@@ -30,23 +31,10 @@ from bridge.exchange.torch_import cimport import_torch
 
 from bridge.c10.errors import EnforceNotMet, EnforceTypeError
 from bridge.caffe2.execution.recorder import record
-from bridge.caffe2.execution.torch_state import neutral, readers
+from bridge.caffe2.execution.torch_state import neutral
 
 cdef enum:
     MOST_RECORDINGS = 8     # of one operator, whose sizes change
-
-
-cdef object _reads_inference = None     # torch's functions that read its settings
-cdef object _reads_functions = None
-cdef object _reads_autocast = None
-
-
-cdef bint is_neutral() except -1:
-    """Return whether no setting of torch is in effect that changes what operations compute."""
-    global _reads_inference, _reads_functions, _reads_autocast
-    if _reads_inference is None:
-        _reads_functions, _reads_autocast, _reads_inference = readers()
-    return _reads_inference() is False and _reads_autocast() is False and not _reads_functions()
 
 
 cdef class BoundCore:

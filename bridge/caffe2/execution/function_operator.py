@@ -71,8 +71,8 @@ def operator(
     >>> @caffe2.operator("ScaledSum", inplace=[(0, 0)])
     ... def scaled_sum(x: "Tensor", y: "Tensor", *, scale: float = 1.0) -> "Tensor":
     ...     return scale * (x + y)
-    >>> workspace.FeedBlob("x", np.array([1.0, 2.0], np.float32))
-    True
+    >>> [workspace.FeedBlob(name, np.array([1.0, 2.0], np.float32)) for name in "xy"]
+    [True, True]
     >>> op = core.CreateOperator("ScaledSum", ["x", "y"], ["x"], scale=0.25)
     >>> workspace.RunOperatorOnce(op), workspace.FetchBlob("x").tolist()
     (True, [0.5, 1.0])

@@ -5,7 +5,7 @@ from bridge.c10.type_meta cimport TypeMeta
 from libc.stdint cimport int64_t
 
 cdef enum:
-    MAX_NDIM = 8            # the sizes of tensors of more dimensions are not remembered
+    MAX_NDIM = 8                # the sizes of tensors of more dimensions are not remembered
     WORTH_ADOPTING = 1 << 16    # bytes
 
 # The type and the sizes of a tensor.
@@ -48,7 +48,7 @@ cdef class Program:
     cdef list calls
     cdef list operands          # inputs, then outputs that are written
     cdef list values            # by slot
-    cdef readonly tuple results # for each output the slot of a new tensor, or -1
+    cdef readonly tuple results  # for each output the slot of a new tensor, or -1
 
     cdef int bind(self) except -1
     cdef int run(self) except -1

@@ -24,22 +24,70 @@ if TYPE_CHECKING:
 
 __all__ = ["compile_calls", "record"]
 
-_METADATA = (
-    "shape dtype device ndim layout is_cuda is_cpu is_meta is_quantized is_sparse requires_grad "
-    "itemsize nbytes"
-).split()
-_METADATA_METHODS = (
-    "size dim numel nelement ndimension stride is_contiguous is_floating_point is_complex "
-    "storage_offset element_size __len__ get_device"
-).split()
-_VIEWS = (
-    "t transpose view reshape permute expand unsqueeze squeeze narrow select flatten unflatten "
-    "view_as expand_as detach swapaxes swapdims movedim diagonal"
-).split()
-_SIZES_BY_VALUES = (
-    "nonzero argwhere masked_select unique unique_consecutive _unique2 repeat_interleave bincount "
-    "tensor_split histogram one_hot"
-).split()
+_METADATA = [
+    "shape",
+    "dtype",
+    "device",
+    "ndim",
+    "layout",
+    "is_cuda",
+    "is_cpu",
+    "is_meta",
+    "is_quantized",
+    "is_sparse",
+    "requires_grad",
+    "itemsize",
+    "nbytes",
+]
+_METADATA_METHODS = [
+    "size",
+    "dim",
+    "numel",
+    "nelement",
+    "ndimension",
+    "stride",
+    "is_contiguous",
+    "is_floating_point",
+    "is_complex",
+    "storage_offset",
+    "element_size",
+    "__len__",
+    "get_device",
+]
+_VIEWS = [
+    "t",
+    "transpose",
+    "view",
+    "reshape",
+    "permute",
+    "expand",
+    "unsqueeze",
+    "squeeze",
+    "narrow",
+    "select",
+    "flatten",
+    "unflatten",
+    "view_as",
+    "expand_as",
+    "detach",
+    "swapaxes",
+    "swapdims",
+    "movedim",
+    "diagonal",
+]
+_SIZES_BY_VALUES = [
+    "nonzero",
+    "argwhere",
+    "masked_select",
+    "unique",
+    "unique_consecutive",
+    "_unique2",
+    "repeat_interleave",
+    "bincount",
+    "tensor_split",
+    "histogram",
+    "one_hot",
+]
 
 
 def record(
@@ -86,7 +134,9 @@ def _known() -> tuple[frozenset[Any], frozenset[Any], frozenset[Any]]:
     metadata = {getattr(tensor, name).__get__ for name in _METADATA}
     metadata |= {getattr(tensor, name) for name in _METADATA_METHODS}
     metadata |= {torch.is_floating_point, torch.is_complex, torch.numel}
-    views = {getattr(place, name) for name in _VIEWS for place in (tensor, torch) if hasattr(place, name)}
+    views = {
+        getattr(place, name) for name in _VIEWS for place in (tensor, torch) if hasattr(place, name)
+    }
     views |= {getattr(tensor, name).__get__ for name in ("T", "mT")}
     by_values = {
         getattr(place, name)
@@ -226,7 +276,8 @@ class _Compiler:
         """Return the slot of each result, or -1 for one that the calls wrote to its buffer."""
         places = []
         owned = {
-            self.tensors[slot].untyped_storage().data_ptr() for slot in range(self.inputs + len(self.buffers))
+            self.tensors[slot].untyped_storage().data_ptr()
+            for slot in range(self.inputs + len(self.buffers))
         }
         for o, result in enumerate(results):
             if result is None or (o < len(self.buffers) and result is self.buffers[o]):

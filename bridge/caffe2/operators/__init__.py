@@ -48,8 +48,8 @@ Rules for the functions:
 - `out` is None, or the output's buffer of the right sizes and type, which may be the memory of an
   input that works in place: read all inputs before writing it. Return it.
 - Without `out` every call is differentiable and traceable: no elements are read (``item``,
-  ``tolist``, ``if tensor``), unless the operator declares ``effects=("values",)``. Checks of elements
-  are for `base.checks.has_values` tensors only.
+  ``tolist``, ``if tensor``), unless the operator declares ``effects=("values",)``. Checks of
+  elements are for `base.checks.has_values` tensors only.
 - What is wrong with inputs or arguments is checked by `base.checks.require` before computing.
 
 The modules are imported, and register their operators, when an operator type is looked up that is
