@@ -9,6 +9,7 @@ from bridge.caffe2.operators.base.lazy_torch import torch
 from bridge.caffe2.operators.base.rows_and_segments import (
     check_lengths,
     counts_of,
+    ended_before,
     positions_in_segments,
     row_indices,
     segment_ids,
@@ -90,17 +91,15 @@ def lengths_top_k(x: Tensor, lengths: Tensor, *, k: int = -1) -> tuple[Tensor, T
     count, n = lengths.shape[0], x.shape[0]
     check_lengths(lengths)
     ends = lengths.cumsum(0, dtype=torch.int64)
-    numbers = torch.arange(n, device=x.device)
-    # Elements after the last segment have the id `count`.
-    ids = torch.searchsorted(ends, numbers, right=True)
     if has_values(lengths):
         total = int(ends[-1]) if count else 0
         require(total <= n, f"there are {total} elements, the sum of the lengths", x)
+    ids = ended_before(ends, n)  # `count` for elements after the last segment
     # Within each segment the greatest first: sorted by value, then by segment.
     order = sorted_down(x, 0)[1]
     order = order[torch.sort(ids[order], stable=True).indices]
     starts = torch.cat([ends - lengths, ends[-1:]]) if count else ends.new_zeros(1)
-    ranks = numbers - starts[ids]
+    ranks = torch.arange(n, device=x.device) - starts[ids]
     last = count * k  # for those that are not among the k largest
     places = torch.where((ranks < k) & (ids < count), ids * k + ranks, last)
     values = x.new_zeros(last + 1).scatter(0, places, x[order])

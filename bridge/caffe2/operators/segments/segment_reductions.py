@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from bridge.c10.errors import EnforceIndexError
 from bridge.caffe2.execution.function_operator import operator
-from bridge.caffe2.operators.base.checks import INT32, INTS, require
+from bridge.caffe2.operators.base.checks import INT32, INTS, has_values, require
 from bridge.caffe2.operators.base.lazy_torch import torch
 from bridge.caffe2.operators.base.rows_and_segments import along_rows, counts_of, select_rows
 
@@ -88,7 +88,7 @@ def _unsorted(rows: Tensor, ids: Tensor, n: int) -> tuple[Tensor, Tensor, int]:
     if n == -1:
         n = max(int(ids.max()) + 1, 0) if ids.shape[0] else 0
     require(n >= 0, "the number of segments is not negative", n)
-    if bool(((ids < 0) | (ids >= n)).any()):
+    if has_values(ids) and bool(((ids < 0) | (ids >= n)).any()):
         raise EnforceIndexError(f"A segment id is out of range for {n} segments: {ids.tolist()}.")
     return rows, ids.long(), n
 
@@ -156,7 +156,6 @@ def sparse_sorted_segment_weighted_sum(
     "UnsortedSegmentSum",
     types=BY_IDS,
     gradient="UnsortedSegmentSumGradient g0 i1 > 0",
-    effects=("values",),
 )
 def unsorted_segment_sum(data: Tensor, segment_ids: Tensor, *, num_segments: int = -1) -> Tensor:
     """The sum of the rows of each of `num_segments`, by default the greatest id + 1."""
@@ -167,14 +166,13 @@ def unsorted_segment_sum(data: Tensor, segment_ids: Tensor, *, num_segments: int
     "UnsortedSegmentMean",
     types=BY_IDS,
     gradient="UnsortedSegmentMeanGradient g0 i1 > 0",
-    effects=("values",),
 )
 def unsorted_segment_mean(data: Tensor, segment_ids: Tensor, *, num_segments: int = -1) -> Tensor:
     """The mean of the rows of each of `num_segments`, by default the greatest id + 1."""
     return _mean(*_unsorted(data, segment_ids, num_segments))
 
 
-@operator("UnsortedSegmentWeightedSum", types=BY_IDS, effects=("values",))
+@operator("UnsortedSegmentWeightedSum", types=BY_IDS)
 def unsorted_segment_weighted_sum(
     data: Tensor, weights: Tensor, segment_ids: Tensor, *, num_segments: int = -1
 ) -> Tensor:
@@ -187,7 +185,6 @@ def unsorted_segment_weighted_sum(
     "SparseUnsortedSegmentSum",
     types=BY_INDICES,
     gradient="UnsortedSegmentSumGradient g0 i2 > 0@1",
-    effects=("values",),
 )
 def sparse_unsorted_segment_sum(
     data: Tensor, indices: Tensor, segment_ids: Tensor, *, num_segments: int = -1
@@ -200,7 +197,6 @@ def sparse_unsorted_segment_sum(
     "SparseUnsortedSegmentMean",
     types=BY_INDICES,
     gradient="UnsortedSegmentMeanGradient g0 i2 > 0@1",
-    effects=("values",),
 )
 def sparse_unsorted_segment_mean(
     data: Tensor, indices: Tensor, segment_ids: Tensor, *, num_segments: int = -1
@@ -209,7 +205,7 @@ def sparse_unsorted_segment_mean(
     return _mean(*_unsorted(_rows(data, indices), segment_ids, num_segments))
 
 
-@operator("SparseUnsortedSegmentWeightedSum", types=BY_INDICES, effects=("values",))
+@operator("SparseUnsortedSegmentWeightedSum", types=BY_INDICES)
 def sparse_unsorted_segment_weighted_sum(
     data: Tensor, weights: Tensor, indices: Tensor, segment_ids: Tensor, *, num_segments: int = -1
 ) -> Tensor:
