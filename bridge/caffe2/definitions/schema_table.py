@@ -24,7 +24,7 @@ BatchMatMul:2:1: BatchMoments:1:2: BatchPermutation:2:1:
 BatchSparseToDense:3-4:1: BatchToSpace:1:1: BernoulliJSD:2:1:
 BitwiseAnd:2:1:0>0 BitwiseOr:2:1:0>0 BitwiseXor:2:1:0>0 BooleanMask:2:1-2: BooleanMaskLengths:2:1:
 BooleanUnmask:2n:1: BoxWithNMSLimit:2-3:3-6: Broadcast:2-*:1-*:1>0*!
-ByteWeightDequant:1:1: C10LayerNorm_DontUseThisOpYet:1|3:3:
+C10LayerNorm_DontUseThisOpYet:1|3:3:
 CTCBeamSearchDecoder:1-2:2-3:
 Cast:1:1: Cbrt:1:1:0>0 Ceil:1:1:0>0 ChannelBackpropStats:4:2: ChannelShuffle:1:1:
 ChannelStats:1:2: CheckAtomicBool:1:1: CheckCounterDone:1:1: CheckDatasetConsistency:1-*:0:
@@ -53,27 +53,20 @@ FP16MomentumSGDUpdate:4:3:0>0,1>1,3>2 FP32MomentumSGDUpdate:4:3:0>0,1>1,3>2 Fail
 FbFCPacked:3:1: FbGemmPack:1:1:0>0 FbGemmPackTranspose:1:1:0>0 FeedBlob:0:1:
 FileStoreHandlerCreate:0:1: FindDuplicateElements:1:1: Flatten:1:1: FlattenToVec:1:1:
 Float16ConstantFill:0:1: Float16SparseNormalize:2-3:1:0>0!
-Float16UniformFill:0:1: FloatToFused2BitFakeRowwiseQuantized:1:1:
-FloatToFused2BitRowwiseQuantized:1:1: FloatToFused4BitFakeRowwiseQuantized:1:1:
-FloatToFused4BitRowwiseQuantized:1:1: FloatToFused8BitRowwiseQuantized:1:1:
-FloatToFused8BitRowwiseQuantizedHalfScaleBias:1:1: FloatToFusedRandRowwiseQuantized:1:1:
-FloatToHalf:1:1: FloatToRowwiseQuantized8Bits:1:2: Floor:1:1:0>0 Free:1-*:1-*:0>0*!
-Ftrl:3-4:2:0>0,1>1 Fused2BitRowwiseQuantizedToFloat:1:1: Fused2BitRowwiseQuantizedToHalf:1:1:
-Fused4BitRowwiseQuantizedToFloat:1:1: Fused4BitRowwiseQuantizedToHalf:1:1:
-Fused8BitRowwiseQuantizedHalfScaleBiasToFloat:1:1:
-Fused8BitRowwiseQuantizedHalfScaleBiasToHalfFloat:1:1: Fused8BitRowwiseQuantizedToFloat:1:1:
-Fused8BitRowwiseQuantizedToHalfFloat:1:1: FusedRandRowwiseQuantizedToFloat:1:1: GE:2:1:
+Float16UniformFill:0:1:
+FloatToHalf:1:1: Floor:1:1:0>0 Free:1-*:1-*:0>0*!
+Ftrl:3-4:2:0>0,1>1
+GE:2:1:
 GFtrl:3-4:2:0>0,1>1 GRUUnit:3-4:1: GT:2:1: Gather:2:1: GatherByKey:2-*:1:
-GatherFused8BitRowwise:2:1: GatherRanges:2:2: GatherRangesToDense:2-3:1-*:
+GatherRanges:2:2: GatherRangesToDense:2-3:1-*:
 GaussianFill:0-1:1:0>0 Gelu:1:1: GenerateProposals:4:2: GenerateProposalsCPP:4:2:
 GetAllBlobNames:0:1: GetCursorOffset:1:1: GetGPUMemoryUsage:0:1: GivenTensorBoolFill:0-1:1:0>0
 GivenTensorByteStringToUInt8Fill:0-1:1:0>0 GivenTensorDoubleFill:0-1:1:0>0
 GivenTensorFill:0-1:1:0>0 GivenTensorInt16Fill:0-1:1:0>0 GivenTensorInt64Fill:0-1:1:0>0
 GivenTensorIntFill:0-1:1:0>0 GivenTensorStringFill:0-1:1:0>0 Glu:1:1: GroupNorm:3:1|3:
-HSoftmax:4:2: HSoftmaxSearch:3:2: HalfFloatToFused8BitRowwiseQuantized:1:1:
-HalfFloatToFused8BitRowwiseQuantizedHalfScaleBias:1:1: HalfToFloat:1:1:
-HalfToFused2BitFakeRowwiseQuantized:1:1: HalfToFused2BitRowwiseQuantized:1:1:
-HalfToFused4BitFakeRowwiseQuantized:1:1: HalfToFused4BitRowwiseQuantized:1:1: HardSigmoid:1:1:0>0
+HSoftmax:4:2: HSoftmaxSearch:3:2:
+HalfToFloat:1:1:
+HardSigmoid:1:1:0>0
 HasElements:1-*:1: HasScope:1:1: HeatmapMaxKeypoint:2:1:
 HuffmanTreeHierarchy:1:1:
 If:1-*:0-*:0>0,0>1,0>2,0>3,1>0,1>1,1>2,1>3,2>0,2>1,2>2,2>3,3>0,3>1,3>2,3>3,4>0,4>1,4>2,4>3,5>0,5>1,5>2,5>3
@@ -111,7 +104,7 @@ PadImage:1:1: PairWiseLoss:2-3:1: Partition:1-*:1-*: Perplexity:1:1:
 Pow:1-2:1:0>0,1>0 PrependDim:1:1:0>0 Print:1:0:
 Python:0-*:0-*:0>0,0>1,0>2,0>3,1>0,1>1,1>2,1>3,2>0,2>1,2>2,2>3,3>0,3>1,3>2,3>3,4>0,4>1,4>2,4>3,5>0,5>1,5>2,5>3
 PythonDLPack:0-*:0-*:0>0,0>1,0>2,0>3,1>0,1>1,1>2,1>3,2>0,2>1,2>2,2>3,3>0,3>1,3>2,3>3,4>0,4>1,4>2,4>3,5>0,5>1,5>2,5>3
-QuantDecode:2-*:1-*: RMACRegions:1:1: RMSNorm:3:2: Range:1-3:1:
+RMACRegions:1:1: RMSNorm:3:2: Range:1-3:1:
 RangeFill:0-1:1:0>0 ReadNextBatch:1-*:1-*: ReadRandomBatch:1-*:1-*:
 ReceiveTensor:2|4:3:1>0!,2>1,3>2 Reciprocal:1:1:0>0 RecurrentNetwork:1-*:2-*:
 RecurrentNetworkBlobFetcher:1:1: Reduce:2:1: ReduceBackMax:1-2:1: ReduceBackMean:1-2:1:
@@ -123,7 +116,7 @@ ReservoirSampling:4|7:2|4:0>0!,1>1!,5>2! ResetCounter:1:0-1: ResetCursor:1:0: Re
 ResizeLike:2:1: ResizeNearest3D:1:1: ResizeNearest:1-2:1: RetrieveCount:1:1:
 RmsProp:4:3:0>0,1>1,2>2 RoIAlign:2:1: RoIAlignRotated:2:1: RoIPool:2:1-2:
 RowMul:2:1: RowWiseCounter:4:2:0>0!,1>1! RowWiseSparseAdagrad:5:2:0>0!,1>1!
-RowWiseSparseAdam:7:3-4:0>0!,1>1!,2>2! Rowwise8BitQuantizedToFloat:2:1: RowwiseMax:1:1:
+RowWiseSparseAdam:7:3-4:0>0!,1>1!,2>2! RowwiseMax:1:1:
 Rsqrt:1:1:0>0 SafeDequeueBlobs:1:2-*: SafeEnqueueBlobs:2-*:2-*:1>0*! Save:1-*:0:
 Scale:1:1:0>0
 ScaleBlobs:1-*:1-*:0>0,0>1,0>2,0>3,1>0,1>1,1>2,1>3,2>0,2>1,2>2,2>3,3>0,3>1,3>2,3>3,4>0,4>1,4>2,4>3,5>0,5>1,5>2,5>3
@@ -136,19 +129,7 @@ Softsign:1:1:0>0 SortAndShuffle:1-*:1:
 SpaceToBatch:1:1:
 SparseAdadelta:6:3:0>0!,1>1!,2>2! SparseAdagrad:5:2:0>0!,1>1! SparseAdam:7:3-4:0>0!,1>1!,2>2!
 SparseDropoutWithReplacement:2:2: SparseFtrl:4-5:2:0>0!,1>1!
-SparseLengthsMean2BitRowwiseSparse:4:1: SparseLengthsMean4BitRowwiseSparse:4:1:
-SparseLengthsMean8BitRowwiseSparse:4:1: SparseLengthsMean8BitsRowwise:4:1:
-SparseLengthsMeanFused2BitRowwise:3:1: SparseLengthsMeanFused4BitRowwise:3:1:
-SparseLengthsMeanFused8BitRowwise:3:1:
-SparseLengthsSum2BitRowwiseSparse:4:1: SparseLengthsSum4BitRowwiseSparse:4:1:
-SparseLengthsSum8BitRowwiseSparse:4:1: SparseLengthsSum8BitsRowwise:4:1:
-SparseLengthsSumFused2BitRowwise:3:1: SparseLengthsSumFused4BitRowwise:3:1:
-SparseLengthsSumFused8BitRowwise:3:1: SparseLengthsSumSparseLookup:3-4:2-3:
-SparseLengthsWeightedMean8BitsRowwise:5:1: SparseLengthsWeightedSum2BitRowwiseSparse:5:1:
-SparseLengthsWeightedSum4BitRowwiseSparse:5:1: SparseLengthsWeightedSum8BitRowwiseSparse:5:1:
-SparseLengthsWeightedSum8BitsRowwise:5:1:
-SparseLengthsWeightedSumFused2BitRowwise:4:1: SparseLengthsWeightedSumFused4BitRowwise:4:1:
-SparseLengthsWeightedSumFused8BitRowwise:4:1: SparseLpRegularizer:2-3:1:0>0!
+SparseLpRegularizer:2-3:1:0>0!
 SparseNormalize:2-3:1:0>0!
 SparseStorm:6:3:0>0!,1>1!,2>2! SparseToDense:2-3:1:
 SparseToDenseMask:3-4:1-2:

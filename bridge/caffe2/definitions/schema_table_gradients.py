@@ -33,7 +33,7 @@ NegateGradient:1:1:0>0 NormalizeGradient:2:1: PReluGradient:4:2: PadImageGradien
 PairWiseLossGradient:3-4:1:
 PythonDLPackGradient:0-*:0-*:0>0,0>1,0>2,0>3,1>0,1>1,1>2,1>3,2>0,2>1,2>2,2>3,3>0,3>1,3>2,3>3,4>0,4>1,4>2,4>3,5>0,5>1,5>2,5>3
 PythonGradient:0-*:0-*:0>0,0>1,0>2,0>3,1>0,1>1,1>2,1>3,2>0,2>1,2>2,2>3,3>0,3>1,3>2,3>3,4>0,4>1,4>2,4>3,5>0,5>1,5>2,5>3
-QuantDecodeGradient:2n+1:1: RMSNormGradient:4:3: ReciprocalGradient:2:1:1>0
+RMSNormGradient:4:3: ReciprocalGradient:2:1:1>0
 RecurrentNetworkGradient:0-*:0-*: ReduceBackMaxGradient:3-4:1: ReduceBackMeanGradient:2-3:1:
 ReduceBackSumGradient:2-3:1: ReduceFrontMaxGradient:3-4:1: ReduceFrontMeanGradient:2-3:1:
 ReduceFrontSumGradient:2-3:1: ReduceL1Gradient:3:1:

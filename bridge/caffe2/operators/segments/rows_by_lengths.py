@@ -97,9 +97,10 @@ def lengths_top_k(x: Tensor, lengths: Tensor, *, k: int = -1) -> tuple[Tensor, T
     ids = ended_before(ends, n)  # `count` for elements after the last segment
     # Within each segment the greatest first: sorted by value, then by segment.
     order = sorted_down(x, 0)[1]
-    order = order[torch.sort(ids[order], stable=True).indices]
+    numbers = torch.arange(n, device=x.device)
+    order = order[torch.sort(ids[order] * n + numbers).indices]
     starts = torch.cat([ends - lengths, ends[-1:]]) if count else ends.new_zeros(1)
-    ranks = torch.arange(n, device=x.device) - starts[ids]
+    ranks = numbers - starts[ids]
     last = count * k  # for those that are not among the k largest
     places = torch.where((ranks < k) & (ids < count), ids * k + ranks, last)
     values = x.new_zeros(last + 1).scatter(0, places, x[order])
