@@ -25,7 +25,6 @@ BatchSparseToDense:3-4:1: BatchToSpace:1:1: BernoulliJSD:2:1:
 BitwiseAnd:2:1:0>0 BitwiseOr:2:1:0>0 BitwiseXor:2:1:0>0 BooleanMask:2:1-2: BooleanMaskLengths:2:1:
 BooleanUnmask:2n:1: BoxWithNMSLimit:2-3:3-6: Broadcast:2-*:1-*:1>0*!
 C10LayerNorm_DontUseThisOpYet:1|3:3:
-CTCBeamSearchDecoder:1-2:2-3:
 Cast:1:1: Cbrt:1:1:0>0 Ceil:1:1:0>0 ChannelBackpropStats:4:2: ChannelShuffle:1:1:
 ChannelStats:1:2: CheckAtomicBool:1:1: CheckCounterDone:1:1: CheckDatasetConsistency:1-*:0:
 Checkpoint:1-*:0: Clip:1:1:0>0 ClipTensorByScaling:2-3:1:0>0 CloneCommonWorld:1:1:
@@ -70,7 +69,7 @@ HardSigmoid:1:1:0>0
 HasElements:1-*:1: HasScope:1:1: HeatmapMaxKeypoint:2:1:
 HuffmanTreeHierarchy:1:1:
 If:1-*:0-*:0>0,0>1,0>2,0>3,1>0,1>1,1>2,1>3,2>0,2>1,2>2,2>3,3>0,3>1,3>2,3>3,4>0,4>1,4>2,4>3,5>0,5>1,5>2,5>3
-Im2Col:1:1: IncrementPut:1:0: IndexFreeze:1:1:0>0! IndexGet:2:1: IndexHash:1:1:0>0
+Im2Col:1:1: IncrementPut:1:0: IndexFreeze:1:1:0>0! IndexGet:2:1:
 IndexLoad:2:1:0>0! IndexSize:1:1: IndexStore:1:1: InferenceLSTM:1-*:3: InstanceNorm:3:1-3:0>0
 Int8Add:2:1:0>0,1>0 Int8AddRelu:2:1:0>0,1>0 Int8AveragePool:1:1: Int8AveragePoolRelu:1:1:
 Int8ChannelShuffle:1:1: Int8Concat:1-*:1-2: Int8Conv:2-3:1: Int8ConvRelu:2-3:1:

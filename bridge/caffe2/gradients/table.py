@@ -115,7 +115,7 @@ WeightedSampleDequeueBlobs XavierFill
 UNDEFINED = """
 APMeter Accumulate AccumulateHistogram Accuracy Adadelta Adagrad Adam Allgather Allreduce And Append
 ArgMax ArgMin AsyncNetBarrier AtomicAppend AtomicFetchAdd BBoxTransform Barrier BitwiseAnd BitwiseOr
-BitwiseXor BoxWithNMSLimit Broadcast CTCBeamSearchDecoder ChannelBackpropStats
+BitwiseXor BoxWithNMSLimit Broadcast ChannelBackpropStats
 ChannelStats CheckAtomicBool CheckDatasetConsistency Checkpoint ClipTensorByScaling CloneCommonWorld
 CollectAndDistributeFpnRpnProposals CollectRpnProposals CollectTensor ComputeOffset
 ConcatTensorVector ConditionalSetAtomicBool CountDown CountUp CreateAtomicBool CreateBlobsQueueDB
@@ -123,7 +123,7 @@ CreateCommonWorld CreateCounter CreateMutex CreateScope CreateTensorVector Creat
 DestroyCommonWorld DistributeFpnProposals EQ EnforceFinite EnsureClipped Fail FeedBlob
 FindDuplicateElements Float16SparseNormalize Free Ftrl GE GFtrl GT GenerateProposals
 GenerateProposalsCPP HSoftmaxSearch HasElements HasScope HeatmapMaxKeypoint IndexFreeze
-IndexHash IndexLoad IndexSize IndexStore IsEmpty IsMemberOf LE LT Lars LastNWindowCollector
+IndexLoad IndexSize IndexStore IsEmpty IsMemberOf LE LT Lars LastNWindowCollector
 LogFatal MomentumSGD MomentumSGDUpdate
 MultiClassAccuracy NCCLAllGather NCCLAllreduce NCCLBroadcast NCCLReduce NCCLReduceScatter NE Not Or
 PackRecords Perplexity Print RMACRegions ReadNextBatch
