@@ -5,45 +5,28 @@ __all__ = ["GRADIENTS"]
 
 GRADIENTS = """
 BatchPermutationGradient:2:1: BernoulliJSDGradient:3:1: CosineEmbeddingCriterionGradient:3:1:
-CosineSimilarityGradient:3:2: DotProductGradient:3:2: FlexibleTopKGradient:4:1:
-GRUUnitGradient:5-6:2: HSoftmaxGradient:6:4: L1DistanceGradient:3:2: LSTMUnitGradient:8-9:3:
-LambdaRankNdcgGradient:4:1: LengthsIndicesInGradientMeanGradient:3:1:
-LengthsIndicesInGradientSumGradient:3:1: LengthsMaxWithMainInputAndForwardOutputGradient:4:1-*:
-LengthsMeanGradient:2:1: LengthsSumGradient:2:1: LengthsTopKGradient:3:1:
-LengthsWeightedSumGradient:3:1: LengthsWeightedSumWithMainInputGradient:4:1-*:
+CosineSimilarityGradient:3:2: DotProductGradient:3:2: GRUUnitGradient:5-6:2: HSoftmaxGradient:6:4:
+L1DistanceGradient:3:2: LSTMUnitGradient:8-9:3: LambdaRankNdcgGradient:4:1:
 MarginRankingCriterionGradient:4:2: MergeMultiListFeatureTensorsGradient:2n+1:1-*:
 MergeMultiMapFeatureTensorsGradient:2n+1:1-*: MergeMultiScalarFeatureTensorsGradient:2-*:1-*:
 MergeSingleListFeatureTensorsGradient:2n+1:1-*: MergeSingleMapFeatureTensorsGradient:2n+1:1-*:
 MergeSingleScalarFeatureTensorsGradient:2-*:1-*: NormalizeGradient:2:1: PairWiseLossGradient:3-4:1:
 PythonDLPackGradient:0-*:0-*:0>0,0>1,0>2,0>3,1>0,1>1,1>2,1>3,2>0,2>1,2>2,2>3,3>0,3>1,3>2,3>3,4>0,4>1,4>2,4>3,5>0,5>1,5>2,5>3
 PythonGradient:0-*:0-*:0>0,0>1,0>2,0>3,1>0,1>1,1>2,1>3,2>0,2>1,2>2,2>3,3>0,3>1,3>2,3>3,4>0,4>1,4>2,4>3,5>0,5>1,5>2,5>3
-QuantDecodeGradient:2n+1:1: RecurrentNetworkGradient:0-*:0-*: ReduceFrontWeightedSumGradient:3:1:
-ResizeNearest3DGradient:2:1: ResizeNearestGradient:2-3:1: RoIAlignGradient:3:1: RoIPoolGradient:4:1:
+RecurrentNetworkGradient:0-*:0-*: ResizeNearest3DGradient:2:1: ResizeNearestGradient:2-3:1:
+RoIAlignGradient:3:1: RoIPoolGradient:4:1:
 RowWiseSparseAdagradFusedWithSparseLengthsMeanGradient:6:2:0>0!,1>1!
 RowWiseSparseAdagradFusedWithSparseLengthsMeanGradientApprox:6:2:0>0!,1>1!
 RowWiseSparseAdagradFusedWithSparseLengthsSumGradient:6:2:0>0!,1>1!
 RowWiseSparseAdagradFusedWithSparseLengthsSumGradientApprox:6:2:0>0!,1>1!
 RowWiseSparseAdagradFusedWithSparseLengthsWeightedSumGradient:7:3:0>0!,1>1!
 RowWiseSparseAdagradFusedWithSparseLengthsWeightedSumGradientApprox:7:3:0>0!,1>1!
-SoftmaxGradient:2:1: SortedSegmentMeanGradient:2:1: SortedSegmentRangeLogMeanExpGradient:4:1:
-SortedSegmentRangeLogSumExpGradient:4:1: SortedSegmentRangeMaxGradient:4:1:
-SortedSegmentRangeMeanGradient:4:1: SortedSegmentRangeSumGradient:4:1: SortedSegmentSumGradient:2:1:
-SortedSegmentWeightedSumGradient:3:1: SparseAdagradFusedWithSparseLengthsMeanGradient:6:2:0>0!,1>1!
+SoftmaxGradient:2:1: SparseAdagradFusedWithSparseLengthsMeanGradient:6:2:0>0!,1>1!
 SparseAdagradFusedWithSparseLengthsMeanGradientApprox:6:2:0>0!,1>1!
 SparseAdagradFusedWithSparseLengthsSumGradient:6:2:0>0!,1>1!
 SparseAdagradFusedWithSparseLengthsSumGradientApprox:6:2:0>0!,1>1!
 SparseAdagradFusedWithSparseLengthsWeightedSumGradient:7:3:0>0!,1>1!
 SparseAdagradFusedWithSparseLengthsWeightedSumGradientApprox:7:3:0>0!,1>1!
-SparseMomentumSGDUpdate:5:3:0>0,1>1!,3>2! SparseLengthsIndicesInGradientMeanGradient:3:1:
-SparseLengthsIndicesInGradientSumGradient:3:1:
-SparseLengthsIndicesInGradientWeightedSumGradient:4:1:
-SparseLengthsIndicesInGradientWeightedSumWithMainInputGradient:5:2: SparseLengthsMeanGradient:2:1:
-SparseLengthsSumGradient:2:1: SparseLengthsWeightedSumGradient:3:1:
-SparseLengthsWeightedSumWithMainInputGradient:5:1-*: SparseSortedSegmentMeanGradient:2:1:
-SparseSortedSegmentSumGradient:2:1: SparseSortedSegmentWeightedSumGradient:3:1:
-SparseUnsortedSegmentMeanGradient:2:1: SparseUnsortedSegmentSumGradient:2:1:
-SparseUnsortedSegmentWeightedSumGradient:3:1: SquaredL2DistanceGradient:3:2:
-TTLinearGradient:0-*:0-*: TTSparseLengthsSumGradient:8:3: TopKGradient:3:1:
-UnsortedSegmentMeanGradient:2:1: UnsortedSegmentSumGradient:2:1:
-UnsortedSegmentWeightedSumGradient:3:1: UpsampleBilinearGradient:2-3:1:
+SparseMomentumSGDUpdate:5:3:0>0,1>1!,3>2! SquaredL2DistanceGradient:3:2: TTLinearGradient:0-*:0-*:
+TTSparseLengthsSumGradient:8:3: UpsampleBilinearGradient:2-3:1:
 """

@@ -15,6 +15,7 @@ A keyword-only parameter annotated with one of these names is not an argument of
 | `InPlace` | the outputs that are in place, {output: input} |
 | `RandomGenerator` | a torch.Generator, or None for torch's own |
 | `TargetDevice` | the torch.device that the operator runs on |
+| `Blank` | -1, the index of the empty string, where indices represent strings; give it the default 0 |
 
 A parameter annotated with a class that has ``from_arguments`` stands for several arguments: its
 value is ``from_arguments(arguments)``, computed once; `Arguments` is what it reads.
@@ -48,10 +49,11 @@ if TYPE_CHECKING:
     InPlace = dict[int, int]
     RandomGenerator = Any
     TargetDevice = Any
+    Blank = int
 
 __all__ = ["Arguments", "Bound", "Declaration", "float32_value"]
 
-_FILLED = ("Out", "OutputCount", "InPlace", "RandomGenerator", "TargetDevice")
+_FILLED = ("Out", "OutputCount", "InPlace", "RandomGenerator", "TargetDevice", "Blank")
 _SINGLE = {"int": int, "float": float, "bool": bool, "str": str, "bytes": bytes}
 _REPEATED = {f"list[{name}]": kind for name, kind in _SINGLE.items()}
 _LIKE: dict[type, Any] = {int: 0, float: 0.0, bool: False, str: "", bytes: b""}

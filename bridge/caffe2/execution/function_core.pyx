@@ -248,7 +248,7 @@ cdef class FunctionCore(ProgramCore):
             elif type(allowed) is tuple:
                 if impl.c_dtype is not (<tuple>allowed)[0] and impl.c_dtype not in <tuple>allowed:
                     self._refuse_type(i, allowed)
-            elif impl.c_dtype is not None and not impl.c_dtype.c_is_pod \
+            if impl.c_dtype is not None and not impl.c_dtype.c_is_pod \
                     and impl.c_dtype is not undefined_type:
                 has_objects = True
             if impl.storage is not None and not self._is_on_device(impl) \

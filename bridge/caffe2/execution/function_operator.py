@@ -164,6 +164,9 @@ class FunctionOperator(FunctionCore, Operator):
         arguments = dict(self._definition.checked.arguments)
         if "TargetDevice" in self._declaration.filled:
             arguments[self._declaration.filled["TargetDevice"]] = self._torch_device()
+        if "Blank" in self._declaration.filled:
+            arguments[self._declaration.filled["Blank"]] = -1
+            items.append(b"")
         results = self._checked_results(self._declaration.function(*operands, **arguments))
         by_input = self._declaration.rearranges == "by input"
         rearranges = self._declaration.rearranges

@@ -13,35 +13,10 @@ PATTERNS = {
     "$Gradient o0 g0 > 0": "Softmax",
     "NanCheck g0 > 0": "NanCheck",
     "SquareRootDivide g0 i1 > 0": "SquareRootDivide",
-    "ReversePackedSegs g0 i1 > 0": "ReversePackedSegs",
-    "UnpackSegments i0 g0 > 1": "PackSegments",
-    "PackSegments i0 g0 > 1": "UnpackSegments",
-    "UnpackRNNSequence g0 i1 > 0": "PackRNNSequence",
-    "PackRNNSequence g0 i1 > 0": "UnpackRNNSequence",
     "$Gradient i0 g0 i3? > 1": "SparseToDenseMask",
     "$Gradient i0 i1 g0 > 0": "CosineEmbeddingCriterion RoIAlign RoIAlignRotated",
     "$Gradient i1 g0 > 0": "BatchPermutation",
     "$Gradient g0 i0 i1? > 0": "ResizeNearest UpsampleBilinear",
-    "$Gradient g0 o1 i0 > 0": "TopK",
-    "$Gradient i0 i1 g0 o1 > 0": "FlexibleTopK",
-    "$Gradient i1 o1 g0 > 0": "LengthsTopK",
-    "LengthsSum g0 i1 > 0": "LengthsTile",
-    "LengthsIndicesInGradientMeanGradient g0 i1 i0 > 0": "LengthsMean",
-    "LengthsIndicesInGradientSumGradient g0 i1 i0 > 0": "LengthsSum",
-    "$WithMainInputAndForwardOutputGradient o0 g0 i1 i0 > 0": "LengthsMax",
-    "$Gradient g0 i1 > 0": (
-        "SortedSegmentMean SortedSegmentSum UnsortedSegmentMean UnsortedSegmentSum"
-    ),
-    "$Gradient i0 o0 g0 i1 > 0": (
-        "SortedSegmentRangeLogMeanExp SortedSegmentRangeLogSumExp SortedSegmentRangeMax "
-        "SortedSegmentRangeMean SortedSegmentRangeSum"
-    ),
-    "SparseLengthsIndicesInGradientMeanGradient g0 i2 i1 > 0@1": "SparseLengthsMean",
-    "SparseLengthsIndicesInGradientSumGradient g0 i2 i1 > 0@1": "SparseLengthsSum",
-    "SortedSegmentMeanGradient g0 i2 > 0@1": "SparseSortedSegmentMean",
-    "SortedSegmentSumGradient g0 i2 > 0@1": "SparseSortedSegmentSum",
-    "UnsortedSegmentMeanGradient g0 i2 > 0@1": "SparseUnsortedSegmentMean",
-    "UnsortedSegmentSumGradient g0 i2 > 0@1": "SparseUnsortedSegmentSum",
     "$Gradient i0 g0 o1 > 0": "MaxPoolWithIndex",
     "$Gradient i0 i1 o1 g0 > 0": "RoIPool",
     "$Gradient i0 i1 i2 i4 o1 o2 o3 g0 > 0 1 2": "TTSparseLengthsSum",
@@ -51,67 +26,43 @@ PATTERNS = {
     "$Gradient i0 i1 g0 i2? > 0": "PairWiseLoss",
     "$Gradient i0 i2 o1 g0 > 0": "LambdaRankNdcg",
     "$Gradient i0 i1 i2 i3 o1 g0 > 0 1 2 g1": "HSoftmax",
-    "$Gradient i* g* > 0": "QuantDecode",
 }
 
 # Types whose inputs have no gradients: back-propagation ends at them without an error.
 NO_GRADIENT = """
-AtomicIter BatchBucketize BatchOneHot BisectPercentile CloseBlobsQueue CloseRebatchingQueue
-ConstantFill CreateBlobsQueue CreateDB CreateRebatchingQueue CreateTextFileReader DequeueBlobs
-DequeueRebatchingQueue DiagonalFill EnqueueBlobs EnqueueRebatchingQueue Float16ConstantFill
-Float16UniformFill FloatToFused2BitFakeRowwiseQuantized FloatToFused2BitRowwiseQuantized
-FloatToFused4BitFakeRowwiseQuantized FloatToFused4BitRowwiseQuantized
-FloatToFused8BitRowwiseQuantized FloatToFused8BitRowwiseQuantizedHalfScaleBias
-FloatToFusedRandRowwiseQuantized FloatToRowwiseQuantized8Bits Fused2BitRowwiseQuantizedToFloat
-Fused2BitRowwiseQuantizedToHalf Fused4BitRowwiseQuantizedToFloat Fused4BitRowwiseQuantizedToHalf
-Fused8BitRowwiseQuantizedHalfScaleBiasToFloat Fused8BitRowwiseQuantizedHalfScaleBiasToHalfFloat
-Fused8BitRowwiseQuantizedToFloat Fused8BitRowwiseQuantizedToHalfFloat
-FusedRandRowwiseQuantizedToFloat GatherRangesToDense GaussianFill GivenTensorBoolFill
-GivenTensorByteStringToUInt8Fill GivenTensorDoubleFill GivenTensorFill GivenTensorInt16Fill
-GivenTensorInt64Fill GivenTensorIntFill GivenTensorStringFill HalfFloatToFused8BitRowwiseQuantized
-HalfFloatToFused8BitRowwiseQuantizedHalfScaleBias HalfToFused2BitFakeRowwiseQuantized
-HalfToFused2BitRowwiseQuantized HalfToFused4BitFakeRowwiseQuantized HalfToFused4BitRowwiseQuantized
-InferenceLSTM IntIndexCreate Iter LearningRate LearningRateAdaption LengthsPad LengthsRangeFill Load
-LongIndexCreate MSRAFill MergeIdLists NGramFromCategorical OneHot Percentile Range RangeFill
-Rowwise8BitQuantizedToFloat SafeDequeueBlobs SafeEnqueueBlobs SegmentOneHot
-SparseDropoutWithReplacement SparseLengthsMean2BitRowwiseSparse SparseLengthsMean4BitRowwiseSparse
-SparseLengthsMean8BitRowwiseSparse SparseLengthsMean8BitsRowwise SparseLengthsMeanFused2BitRowwise
-SparseLengthsMeanFused4BitRowwise SparseLengthsMeanFused8BitRowwise
-SparseLengthsSum2BitRowwiseSparse SparseLengthsSum4BitRowwiseSparse
-SparseLengthsSum8BitRowwiseSparse SparseLengthsSum8BitsRowwise SparseLengthsSumFused2BitRowwise
-SparseLengthsSumFused4BitRowwise SparseLengthsSumFused8BitRowwise SparseLengthsSumSparseLookup
-SparseLengthsWeightedMean8BitsRowwise SparseLengthsWeightedSum2BitRowwiseSparse
-SparseLengthsWeightedSum4BitRowwiseSparse SparseLengthsWeightedSum8BitRowwiseSparse
-SparseLengthsWeightedSum8BitsRowwise SparseLengthsWeightedSumFused2BitRowwise
-SparseLengthsWeightedSumFused4BitRowwise SparseLengthsWeightedSumFused8BitRowwise StringIndexCreate
-StumpFunc StumpFuncIndex SwapBestPath TensorProtosDBInput TextFileReaderRead UniformFill
-UniformIntFill UniqueUniformFill ViterbiPath WeightedSampleDequeueBlobs XavierFill
+AtomicIter CloseBlobsQueue CloseRebatchingQueue ConstantFill CreateBlobsQueue CreateDB
+CreateRebatchingQueue CreateTextFileReader DequeueBlobs DequeueRebatchingQueue DiagonalFill
+EnqueueBlobs EnqueueRebatchingQueue Float16ConstantFill Float16UniformFill GatherRangesToDense
+GaussianFill GivenTensorBoolFill GivenTensorByteStringToUInt8Fill GivenTensorDoubleFill
+GivenTensorFill GivenTensorInt16Fill GivenTensorInt64Fill GivenTensorIntFill GivenTensorStringFill
+InferenceLSTM IntIndexCreate Iter LearningRate LearningRateAdaption LengthsRangeFill Load
+LongIndexCreate MSRAFill Range RangeFill SafeDequeueBlobs SafeEnqueueBlobs
+SparseDropoutWithReplacement StringIndexCreate TensorProtosDBInput TextFileReaderRead UniformFill
+UniformIntFill UniqueUniformFill WeightedSampleDequeueBlobs XavierFill
 """
 
 # Types for which asking for a gradient is an error.
 UNDEFINED = """
 APMeter Accumulate AccumulateHistogram Adadelta Adagrad Adam Allgather Allreduce Append
 AsyncNetBarrier AtomicAppend AtomicFetchAdd BBoxTransform Barrier BoxWithNMSLimit Broadcast
-CTCBeamSearchDecoder CTCGreedyDecoder CheckAtomicBool CheckDatasetConsistency Checkpoint
-CloneCommonWorld CollectAndDistributeFpnRpnProposals CollectRpnProposals CollectTensor ComputeOffset
+CheckAtomicBool CheckDatasetConsistency Checkpoint CloneCommonWorld
+CollectAndDistributeFpnRpnProposals CollectRpnProposals CollectTensor ComputeOffset
 ConcatTensorVector ConditionalSetAtomicBool CountDown CountUp CreateAtomicBool CreateBlobsQueueDB
 CreateCommonWorld CreateCounter CreateMutex CreateScope CreateTensorVector CreateTreeCursor DBExists
 DestroyCommonWorld DistributeFpnProposals EnforceFinite Fail FeedBlob FindDuplicateElements
 Float16SparseNormalize Free Ftrl GFtrl GenerateProposals GenerateProposalsCPP HSoftmaxSearch
-HasScope HeatmapMaxKeypoint Histogram IndexFreeze IndexHash IndexLoad IndexSize IndexStore
-IsMemberOf Lars LastNWindowCollector LengthsGather LengthsToSegmentIds LengthsToShape LogFatal
-MomentumSGD MomentumSGDUpdate NCCLAllGather NCCLAllreduce NCCLBroadcast NCCLReduce NCCLReduceScatter
-PackRecords PiecewiseLinearTransform Print Quantile RMACRegions ReadNextBatch ReadRandomBatch
-ReceiveTensor RecurrentNetworkBlobFetcher Reduce ReduceScatter ReservoirSampling ResetCounter
-ResetCursor RetrieveCount RmsProp RowWiseCounter RowWiseSparseAdagrad RowWiseSparseAdam Save
-SegmentIdsToLengths SegmentIdsToRanges SelfBinningHistogram SendTensor Snapshot SparseAdadelta
-SparseAdagrad SparseAdam SparseFtrl SparseMomentumSGDUpdate SparseNormalize SparseStorm SparseWngrad
-Storm StringEndsWith StringEquals StringJoin StringPrefix StringStartsWith StringSuffix Summarize
-TensorVectorSize ThrowChildThreadException ThrowException UnPackRecords Unique WallClockTime
-WeightScale WeightedSample Wngrad YellowFin
+HasScope HeatmapMaxKeypoint IndexFreeze IndexLoad IndexSize IndexStore IsMemberOf Lars
+LastNWindowCollector LogFatal MomentumSGD MomentumSGDUpdate NCCLAllGather NCCLAllreduce
+NCCLBroadcast NCCLReduce NCCLReduceScatter PackRecords Print RMACRegions ReadNextBatch
+ReadRandomBatch ReceiveTensor RecurrentNetworkBlobFetcher Reduce ReduceScatter ReservoirSampling
+ResetCounter ResetCursor RetrieveCount RmsProp RowWiseCounter RowWiseSparseAdagrad RowWiseSparseAdam
+Save SendTensor Snapshot SparseAdadelta SparseAdagrad SparseAdam SparseFtrl SparseMomentumSGDUpdate
+SparseNormalize SparseStorm SparseWngrad Storm StringEndsWith StringEquals StringJoin StringPrefix
+StringStartsWith StringSuffix Summarize TensorVectorSize ThrowChildThreadException ThrowException
+UnPackRecords WallClockTime WeightScale WeightedSample Wngrad YellowFin
 """
 
 # Types whose gradient Caffe2 declares, but does not implement.
 UNIMPLEMENTED = """
-LengthsSplit TT
+TT
 """
