@@ -118,7 +118,9 @@ class Bound(BoundCore):
         self.is_filled = not declaration.filled.keys().isdisjoint(
             ("RandomGenerator", "TargetDevice")
         )
-        self.out_name = declaration.filled.get("Out")
+        # Without knowing the values nobody knows the sizes of the buffer.
+        reads_values = declaration.reads_values(len(types))
+        self.out_name = None if reads_values else declaration.filled.get("Out")
         forced = declaration.schema.rpartition(":")[2].split(",")
         self.is_update = (
             self.out_name is not None
@@ -190,6 +192,7 @@ class Declaration:
         "on_host",
         "rearranges",
         "schema",
+        "sized_by",
         "types",
         "variadic",
     )
@@ -206,6 +209,7 @@ class Declaration:
         effects: Iterable[str] = (),
         on_host: Iterable[str] = (),
         rearranges: Iterable[int] | str | None = None,
+        sized_by: Iterable[str] = (),
         defaults: Callable[..., Any] | None = None,
     ) -> None:
         code = getattr(function, "__code__", None)
@@ -236,6 +240,7 @@ class Declaration:
                 "operator",
             )
         self.on_host = frozenset(map(self.inputs.index, on_host))
+        self.sized_by = frozenset(map(self.inputs.index, sized_by))
         self.rearranges = (
             rearranges if rearranges is None or rearranges == "by input" else frozenset(rearranges)
         )
@@ -269,6 +274,10 @@ class Declaration:
                 default = float32_value(default)
             found.append(_Argument(name, annotation, default, function.__globals__))
         return tuple(found)
+
+    def reads_values(self, count: int) -> bool:
+        """Return whether elements decide what an operator with `count` inputs returns or refuses."""
+        return "values" in self.effects or any(i < count for i in self.sized_by)
 
     def bind(self, definition: Definition) -> Bound:
         """Return the function with the arguments of a definition.

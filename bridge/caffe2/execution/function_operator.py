@@ -36,6 +36,7 @@ def operator(
     devices: Any = ("cpu", "cuda"),
     on_host: Iterable[str] = (),
     rearranges: Iterable[int] | str | None = None,
+    sized_by: Iterable[str] = (),
     defaults: Callable[..., Any] | None = None,
     engine: str = "",
 ) -> Callable[[Function], Function]:
@@ -94,6 +95,7 @@ def operator(
             effects=effects,
             on_host=on_host,
             rearranges=rearranges,
+            sized_by=sized_by,
             defaults=defaults,
         )
         members = {

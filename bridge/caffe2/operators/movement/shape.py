@@ -55,7 +55,13 @@ def _resolved(shape: list[int], old: Sequence[int]) -> list[int]:
     return shape
 
 
-@operator("Reshape", inplace="0>0", types={"data": None, "new_shape": INTS}, rearranges=(0,))
+@operator(
+    "Reshape",
+    inplace="0>0",
+    types={"data": None, "new_shape": INTS},
+    rearranges=(0,),
+    sized_by=("new_shape",),
+)
 def reshape(
     data: Tensor,
     new_shape: Tensor | None = None,

@@ -27,7 +27,11 @@ def slice_bounds(start: int, end: int, size: int) -> tuple[int, int]:
     )
 
 
-@operator("Slice", types={"data": None, "starts_input": INTS, "ends_input": "starts_input"})
+@operator(
+    "Slice",
+    types={"data": None, "starts_input": INTS, "ends_input": "starts_input"},
+    sized_by=("starts_input", "ends_input"),
+)
 def slice_(
     data: Tensor,
     starts_input: Tensor | None = None,
