@@ -10,6 +10,7 @@ import pyarrow as pa
 from bridge.c10.tensor_impl import TensorImpl
 from bridge.exchange.buffer_import import import_plain_buffer
 from bridge.exchange.dlpack_producers import import_by_dlpack
+from bridge.exchange.registry import register
 
 __all__ = ["import_"]
 
@@ -39,3 +40,6 @@ def import_(x: Any, copy: bool | None) -> TensorImpl | None:
         how = "combine_chunks()" if isinstance(x, pa.ChunkedArray) else "a column"
         raise BufferError(f"A {type(x).__name__} is not one block of memory. Take {how}.")
     return None
+
+
+register("pyarrow", types=("pyarrow.*",), importer=import_, takes_copy=True)
