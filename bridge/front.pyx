@@ -99,7 +99,7 @@ cdef object _export(str name):
                 f"{name!r} is not a library that the bridge converts to; it converts to "
                 f"{', '.join((*_BUILT_IN, *exporting_names()))}.")
         export = adapter.exporter
-        if not adapter.takes_copy:
+        if not adapter.export_takes_copy:
             from functools import partial
             from bridge.library_export import export_to
             export = partial(export_to, adapter)

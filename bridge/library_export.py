@@ -28,8 +28,6 @@ def export_to(adapter: Adapter, x: Any, copy: bool | None) -> Any:
     """
     if adapter.exporter is None:
         raise ValueError(f"No exporter is registered for {adapter.name}.")
-    if adapter.takes_copy:
-        return adapter.exporter(x, copy)
     if copy is not True and adapter.includes(x):
         return x
     impl = export_source(x, copy)

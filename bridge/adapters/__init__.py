@@ -8,7 +8,7 @@ file. It is loaded when ``convert(x, name)`` or an object of a class of that pac
 Most modules register an ``importer(x)``, which returns something that another door takes (or `x`
 itself, for the protocols that it has), and an ``exporter(at_tensor)``. Whether these share the
 memory is found out by comparing addresses. The modules of libraries that need to know whether a
-copy is allowed say so with ``takes_copy=True``; see `registry`.
+copy is allowed say so; see `registry`.
 """
 
 from __future__ import annotations

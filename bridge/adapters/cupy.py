@@ -52,4 +52,4 @@ def export(x: Any, copy: bool | None) -> Any:
         raise BufferError(f"CuPy does not take a tensor of {impl.dtype()}: {error}") from error
 
 
-register("cupy", types=("cupy.ndarray",), exporter=export, takes_copy=True)
+register("cupy", types=("cupy.ndarray",), exporter=export, export_takes_copy=True)

@@ -132,6 +132,7 @@ register(
     types=("jax.Array", "jax.*", "jaxlib.*"),
     importer=import_,
     exporter=export,
-    takes_copy=True,
+    import_takes_copy=True,
+    export_takes_copy=True,
     prefers_buffer=True,
 )

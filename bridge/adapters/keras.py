@@ -26,4 +26,4 @@ def import_(x: Any, copy: bool | None) -> TensorImpl | None:
     return None
 
 
-register("keras", types=("keras.*",), importer=import_, takes_copy=True)
+register("keras", types=("keras.*",), importer=import_, import_takes_copy=True)

@@ -1,45 +1,64 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Arrow, whose arrays are immutable columns of one type, in one piece or in chunks."""
+"""pyarrow's classes, which have more than one protocol: Arrow's own says the most."""
 
 from __future__ import annotations
 
 from typing import Any
 
-import pyarrow as pa
-
 from bridge.c10.tensor_impl import TensorImpl
+from bridge.exchange.arrow_import import has_arrow_method, import_arrow
 from bridge.exchange.buffer_import import import_plain_buffer
-from bridge.exchange.dlpack_producers import import_by_dlpack
+from bridge.exchange.library_fit import fit, plain_array
 from bridge.exchange.registry import register
 
-__all__ = ["import_"]
+__all__ = ["export", "import_"]
 
 
 def import_(x: Any, copy: bool | None) -> TensorImpl | None:
-    """Return the TensorImpl of a ``pyarrow.Array`` or ``pyarrow.Tensor``.
+    """Return the TensorImpl of an array, a table, a tensor or a buffer; None for other objects.
 
-    Arrays are read-only, tensors if they are not mutable. Raises BufferError: nulls, elements that
-    are not plain numbers (booleans are packed into bits), chunks.
+    pyarrow's ``__dlpack__`` refuses booleans and lists of one size, and in old releases loses that
+    a tensor is read-only.
     """
-    if isinstance(x, pa.Array):
-        if x.null_count:
-            raise BufferError(
-                f"The Arrow array has {x.null_count} nulls, which plain memory cannot hold. Use "
-                "fill_null(value) or drop_null()."
-            )
-        if pa.types.is_boolean(x.type):
-            raise BufferError(
-                "Arrow packs booleans into bits. Use cast(pyarrow.uint8()), or "
-                "to_numpy(zero_copy_only=False), which copy."
-            )
-        return import_by_dlpack(x, readonly=True)
-    if isinstance(x, pa.Tensor):
-        impl = import_plain_buffer(x)
-        return import_by_dlpack(x, readonly=not x.is_mutable) if impl is None else impl
-    if isinstance(x, (pa.ChunkedArray, pa.RecordBatch, pa.Table)):
-        how = "combine_chunks()" if isinstance(x, pa.ChunkedArray) else "a column"
-        raise BufferError(f"A {type(x).__name__} is not one block of memory. Take {how}.")
-    return None
+    return import_arrow(x, copy) if has_arrow_method(x) else import_plain_buffer(x)
 
 
-register("pyarrow", types=("pyarrow.*",), importer=import_, takes_copy=True)
+def export(tensor: Any) -> Any:
+    """Return a ``pyarrow.Array``; of more than one dimension a ``FixedShapeTensorArray``.
+
+    Booleans are copied: Arrow packs them into bits.
+    """
+    import pyarrow
+
+    tensor = fit(tensor, row_major=True)
+    array = plain_array(tensor, "Arrow")
+    if array.ndim == 0 or array.dtype.kind == "c":
+        raise BufferError(
+            f"An Arrow array has real numbers and at least one dimension, and this is of "
+            f"{tensor.dtype()} with {array.ndim}. Use at.view_as_real(x) or reshape(1)."
+        )
+    values = array.reshape(-1)
+    kind = pyarrow.from_numpy_dtype(array.dtype)
+    if array.dtype.kind == "b":
+        flat = pyarrow.array(values)
+    else:
+        flat = pyarrow.Array.from_buffers(
+            kind, values.size, [None, pyarrow.py_buffer(values.view("uint8"))], null_count=0
+        )
+    if array.ndim == 1:
+        return flat
+    inner = array.shape[1:]
+    size = values.size // len(array) if len(array) else int(array[:0].size)
+    rows = pyarrow.Array.from_buffers(
+        pyarrow.list_(kind, size), len(array), [None], null_count=0, children=[flat]
+    )
+    return pyarrow.ExtensionArray.from_storage(pyarrow.fixed_shape_tensor(kind, inner), rows)
+
+
+register(
+    "pyarrow",
+    types=("pyarrow.Array", "pyarrow.*"),
+    importer=import_,
+    exporter=export,
+    import_takes_copy=True,
+)

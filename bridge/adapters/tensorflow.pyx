@@ -243,4 +243,4 @@ def _string_tensor(TensorImpl impl, copy):
 
 
 register("tensorflow", types=("tensorflow.Tensor", "tensorflow.*"), importer=import_,
-         exporter=export, takes_copy=True)
+         exporter=export, import_takes_copy=True, export_takes_copy=True)

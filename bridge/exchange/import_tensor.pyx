@@ -17,6 +17,7 @@ from bridge.c10.storage cimport EXTERNAL
 from bridge.c10.tensor_impl cimport OWN_ORIGIN, TensorImpl
 from bridge.c10.views cimport alias
 from bridge.dlpack.capsule cimport consume_capsule
+from bridge.exchange.arrow_import cimport import_arrow
 from bridge.exchange.buffer_import cimport fast_import_buffer, import_buffer
 from bridge.exchange.dlpack_import cimport adopt_managed
 from bridge.exchange.fresh_memory cimport as_copy, is_same, keeping, must_prove
@@ -55,9 +56,10 @@ cdef enum:
     CUDA = 8            # has __cuda_array_interface__
     BUFFER = 9          # exports a buffer
     INTERFACE = 10      # has __array_interface__ or __array_struct__
-    CAPSULES = 11       # has to_dlpack()
-    ARRAY = 12          # has __array__
-    NOTHING = 13
+    ARROW = 11          # has one of the methods of Arrow's PyCapsule interface
+    CAPSULES = 12       # has to_dlpack()
+    ARRAY = 13          # has __array__
+    NOTHING = 14
     HEAP_TYPE = 1 << 9  # Py_TPFLAGS_HEAPTYPE
     MAX_FAST = 8
 
@@ -130,7 +132,7 @@ cdef TensorImpl _import(object x, object copy):
 
 cdef TensorImpl _by_adapter(object adapter, object x, object copy):
     cdef TensorImpl impl
-    if adapter.takes_copy:
+    if adapter.import_takes_copy:
         impl = adapter.importer(x, copy)
     else:
         impl = _by_importer(adapter, x, copy)
@@ -202,6 +204,8 @@ cdef TensorImpl _by(int protocol, object x, object copy):
         return _by_buffer(x, copy)
     if protocol == ADAPTER:
         return _by_adapter(_adapter(type(x)), x, copy)
+    if protocol == ARROW:
+        return import_arrow(x, copy)
     if protocol == NOTHING:
         return _by_object(x, copy)
     return _by_slow_door(protocol, x, copy)
@@ -255,6 +259,9 @@ cdef tuple _DOORS = (
     ("__cuda_array_interface__", CUDA),
     ("__array_interface__", INTERFACE),
     ("__array_struct__", INTERFACE),
+    ("__arrow_c_device_array__", ARROW),
+    ("__arrow_c_array__", ARROW),
+    ("__arrow_c_stream__", ARROW),
     ("to_dlpack", CAPSULES),
     ("__array__", ARRAY),
 )
@@ -293,7 +300,7 @@ def _forget():
     _static_protocols.clear()
     for i in range(_n_fast):
         adapter = adapter_of(<object>_fast_types[i])
-        if adapter is not None and adapter.takes_copy:      # it is still the library's own module
+        if adapter is not None and adapter.import_takes_copy:   # it is still the library's own module
             _fast_types[kept] = _fast_types[i]
             _fast_imports[kept] = _fast_imports[i]
             kept += 1

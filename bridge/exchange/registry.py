@@ -47,13 +47,22 @@ class Adapter:
 
     name: as in ``bridge.convert(x, name)``. classes, dotted: its types, as classes and as names; a
     name ending in ``.*`` means all classes of the package. importer, exporter: see `register`.
-    takes_copy: they have the signatures ``importer(x, copy)``, which returns a TensorImpl or None
-    for the general protocols, and ``exporter(x, copy)``, where `x` is anything that can be
-    imported; and they report copies themselves. prefers_buffer: objects that export a buffer of
+    import_takes_copy: it is ``importer(x, copy)``, which returns a TensorImpl, or None for the
+    general protocols, and reports copies itself. export_takes_copy: it is ``exporter(x, copy)``,
+    where `x` is anything that can be imported, and reports copies itself. prefers_buffer: objects that export a buffer of
     plain numbers are imported by it, without `importer`.
     """
 
-    __slots__ = ("classes", "dotted", "exporter", "importer", "name", "prefers_buffer", "takes_copy")
+    __slots__ = (
+        "classes",
+        "dotted",
+        "export_takes_copy",
+        "exporter",
+        "import_takes_copy",
+        "importer",
+        "name",
+        "prefers_buffer",
+    )
 
     def __init__(
         self,
@@ -61,7 +70,8 @@ class Adapter:
         types: tuple[type | str, ...],
         importer: Callable[..., Any] | None,
         exporter: Callable[..., Any] | None,
-        takes_copy: bool,
+        import_takes_copy: bool,
+        export_takes_copy: bool,
         prefers_buffer: bool,
     ) -> None:
         self.name = name
@@ -72,7 +82,8 @@ class Adapter:
         self.dotted = tuple(cls for cls in types if isinstance(cls, str))
         self.importer = importer
         self.exporter = exporter
-        self.takes_copy = takes_copy
+        self.import_takes_copy = import_takes_copy
+        self.export_takes_copy = export_takes_copy
         self.prefers_buffer = prefers_buffer
 
     def match(self, cls: type) -> int:
@@ -112,10 +123,11 @@ def register(
     types: Iterable[type | str] = (),
     importer: Callable[..., Any] | None = None,
     exporter: Callable[..., Any] | None = None,
-    takes_copy: bool = False,
+    import_takes_copy: bool = False,
+    export_takes_copy: bool = False,
     prefers_buffer: bool = False,
 ) -> None:
-    """Register a library under `name`; see bridge.register, and Adapter for the last two.
+    """Register a library under `name`; see bridge.register, and Adapter for the last three.
 
     Raises TypeError: an argument is not what it must be; nothing is registered then.
     """
@@ -132,7 +144,9 @@ def register(
     for what, function in (("importer", importer), ("exporter", exporter)):
         if function is not None and not callable(function):
             raise TypeError(f"{what} is a function of one argument, not {function!r}.")
-    _adapters[name] = Adapter(name, types, importer, exporter, takes_copy, prefers_buffer)
+    _adapters[name] = Adapter(
+        name, types, importer, exporter, import_takes_copy, export_takes_copy, prefers_buffer
+    )
     for changed in _on_change:
         changed()
 

@@ -23,6 +23,7 @@ __all__ = [
     "current_stream",
     "make_consumer_wait",
     "synchronise_host",
+    "wait_for_event",
     "wait_for_handle",
     "wait_for_producer",
 ]
@@ -116,6 +117,26 @@ def wait_for_handle(index: int, theirs: int) -> None:
         theirs = _LEGACY  # cudaStreamLegacy
     if theirs != ours:
         _order(index, theirs, ours)
+
+
+def wait_for_event(index: int, event: int) -> None:
+    """Make torch's current stream wait for a CUDA event, as Arrow's device arrays carry one.
+
+    Raises BufferError: CUDA does not know the event.
+    """
+    from ctypes import CDLL, c_uint, c_void_p
+
+    if not event:
+        return
+    try:
+        # by the driver, whose events are those of the runtime; torch waits for its own ones only
+        status = CDLL("libcuda.so.1").cuStreamWaitEvent(
+            c_void_p(current_handle(index)), c_void_p(event), c_uint(0)
+        )
+    except (OSError, AttributeError) as error:
+        raise BufferError(f"The memory is not ready, and CUDA cannot be asked: {error}") from error
+    if status:
+        raise BufferError(f"CUDA cannot wait for the event {event:#x}: error {status}.")
 
 
 def _handle(stream: int | None, device_type: int) -> int:

@@ -3,6 +3,7 @@
 
 - adapters: test_front, test_cupy_adapter
 - arrow: matrix/test_arrow
+- arrow_capsules, arrow_layout, arrow_schema: test_arrow_import, matrix/test_arrow
 - buffer_export: test_wrapper, test_lifetime
 - conversion: test_front, test_one_copy
 - cuda_interface_export, cuda_interface_import: test_cuda_frameworks, test_array_interface
