@@ -8,7 +8,6 @@ from bridge.c10.copy cimport reported_copy
 from bridge.c10.python_api cimport Py_TYPE
 from bridge.c10.reports cimport observed, outermost, report_copy, run_observed, unlikely
 from bridge.c10.tensor_impl cimport CONTIGUOUS, TensorImpl
-from bridge.c10.type_meta cimport as_type
 from bridge.exchange.import_tensor cimport import_tensor, tristate
 from bridge.exchange.conversion cimport remaining_copy, export_source
 from bridge.exchange.numpy cimport export_array, numpy_loaded, numpy_array_type
@@ -18,8 +17,11 @@ from bridge.exchange.torch_import cimport clone_torch, import_torch
 from bridge.wrapper cimport Wrapper
 
 from bridge.c10.reports import ASKED as _ASKED
-from bridge.exchange.registry import adapter_named, exporting_names, on_change
+from bridge import libraries
+from bridge.exchange.registry import adapter_named, add_folder, exporting_names, on_change
 from bridge.exchange.registry import register as _register
+
+add_folder(libraries.__name__, libraries.__path__, libraries.IMPORT_ONLY)
 
 
 def from_dlpack(x, *, device=None, copy=None):

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
-__all__ = ["as_tensor"]
+__all__ = ["as_tensor", "strings_of"]
 
 
 def as_tensor(x: Any, dtype: Any, device: Any, copy: bool | None) -> Tensor:
@@ -79,8 +79,8 @@ def strings_of(x: Any) -> list[Any] | None:
         return None
     if nulls:
         raise BufferError(
-            f"The strings of this {type(x).__name__} have {nulls} nulls. Fill them first, as with "
-            "its fillna(value) or fill_null(value)."
+            f"The strings of this {type(x).__name__} have {nulls} null{'' if nulls == 1 else 's'}. "
+            "Fill them first, as with its fillna(value) or fill_null(value)."
         )
     return values
 

@@ -80,7 +80,7 @@ def _why_copied(x: Any, impl: TensorImpl) -> str | None:
     if _takes_copy(x):
         try:
             again = numpy.asarray(x, copy=False)
-        except Exception as error:
+        except ValueError as error:
             return f"{type(x).__name__}.__array__ copies: {error}"
     return None if is_same(impl, import_array(_array(x) if again is None else again, None)) else ""
 

@@ -11,11 +11,17 @@ told: if `copy` is given, or inside audit() or no_copy(). So conversions that ar
 no longer.
 """
 
-from libc.stdint cimport int64_t
-
 from bridge.c10.copy cimport reported_copy
 from bridge.c10.reports cimport observed, report_copy
-from bridge.c10.storage cimport BORROWED, EXTERNAL, READONLY, RETAINED, Storage, install, new_storage
+from bridge.c10.storage cimport (
+    BORROWED,
+    EXTERNAL,
+    READONLY,
+    RETAINED,
+    Storage,
+    install,
+    new_storage,
+)
 from bridge.c10.tensor_impl cimport TensorImpl, new_impl
 
 

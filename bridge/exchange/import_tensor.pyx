@@ -300,7 +300,7 @@ def _forget():
     _static_protocols.clear()
     for i in range(_n_fast):
         adapter = adapter_of(<object>_fast_types[i])
-        if adapter is not None and adapter.import_takes_copy:   # it is still the library's own module
+        if adapter is not None and adapter.import_takes_copy:   # the library's module is in force
             _fast_types[kept] = _fast_types[i]
             _fast_imports[kept] = _fast_imports[i]
             kept += 1

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Any
 
-__all__ = ["fit", "plain_array", "refuse_types"]
+__all__ = ["fit", "plain_array", "refuse_nulls", "refuse_types"]
 
 
 def fit(tensor: Any, *, writable: bool = False, row_major: bool = False) -> Any:
@@ -26,10 +26,9 @@ def plain_array(tensor: Any, name: str) -> Any:
     Raises BufferError: it is another type, such as bfloat16, or not in host memory.
     """
     array = tensor.numpy()
-    if array.dtype.kind not in "biufc":
+    if array.dtype.isbuiltin != 1:
         raise BufferError(
-            f"{name} has no elements of {tensor.dtype()}. Convert it first, as with "
-            "to('float32')."
+            f"{name} has no elements of {tensor.dtype()}. Convert it first, as with to('float32')."
         )
     return array
 
@@ -40,4 +39,13 @@ def refuse_types(tensor: Any, name: str, *types: str) -> None:
         raise BufferError(
             f"{name} does not keep elements of {tensor.dtype()}. Convert it first, as with "
             "to('float32')."
+        )
+
+
+def refuse_nulls(what: str, nulls: int, advice: str) -> None:
+    """Raise BufferError if `what` has `nulls` missing values; `advice`: the calls that end them."""
+    if nulls:
+        plural = "" if nulls == 1 else "s"
+        raise BufferError(
+            f"The {what} has {nulls} null{plural}, which plain memory cannot hold. Use {advice}."
         )

@@ -44,8 +44,8 @@ def no_memory(x: Any, has_door: Callable[[Any], bool]) -> str:
         else f"Convert its {found}."
     )
     return (
-        f"{subject} has no tensor's memory: none of DLPack, a buffer, an array interface, Arrow's C "
-        f"data interface and __array__, and no importer is registered for it. {advice}"
+        f"{subject} has no tensor's memory: none of DLPack, a buffer, an array interface, Arrow's "
+        f"C data interface and __array__, and no importer is registered for it. {advice}"
     )
 
 

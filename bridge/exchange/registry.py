@@ -49,8 +49,8 @@ class Adapter:
     name ending in ``.*`` means all classes of the package. importer, exporter: see `register`.
     import_takes_copy: it is ``importer(x, copy)``, which returns a TensorImpl, or None for the
     general protocols, and reports copies itself. export_takes_copy: it is ``exporter(x, copy)``,
-    where `x` is anything that can be imported, and reports copies itself. prefers_buffer: objects that export a buffer of
-    plain numbers are imported by it, without `importer`.
+    where `x` is anything that can be imported, and reports copies itself. prefers_buffer: objects
+    that export a buffer of plain numbers are imported by it, without `importer`.
     """
 
     __slots__ = (
@@ -131,19 +131,7 @@ def register(
 
     Raises TypeError: an argument is not what it must be; nothing is registered then.
     """
-    if not isinstance(name, str) or not name:
-        raise TypeError(f"The name of a library is a string, not {name!r}.")
-    if isinstance(types, (str, type)) or not isinstance(types, Iterable):
-        raise TypeError(f"types is a sequence of classes and dotted names, not {types!r}.")
-    types = tuple(types)
-    for cls in types:
-        if not isinstance(cls, type) and not (isinstance(cls, str) and _is_dotted(cls)):
-            raise TypeError(
-                f"{cls!r} is neither a class nor its dotted name, such as 'openvino.Tensor'."
-            )
-    for what, function in (("importer", importer), ("exporter", exporter)):
-        if function is not None and not callable(function):
-            raise TypeError(f"{what} is a function of one argument, not {function!r}.")
+    types = _checked(name, types, {"importer": importer, "exporter": exporter})
     _adapters[name] = Adapter(
         name, types, importer, exporter, import_takes_copy, export_takes_copy, prefers_buffer
     )
@@ -151,7 +139,27 @@ def register(
         changed()
 
 
-def _is_dotted(name: str) -> bool:
+def _checked(name: Any, types: Any, functions: dict[str, Any]) -> tuple[type | str, ...]:
+    """Return `types` as a tuple. Raises TypeError: an argument of `register` is none."""
+    if not isinstance(name, str) or not name:
+        raise TypeError(f"The name of a library is a string, not {name!r}.")
+    if isinstance(types, (str, type)) or not isinstance(types, Iterable):
+        raise TypeError(f"types is a sequence of classes and dotted names, not {types!r}.")
+    checked: tuple[type | str, ...] = tuple(types)
+    for cls in checked:
+        if not isinstance(cls, type) and not _is_dotted(cls):
+            raise TypeError(
+                f"{cls!r} is neither a class nor its dotted name, such as 'openvino.Tensor'."
+            )
+    for what, function in functions.items():
+        if function is not None and not callable(function):
+            raise TypeError(f"{what} is a function of one argument, not {function!r}.")
+    return checked
+
+
+def _is_dotted(name: Any) -> bool:
+    if not isinstance(name, str):
+        return False
     parts = name.removesuffix(".*").split(".")
     return (len(parts) > 1 or name.endswith(".*")) and all(part.isidentifier() for part in parts)
 

@@ -169,12 +169,12 @@ def check_feed(case: Case) -> None:
 
     source = case.make()
     workspace.FeedBlob("fed", np.float32([1, 2]))
-    feedable = (
-        isinstance(source, np.ndarray)
-        or hasattr(type(source), "__dlpack__")
-        or type(source).__name__ == "PyCapsule"
-    )
-    if case.values is None or not feedable or (_scattered(case) and case.library != "numpy"):
+    shared = hasattr(type(source), "__dlpack__") or type(source).__name__ == "PyCapsule"
+    if isinstance(source, bytes):
+        assert workspace.FeedBlob("fed", source) is True
+        assert workspace.FetchBlob("fed") == source
+        return
+    if case.values is None or (_scattered(case) and shared and case.library != "numpy"):
         with pytest.raises(c10.EnforceNotMet):
             workspace.FeedBlob("fed", source)
         assert workspace.FetchBlob("fed").tolist() == [1, 2]

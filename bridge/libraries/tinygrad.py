@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from bridge.exchange.library_fit import fit, refuse_types
+from bridge.exchange.library_fit import fit, plain_array, refuse_types
 from bridge.exchange.registry import register
 
 # Types that NumPy lacks, by tinygrad's names.
@@ -39,7 +39,7 @@ def _import(x: Any) -> Any:
         raise BufferError(
             f"The tinygrad tensor is sharded over {len(x.device)} devices. Use x.to(device)."
         )
-    if x.device.partition(":")[0] not in _HOST:
+    if str(x.device).partition(":")[0] not in _HOST:
         raise BufferError(f"The tinygrad tensor is on {x.device}. Use x.to('CPU').")
     buffer = x.contiguous().realize()._buffer()
     memory = numpy.frombuffer(buffer.as_memoryview(allow_zero_copy=True), numpy.uint8)
@@ -60,12 +60,16 @@ def _numpy_type(dtype: Any) -> Any:
 
 
 def _export(tensor: Any) -> Any:
-    """Return a tensor of the device NPY, whose buffers are NumPy arrays, on the same memory."""
+    """Return a tensor of the device NPY, whose buffers are NumPy arrays, on the same memory.
+
+    tinygrad computes on others: ``x.to("CPU")`` copies it there.
+    """
     import tinygrad
 
     refuse_types(tensor, "tinygrad", "complex64", "complex128")
-    tensor = fit(tensor, writable=True, row_major=True)
-    return tinygrad.Tensor(tensor.numpy(), device="NPY")
+    array = plain_array(fit(tensor, writable=True, row_major=True), "tinygrad")
+    # (of an array without dimensions it would make a constant)
+    return tinygrad.Tensor(array.reshape(-1), device="NPY").reshape(array.shape)
 
 
 register("tinygrad", types=("tinygrad.Tensor",), importer=_import, exporter=_export)

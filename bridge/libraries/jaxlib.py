@@ -3,6 +3,6 @@
 
 from __future__ import annotations
 
-from bridge.adapters import jax
+from bridge.libraries import jax
 
 __all__ = ["jax"]

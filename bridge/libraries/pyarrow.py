@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from math import prod
 from typing import Any
 
 from bridge.c10.tensor_impl import TensorImpl
@@ -48,16 +49,22 @@ def export(tensor: Any) -> Any:
     if array.ndim == 1:
         return flat
     inner = array.shape[1:]
-    size = values.size // len(array) if len(array) else int(array[:0].size)
     rows = pyarrow.Array.from_buffers(
-        pyarrow.list_(kind, size), len(array), [None], null_count=0, children=[flat]
+        pyarrow.list_(kind, prod(inner)), len(array), [None], null_count=0, children=[flat]
     )
     return pyarrow.ExtensionArray.from_storage(pyarrow.fixed_shape_tensor(kind, inner), rows)
 
 
 register(
     "pyarrow",
-    types=("pyarrow.Array", "pyarrow.*"),
+    types=(
+        "pyarrow.Array",
+        "pyarrow.ChunkedArray",
+        "pyarrow.RecordBatch",
+        "pyarrow.Table",
+        "pyarrow.Tensor",
+        "pyarrow.*",
+    ),
     importer=import_,
     exporter=export,
     import_takes_copy=True,

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from bridge.exchange.library_fit import plain_array
+from bridge.exchange.library_fit import plain_array, refuse_nulls
 from bridge.exchange.registry import register
 
 
@@ -17,14 +17,10 @@ def _import(x: Any) -> Any:
         array = awkward.to_numpy(x, allow_missing=False)
     except ValueError as error:
         nulls = int(awkward.sum(awkward.is_none(x, axis=-1), axis=None))
-        if nulls:
-            raise BufferError(
-                f"The Awkward array has {nulls} nulls, which plain memory cannot hold. Use "
-                "ak.fill_none(x, value) or ak.drop_none(x)."
-            ) from error
-        reason = str(error).partition("\n")[0]
+        refuse_nulls("Awkward array", nulls, "ak.fill_none(x, value) or ak.drop_none(x)")
+        reason = str(error).partition(" (in ")[0]
         raise BufferError(
-            f"The Awkward array is not one block of memory: {reason}. Use ak.flatten or ak.to_regular."
+            f"The Awkward array is not one block of memory: {reason}. Use ak.flatten(x)."
         ) from error
     array = array.view()
     array.flags.writeable = False

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy
 
-from bridge.exchange.library_fit import plain_array
+from bridge.exchange.library_fit import plain_array, refuse_nulls
 from bridge.exchange.registry import register
 
 
@@ -38,11 +38,7 @@ def _readonly(array: Any) -> Any:
 
 
 def _refuse_nulls(x: Any, nulls: int) -> None:
-    if nulls:
-        raise BufferError(
-            f"The pandas {type(x).__name__} has {nulls} nulls, which plain memory cannot hold. Use "
-            "fillna(value) or dropna()."
-        )
+    refuse_nulls(f"pandas {type(x).__name__}", nulls, "fillna(value) or dropna()")
 
 
 def _export(tensor: Any) -> Any:

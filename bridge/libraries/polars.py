@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from bridge.exchange.library_fit import plain_array
+from bridge.exchange.library_fit import plain_array, refuse_nulls
 from bridge.exchange.registry import register
 
 
@@ -16,11 +16,7 @@ def _import(x: Any) -> Any:
         nulls = sum(nulls.row(0)) if x.width else 0
     elif nulls == 0 and x.dtype.is_nested() and hasattr(x.dtype, "size"):
         nulls = x.explode().null_count()
-    if nulls:
-        raise BufferError(
-            f"The Polars {type(x).__name__} has {nulls} nulls, which plain memory cannot hold. Use "
-            "fill_null(value) or drop_nulls()."
-        )
+    refuse_nulls(f"Polars {type(x).__name__}", nulls, "fill_null(value) or drop_nulls()")
     return x.to_numpy()
 
 
