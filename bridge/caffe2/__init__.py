@@ -19,8 +19,10 @@ from bridge.caffe2.tensor.tensor import Tensor
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from bridge.caffe2 import core, workspace
+    from bridge.caffe2.execution.function_operator import operator
     from bridge.caffe2.execution.operator import Operator
     from bridge.caffe2.execution.registry import register_operator
+    from bridge.caffe2.modules.net_module import to_module
     from bridge.caffe2.workspaces.checkpoint import load_checkpoint, save_checkpoint
 
 __all__ = [
@@ -35,8 +37,10 @@ __all__ = [
     "empty",
     "install",
     "load_checkpoint",
+    "operator",
     "register_operator",
     "save_checkpoint",
+    "to_module",
     "workspace",
 ]
 
@@ -47,8 +51,10 @@ __getattr__, __dir__ = lazily(
     __name__,
     {
         "bridge.caffe2.core": "core",
+        "bridge.caffe2.execution.function_operator": "operator",
         "bridge.caffe2.execution.operator": "Operator",
         "bridge.caffe2.execution.registry": "register_operator",
+        "bridge.caffe2.modules.net_module": "to_module",
         "bridge.caffe2.workspace": "workspace",
         "bridge.caffe2.workspaces.checkpoint": "load_checkpoint save_checkpoint",
     },

@@ -7,6 +7,7 @@ Follows OpSchema, caffe2/core/operator_schema.h, PyTorch 1.8.1.
 from __future__ import annotations
 
 from bridge.c10.errors import EnforceKeyError, EnforceNotMet
+from bridge.caffe2.definitions.operator_types import classes_of
 from bridge.caffe2.definitions.schema_table import TABLE
 from bridge.caffe2.definitions.schema_table_gradients import GRADIENTS
 
@@ -14,7 +15,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Container, Sequence
 
-__all__ = ["Schema", "check_names", "schema_of"]
+__all__ = ["Schema", "check_names", "declare_schema", "schema_of"]
 
 
 class Schema:
@@ -63,6 +64,11 @@ _texts: dict[str, str] = {}
 _schemas: dict[str, Schema] = {}
 
 
+def declare_schema(op_type: str, text: str) -> None:
+    """Set the schema of an operator type, from text such as ``2-3:1:0>0``; see `Schema`."""
+    _schemas[op_type] = Schema(text)
+
+
 def schema_of(op_type: str) -> Schema:
     """Return the schema of an operator type.
 
@@ -75,6 +81,8 @@ def schema_of(op_type: str) -> Schema:
                 name, _, text = word.partition(":")
                 _texts[name] = text
         found = _texts.get(op_type)
+        if found is None and classes_of(op_type) is not None and op_type in _schemas:
+            return _schemas[op_type]  # declared by the modules that the look-up loaded
         if found is None:
             raise EnforceKeyError(
                 f"Operator {op_type!r} has no schema. Add a row Name:inputs:outputs:in-place, such "

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
+from libc.stdint cimport int64_t
+
 from bridge.c10.tensor_impl cimport TensorImpl
+from bridge.c10.type_meta cimport TypeMeta
 from bridge.caffe2.blobs.core cimport BlobCore
 from bridge.caffe2.tensor.tensor cimport Tensor
 
@@ -26,6 +29,10 @@ cdef class OperatorCore:
 
     cdef BlobCore input_blob(self, object i, str caller)
     cdef BlobCore output_blob(self, object i, str caller)
+    cdef object compute(self)
+    cdef bint repeat(self) except -1
 
 cdef object run(OperatorCore operator)
+cdef Tensor output_sized(
+    OperatorCore operator, BlobCore blob, const int64_t* sizes, int ndim, TypeMeta dtype)
 cdef Tensor output_like(OperatorCore operator, object i, TensorImpl like)

@@ -13,12 +13,14 @@ from bridge.c10.tensor_impl cimport TensorImpl, allocated, new_impl
 from bridge.c10.type_meta cimport TypeMeta, undefined_type
 from bridge.caffe2.blobs.core cimport BlobCore
 from bridge.caffe2.execution.output_backup cimport back_up, restore_all
+from bridge.caffe2.execution.torch_state cimport is_neutral
 from bridge.caffe2.tensor.tensor cimport Tensor, wrap
 
 from bridge.c10.errors import EnforceIndexError, EnforceNotMet, EnforceTypeError
 from bridge.c10.options import as_options
 from bridge.c10 import float32 as _float32
 from bridge.caffe2.base.errors import ReturnedFalseError
+from bridge.caffe2.execution.torch_state import neutral
 from bridge.exchange.device_memory import current_index
 
 cdef TypeMeta float32_type = _float32
@@ -222,6 +224,14 @@ cdef class OperatorCore:
         """Run `RunOnDevice`; return True. If it fails, the outputs are restored."""
         return run(self)
 
+    cdef object compute(self):
+        """Compute the outputs; a false result other than None means that it failed."""
+        return self.RunOnDevice()
+
+    cdef bint repeat(self) except -1:
+        """Run again in a faster way, if there is one; return whether there was."""
+        return False
+
 
 cdef object run(OperatorCore operator):
     cdef list backups, outer
@@ -232,7 +242,7 @@ cdef object run(OperatorCore operator):
     outer = operator._backups
     operator._backups = backups
     try:
-        result = operator.RunOnDevice()
+        result = operator.compute()
         if result is not None and not result:
             raise ReturnedFalseError(
                 f"RunOnDevice returned {result!r}, which means that it failed.",
@@ -245,15 +255,33 @@ cdef object run(OperatorCore operator):
     return True
 
 
+def run_one(OperatorCore operator not None):
+    """Run one operator, in its faster way if there is one."""
+    if not operator.repeat():
+        run(operator)
+
+
 def run_all(list operators not None, list position not None):
     """Run operators in order; if one fails, set ``position[0]`` to its index."""
+    if is_neutral():
+        _run_each(operators, position)
+    else:
+        with neutral():
+            _run_each(operators, position)
+
+
+cdef int _run_each(list operators, list position) except -1:
     cdef Py_ssize_t i = 0
+    cdef OperatorCore operator
     try:
         for i in range(len(operators)):
-            run(<OperatorCore>operators[i])
+            operator = <OperatorCore>operators[i]
+            if not operator.repeat():
+                run(operator)
     except BaseException:
         position[0] = i
         raise
+    return 0
 
 
 cdef Tensor output_like(OperatorCore operator, object i, TensorImpl like):
@@ -295,8 +323,6 @@ cdef Tensor _sized(
     cdef int device_type = operator._definition.device_type
     cdef int device_index = operator._definition.device_index
     cdef Device on
-    cdef TensorImpl impl
-    cdef Tensor tensor = blob._tensor
     if type(options) is TypeMeta and dtype is None and device is None:
         meta = <TypeMeta>options
     elif options is not None or dtype is not None or device is not None:
@@ -307,17 +333,34 @@ cdef Tensor _sized(
             on = chosen.device()
             device_type = on.c_type
             device_index = current_index(on)
+    return _allocated(blob, sizes.data, sizes.n, meta, device_type, device_index, caller)
+
+
+cdef Tensor output_sized(
+        OperatorCore operator, BlobCore blob, const int64_t* sizes, int ndim, TypeMeta dtype):
+    """Return the tensor of an output blob, allocated, on the operator's device."""
+    return _allocated(
+        blob, sizes, ndim, dtype, operator._definition.device_type,
+        operator._definition.device_index, "Operator.Output")
+
+
+cdef Tensor _allocated(
+        BlobCore blob, const int64_t* sizes, int ndim, TypeMeta dtype, int device_type,
+        int device_index, str caller):
+    """Return the blob's tensor; its buffer is reused if it is on the device and not read-only."""
+    cdef Tensor tensor = blob._tensor
+    cdef TensorImpl impl
     if tensor is not None:
         impl = tensor.impl
         if impl.storage is not None and impl.storage.device_type == device_type \
                 and impl.storage.device_index == device_index \
                 and not impl.storage.flags & READONLY:
-            if impl.ndim != sizes.n or memcmp(
-                    impl.c_sizes, sizes.data, sizes.n * sizeof(int64_t)) != 0:
-                resizing.resize(impl, sizes.data, sizes.n, caller)
-            allocation.mutable_data(impl, meta, caller)
+            if impl.ndim != ndim or memcmp(
+                    impl.c_sizes, sizes, ndim * sizeof(int64_t)) != 0:
+                resizing.resize(impl, sizes, ndim, caller)
+            allocation.mutable_data(impl, dtype, caller)
             return tensor
-    tensor = wrap(allocated(sizes.data, sizes.n, meta, device_type, device_index, caller))
+    tensor = wrap(allocated(sizes, ndim, dtype, device_type, device_index, caller))
     _set(blob, tensor)
     return tensor
 

@@ -9,8 +9,10 @@ from collections.abc import Callable, Sequence
 from bridge.c10.errors import EnforceKeyError, EnforceTypeError
 from bridge.caffe2.base.errors import wrap_error
 from bridge.caffe2.base.messages import as_message
+from bridge.caffe2.definitions.operator_types import classes_of
 from bridge.caffe2.definitions.schemas import check_names
 from bridge.caffe2.gradients import makers, makers_of_products, makers_of_rows
+from bridge.caffe2.gradients.declared import declared
 from bridge.caffe2.gradients.gradient_slice import GradientSlice
 from bridge.caffe2.gradients.maker import GradientMaker
 from bridge.caffe2.gradients.patterns import add_pattern
@@ -100,7 +102,8 @@ class OperatorGradients:
     @classmethod
     def _gradient(cls, op: Any, given: list[Any]) -> tuple[Any, Sequence[Any]]:
         registered = cls.gradient_registry_.get(op.type)
-        built_in = _built_in().get(op.type)
+        classes_of(op.type)  # loads the declarations of the built-in operators
+        built_in = declared.get(op.type) or _built_in().get(op.type)
         if built_in is None:
             if registered is not None:
                 return registered(op, given)

@@ -19,42 +19,41 @@
 | `datasets` | cursors, records, queues of blobs, database readers |
 | `control` | nets run by operators, files, checks, printing, device copies |
 
-Base classes, in `base`:
+A module `<topic>_kernels` has loops for float32 on the CPU where torch has no fast call: compiled
+functions of addresses or arrays, which write into memory that is given and check nothing.
 
-| class | for |
-|---|---|
-| `TorchOperator` | any operator: inputs by `x`, outputs by `out` (written) or `put` (new tensors) |
-| `FloatOperator` | float32 by default; `enforce` with a requirement and the values given |
-| `elementwise` | a decorator: one function `(op, *inputs, out)` is the operator |
-| `AnyTypeOperator` | rearranging elements of any type: `move` with `load` and `store` |
-| `FillOperator`, `RandomOperator`, `WindowOperator` | fills, random numbers, image windows |
+An operator is a pure function of torch tensors, declared by `operator`; what the declaration says,
+and what the engine derives from it, is in `bridge.caffe2.execution.function_operator`. Operators
+with state or effects (files, queues, counters, windows over many runs, nets) are classes, derived
+from `base.torch_operator.TorchOperator`, and have a row in `definitions/schema_table.py`.
 
 Add an operator, for example `Double`:
 
 1. In a module of the package where it belongs (all modules are found, a new one as well):
 
-       from bridge.caffe2.execution.registry import register_operator
-       from bridge.caffe2.operators.base.float_operator import FloatOperator
+       from bridge.caffe2.execution.function_operator import operator
        from bridge.caffe2.operators.base.lazy_torch import torch
 
-       @register_operator("Double")
-       class Double(FloatOperator):
+       @operator("Double", inplace="0>0", gradient="Double g0 > 0")
+       def double(x: Tensor, *, out: Out = None) -> Tensor:
            \"""Y = 2 * X, elementwise.\"""
+           return torch.mul(x, 2, out=out)
 
-           def RunOnDevice(self) -> None:
-               x = self.x(0)
-               torch.mul(x, 2, out=self.out(0, x.shape))
-
-2. In `definitions/schema_table.py` its numbers of inputs and outputs, and the outputs that may be
-   in place: ``Double:1:1:0>0``. For the gradient operator, if it is a new one, a row in
-   `definitions/schema_table_gradients.py`.
-3. In `gradients/table.py` a pattern (``"Scale{scale=2.0} g0 > 0": "Double"``), or the type among
-   those without a gradient.
-4. In `tests/conformance/operators/cases_<group>.py` cases, such as ``case("matrix", "Double", x)``,
+2. In `tests/conformance/operators/cases_<group>.py` cases, such as ``case("matrix", "Double", x)``,
    and their results in Caffe2 recorded by `record.py`. For an operator that Caffe2 does not have,
    a test in `tests/caffe2/operators` instead.
 
-Check everything before requesting an output, so that a failed operator changes nothing.
+Rules for the functions:
+
+- Inputs are not written, and nothing is remembered between calls. New tensors name their dtype and
+  device (``x.new_zeros(...)``, ``torch.full(..., dtype=x.dtype, device=x.device)``), since the
+  caller may have set other defaults.
+- `out` is None, or the output's buffer of the right sizes and type, which may be the memory of an
+  input that works in place: read all inputs before writing it. Return it.
+- Without `out` every call is differentiable and traceable: no elements are read (``item``,
+  ``tolist``, ``if tensor``), unless the operator declares ``effects=("values",)``. Checks of
+  elements are for `base.checks.has_values` tensors only.
+- What is wrong with inputs or arguments is checked by `base.checks.require` before computing.
 
 The modules are imported, and register their operators, when an operator type is looked up that is
 not registered; only those of `base` are imported before. torch is imported when the first operator

@@ -4,5 +4,6 @@
 - backward_pass, gradient_slice: test_registry, conformance/gradients/test_gradients
 - maker, makers, makers_of_products, makers_of_rows, patterns, sums, table: test_numeric,
   conformance/gradients/test_gradients
+- declared: caffe2/execution/test_function_operator
 - *: test_caffe2_faults, test_numeric
 """

@@ -1,0 +1,375 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Declaration: what the signature of an operator's function says.
+
+Positional parameters are the inputs, keyword-only parameters the arguments, and the tensors that
+are returned the outputs. From this come the schema, the values of the arguments with their
+defaults, and the types that the inputs may have.
+
+Note "Parameters that the engine fills"
+A keyword-only parameter annotated with one of these names is not an argument of the operator:
+
+| annotation | value |
+|---|---|
+| `Out` | the output's buffer, to write and to return (several: a tuple); None: new tensors |
+| `OutputCount` | the number of outputs that are wanted |
+| `InPlace` | the outputs that are in place, {output: input} |
+| `RandomGenerator` | a torch.Generator, or None for torch's own |
+| `TargetDevice` | the torch.device that the operator runs on |
+
+A parameter annotated with a class that has ``from_arguments`` stands for several arguments: its
+value is ``from_arguments(arguments)``, computed once; `Arguments` is what it reads.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+
+from bridge.c10 import TypeMeta, float32
+from bridge.c10.errors import EnforceNotMet, EnforceTypeError, EnforceValueError
+from bridge.caffe2.definitions.arguments import repeated_value, single_value
+from bridge.caffe2.definitions.schemas import check_names
+from bridge.caffe2.execution.function_core import BoundCore
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+    from bridge.caffe2.execution.definition import Definition
+
+    # The types that an input may have: one of these, any (None), or that of another input (str).
+    InputTypes = Sequence[TypeMeta] | str | None
+
+    # Annotations of parameters that the engine fills; see the Note.
+    Out = Any
+    OutputCount = int
+    InPlace = dict[int, int]
+    RandomGenerator = Any
+    TargetDevice = Any
+
+__all__ = ["Arguments", "Bound", "Declaration", "float32_value"]
+
+_FILLED = ("Out", "OutputCount", "InPlace", "RandomGenerator", "TargetDevice")
+_SINGLE = {"int": int, "float": float, "bool": bool, "str": str, "bytes": bytes}
+_REPEATED = {f"list[{name}]": kind for name, kind in _SINGLE.items()}
+_LIKE: dict[type, Any] = {int: 0, float: 0.0, bool: False, str: "", bytes: b""}
+_EFFECTS = {"io", "random", "state", "values"}
+_REQUIRED = object()
+
+
+class Arguments:
+    """The arguments of a definition, for classes that several arguments describe."""
+
+    __slots__ = ("_values",)
+
+    def __init__(self, values: Mapping[str, dict[str, Any]]) -> None:
+        self._values = values
+
+    def has(self, name: str) -> bool:
+        """Return whether there is an argument `name`."""
+        return name in self._values
+
+    def single(self, name: str, default: Any = None) -> Any:
+        """Return the value of an argument, as `Operator.GetSingleArgument`."""
+        values = self._values.get(name)
+        if values is None:
+            return default
+        return single_value(values, name, default, "Operator.GetSingleArgument")
+
+    def repeated(self, name: str, default: Sequence[Any] = ()) -> list[Any]:
+        """Return the values of an argument as a list, as `Operator.GetRepeatedArgument`."""
+        values = self._values.get(name)
+        if values is None:
+            return list(default)
+        return repeated_value(values, name, default, "Operator.GetRepeatedArgument")
+
+
+class Bound(BoundCore):
+    """The function of an operator with the arguments of one definition.
+
+    `arguments`: the keyword arguments. `types`: for each input the tuple of types that it may have,
+    None for any, or the number of the input whose type it has. `on_host`: the inputs that are on
+    the CPU wherever the operator runs. `in_place`: {output: input}. `wants`: the names of the
+    parameters that the engine fills, by their annotation; `out_name`: that of the buffer, or None.
+    `is_recorded`: whether its calls may be recorded.
+    """
+
+    __slots__ = ()
+
+    def __init__(
+        self,
+        declaration: Declaration,
+        arguments: dict[str, Any],
+        types: tuple[Any, ...],
+        in_place: dict[int, int],
+        on_host: frozenset[int],
+    ) -> None:
+        self.declaration = declaration
+        self.arguments = arguments
+        self.types = types
+        self.in_place = in_place
+        self.on_host = on_host
+        self.wants = declaration.filled
+        self.function = declaration.function
+        self.is_filled = not declaration.filled.keys().isdisjoint(
+            ("RandomGenerator", "TargetDevice")
+        )
+        self.out_name = declaration.filled.get("Out")
+        # Functions of users are called each time: they may do what nobody declared.
+        self.is_recorded = not declaration.effects and declaration.function.__module__.startswith(
+            "bridge.caffe2.operators."
+        )
+
+
+class _Argument:
+    __slots__ = ("default", "group", "kind", "name", "optional", "repeated")
+
+    def __init__(self, name: str, annotation: str, default: Any, names: Mapping[str, Any]) -> None:
+        self.name = name
+        self.default = default
+        text = annotation
+        self.optional = text.endswith("|None")
+        text = text.removesuffix("|None")
+        self.group = None
+        self.repeated = text in _REPEATED
+        self.kind = _REPEATED.get(text) or _SINGLE.get(text)
+        if self.kind is None:
+            self.group = names.get(text)
+            if not hasattr(self.group, "from_arguments"):
+                raise EnforceTypeError(
+                    f"Parameter {name!r} is annotated with {annotation!r}. An argument is an int, "
+                    "float, bool, str, bytes or a list of these, as in list[int], or a class with "
+                    "from_arguments.",
+                    "operator",
+                )
+
+    def value(self, arguments: Arguments) -> Any:
+        """Return the value of the argument, of the type of the parameter."""
+        if self.group is not None:
+            return self.group.from_arguments(arguments)
+        if not arguments.has(self.name):
+            if self.default is _REQUIRED:
+                raise EnforceNotMet(f"The argument {self.name} is missing.")
+            default = self.default
+            return list(default) if self.repeated and default is not None else default
+        assert self.kind is not None
+        if self.repeated:
+            return arguments.repeated(self.name, (_LIKE[self.kind],))
+        return arguments.single(self.name, _LIKE[self.kind])
+
+
+class Declaration:
+    """An operator declared as a function; see the module.
+
+    name: the operator type. function: computes the outputs from the inputs. Other parameters are
+    those of `operator`.
+
+    Raises EnforceNotMet, also a TypeError or ValueError: the signature cannot be that of an
+    operator.
+    """
+
+    __slots__ = (
+        "arguments",
+        "effects",
+        "filled",
+        "function",
+        "inputs",
+        "name",
+        "on_host",
+        "rearranges",
+        "schema",
+        "types",
+        "variadic",
+    )
+
+    def __init__(
+        self,
+        name: str,
+        function: Callable[..., Any],
+        *,
+        inplace: Any = None,
+        types: Any = (float32,),
+        inputs: str | None = None,
+        outputs: str | int | None = None,
+        effects: Iterable[str] = (),
+        on_host: Iterable[str] = (),
+        rearranges: Iterable[int] = (),
+        defaults: Callable[..., Any] | None = None,
+    ) -> None:
+        code = getattr(function, "__code__", None)
+        if code is None:
+            raise EnforceTypeError(
+                f"An operator is a function of tensors, not {type(function).__name__}.", "operator"
+            )
+        self.name = name
+        self.function = function
+        names = code.co_varnames
+        positional, keywords = code.co_argcount, code.co_kwonlyargcount
+        self.inputs: tuple[str, ...] = names[:positional]
+        self.variadic = bool(code.co_flags & 0x04)
+        if code.co_flags & 0x08:
+            raise EnforceTypeError(
+                f"The function of {name!r} must name its arguments, not take any by **.",
+                "operator",
+            )
+        if self.variadic:
+            self.inputs += (names[positional + keywords],)
+        self.filled: dict[str, str] = {}
+        self.arguments = self._arguments(names[positional : positional + keywords], defaults)
+        self.types = _types_by_input(types, self.inputs)
+        self.effects = frozenset(effects)
+        if not self.effects <= _EFFECTS:
+            raise EnforceValueError(
+                f"{sorted(self.effects - _EFFECTS)} are not effects; those are {sorted(_EFFECTS)}.",
+                "operator",
+            )
+        self.on_host = frozenset(map(self.inputs.index, on_host))
+        self.rearranges = frozenset(rearranges)
+        required = positional - len(function.__defaults__ or ())
+        self.schema = ":".join(
+            (
+                inputs or _count(required, None if self.variadic else positional),
+                _outputs(name, outputs, function.__annotations__.get("return", "")),
+                _pairs(inplace),
+            )
+        )
+
+    def _arguments(
+        self, names: Sequence[str], source: Callable[..., Any] | None
+    ) -> tuple[_Argument, ...]:
+        """Return the arguments among the keyword-only parameters; the others go to `filled`."""
+        function = self.function
+        shared = getattr(source, "__kwdefaults__", None) or {}
+        given = function.__kwdefaults__ or {}
+        found = []
+        for name in names:
+            default = given.get(name, shared.get(name, _REQUIRED))
+            annotation = _plain(function.__annotations__.get(name, _from_default(default)))
+            kind = annotation.removesuffix("|None")
+            if kind in _FILLED:
+                self.filled[kind] = name
+                continue
+            if type(default) is float:
+                default = float32_value(default)
+            found.append(_Argument(name, annotation, default, function.__globals__))
+        return tuple(found)
+
+    def bind(self, definition: Definition) -> Bound:
+        """Return the function with the arguments of a definition.
+
+        Raises EnforceNotMet: a wrong number of inputs or outputs, an output in place that must not
+        be, a missing argument, or one of another type (also a TypeError).
+        """
+        in_place = check_names(definition.type, definition.inputs, definition.outputs) or {}
+        arguments = Arguments(definition.arguments)
+        values = {argument.name: argument.value(arguments) for argument in self.arguments}
+        count = len(definition.inputs)
+        types, on_host = self.types, self.on_host
+        if self.variadic:
+            last = len(self.inputs) - 1
+            types = types[:last] + types[last:] * max(count - last, 0)
+            if last in on_host:
+                on_host = on_host | frozenset(range(last, count))
+        if "OutputCount" in self.filled:
+            values[self.filled["OutputCount"]] = len(definition.outputs)
+        if "InPlace" in self.filled:
+            values[self.filled["InPlace"]] = in_place
+        return Bound(self, values, types[:count], in_place, on_host)
+
+
+def _plain(annotation: Any) -> str:
+    """Return an annotation as text, such as ``list[int]`` for ``typing.Sequence[int]``."""
+    if not isinstance(annotation, str):
+        simple = isinstance(annotation, type) and not hasattr(annotation, "__args__")
+        annotation = annotation.__name__ if simple else str(annotation)
+    text = re.sub(r"\s|\b(?:typing|collections\.abc|torch)\.", "", annotation)
+    text = re.sub(r"^Optional\[(.*)\]$", r"\1|None", text)
+    text = re.sub(r"^(?:List|Sequence|Iterable)\[", "list[", text)
+    text = re.sub(r"^(?:tuple|Tuple)\[(int|float|bool|str|bytes),\.\.\.\]", r"list[\1]", text)
+    return re.sub(r"^Tuple\[", "tuple[", text)
+
+
+def _from_default(default: Any) -> str:
+    """Return the annotation of a parameter that has none: the type of its default."""
+    if isinstance(default, (list, tuple)) and default:
+        return f"list[{type(default[0]).__name__}]"
+    return type(default).__name__
+
+
+def float32_value(value: float) -> float:
+    """Return `value` rounded to float32, the type of Caffe2's arguments."""
+    from ctypes import c_float
+
+    return c_float(value).value
+
+
+def _types_by_input(types: Any, inputs: tuple[str, ...]) -> tuple[Any, ...]:
+    """Return for each input a tuple of types, None for any, or the number of another input."""
+    if types is None:
+        return (None,) * len(inputs)
+    if isinstance(types, TypeMeta):
+        types = (types,)
+    if not isinstance(types, dict):
+        allowed = tuple(map(TypeMeta.Make, types))
+        others = allowed if len(allowed) == 1 else 0
+        return (allowed, *([others] * (len(inputs) - 1)))[: len(inputs)]
+    unknown = set(types) - set(inputs)
+    if unknown:
+        raise EnforceValueError(
+            f"There are types for {sorted(unknown)}; the inputs are {list(inputs)}.", "operator"
+        )
+    return tuple(_types_of(types.get(name, (float32,)), inputs) for name in inputs)
+
+
+def _types_of(types: Any, inputs: tuple[str, ...]) -> Any:
+    if isinstance(types, str) and types in inputs:
+        return inputs.index(types)
+    if types is None:
+        return None
+    if isinstance(types, TypeMeta):
+        return (types,)
+    return tuple(map(TypeMeta.Make, types))
+
+
+def _count(least: int, most: int | None) -> str:
+    if most is None:
+        return f"{least}-*"
+    return str(least) if least == most else f"{least}-{most}"
+
+
+def _outputs(name: str, given: str | int | None, annotation: Any) -> str:
+    """Return the number of outputs as text, from the annotation of the result unless `given`."""
+    if given is not None:
+        return str(given)
+    text = _plain(annotation)
+    if not text:
+        return "1-*"
+    if text in ("None", "NoneType"):
+        return "0"
+    several = re.fullmatch(r"(?:tuple|list)\[(.*)\]", text)
+    if several is None:
+        return "1"
+    if several[1].endswith("...") or text.startswith("list"):
+        return "1-*"
+    return str(len(several[1].split(",")))
+
+
+def _pairs(inplace: Any) -> str:
+    """Return pairs (input, output) as the text of a schema, such as ``0>0,1>0``."""
+    if inplace is None:
+        return ""
+    if isinstance(inplace, str):
+        return inplace.replace(" ", "")
+    try:
+        if isinstance(inplace, dict):
+            pairs = [(i, o) for o, i in inplace.items()]
+        elif len(inplace) == 2 and all(isinstance(one, int) for one in inplace):
+            pairs = [tuple(inplace)]
+        else:
+            pairs = [(int(i), int(o)) for i, o in inplace]
+    except (TypeError, ValueError) as cause:
+        raise EnforceValueError(
+            f"{inplace!r} are not pairs of an input and an output, as in [(0, 0)].", "operator"
+        ) from cause
+    return ",".join(f"{i}>{o}" for i, o in pairs)

@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: Apache-2.0
+from bridge.c10.tensor_impl cimport TensorImpl
+from bridge.caffe2.execution.operator_core cimport OperatorCore
+from bridge.caffe2.execution.program cimport Operand, Program
+
+# The types and sizes of the inputs and outputs of the latest run of a definition.
+cdef class Seen:
+    cdef list inputs            # of Layout
+    cdef list outputs           # of Layout; empty: outputs cannot be requested before a run
+
+    cdef bint fits(self, list impls)
+
+# The fields of a Bound that a run needs; the base of it.
+cdef class BoundCore:
+    cdef public object declaration
+    cdef public object function
+    cdef public dict arguments
+    cdef public tuple types
+    cdef public dict in_place
+    cdef public frozenset on_host
+    cdef public dict wants
+    cdef public str out_name
+    cdef public bint is_recorded
+    cdef public bint is_filled      # whether `wants` has values of the operator
+    cdef Seen seen
+
+# An operator that may have a recorded program.
+cdef class ProgramCore(OperatorCore):
+    cdef Program _program       # None: not recorded
+
+    cdef bint _can_rebind(self, Operand operand, TensorImpl impl) except -1
+    cdef int _put_results(self, Program program) except -1
+    cdef bint _is_on_device(self, TensorImpl impl) noexcept
+
+cdef class FunctionCore(ProgramCore):
+    cdef BoundCore _bound       # None: not run yet
+    cdef dict _arguments
+    cdef Seen _last             # of the latest run of this operator
+    cdef int _recordings
+
+    cdef int _prepare(self) except -1
+    cdef object _compute(self)
+    cdef bint _is_worth_recording(self, list impls) except -1
+    cdef object _compiled(self, list calls, list operands, list buffers, list results)
+    cdef list _buffers(self, Seen seen, list impls, list operands)
+    cdef list _checked(self, object returned)
+    cdef list _put(self, list results, list impls, list operands, list buffers)
+    cdef list _output_impls(self)
+    cdef int _put_one(self, Py_ssize_t o, object value, TensorImpl fresh, list impls) except -1
+    cdef list _input_impls(self)

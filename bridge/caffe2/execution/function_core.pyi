@@ -1,0 +1,34 @@
+# SPDX-License-Identifier: Apache-2.0
+from collections.abc import Callable
+from typing import Any
+
+from typing_extensions import disjoint_base
+
+from bridge.caffe2.execution.operator_core import OperatorCore
+from bridge.caffe2.execution.program import Program
+
+@disjoint_base
+class BoundCore:
+    declaration: Any
+    function: Callable[..., Any]
+    arguments: dict[str, Any]
+    types: tuple[Any, ...]
+    in_place: dict[int, int]
+    on_host: frozenset[int]
+    wants: dict[str, str]
+    out_name: str | None
+    is_recorded: bool
+    is_filled: bool
+
+@disjoint_base
+class Seen: ...
+
+@disjoint_base
+class ProgramCore(OperatorCore):
+    def _set_program(self, program: Program | None) -> None: ...
+
+@disjoint_base
+class FunctionCore(ProgramCore):
+    def RunOnDevice(self) -> None: ...
+    def _checked_results(self, returned: Any) -> list[Any]: ...
+    def _put_tensor(self, o: int, tensor: Any) -> None: ...

@@ -1,0 +1,434 @@
+# SPDX-License-Identifier: Apache-2.0
+# cython: language_level=3, boundscheck=False, wraparound=False
+"""FunctionCore: runs the function of an operator on blobs.
+
+The inputs are torch tensors over the memory of the blobs. A result that the function wrote into the
+output's buffer stays there. Another one becomes the value of its blob:
+
+- where the output is in place of an input, it is copied into the input's memory, so that others who
+  share that memory see it; a view of the input itself only changes the sizes;
+- a view of an input is copied, since outputs have memory of their own;
+- where the buffer has its type and sizes and the function can write it (`Out`), or it is small, it
+  is copied there, so that the blob's memory stays the same from the first run on;
+- otherwise its memory becomes the blob's.
+
+Buffers are passed to functions that can write them once their sizes are known from a run on inputs
+of the same types and sizes. A second such run is recorded; see `program`.
+"""
+
+from bridge.c10 cimport resizing
+from bridge.c10.storage cimport READONLY
+from bridge.c10.tensor_impl cimport CONTIGUOUS, TensorImpl
+from bridge.c10.type_meta cimport undefined_type
+from bridge.caffe2.blobs.core cimport BlobCore
+from bridge.caffe2.execution.operator_core cimport OperatorCore, output_sized
+from bridge.caffe2.execution.program cimport Layout, Operand, Program, put_result
+from bridge.caffe2.execution.torch_state cimport is_neutral
+from bridge.caffe2.tensor.tensor cimport Tensor
+from bridge.dlpack.abi cimport DL_CPU
+from bridge.exchange.torch_export cimport torch_operand
+from bridge.exchange.torch_import cimport import_torch
+
+from bridge.c10.errors import EnforceNotMet, EnforceTypeError
+from bridge.caffe2.execution.recorder import record
+from bridge.caffe2.execution.torch_state import neutral
+
+cdef enum:
+    MOST_RECORDINGS = 8     # of one operator, whose sizes change
+
+
+cdef class BoundCore:
+    """The fields of a `Bound`."""
+
+
+cdef class Seen:
+    """The types and sizes of the inputs and outputs of a run."""
+
+    cdef bint fits(self, list impls):
+        """Return whether inputs have these types and sizes."""
+        cdef Py_ssize_t i
+        if len(impls) != len(self.inputs):
+            return False
+        for i in range(len(impls)):
+            if not (<Layout>self.inputs[i]).fits(<TensorImpl>impls[i]):
+                return False
+        return True
+
+
+cdef Seen seen_in(list inputs, list outputs):
+    """Return the layouts of TensorImpls; None if they cannot be remembered."""
+    cdef Seen seen = Seen.__new__(Seen)
+    cdef TensorImpl impl
+    cdef Layout layout
+    seen.inputs, seen.outputs = [], []
+    for impls, layouts in ((inputs, seen.inputs), (outputs, seen.outputs)):
+        for impl in impls:
+            layout = Layout.__new__(Layout)
+            if not layout.set(impl):
+                return None
+            layouts.append(layout)
+    return seen
+
+
+cdef class ProgramCore(OperatorCore):
+    """An operator that runs a recorded program as long as it fits the blobs."""
+
+    cdef bint repeat(self) except -1:
+        """Run the recorded program if it still fits the blobs; return whether it did."""
+        cdef Program program = self._program
+        cdef Operand operand
+        cdef Tensor tensor
+        cdef Py_ssize_t i, n
+        cdef bint is_bound = True
+        if program is None:
+            return False
+        n = len(self._inputs)
+        for i in range(len(program.operands)):
+            tensor = (<BlobCore>(
+                self._inputs[i] if i < n else self._outputs[i - n]))._tensor
+            if tensor is None:
+                return False
+            operand = <Operand>program.operands[i]
+            if operand.holds(tensor.impl):
+                continue
+            if not self._can_rebind(operand, tensor.impl):
+                return False
+            program.values[i] = operand.rebind(tensor.impl)
+            is_bound = False
+        if not is_bound:
+            program.bind()
+        program.run()
+        if program.results is not None:
+            self._put_results(program)
+        return True
+
+    cdef bint _can_rebind(self, Operand operand, TensorImpl impl) except -1:
+        return impl.storage is not None and operand.layout.fits(impl) \
+            and impl.flags & CONTIGUOUS and impl.storage.data != NULL \
+            and self._is_on_device(impl) \
+            and not (operand.written and impl.storage.flags & READONLY)
+
+    cdef int _put_results(self, Program program) except -1:
+        cdef Py_ssize_t o, slot
+        cdef object result
+        cdef TensorImpl fresh
+        for o in range(len(program.results)):
+            slot = program.results[o]
+            if slot < 0:
+                continue
+            result = program.values[slot]
+            program.values[slot] = None
+            fresh = import_torch(result, None)
+            if not fresh.flags & CONTIGUOUS:
+                result = result.contiguous()
+                fresh = import_torch(result, None)
+            put_result(self._outputs[o], result, fresh)
+        return 0
+
+    cdef bint _is_on_device(self, TensorImpl impl) noexcept:
+        return impl.storage.device_type == self._definition.device_type and (
+            impl.storage.device_type == DL_CPU
+            or impl.storage.device_index == self._definition.device_index)
+
+    def _set_program(self, Program program):
+        """Set the program that repeats the operator, or None; run it if there is one."""
+        self._program = program
+        if program is not None:
+            program.run()
+            if program.results is not None:
+                self._put_results(program)
+
+
+cdef class FunctionCore(ProgramCore):
+    """An operator whose function computes its outputs; the base of `FunctionOperator`."""
+
+    cdef int _prepare(self) except -1:
+        cdef BoundCore bound = <BoundCore?>self._definition.checked
+        self._bound = bound
+        self._arguments = bound.arguments
+        if bound.is_filled:
+            wants = bound.wants
+            self._arguments = dict(self._arguments)
+            if "RandomGenerator" in wants:
+                self._arguments[wants["RandomGenerator"]] = self._generator()
+            if "TargetDevice" in wants:
+                self._arguments[wants["TargetDevice"]] = self._torch_device()
+        return 0
+
+    def RunOnDevice(self):
+        """Compute the outputs by the function."""
+        self.compute()
+
+    cdef object compute(self):
+        """Compute the outputs by the function, whatever settings of torch are in effect."""
+        if is_neutral():
+            self._compute()
+        else:
+            with neutral():
+                self._compute()
+
+    cdef object _compute(self):
+        """Call the function on the inputs, and put what it returns into the outputs."""
+        cdef list impls, operands, results, buffers = None, outputs
+        cdef dict arguments
+        cdef BoundCore bound
+        cdef Seen seen
+        if self._bound is None:
+            self._prepare()
+        bound = self._bound
+        impls = self._input_impls()
+        if impls is None:
+            return self._compute_objects()
+        operands = [torch_operand(<TensorImpl>impl) for impl in impls]
+        arguments = self._arguments
+        seen = bound.seen
+        if seen is not None and not seen.fits(impls):
+            seen = None
+        if seen is not None and bound.out_name is not None:
+            buffers = self._buffers(seen, impls, operands)
+        if buffers is not None:
+            arguments = dict(arguments)
+            arguments[bound.out_name] = \
+                buffers[0] if len(buffers) == 1 else tuple(buffers)
+        if self._is_worth_recording(impls):
+            returned, calls = record(bound.function, operands, arguments)
+        else:
+            returned = bound.function(*operands, **arguments)
+            calls = None
+        results = self._checked(returned)
+        outputs = self._put(results, impls, operands, buffers)
+        if seen is None:
+            bound.seen = seen_in(impls, outputs) if outputs is not None else None
+        self._last = bound.seen
+        if calls is not None and outputs is not None:
+            self._recordings += 1
+            self._program = self._compiled(calls, operands, buffers, results)
+        return None
+
+    cdef bint _is_worth_recording(self, list impls) except -1:
+        return self._bound.is_recorded and self._last is not None \
+            and self._recordings < MOST_RECORDINGS and self._last.fits(impls)
+
+    cdef object _compiled(self, list calls, list operands, list buffers, list results):
+        cdef list inputs = [(<BlobCore>blob)._tensor for blob in self._inputs]
+        cdef list outputs = []
+        if buffers is not None:
+            outputs = [(<BlobCore>blob)._tensor for blob in self._outputs]
+        for tensor in inputs:
+            if not self._can_rebind(_operand_of((<Tensor>tensor).impl), (<Tensor>tensor).impl):
+                return None
+        return recorded_program(
+            calls, operands, buffers or [], results, self._bound.in_place, inputs, outputs)
+
+    cdef list _input_impls(self):
+        """Return the TensorImpls of the inputs, after checks of their types and devices.
+
+        None: an input has elements that torch does not know, such as strings.
+        """
+        cdef list impls = []
+        cdef tuple types = self._bound.types
+        cdef Py_ssize_t i
+        cdef Tensor tensor
+        cdef TensorImpl impl
+        cdef object allowed
+        cdef bint has_objects = False
+        for i in range(len(self._inputs)):
+            tensor = self.input_blob(i, "Operator.Input")._tensor
+            if tensor is None:
+                self.Input(i)           # raises
+            impl = tensor.impl
+            allowed = types[i]
+            if type(allowed) is int:
+                if impl.c_dtype is not (<TensorImpl>impls[<Py_ssize_t>allowed]).c_dtype:
+                    self._refuse_type(i, ((<TensorImpl>impls[<Py_ssize_t>allowed]).c_dtype,))
+            elif allowed is not None:
+                if impl.c_dtype is not (<tuple>allowed)[0] and impl.c_dtype not in <tuple>allowed:
+                    self._refuse_type(i, allowed)
+            elif impl.c_dtype is not None and not impl.c_dtype.c_is_pod \
+                    and impl.c_dtype is not undefined_type:
+                has_objects = True
+            if impl.storage is not None and not self._is_on_device(impl) \
+                    and i not in self._bound.on_host:
+                self._refuse_device(i)
+            impls.append(impl)
+        return None if has_objects else impls
+
+    cdef list _buffers(self, Seen seen, list impls, list operands):
+        """Return torch tensors over the outputs' buffers, with the sizes of the latest run."""
+        cdef list buffers = []
+        cdef Layout layout
+        cdef Py_ssize_t o
+        cdef Tensor tensor
+        if len(seen.outputs) != len(self._outputs):
+            return None
+        for o in range(len(self._outputs)):
+            layout = <Layout>seen.outputs[o]
+            tensor = output_sized(
+                self, self.output_blob(o, "Operator.Output"), layout.sizes, layout.ndim,
+                layout.dtype)
+            if o in self._bound.in_place and \
+                    tensor.impl is <TensorImpl>impls[self._bound.in_place[o]]:
+                buffers.append(operands[self._bound.in_place[o]])
+            else:
+                buffers.append(torch_operand(tensor.impl))
+        return buffers
+
+    def _checked_results(self, returned):
+        """Return what the function returned as a list, one for each output."""
+        return self._checked(returned)
+
+    def _put_tensor(self, o, tensor):
+        """Set output `o` to a new torch tensor, which nothing else refers to."""
+        cdef TensorImpl fresh = import_torch(tensor.contiguous(), None)
+        self._put_one(o, tensor, fresh, [])
+
+    cdef list _checked(self, object returned):
+        """Return the results as a list, one for each output."""
+        cdef list results
+        cdef Py_ssize_t n = len(self._outputs)
+        if type(returned) is tuple or type(returned) is list:
+            results = list(returned)[:n]
+        elif returned is None and n:
+            results = [None] * n
+        else:
+            results = [returned][:n]
+        if len(results) < n:
+            raise EnforceNotMet(
+                f"The function returned {len(results)} tensors, and the operator has {n} outputs.",
+                self._definition.type)
+        return results
+
+    cdef list _put(self, list results, list impls, list operands, list buffers):
+        """Set the outputs to results; return their TensorImpls, or None if one has none."""
+        cdef list fresh = []
+        cdef Py_ssize_t o
+        cdef object value, place
+        cdef TensorImpl impl, shared
+        for o in range(len(results)):
+            value = results[o]
+            if value is None or (buffers is not None and value is buffers[o]):
+                fresh.append(None)
+                continue
+            if not hasattr(value, "untyped_storage"):
+                raise EnforceTypeError(
+                    f"The function returned {type(value).__name__} as output {o}, which must be a "
+                    "torch.Tensor.", self._definition.type)
+            if value.requires_grad:
+                value = value.detach()
+            impl = import_torch(value, None)
+            shared = _sharing(impl, impls, fresh)
+            if shared is not None or (buffers is not None and _is_any(impl, buffers)):
+                place = self._bound.in_place.get(o)
+                if not (shared is not None and place is not None and shared is impls[place]
+                        and impl.flags & CONTIGUOUS and _same_start(impl, shared)):
+                    value = _row_major_copy(value)
+                    impl = import_torch(value, None)
+            elif not impl.flags & CONTIGUOUS:
+                value = _row_major_copy(value)
+                impl = import_torch(value, None)
+            fresh.append((value, impl))
+        for o in range(len(results)):
+            if fresh[o] is not None:
+                value, impl = fresh[o]
+                self._put_one(o, value, impl, impls)
+        return self._output_impls()
+
+    cdef list _output_impls(self):
+        cdef list found = []
+        cdef BlobCore blob
+        for blob in self._outputs:
+            if blob._tensor is None or blob._tensor.impl.storage is None:
+                return None
+            found.append(blob._tensor.impl)
+        return found
+
+    cdef int _put_one(self, Py_ssize_t o, object value, TensorImpl fresh, list impls) except -1:
+        cdef BlobCore blob = self.output_blob(o, "Operator.Output")
+        cdef Tensor tensor = blob._tensor
+        cdef TensorImpl impl
+        cdef object place = self._bound.in_place.get(o)
+        if tensor is not None and tensor.impl.storage is not None \
+                and tensor.impl.storage.data != NULL \
+                and not tensor.impl.storage.flags & READONLY \
+                and tensor.impl.storage.device_type == fresh.storage.device_type \
+                and tensor.impl.storage.device_index == fresh.storage.device_index \
+                and tensor.impl.c_dtype is fresh.c_dtype and tensor.impl.flags & CONTIGUOUS:
+            impl = tensor.impl
+            if place is not None and impl.c_numel == fresh.c_numel:
+                if not _same_sizes(impl, fresh):
+                    resizing.reshape(impl, fresh.c_sizes, fresh.ndim, "Operator.Output")
+                if fresh.storage.data != impl.storage.data + impl.offset * impl.c_dtype.itemsize:
+                    torch_operand(impl).copy_(value)
+                return 0
+            if self._bound.out_name is not None and _same_sizes(impl, fresh):
+                torch_operand(impl).copy_(value)
+                return 0
+        return put_result(blob, value, fresh)
+
+
+cdef Operand _operand_of(TensorImpl impl):
+    cdef Operand operand = Operand.__new__(Operand)
+    operand.layout = Layout.__new__(Layout)
+    operand.layout.set(impl)
+    return operand
+
+
+cdef object _row_major_copy(object tensor):
+    import torch
+
+    return tensor.clone(memory_format=torch.contiguous_format)
+
+
+cdef bint _same_sizes(TensorImpl a, TensorImpl b) noexcept:
+    cdef int i
+    if a.ndim != b.ndim:
+        return False
+    for i in range(a.ndim):
+        if a.c_sizes[i] != b.c_sizes[i]:
+            return False
+    return True
+
+
+cdef bint _same_start(TensorImpl fresh, TensorImpl impl) noexcept:
+    return fresh.c_dtype is impl.c_dtype and fresh.c_numel == impl.c_numel \
+        and fresh.storage.data == impl.storage.data + impl.offset * impl.c_dtype.itemsize
+
+
+cdef bint _overlap(TensorImpl a, TensorImpl b) noexcept:
+    return a.c_numel != 0 and b.c_numel != 0 \
+        and a.storage.device_type == b.storage.device_type \
+        and a.storage.data < b.storage.data + b.storage.c_nbytes \
+        and b.storage.data < a.storage.data + a.storage.c_nbytes
+
+
+cdef TensorImpl _sharing(TensorImpl fresh, list impls, list earlier):
+    """Return the input, or the earlier result, whose memory `fresh` shares, or None."""
+    cdef TensorImpl impl
+    for impl in impls:
+        if impl.storage is not None and _overlap(fresh, impl):
+            return impl
+    for one in earlier:
+        if one is not None and _overlap(fresh, <TensorImpl>one[1]):
+            return <TensorImpl>one[1]
+    return None
+
+
+cdef bint _is_any(TensorImpl fresh, list buffers) except -1:
+    """Return whether `fresh` shares the memory of one of the buffers."""
+    for buffer in buffers:
+        if _overlap(fresh, import_torch(buffer, None)):
+            return True
+    return False
+
+
+cdef object recorded_program(
+        list calls, list operands, list buffers, list results, dict in_place, list inputs,
+        list outputs):
+    """Return the Program of recorded calls, or None if their results cannot be put each time."""
+    from bridge.caffe2.execution.recorder import compile_calls
+
+    found = compile_calls(calls, operands, buffers, results, in_place)
+    if found is None:
+        return None
+    program_calls, slots, result_slots = found
+    return Program(program_calls, inputs, outputs, slots, result_slots)

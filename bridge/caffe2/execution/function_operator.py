@@ -1,0 +1,196 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`operator`: declares an operator as a function of tensors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from bridge import c10
+from bridge.c10.errors import EnforceNotMet, EnforceTypeError
+from bridge.caffe2.definitions.schemas import declare_schema
+from bridge.caffe2.execution.declaration import Declaration
+from bridge.caffe2.execution.definition import Definition
+from bridge.caffe2.execution.function_core import FunctionCore
+from bridge.caffe2.execution.operator import Operator
+from bridge.caffe2.execution.registry import register_operator
+from bridge.caffe2.gradients.declared import declare_gradient
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, TypeVar
+
+    Function = TypeVar("Function", bound=Callable[..., Any])
+
+__all__ = ["FunctionOperator", "operator"]
+
+
+def operator(
+    name: str,
+    *,
+    inplace: Any = None,
+    gradient: Any = None,
+    types: Any = (c10.float32,),
+    inputs: str | None = None,
+    outputs: str | int | None = None,
+    effects: Iterable[str] = (),
+    devices: Any = ("cpu", "cuda"),
+    on_host: Iterable[str] = (),
+    rearranges: Iterable[int] = (),
+    defaults: Callable[..., Any] | None = None,
+    engine: str = "",
+) -> Callable[[Function], Function]:
+    """Return a decorator that declares a function of torch tensors as the operator `name`.
+
+    The function's positional parameters are the inputs: torch tensors over the memory of the blobs,
+    not to be written. Those with the default None are optional; ``*xs`` takes any number. Its
+    keyword-only parameters are the arguments, with their types (int, float, bool, str, bytes,
+    list[...]) and defaults; one without a default is required. The returned tensors are the
+    outputs, as many as the annotation says: ``-> Tensor``, ``-> tuple[Tensor, Tensor]``. What a
+    parameter ``out: Out = None`` is for, and its kin, is in the Note of `declaration`.
+
+    inplace: pairs (input, output) that may be one blob, or their text, such as ``"0>0,1>0!"``,
+    where ``!`` says that they must be. gradient: the gradient operators as a pattern, such as
+    ``"ReluGradient o0 g0 > 0"`` (see `bridge.caffe2.gradients.patterns`), ``"none"`` for inputs
+    without gradients, or a function as `GradientRegistry.RegisterGradient` takes. types: the
+    element types of the inputs, float32 by default: a tuple for all of them (of several, all inputs
+    have the same), None for any type, or a dict by the inputs' names, whose values may also name
+    another input that has the same type. inputs, outputs: their numbers, such as ``"1-3"``,
+    where the signature does not say them. effects: what it does besides returning tensors: "io",
+    "random", "state", or "values" if the elements decide about sizes or errors. on_host: inputs
+    that are on the CPU wherever the operator runs. rearranges: the outputs with elements of the
+    inputs of any type, all by default; strings are then represented by indices. defaults: a
+    function whose defaults apply to arguments of the same names, as for a gradient operator.
+    devices, engine: as in `register_operator`.
+
+    The decorator returns the function unchanged. Raises EnforceNotMet, also a TypeError or
+    ValueError: the signature cannot be that of an operator, or as `register_operator`.
+
+    >>> import numpy as np
+    >>> from bridge import caffe2
+    >>> from bridge.caffe2 import core, workspace
+    >>> @caffe2.operator("ScaledSum", inplace=[(0, 0)])
+    ... def scaled_sum(x: "Tensor", y: "Tensor", *, scale: float = 1.0) -> "Tensor":
+    ...     return scale * (x + y)
+    >>> [workspace.FeedBlob(name, np.array([1.0, 2.0], np.float32)) for name in "xy"]
+    [True, True]
+    >>> op = core.CreateOperator("ScaledSum", ["x", "y"], ["x"], scale=0.25)
+    >>> workspace.RunOperatorOnce(op), workspace.FetchBlob("x").tolist()
+    (True, [0.5, 1.0])
+    >>> workspace.ResetWorkspace()
+    True
+    """
+
+    def declare(function: Function) -> Function:
+        declaration = Declaration(
+            name,
+            function,
+            inplace=inplace,
+            types=types,
+            inputs=inputs,
+            outputs=outputs,
+            effects=effects,
+            on_host=on_host,
+            rearranges=rearranges,
+            defaults=defaults,
+        )
+        members = {
+            "__doc__": function.__doc__,
+            "__module__": function.__module__,
+            "__qualname__": function.__qualname__,
+            "_declaration": declaration,
+            "_has_effects": bool(declaration.effects & {"io", "state"}),
+        }
+        register_operator(name, devices, engine)(type(name, (FunctionOperator,), members))
+        declare_schema(name, declaration.schema)
+        if gradient is not None:
+            declare_gradient(name, gradient)
+        return function
+
+    return declare
+
+
+class FunctionOperator(FunctionCore, Operator):
+    """The base class of operators that are declared as functions; see `operator`."""
+
+    writes_last = True
+    _declaration: Declaration
+
+    @classmethod
+    def check(cls, definition: Definition) -> Any:
+        """Return the function with the arguments of the definition, a `Bound`."""
+        return cls._declaration.bind(definition)
+
+    def _generator(self) -> Any:
+        """Return the generator seeded for this operator, or None for torch's default one."""
+        seed = self._definition.random_seed
+        if seed is None:
+            return None
+        import torch
+
+        generator = torch.Generator(self._torch_device())
+        generator.manual_seed(seed)
+        return generator
+
+    def _torch_device(self) -> Any:
+        import torch
+
+        return torch.device(str(self._definition.device))
+
+    def _compute_objects(self) -> None:
+        """Compute outputs from inputs of strings or other objects, which indices represent."""
+        import torch
+
+        from bridge.caffe2.execution.torch_io import operand
+
+        items: list[Any] = []
+        operands = []
+        kind = None
+        for i in range(self.InputSize()):
+            tensor = self.Input(i)
+            dtype = tensor.dtype()
+            if not dtype or dtype.is_pod:
+                operands.append(operand(tensor))
+                continue
+            kind = dtype
+            start = len(items)
+            items += tensor.data(dtype)[:]
+            places = torch.arange(start, len(items), device="cpu")
+            operands.append(places.view(torch.Size(tensor.sizes())))
+        arguments = dict(self._definition.checked.arguments)
+        if "TargetDevice" in self._declaration.filled:
+            arguments[self._declaration.filled["TargetDevice"]] = self._torch_device()
+        results = self._checked_results(self._declaration.function(*operands, **arguments))
+        rearranges = self._declaration.rearranges or range(len(results))
+        for o, result in enumerate(results):
+            if result is None:
+                continue
+            if o in rearranges:
+                output = self.Output(o)
+                output.Resize(list(result.shape))
+                places = result.reshape(-1).tolist()
+                output.mutable_data(kind)[:] = [items[place] for place in places]
+            else:
+                self._put_tensor(o, result)
+
+    def _refuse_type(self, i: int, types: Any) -> None:
+        dtype = self.Input(i).dtype()
+        raise EnforceTypeError(
+            f"Input {i}, blob {self._definition.inputs[i]!r}, has "
+            f"{'the type ' + dtype.name if dtype else 'no type yet'}; {self._definition.type} "
+            f"takes {', '.join(one.name for one in types)} there.",
+            self._definition.type,
+            condition="IsType(T)",
+        )
+
+    def _refuse_device(self, i: int) -> None:
+        tensor, device = self.Input(i), self._definition.device
+        copy = "CopyGPUToCPU" if device.type == c10.DeviceType.CPU else "CopyCPUToGPU"
+        if tensor.device().type == device.type:
+            copy = "Copy"
+        raise EnforceNotMet(
+            f"Input {i}, blob {self._definition.inputs[i]!r}, is on {tensor.device()}, and "
+            f"{self._definition.type} runs on {device}. Copy it by the operator {copy}, or feed it "
+            "with that device_option.",
+            self._definition.type,
+            condition="the inputs are on the operator's device",
+        )

@@ -1,0 +1,209 @@
+# SPDX-License-Identifier: Apache-2.0
+"""NetFunction: a net as a function of tensors, for modules and compiled nets.
+
+Each operator that is declared as a function becomes a call of it; names of blobs become local
+values, so nothing is overwritten. Other operators, those with state or effects, run on a workspace
+of their own that holds their inputs; torch cannot trace these.
+"""
+
+from __future__ import annotations
+
+from bridge.c10 import TypeMeta
+from bridge.c10.errors import EnforceNotMet
+from bridge.caffe2.base.device_option import device_of_option
+from bridge.caffe2.blobs.blob import Blob
+from bridge.caffe2.execution.blob_table import BlobTable
+from bridge.caffe2.execution.definition import Definition
+from bridge.caffe2.execution.function_operator import FunctionOperator
+from bridge.caffe2.execution.operator import failure
+from bridge.caffe2.execution.registry import class_for
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Sequence
+    from typing import Any
+
+__all__ = ["NetFunction", "Step"]
+
+
+class Step:
+    """One operator of a net: its function and arguments, and the names of its blobs.
+
+    `function` is None for an operator that is a class; `run` runs it on a workspace of its own.
+    `reason`: why torch cannot trace it, or None.
+    """
+
+    __slots__ = (
+        "arguments",
+        "declaration",
+        "definition",
+        "function",
+        "inputs",
+        "outputs",
+        "position",
+        "reason",
+    )
+
+    def __init__(self, definition: Definition, position: int, caller: str) -> None:
+        cls = class_for(definition, caller)
+        self.definition = definition
+        self.position = position
+        self.inputs = definition.inputs
+        self.outputs = definition.outputs
+        self.function = None
+        self.declaration = None
+        self.arguments: dict[str, Any] = {}
+        self.reason: str | None = "has state or effects"
+        if issubclass(cls, FunctionOperator):
+            bound = definition.checked
+            self.declaration = bound.declaration
+            self.function = bound.function
+            self.arguments = dict(bound.arguments)
+            effects = bound.declaration.effects
+            self.reason = None
+            if "values" in effects:
+                self.reason = "reads the values of elements"
+            elif effects & {"io", "state"}:
+                self.reason = "has state or effects"
+
+    @property
+    def is_pure(self) -> bool:
+        """Whether it does nothing but compute its outputs."""
+        return self.declaration is not None and not self.declaration.effects & {"io", "state"}
+
+    def with_is_test(self, is_test: bool | None) -> dict[str, Any]:
+        """Return the arguments, with `is_test` replaced unless it is None or not an argument."""
+        if is_test is None or "is_test" not in self.arguments:
+            return self.arguments
+        return {**self.arguments, "is_test": type(self.arguments["is_test"])(is_test)}
+
+    def call(self, values: dict[str, Any], arguments: dict[str, Any]) -> None:
+        """Compute the outputs from the inputs in `values`, and put them there."""
+        assert self.function is not None
+        found = self.function(*[values[name] for name in self.inputs], **arguments)
+        if not isinstance(found, (tuple, list)):
+            found = (found,)
+        for name, value in zip(self.outputs, found, strict=False):
+            values[name] = value
+
+    def placed(self, arguments: dict[str, Any], device: Any) -> dict[str, Any]:
+        """Return the arguments with what the engine fills: the device."""
+        filled = self.declaration.filled if self.declaration is not None else {}
+        if "TargetDevice" not in filled:
+            return arguments
+        return {**arguments, filled["TargetDevice"]: device}
+
+    def check_types(self, values: dict[str, Any]) -> None:
+        """Raise EnforceNotMet unless the inputs have types that the operator accepts."""
+        types = [TypeMeta.Make(values[name].dtype) for name in self.inputs]
+        for i, allowed in enumerate(self.definition.checked.types):
+            if isinstance(allowed, int):
+                allowed = (types[allowed],)
+            if allowed is not None and types[i] not in allowed:
+                raise EnforceNotMet(f"Input {i} of {self.definition} has the type {types[i]}.")
+
+    def run(self, values: dict[str, Any]) -> None:
+        """Compute the outputs by the operator, on a workspace of its own.
+
+        Inputs in place are copied before. Outputs are torch tensors, or the objects in the blobs.
+        Raises EnforceNotMet: the operator failed.
+        """
+        table = BlobTable()
+        for name in self.inputs:
+            value = values[name]
+            if name in self.outputs and hasattr(value, "clone"):
+                value = value.clone()
+            table._blobs[name] = _blob_of(value)
+        try:
+            class_for(self.definition, "Module")(self.definition, table)._run()
+        except Exception as cause:
+            raise self.failure(cause) from cause
+        for name in self.outputs:
+            values[name] = _value_of(table._blobs[name])
+
+    def failure(self, cause: Exception) -> EnforceNotMet:
+        """Return the error of the operator, to be raised from `cause`."""
+        return failure(self.definition, cause, "Module", f", position {self.position},")
+
+    def __repr__(self) -> str:
+        return f"<Step {self.position}: {self.definition}>"
+
+
+def _blob_of(value: Any) -> Blob:
+    if isinstance(value, Blob):
+        return value
+    blob = Blob()
+    blob.feed(value.detach())
+    return blob
+
+
+def _value_of(blob: Blob) -> Any:
+    """Return the torch tensor of a blob, or the blob itself if torch cannot hold its value."""
+    from bridge.caffe2.execution.torch_io import operand
+
+    tensor = blob._tensor
+    if tensor is None or not tensor.dtype() or not tensor.dtype().is_pod:
+        return blob
+    return operand(tensor)
+
+
+class NetFunction:
+    """The operators of a net as steps, in order.
+
+    message: the NetDef. `reads`: names that are read before they are written, in order. `writes`:
+    names that are written.
+
+    Raises EnforceNotMet: an operator cannot be created; the error names it and its position.
+    """
+
+    def __init__(self, message: Any, caller: str) -> None:
+        self.name: str = message.name
+        option = message.device_option if message.HasField("device_option") else None
+        if option is not None:
+            device_of_option(option)
+        self.steps: list[Step] = []
+        for position, operator in enumerate(message.op):
+            definition = Definition(operator, None, option, caller)
+            try:
+                self.steps.append(Step(definition, position, caller))
+            except Exception as cause:
+                where = f", position {position} of net {self.name!r},"
+                raise failure(definition, cause, caller, where) from cause
+        self.reads, self.writes = names_of(self.steps)
+
+    def needed_for(self, outputs: Iterable[str]) -> list[Step]:
+        """Return the steps that compute `outputs`, and those that have effects."""
+        wanted = set(outputs)
+        kept = []
+        for step in reversed(self.steps):
+            if step.is_pure and wanted.isdisjoint(step.outputs):
+                continue
+            kept.append(step)
+            wanted.difference_update(step.outputs)
+            wanted.update(step.inputs)
+        return kept[::-1]
+
+
+def names_of(steps: Sequence[Step]) -> tuple[list[str], list[str]]:
+    """Return the names that are read before they are written, and those that are written."""
+    reads: dict[str, None] = {}
+    writes: dict[str, None] = {}
+    for step in steps:
+        reads.update((name, None) for name in step.inputs if name not in writes)
+        writes.update(dict.fromkeys(step.outputs))
+    return list(reads), list(writes)
+
+
+def last_uses(steps: Sequence[Step], kept: Collection[str]) -> list[tuple[str, ...]]:
+    """Return for each step the names that no later step reads, except those in `kept`."""
+    seen = set(kept)
+    found = []
+    for step in reversed(steps):
+        names = dict.fromkeys((*step.inputs, *step.outputs))
+        found.append(tuple(name for name in names if name not in seen))
+        seen.update(names)
+        # A name that is written anew here is another value before.
+        seen.difference_update(
+            name for name in step.outputs if name not in step.inputs and name not in kept
+        )
+    return found[::-1]

@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: Apache-2.0
+from bridge.c10.storage cimport Storage
+from bridge.c10.tensor_impl cimport TensorImpl
+from bridge.c10.type_meta cimport TypeMeta
+from libc.stdint cimport int64_t
+
+cdef enum:
+    MAX_NDIM = 8                # the sizes of tensors of more dimensions are not remembered
+    WORTH_ADOPTING = 1 << 16    # bytes
+
+# The type and the sizes of a tensor.
+cdef class Layout:
+    cdef TypeMeta dtype
+    cdef int ndim           # -1: not known
+    cdef int64_t[8] sizes
+
+    cdef bint set(self, TensorImpl impl)
+    cdef bint fits(self, TensorImpl impl) noexcept
+
+# A tensor that a program reads or writes, and the torch tensor over its memory.
+cdef class Operand:
+    cdef TensorImpl impl
+    cdef Storage storage
+    cdef char* data
+    cdef int64_t offset
+    cdef Layout layout
+    cdef bint written
+
+    cdef bint holds(self, TensorImpl impl) except -1
+    cdef object rebind(self, TensorImpl impl)
+
+# The place of a tensor in a call that was recorded.
+cdef class Slot:
+    cdef readonly int index
+
+cdef class Call:
+    cdef object function
+    cdef tuple arguments
+    cdef dict keywords
+    cdef object result          # a slot's number, a tuple of them, or None
+    cdef bint is_view           # of operands: computed when the program is bound
+    cdef bint is_bound          # its arguments are operands and constants
+    cdef tuple bound_arguments
+    cdef dict bound_keywords
+    cdef tuple last             # the slots that no later call reads
+
+cdef class Program:
+    cdef list calls
+    cdef list operands          # inputs, then outputs that are written
+    cdef list values            # by slot
+    cdef readonly tuple results  # for each output the slot of a new tensor, or -1
+
+    cdef int bind(self) except -1
+    cdef int run(self) except -1
+    cdef int _keep(self, Call call, object result) except -1
+
+cdef int put_result(object blob, object result, TensorImpl fresh) except -1

@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: Apache-2.0
+from collections.abc import Callable
+from typing import Any
+
+from typing_extensions import disjoint_base
+
+@disjoint_base
+class Layout: ...
+
+@disjoint_base
+class Operand: ...
+
+@disjoint_base
+class Slot:
+    index: int
+    def __init__(self, index: int) -> None: ...
+
+@disjoint_base
+class Call:
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        arguments: tuple[Any, ...],
+        keywords: dict[str, Any],
+        result: int | tuple[int | None, ...] | None,
+        is_view: bool,
+        is_bound: bool,
+        last: tuple[int, ...] | None,
+    ) -> None: ...
+
+@disjoint_base
+class Program:
+    results: tuple[int, ...] | None
+    def __init__(
+        self,
+        calls: list[Call],
+        inputs: list[Any],
+        outputs: list[Any],
+        slots: int,
+        results: tuple[int, ...] | None,
+    ) -> None: ...

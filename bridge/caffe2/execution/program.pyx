@@ -1,0 +1,223 @@
+# SPDX-License-Identifier: Apache-2.0
+# cython: language_level=3, boundscheck=False, wraparound=False
+"""Program: the torch calls of an operator, recorded once and called again without their function.
+
+Note "What a recorded program relies on"
+An operator's function decides by sizes, types and arguments, never by the values of elements;
+`recorder` refuses functions that read values. So on inputs of the same types and sizes it makes the
+same calls. A program is bound to torch tensors over the memory of the blobs. They are used as long
+as each blob has the same tensor, memory, type and sizes (`Operand.holds`). Memory that changed is
+bound anew; other sizes need another recording. Calls that return views of operands are made when
+the program is bound.
+"""
+
+from cpython.object cimport PyObject
+from libc.stdint cimport int64_t
+from libc.string cimport memcmp, memcpy, memmove
+
+from bridge.c10.storage cimport BORROWED, READONLY, UNVERIFIED
+from bridge.c10.tensor_impl cimport CONTIGUOUS, OWN_ORIGIN, RESERVED, TensorImpl
+from bridge.caffe2.blobs.core cimport BlobCore
+from bridge.caffe2.tensor.tensor cimport Tensor, wrap
+from bridge.dlpack.abi cimport DL_CPU
+from bridge.exchange.torch_export cimport torch_operand
+
+cdef extern from "Python.h":
+    object PyObject_Call(object function, object arguments, PyObject* keywords)
+
+
+cdef class Layout:
+    """The type and the sizes of a tensor, to be compared with those of another."""
+
+    def __cinit__(self):
+        self.ndim = -1
+
+    cdef bint set(self, TensorImpl impl):
+        """Remember the type and sizes of `impl`; return whether they could be remembered."""
+        if impl.ndim > MAX_NDIM:
+            self.ndim = -1
+            return False
+        self.dtype = impl.c_dtype
+        self.ndim = impl.ndim
+        memcpy(self.sizes, impl.c_sizes, impl.ndim * sizeof(int64_t))
+        return True
+
+    cdef bint fits(self, TensorImpl impl) noexcept:
+        """Return whether `impl` has this type and these sizes."""
+        return impl.c_dtype is self.dtype and impl.ndim == self.ndim \
+            and memcmp(impl.c_sizes, self.sizes, self.ndim * sizeof(int64_t)) == 0
+
+
+cdef class Operand:
+    """A tensor of a blob, as it was when a program was bound to it."""
+
+    cdef bint holds(self, TensorImpl impl) except -1:
+        """Return whether `impl` is that tensor, with the same memory, type and sizes."""
+        cdef Storage storage = self.storage
+        if impl is not self.impl or impl.storage is not storage or storage.data != self.data \
+                or impl.offset != self.offset or not self.layout.fits(impl) \
+                or (self.written and storage.flags & READONLY):
+            return False
+        if storage.flags & BORROWED:
+            storage.check()
+        return True
+
+    cdef object rebind(self, TensorImpl impl):
+        """Return a torch tensor over the memory of `impl`, which has the same type and sizes."""
+        cdef object tensor = torch_operand(impl)
+        if tensor is impl.origin:
+            tensor = tensor.detach()    # whoever has the original may change its sizes
+        self.impl = impl
+        self.storage = impl.storage
+        self.data = impl.storage.data
+        self.offset = impl.offset
+        return tensor
+
+
+cdef Operand new_operand(TensorImpl impl, bint written):
+    cdef Operand operand = Operand.__new__(Operand)
+    operand.layout = Layout.__new__(Layout)
+    operand.written = written
+    operand.layout.set(impl)
+    return operand
+
+
+cdef class Slot:
+    """Stands for a tensor in the arguments of a recorded call."""
+
+    def __init__(self, int index):
+        self.index = index
+
+
+cdef class Call:
+    """A recorded call of a torch function; see `Program`."""
+
+    def __init__(self, function, tuple arguments, dict keywords, result, bint is_view,
+                 bint is_bound, tuple last):
+        self.function = function
+        self.arguments = arguments
+        self.keywords = keywords or None
+        self.result = result
+        self.is_view = is_view
+        self.is_bound = is_bound
+        self.last = last
+
+
+cdef class Program:
+    """Recorded calls on operands; see the module.
+
+    calls: a list of Call. inputs, outputs: the caffe2.Tensors of the operands. slots: the number of
+    slots; operands have the first ones. results: for each output of the operator the slot of a
+    tensor that becomes its value, or -1 where the calls write it.
+    """
+
+    def __init__(self, list calls, list inputs, list outputs, int slots, tuple results):
+        cdef Tensor tensor
+        self.calls = calls
+        self.results = results
+        self.operands = [new_operand(tensor.impl, False) for tensor in inputs]
+        self.operands += [new_operand(tensor.impl, True) for tensor in outputs]
+        self.values = [None] * slots
+        for i, tensor in enumerate(inputs + outputs):
+            self.values[i] = (<Operand>self.operands[i]).rebind(tensor.impl)
+        self.bind()
+
+    cdef int bind(self) except -1:
+        """Make the calls that return views of operands, and the arguments that are constant."""
+        cdef Call call
+        for call in self.calls:
+            if not call.is_bound:
+                continue
+            call.bound_arguments = <tuple>_filled(call.arguments, self.values)
+            if call.keywords is not None:
+                call.bound_keywords = <dict>_filled(call.keywords, self.values)
+            if call.is_view:
+                self._keep(call, PyObject_Call(
+                    call.function, call.bound_arguments, <PyObject*>call.bound_keywords
+                    if call.bound_keywords is not None else NULL))
+        return 0
+
+    cdef int run(self) except -1:
+        """Make the calls. The new tensors of `results` stay in `values` until they are taken."""
+        cdef Call call
+        cdef object result, index
+        cdef PyObject* keywords
+        for call in self.calls:
+            if call.is_view:
+                continue
+            if call.is_bound:
+                keywords = <PyObject*>call.bound_keywords \
+                    if call.bound_keywords is not None else NULL
+                result = PyObject_Call(call.function, call.bound_arguments, keywords)
+            elif call.keywords is None:
+                result = PyObject_Call(
+                    call.function, <tuple>_filled(call.arguments, self.values), NULL)
+            else:
+                filled = _filled(call.keywords, self.values)
+                result = PyObject_Call(
+                    call.function, <tuple>_filled(call.arguments, self.values), <PyObject*>filled)
+            if call.result is not None:
+                self._keep(call, result)
+            if call.last is not None:
+                for index in call.last:
+                    self.values[<Py_ssize_t>index] = None
+        return 0
+
+    cdef int _keep(self, Call call, object result) except -1:
+        cdef Py_ssize_t i
+        if type(call.result) is int:
+            self.values[<Py_ssize_t>call.result] = result
+        elif call.result is not None:
+            for i, slot in enumerate(call.result):
+                if slot is not None:
+                    self.values[<Py_ssize_t>slot] = result[i]
+        return 0
+
+
+cdef object _filled(object template, list values):
+    """Return a copy of the arguments of a call, with the values of slots in their places."""
+    if type(template) is Slot:
+        return values[(<Slot>template).index]
+    if type(template) is tuple:
+        return tuple([_filled(one, values) for one in <tuple>template])
+    if type(template) is list:
+        return [_filled(one, values) for one in <list>template]
+    if type(template) is dict:
+        return {name: _filled(one, values) for name, one in (<dict>template).items()}
+    return template
+
+
+cdef int put_result(object blob, object result, TensorImpl fresh) except -1:
+    """Set a blob to `result`, a new contiguous torch tensor, which `fresh` describes.
+
+    Elements are copied into the blob's own buffer if they are few and it has their type and sizes,
+    since its tensor then stays as it is. Otherwise the memory of the result becomes the blob's.
+    """
+    cdef BlobCore target = <BlobCore?>blob
+    cdef Tensor tensor = target._tensor
+    cdef TensorImpl impl
+    cdef int64_t nbytes = fresh.c_numel * fresh.c_dtype.itemsize
+    fresh.storage.flags &= ~UNVERIFIED      # the result of an operation is as large as its sizes
+    if tensor is None or tensor.impl.storage is None or tensor.impl.storage.flags & READONLY \
+            or tensor.impl.storage.device_type != fresh.storage.device_type \
+            or tensor.impl.storage.device_index != fresh.storage.device_index:
+        target._own = False
+        target._tensor = wrap(fresh)
+        target._object = None
+        target._own = True
+        return 0
+    impl = tensor.impl
+    if nbytes <= WORTH_ADOPTING and impl.storage.device_type == DL_CPU \
+            and impl.c_dtype is fresh.c_dtype and impl.ndim == fresh.ndim \
+            and impl.storage.data != NULL and impl.flags & CONTIGUOUS \
+            and memcmp(impl.c_sizes, fresh.c_sizes, fresh.ndim * sizeof(int64_t)) == 0:
+        if nbytes:
+            memmove(impl.data("Operator.Output"), fresh.data("Operator.Output"), nbytes)
+        return 0
+    impl.set_contiguous(fresh.c_sizes, fresh.ndim, fresh.c_numel)
+    impl.set_storage(fresh.storage)
+    impl.c_dtype = fresh.c_dtype
+    impl.offset = fresh.offset
+    impl.origin = fresh.origin
+    impl.flags = (impl.flags & ~(OWN_ORIGIN | RESERVED)) | (fresh.flags & OWN_ORIGIN)
+    return 0

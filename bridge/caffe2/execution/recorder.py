@@ -1,0 +1,294 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Recording the torch calls of an operator's function, to make them again without it.
+
+A recording is refused, and the function called at each run, if it
+
+- reads the values of elements (``item``, ``tolist``, a tensor as a condition, NumPy): then they may
+  decide what it does;
+- calls what returns sizes that depend on values, such as ``nonzero``;
+- uses a tensor that is neither an input nor the result of a recorded call.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+
+from bridge.caffe2.execution.program import Call, Slot
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    Recorded = list[tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any], Any]]
+
+__all__ = ["compile_calls", "record"]
+
+_METADATA = [
+    "shape",
+    "dtype",
+    "device",
+    "ndim",
+    "layout",
+    "is_cuda",
+    "is_cpu",
+    "is_meta",
+    "is_quantized",
+    "is_sparse",
+    "requires_grad",
+    "itemsize",
+    "nbytes",
+]
+_METADATA_METHODS = [
+    "size",
+    "dim",
+    "numel",
+    "nelement",
+    "ndimension",
+    "stride",
+    "is_contiguous",
+    "is_floating_point",
+    "is_complex",
+    "storage_offset",
+    "element_size",
+    "__len__",
+    "get_device",
+]
+_VIEWS = [
+    "t",
+    "transpose",
+    "view",
+    "reshape",
+    "permute",
+    "expand",
+    "unsqueeze",
+    "squeeze",
+    "narrow",
+    "select",
+    "flatten",
+    "unflatten",
+    "view_as",
+    "expand_as",
+    "detach",
+    "swapaxes",
+    "swapdims",
+    "movedim",
+    "diagonal",
+]
+_SIZES_BY_VALUES = [
+    "nonzero",
+    "argwhere",
+    "masked_select",
+    "unique",
+    "unique_consecutive",
+    "_unique2",
+    "repeat_interleave",
+    "bincount",
+    "tensor_split",
+    "histogram",
+    "one_hot",
+]
+
+
+def record(
+    function: Callable[..., Any], operands: Sequence[Any], arguments: dict[str, Any]
+) -> tuple[Any, Recorded]:
+    """Return the result of the function, and its calls of torch functions."""
+    calls: Recorded = []
+    with _recorder()(calls):
+        result = function(*operands, **arguments)
+    return result, calls
+
+
+@functools.cache
+def _recorder() -> type:
+    from torch.overrides import TorchFunctionMode
+
+    class CallRecorder(TorchFunctionMode):
+        """Appends each call of a torch function, with its result, to a list."""
+
+        def __init__(self, calls: Recorded) -> None:
+            super().__init__()
+            self.calls = calls
+
+        def __torch_function__(
+            self,
+            func: Callable[..., Any],
+            types: Any,
+            args: tuple[Any, ...] = (),
+            kwargs: dict[str, Any] | None = None,
+        ) -> Any:
+            result = func(*args, **(kwargs or {}))
+            self.calls.append((func, tuple(args), kwargs or {}, result))
+            return result
+
+    return CallRecorder
+
+
+@functools.cache
+def _known() -> tuple[frozenset[Any], frozenset[Any], frozenset[Any]]:
+    """Return the functions that read metadata, return views, and have sizes by values."""
+    import torch
+
+    tensor = torch.Tensor
+    metadata = {getattr(tensor, name).__get__ for name in _METADATA}
+    metadata |= {getattr(tensor, name) for name in _METADATA_METHODS}
+    metadata |= {torch.is_floating_point, torch.is_complex, torch.numel}
+    views = {
+        getattr(place, name) for name in _VIEWS for place in (tensor, torch) if hasattr(place, name)
+    }
+    views |= {getattr(tensor, name).__get__ for name in ("T", "mT")}
+    by_values = {
+        getattr(place, name)
+        for name in _SIZES_BY_VALUES
+        for place in (tensor, torch, torch.nn.functional)
+        if hasattr(place, name)
+    }
+    return frozenset(metadata), frozenset(views), frozenset(by_values)
+
+
+def compile_calls(
+    calls: Recorded,
+    operands: Sequence[Any],
+    buffers: Sequence[Any],
+    results: Sequence[Any],
+    in_place: dict[int, int],
+) -> tuple[list[Call], int, tuple[int, ...] | None] | None:
+    """Return the calls of a Program, its number of slots and the slots of its results.
+
+    operands, buffers: the torch tensors of inputs and outputs in the recorded run. results: what
+    the function returned for each output. The slots of results are None where the calls write all
+    outputs. None: the recording is refused, or a result has to be put in another way.
+    """
+    return _Compiler(operands, buffers).compile(calls, results, in_place)
+
+
+class _Compiler:
+    def __init__(self, operands: Sequence[Any], buffers: Sequence[Any]) -> None:
+        self.inputs = len(operands)
+        self.buffers = buffers
+        self.tensors = [*operands, *buffers]
+        # The first slot of a tensor: an output in place is the tensor of its input.
+        self.slots: dict[int, int] = {}
+        for i, tensor in enumerate(self.tensors):
+            self.slots.setdefault(id(tensor), i)
+        self.bound = set(range(len(self.tensors)))
+        self.refused = False
+
+    def compile(
+        self, calls: Recorded, results: Sequence[Any], in_place: dict[int, int]
+    ) -> tuple[list[Call], int, tuple[int, ...] | None] | None:
+        import torch
+
+        metadata, views, by_values = _known()
+        compiled: list[list[Any]] = []
+        for function, args, kwargs, result in calls:
+            if function in metadata:
+                continue
+            if function in by_values or (
+                function is torch.Tensor.__getitem__ and self._has_tensor(args[1:])
+            ):
+                return None
+            used: set[int] = set()
+            arguments = self._template(args, used)
+            keywords = self._template(kwargs, used)
+            is_bound = used <= self.bound
+            is_view = is_bound and self._is_view(function, views, args, result)
+            slots = self._keep(result, is_view)
+            if self.refused:
+                return None
+            compiled.append([function, arguments, keywords, slots, is_view, is_bound, used])
+        places = self._places(results, in_place)
+        if places is None:
+            return None
+        kept = {slot for slot in places if slot >= 0}
+        seen: set[int] = set(self.bound) | kept
+        for call in reversed(compiled):
+            produced = call[3] if isinstance(call[3], tuple) else (call[3],)
+            mentioned = call[6] | {slot for slot in produced if slot is not None}
+            call[6] = tuple(sorted(mentioned - seen)) or None
+            seen |= mentioned
+        found = [Call(*call) for call in compiled]
+        return found, len(self.tensors), places if kept else None
+
+    def _has_tensor(self, value: Any) -> bool:
+        import torch
+
+        if isinstance(value, (tuple, list)):
+            return any(map(self._has_tensor, value))
+        return isinstance(value, torch.Tensor)
+
+    def _template(self, value: Any, used: set[int]) -> Any:
+        import torch
+
+        if isinstance(value, torch.Tensor):
+            slot = self.slots.get(id(value))
+            if slot is None:
+                self.refused = True
+                return None
+            used.add(slot)
+            return Slot(slot)
+        kind = type(value)
+        if kind is list:
+            return [self._template(one, used) for one in value]
+        if kind is tuple or isinstance(value, torch.Size):
+            return tuple([self._template(one, used) for one in value])
+        if kind is dict:
+            return {name: self._template(one, used) for name, one in value.items()}
+        return value
+
+    def _is_view(
+        self, function: Any, views: frozenset[Any], args: tuple[Any, ...], result: Any
+    ) -> bool:
+        import torch
+
+        if function is torch.Tensor.__getitem__ or function in views:
+            return bool(
+                isinstance(result, torch.Tensor)
+                and result.untyped_storage().data_ptr() == args[0].untyped_storage().data_ptr()
+            )
+        return False
+
+    def _keep(self, result: Any, is_view: bool) -> int | tuple[int | None, ...] | None:
+        """Return the slots of a call's results; a tensor that is known already keeps its slot."""
+        import torch
+
+        if isinstance(result, torch.Tensor):
+            known = self.slots.get(id(result))
+            if known is not None:
+                return None
+            slot = len(self.tensors)
+            self.tensors.append(result)  # it stays alive, so that its id is its own
+            self.slots[id(result)] = slot
+            if is_view:
+                self.bound.add(slot)
+            return slot
+        if isinstance(result, (tuple, list)):
+            return tuple([self._keep_one(one) for one in result])
+        self.refused = True
+        return None
+
+    def _keep_one(self, result: Any) -> int | None:
+        slot = self._keep(result, False)
+        return slot if isinstance(slot, int) else None
+
+    def _places(self, results: Sequence[Any], in_place: dict[int, int]) -> tuple[int, ...] | None:
+        """Return the slot of each result, or -1 for one that the calls wrote to its buffer."""
+        places = []
+        owned = {
+            self.tensors[slot].untyped_storage().data_ptr()
+            for slot in range(self.inputs + len(self.buffers))
+        }
+        for o, result in enumerate(results):
+            if result is None or (o < len(self.buffers) and result is self.buffers[o]):
+                places.append(-1)
+                continue
+            slot = self.slots.get(id(result))
+            if slot is None or slot in self.bound or o in in_place:
+                return None
+            storage = result.untyped_storage().data_ptr()
+            if storage in owned:
+                return None
+            owned.add(storage)
+            places.append(slot)
+        return tuple(places)

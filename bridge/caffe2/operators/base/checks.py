@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Checks of inputs and arguments, for the functions of operators."""
+
+from __future__ import annotations
+
+from ctypes import c_float
+
+from bridge import c10
+from bridge.c10.errors import EnforceNotMet
+from bridge.caffe2.operators.base.lazy_torch import torch
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from torch import Tensor
+
+__all__ = [
+    "BOOL",
+    "FLOAT",
+    "FLOATS",
+    "INTS",
+    "INT32",
+    "INT64",
+    "LARGEST",
+    "NUMBERS",
+    "NUMBERS_AND_BOOL",
+    "axis_from_front",
+    "has_values",
+    "image_order",
+    "require",
+    "require_range",
+    "single",
+]
+
+# Element types that operators accept, as in Caffe2's TensorTypes<...>.
+FLOAT = (c10.float32,)
+FLOATS = (c10.float32, c10.float64)
+INT32 = (c10.int32,)
+INT64 = (c10.int64,)
+INTS = (c10.int32, c10.int64)
+BOOL = (c10.bool,)
+NUMBERS = (c10.int32, c10.int64, c10.float32, c10.float64)
+NUMBERS_AND_BOOL = (*NUMBERS, c10.bool)
+
+LARGEST = 3.4028234663852886e38
+"""The largest float32, Caffe2's default for limits."""
+
+
+def require(condition: bool, requirement: str, *values: Any) -> None:
+    """Raise EnforceNotMet unless `condition` holds.
+
+    `requirement` is a clause: "The operator requires that <requirement>; got <values>." Of a tensor
+    in `values` the sizes are shown.
+    """
+    if not condition:
+        shown = [list(one.shape) if hasattr(one, "shape") else one for one in values]
+        got = f"; got {', '.join(map(str, shown))}" if shown else ""
+        raise EnforceNotMet(f"The operator requires that {requirement}{got}.")
+
+
+def has_values(*tensors: Tensor) -> bool:
+    """Return whether the elements of tensors can be read.
+
+    They cannot while torch traces an operator, or infers sizes on its meta device: checks of
+    elements are left out then.
+    """
+    return not torch.compiler.is_compiling() and all(
+        type(one).__name__ in ("Tensor", "Parameter") and not one.is_meta for one in tensors
+    )
+
+
+def require_range(what: str, values: Tensor, end: int, start: int = 0) -> None:
+    """Raise EnforceNotMet unless all integers `values`, if known, are in [`start`, `end`)."""
+    if not values.numel() or not has_values(values):
+        return
+    if int(values.min()) < start or int(values.max()) >= end:
+        given = values.reshape(-1).tolist()
+        require(False, f"{what} are from {start} to below {end}", given)
+
+
+def axis_from_front(axis: int, ndim: int) -> int:
+    """Return `axis` counted from the front; a negative one counts from the end.
+
+    Raises EnforceNotMet: `axis` is out of range for `ndim` dimensions.
+    """
+    if not -ndim <= axis < ndim:
+        raise EnforceNotMet(
+            f"Axis {axis} is out of range for {ndim} dimensions.",
+            condition="-dim() <= axis < dim()",
+        )
+    return axis + ndim if axis < 0 else axis
+
+
+def image_order(order: str) -> str:
+    """Return the argument `order` in upper case: NCHW or NHWC.
+
+    Raises EnforceNotMet: it is neither.
+    """
+    order = order.upper()
+    require(order in ("NCHW", "NHWC"), "order is NCHW or NHWC", order)
+    return order
+
+
+def single(value: float) -> float:
+    """Return `value` rounded to float32, the type of Caffe2's arguments."""
+    return c_float(value).value

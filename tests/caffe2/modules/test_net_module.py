@@ -1,0 +1,187 @@
+# SPDX-License-Identifier: Apache-2.0
+"""to_module: values and gradients of nets as modules, sharing, copies, export and compilation."""
+
+from __future__ import annotations
+
+import copy
+import io
+import pickle
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from bridge import c10, caffe2
+from bridge.caffe2 import core, workspace
+
+pytestmark = pytest.mark.usefixtures("fresh_workspace")
+
+X = np.random.default_rng(0).normal(size=(3, 8)).astype(np.float32)
+
+
+def perceptron() -> core.Net:
+    """Feed the blobs of a small net that overwrites one of them; return the net."""
+    random = np.random.default_rng(1)
+    for name, sizes in {"w.1": (16, 8), "b/1": (16,), "training": (4, 16), "0": (4,)}.items():
+        workspace.FeedBlob(name, random.normal(size=sizes).astype(np.float32))
+    net = core.Net("perceptron")
+    net.FC(["x", "w.1", "b/1"], "h")
+    net.Relu("h", "h")
+    net.FC(["h", "training", "0"], "y")
+    net.Tanh("y", "0")  # overwrites a parameter
+    net.Proto().external_output.extend(["y", "0"])
+    return net
+
+
+def affine() -> core.Net:
+    for name, sizes in {"w": (16, 8), "b": (16,)}.items():
+        workspace.FeedBlob(name, np.random.default_rng(1).normal(size=sizes).astype(np.float32))
+    net = core.Net("affine")
+    net.FC(["x", "w", "b"], "h")
+    net.Relu("h", "y")
+    return net
+
+
+def expected(net: core.Net) -> list[Any]:
+    zero = workspace.FetchBlob("0")
+    workspace.FeedBlob("x", X)
+    workspace.RunNetOnce(net)
+    found = [workspace.FetchBlob(name) for name in ("y", "0")]
+    workspace.FeedBlob("0", zero)
+    return found
+
+
+def test_values_names_and_memory() -> None:
+    net = perceptron()
+    module = caffe2.to_module(net, inputs=["x"])
+    assert (module.input_names, module.output_names) == (("x",), ("y", "0"))
+    assert set(module.state_dict()) == {"w_1", "b/1", "training", "0"}
+    for name in ("w.1", "b/1", "training", "0"):
+        assert module.get_blob(name).data_ptr() == workspace.FetchTorch(name).data_ptr()
+    before = workspace.FetchBlob("0")
+    found = module(X)
+    assert workspace.FetchBlob("0").tolist() == before.tolist()
+    for one, other in zip(found, expected(net), strict=True):
+        np.testing.assert_allclose(one.detach().numpy(), other, rtol=1e-6)
+
+
+def test_gradients_are_those_of_the_net() -> None:
+    net = perceptron()
+    module = caffe2.to_module(net, inputs=["x"], outputs=["y"], trainable=True)
+    module(X).sum().backward()
+    training = core.Net("training_net")
+    training.Proto().op.extend(net.Proto().op[:3])
+    training.Proto().external_input.extend(["x", "w.1", "b/1", "training", "0"])
+    training.ConstantFill("y", "y_seed", value=1.0)
+    gradients = training.AddGradientOperators({"y": "y_seed"})
+    workspace.FeedBlob("x", X)
+    workspace.RunNetOnce(training)
+    for name in ("w.1", "b/1", "training", "0"):
+        found = module.get_blob(name).grad
+        np.testing.assert_allclose(
+            found.numpy(), workspace.FetchBlob(str(gradients[name])), rtol=1e-5, atol=1e-6
+        )
+
+
+def test_training_is_seen_by_the_net_and_the_other_way_round() -> None:
+    net = perceptron()
+    module = caffe2.to_module(net, inputs=["x"], outputs=["y"], trainable=True)
+    with torch.no_grad():
+        module.get_blob("w.1").mul_(2)
+    np.testing.assert_allclose(module(X).detach().numpy(), expected(net)[0], rtol=1e-6)
+    workspace.FetchTorch("w.1").add_(1)
+    np.testing.assert_allclose(module(X).detach().numpy(), expected(net)[0], rtol=1e-6)
+
+
+@pytest.mark.parametrize("how", ["deepcopy", "pickle", "save"])
+def test_copies_compute_the_same_on_memory_of_their_own(how: str) -> None:
+    module = caffe2.to_module(perceptron(), inputs=["x"])
+    if how == "deepcopy":
+        other = copy.deepcopy(module)
+    elif how == "pickle":
+        other = pickle.loads(pickle.dumps(module))
+    else:
+        buffer = io.BytesIO()
+        torch.save(module, buffer)
+        buffer.seek(0)
+        other = torch.load(buffer, weights_only=False)
+    assert torch.equal(other(X)[0], module(X)[0])
+    assert other.get_blob("w.1").data_ptr() != module.get_blob("w.1").data_ptr()
+    assert other.input_names == ("x",)
+
+
+def test_to_another_type() -> None:
+    module = caffe2.to_module(perceptron(), inputs=["x"])
+    module.double()
+    assert module(X.astype(np.float64))[0].dtype == torch.float64
+
+
+def test_exported_and_compiled() -> None:
+    module = caffe2.to_module(affine())
+    x = torch.from_numpy(X)
+    batch = torch.export.Dim("batch")
+    program = torch.export.export(module, (x,), dynamic_shapes=({0: batch},))
+    torch.testing.assert_close(program.module()(x), module(x))
+    assert program.module()(torch.zeros(9, 8)).shape == (9, 16)
+    compiled = torch.compile(module, fullgraph=True, backend="aot_eager")
+    torch.testing.assert_close(compiled(x), module(x))
+
+
+def test_from_files_with_an_init_net(tmp_path: Path) -> None:
+    init = core.Net("init")
+    init.GivenTensorFill([], "w", shape=[2, 8], values=np.arange(16.0) / 16)
+    init.ConstantFill([], "b", shape=[2], value=1.0)
+    net = core.Net("net")
+    net.FC(["x", "w", "b"], "y")
+    net.Proto().external_output.append("y")
+    (tmp_path / "init_net.pb").write_bytes(init.Proto().SerializeToString())
+    (tmp_path / "net.pbtxt").write_text(str(net.Proto()))
+    module = caffe2.to_module(tmp_path / "net.pbtxt", str(tmp_path / "init_net.pb"))
+    assert module.input_names == ("x",)
+    assert not workspace.HasBlob("w")
+    weights = np.arange(16.0).reshape(2, 8) / 16
+    np.testing.assert_allclose(module(x=X).detach().numpy(), X @ weights.T + 1, rtol=1e-5)
+
+
+def test_operators_with_state_run_and_are_named_by_export() -> None:
+    net = core.Net("counting")
+    net.Tanh("x", "y")
+    net.Print("y", [])
+    net.Relu("y", "z")
+    workspace.FeedBlob("x", X)
+    module = caffe2.to_module(net, inputs=["x"], outputs=["z"])
+    assert module(X).shape == X.shape
+    with pytest.raises(Exception, match=r"'Print' at position 1"):
+        torch.export.export(module, (torch.from_numpy(X),))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        ({"outputs": ["nothing"]}, "has no blob 'nothing'"),
+        ({"inputs": ["nothing"]}, "does not read 'nothing'"),
+        ({"inputs": "x"}, "list of names"),
+        ({"inputs": []}, "no blob 'x'"),
+    ],
+)
+def test_refused(arguments: dict[str, Any], text: str) -> None:
+    net = perceptron()
+    with pytest.raises(c10.EnforceNotMet, match=text):
+        caffe2.to_module(net, **arguments)
+
+
+def test_wrong_calls() -> None:
+    module = caffe2.to_module(perceptron(), inputs=["x"])
+    for call in (
+        lambda: module(),
+        lambda: module(X, X),
+        lambda: module(X, x=X),
+        lambda: module(z=X),
+        lambda: module(X[:, :3]),
+    ):
+        with pytest.raises(c10.EnforceNotMet):
+            call()
+    with pytest.raises(c10.EnforceNotMet, match="cannot be read"):
+        caffe2.to_module("absent.pb")
