@@ -62,7 +62,7 @@ def strings_of(x: Any) -> list[Any] | None:
     Raises BufferError: it has nulls.
     """
     dtype = str(getattr(x, "dtype", None) or getattr(x, "type", "")).lower()
-    if not any(part in dtype for part in _STRING_TYPES):
+    if "dictionary" in dtype or not any(part in dtype for part in _STRING_TYPES):
         return None
     for name in ("to_pylist", "to_list", "tolist"):
         method = getattr(x, name, None)
