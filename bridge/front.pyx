@@ -28,7 +28,8 @@ def from_dlpack(x, *, device=None, copy=None):
     """Return an at.Tensor of the memory of `x`; zero-copy whenever sharing is possible and correct.
 
     `x`: an object with ``__dlpack__``, a DLPack capsule, a buffer (``bytes`` become read-only
-    uint8), or an object with ``__array_interface__`` or ``__cuda_array_interface__``.
+    uint8), or an object with ``__array_interface__``, ``__cuda_array_interface__`` or Arrow's
+    ``__arrow_c_array__``.
     `copy`: True always copies, False never, None if necessary: foreign byte order, torch's lazy
     conjugate or negative bit, strides that are not a whole number of elements, misaligned data.
     `device`: copy there if the memory is elsewhere.
@@ -373,8 +374,9 @@ def audit():
 
     - ``from_dlpack``, ``asarray``, ``convert`` and ``to_torch``, ``to_numpy`` … of `bridge`;
     - on both wrappers ``to_torch``, ``numpy``, ``__array__``, ``__dlpack__``, the buffer protocol,
-      ``bytes``, ``__cuda_array_interface__``, and what reads or makes them by DLPack's C exchange
-      table; ``at.Tensor(x)``, ``caffe2.Tensor(x)``, ``caffe2.Tensor(x, device)``, ``at.tensor(x)``;
+      ``bytes``, ``__array_interface__``, ``__cuda_array_interface__``, ``__arrow_c_array__``, and
+      what reads or makes them by DLPack's C exchange table; ``at.Tensor(x)``,
+      ``caffe2.Tensor(x)``, ``caffe2.Tensor(x, device)``, ``at.tensor(x)``;
     - ``to``, ``cpu``, ``cuda``, ``pin_memory`` of at.Tensor;
     - in workspaces and blobs, to feed and to fetch tensors, and ``FetchTorch``.
 

@@ -16,6 +16,8 @@ from bridge.c10.reports cimport (
 from bridge.c10.slots cimport own_methods
 from bridge.c10.storage cimport Storage
 from bridge.c10.tensor_impl cimport TensorImpl
+from bridge.exchange.array_interface_export cimport export_array_interface
+from bridge.exchange.arrow_export cimport arrow_array, arrow_device_array, arrow_schema
 from bridge.exchange.buffer_export cimport fill_buffer, release_buffer
 from bridge.exchange.cuda_interface_export cimport export_cuda_interface
 from bridge.exchange.dlpack_capsule cimport dlpack_capsule
@@ -203,6 +205,67 @@ cdef class Wrapper(Handle):
             report_shared("__cuda_array_interface__", self, "dict",
                           self.impl.c_numel * self.impl.c_dtype.itemsize)
         return interface
+
+    @property
+    def __array_interface__(self):
+        """NumPy's array interface, version 3; AttributeError if it is not host memory."""
+        interface = export_array_interface(self.impl)
+        if unlikely(observed):
+            report_shared("__array_interface__", self, "dict",
+                          self.impl.c_numel * self.impl.c_dtype.itemsize)
+        return interface
+
+    def __array_function__(self, func, types, args, kwargs):
+        """Return what `func` of NumPy gives for arrays of the same memory.
+
+        Follows NEP 18.
+        """
+        from bridge.exchange.array_function import call_numpy
+        return call_numpy(func, args, kwargs)
+
+    def __arrow_c_schema__(self):
+        """Return a capsule of the ArrowSchema that `__arrow_c_array__` returns.
+
+        Raises BufferError: as `__arrow_c_array__`.
+
+        Follows the Arrow PyCapsule interface.
+        """
+        return arrow_schema(self.impl)
+
+    def __arrow_c_array__(self, requested_schema=None):
+        """Return capsules of an ArrowSchema and an ArrowArray of the memory, shared.
+
+        One dimension is an array of numbers, more are an ``arrow.fixed_shape_tensor``. Booleans
+        are copied: Arrow packs them into bits. A type of numbers in `requested_schema` is converted
+        to, by a copy, if it can hold the values.
+
+        Raises BufferError: not row-major, no dimensions, on a device, elements that Arrow lacks, or
+        values that the requested type cannot hold.
+
+        Follows the Arrow PyCapsule interface.
+        """
+        if unlikely(observed) and outermost():
+            return _watched(self, "__arrow_c_array__", "Arrow array", Wrapper.__arrow_c_array__,
+                            {"requested_schema": requested_schema})
+        return arrow_array(self.impl, requested_schema)
+
+    def __arrow_c_device_array__(self, requested_schema=None, **kwargs):
+        """Return capsules of an ArrowSchema and an ArrowDeviceArray of the memory, on any device.
+
+        As `__arrow_c_array__`. The work on CUDA memory is waited for.
+
+        Raises BufferError: as `__arrow_c_array__`. NotImplementedError: an unknown option.
+
+        Follows the Arrow PyCapsule interface.
+        """
+        unknown = [name for name, value in kwargs.items() if value is not None]
+        if unknown:
+            raise NotImplementedError(f"__arrow_c_device_array__ has no option {unknown[0]!r}.")
+        if unlikely(observed) and outermost():
+            return _watched(self, "__arrow_c_device_array__", "Arrow array",
+                            Wrapper.__arrow_c_device_array__,
+                            {"requested_schema": requested_schema})
+        return arrow_device_array(self.impl, requested_schema)
 
     def __bytes__(self):
         # bytes(x) would take a tensor of one int for a length

@@ -23,6 +23,7 @@ from bridge.exchange.arrow_capsules cimport (
 )
 from bridge.exchange.arrow_layout cimport import_column, import_table
 from bridge.exchange.arrow_schema cimport is_struct, read_columns, read_field
+from bridge.exchange.buffer_import cimport fast_import_buffer
 
 cdef tuple _METHODS = ("__arrow_c_device_array__", "__arrow_c_array__", "__arrow_c_stream__")
 
@@ -39,9 +40,20 @@ cdef str arrow_method(object x):
     return None
 
 
-def has_arrow_method(x):
-    """Return whether `x` exports Arrow data, for adapters in Python."""
-    return arrow_method(x) is not None
+def import_pyarrow(x, copy):
+    """Return the TensorImpl of an array, a table, a tensor or a buffer of pyarrow; None: others.
+
+    Its arrays are nearly always in host memory, where ``__arrow_c_array__`` is the faster method.
+    Its ``__dlpack__`` refuses booleans and lists of one size, and in old releases loses that a
+    tensor is read-only.
+    """
+    if getattr(type(x), "__arrow_c_array__", None) is None:
+        return import_arrow(x, copy) if arrow_method(x) is not None else fast_import_buffer(x)
+    try:
+        exported = x.__arrow_c_array__()
+    except Exception:
+        return import_arrow(x, copy)        # it is on a device, or raises again
+    return _by_array(x, "__arrow_c_array__", exported, copy)
 
 
 cpdef TensorImpl import_arrow(object x, object copy=None):

@@ -112,6 +112,8 @@ cdef TensorImpl _column(
     cdef TensorImpl impl
     cdef int64_t size, offset, count = rows
     cdef const void* data = NULL
+    cdef int64_t* sizes = &rows
+    cdef int ndim = 1
     cdef Dims dims
     if owner.array.release != NULL:
         for size in field.lists:
@@ -132,36 +134,36 @@ cdef TensorImpl _column(
                 "for them (NULL).")
     elif field.all_null:
         _nulls(0, owner)
-    dims = parse_dims((rows, *field.dims), "from_dlpack")
-    if field.bits:
-        return _ordered(_from_bits(<const uint8_t*>data, first, count, dims, where, copy, report),
-                        field)
-    offset = checked_mul(first, field.dtype.itemsize)
-    size = checked_numel(dims.data, dims.n)
+    if field.dims:
+        dims = parse_dims((rows, *field.dims), "from_dlpack")
+        sizes = dims.data
+        ndim = dims.n
+    offset = checked_mul(first, field.dtype.itemsize)       # of bits, a bound
+    size = checked_numel(sizes, ndim)
     if size >= 0:
         size = checked_mul(size, field.dtype.itemsize)
     if offset < 0 or size < 0 or size > MAX_BYTES or offset > MAX_BYTES:
         _broken(owner, f"{count} elements of {field.dtype} from number {first} on, more bytes than "
                        "there are addresses")
+    if field.bits:
+        impl = _from_bits(<const uint8_t*>data, first, count, sizes, ndim, where, copy, report)
+        return _ordered(impl, field) if field.permuted else impl
     memset(&tensor, 0, sizeof(tensor))
     tensor.data = <void*>data
     tensor.device = where
-    tensor.ndim = dims.n
+    tensor.ndim = ndim
     tensor.dtype = field.dtype.c_dlpack
-    tensor.shape = dims.data
+    tensor.shape = sizes
     tensor.byte_offset = offset if count else 0
     impl = adopt(&tensor, owner, READONLY, True, False if copy is False else None)
     if field.bool8 and not _are_zero_or_one(impl):
         impl = _as_bools(impl, copy, report)
-    return _ordered(impl, field)
+    return _ordered(impl, field) if field.permuted else impl
 
 
 cdef TensorImpl _ordered(TensorImpl impl, Field field):
     """Return `impl` with the dimensions of its rows in the order that the reader wants."""
-    cdef Dims order
-    if field.order == sorted(field.order):
-        return impl
-    order = parse_dims((0, *[place + 1 for place in field.order]), "from_dlpack")
+    cdef Dims order = parse_dims((0, *[place + 1 for place in field.order]), "from_dlpack")
     return permute(impl, order.data, order.n, "from_dlpack")
 
 
@@ -179,6 +181,9 @@ cdef int _check(const ArrowArray* array, int n_buffers, int64_t n_children, Arro
                 "a child that was released")
     if array.length < 0 or array.offset < 0 or array.offset > INT64_MAX - array.length:
         _broken(owner, f"the length {array.length} and the offset {array.offset}")
+    if array.length + array.offset > MAX_BYTES:
+        _broken(owner, f"{array.length} elements from number {array.offset} on, more bytes than "
+                       "there are addresses")
     if array.null_count < -1 or array.null_count > array.length:
         _broken(owner, f"{array.null_count} nulls in {array.length} elements")
     if array.n_buffers != n_buffers or array.buffers == NULL:
@@ -273,8 +278,8 @@ cdef int64_t _count_on_device(
 # Booleans, of which a tensor has one in each byte.
 
 cdef TensorImpl _from_bits(
-    const uint8_t* bits, int64_t first, int64_t count, Dims dims, DLDevice where, object copy,
-    bint report,
+    const uint8_t* bits, int64_t first, int64_t count, const int64_t* sizes, int ndim,
+    DLDevice where, object copy, bint report,
 ):
     cdef TensorImpl out
     cdef uint8_t* to
@@ -287,11 +292,9 @@ cdef TensorImpl _from_bits(
         raise BufferError(
             "Arrow packs booleans into bits, and here each takes a byte, so they cannot be "
             "shared. Allow a copy with copy=None.")
-    if checked_numel(dims.data, dims.n) < 0:
-        raise BufferError("The booleans are more than an int64 counts.")
     if report:
         report_copy(count, "Arrow packs booleans into bits, and here each takes a byte")
-    out = allocated(dims.data, dims.n, as_type("bool"), DL_CPU, 0, "from_dlpack")
+    out = allocated(sizes, ndim, as_type("bool"), DL_CPU, 0, "from_dlpack")
     to = <uint8_t*>out.data("from_dlpack")
     for i in range(count):
         to[i] = bits[(first + i) // 8] >> ((first + i) % 8) & 1

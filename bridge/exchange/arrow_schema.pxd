@@ -14,6 +14,7 @@ cdef class Field:
     cdef list lists             # sizes of the lists of one size, outermost first
     cdef list dims              # dimensions of a row as it lies in memory
     cdef list order             # of these dimensions, for the reader
+    cdef bint permuted          # `order` is another than that in memory
 
 cdef Field read_field(const ArrowSchema* schema, object source)
 cdef list read_columns(const ArrowSchema* schema, object source)

@@ -6,8 +6,6 @@ Numbers have plain memory, and so have lists of one size of them, whose sizes ar
 other types are refused, with the call that makes numbers of them.
 """
 
-from json import loads
-
 cimport cython
 from libc.stdint cimport int32_t, int64_t
 from libc.string cimport memcmp, memcpy, strncmp
@@ -21,6 +19,7 @@ cdef extern from "<string.h>":
 cdef enum:
     MAX_FORMAT = 64             # characters of a format that an error quotes
     DIGIT_0 = 48
+    N_CODES = 128               # of ASCII
     MAX_LIST = 0x7FFFFFFF       # elements of a list of one size
 
 # The format of an element type -> its TypeMeta
@@ -85,11 +84,15 @@ cdef Field read_field(const ArrowSchema* schema, object source):
 
     Raises BufferError: not numbers, or a broken schema.
     """
-    cdef Field field = Field.__new__(Field)
+    cdef Field field
     cdef TypeMeta dtype
-    field.lists = []
-    field.dims = []
-    field.order = []
+    cdef unsigned char code
+    if schema != NULL and schema.release != NULL and schema.format != NULL \
+            and schema.metadata == NULL and schema.dictionary == NULL:
+        code = <unsigned char>schema.format[0]
+        if code < N_CODES and _plain[code] != NULL and schema.format[1] == 0:
+            return <Field>_plain[code]
+    field = _new_field()
     while True:
         _check(schema, source)
         if schema.format[0] != b"+" or schema.format[1] != b"w":
@@ -109,7 +112,27 @@ cdef Field read_field(const ArrowSchema* schema, object source):
         field.bool8 = True
         dtype = _BOOL
     field.dtype = dtype
+    field.permuted = field.order != sorted(field.order)
     return field
+
+
+cdef Field _new_field():
+    cdef Field field = Field.__new__(Field)
+    field.lists = []
+    field.dims = []
+    field.order = []
+    return field
+
+
+# The fields of plain numbers by the one character of their format, kept by `_plain_fields`.
+cdef (void*)[N_CODES] _plain
+cdef list _plain_fields = []
+for _code, _dtype in _TYPES.items():
+    _field = _new_field()
+    (<Field>_field).dtype = <TypeMeta>_dtype
+    (<Field>_field).bits = _dtype is _BOOL
+    _plain_fields.append(_field)
+    _plain[ord(_code)] = <void*>_field
 
 
 cdef int _check(const ArrowSchema* schema, object source) except -1:
@@ -204,6 +227,7 @@ cdef bytes _metadata(const ArrowSchema* schema, bytes wanted, object source):
 
 def _tensor_shape(text, size, source):
     """Return (shape, permutation) of an ``arrow.fixed_shape_tensor`` of `size` elements."""
+    from json import loads
     try:
         found = loads(text or b"")
         shape = found["shape"]

@@ -6,3 +6,4 @@ cdef DLManagedTensorVersioned* export_versioned(TensorImpl impl, int flags) exce
 cdef DLManagedTensor* export_legacy(TensorImpl impl, bint immutable=*) except NULL
 cdef int borrow(TensorImpl impl, DLTensor* out) except -1
 cdef int refuse_non_pod(TensorImpl impl, str caller) except -1
+cdef void drop_owner(void* ctx) noexcept nogil

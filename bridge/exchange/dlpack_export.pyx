@@ -71,7 +71,7 @@ cdef extern from *:
     void bridge_close() nogil
 
 
-cdef void _drop(void* ctx) noexcept nogil:
+cdef void drop_owner(void* ctx) noexcept nogil:
     """Drop a reference from any thread, at any time.
 
     A thread that waits for the GIL during finalisation of the interpreter is terminated in place
@@ -101,13 +101,13 @@ atexit.register(_close)
 cdef void _delete_versioned(DLManagedTensorVersioned* self) noexcept nogil:
     cdef void* ctx = self.manager_ctx
     free(self)
-    _drop(ctx)
+    drop_owner(ctx)
 
 
 cdef void _delete_legacy(DLManagedTensor* self) noexcept nogil:
     cdef void* ctx = self.manager_ctx
     free(self)
-    _drop(ctx)
+    drop_owner(ctx)
 
 
 cdef int refuse_non_pod(TensorImpl impl, str caller) except -1:

@@ -122,12 +122,19 @@ def wait_for_handle(index: int, theirs: int) -> None:
 def wait_for_event(index: int, event: int) -> None:
     """Make torch's current stream wait for a CUDA event, as Arrow's device arrays carry one.
 
-    Raises BufferError: CUDA does not know the event.
+    Raises BufferError: CUDA does not know the event, or the stream is being captured into a CUDA
+    graph.
     """
     from ctypes import CDLL, c_uint, c_void_p
 
     if not event:
         return
+    torch = _torch_in_use()
+    if torch is not None and _is_captured(torch, torch.cuda.current_stream(index)):
+        raise BufferError(
+            "The stream is being captured into a CUDA graph, which an event of outside would end. "
+            "Convert before or after."
+        )
     try:
         # by the driver, whose events are those of the runtime; torch waits for its own ones only
         status = CDLL("libcuda.so.1").cuStreamWaitEvent(

@@ -16,4 +16,4 @@ from __future__ import annotations
 __all__ = ["IMPORT_ONLY"]
 
 # These only import: `convert` has no such names.
-IMPORT_ONLY = frozenset({"jaxlib", "keras", "onnx", "taichi", "xarray"})
+IMPORT_ONLY = frozenset({"dask", "jaxlib", "keras", "onnx", "taichi", "xarray"})

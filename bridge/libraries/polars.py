@@ -1,23 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Polars, whose series are immutable columns, possibly with nulls, in one or more chunks."""
+"""Polars, whose series and frames are imported through Arrow's C interface."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from bridge.exchange.library_fit import plain_array, refuse_nulls
+from bridge.exchange.library_fit import plain_array
 from bridge.exchange.registry import register
-
-
-def _import(x: Any) -> Any:
-    """Return the NumPy array of a Series or DataFrame: a view where Polars can give one."""
-    nulls = x.null_count()
-    if not isinstance(nulls, int):
-        nulls = sum(nulls.row(0)) if x.width else 0
-    elif nulls == 0 and x.dtype.is_nested() and hasattr(x.dtype, "size"):
-        nulls = x.explode().null_count()
-    refuse_nulls(f"Polars {type(x).__name__}", nulls, "fill_null(value) or drop_nulls()")
-    return x.to_numpy()
 
 
 def _export(tensor: Any) -> Any:
@@ -41,6 +30,5 @@ def _export(tensor: Any) -> Any:
 register(
     "polars",
     types=("polars.Series", "polars.DataFrame"),
-    importer=_import,
     exporter=_export,
 )

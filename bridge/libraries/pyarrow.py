@@ -6,25 +6,12 @@ from __future__ import annotations
 from math import prod
 from typing import Any
 
-from bridge.c10.tensor_impl import TensorImpl
-from bridge.exchange.arrow_import import has_arrow_method, import_arrow
-from bridge.exchange.buffer_import import import_plain_buffer
+from bridge.exchange.arrow_import import import_pyarrow
 from bridge.exchange.library_fit import fit, plain_array
 from bridge.exchange.registry import register
 
-__all__ = ["export", "import_"]
 
-
-def import_(x: Any, copy: bool | None) -> TensorImpl | None:
-    """Return the TensorImpl of an array, a table, a tensor or a buffer; None for other objects.
-
-    pyarrow's ``__dlpack__`` refuses booleans and lists of one size, and in old releases loses that
-    a tensor is read-only.
-    """
-    return import_arrow(x, copy) if has_arrow_method(x) else import_plain_buffer(x)
-
-
-def export(tensor: Any) -> Any:
+def _export(tensor: Any) -> Any:
     """Return a ``pyarrow.Array``; of more than one dimension a ``FixedShapeTensorArray``.
 
     Booleans are copied: Arrow packs them into bits.
@@ -65,7 +52,7 @@ register(
         "pyarrow.Tensor",
         "pyarrow.*",
     ),
-    importer=import_,
-    exporter=export,
+    importer=import_pyarrow,
+    exporter=_export,
     import_takes_copy=True,
 )

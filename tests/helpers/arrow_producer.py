@@ -228,3 +228,16 @@ class StreamProducer:
 
     def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
         return capsule(self.stream.value, b"arrow_array_stream")
+
+
+def taken_array(of: Any) -> ArrowArray:
+    """Move the array out of a capsule, as a consumer does; `release` it with `released`."""
+    found = ArrowArray.from_address(pointer(of, b"arrow_array"))
+    moved = ArrowArray.from_buffer_copy(found)
+    found.release = _Release()
+    return moved
+
+
+def released(struct: Any) -> None:
+    """Release a structure that was moved or is in a capsule."""
+    struct.release(ctypes.addressof(struct))
