@@ -238,16 +238,18 @@ cdef class Wrapper(Handle):
         """Return capsules of an ArrowSchema and an ArrowArray of the memory, shared.
 
         One dimension is an array of numbers, more are an ``arrow.fixed_shape_tensor``. Booleans
-        are copied: Arrow packs them into bits. `requested_schema` is not followed, so the consumer
-        casts.
+        are copied: Arrow packs them into bits. A type of numbers in `requested_schema` is converted
+        to, by a copy, if it can hold the values.
 
-        Raises BufferError: not row-major, no dimensions, on a device, or elements that Arrow lacks.
+        Raises BufferError: not row-major, no dimensions, on a device, elements that Arrow lacks, or
+        values that the requested type cannot hold.
 
         Follows the Arrow PyCapsule interface.
         """
         if unlikely(observed) and outermost():
-            return _watched(self, "__arrow_c_array__", "Arrow array", Wrapper.__arrow_c_array__, {})
-        return arrow_array(self.impl)
+            return _watched(self, "__arrow_c_array__", "Arrow array", Wrapper.__arrow_c_array__,
+                            {"requested_schema": requested_schema})
+        return arrow_array(self.impl, requested_schema)
 
     def __arrow_c_device_array__(self, requested_schema=None, **kwargs):
         """Return capsules of an ArrowSchema and an ArrowDeviceArray of the memory, on any device.
@@ -263,8 +265,9 @@ cdef class Wrapper(Handle):
             raise NotImplementedError(f"__arrow_c_device_array__ has no option {unknown[0]!r}.")
         if unlikely(observed) and outermost():
             return _watched(self, "__arrow_c_device_array__", "Arrow array",
-                            Wrapper.__arrow_c_device_array__, {})
-        return arrow_device_array(self.impl)
+                            Wrapper.__arrow_c_device_array__,
+                            {"requested_schema": requested_schema})
+        return arrow_device_array(self.impl, requested_schema)
 
     def __bytes__(self):
         # bytes(x) would take a tensor of one int for a length

@@ -27,8 +27,11 @@ from bridge.exchange.arrow_abi cimport (
     ArrowDeviceArray,
     ArrowSchema,
 )
+from bridge.exchange.arrow_capsules cimport schema_of
+from bridge.exchange.arrow_schema cimport Field, read_field
 from bridge.exchange.dlpack_deleters cimport drop_owner
 from bridge.exchange.dlpack_export cimport refuse_non_pod
+from bridge.exchange.numpy cimport export_array, import_array
 
 from bridge.c10.errors import EnforceBufferError
 
@@ -229,12 +232,41 @@ cdef int _export_memory(TensorImpl impl, ArrowArray* array, str caller) except -
     return _export(impl, data, memory.storage.ctx, array)
 
 
-cdef tuple arrow_array(TensorImpl impl):
+cdef TensorImpl _as_requested(TensorImpl impl, object requested, str caller):
+    """Return `impl` with elements of the type in a capsule that a consumer passed.
+
+    Raises BufferError: not a type of numbers, or one that cannot hold the values.
+    """
+    cdef Field field
+    if requested is None or not host_accessible(impl.storage.device_type):
+        return impl
+    field = read_field(schema_of(requested, type(requested)), type(requested))
+    if field.all_null or field.bool8 or field.dtype is impl.c_dtype:
+        return impl
+    import numpy
+    array = export_array(impl, caller)
+    with numpy.errstate(invalid="ignore", over="ignore"):
+        cast = array.astype(field.dtype.numpy)
+        # between floating-point types only precision is lost, as Arrow's own casts allow
+        fits = cast.dtype.kind == array.dtype.kind == "f" or bool(
+            ((cast == array) & (cast.astype(array.dtype) == array)).all())
+    if not fits:
+        raise EnforceBufferError(
+            f"Some values do not fit {field.dtype}, which the consumer asked for. Convert the "
+            "tensor with to(), or ask for another type.", caller)
+    report_copy(array.nbytes, f"{impl.c_dtype} becomes {field.dtype}")
+    return import_array(cast, None)
+
+
+cdef tuple arrow_array(TensorImpl impl, object requested):
     """Return capsules of the ArrowSchema and the ArrowArray of a tensor in host memory.
 
-    Raises EnforceBufferError: see `_require`, or the memory is on a device.
+    Raises EnforceBufferError: see `_require` and `_as_requested`, or the memory is on a device.
     """
     cdef ArrowArray* array
+    if requested is not None:
+        _require(impl, "__arrow_c_array__")
+        impl = _as_requested(impl, requested, "__arrow_c_array__")
     schema = arrow_schema(impl)
     if not host_accessible(impl.storage.device_type):
         raise EnforceBufferError(
@@ -248,14 +280,17 @@ cdef tuple arrow_array(TensorImpl impl):
     return schema, capsule
 
 
-cdef tuple arrow_device_array(TensorImpl impl):
+cdef tuple arrow_device_array(TensorImpl impl, object requested):
     """Return capsules of the ArrowSchema and the ArrowDeviceArray of a tensor on any device.
 
     The work on CUDA memory is waited for, so the array carries no event. Raises
-    EnforceBufferError: see `_require`.
+    EnforceBufferError: see `_require` and `_as_requested`.
     """
     cdef ArrowDeviceArray* array
     cdef int32_t kind, index
+    if requested is not None:
+        _require(impl, "__arrow_c_device_array__")
+        impl = _as_requested(impl, requested, "__arrow_c_device_array__")
     schema = arrow_schema(impl)
     kind, index = impl.storage.device_type, impl.storage.device_index
     if has_streams(kind):

@@ -138,16 +138,16 @@ cdef TensorImpl _column(
         dims = parse_dims((rows, *field.dims), "from_dlpack")
         sizes = dims.data
         ndim = dims.n
-    if field.bits:
-        impl = _from_bits(<const uint8_t*>data, first, count, sizes, ndim, where, copy, report)
-        return _ordered(impl, field) if field.permuted else impl
-    offset = checked_mul(first, field.dtype.itemsize)
+    offset = checked_mul(first, field.dtype.itemsize)       # of bits, a bound
     size = checked_numel(sizes, ndim)
     if size >= 0:
         size = checked_mul(size, field.dtype.itemsize)
     if offset < 0 or size < 0 or size > MAX_BYTES or offset > MAX_BYTES:
         _broken(owner, f"{count} elements of {field.dtype} from number {first} on, more bytes than "
                        "there are addresses")
+    if field.bits:
+        impl = _from_bits(<const uint8_t*>data, first, count, sizes, ndim, where, copy, report)
+        return _ordered(impl, field) if field.permuted else impl
     memset(&tensor, 0, sizeof(tensor))
     tensor.data = <void*>data
     tensor.device = where
@@ -181,6 +181,9 @@ cdef int _check(const ArrowArray* array, int n_buffers, int64_t n_children, Arro
                 "a child that was released")
     if array.length < 0 or array.offset < 0 or array.offset > INT64_MAX - array.length:
         _broken(owner, f"the length {array.length} and the offset {array.offset}")
+    if array.length + array.offset > MAX_BYTES:
+        _broken(owner, f"{array.length} elements from number {array.offset} on, more bytes than "
+                       "there are addresses")
     if array.null_count < -1 or array.null_count > array.length:
         _broken(owner, f"{array.null_count} nulls in {array.length} elements")
     if array.n_buffers != n_buffers or array.buffers == NULL:
@@ -289,8 +292,6 @@ cdef TensorImpl _from_bits(
         raise BufferError(
             "Arrow packs booleans into bits, and here each takes a byte, so they cannot be "
             "shared. Allow a copy with copy=None.")
-    if checked_numel(sizes, ndim) < 0:
-        raise BufferError("The booleans are more than an int64 counts.")
     if report:
         report_copy(count, "Arrow packs booleans into bits, and here each takes a byte")
     out = allocated(sizes, ndim, as_type("bool"), DL_CPU, 0, "from_dlpack")

@@ -211,3 +211,19 @@ def _device_of(x):
         raise BufferError(
             f"{type(x).__name__}.__dlpack_device__ returned {where!r}, not (device type, index)."
         ) from None
+
+
+cdef TensorImpl import_capsule_method(object x, object copy):
+    """Return the TensorImpl of the capsule that ``x.to_dlpack()`` returns."""
+    try:
+        capsule = x.to_dlpack()
+    except (BufferError, TypeError):
+        raise
+    except Exception as error:
+        raise BufferError(
+            f"{type(x).__name__}.to_dlpack() does not export its memory: "
+            f"{type(error).__name__}: {error}") from error
+    if not PyCapsule_CheckExact(capsule):
+        raise BufferError(
+            f"{type(x).__name__}.to_dlpack() returned {type(capsule).__name__}, not a capsule.")
+    return adopt_managed(consume_capsule(capsule), 0, copy)

@@ -72,6 +72,30 @@ def test_dimensions_are_a_tensor_of_pyarrow(shape: tuple[int, ...]) -> None:
         assert bridge.from_dlpack(array).tolist() == x.tolist()
 
 
+def test_the_type_that_a_consumer_asks_for() -> None:
+    pa = pytest.importorskip("pyarrow")
+    x = at.arange(4)
+    with bridge.audit() as log:
+        assert pa.array(x, type=pa.float32()).to_pylist() == [0, 1, 2, 3]
+    assert log.copied_bytes == 32
+    assert pa.array(x, pa.int64()).buffers()[1].address == x.data_ptr()
+    assert pa.array(at.tensor([0.1]), type=pa.float64()).type == pa.float64()
+    for number, kind in (
+        (300, pa.int8()),
+        (-1, pa.uint64()),
+        (0.5, pa.int64()),
+        (2**53 + 1, pa.float64()),
+        (float("nan"), pa.int32()),
+    ):
+        values = at.tensor([number])
+        with pytest.raises(BufferError, match="do not fit"):
+            pa.array(values, type=kind)
+    with pytest.raises(BufferError, match="strings"):
+        pa.array(x, type=pa.string())
+    with pytest.raises(BufferError, match="capsule"):
+        x.__arrow_c_array__(5)  # type: ignore[arg-type]
+
+
 def test_a_tensor_of_caffe2() -> None:
     pa = pytest.importorskip("pyarrow")
     x = caffe2.Tensor([2, 2], [1, 2, 3, 4])

@@ -359,6 +359,10 @@ BROKEN: dict[str, tuple[Callable[[], Any], str]] = {
     "length and offset overflow": (lambda: ints(HUGE, offset=HUGE + HUGE - 1), "offset"),
     "more bytes than addresses": (lambda: ints(HUGE), "more bytes"),
     "offset beyond addresses": (lambda: ints(1, offset=HUGE), "more bytes"),
+    "more booleans than addresses": (
+        lambda: Producer(schema(b"b"), array(HUGE, None, INTS)),
+        "more bytes",
+    ),
     "nulls counted below -1": (lambda: ints(null_count=-2), "-2 nulls"),
     "more nulls than elements": (lambda: ints(null_count=13), "13 nulls"),
     "nulls and no bitmap": (lambda: ints(null_count=3), "no bitmap"),
@@ -410,7 +414,12 @@ BROKEN: dict[str, tuple[Callable[[], Any], str]] = {
     "child is too short": (lambda: lists(5, 3), "too few"),
     "child is too short behind the offset": (lambda: lists(4, 3, offset=1), "too few"),
     "child of negative length": (lambda: lists(2, 1, array(-1, None, INTS)), "length -1"),
-    "lists of more than all elements": (lambda: lists(2**31 - 1, HUGE), "too few"),
+    "lists of more than all elements": (lambda: lists(2**31 - 1, 2**55), "too few"),
+    "lists beyond addresses": (lambda: lists(1, HUGE), "more bytes"),
+    "a bitmap beyond addresses": (
+        lambda: Producer(schema(b"c"), array(HUGE, INTS, INTS, null_count=-1)),
+        "more bytes",
+    ),
     "child of more bytes than addresses": (
         lambda: lists(4, HUGE // 8, array(HUGE, None, INTS)),
         "more bytes",

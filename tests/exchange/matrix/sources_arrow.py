@@ -80,7 +80,7 @@ CASES = [
     refused("nulls", lambda: pa.array([1, None]), "fill_null"),
     refused("slice with nulls", lambda: pa.array([1, None, 2])[1:], "drop_null"),
     refused("only nulls", lambda: pa.nulls(2), "null"),
-    refused("strings", lambda: pa.array(["a", "b"])),
+    Case("arrow strings", lambda: pa.array(["a", "b"]), text=True),
     refused("octets", lambda: pa.array([b"a"])),
     Case("arrow bits", lambda: pa.array([True, False])[1:], lambda: np.array([False])),
     of_array(

@@ -30,7 +30,7 @@ taken = []
 cupy = types.ModuleType("cupy")
 cupy.ndarray, cupy.from_dlpack = ndarray, from_dlpack
 sys.modules["cupy"] = cupy
-from bridge.exchange import cupy as adapter
+from bridge.libraries import cupy as adapter
 from bridge.exchange import to_device
 
 def there(impl, device, copy=None):

@@ -22,12 +22,12 @@ from bridge.exchange.dlpack_capsule import DLPackProducer
 from bridge.exchange.dlpack_producers import import_by_dlpack
 from bridge.exchange.import_tensor import import_tensor
 from bridge.exchange.numpy import export_array
+from bridge.exchange.registry import register
 
-__all__ = ["PREFERS_BUFFER", "export", "import_"]
+__all__ = ["export", "import_"]
 
 # In bytes. XLA shares memory of the CPU with this alignment and copies all other.
 ALIGNMENT = 64
-PREFERS_BUFFER = True
 _WIDE = ("int64", "uint64", "float64", "complex128")
 # Bits of types that JAX packs or does not export by DLPack. NumPy, through which they are
 # converted, has a byte for each.
@@ -125,3 +125,14 @@ def _narrowed(impl: TensorImpl, copy: bool | None) -> Any:
     if impl.numel():
         report_copy(impl.numel(), f"JAX packs {impl.dtype()}, and here each takes a byte")
     return jax.numpy.array(export_array(impl, "to_jax"))
+
+
+register(
+    "jax",
+    types=("jax.Array", "jax.*", "jaxlib.*"),
+    importer=import_,
+    exporter=export,
+    import_takes_copy=True,
+    export_takes_copy=True,
+    prefers_buffer=True,
+)

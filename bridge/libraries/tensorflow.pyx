@@ -33,6 +33,7 @@ from bridge.exchange.numpy cimport export_array, import_array, numpy_loaded
 from bridge.c10.errors import EnforceBufferError
 from bridge.c10.reports import ASKED as _ASKED
 from bridge.c10.raw_parts import items_of
+from bridge.exchange.registry import register
 from bridge.exchange.streams import synchronise_host
 from bridge.exchange.strings import import_strings
 
@@ -253,3 +254,7 @@ def _string_tensor(TensorImpl impl, copy):
             "A tensor of strings is converted from contiguous memory only.", "to_tensorflow",
             condition="is_contiguous()")
     return tf.constant(items_of(impl), tf.string, tuple(impl.sizes()))
+
+
+register("tensorflow", types=("tensorflow.Tensor", "tensorflow.*"), importer=import_,
+         exporter=export, import_takes_copy=True, export_takes_copy=True)

@@ -7,6 +7,7 @@ from typing import Any
 
 from bridge.c10.tensor_impl import TensorImpl
 from bridge.exchange.import_tensor import import_tensor
+from bridge.exchange.registry import register
 
 __all__ = ["import_"]
 
@@ -23,3 +24,6 @@ def import_(x: Any, copy: bool | None) -> TensorImpl | None:
     if isinstance(x, keras.KerasTensor):
         raise BufferError("A KerasTensor is symbolic: it has no values yet.")
     return None
+
+
+register("keras", types=("keras.*",), importer=import_, import_takes_copy=True)
