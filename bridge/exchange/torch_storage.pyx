@@ -8,15 +8,17 @@ shrunk before the import. Asking torch for the storage takes 2 us if Python has 
 storage yet, ten times the import (torch 2.13). So it is asked before the first access to the
 data and not at import: the Storage is BORROWED, and checked before every access.
 
-Memory that leaves the bridge must stay for good, so it is retained: a second tensor over the
-same storage is kept, and the storage is made unresizable, as torch's own ``numpy()`` does. torch
-cannot do that to CUDA memory, which is checked before every access from then on, too.
+Memory that leaves the bridge must stay for good, so it is retained: torch's storage is kept instead
+of the tensor, which may be given another, and is made unresizable, as torch's own ``numpy()`` does.
+torch cannot do that to CUDA memory: a second tensor over the same storage is kept, and the memory is
+checked before every access from then on, too.
 """
 
 from cpython.object cimport PyObject
 from libc.stdint cimport uintptr_t
 
 from bridge.c10.allocator cimport DataPtr
+from bridge.c10.device cimport host_accessible
 from bridge.c10.python_api cimport take_pending
 from bridge.c10.storage cimport BORROWED, RETAINED, UNVERIFIED, Storage
 from bridge.dlpack.abi cimport DLTensor
@@ -78,17 +80,25 @@ cdef int retain_borrowed(Storage storage) except -1:
         return 0
     owner = storage.ctx
     untyped = untyped_storage(owner)
+    if host_accessible(storage.device_type):
+        if untyped.resizable():
+            _forbid_resizing(untyped)
+        if storage.ctx is owner:    # another thread may have given the storage other memory
+            storage.ctx = untyped
+            storage.flags &= ~(BORROWED | UNVERIFIED)
+        return 0
     keeper = torch.empty(0, dtype=torch.uint8, device=untyped.device)
-    on_cpu = untyped.device.type == "cpu"
-    if on_cpu:
-        keeper.set_(untyped)
-        keeper.numpy()          # torch marks the storage: resize_ raises from now on
-    else:
-        keeper.set_(untyped, <uintptr_t>storage.data - <uintptr_t>untyped.data_ptr(),
-                    (storage.c_nbytes,), (1,))
-    if storage.ctx is owner:    # another thread may have given the storage other memory
+    keeper.set_(untyped, <uintptr_t>storage.data - <uintptr_t>untyped.data_ptr(),
+                (storage.c_nbytes,), (1,))
+    if storage.ctx is owner:
         storage.ctx = keeper
-        storage.flags &= ~(BORROWED | UNVERIFIED) if on_cpu else ~UNVERIFIED
-        if not on_cpu:
-            storage.flags |= RETAINED
+        storage.flags &= ~UNVERIFIED
+        storage.flags |= RETAINED
+    return 0
+
+
+cdef int _forbid_resizing(object untyped) except -1:
+    tensor = torch.empty(0, dtype=torch.uint8, device=untyped.device)
+    tensor.set_(untyped)
+    tensor.numpy()          # torch marks the storage: resize_ raises from now on
     return 0
