@@ -41,16 +41,17 @@ cdef int check_borrowed(Storage storage) except -1:
     """Raise EnforceBufferError unless the memory is still where the Storage has it."""
     cdef DLTensor now
     cdef uintptr_t begin, end
-    if storage.c_nbytes == 0:
+    owner = storage.ctx         # another thread may retain the memory meanwhile
+    if storage.c_nbytes == 0 or not storage.flags & BORROWED:
         return 0
-    if type(storage.ctx) is DataPtr:
+    if type(owner) is DataPtr:
         if <uintptr_t>torch_owner(storage).data_ptr() != <uintptr_t>storage.data:
             raise EnforceBufferError(
                 "torch has resized the storage of this memory through a tensor that to_torch() "
                 "returned; the memory is gone.", "Storage",
                 condition="tensor.data_ptr() as allocated")
         return 0
-    if torch_c.dlpack.dltensor_from_py_object_no_sync(<PyObject*>storage.ctx, &now) != 0:
+    if torch_c.dlpack.dltensor_from_py_object_no_sync(<PyObject*>owner, &now) != 0:
         raise EnforceBufferError(
             "The torch tensor that this memory came from has no memory any more.",
             "Storage") from take_pending()
@@ -60,7 +61,7 @@ cdef int check_borrowed(Storage storage) except -1:
             "after it was imported; the memory is gone. Import it again.", "Storage",
             condition="tensor.data_ptr() as at import")
     if storage.flags & UNVERIFIED:
-        untyped = untyped_storage(storage.ctx)
+        untyped = untyped_storage(owner)
         begin = untyped.data_ptr()
         end = begin + <uintptr_t>len(untyped)
         if <uintptr_t>storage.data < begin \
@@ -76,9 +77,10 @@ cdef int check_borrowed(Storage storage) except -1:
 cdef int retain_borrowed(Storage storage) except -1:
     """Keep the memory in place for good, whatever becomes of the tensor it came from."""
     check_borrowed(storage)
-    if storage.c_nbytes == 0 or storage.flags & RETAINED or type(storage.ctx) is DataPtr:
-        return 0
     owner = storage.ctx
+    if storage.c_nbytes == 0 or storage.flags & (BORROWED | RETAINED) != BORROWED \
+            or type(owner) is DataPtr:
+        return 0
     untyped = untyped_storage(owner)
     if host_accessible(storage.device_type):
         if untyped.resizable():
