@@ -3,6 +3,9 @@
 # cython: binding=False, embedsignature=True, embedsignature.format=clinic
 """The base of both tensor classes: metadata, and export to other frameworks."""
 
+from cpython.ref cimport Py_INCREF
+from cpython.tuple cimport PyTuple_GET_SIZE, PyTuple_New, PyTuple_SET_ITEM
+
 from bridge.c10.array_ref cimport array_ref_of
 from bridge.c10.attribute cimport callable_attribute
 from bridge.c10.device cimport device_of
@@ -82,8 +85,19 @@ cdef class Wrapper(Handle):
     def shape(self):
         """The sizes as a tuple of ints."""
         cdef TensorImpl impl = self.impl
-        impl.require_defined("Tensor.shape")
-        return tuple([impl.c_sizes[i] for i in range(impl.ndim)])
+        cdef tuple shape
+        cdef object size
+        cdef int i
+        if impl.storage is None:
+            impl.require_defined("Tensor.shape")
+        shape = PyTuple_New(impl.ndim)
+        while PyTuple_GET_SIZE(shape) != impl.ndim:     # the garbage collector has run Python
+            shape = PyTuple_New(impl.ndim)
+        for i in range(impl.ndim):
+            size = impl.c_sizes[i]
+            Py_INCREF(size)                     # the tuple takes the reference
+            PyTuple_SET_ITEM(shape, i, size)
+        return shape
 
     def numel(self):
         """Return the number of elements."""

@@ -289,3 +289,12 @@ def test_hashlib(name: str, sizes: tuple[int, ...]) -> None:
 def test_hashlib_of_strided_memory() -> None:
     with pytest.raises(BufferError, match=r"contiguous\(\)"):
         hashlib.sha256(at.zeros(2, 3).t())
+
+
+@both_wrappers
+def test_shape_has_references_of_its_own(wrap: type) -> None:
+    x = wrap(at.zeros(1000, 0, 2000))
+    shapes = [x.shape for _ in range(1000)]
+    others = [number * 1001 for number in range(1000)]
+    assert set(shapes) == {(1000, 0, 2000)}
+    assert others[-1] == 999_999

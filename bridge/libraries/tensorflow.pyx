@@ -14,12 +14,14 @@ dimensions, so such memory is copied or refused (TensorFlow 2.21).
 from importlib import import_module
 
 from cpython.object cimport PyObject
+from libc.stdint cimport uintptr_t
 
 from bridge.c10.copy cimport reported_copy
 from bridge.c10.handle cimport Handle
 from bridge.c10.python_api cimport owned
 from bridge.c10.reports cimport report_copy
-from bridge.c10.storage cimport READONLY
+from bridge.c10.retained cimport retained_data
+from bridge.c10.storage cimport BORROWED, READONLY
 from bridge.c10.tensor_impl cimport CONTIGUOUS, TensorImpl
 from bridge.dlpack.abi cimport DL_CPU, DL_CUDA, DL_ROCM, has_streams
 from bridge.dlpack.capsule cimport consume_capsule
@@ -29,6 +31,7 @@ from bridge.exchange.dlpack_import cimport adopt_managed
 from bridge.exchange.import_tensor cimport register_fast_import
 from bridge.c10.slots cimport c_method, noargs_function
 from bridge.exchange.numpy cimport export_array, import_array, numpy_loaded
+from bridge.exchange.torch_api cimport is_torch_tensor
 
 from bridge.c10.errors import EnforceBufferError
 from bridge.c10.reports import ASKED as _ASKED
@@ -183,7 +186,8 @@ cdef TensorImpl _by_array(x, copy):
 def export(x, copy):
     """Return a ``tf.Tensor`` of the memory of `x`; see bridge.to_tensorflow."""
     cdef TensorImpl impl
-    if not isinstance(x, Handle):
+    # (TensorFlow's classes take microseconds to say that they have nothing to do with an object)
+    if not isinstance(x, Handle) and not is_torch_tensor(x):
         if isinstance(x, tf.Variable):
             x = _value(x)
         if isinstance(x, tf.Tensor):
@@ -202,6 +206,8 @@ def export(x, copy):
         return _copied(impl, copy)
     if impl.storage.device_type != DL_CPU:
         _require_device(impl)
+    if copy is not True and impl.storage.flags & BORROWED and _fits(impl):
+        retained_data(impl, "to_tensorflow")    # at first, since every access before it is checked
     impl = row_major(impl, remaining_copy(x, impl, copy), ALIGNMENT)
     if has_streams(impl.storage.device_type):
         synchronise_host(impl.storage.device_index)     # TensorFlow works on a stream of its own
@@ -225,6 +231,12 @@ cdef int _require_device(TensorImpl impl) except -1:
             f"TensorFlow has no such device here: {impl.device()} (it sees {count} GPUs). Copy the "
             "tensor to the host first, as with bridge.from_dlpack(x, device='cpu').")
     return 0
+
+
+cdef bint _fits(TensorImpl impl) noexcept:
+    """Return whether the memory will be shared, if it is still where it was imported."""
+    first = <uintptr_t>impl.storage.data + <uintptr_t>(impl.offset * impl.c_dtype.itemsize)
+    return impl.flags & CONTIGUOUS and first % ALIGNMENT == 0
 
 
 def _copied(TensorImpl impl, copy):

@@ -3,7 +3,7 @@
 
 - background: test_immediate
 - benchmark, predictor, plans, running: test_nets
-- blob_functions, current: test_named_blobs, test_switching
+- blob_functions, blob_map, current: test_named_blobs, test_switching
 - checkpoint: caffe2/files/test_minidb, caffe2/files/test_lmdb
 - meta_inference: test_shape_inference
 - names: test_named_blobs
