@@ -143,9 +143,9 @@ cdef TensorImpl _import_by_protocol(object x, object copy, bint with_adapter=Tru
     if protocol == WRAPPER:
         impl = _alias_of((<Handle>x).impl)
     elif protocol == TABLE:
-        impl = import_by_table(x, copy)
+        return import_by_table(x, copy)
     elif protocol == DLPACK:
-        impl = import_by_method(x, copy)
+        return import_by_method(x, copy)
     elif protocol == CAPSULE:
         return adopt_managed(consume_capsule(x), 0, copy)
     elif protocol == BUFFER:
