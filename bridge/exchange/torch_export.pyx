@@ -16,6 +16,7 @@ from bridge.c10.copy cimport reported_copy, requested_copy
 from bridge.c10.python_api cimport owned, take_pending
 from bridge.c10.storage cimport BORROWED, EXTERNAL, READONLY
 from bridge.c10.tensor_impl cimport OWN_ORIGIN, TensorImpl
+from bridge.c10.type_meta cimport TypeMeta, as_type
 from bridge.c10.views cimport alias
 from bridge.dlpack.abi cimport (
     DL_CPU,
@@ -225,6 +226,25 @@ cdef object forward_operand(TensorImpl impl):
     return torch_operand(forward)
 
 
+# Size in bytes -> a type that torch copies and reverses, as it does not uint16 or float8.
+cdef dict _BITS = {
+    size: as_type(name) for size, name in (
+        (1, "uint8"), (2, "int16"), (4, "int32"), (8, "int64"), (16, "complex128"))}
+
+
+cdef TensorImpl _as_bits(TensorImpl impl):
+    """Return a TensorImpl of the same memory whose elements torch moves whatever they mean."""
+    cdef TypeMeta bits = _BITS.get(impl.c_dtype.itemsize)
+    cdef TensorImpl out
+    if bits is None:
+        return impl
+    out = alias(impl, "to_torch")
+    out.c_dtype = bits
+    out.origin = None
+    out.flags &= ~OWN_ORIGIN
+    return out
+
+
 def copy_between_devices(TensorImpl dst, TensorImpl src):
     """Copy elements to or from memory that the CPU cannot access, on torch's current stream.
 
@@ -233,10 +253,12 @@ def copy_between_devices(TensorImpl dst, TensorImpl src):
     """
     load_torch()
     try:
-        target, source = forward_operand(dst), forward_operand(src)
         reversed_dims = [
             i for i in range(src.ndim)
             if src.c_sizes[i] > 1 and (src.c_strides()[i] < 0) != (dst.c_strides()[i] < 0)]
+        if reversed_dims or src.c_dtype.torch is None or src.c_dtype.c_dlpack.bits < 8:
+            dst, src = _as_bits(dst), _as_bits(src)
+        target, source = forward_operand(dst), forward_operand(src)
         target.copy_(source.flip(reversed_dims) if reversed_dims else source)
     except (BufferError, MemoryError):
         raise
