@@ -60,10 +60,12 @@ def reads(x: Tensor, *, out: Out = None) -> Tensor:
         (reads, [[6.0] * 3] * 2),
     ],
 )
-def test_each_run_computes_the_same(function: Any, expected: Any) -> None:
-    function.__module__ = "bridge.caffe2.operators.of_tests"  # or it is not recorded
+def test_each_run_computes_the_same(
+    function: Any, expected: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     name = f"Recorded_{function.__name__}"
     caffe2.operator(name)(function)
+    monkeypatch.setattr(function, "__module__", "bridge.caffe2.operators.")  # or it is not recorded
     workspace.FeedBlob("x", np.ones((2, 3), np.float32))
     net = core.Net("recorded")
     net.Proto().op.extend([core.CreateOperator(name, ["x"], ["y"])])
