@@ -34,13 +34,12 @@ FP16MomentumSGDUpdate:4:3:0>0,1>1,3>2 FP32MomentumSGDUpdate:4:3:0>0,1>1,3>2 Fail
 FbFCPacked:3:1: FbGemmPack:1:1:0>0 FbGemmPackTranspose:1:1:0>0 FeedBlob:0:1:
 FileStoreHandlerCreate:0:1: FindDuplicateElements:1:1: Float16ConstantFill:0:1:
 Float16SparseNormalize:2-3:1:0>0! Float16UniformFill:0:1: Free:1-*:1-*:0>0*! Ftrl:3-4:2:0>0,1>1
-GFtrl:3-4:2:0>0,1>1 GRUUnit:3-4:1: GatherRanges:2:2: GatherRangesToDense:2-3:1-*:
-GaussianFill:0-1:1:0>0 GenerateProposals:4:2: GenerateProposalsCPP:4:2: GetAllBlobNames:0:1:
-GetCursorOffset:1:1: GetGPUMemoryUsage:0:1: GivenTensorBoolFill:0-1:1:0>0
-GivenTensorByteStringToUInt8Fill:0-1:1:0>0 GivenTensorDoubleFill:0-1:1:0>0 GivenTensorFill:0-1:1:0>0
-GivenTensorInt16Fill:0-1:1:0>0 GivenTensorInt64Fill:0-1:1:0>0 GivenTensorIntFill:0-1:1:0>0
-GivenTensorStringFill:0-1:1:0>0 HSoftmax:4:2: HSoftmaxSearch:3:2: HasScope:1:1:
-HeatmapMaxKeypoint:2:1: HuffmanTreeHierarchy:1:1:
+GFtrl:3-4:2:0>0,1>1 GRUUnit:3-4:1: GatherRangesToDense:2-3:1-*: GaussianFill:0-1:1:0>0
+GenerateProposals:4:2: GenerateProposalsCPP:4:2: GetAllBlobNames:0:1: GetCursorOffset:1:1:
+GetGPUMemoryUsage:0:1: GivenTensorBoolFill:0-1:1:0>0 GivenTensorByteStringToUInt8Fill:0-1:1:0>0
+GivenTensorDoubleFill:0-1:1:0>0 GivenTensorFill:0-1:1:0>0 GivenTensorInt16Fill:0-1:1:0>0
+GivenTensorInt64Fill:0-1:1:0>0 GivenTensorIntFill:0-1:1:0>0 GivenTensorStringFill:0-1:1:0>0
+HSoftmax:4:2: HSoftmaxSearch:3:2: HasScope:1:1: HeatmapMaxKeypoint:2:1: HuffmanTreeHierarchy:1:1:
 If:1-*:0-*:0>0,0>1,0>2,0>3,1>0,1>1,1>2,1>3,2>0,2>1,2>2,2>3,3>0,3>1,3>2,3>3,4>0,4>1,4>2,4>3,5>0,5>1,5>2,5>3
 IncrementPut:1:0: IndexFreeze:1:1:0>0! IndexGet:2:1: IndexLoad:2:1:0>0! IndexSize:1:1:
 IndexStore:1:1: InferenceLSTM:1-*:3: Int8Add:2:1:0>0,1>0 Int8AddRelu:2:1:0>0,1>0

@@ -170,14 +170,16 @@ class FunctionOperator(FunctionCore, Operator):
             arguments[self._declaration.filled["Blank"]] = -1
             items.append(b"")
         results = self._checked_results(self._declaration.function(*operands, **arguments))
-        by_input = self._declaration.rearranges == "by input"
-        rearranges = self._declaration.rearranges
-        if rearranges is None:
-            rearranges = range(len(results))
+        rearranged: Any = self._declaration.rearranges
+        if rearranged is None:
+            rearranged = range(len(results))
+        elif rearranged == "by input":
+            n = self.InputSize()
+            rearranged = [o for o in range(len(results)) if o % n in of_objects]
         for o, result in enumerate(results):
             if result is None:
                 continue
-            if o % self.InputSize() in of_objects if by_input else o in rearranges:
+            if o in rearranged:
                 output = self.Output(o)
                 output.Resize(list(result.shape))
                 places = result.reshape(-1).tolist()

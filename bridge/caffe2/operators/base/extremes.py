@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The greatest or least elements over dimensions, with Caffe2's gradient."""
+"""Limits and the greatest or least elements over dimensions, with the gradients of Caffe2."""
 
 from __future__ import annotations
 
@@ -13,7 +13,16 @@ if TYPE_CHECKING:
 
     from bridge.caffe2.execution.declaration import Out
 
-__all__ = ["extreme_over"]
+__all__ = ["clamped", "extreme_over"]
+
+
+def clamped(x: Tensor, low: float, high: float, out: Out = None) -> Tensor:
+    """Return `x` clamped to [`low`, `high`]; its gradient is 0 at the limits, as in Caffe2."""
+    if x.requires_grad:
+        found: Tensor = torch.where((x > low) & (x < high), x, torch.clamp(x.detach(), low, high))
+    else:
+        found = torch.clamp(x, low, high, out=out)
+    return found
 
 
 def extreme_over(

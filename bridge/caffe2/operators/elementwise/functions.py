@@ -12,6 +12,7 @@ from bridge.caffe2.operators.base.checks import (
     require,
     require_range,
 )
+from bridge.caffe2.operators.base.extremes import clamped
 from bridge.caffe2.operators.base.lazy_torch import torch
 
 TYPE_CHECKING = False
@@ -69,9 +70,7 @@ def scale_(x: Tensor, *, scale: float = 1.0, out: Out = None) -> Tensor:
 @operator("Clip", inplace="0>0", gradient="ClipGradient o0 g0 > 0")
 def clip(x: Tensor, *, min: float = -LARGEST, max: float = LARGEST, out: Out = None) -> Tensor:
     """Each element clamped to [min, max]; the gradient is 0 at the limits."""
-    if x.requires_grad:
-        return torch.where((x > min) & (x < max), x, torch.clamp(x.detach(), min, max))
-    return torch.clamp(x, min, max, out=out)
+    return clamped(x, min, max, out)
 
 
 @operator(

@@ -6,7 +6,6 @@ from __future__ import annotations
 import math
 
 from bridge.caffe2.execution.function_operator import operator
-from bridge.caffe2.operators.base.channels import channel_sums
 from bridge.caffe2.operators.base.checks import FLOATS, axis_from_front, image_order, require
 from bridge.caffe2.operators.base.lazy_torch import torch
 
@@ -51,8 +50,11 @@ def prelu_gradient(
     require(y.shape == x.shape == dy.shape, "X, Y and dY have the same shape", x, y, dy)
     dx = torch.where(x > 0, dy, dy * slopes)
     below = torch.where(x > 0, x.new_zeros(()), dy * x)
-    total = channel_sums(below, image_order(order)) if slope.numel() > 1 else below.sum()
-    return dx, total.view(slope.shape)
+    if slope.numel() == 1:
+        return dx, below.sum().view(slope.shape)
+    channel = 1 if image_order(order) == "NCHW" else x.dim() - 1
+    others = [i for i in range(x.dim()) if i != channel]
+    return dx, (below.sum(others) if others else below).view(slope.shape)
 
 
 @operator("Glu")

@@ -31,6 +31,8 @@ def _resized(x: Tensor, sizes: Sequence[int], out: Out) -> Tensor:
             f"{x.numel()} elements of sizes {list(x.shape)} cannot be reshaped to {list(sizes)}.",
             condition="numel() == new numel",
         )
+    if out is x and list(x.shape) == list(sizes):
+        return x
     if out is None or out is x:
         return x.reshape(sizes)
     out.view(x.shape).copy_(x)
