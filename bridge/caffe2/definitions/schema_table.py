@@ -11,7 +11,7 @@ __all__ = ["TABLE"]
 
 TABLE = """
 APMeter:2:1: ATen:0-*:0-*: Abs:1:1: Accumulate:1:1: AccumulateHistogram:1:2:
-Acos:1:1: Adadelta:5:3:0>0,1>1,2>2 Adagrad:4:2-4:0>0,1>1 Adam:6:3-4:0>0,1>1,2>2 Add:2:1:0>0,1>0
+Acos:1:1: Add:2:1:0>0,1>0
 AddPadding:1-4:1-2: Alias:1:1: AliasWithName:1:1:0>0 Allgather:2-*:1:
 Allreduce:2-*:1-*:1>0*! And:2:1:0>0 Append:2:1:0>0! ArgMax:1:1: ArgMin:1:1:
 Asin:1:1: Assert:1:0: AsyncNetBarrier:1-*:1-*:0>0* Atan:1:1:
@@ -58,12 +58,12 @@ FloatToFused2BitRowwiseQuantized:1:1: FloatToFused4BitFakeRowwiseQuantized:1:1:
 FloatToFused4BitRowwiseQuantized:1:1: FloatToFused8BitRowwiseQuantized:1:1:
 FloatToFused8BitRowwiseQuantizedHalfScaleBias:1:1: FloatToFusedRandRowwiseQuantized:1:1:
 FloatToHalf:1:1: FloatToRowwiseQuantized8Bits:1:2: Floor:1:1:0>0 Free:1-*:1-*:0>0*!
-Ftrl:3-4:2:0>0,1>1 Fused2BitRowwiseQuantizedToFloat:1:1: Fused2BitRowwiseQuantizedToHalf:1:1:
+Fused2BitRowwiseQuantizedToFloat:1:1: Fused2BitRowwiseQuantizedToHalf:1:1:
 Fused4BitRowwiseQuantizedToFloat:1:1: Fused4BitRowwiseQuantizedToHalf:1:1:
 Fused8BitRowwiseQuantizedHalfScaleBiasToFloat:1:1:
 Fused8BitRowwiseQuantizedHalfScaleBiasToHalfFloat:1:1: Fused8BitRowwiseQuantizedToFloat:1:1:
 Fused8BitRowwiseQuantizedToHalfFloat:1:1: FusedRandRowwiseQuantizedToFloat:1:1: GE:2:1:
-GFtrl:3-4:2:0>0,1>1 GRUUnit:3-4:1: GT:2:1: Gather:2:1: GatherByKey:2-*:1:
+GRUUnit:3-4:1: GT:2:1: Gather:2:1: GatherByKey:2-*:1:
 GatherFused8BitRowwise:2:1: GatherPadding:2:1-2: GatherRanges:2:2: GatherRangesToDense:2-3:1-*:
 GaussianFill:0-1:1:0>0 GenerateProposals:4:2: GenerateProposalsCPP:4:2:
 GetAllBlobNames:0:1: GetCursorOffset:1:1: GetGPUMemoryUsage:0:1: GivenTensorBoolFill:0-1:1:0>0
@@ -88,9 +88,9 @@ Int8Reshape:1-2:2:0>0 Int8ResizeNearest:1:1: Int8RoIAlign:2:1: Int8Sigmoid:1:1: 
 Int8Softmax:1:1: Int8Sum:1-*:1:0>0,1>0 Int8SumRelu:1-*:1:0>0,1>0 Int8Transpose:1:1:
 IntIndexCreate:0:1: IsEmpty:1:1: IsMemberOf:1:1: IsNaN:1:1: Iter:0-1:1:0>0!
 KeySplit:1:1-*: KeyValueToMap:2:1: L1Distance:2:1:
-LE:2:1: LSTMUnit:4-5:2: LT:2:1: LambdaRankNdcg:3:2: Lars:5:1:
-LastNWindowCollector:3-5:2-3:0>0!,1>1!,4>2! LearningRate:1:1:
-LearningRateAdaption:3:1:0>0 LengthsGather:3:1: LengthsMax:2:1: LengthsMean:2:1: LengthsPad:2:1:
+LE:2:1: LSTMUnit:4-5:2: LT:2:1: LambdaRankNdcg:3:2:
+LastNWindowCollector:3-5:2-3:0>0!,1>1!,4>2!
+LengthsGather:3:1: LengthsMax:2:1: LengthsMean:2:1: LengthsPad:2:1:
 LengthsPartition:2-*:2-*: LengthsRangeFill:1:1: LengthsSplit:1-2:1: LengthsSum:2:1:
 LengthsTile:2:1: LengthsToOffsets:1:1: LengthsToRanges:1:1: LengthsToSegmentIds:1:1:
 LengthsToShape:1:1: LengthsToWeights:1:1: LengthsTopK:2:2: LengthsWeightedSum:3:1: Load:0-*:0-*:
@@ -101,7 +101,7 @@ MergeDenseFeatureTensors:2:3: MergeDim:1:1:0>0 MergeIdLists:2n:2:
 MergeMultiListFeatureTensors:4n:4: MergeMultiMapFeatureTensors:5n:5:
 MergeMultiScalarFeatureTensors:3n:3: MergeSingleListFeatureTensors:3n:4:
 MergeSingleMapFeatureTensors:4n:5: MergeSingleScalarFeatureTensors:2n:3: Min:1-*:1:0>0
-Mod:1:1:0>0 Moments:1:2: MomentumSGD:3:2:0>0,1>1 MomentumSGDUpdate:4:3:0>0,1>1,3>2
+Mod:1:1:0>0 Moments:1:2:
 Mul:2:1:0>0,1>0 NCHW2NHWC:1:1: NE:2:1: NGramFromCategorical:1:1:
 NHWC2NCHW:1:1: NanCheck:1-*:1:0>0 NegateGradient:1:1:0>0 Negative:1:1:0>0 Normalize:1:1:
 NormalizeL1:1:1: Not:1:1: NumpyTile:2:0-*:
@@ -122,9 +122,9 @@ ReduceMin:1:1: ReduceScatter:2-*:1-*:1>0*! ReduceSum:1:1: ReduceTailSum:1:1:
 RemoveDataBlocks:2:1: RemovePadding:1-2:1-2: ReplaceNaN:1:1:0>0
 ReservoirSampling:4|7:2|4:0>0!,1>1!,5>2! ResetCounter:1:0-1: ResetCursor:1:0: Reshape:1-2:2:0>0
 ResizeLike:2:1: ResizeNearest3D:1:1: ResizeNearest:1-2:1: RetrieveCount:1:1:
-ReversePackedSegs:2:1: RmsProp:4:3:0>0,1>1,2>2 RoIAlign:2:1: RoIAlignRotated:2:1: RoIPool:2:1-2:
-RowMul:2:1: RowWiseCounter:4:2:0>0!,1>1! RowWiseSparseAdagrad:5:2:0>0!,1>1!
-RowWiseSparseAdam:7:3-4:0>0!,1>1!,2>2! Rowwise8BitQuantizedToFloat:2:1: RowwiseMax:1:1:
+ReversePackedSegs:2:1: RoIAlign:2:1: RoIAlignRotated:2:1: RoIPool:2:1-2:
+RowMul:2:1: RowWiseCounter:4:2:0>0!,1>1!
+Rowwise8BitQuantizedToFloat:2:1: RowwiseMax:1:1:
 Rsqrt:1:1:0>0 SafeDequeueBlobs:1:2-*: SafeEnqueueBlobs:2-*:2-*:1>0*! Save:1-*:0:
 Scale:1:1:0>0
 ScaleBlobs:1-*:1-*:0>0,0>1,0>2,0>3,1>0,1>1,1>2,1>3,2>0,2>1,2>2,2>3,3>0,3>1,3>2,3>3,4>0,4>1,4>2,4>3,5>0,5>1,5>2,5>3
@@ -136,8 +136,7 @@ Size:1:1: Slice:1-3:1: Snapshot:0-*:0-*: Softmax:1:1:
 SortAndShuffle:1-*:1: SortedSegmentMean:2:1: SortedSegmentRangeLogMeanExp:2:1:
 SortedSegmentRangeLogSumExp:2:1: SortedSegmentRangeMax:2:1: SortedSegmentRangeMean:2:1:
 SortedSegmentRangeSum:2:1: SortedSegmentSum:2:1: SortedSegmentWeightedSum:3:1:
-SparseAdadelta:6:3:0>0!,1>1!,2>2! SparseAdagrad:5:2:0>0!,1>1! SparseAdam:7:3-4:0>0!,1>1!,2>2!
-SparseDropoutWithReplacement:2:2: SparseFtrl:4-5:2:0>0!,1>1!
+SparseDropoutWithReplacement:2:2:
 SparseLengthsMean2BitRowwiseSparse:4:1: SparseLengthsMean4BitRowwiseSparse:4:1:
 SparseLengthsMean8BitRowwiseSparse:4:1: SparseLengthsMean8BitsRowwise:4:1: SparseLengthsMean:3:1:
 SparseLengthsMeanFused2BitRowwise:3:1: SparseLengthsMeanFused4BitRowwise:3:1:
@@ -152,14 +151,14 @@ SparseLengthsWeightedSum8BitsRowwise:5:1: SparseLengthsWeightedSum:4:1:
 SparseLengthsWeightedSumFused2BitRowwise:4:1: SparseLengthsWeightedSumFused4BitRowwise:4:1:
 SparseLengthsWeightedSumFused8BitRowwise:4:1: SparseLpRegularizer:2-3:1:0>0!
 SparseNormalize:2-3:1:0>0! SparseSortedSegmentMean:3:1: SparseSortedSegmentSum:3:1:
-SparseSortedSegmentWeightedSum:4:1: SparseStorm:6:3:0>0!,1>1!,2>2! SparseToDense:2-3:1:
+SparseSortedSegmentWeightedSum:4:1: SparseToDense:2-3:1:
 SparseToDenseMask:3-4:1-2: SparseUnsortedSegmentMean:3:1: SparseUnsortedSegmentSum:3:1:
-SparseUnsortedSegmentWeightedSum:4:1: SparseWngrad:5:2:0>0!,1>1!
+SparseUnsortedSegmentWeightedSum:4:1:
 Split:1-2:1-*:
 SplitByLengths:2:1-*: Sqr:1:1:0>0 Sqrt:1:1:0>0 SquareRootDivide:2:1:0>0 SquaredL2Distance:2:1:
 Squeeze:1:1:0>0 StatRegistryCreate:0:1: StatRegistryExport:0-1:3: StatRegistryUpdate:2-3:0:
 StdDevPut:1:0: StopGradient:1:1:0>0 StoreAdd:1:1: StoreGet:1:1: StoreSet:2:0: StoreWait:1-2:0:
-Storm:5:3:0>0,1>1,2>2 StringEndsWith:1:1: StringEquals:1:1: StringIndexCreate:0:1: StringJoin:1:1:
+StringEndsWith:1:1: StringEquals:1:1: StringIndexCreate:0:1: StringJoin:1:1:
 StringPrefix:1:1: StringStartsWith:1:1: StringSuffix:1:1: StumpFunc:1:1: StumpFuncIndex:1:2:
 Sub:2:1:0>0,1>0 Sum:1-*:1:0>0 SumElements:1:1: SumElementsInt:1:1: SumInt:1-*:1:0>0
 SumReduceLike:2:1: SumRelu:1-*:1:0>0 SumSqrElements:1:1: Summarize:1:0-1: SwapBestPath:2:1:
@@ -171,9 +170,9 @@ UniformFill:0|1|3:1:0>0 UniformIntFill:0|1|3:1:0>0 Unique:1:1-2: UniqueUniformFi
 UnpackRNNSequence:2:1: UnpackSegments:2:1: UnsafeCoalesce:0-*:1-*:0>0*
 UnsortedSegmentMean:2:1: UnsortedSegmentSum:2:1: UnsortedSegmentWeightedSum:3:1:
 UpsampleBilinear:1-2:1: VariableLengthSequencePadding:2:1:0>0 ViterbiPath:2:1: WallClockTime:0:1:
-WeightScale:2:1:0>0 WeightedMultiSampling:1-2:1: WeightedSample:1-2:1-2:
+WeightedMultiSampling:1-2:1: WeightedSample:1-2:1-2:
 WeightedSampleDequeueBlobs:1-*:2-*:
 WeightedSum:2n:1:0>0 Where:3:1:
 While:1-*:0-*:0>0,0>1,0>2,0>3,1>0,1>1,1>2,1>3,2>0,2>1,2>2,2>3,3>0,3>1,3>2,3>3,4>0,4>1,4>2,4>3,5>0,5>1,5>2,5>3
-Wngrad:4:2-4:0>0,1>1 XavierFill:0-1:1:0>0 Xor:2:1:0>0 ZeroGradient:1:0:
+XavierFill:0-1:1:0>0 Xor:2:1:0>0 ZeroGradient:1:0:
 """

@@ -61,7 +61,7 @@ SparseAdagradFusedWithSparseLengthsSumGradient:6:2:0>0!,1>1!
 SparseAdagradFusedWithSparseLengthsSumGradientApprox:6:2:0>0!,1>1!
 SparseAdagradFusedWithSparseLengthsWeightedSumGradient:7:3:0>0!,1>1!
 SparseAdagradFusedWithSparseLengthsWeightedSumGradientApprox:7:3:0>0!,1>1!
-SparseMomentumSGDUpdate:5:3:0>0,1>1!,3>2! SparseLengthsIndicesInGradientMeanGradient:3:1:
+SparseLengthsIndicesInGradientMeanGradient:3:1:
 SparseLengthsIndicesInGradientSumGradient:3:1:
 SparseLengthsIndicesInGradientWeightedSumGradient:4:1:
 SparseLengthsIndicesInGradientWeightedSumWithMainInputGradient:5:2: SparseLengthsMeanGradient:2:1:

@@ -114,7 +114,7 @@ GivenTensorByteStringToUInt8Fill GivenTensorDoubleFill GivenTensorFill GivenTens
 GivenTensorInt64Fill GivenTensorIntFill GivenTensorStringFill HalfFloatToFused8BitRowwiseQuantized
 HalfFloatToFused8BitRowwiseQuantizedHalfScaleBias HalfToFused2BitFakeRowwiseQuantized
 HalfToFused2BitRowwiseQuantized HalfToFused4BitFakeRowwiseQuantized HalfToFused4BitRowwiseQuantized
-InferenceLSTM IntIndexCreate Iter LearningRate LearningRateAdaption LengthsPad LengthsPartition
+InferenceLSTM IntIndexCreate Iter LengthsPad LengthsPartition
 LengthsRangeFill Load LongIndexCreate MSRAFill MergeIdLists NGramFromCategorical OneHot Partition
 Percentile Range RangeFill Rowwise8BitQuantizedToFloat SafeDequeueBlobs SafeEnqueueBlobs
 SegmentOneHot Size SparseDropoutWithReplacement SparseLengthsMean2BitRowwiseSparse
@@ -134,7 +134,7 @@ ViterbiPath WeightedSampleDequeueBlobs XavierFill
 
 # Types for which asking for a gradient is an error.
 UNDEFINED = """
-APMeter Accumulate AccumulateHistogram Adadelta Adagrad Adam Allgather Allreduce And Append
+APMeter Accumulate AccumulateHistogram Allgather Allreduce And Append
 ArgMax ArgMin AsyncNetBarrier AtomicAppend AtomicFetchAdd BBoxTransform Barrier BitwiseAnd BitwiseOr
 BitwiseXor BoxWithNMSLimit Broadcast CTCBeamSearchDecoder CTCGreedyDecoder
 CheckAtomicBool CheckDatasetConsistency Checkpoint ClipTensorByScaling CloneCommonWorld
@@ -142,20 +142,20 @@ CollectAndDistributeFpnRpnProposals CollectRpnProposals CollectTensor ComputeOff
 ConcatTensorVector ConditionalSetAtomicBool CountDown CountUp CreateAtomicBool CreateBlobsQueueDB
 CreateCommonWorld CreateCounter CreateMutex CreateScope CreateTensorVector CreateTreeCursor DBExists
 DestroyCommonWorld DistributeFpnProposals EQ EnforceFinite EnsureClipped Fail FeedBlob
-FindDuplicateElements Float16SparseNormalize Free Ftrl GE GFtrl GT GenerateProposals
+FindDuplicateElements Float16SparseNormalize Free GE GT GenerateProposals
 GenerateProposalsCPP HSoftmaxSearch HasElements HasScope HeatmapMaxKeypoint Histogram IndexFreeze
-IndexHash IndexLoad IndexSize IndexStore IsEmpty IsMemberOf LE LT Lars LastNWindowCollector
-LengthsGather LengthsToSegmentIds LengthsToShape LogFatal MomentumSGD MomentumSGDUpdate
+IndexHash IndexLoad IndexSize IndexStore IsEmpty IsMemberOf LE LT LastNWindowCollector
+LengthsGather LengthsToSegmentIds LengthsToShape LogFatal
 NCCLAllGather NCCLAllreduce NCCLBroadcast NCCLReduce NCCLReduceScatter NE Not Or
 PackRecords PiecewiseLinearTransform Print Quantile RMACRegions ReadNextBatch
 ReadRandomBatch ReceiveTensor RecurrentNetworkBlobFetcher Reduce ReduceScatter RemoveDataBlocks
-ReplaceNaN ReservoirSampling ResetCounter ResetCursor ResizeLike RetrieveCount RmsProp
-RowWiseCounter RowWiseSparseAdagrad RowWiseSparseAdam Save Scatter ScatterAssign ScatterWeightedSum
+ReplaceNaN ReservoirSampling ResetCounter ResetCursor ResizeLike RetrieveCount
+RowWiseCounter Save Scatter ScatterAssign ScatterWeightedSum
 SegmentIdsToLengths SegmentIdsToRanges SelfBinningHistogram SendTensor Shape Sign Snapshot
-SparseAdadelta SparseAdagrad SparseAdam SparseFtrl SparseMomentumSGDUpdate SparseNormalize
-SparseStorm SparseWngrad Storm StringEndsWith StringEquals StringJoin StringPrefix StringStartsWith
+SparseNormalize
+StringEndsWith StringEquals StringJoin StringPrefix StringStartsWith
 StringSuffix SumElementsInt Summarize TensorVectorSize ThrowChildThreadException ThrowException
-UnPackRecords Unique WallClockTime WeightScale WeightedSample Where Wngrad Xor YellowFin
+UnPackRecords Unique WallClockTime WeightedSample Where Xor YellowFin
 """
 
 # Types whose gradient Caffe2 declares, but does not implement.

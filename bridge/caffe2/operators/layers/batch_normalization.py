@@ -128,6 +128,9 @@ def _in_training(
         mean, var = (one.clone() for one in running)
         y, own, rstd = torch.native_batch_norm(x, scale, bias, mean, var, *settings)
         return channels_last(y, order), mean, var, own, rstd
+    if out[0] is None:
+        y, own, rstd = torch.native_batch_norm(x, scale, bias, out[1], out[2], *settings)
+        return channels_last(y, order), out[1], out[2], own, rstd
     room = (channels_first(out[0], order), out[3], out[4])
     torch.native_batch_norm(x, scale, bias, out[1], out[2], *settings, out=room)
     return tuple(out)
