@@ -20,8 +20,8 @@ AtomicIter:2:1:1>0!
 AveragePut:1:0: BBoxTransform:3:1-2:
 BRGNCHWCToPackedInt8BGRAStylizerDeprocess:2:1: Barrier:1:0-*: BatchBoxCox:3:1:0>0
 BatchBucketOneHot:3:1: BatchBucketize:4:1: BatchDenseToSparse:3:1: BatchGather:2:1:
-BatchOneHot:3:1: BatchPermutation:2:1:
-BatchSparseToDense:3-4:1: BernoulliJSD:2:1: BisectPercentile:1:1:
+BatchOneHot:3:1:
+BatchSparseToDense:3-4:1: BisectPercentile:1:1:
 BitwiseAnd:2:1:0>0 BitwiseOr:2:1:0>0 BitwiseXor:2:1:0>0 BooleanMask:2:1-2: BooleanMaskLengths:2:1:
 BooleanUnmask:2n:1: BoxWithNMSLimit:2-3:3-6: Broadcast:2-*:1-*:1>0*!
 Bucketize:1:1: ByteWeightDequant:1:1:
@@ -36,7 +36,7 @@ ConcatBatchMatMulBatchGatherOp:1-*:1: ConcatTensorVector:1:1: Conditional:3:1:
 ConditionalSetAtomicBool:2:0: ConstantFill:0-2:1:0>0
 Copy:1:1: CopyCPUToGPU:1:1: CopyFromCPUInput:1:1:
 CopyGPUToCPU:1:1: CopyOnDeviceLike:2:1: CopyRowsToTensor:3:1:0>0! Cos:1:1: Cosh:1:1:
-CosineEmbeddingCriterion:2:1: CosineSimilarity:2:1: CountDown:1:1: CountUp:1:1:
+CountDown:1:1: CountUp:1:1:
 CreateAtomicBool:0:1: CreateBlobsQueue:0:1: CreateBlobsQueueDB:1:1: CreateCommonWorld:0-1:1:
 CreateCounter:0:1: CreateDB:0:1: CreateMap:0:1: CreateMutex:0:1: CreateRebatchingQueue:0:1:
 CreateScope:0:1: CreateTensorVector:0:1: CreateTextFileReader:0:1: CreateTreeCursor:0:1:
@@ -45,14 +45,14 @@ DenseVectorToIdList:1:2: DepthConcat:1-*:2: DepthSplit:1-2:1-*: DequeueBlobs:1:1
 DequeueRebatchingQueue:1:1-*: DestroyCommonWorld:1:1:0>0! DiagonalFill:0-1:1:0>0
 DistributeFpnProposals:1:2-*: Div:2:1:0>0
 Do:1-*:1-*:0>0,0>1,0>2,0>3,1>0,1>1,1>2,1>3,2>0,2>1,2>2,2>3,3>0,3>1,3>2,3>3,4>0,4>1,4>2,4>3,5>0,5>1,5>2,5>3
-DotProduct:2:1: DotProductWithPadding:2:1: EQ:2:1:
+DotProductWithPadding:2:1: EQ:2:1:
 EnforceFinite:1:0: EnqueueBlobs:2-*:1-*:1>0*!
 EnqueueRebatchingQueue:2-*:0: EnsureCPUOutput:1:1: EnsureClipped:1-3:1:0>0 EnsureDense:1:1:0>0
 Erf:1:1: Exp:1:1:0>0 Expand:2:1: ExpandDims:1:1:0>0
 FP16MomentumSGDUpdate:4:3:0>0,1>1,3>2 FP32MomentumSGDUpdate:4:3:0>0,1>1,3>2 Fail:0:0:
 FbFCPacked:3:1: FbGemmPack:1:1:0>0 FbGemmPackTranspose:1:1:0>0 FeedBlob:0:1:
 FileStoreHandlerCreate:0:1: Find:2:1: FindDuplicateElements:1:1: Flatten:1:1: FlattenToVec:1:1:
-FlexibleTopK:2:2: Float16ConstantFill:0:1: Float16SparseNormalize:2-3:1:0>0!
+FlexibleTopK:2:2: Float16ConstantFill:0:1:
 Float16UniformFill:0:1: FloatToFused2BitFakeRowwiseQuantized:1:1:
 FloatToFused2BitRowwiseQuantized:1:1: FloatToFused4BitFakeRowwiseQuantized:1:1:
 FloatToFused4BitRowwiseQuantized:1:1: FloatToFused8BitRowwiseQuantized:1:1:
@@ -63,7 +63,7 @@ Fused4BitRowwiseQuantizedToFloat:1:1: Fused4BitRowwiseQuantizedToHalf:1:1:
 Fused8BitRowwiseQuantizedHalfScaleBiasToFloat:1:1:
 Fused8BitRowwiseQuantizedHalfScaleBiasToHalfFloat:1:1: Fused8BitRowwiseQuantizedToFloat:1:1:
 Fused8BitRowwiseQuantizedToHalfFloat:1:1: FusedRandRowwiseQuantizedToFloat:1:1: GE:2:1:
-GRUUnit:3-4:1: GT:2:1: Gather:2:1: GatherByKey:2-*:1:
+GT:2:1: Gather:2:1: GatherByKey:2-*:1:
 GatherFused8BitRowwise:2:1: GatherPadding:2:1-2: GatherRanges:2:2: GatherRangesToDense:2-3:1-*:
 GaussianFill:0-1:1:0>0 GenerateProposals:4:2: GenerateProposalsCPP:4:2:
 GetAllBlobNames:0:1: GetCursorOffset:1:1: GetGPUMemoryUsage:0:1: GivenTensorBoolFill:0-1:1:0>0
@@ -87,15 +87,15 @@ Int8LeakyRelu:1:1:0>0 Int8MaxPool:1:1: Int8MaxPoolRelu:1:1: Int8Quantize:1-2:1: 
 Int8Reshape:1-2:2:0>0 Int8ResizeNearest:1:1: Int8RoIAlign:2:1: Int8Sigmoid:1:1: Int8Slice:1-3:1:
 Int8Softmax:1:1: Int8Sum:1-*:1:0>0,1>0 Int8SumRelu:1-*:1:0>0,1>0 Int8Transpose:1:1:
 IntIndexCreate:0:1: IsEmpty:1:1: IsMemberOf:1:1: IsNaN:1:1: Iter:0-1:1:0>0!
-KeySplit:1:1-*: KeyValueToMap:2:1: L1Distance:2:1:
-LE:2:1: LSTMUnit:4-5:2: LT:2:1: LambdaRankNdcg:3:2:
+KeySplit:1:1-*: KeyValueToMap:2:1:
+LE:2:1: LT:2:1:
 LastNWindowCollector:3-5:2-3:0>0!,1>1!,4>2!
 LengthsGather:3:1: LengthsMax:2:1: LengthsMean:2:1: LengthsPad:2:1:
 LengthsPartition:2-*:2-*: LengthsRangeFill:1:1: LengthsSplit:1-2:1: LengthsSum:2:1:
 LengthsTile:2:1: LengthsToOffsets:1:1: LengthsToRanges:1:1: LengthsToSegmentIds:1:1:
 LengthsToShape:1:1: LengthsToWeights:1:1: LengthsTopK:2:2: LengthsWeightedSum:3:1: Load:0-*:0-*:
 Log:1:1:0>0 LongIndexCreate:0:1: LpNorm:1:1: MSRAFill:0-1:1:0>0
-MapToKeyValue:1:2: MarginRankingCriterion:3:1: Max:1-*:1:0>0
+MapToKeyValue:1:2: Max:1-*:1:0>0
 MaxPoolWithIndex:1:2: Mean:1-*:1:0>0
 MergeDenseFeatureTensors:2:3: MergeDim:1:1:0>0 MergeIdLists:2n:2:
 MergeMultiListFeatureTensors:4n:4: MergeMultiMapFeatureTensors:5n:5:
@@ -103,12 +103,12 @@ MergeMultiScalarFeatureTensors:3n:3: MergeSingleListFeatureTensors:3n:4:
 MergeSingleMapFeatureTensors:4n:5: MergeSingleScalarFeatureTensors:2n:3: Min:1-*:1:0>0
 Mod:1:1:0>0 Moments:1:2:
 Mul:2:1:0>0,1>0 NCHW2NHWC:1:1: NE:2:1: NGramFromCategorical:1:1:
-NHWC2NCHW:1:1: NanCheck:1-*:1:0>0 NegateGradient:1:1:0>0 Negative:1:1:0>0 Normalize:1:1:
-NormalizeL1:1:1: Not:1:1: NumpyTile:2:0-*:
+NHWC2NCHW:1:1: NanCheck:1-*:1:0>0 NegateGradient:1:1:0>0 Negative:1:1:0>0
+Not:1:1: NumpyTile:2:0-*:
 ONNXWhile:2-*:0-*:0>0,0>1,0>2,0>3,1>0,1>1,1>2,1>3,2>0,2>1,2>2,2>3,3>0,3>1,3>2,3>3,4>0,4>1,4>2,4>3,5>0,5>1,5>2,5>3
 OneHot:2:1: Onnxifi:0-*:0-*: Or:2:1:0>0 PRelu:2:1:0>0 PackRNNSequence:2:1: PackRecords:1-*:1:
 PackSegments:2:1-2: PackedInt8BGRANHWCToNCHWCStylizerPreprocess:2:1: PadEmptySamples:1-*:1-*:
-PairWiseLoss:2-3:1: Partition:1-*:1-*: Percentile:3:1:
+Partition:1-*:1-*: Percentile:3:1:
 PiecewiseLinearTransform:1-4:1: Pow:1-2:1:0>0,1>0 PrependDim:1:1:0>0 Print:1:0:
 Python:0-*:0-*:0>0,0>1,0>2,0>3,1>0,1>1,1>2,1>3,2>0,2>1,2>2,2>3,3>0,3>1,3>2,3>3,4>0,4>1,4>2,4>3,5>0,5>1,5>2,5>3
 PythonDLPack:0-*:0-*:0>0,0>1,0>2,0>3,1>0,1>1,1>2,1>3,2>0,2>1,2>2,2>3,3>0,3>1,3>2,3>3,4>0,4>1,4>2,4>3,5>0,5>1,5>2,5>3
@@ -121,18 +121,17 @@ ReduceFrontWeightedSum:2:1: ReduceL1:1:1: ReduceL2:1:1: ReduceMax:1:1: ReduceMea
 ReduceMin:1:1: ReduceScatter:2-*:1-*:1>0*! ReduceSum:1:1: ReduceTailSum:1:1:
 RemoveDataBlocks:2:1: RemovePadding:1-2:1-2: ReplaceNaN:1:1:0>0
 ReservoirSampling:4|7:2|4:0>0!,1>1!,5>2! ResetCounter:1:0-1: ResetCursor:1:0: Reshape:1-2:2:0>0
-ResizeLike:2:1: ResizeNearest3D:1:1: ResizeNearest:1-2:1: RetrieveCount:1:1:
+ResizeLike:2:1: RetrieveCount:1:1:
 ReversePackedSegs:2:1: RoIAlign:2:1: RoIAlignRotated:2:1: RoIPool:2:1-2:
-RowMul:2:1: RowWiseCounter:4:2:0>0!,1>1!
+RowMul:2:1:
 Rowwise8BitQuantizedToFloat:2:1: RowwiseMax:1:1:
 Rsqrt:1:1:0>0 SafeDequeueBlobs:1:2-*: SafeEnqueueBlobs:2-*:2-*:1>0*! Save:1-*:0:
 Scale:1:1:0>0
-ScaleBlobs:1-*:1-*:0>0,0>1,0>2,0>3,1>0,1>1,1>2,1>3,2>0,2>1,2>2,2>3,3>0,3>1,3>2,3>3,4>0,4>1,4>2,4>3,5>0,5>1,5>2,5>3
 Scatter:3:1:0>0 ScatterAssign:3:1:0>0! ScatterWeightedSum:2n+3:1:0>0! SegmentIdsToLengths:1-2:1:
 SegmentIdsToRanges:1-2:1: SegmentOneHot:3:1: SelfBinningHistogram:1-*:2:
 SendTensor:2|4:0: SequenceMask:1-2:1: Shape:1:1:
-Sign:1:1: Sin:1:1: Sinh:1:1: SinusoidPositionEncoding:1:1:
-Size:1:1: Slice:1-3:1: Snapshot:0-*:0-*: Softmax:1:1:
+Sign:1:1: Sin:1:1: Sinh:1:1:
+Size:1:1: Slice:1-3:1: Snapshot:0-*:0-*:
 SortAndShuffle:1-*:1: SortedSegmentMean:2:1: SortedSegmentRangeLogMeanExp:2:1:
 SortedSegmentRangeLogSumExp:2:1: SortedSegmentRangeMax:2:1: SortedSegmentRangeMean:2:1:
 SortedSegmentRangeSum:2:1: SortedSegmentSum:2:1: SortedSegmentWeightedSum:3:1:
@@ -149,13 +148,13 @@ SparseLengthsWeightedMean8BitsRowwise:5:1: SparseLengthsWeightedSum2BitRowwiseSp
 SparseLengthsWeightedSum4BitRowwiseSparse:5:1: SparseLengthsWeightedSum8BitRowwiseSparse:5:1:
 SparseLengthsWeightedSum8BitsRowwise:5:1: SparseLengthsWeightedSum:4:1:
 SparseLengthsWeightedSumFused2BitRowwise:4:1: SparseLengthsWeightedSumFused4BitRowwise:4:1:
-SparseLengthsWeightedSumFused8BitRowwise:4:1: SparseLpRegularizer:2-3:1:0>0!
-SparseNormalize:2-3:1:0>0! SparseSortedSegmentMean:3:1: SparseSortedSegmentSum:3:1:
+SparseLengthsWeightedSumFused8BitRowwise:4:1:
+SparseSortedSegmentMean:3:1: SparseSortedSegmentSum:3:1:
 SparseSortedSegmentWeightedSum:4:1: SparseToDense:2-3:1:
 SparseToDenseMask:3-4:1-2: SparseUnsortedSegmentMean:3:1: SparseUnsortedSegmentSum:3:1:
 SparseUnsortedSegmentWeightedSum:4:1:
 Split:1-2:1-*:
-SplitByLengths:2:1-*: Sqr:1:1:0>0 Sqrt:1:1:0>0 SquareRootDivide:2:1:0>0 SquaredL2Distance:2:1:
+SplitByLengths:2:1-*: Sqr:1:1:0>0 Sqrt:1:1:0>0
 Squeeze:1:1:0>0 StatRegistryCreate:0:1: StatRegistryExport:0-1:3: StatRegistryUpdate:2-3:0:
 StdDevPut:1:0: StopGradient:1:1:0>0 StoreAdd:1:1: StoreGet:1:1: StoreSet:2:0: StoreWait:1-2:0:
 StringEndsWith:1:1: StringEquals:1:1: StringIndexCreate:0:1: StringJoin:1:1:
@@ -169,7 +168,7 @@ Transpose:1:1: TrimDataset:1-*:1-*:0>0*! UnPackRecords:1-*:1-*:
 UniformFill:0|1|3:1:0>0 UniformIntFill:0|1|3:1:0>0 Unique:1:1-2: UniqueUniformFill:0-2:1:0>0
 UnpackRNNSequence:2:1: UnpackSegments:2:1: UnsafeCoalesce:0-*:1-*:0>0*
 UnsortedSegmentMean:2:1: UnsortedSegmentSum:2:1: UnsortedSegmentWeightedSum:3:1:
-UpsampleBilinear:1-2:1: VariableLengthSequencePadding:2:1:0>0 ViterbiPath:2:1: WallClockTime:0:1:
+ViterbiPath:2:1: WallClockTime:0:1:
 WeightedMultiSampling:1-2:1: WeightedSample:1-2:1-2:
 WeightedSampleDequeueBlobs:1-*:2-*:
 WeightedSum:2n:1:0>0 Where:3:1:

@@ -9,9 +9,9 @@ __all__ = ["NO_GRADIENT", "PATTERNS", "UNDEFINED", "UNIMPLEMENTED"]
 
 PATTERNS = {
     # One input, one output.
-    "$Gradient i0 g0 > 0": "Abs Acos Asin Atan Cos Erf LpNorm Normalize Sin SumElements Tan",
-    "$Gradient g0 i0 > 0": "Cosh Cube Expand ResizeNearest3D Sinh",
-    "$Gradient o0 g0 > 0": "Clip Reciprocal Softmax",
+    "$Gradient i0 g0 > 0": "Abs Acos Asin Atan Cos Erf LpNorm Sin SumElements Tan",
+    "$Gradient g0 i0 > 0": "Cosh Cube Expand Sinh",
+    "$Gradient o0 g0 > 0": "Clip Reciprocal",
     "$Gradient g0 o0 > 0": "Cbrt Rsqrt",
     "$Gradient i0 o0 g0 > 0": "ColwiseMax RowwiseMax",
     "$Gradient g0 > 0": "CopyRowsToTensor",
@@ -32,7 +32,6 @@ PATTERNS = {
     "RowMul g0 i1 > 0; Mul g0 i0 > d1+before_aggregate; ReduceTailSum d1+before_aggregate > 1": (
         "RowMul"
     ),
-    "SquareRootDivide g0 i1 > 0": "SquareRootDivide",
     # Shapes and devices.
     "ResizeLike g0 i0 > 0": "Flatten FlattenToVec",
     "ExpandDims g0 > 0": "Squeeze",
@@ -52,13 +51,11 @@ PATTERNS = {
     "BatchDenseToSparse i0 i1 g0 > 2": "BatchSparseToDense",
     "Gather g0 i0 > 1": "SparseToDense",
     "$Gradient i0 g0 i3? > 1": "SparseToDenseMask",
-    "$Gradient i0 i1 g0 > 0": "BatchGather CosineEmbeddingCriterion RoIAlign RoIAlignRotated",
-    "$Gradient i1 g0 > 0": "BatchPermutation BooleanMask",
+    "$Gradient i0 i1 g0 > 0": "BatchGather RoIAlign RoIAlignRotated",
+    "$Gradient i1 g0 > 0": "BooleanMask",
     # Sums and choices.
     "$Gradient g0 i0 o0 > 0": "ReduceL1 ReduceL2 ReduceMax ReduceMean ReduceMin ReduceSum",
-    "$Gradient g0 i0 i1? > 0": (
-        "ReduceBackMean ReduceBackSum ReduceFrontMean ReduceFrontSum ResizeNearest UpsampleBilinear"
-    ),
+    "$Gradient g0 i0 i1? > 0": "ReduceBackMean ReduceBackSum ReduceFrontMean ReduceFrontSum",
     "$Gradient g0 i0 o0 i1? > 0": "ReduceBackMax ReduceFrontMax",
     "Shape i0 > _o0+_dims; $Gradient i1 g0 _o0+_dims > 0": "ReduceFrontWeightedSum",
     "$Gradient g0 o1 i0 > 0": "TopK",
@@ -87,11 +84,6 @@ PATTERNS = {
     "$Gradient i0 i1 o1 g0 > 0": "RoIPool",
     "$Gradient i0 i1 i2 i4 o1 o2 o3 g0 > 0 1 2": "TTSparseLengthsSum",
     # Losses and distances.
-    "$Gradient i0 i1 g0 > 0 1": "CosineSimilarity DotProduct L1Distance SquaredL2Distance",
-    "$Gradient g0 i0 i1 > 0": "BernoulliJSD",
-    "$Gradient i0 i1 i2 g0 > 0 1": "MarginRankingCriterion",
-    "$Gradient i0 i1 g0 i2? > 0": "PairWiseLoss",
-    "$Gradient i0 i2 o1 g0 > 0": "LambdaRankNdcg",
     "$Gradient i0 i1 i2 i3 o1 g0 > 0 1 2 g1": "HSoftmax",
     "$Gradient i* g* > 0": "QuantDecode",
 }
@@ -142,7 +134,7 @@ CollectAndDistributeFpnRpnProposals CollectRpnProposals CollectTensor ComputeOff
 ConcatTensorVector ConditionalSetAtomicBool CountDown CountUp CreateAtomicBool CreateBlobsQueueDB
 CreateCommonWorld CreateCounter CreateMutex CreateScope CreateTensorVector CreateTreeCursor DBExists
 DestroyCommonWorld DistributeFpnProposals EQ EnforceFinite EnsureClipped Fail FeedBlob
-FindDuplicateElements Float16SparseNormalize Free GE GT GenerateProposals
+FindDuplicateElements Free GE GT GenerateProposals
 GenerateProposalsCPP HSoftmaxSearch HasElements HasScope HeatmapMaxKeypoint Histogram IndexFreeze
 IndexHash IndexLoad IndexSize IndexStore IsEmpty IsMemberOf LE LT LastNWindowCollector
 LengthsGather LengthsToSegmentIds LengthsToShape LogFatal
@@ -150,9 +142,8 @@ NCCLAllGather NCCLAllreduce NCCLBroadcast NCCLReduce NCCLReduceScatter NE Not Or
 PackRecords PiecewiseLinearTransform Print Quantile RMACRegions ReadNextBatch
 ReadRandomBatch ReceiveTensor RecurrentNetworkBlobFetcher Reduce ReduceScatter RemoveDataBlocks
 ReplaceNaN ReservoirSampling ResetCounter ResetCursor ResizeLike RetrieveCount
-RowWiseCounter Save Scatter ScatterAssign ScatterWeightedSum
+Save Scatter ScatterAssign ScatterWeightedSum
 SegmentIdsToLengths SegmentIdsToRanges SelfBinningHistogram SendTensor Shape Sign Snapshot
-SparseNormalize
 StringEndsWith StringEquals StringJoin StringPrefix StringStartsWith
 StringSuffix SumElementsInt Summarize TensorVectorSize ThrowChildThreadException ThrowException
 UnPackRecords Unique WallClockTime WeightedSample Where Xor YellowFin

@@ -11,6 +11,7 @@ from bridge.caffe2.operators.base.channels import (
     require_per_channel,
 )
 from bridge.caffe2.operators.base.checks import image_order, require
+from bridge.caffe2.operators.base.defined_mode import DefinedMode
 from bridge.caffe2.operators.base.lazy_torch import torch
 
 TYPE_CHECKING = False
@@ -43,7 +44,8 @@ def spatial_bn(
     momentum: float = 0.9,
     order: str = "NCHW",
     num_batches: int = 1,
-    outputs: OutputCount = 0,
+    defined: DefinedMode | None = None,
+    outputs: OutputCount = 5,
     out: Out = None,
 ) -> tuple[Tensor, ...]:
     """Y = scale * (X - mean) / sqrt(var + epsilon) + bias, per channel.
@@ -51,7 +53,7 @@ def spatial_bn(
     With `is_test`: (X, scale, bias, mean, var) -> Y. Otherwise the mean and variance are those of
     X, or are computed from sums over `num_batches` batches (inputs 5 and 6); the outputs are Y,
     running mean and variance in place of inputs 3 and 4, the mean, and 1 / the deviation.
-    `is_test` is required. `outputs`: 0 for those that `is_test` implies.
+    `is_test` is required.
     Raises EnforceNotMet: a parameter does not have one value per channel, or the number of outputs
     is wrong.
     Follows SpatialBNOp, caffe2/operators/spatial_batch_norm_op.h, PyTorch 1.8.1.
@@ -69,9 +71,10 @@ def spatial_bn(
     scale, bias = _vector(scale, x, "the scale"), _vector(bias, x, "the bias")
     if is_test:
         if x.shape[0] == 0:
-            return (channels_last(torch.empty_like(x), order),)
+            return channels_last(torch.empty_like(x), order), mean, var, mean, var
         mean, var = _vector(mean, x, "the mean"), _vector(var, x, "the variance")
-        return (_in_test(x, scale, bias, mean, var, epsilon, order, first_buffer(out)),)
+        y = _in_test(x, scale, bias, mean, var, epsilon, order, first_buffer(out))
+        return (y,) if outputs == 1 else (y, mean, var, mean, torch.rsqrt(var + epsilon))
     channels = x.shape[1]
     running = [one if one.numel() == channels else x.new_zeros(channels) for one in (mean, var)]
     if x.shape[0] == 0:
