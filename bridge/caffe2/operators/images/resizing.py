@@ -12,7 +12,9 @@ from collections.abc import Sequence
 from bridge.caffe2.execution.function_operator import operator
 from bridge.caffe2.operators.base.channels import channels_first, channels_last
 from bridge.caffe2.operators.base.checks import image_order, require, single
+from bridge.caffe2.operators.base.cpu_kernels import recordable, takes_kernels
 from bridge.caffe2.operators.base.lazy_torch import torch
+from bridge.caffe2.operators.images import resize_kernels
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -66,39 +68,25 @@ def _sources(size: int, to: int, scale: float, like: Tensor) -> Tensor:
 
 def _nearest(x: Tensor, scales: list[float], order: str, out: Out) -> Tensor:
     """Return an image (N, C, ...) resized, in the order of the operator."""
-    if not all(scale.is_integer() for scale in scales):
-        sizes = _grown(x.shape[2:], scales)
-        for d, (to, scale) in enumerate(zip(sizes, scales, strict=True), 2):
+    sizes = _grown(x.shape[2:], scales)
+    if order == "NCHW" and len(sizes) == 2 and takes_kernels(x):
+        room = x.new_empty(*x.shape[:2], *sizes) if out is None else out
+        return _by_kernel(x, room, sizes, scales)
+    for d, (to, scale) in enumerate(zip(sizes, scales, strict=True), 2):
+        if scale.is_integer():
+            shape = (*x.shape[: d + 1], int(scale), *x.shape[d + 1 :])
+            x = x.unsqueeze(d + 1).expand(shape).flatten(d, d + 1)
+        else:
             x = x.index_select(d, _sources(x.shape[d], to, scale, x))
-        return channels_last(x, order)
-    times = [int(scale) for scale in scales]
-    if out is not None:
-        _repeat_into(channels_first(out, order), x, times)
-        found: Tensor = out
-        return found
-    for d, repeats in reversed(list(enumerate(times, 2))):
-        shape = (*x.shape[: d + 1], repeats, *x.shape[d + 1 :])
-        x = x.unsqueeze(d + 1).expand(shape).flatten(d, d + 1)
     return channels_last(x, order)
 
 
-def _repeat_into(room: Tensor, x: Tensor, times: list[int]) -> None:
-    """Write `x`, with its elements repeated along each dimension, into `room`.
-
-    First into one row and plane of each group, which are then copied to the others.
-    """
-
-    def part(last: int, start: int) -> Tensor:
-        places = [slice(None, None, one) for one in times[:last]]
-        found: Tensor = room[(slice(None), slice(None), *places, slice(start, None, times[last]))]
-        return found
-
-    for last in reversed(range(len(times))):
-        for i in range(times[last]):
-            if last == len(times) - 1:
-                part(last, i).copy_(x)
-            elif i:
-                part(last, i).copy_(part(last, 0))
+@recordable
+def _by_kernel(x: Tensor, y: Tensor, sizes: list[int], scales: list[float]) -> Tensor:
+    n, c, height, width = x.shape
+    addresses = x.data_ptr(), y.data_ptr()
+    resize_kernels.resize_nearest(*addresses, x.itemsize, n * c, height, width, *sizes, *scales)
+    return y
 
 
 def _added_back(dy: Tensor, x: Tensor, scales: list[float], order: str) -> Tensor:

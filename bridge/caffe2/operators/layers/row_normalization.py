@@ -5,7 +5,9 @@ from __future__ import annotations
 
 from bridge.caffe2.execution.function_operator import operator
 from bridge.caffe2.operators.base.checks import axis_from_front, require
+from bridge.caffe2.operators.base.cpu_kernels import recordable, takes_kernels
 from bridge.caffe2.operators.base.lazy_torch import torch
+from bridge.caffe2.operators.layers import softmax_kernels
 from bridge.caffe2.operators.layers.matrix_products import as_matrix
 
 TYPE_CHECKING = False
@@ -27,15 +29,19 @@ def softmax(x: Tensor, *, axis: int = 1, out: Out = None) -> Tensor:
     """
     axis = axis_from_front(axis, x.dim())
     rows = as_matrix(x, axis)
+    if 0 < rows.shape[1] < _SHORT and takes_kernels(x):
+        return _by_kernel(x, torch.empty_like(x) if out is None else out, *rows.shape)
     if out is None:
         return torch.softmax(rows, 1).view(x.shape)
-    room = as_matrix(out, axis)
-    if rows.shape[1] < _SHORT and rows.shape[0] >= 2 * _SHORT:
-        room.copy_(torch._softmax(rows.t(), 0, False).t())
-    else:
-        torch._softmax(rows, 1, False, out=room)
+    torch._softmax(rows, 1, False, out=as_matrix(out, axis))
     found: Tensor = out
     return found
+
+
+@recordable
+def _by_kernel(x: Tensor, y: Tensor, rows: int, columns: int) -> Tensor:
+    softmax_kernels.softmax(x.data_ptr(), y.data_ptr(), rows, columns)
+    return y
 
 
 @operator("SoftmaxGradient")
