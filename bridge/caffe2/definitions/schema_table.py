@@ -10,31 +10,27 @@ registered in PyTorch 1.8.1, for the first six inputs and four outputs.
 __all__ = ["TABLE"]
 
 TABLE = """
-APMeter:2:1: ATen:0-*:0-*: Accumulate:1:1: AccumulateHistogram:1:2: Adadelta:5:3:0>0,1>1,2>2
-Adagrad:4:2-4:0>0,1>1 Adam:6:3-4:0>0,1>1,2>2 Alias:1:1: AliasWithName:1:1:0>0 Allgather:2-*:1:
-Allreduce:2-*:1-*:1>0*! Append:2:1:0>0! Assert:1:0: AsyncNetBarrier:1-*:1-*:0>0*
+APMeter:2:1: ATen:0-*:0-*: Accumulate:1:1: AccumulateHistogram:1:2: Alias:1:1: AliasWithName:1:1:0>0
+Allgather:2-*:1: Allreduce:2-*:1-*:1>0*! Append:2:1:0>0! Assert:1:0: AsyncNetBarrier:1-*:1-*:0>0*
 AtomicAppend:3-*:1-*:1>0* AtomicFetchAdd64:3:2:1>0 AtomicFetchAdd:3:2:1>0 AtomicIter:2:1:1>0!
 AveragePut:1:0: BBoxTransform:3:1-2: BRGNCHWCToPackedInt8BGRAStylizerDeprocess:2:1: Barrier:1:0-*:
-BatchPermutation:2:1: BernoulliJSD:2:1: BoxWithNMSLimit:2-3:3-6: Broadcast:2-*:1-*:1>0*!
-CheckAtomicBool:1:1: CheckCounterDone:1:1: CheckDatasetConsistency:1-*:0: Checkpoint:1-*:0:
-CloneCommonWorld:1:1: CloseBlobsQueue:1:0: CloseRebatchingQueue:1:0:
-CollectAndDistributeFpnRpnProposals:2-*:3-*: CollectRpnProposals:2-*:1: CollectTensor:2n:1-*:0>0*!
-ComputeOffset:1-*:1: ConcatBatchMatMulBatchGatherOp:1-*:1: ConcatTensorVector:1:1:
-ConditionalSetAtomicBool:2:0: ConstantFill:0-2:1:0>0 CopyCPUToGPU:1:1: CopyGPUToCPU:1:1:
-CosineEmbeddingCriterion:2:1: CosineSimilarity:2:1: CountDown:1:1: CountUp:1:1:
-CreateAtomicBool:0:1: CreateBlobsQueue:0:1: CreateBlobsQueueDB:1:1: CreateCommonWorld:0-1:1:
-CreateCounter:0:1: CreateDB:0:1: CreateMap:0:1: CreateMutex:0:1: CreateRebatchingQueue:0:1:
-CreateScope:0:1: CreateTensorVector:0:1: CreateTextFileReader:0:1: CreateTreeCursor:0:1:
-DBExists:0:1: DataCouple:0-*:0-*:0>0*! DeformConv:3-4:1: DequeueBlobs:1:1-*:
-DequeueRebatchingQueue:1:1-*: DestroyCommonWorld:1:1:0>0! DiagonalFill:0-1:1:0>0
-DistributeFpnProposals:1:2-*:
+BoxWithNMSLimit:2-3:3-6: Broadcast:2-*:1-*:1>0*! CheckAtomicBool:1:1: CheckCounterDone:1:1:
+CheckDatasetConsistency:1-*:0: Checkpoint:1-*:0: CloneCommonWorld:1:1: CloseBlobsQueue:1:0:
+CloseRebatchingQueue:1:0: CollectAndDistributeFpnRpnProposals:2-*:3-*: CollectRpnProposals:2-*:1:
+CollectTensor:2n:1-*:0>0*! ComputeOffset:1-*:1: ConcatBatchMatMulBatchGatherOp:1-*:1:
+ConcatTensorVector:1:1: ConditionalSetAtomicBool:2:0: ConstantFill:0-2:1:0>0 CopyCPUToGPU:1:1:
+CopyGPUToCPU:1:1: CountDown:1:1: CountUp:1:1: CreateAtomicBool:0:1: CreateBlobsQueue:0:1:
+CreateBlobsQueueDB:1:1: CreateCommonWorld:0-1:1: CreateCounter:0:1: CreateDB:0:1: CreateMap:0:1:
+CreateMutex:0:1: CreateRebatchingQueue:0:1: CreateScope:0:1: CreateTensorVector:0:1:
+CreateTextFileReader:0:1: CreateTreeCursor:0:1: DBExists:0:1: DataCouple:0-*:0-*:0>0*!
+DeformConv:3-4:1: DequeueBlobs:1:1-*: DequeueRebatchingQueue:1:1-*: DestroyCommonWorld:1:1:0>0!
+DiagonalFill:0-1:1:0>0 DistributeFpnProposals:1:2-*:
 Do:1-*:1-*:0>0,0>1,0>2,0>3,1>0,1>1,1>2,1>3,2>0,2>1,2>2,2>3,3>0,3>1,3>2,3>3,4>0,4>1,4>2,4>3,5>0,5>1,5>2,5>3
-DotProduct:2:1: EnforceFinite:1:0: EnqueueBlobs:2-*:1-*:1>0*! EnqueueRebatchingQueue:2-*:0:
+EnforceFinite:1:0: EnqueueBlobs:2-*:1-*:1>0*! EnqueueRebatchingQueue:2-*:0:
 FP16MomentumSGDUpdate:4:3:0>0,1>1,3>2 FP32MomentumSGDUpdate:4:3:0>0,1>1,3>2 Fail:0:0:
 FbFCPacked:3:1: FbGemmPack:1:1:0>0 FbGemmPackTranspose:1:1:0>0 FeedBlob:0:1:
 FileStoreHandlerCreate:0:1: FindDuplicateElements:1:1: Float16ConstantFill:0:1:
-Float16SparseNormalize:2-3:1:0>0! Float16UniformFill:0:1: Free:1-*:1-*:0>0*! Ftrl:3-4:2:0>0,1>1
-GFtrl:3-4:2:0>0,1>1 GRUUnit:3-4:1: GatherRangesToDense:2-3:1-*: GaussianFill:0-1:1:0>0
+Float16UniformFill:0:1: Free:1-*:1-*:0>0*! GatherRangesToDense:2-3:1-*: GaussianFill:0-1:1:0>0
 GenerateProposals:4:2: GenerateProposalsCPP:4:2: GetAllBlobNames:0:1: GetCursorOffset:1:1:
 GetGPUMemoryUsage:0:1: GivenTensorBoolFill:0-1:1:0>0 GivenTensorByteStringToUInt8Fill:0-1:1:0>0
 GivenTensorDoubleFill:0-1:1:0>0 GivenTensorFill:0-1:1:0>0 GivenTensorInt16Fill:0-1:1:0>0
@@ -50,42 +46,31 @@ Int8GivenTensorFill:0:1: Int8LeakyRelu:1:1:0>0 Int8MaxPool:1:1: Int8MaxPoolRelu:
 Int8Quantize:1-2:1: Int8Relu:1:1:0>0 Int8Reshape:1-2:2:0>0 Int8ResizeNearest:1:1: Int8RoIAlign:2:1:
 Int8Sigmoid:1:1: Int8Slice:1-3:1: Int8Softmax:1:1: Int8Sum:1-*:1:0>0,1>0 Int8SumRelu:1-*:1:0>0,1>0
 Int8Transpose:1:1: IntIndexCreate:0:1: IsMemberOf:1:1: Iter:0-1:1:0>0! KeyValueToMap:2:1:
-L1Distance:2:1: LSTMUnit:4-5:2: LambdaRankNdcg:3:2: Lars:5:1:
-LastNWindowCollector:3-5:2-3:0>0!,1>1!,4>2! LearningRate:1:1: LearningRateAdaption:3:1:0>0
-LengthsRangeFill:1:1: Load:0-*:0-*: LongIndexCreate:0:1: MSRAFill:0-1:1:0>0 MapToKeyValue:1:2:
-MarginRankingCriterion:3:1: MaxPoolWithIndex:1:2: MergeDenseFeatureTensors:2:3:
+LastNWindowCollector:3-5:2-3:0>0!,1>1!,4>2! LengthsRangeFill:1:1: Load:0-*:0-*: LongIndexCreate:0:1:
+MSRAFill:0-1:1:0>0 MapToKeyValue:1:2: MaxPoolWithIndex:1:2: MergeDenseFeatureTensors:2:3:
 MergeMultiListFeatureTensors:4n:4: MergeMultiMapFeatureTensors:5n:5:
 MergeMultiScalarFeatureTensors:3n:3: MergeSingleListFeatureTensors:3n:4:
-MergeSingleMapFeatureTensors:4n:5: MergeSingleScalarFeatureTensors:2n:3: MomentumSGD:3:2:0>0,1>1
-MomentumSGDUpdate:4:3:0>0,1>1,3>2 NanCheck:1-*:1:0>0 Normalize:1:1: NormalizeL1:1:1:
+MergeSingleMapFeatureTensors:4n:5: MergeSingleScalarFeatureTensors:2n:3: NanCheck:1-*:1:0>0
 ONNXWhile:2-*:0-*:0>0,0>1,0>2,0>3,1>0,1>1,1>2,1>3,2>0,2>1,2>2,2>3,3>0,3>1,3>2,3>3,4>0,4>1,4>2,4>3,5>0,5>1,5>2,5>3
 Onnxifi:0-*:0-*: PackRecords:1-*:1: PackedInt8BGRANHWCToNCHWCStylizerPreprocess:2:1:
-PadEmptySamples:1-*:1-*: PairWiseLoss:2-3:1: Print:1:0:
+PadEmptySamples:1-*:1-*: Print:1:0:
 Python:0-*:0-*:0>0,0>1,0>2,0>3,1>0,1>1,1>2,1>3,2>0,2>1,2>2,2>3,3>0,3>1,3>2,3>3,4>0,4>1,4>2,4>3,5>0,5>1,5>2,5>3
 PythonDLPack:0-*:0-*:0>0,0>1,0>2,0>3,1>0,1>1,1>2,1>3,2>0,2>1,2>2,2>3,3>0,3>1,3>2,3>3,4>0,4>1,4>2,4>3,5>0,5>1,5>2,5>3
 RMACRegions:1:1: Range:1-3:1: RangeFill:0-1:1:0>0 ReadNextBatch:1-*:1-*: ReadRandomBatch:1-*:1-*:
 ReceiveTensor:2|4:3:1>0!,2>1,3>2 RecurrentNetwork:1-*:2-*: RecurrentNetworkBlobFetcher:1:1:
 Reduce:2:1: ReduceScatter:2-*:1-*:1>0*! ReservoirSampling:4|7:2|4:0>0!,1>1!,5>2! ResetCounter:1:0-1:
-ResetCursor:1:0: ResizeNearest3D:1:1: ResizeNearest:1-2:1: RetrieveCount:1:1:
-RmsProp:4:3:0>0,1>1,2>2 RoIAlign:2:1: RoIAlignRotated:2:1: RoIPool:2:1-2:
-RowWiseCounter:4:2:0>0!,1>1! RowWiseSparseAdagrad:5:2:0>0!,1>1!
-RowWiseSparseAdam:7:3-4:0>0!,1>1!,2>2! SafeDequeueBlobs:1:2-*: SafeEnqueueBlobs:2-*:2-*:1>0*!
-Save:1-*:0:
-ScaleBlobs:1-*:1-*:0>0,0>1,0>2,0>3,1>0,1>1,1>2,1>3,2>0,2>1,2>2,2>3,3>0,3>1,3>2,3>3,4>0,4>1,4>2,4>3,5>0,5>1,5>2,5>3
-SendTensor:2|4:0: SinusoidPositionEncoding:1:1: Snapshot:0-*:0-*: Softmax:1:1: SortAndShuffle:1-*:1:
-SparseAdadelta:6:3:0>0!,1>1!,2>2! SparseAdagrad:5:2:0>0!,1>1! SparseAdam:7:3-4:0>0!,1>1!,2>2!
-SparseDropoutWithReplacement:2:2: SparseFtrl:4-5:2:0>0!,1>1! SparseLpRegularizer:2-3:1:0>0!
-SparseNormalize:2-3:1:0>0! SparseStorm:6:3:0>0!,1>1!,2>2! SparseToDenseMask:3-4:1-2:
-SparseWngrad:5:2:0>0!,1>1! SquareRootDivide:2:1:0>0 SquaredL2Distance:2:1: StatRegistryCreate:0:1:
-StatRegistryExport:0-1:3: StatRegistryUpdate:2-3:0: StdDevPut:1:0: StoreAdd:1:1: StoreGet:1:1:
-StoreSet:2:0: StoreWait:1-2:0: Storm:5:3:0>0,1>1,2>2 StringEndsWith:1:1: StringEquals:1:1:
+ResetCursor:1:0: RetrieveCount:1:1: RoIAlign:2:1: RoIAlignRotated:2:1: RoIPool:2:1-2:
+SafeDequeueBlobs:1:2-*: SafeEnqueueBlobs:2-*:2-*:1>0*! Save:1-*:0: SendTensor:2|4:0:
+Snapshot:0-*:0-*: SortAndShuffle:1-*:1: SparseDropoutWithReplacement:2:2: SparseToDenseMask:3-4:1-2:
+StatRegistryCreate:0:1: StatRegistryExport:0-1:3: StatRegistryUpdate:2-3:0: StdDevPut:1:0:
+StoreAdd:1:1: StoreGet:1:1: StoreSet:2:0: StoreWait:1-2:0: StringEndsWith:1:1: StringEquals:1:1:
 StringIndexCreate:0:1: StringJoin:1:1: StringPrefix:1:1: StringStartsWith:1:1: StringSuffix:1:1:
 Summarize:1:0-1: TT:3:1: TTSparseLengthsSum:5:4: TensorProtosDBInput:1:1-*: TensorVectorSize:1:1:
 TextFileReaderRead:1:1-*: ThrowException:0:0: TimerBegin:0:1: TimerEnd:1:0: TimerGet:1:1:
 TimerGetAndEnd:1:1: TrimDataset:1-*:1-*:0>0*! UnPackRecords:1-*:1-*: UniformFill:0|1|3:1:0>0
 UniformIntFill:0|1|3:1:0>0 UniqueUniformFill:0-2:1:0>0 UnsafeCoalesce:0-*:1-*:0>0*
-UpsampleBilinear:1-2:1: VariableLengthSequencePadding:2:1:0>0 WallClockTime:0:1: WeightScale:2:1:0>0
-WeightedMultiSampling:1-2:1: WeightedSample:1-2:1-2: WeightedSampleDequeueBlobs:1-*:2-*:
+WallClockTime:0:1: WeightedMultiSampling:1-2:1: WeightedSample:1-2:1-2:
+WeightedSampleDequeueBlobs:1-*:2-*:
 While:1-*:0-*:0>0,0>1,0>2,0>3,1>0,1>1,1>2,1>3,2>0,2>1,2>2,2>3,3>0,3>1,3>2,3>3,4>0,4>1,4>2,4>3,5>0,5>1,5>2,5>3
-Wngrad:4:2-4:0>0,1>1 XavierFill:0-1:1:0>0
+XavierFill:0-1:1:0>0
 """

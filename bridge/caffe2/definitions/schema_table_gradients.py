@@ -4,29 +4,24 @@
 __all__ = ["GRADIENTS"]
 
 GRADIENTS = """
-BatchPermutationGradient:2:1: BernoulliJSDGradient:3:1: CosineEmbeddingCriterionGradient:3:1:
-CosineSimilarityGradient:3:2: DotProductGradient:3:2: GRUUnitGradient:5-6:2: HSoftmaxGradient:6:4:
-L1DistanceGradient:3:2: LSTMUnitGradient:8-9:3: LambdaRankNdcgGradient:4:1:
-MarginRankingCriterionGradient:4:2: MergeMultiListFeatureTensorsGradient:2n+1:1-*:
+HSoftmaxGradient:6:4: MergeMultiListFeatureTensorsGradient:2n+1:1-*:
 MergeMultiMapFeatureTensorsGradient:2n+1:1-*: MergeMultiScalarFeatureTensorsGradient:2-*:1-*:
 MergeSingleListFeatureTensorsGradient:2n+1:1-*: MergeSingleMapFeatureTensorsGradient:2n+1:1-*:
-MergeSingleScalarFeatureTensorsGradient:2-*:1-*: NormalizeGradient:2:1: PairWiseLossGradient:3-4:1:
+MergeSingleScalarFeatureTensorsGradient:2-*:1-*:
 PythonDLPackGradient:0-*:0-*:0>0,0>1,0>2,0>3,1>0,1>1,1>2,1>3,2>0,2>1,2>2,2>3,3>0,3>1,3>2,3>3,4>0,4>1,4>2,4>3,5>0,5>1,5>2,5>3
 PythonGradient:0-*:0-*:0>0,0>1,0>2,0>3,1>0,1>1,1>2,1>3,2>0,2>1,2>2,2>3,3>0,3>1,3>2,3>3,4>0,4>1,4>2,4>3,5>0,5>1,5>2,5>3
-RecurrentNetworkGradient:0-*:0-*: ResizeNearest3DGradient:2:1: ResizeNearestGradient:2-3:1:
-RoIAlignGradient:3:1: RoIPoolGradient:4:1:
+RecurrentNetworkGradient:0-*:0-*: RoIAlignGradient:3:1: RoIPoolGradient:4:1:
 RowWiseSparseAdagradFusedWithSparseLengthsMeanGradient:6:2:0>0!,1>1!
 RowWiseSparseAdagradFusedWithSparseLengthsMeanGradientApprox:6:2:0>0!,1>1!
 RowWiseSparseAdagradFusedWithSparseLengthsSumGradient:6:2:0>0!,1>1!
 RowWiseSparseAdagradFusedWithSparseLengthsSumGradientApprox:6:2:0>0!,1>1!
 RowWiseSparseAdagradFusedWithSparseLengthsWeightedSumGradient:7:3:0>0!,1>1!
 RowWiseSparseAdagradFusedWithSparseLengthsWeightedSumGradientApprox:7:3:0>0!,1>1!
-SoftmaxGradient:2:1: SparseAdagradFusedWithSparseLengthsMeanGradient:6:2:0>0!,1>1!
+SparseAdagradFusedWithSparseLengthsMeanGradient:6:2:0>0!,1>1!
 SparseAdagradFusedWithSparseLengthsMeanGradientApprox:6:2:0>0!,1>1!
 SparseAdagradFusedWithSparseLengthsSumGradient:6:2:0>0!,1>1!
 SparseAdagradFusedWithSparseLengthsSumGradientApprox:6:2:0>0!,1>1!
 SparseAdagradFusedWithSparseLengthsWeightedSumGradient:7:3:0>0!,1>1!
-SparseAdagradFusedWithSparseLengthsWeightedSumGradientApprox:7:3:0>0!,1>1!
-SparseMomentumSGDUpdate:5:3:0>0,1>1!,3>2! SquaredL2DistanceGradient:3:2: TTLinearGradient:0-*:0-*:
-TTSparseLengthsSumGradient:8:3: UpsampleBilinearGradient:2-3:1:
+SparseAdagradFusedWithSparseLengthsWeightedSumGradientApprox:7:3:0>0!,1>1! TTLinearGradient:0-*:0-*:
+TTSparseLengthsSumGradient:8:3:
 """

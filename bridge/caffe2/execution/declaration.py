@@ -30,7 +30,7 @@ from collections.abc import Callable, Iterable, Mapping
 from bridge.c10 import TypeMeta, float32
 from bridge.c10.errors import EnforceNotMet, EnforceTypeError, EnforceValueError
 from bridge.caffe2.definitions.arguments import repeated_value, single_value
-from bridge.caffe2.definitions.schemas import check_names
+from bridge.caffe2.definitions.schemas import check_names, schema_of
 from bridge.caffe2.execution.function_core import BoundCore
 
 TYPE_CHECKING = False
@@ -93,7 +93,8 @@ class Bound(BoundCore):
 
     `arguments`: the keyword arguments. `types`: for each input the tuple of types that it may have,
     None for any, or the number of the input whose type it has. `on_host`: the inputs that are on
-    the CPU wherever the operator runs. `in_place`: {output: input}. `wants`: the names of the
+    the CPU wherever the operator runs. `in_place`: {output: input}; `forced`: those that must be, or
+    None. `wants`: the names of the
     parameters that the engine fills, by their annotation; `out_name`: that of the buffer, or None.
     `is_recorded`: whether its calls may be recorded.
     """
@@ -112,6 +113,8 @@ class Bound(BoundCore):
         self.arguments = arguments
         self.types = types
         self.in_place = in_place
+        forced = schema_of(declaration.name).forced
+        self.forced = {o: i for i, o in forced if in_place.get(o) == i} or None
         self.on_host = on_host
         self.wants = declaration.filled
         self.function = declaration.function

@@ -8,23 +8,12 @@ Follows the gradient makers of caffe2/operators, PyTorch 1.8.1, which were calle
 __all__ = ["NO_GRADIENT", "PATTERNS", "UNDEFINED", "UNIMPLEMENTED"]
 
 PATTERNS = {
-    "$Gradient i0 g0 > 0": "Normalize",
-    "$Gradient g0 i0 > 0": "ResizeNearest3D",
-    "$Gradient o0 g0 > 0": "Softmax",
     "NanCheck g0 > 0": "NanCheck",
-    "SquareRootDivide g0 i1 > 0": "SquareRootDivide",
     "$Gradient i0 g0 i3? > 1": "SparseToDenseMask",
-    "$Gradient i0 i1 g0 > 0": "CosineEmbeddingCriterion RoIAlign RoIAlignRotated",
-    "$Gradient i1 g0 > 0": "BatchPermutation",
-    "$Gradient g0 i0 i1? > 0": "ResizeNearest UpsampleBilinear",
+    "$Gradient i0 i1 g0 > 0": "RoIAlign RoIAlignRotated",
     "$Gradient i0 g0 o1 > 0": "MaxPoolWithIndex",
     "$Gradient i0 i1 o1 g0 > 0": "RoIPool",
     "$Gradient i0 i1 i2 i4 o1 o2 o3 g0 > 0 1 2": "TTSparseLengthsSum",
-    "$Gradient i0 i1 g0 > 0 1": "CosineSimilarity DotProduct L1Distance SquaredL2Distance",
-    "$Gradient g0 i0 i1 > 0": "BernoulliJSD",
-    "$Gradient i0 i1 i2 g0 > 0 1": "MarginRankingCriterion",
-    "$Gradient i0 i1 g0 i2? > 0": "PairWiseLoss",
-    "$Gradient i0 i2 o1 g0 > 0": "LambdaRankNdcg",
     "$Gradient i0 i1 i2 i3 o1 g0 > 0 1 2 g1": "HSoftmax",
 }
 
@@ -35,31 +24,28 @@ CreateRebatchingQueue CreateTextFileReader DequeueBlobs DequeueRebatchingQueue D
 EnqueueBlobs EnqueueRebatchingQueue Float16ConstantFill Float16UniformFill GatherRangesToDense
 GaussianFill GivenTensorBoolFill GivenTensorByteStringToUInt8Fill GivenTensorDoubleFill
 GivenTensorFill GivenTensorInt16Fill GivenTensorInt64Fill GivenTensorIntFill GivenTensorStringFill
-InferenceLSTM IntIndexCreate Iter LearningRate LearningRateAdaption LengthsRangeFill Load
-LongIndexCreate MSRAFill Range RangeFill SafeDequeueBlobs SafeEnqueueBlobs
-SparseDropoutWithReplacement StringIndexCreate TensorProtosDBInput TextFileReaderRead UniformFill
-UniformIntFill UniqueUniformFill WeightedSampleDequeueBlobs XavierFill
+InferenceLSTM IntIndexCreate Iter LengthsRangeFill Load LongIndexCreate MSRAFill Range RangeFill
+SafeDequeueBlobs SafeEnqueueBlobs SparseDropoutWithReplacement StringIndexCreate TensorProtosDBInput
+TextFileReaderRead UniformFill UniformIntFill UniqueUniformFill WeightedSampleDequeueBlobs
+XavierFill
 """
 
 # Types for which asking for a gradient is an error.
 UNDEFINED = """
-APMeter Accumulate AccumulateHistogram Adadelta Adagrad Adam Allgather Allreduce Append
-AsyncNetBarrier AtomicAppend AtomicFetchAdd BBoxTransform Barrier BoxWithNMSLimit Broadcast
-CheckAtomicBool CheckDatasetConsistency Checkpoint CloneCommonWorld
-CollectAndDistributeFpnRpnProposals CollectRpnProposals CollectTensor ComputeOffset
-ConcatTensorVector ConditionalSetAtomicBool CountDown CountUp CreateAtomicBool CreateBlobsQueueDB
-CreateCommonWorld CreateCounter CreateMutex CreateScope CreateTensorVector CreateTreeCursor DBExists
-DestroyCommonWorld DistributeFpnProposals EnforceFinite Fail FeedBlob FindDuplicateElements
-Float16SparseNormalize Free Ftrl GFtrl GenerateProposals GenerateProposalsCPP HSoftmaxSearch
-HasScope HeatmapMaxKeypoint IndexFreeze IndexLoad IndexSize IndexStore IsMemberOf Lars
-LastNWindowCollector LogFatal MomentumSGD MomentumSGDUpdate NCCLAllGather NCCLAllreduce
-NCCLBroadcast NCCLReduce NCCLReduceScatter PackRecords Print RMACRegions ReadNextBatch
-ReadRandomBatch ReceiveTensor RecurrentNetworkBlobFetcher Reduce ReduceScatter ReservoirSampling
-ResetCounter ResetCursor RetrieveCount RmsProp RowWiseCounter RowWiseSparseAdagrad RowWiseSparseAdam
-Save SendTensor Snapshot SparseAdadelta SparseAdagrad SparseAdam SparseFtrl SparseMomentumSGDUpdate
-SparseNormalize SparseStorm SparseWngrad Storm StringEndsWith StringEquals StringJoin StringPrefix
+APMeter Accumulate AccumulateHistogram Allgather Allreduce Append AsyncNetBarrier AtomicAppend
+AtomicFetchAdd BBoxTransform Barrier BoxWithNMSLimit Broadcast CheckAtomicBool
+CheckDatasetConsistency Checkpoint CloneCommonWorld CollectAndDistributeFpnRpnProposals
+CollectRpnProposals CollectTensor ComputeOffset ConcatTensorVector ConditionalSetAtomicBool
+CountDown CountUp CreateAtomicBool CreateBlobsQueueDB CreateCommonWorld CreateCounter CreateMutex
+CreateScope CreateTensorVector CreateTreeCursor DBExists DestroyCommonWorld DistributeFpnProposals
+EnforceFinite Fail FeedBlob FindDuplicateElements Free GenerateProposals GenerateProposalsCPP
+HSoftmaxSearch HasScope HeatmapMaxKeypoint IndexFreeze IndexLoad IndexSize IndexStore IsMemberOf
+LastNWindowCollector LogFatal NCCLAllGather NCCLAllreduce NCCLBroadcast NCCLReduce NCCLReduceScatter
+PackRecords Print RMACRegions ReadNextBatch ReadRandomBatch ReceiveTensor
+RecurrentNetworkBlobFetcher Reduce ReduceScatter ReservoirSampling ResetCounter ResetCursor
+RetrieveCount Save SendTensor Snapshot StringEndsWith StringEquals StringJoin StringPrefix
 StringStartsWith StringSuffix Summarize TensorVectorSize ThrowChildThreadException ThrowException
-UnPackRecords WallClockTime WeightScale WeightedSample Wngrad YellowFin
+UnPackRecords WallClockTime WeightedSample YellowFin
 """
 
 # Types whose gradient Caffe2 declares, but does not implement.

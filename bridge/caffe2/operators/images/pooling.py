@@ -12,8 +12,10 @@ import math
 from bridge.caffe2.execution.function_operator import operator
 from bridge.caffe2.operators.base.channels import channels_first, channels_last
 from bridge.caffe2.operators.base.checks import LARGEST, image_order, require
+from bridge.caffe2.operators.base.cpu_kernels import recordable, takes_kernels
 from bridge.caffe2.operators.base.lazy_torch import functional, torch
 from bridge.caffe2.operators.base.windows import Window, Windows, added_up, by_rank, windows_of
+from bridge.caffe2.operators.images import pool_kernels as kernels
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,8 +24,6 @@ if TYPE_CHECKING:
     from bridge.caffe2.execution.declaration import Arguments, Out
 
 __all__: list[str] = []
-
-_FEW = 8  # elements of a kernel along a dimension that are compared one after the other
 
 
 class GradientWindows(Windows):
@@ -49,19 +49,15 @@ class PoolWindows(GradientWindows):
             require(small, "pads are smaller than the kernel", self.pads, self.kernel)
 
 
-def _images(
-    x: Tensor, windows: Windows, order: str, out: Out
-) -> tuple[Tensor, Window, Tensor | None]:
-    """Return X (N, C, ...), the windows, and such a view of `out`.
+def _images(x: Tensor, windows: Windows, order: str) -> tuple[Tensor, Window]:
+    """Return X (N, C, ...) and the windows: X -> Y: (N, C, ...), one value per window.
 
-    X: (N, C, ...) -> Y: (N, C, ...), one value per window.
     Raises EnforceNotMet: windows that do not fit.
     Follows PoolOp, caffe2/operators/pool_op.h, PyTorch 1.8.1.
     """
     x = channels_first(x, order)
     require(3 <= x.dim() <= 5, "X has one to three spatial dimensions", x)
-    window = windows.on(x.shape[2:])
-    return x, window, None if out is None else channels_first(out, order)
+    return x, windows.on(x.shape[2:])
 
 
 def _is_empty(x: Tensor, window: Window) -> bool:
@@ -87,22 +83,45 @@ def _is_native(x: Tensor, window: Window) -> bool:
 def max_pool(x: Tensor, *, windows: PoolWindows, order: str = "NCHW", out: Out = None) -> Tensor:
     """Y = the maximum of each window of X; see Windows."""
     order = image_order(order)
-    x, window, room = _images(x, windows, order, out)
+    x, window = _images(x, windows, order)
     if _is_empty(x, window):
         return channels_last(x.new_empty(*x.shape[:2], *window.sizes), order)
-    if torch.compiler.is_compiling() or x.device.type != "cpu" or max(window.kernel) > _FEW:
-        y = _native_max(x, window)
-    else:
-        y = _separate_max(window.padded(x, -LARGEST), window, room)
-        if room is not None:
-            return out
-    if x.requires_grad and torch.is_grad_enabled() and not _is_exporting():
+    if order == "NCHW" and _suits_kernels(x, window):
+        return _max_by_kernel(x, _room(out, x, window), _dimensions(x, window))
+    y = _native_max(x, window)
+    if x.requires_grad and torch.is_grad_enabled() and not torch.compiler.is_exporting():
         y = _with_gradient(x, y.detach(), window)
     return channels_last(y, order)
 
 
-def _is_exporting() -> bool:
-    return bool(torch.compiler.is_exporting())
+def _suits_kernels(x: Tensor, window: Window) -> bool:
+    """Return whether our own kernels pool `x`: on the CPU several times as fast as torch."""
+    return x.dim() <= 4 and min(window.head) >= 0 and takes_kernels(x)
+
+
+def _room(out: Out, x: Tensor, window: Window) -> Tensor:
+    found: Tensor = x.new_empty(*x.shape[:2], *window.sizes) if out is None else out
+    return found
+
+
+def _dimensions(x: Tensor, window: Window) -> list[tuple[int, ...]]:
+    """Return height and width of image, windows, kernel, stride and head, for the kernels."""
+    parts = (x.shape[2:], window.sizes, window.kernel, window.stride, window.head)
+    found = list(zip(*parts, strict=True))
+    return found if len(found) == 2 else [(1, 1, 1, 1, 0), *found]
+
+
+@recordable
+def _max_by_kernel(x: Tensor, y: Tensor, dimensions: list[tuple[int, ...]]) -> Tensor:
+    kernels.max_pool(x.data_ptr(), y.data_ptr(), x.shape[0] * x.shape[1], *dimensions)
+    return y
+
+
+@recordable
+def _mean_by_kernel(x: Tensor, y: Tensor, dimensions: list[tuple[int, ...]], whole: bool) -> Tensor:
+    planes = x.shape[0] * x.shape[1]
+    kernels.average_pool(x.data_ptr(), y.data_ptr(), planes, *dimensions, whole)
+    return y
 
 
 def _native_max(x: Tensor, window: Window) -> Tensor:
@@ -111,29 +130,6 @@ def _native_max(x: Tensor, window: Window) -> Tensor:
         found: Tensor = pool(x, window.kernel, window.stride, window.head)
         return found
     found = pool(window.padded(x, -LARGEST), window.kernel, window.stride)
-    return found
-
-
-def _separate_max(x: Tensor, window: Window, out: Tensor | None) -> Tensor:
-    """Return the maxima, first along each column, then along the rows of these.
-
-    Several times as fast as torch's own pooling of NCHW on the CPU.
-    """
-    last = x.dim() - 1
-    for d in range(2, last + 1):
-        kernel, stride, count = window.kernel[d - 2], window.stride[d - 2], window.sizes[d - 2]
-        reach = (count - 1) * stride + 1
-        cuts = [_every(x, d, i, i + reach, stride) for i in range(kernel)]
-        x = cuts[0]
-        for i, other in enumerate(cuts[1:], 2):
-            x = torch.maximum(x, other, out=out if d == last and i == kernel else None)
-    if out is not None and window.kernel[-1] == 1:
-        return out.copy_(x)
-    return x
-
-
-def _every(x: Tensor, dim: int, start: int, end: int, step: int) -> Tensor:
-    found: Tensor = x[(slice(None),) * dim + (slice(start, end, step),)]
     return found
 
 
@@ -158,34 +154,24 @@ def average_pool(
     windows: PoolWindows,
     count_include_pad: int = 0,
     order: str = "NCHW",
+    out: Out = None,
 ) -> Tensor:
     """Y = the mean of each window, with padding only if `count_include_pad` is set."""
     order = image_order(order)
-    x, window, _ = _images(x, windows, order, None)
+    x, window = _images(x, windows, order)
     if _is_empty(x, window):
         return channels_last(x.new_empty(*x.shape[:2], *window.sizes), order)
+    whole = bool(count_include_pad)
+    if order == "NCHW" and _suits_kernels(x, window):
+        return _mean_by_kernel(x, _room(out, x, window), _dimensions(x, window), whole)
     rank = x.dim() - 2
     pool = getattr(torch if rank == 1 else functional, f"avg_pool{rank}d")
-    whole = bool(count_include_pad)
     if _is_native(x, window):
-        if rank == 2 and order == "NCHW" and _is_faster_by_pixel(x, window):
-            x = x.contiguous(memory_format=torch.channels_last)
         found = pool(x, window.kernel, window.stride, window.head, False, whole)
     else:
         found = pool(window.padded(x), window.kernel, window.stride)
         found = found if whole else found * _inside(x, window)
     return channels_last(found, order)
-
-
-def _is_faster_by_pixel(x: Tensor, window: Window) -> bool:
-    """Return whether torch's kernel for NHWC is worth two copies: windows that overlap."""
-    return (
-        x.shape[1] >= 8
-        and math.prod(window.kernel) > 4 * math.prod(window.stride)
-        and math.prod(window.sizes) >= 16
-        and x.device.type == "cpu"
-        and not torch.compiler.is_compiling()
-    )
 
 
 def _inside(x: Tensor, window: Window) -> Tensor:
@@ -207,7 +193,7 @@ def lp_pool(x: Tensor, *, windows: PoolWindows, p: float = 2.0, order: str = "NC
     Follows PoolOp<float, CPUContext, LpPoolFunctor>, caffe2/operators/lp_pool_op.cc, PyTorch 1.8.1.
     """
     order = image_order(order)
-    x, window, _ = _images(x, windows, order, None)
+    x, window = _images(x, windows, order)
     if _is_empty(x, window):
         return channels_last(x.new_empty(*x.shape[:2], *window.sizes), order)
     require(x.dim() == 4, "X has two spatial dimensions", x)

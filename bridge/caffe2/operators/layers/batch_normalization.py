@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import math
+
 from bridge.caffe2.execution.function_operator import operator
 from bridge.caffe2.operators.base.buffers import first_buffer
 from bridge.caffe2.operators.base.channels import (
@@ -11,7 +13,10 @@ from bridge.caffe2.operators.base.channels import (
     require_per_channel,
 )
 from bridge.caffe2.operators.base.checks import image_order, require
+from bridge.caffe2.operators.base.cpu_kernels import recordable, takes_kernels
+from bridge.caffe2.operators.base.defined_mode import DefinedMode
 from bridge.caffe2.operators.base.lazy_torch import torch
+from bridge.caffe2.operators.layers import channel_kernels
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -43,7 +48,8 @@ def spatial_bn(
     momentum: float = 0.9,
     order: str = "NCHW",
     num_batches: int = 1,
-    outputs: OutputCount = 0,
+    defined: DefinedMode | None = None,
+    outputs: OutputCount = 5,
     out: Out = None,
 ) -> tuple[Tensor, ...]:
     """Y = scale * (X - mean) / sqrt(var + epsilon) + bias, per channel.
@@ -51,7 +57,7 @@ def spatial_bn(
     With `is_test`: (X, scale, bias, mean, var) -> Y. Otherwise the mean and variance are those of
     X, or are computed from sums over `num_batches` batches (inputs 5 and 6); the outputs are Y,
     running mean and variance in place of inputs 3 and 4, the mean, and 1 / the deviation.
-    `is_test` is required. `outputs`: 0 for those that `is_test` implies.
+    `is_test` is required.
     Raises EnforceNotMet: a parameter does not have one value per channel, or the number of outputs
     is wrong.
     Follows SpatialBNOp, caffe2/operators/spatial_batch_norm_op.h, PyTorch 1.8.1.
@@ -69,9 +75,10 @@ def spatial_bn(
     scale, bias = _vector(scale, x, "the scale"), _vector(bias, x, "the bias")
     if is_test:
         if x.shape[0] == 0:
-            return (channels_last(torch.empty_like(x), order),)
+            return channels_last(torch.empty_like(x), order), mean, var, mean, var
         mean, var = _vector(mean, x, "the mean"), _vector(var, x, "the variance")
-        return (_in_test(x, scale, bias, mean, var, epsilon, order, first_buffer(out)),)
+        y = _in_test(x, (scale, bias, mean, var), epsilon, order, first_buffer(out))
+        return (y,) if outputs == 1 else (y, mean, var, mean, torch.rsqrt(var + epsilon))
     channels = x.shape[1]
     running = [one if one.numel() == channels else x.new_zeros(channels) for one in (mean, var)]
     if x.shape[0] == 0:
@@ -95,21 +102,43 @@ def spatial_bn(
 
 def _in_test(
     x: Tensor,
+    factors: tuple[Tensor, Tensor, Tensor, Tensor],
+    epsilon: float,
+    order: str,
+    out: Tensor | None,
+) -> Tensor:
+    """Return Y; the factors are scale, bias, mean and variance."""
+    if order == "NCHW" and takes_kernels(x, *factors):
+        return _normalize(x, torch.empty_like(x) if out is None else out, *factors, epsilon)
+    y = torch.batch_norm(x, *factors, False, 0.0, epsilon, False)
+    return channels_last(y, order)
+
+
+@recordable
+def _normalize(
+    x: Tensor,
+    y: Tensor,
     scale: Tensor,
     bias: Tensor,
     mean: Tensor,
     var: Tensor,
     epsilon: float,
-    order: str,
-    room: Tensor | None,
 ) -> Tensor:
-    if room is None or x.device.type != "cpu":
-        y = torch.batch_norm(x, scale, bias, mean, var, False, 0.0, epsilon, False)
-        return channels_last(y, order)
-    none = scale.narrow(0, 0, 0)  # torch saves no moments then, and wants room for them
-    places = (channels_first(room, order), none, none)
-    torch.native_batch_norm(x, scale, bias, mean, var, False, 0.0, epsilon, out=places)
-    return room
+    addresses = [one.data_ptr() for one in (x, y, scale, bias, mean, var)]
+    channel_kernels.normalize(*addresses, epsilon, *_planes(x))
+    return y
+
+
+@recordable
+def _moments(x: Tensor, mean: Tensor, var: Tensor) -> Tensor:
+    """Set mean and variance of each channel; return the mean."""
+    channel_kernels.moments(x.data_ptr(), mean.data_ptr(), var.data_ptr(), *_planes(x))
+    return mean
+
+
+def _planes(x: Tensor) -> tuple[int, int, int]:
+    """Return the numbers of images, of channels, and of elements of a channel."""
+    return x.shape[0], x.shape[1], math.prod(x.shape[2:])
 
 
 def _in_training(
@@ -122,15 +151,26 @@ def _in_training(
     order: str,
     out: Out,
 ) -> tuple[Tensor, ...]:
-    settings = True, 1 - momentum, epsilon
     if out is None or out[1] is not running[0] or out[2] is not running[1]:
-        # torch writes the running moments, and inputs are not to be written.
+        out = None
+        # Inputs are not to be written.
         mean, var = (one.clone() for one in running)
+    else:
+        mean, var = out[1], out[2]
+    count = x.numel() // x.shape[1]
+    if order == "NCHW" and count > 1 and takes_kernels(x, scale, bias):
+        own, spread = torch.empty_like(scale), torch.empty_like(scale)
+        own = _moments(x, own, spread)
+        y = torch.empty_like(x) if out is None or out[0] is None else out[0]
+        y = _normalize(x, y, scale, bias, own, spread, epsilon)
+        rstd = torch.rsqrt(spread + epsilon)
+        mean = mean.mul_(momentum).add_(own, alpha=1 - momentum)
+        var = var.mul_(momentum).add_(spread, alpha=(1 - momentum) * count / (count - 1))
+    else:
+        settings = True, 1 - momentum, epsilon
         y, own, rstd = torch.native_batch_norm(x, scale, bias, mean, var, *settings)
-        return channels_last(y, order), mean, var, own, rstd
-    room = (channels_first(out[0], order), out[3], out[4])
-    torch.native_batch_norm(x, scale, bias, out[1], out[2], *settings, out=room)
-    return tuple(out)
+        y = channels_last(y, order)
+    return y, mean, var, own, rstd
 
 
 @operator("SpatialBNGradient", inplace="5>1,5>2", inputs="5|7")

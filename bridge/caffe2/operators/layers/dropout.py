@@ -6,6 +6,7 @@ from __future__ import annotations
 from bridge.caffe2.execution.function_operator import operator
 from bridge.caffe2.operators.base.buffers import first_buffer
 from bridge.caffe2.operators.base.checks import BOOL, FLOAT, require
+from bridge.caffe2.operators.base.defined_mode import DefinedMode
 from bridge.caffe2.operators.base.lazy_torch import torch
 
 TYPE_CHECKING = False
@@ -23,6 +24,7 @@ def dropout(
     *,
     is_test: int,
     ratio: float = 0.5,
+    defined: DefinedMode | None = None,
     generator: RandomGenerator = None,
     outputs: OutputCount = 2,
     out: Out = None,
@@ -36,7 +38,8 @@ def dropout(
     room = first_buffer(out)
     if is_test:
         return x if room is None or room is x else room.copy_(x), None
-    require(outputs == 2, "in training there is an output for the mask", outputs)
+    has_room = outputs == 2 or (defined is not None and defined.is_test)
+    require(has_room, "in training there is an output for the mask", outputs)
     mask = torch.rand(x.shape, generator=generator, dtype=x.dtype, device=x.device) >= ratio
     return torch.mul(x * mask, 1 / (1 - ratio), out=room), mask
 

@@ -7,7 +7,9 @@ from bridge.caffe2.execution.function_operator import operator
 from bridge.caffe2.operators.base.buffers import first_buffer
 from bridge.caffe2.operators.base.channels import channels_first, channels_last
 from bridge.caffe2.operators.base.checks import image_order, require
+from bridge.caffe2.operators.base.cpu_kernels import recordable, takes_kernels
 from bridge.caffe2.operators.base.lazy_torch import torch
+from bridge.caffe2.operators.layers import channel_kernels
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -64,14 +66,28 @@ def lrn(
     """
     order = image_order(order)
     x = channels_first(x, order)
-    base = _base(x, size, alpha, bias)
     room = first_buffer(out)
+    if order == "NCHW" and beta == 0.75 and x.numel() and x.dim() == 4 and takes_kernels(x):
+        require(size > 0, "size is positive", size)
+        y = torch.empty_like(x) if room is None else room
+        base = torch.empty_like(x) if out is None or outputs == 1 else out[1]
+        y = _by_kernel(x, y, base, size, alpha / size, bias)
+        return (y, base) if outputs == 2 else (y,)
+    base = _base(x, size, alpha, bias)
     if room is None:
         found = channels_last(x * _power(base, beta), order)
     else:
         torch.mul(x, _power(base, beta), out=channels_first(room, order))
         found = room
     return (found, channels_last(base, order)) if outputs == 2 else (found,)
+
+
+@recordable
+def _by_kernel(x: Tensor, y: Tensor, base: Tensor, size: int, factor: float, bias: float) -> Tensor:
+    n, c, height, width = x.shape
+    addresses = x.data_ptr(), y.data_ptr(), base.data_ptr()
+    channel_kernels.local_response(*addresses, n, c, height * width, size, factor, bias)
+    return y
 
 
 @operator("LRNGradient", defaults=lrn)
