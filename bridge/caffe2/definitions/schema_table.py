@@ -50,7 +50,7 @@ EnqueueRebatchingQueue:2-*:0: EnsureCPUOutput:1:1: EnsureClipped:1-3:1:0>0 Ensur
 Erf:1:1: Exp:1:1:0>0 Expand:2:1: ExpandDims:1:1:0>0 FC:3:1: FCTransposed:3:1:
 FP16MomentumSGDUpdate:4:3:0>0,1>1,3>2 FP32MomentumSGDUpdate:4:3:0>0,1>1,3>2 Fail:0:0:
 FbFCPacked:3:1: FbGemmPack:1:1:0>0 FbGemmPackTranspose:1:1:0>0 FeedBlob:0:1:
-FileStoreHandlerCreate:0:1: FindDuplicateElements:1:1: Flatten:1:1: FlattenToVec:1:1:
+FileStoreHandlerCreate:0:1: Flatten:1:1: FlattenToVec:1:1:
 Float16ConstantFill:0:1: Float16SparseNormalize:2-3:1:0>0!
 Float16UniformFill:0:1:
 FloatToHalf:1:1: Floor:1:1:0>0 Free:1-*:1-*:0>0*!
@@ -78,7 +78,7 @@ Int8Flatten:1:1: Int8GenQuantParams:2:1: Int8GivenIntTensorFill:0:1: Int8GivenTe
 Int8LeakyRelu:1:1:0>0 Int8MaxPool:1:1: Int8MaxPoolRelu:1:1: Int8Quantize:1-2:1: Int8Relu:1:1:0>0
 Int8Reshape:1-2:2:0>0 Int8ResizeNearest:1:1: Int8RoIAlign:2:1: Int8Sigmoid:1:1: Int8Slice:1-3:1:
 Int8Softmax:1:1: Int8Sum:1-*:1:0>0,1>0 Int8SumRelu:1-*:1:0>0,1>0 Int8Transpose:1:1:
-IntIndexCreate:0:1: IntegralImage:1:1: IsEmpty:1:1: IsMemberOf:1:1: IsNaN:1:1: Iter:0-1:1:0>0!
+IntIndexCreate:0:1: IntegralImage:1:1: IsEmpty:1:1: IsNaN:1:1: Iter:0-1:1:0>0!
 KeyValueToMap:2:1: L1Distance:2:1: LC1D:2-3:1: LC2D:2-3:1: LC3D:2-3:1: LC:2-3:1:
 LE:2:1: LRN:1:1-2: LSTMUnit:4-5:2: LT:2:1: LabelCrossEntropy:2:1: LambdaRankNdcg:3:2: Lars:5:1:
 LastNWindowCollector:3-5:2-3:0>0!,1>1!,4>2! LayerNorm:1|3:3: LeakyRelu:1:1:0>0 LearningRate:1:1:
@@ -98,7 +98,7 @@ NHWC2NCHW:1:1: NanCheck:1-*:1:0>0 NegateGradient:1:1:0>0 Negative:1:1:0>0 Normal
 NormalizeL1:1:1: NormalizePlanarYUV:3:1:0>0 Not:1:1: NumpyTile:2:0-*:
 ONNXWhile:2-*:0-*:0>0,0>1,0>2,0>3,1>0,1>1,1>2,1>3,2>0,2>1,2>2,2>3,3>0,3>1,3>2,3>3,4>0,4>1,4>2,4>3,5>0,5>1,5>2,5>3
 Onnxifi:0-*:0-*: Or:2:1:0>0 PRelu:2:1:0>0 PackRecords:1-*:1:
-PackedInt8BGRANHWCToNCHWCStylizerPreprocess:2:1: PadEmptySamples:1-*:1-*:
+PackedInt8BGRANHWCToNCHWCStylizerPreprocess:2:1:
 PadImage:1:1: PairWiseLoss:2-3:1: Partition:1-*:1-*: Perplexity:1:1:
 Pow:1-2:1:0>0,1>0 PrependDim:1:1:0>0 Print:1:0:
 Python:0-*:0-*:0>0,0>1,0>2,0>3,1>0,1>1,1>2,1>3,2>0,2>1,2>2,2>3,3>0,3>1,3>2,3>3,4>0,4>1,4>2,4>3,5>0,5>1,5>2,5>3
@@ -137,8 +137,7 @@ SpatialBN:5|7:1|5:0>0,3>1!,4>2!,5>3 SpatialSoftmaxWithLoss:2-3:2: Split:1-2:1-*:
 SplitByLengths:2:1-*: Sqr:1:1:0>0 Sqrt:1:1:0>0 SquareRootDivide:2:1:0>0 SquaredL2Distance:2:1:
 Squeeze:1:1:0>0 StatRegistryCreate:0:1: StatRegistryExport:0-1:3: StatRegistryUpdate:2-3:0:
 StdDevPut:1:0: StopGradient:1:1:0>0 StoreAdd:1:1: StoreGet:1:1: StoreSet:2:0: StoreWait:1-2:0:
-Storm:5:3:0>0,1>1,2>2 StringEndsWith:1:1: StringEquals:1:1: StringIndexCreate:0:1: StringJoin:1:1:
-StringPrefix:1:1: StringStartsWith:1:1: StringSuffix:1:1:
+Storm:5:3:0>0,1>1,2>2 StringIndexCreate:0:1: StringJoin:1:1:
 Sub:2:1:0>0,1>0 Sum:1-*:1:0>0 SumElements:1:1: SumElementsInt:1:1: SumInt:1-*:1:0>0
 SumReduceLike:2:1: SumRelu:1-*:1:0>0 SumSqrElements:1:1: Summarize:1:0-1:
 Swish:1:1: TT:3:1: TTSparseLengthsSum:5:4: Tan:1:1: Tanh:1:1:0>0 TensorProtosDBInput:1:1-*:

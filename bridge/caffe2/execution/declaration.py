@@ -15,7 +15,9 @@ A keyword-only parameter annotated with one of these names is not an argument of
 | `InPlace` | the outputs that are in place, {output: input} |
 | `RandomGenerator` | a torch.Generator, or None for torch's own |
 | `TargetDevice` | the torch.device that the operator runs on |
-| `Blank` | -1, the index of the empty string, where indices represent strings; give it the default 0 |
+
+An input annotated with `Strings`, or `Tensor | Strings`, is a `Strings` where its elements are
+strings. Other strings are represented by indices, of which 0 stands for the empty string.
 
 A parameter annotated with a class that has ``from_arguments`` stands for several arguments: its
 value is ``from_arguments(arguments)``, computed once; `Arguments` is what it reads.
@@ -48,11 +50,10 @@ if TYPE_CHECKING:
     InPlace = dict[int, int]
     RandomGenerator = Any
     TargetDevice = Any
-    Blank = int
 
 __all__ = ["Arguments", "Bound", "Declaration", "float32_value"]
 
-_FILLED = ("Out", "OutputCount", "InPlace", "RandomGenerator", "TargetDevice", "Blank")
+_FILLED = ("Out", "OutputCount", "InPlace", "RandomGenerator", "TargetDevice")
 _SINGLE = {"int": int, "float": float, "bool": bool, "str": str, "bytes": bytes}
 _REPEATED = {f"list[{name}]": kind for name, kind in _SINGLE.items()}
 _LIKE: dict[type, Any] = {int: 0, float: 0.0, bool: False, str: "", bytes: b""}
@@ -181,6 +182,7 @@ class Declaration:
         "on_host",
         "rearranges",
         "schema",
+        "strings",
         "types",
         "variadic",
     )
@@ -196,7 +198,7 @@ class Declaration:
         outputs: str | int | None = None,
         effects: Iterable[str] = (),
         on_host: Iterable[str] = (),
-        rearranges: Iterable[int] = (),
+        rearranges: Iterable[int] | dict[int, int] | str = (),
         defaults: Callable[..., Any] | None = None,
     ) -> None:
         code = getattr(function, "__code__", None)
@@ -227,7 +229,11 @@ class Declaration:
                 "operator",
             )
         self.on_host = frozenset(map(self.inputs.index, on_host))
-        self.rearranges = frozenset(rearranges)
+        self.rearranges = rearranges if isinstance(rearranges, (str, dict)) else tuple(rearranges)
+        annotations = function.__annotations__
+        self.strings = frozenset(
+            i for i, one in enumerate(self.inputs) if "Strings" in str(annotations.get(one))
+        )
         required = positional - len(function.__defaults__ or ())
         self.schema = ":".join(
             (
@@ -256,6 +262,19 @@ class Declaration:
                 default = float32_value(default)
             found.append(_Argument(name, annotation, default, function.__globals__))
         return tuple(found)
+
+    def kind_of(self, o: int, objects: Mapping[int, TypeMeta]) -> TypeMeta | None:
+        """Return the type of objects that the indices in output `o` represent; None: numbers.
+
+        `objects`: the types of the inputs that hold objects.
+        """
+        if self.rearranges == "same":
+            return objects.get(o)
+        if isinstance(self.rearranges, dict):
+            return objects.get(self.rearranges.get(o, -1))
+        if self.rearranges and o not in self.rearranges:
+            return None
+        return next(reversed(objects.values()))
 
     def bind(self, definition: Definition) -> Bound:
         """Return the function with the arguments of a definition.

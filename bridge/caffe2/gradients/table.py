@@ -121,9 +121,9 @@ CollectAndDistributeFpnRpnProposals CollectRpnProposals CollectTensor ComputeOff
 ConcatTensorVector ConditionalSetAtomicBool CountDown CountUp CreateAtomicBool CreateBlobsQueueDB
 CreateCommonWorld CreateCounter CreateMutex CreateScope CreateTensorVector CreateTreeCursor DBExists
 DestroyCommonWorld DistributeFpnProposals EQ EnforceFinite EnsureClipped Fail FeedBlob
-FindDuplicateElements Float16SparseNormalize Free Ftrl GE GFtrl GT GenerateProposals
+Float16SparseNormalize Free Ftrl GE GFtrl GT GenerateProposals
 GenerateProposalsCPP HSoftmaxSearch HasElements HasScope HeatmapMaxKeypoint IndexFreeze
-IndexLoad IndexSize IndexStore IsEmpty IsMemberOf LE LT Lars LastNWindowCollector
+IndexLoad IndexSize IndexStore IsEmpty LE LT Lars LastNWindowCollector
 LogFatal MomentumSGD MomentumSGDUpdate
 MultiClassAccuracy NCCLAllGather NCCLAllreduce NCCLBroadcast NCCLReduce NCCLReduceScatter NE Not Or
 PackRecords Perplexity Print RMACRegions ReadNextBatch
@@ -132,8 +132,8 @@ ReplaceNaN ReservoirSampling ResetCounter ResetCursor ResizeLike RetrieveCount R
 RowWiseCounter RowWiseSparseAdagrad RowWiseSparseAdam Save Scatter ScatterAssign ScatterWeightedSum
 SendTensor Shape Sign Snapshot
 SparseAdadelta SparseAdagrad SparseAdam SparseFtrl SparseMomentumSGDUpdate SparseNormalize
-SparseStorm SparseWngrad Storm StringEndsWith StringEquals StringJoin StringPrefix StringStartsWith
-StringSuffix SumElementsInt Summarize TensorVectorSize ThrowChildThreadException ThrowException
+SparseStorm SparseWngrad Storm StringJoin
+SumElementsInt Summarize TensorVectorSize ThrowChildThreadException ThrowException
 UnPackRecords WallClockTime WeightScale WeightedSample Where Wngrad Xor YellowFin
 """
 
