@@ -88,10 +88,8 @@ Load:0-*:0-*:
 Log:1:1:0>0 Logit:1:1:0>0 LongIndexCreate:0:1: LpNorm:1:1: LpPool:1:1: MSRAFill:0-1:1:0>0
 MakeTwoClass:1:1: MapToKeyValue:1:2: MarginRankingCriterion:3:1: MatMul:2-3:1: Max:1-*:1:0>0
 MaxPool1D:1:1: MaxPool2D:1:1: MaxPool3D:1:1: MaxPool:1:1: MaxPoolWithIndex:1:2: Mean:1-*:1:0>0
-MergeDenseFeatureTensors:2:3: MergeDim:1:1:0>0
-MergeMultiListFeatureTensors:4n:4: MergeMultiMapFeatureTensors:5n:5:
-MergeMultiScalarFeatureTensors:3n:3: MergeSingleListFeatureTensors:3n:4:
-MergeSingleMapFeatureTensors:4n:5: MergeSingleScalarFeatureTensors:2n:3: Min:1-*:1:0>0
+MergeDim:1:1:0>0
+Min:1-*:1:0>0
 Mish:1:1: Mod:1:1:0>0 Moments:1:2: MomentumSGD:3:2:0>0,1>1 MomentumSGDUpdate:4:3:0>0,1>1,3>2
 Mul:2:1:0>0,1>0 MultiClassAccuracy:2:2: NCHW2NHWC:1:1: NE:2:1:
 NHWC2NCHW:1:1: NanCheck:1-*:1:0>0 NegateGradient:1:1:0>0 Negative:1:1:0>0 Normalize:1:1:

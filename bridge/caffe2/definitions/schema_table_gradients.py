@@ -24,10 +24,7 @@ LambdaRankNdcgGradient:4:1: LayerNormGradient:5-*:1|3: LeakyReluGradient:2:1:1>0
 LogitGradient:2:1: LpNormGradient:2:1:
 LpPoolGradient:3:1: MakeTwoClassGradient:1:1: MarginRankingCriterionGradient:4:2:
 MaxGradient:3-*:1-*: MaxPool1DGradient:3:1: MaxPool2DGradient:3:1: MaxPool3DGradient:3:1:
-MaxPoolGradient:3:1: MeanGradient:1:1-*:0>0 MergeMultiListFeatureTensorsGradient:2n+1:1-*:
-MergeMultiMapFeatureTensorsGradient:2n+1:1-*: MergeMultiScalarFeatureTensorsGradient:2-*:1-*:
-MergeSingleListFeatureTensorsGradient:2n+1:1-*:
-MergeSingleMapFeatureTensorsGradient:2n+1:1-*: MergeSingleScalarFeatureTensorsGradient:2-*:1-*:
+MaxPoolGradient:3:1: MeanGradient:1:1-*:0>0
 MinGradient:3-*:1-*: MishGradient:3:1: MomentsGradient:4:1: MulGradient:3:2:0>0,0>1
 NegateGradient:1:1:0>0 NormalizeGradient:2:1: PReluGradient:4:2: PadImageGradient:1:1:
 PairWiseLossGradient:3-4:1:

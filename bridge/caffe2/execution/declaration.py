@@ -274,7 +274,7 @@ class Declaration:
             return objects.get(self.rearranges.get(o, -1))
         if self.rearranges and o not in self.rearranges:
             return None
-        return next(reversed(objects.values()))
+        return objects[max(objects)]
 
     def bind(self, definition: Definition) -> Bound:
         """Return the function with the arguments of a definition.
@@ -289,7 +289,7 @@ class Declaration:
         types, on_host = self.types, self.on_host
         if self.variadic:
             last = len(self.inputs) - 1
-            types = types[:last] + types[last:] * max(count - last, 0)
+            types = types[:last] + _types_in_turn(types[last], last, count)
             if last in on_host:
                 on_host = on_host | frozenset(range(last, count))
         if "OutputCount" in self.filled:
@@ -343,7 +343,21 @@ def _types_by_input(types: Any, inputs: tuple[str, ...]) -> tuple[Any, ...]:
     return tuple(_types_of(types.get(name, (float32,)), inputs) for name in inputs)
 
 
+def _types_in_turn(types: Any, first: int, count: int) -> tuple[Any, ...]:
+    """Return the types of the inputs from `first` on, of a parameter that takes any number."""
+    if not isinstance(types, list):
+        return (types,) * max(count - first, 0)
+    found = []
+    for i in range(count - first):
+        allowed = types[i % len(types)]
+        is_same = i >= len(types) and allowed is not None and len(allowed) > 1
+        found.append(first + i % len(types) if is_same else allowed)
+    return tuple(found)
+
+
 def _types_of(types: Any, inputs: tuple[str, ...]) -> Any:
+    if isinstance(types, list):
+        return [_types_of(one, inputs) for one in types]
     if isinstance(types, str) and types in inputs:
         return inputs.index(types)
     if types is None:

@@ -55,14 +55,14 @@ def operator(
     without gradients, or a function as `GradientRegistry.RegisterGradient` takes. types: the
     element types of the inputs, float32 by default: a tuple for all of them (of several, all inputs
     have the same), None for any type, or a dict by the inputs' names, whose values may also name
-    another input that has the same type. inputs, outputs: their numbers, such as ``"1-3"``,
-    where the signature does not say them. effects: what it does besides returning tensors: "io",
-    "random", "state", or "values" if the elements decide about sizes or errors. on_host: inputs
-    that are on the CPU wherever the operator runs. rearranges: the outputs with elements of the
-    inputs of any type, all by default; strings are then represented by indices. A dict says for
-    each output of which input, and ``"same"``: of the one with the same number. defaults: a
-    function whose defaults apply to arguments of the same names, as for a gradient operator.
-    devices, engine: as in `register_operator`.
+    another input that has the same type; for ``*xs`` also a list, the types in turn. inputs,
+    outputs: their numbers, such as ``"1-3"``, where the signature does not say them. effects: what
+    it does besides returning tensors: "io", "random", "state", or "values" if the elements decide
+    about sizes or errors. on_host: inputs that are on the CPU wherever the operator runs.
+    rearranges: the outputs with elements of the inputs of any type, all by default; strings are
+    then represented by indices. A dict says for each output of which input, and ``"same"``: of the
+    one with the same number. defaults: a function whose defaults apply to arguments of the same
+    names, as for a gradient operator. devices, engine: as in `register_operator`.
 
     The decorator returns the function unchanged. Raises EnforceNotMet, also a TypeError or
     ValueError: the signature cannot be that of an operator, or as `register_operator`.
