@@ -8,16 +8,31 @@ from bridge.caffe2.blobs.string_items import fill_objects, fixed_width_elements,
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from typing import Any
 
     import numpy as np
 
     from bridge.caffe2.tensor.tensor import Tensor
 
-__all__ = ["STRING_KINDS", "array_of_strings", "as_bytes", "encoded_elements"]
+__all__ = ["STRING_KINDS", "Strings", "array_of_strings", "as_bytes", "encoded_elements"]
 
 # The kinds of NumPy dtypes for strings: objects, bytes, text, variable-width text.
 STRING_KINDS = "OSUT"
+
+
+class Strings:
+    """Strings that an operator's function takes or returns: their sizes, and a list of bytes."""
+
+    __slots__ = ("items", "shape")
+
+    def __init__(self, shape: Sequence[int], items: list[bytes]) -> None:
+        self.shape = shape
+        self.items = items
+
+    def dim(self) -> int:
+        """Return the number of dimensions."""
+        return len(self.shape)
 
 
 def as_bytes(value: str | bytes) -> bytes:

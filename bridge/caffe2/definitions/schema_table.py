@@ -29,13 +29,13 @@ Do:1-*:1-*:0>0,0>1,0>2,0>3,1>0,1>1,1>2,1>3,2>0,2>1,2>2,2>3,3>0,3>1,3>2,3>3,4>0,4
 EnforceFinite:1:0: EnqueueBlobs:2-*:1-*:1>0*! EnqueueRebatchingQueue:2-*:0:
 FP16MomentumSGDUpdate:4:3:0>0,1>1,3>2 FP32MomentumSGDUpdate:4:3:0>0,1>1,3>2 Fail:0:0:
 FbFCPacked:3:1: FbGemmPack:1:1:0>0 FbGemmPackTranspose:1:1:0>0 FeedBlob:0:1:
-FileStoreHandlerCreate:0:1: FindDuplicateElements:1:1: Float16ConstantFill:0:1:
-Float16UniformFill:0:1: Free:1-*:1-*:0>0*! GatherRangesToDense:2-3:1-*: GaussianFill:0-1:1:0>0
-GenerateProposals:4:2: GenerateProposalsCPP:4:2: GetAllBlobNames:0:1: GetCursorOffset:1:1:
-GetGPUMemoryUsage:0:1: GivenTensorBoolFill:0-1:1:0>0 GivenTensorByteStringToUInt8Fill:0-1:1:0>0
-GivenTensorDoubleFill:0-1:1:0>0 GivenTensorFill:0-1:1:0>0 GivenTensorInt16Fill:0-1:1:0>0
-GivenTensorInt64Fill:0-1:1:0>0 GivenTensorIntFill:0-1:1:0>0 GivenTensorStringFill:0-1:1:0>0
-HSoftmax:4:2: HSoftmaxSearch:3:2: HasScope:1:1: HeatmapMaxKeypoint:2:1: HuffmanTreeHierarchy:1:1:
+FileStoreHandlerCreate:0:1: Float16ConstantFill:0:1: Float16UniformFill:0:1: Free:1-*:1-*:0>0*!
+GatherRangesToDense:2-3:1-*: GaussianFill:0-1:1:0>0 GenerateProposals:4:2: GenerateProposalsCPP:4:2:
+GetAllBlobNames:0:1: GetCursorOffset:1:1: GetGPUMemoryUsage:0:1: GivenTensorBoolFill:0-1:1:0>0
+GivenTensorByteStringToUInt8Fill:0-1:1:0>0 GivenTensorDoubleFill:0-1:1:0>0 GivenTensorFill:0-1:1:0>0
+GivenTensorInt16Fill:0-1:1:0>0 GivenTensorInt64Fill:0-1:1:0>0 GivenTensorIntFill:0-1:1:0>0
+GivenTensorStringFill:0-1:1:0>0 HSoftmax:4:2: HSoftmaxSearch:3:2: HasScope:1:1:
+HeatmapMaxKeypoint:2:1: HuffmanTreeHierarchy:1:1:
 If:1-*:0-*:0>0,0>1,0>2,0>3,1>0,1>1,1>2,1>3,2>0,2>1,2>2,2>3,3>0,3>1,3>2,3>3,4>0,4>1,4>2,4>3,5>0,5>1,5>2,5>3
 IncrementPut:1:0: IndexFreeze:1:1:0>0! IndexGet:2:1: IndexLoad:2:1:0>0! IndexSize:1:1:
 IndexStore:1:1: InferenceLSTM:1-*:3: Int8Add:2:1:0>0,1>0 Int8AddRelu:2:1:0>0,1>0
@@ -45,15 +45,11 @@ Int8FCPackWeight:1-2:1-2: Int8Flatten:1:1: Int8GenQuantParams:2:1: Int8GivenIntT
 Int8GivenTensorFill:0:1: Int8LeakyRelu:1:1:0>0 Int8MaxPool:1:1: Int8MaxPoolRelu:1:1:
 Int8Quantize:1-2:1: Int8Relu:1:1:0>0 Int8Reshape:1-2:2:0>0 Int8ResizeNearest:1:1: Int8RoIAlign:2:1:
 Int8Sigmoid:1:1: Int8Slice:1-3:1: Int8Softmax:1:1: Int8Sum:1-*:1:0>0,1>0 Int8SumRelu:1-*:1:0>0,1>0
-Int8Transpose:1:1: IntIndexCreate:0:1: IsMemberOf:1:1: Iter:0-1:1:0>0! KeyValueToMap:2:1:
+Int8Transpose:1:1: IntIndexCreate:0:1: Iter:0-1:1:0>0! KeyValueToMap:2:1:
 LastNWindowCollector:3-5:2-3:0>0!,1>1!,4>2! LengthsRangeFill:1:1: Load:0-*:0-*: LongIndexCreate:0:1:
-MSRAFill:0-1:1:0>0 MapToKeyValue:1:2: MaxPoolWithIndex:1:2: MergeDenseFeatureTensors:2:3:
-MergeMultiListFeatureTensors:4n:4: MergeMultiMapFeatureTensors:5n:5:
-MergeMultiScalarFeatureTensors:3n:3: MergeSingleListFeatureTensors:3n:4:
-MergeSingleMapFeatureTensors:4n:5: MergeSingleScalarFeatureTensors:2n:3: NanCheck:1-*:1:0>0
+MSRAFill:0-1:1:0>0 MapToKeyValue:1:2: MaxPoolWithIndex:1:2: NanCheck:1-*:1:0>0
 ONNXWhile:2-*:0-*:0>0,0>1,0>2,0>3,1>0,1>1,1>2,1>3,2>0,2>1,2>2,2>3,3>0,3>1,3>2,3>3,4>0,4>1,4>2,4>3,5>0,5>1,5>2,5>3
-Onnxifi:0-*:0-*: PackRecords:1-*:1: PackedInt8BGRANHWCToNCHWCStylizerPreprocess:2:1:
-PadEmptySamples:1-*:1-*: Print:1:0:
+Onnxifi:0-*:0-*: PackRecords:1-*:1: PackedInt8BGRANHWCToNCHWCStylizerPreprocess:2:1: Print:1:0:
 Python:0-*:0-*:0>0,0>1,0>2,0>3,1>0,1>1,1>2,1>3,2>0,2>1,2>2,2>3,3>0,3>1,3>2,3>3,4>0,4>1,4>2,4>3,5>0,5>1,5>2,5>3
 PythonDLPack:0-*:0-*:0>0,0>1,0>2,0>3,1>0,1>1,1>2,1>3,2>0,2>1,2>2,2>3,3>0,3>1,3>2,3>3,4>0,4>1,4>2,4>3,5>0,5>1,5>2,5>3
 RMACRegions:1:1: Range:1-3:1: RangeFill:0-1:1:0>0 ReadNextBatch:1-*:1-*: ReadRandomBatch:1-*:1-*:
@@ -63,8 +59,7 @@ ResetCursor:1:0: RetrieveCount:1:1: RoIAlign:2:1: RoIAlignRotated:2:1: RoIPool:2
 SafeDequeueBlobs:1:2-*: SafeEnqueueBlobs:2-*:2-*:1>0*! Save:1-*:0: SendTensor:2|4:0:
 Snapshot:0-*:0-*: SortAndShuffle:1-*:1: SparseDropoutWithReplacement:2:2: SparseToDenseMask:3-4:1-2:
 StatRegistryCreate:0:1: StatRegistryExport:0-1:3: StatRegistryUpdate:2-3:0: StdDevPut:1:0:
-StoreAdd:1:1: StoreGet:1:1: StoreSet:2:0: StoreWait:1-2:0: StringEndsWith:1:1: StringEquals:1:1:
-StringIndexCreate:0:1: StringJoin:1:1: StringPrefix:1:1: StringStartsWith:1:1: StringSuffix:1:1:
+StoreAdd:1:1: StoreGet:1:1: StoreSet:2:0: StoreWait:1-2:0: StringIndexCreate:0:1: StringJoin:1:1:
 Summarize:1:0-1: TT:3:1: TTSparseLengthsSum:5:4: TensorProtosDBInput:1:1-*: TensorVectorSize:1:1:
 TextFileReaderRead:1:1-*: ThrowException:0:0: TimerBegin:0:1: TimerEnd:1:0: TimerGet:1:1:
 TimerGetAndEnd:1:1: TrimDataset:1-*:1-*:0>0*! UnPackRecords:1-*:1-*: UniformFill:0|1|3:1:0>0

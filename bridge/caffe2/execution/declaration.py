@@ -15,7 +15,9 @@ A keyword-only parameter annotated with one of these names is not an argument of
 | `InPlace` | the outputs that are in place, {output: input} |
 | `RandomGenerator` | a torch.Generator, or None for torch's own |
 | `TargetDevice` | the torch.device that the operator runs on |
-| `Blank` | -1, the index of the empty string, where indices represent strings; give it the default 0 |
+
+An input annotated with `Strings`, or `Tensor | Strings`, is a `Strings` where its elements are
+strings. Other strings are represented by indices, of which 0 stands for the empty string.
 
 A parameter annotated with a class that has ``from_arguments`` stands for several arguments: its
 value is ``from_arguments(arguments)``, computed once; `Arguments` is what it reads.
@@ -49,11 +51,10 @@ if TYPE_CHECKING:
     InPlace = dict[int, int]
     RandomGenerator = Any
     TargetDevice = Any
-    Blank = int
 
 __all__ = ["Arguments", "Bound", "Declaration", "float32_value"]
 
-_FILLED = ("Out", "OutputCount", "InPlace", "RandomGenerator", "TargetDevice", "Blank")
+_FILLED = ("Out", "OutputCount", "InPlace", "RandomGenerator", "TargetDevice")
 _SINGLE = {"int": int, "float": float, "bool": bool, "str": str, "bytes": bytes}
 _REPEATED = {f"list[{name}]": kind for name, kind in _SINGLE.items()}
 _LIKE: dict[type, Any] = {int: 0, float: 0.0, bool: False, str: "", bytes: b""}
@@ -196,6 +197,7 @@ class Declaration:
         "rearranges",
         "schema",
         "sized_by",
+        "strings",
         "types",
         "variadic",
     )
@@ -211,7 +213,7 @@ class Declaration:
         outputs: str | int | None = None,
         effects: Iterable[str] = (),
         on_host: Iterable[str] = (),
-        rearranges: Iterable[int] | str | None = None,
+        rearranges: Iterable[int] | dict[int, int] | str | None = None,
         sized_by: Iterable[str] = (),
         defaults: Callable[..., Any] | None = None,
     ) -> None:
@@ -244,8 +246,11 @@ class Declaration:
             )
         self.on_host = frozenset(map(self.inputs.index, on_host))
         self.sized_by = frozenset(map(self.inputs.index, sized_by))
-        self.rearranges = (
-            rearranges if rearranges is None or rearranges == "by input" else frozenset(rearranges)
+        plain = rearranges is None or isinstance(rearranges, (str, dict))
+        self.rearranges: Any = rearranges if plain else frozenset(rearranges or ())
+        annotations = function.__annotations__
+        self.strings = frozenset(
+            i for i, one in enumerate(self.inputs) if "Strings" in str(annotations.get(one))
         )
         required = positional - len(function.__defaults__ or ())
         self.least = required
@@ -279,8 +284,23 @@ class Declaration:
         return tuple(found)
 
     def reads_values(self, count: int) -> bool:
-        """Return whether elements decide what an operator with `count` inputs returns or refuses."""
+        """Return whether elements decide what an operator with `count` inputs returns."""
         return "values" in self.effects or any(i < count for i in self.sized_by)
+
+    def kind_of(self, o: int, objects: Mapping[int, TypeMeta], count: int) -> TypeMeta | None:
+        """Return the type of objects that the indices in output `o` represent; None: numbers.
+
+        `objects`: the types of the inputs that hold objects. `count`: the number of inputs.
+        """
+        if self.rearranges == "same":
+            return objects.get(o)
+        if self.rearranges == "by input":
+            return objects.get(o % count)
+        if isinstance(self.rearranges, dict):
+            return objects.get(self.rearranges.get(o, -1))
+        if self.rearranges is not None and o not in self.rearranges:
+            return None
+        return objects[max(objects)]
 
     def bind(self, definition: Definition) -> Bound:
         """Return the function with the arguments of a definition.
@@ -301,7 +321,7 @@ class Declaration:
         types, on_host = self.types, self.on_host
         if self.variadic:
             last = len(self.inputs) - 1
-            types = types[:last] + types[last:] * max(count - last, 0)
+            types = types[:last] + _types_in_turn(types[last], last, count)
             if last in on_host:
                 on_host = on_host | frozenset(range(last, count))
         if "OutputCount" in self.filled:
@@ -355,7 +375,21 @@ def _types_by_input(types: Any, inputs: tuple[str, ...]) -> tuple[Any, ...]:
     return tuple(_types_of(types.get(name, (float32,)), inputs) for name in inputs)
 
 
+def _types_in_turn(types: Any, first: int, count: int) -> tuple[Any, ...]:
+    """Return the types of the inputs from `first` on, of a parameter that takes any number."""
+    if not isinstance(types, list):
+        return (types,) * max(count - first, 0)
+    found = []
+    for i in range(count - first):
+        allowed = types[i % len(types)]
+        is_same = i >= len(types) and allowed is not None and len(allowed) > 1
+        found.append(first + i % len(types) if is_same else allowed)
+    return tuple(found)
+
+
 def _types_of(types: Any, inputs: tuple[str, ...]) -> Any:
+    if isinstance(types, list):
+        return [_types_of(one, inputs) for one in types]
     if isinstance(types, str) and types in inputs:
         return inputs.index(types)
     if types is None:

@@ -77,6 +77,10 @@ class Step:
             return self.arguments
         return {**self.arguments, "is_test": type(self.arguments["is_test"])(is_test)}
 
+    def has_objects(self, values: dict[str, Any]) -> bool:
+        """Whether an input is no torch tensor, but a blob of strings or another object."""
+        return any(isinstance(values[name], Blob) for name in self.inputs)
+
     def call(self, values: dict[str, Any], arguments: dict[str, Any]) -> None:
         """Compute the outputs from the inputs in `values`, and put them there."""
         assert self.function is not None

@@ -47,7 +47,7 @@ def bisect_percentile(
     )
     if not sizes:
         return x.new_zeros(x.shape)
-    tables = [x.new_tensor(one, dtype=torch.float64).split(sizes) for one in given]
+    tables = [torch.split(x.new_tensor(one, dtype=torch.float64), sizes) for one in given]
     columns = [
         _percentile(x[:, i].double(), *(one[i] for one in tables)) for i in range(len(sizes))
     ]

@@ -14,8 +14,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from bridge.caffe2.execution.declaration import Blank
-
 __all__: list[str] = []
 
 PACKED = {"lengths": INTS, "data": (c10.float32, *INTS, c10.string)}
@@ -35,7 +33,6 @@ def pack_segments(
     max_length: int = -1,
     pad_minf: bool = False,
     return_presence_mask: bool = False,
-    blank: Blank = 0,
 ) -> tuple[Tensor, Tensor | None]:
     """(rows, ...) -> (segments, longest or `max_length`, ...), padded with 0.
 
@@ -51,7 +48,7 @@ def pack_segments(
     within = positions_in_segments(lengths, ids)
     last = n * width  # for rows that have no place
     places = torch.where(within < width, ids * width + within, last)
-    padding = float("-inf") if pad_minf and data.dtype == torch.float32 else blank
+    padding = float("-inf") if pad_minf and data.dtype == torch.float32 else 0
     packed = data.new_full((last + 1, *data.shape[1:]), padding).index_copy(0, places, data)
     result = packed[:last].view(n, width, *data.shape[1:])
     if not return_presence_mask:

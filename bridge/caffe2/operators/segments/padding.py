@@ -7,8 +7,6 @@ import math
 
 from bridge import c10
 from bridge.caffe2.execution.function_operator import operator
-from bridge.caffe2.execution.registry import register_operator
-from bridge.caffe2.operators.base.any_type_operator import AnyTypeOperator
 from bridge.caffe2.operators.base.checks import FLOATS, INT32, INTS, has_values, require
 from bridge.caffe2.operators.base.lazy_torch import torch
 from bridge.caffe2.operators.base.rows_and_segments import (
@@ -17,7 +15,6 @@ from bridge.caffe2.operators.base.rows_and_segments import (
     positions_in_segments,
     segment_ids,
 )
-from bridge.caffe2.operators.base.torch_operator import enforce
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -155,28 +152,31 @@ def gather_padding(
     return (sums[0], sums[1]) if outputs == 2 else (sums[0] + sums[1],)
 
 
-@register_operator("PadEmptySamples")
-class PadEmptySamples(AnyTypeOperator):
+@operator(
+    "PadEmptySamples",
+    types={"lengths": INT32, "features": None},
+    inputs="1-*",
+    rearranges="same",
+    effects=("values",),
+)
+def pad_empty_samples(
+    lengths: Tensor, *features: Tensor, outputs: OutputCount
+) -> tuple[Tensor, ...]:
     """Lengths of 0 become 1, and each feature input gets a row of zeros there."""
-
-    def move(self) -> None:
-        lengths = self.x(0, INT32)
-        enforce(lengths.dim() == 1, "Lengths must have one dimension.")
-        enforce(self.OutputSize() == self.InputSize(), "There must be one output per input.")
-        ids = segment_ids(lengths)
-        padded = lengths.clamp(min=1)
-        new_ids = segment_ids(padded)
-        real = lengths[new_ids] > 0
-        for i in range(1, self.InputSize()):
-            x, dtype = self.load(i), self.Input(i).dtype()
-            enforce(
-                x.dim() >= 1 and x.size(0) == len(ids),
-                f"Input {i} must have {len(ids)} rows, the sum of the lengths.",
-            )
-            result = x.new_zeros((len(new_ids), *x.shape[1:]))
-            if dtype is c10.string:
-                self._items.append(b"")
-                result += len(self._items) - 1
-            result[real] = x
-            self.store(i, result, dtype)
-        self.put(0, padded)
+    require(lengths.dim() == 1, "the lengths have one dimension", lengths)
+    require(outputs == 1 + len(features), "there is one output per input", outputs)
+    check_lengths(lengths)
+    n = int(lengths.sum())
+    padded = lengths.clamp(min=1)
+    ids = segment_ids(padded)
+    rows = (lengths[ids] > 0).nonzero().view(-1)
+    found = [padded]
+    for feature in features:
+        require(
+            feature.dim() >= 1 and feature.shape[0] == n,
+            f"features have {n} rows, the sum of the lengths",
+            feature,
+        )
+        blank = feature.new_zeros((ids.shape[0], *feature.shape[1:]))
+        found.append(blank.index_copy(0, rows, feature))
+    return tuple(found)
