@@ -33,7 +33,7 @@ CloseBlobsQueue:1:0: CloseRebatchingQueue:1:0: Col2Im:2:1:
 CollectAndDistributeFpnRpnProposals:2-*:3-*: CollectRpnProposals:2-*:1:
 CollectTensor:2n:1-*:0>0*! ColwiseMax:1:1: ComputeOffset:1-*:1: Concat:1-*:2:
 ConcatBatchMatMulBatchGatherOp:1-*:1: ConcatTensorVector:1:1: Conditional:3:1:
-ConditionalSetAtomicBool:2:0: ConstantFill:0-2:1:0>0 Conv1D:2-3:1: Conv2D:2-3:1: Conv3D:2-3:1:
+ConditionalSetAtomicBool:2:0: Conv1D:2-3:1: Conv2D:2-3:1: Conv3D:2-3:1:
 Conv:2-3:1: ConvRelu:2-3:1: ConvTranspose:2-3:1: Copy:1:1: CopyCPUToGPU:1:1: CopyFromCPUInput:1:1:
 CopyGPUToCPU:1:1: CopyOnDeviceLike:2:1: CopyRowsToTensor:3:1:0>0! Cos:1:1: Cosh:1:1:
 CosineEmbeddingCriterion:2:1: CosineSimilarity:2:1: CountDown:1:1: CountUp:1:1:
@@ -42,7 +42,7 @@ CreateCounter:0:1: CreateDB:0:1: CreateMap:0:1: CreateMutex:0:1: CreateRebatchin
 CreateScope:0:1: CreateTensorVector:0:1: CreateTextFileReader:0:1: CreateTreeCursor:0:1:
 CrossEntropy:2:1: Cube:1:1: DBExists:0:1: DataCouple:0-*:0-*:0>0*! DeformConv:3-4:1:
 DenseVectorToIdList:1:2: DepthConcat:1-*:2: DepthSplit:1-2:1-*: DequeueBlobs:1:1-*:
-DequeueRebatchingQueue:1:1-*: DestroyCommonWorld:1:1:0>0! DiagonalFill:0-1:1:0>0
+DequeueRebatchingQueue:1:1-*: DestroyCommonWorld:1:1:0>0!
 DistributeFpnProposals:1:2-*: Div:2:1:0>0
 Do:1-*:1-*:0>0,0>1,0>2,0>3,1>0,1>1,1>2,1>3,2>0,2>1,2>2,2>3,3>0,3>1,3>2,3>3,4>0,4>1,4>2,4>3,5>0,5>1,5>2,5>3
 DotProduct:2:1: DotProductWithPadding:2:1: Dropout:1:1-2:0>0 DropoutGrad:1-2:1:0>0 EQ:2:1:
@@ -52,7 +52,7 @@ Erf:1:1: Exp:1:1:0>0 Expand:2:1: ExpandDims:1:1:0>0 FC:3:1: FCTransposed:3:1:
 FP16MomentumSGDUpdate:4:3:0>0,1>1,3>2 FP32MomentumSGDUpdate:4:3:0>0,1>1,3>2 Fail:0:0:
 FbFCPacked:3:1: FbGemmPack:1:1:0>0 FbGemmPackTranspose:1:1:0>0 FeedBlob:0:1:
 FileStoreHandlerCreate:0:1: Find:2:1: FindDuplicateElements:1:1: Flatten:1:1: FlattenToVec:1:1:
-FlexibleTopK:2:2: Float16ConstantFill:0:1: Float16SparseNormalize:2-3:1:0>0!
+FlexibleTopK:2:2: Float16SparseNormalize:2-3:1:0>0!
 Float16UniformFill:0:1: FloatToFused2BitFakeRowwiseQuantized:1:1:
 FloatToFused2BitRowwiseQuantized:1:1: FloatToFused4BitFakeRowwiseQuantized:1:1:
 FloatToFused4BitRowwiseQuantized:1:1: FloatToFused8BitRowwiseQuantized:1:1:

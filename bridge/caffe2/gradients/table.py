@@ -121,9 +121,9 @@ PATTERNS = {
 # Types whose inputs have no gradients: back-propagation ends at them without an error.
 NO_GRADIENT = """
 AtomicIter BatchBucketize BatchOneHot BisectPercentile BooleanMaskLengths BooleanUnmask
-CloseBlobsQueue CloseRebatchingQueue Conditional ConstantFill CreateBlobsQueue CreateDB
+CloseBlobsQueue CloseRebatchingQueue Conditional CreateBlobsQueue CreateDB
 CreateRebatchingQueue CreateTextFileReader DenseVectorToIdList DequeueBlobs DequeueRebatchingQueue
-DiagonalFill EnqueueBlobs EnqueueRebatchingQueue EnsureCPUOutput Float16ConstantFill
+EnqueueBlobs EnqueueRebatchingQueue EnsureCPUOutput
 Float16UniformFill FloatToFused2BitFakeRowwiseQuantized FloatToFused2BitRowwiseQuantized
 FloatToFused4BitFakeRowwiseQuantized FloatToFused4BitRowwiseQuantized
 FloatToFused8BitRowwiseQuantized FloatToFused8BitRowwiseQuantizedHalfScaleBias
