@@ -124,6 +124,12 @@ class Bound(BoundCore):
             ("RandomGenerator", "TargetDevice")
         )
         self.out_name = declaration.filled.get("Out")
+        forced = declaration.schema.rpartition(":")[2].split(",")
+        self.is_update = (
+            self.out_name is not None
+            and all(pair.endswith("!") for pair in forced)
+            and in_place.keys() >= set(range(len(forced)))
+        )
         # Functions of users are called each time: they may do what nobody declared.
         self.is_recorded = not declaration.effects and declaration.function.__module__.startswith(
             "bridge.caffe2.operators."
@@ -202,7 +208,7 @@ class Declaration:
         outputs: str | int | None = None,
         effects: Iterable[str] = (),
         on_host: Iterable[str] = (),
-        rearranges: Iterable[int] = (),
+        rearranges: Iterable[int] | str | None = None,
         defaults: Callable[..., Any] | None = None,
     ) -> None:
         code = getattr(function, "__code__", None)
@@ -233,7 +239,9 @@ class Declaration:
                 "operator",
             )
         self.on_host = frozenset(map(self.inputs.index, on_host))
-        self.rearranges = frozenset(rearranges)
+        self.rearranges = (
+            rearranges if rearranges is None or rearranges == "by input" else frozenset(rearranges)
+        )
         required = positional - len(function.__defaults__ or ())
         self.schema = ":".join(
             (

@@ -9,49 +9,18 @@ __all__ = ["NO_GRADIENT", "PATTERNS", "UNDEFINED", "UNIMPLEMENTED"]
 
 PATTERNS = {
     # One input, one output.
-    "$Gradient i0 g0 > 0": (
-        "Abs Acos Asin Atan AveragedLoss Cos Erf IntegralImage LpNorm Normalize Sin SumElements Tan"
-    ),
-    "$Gradient i0! g0 > 0": "Logit Softsign",
-    "$Gradient g0 i0 > 0": "Cosh Cube Expand Gelu ResizeNearest3D Sinh",
-    "$Gradient o0 g0 > 0": (
-        "Clip Elu HardSigmoid LeakyRelu Reciprocal Relu ReluN Selu Sigmoid Softmax Softplus Tanh "
-        "ThresholdedRelu"
-    ),
-    "$Gradient g0 o0 > 0": "Cbrt Rsqrt",
+    "$Gradient i0 g0 > 0": "AveragedLoss IntegralImage Normalize",
+    "$Gradient g0 i0 > 0": "ResizeNearest3D",
+    "$Gradient o0 g0 > 0": "Softmax",
     "$Gradient i0 o0 g0 > 0": (
-        "AveragePool AveragePool1D AveragePool2D AveragePool3D ColwiseMax LRN LpPool MaxPool "
-        "MaxPool1D MaxPool2D MaxPool3D Mish RowwiseMax Swish"
+        "AveragePool AveragePool1D AveragePool2D AveragePool3D LRN LpPool MaxPool MaxPool1D "
+        "MaxPool2D MaxPool3D"
     ),
-    "$Gradient g0 > 0": "ChannelShuffle CopyRowsToTensor MakeTwoClass PadImage",
-    "Negative g0 > 0": "NegateGradient Negative",
-    "Mul o0 g0 > 0": "Exp",
-    "Div g0 i0! > 0": "Log",
-    "Scale g0 > 0": "Scale",
-    "Scale{scale=2.0} g0 > g0; Mul g0 i0! > 0": "Sqr",
-    "Scale{scale=0.5} g0 > 0; Div d0 o0 > 0": "Sqrt",
+    "$Gradient g0 > 0": "ChannelShuffle MakeTwoClass PadImage",
     "NanCheck g0 > 0": "NanCheck",
-    "ConstantFill{value=0.0} i0 > 0": "ZeroGradient",
     # Two inputs, element by element; several.
-    "$Gradient g0 i0 i1 > 0 1": "Add Sub",
-    "$Gradient g0 i0 i1 o0 > 0 1": "Div",
-    "$Gradient o0 g0 i0 i1 > 0 1": "PRelu",
-    "$Gradient o0 g0 i*! > *": "Max Min",
-    "$Gradient g0 > *": "Mean",
-    "RowMul g0 i1 > 0; Mul g0 i0 > d1+before_aggregate; ReduceTailSum d1+before_aggregate > 1": (
-        "RowMul"
-    ),
     "SquareRootDivide g0 i1 > 0": "SquareRootDivide",
     # Shapes and devices.
-    "ResizeLike g0 i0 > 0": "Flatten FlattenToVec",
-    "ExpandDims g0 > 0": "Squeeze",
-    "Squeeze g0 > 0": "ExpandDims",
-    "$Gradient g0 i1? i2? > 0": "Tile",
-    "CopyOnDeviceLike g0 i0 > 0": "Copy",
-    "HalfToFloat g0 > 0": "FloatToHalf",
-    "FloatToHalf g0 > 0": "HalfToFloat",
-    "NHWC2NCHW g0 > 0": "NCHW2NHWC",
-    "NCHW2NHWC g0 > 0": "NHWC2NCHW",
     "SpaceToBatch g0 > 0": "BatchToSpace",
     "BatchToSpace g0 > 0": "SpaceToBatch",
     "Im2Col g0 > 0": "Col2Im",
@@ -61,20 +30,13 @@ PATTERNS = {
     "PackSegments i0 g0 > 1": "UnpackSegments",
     "UnpackRNNSequence g0 i1 > 0": "PackRNNSequence",
     "PackRNNSequence g0 i1 > 0": "UnpackRNNSequence",
-    "BatchSparseToDense i0 i1 g0 i2 > 2": "BatchDenseToSparse",
-    "BatchDenseToSparse i0 i1 g0 > 2": "BatchSparseToDense",
-    "Gather g0 i0 > 1": "SparseToDense",
     "$Gradient i0 g0 i3? > 1": "SparseToDenseMask",
-    "$Gradient i0 i1 g0 > 0": "BatchGather CosineEmbeddingCriterion CrossEntropy LabelCrossEntropy"
-    " RoIAlign RoIAlignRotated",
-    "$Gradient i1 g0 > 0": "BatchPermutation BooleanMask",
-    # Sums and choices.
-    "$Gradient g0 i0 o0 > 0": "ReduceL1 ReduceL2 ReduceMax ReduceMean ReduceMin ReduceSum",
-    "$Gradient g0 i0 i1? > 0": (
-        "ReduceBackMean ReduceBackSum ReduceFrontMean ReduceFrontSum ResizeNearest UpsampleBilinear"
+    "$Gradient i0 i1 g0 > 0": (
+        "CosineEmbeddingCriterion CrossEntropy LabelCrossEntropy RoIAlign RoIAlignRotated"
     ),
-    "$Gradient g0 i0 o0 i1? > 0": "ReduceBackMax ReduceFrontMax",
-    "Shape i0 > _o0+_dims; $Gradient i1 g0 _o0+_dims > 0": "ReduceFrontWeightedSum",
+    "$Gradient i1 g0 > 0": "BatchPermutation",
+    # Sums and choices.
+    "$Gradient g0 i0 i1? > 0": "ResizeNearest UpsampleBilinear",
     "$Gradient g0 o1 i0 > 0": "TopK",
     "$Gradient i0 i1 g0 o1 > 0": "FlexibleTopK",
     "$Gradient i1 o1 g0 > 0": "LengthsTopK",
@@ -102,7 +64,6 @@ PATTERNS = {
     "$Gradient i0! i1 i2 g0 o1? o2? > 0 1 2": "InstanceNorm",
     "$Gradient g0 i0 i1 o1 > 0 1 2": "RMSNorm",
     "$Gradient g0 g1 i0 > 0": "BatchMoments",
-    "$Gradient g0 g1 i0 o0 > 0": "Moments",
     "$Gradient i0 g0 o1 > 0": "MaxPoolWithIndex",
     "$Gradient i0 i1 o1 g0 > 0": "RoIPool",
     "$Gradient i0 i1 i2 i4 o1 o2 o3 g0 > 0 1 2": "TTSparseLengthsSum",
@@ -120,10 +81,10 @@ PATTERNS = {
 
 # Types whose inputs have no gradients: back-propagation ends at them without an error.
 NO_GRADIENT = """
-AtomicIter BatchBucketize BatchOneHot BisectPercentile BooleanMaskLengths BooleanUnmask
-CloseBlobsQueue CloseRebatchingQueue Conditional CreateBlobsQueue CreateDB
-CreateRebatchingQueue CreateTextFileReader DenseVectorToIdList DequeueBlobs DequeueRebatchingQueue
-EnqueueBlobs EnqueueRebatchingQueue EnsureCPUOutput
+AtomicIter BatchBucketize BatchOneHot BisectPercentile
+CloseBlobsQueue CloseRebatchingQueue CreateBlobsQueue CreateDB
+CreateRebatchingQueue CreateTextFileReader DequeueBlobs DequeueRebatchingQueue
+EnqueueBlobs EnqueueRebatchingQueue
 Float16UniformFill FloatToFused2BitFakeRowwiseQuantized FloatToFused2BitRowwiseQuantized
 FloatToFused4BitFakeRowwiseQuantized FloatToFused4BitRowwiseQuantized
 FloatToFused8BitRowwiseQuantized FloatToFused8BitRowwiseQuantizedHalfScaleBias
@@ -136,10 +97,10 @@ GivenTensorByteStringToUInt8Fill GivenTensorDoubleFill GivenTensorFill GivenTens
 GivenTensorInt64Fill GivenTensorIntFill GivenTensorStringFill HalfFloatToFused8BitRowwiseQuantized
 HalfFloatToFused8BitRowwiseQuantizedHalfScaleBias HalfToFused2BitFakeRowwiseQuantized
 HalfToFused2BitRowwiseQuantized HalfToFused4BitFakeRowwiseQuantized HalfToFused4BitRowwiseQuantized
-InferenceLSTM IntIndexCreate Iter LearningRate LearningRateAdaption LengthsPad LengthsPartition
-LengthsRangeFill Load LongIndexCreate MSRAFill MergeIdLists NGramFromCategorical OneHot Partition
+InferenceLSTM IntIndexCreate Iter LearningRate LearningRateAdaption LengthsPad
+LengthsRangeFill Load LongIndexCreate MSRAFill MergeIdLists NGramFromCategorical OneHot
 Percentile Range RangeFill Rowwise8BitQuantizedToFloat SafeDequeueBlobs SafeEnqueueBlobs
-SegmentOneHot Size SparseDropoutWithReplacement SparseLengthsMean2BitRowwiseSparse
+SegmentOneHot SparseDropoutWithReplacement SparseLengthsMean2BitRowwiseSparse
 SparseLengthsMean4BitRowwiseSparse SparseLengthsMean8BitRowwiseSparse SparseLengthsMean8BitsRowwise
 SparseLengthsMeanFused2BitRowwise SparseLengthsMeanFused4BitRowwise
 SparseLengthsMeanFused8BitRowwise SparseLengthsSum2BitRowwiseSparse
@@ -149,38 +110,38 @@ SparseLengthsSumSparseLookup SparseLengthsWeightedMean8BitsRowwise
 SparseLengthsWeightedSum2BitRowwiseSparse SparseLengthsWeightedSum4BitRowwiseSparse
 SparseLengthsWeightedSum8BitRowwiseSparse SparseLengthsWeightedSum8BitsRowwise
 SparseLengthsWeightedSumFused2BitRowwise SparseLengthsWeightedSumFused4BitRowwise
-SparseLengthsWeightedSumFused8BitRowwise StopGradient StringIndexCreate StumpFunc StumpFuncIndex
+SparseLengthsWeightedSumFused8BitRowwise StringIndexCreate StumpFunc StumpFuncIndex
 SwapBestPath TensorProtosDBInput TextFileReaderRead UniformFill UniformIntFill UniqueUniformFill
 ViterbiPath WeightedSampleDequeueBlobs XavierFill
 """
 
 # Types for which asking for a gradient is an error.
 UNDEFINED = """
-APMeter Accumulate AccumulateHistogram Accuracy Adadelta Adagrad Adam Allgather Allreduce And Append
-ArgMax ArgMin AsyncNetBarrier AtomicAppend AtomicFetchAdd BBoxTransform Barrier BitwiseAnd BitwiseOr
-BitwiseXor BoxWithNMSLimit Broadcast CTCBeamSearchDecoder CTCGreedyDecoder ChannelBackpropStats
-ChannelStats CheckAtomicBool CheckDatasetConsistency Checkpoint ClipTensorByScaling CloneCommonWorld
+APMeter Accumulate AccumulateHistogram Accuracy Adadelta Adagrad Adam Allgather Allreduce Append
+AsyncNetBarrier AtomicAppend AtomicFetchAdd BBoxTransform Barrier
+BoxWithNMSLimit Broadcast CTCBeamSearchDecoder CTCGreedyDecoder ChannelBackpropStats
+ChannelStats CheckAtomicBool CheckDatasetConsistency Checkpoint CloneCommonWorld
 CollectAndDistributeFpnRpnProposals CollectRpnProposals CollectTensor ComputeOffset
 ConcatTensorVector ConditionalSetAtomicBool CountDown CountUp CreateAtomicBool CreateBlobsQueueDB
 CreateCommonWorld CreateCounter CreateMutex CreateScope CreateTensorVector CreateTreeCursor DBExists
-DestroyCommonWorld DistributeFpnProposals EQ EnforceFinite EnsureClipped Fail FeedBlob
-FindDuplicateElements Float16SparseNormalize Free Ftrl GE GFtrl GT GenerateProposals
-GenerateProposalsCPP HSoftmaxSearch HasElements HasScope HeatmapMaxKeypoint Histogram IndexFreeze
-IndexHash IndexLoad IndexSize IndexStore IsEmpty IsMemberOf LE LT Lars LastNWindowCollector
+DestroyCommonWorld DistributeFpnProposals EnforceFinite Fail FeedBlob
+FindDuplicateElements Float16SparseNormalize Free Ftrl GFtrl GenerateProposals
+GenerateProposalsCPP HSoftmaxSearch HasScope HeatmapMaxKeypoint Histogram IndexFreeze
+IndexHash IndexLoad IndexSize IndexStore IsMemberOf Lars LastNWindowCollector
 LengthsGather LengthsToSegmentIds LengthsToShape LogFatal MomentumSGD MomentumSGDUpdate
-MultiClassAccuracy NCCLAllGather NCCLAllreduce NCCLBroadcast NCCLReduce NCCLReduceScatter NE Not Or
+MultiClassAccuracy NCCLAllGather NCCLAllreduce NCCLBroadcast NCCLReduce NCCLReduceScatter
 PackRecords Perplexity PiecewiseLinearTransform Print Quantile RMACRegions ReadNextBatch
-ReadRandomBatch ReceiveTensor RecurrentNetworkBlobFetcher Reduce ReduceScatter RemoveDataBlocks
-ReplaceNaN ReservoirSampling ResetCounter ResetCursor ResizeLike RetrieveCount RmsProp
-RowWiseCounter RowWiseSparseAdagrad RowWiseSparseAdam Save Scatter ScatterAssign ScatterWeightedSum
-SegmentIdsToLengths SegmentIdsToRanges SelfBinningHistogram SendTensor Shape Sign Snapshot
+ReadRandomBatch ReceiveTensor RecurrentNetworkBlobFetcher Reduce ReduceScatter
+ReservoirSampling ResetCounter ResetCursor RetrieveCount RmsProp
+RowWiseCounter RowWiseSparseAdagrad RowWiseSparseAdam Save
+SegmentIdsToLengths SegmentIdsToRanges SelfBinningHistogram SendTensor Snapshot
 SparseAdadelta SparseAdagrad SparseAdam SparseFtrl SparseMomentumSGDUpdate SparseNormalize
 SparseStorm SparseWngrad Storm StringEndsWith StringEquals StringJoin StringPrefix StringStartsWith
-StringSuffix SumElementsInt Summarize TensorVectorSize ThrowChildThreadException ThrowException
-UnPackRecords Unique WallClockTime WeightScale WeightedSample Where Wngrad Xor YellowFin
+StringSuffix Summarize TensorVectorSize ThrowChildThreadException ThrowException
+UnPackRecords Unique WallClockTime WeightScale WeightedSample Wngrad YellowFin
 """
 
 # Types whose gradient Caffe2 declares, but does not implement.
 UNIMPLEMENTED = """
-BatchBoxCox Ceil Floor LengthsSplit TT
+LengthsSplit TT
 """
