@@ -65,10 +65,8 @@ Fused8BitRowwiseQuantizedToHalfFloat:1:1: FusedRandRowwiseQuantizedToFloat:1:1:
 GFtrl:3-4:2:0>0,1>1 GRUUnit:3-4:1:
 GatherFused8BitRowwise:2:1: GatherPadding:2:1-2: GatherRanges:2:2: GatherRangesToDense:2-3:1-*:
 GaussianFill:0-1:1:0>0 GenerateProposals:4:2: GenerateProposalsCPP:4:2:
-GetAllBlobNames:0:1: GetCursorOffset:1:1: GetGPUMemoryUsage:0:1: GivenTensorBoolFill:0-1:1:0>0
-GivenTensorByteStringToUInt8Fill:0-1:1:0>0 GivenTensorDoubleFill:0-1:1:0>0
-GivenTensorFill:0-1:1:0>0 GivenTensorInt16Fill:0-1:1:0>0 GivenTensorInt64Fill:0-1:1:0>0
-GivenTensorIntFill:0-1:1:0>0 GivenTensorStringFill:0-1:1:0>0 GroupNorm:3:1|3:
+GetAllBlobNames:0:1: GetCursorOffset:1:1: GetGPUMemoryUsage:0:1:
+GroupNorm:3:1|3:
 HSoftmax:4:2: HSoftmaxSearch:3:2: HalfFloatToFused8BitRowwiseQuantized:1:1:
 HalfFloatToFused8BitRowwiseQuantizedHalfScaleBias:1:1:
 HalfToFused2BitFakeRowwiseQuantized:1:1: HalfToFused2BitRowwiseQuantized:1:1:

@@ -61,14 +61,15 @@ _REQUIRED = object()
 class Arguments:
     """The arguments of a definition, for classes that several arguments describe.
 
-    `inputs`: the number of inputs.
+    `type`: that of the operator. `inputs`: the number of inputs.
     """
 
-    __slots__ = ("_values", "inputs")
+    __slots__ = ("_values", "inputs", "type")
 
-    def __init__(self, values: Mapping[str, dict[str, Any]], inputs: int) -> None:
-        self._values = values
-        self.inputs = inputs
+    def __init__(self, definition: Definition) -> None:
+        self._values: Mapping[str, dict[str, Any]] = definition.arguments
+        self.type: str = definition.type
+        self.inputs = len(definition.inputs)
 
     def has(self, name: str) -> bool:
         """Return whether there is an argument `name`."""
@@ -278,7 +279,7 @@ class Declaration:
         be, a missing argument, or one of another type (also a TypeError).
         """
         in_place = check_names(definition.type, definition.inputs, definition.outputs) or {}
-        arguments = Arguments(definition.arguments, len(definition.inputs))
+        arguments = Arguments(definition)
         values = {argument.name: argument.value(arguments) for argument in self.arguments}
         count = len(definition.inputs)
         types, on_host = self.types, self.on_host
