@@ -52,7 +52,7 @@ FP16MomentumSGDUpdate:4:3:0>0,1>1,3>2 FP32MomentumSGDUpdate:4:3:0>0,1>1,3>2 Fail
 FbFCPacked:3:1: FbGemmPack:1:1:0>0 FbGemmPackTranspose:1:1:0>0 FeedBlob:0:1:
 FileStoreHandlerCreate:0:1: Find:2:1: FindDuplicateElements:1:1:
 FlexibleTopK:2:2: Float16SparseNormalize:2-3:1:0>0!
-Float16UniformFill:0:1: FloatToFused2BitFakeRowwiseQuantized:1:1:
+FloatToFused2BitFakeRowwiseQuantized:1:1:
 FloatToFused2BitRowwiseQuantized:1:1: FloatToFused4BitFakeRowwiseQuantized:1:1:
 FloatToFused4BitRowwiseQuantized:1:1: FloatToFused8BitRowwiseQuantized:1:1:
 FloatToFused8BitRowwiseQuantizedHalfScaleBias:1:1: FloatToFusedRandRowwiseQuantized:1:1:
@@ -64,7 +64,7 @@ Fused8BitRowwiseQuantizedHalfScaleBiasToHalfFloat:1:1: Fused8BitRowwiseQuantized
 Fused8BitRowwiseQuantizedToHalfFloat:1:1: FusedRandRowwiseQuantizedToFloat:1:1:
 GFtrl:3-4:2:0>0,1>1 GRUUnit:3-4:1:
 GatherFused8BitRowwise:2:1: GatherPadding:2:1-2: GatherRanges:2:2: GatherRangesToDense:2-3:1-*:
-GaussianFill:0-1:1:0>0 GenerateProposals:4:2: GenerateProposalsCPP:4:2:
+GenerateProposals:4:2: GenerateProposalsCPP:4:2:
 GetAllBlobNames:0:1: GetCursorOffset:1:1: GetGPUMemoryUsage:0:1:
 GroupNorm:3:1|3:
 HSoftmax:4:2: HSoftmaxSearch:3:2: HalfFloatToFused8BitRowwiseQuantized:1:1:
@@ -91,7 +91,7 @@ LearningRateAdaption:3:1:0>0 LengthsGather:3:1: LengthsMax:2:1: LengthsMean:2:1:
 LengthsRangeFill:1:1: LengthsSplit:1-2:1: LengthsSum:2:1:
 LengthsTile:2:1: LengthsToOffsets:1:1: LengthsToRanges:1:1: LengthsToSegmentIds:1:1:
 LengthsToShape:1:1: LengthsToWeights:1:1: LengthsTopK:2:2: LengthsWeightedSum:3:1: Load:0-*:0-*:
-LongIndexCreate:0:1: LpPool:1:1: MSRAFill:0-1:1:0>0
+LongIndexCreate:0:1: LpPool:1:1:
 MakeTwoClass:1:1: MapToKeyValue:1:2: MarginRankingCriterion:3:1: MatMul:2-3:1:
 MaxPool1D:1:1: MaxPool2D:1:1: MaxPool3D:1:1: MaxPool:1:1: MaxPoolWithIndex:1:2:
 MergeDenseFeatureTensors:2:3: MergeIdLists:2n:2:
@@ -160,12 +160,12 @@ TT:3:1: TTSparseLengthsSum:5:4: TensorProtosDBInput:1:1-*:
 TensorVectorSize:1:1: TextFileReaderRead:1:1-*: ThrowException:0:0:
 TimerBegin:0:1: TimerEnd:1:0: TimerGet:1:1: TimerGetAndEnd:1:1: TopK:1-2:2-3:
 TrimDataset:1-*:1-*:0>0*! UnPackRecords:1-*:1-*:
-UniformFill:0|1|3:1:0>0 UniformIntFill:0|1|3:1:0>0 Unique:1:1-2: UniqueUniformFill:0-2:1:0>0
+Unique:1:1-2:
 UnpackRNNSequence:2:1: UnpackSegments:2:1: UnsafeCoalesce:0-*:1-*:0>0*
 UnsortedSegmentMean:2:1: UnsortedSegmentSum:2:1: UnsortedSegmentWeightedSum:3:1:
 UpsampleBilinear:1-2:1: VariableLengthSequencePadding:2:1:0>0 ViterbiPath:2:1: WallClockTime:0:1:
 WeightScale:2:1:0>0 WeightedMultiSampling:1-2:1: WeightedSample:1-2:1-2:
 WeightedSampleDequeueBlobs:1-*:2-*: WeightedSigmoidCrossEntropyWithLogits:3:1:
 While:1-*:0-*:0>0,0>1,0>2,0>3,1>0,1>1,1>2,1>3,2>0,2>1,2>2,2>3,3>0,3>1,3>2,3>3,4>0,4>1,4>2,4>3,5>0,5>1,5>2,5>3
-Wngrad:4:2-4:0>0,1>1 XavierFill:0-1:1:0>0
+Wngrad:4:2-4:0>0,1>1
 """

@@ -13,7 +13,7 @@ from bridge.caffe2.blobs.strings import as_bytes
 from bridge.caffe2.execution.function_operator import operator
 from bridge.caffe2.operators.base.checks import require
 from bridge.caffe2.operators.base.lazy_torch import torch
-from bridge.caffe2.operators.fills.fill_sizes import FillSizes
+from bridge.caffe2.operators.fills.fill_sizes import FILL, FillSizes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -80,14 +80,7 @@ def _filled(sizes: list[int], value: Any, dtype: TypeMeta, device: Any, out: Any
     return torch.full(sizes, value, dtype=dtype.torch, device=device)
 
 
-@operator(
-    "ConstantFill",
-    inplace="0>0",
-    gradient="none",
-    types={"x": None, "given": None},
-    on_host=("x",),
-    rearranges=(),
-)
+@operator("ConstantFill", **FILL)
 def constant_fill(
     x: Tensor | None = None,
     given: Tensor | None = None,
@@ -117,7 +110,7 @@ def half_constant_fill(
     return _filled(sizes.of(None), value, c10.float16, device, out)
 
 
-@operator("DiagonalFill", inplace="0>0", gradient="none", types=None, on_host=("x",), rearranges=())
+@operator("DiagonalFill", **FILL)
 def diagonal_fill(
     x: Tensor | None = None,
     *,

@@ -8,11 +8,22 @@ from bridge.caffe2.operators.base.lazy_torch import torch
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from torch import Tensor
 
     from bridge.caffe2.execution.declaration import Arguments
 
-__all__ = ["FillSizes"]
+__all__ = ["FILL", "FillSizes"]
+
+# What the declarations of fills have in common. Input 0 says the sizes, whatever its elements.
+FILL: dict[str, Any] = {
+    "inplace": "0>0",
+    "gradient": "none",
+    "types": None,
+    "on_host": ("x",),
+    "rearranges": (),
+}
 
 
 class FillSizes:

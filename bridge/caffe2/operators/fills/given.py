@@ -16,7 +16,7 @@ from bridge.caffe2.blobs.strings import as_bytes
 from bridge.caffe2.execution.function_operator import operator
 from bridge.caffe2.operators.base.checks import require
 from bridge.caffe2.operators.base.lazy_torch import torch
-from bridge.caffe2.operators.fills.fill_sizes import FillSizes
+from bridge.caffe2.operators.fills.fill_sizes import FILL, FillSizes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -115,19 +115,10 @@ def given_tensor_fill(
 
 
 for _name in _TYPES:
-    operator(_name, inplace="0>0", gradient="none", types=None, on_host=("x",), rearranges=())(
-        given_tensor_fill
-    )
+    operator(_name, **FILL)(given_tensor_fill)
 
 
-@operator(
-    "GivenTensorByteStringToUInt8Fill",
-    inplace="0>0",
-    gradient="none",
-    types=None,
-    on_host=("x",),
-    rearranges=(),
-)
+@operator("GivenTensorByteStringToUInt8Fill", **FILL)
 def given_bytes_fill(
     x: Tensor | None = None,
     *,
