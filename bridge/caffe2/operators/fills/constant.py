@@ -102,7 +102,7 @@ def constant_fill(
     return value.expand(made).clone() if out is None else out.copy_(value)
 
 
-@operator("Float16ConstantFill")
+@operator("Float16ConstantFill", gradient="none")
 def half_constant_fill(
     *, sizes: FillSizes, value: float = 0.0, device: TargetDevice = "cpu", out: Out = None
 ) -> Tensor:
