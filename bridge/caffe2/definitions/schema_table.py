@@ -17,19 +17,18 @@ Allreduce:2-*:1-*:1>0*! Append:2:1:0>0!
 Assert:1:0: AsyncNetBarrier:1-*:1-*:0>0*
 AtomicAppend:3-*:1-*:1>0* AtomicFetchAdd64:3:2:1>0 AtomicFetchAdd:3:2:1>0
 AtomicIter:2:1:1>0! AveragePool1D:1:1: AveragePool2D:1:1: AveragePool3D:1:1: AveragePool:1:1:
-AveragePut:1:0: AveragedLoss:1:1: BBoxTransform:3:1-2:
+AveragePut:1:0: AveragedLoss:1:1:
 BRGNCHWCToPackedInt8BGRAStylizerDeprocess:2:1: Barrier:1:0-*:
 BatchBucketOneHot:3:1: BatchBucketize:4:1:
 BatchMatMul:2:1: BatchMoments:1:2: BatchOneHot:3:1: BatchPermutation:2:1:
 BatchToSpace:1:1: BernoulliJSD:2:1: BisectPercentile:1:1:
-BoxWithNMSLimit:2-3:3-6: Broadcast:2-*:1-*:1>0*!
+Broadcast:2-*:1-*:1>0*!
 Bucketize:1:1: ByteWeightDequant:1:1: C10LayerNorm_DontUseThisOpYet:1|3:3:
 CTCBeamSearchDecoder:1-2:2-3: CTCGreedyDecoder:1-2:2:
 ChannelBackpropStats:4:2: ChannelShuffle:1:1:
 ChannelStats:1:2: CheckAtomicBool:1:1: CheckCounterDone:1:1: CheckDatasetConsistency:1-*:0:
 Checkpoint:1-*:0: CloneCommonWorld:1:1:
 CloseBlobsQueue:1:0: CloseRebatchingQueue:1:0: Col2Im:2:1:
-CollectAndDistributeFpnRpnProposals:2-*:3-*: CollectRpnProposals:2-*:1:
 CollectTensor:2n:1-*:0>0*! ComputeOffset:1-*:1:
 ConcatBatchMatMulBatchGatherOp:1-*:1: ConcatTensorVector:1:1:
 ConditionalSetAtomicBool:2:0: Conv1D:2-3:1: Conv2D:2-3:1: Conv3D:2-3:1:
@@ -42,7 +41,6 @@ CreateScope:0:1: CreateTensorVector:0:1: CreateTextFileReader:0:1: CreateTreeCur
 CrossEntropy:2:1: DBExists:0:1: DataCouple:0-*:0-*:0>0*! DeformConv:3-4:1:
 DequeueBlobs:1:1-*:
 DequeueRebatchingQueue:1:1-*: DestroyCommonWorld:1:1:0>0!
-DistributeFpnProposals:1:2-*:
 Do:1-*:1-*:0>0,0>1,0>2,0>3,1>0,1>1,1>2,1>3,2>0,2>1,2>2,2>3,3>0,3>1,3>2,3>3,4>0,4>1,4>2,4>3,5>0,5>1,5>2,5>3
 DotProduct:2:1: Dropout:1:1-2:0>0 DropoutGrad:1-2:1:0>0
 ElementwiseLinear:3:1: EnforceFinite:1:0: EnqueueBlobs:2-*:1-*:1>0*!
@@ -64,7 +62,6 @@ Fused8BitRowwiseQuantizedHalfScaleBiasToHalfFloat:1:1: Fused8BitRowwiseQuantized
 Fused8BitRowwiseQuantizedToHalfFloat:1:1: FusedRandRowwiseQuantizedToFloat:1:1:
 GFtrl:3-4:2:0>0,1>1 GRUUnit:3-4:1:
 GatherFused8BitRowwise:2:1: GatherPadding:2:1-2: GatherRanges:2:2: GatherRangesToDense:2-3:1-*:
-GenerateProposals:4:2: GenerateProposalsCPP:4:2:
 GetAllBlobNames:0:1: GetCursorOffset:1:1: GetGPUMemoryUsage:0:1:
 GroupNorm:3:1|3:
 HSoftmax:4:2: HSoftmaxSearch:3:2: HalfFloatToFused8BitRowwiseQuantized:1:1:
