@@ -13,28 +13,22 @@ TABLE = """
 APMeter:2:1: ATen:0-*:0-*: Accumulate:1:1: AccumulateHistogram:1:2: Alias:1:1: AliasWithName:1:1:0>0
 Allgather:2-*:1: Allreduce:2-*:1-*:1>0*! Append:2:1:0>0! Assert:1:0: AsyncNetBarrier:1-*:1-*:0>0*
 AtomicAppend:3-*:1-*:1>0* AtomicFetchAdd64:3:2:1>0 AtomicFetchAdd:3:2:1>0 AtomicIter:2:1:1>0!
-AveragePut:1:0: BBoxTransform:3:1-2: BRGNCHWCToPackedInt8BGRAStylizerDeprocess:2:1: Barrier:1:0-*:
-BoxWithNMSLimit:2-3:3-6: Broadcast:2-*:1-*:1>0*! CheckAtomicBool:1:1: CheckCounterDone:1:1:
-CheckDatasetConsistency:1-*:0: Checkpoint:1-*:0: CloneCommonWorld:1:1: CloseBlobsQueue:1:0:
-CloseRebatchingQueue:1:0: CollectAndDistributeFpnRpnProposals:2-*:3-*: CollectRpnProposals:2-*:1:
+AveragePut:1:0: BRGNCHWCToPackedInt8BGRAStylizerDeprocess:2:1: Barrier:1:0-*:
+Broadcast:2-*:1-*:1>0*! CheckAtomicBool:1:1: CheckCounterDone:1:1: CheckDatasetConsistency:1-*:0:
+Checkpoint:1-*:0: CloneCommonWorld:1:1: CloseBlobsQueue:1:0: CloseRebatchingQueue:1:0:
 CollectTensor:2n:1-*:0>0*! ComputeOffset:1-*:1: ConcatBatchMatMulBatchGatherOp:1-*:1:
-ConcatTensorVector:1:1: ConditionalSetAtomicBool:2:0: ConstantFill:0-2:1:0>0 CopyCPUToGPU:1:1:
-CopyGPUToCPU:1:1: CountDown:1:1: CountUp:1:1: CreateAtomicBool:0:1: CreateBlobsQueue:0:1:
-CreateBlobsQueueDB:1:1: CreateCommonWorld:0-1:1: CreateCounter:0:1: CreateDB:0:1: CreateMap:0:1:
-CreateMutex:0:1: CreateRebatchingQueue:0:1: CreateScope:0:1: CreateTensorVector:0:1:
-CreateTextFileReader:0:1: CreateTreeCursor:0:1: DBExists:0:1: DataCouple:0-*:0-*:0>0*!
-DeformConv:3-4:1: DequeueBlobs:1:1-*: DequeueRebatchingQueue:1:1-*: DestroyCommonWorld:1:1:0>0!
-DiagonalFill:0-1:1:0>0 DistributeFpnProposals:1:2-*:
+ConcatTensorVector:1:1: ConditionalSetAtomicBool:2:0: CopyCPUToGPU:1:1: CopyGPUToCPU:1:1:
+CountDown:1:1: CountUp:1:1: CreateAtomicBool:0:1: CreateBlobsQueue:0:1: CreateBlobsQueueDB:1:1:
+CreateCommonWorld:0-1:1: CreateCounter:0:1: CreateDB:0:1: CreateMap:0:1: CreateMutex:0:1:
+CreateRebatchingQueue:0:1: CreateScope:0:1: CreateTensorVector:0:1: CreateTextFileReader:0:1:
+CreateTreeCursor:0:1: DBExists:0:1: DataCouple:0-*:0-*:0>0*! DeformConv:3-4:1: DequeueBlobs:1:1-*:
+DequeueRebatchingQueue:1:1-*: DestroyCommonWorld:1:1:0>0!
 Do:1-*:1-*:0>0,0>1,0>2,0>3,1>0,1>1,1>2,1>3,2>0,2>1,2>2,2>3,3>0,3>1,3>2,3>3,4>0,4>1,4>2,4>3,5>0,5>1,5>2,5>3
 EnforceFinite:1:0: EnqueueBlobs:2-*:1-*:1>0*! EnqueueRebatchingQueue:2-*:0:
 FP16MomentumSGDUpdate:4:3:0>0,1>1,3>2 FP32MomentumSGDUpdate:4:3:0>0,1>1,3>2 Fail:0:0:
 FbFCPacked:3:1: FbGemmPack:1:1:0>0 FbGemmPackTranspose:1:1:0>0 FeedBlob:0:1:
-FileStoreHandlerCreate:0:1: Float16ConstantFill:0:1: Float16UniformFill:0:1: Free:1-*:1-*:0>0*!
-GatherRangesToDense:2-3:1-*: GaussianFill:0-1:1:0>0 GenerateProposals:4:2: GenerateProposalsCPP:4:2:
-GetAllBlobNames:0:1: GetCursorOffset:1:1: GetGPUMemoryUsage:0:1: GivenTensorBoolFill:0-1:1:0>0
-GivenTensorByteStringToUInt8Fill:0-1:1:0>0 GivenTensorDoubleFill:0-1:1:0>0 GivenTensorFill:0-1:1:0>0
-GivenTensorInt16Fill:0-1:1:0>0 GivenTensorInt64Fill:0-1:1:0>0 GivenTensorIntFill:0-1:1:0>0
-GivenTensorStringFill:0-1:1:0>0 HSoftmax:4:2: HSoftmaxSearch:3:2: HasScope:1:1:
+FileStoreHandlerCreate:0:1: Free:1-*:1-*:0>0*! GatherRangesToDense:2-3:1-*: GetAllBlobNames:0:1:
+GetCursorOffset:1:1: GetGPUMemoryUsage:0:1: HSoftmax:4:2: HSoftmaxSearch:3:2: HasScope:1:1:
 HeatmapMaxKeypoint:2:1: HuffmanTreeHierarchy:1:1:
 If:1-*:0-*:0>0,0>1,0>2,0>3,1>0,1>1,1>2,1>3,2>0,2>1,2>2,2>3,3>0,3>1,3>2,3>3,4>0,4>1,4>2,4>3,5>0,5>1,5>2,5>3
 IncrementPut:1:0: IndexFreeze:1:1:0>0! IndexGet:2:1: IndexLoad:2:1:0>0! IndexSize:1:1:
@@ -46,26 +40,23 @@ Int8GivenTensorFill:0:1: Int8LeakyRelu:1:1:0>0 Int8MaxPool:1:1: Int8MaxPoolRelu:
 Int8Quantize:1-2:1: Int8Relu:1:1:0>0 Int8Reshape:1-2:2:0>0 Int8ResizeNearest:1:1: Int8RoIAlign:2:1:
 Int8Sigmoid:1:1: Int8Slice:1-3:1: Int8Softmax:1:1: Int8Sum:1-*:1:0>0,1>0 Int8SumRelu:1-*:1:0>0,1>0
 Int8Transpose:1:1: IntIndexCreate:0:1: Iter:0-1:1:0>0! KeyValueToMap:2:1:
-LastNWindowCollector:3-5:2-3:0>0!,1>1!,4>2! LengthsRangeFill:1:1: Load:0-*:0-*: LongIndexCreate:0:1:
-MSRAFill:0-1:1:0>0 MapToKeyValue:1:2: MaxPoolWithIndex:1:2: NanCheck:1-*:1:0>0
+LastNWindowCollector:3-5:2-3:0>0!,1>1!,4>2! Load:0-*:0-*: LongIndexCreate:0:1: MapToKeyValue:1:2:
+MaxPoolWithIndex:1:2: NanCheck:1-*:1:0>0
 ONNXWhile:2-*:0-*:0>0,0>1,0>2,0>3,1>0,1>1,1>2,1>3,2>0,2>1,2>2,2>3,3>0,3>1,3>2,3>3,4>0,4>1,4>2,4>3,5>0,5>1,5>2,5>3
 Onnxifi:0-*:0-*: PackRecords:1-*:1: PackedInt8BGRANHWCToNCHWCStylizerPreprocess:2:1: Print:1:0:
 Python:0-*:0-*:0>0,0>1,0>2,0>3,1>0,1>1,1>2,1>3,2>0,2>1,2>2,2>3,3>0,3>1,3>2,3>3,4>0,4>1,4>2,4>3,5>0,5>1,5>2,5>3
 PythonDLPack:0-*:0-*:0>0,0>1,0>2,0>3,1>0,1>1,1>2,1>3,2>0,2>1,2>2,2>3,3>0,3>1,3>2,3>3,4>0,4>1,4>2,4>3,5>0,5>1,5>2,5>3
-RMACRegions:1:1: Range:1-3:1: RangeFill:0-1:1:0>0 ReadNextBatch:1-*:1-*: ReadRandomBatch:1-*:1-*:
-ReceiveTensor:2|4:3:1>0!,2>1,3>2 RecurrentNetwork:1-*:2-*: RecurrentNetworkBlobFetcher:1:1:
-Reduce:2:1: ReduceScatter:2-*:1-*:1>0*! ReservoirSampling:4|7:2|4:0>0!,1>1!,5>2! ResetCounter:1:0-1:
-ResetCursor:1:0: RetrieveCount:1:1: RoIAlign:2:1: RoIAlignRotated:2:1: RoIPool:2:1-2:
-SafeDequeueBlobs:1:2-*: SafeEnqueueBlobs:2-*:2-*:1>0*! Save:1-*:0: SendTensor:2|4:0:
-Snapshot:0-*:0-*: SortAndShuffle:1-*:1: SparseDropoutWithReplacement:2:2: SparseToDenseMask:3-4:1-2:
-StatRegistryCreate:0:1: StatRegistryExport:0-1:3: StatRegistryUpdate:2-3:0: StdDevPut:1:0:
-StoreAdd:1:1: StoreGet:1:1: StoreSet:2:0: StoreWait:1-2:0: StringIndexCreate:0:1: StringJoin:1:1:
-Summarize:1:0-1: TT:3:1: TTSparseLengthsSum:5:4: TensorProtosDBInput:1:1-*: TensorVectorSize:1:1:
-TextFileReaderRead:1:1-*: ThrowException:0:0: TimerBegin:0:1: TimerEnd:1:0: TimerGet:1:1:
-TimerGetAndEnd:1:1: TrimDataset:1-*:1-*:0>0*! UnPackRecords:1-*:1-*: UniformFill:0|1|3:1:0>0
-UniformIntFill:0|1|3:1:0>0 UniqueUniformFill:0-2:1:0>0 UnsafeCoalesce:0-*:1-*:0>0*
-WallClockTime:0:1: WeightedMultiSampling:1-2:1: WeightedSample:1-2:1-2:
+RMACRegions:1:1: ReadNextBatch:1-*:1-*: ReadRandomBatch:1-*:1-*: ReceiveTensor:2|4:3:1>0!,2>1,3>2
+RecurrentNetwork:1-*:2-*: RecurrentNetworkBlobFetcher:1:1: Reduce:2:1: ReduceScatter:2-*:1-*:1>0*!
+ReservoirSampling:4|7:2|4:0>0!,1>1!,5>2! ResetCounter:1:0-1: ResetCursor:1:0: RetrieveCount:1:1:
+RoIAlign:2:1: RoIAlignRotated:2:1: RoIPool:2:1-2: SafeDequeueBlobs:1:2-*:
+SafeEnqueueBlobs:2-*:2-*:1>0*! Save:1-*:0: SendTensor:2|4:0: Snapshot:0-*:0-*: SortAndShuffle:1-*:1:
+SparseToDenseMask:3-4:1-2: StatRegistryCreate:0:1: StatRegistryExport:0-1:3:
+StatRegistryUpdate:2-3:0: StdDevPut:1:0: StoreAdd:1:1: StoreGet:1:1: StoreSet:2:0: StoreWait:1-2:0:
+StringIndexCreate:0:1: StringJoin:1:1: Summarize:1:0-1: TT:3:1: TTSparseLengthsSum:5:4:
+TensorProtosDBInput:1:1-*: TensorVectorSize:1:1: TextFileReaderRead:1:1-*: ThrowException:0:0:
+TimerBegin:0:1: TimerEnd:1:0: TimerGet:1:1: TimerGetAndEnd:1:1: TrimDataset:1-*:1-*:0>0*!
+UnPackRecords:1-*:1-*: UnsafeCoalesce:0-*:1-*:0>0* WallClockTime:0:1:
 WeightedSampleDequeueBlobs:1-*:2-*:
 While:1-*:0-*:0>0,0>1,0>2,0>3,1>0,1>1,1>2,1>3,2>0,2>1,2>2,2>3,3>0,3>1,3>2,3>3,4>0,4>1,4>2,4>3,5>0,5>1,5>2,5>3
-XavierFill:0-1:1:0>0
 """

@@ -63,16 +63,25 @@ _REQUIRED = object()
 
 
 class Arguments:
-    """The arguments of a definition, for classes that several arguments describe."""
+    """The arguments of a definition, for classes that several arguments describe.
 
-    __slots__ = ("_values",)
+    `type`: that of the operator. `inputs`: the number of inputs.
+    """
 
-    def __init__(self, values: Mapping[str, dict[str, Any]]) -> None:
-        self._values = values
+    __slots__ = ("_values", "inputs", "type")
+
+    def __init__(self, definition: Definition) -> None:
+        self._values: Mapping[str, dict[str, Any]] = definition.arguments
+        self.type: str = definition.type
+        self.inputs = len(definition.inputs)
 
     def has(self, name: str) -> bool:
         """Return whether there is an argument `name`."""
         return name in self._values
+
+    def held(self, name: str) -> dict[str, Any]:
+        """Return the fields of the Argument message `name` that are set, by their names."""
+        return self._values.get(name, {})
 
     def single(self, name: str, default: Any = None) -> Any:
         """Return the value of an argument, as `Operator.GetSingleArgument`."""
@@ -309,7 +318,7 @@ class Declaration:
         be, a missing argument, or one of another type (also a TypeError).
         """
         in_place = check_names(definition.type, definition.inputs, definition.outputs) or {}
-        arguments = Arguments(definition.arguments)
+        arguments = Arguments(definition)
         values = {argument.name: argument.value(arguments) for argument in self.arguments}
         count = len(definition.inputs)
         if not self.least <= count <= self.most:

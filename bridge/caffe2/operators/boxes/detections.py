@@ -6,21 +6,77 @@ from __future__ import annotations
 import numpy as np
 
 from bridge import c10
-from bridge.caffe2.execution.registry import register_operator
-from bridge.caffe2.operators.boxes import boxes as box
-from bridge.caffe2.operators.boxes.box_operator import BoxOperator
+from bridge.caffe2.execution.function_operator import operator
+from bridge.caffe2.operators.base.checks import require
+from bridge.caffe2.operators.boxes import rotated_boxes as rotated
+from bridge.caffe2.operators.boxes.box_kernels import best_of_classes, gather
+from bridge.caffe2.operators.boxes.box_rules import BoxRules, array_of, by_score, tensor_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
     from numpy.typing import NDArray
+    from torch import Tensor
 
-__all__ = ["BoxWithNMSLimit"]
+    from bridge.caffe2.execution.declaration import Arguments
+
+__all__: list[str] = []
 
 
-@register_operator("BoxWithNMSLimit")
-class BoxWithNMSLimit(BoxOperator):
+class NMSRules:
+    """Which boxes BoxWithNMSLimit keeps; see there."""
+
+    __slots__ = (
+        "background",
+        "first_box",
+        "first_class",
+        "limit",
+        "rules",
+        "smallest",
+        "softly",
+        "threshold",
+    )
+
+    background: int
+    first_box: int
+    first_class: int
+    limit: int
+    rules: BoxRules
+    smallest: float
+    softly: tuple[bool, float, float] | None
+    threshold: float
+
+    @classmethod
+    def from_arguments(cls, arguments: Arguments) -> NMSRules:
+        """Return the rules that arguments say. Raises EnforceNotMet: there is no such method."""
+        method = arguments.single("soft_nms_method", "linear")
+        require(method in ("linear", "gaussian"), "soft_nms_method is linear or gaussian", method)
+        made = cls()
+        made.rules = BoxRules.from_arguments(arguments)
+        made.background = int(bool(arguments.single("input_boxes_include_bg_cls", True)))
+        agnostic = bool(arguments.single("cls_agnostic_bbox_reg", False))
+        made.first_box = -1 if agnostic else made.background
+        made.first_class = int(bool(arguments.single("output_classes_include_bg_cls", True)))
+        made.limit = arguments.single("detections_per_im", 100)
+        made.threshold = arguments.single("nms", 0.3)
+        made.smallest = arguments.single("score_thresh", 0.05)
+        made.softly = None
+        if arguments.single("soft_nms_enabled", False):
+            sigma = arguments.single("soft_nms_sigma", 0.5)
+            least = arguments.single("soft_nms_min_score_thres", 0.001)
+            made.softly = (method == "linear", sigma, least)
+        return made
+
+
+@operator(
+    "BoxWithNMSLimit",
+    outputs="3-6",
+    gradient="undefined",
+    types={"batch_splits": (c10.float32, c10.int32)},
+    effects=("values",),
+)
+def box_with_nms_limit(
+    scores: Tensor, boxes: Tensor, batch_splits: Tensor | None = None, *, rules: NMSRules
+) -> tuple[Tensor, ...]:
     """Keep the best boxes of each class: (scores, boxes, counts) -> (scores, boxes, classes, ...).
 
     Inputs: scores (n, classes), boxes (n, 4 classes), optionally the number of boxes of each image
@@ -37,102 +93,128 @@ class BoxWithNMSLimit(BoxOperator):
     Raises EnforceNotMet: sizes do not match.
     Follows BoxWithNMSLimitOp, caffe2/operators/box_with_nms_limit_op.cc, PyTorch 1.8.1.
     """
+    all_scores, all_boxes = _matrix(scores), _matrix(boxes)
+    n, classes = all_scores.shape
+    sides = rules.rules.sides
+    require(all_boxes.shape[0] == n, "there is one box per score", boxes, scores)
+    own = 1 if rules.first_box < 0 else classes - (not rules.background)
+    require(all_boxes.shape[1] == sides * own, "there is one box per class", boxes, scores)
+    counts = [n] if batch_splits is None else batch_splits.int().tolist()
+    fits = sum(counts) == n and min(counts, default=0) >= 0
+    require(fits, "the numbers of boxes per image add up to all boxes", counts, boxes)
+    by_class = np.zeros((len(counts), classes), np.int32)
+    found: list[tuple[NDArray[np.float32], ...]] = []
+    every: list[NDArray[np.int32]] = []
+    start = 0
+    for image, count in enumerate(counts):
+        part = slice(start, start + count)
+        start += count
+        kept, rows = _of_image(all_scores[part], all_boxes[part], rules, by_class[image, 1:])
+        found.append(kept)
+        every.append(rows)
+    if len(found) == 1:
+        columns = [*found[0], every[0]]
+    elif found:
+        columns = [*map(np.concatenate, zip(*found, strict=True)), np.concatenate(every)]
+    else:
+        columns = [np.empty(0, np.float32), np.empty((0, sides), np.float32)]
+        columns += [np.empty(0, np.float32), np.empty(0, np.int32)]
+    columns[3:3] = [by_class.sum(1).astype(np.float32)]
+    return tuple(tensor_of(column, scores) for column in (*columns, by_class))
 
-    def RunOnDevice(self) -> None:
-        method = self.GetSingleArgument("soft_nms_method", "linear")
-        self.enforce(
-            method in ("linear", "gaussian"), "soft_nms_method is linear or gaussian", method
+
+def _matrix(x: Tensor) -> NDArray[np.float32]:
+    flat = x.dim() == 2 or (x.dim() == 4 and x.shape[2] == x.shape[3] == 1)
+    require(flat, "scores and boxes are matrices", x)
+    return array_of("scores and boxes", x.view(x.shape[:2]), None, None)
+
+
+def _of_image(
+    scores: NDArray[np.float32],
+    boxes: NDArray[np.float32],
+    rules: NMSRules,
+    counts: NDArray[np.int32],
+) -> tuple[tuple[NDArray[np.float32], ...], NDArray[np.int32]]:
+    """Return the kept scores, boxes and classes of an image, and their rows; set `counts`."""
+    rotates = rules.rules.sides == 5
+    if rules.softly:
+        scores = scores.copy()
+    found = np.empty((len(counts), len(scores)), np.int64)
+    numbers = np.empty(len(counts), np.int64)
+    if rotates:
+        total = _rotated(scores, boxes, rules, found, numbers)
+    else:
+        total = best_of_classes(
+            *(scores, boxes, rules.background, rules.first_box, rules.smallest, rules.threshold),
+            *(rules.limit, rules.rules.plus_one, found, numbers, rules.softly),
         )
-        scores, boxes = (self._matrix(i) for i in (0, 1))
-        n, classes = scores.shape
-        self.enforce(boxes.shape[0] == n, "there is one box per score", boxes, scores)
-        in_background = bool(self.GetSingleArgument("input_boxes_include_bg_cls", True))
-        out_background = bool(self.GetSingleArgument("output_classes_include_bg_cls", True))
-        agnostic = bool(self.GetSingleArgument("cls_agnostic_bbox_reg", False))
-        self.first_score = int(in_background)
-        self.first_box = None if agnostic else int(in_background)
-        own = 1 if agnostic else classes - (not in_background)
-        self.enforce(
-            boxes.shape[1] == self.sides * own, "there is one box per class", boxes, scores
-        )
-        counts = [n]
-        if self.InputSize() > 2:
-            counts = self.x(2, (c10.float32, c10.int32)).int().tolist()
-        self.enforce(
-            sum(counts) == n, "the numbers of boxes per image add up to all boxes", counts, boxes
-        )
-        found: list[tuple[NDArray[Any], ...]] = []
-        by_class: list[list[int]] = []
-        start = 0
-        for count in counts:
-            rows = slice(start, start + count)
-            keeps, lowered = self._of_image(scores[rows], boxes[rows], method)
-            by_class.append([0, *map(len, keeps)])
-            for j, keep in enumerate(keeps, 1):
-                named = np.full(len(keep), j - (not out_background), np.float32)
-                own_boxes = self._of_class(boxes[rows], j)[keep]
-                own_scores = lowered[keep, j - 1 + self.first_score]
-                found.append((own_scores, own_boxes, named, np.asarray(keep, np.int32)))
-            start += count
-        columns = [np.concatenate(column) for column in zip(*found, strict=True)]
-        if not columns:
-            columns = [np.empty(0), np.empty((0, self.sides)), np.empty(0), np.empty(0)]
-        total = len(columns[0])
-        for i, column in enumerate(columns[:3]):
-            self.store(i, column, *((total, self.sides) if i == 1 else (total,)))
-        if self.OutputSize() > 3:
-            self.store(3, [sum(one) for one in by_class], len(counts))
-        if self.OutputSize() > 4:
-            self.out(4, (total,), c10.int32).numpy()[...] = columns[3]
-        if self.OutputSize() > 5:
-            self.out(5, (len(counts), classes), c10.int32).numpy()[...] = by_class
+    counts[:] = numbers
+    made = np.empty(total, np.float32), np.empty((total, rules.rules.sides), np.float32)
+    kept, rows = (*made, np.empty(total, np.float32)), np.empty(total, np.int32)
+    if rotates:
+        _gather(scores, boxes, rules, found, numbers, kept, rows)
+    else:
+        first = rules.background, rules.first_box
+        gather(scores, boxes, *first, found, numbers, rules.first_class, *kept, rows)
+    return kept, rows
 
-    def _matrix(self, i: int) -> NDArray[np.float32]:
-        x = self.x(i)
-        flat = x.dim() == 2 or (x.dim() == 4 and x.shape[2] == x.shape[3] == 1)
-        self.enforce(flat, "scores and boxes are matrices", x)
-        found: NDArray[np.float32] = x.view(x.shape[:2]).numpy()
-        return found
 
-    def _of_class(self, boxes: NDArray[np.float32], j: int) -> NDArray[np.float32]:
-        """Return the boxes of class `j`; class 0 is the background."""
-        first = 0 if self.first_box is None else self.sides * (j - 1 + self.first_box)
-        return boxes[:, first : first + self.sides]
+def _rotated(
+    scores: NDArray[np.float32],
+    boxes: NDArray[np.float32],
+    rules: NMSRules,
+    found: NDArray[np.int64],
+    counts: NDArray[np.int64],
+) -> int:
+    """As `best_of_classes`, for rotated boxes."""
+    keeps: list[list[int]] = []
+    for j in range(len(found)):
+        column = scores[:, j + rules.background]
+        rows = np.flatnonzero(column > np.float32(rules.smallest))
+        own = _of_class(boxes, j, rules.first_box)
+        if rules.softly:
+            linear, sigma, least = rules.softly
+            keep, column[:] = rotated.kept_softly(
+                own, column, rows, sigma, rules.threshold, least, linear
+            )
+        else:
+            order = rows[by_score(column[rows])]
+            keep = rotated.kept(own, order, rules.threshold, rules.limit or -1)
+        keeps.append(keep)
+    if 0 < rules.limit < sum(map(len, keeps)):
+        pairs = [(j, row) for j, keep in enumerate(keeps) for row in keep]
+        values = np.array([scores[row, j + rules.background] for j, row in pairs])
+        keeps = [[] for _ in keeps]
+        for at in by_score(values, rules.limit):
+            j, row = pairs[at]
+            keeps[j].append(row)
+    for j, keep in enumerate(keeps):
+        counts[j] = len(keep)
+        found[j, : len(keep)] = keep
+    return sum(map(len, keeps))
 
-    def _of_image(
-        self, scores: NDArray[np.float32], boxes: NDArray[np.float32], method: str
-    ) -> tuple[list[list[int]], NDArray[np.float32]]:
-        """Return the kept rows of each class but the background, and the scores."""
-        limit = self.GetSingleArgument("detections_per_im", 100)
-        threshold = self.GetSingleArgument("nms", 0.3)
-        smallest = np.float32(self.GetSingleArgument("score_thresh", 0.05))
-        softly = bool(self.GetSingleArgument("soft_nms_enabled", False))
-        lowered = scores.copy() if softly else scores
-        keeps: list[list[int]] = []
-        for j in range(1, scores.shape[1]):
-            column = j - 1 + self.first_score
-            rows = np.flatnonzero(scores[:, column] > smallest)
-            own = self._of_class(boxes, j)
-            if softly:
-                keep, lowered[:, column] = box.kept_softly(
-                    own,
-                    scores[:, column],
-                    rows,
-                    self.GetSingleArgument("soft_nms_sigma", 0.5),
-                    threshold,
-                    self.GetSingleArgument("soft_nms_min_score_thres", 0.001),
-                    method,
-                    self.plus_one,
-                )
-            else:
-                order = rows[box.by_score(scores[rows, column])]
-                keep = box.kept(own, order, threshold, limit or -1, self.plus_one)
-            keeps.append(keep)
-        if 0 < limit < sum(map(len, keeps)):
-            pairs = [(j, row) for j, keep in enumerate(keeps) for row in keep]
-            values = np.array([lowered[row, j + self.first_score] for j, row in pairs])
-            keeps = [[] for _ in keeps]
-            for at in box.by_score(values, limit):
-                j, row = pairs[at]
-                keeps[j].append(row)
-        return keeps, lowered
+
+def _gather(
+    scores: NDArray[np.float32],
+    boxes: NDArray[np.float32],
+    rules: NMSRules,
+    found: NDArray[np.int64],
+    counts: NDArray[np.int64],
+    out: tuple[NDArray[np.float32], ...],
+    out_rows: NDArray[np.int32],
+) -> None:
+    """As `gather`, for rotated boxes."""
+    start = 0
+    for j, count in enumerate(counts):
+        rows, part = found[j, :count], slice(start, start + count)
+        out[0][part] = scores[rows, j + rules.background]
+        out[1][part] = _of_class(boxes, j, rules.first_box)[rows]
+        out[2][part] = j + rules.first_class
+        out_rows[part] = rows
+        start += count
+
+
+def _of_class(boxes: NDArray[np.float32], j: int, first_box: int) -> NDArray[np.float32]:
+    """Return the rotated boxes of class `j`."""
+    first = 0 if first_box < 0 else 5 * (j + first_box)
+    return boxes[:, first : first + 5]

@@ -7,101 +7,135 @@ import math
 
 import numpy as np
 
-from bridge import c10
-from bridge.caffe2.execution.registry import register_operator
-from bridge.caffe2.operators.boxes import boxes as box
-from bridge.caffe2.operators.boxes.box_operator import BoxOperator
+from bridge.caffe2.execution.function_operator import operator
+from bridge.caffe2.operators.base.checks import require
+from bridge.caffe2.operators.boxes.box_rules import array_of, by_score, tensor_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
+    from torch import Tensor
 
-__all__ = ["CollectAndDistributeFpnRpnProposals", "CollectRpnProposals", "DistributeFpnProposals"]
+    from bridge.caffe2.execution.declaration import Arguments, OutputCount
+
+__all__: list[str] = []
 
 
-class Levels(BoxOperator):
-    """An operator on the levels of a feature pyramid."""
+class Collected:
+    """Which boxes of the levels are collected.
 
-    def collected(self) -> NDArray[np.float32]:
-        """Return the best boxes (n, 5) of all levels, at most `rpn_post_nms_topN` (2000)."""
-        levels = self.levels("rpn", 2, 6)
-        self.enforce(
-            self.InputSize() == 2 * levels, "there are boxes and scores of each level", levels
-        )
-        boxes = np.concatenate([self.array(i, None, 5) for i in range(levels)])
-        scores = np.concatenate([self.array(i, None) for i in range(levels, 2 * levels)])
-        self.enforce(len(boxes) == len(scores), "there is one score per box", boxes, scores)
-        most = self.GetSingleArgument("rpn_post_nms_topN", 2000)
-        best: NDArray[np.float32] = boxes[box.by_score(scores, most)]
+    Arguments: `rpn_min_level` (2), `rpn_max_level` (6), `rpn_post_nms_topN` (2000): the most boxes.
+    """
+
+    __slots__ = ("levels", "most")
+
+    def __init__(self, levels: int, most: int) -> None:
+        self.levels = levels
+        self.most = most
+
+    @classmethod
+    def from_arguments(cls, arguments: Arguments) -> Collected:
+        """Return what arguments say. Raises EnforceNotMet: there are no levels."""
+        low, high = _levels(arguments, "rpn", 2, 6)
+        return cls(high - low + 1, arguments.single("rpn_post_nms_topN", 2000))
+
+    def of(self, inputs: Sequence[Tensor]) -> NDArray[np.float32]:
+        """Return the best boxes (n, 5) of all levels."""
+        levels = self.levels
+        require(len(inputs) == 2 * levels, "there are boxes and scores of each level", levels)
+        boxes = np.concatenate([array_of("boxes", x, None, 5) for x in inputs[:levels]])
+        scores = np.concatenate([array_of("scores", x, None) for x in inputs[levels:]])
+        require(len(boxes) == len(scores), "there is one score per box", boxes, scores)
+        best: NDArray[np.float32] = boxes[by_score(scores, self.most)]
         return best
 
-    def levels(self, kind: str, low: int, high: int) -> int:
-        """Return the number of levels, from the arguments `KIND_min_level` and `KIND_max_level`."""
-        self.low = self.GetSingleArgument(f"{kind}_min_level", low)
-        self.high = self.GetSingleArgument(f"{kind}_max_level", high)
-        self.enforce(
-            self.low <= self.high, "the lowest level is not above the highest", self.low, self.high
-        )
-        return int(self.high - self.low + 1)
 
-    def distribute(self, boxes: NDArray[np.float32], first: int) -> None:
-        """Set outputs from `first` on to the boxes of each level, then to their input order."""
-        levels = self.levels("roi", 2, 5)
-        self.enforce(
-            self.OutputSize() == first + levels + 1,
-            "there is an output per level, and one more",
-            levels,
-        )
-        scale = np.float32(self.GetSingleArgument("roi_canonical_scale", 224.0))
-        middle = np.float32(self.GetSingleArgument("roi_canonical_level", 4.0))
+class Distributed:
+    """To which levels boxes are distributed.
+
+    Arguments: `roi_min_level` (2), `roi_max_level` (5); `roi_canonical_level` (4): the level of
+    boxes with sides of `roi_canonical_scale` (224); `legacy_plus_one` (True): a box includes its
+    last pixel. Boxes with sides twice as long are one level higher.
+    """
+
+    __slots__ = ("high", "low", "middle", "plus_one", "scale")
+
+    low: int
+    high: int
+    middle: float
+    plus_one: bool
+    scale: float
+
+    @classmethod
+    def from_arguments(cls, arguments: Arguments) -> Distributed:
+        """Return what arguments say. Raises EnforceNotMet: there are no levels."""
+        made = cls()
+        made.low, made.high = _levels(arguments, "roi", 2, 5)
+        made.scale = arguments.single("roi_canonical_scale", 224.0)
+        made.middle = arguments.single("roi_canonical_level", 4.0)
+        made.plus_one = bool(arguments.single("legacy_plus_one", True))
+        return made
+
+    def of(self, boxes: NDArray[np.float32], outputs: int) -> list[NDArray[np.generic]]:
+        """Return the boxes of each level, and the positions that restore the order of all."""
+        levels = self.high - self.low + 1
+        require(outputs == levels + 1, "there is an output per level, and one more", levels)
         sides = boxes[:, -2:] - boxes[:, -4:-2] + np.float32(self.plus_one)
         areas = sides[:, 0] * sides[:, 1]
+        scale = np.float32(self.scale)
         doubled = np.log(np.sqrt(np.maximum(areas, 0)) / scale + np.float32(1e-6))
-        level = np.floor(middle + doubled / np.float32(math.log(2)))
+        level = np.floor(np.float32(self.middle) + doubled / np.float32(math.log(2)))
         level = np.clip(level, self.low, self.high).astype(np.int64)
-        places = []
-        for i in range(levels):
-            rows = np.flatnonzero(level == self.low + i)
-            places.append(rows)
-            self.store(first + i, boxes[rows], len(rows), boxes.shape[1])
+        places = [np.flatnonzero(level == self.low + i) for i in range(levels)]
         order = np.argsort(np.concatenate(places), kind="stable")
-        self.out(first + levels, (len(boxes),), c10.int32).numpy()[...] = order
+        return [*(boxes[rows] for rows in places), order.astype(np.int32)]
 
 
-@register_operator("CollectRpnProposals")
-class CollectRpnProposals(Levels):
+def _levels(arguments: Arguments, kind: str, low: int, high: int) -> tuple[int, int]:
+    """Return the lowest and the highest level: the arguments `KIND_min_level`, `KIND_max_level`."""
+    low = arguments.single(f"{kind}_min_level", low)
+    high = arguments.single(f"{kind}_max_level", high)
+    require(low <= high, "the lowest level is not above the highest", low, high)
+    return low, high
+
+
+@operator("CollectRpnProposals", inputs="2-*", gradient="undefined", effects=("values",))
+def collect_rpn_proposals(*inputs: Tensor, collected: Collected) -> Tensor:
     """Merge boxes (n, 5) and scores (n) of all levels -> the best boxes, best first.
 
-    Inputs: boxes of each level, then scores of each level.
-    Arguments: `rpn_min_level` (2), `rpn_max_level` (6), `rpn_post_nms_topN` (2000): the most boxes.
+    Inputs: boxes of each level, then scores of each level; for the arguments see Collected.
     Follows caffe2/operators/collect_and_distribute_fpn_rpn_proposals_op.cc, PyTorch 1.8.1.
     """
-
-    def RunOnDevice(self) -> None:
-        best = self.collected()
-        self.store(0, best, *best.shape)
+    return tensor_of(collected.of(inputs), inputs[0])
 
 
-@register_operator("DistributeFpnProposals")
-class DistributeFpnProposals(Levels):
+@operator("DistributeFpnProposals", outputs="2-*", gradient="undefined", effects=("values",))
+def distribute_fpn_proposals(
+    rois: Tensor, *, distributed: Distributed, outputs: OutputCount = 5
+) -> tuple[Tensor, ...]:
     """Distribute boxes (n, 5) by size -> the boxes of each level, then their order (n).
 
-    The last output restores the input order from the concatenated levels.
-    Arguments: `roi_min_level` (2), `roi_max_level` (5); `roi_canonical_level` (4): the level of
-    boxes with sides of `roi_canonical_scale` (224). Boxes with sides twice as long are one level
-    higher.
+    The last output restores the input order from the concatenated levels. For the arguments see
+    Distributed.
     Follows caffe2/operators/collect_and_distribute_fpn_rpn_proposals_op.cc, PyTorch 1.8.1.
     """
+    found = distributed.of(array_of("boxes", rois, None, None), outputs)
+    return tuple(tensor_of(one, rois) for one in found)
 
-    def RunOnDevice(self) -> None:
-        self.distribute(self.array(0, None, None), 0)
 
-
-@register_operator("CollectAndDistributeFpnRpnProposals")
-class CollectAndDistributeFpnRpnProposals(Levels):
+@operator(
+    "CollectAndDistributeFpnRpnProposals",
+    inputs="2-*",
+    outputs="3-*",
+    gradient="undefined",
+    effects=("values",),
+)
+def collect_and_distribute_fpn_rpn_proposals(
+    *inputs: Tensor, collected: Collected, distributed: Distributed, outputs: OutputCount = 6
+) -> tuple[Tensor, ...]:
     """CollectRpnProposals, then DistributeFpnProposals of its result."""
-
-    def RunOnDevice(self) -> None:
-        best = self.collected()
-        self.store(0, best, *best.shape)
-        self.distribute(best, 1)
+    best = collected.of(inputs)
+    found = distributed.of(best, outputs - 1)
+    return tuple(tensor_of(one, inputs[0]) for one in (best, *found))

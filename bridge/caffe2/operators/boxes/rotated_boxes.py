@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Rotated boxes as arrays of rows (x, y, width, height, degrees): transformed, clipped, overlaps.
 
-x and y are the center, degrees are counterclockwise. Like `boxes`, with NumPy on the memory of the
-blobs. Follows caffe2/operators/generate_proposals_op_util_boxes.h and _nms.h, PyTorch 1.8.1.
+x and y are the center, degrees are counterclockwise. These are loops over small arrays, so they use
+NumPy, which has less overhead than torch.
+
+Follows caffe2/operators/generate_proposals_op_util_boxes.h and _nms.h, PyTorch 1.8.1.
 """
 
 from __future__ import annotations
@@ -10,6 +12,8 @@ from __future__ import annotations
 import math
 
 import numpy as np
+
+from bridge.caffe2.operators.boxes.box_rules import LARGEST_GROWTH
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,9 +24,8 @@ if TYPE_CHECKING:
     Boxes = NDArray[np.float32]
     Points = NDArray[np.float64]
 
-__all__ = ["RotatedOverlaps", "clipped", "large_enough", "transformed"]
+__all__ = ["clipped", "kept", "kept_softly", "large_enough", "transformed"]
 
-LARGEST_GROWTH = np.float32(math.log(1000 / 16))  # of the logarithm of a side
 _PARALLEL = 1e-14  # sides are parallel if their cross product is at most this
 
 
@@ -36,7 +39,7 @@ def transformed(
     """
     by = np.asarray(weights, np.float32)
     centers = deltas[:, :2] / by[:2] * boxes[:, 2:4] + boxes[:, :2]
-    sides = np.exp(np.minimum(deltas[:, 2:4] / by[2:4], LARGEST_GROWTH)) * boxes[:, 2:4]
+    sides = np.exp(np.minimum(deltas[:, 2:4] / by[2:4], np.float32(LARGEST_GROWTH))) * boxes[:, 2:4]
     turned = deltas[:, 4] * np.float32(180) / np.float32(math.pi) + boxes[:, 4]
     if bounds is not None:
         low, high = bounds
@@ -138,3 +141,54 @@ def _areas(points: Points, valid: NDArray[np.bool_]) -> Points:
     area = np.abs(_cross(around, np.roll(around, -1, 1)).sum(1)) / 2
     found: Points = np.where(count > 2, area, 0.0)
     return found
+
+
+def kept(boxes: Boxes, order: NDArray[np.intp], threshold: float, most: int) -> list[int]:
+    """Return the indices of boxes, in `order`, that overlap no earlier one more than `threshold`.
+
+    At most `most` of them, unless it is negative.
+    """
+    overlaps = RotatedOverlaps(boxes)
+    limit = np.float32(threshold)
+    found: list[int] = []
+    while order.size and (most < 0 or len(found) < most):
+        first, order = int(order[0]), order[1:]
+        found.append(first)
+        order = order[overlaps.of(first, order) <= limit]
+    return found
+
+
+def kept_softly(
+    boxes: Boxes,
+    scores: NDArray[np.float32],
+    rows: NDArray[np.intp],
+    sigma: float,
+    threshold: float,
+    smallest: float,
+    linear: bool,
+) -> tuple[list[int], NDArray[np.float32]]:
+    """Return the indices of boxes by descending score, and the scores (soft NMS).
+
+    In each step the box with the largest score is kept, and the scores of the others are multiplied
+    by 1 - overlap if it is above `threshold` (`linear`), or else by exp(-overlap^2 / sigma). Boxes
+    with scores below `smallest` are removed.
+    """
+    overlaps = RotatedOverlaps(boxes)
+    scores = scores.copy()
+    found: list[int] = []
+    while rows.size:
+        at = int(np.argmax(scores[rows]))
+        first = int(rows[at])
+        found.append(first)
+        # The first one moves to the place of the largest: this decides among equal scores.
+        rows = rows.copy()
+        rows[at] = rows[0]
+        rows = rows[1:]
+        overlap = overlaps.of(first, rows)
+        if linear:
+            factor = np.where(overlap > np.float32(threshold), 1.0 - overlap, 1.0)
+        else:
+            factor = np.exp(-1.0 * overlap.astype(np.float64) ** 2 / sigma)
+        scores[rows] *= factor.astype(np.float32)
+        rows = rows[scores[rows] >= np.float32(smallest)]
+    return found, scores

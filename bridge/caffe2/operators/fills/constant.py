@@ -3,22 +3,66 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from bridge import c10
 from bridge.c10 import TypeMeta
 from bridge.c10.errors import EnforceTypeError
 from bridge.caffe2.base.data_types import type_of_argument
 from bridge.caffe2.blobs.strings import as_bytes
-from bridge.caffe2.execution.registry import register_operator
-from bridge.caffe2.operators.base.fill_operator import FillOperator
-from bridge.caffe2.operators.base.torch_operator import enforce
+from bridge.caffe2.execution.function_operator import operator
+from bridge.caffe2.operators.base.checks import require
+from bridge.caffe2.operators.base.lazy_torch import torch
+from bridge.caffe2.operators.fills.fill_sizes import FILL, FillSizes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from torch import Tensor
+
+    from bridge.caffe2.execution.declaration import Arguments, Out, TargetDevice
+
 __all__: list[str] = []
 
 _ZEROS: dict[TypeMeta, Any] = {c10.float32: 0.0, c10.float64: 0.0, c10.bool: False, c10.string: ""}
+
+
+class FillValue:
+    """The argument `value`, of type `dtype`, by default the type of `value`."""
+
+    __slots__ = ("dtype", "value")
+
+    def __init__(self, value: Any, dtype: TypeMeta) -> None:
+        self.value = value
+        self.dtype = dtype
+
+    @classmethod
+    def from_arguments(cls, arguments: Arguments) -> FillValue:
+        """Return the value that arguments say.
+
+        Raises EnforceNotMet: it is out of range, or of another type (also a TypeError).
+        """
+        given = arguments.held("value")
+        if arguments.has("dtype"):
+            dtype = type_of_argument(arguments.single("dtype", 1), "dtype")
+        elif "i" in given:
+            dtype = c10.int64
+        elif not arguments.has("value") or "f" in given:
+            dtype = c10.float32
+        else:
+            raise EnforceTypeError("The argument value must be a number, unless dtype is set.")
+        require(
+            dtype is not c10.float16,
+            "dtype is not float16, which Float16ConstantFill is for",
+        )
+        value = arguments.single("value", _ZEROS.get(dtype, 0))
+        if dtype is c10.string:
+            value = as_bytes(value)
+        elif type(value) is int:
+            least, most = _bits(dtype)
+            require(least <= value <= most, f"the value is in the range of {dtype.name}", value)
+        return cls(value, dtype)
 
 
 def _bits(dtype: TypeMeta) -> tuple[int, int]:
@@ -27,78 +71,70 @@ def _bits(dtype: TypeMeta) -> tuple[int, int]:
     return (0, 2**bits - 1) if dtype.name[0] == "u" else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
 
 
-class _OneValue(FillOperator):
-    """A fill with the argument `value`, of type `dtype`, by default the type of `value`."""
-
-    def __init__(self, *args: Any) -> None:
-        super().__init__(*args)
-        if self.HasArgument("dtype"):
-            self._dtype = type_of_argument(self.GetSingleArgument("dtype", 1), "dtype")
-        elif self.HasSingleArgumentOfType("value", int):
-            self._dtype = c10.int64
-        elif not self.HasArgument("value") or self.HasSingleArgumentOfType("value", float):
-            self._dtype = c10.float32
-        else:
-            raise EnforceTypeError("The argument value must be a number, unless dtype is set.")
-        enforce(
-            self._dtype is not c10.float16,
-            f"{self._definition.type} does not support float16; use Float16ConstantFill.",
-        )
-        self._value = self.GetSingleArgument("value", _ZEROS.get(self._dtype, 0))
-        if self._dtype is c10.string:
-            self._value = as_bytes(self._value)
-        elif type(self._value) is int:
-            least, most = _bits(self._dtype)
-            enforce(
-                least <= self._value <= most,
-                f"The value {self._value} is out of range for {self._dtype.name}.",
-            )
+def _filled(sizes: list[int], value: Any, dtype: TypeMeta, device: Any, out: Any) -> Any:
+    """Return a new tensor, or `out`, filled with a number, or strings."""
+    if dtype is c10.string:
+        return np.full(sizes, value, dtype=object)
+    if out is not None:
+        return out.fill_(value)
+    return torch.full(sizes, value, dtype=dtype.torch, device=device)
 
 
-@register_operator("ConstantFill")
-class ConstantFill(_OneValue):
+@operator("ConstantFill", **FILL)
+def constant_fill(
+    x: Tensor | None = None,
+    given: Tensor | None = None,
+    *,
+    sizes: FillSizes,
+    constant: FillValue,
+    device: TargetDevice = "cpu",
+    out: Out = None,
+) -> Tensor:
     """Fill with `value`, or with the one element of input 1."""
-
-    def RunOnDevice(self) -> None:
-        value = self._value
-        if self.InputSize() == 2:
-            enforce(
-                self._dtype is not c10.string,
-                "Strings cannot be filled from input 1; use the argument value.",
-            )
-            given = self.x(1, (self._dtype,))
-            enforce(given.numel() == 1, f"Input 1 must have one element, not {given.numel()}.")
-            value = given.item()
-        self.fill(value, self._dtype)
+    made = sizes.of(x)
+    if given is None:
+        return _filled(made, constant.value, constant.dtype, device, out)
+    dtype = constant.dtype
+    require(dtype is not c10.string, "strings are filled with the argument value, not an input")
+    require(given.dtype == dtype.torch, f"input 1 is of type {dtype.name}", given.dtype)
+    require(given.numel() == 1, "input 1 has one element", given)
+    value = given.reshape(())
+    return value.expand(made).clone() if out is None else out.copy_(value)
 
 
-@register_operator("Float16ConstantFill")
-class Float16ConstantFill(FillOperator):
+@operator("Float16ConstantFill", gradient="none")
+def half_constant_fill(
+    *, sizes: FillSizes, value: float = 0.0, device: TargetDevice = "cpu", out: Out = None
+) -> Tensor:
     """Fill with `value` as float16."""
-
-    def RunOnDevice(self) -> None:
-        self.fill(self.GetSingleArgument("value", 0.0), c10.float16)
+    return _filled(sizes.of(None), value, c10.float16, device, out)
 
 
-@register_operator("DiagonalFill")
-class DiagonalFill(_OneValue):
+@operator("DiagonalFill", **FILL)
+def diagonal_fill(
+    x: Tensor | None = None,
+    *,
+    sizes: FillSizes,
+    constant: FillValue,
+    device: TargetDevice = "cpu",
+    out: Out = None,
+) -> Tensor:
     """Fill the diagonal with `value`, the rest with 0.
 
     The output has two dimensions, or more of the same size.
     """
-
-    def RunOnDevice(self) -> None:
-        sizes = self.sizes()
-        enforce(self._dtype is not c10.string, "A diagonal of strings is not supported.")
-        enforce(len(sizes) >= 2, f"The output must have two dimensions or more, not {len(sizes)}.")
-        enforce(
-            len(sizes) == 2 or len(set(sizes)) == 1,
-            f"The sizes of more than two dimensions must be equal, not {sizes}.",
-        )
-        flat = self.out(0, sizes, self._dtype).zero_().view(-1)
-        if len(sizes) == 2:
-            # Below the square of a tall matrix Caffe2 continues in the next column.
-            flat[:: sizes[1] + 1] = self._value
-        elif flat.numel():
-            step = sum(sizes[0] ** i for i in range(len(sizes)))
-            flat[::step] = self._value
+    made = sizes.of(x)
+    require(constant.dtype is not c10.string, "a diagonal has numbers, not strings")
+    require(len(made) >= 2, "the output has two dimensions or more", made)
+    require(
+        len(made) == 2 or len(set(made)) == 1, "more than two dimensions have equal sizes", made
+    )
+    result = _filled(made, 0, constant.dtype, device, out)
+    flat = result.view(-1)
+    if len(made) == 2:
+        # Below the square of a tall matrix Caffe2 continues in the next column.
+        flat[:: made[1] + 1] = constant.value
+    elif flat.numel():
+        step = sum(made[0] ** i for i in range(len(made)))
+        flat[::step] = constant.value
+    return result

@@ -3,22 +3,28 @@
 
 from __future__ import annotations
 
+import math
 from array import array
+
+import numpy as np
 
 from bridge import c10
 from bridge.c10 import TypeMeta
 from bridge.c10.errors import EnforceNotMet, EnforceTypeError
 from bridge.caffe2.base.data_types import type_of_argument
 from bridge.caffe2.blobs.strings import as_bytes
-from bridge.caffe2.execution.registry import register_operator
-from bridge.caffe2.operators.base.fill_operator import FillOperator
+from bridge.caffe2.execution.function_operator import operator
+from bridge.caffe2.operators.base.checks import require
 from bridge.caffe2.operators.base.lazy_torch import torch
-from bridge.caffe2.operators.base.torch_operator import enforce
-from bridge.caffe2.operators.base.variants import register_variant
+from bridge.caffe2.operators.fills.fill_sizes import FILL, FillSizes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
+
+    from torch import Tensor
+
+    from bridge.caffe2.execution.declaration import Arguments, TargetDevice
 
 __all__: list[str] = []
 
@@ -26,93 +32,103 @@ __all__: list[str] = []
 # The types that GivenTensorFill supports.
 _GIVEN = (c10.float32, c10.float64, c10.bool, c10.int16, c10.int32, c10.int64, c10.string)
 
+_TYPES: dict[str, TypeMeta] = {
+    "GivenTensorFill": c10.float32,
+    "GivenTensorDoubleFill": c10.float64,
+    "GivenTensorBoolFill": c10.bool,
+    "GivenTensorIntFill": c10.int32,
+    "GivenTensorInt16Fill": c10.int16,
+    "GivenTensorInt64Fill": c10.int64,
+    "GivenTensorStringFill": c10.string,
+}
 
-class _GivenTensor(FillOperator):
-    """A fill with the elements in the argument `values`, as many as the output has."""
 
-    dtype: TypeMeta = c10.float32
+class GivenValues:
+    """The elements in the argument `values`, of the operator's type or `dtype`."""
 
-    def __init__(self, *args: Any) -> None:
-        super().__init__(*args)
-        enforce(self.HasArgument("values"), "The argument values is missing.")
-        self._dtype = self.dtype
-        if self._dtype is c10.float32 and self.HasArgument("dtype"):
-            self._dtype = type_of_argument(self.GetSingleArgument("dtype"), "dtype")
-        enforce(
-            self._dtype in _GIVEN, f"{self._definition.type} does not support {self._dtype.name}."
-        )
-        self._values = self._given()
+    __slots__ = ("dtype", "values")
+
+    def __init__(self, values: Any, dtype: TypeMeta) -> None:
+        self.values = values
+        self.dtype = dtype
+
+    @classmethod
+    def from_arguments(cls, arguments: Arguments) -> GivenValues:
+        """Return the values that arguments say.
+
+        Raises EnforceNotMet: there are none, or they are of another type (also a TypeError).
+        """
+        require(arguments.has("values"), "the argument values is given")
+        dtype = _TYPES[arguments.type]
+        if dtype is c10.float32 and arguments.has("dtype"):
+            dtype = type_of_argument(arguments.single("dtype"), "dtype")
+        require(dtype in _GIVEN, "elements of this type are supported", dtype.name)
+        # Many numbers are held in an array.
+        held = arguments.held("values").values()
+        values: Any = next((one for one in held if isinstance(one, array)), None)
+        if values is None:
+            values = arguments.repeated("values")
         kinds: tuple[type, ...] = (int,)
-        if self._dtype is c10.string:
+        if dtype is c10.string:
             kinds = (str, bytes)
-        elif self._dtype in (c10.float32, c10.float64):
+        elif dtype in (c10.float32, c10.float64):
             kinds = (int, float)
-        if self._values and not isinstance(self._values[0], kinds):
+        if values and not isinstance(values[0], kinds):
             raise EnforceTypeError(
-                f"The values are {type(self._values[0]).__name__}, but the tensor's type is "
-                f"{self._dtype.name}."
+                f"The values are {type(values[0]).__name__}, but the tensor's type is {dtype.name}."
             )
+        if dtype is c10.string:
+            values = np.array([as_bytes(one) for one in values], dtype=object)
+        return cls(values, dtype)
 
-    def RunOnDevice(self) -> None:
-        sizes = self.sizes()
-        numel = 1
-        for size in sizes:
-            numel *= size
-        if numel != len(self._values):
+    def filled(self, sizes: list[int], device: Any) -> Any:
+        """Return a new tensor, or array of strings, with these sizes.
+
+        Raises EnforceNotMet: there are more or fewer values.
+        """
+        numel = math.prod(sizes)
+        if numel != len(self.values):
             raise EnforceNotMet(
-                f"There are {len(self._values)} values, but the sizes {list(sizes)} need {numel} "
+                f"There are {len(self.values)} values, but the sizes {list(sizes)} need {numel} "
                 "elements.",
                 condition="output->numel() == values_.numel()",
             )
-        if self._dtype is c10.string:
-            self.put_strings(0, sizes, [as_bytes(one) for one in self._values])
-            return
-        out = self.out(0, sizes, self._dtype)
-        if isinstance(self._values, array):
-            code = torch.float32 if self._values.typecode == "f" else torch.int64
-            out.copy_(torch.frombuffer(self._values, dtype=code).view(out.shape))
-        else:
-            out.copy_(torch.tensor(self._values, dtype=self._dtype.torch).view(out.shape))
-
-    def _given(self) -> Any:
-        """Return the values: a list, or an array where there are many numbers."""
-        held = self._definition.arguments["values"]
-        many = next((one for one in held.values() if isinstance(one, array)), None)
-        return self.GetRepeatedArgument("values") if many is None else many
+        if self.dtype is c10.string:
+            return self.values.reshape(sizes)
+        dtype = self.dtype.torch
+        if not isinstance(self.values, array):
+            return torch.tensor(self.values, dtype=dtype, device=device).view(sizes)
+        code = torch.float32 if self.values.typecode == "f" else torch.int64
+        made = torch.frombuffer(self.values, dtype=code).view(sizes)
+        return made.to(device=device, dtype=dtype, copy=True)
 
 
-@register_operator("GivenTensorFill")
-class GivenTensorFill(_GivenTensor):
-    """Fill with the given floats, or with elements of type `dtype`."""
+def given_tensor_fill(
+    x: Tensor | None = None,
+    *,
+    sizes: FillSizes,
+    values: GivenValues,
+    device: TargetDevice = "cpu",
+) -> Tensor:
+    """Fill with the given elements, of the type in the name, or else float32 or `dtype`."""
+    return values.filled(sizes.of(x), device)
 
 
-for _kind, _type in {
-    "Double": c10.float64,
-    "Bool": c10.bool,
-    "Int": c10.int32,
-    "Int16": c10.int16,
-    "Int64": c10.int64,
-    "String": c10.string,
-}.items():
-    register_variant(
-        f"GivenTensor{_kind}Fill",
-        _GivenTensor,
-        f"Fill with given elements of {_type.name}.",
-        dtype=_type,
-    )
+for _name in _TYPES:
+    operator(_name, **FILL)(given_tensor_fill)
 
 
-@register_operator("GivenTensorByteStringToUInt8Fill")
-class GivenTensorByteStringToUInt8Fill(FillOperator):
+@operator("GivenTensorByteStringToUInt8Fill", **FILL)
+def given_bytes_fill(
+    x: Tensor | None = None,
+    *,
+    sizes: FillSizes,
+    values: list[bytes] = [],  # noqa: B006
+    device: TargetDevice = "cpu",
+) -> Tensor:
     """Fill with the bytes of the first of the given strings."""
-
-    def RunOnDevice(self) -> None:
-        values = self.GetRepeatedArgument("values")
-        sizes = self.sizes()
-        data = as_bytes(values[0]) if values else b""
-        target = torch.Size(sizes)
-        enforce(
-            target.numel() == len(data),
-            f"The string has {len(data)} bytes, but the sizes {sizes} need {target.numel()}.",
-        )
-        self.put(0, torch.tensor(list(data), dtype=torch.uint8).reshape(target))
+    made = sizes.of(x)
+    data = values[0] if values else b""
+    needed = math.prod(made)
+    require(needed == len(data), f"the string has the {needed} bytes of the output", len(data))
+    return torch.tensor(list(data), dtype=torch.uint8, device=device).view(made)

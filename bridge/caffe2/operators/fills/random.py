@@ -7,185 +7,236 @@ default generator, which ``torch.manual_seed`` seeds.
 
 from __future__ import annotations
 
-from bridge import c10
+import math
+
 from bridge.c10 import TypeMeta
 from bridge.c10.errors import EnforceNotMet, EnforceValueError
 from bridge.caffe2.base.data_types import type_of_argument
-from bridge.caffe2.execution.registry import register_operator
-from bridge.caffe2.operators.base.fill_operator import FillOperator
+from bridge.caffe2.execution.function_operator import operator
+from bridge.caffe2.operators.base.checks import INTS, require
 from bridge.caffe2.operators.base.lazy_torch import torch
-from bridge.caffe2.operators.base.random_operator import RandomOperator
-from bridge.caffe2.operators.base.torch_operator import enforce
+from bridge.caffe2.operators.fills.fill_sizes import FILL, FillSizes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from torch import Tensor
+
+    from bridge.caffe2.execution.declaration import Arguments, Out, RandomGenerator, TargetDevice
+
 __all__: list[str] = []
 
 
-class _Random(RandomOperator, FillOperator):
-    """A fill from the operator's generator."""
+class Limits:
+    """The arguments `min` (0) and `max` (1), unless they are inputs 1 and 2."""
 
-    def fan(self, sizes: list[int], i: int) -> int:
-        """Return the number of elements per index of dimension `i`."""
-        enforce(len(sizes) > i, f"The sizes {sizes} have no dimension {i}.")
-        enforce(sizes[i] > 0, f"Dimension {i} of the sizes {sizes} must not be empty.")
-        return int(torch.Size(sizes).numel()) // sizes[i]
+    __slots__ = ("high", "low")
 
+    def __init__(self, low: Any, high: Any) -> None:
+        self.low = low
+        self.high = high
 
-class _Uniform(_Random):
-    """A uniform fill from `min` to `max`, which are arguments or inputs 1 and 2."""
+    @classmethod
+    def from_arguments(cls, arguments: Arguments) -> Limits:
+        """Return the limits that arguments say.
 
-    dtype: TypeMeta = c10.float32
-    zero: float = 0.0
-
-    def __init__(self, *args: Any) -> None:
-        super().__init__(*args)
-        if self.InputSize() == 3:
+        Raises EnforceNotMet: they are inputs too; also a TypeError: they are of another type; also
+        a ValueError: `max` is not greater than `min`.
+        """
+        if arguments.inputs == 3:
             for name in ("min", "max"):
-                enforce(
-                    not self.HasArgument(name),
-                    f"{name} is an argument or an input, not both.",
-                )
-            return
-        self._limits = self._argument("min", 0), self._argument("max", 1)
-        low, high = self._limits
+                require(not arguments.has(name), f"{name} is an argument or an input, not both")
+            return cls(None, None)
+        kind = int if arguments.type == "UniformIntFill" else float
+        low, high = arguments.single("min", kind(0)), arguments.single("max", kind(1))
         if not low < high:
             raise EnforceValueError(
                 f"max, {high}, has to be greater than min, {low}.", condition="min_ < max_"
             )
+        return cls(low, high)
 
-    def _argument(self, name: str, default: int) -> Any:
-        return self.GetSingleArgument(name, type(self.zero)(default))
-
-    def RunOnDevice(self) -> None:
-        sizes = list(self.sizes())
-        if self.InputSize() == 3:
-            self._limits = self._limit(1), self._limit(2)
-        low, high = self._limits
-        if low > high:
-            sizes[0] = 0
-        self.draw(self.out(0, sizes, self.dtype), low, high)
-
-    def _limit(self, i: int) -> Any:
-        given = self.x(i, (self.dtype,))
-        enforce(
-            given.numel() == 1, f"Input {i}, a limit, must have one element, not {given.numel()}."
-        )
-        return given.item()
-
-    def draw(self, out: Any, low: Any, high: Any) -> None:
-        """Fill `out` from `low` to `high`."""
-        if out.numel():
-            out.uniform_(low, high, generator=self.generator())
+    def between(self, least: Tensor | None, most: Tensor | None, dtype: Any) -> tuple[Any, Any]:
+        """Return the limits, from inputs if they are given."""
+        if least is None or most is None:
+            return self.low, self.high
+        for name, x in (("min", least), ("max", most)):
+            require(x.dtype == dtype, f"input {name} is of type {dtype}", x.dtype)
+            require(x.numel() == 1, f"input {name} has one element", x)
+        return least.item(), most.item()
 
 
-@register_operator("UniformFill")
-class UniformFill(_Uniform):
-    """Fill uniformly from [`min`, `max`)."""
+def _room(sizes: list[int], dtype: Any, device: Any, out: Any) -> Any:
+    """Return a tensor to fill: `out`, or a new one."""
+    return torch.empty(sizes, dtype=dtype, device=device) if out is None else out
 
 
-@register_operator("UniformIntFill")
-class UniformIntFill(_Uniform):
-    """Fill with int32 uniformly from [`min`, `max`]."""
+@operator("UniformFill", **FILL, inputs="0|1|3", effects=("random",))
+def uniform_fill(
+    x: Tensor | None = None,
+    least: Tensor | None = None,
+    most: Tensor | None = None,
+    *,
+    sizes: FillSizes,
+    limits: Limits,
+    generator: RandomGenerator = None,
+    device: TargetDevice = "cpu",
+) -> Tensor:
+    """Fill uniformly from [`min`, `max`), which are arguments or inputs 1 and 2."""
+    made = list(sizes.of(x))
+    low, high = limits.between(least, most, torch.float32)
+    if low > high:
+        made[0] = 0
+        high = low
+    return _room(made, torch.float32, device, None).uniform_(low, high, generator=generator)
 
-    dtype = c10.int32
-    zero = 0
 
-    def draw(self, out: Any, low: Any, high: Any) -> None:
-        """Fill `out` from `low` to `high`, inclusive."""
-        if out.numel():
-            out.random_(low, high + 1, generator=self.generator())
+@operator("UniformIntFill", **FILL, inputs="0|1|3", effects=("random",))
+def uniform_int_fill(
+    x: Tensor | None = None,
+    least: Tensor | None = None,
+    most: Tensor | None = None,
+    *,
+    sizes: FillSizes,
+    limits: Limits,
+    generator: RandomGenerator = None,
+    device: TargetDevice = "cpu",
+) -> Tensor:
+    """Fill with int32 uniformly from [`min`, `max`]; the limits as in UniformFill."""
+    made = list(sizes.of(x))
+    low, high = limits.between(least, most, torch.int32)
+    if low > high:
+        made[0] = 0
+        high = low
+    return _room(made, torch.int32, device, None).random_(low, high + 1, generator=generator)
 
 
-@register_operator("Float16UniformFill")
-class Float16UniformFill(_Random):
+@operator("Float16UniformFill", gradient="none", effects=("random",))
+def half_uniform_fill(
+    *,
+    sizes: FillSizes,
+    min: float = 0.0,
+    max: float = 1.0,
+    generator: RandomGenerator = None,
+    device: TargetDevice = "cpu",
+) -> Tensor:
     """Fill with float16 uniformly from [`min`, `max`)."""
-
-    def RunOnDevice(self) -> None:
-        low, high = (
-            self.GetSingleArgument(name, float(i)) for i, name in enumerate(("min", "max"))
-        )
-        enforce(low < high, f"max, {high}, has to be greater than min, {low}.")
-        drawn = torch.empty(torch.Size(self.sizes())).uniform_(
-            low, high, generator=self.generator()
-        )
-        self.put(0, drawn.half())
+    require(min < max, "max is greater than min", min, max)
+    drawn = _room(sizes.of(None), torch.float32, device, None)
+    return drawn.uniform_(min, max, generator=generator).half()
 
 
-@register_operator("GaussianFill")
-class GaussianFill(_Random):
-    """Fill from a normal distribution with `mean` (0) and standard deviation `std` (1)."""
+@operator("GaussianFill", **FILL, effects=("random",))
+def gaussian_fill(
+    x: Tensor | None = None,
+    *,
+    sizes: FillSizes,
+    mean: float = 0.0,
+    std: float = 1.0,
+    generator: RandomGenerator = None,
+    device: TargetDevice = "cpu",
+    out: Out = None,
+) -> Tensor:
+    """Fill from a normal distribution with `mean` and standard deviation `std`."""
+    require(std >= 0, "the standard deviation is not negative", std)
+    return _room(sizes.of(x), torch.float32, device, out).normal_(mean, std, generator=generator)
 
-    def RunOnDevice(self) -> None:
-        mean, std = self.GetSingleArgument("mean", 0.0), self.GetSingleArgument("std", 1.0)
-        enforce(std >= 0, f"The standard deviation must not be negative: {std}.")
-        self.out(0, self.sizes(), c10.float32).normal_(mean, std, generator=self.generator())
+
+def _fan(sizes: list[int], i: int) -> int:
+    """Return the number of elements per index of dimension `i`."""
+    require(len(sizes) > i, f"the output has more than {i} dimensions", sizes)
+    require(sizes[i] > 0, f"dimension {i} of the output is not empty", sizes)
+    return math.prod(sizes) // sizes[i]
 
 
-@register_operator("XavierFill")
-class XavierFill(_Random):
+@operator("XavierFill", **FILL, effects=("random",))
+def xavier_fill(
+    x: Tensor | None = None,
+    *,
+    sizes: FillSizes,
+    generator: RandomGenerator = None,
+    device: TargetDevice = "cpu",
+    out: Out = None,
+) -> Tensor:
     """Fill uniformly from [-s, s], s = sqrt(3 / fan in), with fan in = numel / size 0."""
-
-    def RunOnDevice(self) -> None:
-        sizes = self.sizes()
-        fan = self.fan(sizes, 0)
-        scale = (3 / fan) ** 0.5 if fan else 0.0
-        out = self.out(0, sizes, c10.float32)
-        out.uniform_(-scale, scale, generator=self.generator())
+    made = sizes.of(x)
+    fan = _fan(made, 0)
+    scale = (3 / fan) ** 0.5 if fan else 0.0
+    return _room(made, torch.float32, device, out).uniform_(-scale, scale, generator=generator)
 
 
-@register_operator("MSRAFill")
-class MSRAFill(_Random):
+@operator("MSRAFill", **FILL, effects=("random",))
+def msra_fill(
+    x: Tensor | None = None,
+    *,
+    sizes: FillSizes,
+    generator: RandomGenerator = None,
+    device: TargetDevice = "cpu",
+    out: Out = None,
+) -> Tensor:
     """Fill from a normal distribution with deviation sqrt(2 / fan out): numel / size 1."""
-
-    def RunOnDevice(self) -> None:
-        sizes = self.sizes()
-        fan = self.fan(sizes, 1)
-        scale = (2 / fan) ** 0.5 if fan else 0.0
-        self.out(0, sizes, c10.float32).normal_(0.0, scale, generator=self.generator())
+    made = sizes.of(x)
+    fan = _fan(made, 1)
+    scale = (2 / fan) ** 0.5 if fan else 0.0
+    return _room(made, torch.float32, device, out).normal_(0.0, scale, generator=generator)
 
 
-@register_operator("UniqueUniformFill")
-class UniqueUniformFill(_Random):
-    """Fill with different integers from [`min`, `max`], excluding those of input 1."""
+class UniqueRange:
+    """The integers from `min` to `max`, of the type `dtype` (int32)."""
 
-    def __init__(self, *args: Any) -> None:
-        super().__init__(*args)
-        self._dtype = type_of_argument(self.GetSingleArgument("dtype", 2), "dtype")
-        enforce(
-            self._dtype in (c10.int32, c10.int64),
-            f"UniqueUniformFill supports int32 and int64, not {self._dtype.name}.",
-        )
+    __slots__ = ("dtype", "high", "low")
+
+    def __init__(self, low: int, high: int, dtype: TypeMeta) -> None:
+        self.low = low
+        self.high = high
+        self.dtype = dtype
+
+    @classmethod
+    def from_arguments(cls, arguments: Arguments) -> UniqueRange:
+        """Return the range that arguments say.
+
+        Raises EnforceNotMet: a limit is missing, the range is empty, or not of integers.
+        """
+        dtype = type_of_argument(arguments.single("dtype", 2), "dtype")
+        require(dtype in INTS, "dtype is int32 or int64", dtype.name)
         for name in ("min", "max"):
-            enforce(self.HasSingleArgumentOfType(name, int), f"The argument {name} is missing.")
-        self._low, self._high = self.GetSingleArgument("min", 0), self.GetSingleArgument("max", 0)
-        enforce(
-            self._low < self._high,
-            f"max, {self._high}, has to be greater than min, {self._low}.",
-        )
+            require("i" in arguments.held(name), f"the argument {name} is given")
+        low, high = arguments.single("min", 0), arguments.single("max", 0)
+        require(low < high, "max is greater than min", low, high)
+        return cls(low, high, dtype)
 
-    def RunOnDevice(self) -> None:
-        sizes = torch.Size(self.sizes())
-        avoid = set(self.integers(1, (self._dtype,))) if self.InputSize() >= 2 else set()
-        inside = sum(self._low <= one <= self._high for one in avoid)
-        available = self._high - self._low + 1 - inside
-        if sizes.numel() > available:
-            raise EnforceNotMet(
-                f"{sizes.numel()} different integers are requested, but from {self._low} to "
-                f"{self._high} there are {available}.",
-                condition="n <= b - a + 1 - m",
-            )
-        drawn: dict[int, None] = {}
-        while len(drawn) < sizes.numel():
-            # Draw more than are missing, until there are enough different ones.
-            some = torch.randint(
-                self._low,
-                self._high + 1,
-                (2 * (sizes.numel() - len(drawn)) + 8,),
-                generator=self.generator(),
-            )
-            drawn.update((one, None) for one in some.tolist() if one not in avoid)
-        taken = list(drawn)[: sizes.numel()]
-        self.put(0, torch.tensor(taken, dtype=self._dtype.torch).reshape(sizes))
+
+@operator("UniqueUniformFill", **FILL, effects=("random", "values"))
+def unique_uniform_fill(
+    x: Tensor | None = None,
+    avoid: Tensor | None = None,
+    *,
+    sizes: FillSizes,
+    span: UniqueRange,
+    generator: RandomGenerator = None,
+    device: TargetDevice = "cpu",
+) -> Tensor:
+    """Fill with different integers from [`min`, `max`], excluding those of input 1."""
+    made, low, high = sizes.of(x), span.low, span.high
+    dtype = span.dtype.torch
+    avoided: set[int] = set()
+    if avoid is not None:
+        require(avoid.dtype == dtype, f"input 1 is of type {span.dtype.name}", avoid.dtype)
+        avoided = set(avoid.reshape(-1).tolist())
+    available = high - low + 1 - sum(low <= one <= high for one in avoided)
+    wanted = math.prod(made)
+    if wanted > available:
+        raise EnforceNotMet(
+            f"{wanted} different integers are requested, but from {low} to {high} there are "
+            f"{available}.",
+            condition="n <= b - a + 1 - m",
+        )
+    drawn: dict[int, None] = {}
+    while len(drawn) < wanted:
+        # Draw more than are missing, until there are enough different ones.
+        many = (2 * (wanted - len(drawn)) + 8,)
+        some = torch.empty(many, dtype=torch.int64, device=device)
+        some.random_(low, high + 1, generator=generator)
+        drawn.update((one, None) for one in some.tolist() if one not in avoided)
+    taken = list(drawn)[:wanted]
+    return torch.tensor(taken, dtype=dtype, device=device).view(made)

@@ -5,56 +5,61 @@ from __future__ import annotations
 
 import math
 
-from bridge import c10
-from bridge.caffe2.execution.registry import register_operator
-from bridge.caffe2.operators.base.fill_operator import FillOperator
+from bridge.caffe2.execution.function_operator import operator
+from bridge.caffe2.operators.base.checks import INT32, NUMBERS, require
 from bridge.caffe2.operators.base.lazy_torch import torch
 from bridge.caffe2.operators.base.rows_and_segments import positions_in_segments, segment_ids
-from bridge.caffe2.operators.base.torch_operator import INT32, INTS, NUMBERS, TorchOperator, enforce
+from bridge.caffe2.operators.fills.fill_sizes import FILL, FillSizes
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from bridge.caffe2.execution.declaration import Out, TargetDevice
 
 __all__: list[str] = []
 
 
-@register_operator("RangeFill")
-class RangeFill(FillOperator):
+@operator("RangeFill", **FILL)
+def range_fill(
+    x: Tensor | None = None,
+    *,
+    sizes: FillSizes,
+    device: TargetDevice = "cpu",
+    out: Out = None,
+) -> Tensor:
     """Fill with 0, 1, 2, ... as float32."""
-
-    def RunOnDevice(self) -> None:
-        out = self.out(0, self.sizes(), c10.float32)
-        torch.arange(out.numel(), out=out.view(-1))
-
-
-@register_operator("LengthsRangeFill")
-class LengthsRangeFill(TorchOperator):
-    """Concatenate 0 .. n-1 for each n of input 0: [2, 3] -> [0, 1, 0, 1, 2]."""
-
-    def RunOnDevice(self) -> None:
-        lengths = self.x(0, INT32)
-        enforce(lengths.dim() == 1, "The lengths must have one dimension.")
-        places = positions_in_segments(lengths, segment_ids(lengths))
-        self.put(0, places.to(torch.int32))
+    made = sizes.of(x)
+    n = math.prod(made)
+    if out is not None:
+        torch.arange(n, out=out.view(-1))
+        return out
+    return torch.arange(n, dtype=torch.float32, device=device).view(made)
 
 
-@register_operator("Range")
-class Range(TorchOperator):
+@operator("LengthsRangeFill", gradient="none", types=INT32, effects=("values",))
+def lengths_range_fill(lengths: Tensor) -> Tensor:
+    """Concatenate 0 .. n-1 for each n of the lengths: [2, 3] -> [0, 1, 0, 1, 2]."""
+    require(lengths.dim() == 1, "the lengths have one dimension", lengths)
+    return positions_in_segments(lengths, segment_ids(lengths)).to(torch.int32)
+
+
+@operator("Range", gradient="none", types=NUMBERS, effects=("values",))
+def range_of(first: Tensor, second: Tensor | None = None, third: Tensor | None = None) -> Tensor:
     """start, start + step, ... before stop. Inputs: stop; start, stop; or start, stop, step."""
-
-    def RunOnDevice(self) -> None:
-        dtype = self.Input(0).dtype()
-        numbers = []
-        for i in range(self.InputSize()):
-            x = self.x(i, (dtype,) if i else NUMBERS)
-            enforce(x.numel() == 1, f"Input {i} must have one element.")
-            numbers.append(x.item())
-        start, stop, step = 0, numbers[0], 1
-        if len(numbers) > 1:
-            start, stop, step = numbers[0], numbers[1], ([*numbers, 1])[2]
-        enforce(step != 0, "Step size cannot be 0.")
-        quotient = (stop - start) / step
-        n = max(math.ceil(quotient), 0)
-        if dtype in INTS:
-            n = max(-((start - stop) // step), 0)
-            if (stop - start) % step and step < 0:
-                # Caffe2 divides towards zero, and rounds up only for positive steps.
-                n = max(int(quotient), 0)
-        self.put(0, start + step * torch.arange(n, dtype=dtype.torch))
+    given = [x for x in (first, second, third) if x is not None]
+    for x in given:
+        require(x.numel() == 1, "the inputs have one element each", x)
+    numbers = [x.item() for x in given]
+    start, stop, step = 0, numbers[0], 1
+    if len(numbers) > 1:
+        start, stop, step = numbers[0], numbers[1], ([*numbers, 1])[2]
+    require(step != 0, "the step is not 0")
+    quotient = (stop - start) / step
+    n = max(math.ceil(quotient), 0)
+    if not first.dtype.is_floating_point:
+        n = max(-((start - stop) // step), 0)
+        if (stop - start) % step and step < 0:
+            # Caffe2 divides towards zero, and rounds up only for positive steps.
+            n = max(int(quotient), 0)
+    return start + step * torch.arange(n, dtype=first.dtype, device=first.device)

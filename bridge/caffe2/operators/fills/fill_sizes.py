@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: Apache-2.0
+"""FillSizes: the sizes of what an operator fills."""
+
+from __future__ import annotations
+
+from bridge.caffe2.operators.base.checks import require
+from bridge.caffe2.operators.base.lazy_torch import torch
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from torch import Tensor
+
+    from bridge.caffe2.execution.declaration import Arguments
+
+__all__ = ["FILL", "FillSizes"]
+
+# What the declarations of fills have in common. Input 0 says the sizes, whatever its elements.
+FILL: dict[str, Any] = {
+    "inplace": "0>0",
+    "gradient": "none",
+    "types": None,
+    "on_host": ("x",),
+    "rearranges": (),
+}
+
+
+class FillSizes:
+    """The sizes of an output. They are
+
+    - without inputs: the argument `shape`;
+    - with an input: the sizes of input 0, followed by the argument `extra_shape`;
+    - with `input_as_shape`: the elements of input 0 (int64), followed by `extra_shape`.
+
+    Follows FillerOp, caffe2/operators/filler_op.h, PyTorch 1.8.1.
+    """
+
+    __slots__ = ("by_elements", "extra", "shape")
+
+    def __init__(self, shape: list[int], extra: list[int], by_elements: bool) -> None:
+        self.shape = shape
+        self.extra = extra
+        self.by_elements = by_elements
+
+    @classmethod
+    def from_arguments(cls, arguments: Arguments) -> FillSizes:
+        """Return the sizes that arguments say.
+
+        Raises EnforceNotMet: they contradict the number of inputs, or `shape` is no list.
+        """
+        shape, extra = arguments.repeated("shape", (0,)), arguments.repeated("extra_shape", (0,))
+        by_elements = arguments.single("input_as_shape", False)
+        if not arguments.has("shape"):
+            shape = []
+        if not arguments.has("extra_shape"):
+            extra = []
+        if arguments.inputs:
+            require(not shape, "sizes come from the argument shape or an input, not both", shape)
+        else:
+            require(not extra, "extra_shape is given with an input only", extra)
+            require(not by_elements, "input_as_shape is given with an input only")
+            number = "i" in arguments.held("shape")
+            require(bool(shape) or not number, "shape is a list, as in shape=[2, 3]")
+        return cls(shape, extra, by_elements)
+
+    def of(self, x: Tensor | None) -> list[int]:
+        """Return the sizes, where `x` is input 0, or None without inputs.
+
+        Raises EnforceNotMet: `x` does not have the sizes as elements, if it should.
+        """
+        if x is None:
+            return self.shape
+        if not self.by_elements:
+            return [*x.shape, *self.extra]
+        require(x.dtype == torch.int64, "input 0, with input_as_shape, is of type int64", x.dtype)
+        require(x.dim() == 1, "input 0, with input_as_shape, has one dimension", x)
+        require(x.numel() > 0, "input 0, with input_as_shape, has elements", x)
+        sizes: list[int] = x.tolist()
+        return sizes + self.extra
