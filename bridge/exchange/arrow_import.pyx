@@ -46,12 +46,11 @@ def import_pyarrow(x, copy):
     Its ``__dlpack__`` refuses booleans and lists of one size, and in old releases loses that a
     tensor is read-only.
     """
-    if getattr(type(x), "__arrow_c_array__", None) is None:
-        return fast_import_buffer(x) if arrow_method(type(x)) is None else import_arrow(x, copy)
     try:
         exported = x.__arrow_c_array__()
     except Exception:
-        return import_arrow(x, copy)        # it is on a device, or raises again
+        # it lacks the method, is on a device, or raises again
+        return fast_import_buffer(x) if arrow_method(type(x)) is None else import_arrow(x, copy)
     return _by_array(x, "__arrow_c_array__", exported, copy)
 
 
