@@ -23,6 +23,7 @@ from bridge.c10.type_meta cimport undefined_type
 from bridge.caffe2.blobs.core cimport BlobCore
 from bridge.caffe2.execution.operator_core cimport OperatorCore, output_sized
 from bridge.caffe2.execution.program cimport Layout, Operand, Program, put_result
+from bridge.caffe2.execution.torch_state cimport is_neutral
 from bridge.caffe2.tensor.tensor cimport Tensor
 from bridge.dlpack.abi cimport DL_CPU
 from bridge.exchange.torch_export cimport torch_operand
@@ -30,23 +31,10 @@ from bridge.exchange.torch_import cimport import_torch
 
 from bridge.c10.errors import EnforceNotMet, EnforceTypeError
 from bridge.caffe2.execution.recorder import record
-from bridge.caffe2.execution.torch_state import neutral, readers
+from bridge.caffe2.execution.torch_state import neutral
 
 cdef enum:
     MOST_RECORDINGS = 8     # of one operator, whose sizes change
-
-
-cdef object _reads_inference = None     # torch's functions that read its settings
-cdef object _reads_functions = None
-cdef object _reads_autocast = None
-
-
-cdef bint is_neutral() except -1:
-    """Return whether no setting of torch is in effect that changes what operations compute."""
-    global _reads_inference, _reads_functions, _reads_autocast
-    if _reads_inference is None:
-        _reads_functions, _reads_autocast, _reads_inference = readers()
-    return _reads_inference() is False and _reads_autocast() is False and not _reads_functions()
 
 
 cdef class BoundCore:
@@ -82,33 +70,8 @@ cdef Seen seen_in(list inputs, list outputs):
     return seen
 
 
-cdef class FunctionCore(OperatorCore):
-    """An operator whose function computes its outputs; the base of `FunctionOperator`."""
-
-    cdef int _prepare(self) except -1:
-        cdef BoundCore bound = <BoundCore?>self._definition.checked
-        self._bound = bound
-        self._arguments = bound.arguments
-        if bound.is_filled:
-            wants = bound.wants
-            self._arguments = dict(self._arguments)
-            if "RandomGenerator" in wants:
-                self._arguments[wants["RandomGenerator"]] = self._generator()
-            if "TargetDevice" in wants:
-                self._arguments[wants["TargetDevice"]] = self._torch_device()
-        return 0
-
-    def RunOnDevice(self):
-        """Compute the outputs by the function."""
-        self.compute()
-
-    cdef object compute(self):
-        """Compute the outputs by the function, whatever settings of torch are in effect."""
-        if is_neutral():
-            self._compute()
-        else:
-            with neutral():
-                self._compute()
+cdef class ProgramCore(OperatorCore):
+    """An operator that runs a recorded program as long as it fits the blobs."""
 
     cdef bint repeat(self) except -1:
         """Run the recorded program if it still fits the blobs; return whether it did."""
@@ -161,6 +124,48 @@ cdef class FunctionCore(OperatorCore):
                 fresh = import_torch(result, None)
             put_result(self._outputs[o], result, fresh)
         return 0
+
+    cdef bint _is_on_device(self, TensorImpl impl) noexcept:
+        return impl.storage.device_type == self._definition.device_type and (
+            impl.storage.device_type == DL_CPU
+            or impl.storage.device_index == self._definition.device_index)
+
+    def _set_program(self, Program program):
+        """Set the program that repeats the operator, or None; run it if there is one."""
+        self._program = program
+        if program is not None:
+            program.run()
+            if program.results is not None:
+                self._put_results(program)
+
+
+cdef class FunctionCore(ProgramCore):
+    """An operator whose function computes its outputs; the base of `FunctionOperator`."""
+
+    cdef int _prepare(self) except -1:
+        cdef BoundCore bound = <BoundCore?>self._definition.checked
+        self._bound = bound
+        self._arguments = bound.arguments
+        if bound.is_filled:
+            wants = bound.wants
+            self._arguments = dict(self._arguments)
+            if "RandomGenerator" in wants:
+                self._arguments[wants["RandomGenerator"]] = self._generator()
+            if "TargetDevice" in wants:
+                self._arguments[wants["TargetDevice"]] = self._torch_device()
+        return 0
+
+    def RunOnDevice(self):
+        """Compute the outputs by the function."""
+        self.compute()
+
+    cdef object compute(self):
+        """Compute the outputs by the function, whatever settings of torch are in effect."""
+        if is_neutral():
+            self._compute()
+        else:
+            with neutral():
+                self._compute()
 
     cdef object _compute(self):
         """Call the function on the inputs, and put what it returns into the outputs."""
@@ -247,11 +252,6 @@ cdef class FunctionCore(OperatorCore):
                 self._refuse_device(i)
             impls.append(impl)
         return None if has_objects else impls
-
-    cdef bint _is_on_device(self, TensorImpl impl) noexcept:
-        return impl.storage.device_type == self._definition.device_type and (
-            impl.storage.device_type == DL_CPU
-            or impl.storage.device_index == self._definition.device_index)
 
     cdef list _buffers(self, Seen seen, list impls, list operands):
         """Return torch tensors over the outputs' buffers, with the sizes of the latest run."""

@@ -13,12 +13,14 @@ from bridge.c10.tensor_impl cimport TensorImpl, allocated, new_impl
 from bridge.c10.type_meta cimport TypeMeta, undefined_type
 from bridge.caffe2.blobs.core cimport BlobCore
 from bridge.caffe2.execution.output_backup cimport back_up, restore_all
+from bridge.caffe2.execution.torch_state cimport is_neutral
 from bridge.caffe2.tensor.tensor cimport Tensor, wrap
 
 from bridge.c10.errors import EnforceIndexError, EnforceNotMet, EnforceTypeError
 from bridge.c10.options import as_options
 from bridge.c10 import float32 as _float32
 from bridge.caffe2.base.errors import ReturnedFalseError
+from bridge.caffe2.execution.torch_state import neutral
 from bridge.exchange.device_memory import current_index
 
 cdef TypeMeta float32_type = _float32
@@ -253,8 +255,22 @@ cdef object run(OperatorCore operator):
     return True
 
 
+def run_one(OperatorCore operator not None):
+    """Run one operator, in its faster way if there is one."""
+    if not operator.repeat():
+        run(operator)
+
+
 def run_all(list operators not None, list position not None):
     """Run operators in order; if one fails, set ``position[0]`` to its index."""
+    if is_neutral():
+        _run_each(operators, position)
+    else:
+        with neutral():
+            _run_each(operators, position)
+
+
+cdef int _run_each(list operators, list position) except -1:
     cdef Py_ssize_t i = 0
     cdef OperatorCore operator
     try:
@@ -265,6 +281,7 @@ def run_all(list operators not None, list position not None):
     except BaseException:
         position[0] = i
         raise
+    return 0
 
 
 cdef Tensor output_like(OperatorCore operator, object i, TensorImpl like):

@@ -1,14 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """Running plans: steps of nets or of further steps, a number of times or until a blob is True.
 
-Everything runs in one thread, in order: substeps and instances that may run concurrently, too.
-Substeps and nets that report at intervals run once, after the others.
+Substeps and instances run concurrently, each in a thread, if the step says so
+(``concurrent_substeps``), else one after the other. Substeps and nets that report at intervals run
+once, after the others.
 
 Follows caffe2/core/plan_executor.cc, PyTorch 1.8.1.
 """
 
 from __future__ import annotations
 
+import functools
 import itertools
 from collections.abc import Iterable
 
@@ -17,6 +19,7 @@ from bridge.c10.errors import EnforceKeyError, EnforceNotMet, EnforceValueError
 from bridge.caffe2.base.messages import as_message, caffe2_pb2, kind_of, message_in
 from bridge.caffe2.execution.blob_table import BlobTable, find_blob
 from bridge.caffe2.execution.nets import create_net
+from bridge.caffe2.execution.parallel import run_tasks
 from bridge.caffe2.execution.runnable_net import RunnableNet
 
 TYPE_CHECKING = False
@@ -156,6 +159,11 @@ class _Step:
         if not self.substeps and not self.nets:
             return  # an endless loop otherwise
         for _ in itertools.count() if self.iterations is None else self.iterations:
+            if self.message.concurrent_substeps and self.substeps:
+                self._run_concurrently()
+                if self._should_stop():
+                    return
+                continue
             for _ in range(self.instances if self.substeps else 0):
                 for substep in self.substeps:
                     self._run_substep(substep)
@@ -165,6 +173,21 @@ class _Step:
                 net._run(self.caller)
                 if self._should_stop():
                     return
+
+    def _run_concurrently(self) -> None:
+        """Run all substeps of all instances, each in a thread.
+
+        An instance after the first has steps of its own, since a step is not run twice at once.
+        """
+        tasks = []
+        for instance in range(self.instances):
+            for substep, message in zip(self.substeps, self._plain_substeps(), strict=True):
+                ready = substep if not instance or substep is message else self._ready(message)
+                tasks.append(functools.partial(self._run_substep, ready))
+        run_tasks(tasks, len(tasks))
+
+    def _plain_substeps(self) -> list[Any]:
+        return [step for step in self.message.substep if not step.HasField("run_every_ms")]
 
     def _run_substep(self, substep: Any) -> None:
         (substep if isinstance(substep, _Step) else self._ready(substep)).run()

@@ -7,10 +7,12 @@ from bridge.c10.errors import EnforceNotMet, EnforceValueError
 from bridge.caffe2.base.device_option import device_of_option
 from bridge.caffe2.base.messages import check_text
 from bridge.caffe2.execution.blob_table import BlobTable
+from bridge.caffe2.execution.compiled import CompiledRun
 from bridge.caffe2.execution.definition import Definition
 from bridge.caffe2.execution.instantiate import instantiate_in
 from bridge.caffe2.execution.operator import Operator, failure
 from bridge.caffe2.execution.operator_core import run_all
+from bridge.caffe2.execution.parallel import OperatorFailed, ParallelRun
 from bridge.caffe2.execution.registry import class_for
 
 TYPE_CHECKING = False
@@ -19,9 +21,12 @@ if TYPE_CHECKING:
 
 __all__ = ["RunnableNet"]
 
-# Caffe2's types of nets; here all of them run the operators in the order of the NetDef.
-_TYPES = {"", "simple", "simple_refcount", "dag", "prof_dag", "async_dag", "async_scheduling"}
-_TYPES |= {"async_polling", "async_simple", "rnn", "parallel"}
+# Caffe2's types of nets: those that run the operators in the order of the NetDef, and those that
+# run what is independent at once.
+_IN_ORDER = {"", "simple", "simple_refcount", "async_simple", "rnn"}
+_PARALLEL = {"dag", "prof_dag", "async_dag", "async_scheduling", "async_polling", "parallel"}
+_COMPILED = "compiled"  # of the bridge's own
+_TYPES = _IN_ORDER | _PARALLEL | {_COMPILED}
 
 
 class RunnableNet:
@@ -37,7 +42,15 @@ class RunnableNet:
     Follows NetBase and SimpleNet, caffe2/core/net.cc and net_simple.cc, PyTorch 1.8.1.
     """
 
-    __slots__ = ("__weakref__", "_definitions", "_name", "_operators", "_table")
+    __slots__ = (
+        "__weakref__",
+        "_compiled",
+        "_definitions",
+        "_name",
+        "_operators",
+        "_parallel",
+        "_table",
+    )
 
     def __init__(self, message: Any, table: BlobTable, caller: str) -> None:
         check_text(
@@ -65,6 +78,15 @@ class RunnableNet:
             for name in new:
                 table._blobs.pop(name, None)
             raise
+        self._parallel: ParallelRun | None = None
+        if message.type in _PARALLEL:
+            workers = message.num_workers if message.num_workers > 0 else None
+            parallel = ParallelRun(self._operators, self._definitions, workers)
+            self._parallel = parallel if parallel.is_useful else None
+        self._compiled: CompiledRun | None = None
+        if message.type == _COMPILED:
+            outputs = tuple(message.external_output)
+            self._compiled = CompiledRun(self._operators, self._definitions, outputs, table)
 
     def _add(self, message: Any, option: Any, new: list[str], caller: str) -> None:
         definition = Definition(message, None, option, caller)
@@ -92,9 +114,21 @@ class RunnableNet:
     def _run(self, caller: str) -> None:
         if not self._operators:  # `run_all` of none has no position to report
             return
+        if self._parallel is not None:
+            try:
+                self._parallel.run()
+            except OperatorFailed as failed:
+                position, cause = failed.position, failed.__cause__
+                if not isinstance(cause, Exception):
+                    raise cause from None  # type: ignore[misc]  # such as KeyboardInterrupt
+                raise self._failure(position, self._definitions[position], cause, caller) from cause
+            return
         at = [0]
         try:
-            run_all(self._operators, at)
+            if self._compiled is None:
+                run_all(self._operators, at)
+            else:
+                self._compiled.run(at)
         except Exception as cause:
             raise self._failure(at[0], self._definitions[at[0]], cause, caller) from cause
 

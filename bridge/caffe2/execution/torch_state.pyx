@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: Apache-2.0
+# cython: language_level=3, boundscheck=False, wraparound=False
+"""torch's settings that change what operations compute, and running without them.
+
+Operators compute the same under ``torch.set_default_device``, ``torch.inference_mode``,
+``torch.autocast`` and other contexts of the caller. The settings are those of a thread.
+"""
+
+import contextlib
+import sys
+
+# torch's functions that read the settings.
+cdef object _function_modes = None      # the number of modes, one of them the default device's
+cdef object _autocast = None
+cdef object _inference = None
+
+
+cdef bint is_neutral() except -1:
+    """Return whether no such setting is in effect. torch is not imported for that."""
+    global _function_modes, _autocast, _inference
+    if _inference is None:
+        torch = sys.modules.get("torch")
+        if torch is None:
+            return True
+        _function_modes = torch._C._len_torch_function_stack
+        _autocast = torch._C._is_any_autocast_enabled
+        _inference = torch.is_inference_mode_enabled
+    return _inference() is False and _autocast() is False and not _function_modes()
+
+
+def is_neutral_here():
+    """Return whether no such setting is in effect in this thread."""
+    return is_neutral()
+
+
+@contextlib.contextmanager
+def neutral():
+    """Return a context in which the settings are off."""
+    import torch
+
+    with contextlib.ExitStack() as stack:
+        if torch._C._len_torch_function_stack():
+            stack.enter_context(torch._C.DisableTorchFunction())
+        if torch.is_inference_mode_enabled():
+            stack.enter_context(torch.inference_mode(False))
+            stack.enter_context(torch.no_grad())
+        for device in ("cpu", "cuda"):
+            if torch.is_autocast_enabled(device):
+                stack.enter_context(torch.autocast(device, enabled=False))
+        yield
