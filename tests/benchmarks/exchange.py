@@ -117,6 +117,20 @@ def _tensorflow() -> Iterator[Case]:
         loop("to_tensorflow(x)", to_tensorflow=bridge.to_tensorflow, x=x),
         loop("from_dlpack(x.__dlpack__())", from_dlpack=dlpack.from_dlpack, x=x),
     )
+    torch_tensor = torch.zeros((2, 3))
+    yield Case(
+        "`to_tensorflow(torch)`",
+        "its `from_dlpack` of torch's capsule",
+        1.2,
+        1.0,
+        loop("to_tensorflow(t)", to_tensorflow=bridge.to_tensorflow, t=torch_tensor),
+        loop(
+            "from_dlpack(to_dlpack(t))",
+            from_dlpack=dlpack.from_dlpack,
+            to_dlpack=torch.utils.dlpack.to_dlpack,
+            t=torch_tensor,
+        ),
+    )
 
 
 def _arrow() -> Iterator[Case]:
