@@ -70,6 +70,7 @@ cdef TensorImpl import_by_table(object x, object copy):
         finally:
             call_deleter(managed, True)     # it returned one in spite of the exception
     owner = own_versioned(managed)
+    owner.source = type(x)
     if has_streams(owner.tensor().device.device_type):
         _wait_for_table(api, owner.tensor(), x)
     return _adopted(owner, 0, copy, x)
@@ -159,6 +160,7 @@ cdef TensorImpl import_by_method(object x, object copy, int flags=0, bint on_hos
         capsule = None
         raise
     capsule = None
+    managed.source = type(x)
     if not on_host:
         seen = (managed.tensor().device.device_type, managed.tensor().device.device_id)
         if where != seen and not (where[0] == DL_CUDA_HOST and seen == (DL_CPU, 0)
@@ -225,6 +227,7 @@ def _device_of(x):
 
 cdef TensorImpl import_capsule_method(object x, object copy):
     """Return the TensorImpl of the capsule that ``x.to_dlpack()`` returns."""
+    cdef ManagedTensor managed
     try:
         capsule = x.to_dlpack()
     except (BufferError, TypeError):
@@ -236,4 +239,6 @@ cdef TensorImpl import_capsule_method(object x, object copy):
     if not PyCapsule_CheckExact(capsule):
         raise BufferError(
             f"{type(x).__name__}.to_dlpack() returned {type(capsule).__name__}, not a capsule.")
-    return adopt_managed(consume_capsule(capsule), 0, copy)
+    managed = consume_capsule(capsule)
+    managed.source = type(x)
+    return adopt_managed(managed, 0, copy)
