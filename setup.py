@@ -9,6 +9,7 @@ FLAGS = [
     "-O3",
     "-g0",
     "-fno-plt",
+    "-fno-math-errno",  # nobody reads it, and with it sqrt() is a call for each element
     # bridge/c10/slots.pxd sets tp_new and tp_vectorcall of some types; Cython's own
     # tp_vectorcall would bypass them.
     "-DCYTHON_VECTORCALL_TPNEW=0",

@@ -22,6 +22,7 @@ GROUPS = (
     "wrappers",
     "exchange",
     "real_caffe2",
+    "nets",
     "serialization",
     "tensors",
     "scaling",

@@ -9,6 +9,7 @@ samples of each side, since whatever else runs on the machine can only add to on
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from statistics import median
@@ -31,10 +32,13 @@ class Effort:
     huge: int = 1 << 30  # bytes
     cycles: int = 1_000_000
     held: int = 200_000
+    compiles: bool = True  # nets, which takes a minute for a large one
 
 
 # Enough to see that every benchmark still runs; its figures mean nothing.
-SMOKE = Effort(rounds=1, samples=1, seconds=0.0, blobs=100, huge=1 << 20, cycles=100, held=100)
+SMOKE = Effort(
+    rounds=1, samples=1, seconds=0.0, blobs=100, huge=1 << 20, cycles=100, held=100, compiles=False
+)
 
 
 @dataclass(frozen=True)
@@ -48,7 +52,7 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Row:
-    """One line of the table. `must` and `goal` are upper bounds of the outcome's figure."""
+    """One line of the table. `must` and `goal` are upper bounds of the outcome's figure, or inf."""
 
     what: str
     over: str
@@ -58,7 +62,9 @@ class Row:
 
     @property
     def verdict(self) -> str:
-        """Say which bound the figure keeps: `goal`, `must`, or `MISSED`."""
+        """Say which bound the figure keeps: `goal`, `must`, or `MISSED`; nothing without bounds."""
+        if self.must == math.inf:
+            return ""
         if self.outcome.figure <= self.goal:
             return "goal"
         return "must" if self.outcome.figure <= self.must else "MISSED"
@@ -125,6 +131,11 @@ def in_words(seconds: float) -> str:
     return f"{seconds * 1e6:,.0f} µs" if seconds < 1e-2 else f"{seconds * 1e3:,.0f} ms"
 
 
+def bound(value: float) -> str:
+    """Write a bound, if there is one."""
+    return "" if value == math.inf else f"{value:g}"
+
+
 def table(rows: Iterable[Row]) -> str:
     """Set the rows as a Markdown table."""
     lines = [
@@ -135,6 +146,6 @@ def table(rows: Iterable[Row]) -> str:
         out = row.outcome
         lines.append(
             f"| {row.what} | {row.over} | {out.ours} | {out.peers} "
-            f"| {out.figure:.3g} | {row.must:g} | {row.goal:g} | {row.verdict} |"
+            f"| {out.figure:.3g} | {bound(row.must)} | {bound(row.goal)} | {row.verdict} |"
         )
     return "\n".join(lines)

@@ -10,10 +10,12 @@ from pathlib import Path
 
 import pytest
 
+from bridge.caffe2 import core, workspace
 from tests.benchmarks import memory, memory_probe, real_caffe2
 from tests.benchmarks.__main__ import GROUPS, insert
 from tests.benchmarks.harness import SMOKE, Effort, Outcome, Row, compare, loop, table
 from tests.benchmarks.memory_probe import growth
+from tests.benchmarks.zoo_weights import weights
 
 pytestmark = pytest.mark.usefixtures("fresh_workspace")
 
@@ -67,6 +69,33 @@ def test_verdict(figure: float, verdict: str) -> None:
     row = Row("ours", "theirs", 0.4, 0.2, Outcome(figure, "1 ns", "2 ns"))
     assert row.verdict == verdict
     assert table([row]).splitlines()[-1].endswith(f"| 0.4 | 0.2 | {verdict} |")
+
+
+def test_row_without_bounds() -> None:
+    row = Row("ours", "theirs", math.inf, math.inf, Outcome(3, "1 ns", "2 ns"))
+    assert table([row]).splitlines()[-1].endswith("| 3 |  |  |  |")
+
+
+def test_weights_fit_the_graph() -> None:
+    net = core.Net("graph")
+    net.Conv(["data", "w1", "b1"], "a", kernel=3, pad=1)
+    net.Conv(["a", "w2"], "b", kernel=3, pad=1, group=12)  # decides how many channels `a` has
+    net.Sum(["b", "a"], "b")
+    net.SpatialBN(["b", "s", "o", "m", "v"], "b", is_test=1)
+    net.Concat(["a", "b"], ["c", "sizes"], axis=1)
+    net.FC(["c", "w3", "b3"], "y")
+    found = weights(net.Proto(), side=4)
+    shapes = {name: value.shape for name, value in found.items()}
+    assert shapes["data"] == (1, 3, 4, 4)
+    assert shapes["w1"] == (12, 3, 3, 3)
+    assert shapes["w2"] == (12, 1, 3, 3)
+    assert shapes["v"] == (12,)
+    assert shapes["w3"] == (8, 2 * 12 * 4 * 4)
+    workspace.ResetWorkspace()
+    for name, value in found.items():
+        workspace.FeedBlob(name, value)
+    workspace.RunNetOnce(net)
+    assert workspace.FetchBlob("y").shape == (1, 8)
 
 
 def test_table_goes_between_the_markers(tmp_path: Path) -> None:

@@ -24,17 +24,22 @@ cdef class BoundCore:
     cdef public bint is_filled      # whether `wants` has values of the operator
     cdef Seen seen
 
-cdef class FunctionCore(OperatorCore):
+# An operator that may have a recorded program.
+cdef class ProgramCore(OperatorCore):
+    cdef Program _program       # None: not recorded
+
+    cdef bint _can_rebind(self, Operand operand, TensorImpl impl) except -1
+    cdef int _put_results(self, Program program) except -1
+    cdef bint _is_on_device(self, TensorImpl impl) noexcept
+
+cdef class FunctionCore(ProgramCore):
     cdef BoundCore _bound       # None: not run yet
     cdef dict _arguments
-    cdef Program _program
     cdef Seen _last             # of the latest run of this operator
     cdef int _recordings
 
     cdef int _prepare(self) except -1
     cdef object _compute(self)
-    cdef bint _can_rebind(self, Operand operand, TensorImpl impl) except -1
-    cdef int _put_results(self, Program program) except -1
     cdef bint _is_worth_recording(self, list impls) except -1
     cdef object _compiled(self, list calls, list operands, list buffers, list results)
     cdef list _buffers(self, Seen seen, list impls, list operands)
@@ -43,4 +48,3 @@ cdef class FunctionCore(OperatorCore):
     cdef list _output_impls(self)
     cdef int _put_one(self, Py_ssize_t o, object value, TensorImpl fresh, list impls) except -1
     cdef list _input_impls(self)
-    cdef bint _is_on_device(self, TensorImpl impl) noexcept

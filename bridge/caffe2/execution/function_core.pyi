@@ -5,6 +5,7 @@ from typing import Any
 from typing_extensions import disjoint_base
 
 from bridge.caffe2.execution.operator_core import OperatorCore
+from bridge.caffe2.execution.program import Program
 
 @disjoint_base
 class BoundCore:
@@ -23,7 +24,11 @@ class BoundCore:
 class Seen: ...
 
 @disjoint_base
-class FunctionCore(OperatorCore):
+class ProgramCore(OperatorCore):
+    def _set_program(self, program: Program | None) -> None: ...
+
+@disjoint_base
+class FunctionCore(ProgramCore):
     def RunOnDevice(self) -> None: ...
     def _checked_results(self, returned: Any) -> list[Any]: ...
     def _put_tensor(self, o: int, tensor: Any) -> None: ...

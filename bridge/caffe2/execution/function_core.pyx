@@ -70,33 +70,8 @@ cdef Seen seen_in(list inputs, list outputs):
     return seen
 
 
-cdef class FunctionCore(OperatorCore):
-    """An operator whose function computes its outputs; the base of `FunctionOperator`."""
-
-    cdef int _prepare(self) except -1:
-        cdef BoundCore bound = <BoundCore?>self._definition.checked
-        self._bound = bound
-        self._arguments = bound.arguments
-        if bound.is_filled:
-            wants = bound.wants
-            self._arguments = dict(self._arguments)
-            if "RandomGenerator" in wants:
-                self._arguments[wants["RandomGenerator"]] = self._generator()
-            if "TargetDevice" in wants:
-                self._arguments[wants["TargetDevice"]] = self._torch_device()
-        return 0
-
-    def RunOnDevice(self):
-        """Compute the outputs by the function."""
-        self.compute()
-
-    cdef object compute(self):
-        """Compute the outputs by the function, whatever settings of torch are in effect."""
-        if is_neutral():
-            self._compute()
-        else:
-            with neutral():
-                self._compute()
+cdef class ProgramCore(OperatorCore):
+    """An operator that runs a recorded program as long as it fits the blobs."""
 
     cdef bint repeat(self) except -1:
         """Run the recorded program if it still fits the blobs; return whether it did."""
@@ -149,6 +124,48 @@ cdef class FunctionCore(OperatorCore):
                 fresh = import_torch(result, None)
             put_result(self._outputs[o], result, fresh)
         return 0
+
+    cdef bint _is_on_device(self, TensorImpl impl) noexcept:
+        return impl.storage.device_type == self._definition.device_type and (
+            impl.storage.device_type == DL_CPU
+            or impl.storage.device_index == self._definition.device_index)
+
+    def _set_program(self, Program program):
+        """Set the program that repeats the operator, or None; run it if there is one."""
+        self._program = program
+        if program is not None:
+            program.run()
+            if program.results is not None:
+                self._put_results(program)
+
+
+cdef class FunctionCore(ProgramCore):
+    """An operator whose function computes its outputs; the base of `FunctionOperator`."""
+
+    cdef int _prepare(self) except -1:
+        cdef BoundCore bound = <BoundCore?>self._definition.checked
+        self._bound = bound
+        self._arguments = bound.arguments
+        if bound.is_filled:
+            wants = bound.wants
+            self._arguments = dict(self._arguments)
+            if "RandomGenerator" in wants:
+                self._arguments[wants["RandomGenerator"]] = self._generator()
+            if "TargetDevice" in wants:
+                self._arguments[wants["TargetDevice"]] = self._torch_device()
+        return 0
+
+    def RunOnDevice(self):
+        """Compute the outputs by the function."""
+        self.compute()
+
+    cdef object compute(self):
+        """Compute the outputs by the function, whatever settings of torch are in effect."""
+        if is_neutral():
+            self._compute()
+        else:
+            with neutral():
+                self._compute()
 
     cdef object _compute(self):
         """Call the function on the inputs, and put what it returns into the outputs."""
@@ -235,11 +252,6 @@ cdef class FunctionCore(OperatorCore):
                 self._refuse_device(i)
             impls.append(impl)
         return None if has_objects else impls
-
-    cdef bint _is_on_device(self, TensorImpl impl) noexcept:
-        return impl.storage.device_type == self._definition.device_type and (
-            impl.storage.device_type == DL_CPU
-            or impl.storage.device_index == self._definition.device_index)
 
     cdef list _buffers(self, Seen seen, list impls, list operands):
         """Return torch tensors over the outputs' buffers, with the sizes of the latest run."""

@@ -8,6 +8,7 @@ of their own that holds their inputs; torch cannot trace these.
 
 from __future__ import annotations
 
+from bridge.c10 import TypeMeta
 from bridge.c10.errors import EnforceNotMet
 from bridge.caffe2.base.device_option import device_of_option
 from bridge.caffe2.blobs.blob import Blob
@@ -84,6 +85,22 @@ class Step:
             found = (found,)
         for name, value in zip(self.outputs, found, strict=False):
             values[name] = value
+
+    def placed(self, arguments: dict[str, Any], device: Any) -> dict[str, Any]:
+        """Return the arguments with what the engine fills: the device."""
+        filled = self.declaration.filled if self.declaration is not None else {}
+        if "TargetDevice" not in filled:
+            return arguments
+        return {**arguments, filled["TargetDevice"]: device}
+
+    def check_types(self, values: dict[str, Any]) -> None:
+        """Raise EnforceNotMet unless the inputs have types that the operator accepts."""
+        types = [TypeMeta.Make(values[name].dtype) for name in self.inputs]
+        for i, allowed in enumerate(self.definition.checked.types):
+            if isinstance(allowed, int):
+                allowed = (types[allowed],)
+            if allowed is not None and types[i] not in allowed:
+                raise EnforceNotMet(f"Input {i} of {self.definition} has the type {types[i]}.")
 
     def run(self, values: dict[str, Any]) -> None:
         """Compute the outputs by the operator, on a workspace of its own.

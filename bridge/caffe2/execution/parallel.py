@@ -176,11 +176,8 @@ class _Run:
                 return
             try:
                 run_one(self.operators[position])
-            except BaseException as cause:
-                with self.condition:
-                    if self.failure is None or position < self.failure[0]:
-                        self.failure = position, cause
-                    self.condition.notify_all()
+            except BaseException as cause:  # noqa: BLE001  # raised by `run`
+                self._fail(position, cause)
                 return
         with self.condition:
             self.left -= 1
@@ -188,6 +185,13 @@ class _Run:
                 self.missing[other] -= 1
                 if not self.missing[other]:
                     self.ready.append(other)
+            self.condition.notify_all()
+
+    def _fail(self, position: int, cause: BaseException) -> None:
+        """Remember the failure of the first operator in the order of the net."""
+        with self.condition:
+            if self.failure is None or position < self.failure[0]:
+                self.failure = position, cause
             self.condition.notify_all()
 
 
@@ -208,7 +212,7 @@ def run_tasks(tasks: Sequence[Any], workers: int) -> None:
                 return
             try:
                 task()
-            except BaseException as error:
+            except BaseException as error:  # noqa: BLE001  # raised below
                 errors.append(error)
 
     threads = [threading.Thread(target=work) for _ in range(min(workers, len(tasks)))]

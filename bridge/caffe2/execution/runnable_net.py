@@ -7,6 +7,7 @@ from bridge.c10.errors import EnforceNotMet, EnforceValueError
 from bridge.caffe2.base.device_option import device_of_option
 from bridge.caffe2.base.messages import check_text
 from bridge.caffe2.execution.blob_table import BlobTable
+from bridge.caffe2.execution.compiled import CompiledRun
 from bridge.caffe2.execution.definition import Definition
 from bridge.caffe2.execution.instantiate import instantiate_in
 from bridge.caffe2.execution.operator import Operator, failure
@@ -24,7 +25,8 @@ __all__ = ["RunnableNet"]
 # run what is independent at once.
 _IN_ORDER = {"", "simple", "simple_refcount", "async_simple", "rnn"}
 _PARALLEL = {"dag", "prof_dag", "async_dag", "async_scheduling", "async_polling", "parallel"}
-_TYPES = _IN_ORDER | _PARALLEL
+_COMPILED = "compiled"  # of the bridge's own
+_TYPES = _IN_ORDER | _PARALLEL | {_COMPILED}
 
 
 class RunnableNet:
@@ -40,7 +42,15 @@ class RunnableNet:
     Follows NetBase and SimpleNet, caffe2/core/net.cc and net_simple.cc, PyTorch 1.8.1.
     """
 
-    __slots__ = ("__weakref__", "_definitions", "_name", "_operators", "_parallel", "_table")
+    __slots__ = (
+        "__weakref__",
+        "_compiled",
+        "_definitions",
+        "_name",
+        "_operators",
+        "_parallel",
+        "_table",
+    )
 
     def __init__(self, message: Any, table: BlobTable, caller: str) -> None:
         check_text(
@@ -73,6 +83,10 @@ class RunnableNet:
             workers = message.num_workers if message.num_workers > 0 else None
             parallel = ParallelRun(self._operators, self._definitions, workers)
             self._parallel = parallel if parallel.is_useful else None
+        self._compiled: CompiledRun | None = None
+        if message.type == _COMPILED:
+            outputs = tuple(message.external_output)
+            self._compiled = CompiledRun(self._operators, self._definitions, outputs, table)
 
     def _add(self, message: Any, option: Any, new: list[str], caller: str) -> None:
         definition = Definition(message, None, option, caller)
@@ -107,13 +121,14 @@ class RunnableNet:
                 position, cause = failed.position, failed.__cause__
                 if not isinstance(cause, Exception):
                     raise cause from None  # type: ignore[misc]  # such as KeyboardInterrupt
-                raise self._failure(
-                    position, self._definitions[position], cause, caller
-                ) from cause
+                raise self._failure(position, self._definitions[position], cause, caller) from cause
             return
         at = [0]
         try:
-            run_all(self._operators, at)
+            if self._compiled is None:
+                run_all(self._operators, at)
+            else:
+                self._compiled.run(at)
         except Exception as cause:
             raise self._failure(at[0], self._definitions[at[0]], cause, caller) from cause
 

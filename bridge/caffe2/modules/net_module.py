@@ -289,10 +289,10 @@ class NetModule(torch.nn.Module):
         if torch.compiler.is_compiling():
             if step.reason is not None:
                 _refuse_tracing(step)
-            step.call(values, _placed(step, arguments, device))
+            step.call(values, step.placed(arguments, device))
             return
         try:
-            step.call(values, _placed(step, arguments, device))
+            step.call(values, step.placed(arguments, device))
         except Exception as cause:
             raise step.failure(cause) from cause
 
@@ -378,14 +378,6 @@ def _device_of(values: dict[str, Any]) -> Any:
         if isinstance(value, torch.Tensor):
             return value.device
     return torch.device("cpu")
-
-
-def _placed(step: Step, arguments: dict[str, Any], device: Any) -> dict[str, Any]:
-    """Return the arguments with what the engine fills."""
-    filled = step.declaration.filled if step.declaration is not None else {}
-    if "TargetDevice" not in filled:
-        return arguments
-    return {**arguments, filled["TargetDevice"]: device}
 
 
 def _refuse_tracing(step: Step) -> None:

@@ -19,6 +19,9 @@
 | `datasets` | cursors, records, queues of blobs, database readers |
 | `control` | nets run by operators, files, checks, printing, device copies |
 
+A module `<topic>_kernels` has loops for float32 on the CPU where torch has no fast call: compiled
+functions of addresses or arrays, which write into memory that is given and check nothing.
+
 An operator is a pure function of torch tensors, declared by `operator`; what the declaration says,
 and what the engine derives from it, is in `bridge.caffe2.execution.function_operator`. Operators
 with state or effects (files, queues, counters, windows over many runs, nets) are classes, derived

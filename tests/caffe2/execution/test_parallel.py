@@ -157,5 +157,3 @@ def test_an_error_in_a_concurrent_substep_is_raised() -> None:
     plan.AddStep(core.execution_step("both", steps, concurrent_substeps=True))
     with pytest.raises(c10.EnforceNotMet, match="MatMul"):
         workspace.RunPlan(plan)
-
-

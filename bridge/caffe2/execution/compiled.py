@@ -1,0 +1,253 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Nets of type "compiled": their operators compiled by torch.compile's back end.
+
+A net is cut into segments of operators that torch can trace, and the other operators. A segment is
+traced and compiled for the types and sizes of its inputs, again where they change, and then is one
+call that computes what is needed outside of it. A blob that it overwrites is written in place. What
+cannot be traced or compiled runs operator by operator.
+
+torch keeps compiled code on disk, for other processes too (``TORCHINDUCTOR_CACHE_DIR``).
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Sequence
+
+from bridge.c10.errors import EnforceNotMet
+from bridge.caffe2.base.messages import caffe2_pb2
+from bridge.caffe2.execution.blob_table import BlobTable
+from bridge.caffe2.execution.definition import Definition
+from bridge.caffe2.execution.function_core import ProgramCore
+from bridge.caffe2.execution.net_function import Step, names_of
+from bridge.caffe2.execution.operator import Operator, assign
+from bridge.caffe2.execution.operator_core import run_one
+from bridge.caffe2.execution.program import Call, Program, Slot
+from bridge.caffe2.execution.torch_io import operand
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    import torch
+
+    # A compiled function of the inputs' tensors, and the outputs that it returns in this order.
+    Compiled = tuple[Callable[..., Any], tuple[str, ...]]
+
+__all__ = ["CompiledRun"]
+
+_CALLER = "RunNet"
+_SHORTEST = 2  # operators that are worth compiling
+_SMALL_PRODUCT = 1 << 14  # multiplications; larger matrix products are left to a library
+
+
+class CompiledRun:
+    """The operators of a net, in segments; see the module.
+
+    operators, definitions: those of the net, in order. outputs: its external outputs; if it names
+    none, all blobs are outputs.
+    """
+
+    def __init__(
+        self,
+        operators: Sequence[Operator],
+        definitions: Sequence[Definition],
+        outputs: Sequence[str],
+        table: BlobTable,
+    ) -> None:
+        steps = [Step(definition, i, _CALLER) for i, definition in enumerate(definitions)]
+        self._parts: list[tuple[int, list[Operator], _Segment | None]] = []
+        for start, end in _ranges(steps):
+            part = steps[start:end]
+            segment = None
+            if part[0].reason is None and len(part) >= _SHORTEST:
+                needed = _needed(part, steps[end:], outputs)
+                segment = _segment(part, needed, table)
+            self._parts.append((start, list(operators[start:end]), segment))
+
+    def run(self, position: list[int]) -> None:
+        """Run all parts in order; if one fails, set ``position[0]`` to that of its operator."""
+        for start, operators, segment in self._parts:
+            position[0] = start
+            if segment is not None and segment.run():
+                continue
+            for i, one in enumerate(operators):
+                position[0] = start + i
+                run_one(one)
+
+
+def _ranges(steps: Sequence[Step]) -> list[tuple[int, int]]:
+    """Return (start, end) of the parts: steps on one device that can be traced, or others."""
+
+    def kind(step: Step) -> Any:
+        effects = step.declaration.effects if step.declaration is not None else ()
+        if "random" in effects and step.reason is None:
+            step.reason = "draws random numbers"
+        return (step.reason is None, str(step.definition.device))
+
+    found: list[tuple[int, int]] = []
+    for i, step in enumerate(steps):
+        if found and kind(steps[i - 1]) == kind(step):
+            found[-1] = found[-1][0], i + 1
+        else:
+            found.append((i, i + 1))
+    return found
+
+
+def _needed(part: Sequence[Step], later: Sequence[Step], outputs: Sequence[str]) -> list[str]:
+    """Return what a part has to write: what later steps read, and what is there afterwards."""
+    reads, writes = names_of(part)
+    if not outputs:
+        return writes
+    wanted = {*outputs, *reads, *names_of(later)[0]}
+    return [name for name in writes if name in wanted]
+
+
+def _segment(part: Sequence[Step], needed: list[str], table: BlobTable) -> _Segment | None:
+    message = caffe2_pb2().OperatorDef()
+    message.type = "Compiled"
+    message.input.extend(names_of(part)[0])
+    message.output.extend(needed)
+    definition = Definition(message)
+    definition._place(part[0].definition.device)
+    assign(definition, _Segment, 0)
+    segment = _Segment(definition, table)
+    segment.steps = list(part)
+    return segment
+
+
+class _Segment(ProgramCore, Operator):
+    """Several operators as one, which calls compiled code."""
+
+    writes_last = True
+    steps: list[Step]
+
+    def __init__(self, definition: Definition, table: BlobTable) -> None:
+        super().__init__(definition, table)
+        # By the types and sizes of the inputs; None: they could not be compiled.
+        self._compiled: dict[Any, Compiled | None] = {}
+        self._runs = False
+
+    def run(self) -> bool:
+        """Run the segment; return False if it has to run operator by operator."""
+        self._runs = True
+        run_one(self)
+        return self._runs
+
+    def RunOnDevice(self) -> None:
+        """Compile for the present types and sizes, if that is not done, and run."""
+        inputs = [blob._tensor for blob in self.Inputs()]
+        found = [one for one in inputs if one is not None and one.storage_initialized()]
+        if len(found) < len(inputs):
+            self._runs = False
+            return
+        try:
+            tensors = [operand(tensor) for tensor in found]
+        except (EnforceNotMet, BufferError):  # the operator that reads it says what is wrong
+            self._runs = False
+            return
+        key = tuple((one.dtype, one.device, tuple(one.shape), one.stride()) for one in tensors)
+        if key not in self._compiled:
+            self._compiled[key] = self._compile(tensors)
+        compiled = self._compiled[key]
+        if compiled is None:
+            self._runs = False
+            return
+        function, returned = compiled
+        count = len(inputs)
+        slots = {name: count + i for i, name in enumerate(returned)}
+        call = Call(
+            function,
+            tuple([Slot(i) for i in range(count)]),
+            {},
+            tuple(slots.values()),
+            False,
+            True,
+            None,
+        )
+        places = tuple(slots.get(name, -1) for name in self._definition.outputs)
+        self._set_program(Program([call], found, [], count + len(slots), places))
+
+    def _compile(self, tensors: Sequence[torch.Tensor]) -> Compiled | None:
+        import torch
+        from torch.fx.experimental.proxy_tensor import make_fx
+
+        returned: list[str] = []
+        try:
+            with torch.no_grad():
+                traced = make_fx(
+                    lambda *given: self._traced(given, returned),
+                    decomposition_table={torch.ops.aten.addmm.default: _small_product},
+                    tracing_mode="fake",
+                )(*[tensor.detach() for tensor in tensors])
+        except Exception:  # noqa: BLE001  # the operators, run one by one, raise what is wrong with the inputs
+            return None
+        try:
+            with torch.no_grad(), warnings.catch_warnings():
+                # torch's compiler calls what torch itself deprecates.
+                warnings.simplefilter("ignore", DeprecationWarning)
+                return _compiled_graph(traced, tensors), tuple(returned)
+        except Exception as cause:  # noqa: BLE001  # whatever it is, the operators run
+            warnings.warn(
+                f"torch could not compile the operators {self.steps[0].position} to "
+                f"{self.steps[-1].position} of a net, which run one by one: {cause}",
+                RuntimeWarning,
+                stacklevel=2,
+            )
+            return None
+
+    def _traced(self, tensors: Sequence[torch.Tensor], returned: list[str]) -> tuple[Any, ...]:
+        """Return what the steps compute; blobs that keep their sizes are written in place."""
+        given = dict(zip(self._definition.inputs, tensors, strict=True))
+        values: dict[str, Any] = dict(given)
+        for step in self.steps:
+            step.check_types(values)
+            step.call(values, step.placed(step.arguments, tensors[0].device if tensors else "cpu"))
+        results = []
+        returned.clear()
+        written = []
+        for name in self._definition.outputs:
+            value = values[name]
+            before = given.get(name)
+            if before is not None and before.shape == value.shape and before.dtype == value.dtype:
+                written.append((before, value))
+                continue
+            returned.append(name)
+            results.append(value)
+        owned = {one.untyped_storage()._cdata for one in tensors}
+        for i, value in enumerate(results):
+            if value.untyped_storage()._cdata in owned or not value.is_contiguous():
+                results[i] = value.clone(memory_format=_row_major())
+            owned.add(results[i].untyped_storage()._cdata)
+        for before, value in written:
+            if value is not before:
+                before.copy_(value)
+        return tuple(results)
+
+
+def _row_major() -> Any:
+    import torch
+
+    return torch.contiguous_format
+
+
+def _small_product(
+    bias: torch.Tensor, a: torch.Tensor, b: torch.Tensor, *, beta: Any = 1, alpha: Any = 1
+) -> Any:
+    """Return a small matrix product as elementwise operations, which are compiled into one loop."""
+    small = a.shape[0] * a.shape[1] * b.shape[1] <= _SMALL_PRODUCT
+    if not small or (beta, alpha) != (1, 1) or a.device.type != "cpu":
+        return NotImplemented
+    return (a.unsqueeze(2) * b.unsqueeze(0)).sum(1) + bias
+
+
+def _compiled_graph(graph: Any, tensors: Sequence[torch.Tensor]) -> Callable[..., Any]:
+    """Return compiled code for a traced graph, which is called with tensors of these sizes."""
+    import torch
+
+    standalone = getattr(torch._inductor, "standalone_compile", None)
+    if standalone is None:  # before torch 2.8
+        compiled: Callable[..., Any] = torch.compile(graph, fullgraph=True, dynamic=False)
+        compiled(*[tensor.clone() for tensor in tensors])
+        return compiled
+    return standalone(graph, list(tensors), dynamic_shapes="from_example_inputs")  # type: ignore[no-any-return]

@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How a function of torch tensors uses a compiled kernel: see the modules `<topic>_kernels`.
+
+    if takes_kernels(x):
+        return max_pool(x, out, ...)    # decorated with `recordable`
+    return functional.max_pool2d(x, ...)
+
+A kernel is called on plain tensors only: torch's tracing, transforms, gradients and other devices
+see torch functions.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+
+from bridge.caffe2.operators.base.lazy_torch import torch
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from torch import Tensor
+
+__all__ = ["recordable", "takes_kernels"]
+
+
+def takes_kernels(*tensors: Tensor) -> bool:
+    """Return whether kernels may be called on these: row-major float32 on the CPU, and plain.
+
+    That is nobody traces or transforms what is computed, or wants its gradients.
+    """
+    with_gradients = torch.is_grad_enabled()
+    for x in tensors:
+        if (
+            type(x) is not torch.Tensor
+            or x.dtype is not torch.float32
+            or not x.is_cpu
+            or not x.is_contiguous()
+            or (with_gradients and x.requires_grad)
+        ):
+            return False
+    return not (
+        torch.compiler.is_compiling()
+        or torch.jit.is_tracing()
+        or torch._C._len_torch_dispatch_stack()
+        or torch._C._functorch.peek_interpreter_stack() is not None
+    )
+
+
+def recordable(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function whose calls are recorded as those of torch functions are.
+
+    Its first argument is a tensor. It returns a tensor that it was given, and has written.
+    """
+
+    @functools.wraps(function)
+    def call(x: Tensor, *arguments: Any) -> Any:
+        if torch.overrides.has_torch_function_unary(x):
+            return torch.overrides.handle_torch_function(call, (x,), x, *arguments)
+        return function(x, *arguments)
+
+    return call

@@ -1,0 +1,34 @@
+# SPDX-License-Identifier: Apache-2.0
+import numpy as np
+from numpy.typing import NDArray
+
+_Floats = NDArray[np.float32]
+
+def transform_boxes(
+    boxes: _Floats,
+    deltas: _Floats,
+    weights: _Floats,
+    scale: float,
+    height: int,
+    width: int,
+    largest_growth: float,
+    apply_scale: bool,
+    plus_one: bool,
+    out: _Floats,
+) -> None: ...
+def propose(
+    scores: _Floats,
+    deltas: _Floats,
+    image: _Floats,
+    anchors: _Floats,
+    stride: float,
+    before: int,
+    after: int,
+    smallest: float,
+    threshold: float,
+    largest_growth: float,
+    plus_one: bool,
+    number: float,
+    out_boxes: _Floats,
+    out_scores: _Floats,
+) -> int: ...

@@ -1,0 +1,16 @@
+# SPDX-License-Identifier: Apache-2.0
+def roi_align(
+    x: int,
+    regions: int,
+    y: int,
+    count: int,
+    columns: int,
+    channels: int,
+    height: int,
+    width: int,
+    pooled_h: int,
+    pooled_w: int,
+    scale: float,
+    ratio: int,
+    aligned: bool,
+) -> None: ...

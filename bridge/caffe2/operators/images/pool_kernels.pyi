@@ -1,0 +1,7 @@
+# SPDX-License-Identifier: Apache-2.0
+_Dimension = tuple[int, int, int, int, int]
+
+def max_pool(x: int, y: int, planes: int, height: _Dimension, width: _Dimension) -> None: ...
+def average_pool(
+    x: int, y: int, planes: int, height: _Dimension, width: _Dimension, whole: bool
+) -> None: ...

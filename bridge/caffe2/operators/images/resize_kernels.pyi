@@ -1,0 +1,13 @@
+# SPDX-License-Identifier: Apache-2.0
+def resize_nearest(
+    x: int,
+    y: int,
+    itemsize: int,
+    planes: int,
+    height: int,
+    width: int,
+    to_height: int,
+    to_width: int,
+    height_scale: float,
+    width_scale: float,
+) -> None: ...

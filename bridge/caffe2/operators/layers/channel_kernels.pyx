@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: Apache-2.0
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
+"""Sums over channels and over planes of row-major float32 images, on the CPU.
+
+torch has no fast call for either: a sum over neighbouring channels is a pooling whose windows lie
+across memory, and `var_mean` takes eight times as long as reading.
+
+Memory is given by address. Nothing is checked: the caller has sizes, types and layout right, and
+keeps the memory alive.
+"""
+
+
+from libc.math cimport sqrtf
+
+
+cdef enum:
+    BLOCK = 512     # elements of a plane at once: the channels of a window stay in the cache
+    LANES = 128
+
+
+cdef void add_squares(const float *x, Py_ssize_t n, float factor, float *into) noexcept nogil:
+    cdef Py_ssize_t i
+    for i in range(n):
+        into[i] += factor * (x[i] * x[i])
+
+
+cdef void over_power(const float *x, const float *base, Py_ssize_t n, float *y) noexcept nogil:
+    """Set `y` to x / base^0.75."""
+    cdef Py_ssize_t i
+    cdef float root
+    for i in range(n):
+        root = sqrtf(base[i])
+        y[i] = x[i] / (root * sqrtf(root))
+
+
+def local_response(
+    size_t x, size_t y, size_t base, Py_ssize_t images, Py_ssize_t channels, Py_ssize_t area,
+    Py_ssize_t size, float factor, float bias,
+):
+    """Set `base` to bias + factor * the sum of the squares of the `size` nearest channels.
+
+    And `y`, unless it is 0, to x / base^0.75, the power that LRN mostly has.
+
+    x, y, base: addresses of (images, channels, area). Channels beyond the first and the last count
+    as zero; of an even `size` one more is after than before.
+    """
+    cdef Py_ssize_t before = (size - 1) // 2, image, c, other, start, n, i, offset
+    cdef const float *source
+    cdef float *sums
+    with nogil:
+        for image in range(images):
+            start = 0
+            while start < area:
+                n = BLOCK if area - start > BLOCK else area - start
+                offset = image * channels * area + start
+                source = <const float *>x + offset
+                for c in range(channels):
+                    sums = <float *>base + offset + c * area
+                    for i in range(n):
+                        sums[i] = bias
+                    for other in range(c - before, c - before + size):
+                        if 0 <= other < channels:
+                            add_squares(source + other * area, n, factor, sums)
+                    if y:
+                        over_power(
+                            source + c * area, sums, n, <float *>y + offset + c * area)
+                start += BLOCK
+
+
+cdef void add_moments(
+    const float *x, Py_ssize_t n, float around, float *sums, float *squares
+) noexcept nogil:
+    cdef Py_ssize_t i
+    cdef float value
+    for i in range(n):
+        value = x[i] - around
+        sums[i] += value
+        squares[i] += value * value
+
+
+def moments(
+    size_t x, size_t mean, size_t variance, Py_ssize_t images, Py_ssize_t channels, Py_ssize_t area,
+):
+    """Set `mean` and `variance` to those of each channel, over the images; divided by the number.
+
+    x: address of (images, channels, area), none of them 0; mean, variance: of (channels).
+    """
+    cdef Py_ssize_t c, image, i, start, n
+    cdef double total, total_squares, count = images * area
+    cdef float around
+    cdef const float *source
+    # Many sums beside each other: they are added at once, and each stays small.
+    cdef float sums[LANES]
+    cdef float squares[LANES]
+    with nogil:
+        for c in range(channels):
+            # Differences from a value of the channel itself: else squares of large means cancel.
+            around = (<const float *>x)[c * area]
+            for i in range(LANES):
+                sums[i] = squares[i] = 0
+            for image in range(images):
+                source = <const float *>x + (image * channels + c) * area
+                start = 0
+                while start < area:
+                    n = LANES if area - start > LANES else area - start
+                    add_moments(source + start, n, around, sums, squares)
+                    start += LANES
+            total = total_squares = 0
+            for i in range(LANES):
+                total += sums[i]
+                total_squares += squares[i]
+            total /= count
+            (<float *>mean)[c] = <float>(around + total)
+            total_squares = total_squares / count - total * total
+            (<float *>variance)[c] = <float>(0 if total_squares < 0 else total_squares)
+
+
+def normalize(
+    size_t x, size_t y, size_t scale, size_t bias, size_t mean, size_t variance, float epsilon,
+    Py_ssize_t images, Py_ssize_t channels, Py_ssize_t area,
+):
+    """Set `y` to scale * (x - mean) / sqrt(variance + epsilon) + bias.
+
+    x, y: addresses of (images, channels, area), which may be the same; the others: of (channels).
+    """
+    cdef Py_ssize_t c, image, i
+    cdef const float *source
+    cdef float *target
+    cdef float by, plus
+    with nogil:
+        for c in range(channels):
+            by = (<const float *>scale)[c] / sqrtf((<const float *>variance)[c] + epsilon)
+            plus = (<const float *>bias)[c] - by * (<const float *>mean)[c]
+            for image in range(images):
+                source = <const float *>x + (image * channels + c) * area
+                target = <float *>y + (image * channels + c) * area
+                for i in range(area):
+                    target[i] = by * source[i] + plus

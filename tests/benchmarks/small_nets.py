@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Nets made here: chains of 200 small operators, a training step, two branches.
+
+A chain also comes as the torch calls that compute the same, each into the memory of its result.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+
+from bridge.caffe2 import core
+from tests.benchmarks.harness import Timer, loop
+
+LENGTH = 200
+SIDE = 16
+
+
+class Made(NamedTuple):
+    """A net, what has to be fed to it, and which of that a module takes as its inputs."""
+
+    net: Any
+    feeds: dict[str, Any]
+    inputs: list[str]
+
+
+class Link(NamedTuple):
+    """An operator of a chain: its inputs after X, and the same as a torch call."""
+
+    inputs: tuple[str, ...]
+    by_hand: str
+
+
+LINKS = {
+    "Relu": Link((), "torch.clamp_min({x}, 0, out={y})"),
+    "Add": Link(("other",), "torch.add({x}, other, out={y})"),
+    "Mul": Link(("ones",), "torch.mul({x}, ones, out={y})"),
+    "FC": Link(("w", "b"), "torch.addmm(b, {x}, transposed, out={y})"),
+}
+CHAINS = {
+    "200 Relu of 16×16": ["Relu"],
+    "200 Add of 16×16": ["Add"],
+    "200 FC 16×16": ["FC"],
+    "200 mixed of 16×16": ["Relu", "Add", "FC", "Mul"],
+}
+
+
+def feeds_of_chain() -> dict[str, Any]:
+    """Return the blobs of a chain. The values stay of one magnitude however long it is."""
+    random = np.random.RandomState(0)
+    square = (SIDE, SIDE)
+    return {
+        "x0": random.rand(*square).astype(np.float32),
+        "other": random.rand(*square).astype(np.float32),
+        "ones": np.ones(square, np.float32),
+        "w": np.eye(SIDE, dtype=np.float32)[random.permutation(SIDE)],
+        "b": np.zeros(SIDE, np.float32),
+    }
+
+
+def chain(name: str, types: list[str]) -> Made:
+    """Return a net of operators of these types by turns, each on the result of the one before."""
+    net = core.Net(name)
+    for i in range(LENGTH):
+        op = types[i % len(types)]
+        last = getattr(net, op)([f"x{i}", *LINKS[op].inputs], f"x{i + 1}")
+    net.AddExternalOutput(last)
+    return Made(net.Proto(), feeds_of_chain(), ["x0"])
+
+
+def chain_by_hand(types: list[str]) -> Timer:
+    """Time what the chain computes, written down as torch calls alone."""
+    names: dict[str, Any] = {
+        name: torch.from_numpy(value) for name, value in feeds_of_chain().items()
+    }
+    names |= {f"x{i + 1}": torch.empty(SIDE, SIDE) for i in range(LENGTH)}
+    calls = [
+        LINKS[types[i % len(types)]].by_hand.format(x=f"x{i}", y=f"x{i + 1}") for i in range(LENGTH)
+    ]
+    return loop("; ".join(calls), repeats=1, torch=torch, transposed=names["w"].t(), **names)
+
+
+def training_step() -> Made:
+    """Return one step of training of FC 256 -> 128 -> 10 by gradient descent: 15 operators."""
+    random = np.random.RandomState(0)
+    feeds: dict[str, Any] = {
+        "x": random.randn(64, 256).astype(np.float32),
+        "label": random.randint(0, 10, 64).astype(np.int32),
+        "w1": (random.randn(128, 256) / 16).astype(np.float32),
+        "b1": np.zeros(128, np.float32),
+        "w2": (random.randn(10, 128) / 11).astype(np.float32),
+        "b2": np.zeros(10, np.float32),
+        "one": np.ones(1, np.float32),
+        "iteration": np.zeros(1, np.int64),
+    }
+    net = core.Net("training step")
+    net.FC(["x", "w1", "b1"], "h")
+    net.Relu("h", "h")
+    net.FC(["h", "w2", "b2"], "y")
+    _, loss = net.SoftmaxWithLoss(["y", "label"], ["p", "loss"])
+    gradients = net.AddGradientOperators([loss])
+    net.Iter("iteration", "iteration")
+    # So small that the weights, and with them the work, stay what they are.
+    net.LearningRate("iteration", "rate", base_lr=-1e-5, policy="fixed")
+    for name in ("w1", "b1", "w2", "b2"):
+        net.WeightedSum([name, "one", gradients[name], "rate"], name)
+    net.AddExternalOutput(loss)
+    return Made(net.Proto(), feeds, ["x", "label"])
+
+
+def branches(kind: str) -> Made:
+    """Return a net of a type with two branches that are independent and do the same work."""
+    random = np.random.RandomState(0)
+    square = (random.randn(512, 512) / 23).astype(np.float32)
+    feeds = {"x": random.randn(128, 512).astype(np.float32), "w": square}
+    feeds["b"] = np.zeros(512, np.float32)
+    net = core.Net(f"branches {kind}")
+    net.Proto().type, net.Proto().num_workers = kind, 2
+    for branch in ("left", "right"):
+        before = "x"
+        for i in range(8):
+            before = net.FC([before, "w", "b"], f"{branch}_{i}")
+    net.AddExternalOutput(net.Sum(["left_7", "right_7"], "y"))
+    return Made(net.Proto(), feeds, ["x"])

@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Nets of type "compiled" write what simple nets write."""
+
+from __future__ import annotations
+
+import shutil
+from typing import Any
+
+import numpy as np
+import pytest
+
+from bridge import c10
+from bridge.caffe2 import core, workspace
+
+pytestmark = [
+    pytest.mark.usefixtures("fresh_workspace"),
+    pytest.mark.skipif(
+        not any(map(shutil.which, ("g++", "c++", "clang++"))),
+        reason="torch compiles with a C++ compiler",
+    ),
+]
+
+SIZES = {"w": (6, 4), "b": (6,), "w2": (3, 6), "b2": (3,)}
+
+
+def feed(rows: int, seed: int = 0) -> None:
+    random = np.random.default_rng(seed)
+    for name, sizes in {"x": (rows, 4), "state": (rows, 3), **SIZES}.items():
+        workspace.FeedBlob(name, random.normal(size=sizes).astype(np.float32))
+
+
+def built(kind: str, *outputs: str) -> core.Net:
+    net = core.Net(kind)
+    net.Proto().type, net.Proto().name = kind, kind
+    net.FC(["x", "w", "b"], "h")
+    net.Relu("h", "h")
+    net.FC(["h", "w2", "b2"], "y")
+    net.Tanh("y", "state")  # overwrites an input
+    net.Proto().external_output.extend(outputs)
+    return net
+
+
+def both(rows: int, *outputs: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return what the simple and the compiled net write."""
+    found = []
+    for kind in ("simple", "compiled"):
+        feed(rows, seed=rows)
+        if kind not in workspace.Nets():
+            workspace.CreateNet(built(kind, *outputs))
+        workspace.RunNet(kind)
+        found.append({name: workspace.FetchBlob(name) for name in outputs or ("h", "y", "state")})
+    return found[0], found[1]
+
+
+@pytest.mark.parametrize("outputs", [(), ("state",)])
+def test_outputs_for_changing_sizes(outputs: tuple[str, ...]) -> None:
+    for rows in (2, 2, 5, 2):
+        expected, actual = both(rows, *outputs)
+        for name, value in expected.items():
+            np.testing.assert_allclose(actual[name], value, rtol=1e-5, atol=1e-6, err_msg=name)
+
+
+def test_overwritten_inputs_keep_their_memory_and_inner_blobs_are_not_written() -> None:
+    feed(2)
+    workspace.CreateNet(built("compiled", "state"))
+    held = workspace.FetchTorch("state")
+    for _ in range(3):
+        held.zero_()
+        workspace.RunNet("compiled")
+        assert workspace.FetchTorch("state").data_ptr() == held.data_ptr()
+        assert held.abs().sum() > 0
+    assert not workspace.Workspace.current.blobs["h"].IsType(c10.tensor)
+
+
+def test_an_error_is_that_of_the_operator() -> None:
+    feed(2)
+    net = built("compiled")
+    workspace.CreateNet(net)
+    workspace.FeedBlob("w2", np.ones((3, 7), np.float32))
+    with pytest.raises(c10.EnforceNotMet, match=r"'FC'.*position 2 of net 'compiled'"):
+        workspace.RunNet(net)
+    feed(2)
+    workspace.RunNet(net)
+
+
+def test_operators_that_cannot_be_compiled_run_between_segments() -> None:
+    seen = []
+    net = core.Net("mixed")
+    net.Proto().type = "compiled"
+    net.Tanh("x", "a")
+    net.Sigmoid("a", "b")
+    net.Python(lambda inputs, outputs: seen.append(inputs[0].data.copy()))(["b"], ["c"])
+    net.Relu("b", "d")
+    net.Tanh("d", "e")
+    net.Proto().external_output.append("e")
+    feed(2)
+    workspace.RunNetOnce(net)
+    middle = 1 / (1 + np.exp(-np.tanh(workspace.FetchBlob("x"))))
+    np.testing.assert_allclose(seen[0], middle, rtol=1e-5)
+    np.testing.assert_allclose(workspace.FetchBlob("e"), np.tanh(middle), rtol=1e-5)
+
+
+def test_training_updates_parameters_in_their_memory() -> None:
+    feed(2)
+    net = core.Net("training")
+    net.FC(["x", "w", "b"], "h")
+    net.Tanh("h", "y")
+    net.ConstantFill("y", "y_grad", value=1.0)
+    net.AddGradientOperators({"y": "y_grad"})
+    net.Proto().op.append(core.CreateOperator("Scale", ["w_grad"], ["step"], scale=-0.1))
+    net.Proto().op.append(core.CreateOperator("Add", ["w", "step"], ["w"]))
+    for kind in ("simple", "compiled"):
+        feed(2)
+        net.Proto().type = kind
+        net.Proto().name = kind
+        workspace.CreateNet(net)
+        address = workspace.FetchTorch("w").data_ptr()
+        for _ in range(3):
+            workspace.RunNet(kind)
+        assert workspace.FetchTorch("w").data_ptr() == address
+        if kind == "simple":
+            expected = workspace.FetchBlob("w")
+    np.testing.assert_allclose(workspace.FetchBlob("w"), expected, rtol=1e-5)

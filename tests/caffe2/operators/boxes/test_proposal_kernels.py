@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Boxes proposed by our own kernel, held against NumPy on whole arrays."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from bridge.caffe2.operators.boxes.box_kernels import kept
+from bridge.caffe2.operators.boxes.proposal_kernels import propose, transform_boxes
+
+GROWTH = float(np.log(np.float32(1000 / 16)))
+IMAGE = np.array([48, 70, 1.5], np.float32)
+ANCHORS = np.array([[-8, -8, 8, 8], [-16, -8, 16, 8], [-8, -16, 8, 16]], np.float32)
+
+
+def inputs():
+    random = np.random.RandomState(0)
+    scores = (random.permutation(60) / 60).reshape(3, 4, 5).astype(np.float32)
+    scores[1, 1, 1] = scores[0, 2, 2]  # the earlier one ranks first
+    deltas = random.randn(12, 4, 5).astype(np.float32)
+    deltas[2, 0, 0] = 9  # grows no more than GROWTH says
+    return scores, deltas
+
+
+def by_numpy(scores, deltas, before, after, smallest, plus_one):
+    order = np.argsort(-scores.ravel(), kind="stable")[: before or None]
+    which, place = np.divmod(order, 20)
+    up, across = np.divmod(place, 5)
+    shift = np.stack([across, up, across, up], 1).astype(np.float32) * 16
+    anchors = ANCHORS[which] + shift
+    by = deltas.reshape(3, 4, 20)[which, :, place]
+    one = np.float32(plus_one)
+    sides = anchors[:, 2:] - anchors[:, :2] + one
+    centers = by[:, :2] * sides + (anchors[:, :2] + np.float32(0.5) * sides)
+    half = np.float32(0.5) * (np.exp(np.minimum(by[:, 2:], np.float32(GROWTH))) * sides)
+    found = np.concatenate([centers - half, centers + half - one], 1)
+    limits = np.array([70, 48, 70, 48], np.float32) - one
+    found = np.maximum(np.minimum(found, limits), np.float32(0))
+    sides = found[:, 2:] - found[:, :2] + one
+    fine = (sides >= smallest * 1.5) & (found[:, :2] + sides / 2 < [70, 48])
+    rows = np.flatnonzero(fine.all(1))
+    rows = rows[: kept(found, rows, 0.6, after or -1, plus_one)]
+    return found[rows], scores.ravel()[order][rows]
+
+
+@pytest.mark.parametrize("plus_one", [True, False])
+@pytest.mark.parametrize(
+    ("before", "after", "smallest"), [(0, 0, 0), (20, 0, 4), (0, 5, 2), (100, 100, 4), (0, 0, 500)]
+)
+def test_propose(before, after, smallest, plus_one) -> None:
+    scores, deltas = inputs()
+    out = np.empty((60, 5), np.float32), np.empty(60, np.float32)
+    count = propose(
+        *(scores, deltas, IMAGE, ANCHORS, 16.0, before, after),
+        *(smallest, 0.6, GROWTH, plus_one, 7.0, *out),
+    )
+    boxes, expected = by_numpy(scores, deltas, before, after, smallest, plus_one)
+    assert count == len(boxes)
+    np.testing.assert_allclose(out[0][:count, 1:], boxes, rtol=1e-5)
+    np.testing.assert_array_equal(out[0][:count, 0], 7)
+    np.testing.assert_array_equal(out[1][:count], expected)
+
+
+def test_nothing_to_propose() -> None:
+    scores, deltas = np.empty((3, 0, 5), np.float32), np.empty((12, 0, 5), np.float32)
+    out = np.empty((0, 5), np.float32), np.empty(0, np.float32)
+    assert propose(scores, deltas, IMAGE, ANCHORS, 16, 0, 0, 0, 0.5, 4, True, 0, *out) == 0
+
+
+def test_nan_is_not_proposed() -> None:
+    scores, deltas = inputs()
+    deltas[:] = np.nan
+    out = np.empty((60, 5), np.float32), np.empty(60, np.float32)
+    assert propose(scores, deltas, IMAGE, ANCHORS, 16, 0, 0, 0, 0.5, 4, True, 0, *out) == 0
+
+
+@pytest.mark.parametrize("plus_one", [True, False])
+@pytest.mark.parametrize("apply_scale", [True, False])
+def test_transform_boxes(apply_scale, plus_one) -> None:
+    random = np.random.RandomState(1)
+    low = random.uniform(0, 60, (6, 2))
+    numbered = np.concatenate([np.zeros((6, 1)), low, low + random.uniform(1, 40, (6, 2))], 1)
+    boxes = numbered.astype(np.float32)[:, 1:]
+    deltas = random.randn(6, 12).astype(np.float32)
+    deltas[0, 2] = 50
+    weights, scale = np.array([10, 5, 2, 1], np.float32), np.float32(1.5)
+    one = np.float32(plus_one)
+    old = np.repeat(boxes / scale, 3, 0)
+    by = deltas.reshape(-1, 4) / weights
+    sides = old[:, 2:] - old[:, :2] + one
+    centers = by[:, :2] * sides + (old[:, :2] + sides / 2)
+    half = np.exp(np.minimum(by[:, 2:], np.float32(GROWTH))) * sides / 2
+    expected = np.concatenate([centers - half, centers + half - one], 1)
+    limits = np.array([50, 40, 50, 40], np.float32) - one
+    expected = np.maximum(np.minimum(expected, limits), 0).reshape(6, 12)
+    out = np.empty_like(deltas)
+    transform_boxes(boxes, deltas, weights, scale, 40, 50, GROWTH, apply_scale, plus_one, out)
+    np.testing.assert_allclose(out, expected * (scale if apply_scale else 1), rtol=1e-5, atol=1e-5)

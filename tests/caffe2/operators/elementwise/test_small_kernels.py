@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Elementwise operators by our own kernels give what torch gives, to the bit."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from bridge.caffe2.operators.elementwise import small_kernels
+
+SPECIAL = [0.0, -0.0, 1.5, -2.5, float("inf"), -float("inf"), float("nan"), 1e-42]
+
+
+def operands(n):
+    a = torch.tensor(SPECIAL).repeat(n)[:n]
+    return a, a.flip(0) * 3
+
+
+@pytest.mark.parametrize("n", [0, 1, 7, 256])
+@pytest.mark.parametrize(
+    ("kernel", "by_torch"),
+    [("add", torch.add), ("subtract", torch.sub), ("multiply", torch.mul)],
+)
+def test_binary(kernel, by_torch, n) -> None:
+    a, b = operands(n)
+    expected = by_torch(a, b)
+    y = torch.empty(n)
+    run = getattr(small_kernels, kernel)
+    for out in (y, a):  # in place at last
+        run(a.data_ptr(), b.data_ptr(), out.data_ptr(), n)
+        torch.testing.assert_close(out, expected, rtol=0, atol=0, equal_nan=True)
+
+
+@pytest.mark.parametrize("n", [0, 1, 7, 256])
+def test_relu(n) -> None:
+    x, _ = operands(n)
+    expected = torch.relu(x)
+    y = torch.empty(n)
+    for out in (y, x):
+        small_kernels.relu(x.data_ptr(), out.data_ptr(), n)
+        torch.testing.assert_close(out, expected, rtol=0, atol=0, equal_nan=True)
+
+
+@pytest.mark.parametrize("shape", [(1, 1, 1), (2, 3, 5), (1, 4, 16), (3, 2, 0)])
+@pytest.mark.parametrize(
+    ("kernel", "by_torch"), [("add_per_channel", torch.add), ("multiply_per_channel", torch.mul)]
+)
+def test_per_channel(kernel, by_torch, shape) -> None:
+    x = torch.arange(shape[0] * shape[1] * shape[2]).float().reshape(shape)
+    b = torch.arange(shape[1]) + 0.5
+    expected = by_torch(x, b.view(-1, 1))
+    for out in (torch.empty(shape), x):
+        getattr(small_kernels, kernel)(x.data_ptr(), b.data_ptr(), out.data_ptr(), *shape)
+        assert torch.equal(out, expected)

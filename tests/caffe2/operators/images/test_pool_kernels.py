@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Pooling by our own kernels gives what torch's give, windows over the edges included."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from torch.nn import functional
+
+from bridge.caffe2.operators.images.pool_kernels import average_pool, max_pool
+
+# Per dimension: size, kernel, stride, padding before and after.
+WINDOWS = [
+    ((7, 3, 2, 1, 1), (9, 3, 2, 0, 0)),
+    ((8, 2, 2, 0, 0), (6, 2, 2, 0, 0)),
+    ((5, 3, 1, 1, 1), (13, 3, 1, 1, 1)),
+    ((6, 5, 3, 2, 2), (7, 4, 3, 1, 2)),
+    ((6, 3, 2, 0, 1), (6, 3, 2, 0, 1)),
+    ((9, 2, 4, 0, 0), (9, 1, 3, 0, 0)),
+    ((7, 7, 1, 0, 0), (7, 7, 1, 0, 0)),
+    ((7, 7, 1, 0, 1), (7, 7, 1, 0, 1)),
+    ((3, 5, 1, 1, 1), (3, 5, 1, 1, 1)),
+    ((4, 3, 1, 2, 2), (5, 2, 1, 1, 1)),
+    ((5, 3, 2, 1, -1), (5, 3, 2, 1, -1)),
+]
+
+
+def case(height, width):
+    """Return an image, the padding for torch, and the dimensions for the kernels."""
+    x = torch.from_numpy(np.random.RandomState(0).randn(2, 3, height[0], width[0])).float()
+    pads = (*width[3:], *height[3:])
+    dimensions = []
+    for size, kernel, stride, head, tail in (height, width):
+        out = (size + head + tail - kernel) // stride + 1
+        dimensions.append((size, out, kernel, stride, head))
+    return x, pads, dimensions
+
+
+def pooled(kernel, x, dimensions, *args):
+    y = torch.full((*x.shape[:2], dimensions[0][1], dimensions[1][1]), np.nan)
+    kernel(x.data_ptr(), y.data_ptr(), 6, *dimensions, *args)
+    return y
+
+
+@pytest.mark.parametrize(("height", "width"), WINDOWS)
+def test_max(height, width) -> None:
+    x, pads, dimensions = case(height, width)
+    padded = functional.pad(x, pads, value=-np.inf)
+    expected = functional.max_pool2d(padded, (height[1], width[1]), (height[2], width[2]))
+    assert torch.equal(pooled(max_pool, x, dimensions), expected)
+
+
+@pytest.mark.parametrize("whole", [True, False])
+@pytest.mark.parametrize(("height", "width"), WINDOWS)
+def test_average(height, width, whole) -> None:
+    x, pads, dimensions = case(height, width)
+    sizes = (height[1], width[1]), (height[2], width[2])
+    expected = functional.avg_pool2d(functional.pad(x, pads), *sizes)
+    if not whole:
+        expected /= functional.avg_pool2d(functional.pad(torch.ones_like(x), pads), *sizes)
+    torch.testing.assert_close(
+        pooled(average_pool, x, dimensions, whole), expected, rtol=1e-5, atol=1e-6
+    )
+
+
+def test_max_of_infinities_and_nan() -> None:
+    x, _, dimensions = case((7, 3, 2, 0, 0), (9, 3, 2, 0, 0))
+    x[0, 0, 3, 4] = float("nan")
+    x[0, 1] = -float("inf")
+    x[1, 2, 0, 0] = float("inf")
+    expected = functional.max_pool2d(x, 3, 2)
+    torch.testing.assert_close(
+        pooled(max_pool, x, dimensions), expected, rtol=0, atol=0, equal_nan=True
+    )
+
+
+def test_nothing_to_pool() -> None:
+    x = torch.empty(0)
+    max_pool(x.data_ptr(), x.data_ptr(), 0, (4, 2, 2, 2, 0), (4, 2, 2, 2, 0))
+    average_pool(x.data_ptr(), x.data_ptr(), 0, (4, 2, 2, 2, 0), (4, 2, 2, 2, 0), True)

@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Sums over channels and planes by our own kernels, held against torch in double precision."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from torch.nn import functional
+
+from bridge.caffe2.operators.layers.channel_kernels import local_response, moments, normalize
+
+SHAPES = [(1, 1, 1), (2, 3, 7), (3, 8, 130), (1, 5, 1100), (2, 40, 64)]
+
+
+def image(shape, mean=0.0):
+    return torch.from_numpy(np.random.RandomState(0).randn(*shape) + mean).float()
+
+
+@pytest.mark.parametrize("size", [1, 2, 5, 7])
+@pytest.mark.parametrize("shape", SHAPES)
+def test_local_response(shape, size) -> None:
+    x = image(shape)
+    y, base, alone = (torch.full(shape, np.nan) for _ in range(3))
+    local_response(x.data_ptr(), y.data_ptr(), base.data_ptr(), *shape, size, 0.3, 1.5)
+    before = (size - 1) // 2
+    squares = functional.pad(x.double().square(), (0, 0, before, size - 1 - before))
+    expected = 1.5 + 0.3 * squares.unfold(1, size, 1).sum(-1)
+    torch.testing.assert_close(base.double(), expected, rtol=1e-6, atol=0)
+    torch.testing.assert_close(y.double(), x.double() * expected**-0.75, rtol=1e-6, atol=0)
+    local_response(x.data_ptr(), 0, alone.data_ptr(), *shape, size, 0.3, 1.5)
+    assert torch.equal(alone, base)
+
+
+@pytest.mark.parametrize("mean", [0.0, 1000.0])
+@pytest.mark.parametrize("shape", SHAPES)
+def test_moments(shape, mean) -> None:
+    x = image(shape, mean)
+    found, variance = torch.empty(shape[1]), torch.empty(shape[1])
+    moments(x.data_ptr(), found.data_ptr(), variance.data_ptr(), *shape)
+    expected, center = torch.var_mean(x.double(), [0, 2], correction=0)
+    torch.testing.assert_close(found.double(), center, rtol=1e-6, atol=1e-6)
+    torch.testing.assert_close(variance.double(), expected, rtol=1e-5, atol=1e-6)
+
+
+def test_moments_of_nan() -> None:
+    x = image((2, 3, 7))
+    x[1, 1, 3] = float("nan")
+    found, variance = torch.empty(3), torch.empty(3)
+    moments(x.data_ptr(), found.data_ptr(), variance.data_ptr(), 2, 3, 7)
+    assert found.isnan().tolist() == variance.isnan().tolist() == [False, True, False]
+
+
+@pytest.mark.parametrize("in_place", [False, True])
+@pytest.mark.parametrize("shape", SHAPES)
+def test_normalize(shape, in_place) -> None:
+    x = image(shape)
+    parameters = [torch.linspace(low, 2, shape[1]) for low in (-1.0, 0.5, -2.0, 0.1)]
+    expected = functional.batch_norm(
+        x.double(),
+        *(one.double() for one in parameters[2:]),
+        *(one.double() for one in parameters[:2]),
+        eps=0.01,
+    )
+    y = x if in_place else torch.full(shape, np.nan)
+    normalize(x.data_ptr(), y.data_ptr(), *(one.data_ptr() for one in parameters), 0.01, *shape)
+    torch.testing.assert_close(y.double(), expected, rtol=1e-5, atol=1e-5)

@@ -1,0 +1,27 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Products of small matrices by our own kernel, held against torch in double precision."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from bridge.caffe2.operators.layers.matrix_kernels import fully_connected
+
+
+@pytest.mark.parametrize(
+    ("rows", "depth", "columns"),
+    [(16, 16, 16), (1, 64, 16), (0, 3, 4), (3, 0, 4), (2, 3, 0), (5, 130, 70), (2, 7, 65)],
+)
+def test_fully_connected(rows, depth, columns) -> None:
+    random = np.random.RandomState(0)
+    x, w, b = (
+        torch.from_numpy(random.randn(*shape)).float()
+        for shape in ((rows, depth), (columns, depth), (columns,))
+    )
+    y = torch.full((rows, columns), np.nan)
+    pointers = [one.data_ptr() for one in (x, w, b, y)]
+    fully_connected(*pointers, rows, depth, columns)
+    expected = torch.addmm(b.double(), x.double(), w.double().t())
+    torch.testing.assert_close(y.double(), expected, rtol=1e-5, atol=1e-5)
