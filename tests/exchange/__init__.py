@@ -16,7 +16,8 @@
 - to_device: test_cupy_adapter, test_front
 - torch_api: test_torch_import, test_torch_export
 - *: test_array_method, test_concurrent_routes, test_cuda, test_cuda_frameworks,
-  test_cuda_processes, test_cuda_rules, test_cuda_streams, test_cuda_waits, test_exit, test_exit_frameworks, test_jax_modes,
+  test_cuda_processes, test_cuda_rules, test_cuda_streams, test_cuda_waits, test_exit,
+  test_exit_frameworks, test_jax_modes,
   test_leaks, test_leaks_of_routes, test_lifetime, test_one_copy, test_peers,
   test_tensorflow_modes
 """
