@@ -73,21 +73,7 @@ cdef TensorImpl import_by_table(object x, object copy):
     owner.source = type(x)
     if has_streams(owner.tensor().device.device_type):
         _wait_for_table(api, owner.tensor(), x)
-    return _adopted(owner, 0, copy, x)
-
-
-cdef TensorImpl _adopted(ManagedTensor managed, int flags, object copy, object x):
-    """Return the TensorImpl over `managed`, which may be a copy that the producer made already."""
-    cdef TensorImpl impl
-    if not managed.copied():
-        return adopt_managed(managed, flags, copy)
-    if copy is False:
-        raise BufferError(
-            f"{type(x).__name__} exports a copy of its memory, which cannot be shared. Allow it "
-            "with copy=None.")
-    impl = adopt_managed(managed, flags, None)
-    report_copy(impl.c_numel * impl.c_dtype.itemsize, _PRODUCER)
-    return impl
+    return adopt_managed(owner, 0, copy)
 
 
 cdef int _wait_for_table(DLPackExchangeAPI* api, DLTensor* tensor, object x) except -1:
@@ -131,6 +117,7 @@ def import_by_dlpack(x, *, readonly=False, on_host=False):
 cdef TensorImpl import_by_method(object x, object copy, int flags=0, bint on_host=False):
     """Return the TensorImpl of what ``x.__dlpack__`` returns; `flags` are added to its Storage."""
     cdef ManagedTensor managed
+    cdef TensorImpl impl
     where = None if on_host else _device_of(x)
     arguments = {}
     if not on_host and where[0] in _STREAMED:
@@ -171,7 +158,10 @@ cdef TensorImpl import_by_method(object x, object copy, int flags=0, bint on_hos
     if not ordered:
         # It did not take a stream, so it is assumed to work on the default one.
         wait_for_producer(where[1], 0 if where[0] == DL_ROCM else 1, where[0])
-    return _adopted(managed, flags, copy, x)
+    impl = adopt_managed(managed, flags, copy)
+    if managed.copied():
+        report_copy(impl.c_numel * impl.c_dtype.itemsize, _PRODUCER)
+    return impl
 
 
 cdef bint _is_page_locked(ManagedTensor managed) except -1:
