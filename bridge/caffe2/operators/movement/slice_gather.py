@@ -87,7 +87,10 @@ def _gathered(data: Tensor, indices: Tensor, axis: int, wrap: bool, match_outer:
     rows = data.shape[axis]
     if rows == 0:
         return data.clone()
-    places = torch.where(indices < 0, indices + rows, indices) if wrap else indices
+    places = indices
+    if wrap:
+        zero, end = indices.new_zeros(()), indices.new_full((), rows)
+        places = torch.where(indices < zero, indices + end, indices)
     # On the CPU torch checks the indices; a kernel for CUDA that fails ends the process.
     if places.is_cuda and has_values(places) and bool(((places < 0) | (places >= rows)).any()):
         raise _out_of_range(indices, rows, axis)
