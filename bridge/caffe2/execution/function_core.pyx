@@ -364,7 +364,8 @@ cdef class FunctionCore(ProgramCore):
         cdef list found = []
         cdef BlobCore blob
         for blob in self._outputs:
-            if blob._tensor is None or blob._tensor.impl.storage is None:
+            if blob._tensor is None or blob._tensor.impl.storage is None \
+                    or not blob._tensor.impl.c_dtype.c_is_pod:      # torch cannot write there
                 return None
             found.append(blob._tensor.impl)
         return found
