@@ -118,6 +118,7 @@ class Bound(BoundCore):
         self.is_filled = not declaration.filled.keys().isdisjoint(
             ("RandomGenerator", "TargetDevice")
         )
+        self.has_strings = bool(declaration.strings)
         self.out_name = declaration.filled.get("Out")
         # Functions of users are called each time: they may do what nobody declared.
         self.is_recorded = not declaration.effects and declaration.function.__module__.startswith(

@@ -18,6 +18,7 @@ class BoundCore:
     wants: dict[str, str]
     out_name: str | None
     is_recorded: bool
+    has_strings: bool
     is_filled: bool
 
 @disjoint_base

@@ -132,7 +132,7 @@ ReplaceNaN ReservoirSampling ResetCounter ResetCursor ResizeLike RetrieveCount R
 RowWiseCounter RowWiseSparseAdagrad RowWiseSparseAdam Save Scatter ScatterAssign ScatterWeightedSum
 SendTensor Shape Sign Snapshot
 SparseAdadelta SparseAdagrad SparseAdam SparseFtrl SparseMomentumSGDUpdate SparseNormalize
-SparseStorm SparseWngrad Storm StringJoin
+SparseStorm SparseWngrad Storm
 SumElementsInt Summarize TensorVectorSize ThrowChildThreadException ThrowException
 UnPackRecords WallClockTime WeightScale WeightedSample Where Wngrad Xor YellowFin
 """
