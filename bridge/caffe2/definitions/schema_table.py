@@ -53,10 +53,9 @@ RoIAlign:2:1: RoIAlignRotated:2:1: RoIPool:2:1-2: SafeDequeueBlobs:1:2-*:
 SafeEnqueueBlobs:2-*:2-*:1>0*! Save:1-*:0: SendTensor:2|4:0: Snapshot:0-*:0-*: SortAndShuffle:1-*:1:
 SparseToDenseMask:3-4:1-2: StatRegistryCreate:0:1: StatRegistryExport:0-1:3:
 StatRegistryUpdate:2-3:0: StdDevPut:1:0: StoreAdd:1:1: StoreGet:1:1: StoreSet:2:0: StoreWait:1-2:0:
-StringIndexCreate:0:1: StringJoin:1:1: Summarize:1:0-1: TT:3:1: TTSparseLengthsSum:5:4:
-TensorProtosDBInput:1:1-*: TensorVectorSize:1:1: TextFileReaderRead:1:1-*: ThrowException:0:0:
-TimerBegin:0:1: TimerEnd:1:0: TimerGet:1:1: TimerGetAndEnd:1:1: TrimDataset:1-*:1-*:0>0*!
-UnPackRecords:1-*:1-*: UnsafeCoalesce:0-*:1-*:0>0* WallClockTime:0:1:
-WeightedSampleDequeueBlobs:1-*:2-*:
+StringIndexCreate:0:1: Summarize:1:0-1: TT:3:1: TTSparseLengthsSum:5:4: TensorProtosDBInput:1:1-*:
+TensorVectorSize:1:1: TextFileReaderRead:1:1-*: ThrowException:0:0: TimerBegin:0:1: TimerEnd:1:0:
+TimerGet:1:1: TimerGetAndEnd:1:1: TrimDataset:1-*:1-*:0>0*! UnPackRecords:1-*:1-*:
+UnsafeCoalesce:0-*:1-*:0>0* WallClockTime:0:1: WeightedSampleDequeueBlobs:1-*:2-*:
 While:1-*:0-*:0>0,0>1,0>2,0>3,1>0,1>1,1>2,1>3,2>0,2>1,2>2,2>3,3>0,3>1,3>2,3>3,4>0,4>1,4>2,4>3,5>0,5>1,5>2,5>3
 """

@@ -140,6 +140,7 @@ class Bound(BoundCore):
             and all(pair.endswith("!") for pair in forced)
             and in_place.keys() >= set(range(len(forced)))
         )
+        self.has_strings = bool(declaration.strings)
         # Functions of users are called each time: they may do what nobody declared.
         self.is_recorded = not declaration.effects and declaration.function.__module__.startswith(
             "bridge.caffe2.operators."

@@ -20,6 +20,7 @@ class BoundCore:
     out_name: str | None
     is_recorded: bool
     is_update: bool
+    has_strings: bool
     is_filled: bool
 
 @disjoint_base

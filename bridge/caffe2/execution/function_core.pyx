@@ -239,7 +239,7 @@ cdef class FunctionCore(ProgramCore):
         cdef Tensor tensor
         cdef TensorImpl impl
         cdef object allowed
-        cdef bint has_objects = False
+        cdef bint has_objects = self._bound.has_strings
         for i in range(len(self._inputs)):
             tensor = self.input_blob(i, "Operator.Input")._tensor
             if tensor is None:

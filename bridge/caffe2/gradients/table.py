@@ -36,8 +36,8 @@ HSoftmaxSearch HasScope HeatmapMaxKeypoint IndexFreeze IndexLoad IndexSize Index
 LastNWindowCollector LogFatal NCCLAllGather NCCLAllreduce NCCLBroadcast NCCLReduce NCCLReduceScatter
 PackRecords Print RMACRegions ReadNextBatch ReadRandomBatch ReceiveTensor
 RecurrentNetworkBlobFetcher Reduce ReduceScatter ReservoirSampling ResetCounter ResetCursor
-RetrieveCount Save SendTensor Snapshot StringJoin Summarize TensorVectorSize
-ThrowChildThreadException ThrowException UnPackRecords WallClockTime YellowFin
+RetrieveCount Save SendTensor Snapshot Summarize TensorVectorSize ThrowChildThreadException
+ThrowException UnPackRecords WallClockTime YellowFin
 """
 
 # Types whose gradient Caffe2 declares, but does not implement.

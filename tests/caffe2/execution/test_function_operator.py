@@ -12,6 +12,7 @@ import torch
 import bridge
 from bridge import c10, caffe2
 from bridge.caffe2 import core, workspace
+from bridge.caffe2.blobs.strings import Strings
 from bridge.caffe2.definitions.schemas import schema_of
 
 pytestmark = pytest.mark.usefixtures("fresh_workspace")
@@ -303,3 +304,43 @@ def test_settings_of_torch_change_nothing(setting: str) -> None:
     finally:
         torch.set_default_dtype(before)
     assert bridge.to_torch(workspace.FetchTorch("d")).is_inference() is False
+
+
+@caffe2.operator(
+    "FnFirsts",
+    types={"pairs": [c10.bool, (c10.float32, c10.string)]},
+    inputs="2n",
+    rearranges={1: 1},
+)
+def firsts(*pairs: Tensor) -> tuple[Tensor, Tensor]:
+    """The first mask; the first element of each second input, and an empty one."""
+    return pairs[0], torch.cat([*(x[:1] for x in pairs[1::2]), pairs[1].new_zeros(1)])
+
+
+@caffe2.operator("FnLonger", types=c10.string, outputs=2)
+def longer(x: Strings, *, suffix: bytes = b"") -> tuple[Strings, Tensor]:
+    """Strings with a suffix, and their number of bytes."""
+    found = [one + suffix for one in x.items]
+    return Strings(x.shape, found), torch.tensor([len(one) for one in found]).view(x.shape)
+
+
+def test_types_in_turn_and_elements_of_one_input() -> None:
+    mask = np.array([True, False])
+    workspace.FeedBlob("m", mask)
+    workspace.FeedBlob("f", np.array([1.5, 2], np.float32))
+    workspace.FeedBlob("s", np.array([b"a", b"b"], object))
+    for kind, expected in {"f": [1.5, 1.5, 0], "s": [b"a", b"a", b""]}.items():
+        workspace.RunOperatorOnce(core.CreateOperator("FnFirsts", ["m", kind] * 2, ["n", "y"]))
+        assert workspace.FetchBlob("y").tolist() == expected
+        np.testing.assert_array_equal(workspace.FetchBlob("n"), mask)
+    for inputs in (["m", "f", "m", "s"], ["f", "f"], ["m", "m"]):
+        with pytest.raises(c10.EnforceNotMet, match="takes"):
+            workspace.RunOperatorOnce(core.CreateOperator("FnFirsts", inputs, ["n", "y"]))
+
+
+def test_functions_of_strings() -> None:
+    workspace.FeedBlob("s", np.array([[b"a"], [b"bc"]], object))
+    operator = core.CreateOperator("FnLonger", ["s"], ["t", "n"], suffix=b"!")
+    workspace.RunOperatorOnce(operator)
+    assert workspace.FetchBlob("t").tolist() == [[b"a!"], [b"bc!"]]
+    assert workspace.FetchBlob("n").tolist() == [[2], [3]]
