@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from bridge.caffe2.base.text import shortened
-from bridge.caffe2.blobs.string_items import fill_objects, plain_elements
+from bridge.caffe2.blobs.string_items import fill_objects, fixed_width_elements, plain_elements
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -45,6 +45,8 @@ def encoded_elements(array: np.ndarray[Any, Any]) -> list[bytes]:
         plain = plain_elements(flat)
         if plain is not None:
             return plain
+    elif flat.dtype.kind in "SU" and flat.dtype.isnative:
+        return fixed_width_elements(flat)
     items: list[Any] = flat.tolist()
     # set() and map() run in C.
     kinds = set(map(type, items))

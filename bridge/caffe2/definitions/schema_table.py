@@ -10,168 +10,67 @@ registered in PyTorch 1.8.1, for the first six inputs and four outputs.
 __all__ = ["TABLE"]
 
 TABLE = """
-APMeter:2:1: ATen:0-*:0-*: Abs:1:1: Accumulate:1:1: AccumulateHistogram:1:2:
-Acos:1:1: Add:2:1:0>0,1>0
-AddPadding:1-4:1-2: Alias:1:1: AliasWithName:1:1:0>0 Allgather:2-*:1:
-Allreduce:2-*:1-*:1>0*! And:2:1:0>0 Append:2:1:0>0! ArgMax:1:1: ArgMin:1:1:
-Asin:1:1: Assert:1:0: AsyncNetBarrier:1-*:1-*:0>0* Atan:1:1:
-AtomicAppend:3-*:1-*:1>0* AtomicFetchAdd64:3:2:1>0 AtomicFetchAdd:3:2:1>0
-AtomicIter:2:1:1>0!
-AveragePut:1:0: BBoxTransform:3:1-2:
-BRGNCHWCToPackedInt8BGRAStylizerDeprocess:2:1: Barrier:1:0-*: BatchBoxCox:3:1:0>0
-BatchBucketOneHot:3:1: BatchBucketize:4:1: BatchDenseToSparse:3:1: BatchGather:2:1:
-BatchOneHot:3:1:
-BatchSparseToDense:3-4:1: BisectPercentile:1:1:
-BitwiseAnd:2:1:0>0 BitwiseOr:2:1:0>0 BitwiseXor:2:1:0>0 BooleanMask:2:1-2: BooleanMaskLengths:2:1:
-BooleanUnmask:2n:1: BoxWithNMSLimit:2-3:3-6: Broadcast:2-*:1-*:1>0*!
-Bucketize:1:1: ByteWeightDequant:1:1:
-CTCBeamSearchDecoder:1-2:2-3: CTCGreedyDecoder:1-2:2:
-Cast:1:1: Cbrt:1:1:0>0 Ceil:1:1:0>0
-CheckAtomicBool:1:1: CheckCounterDone:1:1: CheckDatasetConsistency:1-*:0:
-Checkpoint:1-*:0: Clip:1:1:0>0 ClipTensorByScaling:2-3:1:0>0 CloneCommonWorld:1:1:
-CloseBlobsQueue:1:0: CloseRebatchingQueue:1:0:
-CollectAndDistributeFpnRpnProposals:2-*:3-*: CollectRpnProposals:2-*:1:
-CollectTensor:2n:1-*:0>0*! ColwiseMax:1:1: ComputeOffset:1-*:1: Concat:1-*:2:
-ConcatBatchMatMulBatchGatherOp:1-*:1: ConcatTensorVector:1:1: Conditional:3:1:
-ConditionalSetAtomicBool:2:0: ConstantFill:0-2:1:0>0
-Copy:1:1: CopyCPUToGPU:1:1: CopyFromCPUInput:1:1:
-CopyGPUToCPU:1:1: CopyOnDeviceLike:2:1: CopyRowsToTensor:3:1:0>0! Cos:1:1: Cosh:1:1:
-CountDown:1:1: CountUp:1:1:
-CreateAtomicBool:0:1: CreateBlobsQueue:0:1: CreateBlobsQueueDB:1:1: CreateCommonWorld:0-1:1:
-CreateCounter:0:1: CreateDB:0:1: CreateMap:0:1: CreateMutex:0:1: CreateRebatchingQueue:0:1:
-CreateScope:0:1: CreateTensorVector:0:1: CreateTextFileReader:0:1: CreateTreeCursor:0:1:
-Cube:1:1: DBExists:0:1: DataCouple:0-*:0-*:0>0*! DeformConv:3-4:1:
-DenseVectorToIdList:1:2: DepthConcat:1-*:2: DepthSplit:1-2:1-*: DequeueBlobs:1:1-*:
-DequeueRebatchingQueue:1:1-*: DestroyCommonWorld:1:1:0>0! DiagonalFill:0-1:1:0>0
-DistributeFpnProposals:1:2-*: Div:2:1:0>0
+APMeter:2:1: ATen:0-*:0-*: Accumulate:1:1: AccumulateHistogram:1:2: Alias:1:1: AliasWithName:1:1:0>0
+Allgather:2-*:1: Allreduce:2-*:1-*:1>0*! Append:2:1:0>0! Assert:1:0: AsyncNetBarrier:1-*:1-*:0>0*
+AtomicAppend:3-*:1-*:1>0* AtomicFetchAdd64:3:2:1>0 AtomicFetchAdd:3:2:1>0 AtomicIter:2:1:1>0!
+AveragePut:1:0: BBoxTransform:3:1-2: BRGNCHWCToPackedInt8BGRAStylizerDeprocess:2:1: Barrier:1:0-*:
+BoxWithNMSLimit:2-3:3-6: Broadcast:2-*:1-*:1>0*! CheckAtomicBool:1:1: CheckCounterDone:1:1:
+CheckDatasetConsistency:1-*:0: Checkpoint:1-*:0: CloneCommonWorld:1:1: CloseBlobsQueue:1:0:
+CloseRebatchingQueue:1:0: CollectAndDistributeFpnRpnProposals:2-*:3-*: CollectRpnProposals:2-*:1:
+CollectTensor:2n:1-*:0>0*! ComputeOffset:1-*:1: ConcatBatchMatMulBatchGatherOp:1-*:1:
+ConcatTensorVector:1:1: ConditionalSetAtomicBool:2:0: ConstantFill:0-2:1:0>0 CopyCPUToGPU:1:1:
+CopyGPUToCPU:1:1: CountDown:1:1: CountUp:1:1: CreateAtomicBool:0:1: CreateBlobsQueue:0:1:
+CreateBlobsQueueDB:1:1: CreateCommonWorld:0-1:1: CreateCounter:0:1: CreateDB:0:1: CreateMap:0:1:
+CreateMutex:0:1: CreateRebatchingQueue:0:1: CreateScope:0:1: CreateTensorVector:0:1:
+CreateTextFileReader:0:1: CreateTreeCursor:0:1: DBExists:0:1: DataCouple:0-*:0-*:0>0*!
+DeformConv:3-4:1: DequeueBlobs:1:1-*: DequeueRebatchingQueue:1:1-*: DestroyCommonWorld:1:1:0>0!
+DiagonalFill:0-1:1:0>0 DistributeFpnProposals:1:2-*:
 Do:1-*:1-*:0>0,0>1,0>2,0>3,1>0,1>1,1>2,1>3,2>0,2>1,2>2,2>3,3>0,3>1,3>2,3>3,4>0,4>1,4>2,4>3,5>0,5>1,5>2,5>3
-DotProductWithPadding:2:1: EQ:2:1:
-EnforceFinite:1:0: EnqueueBlobs:2-*:1-*:1>0*!
-EnqueueRebatchingQueue:2-*:0: EnsureCPUOutput:1:1: EnsureClipped:1-3:1:0>0 EnsureDense:1:1:0>0
-Erf:1:1: Exp:1:1:0>0 Expand:2:1: ExpandDims:1:1:0>0
+EnforceFinite:1:0: EnqueueBlobs:2-*:1-*:1>0*! EnqueueRebatchingQueue:2-*:0:
 FP16MomentumSGDUpdate:4:3:0>0,1>1,3>2 FP32MomentumSGDUpdate:4:3:0>0,1>1,3>2 Fail:0:0:
 FbFCPacked:3:1: FbGemmPack:1:1:0>0 FbGemmPackTranspose:1:1:0>0 FeedBlob:0:1:
-FileStoreHandlerCreate:0:1: Find:2:1: FindDuplicateElements:1:1: Flatten:1:1: FlattenToVec:1:1:
-FlexibleTopK:2:2: Float16ConstantFill:0:1:
-Float16UniformFill:0:1: FloatToFused2BitFakeRowwiseQuantized:1:1:
-FloatToFused2BitRowwiseQuantized:1:1: FloatToFused4BitFakeRowwiseQuantized:1:1:
-FloatToFused4BitRowwiseQuantized:1:1: FloatToFused8BitRowwiseQuantized:1:1:
-FloatToFused8BitRowwiseQuantizedHalfScaleBias:1:1: FloatToFusedRandRowwiseQuantized:1:1:
-FloatToHalf:1:1: FloatToRowwiseQuantized8Bits:1:2: Floor:1:1:0>0 Free:1-*:1-*:0>0*!
-Fused2BitRowwiseQuantizedToFloat:1:1: Fused2BitRowwiseQuantizedToHalf:1:1:
-Fused4BitRowwiseQuantizedToFloat:1:1: Fused4BitRowwiseQuantizedToHalf:1:1:
-Fused8BitRowwiseQuantizedHalfScaleBiasToFloat:1:1:
-Fused8BitRowwiseQuantizedHalfScaleBiasToHalfFloat:1:1: Fused8BitRowwiseQuantizedToFloat:1:1:
-Fused8BitRowwiseQuantizedToHalfFloat:1:1: FusedRandRowwiseQuantizedToFloat:1:1: GE:2:1:
-GT:2:1: Gather:2:1: GatherByKey:2-*:1:
-GatherFused8BitRowwise:2:1: GatherPadding:2:1-2: GatherRanges:2:2: GatherRangesToDense:2-3:1-*:
-GaussianFill:0-1:1:0>0 GenerateProposals:4:2: GenerateProposalsCPP:4:2:
-GetAllBlobNames:0:1: GetCursorOffset:1:1: GetGPUMemoryUsage:0:1: GivenTensorBoolFill:0-1:1:0>0
-GivenTensorByteStringToUInt8Fill:0-1:1:0>0 GivenTensorDoubleFill:0-1:1:0>0
-GivenTensorFill:0-1:1:0>0 GivenTensorInt16Fill:0-1:1:0>0 GivenTensorInt64Fill:0-1:1:0>0
-GivenTensorIntFill:0-1:1:0>0 GivenTensorStringFill:0-1:1:0>0 Glu:1:1:
-HSoftmax:4:2: HSoftmaxSearch:3:2: HalfFloatToFused8BitRowwiseQuantized:1:1:
-HalfFloatToFused8BitRowwiseQuantizedHalfScaleBias:1:1: HalfToFloat:1:1:
-HalfToFused2BitFakeRowwiseQuantized:1:1: HalfToFused2BitRowwiseQuantized:1:1:
-HalfToFused4BitFakeRowwiseQuantized:1:1: HalfToFused4BitRowwiseQuantized:1:1:
-HasElements:1-*:1: HasScope:1:1: HeatmapMaxKeypoint:2:1: Histogram:1-*:1:
-HuffmanTreeHierarchy:1:1:
+FileStoreHandlerCreate:0:1: FindDuplicateElements:1:1: Float16ConstantFill:0:1:
+Float16UniformFill:0:1: Free:1-*:1-*:0>0*! GatherRangesToDense:2-3:1-*: GaussianFill:0-1:1:0>0
+GenerateProposals:4:2: GenerateProposalsCPP:4:2: GetAllBlobNames:0:1: GetCursorOffset:1:1:
+GetGPUMemoryUsage:0:1: GivenTensorBoolFill:0-1:1:0>0 GivenTensorByteStringToUInt8Fill:0-1:1:0>0
+GivenTensorDoubleFill:0-1:1:0>0 GivenTensorFill:0-1:1:0>0 GivenTensorInt16Fill:0-1:1:0>0
+GivenTensorInt64Fill:0-1:1:0>0 GivenTensorIntFill:0-1:1:0>0 GivenTensorStringFill:0-1:1:0>0
+HSoftmax:4:2: HSoftmaxSearch:3:2: HasScope:1:1: HeatmapMaxKeypoint:2:1: HuffmanTreeHierarchy:1:1:
 If:1-*:0-*:0>0,0>1,0>2,0>3,1>0,1>1,1>2,1>3,2>0,2>1,2>2,2>3,3>0,3>1,3>2,3>3,4>0,4>1,4>2,4>3,5>0,5>1,5>2,5>3
-IncrementPut:1:0: IndexFreeze:1:1:0>0! IndexGet:2:1: IndexHash:1:1:0>0
-IndexLoad:2:1:0>0! IndexSize:1:1: IndexStore:1:1: InferenceLSTM:1-*:3:
-Int8Add:2:1:0>0,1>0 Int8AddRelu:2:1:0>0,1>0 Int8AveragePool:1:1: Int8AveragePoolRelu:1:1:
-Int8ChannelShuffle:1:1: Int8Concat:1-*:1-2: Int8Conv:2-3:1: Int8ConvRelu:2-3:1:
-Int8ConvTranspose:2-3:1: Int8Dequantize:1:1: Int8FC:3-4:1-4: Int8FCPackWeight:1-2:1-2:
-Int8Flatten:1:1: Int8GenQuantParams:2:1: Int8GivenIntTensorFill:0:1: Int8GivenTensorFill:0:1:
-Int8LeakyRelu:1:1:0>0 Int8MaxPool:1:1: Int8MaxPoolRelu:1:1: Int8Quantize:1-2:1: Int8Relu:1:1:0>0
-Int8Reshape:1-2:2:0>0 Int8ResizeNearest:1:1: Int8RoIAlign:2:1: Int8Sigmoid:1:1: Int8Slice:1-3:1:
-Int8Softmax:1:1: Int8Sum:1-*:1:0>0,1>0 Int8SumRelu:1-*:1:0>0,1>0 Int8Transpose:1:1:
-IntIndexCreate:0:1: IsEmpty:1:1: IsMemberOf:1:1: IsNaN:1:1: Iter:0-1:1:0>0!
-KeySplit:1:1-*: KeyValueToMap:2:1:
-LE:2:1: LT:2:1:
-LastNWindowCollector:3-5:2-3:0>0!,1>1!,4>2!
-LengthsGather:3:1: LengthsMax:2:1: LengthsMean:2:1: LengthsPad:2:1:
-LengthsPartition:2-*:2-*: LengthsRangeFill:1:1: LengthsSplit:1-2:1: LengthsSum:2:1:
-LengthsTile:2:1: LengthsToOffsets:1:1: LengthsToRanges:1:1: LengthsToSegmentIds:1:1:
-LengthsToShape:1:1: LengthsToWeights:1:1: LengthsTopK:2:2: LengthsWeightedSum:3:1: Load:0-*:0-*:
-Log:1:1:0>0 LongIndexCreate:0:1: LpNorm:1:1: MSRAFill:0-1:1:0>0
-MapToKeyValue:1:2: Max:1-*:1:0>0
-MaxPoolWithIndex:1:2: Mean:1-*:1:0>0
-MergeDenseFeatureTensors:2:3: MergeDim:1:1:0>0 MergeIdLists:2n:2:
+IncrementPut:1:0: IndexFreeze:1:1:0>0! IndexGet:2:1: IndexLoad:2:1:0>0! IndexSize:1:1:
+IndexStore:1:1: InferenceLSTM:1-*:3: Int8Add:2:1:0>0,1>0 Int8AddRelu:2:1:0>0,1>0
+Int8AveragePool:1:1: Int8AveragePoolRelu:1:1: Int8ChannelShuffle:1:1: Int8Concat:1-*:1-2:
+Int8Conv:2-3:1: Int8ConvRelu:2-3:1: Int8ConvTranspose:2-3:1: Int8Dequantize:1:1: Int8FC:3-4:1-4:
+Int8FCPackWeight:1-2:1-2: Int8Flatten:1:1: Int8GenQuantParams:2:1: Int8GivenIntTensorFill:0:1:
+Int8GivenTensorFill:0:1: Int8LeakyRelu:1:1:0>0 Int8MaxPool:1:1: Int8MaxPoolRelu:1:1:
+Int8Quantize:1-2:1: Int8Relu:1:1:0>0 Int8Reshape:1-2:2:0>0 Int8ResizeNearest:1:1: Int8RoIAlign:2:1:
+Int8Sigmoid:1:1: Int8Slice:1-3:1: Int8Softmax:1:1: Int8Sum:1-*:1:0>0,1>0 Int8SumRelu:1-*:1:0>0,1>0
+Int8Transpose:1:1: IntIndexCreate:0:1: IsMemberOf:1:1: Iter:0-1:1:0>0! KeyValueToMap:2:1:
+LastNWindowCollector:3-5:2-3:0>0!,1>1!,4>2! LengthsRangeFill:1:1: Load:0-*:0-*: LongIndexCreate:0:1:
+MSRAFill:0-1:1:0>0 MapToKeyValue:1:2: MaxPoolWithIndex:1:2: MergeDenseFeatureTensors:2:3:
 MergeMultiListFeatureTensors:4n:4: MergeMultiMapFeatureTensors:5n:5:
 MergeMultiScalarFeatureTensors:3n:3: MergeSingleListFeatureTensors:3n:4:
-MergeSingleMapFeatureTensors:4n:5: MergeSingleScalarFeatureTensors:2n:3: Min:1-*:1:0>0
-Mod:1:1:0>0 Moments:1:2:
-Mul:2:1:0>0,1>0 NCHW2NHWC:1:1: NE:2:1: NGramFromCategorical:1:1:
-NHWC2NCHW:1:1: NanCheck:1-*:1:0>0 NegateGradient:1:1:0>0 Negative:1:1:0>0
-Not:1:1: NumpyTile:2:0-*:
+MergeSingleMapFeatureTensors:4n:5: MergeSingleScalarFeatureTensors:2n:3: NanCheck:1-*:1:0>0
 ONNXWhile:2-*:0-*:0>0,0>1,0>2,0>3,1>0,1>1,1>2,1>3,2>0,2>1,2>2,2>3,3>0,3>1,3>2,3>3,4>0,4>1,4>2,4>3,5>0,5>1,5>2,5>3
-OneHot:2:1: Onnxifi:0-*:0-*: Or:2:1:0>0 PRelu:2:1:0>0 PackRNNSequence:2:1: PackRecords:1-*:1:
-PackSegments:2:1-2: PackedInt8BGRANHWCToNCHWCStylizerPreprocess:2:1: PadEmptySamples:1-*:1-*:
-Partition:1-*:1-*: Percentile:3:1:
-PiecewiseLinearTransform:1-4:1: Pow:1-2:1:0>0,1>0 PrependDim:1:1:0>0 Print:1:0:
+Onnxifi:0-*:0-*: PackRecords:1-*:1: PackedInt8BGRANHWCToNCHWCStylizerPreprocess:2:1:
+PadEmptySamples:1-*:1-*: Print:1:0:
 Python:0-*:0-*:0>0,0>1,0>2,0>3,1>0,1>1,1>2,1>3,2>0,2>1,2>2,2>3,3>0,3>1,3>2,3>3,4>0,4>1,4>2,4>3,5>0,5>1,5>2,5>3
 PythonDLPack:0-*:0-*:0>0,0>1,0>2,0>3,1>0,1>1,1>2,1>3,2>0,2>1,2>2,2>3,3>0,3>1,3>2,3>3,4>0,4>1,4>2,4>3,5>0,5>1,5>2,5>3
-QuantDecode:2-*:1-*: Quantile:1-*:1: RMACRegions:1:1: Range:1-3:1:
-RangeFill:0-1:1:0>0 ReadNextBatch:1-*:1-*: ReadRandomBatch:1-*:1-*:
-ReceiveTensor:2|4:3:1>0!,2>1,3>2 Reciprocal:1:1:0>0 RecurrentNetwork:1-*:2-*:
-RecurrentNetworkBlobFetcher:1:1: Reduce:2:1: ReduceBackMax:1-2:1: ReduceBackMean:1-2:1:
-ReduceBackSum:1-2:1: ReduceFrontMax:1-2:1: ReduceFrontMean:1-2:1: ReduceFrontSum:1-2:1:
-ReduceFrontWeightedSum:2:1: ReduceL1:1:1: ReduceL2:1:1: ReduceMax:1:1: ReduceMean:1:1:
-ReduceMin:1:1: ReduceScatter:2-*:1-*:1>0*! ReduceSum:1:1: ReduceTailSum:1:1:
-RemoveDataBlocks:2:1: RemovePadding:1-2:1-2: ReplaceNaN:1:1:0>0
-ReservoirSampling:4|7:2|4:0>0!,1>1!,5>2! ResetCounter:1:0-1: ResetCursor:1:0: Reshape:1-2:2:0>0
-ResizeLike:2:1: RetrieveCount:1:1:
-ReversePackedSegs:2:1: RoIAlign:2:1: RoIAlignRotated:2:1: RoIPool:2:1-2:
-RowMul:2:1:
-Rowwise8BitQuantizedToFloat:2:1: RowwiseMax:1:1:
-Rsqrt:1:1:0>0 SafeDequeueBlobs:1:2-*: SafeEnqueueBlobs:2-*:2-*:1>0*! Save:1-*:0:
-Scale:1:1:0>0
-Scatter:3:1:0>0 ScatterAssign:3:1:0>0! ScatterWeightedSum:2n+3:1:0>0! SegmentIdsToLengths:1-2:1:
-SegmentIdsToRanges:1-2:1: SegmentOneHot:3:1: SelfBinningHistogram:1-*:2:
-SendTensor:2|4:0: SequenceMask:1-2:1: Shape:1:1:
-Sign:1:1: Sin:1:1: Sinh:1:1:
-Size:1:1: Slice:1-3:1: Snapshot:0-*:0-*:
-SortAndShuffle:1-*:1: SortedSegmentMean:2:1: SortedSegmentRangeLogMeanExp:2:1:
-SortedSegmentRangeLogSumExp:2:1: SortedSegmentRangeMax:2:1: SortedSegmentRangeMean:2:1:
-SortedSegmentRangeSum:2:1: SortedSegmentSum:2:1: SortedSegmentWeightedSum:3:1:
-SparseDropoutWithReplacement:2:2:
-SparseLengthsMean2BitRowwiseSparse:4:1: SparseLengthsMean4BitRowwiseSparse:4:1:
-SparseLengthsMean8BitRowwiseSparse:4:1: SparseLengthsMean8BitsRowwise:4:1: SparseLengthsMean:3:1:
-SparseLengthsMeanFused2BitRowwise:3:1: SparseLengthsMeanFused4BitRowwise:3:1:
-SparseLengthsMeanFused8BitRowwise:3:1: SparseLengthsPositionalWeightedSum:4:1:
-SparseLengthsSum2BitRowwiseSparse:4:1: SparseLengthsSum4BitRowwiseSparse:4:1:
-SparseLengthsSum8BitRowwiseSparse:4:1: SparseLengthsSum8BitsRowwise:4:1: SparseLengthsSum:3:1:
-SparseLengthsSumFused2BitRowwise:3:1: SparseLengthsSumFused4BitRowwise:3:1:
-SparseLengthsSumFused8BitRowwise:3:1: SparseLengthsSumSparseLookup:3-4:2-3:
-SparseLengthsWeightedMean8BitsRowwise:5:1: SparseLengthsWeightedSum2BitRowwiseSparse:5:1:
-SparseLengthsWeightedSum4BitRowwiseSparse:5:1: SparseLengthsWeightedSum8BitRowwiseSparse:5:1:
-SparseLengthsWeightedSum8BitsRowwise:5:1: SparseLengthsWeightedSum:4:1:
-SparseLengthsWeightedSumFused2BitRowwise:4:1: SparseLengthsWeightedSumFused4BitRowwise:4:1:
-SparseLengthsWeightedSumFused8BitRowwise:4:1:
-SparseSortedSegmentMean:3:1: SparseSortedSegmentSum:3:1:
-SparseSortedSegmentWeightedSum:4:1: SparseToDense:2-3:1:
-SparseToDenseMask:3-4:1-2: SparseUnsortedSegmentMean:3:1: SparseUnsortedSegmentSum:3:1:
-SparseUnsortedSegmentWeightedSum:4:1:
-Split:1-2:1-*:
-SplitByLengths:2:1-*: Sqr:1:1:0>0 Sqrt:1:1:0>0
-Squeeze:1:1:0>0 StatRegistryCreate:0:1: StatRegistryExport:0-1:3: StatRegistryUpdate:2-3:0:
-StdDevPut:1:0: StopGradient:1:1:0>0 StoreAdd:1:1: StoreGet:1:1: StoreSet:2:0: StoreWait:1-2:0:
-StringEndsWith:1:1: StringEquals:1:1: StringIndexCreate:0:1: StringJoin:1:1:
-StringPrefix:1:1: StringStartsWith:1:1: StringSuffix:1:1: StumpFunc:1:1: StumpFuncIndex:1:2:
-Sub:2:1:0>0,1>0 Sum:1-*:1:0>0 SumElements:1:1: SumElementsInt:1:1: SumInt:1-*:1:0>0
-SumReduceLike:2:1: SumRelu:1-*:1:0>0 SumSqrElements:1:1: Summarize:1:0-1: SwapBestPath:2:1:
-TT:3:1: TTSparseLengthsSum:5:4: Tan:1:1: TensorProtosDBInput:1:1-*:
-TensorVectorSize:1:1: TextFileReaderRead:1:1-*: ThrowException:0:0:
-Tile:1-3:1: TimerBegin:0:1: TimerEnd:1:0: TimerGet:1:1: TimerGetAndEnd:1:1: TopK:1-2:2-3:
-Transpose:1:1: TrimDataset:1-*:1-*:0>0*! UnPackRecords:1-*:1-*:
-UniformFill:0|1|3:1:0>0 UniformIntFill:0|1|3:1:0>0 Unique:1:1-2: UniqueUniformFill:0-2:1:0>0
-UnpackRNNSequence:2:1: UnpackSegments:2:1: UnsafeCoalesce:0-*:1-*:0>0*
-UnsortedSegmentMean:2:1: UnsortedSegmentSum:2:1: UnsortedSegmentWeightedSum:3:1:
-ViterbiPath:2:1: WallClockTime:0:1:
-WeightedMultiSampling:1-2:1: WeightedSample:1-2:1-2:
+RMACRegions:1:1: Range:1-3:1: RangeFill:0-1:1:0>0 ReadNextBatch:1-*:1-*: ReadRandomBatch:1-*:1-*:
+ReceiveTensor:2|4:3:1>0!,2>1,3>2 RecurrentNetwork:1-*:2-*: RecurrentNetworkBlobFetcher:1:1:
+Reduce:2:1: ReduceScatter:2-*:1-*:1>0*! ReservoirSampling:4|7:2|4:0>0!,1>1!,5>2! ResetCounter:1:0-1:
+ResetCursor:1:0: RetrieveCount:1:1: RoIAlign:2:1: RoIAlignRotated:2:1: RoIPool:2:1-2:
+SafeDequeueBlobs:1:2-*: SafeEnqueueBlobs:2-*:2-*:1>0*! Save:1-*:0: SendTensor:2|4:0:
+Snapshot:0-*:0-*: SortAndShuffle:1-*:1: SparseDropoutWithReplacement:2:2: SparseToDenseMask:3-4:1-2:
+StatRegistryCreate:0:1: StatRegistryExport:0-1:3: StatRegistryUpdate:2-3:0: StdDevPut:1:0:
+StoreAdd:1:1: StoreGet:1:1: StoreSet:2:0: StoreWait:1-2:0: StringEndsWith:1:1: StringEquals:1:1:
+StringIndexCreate:0:1: StringJoin:1:1: StringPrefix:1:1: StringStartsWith:1:1: StringSuffix:1:1:
+Summarize:1:0-1: TT:3:1: TTSparseLengthsSum:5:4: TensorProtosDBInput:1:1-*: TensorVectorSize:1:1:
+TextFileReaderRead:1:1-*: ThrowException:0:0: TimerBegin:0:1: TimerEnd:1:0: TimerGet:1:1:
+TimerGetAndEnd:1:1: TrimDataset:1-*:1-*:0>0*! UnPackRecords:1-*:1-*: UniformFill:0|1|3:1:0>0
+UniformIntFill:0|1|3:1:0>0 UniqueUniformFill:0-2:1:0>0 UnsafeCoalesce:0-*:1-*:0>0*
+WallClockTime:0:1: WeightedMultiSampling:1-2:1: WeightedSample:1-2:1-2:
 WeightedSampleDequeueBlobs:1-*:2-*:
-WeightedSum:2n:1:0>0 Where:3:1:
 While:1-*:0-*:0>0,0>1,0>2,0>3,1>0,1>1,1>2,1>3,2>0,2>1,2>2,2>3,3>0,3>1,3>2,3>3,4>0,4>1,4>2,4>3,5>0,5>1,5>2,5>3
-XavierFill:0-1:1:0>0 Xor:2:1:0>0 ZeroGradient:1:0:
+XavierFill:0-1:1:0>0
 """

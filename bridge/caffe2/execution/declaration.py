@@ -15,6 +15,7 @@ A keyword-only parameter annotated with one of these names is not an argument of
 | `InPlace` | the outputs that are in place, {output: input} |
 | `RandomGenerator` | a torch.Generator, or None for torch's own |
 | `TargetDevice` | the torch.device that the operator runs on |
+| `Blank` | -1, the index of the empty string, where indices represent strings; give it the default 0 |
 
 A parameter annotated with a class that has ``from_arguments`` stands for several arguments: its
 value is ``from_arguments(arguments)``, computed once; `Arguments` is what it reads.
@@ -48,10 +49,11 @@ if TYPE_CHECKING:
     InPlace = dict[int, int]
     RandomGenerator = Any
     TargetDevice = Any
+    Blank = int
 
 __all__ = ["Arguments", "Bound", "Declaration", "float32_value"]
 
-_FILLED = ("Out", "OutputCount", "InPlace", "RandomGenerator", "TargetDevice")
+_FILLED = ("Out", "OutputCount", "InPlace", "RandomGenerator", "TargetDevice", "Blank")
 _SINGLE = {"int": int, "float": float, "bool": bool, "str": str, "bytes": bytes}
 _REPEATED = {f"list[{name}]": kind for name, kind in _SINGLE.items()}
 _LIKE: dict[type, Any] = {int: 0, float: 0.0, bool: False, str: "", bytes: b""}
@@ -119,7 +121,15 @@ class Bound(BoundCore):
         self.is_filled = not declaration.filled.keys().isdisjoint(
             ("RandomGenerator", "TargetDevice")
         )
-        self.out_name = declaration.filled.get("Out")
+        # Without knowing the values nobody knows the sizes of the buffer.
+        reads_values = declaration.reads_values(len(types))
+        self.out_name = None if reads_values else declaration.filled.get("Out")
+        forced = declaration.schema.rpartition(":")[2].split(",")
+        self.is_update = (
+            self.out_name is not None
+            and all(pair.endswith("!") for pair in forced)
+            and in_place.keys() >= set(range(len(forced)))
+        )
         # Functions of users are called each time: they may do what nobody declared.
         self.is_recorded = not declaration.effects and declaration.function.__module__.startswith(
             "bridge.caffe2.operators."
@@ -185,6 +195,7 @@ class Declaration:
         "on_host",
         "rearranges",
         "schema",
+        "sized_by",
         "types",
         "variadic",
     )
@@ -200,7 +211,8 @@ class Declaration:
         outputs: str | int | None = None,
         effects: Iterable[str] = (),
         on_host: Iterable[str] = (),
-        rearranges: Iterable[int] = (),
+        rearranges: Iterable[int] | str | None = None,
+        sized_by: Iterable[str] = (),
         defaults: Callable[..., Any] | None = None,
     ) -> None:
         code = getattr(function, "__code__", None)
@@ -231,7 +243,10 @@ class Declaration:
                 "operator",
             )
         self.on_host = frozenset(map(self.inputs.index, on_host))
-        self.rearranges = frozenset(rearranges)
+        self.sized_by = frozenset(map(self.inputs.index, sized_by))
+        self.rearranges = (
+            rearranges if rearranges is None or rearranges == "by input" else frozenset(rearranges)
+        )
         required = positional - len(function.__defaults__ or ())
         self.least = required
         self.most = sys.maxsize if self.variadic else positional
@@ -262,6 +277,10 @@ class Declaration:
                 default = float32_value(default)
             found.append(_Argument(name, annotation, default, function.__globals__))
         return tuple(found)
+
+    def reads_values(self, count: int) -> bool:
+        """Return whether elements decide what an operator with `count` inputs returns or refuses."""
+        return "values" in self.effects or any(i < count for i in self.sized_by)
 
     def bind(self, definition: Definition) -> Bound:
         """Return the function with the arguments of a definition.

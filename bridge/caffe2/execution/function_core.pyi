@@ -19,6 +19,7 @@ class BoundCore:
     wants: dict[str, str]
     out_name: str | None
     is_recorded: bool
+    is_update: bool
     is_filled: bool
 
 @disjoint_base

@@ -29,6 +29,8 @@ from bridge.dlpack.abi cimport DL_CPU
 from bridge.exchange.torch_export cimport torch_operand
 from bridge.exchange.torch_import cimport import_torch
 
+from numpy import ndarray
+
 from bridge.c10.errors import EnforceNotMet, EnforceTypeError
 from bridge.caffe2.execution.recorder import record
 from bridge.caffe2.execution.torch_state import neutral
@@ -184,7 +186,9 @@ cdef class FunctionCore(ProgramCore):
         seen = bound.seen
         if seen is not None and not seen.fits(impls):
             seen = None
-        if bound.out_name is not None:
+        if bound.is_update:
+            buffers = [operands[bound.in_place[o]] for o in range(len(self._outputs))]
+        elif bound.out_name is not None:
             if seen is not None:
                 buffers = self._buffers(seen.outputs, impls, operands)
             elif bound.forced is not None:
@@ -242,13 +246,13 @@ cdef class FunctionCore(ProgramCore):
                 self.Input(i)           # raises
             impl = tensor.impl
             allowed = types[i]
-            if type(allowed) is int:
+            if type(allowed) is int and <Py_ssize_t>allowed != i:
                 if impl.c_dtype is not (<TensorImpl>impls[<Py_ssize_t>allowed]).c_dtype:
                     self._refuse_type(i, ((<TensorImpl>impls[<Py_ssize_t>allowed]).c_dtype,))
-            elif allowed is not None:
+            elif type(allowed) is tuple:
                 if impl.c_dtype is not (<tuple>allowed)[0] and impl.c_dtype not in <tuple>allowed:
                     self._refuse_type(i, allowed)
-            elif impl.c_dtype is not None and not impl.c_dtype.c_is_pod \
+            if impl.c_dtype is not None and not impl.c_dtype.c_is_pod \
                     and impl.c_dtype is not undefined_type:
                 has_objects = True
             if impl.storage is not None and not self._is_on_device(impl) \
@@ -326,10 +330,13 @@ cdef class FunctionCore(ProgramCore):
             if value is None or (buffers is not None and value is buffers[o]):
                 fresh.append(None)
                 continue
+            if type(value) is ndarray:
+                fresh.append((value, None))
+                continue
             if not hasattr(value, "untyped_storage"):
                 raise EnforceTypeError(
                     f"The function returned {type(value).__name__} as output {o}, which must be a "
-                    "torch.Tensor.", self._definition.type)
+                    "torch.Tensor, or a numpy.ndarray of strings.", self._definition.type)
             if value.requires_grad:
                 value = value.detach()
             impl = import_torch(value, None)
@@ -347,7 +354,10 @@ cdef class FunctionCore(ProgramCore):
         for o in range(len(results)):
             if fresh[o] is not None:
                 value, impl = fresh[o]
-                self._put_one(o, value, impl, impls)
+                if impl is None:
+                    self._put_strings(o, value)
+                else:
+                    self._put_one(o, value, impl, impls)
         return self._output_impls()
 
     cdef list _output_impls(self):
@@ -425,7 +435,7 @@ cdef TensorImpl _sharing(TensorImpl fresh, list impls, list earlier):
         if impl.storage is not None and _overlap(fresh, impl):
             return impl
     for one in earlier:
-        if one is not None and _overlap(fresh, <TensorImpl>one[1]):
+        if one is not None and one[1] is not None and _overlap(fresh, <TensorImpl>one[1]):
             return <TensorImpl>one[1]
     return None
 

@@ -35,7 +35,8 @@ def operator(
     effects: Iterable[str] = (),
     devices: Any = ("cpu", "cuda"),
     on_host: Iterable[str] = (),
-    rearranges: Iterable[int] = (),
+    rearranges: Iterable[int] | str | None = None,
+    sized_by: Iterable[str] = (),
     defaults: Callable[..., Any] | None = None,
     engine: str = "",
 ) -> Callable[[Function], Function]:
@@ -45,8 +46,9 @@ def operator(
     not to be written. Those with the default None are optional; ``*xs`` takes any number. Its
     keyword-only parameters are the arguments, with their types (int, float, bool, str, bytes,
     list[...]) and defaults; one without a default is required. The returned tensors are the
-    outputs, as many as the annotation says: ``-> Tensor``, ``-> tuple[Tensor, Tensor]``. What a
-    parameter ``out: Out = None`` is for, and its kin, is in the Note of `declaration`.
+    outputs, as many as the annotation says: ``-> Tensor``, ``-> tuple[Tensor, Tensor]``; strings
+    are returned as a numpy.ndarray of bytes. What a parameter ``out: Out = None`` is for, and its
+    kin, is in the Note of `declaration`.
 
     inplace: pairs (input, output) that may be one blob, or their text, such as ``"0>0,1>0!"``,
     where ``!`` says that they must be. gradient: the gradient operators as a pattern, such as
@@ -54,12 +56,14 @@ def operator(
     without gradients, or a function as `GradientRegistry.RegisterGradient` takes. types: the
     element types of the inputs, float32 by default: a tuple for all of them (of several, all inputs
     have the same), None for any type, or a dict by the inputs' names, whose values may also name
-    another input that has the same type. inputs, outputs: their numbers, such as ``"1-3"``,
-    where the signature does not say them. effects: what it does besides returning tensors: "io",
-    "random", "state", or "values" if the elements decide about sizes or errors. on_host: inputs
-    that are on the CPU wherever the operator runs. rearranges: the outputs with elements of the
-    inputs of any type, all by default; strings are then represented by indices. defaults: a
-    function whose defaults apply to arguments of the same names, as for a gradient operator.
+    another input that has the same type; with its own name, the inputs of ``*xs`` have one type,
+    any. inputs, outputs: their numbers, such as ``"1-3"``, where the signature does not say them.
+    effects: what it does besides returning tensors: "io", "random", "state", or "values" if the
+    elements decide about sizes or errors. on_host: inputs that are on the CPU wherever the operator
+    runs. rearranges: the outputs with elements of the inputs of any type, all by default; strings
+    are then represented by indices. ``"by input"``: output o has elements of input o, modulo the
+    number of inputs. defaults: a function whose defaults apply to arguments of the same names, as
+    for a gradient operator.
     devices, engine: as in `register_operator`.
 
     The decorator returns the function unchanged. Raises EnforceNotMet, also a TypeError or
@@ -91,6 +95,7 @@ def operator(
             effects=effects,
             on_host=on_host,
             rearranges=rearranges,
+            sized_by=sized_by,
             defaults=defaults,
         )
         members = {
@@ -144,6 +149,7 @@ class FunctionOperator(FunctionCore, Operator):
 
         items: list[Any] = []
         operands = []
+        of_objects = set()
         kind = None
         for i in range(self.InputSize()):
             tensor = self.Input(i)
@@ -152,6 +158,7 @@ class FunctionOperator(FunctionCore, Operator):
                 operands.append(operand(tensor))
                 continue
             kind = dtype
+            of_objects.add(i)
             start = len(items)
             items += tensor.data(dtype)[:]
             places = torch.arange(start, len(items), device="cpu")
@@ -159,18 +166,32 @@ class FunctionOperator(FunctionCore, Operator):
         arguments = dict(self._definition.checked.arguments)
         if "TargetDevice" in self._declaration.filled:
             arguments[self._declaration.filled["TargetDevice"]] = self._torch_device()
+        if "Blank" in self._declaration.filled:
+            arguments[self._declaration.filled["Blank"]] = -1
+            items.append(b"")
         results = self._checked_results(self._declaration.function(*operands, **arguments))
-        rearranges = self._declaration.rearranges or range(len(results))
+        rearranged: Any = self._declaration.rearranges
+        if rearranged is None:
+            rearranged = range(len(results))
+        elif rearranged == "by input":
+            n = self.InputSize()
+            rearranged = [o for o in range(len(results)) if o % n in of_objects]
         for o, result in enumerate(results):
             if result is None:
                 continue
-            if o in rearranges:
+            if o in rearranged:
                 output = self.Output(o)
                 output.Resize(list(result.shape))
                 places = result.reshape(-1).tolist()
                 output.mutable_data(kind)[:] = [items[place] for place in places]
             else:
                 self._put_tensor(o, result)
+
+    def _put_strings(self, o: int, strings: Any) -> None:
+        """Set output `o` to a numpy.ndarray of bytes."""
+        output = self.Output(o)
+        output.Resize(list(strings.shape))
+        output.mutable_data(c10.string)[:] = strings.reshape(-1).tolist()
 
     def _refuse_type(self, i: int, types: Any) -> None:
         dtype = self.Input(i).dtype()

@@ -61,7 +61,7 @@ class Step:
             self.arguments = dict(bound.arguments)
             effects = bound.declaration.effects
             self.reason = None
-            if "values" in effects:
+            if bound.declaration.reads_values(len(self.inputs)):
                 self.reason = "reads the values of elements"
             elif effects & {"io", "state"}:
                 self.reason = "has state or effects"

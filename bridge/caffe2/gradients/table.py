@@ -8,148 +8,47 @@ Follows the gradient makers of caffe2/operators, PyTorch 1.8.1, which were calle
 __all__ = ["NO_GRADIENT", "PATTERNS", "UNDEFINED", "UNIMPLEMENTED"]
 
 PATTERNS = {
-    # One input, one output.
-    "$Gradient i0 g0 > 0": "Abs Acos Asin Atan Cos Erf LpNorm Sin SumElements Tan",
-    "$Gradient g0 i0 > 0": "Cosh Cube Expand Sinh",
-    "$Gradient o0 g0 > 0": "Clip Reciprocal",
-    "$Gradient g0 o0 > 0": "Cbrt Rsqrt",
-    "$Gradient i0 o0 g0 > 0": "ColwiseMax RowwiseMax",
-    "$Gradient g0 > 0": "CopyRowsToTensor",
-    "Negative g0 > 0": "NegateGradient Negative",
-    "Mul o0 g0 > 0": "Exp",
-    "Div g0 i0! > 0": "Log",
-    "Scale g0 > 0": "Scale",
-    "Scale{scale=2.0} g0 > g0; Mul g0 i0! > 0": "Sqr",
-    "Scale{scale=0.5} g0 > 0; Div d0 o0 > 0": "Sqrt",
     "NanCheck g0 > 0": "NanCheck",
-    "ConstantFill{value=0.0} i0 > 0": "ZeroGradient",
-    # Two inputs, element by element; several.
-    "$Gradient g0 i0 i1 > 0 1": "Add Sub",
-    "$Gradient g0 i0 i1 o0 > 0 1": "Div",
-    "$Gradient o0 g0 i0 i1 > 0 1": "PRelu",
-    "$Gradient o0 g0 i*! > *": "Max Min",
-    "$Gradient g0 > *": "Mean",
-    "RowMul g0 i1 > 0; Mul g0 i0 > d1+before_aggregate; ReduceTailSum d1+before_aggregate > 1": (
-        "RowMul"
-    ),
-    # Shapes and devices.
-    "ResizeLike g0 i0 > 0": "Flatten FlattenToVec",
-    "ExpandDims g0 > 0": "Squeeze",
-    "Squeeze g0 > 0": "ExpandDims",
-    "$Gradient g0 i1? i2? > 0": "Tile",
-    "CopyOnDeviceLike g0 i0 > 0": "Copy",
-    "HalfToFloat g0 > 0": "FloatToHalf",
-    "FloatToHalf g0 > 0": "HalfToFloat",
-    "NHWC2NCHW g0 > 0": "NCHW2NHWC",
-    "NCHW2NHWC g0 > 0": "NHWC2NCHW",
-    "ReversePackedSegs g0 i1 > 0": "ReversePackedSegs",
-    "UnpackSegments i0 g0 > 1": "PackSegments",
-    "PackSegments i0 g0 > 1": "UnpackSegments",
-    "UnpackRNNSequence g0 i1 > 0": "PackRNNSequence",
-    "PackRNNSequence g0 i1 > 0": "UnpackRNNSequence",
-    "BatchSparseToDense i0 i1 g0 i2 > 2": "BatchDenseToSparse",
-    "BatchDenseToSparse i0 i1 g0 > 2": "BatchSparseToDense",
-    "Gather g0 i0 > 1": "SparseToDense",
     "$Gradient i0 g0 i3? > 1": "SparseToDenseMask",
-    "$Gradient i0 i1 g0 > 0": "BatchGather RoIAlign RoIAlignRotated",
-    "$Gradient i1 g0 > 0": "BooleanMask",
-    # Sums and choices.
-    "$Gradient g0 i0 o0 > 0": "ReduceL1 ReduceL2 ReduceMax ReduceMean ReduceMin ReduceSum",
-    "$Gradient g0 i0 i1? > 0": "ReduceBackMean ReduceBackSum ReduceFrontMean ReduceFrontSum",
-    "$Gradient g0 i0 o0 i1? > 0": "ReduceBackMax ReduceFrontMax",
-    "Shape i0 > _o0+_dims; $Gradient i1 g0 _o0+_dims > 0": "ReduceFrontWeightedSum",
-    "$Gradient g0 o1 i0 > 0": "TopK",
-    "$Gradient i0 i1 g0 o1 > 0": "FlexibleTopK",
-    "$Gradient i1 o1 g0 > 0": "LengthsTopK",
-    "LengthsSum g0 i1 > 0": "LengthsTile",
-    "LengthsIndicesInGradientMeanGradient g0 i1 i0 > 0": "LengthsMean",
-    "LengthsIndicesInGradientSumGradient g0 i1 i0 > 0": "LengthsSum",
-    "$WithMainInputAndForwardOutputGradient o0 g0 i1 i0 > 0": "LengthsMax",
-    "$Gradient g0 i1 > 0": (
-        "SortedSegmentMean SortedSegmentSum UnsortedSegmentMean UnsortedSegmentSum"
-    ),
-    "$Gradient i0 o0 g0 i1 > 0": (
-        "SortedSegmentRangeLogMeanExp SortedSegmentRangeLogSumExp SortedSegmentRangeMax "
-        "SortedSegmentRangeMean SortedSegmentRangeSum"
-    ),
-    "SparseLengthsIndicesInGradientMeanGradient g0 i2 i1 > 0@1": "SparseLengthsMean",
-    "SparseLengthsIndicesInGradientSumGradient g0 i2 i1 > 0@1": "SparseLengthsSum",
-    "SortedSegmentMeanGradient g0 i2 > 0@1": "SparseSortedSegmentMean",
-    "SortedSegmentSumGradient g0 i2 > 0@1": "SparseSortedSegmentSum",
-    "UnsortedSegmentMeanGradient g0 i2 > 0@1": "SparseUnsortedSegmentMean",
-    "UnsortedSegmentSumGradient g0 i2 > 0@1": "SparseUnsortedSegmentSum",
-    # Layers with parameters, normalization.
-    "$Gradient g0 g1 i0 o0 > 0": "Moments",
+    "$Gradient i0 i1 g0 > 0": "RoIAlign RoIAlignRotated",
     "$Gradient i0 g0 o1 > 0": "MaxPoolWithIndex",
     "$Gradient i0 i1 o1 g0 > 0": "RoIPool",
     "$Gradient i0 i1 i2 i4 o1 o2 o3 g0 > 0 1 2": "TTSparseLengthsSum",
-    # Losses and distances.
     "$Gradient i0 i1 i2 i3 o1 g0 > 0 1 2 g1": "HSoftmax",
-    "$Gradient i* g* > 0": "QuantDecode",
 }
 
 # Types whose inputs have no gradients: back-propagation ends at them without an error.
 NO_GRADIENT = """
-AtomicIter BatchBucketize BatchOneHot BisectPercentile BooleanMaskLengths BooleanUnmask
-CloseBlobsQueue CloseRebatchingQueue Conditional ConstantFill CreateBlobsQueue CreateDB
-CreateRebatchingQueue CreateTextFileReader DenseVectorToIdList DequeueBlobs DequeueRebatchingQueue
-DiagonalFill EnqueueBlobs EnqueueRebatchingQueue EnsureCPUOutput Float16ConstantFill
-Float16UniformFill FloatToFused2BitFakeRowwiseQuantized FloatToFused2BitRowwiseQuantized
-FloatToFused4BitFakeRowwiseQuantized FloatToFused4BitRowwiseQuantized
-FloatToFused8BitRowwiseQuantized FloatToFused8BitRowwiseQuantizedHalfScaleBias
-FloatToFusedRandRowwiseQuantized FloatToRowwiseQuantized8Bits Fused2BitRowwiseQuantizedToFloat
-Fused2BitRowwiseQuantizedToHalf Fused4BitRowwiseQuantizedToFloat Fused4BitRowwiseQuantizedToHalf
-Fused8BitRowwiseQuantizedHalfScaleBiasToFloat Fused8BitRowwiseQuantizedHalfScaleBiasToHalfFloat
-Fused8BitRowwiseQuantizedToFloat Fused8BitRowwiseQuantizedToHalfFloat
-FusedRandRowwiseQuantizedToFloat GatherRangesToDense GaussianFill GivenTensorBoolFill
-GivenTensorByteStringToUInt8Fill GivenTensorDoubleFill GivenTensorFill GivenTensorInt16Fill
-GivenTensorInt64Fill GivenTensorIntFill GivenTensorStringFill HalfFloatToFused8BitRowwiseQuantized
-HalfFloatToFused8BitRowwiseQuantizedHalfScaleBias HalfToFused2BitFakeRowwiseQuantized
-HalfToFused2BitRowwiseQuantized HalfToFused4BitFakeRowwiseQuantized HalfToFused4BitRowwiseQuantized
-InferenceLSTM IntIndexCreate Iter LengthsPad LengthsPartition
-LengthsRangeFill Load LongIndexCreate MSRAFill MergeIdLists NGramFromCategorical OneHot Partition
-Percentile Range RangeFill Rowwise8BitQuantizedToFloat SafeDequeueBlobs SafeEnqueueBlobs
-SegmentOneHot Size SparseDropoutWithReplacement SparseLengthsMean2BitRowwiseSparse
-SparseLengthsMean4BitRowwiseSparse SparseLengthsMean8BitRowwiseSparse SparseLengthsMean8BitsRowwise
-SparseLengthsMeanFused2BitRowwise SparseLengthsMeanFused4BitRowwise
-SparseLengthsMeanFused8BitRowwise SparseLengthsSum2BitRowwiseSparse
-SparseLengthsSum4BitRowwiseSparse SparseLengthsSum8BitRowwiseSparse SparseLengthsSum8BitsRowwise
-SparseLengthsSumFused2BitRowwise SparseLengthsSumFused4BitRowwise SparseLengthsSumFused8BitRowwise
-SparseLengthsSumSparseLookup SparseLengthsWeightedMean8BitsRowwise
-SparseLengthsWeightedSum2BitRowwiseSparse SparseLengthsWeightedSum4BitRowwiseSparse
-SparseLengthsWeightedSum8BitRowwiseSparse SparseLengthsWeightedSum8BitsRowwise
-SparseLengthsWeightedSumFused2BitRowwise SparseLengthsWeightedSumFused4BitRowwise
-SparseLengthsWeightedSumFused8BitRowwise StopGradient StringIndexCreate StumpFunc StumpFuncIndex
-SwapBestPath TensorProtosDBInput TextFileReaderRead UniformFill UniformIntFill UniqueUniformFill
-ViterbiPath WeightedSampleDequeueBlobs XavierFill
+AtomicIter CloseBlobsQueue CloseRebatchingQueue ConstantFill CreateBlobsQueue CreateDB
+CreateRebatchingQueue CreateTextFileReader DequeueBlobs DequeueRebatchingQueue DiagonalFill
+EnqueueBlobs EnqueueRebatchingQueue Float16ConstantFill Float16UniformFill GatherRangesToDense
+GaussianFill GivenTensorBoolFill GivenTensorByteStringToUInt8Fill GivenTensorDoubleFill
+GivenTensorFill GivenTensorInt16Fill GivenTensorInt64Fill GivenTensorIntFill GivenTensorStringFill
+InferenceLSTM IntIndexCreate Iter LengthsRangeFill Load LongIndexCreate MSRAFill Range RangeFill
+SafeDequeueBlobs SafeEnqueueBlobs SparseDropoutWithReplacement StringIndexCreate TensorProtosDBInput
+TextFileReaderRead UniformFill UniformIntFill UniqueUniformFill WeightedSampleDequeueBlobs
+XavierFill
 """
 
 # Types for which asking for a gradient is an error.
 UNDEFINED = """
-APMeter Accumulate AccumulateHistogram Allgather Allreduce And Append
-ArgMax ArgMin AsyncNetBarrier AtomicAppend AtomicFetchAdd BBoxTransform Barrier BitwiseAnd BitwiseOr
-BitwiseXor BoxWithNMSLimit Broadcast CTCBeamSearchDecoder CTCGreedyDecoder
-CheckAtomicBool CheckDatasetConsistency Checkpoint ClipTensorByScaling CloneCommonWorld
-CollectAndDistributeFpnRpnProposals CollectRpnProposals CollectTensor ComputeOffset
-ConcatTensorVector ConditionalSetAtomicBool CountDown CountUp CreateAtomicBool CreateBlobsQueueDB
-CreateCommonWorld CreateCounter CreateMutex CreateScope CreateTensorVector CreateTreeCursor DBExists
-DestroyCommonWorld DistributeFpnProposals EQ EnforceFinite EnsureClipped Fail FeedBlob
-FindDuplicateElements Free GE GT GenerateProposals
-GenerateProposalsCPP HSoftmaxSearch HasElements HasScope HeatmapMaxKeypoint Histogram IndexFreeze
-IndexHash IndexLoad IndexSize IndexStore IsEmpty IsMemberOf LE LT LastNWindowCollector
-LengthsGather LengthsToSegmentIds LengthsToShape LogFatal
-NCCLAllGather NCCLAllreduce NCCLBroadcast NCCLReduce NCCLReduceScatter NE Not Or
-PackRecords PiecewiseLinearTransform Print Quantile RMACRegions ReadNextBatch
-ReadRandomBatch ReceiveTensor RecurrentNetworkBlobFetcher Reduce ReduceScatter RemoveDataBlocks
-ReplaceNaN ReservoirSampling ResetCounter ResetCursor ResizeLike RetrieveCount
-Save Scatter ScatterAssign ScatterWeightedSum
-SegmentIdsToLengths SegmentIdsToRanges SelfBinningHistogram SendTensor Shape Sign Snapshot
-StringEndsWith StringEquals StringJoin StringPrefix StringStartsWith
-StringSuffix SumElementsInt Summarize TensorVectorSize ThrowChildThreadException ThrowException
-UnPackRecords Unique WallClockTime WeightedSample Where Xor YellowFin
+APMeter Accumulate AccumulateHistogram Allgather Allreduce Append AsyncNetBarrier AtomicAppend
+AtomicFetchAdd BBoxTransform Barrier BoxWithNMSLimit Broadcast CheckAtomicBool
+CheckDatasetConsistency Checkpoint CloneCommonWorld CollectAndDistributeFpnRpnProposals
+CollectRpnProposals CollectTensor ComputeOffset ConcatTensorVector ConditionalSetAtomicBool
+CountDown CountUp CreateAtomicBool CreateBlobsQueueDB CreateCommonWorld CreateCounter CreateMutex
+CreateScope CreateTensorVector CreateTreeCursor DBExists DestroyCommonWorld DistributeFpnProposals
+EnforceFinite Fail FeedBlob FindDuplicateElements Free GenerateProposals GenerateProposalsCPP
+HSoftmaxSearch HasScope HeatmapMaxKeypoint IndexFreeze IndexLoad IndexSize IndexStore IsMemberOf
+LastNWindowCollector LogFatal NCCLAllGather NCCLAllreduce NCCLBroadcast NCCLReduce NCCLReduceScatter
+PackRecords Print RMACRegions ReadNextBatch ReadRandomBatch ReceiveTensor
+RecurrentNetworkBlobFetcher Reduce ReduceScatter ReservoirSampling ResetCounter ResetCursor
+RetrieveCount Save SendTensor Snapshot StringEndsWith StringEquals StringJoin StringPrefix
+StringStartsWith StringSuffix Summarize TensorVectorSize ThrowChildThreadException ThrowException
+UnPackRecords WallClockTime WeightedSample YellowFin
 """
 
 # Types whose gradient Caffe2 declares, but does not implement.
 UNIMPLEMENTED = """
-BatchBoxCox Ceil Floor LengthsSplit TT
+TT
 """

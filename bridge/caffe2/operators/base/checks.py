@@ -31,6 +31,7 @@ __all__ = [
     "image_order",
     "require",
     "require_range",
+    "shaped_like",
     "single",
 ]
 
@@ -78,6 +79,14 @@ def require_range(what: str, values: Tensor, end: int, start: int = 0) -> None:
     if int(values.min()) < start or int(values.max()) >= end:
         given = values.reshape(-1).tolist()
         require(False, f"{what} are from {start} to below {end}", given)
+
+
+def shaped_like(x: Tensor, like: Tensor) -> Tensor:
+    """Return `x` in the shape of `like`. Raises EnforceNotMet: the numbers of elements differ."""
+    if x.shape == like.shape:
+        return x
+    require(x.numel() == like.numel(), "the inputs have the same shape", like, x)
+    return x.view(like.shape)
 
 
 def gathered(what: str, rows: Tensor, index: Tensor) -> Tensor:

@@ -3,7 +3,10 @@
 
 from __future__ import annotations
 
+import math
+
 from bridge.c10.errors import EnforceIndexError, EnforceNotMet
+from bridge.caffe2.operators.base.checks import has_values
 from bridge.caffe2.operators.base.lazy_torch import torch
 
 TYPE_CHECKING = False
@@ -15,8 +18,12 @@ __all__ = [
     "select_rows",
     "positions_in_segments",
     "check_lengths",
+    "check_rows",
+    "counts_of",
+    "ended_before",
     "row_indices",
     "segment_ids",
+    "sum_segments",
 ]
 
 
@@ -31,12 +38,20 @@ def row_indices(indices: Tensor, n: int) -> Tensor:
     Raises EnforceNotMet, also an IndexError: an index is not in [0, n).
     """
     flat = indices.reshape(-1).long()
-    if bool(((flat < 0) | (flat >= n)).any()):
+    check_rows(flat, n)
+    return flat
+
+
+def check_rows(indices: Tensor, n: int) -> None:
+    """Raise EnforceNotMet, also an IndexError, unless all indices, if known, are in [0, n)."""
+    if not indices.numel() or not has_values(indices):
+        return
+    if int(indices.min()) < 0 or int(indices.max()) >= n:
+        given = sorted(set(indices.reshape(-1).tolist()))
         raise EnforceIndexError(
-            f"An index of {sorted(set(flat.tolist()))} is out of range for {n} rows.",
+            f"An index of {given} is out of range for {n} rows.",
             condition="0 <= idx && idx < N",
         )
-    return flat
 
 
 def select_rows(data: Tensor, indices: Tensor) -> Tensor:
@@ -48,7 +63,12 @@ def select_rows(data: Tensor, indices: Tensor) -> Tensor:
 
 
 def check_lengths(lengths: Tensor, n_rows: int | None = None) -> None:
-    """Raise EnforceNotMet if a length is negative, or the lengths do not add up to `n_rows`."""
+    """Raise EnforceNotMet if a length is negative, or the lengths do not add up to `n_rows`.
+
+    Lengths whose values are not known, as in a trace, are not checked.
+    """
+    if not has_values(lengths):
+        return
     if bool((lengths < 0).any()):
         raise EnforceNotMet(f"Lengths must not be negative: {lengths.tolist()}.")
     total = int(lengths.sum())
@@ -62,11 +82,53 @@ def check_lengths(lengths: Tensor, n_rows: int | None = None) -> None:
 def segment_ids(lengths: Tensor, n_rows: int | None = None) -> Tensor:
     """Return the segment of each row, int64: [2, 0, 1] -> [0, 0, 2].
 
+    With `n_rows`, the sum of the lengths, no values are read but for the checks.
     Raises EnforceNotMet: as `check_lengths`.
     """
     check_lengths(lengths, n_rows)
-    found: Tensor = torch.repeat_interleave(torch.arange(len(lengths)), lengths.long())
-    return found
+    if n_rows is None:
+        numbers = torch.arange(lengths.shape[0], device=lengths.device)
+        found: Tensor = torch.repeat_interleave(numbers, lengths.long())
+        return found
+    return ended_before(lengths.cumsum(0, dtype=torch.int64), n_rows)
+
+
+def ended_before(ends: Tensor, n_rows: int) -> Tensor:
+    """Return for each row how many of the segments end at it or before it, int64.
+
+    `ends`, from 0 to `n_rows`, are the rows that follow the segments: [2, 2, 3], 4 -> [0, 0, 2, 3].
+    """
+    marks = ends.new_zeros(n_rows + 1).index_add(0, ends, torch.ones_like(ends))
+    return marks[:n_rows].cumsum(0)
+
+
+def counts_of(ids: Tensor, n: int) -> Tensor:
+    """Return how often each of the ids from 0 to n - 1 occurs, int64: [0, 0, 2], 3 -> [2, 0, 1]."""
+    return ids.new_zeros(n, dtype=torch.int64).index_add(
+        0, ids, torch.ones_like(ids, dtype=torch.int64)
+    )
+
+
+def sum_segments(
+    data: Tensor,
+    indices: Tensor,
+    lengths: Tensor,
+    mode: str = "sum",
+    weights: Tensor | None = None,
+) -> Tensor:
+    """Return the sums of segments of rows of `data` at `indices`; also ``mean``, or ``max``.
+
+    `weights`, one per index, is for sums. The reduction of no rows is 0.
+    Raises EnforceNotMet: as `check_lengths`; also an IndexError: an index is out of range.
+    """
+    check_lengths(lengths, indices.shape[0])
+    check_rows(indices, data.shape[0])
+    table = data.reshape(data.shape[0], math.prod(data.shape[1:]))
+    starts = lengths.cumsum(0, dtype=indices.dtype) - lengths
+    found = torch.nn.functional.embedding_bag(
+        indices, table, starts, mode=mode, per_sample_weights=weights
+    )
+    return found.view(lengths.shape[0], *data.shape[1:])
 
 
 def positions_in_segments(lengths: Tensor, segments: Tensor) -> Tensor:
@@ -75,5 +137,6 @@ def positions_in_segments(lengths: Tensor, segments: Tensor) -> Tensor:
     `segments` is `segment_ids(lengths)`.
     """
     starts = lengths.cumsum(0, dtype=torch.int64) - lengths
-    found: Tensor = torch.arange(len(segments)) - starts[segments]
+    places = torch.arange(segments.shape[0], device=segments.device)
+    found: Tensor = places - starts[segments]
     return found

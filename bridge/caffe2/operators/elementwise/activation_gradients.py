@@ -1,18 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """Gradients of the activations: from the gradient dy of the output, that of the input, dx.
 
-As in Caffe2, most are computed from the output y of the activation, some from its input x; the
-parameters of each function are the inputs of the operator, in order.
+As in Caffe2, most are computed from the output y of the activation, some from its input x.
 """
 
 from __future__ import annotations
 
 import math
 
-from bridge.caffe2.operators.base.elementwise_function import elementwise
-from bridge.caffe2.operators.base.float_operator import FloatOperator
+from bridge.caffe2.execution.function_operator import operator
+from bridge.caffe2.operators.base.checks import FLOATS, require, shaped_like
 from bridge.caffe2.operators.base.lazy_torch import torch
-from bridge.caffe2.operators.base.torch_operator import FLOATS
 from bridge.caffe2.operators.elementwise.activations import (
     GELU_CUBIC,
     GELU_SLOPE,
@@ -24,108 +22,124 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from torch import Tensor
 
+    from bridge.caffe2.execution.declaration import Out
+
 __all__: list[str] = []
 
 
-@elementwise("ReluGradient")
-def relu_gradient(op: FloatOperator, y: Tensor, dy: Tensor, dx: Tensor) -> None:
+@operator("ReluGradient", inplace="1>0")
+def relu_gradient(y: Tensor, dy: Tensor, *, out: Out = None) -> Tensor:
     """dx = dy where y > 0, else 0."""
-    torch.where(y > 0, dy, dy.new_zeros(()), out=dx)
+    dy = shaped_like(dy, y)
+    return torch.where(y > 0, dy, dy.new_zeros(()), out=out)
 
 
-@elementwise("ReluNGradient")
-def relu_n_gradient(op: FloatOperator, y: Tensor, dy: Tensor, dx: Tensor) -> None:
+@operator("ReluNGradient", inplace="1>0")
+def relu_n_gradient(y: Tensor, dy: Tensor, *, n: float = 6.0, out: Out = None) -> Tensor:
     """dx = dy where 0 < y < n, else 0."""
-    torch.where((y > 0) & (y < op.GetSingleArgument("n", 6.0)), dy, dy.new_zeros(()), out=dx)
+    dy = shaped_like(dy, y)
+    return torch.where((y > 0) & (y < n), dy, dy.new_zeros(()), out=out)
 
 
-@elementwise("LeakyReluGradient")
-def leaky_relu_gradient(op: FloatOperator, y: Tensor, dy: Tensor, dx: Tensor) -> None:
+@operator("LeakyReluGradient", inplace="1>0")
+def leaky_relu_gradient(y: Tensor, dy: Tensor, *, alpha: float = 0.01, out: Out = None) -> Tensor:
     """dx = dy where y >= 0, else alpha * dy."""
-    torch.where(y < 0, dy * op.GetSingleArgument("alpha", 0.01), dy, out=dx)
+    dy = shaped_like(dy, y)
+    return torch.where(y < 0, dy * alpha, dy, out=out)
 
 
-@elementwise("ThresholdedReluGradient")
-def thresholded_relu_gradient(op: FloatOperator, y: Tensor, dy: Tensor, dx: Tensor) -> None:
+@operator("ThresholdedReluGradient", inplace="1>0")
+def thresholded_relu_gradient(y: Tensor, dy: Tensor, *, out: Out = None) -> Tensor:
     """dx = dy * sign(y)."""
-    torch.mul(dy, y.sign(), out=dx)
+    dy = shaped_like(dy, y)
+    return torch.mul(dy, torch.sign(y), out=out)
 
 
-@elementwise("EluGradient")
-def elu_gradient(op: FloatOperator, y: Tensor, dy: Tensor, dx: Tensor) -> None:
+@operator("EluGradient", inplace="1>0")
+def elu_gradient(y: Tensor, dy: Tensor, *, alpha: float = 1.0, out: Out = None) -> Tensor:
     """dx = dy where y >= 0, else dy * (y + alpha)."""
-    torch.where(y < 0, dy * (y + op.GetSingleArgument("alpha", 1.0)), dy, out=dx)
+    dy = shaped_like(dy, y)
+    return torch.where(y < 0, dy * (y + alpha), dy, out=out)
 
 
-@elementwise("SeluGradient")
-def selu_gradient(op: FloatOperator, y: Tensor, dy: Tensor, dx: Tensor) -> None:
+@operator("SeluGradient", inplace="1>0")
+def selu_gradient(
+    y: Tensor, dy: Tensor, *, alpha: float = SELU_ALPHA, scale: float = SELU_SCALE, out: Out = None
+) -> Tensor:
     """dx = dy * scale where y > 0, else dy * (y + scale * alpha)."""
-    scale = op.GetSingleArgument("scale", SELU_SCALE)
-    op.enforce(scale > 1, "scale is greater than 1", scale)
-    low = scale * op.GetSingleArgument("alpha", SELU_ALPHA)
-    torch.where(y > 0, dy * scale, dy * (y + low), out=dx)
+    dy = shaped_like(dy, y)
+    require(scale > 1, "scale is greater than 1", scale)
+    return torch.where(y > 0, dy * scale, dy * (y + scale * alpha), out=out)
 
 
-@elementwise("SigmoidGradient")
-def sigmoid_gradient(op: FloatOperator, y: Tensor, dy: Tensor, dx: Tensor) -> None:
+@operator("SigmoidGradient", inplace="1>0")
+def sigmoid_gradient(y: Tensor, dy: Tensor, *, out: Out = None) -> Tensor:
     """dx = dy * y * (1 - y)."""
-    torch.mul(dy, y * (1 - y), out=dx)
+    dy = shaped_like(dy, y)
+    return torch.mul(dy, y * (1 - y), out=out)
 
 
-@elementwise("HardSigmoidGradient")
-def hard_sigmoid_gradient(op: FloatOperator, y: Tensor, dy: Tensor, dx: Tensor) -> None:
+@operator("HardSigmoidGradient", inplace="1>0")
+def hard_sigmoid_gradient(y: Tensor, dy: Tensor, *, alpha: float = 0.2, out: Out = None) -> Tensor:
     """dx = alpha * dy where 0 < y < 1, else 0."""
-    inside = (y > 0) & (y < 1)
-    torch.mul(dy, op.GetSingleArgument("alpha", 0.2), out=dx).masked_fill_(~inside, 0)
+    dy = shaped_like(dy, y)
+    return torch.where((y > 0) & (y < 1), dy * alpha, dy.new_zeros(()), out=out)
 
 
-@elementwise("TanhGradient")
-def tanh_gradient(op: FloatOperator, y: Tensor, dy: Tensor, dx: Tensor) -> None:
+@operator("TanhGradient", inplace="1>0")
+def tanh_gradient(y: Tensor, dy: Tensor, *, out: Out = None) -> Tensor:
     """dx = dy * (1 - y^2)."""
-    torch.mul(dy, 1 - y * y, out=dx)
+    dy = shaped_like(dy, y)
+    return torch.mul(dy, 1 - y * y, out=out)
 
 
-@elementwise("SoftplusGradient")
-def softplus_gradient(op: FloatOperator, y: Tensor, dy: Tensor, dx: Tensor) -> None:
+@operator("SoftplusGradient", inplace="1>0")
+def softplus_gradient(y: Tensor, dy: Tensor, *, out: Out = None) -> Tensor:
     """dx = dy * (1 - exp(-y))."""
-    torch.mul(dy, 1 - torch.exp(-y), out=dx)
+    dy = shaped_like(dy, y)
+    return torch.mul(dy, 1 - torch.exp(-y), out=out)
 
 
-@elementwise("SoftsignGradient")
-def softsign_gradient(op: FloatOperator, x: Tensor, dy: Tensor, dx: Tensor) -> None:
+@operator("SoftsignGradient", inplace="1>0")
+def softsign_gradient(x: Tensor, dy: Tensor, *, out: Out = None) -> Tensor:
     """dx = dy / (1 + |x|)^2."""
-    torch.mul(dy, (1 + x.abs()).square_().reciprocal_(), out=dx)
+    dy = shaped_like(dy, x)
+    return torch.div(dy, torch.square(torch.abs(x) + 1), out=out)
 
 
-@elementwise("SwishGradient")
-def swish_gradient(op: FloatOperator, x: Tensor, y: Tensor, dy: Tensor, dx: Tensor) -> None:
+@operator("SwishGradient", inplace="2>0")
+def swish_gradient(x: Tensor, y: Tensor, dy: Tensor, *, out: Out = None) -> Tensor:
     """dx = dy * (y + sigmoid(x) * (1 - y))."""
-    torch.mul(dy, torch.addcmul(y, torch.sigmoid(x), 1 - y), out=dx)
+    y = shaped_like(y, x)
+    dy = shaped_like(dy, x)
+    return torch.mul(dy, torch.addcmul(y, torch.sigmoid(x), 1 - y), out=out)
 
 
-@elementwise("MishGradient", FLOATS)
-def mish_gradient(op: FloatOperator, x: Tensor, y: Tensor, dy: Tensor, dx: Tensor) -> None:
+@operator("MishGradient", types=FLOATS)
+def mish_gradient(x: Tensor, y: Tensor, dy: Tensor, *, out: Out = None) -> Tensor:
     """dx = dy * (t + x * (1 - t^2) * sigmoid(x)), t = tanh(log(1 + exp(x)))."""
-    t = torch.exp(x).log1p_().tanh_()
-    torch.mul(dy, torch.addcmul(t, x * (1 - t * t), torch.sigmoid(x)), out=dx)
+    y = shaped_like(y, x)
+    dy = shaped_like(dy, x)
+    t = torch.tanh(torch.log1p(torch.exp(x)))
+    return torch.mul(dy, torch.addcmul(t, x * (1 - t * t), torch.sigmoid(x)), out=out)
 
 
-@elementwise("GeluGradient")
-def gelu_gradient(op: FloatOperator, dy: Tensor, x: Tensor, dx: Tensor) -> None:
+@operator("GeluGradient")
+def gelu_gradient(dy: Tensor, x: Tensor, *, fast_gelu: bool = False, out: Out = None) -> Tensor:
     """dx = dy * (cdf(x) + x * pdf(x)) of the normal distribution; `fast_gelu`: that of tanh."""
-    if op.GetSingleArgument("fast_gelu", False):
-        t = (x + GELU_CUBIC * x**3).mul_(GELU_SLOPE).tanh_()
-        slope = (GELU_SLOPE * (1 + 3 * GELU_CUBIC * x * x)).mul_(1 - t * t)
-        torch.mul(dy, (1 + t + x * slope).mul_(0.5), out=dx)
-    else:
-        cdf = torch.erf(x * math.sqrt(0.5)).add_(1).mul_(0.5)
-        pdf = torch.exp(-0.5 * x * x).mul_(1 / math.sqrt(2 * math.pi))
-        torch.mul(dy, torch.addcmul(cdf, x, pdf), out=dx)
+    x = shaped_like(x, dy)
+    if fast_gelu:
+        t = torch.tanh((x + torch.pow(x, 3) * GELU_CUBIC) * GELU_SLOPE)
+        slope = (x * x * (3 * GELU_CUBIC) + 1) * GELU_SLOPE * (1 - t * t)
+        return torch.mul(dy, (1 + t + x * slope) * 0.5, out=out)
+    cdf = (torch.erf(x * math.sqrt(0.5)) + 1) * 0.5
+    pdf = torch.exp(x * x * -0.5) * (1 / math.sqrt(2 * math.pi))
+    return torch.mul(dy, torch.addcmul(cdf, x, pdf), out=out)
 
 
-@elementwise("LogitGradient")
-def logit_gradient(op: FloatOperator, x: Tensor, dy: Tensor, dx: Tensor) -> None:
+@operator("LogitGradient")
+def logit_gradient(x: Tensor, dy: Tensor, *, eps: float = 1e-6, out: Out = None) -> Tensor:
     """dx = dy / (x * (1 - x)) where eps <= x <= 1 - eps, else 0."""
-    eps = op.GetSingleArgument("eps", 1e-6)
+    dy = shaped_like(dy, x)
     outside = (x < eps) | (x > 1 - eps)
-    torch.div(dy, x * (1 - x), out=dx).masked_fill_(outside, 0)
+    return torch.where(outside, dy.new_zeros(()), dy / (x * (1 - x)), out=out)

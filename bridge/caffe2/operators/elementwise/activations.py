@@ -11,6 +11,7 @@ import math
 
 from bridge.caffe2.execution.function_operator import operator
 from bridge.caffe2.operators.base.checks import FLOATS, require
+from bridge.caffe2.operators.base.extremes import clamped
 from bridge.caffe2.operators.base.lazy_torch import torch
 
 TYPE_CHECKING = False
@@ -37,13 +38,13 @@ def relu(x: Tensor, *, out: Out = None) -> Tensor:
 def relu_n(x: Tensor, *, n: float = 6.0, out: Out = None) -> Tensor:
     """y = min(max(x, 0), n)."""
     require(n > 0, "n is positive", n)
-    return torch.clamp(x, 0, n, out=out)
+    return clamped(x, 0, n, out)
 
 
 @operator("LeakyRelu", inplace="0>0", gradient="LeakyReluGradient o0 g0 > 0")
 def leaky_relu(x: Tensor, *, alpha: float = 0.01, out: Out = None) -> Tensor:
-    """y = x where x > 0, else alpha * x."""
-    return torch.where(x > 0, x, x * alpha, out=out)
+    """y = x where x >= 0, else alpha * x."""
+    return torch.where(x >= 0, x, x * alpha, out=out)
 
 
 @operator("ThresholdedRelu", inplace="0>0", gradient="ThresholdedReluGradient o0 g0 > 0")
@@ -54,9 +55,9 @@ def thresholded_relu(x: Tensor, *, alpha: float = 1.0, out: Out = None) -> Tenso
 
 @operator("Elu", inplace="0>0", gradient="EluGradient o0 g0 > 0")
 def elu(x: Tensor, *, alpha: float = 1.0, out: Out = None) -> Tensor:
-    """y = x where x > 0, else alpha * (exp(x) - 1)."""
+    """y = x where x >= 0, else alpha * (exp(x) - 1)."""
     below = torch.expm1(torch.clamp_max(x, 0)) * alpha
-    return torch.where(x > 0, x, below, out=out)
+    return torch.where(x >= 0, x, below, out=out)
 
 
 @operator("Selu", inplace="0>0", gradient="SeluGradient o0 g0 > 0")
@@ -78,7 +79,7 @@ def sigmoid(x: Tensor, *, out: Out = None) -> Tensor:
 @operator("HardSigmoid", inplace="0>0", gradient="HardSigmoidGradient o0 g0 > 0")
 def hard_sigmoid(x: Tensor, *, alpha: float = 0.2, beta: float = 0.5, out: Out = None) -> Tensor:
     """y = alpha * x + beta, clamped to [0, 1]."""
-    return torch.clamp(x * alpha + beta, 0, 1, out=out)
+    return clamped(x * alpha + beta, 0, 1, out)
 
 
 @operator("Tanh", inplace="0>0", gradient="TanhGradient o0 g0 > 0")

@@ -1,145 +1,137 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Gradients of Add, Sub, Mul and Div, and of operators of several inputs."""
+"""Gradients of Add, Sub, Mul and Div: dA and dB, each summed over the broadcast dimensions.
+
+Follows BinaryElementwiseWithArgsGradientOp, caffe2/operators/elementwise_ops.h, PyTorch 1.8.1.
+"""
 
 from __future__ import annotations
 
-from bridge.caffe2.execution.registry import register_operator
-from bridge.caffe2.operators.base.float_operator import FloatOperator
+from bridge.caffe2.execution.function_operator import operator
+from bridge.caffe2.operators.base.checks import NUMBERS, has_values, require
 from bridge.caffe2.operators.base.lazy_torch import torch
-from bridge.caffe2.operators.base.torch_operator import FLOATS, NUMBERS
-from bridge.caffe2.operators.elementwise.legacy_broadcast import LegacyBroadcast
+from bridge.caffe2.operators.elementwise.legacy_broadcast import aligned, axis_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from torch import Tensor
 
-__all__ = ["AddGradient", "DivGradient", "MaxGradient", "MeanGradient", "MulGradient"]
+    from bridge.caffe2.execution.declaration import Out
+
+__all__: list[str] = []
 
 
-class BinaryGradient(LegacyBroadcast):
-    """(dC, A, B, optionally C) -> dA, dB, each summed over the broadcast dimensions.
-
-    For the arguments see LegacyBroadcast.
-    Follows BinaryElementwiseWithArgsGradientOp, caffe2/operators/elementwise_ops.h, PyTorch 1.8.1.
-    """
-
-    def RunOnDevice(self) -> None:
-        dc, a, b = self.given()
-        wide = self.aligned(a, b) if self._legacy else b
-        try:
-            fits = torch.broadcast_shapes(a.shape, wide.shape) == dc.shape
-        except RuntimeError:
-            fits = False
-        self.enforce(fits, "A and B broadcast to the shape of dC", a, b, dc)
-        da, db = self.spread(dc, a, wide)
-        self.put(0, folded(da, a.shape))
-        self.put(1, folded(db, wide.shape).view(b.shape))
-
-    def given(self) -> tuple[Tensor, Tensor, Tensor]:
-        """Return dC, A, B."""
-        return self.x(0, NUMBERS), self.x(1, NUMBERS), self.x(2, NUMBERS)
-
-    def spread(self, dc: Tensor, a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
-        """Return dA and dB, each in the shape of dC."""
-        raise NotImplementedError
+def _wide(
+    dc: Tensor, a: Tensor, b: Tensor, broadcast: bool, axis: int, axis_str: str, order: str
+) -> Tensor:
+    """Return B as a view that broadcasts with A to the shape of dC."""
+    wide = aligned(a, b, axis_of(axis, axis_str, order)) if broadcast else b
+    try:
+        fits = torch.broadcast_shapes(a.shape, wide.shape) == dc.shape
+    except RuntimeError:
+        fits = False
+    require(fits, "A and B broadcast to the shape of dC", a, b, dc)
+    return wide
 
 
-def folded(gradient: Tensor, shape: Sequence[int]) -> Tensor:
-    """Return a gradient summed to `shape`, the shape before broadcasting; always a new tensor."""
-    found: Tensor = gradient.sum_to_size(shape).to(gradient.dtype)
-    return found.clone() if found.data_ptr() == gradient.data_ptr() else found
+def _folded(gradient: Tensor, wide: Tensor, shape: torch.Size, dc: Tensor) -> Tensor:
+    """Return a gradient summed to the shape of `wide`, in `shape`; always a new tensor."""
+    if gradient.shape != wide.shape:
+        found = gradient.sum_to_size(wide.shape)
+        gradient = found if found.dtype == dc.dtype else found.to(dc.dtype)
+    elif gradient is dc:
+        gradient = dc.clone()
+    return gradient.view(shape)
 
 
-@register_operator("AddGradient")
-class AddGradient(BinaryGradient):
+def _is_plain(out: Out, a: Tensor, b: Tensor) -> bool:
+    """Return whether the results can be written to `out`: nothing is broadcast."""
+    return out is not None and a.shape == b.shape
+
+
+@operator("AddGradient", inplace="0>0,0>1", types=NUMBERS)
+def add_gradient(
+    dc: Tensor,
+    a: Tensor,
+    b: Tensor,
+    *,
+    broadcast: bool = False,
+    axis: int = -1,
+    axis_str: str = "",
+    order: str = "NCHW",
+    out: Out = None,
+) -> tuple[Tensor, Tensor]:
     """dA = dC, dB = dC."""
+    wide = _wide(dc, a, b, broadcast, axis, axis_str, order)
+    if _is_plain(out, a, b):
+        da, db = (one if one is dc else one.copy_(dc) for one in out)
+        return da, db
+    return _folded(dc, a, a.shape, dc), _folded(dc, wide, b.shape, dc)
 
-    def spread(self, dc: Tensor, a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
-        return dc, dc
 
-
-@register_operator("SubGradient")
-class SubGradient(BinaryGradient):
+@operator("SubGradient", inplace="0>0,0>1", types=NUMBERS)
+def sub_gradient(
+    dc: Tensor,
+    a: Tensor,
+    b: Tensor,
+    *,
+    broadcast: bool = False,
+    axis: int = -1,
+    axis_str: str = "",
+    order: str = "NCHW",
+    out: Out = None,
+) -> tuple[Tensor, Tensor]:
     """dA = dC, dB = -dC."""
+    wide = _wide(dc, a, b, broadcast, axis, axis_str, order)
+    if _is_plain(out, a, b):
+        da = out[0] if out[0] is dc else out[0].copy_(dc)
+        return da, torch.neg(dc, out=out[1])
+    return _folded(dc, a, a.shape, dc), _folded(-dc, wide, b.shape, dc)
 
-    def spread(self, dc: Tensor, a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
-        return dc, -dc
 
-
-@register_operator("MulGradient")
-class MulGradient(BinaryGradient):
+@operator("MulGradient", inplace="0>0,0>1", types=NUMBERS)
+def mul_gradient(
+    dc: Tensor,
+    a: Tensor,
+    b: Tensor,
+    *,
+    broadcast: bool = False,
+    axis: int = -1,
+    axis_str: str = "",
+    order: str = "NCHW",
+    out: Out = None,
+) -> tuple[Tensor, Tensor]:
     """dA = dC * B, dB = dC * A."""
-
-    def spread(self, dc: Tensor, a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
-        return dc * b, dc * a
-
-
-@register_operator("DivGradient")
-class DivGradient(BinaryGradient):
-    """dA = dC / B, dB = -dC * C / B. Inputs: (dC, A, B, C), or (B, C, dC) as in older nets."""
-
-    def given(self) -> tuple[Tensor, Tensor, Tensor]:
-        """Return dC, A, B; C instead of A, of which only the sizes are used."""
-        if self.InputSize() == 4:
-            return super().given()
-        return self.x(2, NUMBERS), self.x(1, NUMBERS), self.x(0, NUMBERS)
-
-    def spread(self, dc: Tensor, a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
-        """Return dA and dB, each in the shape of dC."""
-        c = self.x(3, NUMBERS) if self.InputSize() == 4 else a
-        if dc.is_floating_point():
-            return dc / b, -dc * c / b
-        self.enforce(not bool((b == 0).any()), "integers are not divided by 0")
-        whole = torch.div(dc, b, rounding_mode="trunc")
-        return whole, torch.div(-dc * c, b, rounding_mode="trunc")
+    wide = _wide(dc, a, b, broadcast, axis, axis_str, order)
+    if _is_plain(out, a, b):
+        if out[1] is dc:
+            return torch.mul(dc, b, out=out[0]), torch.mul(dc, a, out=out[1])
+        db = torch.mul(dc, a, out=out[1])
+        return torch.mul(dc, b, out=out[0]), db
+    return _folded(dc * wide, a, a.shape, dc), _folded(dc * a, wide, b.shape, dc)
 
 
-class ExtremeGradient(FloatOperator):
-    """(Y, dY, X0, X1, ...) -> dX0, dX1, ...: dY where X equals Y, else 0."""
-
-    def RunOnDevice(self) -> None:
-        y, dy = self.x(0), self.x(1)
-        self.enforce(self.OutputSize() == self.InputSize() - 2, "there is one output per X")
-        for i in range(self.OutputSize()):
-            x = self.x(i + 2)
-            self.enforce(x.shape == y.shape, "the inputs have the same shape", x, y)
-            self.put(i, torch.where(x == y, dy, dy.new_zeros(())))
-
-
-@register_operator("MaxGradient")
-class MaxGradient(ExtremeGradient):
-    """ExtremeGradient of Max."""
-
-
-@register_operator("MinGradient")
-class MinGradient(ExtremeGradient):
-    """ExtremeGradient of Min."""
-
-
-@register_operator("MeanGradient")
-class MeanGradient(FloatOperator):
-    """dY -> dX0, dX1, ...: dY / n for n outputs."""
-
-    def RunOnDevice(self) -> None:
-        n = self.OutputSize()
-        share = self.x(0, FLOATS) / n
-        for i in range(n):
-            self.put(i, share.clone() if i < n - 1 else share)
-
-
-@register_operator("WeightedSumGradient")
-class WeightedSumGradient(FloatOperator):
-    """(dY, X0, w0, X1, w1, ...) -> dX0, dX1, ..., with `grad_on_w` also dw0, dw1, ..."""
-
-    def RunOnDevice(self) -> None:
-        dy, n = self.x(0), (self.InputSize() - 1) // 2
-        on_w = bool(self.GetSingleArgument("grad_on_w", False))
-        self.enforce(self.OutputSize() == n * (1 + on_w), "there is one gradient per X", n)
-        for i in range(n):
-            x, w = self.x(1 + 2 * i), self.x(2 + 2 * i)
-            self.enforce(w.numel() == 1, "a weight has one element", w)
-            self.put(i, dy * w.view(()))
-            if on_w:
-                self.put(n + i, (dy * x).sum().view(1))
+@operator("DivGradient", inplace="0>0", types=NUMBERS)
+def div_gradient(
+    dc: Tensor,
+    a: Tensor,
+    b: Tensor,
+    c: Tensor | None = None,
+    *,
+    broadcast: bool = False,
+    axis: int = -1,
+    axis_str: str = "",
+    order: str = "NCHW",
+) -> tuple[Tensor, Tensor]:
+    """dA = dC / B, dB = -dC * C / B. Without `c` the inputs are (B, C, dC), as in older nets."""
+    if c is None:
+        dc, a, b = b, a, dc
+        c = a
+    wide = _wide(dc, a, b, broadcast, axis, axis_str, order)
+    if dc.is_floating_point():
+        da, db = dc / wide, -dc * c / wide
+    else:
+        if has_values(b):
+            require(bool((b != 0).all()), "no integer is divided by 0")
+        da = torch.div(dc, wide, rounding_mode="trunc")
+        db = torch.div(-dc * c, wide, rounding_mode="trunc")
+    return _folded(da, a, a.shape, dc), _folded(db, wide, b.shape, dc)

@@ -6,12 +6,16 @@ from __future__ import annotations
 from bridge import c10
 from bridge.c10.errors import EnforceTypeError
 from bridge.caffe2.base.data_types import type_of_argument
-from bridge.caffe2.execution.registry import register_operator
-from bridge.caffe2.operators.base.torch_operator import TorchOperator
+from bridge.caffe2.execution.function_operator import operator
+from bridge.caffe2.operators.base.lazy_torch import torch
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
+
+    from torch import Tensor
+
+    from bridge.caffe2.execution.declaration import Arguments, Out
 
 __all__: list[str] = []
 
@@ -28,43 +32,52 @@ _CAST = (
 )
 
 
-@register_operator("Cast")
-class Cast(TorchOperator):
-    """Input 0 converted to the type `to`, a number or a name; rounded towards zero, as in C.
+class Target:
+    """The element type that the argument `to` names, by its number or name; float32 by default."""
+
+    def __init__(self, dtype: c10.TypeMeta) -> None:
+        if dtype is c10.float16:
+            raise EnforceTypeError("Cast does not support float16 on the CPU; use FloatToHalf.")
+        self.name = dtype.name
+        self.is_string = dtype is c10.string
+
+    @classmethod
+    def from_arguments(cls, arguments: Arguments) -> Target:
+        """Return the type of the arguments of an operator."""
+        to = arguments.single("to")
+        return cls(c10.float32 if to is None else type_of_argument(to, "to"))
+
+
+@operator("Cast", types=_CAST)
+def cast(x: Tensor, *, target: Target, out: Out = None) -> Any:
+    """X converted to the type `to`, a number or a name; rounded towards zero, as in C.
 
     Strings have six decimals for floating point numbers, none for integers. As in CastOp,
     caffe2/operators/cast_op.cc, strings cannot be converted, nor can float16 on the CPU.
     """
-
-    def __init__(self, *args: Any) -> None:
-        super().__init__(*args)
-        to = self.GetSingleArgument("to")
-        self._to = c10.float32 if to is None else type_of_argument(to, "to")
-        if self._to is c10.float16:
-            raise EnforceTypeError("Cast does not support float16 on the CPU; use FloatToHalf.")
-
-    def RunOnDevice(self) -> None:
-        x = self.x(0, _CAST)
-        if self._to is c10.string:
-            form = "%f" if x.is_floating_point() else "%d"
-            self.put_strings(0, x.shape, [(form % one).encode() for one in x.view(-1).tolist()])
-        else:
-            self.out(0, x.shape, self._to).copy_(x)
+    if target.is_string:
+        return _as_text(x)
+    if out is not None:
+        return out.copy_(x)
+    return x.to(getattr(torch, target.name))
 
 
-@register_operator("FloatToHalf")
-class FloatToHalf(TorchOperator):
-    """Input 0, float32, converted to float16."""
+def _as_text(x: Tensor) -> Any:
+    import numpy as np
 
-    def RunOnDevice(self) -> None:
-        x = self.x(0, (c10.float32,))
-        self.out(0, x.shape, c10.float16).copy_(x)
+    form = "%f" if x.is_floating_point() else "%d"
+    texts = np.empty(x.numel(), object)
+    texts[:] = [(form % one).encode() for one in x.reshape(-1).tolist()]
+    return texts.reshape(tuple(x.shape))
 
 
-@register_operator("HalfToFloat")
-class HalfToFloat(TorchOperator):
-    """Input 0, float16, converted to float32."""
+@operator("FloatToHalf", gradient="HalfToFloat g0 > 0")
+def float_to_half(x: Tensor, *, out: Out = None) -> Tensor:
+    """X, float32, converted to float16."""
+    return x.half() if out is None else out.copy_(x)
 
-    def RunOnDevice(self) -> None:
-        x = self.x(0, (c10.float16,))
-        self.out(0, x.shape, c10.float32).copy_(x)
+
+@operator("HalfToFloat", types=(c10.float16,), gradient="FloatToHalf g0 > 0")
+def half_to_float(x: Tensor, *, out: Out = None) -> Tensor:
+    """X, float16, converted to float32."""
+    return x.float() if out is None else out.copy_(x)

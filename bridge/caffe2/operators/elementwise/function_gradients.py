@@ -1,114 +1,130 @@
 # SPDX-License-Identifier: Apache-2.0
 """Gradients of unary functions: from the gradient dy of the output, that of the input, dx.
 
-Some are computed from the input x of the function, some from its output y; the parameters of each
-function are the inputs of the operator, in order. Follows the operators in caffe2/operators/,
-PyTorch 1.8.1.
+Some are computed from the input x of the function, some from its output y. Follows the operators in
+caffe2/operators/, PyTorch 1.8.1.
 """
 
 from __future__ import annotations
 
 import math
 
-from bridge.caffe2.operators.base.elementwise_function import elementwise
-from bridge.caffe2.operators.base.float_operator import FloatOperator
+from bridge.caffe2.execution.function_operator import operator
+from bridge.caffe2.operators.base.checks import LARGEST, NUMBERS, shaped_like
 from bridge.caffe2.operators.base.lazy_torch import torch
-from bridge.caffe2.operators.base.torch_operator import LARGEST, NUMBERS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from torch import Tensor
 
+    from bridge.caffe2.execution.declaration import Out
+
 __all__: list[str] = []
 
 
-@elementwise("AbsGradient")
-def abs_gradient(op: FloatOperator, x: Tensor, dy: Tensor, dx: Tensor) -> None:
+@operator("AbsGradient")
+def abs_gradient(x: Tensor, dy: Tensor, *, out: Out = None) -> Tensor:
     """dx = dy where x > 0, -dy where x < 0, else 0."""
-    torch.where(x > 0, dy, -dy, out=dx).masked_fill_(x == 0, 0)
+    dy = shaped_like(dy, x)
+    signed = torch.where(x > 0, dy, -dy)
+    return torch.where(x == 0, dy.new_zeros(()), signed, out=out)
 
 
-@elementwise("AcosGradient")
-def acos_gradient(op: FloatOperator, x: Tensor, dy: Tensor, dx: Tensor) -> None:
+@operator("AcosGradient")
+def acos_gradient(x: Tensor, dy: Tensor, *, out: Out = None) -> Tensor:
     """dx = -dy / sqrt(1 - x^2)."""
-    torch.mul(dy, (1 - x * x).rsqrt_().neg_(), out=dx)
+    dy = shaped_like(dy, x)
+    return torch.mul(dy, -torch.rsqrt(1 - x * x), out=out)
 
 
-@elementwise("AsinGradient")
-def asin_gradient(op: FloatOperator, x: Tensor, dy: Tensor, dx: Tensor) -> None:
+@operator("AsinGradient")
+def asin_gradient(x: Tensor, dy: Tensor, *, out: Out = None) -> Tensor:
     """dx = dy / sqrt(1 - x^2)."""
-    torch.mul(dy, (1 - x * x).rsqrt_(), out=dx)
+    dy = shaped_like(dy, x)
+    return torch.mul(dy, torch.rsqrt(1 - x * x), out=out)
 
 
-@elementwise("AtanGradient")
-def atan_gradient(op: FloatOperator, x: Tensor, dy: Tensor, dx: Tensor) -> None:
+@operator("AtanGradient")
+def atan_gradient(x: Tensor, dy: Tensor, *, out: Out = None) -> Tensor:
     """dx = dy / (1 + x^2)."""
-    torch.div(dy, 1 + x * x, out=dx)
+    dy = shaped_like(dy, x)
+    return torch.div(dy, 1 + x * x, out=out)
 
 
-@elementwise("CosGradient")
-def cos_gradient(op: FloatOperator, x: Tensor, dy: Tensor, dx: Tensor) -> None:
+@operator("CosGradient")
+def cos_gradient(x: Tensor, dy: Tensor, *, out: Out = None) -> Tensor:
     """dx = -dy * sin(x)."""
-    torch.mul(dy, x.sin().neg_(), out=dx)
+    dy = shaped_like(dy, x)
+    return torch.mul(dy, -torch.sin(x), out=out)
 
 
-@elementwise("SinGradient")
-def sin_gradient(op: FloatOperator, x: Tensor, dy: Tensor, dx: Tensor) -> None:
+@operator("SinGradient")
+def sin_gradient(x: Tensor, dy: Tensor, *, out: Out = None) -> Tensor:
     """dx = dy * cos(x)."""
-    torch.mul(dy, x.cos(), out=dx)
+    dy = shaped_like(dy, x)
+    return torch.mul(dy, torch.cos(x), out=out)
 
 
-@elementwise("TanGradient")
-def tan_gradient(op: FloatOperator, x: Tensor, dy: Tensor, dx: Tensor) -> None:
+@operator("TanGradient")
+def tan_gradient(x: Tensor, dy: Tensor, *, out: Out = None) -> Tensor:
     """dx = dy / cos(x)^2."""
-    torch.div(dy, x.cos().square_(), out=dx)
+    dy = shaped_like(dy, x)
+    return torch.div(dy, torch.square(torch.cos(x)), out=out)
 
 
-@elementwise("CoshGradient")
-def cosh_gradient(op: FloatOperator, dy: Tensor, x: Tensor, dx: Tensor) -> None:
+@operator("CoshGradient")
+def cosh_gradient(dy: Tensor, x: Tensor, *, out: Out = None) -> Tensor:
     """dx = dy * sinh(x)."""
-    torch.mul(dy, x.sinh(), out=dx)
+    x = shaped_like(x, dy)
+    return torch.mul(dy, torch.sinh(x), out=out)
 
 
-@elementwise("SinhGradient")
-def sinh_gradient(op: FloatOperator, dy: Tensor, x: Tensor, dx: Tensor) -> None:
+@operator("SinhGradient")
+def sinh_gradient(dy: Tensor, x: Tensor, *, out: Out = None) -> Tensor:
     """dx = dy * cosh(x)."""
-    torch.mul(dy, x.cosh(), out=dx)
+    x = shaped_like(x, dy)
+    return torch.mul(dy, torch.cosh(x), out=out)
 
 
-@elementwise("ErfGradient")
-def erf_gradient(op: FloatOperator, x: Tensor, dy: Tensor, dx: Tensor) -> None:
+@operator("ErfGradient")
+def erf_gradient(x: Tensor, dy: Tensor, *, out: Out = None) -> Tensor:
     """dx = dy * 2 / sqrt(pi) * exp(-x^2)."""
-    torch.mul(dy, (-x * x).exp_().mul_(2 / math.sqrt(math.pi)), out=dx)
+    dy = shaped_like(dy, x)
+    return torch.mul(dy, torch.exp(-x * x) * (2 / math.sqrt(math.pi)), out=out)
 
 
-@elementwise("CbrtGradient")
-def cbrt_gradient(op: FloatOperator, dy: Tensor, y: Tensor, dx: Tensor) -> None:
+@operator("CbrtGradient", inplace="0>0")
+def cbrt_gradient(dy: Tensor, y: Tensor, *, out: Out = None) -> Tensor:
     """dx = dy / (3 * y^2)."""
-    torch.div(dy, 3 * y * y, out=dx)
+    y = shaped_like(y, dy)
+    return torch.div(dy, 3 * y * y, out=out)
 
 
-@elementwise("CubeGradient", NUMBERS)
-def cube_gradient(op: FloatOperator, dy: Tensor, x: Tensor, dx: Tensor) -> None:
+@operator("CubeGradient", types=NUMBERS)
+def cube_gradient(dy: Tensor, x: Tensor, *, out: Out = None) -> Tensor:
     """dx = dy * 3 * x^2."""
-    torch.mul(dy, 3 * x * x, out=dx)
+    x = shaped_like(x, dy)
+    return torch.mul(dy, 3 * x * x, out=out)
 
 
-@elementwise("ReciprocalGradient")
-def reciprocal_gradient(op: FloatOperator, y: Tensor, dy: Tensor, dx: Tensor) -> None:
+@operator("ReciprocalGradient", inplace="1>0")
+def reciprocal_gradient(y: Tensor, dy: Tensor, *, out: Out = None) -> Tensor:
     """dx = -dy * y^2."""
-    torch.mul(dy, -y * y, out=dx)
+    dy = shaped_like(dy, y)
+    return torch.mul(dy, -y * y, out=out)
 
 
-@elementwise("RsqrtGradient")
-def rsqrt_gradient(op: FloatOperator, dy: Tensor, y: Tensor, dx: Tensor) -> None:
+@operator("RsqrtGradient", inplace="0>0")
+def rsqrt_gradient(dy: Tensor, y: Tensor, *, out: Out = None) -> Tensor:
     """dx = -dy * y^3 / 2."""
-    torch.mul(dy, y**3 * -0.5, out=dx)
+    y = shaped_like(y, dy)
+    return torch.mul(dy, torch.pow(y, 3) * -0.5, out=out)
 
 
-@elementwise("ClipGradient")
-def clip_gradient(op: FloatOperator, y: Tensor, dy: Tensor, dx: Tensor) -> None:
-    """dx = dy where min < y < max, else 0; arguments `min`, `max`."""
-    low = op.GetSingleArgument("min", -LARGEST)
-    high = op.GetSingleArgument("max", LARGEST)
-    torch.mul(dy, (y > low) & (y < high), out=dx)
+@operator("ClipGradient", inplace="1>0")
+def clip_gradient(
+    y: Tensor, dy: Tensor, *, min: float = -LARGEST, max: float = LARGEST, out: Out = None
+) -> Tensor:
+    """dx = dy where min < y < max, else 0."""
+    dy = shaped_like(dy, y)
+    return torch.mul(dy, (y > min) & (y < max), out=out)

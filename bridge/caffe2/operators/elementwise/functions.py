@@ -1,202 +1,132 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Unary elementwise functions."""
+"""Unary elementwise functions with arguments, or of several torch functions."""
 
 from __future__ import annotations
 
-from bridge import c10
-from bridge.c10 import TypeMeta
-from bridge.caffe2.execution.registry import register_operator
-from bridge.caffe2.operators.base.lazy_torch import torch
-from bridge.caffe2.operators.base.rows_and_segments import row_indices
-from bridge.caffe2.operators.base.torch_operator import (
-    BOOL,
-    FLOAT,
+from bridge.caffe2.execution.function_operator import operator
+from bridge.caffe2.operators.base.checks import (
     FLOATS,
     INTS,
     LARGEST,
     NUMBERS,
-    TorchOperator,
-    enforce,
+    require,
+    require_range,
 )
-from bridge.caffe2.operators.base.variants import register_variant
+from bridge.caffe2.operators.base.extremes import clamped
+from bridge.caffe2.operators.base.lazy_torch import torch
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from bridge.caffe2.execution.declaration import Out
 
 __all__: list[str] = []
 
 
-class _Unary(TorchOperator):
-    """A torch function of the elements of input 0."""
-
-    function: str
-    types: tuple[TypeMeta, ...]
-
-    def RunOnDevice(self) -> None:
-        """Compute into the output's own buffer, which may be the input's."""
-        x, out = self.x_and_out(self.types)
-        getattr(torch, self.function)(x, out=out)
-
-
-# Caffe2's operator: torch's function, the supported types.
-_FUNCTIONS: dict[str, tuple[str, tuple[TypeMeta, ...]]] = {
-    "Abs": ("abs", FLOAT),
-    "Acos": ("acos", FLOAT),
-    "Asin": ("asin", FLOAT),
-    "Atan": ("atan", FLOAT),
-    "Ceil": ("ceil", FLOAT),
-    "Cos": ("cos", FLOAT),
-    "Cosh": ("cosh", FLOAT),
-    "Erf": ("erf", FLOAT),
-    "Exp": ("exp", FLOAT),
-    "Floor": ("floor", FLOAT),
-    "Log": ("log", FLOAT),
-    "Negative": ("neg", NUMBERS),
-    "Not": ("logical_not", BOOL),
-    "Reciprocal": ("reciprocal", FLOAT),
-    "Rsqrt": ("rsqrt", FLOAT),
-    "Sign": ("sign", NUMBERS),
-    "Sin": ("sin", FLOAT),
-    "Sinh": ("sinh", FLOAT),
-    "Sqr": ("square", FLOAT),
-    "Sqrt": ("sqrt", FLOATS),
-    "Tan": ("tan", FLOAT),
-}
-
-for _name, (_function, _types) in _FUNCTIONS.items():
-    register_variant(
-        _name,
-        _Unary,
-        f"torch.{_function} of each element.",
-        function=_function,
-        types=_types,
-    )
-
-
-@register_operator("Cube")
-class Cube(TorchOperator):
+@operator("Cube", types=NUMBERS, gradient="CubeGradient g0 i0 > 0")
+def cube(x: Tensor, *, out: Out = None) -> Tensor:
     """The third power of each element."""
-
-    def RunOnDevice(self) -> None:
-        x, out = self.x_and_out(NUMBERS)
-        torch.mul(x * x, x, out=out)
+    return torch.mul(x * x, x, out=out)
 
 
-@register_operator("Cbrt")
-class Cbrt(TorchOperator):
+@operator("Cbrt", inplace="0>0", gradient="CbrtGradient g0 o0 > 0")
+def cbrt(x: Tensor, *, out: Out = None) -> Tensor:
     """The real cube root of each element."""
-
-    def RunOnDevice(self) -> None:
-        x, out = self.x_and_out(FLOAT)
-        torch.copysign(x.abs().double().pow(1 / 3).float(), x, out=out)
+    root = torch.pow(torch.abs(x).double(), 1 / 3).float()
+    return torch.copysign(root, x, out=out)
 
 
-@register_operator("Mod")
-class Mod(TorchOperator):
-    """The remainder by `divisor`, with the sign of the element (`sign_follow_divisor`: its own)."""
-
-    def RunOnDevice(self) -> None:
-        x = self.x(0, INTS)
-        divisor = self.GetSingleArgument("divisor", 0)
-        enforce(divisor != 0, "The argument divisor must not be 0.")
-        follow = self.GetSingleArgument("sign_follow_divisor", False)
-        function = torch.remainder if follow else torch.fmod
-        function(x, divisor, out=self.out(0, x.shape, self.Input(0).dtype()))
+@operator("Mod", inplace="0>0", types=INTS)
+def mod(
+    x: Tensor, *, divisor: int = 0, sign_follow_divisor: bool = False, out: Out = None
+) -> Tensor:
+    """The remainder by `divisor`, with the sign of the element, or that of the divisor."""
+    require(divisor != 0, "the argument divisor is not 0")
+    if sign_follow_divisor:
+        return torch.remainder(x, divisor, out=out)
+    return torch.fmod(x, divisor, out=out)
 
 
-@register_operator("IsNaN")
-class IsNaN(TorchOperator):
+@operator("IsNaN", types=FLOATS)
+def is_nan(x: Tensor, *, out: Out = None) -> Tensor:
     """1 where an element is NaN, else 0, as uint8."""
-
-    def RunOnDevice(self) -> None:
-        x = self.x(0, FLOATS)
-        self.out(0, x.shape, c10.uint8).copy_(torch.isnan(x))
+    found = torch.isnan(x)
+    return found.to(torch.uint8) if out is None else out.copy_(found)
 
 
-@register_operator("ReplaceNaN")
-class ReplaceNaN(TorchOperator):
-    """Input 0 with NaN replaced by `value` (0)."""
-
-    def RunOnDevice(self) -> None:
-        x, out = self.x_and_out(FLOATS)
-        value = self.GetSingleArgument("value", 0.0)
-        torch.nan_to_num(x, value, float("inf"), float("-inf"), out=out)
+@operator("ReplaceNaN", inplace="0>0", types=FLOATS, gradient="undefined")
+def replace_nan(x: Tensor, *, value: float = 0.0, out: Out = None) -> Tensor:
+    """X with NaN replaced by `value`."""
+    return torch.nan_to_num(x, value, float("inf"), float("-inf"), out=out)
 
 
-@register_operator("Scale")
-class Scale(TorchOperator):
-    """Each element times `scale` (1)."""
-
-    def RunOnDevice(self) -> None:
-        x, out = self.x_and_out(FLOATS)
-        torch.mul(x, self.GetSingleArgument("scale", 1.0), out=out)
+@operator("Scale", inplace="0>0", types=FLOATS, gradient="Scale g0 > 0")
+def scale_(x: Tensor, *, scale: float = 1.0, out: Out = None) -> Tensor:
+    """Each element times `scale`."""
+    return torch.mul(x, scale, out=out)
 
 
-@register_operator("Clip")
-class Clip(TorchOperator):
-    """Each element clamped to [`min`, `max`]."""
-
-    def RunOnDevice(self) -> None:
-        x, out = self.x_and_out(FLOAT)
-        torch.clamp(x, *self.limits(), out=out)
-
-    def limits(self) -> tuple[float, float]:
-        """Return the arguments `min` and `max`; by default the limits of float32."""
-        low, high = self.GetSingleArgument("min", -LARGEST), self.GetSingleArgument("max", LARGEST)
-        return low, high
+@operator("Clip", inplace="0>0", gradient="ClipGradient o0 g0 > 0")
+def clip(x: Tensor, *, min: float = -LARGEST, max: float = LARGEST, out: Out = None) -> Tensor:
+    """Each element clamped to [min, max]; the gradient is 0 at the limits."""
+    return clamped(x, min, max, out)
 
 
-@register_operator("EnsureClipped")
-class EnsureClipped(Clip):
-    """Clip in place; with inputs 1 and 2, indices and a gradient, only rows at the indices."""
+@operator(
+    "EnsureClipped",
+    inplace="0>0",
+    types={"indices": INTS},
+    gradient="undefined",
+)
+def ensure_clipped(
+    x: Tensor,
+    indices: Tensor | None = None,
+    gradient: Tensor | None = None,
+    *,
+    min: float = -LARGEST,
+    max: float = LARGEST,
+) -> Tensor:
+    """Clip in place; with indices and a gradient, only rows at the indices."""
+    clipped = torch.clamp(x, min, max)
+    if indices is None:
+        return clipped
+    n = x.shape[0]
+    require(
+        gradient is not None and gradient.numel() == x.numel() // (n or 1) * indices.numel(),
+        "the gradient has one row per index",
+        gradient,
+        indices,
+    )
+    places = indices.reshape(-1).long()
+    require_range("the indices", places, n)
+    return x.index_copy(0, places, clipped.index_select(0, places))
 
-    def RunOnDevice(self) -> None:
-        if self.InputSize() == 1:
-            super().RunOnDevice()
-            return
-        x, indices, gradient = self.x(0, FLOAT), self.x(1, INTS), self.x(2)
-        rows = x.numel() // max(x.size(0), 1)
-        enforce(
-            gradient.numel() == rows * indices.numel(),
-            f"The gradient has {gradient.numel()} elements, not {indices.numel()} rows of {rows}.",
-        )
-        places = row_indices(indices, x.size(0))
-        low, high = self.limits()
-        clipped = x.index_select(0, places).clamp_(low, high)
-        self.out(0, x.shape, c10.float32).index_copy_(0, places, clipped)
 
+@operator("ClipTensorByScaling", inplace="0>0", gradient="undefined")
+def clip_tensor_by_scaling(
+    x: Tensor,
+    norm: Tensor,
+    additional_threshold: Tensor | None = None,
+    *,
+    threshold: float = 0.0,
+    out: Out = None,
+) -> Tensor:
+    """X scaled down by threshold / norm, if the norm exceeds the threshold.
 
-@register_operator("ClipTensorByScaling")
-class ClipTensorByScaling(TorchOperator):
-    """Input 0 scaled down by `threshold` / norm (input 1), if the norm exceeds the threshold.
-
-    Input 2, if there is one, multiplies the threshold.
+    The additional threshold, if there is one, multiplies the threshold.
     """
-
-    def RunOnDevice(self) -> None:
-        x, norm = self.x(0, FLOAT), self.x(1, FLOAT)
-        enforce(x.numel() > 0, "Input 0 must not be empty.")
-        enforce(norm.numel() == 1, "The norm must have one element.")
-        threshold = self.GetSingleArgument("threshold", 0.0)
-        enforce(threshold > 0, "The argument threshold must be positive.")
-        if self.InputSize() > 2:
-            extra = self.x(2, FLOAT)
-            enforce(extra.numel() == 1, "The factor of the threshold must have one element.")
-            threshold *= extra.item()
-        out = self.out(0, x.shape, c10.float32)
-        if norm.item() > threshold:
-            torch.mul(x, threshold / norm.item(), out=out)
-        elif not self._in_place:
-            out.copy_(x)
-
-
-@register_operator("Accumulate")
-class Accumulate(TorchOperator):
-    """Input 0 plus `gamma` (1) times the output's former elements, if it has the same sizes."""
-
-    def RunOnDevice(self) -> None:
-        x = self.x(0, FLOAT)
-        before = self.Output(0)
-        known = before.dtype() is c10.float32 and before.storage_initialized()
-        if not known or list(before.sizes()) != list(x.shape):
-            self.out(0, x.shape, c10.float32).copy_(x)
-            return
-        gamma = self.GetSingleArgument("gamma", 1.0)
-        self.out(0, x.shape, c10.float32).mul_(gamma).add_(x)
+    require(x.numel() > 0, "X is not empty", x)
+    require(norm.numel() == 1, "the norm has one element", norm)
+    require(threshold > 0, "the argument threshold is positive", threshold)
+    most: Tensor | float = threshold
+    if additional_threshold is not None:
+        require(
+            additional_threshold.numel() == 1,
+            "the factor of the threshold has one element",
+            additional_threshold,
+        )
+        most = additional_threshold.view(()) * threshold
+    norm = norm.view(())
+    factor = torch.where(norm > most, most / norm, norm.new_ones(()))
+    return torch.mul(x, factor, out=out)

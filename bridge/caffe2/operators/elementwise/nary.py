@@ -3,110 +3,113 @@
 
 from __future__ import annotations
 
-from bridge import c10
-from bridge.c10 import TypeMeta
 from bridge.c10.errors import EnforceTypeError
-from bridge.caffe2.execution.registry import register_operator
+from bridge.caffe2.execution.function_operator import operator
+from bridge.caffe2.operators.base.checks import FLOATS, INT32, NUMBERS, require
 from bridge.caffe2.operators.base.lazy_torch import torch
-from bridge.caffe2.operators.base.torch_operator import FLOAT, NUMBERS, TorchOperator, enforce
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from bridge.caffe2.execution.declaration import InPlace, Out
 
 __all__: list[str] = []
 
 
-class _Several(TorchOperator):
-    """A function of all inputs, which have the same type and sizes."""
-
-    types: tuple[TypeMeta, ...] = FLOAT
-
-    def RunOnDevice(self) -> None:
-        """Compute into the output's own buffer, which may be that of input 0."""
-        dtype = self.Input(0).dtype()
-        tensors = [self.x(0, self.types)]
-        for i in range(1, self.InputSize()):
-            tensors.append(self.x(i, (dtype,)))
-            if tensors[i].shape != tensors[0].shape:
-                raise EnforceTypeError(
-                    f"Inputs 0 and {i} have sizes {list(tensors[0].shape)} and "
-                    f"{list(tensors[i].shape)}, which must be the same."
-                )
-        out = self.out(0, tensors[0].shape, dtype)
-        if len(tensors) == 1:
-            if not self._in_place:
-                out.copy_(tensors[0])
-            return
-        self.join(tensors[0], tensors[1], out)
-        for tensor in tensors[2:]:
-            self.join(out, tensor, out)
-        self.finish(out, len(tensors))
-
-    def join(self, a: torch.Tensor, b: torch.Tensor, out: torch.Tensor) -> None:
-        """Write the function of `a` and `b` to `out`."""
-        raise NotImplementedError
-
-    def finish(self, out: torch.Tensor, n: int) -> None:
-        """Change the function of all `n` inputs into the result, in place."""
-
-
-@register_operator("Sum")
-@register_operator("SumInt")
-class Sum(_Several):
-    """The sum of the inputs."""
-
-    types: tuple[TypeMeta, ...] = NUMBERS
-
-    def join(self, a: torch.Tensor, b: torch.Tensor, out: torch.Tensor) -> None:
-        """Add."""
-        torch.add(a, b, out=out)
-
-
-@register_operator("Mean")
-class Mean(Sum):
-    """The mean of the inputs."""
-
-    types = (c10.float32, c10.float64)
-
-    def finish(self, out: torch.Tensor, n: int) -> None:
-        """Divide by the number of inputs."""
-        out.mul_(1 / n)
-
-
-@register_operator("Max")
-class Max(_Several):
-    """The elementwise maximum of the inputs; with NaN the earlier one."""
-
-    def join(self, a: torch.Tensor, b: torch.Tensor, out: torch.Tensor) -> None:
-        """Select the greater one."""
-        torch.where(a < b, b, a, out=out)
-
-
-@register_operator("Min")
-class Min(_Several):
-    """The elementwise minimum of the inputs; with NaN the earlier one."""
-
-    def join(self, a: torch.Tensor, b: torch.Tensor, out: torch.Tensor) -> None:
-        """Select the lesser one."""
-        torch.where(b < a, b, a, out=out)
-
-
-@register_operator("WeightedSum")
-class WeightedSum(TorchOperator):
-    """The sum of inputs 0, 2, ... times the weights in inputs 1, 3, ..."""
-
-    def RunOnDevice(self) -> None:
-        enforce(self.InputSize() % 2 == 0, "Each input must be followed by its weight.")
-        first = self.x(0, FLOAT)
-        enforce(first.numel() > 0, "Input 0 must not be empty.")
-        weights = []
-        for i in range(0, self.InputSize(), 2):
-            x, weight = self.x(i, FLOAT), self.x(i + 1, FLOAT)
-            enforce(x.numel() == first.numel(), "The inputs must have the same number of elements.")
-            enforce(weight.numel() == 1, f"Input {i + 1}, a weight, must have one element.")
-            enforce(
-                not i or not self.IsInputOutputAlias(i, 0),
-                f"The output cannot be in place of input {i}, only of input 0.",
+def _enforce_alike(xs: tuple[Tensor, ...]) -> None:
+    for i, x in enumerate(xs):
+        if x.dtype != xs[0].dtype or x.shape != xs[0].shape:
+            raise EnforceTypeError(
+                f"Inputs 0 and {i} are {xs[0].dtype} of sizes {list(xs[0].shape)} and {x.dtype} of "
+                f"sizes {list(x.shape)}, which must be the same."
             )
-            weights.append(weight.item())
-        out = self.out(0, first.shape, c10.float32)
-        torch.mul(first, weights[0], out=out)
-        for i, weight in enumerate(weights[1:], 1):
-            out.add_(self.x(2 * i).view(first.shape), alpha=weight)
+
+
+def _copied(x: Tensor, out: Out) -> Tensor:
+    """Return `x`, copied to `out` if there is one."""
+    return x if out is None or out is x else out.copy_(x)
+
+
+def _total(xs: tuple[Tensor, ...], out: Out) -> Tensor:
+    """Return the sum of the tensors, which all but the first may not be `out`."""
+    _enforce_alike(xs)
+    if len(xs) == 1:
+        return _copied(xs[0], out)
+    total = torch.add(xs[0], xs[1], out=out)
+    for x in xs[2:]:
+        total = torch.add(total, x, out=out)
+    return total
+
+
+@operator("Sum", inplace="0>0", types=NUMBERS, inputs="1-*")
+def sum_(*xs: Tensor, out: Out = None) -> Tensor:
+    """The sum of the inputs."""
+    return _total(xs, out)
+
+
+@operator("SumInt", inplace="0>0", types=NUMBERS, inputs="1-*")
+def sum_int(*xs: Tensor, out: Out = None) -> Tensor:
+    """The sum of the inputs."""
+    return _total(xs, out)
+
+
+@operator("Mean", inplace="0>0", types=FLOATS, inputs="1-*", gradient="MeanGradient g0 > *")
+def mean(*xs: Tensor, out: Out = None) -> Tensor:
+    """The mean of the inputs."""
+    return torch.mul(_total(xs, out), 1 / len(xs), out=out)
+
+
+def _extreme(xs: tuple[Tensor, ...], greatest: bool, out: Out) -> Tensor:
+    """Return the elementwise extreme; with NaN the earlier one.
+
+    Its gradient is that of Caffe2: all of several equal elements have the gradient of the result.
+    """
+    _enforce_alike(xs)
+    if len(xs) == 1:
+        return _copied(xs[0], out)
+    y = xs[0].detach()
+    for x in xs[1:]:
+        y = torch.where(y < x.detach() if greatest else x.detach() < y, x.detach(), y, out=out)
+    if any(x.requires_grad for x in xs):
+        for x in xs:
+            y = y + torch.where(x == y, x - x.detach(), x.new_zeros(()))
+    return y
+
+
+@operator("Max", inplace="0>0", inputs="1-*", gradient="MaxGradient o0 g0 i*! > *")
+def max_(*xs: Tensor, out: Out = None) -> Tensor:
+    """The elementwise maximum of the inputs; with NaN the earlier one."""
+    return _extreme(xs, True, out)
+
+
+@operator("Min", inplace="0>0", inputs="1-*", gradient="MinGradient o0 g0 i*! > *")
+def min_(*xs: Tensor, out: Out = None) -> Tensor:
+    """The elementwise minimum of the inputs; with NaN the earlier one."""
+    return _extreme(xs, False, out)
+
+
+@operator("WeightedSum", inplace="0>0", inputs="2n")
+def weighted_sum(*xs: Tensor, in_place: InPlace | None = None, out: Out = None) -> Tensor:
+    """The sum of inputs 0, 2, ... times the weights in inputs 1, 3, ..."""
+    values, weights = xs[::2], xs[1::2]
+    first = values[0]
+    require(len(values) == len(weights), "each input is followed by its weight")
+    require(first.numel() > 0, "input 0 is not empty", first)
+    for x, weight in zip(values, weights, strict=True):
+        require(x.numel() == first.numel(), "the inputs have the same number of elements", x, first)
+        require(weight.numel() == 1, "a weight has one element", weight)
+    require(
+        not in_place or all(x is not first for x in values[1:]),
+        "the output is in place of input 0 only",
+    )
+    total = torch.mul(first, weights[0].view(()), out=out)
+    for x, weight in zip(values[1:], weights[1:], strict=True):
+        total = torch.addcmul(total, x.view(first.shape), weight.view(()), out=out)
+    return total
+
+
+@operator("SumRelu", inplace="0>0", types=(*FLOATS, *INT32), inputs="1-*")
+def sum_relu(*xs: Tensor, out: Out = None) -> Tensor:
+    """max(the sum of the inputs, 0)."""
+    return torch.clamp_min(_total(xs, out), 0, out=out)

@@ -3,53 +3,54 @@
 
 from __future__ import annotations
 
-from bridge import c10
-from bridge.caffe2.execution.registry import register_operator
-from bridge.caffe2.operators.base.any_type_operator import AnyTypeOperator
+from bridge.caffe2.execution.function_operator import operator
+from bridge.caffe2.operators.base.checks import BOOL, require
 from bridge.caffe2.operators.base.lazy_torch import torch
-from bridge.caffe2.operators.base.rows_and_segments import along_rows
-from bridge.caffe2.operators.base.torch_operator import BOOL, NUMBERS_AND_BOOL, enforce
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from bridge.caffe2.execution.declaration import Out
 
 __all__: list[str] = []
 
-
-@register_operator("Where")
-class Where(AnyTypeOperator):
-    """Input 1 where input 0 is true, else input 2; by rows with `broadcast_on_rows`."""
-
-    def move(self) -> None:
-        choice = self.x(0, BOOL)
-        dtype = self.Input(1).dtype()
-        enforce(
-            dtype in (*NUMBERS_AND_BOOL, c10.string) and self.Input(2).dtype() is dtype,
-            "Inputs 1 and 2 must have the same type.",
-        )
-        left, right = self.load(1), self.load(2)
-        enforce(left.shape == right.shape, "Inputs 1 and 2 must have the same sizes.")
-        if self.GetSingleArgument("broadcast_on_rows", False):
-            enforce(
-                choice.dim() == 1 and left.dim() > 0 and len(choice) == left.size(0),
-                "There must be one bool per row.",
-            )
-            choice = along_rows(choice, left)
-        else:
-            enforce(choice.shape == left.shape, "Inputs 0 and 1 must have the same sizes.")
-        self.store(0, torch.where(choice, left, right), dtype)
+_TYPES = {"condition": BOOL, "x": None, "y": "x"}
 
 
-@register_operator("Conditional")
-class Conditional(AnyTypeOperator):
-    """The rows of input 1 where input 0 is true, else those of input 2."""
+def _by_rows(condition: Tensor, x: Tensor) -> Tensor:
+    """Return a view of conditions, one per row of `x`, that broadcasts with `x`."""
+    require(
+        condition.dim() == 1 and x.dim() > 0 and condition.shape[0] == x.shape[0],
+        "there is one bool per row",
+        condition,
+        x,
+    )
+    return condition.view(-1, *[1] * (x.dim() - 1))
 
-    def move(self) -> None:
-        choice = self.x(0, BOOL)
-        dtype = self.Input(1).dtype()
-        enforce(self.Input(2).dtype() is dtype, "Inputs 1 and 2 must have the same type.")
-        left, right = self.load(1), self.load(2)
-        enforce(left.shape == right.shape, "Inputs 1 and 2 must have the same sizes.")
-        enforce(
-            choice.dim() == 1 and left.dim() >= 1 and len(choice) == left.size(0),
-            "There must be one bool per row.",
-        )
-        choice = along_rows(choice, left)
-        self.store(0, torch.where(choice, left, right), dtype)
+
+@operator("Where", types=_TYPES, gradient="undefined")
+def where(
+    condition: Tensor,
+    x: Tensor,
+    y: Tensor,
+    *,
+    broadcast_on_rows: bool = False,
+    out: Out = None,
+) -> Tensor:
+    """X where the condition is true, else Y; by rows with `broadcast_on_rows`."""
+    known = (torch.int32, torch.int64, torch.float32, torch.float64, torch.bool)
+    require(x.dtype in known, "X is of numbers, bools or strings", x.dtype)
+    require(x.shape == y.shape, "X and Y have the same sizes", x, y)
+    if broadcast_on_rows:
+        condition = _by_rows(condition, x)
+    else:
+        require(condition.shape == x.shape, "the condition has the sizes of X", condition, x)
+    return torch.where(condition, x, y, out=out)
+
+
+@operator("Conditional", types=_TYPES, gradient="none")
+def conditional(condition: Tensor, x: Tensor, y: Tensor, *, out: Out = None) -> Tensor:
+    """The rows of X where the condition is true, else those of Y."""
+    require(x.shape == y.shape, "X and Y have the same sizes", x, y)
+    return torch.where(_by_rows(condition, x), x, y, out=out)

@@ -3,53 +3,76 @@
 
 from __future__ import annotations
 
+from bridge.caffe2.execution.function_operator import operator
 from bridge.caffe2.execution.registry import register_operator
-from bridge.caffe2.operators.base.any_type_operator import AnyTypeOperator
+from bridge.caffe2.operators.base.checks import require
 from bridge.caffe2.operators.base.torch_operator import TorchOperator, enforce
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from torch import Tensor
+
+    from bridge.caffe2.execution.declaration import Out, TargetDevice
+
 __all__: list[str] = []
 
 
-@register_operator("Copy")
-@register_operator("CopyFromCPUInput")
-@register_operator("CopyOnDeviceLike")
-@register_operator("EnsureCPUOutput")
-class Copy(AnyTypeOperator):
-    """A copy of input 0, of any type."""
-
-    def move(self) -> None:
-        self.store_reshaped(self.Input(0).sizes())
+def _copied(x: Tensor, out: Out) -> Tensor:
+    """Return `x`, copied to `out` if there is one; the engine copies what is not."""
+    return x if out is None or out is x else out.copy_(x)
 
 
-@register_operator("StopGradient")
-class StopGradient(Copy):
-    """A copy of input 0, which has no gradient."""
+@operator("Copy", types=None, gradient="CopyOnDeviceLike g0 i0 > 0")
+def copy(x: Tensor, *, out: Out = None) -> Tensor:
+    """A copy of X, of any type."""
+    return _copied(x, out)
 
 
-@register_operator("ZeroGradient")
-class ZeroGradient(TorchOperator):
+@operator("CopyOnDeviceLike", types=None, on_host=("x",))
+def copy_on_device_like(x: Tensor, like: Tensor) -> Tensor:
+    """A copy of X, of any type, on the device of `like`."""
+    return x.to(like.device)
+
+
+@operator("CopyFromCPUInput", types=None, on_host=("x",))
+def copy_from_cpu_input(x: Tensor, *, device: TargetDevice = "cpu") -> Tensor:
+    """A copy of X, which is on the CPU, on the device of the operator."""
+    return x.to(device)
+
+
+@operator("EnsureCPUOutput", types=None, on_host=("x",), gradient="none")
+def ensure_cpu_output(x: Tensor) -> Tensor:
+    """A copy of X on the CPU."""
+    return x.cpu() if x.is_cuda else x
+
+
+@operator("StopGradient", inplace="0>0", types=None, gradient="none")
+def stop_gradient(x: Tensor, *, out: Out = None) -> Tensor:
+    """A copy of X, which has no gradient."""
+    return _copied(x, out) if not x.requires_grad else x.detach()
+
+
+@operator("ZeroGradient", types=None, gradient="ConstantFill{value=0.0} i0 > 0")
+def zero_gradient(x: Tensor) -> None:
     """No output; the gradient of the input is zero instead of undefined."""
 
-    def RunOnDevice(self) -> None:
-        """Do nothing."""
+
+@operator("NegateGradient", inplace="0>0", types=None, gradient="Negative g0 > 0")
+def negate_gradient(x: Tensor, *, out: Out = None) -> Tensor:
+    """A copy of X, whose gradient is negated."""
+    return x.detach() * 2 - x if x.requires_grad else _copied(x, out)
 
 
-@register_operator("NegateGradient")
-class NegateGradient(Copy):
-    """A copy of input 0, whose gradient is negated."""
+@operator("EnsureDense", inplace="0>0", types=None)
+def ensure_dense(x: Tensor, *, out: Out = None) -> Tensor:
+    """A copy of X, which must have at least one dimension."""
+    require(x.dim() > 0, "X has at least one dimension", x)
+    return _copied(x, out)
 
 
-@register_operator("EnsureDense")
-class EnsureDense(Copy):
-    """A copy of input 0, which must have at least one dimension."""
-
-    def move(self) -> None:
-        enforce(self.Input(0).dim() > 0, "Input 0 must have at least one dimension.")
-        super().move()
+# Outputs of functions have memory of their own: what shares an input's memory is a class.
 
 
 @register_operator("Alias")

@@ -3,114 +3,103 @@
 
 from __future__ import annotations
 
-from bridge.caffe2.execution.registry import register_operator
-from bridge.caffe2.operators.base.lazy_torch import torch
-from bridge.caffe2.operators.base.torch_operator import (
-    FLOAT,
+import math
+
+from bridge.caffe2.execution.function_operator import operator
+from bridge.caffe2.operators.base.checks import (
     INTS,
     NUMBERS,
-    TorchOperator,
-    enforce,
-    normal_axis,
+    axis_from_front,
+    require,
+    require_range,
 )
+from bridge.caffe2.operators.base.lazy_torch import torch
 from bridge.caffe2.operators.movement.slice_gather import slice_bounds
+from bridge.caffe2.operators.movement.tile_expand import tiling
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from torch import Tensor
 
 __all__: list[str] = []
 
 
-@register_operator("SliceGradient")
-class SliceGradient(TorchOperator):
+@operator("SliceGradient", inputs="0-*", outputs="0-*", types=None)
+def slice_gradient(
+    data: Tensor, *others: Tensor, starts: list[int] | None = None, ends: list[int] | None = None
+) -> Tensor:
     """The gradient of Slice. Inputs: data, optionally starts and ends, the gradient."""
-
-    def RunOnDevice(self) -> None:
-        x = self.Input(0)
-        if self.InputSize() == 4:
-            starts, ends = self.integers(1), self.integers(2)
-        else:
-            starts, ends = self.GetRepeatedArgument("starts"), self.GetRepeatedArgument("ends")
-        enforce(
-            len(starts) == len(ends) <= x.dim(),
-            "There must be as many starts as ends, at most one per dimension.",
-        )
-        gradient = self.x(self.InputSize() - 1)
-        result = gradient.new_zeros(torch.Size(x.sizes()))
-        part = result
-        for dim, (start, end) in enumerate(zip(starts, ends, strict=True)):
-            size = x.size(dim)
-            start, end = slice_bounds(start, end, size)
-            enforce(
-                0 <= start <= end,
-                f"{starts[dim]} to {ends[dim]} is not within dimension {dim} of size {size}.",
-            )
-            part = part.narrow(dim, start, end - start)
-        enforce(
-            part.shape == gradient.shape,
-            f"The gradient has sizes {list(gradient.shape)}, not {list(part.shape)}.",
-        )
-        part.copy_(gradient)
-        self.put(0, result)
+    require(len(others) in (1, 3), "the inputs are data, optionally starts and ends, the gradient")
+    gradient = others[-1]
+    firsts: list[int] = others[0].tolist() if len(others) == 3 else starts or []
+    lasts: list[int] = others[1].tolist() if len(others) == 3 else ends or []
+    require(
+        len(firsts) == len(lasts) <= data.dim(),
+        "there are as many starts as ends, at most one per dimension",
+        firsts,
+        lasts,
+    )
+    sizes = list(data.shape)
+    pads: list[int] = []  # of the last dimension first
+    for dim, (start, end) in enumerate(zip(firsts, lasts, strict=True)):
+        size = data.shape[dim]
+        start, end = slice_bounds(start, end, size)
+        require(0 <= start <= end, f"the part is within dimension {dim} of size {size}", start, end)
+        sizes[dim] = end - start
+        pads = [start, size - end, *pads]
+    require(list(gradient.shape) == sizes, f"the gradient has the sizes {sizes}", gradient)
+    pads = [0, 0] * (data.dim() - len(firsts)) + pads
+    return torch.constant_pad_nd(gradient, pads)
 
 
-@register_operator("ExpandGradient")
-class ExpandGradient(TorchOperator):
-    """The gradient of Expand. Inputs: the gradient of its output, its input."""
-
-    def RunOnDevice(self) -> None:
-        dy, x = self.x(0, NUMBERS), self.x(1)
-        spare = dy.dim() - x.dim()
-        enforce(spare >= 0, "The gradient must have at least as many dimensions as the input.")
-        over = [i for i in range(dy.dim()) if i < spare or x.size(i - spare) == 1]
-        total = dy.sum(over, dtype=dy.dtype) if over else dy.clone()
-        self.put(0, total.reshape(x.shape))
+@operator("ExpandGradient", types={"dy": NUMBERS, "x": None})
+def expand_gradient(dy: Tensor, x: Tensor) -> Tensor:
+    """The gradient of Expand, from that of its output and its input."""
+    spare = dy.dim() - x.dim()
+    require(spare >= 0, "the gradient has at least as many dimensions as the input", dy, x)
+    over = [i for i in range(dy.dim()) if i < spare or x.shape[i - spare] == 1]
+    total = torch.sum(dy, over, dtype=dy.dtype) if over else dy.clone()
+    return total.reshape(x.shape)
 
 
-@register_operator("TileGradient")
-class TileGradient(TorchOperator):
-    """The gradient of Tile, with its arguments. Input 0: the gradient of its output."""
-
-    def RunOnDevice(self) -> None:
-        dy = self.x(0, NUMBERS)
-        tiles, axis = self.GetSingleArgument("tiles", 1), self.GetSingleArgument("axis", 0)
-        if self.InputSize() > 1:
-            tiles = self.integers(1)[0]
-        if self.InputSize() > 2:
-            axis = self.integers(2)[0]
-        axis = normal_axis(axis, dy.dim())
-        rows = dy.size(axis)
-        enforce(
-            tiles > 0 and rows % tiles == 0, f"{rows} rows cannot be divided into {tiles} tiles."
-        )
-        sizes = [*dy.shape[:axis], tiles, rows // tiles, *dy.shape[axis + 1 :]]
-        self.put(0, dy.reshape(sizes).sum(axis, dtype=dy.dtype))
+@operator("TileGradient", types={"dy": NUMBERS, "tiles_input": INTS, "axis_input": INTS})
+def tile_gradient(
+    dy: Tensor,
+    tiles_input: Tensor | None = None,
+    axis_input: Tensor | None = None,
+    *,
+    tiles: int = 1,
+    axis: int = 0,
+) -> Tensor:
+    """The gradient of Tile, with its arguments, from that of its output."""
+    tiles, axis = tiling(tiles, axis, tiles_input, axis_input)
+    axis = axis_from_front(axis, dy.dim())
+    rows = dy.shape[axis]
+    require(tiles > 0 and rows % tiles == 0, f"{rows} rows are a multiple of the tiles", tiles)
+    parts = dy.reshape(*dy.shape[:axis], tiles, rows // tiles, *dy.shape[axis + 1 :])
+    return torch.sum(parts, axis, dtype=dy.dtype)
 
 
-@register_operator("BatchGatherGradient")
-class BatchGatherGradient(TorchOperator):
-    """The gradient of BatchGather along `axis` (1). Inputs: data, indices, the gradient."""
-
-    def RunOnDevice(self) -> None:
-        x, indices, gradient = self.x(0, FLOAT), self.x(1, INTS), self.x(2, FLOAT)
-        axis = normal_axis(self.GetSingleArgument("axis", 1), x.dim())
-        enforce(x.dim() >= 2, "The data must have two dimensions or more.")
-        rows = x.size(axis)
-        enforce(bool(((indices >= 0) & (indices < rows)).all()), "An index is out of range.")
-        outer, inner = x.shape[:axis].numel(), x.shape[axis + 1 :].numel()
-        result = x.new_zeros((outer, rows, inner))
-        if self.GetSingleArgument("match_outer", False):
-            places = indices.reshape(outer, -1, 1).long().expand(-1, -1, inner)
-        else:
-            places = indices.reshape(1, -1, 1).long().expand(outer, -1, inner)
-        enforce(
-            gradient.numel() == places.numel(), "The gradient must have the size of the output."
-        )
-        result.scatter_add_(1, places, gradient.reshape(places.shape))
-        self.put(0, result.view(x.shape))
+@operator("BatchGatherGradient", types={"indices": INTS})
+def batch_gather_gradient(
+    data: Tensor, indices: Tensor, dy: Tensor, *, axis: int = 1, match_outer: bool = False
+) -> Tensor:
+    """The gradient of BatchGather along `axis`, from data, indices, and that of its output."""
+    axis = axis_from_front(axis, data.dim())
+    require(data.dim() >= 2, "the data have at least two dimensions", data)
+    rows = data.shape[axis]
+    require_range("the indices", indices, rows)
+    outer, inner = math.prod(data.shape[:axis]), math.prod(data.shape[axis + 1 :])
+    if match_outer:
+        places = indices.reshape(outer, -1, 1).long().expand(-1, -1, inner)
+    else:
+        places = indices.reshape(1, -1, 1).long().expand(outer, -1, inner)
+    require(dy.numel() == places.numel(), "the gradient has the size of the output", dy)
+    empty = data.new_zeros((outer, rows, inner))
+    return empty.scatter_add(1, places, dy.reshape(places.shape)).view(data.shape)
 
 
-@register_operator("CopyRowsToTensorGradient")
-class CopyRowsToTensorGradient(TorchOperator):
+@operator("CopyRowsToTensorGradient", inplace="0>0", types=None)
+def copy_rows_to_tensor_gradient(dy: Tensor) -> Tensor:
     """The gradient of CopyRowsToTensor: that of its output, unchanged."""
-
-    def RunOnDevice(self) -> None:
-        if not self._in_place:
-            self.put(0, self.x(0).clone())
+    return dy

@@ -3,102 +3,98 @@
 
 from __future__ import annotations
 
-from bridge import c10
-from bridge.caffe2.execution.registry import register_operator
-from bridge.caffe2.operators.base.any_type_operator import AnyTypeOperator
-from bridge.caffe2.operators.base.lazy_torch import torch
-from bridge.caffe2.operators.base.rows_and_segments import segment_ids
-from bridge.caffe2.operators.base.torch_operator import (
+from bridge.caffe2.execution.function_operator import operator
+from bridge.caffe2.operators.base.checks import (
+    BOOL,
     INTS,
     NUMBERS_AND_BOOL,
-    TorchOperator,
-    enforce,
+    has_values,
+    require,
 )
+from bridge.caffe2.operators.base.lazy_torch import torch
+from bridge.caffe2.operators.base.rows_and_segments import segment_ids
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from torch import Tensor
 
 __all__: list[str] = []
 
 
-@register_operator("BooleanMask")
-class BooleanMask(AnyTypeOperator):
-    """The rows of input 0 where the mask, input 1, is True; output 1: their indices."""
+@operator(
+    "BooleanMask",
+    outputs="1-2",
+    types={"data": None, "mask": BOOL},
+    rearranges=(0,),
+    effects=("values",),
+    gradient="BooleanMaskGradient i1 g0 > 0",
+)
+def boolean_mask(data: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
+    """The rows of the data where the mask is True, and their indices."""
+    require(data.dim() >= 1, "the data have at least one dimension", data)
+    require(
+        mask.dim() == 1 and mask.shape[0] == data.shape[0],
+        "the mask has one element per row",
+        mask,
+        data,
+    )
+    places = mask.nonzero().view(-1)
+    return data.index_select(0, places), places
 
-    def move(self) -> None:
-        mask = self.x(1, (c10.bool,))
-        x = self.load(0)
-        enforce(x.dim() >= 1, "Input 0 must have at least one dimension.")
-        enforce(
-            mask.dim() == 1 and mask.size(0) == x.size(0),
-            f"A mask of sizes {list(mask.shape)} does not match {x.size(0)} rows.",
-        )
-        places = mask.nonzero().view(-1)
-        self.store(0, x.index_select(0, places), self.Input(0).dtype())
-        if self.OutputSize() == 2:
-            self.put(1, places)
 
-
-@register_operator("BooleanMaskGradient")
-class BooleanMaskGradient(AnyTypeOperator):
+@operator("BooleanMaskGradient", types={"mask": BOOL, "dy": NUMBERS_AND_BOOL})
+def boolean_mask_gradient(mask: Tensor, dy: Tensor) -> Tensor:
     """The gradient of BooleanMask: the selected rows put back, zeros elsewhere.
 
-    Inputs: the mask, the gradient of the selected rows. Whole rows are put back; Caffe2 puts back
-    only their first elements.
+    Whole rows are put back; Caffe2 puts back only their first elements.
     """
-
-    def move(self) -> None:
-        mask, kept = self.x(0, (c10.bool,)), self.x(1, NUMBERS_AND_BOOL)
-        enforce(
-            mask.dim() == 1 and kept.dim() >= 1,
-            "The mask must have one dimension, the gradient at least one.",
-        )
+    require(
+        mask.dim() == 1 and dy.dim() >= 1,
+        "the mask has one dimension, the gradient at least one",
+        mask,
+        dy,
+    )
+    if has_values(mask):
         n = int(mask.sum())
-        enforce(n == kept.size(0), f"The mask keeps {n} rows, but the gradient has {kept.size(0)}.")
-        result = kept.new_zeros((len(mask), *kept.shape[1:]))
-        result[mask] = kept
-        self.put(0, result)
+        require(n == dy.shape[0], f"the gradient has the {n} rows that the mask keeps", dy)
+    empty = dy.new_zeros((mask.shape[0], *dy.shape[1:]))
+    return empty.index_put((mask,), dy)
 
 
-@register_operator("BooleanMaskLengths")
-class BooleanMaskLengths(TorchOperator):
-    """The lengths of input 0, counting only the elements where the mask, input 1, is True."""
-
-    def RunOnDevice(self) -> None:
-        lengths, mask = self.x(0, INTS), self.x(1, (c10.bool,))
-        enforce(lengths.dim() == 1 and mask.dim() == 1, "Lengths and mask must have one dimension.")
-        segments = segment_ids(lengths, mask.numel())
-        counted = torch.zeros(len(lengths), dtype=torch.int64).index_add_(0, segments, mask.long())
-        self.put(0, counted.to(lengths.dtype))
+@operator("BooleanMaskLengths", types={"lengths": INTS, "mask": BOOL}, gradient="none")
+def boolean_mask_lengths(lengths: Tensor, mask: Tensor) -> Tensor:
+    """The lengths, counting only the elements where the mask is True."""
+    require(
+        lengths.dim() == 1 and mask.dim() == 1, "lengths and mask have one dimension", lengths, mask
+    )
+    segments = segment_ids(lengths, mask.numel())
+    return lengths.new_zeros(lengths.shape).index_add(0, segments, mask.to(lengths.dtype))
 
 
-@register_operator("BooleanUnmask")
-class BooleanUnmask(AnyTypeOperator):
+@operator("BooleanUnmask", inputs="2n", types=None, effects=("values",), gradient="none")
+def boolean_unmask(*masks_and_values: Tensor) -> Tensor:
     """Merge values selected by masks; inputs: a mask, its values, the next mask, ...
 
     Each element is the next value of the first mask that is True there.
     """
-
-    def move(self) -> None:
-        n = self.InputSize() // 2
-        masks = [self.x(2 * i, (c10.bool,)) for i in range(n)]
-        dtype = self.Input(1).dtype()
-        numel = masks[0].numel()
-        for i, mask in enumerate(masks):
-            enforce(
-                mask.dim() == 1 and mask.numel() == numel,
-                "Masks must have one dimension and the same size.",
-            )
-            enforce(self.Input(2 * i + 1).dim() == 1, "Values must have one dimension.")
-            enforce(self.Input(2 * i + 1).dtype() is dtype, "Values must have the same type.")
-        values = [self.load(2 * i + 1) for i in range(n)]
-        taken = torch.zeros(numel, dtype=torch.bool)
-        result = values[0].new_zeros(numel)
-        for mask, value in zip(masks, values, strict=True):
-            fresh = mask & ~taken
-            enforce(
-                int(fresh.sum()) == value.numel(),
-                f"A mask is the first one set at {int(fresh.sum())} indices, but has "
-                f"{value.numel()} values.",
-            )
-            result[fresh] = value
-            taken |= mask
-        enforce(bool(taken.all()), "Every element must be set in at least one mask.")
-        self.store(0, result, dtype)
+    masks, values = masks_and_values[::2], masks_and_values[1::2]
+    for mask, value in zip(masks, values, strict=True):
+        require(mask.dtype == torch.bool, "masks are of bools", mask.dtype)
+        require(
+            mask.dim() == 1 and mask.shape == masks[0].shape,
+            "masks have one dimension and the same size",
+            mask,
+            masks[0],
+        )
+        require(value.dim() == 1, "values have one dimension", value)
+        require(value.dtype == values[0].dtype, "values have the same type", value.dtype)
+    taken = torch.zeros_like(masks[0])
+    result = values[0].new_zeros(masks[0].shape)
+    for mask, value in zip(masks, values, strict=True):
+        fresh = mask & ~taken
+        n = int(fresh.sum())
+        require(n == value.numel(), f"there are {n} values, as the mask is the first one", value)
+        result = result.index_put((fresh,), value)
+        taken = taken | mask
+    require(bool(taken.all()), "every element is set in at least one mask")
+    return result

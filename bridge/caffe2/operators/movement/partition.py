@@ -3,104 +3,112 @@
 
 from __future__ import annotations
 
-from bridge.caffe2.execution.registry import register_operator
-from bridge.caffe2.operators.base.any_type_operator import AnyTypeOperator
+from bridge.caffe2.execution.function_operator import operator
+from bridge.caffe2.operators.base.checks import INT32, INTS, require
 from bridge.caffe2.operators.base.lazy_torch import torch
 from bridge.caffe2.operators.base.rows_and_segments import segment_ids
-from bridge.caffe2.operators.base.torch_operator import INT32, INTS, enforce
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
+    from torch import Tensor
+
+    from bridge.caffe2.execution.declaration import OutputCount
 
 __all__: list[str] = []
 
 
-class _Partition(AnyTypeOperator):
-    """Each input partitioned by the remainder of keys, in as many parts as it has outputs."""
+def _parts_of(outputs: int, inputs: int) -> int:
+    require(outputs % inputs == 0, "the outputs are a multiple of the inputs", outputs, inputs)
+    return outputs // inputs
 
-    key = 0
 
-    def __init__(self, *args: Any) -> None:
-        super().__init__(*args)
-        enforce(
-            self.OutputSize() % self.InputSize() == 0,
-            f"{self.OutputSize()} outputs are not a multiple of {self.InputSize()} inputs.",
+def _partitioned(
+    keys: Tensor, others: tuple[Tensor, ...], parts: int, pack: int
+) -> tuple[Tensor, list[list[Tensor]]]:
+    """Return the part of each key, and for each part the rows of keys and others in it."""
+    flat = torch.remainder(keys, parts).reshape(-1)
+    masks = [flat == part for part in range(parts)]
+    found: list[list[Tensor]] = [[] for _ in masks]
+    for i, x in enumerate((keys, *others)):
+        require(
+            x.shape[: keys.dim()] == keys.shape, "the sizes of inputs begin as those of keys", x
         )
-        self._parts = self.OutputSize() // self.InputSize()
-
-    def partition(self) -> torch.Tensor:
-        """Set the outputs to their parts; return the part of each key."""
-        keys = self.x(self.key, INTS)
-        parts = torch.remainder(keys, self._parts)
-        flat = parts.reshape(-1)
-        for i in range(self.key, self.InputSize()):
-            x, dtype = self.load(i), self.Input(i).dtype()
-            enforce(
-                x.shape[: keys.dim()] == keys.shape,
-                f"The sizes {list(x.shape)} of input {i} must begin with {list(keys.shape)}.",
-            )
-            rows = x.reshape(keys.numel(), *x.shape[keys.dim() :])
-            if i == self.key and self.GetSingleArgument("pack_first_input", 0):
-                rows = torch.div(rows - flat, self._parts, rounding_mode="trunc")
-            for part in range(self._parts):
-                self.store(part * self.InputSize() + i, rows[flat == part], dtype)
-        return flat
+        rows = x.reshape(keys.numel(), *x.shape[keys.dim() :])
+        if not i and pack:
+            rows = torch.div(rows - flat, parts, rounding_mode="trunc")
+        for part, mask in enumerate(masks):
+            found[part].append(rows[mask])
+    return flat, found
 
 
-@register_operator("Partition")
-class Partition(_Partition):
-    """Partition keys, input 0, and the rows that belong to them."""
-
-    def move(self) -> None:
-        enforce(self.Input(0).dim() >= 1, "Input 0 must have at least one dimension.")
-        self.partition()
-
-
-@register_operator("LengthsPartition")
-class LengthsPartition(_Partition):
-    """Partition segments of keys, input 1, with their lengths, input 0."""
-
-    key = 1
-
-    def move(self) -> None:
-        enforce(self.Input(1).dim() == 1, "Input 1 must have one dimension.")
-        if self._parts == 1:
-            for i in range(self.InputSize()):
-                self.store_reshaped(self.Input(i).sizes(), i, i)
-            return
-        lengths = self.x(0, INT32).reshape(-1)
-        ids = segment_ids(lengths, self.Input(1).numel())
-        flat = self.partition()
-        for part in range(self._parts):
-            counts = torch.bincount(ids[flat == part], minlength=len(lengths))
-            self.put(part * self.InputSize(), counts.int())
+@operator(
+    "Partition",
+    inputs="1-*",
+    outputs="1-*",
+    types={"keys": INTS, "others": None},
+    rearranges="by input",
+    effects=("values",),
+    gradient="none",
+)
+def partition(
+    keys: Tensor, *others: Tensor, pack_first_input: int = 0, outputs: OutputCount = 1
+) -> tuple[Tensor, ...]:
+    """Partition keys, and the rows that belong to them, by the remainder of the keys."""
+    require(keys.dim() >= 1, "the keys have at least one dimension", keys)
+    parts = _parts_of(outputs, 1 + len(others))
+    found = _partitioned(keys, others, parts, pack_first_input)[1]
+    return tuple([one for part in found for one in part])
 
 
-@register_operator("GatherByKey")
-class GatherByKey(AnyTypeOperator):
+@operator(
+    "LengthsPartition",
+    inputs="2-*",
+    outputs="2-*",
+    types={"lengths": INT32, "keys": INTS, "others": None},
+    rearranges="by input",
+    effects=("values",),
+    gradient="none",
+)
+def lengths_partition(
+    lengths: Tensor,
+    keys: Tensor,
+    *others: Tensor,
+    pack_first_input: int = 0,
+    outputs: OutputCount = 2,
+) -> tuple[Tensor, ...]:
+    """Partition segments of keys, and the rows that belong to them, with their lengths."""
+    require(keys.dim() == 1, "the keys have one dimension", keys)
+    parts = _parts_of(outputs, 2 + len(others))
+    if parts == 1:
+        return lengths, keys, *others
+    lengths = lengths.reshape(-1)
+    n = lengths.shape[0]
+    ids = segment_ids(lengths, keys.numel())
+    flat, found = _partitioned(keys, others, parts, pack_first_input)
+    results: list[Tensor] = []
+    for part, rows in enumerate(found):
+        results.append(torch.bincount(ids[flat == part], minlength=n).int())
+        results += rows
+    return tuple(results)
+
+
+@operator("GatherByKey", inputs="2-*", types={"keys": INTS, "parts": "parts"}, effects=("values",))
+def gather_by_key(keys: Tensor, *parts: Tensor) -> Tensor:
     """The inverse of Partition: the rows of inputs 1, 2, ... in the order of the keys."""
-
-    def move(self) -> None:
-        keys = self.x(0, INTS)
-        n = self.InputSize() - 1
-        enforce(keys.dim() == 1, "Input 0 must have one dimension.")
-        dtype = self.Input(1).dtype()
-        parts = [self.load(i) for i in range(1, n + 1)]
-        for i, part in enumerate(parts):
-            enforce(
-                self.Input(i + 1).dtype() is dtype
-                and part.dim() >= 1
-                and part.shape[1:] == parts[0].shape[1:],
-                f"Inputs 1 and {i + 1} must have the same type and row sizes.",
-            )
-        flat = torch.remainder(keys, n)
-        result = parts[0].new_empty((len(keys), *parts[0].shape[1:]))
-        for i, part in enumerate(parts):
-            mask = flat == i
-            enforce(
-                int(mask.sum()) == part.size(0),
-                f"{int(mask.sum())} keys belong to input {i + 1}, which has {part.size(0)} rows.",
-            )
-            result[mask] = part
-        self.store(0, result, dtype)
+    require(keys.dim() == 1, "the keys have one dimension", keys)
+    first = parts[0]
+    for part in parts:
+        require(
+            part.dtype == first.dtype and part.dim() >= 1 and part.shape[1:] == first.shape[1:],
+            "the parts have the same type and row sizes",
+            part,
+            first,
+        )
+    flat = torch.remainder(keys, len(parts))
+    result = first.new_zeros((keys.shape[0], *first.shape[1:]))
+    for i, part in enumerate(parts):
+        mask = flat == i
+        n = int(mask.sum())
+        require(n == part.shape[0], f"{n} rows belong to input {i + 1}", part)
+        result = result.index_put((mask,), part)
+    return result

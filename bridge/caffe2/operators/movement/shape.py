@@ -1,199 +1,168 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Operators that change the sizes of a tensor and keep its elements, or that return its sizes."""
+"""Operators that change the sizes of a tensor and keep its elements."""
 
 from __future__ import annotations
 
-from bridge import c10
+import math
+
 from bridge.c10.errors import EnforceNotMet
-from bridge.caffe2.execution.registry import register_operator
-from bridge.caffe2.operators.base.any_type_operator import AnyTypeOperator
-from bridge.caffe2.operators.base.torch_operator import INTS, TorchOperator, enforce, normal_axis
+from bridge.caffe2.execution.function_operator import operator
+from bridge.caffe2.operators.base.checks import INTS, require
+from bridge.caffe2.operators.base.lazy_torch import torch
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
+    from collections.abc import Sequence
+
+    from torch import Tensor
+
+    from bridge.caffe2.execution.declaration import Out
 
 __all__: list[str] = []
 
 
-@register_operator("Reshape")
-class Reshape(AnyTypeOperator):
-    """Input 0 with the sizes in argument `shape` or input 1; output 1: the old sizes.
+def _resized(x: Tensor, sizes: Sequence[int], out: Out) -> Tensor:
+    """Return X with other sizes, copied to `out` if there is one; in place only they change.
+
+    Raises EnforceNotMet: the numbers of elements differ.
+    """
+    if math.prod(sizes) != x.numel() or min(sizes, default=0) < 0:
+        raise EnforceNotMet(
+            f"{x.numel()} elements of sizes {list(x.shape)} cannot be reshaped to {list(sizes)}.",
+            condition="numel() == new numel",
+        )
+    if out is x and list(x.shape) == list(sizes):
+        return x
+    if out is None or out is x:
+        return x.reshape(sizes)
+    out.view(x.shape).copy_(x)
+    return out
+
+
+def _resolved(shape: list[int], old: Sequence[int]) -> list[int]:
+    """Return sizes without 0, which keeps the old size, and without -1, which is inferred."""
+    numel = math.prod(old)
+    if numel:
+        shape = [old[i] if size == 0 and i < len(old) else size for i, size in enumerate(shape)]
+    unknown = [i for i, size in enumerate(shape) if size == -1]
+    require(len(unknown) <= 1, "at most one size is -1", shape)
+    if unknown:
+        known = math.prod([size for size in shape if size != -1])
+        if numel and (known == 0 or numel % known):
+            raise EnforceNotMet(
+                f"{numel} elements cannot be reshaped to {shape}.",
+                condition="total_size % size == 0",
+            )
+        shape[unknown[0]] = numel // known if numel else 0
+    return shape
+
+
+@operator(
+    "Reshape",
+    inplace="0>0",
+    types={"data": None, "new_shape": INTS},
+    rearranges=(0,),
+    sized_by=("new_shape",),
+)
+def reshape(
+    data: Tensor,
+    new_shape: Tensor | None = None,
+    *,
+    shape: list[int] | None = None,
+    out: Out = None,
+) -> tuple[Tensor, Tensor]:
+    """The data with the sizes in argument `shape` or input 1; output 1: the old sizes.
 
     A size of 0 keeps that of the dimension; one size of -1 is inferred.
     """
-
-    def move(self) -> None:
-        source = self.Input(0)
-        dtype = c10.int64
-        if self.InputSize() == 2:
-            enforce(
-                not self.HasArgument("shape"), "The shape is an argument or an input, not both."
-            )
-            wanted = self.Input(1)
-            enforce(
-                wanted.dim() == 1 and wanted.numel() > 0,
-                "Input 1 must be a list of sizes that is not empty.",
-            )
-            shape = self.integers(1, INTS)
-            dtype = wanted.dtype()
-        else:
-            enforce(self.HasArgument("shape"), "The argument shape is missing.")
-            shape = self.GetRepeatedArgument("shape")
-        old = list(source.sizes())
-        self.store_reshaped(self._resolved(shape, old, source.numel()))
-        output = self.Output(1, [len(old)], dtype)
-        output.mutable_data()[:] = old
-
-    def _resolved(self, shape: list[int], old: list[int], numel: int) -> list[int]:
-        if numel:
-            shape = [old[i] if size == 0 and i < len(old) else size for i, size in enumerate(shape)]
-        unknown = [i for i, size in enumerate(shape) if size == -1]
-        enforce(len(unknown) <= 1, f"At most one size of {shape} may be -1.")
-        if unknown:
-            known = 1
-            for size in shape:
-                known *= 1 if size == -1 else size
-            if numel and (known == 0 or numel % known):
-                raise EnforceNotMet(
-                    f"{numel} elements cannot be reshaped to {shape}.",
-                    condition="total_size % size == 0",
-                )
-            shape[unknown[0]] = numel // known if numel else 0
-        return shape
-
-
-@register_operator("ResizeLike")
-class ResizeLike(AnyTypeOperator):
-    """Input 0 with the sizes of input 1."""
-
-    def move(self) -> None:
-        self.store_reshaped(self.Input(1).sizes())
-
-
-@register_operator("Flatten")
-class Flatten(AnyTypeOperator):
-    """Input 0 with two dimensions: those before `axis` (1), and the rest."""
-
-    def move(self) -> None:
-        source = self.Input(0)
-        axis = self.GetSingleArgument("axis", 1)
-        enforce(
-            0 <= axis <= source.dim(), f"Axis {axis} is out of range for {source.dim()} dimensions."
+    dtype = torch.int64
+    if new_shape is not None:
+        require(shape is None, "the shape is an argument or an input, not both")
+        require(
+            new_shape.dim() == 1 and new_shape.numel() > 0,
+            "input 1 is a list of sizes that is not empty",
+            new_shape,
         )
-        self.store_reshaped([source.size_to_dim(axis), source.size_from_dim(axis)])
+        wanted: list[int] = new_shape.tolist()
+        dtype = new_shape.dtype
+    else:
+        require(shape is not None, "there is the argument shape, or an input 1")
+        wanted = list(shape or ())
+    old = list(data.shape)
+    sizes = _resolved(wanted, old)
+    former = torch.tensor(old, dtype=dtype, device=data.device)
+    if out is None:
+        return _resized(data, sizes, None), former
+    return _resized(data, sizes, out[0]), out[1].copy_(former)
 
 
-@register_operator("FlattenToVec")
-class FlattenToVec(AnyTypeOperator):
-    """Input 0 with one dimension."""
-
-    def move(self) -> None:
-        enforce(self.Input(0).dim() >= 1, "Input 0 must have at least one dimension.")
-        self.store_reshaped([self.Input(0).numel()])
+@operator("ResizeLike", types=None, gradient="undefined")
+def resize_like(x: Tensor, like: Tensor, *, out: Out = None) -> Tensor:
+    """X with the sizes of `like`."""
+    return _resized(x, list(like.shape), out)
 
 
-class _Dims(AnyTypeOperator):
-    """An operator with an argument `dims`, indices of dimensions of size 1."""
-
-    def __init__(self, *args: Any) -> None:
-        super().__init__(*args)
-        self._dims = sorted(set(self.GetRepeatedArgument("dims")))
-        enforce(bool(self._dims), "The argument dims is missing.")
-        enforce(self._dims[0] >= 0, f"The dims must not be negative: {self._dims}.")
+@operator("Flatten", types=None, gradient="ResizeLike g0 i0 > 0")
+def flatten(x: Tensor, *, axis: int = 1, out: Out = None) -> Tensor:
+    """X with two dimensions: those before `axis`, and the rest."""
+    require(0 <= axis <= x.dim(), f"axis is from 0 to {x.dim()}, the dimensions of X", axis)
+    return _resized(x, (math.prod(x.shape[:axis]), math.prod(x.shape[axis:])), out)
 
 
-@register_operator("Squeeze")
-class Squeeze(_Dims):
-    """Input 0 without the dimensions `dims`, which have size 1."""
-
-    def move(self) -> None:
-        old = list(self.Input(0).sizes())
-        if self._dims[-1] >= len(old):
-            raise EnforceNotMet(
-                f"There is no dimension {self._dims[-1]} in sizes {old}.",
-                condition="dim() > dims.back()",
-            )
-        for dim in self._dims:
-            enforce(old[dim] == 1, f"Dimension {dim} of sizes {old} must be 1.")
-        self.store_reshaped([size for i, size in enumerate(old) if i not in self._dims])
+@operator("FlattenToVec", types=None, gradient="ResizeLike g0 i0 > 0")
+def flatten_to_vec(x: Tensor, *, out: Out = None) -> Tensor:
+    """X with one dimension."""
+    require(x.dim() >= 1, "X has at least one dimension", x)
+    return _resized(x, (x.numel(),), out)
 
 
-@register_operator("ExpandDims")
-class ExpandDims(_Dims):
-    """Input 0 with dimensions of size 1 inserted at `dims`."""
-
-    def move(self) -> None:
-        sizes = list(self.Input(0).sizes())
-        if self._dims[-1] >= len(sizes) + len(self._dims):
-            raise EnforceNotMet(
-                f"Sizes {sizes} and {len(self._dims)} more have no dimension {self._dims[-1]}.",
-                condition="dim() + dims.size() > dims.back()",
-            )
-        for dim in self._dims:
-            sizes.insert(dim, 1)
-        self.store_reshaped(sizes)
+def _checked(dims: list[int] | None) -> list[int]:
+    """Return indices of dimensions, sorted, each once."""
+    found = sorted(set(dims or ()))
+    require(bool(found), "there is the argument dims")
+    require(found[0] >= 0, "dims are not negative", found)
+    return found
 
 
-@register_operator("PrependDim")
-class PrependDim(AnyTypeOperator):
-    """Input 0 with its first dimension split into `dim_size` and the rest."""
-
-    def move(self) -> None:
-        first = self.GetSingleArgument("dim_size", 0)
-        enforce(first > 0, "The argument dim_size must be positive.")
-        sizes = list(self.Input(0).sizes())
-        enforce(bool(sizes), "Input 0 must have at least one dimension.")
-        enforce(sizes[0] % first == 0, f"{sizes[0]} rows are not a multiple of {first}.")
-        self.store_reshaped([first, sizes[0] // first, *sizes[1:]])
-
-
-@register_operator("MergeDim")
-class MergeDim(AnyTypeOperator):
-    """Input 0 with its first two dimensions merged."""
-
-    def move(self) -> None:
-        sizes = list(self.Input(0).sizes())
-        enforce(len(sizes) > 1, "Input 0 must have at least two dimensions.")
-        self.store_reshaped([sizes[0] * sizes[1], *sizes[2:]])
+@operator("Squeeze", inplace="0>0", types=None, gradient="ExpandDims g0 > 0")
+def squeeze(x: Tensor, *, dims: list[int] | None = None, out: Out = None) -> Tensor:
+    """X without the dimensions `dims`, which have size 1."""
+    dims = _checked(dims)
+    old = list(x.shape)
+    if dims[-1] >= len(old):
+        raise EnforceNotMet(
+            f"There is no dimension {dims[-1]} in sizes {old}.", condition="dim() > dims.back()"
+        )
+    require(all(old[dim] == 1 for dim in dims), f"the dimensions {dims} have size 1", x)
+    return _resized(x, [size for i, size in enumerate(old) if i not in dims], out)
 
 
-@register_operator("Shape")
-class Shape(TorchOperator):
-    """The sizes of input 0, or those of the dimensions `axes`, int64."""
-
-    def RunOnDevice(self) -> None:
-        sizes = list(self.Input(0).sizes())
-        axes = self.GetRepeatedArgument("axes")
-        for axis in axes:
-            enforce(axis >= 0, f"Axes must not be negative: {axis}.")
-            normal_axis(axis, len(sizes))
-        found = [sizes[axis] for axis in axes] if axes else sizes
-        self.Output(0, [len(found)], c10.int64).mutable_data()[:] = found
-
-
-@register_operator("Size")
-class Size(TorchOperator):
-    """The number of elements of input 0, int64 without dimensions."""
-
-    def RunOnDevice(self) -> None:
-        numel = self.Input(0).numel()
-        self.put_value(0, numel, c10.int64)
+@operator("ExpandDims", inplace="0>0", types=None, gradient="Squeeze g0 > 0")
+def expand_dims(x: Tensor, *, dims: list[int] | None = None, out: Out = None) -> Tensor:
+    """X with dimensions of size 1 inserted at `dims`."""
+    dims = _checked(dims)
+    sizes = list(x.shape)
+    if dims[-1] >= len(sizes) + len(dims):
+        raise EnforceNotMet(
+            f"Sizes {sizes} and {len(dims)} more have no dimension {dims[-1]}.",
+            condition="dim() + dims.size() > dims.back()",
+        )
+    for dim in dims:
+        sizes.insert(dim, 1)
+    return _resized(x, sizes, out)
 
 
-@register_operator("IsEmpty")
-class IsEmpty(TorchOperator):
-    """Whether input 0 has no elements."""
+@operator("PrependDim", inplace="0>0", types=None)
+def prepend_dim(x: Tensor, *, dim_size: int = 0, out: Out = None) -> Tensor:
+    """X with its first dimension split into `dim_size` and the rest."""
+    require(dim_size > 0, "the argument dim_size is positive", dim_size)
+    require(x.dim() > 0, "X has at least one dimension", x)
+    require(x.shape[0] % dim_size == 0, f"the rows are a multiple of {dim_size}", x)
+    return _resized(x, (dim_size, x.shape[0] // dim_size, *x.shape[1:]), out)
 
-    def RunOnDevice(self) -> None:
-        empty = self.Input(0).numel() == 0
-        self.put_value(0, empty, c10.bool)
 
-
-@register_operator("HasElements")
-class HasElements(TorchOperator):
-    """Whether any input has elements."""
-
-    def RunOnDevice(self) -> None:
-        some = any(self.Input(i).numel() > 0 for i in range(self.InputSize()))
-        self.put_value(0, some, c10.bool)
+@operator("MergeDim", inplace="0>0", types=None)
+def merge_dim(x: Tensor, *, out: Out = None) -> Tensor:
+    """X with its first two dimensions merged."""
+    require(x.dim() > 1, "X has at least two dimensions", x)
+    return _resized(x, (x.shape[0] * x.shape[1], *x.shape[2:]), out)

@@ -3,13 +3,20 @@
 
 from __future__ import annotations
 
-from bridge.c10.errors import EnforceIndexError, EnforceNotMet
-from bridge.caffe2.execution.registry import register_operator
-from bridge.caffe2.operators.base.any_type_operator import AnyTypeOperator
-from bridge.caffe2.operators.base.lazy_torch import torch
-from bridge.caffe2.operators.base.torch_operator import INTS, enforce, normal_axis
+import math
 
-__all__: list[str] = []
+from bridge.c10.errors import EnforceIndexError, EnforceNotMet
+from bridge.caffe2.execution.function_operator import operator
+from bridge.caffe2.operators.base.checks import INTS, axis_from_front, has_values, require
+from bridge.caffe2.operators.base.lazy_torch import torch
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from bridge.caffe2.execution.declaration import Out
+
+__all__ = ["slice_bounds"]
 
 
 def slice_bounds(start: int, end: int, size: int) -> tuple[int, int]:
@@ -20,105 +27,119 @@ def slice_bounds(start: int, end: int, size: int) -> tuple[int, int]:
     )
 
 
-@register_operator("Slice")
-class Slice(AnyTypeOperator):
-    """The part of input 0 from `starts` to `ends`, which are arguments or inputs 1 and 2.
+@operator(
+    "Slice",
+    types={"data": None, "starts_input": INTS, "ends_input": "starts_input"},
+    sized_by=("starts_input", "ends_input"),
+)
+def slice_(
+    data: Tensor,
+    starts_input: Tensor | None = None,
+    ends_input: Tensor | None = None,
+    *,
+    starts: list[int] | None = None,
+    ends: list[int] | None = None,
+    out: Out = None,
+) -> Tensor:
+    """The part of the data from starts to ends, which are arguments or inputs 1 and 2.
 
     A negative index counts from one beyond the end, so that -1 is the end. At most one dimension
     may be sliced.
     """
-
-    def move(self) -> None:
-        if self.InputSize() > 1:
-            enforce(
-                self.InputSize() == 3, "Starts and ends must be both inputs, or both arguments."
-            )
-            for i in (1, 2):
-                enforce(self.Input(i).dim() == 1, f"Input {i} must have one dimension.")
-            enforce(
-                self.Input(1).dtype() is self.Input(2).dtype(),
-                "Starts and ends must have the same type.",
-            )
-            starts, ends = self.integers(1), self.integers(2)
-        else:
-            for name in ("starts", "ends"):
-                enforce(self.HasArgument(name), f"The argument {name} is missing.")
-            starts, ends = self.GetRepeatedArgument("starts"), self.GetRepeatedArgument("ends")
-        sizes = list(self.Input(0).sizes())
-        if len(starts) != len(ends) or len(starts) > len(sizes):
+    if starts_input is not None:
+        require(ends_input is not None, "starts and ends are both inputs, or both arguments")
+        assert ends_input is not None
+        for given in (starts_input, ends_input):
+            require(given.dim() == 1, "starts and ends have one dimension", given)
+        starts, ends = starts_input.tolist(), ends_input.tolist()
+    require(
+        starts is not None and ends is not None,
+        "there are the arguments starts and ends, or inputs",
+    )
+    assert starts is not None
+    assert ends is not None
+    if len(starts) != len(ends) or len(starts) > data.dim():
+        raise EnforceNotMet(
+            f"{len(starts)} starts and {len(ends)} ends do not match {data.dim()} dimensions."
+        )
+    part, cut = data, 0
+    for dim, (start, end) in enumerate(zip(starts, ends, strict=True)):
+        size = data.shape[dim]
+        start, end = slice_bounds(start, end, size)
+        if size and not 0 <= start <= end:
             raise EnforceNotMet(
-                f"{len(starts)} starts and {len(ends)} ends do not match {len(sizes)} dimensions."
+                f"{starts[dim]} to {ends[dim]} is not within dimension {dim} of size {size}."
             )
-        x = self.load(0)
-        cut = 0
-        for dim, (start, end) in enumerate(zip(starts, ends, strict=True)):
-            size = sizes[dim]
-            start, end = slice_bounds(start, end, size)
-            if size and not 0 <= start <= end:
-                raise EnforceNotMet(
-                    f"{starts[dim]} to {ends[dim]} is not within dimension {dim} of size {size}."
-                )
-            if size and end - start < size:
-                cut += 1
-                x = x.narrow(dim, start, end - start)
-        enforce(
-            cut <= 1 or not self.Input(0).numel(), "Only one dimension can be sliced at a time."
-        )
-        self.store(0, x.clone(memory_format=torch.contiguous_format), self.Input(0).dtype())
+        if size and end - start < size:
+            cut += 1
+            part = part.narrow(dim, start, end - start)
+    require(cut <= 1 or not data.numel(), "only one dimension is sliced at a time", starts, ends)
+    return part.contiguous() if out is None else out.copy_(part)
 
 
-class _Gather(AnyTypeOperator):
-    """The slices of input 0 along an axis at the indices in input 1."""
-
-    def gather(self, axis: int, wrap: bool, match_outer: bool) -> None:
-        """Set output 0 to the slices; `wrap`: negative indices count from the end."""
-        data, dtype = self.load(0), self.Input(0).dtype()
-        indices = self.x(1, INTS)
-        axis = normal_axis(axis, data.dim())
-        rows = data.size(axis)
-        if rows == 0:
-            self.store(0, data.clone(), dtype)
-            return
-        places = indices.long()
-        if wrap:
-            places = torch.where(places < 0, places + rows, places)
-        if bool(((places < 0) | (places >= rows)).any()):
-            raise EnforceIndexError(
-                f"An index of {sorted(set(indices.reshape(-1).tolist()))} is out of range for "
-                f"{rows} rows along axis {axis}.",
-                condition="0 <= idx && idx < indexing_axis_dim",
-            )
-        if not match_outer:
-            found = data.index_select(axis, places.reshape(-1))
-            sizes = [*data.shape[:axis], *indices.shape, *data.shape[axis + 1 :]]
-            self.store(0, found.view(sizes), dtype)
-            return
-        outer = data.shape[:axis]
-        enforce(axis >= 1, "With match_outer the axis must be at least 1.")
-        enforce(
-            indices.shape[:axis] == outer,
-            f"Indices of sizes {list(indices.shape)} do not begin with the sizes {list(outer)}.",
-        )
-        sizes = [*indices.shape, *data.shape[axis + 1 :]]
-        flat = data.reshape(outer.numel(), rows, data.shape[axis + 1 :].numel())
-        each = places.reshape(outer.numel(), indices.shape[axis:].numel(), 1)
-        each = each.expand(-1, -1, flat.size(2))
-        self.store(0, flat.gather(1, each).view(sizes), dtype)
+def _out_of_range(indices: Tensor, rows: int, axis: int) -> EnforceIndexError:
+    return EnforceIndexError(
+        f"An index of {sorted(set(indices.reshape(-1).tolist()))} is out of range for {rows} rows "
+        f"along axis {axis}.",
+        condition="0 <= idx && idx < indexing_axis_dim",
+    )
 
 
-@register_operator("Gather")
-class Gather(_Gather):
-    """The slices of input 0 along `axis` (0) at the indices in input 1."""
+def _gathered(data: Tensor, indices: Tensor, axis: int, wrap: bool, match_outer: bool) -> Tensor:
+    """Return the slices of the data along an axis at the indices."""
+    axis = axis_from_front(axis, data.dim())
+    rows = data.shape[axis]
+    if rows == 0:
+        return data.clone()
+    places = torch.where(indices < 0, indices + rows, indices) if wrap else indices
+    # On the CPU torch checks the indices; a kernel for CUDA that fails ends the process.
+    if places.is_cuda and has_values(places) and bool(((places < 0) | (places >= rows)).any()):
+        raise _out_of_range(indices, rows, axis)
+    outer, inner = data.shape[:axis], data.shape[axis + 1 :]
+    if not match_outer:
+        try:
+            found = torch.index_select(data, axis, places.reshape(-1))
+        except IndexError as cause:
+            raise _out_of_range(indices, rows, axis) from cause
+        return found.view((*outer, *indices.shape, *inner))
+    require(axis >= 1, "with match_outer the axis is at least 1", axis)
+    require(indices.shape[:axis] == outer, "the sizes of indices begin as those of data", indices)
+    blocks = data.reshape(math.prod(outer), rows, math.prod(inner))
+    each = places.long().reshape(math.prod(outer), math.prod(indices.shape[axis:]), 1)
+    each = each.expand(-1, -1, blocks.shape[2])
+    try:
+        found = torch.gather(blocks, 1, each)
+    except RuntimeError as cause:
+        raise _out_of_range(indices, rows, axis) from cause
+    return found.view((*indices.shape, *inner))
 
-    def move(self) -> None:
-        axis = self.GetSingleArgument("axis", 0)
-        wrap = self.GetSingleArgument("wrap_indices", axis == 0)
-        self.gather(axis, wrap, self.GetSingleArgument("match_outer", False))
+
+@operator("Gather", types={"data": None, "indices": INTS})
+def gather(
+    data: Tensor,
+    indices: Tensor,
+    *,
+    axis: int = 0,
+    wrap_indices: bool | None = None,
+    match_outer: bool = False,
+) -> Tensor:
+    """The slices of the data along `axis` at the indices.
+
+    Negative indices count from the end with `wrap_indices`, by default along axis 0.
+    Raises EnforceNotMet, also an IndexError: an index is out of range.
+    """
+    wrap = axis == 0 if wrap_indices is None else wrap_indices
+    return _gathered(data, indices, axis, wrap, match_outer)
 
 
-@register_operator("BatchGather")
-class BatchGather(_Gather):
-    """The slices of input 0 along axis 1 at the indices in input 1."""
+@operator(
+    "BatchGather",
+    types={"data": None, "indices": INTS},
+    gradient="BatchGatherGradient i0 i1 g0 > 0",
+)
+def batch_gather(data: Tensor, indices: Tensor, *, match_outer: bool = False) -> Tensor:
+    """The slices of the data along axis 1 at the indices.
 
-    def move(self) -> None:
-        self.gather(1, False, self.GetSingleArgument("match_outer", False))
+    Raises EnforceNotMet, also an IndexError: an index is out of range.
+    """
+    return _gathered(data, indices, 1, False, match_outer)

@@ -5,52 +5,46 @@ from __future__ import annotations
 
 import math
 
-from bridge.caffe2.execution.registry import register_operator
+from bridge.caffe2.execution.function_operator import operator
+from bridge.caffe2.operators.base.checks import INT32, INTS, require
 from bridge.caffe2.operators.base.lazy_torch import torch
 from bridge.caffe2.operators.base.rows_and_segments import segment_ids
-from bridge.caffe2.operators.base.torch_operator import FLOAT, INT32, INTS, TorchOperator, enforce
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
+    from torch import Tensor
 
 __all__: list[str] = []
 
 
-@register_operator("SparseToDenseMaskGradient")
-class SparseToDenseMaskGradient(TorchOperator):
+@operator("SparseToDenseMaskGradient", types={"ids": INTS, "lengths": INT32}, effects=("values",))
+def sparse_to_dense_mask_gradient(
+    ids: Tensor, dy: Tensor, lengths: Tensor | None = None, *, mask: list[int] | None = None
+) -> Tensor:
     """(ids, gradients of dense rows, lengths if there are several) -> dvalues.
 
     Where an id occurs several times, the last value was used and has the gradient.
     """
-
-    def __init__(self, *args: Any) -> None:
-        super().__init__(*args)
-        mask = self.GetRepeatedArgument("mask")
-        enforce(bool(mask), "The argument mask is missing.")
-        self._column = {one: column for column, one in enumerate(mask)}
-
-    def RunOnDevice(self) -> None:
-        ids, gradients = self.x(0, INTS), self.x(1, FLOAT)
-        enforce(ids.dim() == 1, "Ids must have one dimension.")
-        segments = torch.zeros(len(ids), dtype=torch.int64)
-        sizes = [len(self._column)]
-        if self.InputSize() > 2:
-            lengths = self.x(2, INT32)
-            segments = segment_ids(lengths, len(ids))
-            sizes = [len(lengths), *sizes]
-        enforce(
-            list(gradients.shape[: len(sizes)]) == sizes,
-            f"Gradients of sizes {list(gradients.shape)} must begin with the sizes {sizes}.",
-        )
-        value = list(gradients.shape[len(sizes) :])
-        rows = gradients.reshape(math.prod(sizes), *value)
-        places = {
-            row * len(self._column) + self._column[one]: i
-            for i, (one, row) in enumerate(zip(ids.tolist(), segments.tolist(), strict=True))
-            if one in self._column
-        }
-        result = gradients.new_zeros(len(ids), *value)
-        if places:
-            result[list(places.values())] = rows[list(places)]
-        self.put(0, result)
+    require(bool(mask), "there is the argument mask")
+    assert mask is not None
+    column = {one: i for i, one in enumerate(mask)}
+    require(ids.dim() == 1, "ids have one dimension", ids)
+    n = ids.shape[0]
+    segments, sizes = [0] * n, [len(column)]
+    if lengths is not None:
+        segments = segment_ids(lengths, n).tolist()
+        sizes = [lengths.shape[0], *sizes]
+    require(list(dy.shape[: len(sizes)]) == sizes, f"the gradient's sizes begin with {sizes}", dy)
+    rows = dy.reshape(math.prod(sizes), *dy.shape[len(sizes) :])
+    places = {
+        row * len(column) + column[one]: i
+        for i, (one, row) in enumerate(zip(ids.tolist(), segments, strict=True))
+        if one in column
+    }
+    result = dy.new_zeros((n, *rows.shape[1:]))
+    if not places:
+        return result
+    found, chosen = torch.tensor(
+        [list(places.values()), list(places)], dtype=torch.int64, device=dy.device
+    )
+    return result.index_copy(0, found, rows.index_select(0, chosen))

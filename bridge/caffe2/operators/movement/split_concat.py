@@ -3,145 +3,138 @@
 
 from __future__ import annotations
 
-from bridge import c10
 from bridge.c10.errors import EnforceNotMet, EnforceValueError
-from bridge.caffe2.execution.registry import register_operator
-from bridge.caffe2.operators.base.any_type_operator import AnyTypeOperator
+from bridge.caffe2.execution.function_operator import operator
+from bridge.caffe2.operators.base.checks import INT32, axis_from_front, require
 from bridge.caffe2.operators.base.lazy_torch import torch
-from bridge.caffe2.operators.base.torch_operator import INT32, enforce, normal_axis
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
+    from torch import Tensor
+
+    from bridge.caffe2.execution.declaration import Out, OutputCount
 
 __all__: list[str] = []
 
 
-class _Axis(AnyTypeOperator):
-    """An operator along `axis`, or along the channels of images in `order`."""
-
-    def __init__(self, *args: Any) -> None:
-        super().__init__(*args)
-        self._add_axis = False
-        if not self.HasArgument("axis"):
-            order = self.GetSingleArgument("order", "NCHW")
-            if order not in ("NCHW", "NHWC"):
-                raise EnforceValueError(f"The order must be NCHW or NHWC, not {order!r}.")
-            self._axis = order.index("C")
-            return
-        enforce(not self.HasArgument("order"), "The arguments axis and order exclude each other.")
-        self._axis = self.GetSingleArgument("axis", -1)
-        self._add_axis = bool(self.GetSingleArgument("add_axis", 0))
+def _axis_of(axis: int | None, order: str | None) -> int:
+    """Return `axis`, or the channels of images in `order`."""
+    if axis is not None:
+        require(order is None, "the arguments axis and order exclude each other")
+        return axis
+    order = "NCHW" if order is None else order
+    if order not in ("NCHW", "NHWC"):
+        raise EnforceValueError(f"The order must be NCHW or NHWC, not {order!r}.")
+    return order.index("C")
 
 
-@register_operator("Concat")
-@register_operator("DepthConcat")
-class Concat(_Axis):
+def concat(
+    *xs: Tensor,
+    axis: int | None = None,
+    order: str | None = None,
+    add_axis: int = 0,
+    out: Out = None,
+) -> tuple[Tensor, Tensor]:
     """Concatenate the inputs along an axis, or stack them along a new one with `add_axis`.
 
     Output 1: the size of each input along the axis, int32.
     """
-
-    def move(self) -> None:
-        tensors = [self.Input(i) for i in range(self.InputSize())]
-        first = list(tensors[0].sizes())
-        dtype = tensors[0].dtype()
-        axis = normal_axis(self._axis, len(first) + self._add_axis)
-        for i, tensor in enumerate(tensors):
-            enforce(
-                tensor.dtype() is dtype,
-                f"All inputs must have the same type: input 0 has {dtype.name}, input {i} "
-                f"{tensor.dtype().name}.",
+    first = xs[0]
+    stacks = bool(add_axis) and axis is not None
+    along = axis_from_front(_axis_of(axis, order), first.dim() + stacks)
+    for i, x in enumerate(xs):
+        fits = x.dim() == first.dim() and all(
+            size == first.shape[dim] for dim, size in enumerate(x.shape) if stacks or dim != along
+        )
+        if not fits:
+            raise EnforceNotMet(
+                f"Inputs 0 and {i}, of sizes {list(first.shape)} and {list(x.shape)}, may differ "
+                f"only along axis {along}."
             )
-            sizes = list(tensor.sizes())
-            if len(sizes) != len(first) or any(
-                size != first[d] for d, size in enumerate(sizes) if self._add_axis or d != axis
-            ):
-                raise EnforceNotMet(
-                    f"Inputs 0 and {i}, of sizes {first} and {sizes}, may differ only along axis "
-                    f"{axis}."
-                )
-        lengths = [1 if self._add_axis else tensor.size(axis) for tensor in tensors]
-        parts = [self.load(i) for i in range(len(tensors))]
-        together = torch.stack(parts, axis) if self._add_axis else torch.cat(parts, axis)
-        self.store(0, together, dtype)
-        self.Output(1, [len(lengths)], c10.int32).mutable_data()[:] = lengths
+    lengths = [1 if stacks else x.shape[along] for x in xs]
+    sizes = torch.tensor(lengths, dtype=torch.int32, device=first.device)
+    join = torch.stack if stacks else torch.cat
+    if out is None:
+        return join(xs, along), sizes
+    return join(xs, along, out=out[0]), out[1].copy_(sizes)
 
 
-class _Split(_Axis):
-    """Input 0 split along an axis."""
-
-    def part(self, axis: int, sizes: list[int]) -> None:
-        """Set each output to as many slices along `axis` as `sizes` specifies."""
-        dtype = self.Input(0).dtype()
-        for size in sizes:
-            enforce(size >= 0, f"The parts must not be negative: {sizes}.")
-        parts = torch.split(self.load(0), sizes, axis)
-        for o, part in enumerate(parts):
-            self.store(
-                o,
-                (part.squeeze(axis) if self._add_axis else part).clone(
-                    memory_format=torch.contiguous_format
-                ),
-                dtype,
-            )
-
-
-@register_operator("Split")
-@register_operator("DepthSplit")
-class Split(_Split):
-    """Split input 0 into parts of sizes `split`, of the sizes in input 1, or of equal sizes.
+def split(
+    x: Tensor,
+    lengths: Tensor | None = None,
+    *,
+    axis: int | None = None,
+    order: str | None = None,
+    add_axis: int = 0,
+    split: list[int] | None = None,
+    outputs: OutputCount = 1,
+    out: Out = None,
+) -> tuple[Tensor, ...]:
+    """Split X into parts of sizes `split`, of the sizes in input 1, or of equal sizes.
 
     With `add_axis` each part is one slice, without the axis.
     """
-
-    def move(self) -> None:
-        axis = normal_axis(self._axis, self.Input(0).dim())
-        rows = self.Input(0).size(axis)
-        n = self.OutputSize()
-        sizes = self.GetRepeatedArgument("split")
-        if self.InputSize() == 2:
-            enforce(not sizes, "The parts are an argument or an input, not both.")
-            sizes = self.integers(1, INT32)
-        elif not sizes:
-            enforce(rows % n == 0, f"{rows} rows cannot be split into {n} equal parts.")
-            sizes = [rows // n] * n
-        enforce(len(sizes) == n, f"There are {len(sizes)} parts, but {n} outputs.")
-        if self._add_axis:
-            sizes = [1] * n
-        enforce(sum(sizes) == rows, f"The parts {sizes} do not add up to {rows} rows.")
-        self.part(axis, sizes)
+    along = axis_from_front(_axis_of(axis, order), x.dim())
+    rows = x.shape[along]
+    if lengths is not None:
+        require(not split, "the parts are an argument or an input, not both")
+        sizes: list[int] = lengths.reshape(-1).tolist()
+    elif split:
+        sizes = split
+    else:
+        require(rows % outputs == 0, f"{rows} rows can be split into {outputs} equal parts")
+        sizes = [rows // outputs] * outputs
+    require(len(sizes) == outputs, f"there are as many parts as outputs, {outputs}", sizes)
+    narrow = bool(add_axis) and axis is not None
+    return _parts(x, along, [1] * outputs if narrow else sizes, narrow, out)
 
 
-@register_operator("SplitByLengths")
-class SplitByLengths(_Split):
-    """Split input 0: input 1 has equally many lengths per output, whose sums are its sizes.
+def _parts(x: Tensor, axis: int, sizes: list[int], narrow: bool, out: Out) -> tuple[Tensor, ...]:
+    """Return as many slices along `axis` as `sizes` says; `narrow`: without the axis."""
+    require(min(sizes, default=0) >= 0, "the parts are not negative", sizes)
+    rows = x.shape[axis]
+    require(sum(sizes) == rows, f"the parts add up to {rows} rows", sizes)
+    parts, start = [], 0
+    for size in sizes:
+        part = x.narrow(axis, start, size)
+        parts.append(part.squeeze(axis) if narrow else part)
+        start += size
+    if out is None:
+        return tuple([part.contiguous() for part in parts])
+    outs = (out,) if len(parts) == 1 else out
+    return tuple([one.copy_(part) for one, part in zip(outs, parts, strict=True)])
+
+
+for _name in ("Concat", "DepthConcat"):
+    operator(_name, types={"xs": "xs"}, inputs="1-*", rearranges=(0,))(concat)
+for _name in ("Split", "DepthSplit"):
+    operator(_name, types={"x": None, "lengths": INT32})(split)
+
+
+@operator("SplitByLengths", types={"x": None, "lengths": INT32}, effects=("values",))
+def split_by_lengths(
+    x: Tensor,
+    lengths: Tensor,
+    *,
+    axis: int | None = None,
+    order: str | None = None,
+    use_scaling_lengths: bool = False,
+    outputs: OutputCount = 1,
+) -> tuple[Tensor, ...]:
+    """Split X: input 1 has equally many lengths per output, whose sums are its sizes.
 
     With `use_scaling_lengths` the lengths are scaled to add up to all slices.
     """
-
-    def __init__(self, *args: Any) -> None:
-        super().__init__(*args)
-        self._add_axis = False
-        if self.HasArgument("axis"):
-            self._axis = self.GetSingleArgument("axis", 0)
-
-    def move(self) -> None:
-        lengths = self.integers(1, INT32)
-        n = self.OutputSize()
-        enforce(len(lengths) % n == 0, f"{len(lengths)} lengths are not a multiple of {n} outputs.")
-        axis = normal_axis(self._axis, self.Input(0).dim())
-        rows, total = self.Input(0).size(axis), sum(lengths)
-        scale = 1
-        if self.GetSingleArgument("use_scaling_lengths", False):
-            enforce(
-                rows % (total or 1) == 0,
-                f"{rows} rows are not a multiple of {total}, the sum of the lengths.",
-            )
-            scale = rows // total if total else 1
-        else:
-            enforce(total == rows, f"The lengths add up to {total}, but there are {rows} rows.")
-        each = len(lengths) // n
-        sizes = [scale * sum(lengths[o * each : (o + 1) * each]) for o in range(n)]
-        enforce(sum(sizes) == rows, f"The parts {sizes} do not add up to {rows} rows.")
-        self.part(axis, sizes)
+    given: list[int] = lengths.reshape(-1).tolist()
+    along = axis_from_front(_axis_of(axis, order), x.dim())
+    require(len(given) % outputs == 0, f"the lengths are a multiple of {outputs} outputs", given)
+    rows, total = x.shape[along], sum(given)
+    scale = 1
+    if use_scaling_lengths:
+        require(rows % (total or 1) == 0, f"{rows} rows are a multiple of the sum", given)
+        scale = rows // total if total else 1
+    else:
+        require(total == rows, f"the lengths add up to {rows} rows", given)
+    each = len(given) // outputs
+    sizes = [scale * sum(given[o * each : (o + 1) * each]) for o in range(outputs)]
+    return _parts(x, along, sizes, False, None)

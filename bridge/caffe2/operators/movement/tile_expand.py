@@ -3,83 +3,91 @@
 
 from __future__ import annotations
 
-from bridge import c10
 from bridge.c10.errors import EnforceNotMet
-from bridge.caffe2.execution.registry import register_operator
-from bridge.caffe2.operators.base.any_type_operator import AnyTypeOperator
+from bridge.caffe2.execution.function_operator import operator
+from bridge.caffe2.operators.base.checks import INT64, INTS, NUMBERS, axis_from_front, require
 from bridge.caffe2.operators.base.lazy_torch import torch
-from bridge.caffe2.operators.base.torch_operator import (
-    INT64,
-    NUMBERS,
-    TorchOperator,
-    enforce,
-    normal_axis,
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from bridge.caffe2.execution.declaration import Out
+
+__all__ = ["tiling"]
+
+
+def tiling(
+    tiles: int | None, axis: int | None, tiles_input: Tensor | None, axis_input: Tensor | None
+) -> tuple[int, int]:
+    """Return the number of tiles and the axis of Tile, from its arguments and inputs."""
+    if tiles_input is not None:
+        tiles = _number(tiles_input)
+        if tiles_input.dtype == torch.int64:
+            axis = 0 if axis is not None else None  # Caffe2 ignores the argument then.
+    if axis_input is not None:
+        axis = _number(axis_input)
+    require(tiles is not None, "the tiles are an argument or an input")
+    require(axis is not None, "the axis is an argument or an input")
+    assert tiles is not None
+    assert axis is not None
+    return tiles, axis
+
+
+def _number(x: Tensor) -> int:
+    require(x.dim() == 1 and x.numel() == 1, "the inputs for tiles and axis have one element", x)
+    return int(x.item())
+
+
+@operator(
+    "Tile",
+    types={"x": None, "tiles_input": INTS, "axis_input": INTS},
+    gradient="TileGradient g0 i1? i2? > 0",
+    sized_by=("tiles_input", "axis_input"),
 )
-
-__all__: list[str] = []
-
-
-@register_operator("Tile")
-class Tile(AnyTypeOperator):
-    """Input 0 repeated `tiles` times along `axis`; both are arguments, or inputs 1 and 2."""
-
-    def move(self) -> None:
-        dtype = self.Input(0).dtype()
-        enforce(
-            dtype in (*NUMBERS, c10.uint8, c10.float16, c10.string),
-            f"Tile does not support {dtype.name}.",
-        )
-        tiles, axis = self.GetSingleArgument("tiles", 1), self.GetSingleArgument("axis", 0)
-        if self.InputSize() > 1:
-            tiles = self._number(1)
-            if self.Input(1).dtype() is c10.int64:
-                axis = 0  # Caffe2 ignores the argument if the tiles are int64.
-        else:
-            enforce(self.HasArgument("tiles"), "The tiles must be an argument or an input.")
-        if self.InputSize() > 2:
-            axis = self._number(2)
-        else:
-            enforce(self.HasArgument("axis"), "The axis must be an argument or an input.")
-        enforce(tiles >= 0, f"Tiles must not be negative: {tiles}.")
-        x = self.load(0)
-        repeats = [1] * x.dim()
-        repeats[normal_axis(axis, x.dim())] = tiles
-        self.store(0, x.repeat(repeats), self.Input(0).dtype())
-
-    def _number(self, i: int) -> int:
-        tensor = self.Input(i)
-        enforce(tensor.dim() == 1 and tensor.numel() == 1, f"Input {i} must have one element.")
-        return self.integers(i)[0]
+def tile(
+    x: Tensor,
+    tiles_input: Tensor | None = None,
+    axis_input: Tensor | None = None,
+    *,
+    tiles: int | None = None,
+    axis: int | None = None,
+) -> Tensor:
+    """X repeated `tiles` times along `axis`; both are arguments, or inputs 1 and 2."""
+    known = (torch.int32, torch.int64, torch.float32, torch.float64, torch.uint8, torch.float16)
+    require(x.dtype in known, "X is of numbers or strings", x.dtype)
+    tiles, axis = tiling(tiles, axis, tiles_input, axis_input)
+    require(tiles >= 0, "the tiles are not negative", tiles)
+    repeats = [1] * x.dim()
+    repeats[axis_from_front(axis, x.dim())] = tiles
+    return x.repeat(repeats)
 
 
-@register_operator("NumpyTile")
-class NumpyTile(AnyTypeOperator):
-    """Input 0 repeated along each dimension as specified in input 1."""
-
-    def move(self) -> None:
-        repeats = self.integers(1, INT64)
-        enforce(self.Input(1).dim() == 1, "Input 1 must have one dimension.")
-        x = self.load(0)
-        enforce(
-            len(repeats) == x.dim(),
-            f"There are {len(repeats)} repeats, but input 0 has {x.dim()} dimensions.",
-        )
-        enforce(min(repeats, default=0) >= 0, f"The repeats must not be negative: {repeats}.")
-        self.store(0, x.repeat(repeats), self.Input(0).dtype())
+@operator("NumpyTile", types={"x": None, "repeats": INT64}, outputs="0-*", effects=("values",))
+def numpy_tile(x: Tensor, repeats: Tensor) -> Tensor:
+    """X repeated along each dimension as specified in input 1."""
+    require(repeats.dim() == 1, "input 1 has one dimension", repeats)
+    times: list[int] = repeats.tolist()
+    require(len(times) == x.dim(), "there is one repeat per dimension of X", times, x)
+    require(min(times, default=0) >= 0, "the repeats are not negative", times)
+    return x.repeat(times)
 
 
-@register_operator("Expand")
-class Expand(TorchOperator):
-    """Input 0 broadcast with the sizes in input 1; a size below 1 keeps that of input 0."""
-
-    def RunOnDevice(self) -> None:
-        x = self.x(0, NUMBERS)
-        shape = [max(size, 1) for size in self.integers(1, INT64)]
-        try:
-            sizes = torch.broadcast_shapes(x.shape, shape)
-        except RuntimeError as cause:
-            raise EnforceNotMet(
-                f"The sizes {list(x.shape)} do not expand to {shape}.",
-                condition="shape_x == 1 || shape_y == 1 || shape_x == shape_y",
-            ) from cause
-        self.put(0, x.expand(sizes).clone(memory_format=torch.contiguous_format))
+@operator(
+    "Expand",
+    types={"x": NUMBERS, "shape": INT64},
+    gradient="ExpandGradient g0 i0 > 0",
+    effects=("values",),
+)
+def expand(x: Tensor, shape: Tensor, *, out: Out = None) -> Tensor:
+    """X broadcast with the sizes in input 1; a size below 1 keeps that of X."""
+    wanted = [max(size, 1) for size in shape.reshape(-1).tolist()]
+    try:
+        sizes = torch.broadcast_shapes(x.shape, wanted)
+    except RuntimeError as cause:
+        raise EnforceNotMet(
+            f"The sizes {list(x.shape)} do not expand to {wanted}.",
+            condition="shape_x == 1 || shape_y == 1 || shape_x == shape_y",
+        ) from cause
+    wide = x.expand(sizes)
+    return wide.contiguous() if out is None else out.copy_(wide)

@@ -3,59 +3,44 @@
 
 from __future__ import annotations
 
-from bridge import c10
-from bridge.caffe2.execution.registry import register_operator
-from bridge.caffe2.operators.base.lazy_torch import torch
-from bridge.caffe2.operators.base.torch_operator import NUMBERS, TorchOperator, enforce
+from bridge.caffe2.execution.function_operator import operator
+from bridge.caffe2.operators.base.checks import NUMBERS, require
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
+    from torch import Tensor
+
+    from bridge.caffe2.execution.declaration import Out
 
 __all__: list[str] = []
 
 
-@register_operator("Transpose")
-class Transpose(TorchOperator):
+def _row_major(x: Tensor, out: Out) -> Tensor:
+    """Return a copy of the view `x`."""
+    return x.contiguous() if out is None else out.copy_(x)
+
+
+@operator("Transpose", types=NUMBERS)
+def transpose(data: Tensor, *, axes: list[int] | None = None, out: Out = None) -> Tensor:
     """The dimensions in the order `axes`, by default reversed."""
-
-    def __init__(self, *args: Any) -> None:
-        super().__init__(*args)
-        self._axes = self.GetRepeatedArgument("axes")
-        enforce(
-            sorted(self._axes) == list(range(len(self._axes))),
-            f"The axes {self._axes} are not a permutation of 0 to {len(self._axes) - 1}.",
-        )
-
-    def RunOnDevice(self) -> None:
-        x = self.x(0, NUMBERS)
-        axes = self._axes or list(reversed(range(x.dim())))
-        enforce(
-            len(axes) == x.dim(),
-            f"There are {len(axes)} axes, but input 0 has {x.dim()} dimensions.",
-        )
-        self.put(0, x.permute(axes).clone(memory_format=torch.contiguous_format))
+    axes = axes or list(reversed(range(data.dim())))
+    require(
+        sorted(axes) == list(range(data.dim())),
+        f"the axes are a permutation of those of the data, from 0 to {data.dim() - 1}",
+        axes,
+    )
+    return _row_major(data.permute(axes), out)
 
 
-class _Order(TorchOperator):
-    """An image with its channels moved."""
-
-    first = True
-
-    def RunOnDevice(self) -> None:
-        x = self.x(0, (c10.float32,))
-        enforce(x.dim() >= 3, f"Input 0 must have three dimensions or more, not {x.dim()}.")
-        moved = x.movedim(1, -1) if self.first else x.movedim(-1, 1)
-        self.put(0, moved.clone(memory_format=torch.contiguous_format))
-
-
-@register_operator("NCHW2NHWC")
-class NCHW2NHWC(_Order):
+@operator("NCHW2NHWC", gradient="NHWC2NCHW g0 > 0")
+def nchw_to_nhwc(data: Tensor, *, out: Out = None) -> Tensor:
     """Move the channels from the second to the last dimension."""
+    require(data.dim() >= 3, "the data have at least three dimensions", data)
+    return _row_major(data.movedim(1, -1), out)
 
 
-@register_operator("NHWC2NCHW")
-class NHWC2NCHW(_Order):
+@operator("NHWC2NCHW", gradient="NCHW2NHWC g0 > 0")
+def nhwc_to_nchw(data: Tensor, *, out: Out = None) -> Tensor:
     """Move the channels from the last to the second dimension."""
-
-    first = False
+    require(data.dim() >= 3, "the data have at least three dimensions", data)
+    return _row_major(data.movedim(-1, 1), out)

@@ -3,122 +3,108 @@
 
 from __future__ import annotations
 
-from bridge.caffe2.execution.registry import register_operator
-from bridge.caffe2.operators.base.float_operator import FloatOperator
-from bridge.caffe2.operators.base.lazy_torch import functional, torch
+import math
+
+from bridge.caffe2.execution.function_operator import operator
+from bridge.caffe2.operators.base.checks import require
+from bridge.caffe2.operators.base.lazy_torch import torch
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from torch import Tensor
 
-__all__ = ["DotProductWithPadding", "LpNorm"]
+    from bridge.caffe2.execution.declaration import Out
+
+__all__: list[str] = []
 
 
-class Padded(FloatOperator):
-    """The base class of DotProductWithPadding and its gradient.
-
-    Arguments: `pad_value` (0), which shorter rows are filled up with; `replicate` (False): shorter
-    rows are repeated instead.
-    """
-
-    def rows(self) -> tuple[Tensor, Tensor]:
-        """Return X and Y as matrices, each with its own width."""
-        x, y = self.x(0), self.x(1)
-        self.enforce(
-            x.dim() == y.dim() > 0, "X and Y have the same number of dimensions, at least one", x, y
-        )
-        self.enforce(x.shape[0] == y.shape[0], "X and Y have the same number of rows", x, y)
-        x, y = (one.reshape(one.shape[0], one.shape[1:].numel()) for one in (x, y))
-        self.replicate = bool(self.GetSingleArgument("replicate", False))
-        if self.replicate:
-            self.enforce(min(x.shape[1], y.shape[1]) > 0, "rows to repeat are not empty", x, y)
-        return x, y
-
-    def filled(self, rows: Tensor, width: int) -> Tensor:
-        """Return the rows padded or repeated to `width`."""
-        if self.replicate:
-            return rows.repeat(1, width // rows.shape[1])
-        pad = self.GetSingleArgument("pad_value", 0.0)
-        padded: Tensor = functional.pad(rows, (0, width - rows.shape[1]), value=pad)
-        return padded
+def _rows(x: Tensor, y: Tensor, replicate: bool) -> tuple[Tensor, Tensor]:
+    """Return X and Y as matrices, each with its own width."""
+    require(
+        x.dim() == y.dim() > 0, "X and Y have the same number of dimensions, at least one", x, y
+    )
+    require(x.shape[0] == y.shape[0], "X and Y have the same number of rows", x, y)
+    x, y = (one.reshape(one.shape[0], math.prod(one.shape[1:])) for one in (x, y))
+    if replicate:
+        require(min(x.shape[1], y.shape[1]) > 0, "rows to repeat are not empty", x, y)
+    return x, y
 
 
-@register_operator("DotProductWithPadding")
-class DotProductWithPadding(Padded):
-    """(X: (N, ...), Y: (N, ...)) -> the sum of X * Y per row (N), shorter rows padded.
+def _filled(rows: Tensor, width: int, pad_value: float, replicate: bool) -> Tensor:
+    """Return the rows padded or repeated to `width`."""
+    if rows.shape[1] == width:
+        return rows
+    if replicate:
+        return rows.repeat(1, width // rows.shape[1])
+    return torch.constant_pad_nd(rows, (0, width - rows.shape[1]), pad_value)
 
+
+@operator("DotProductWithPadding")
+def dot_product_with_padding(
+    x: Tensor, y: Tensor, *, pad_value: float = 0.0, replicate: bool = False, out: Out = None
+) -> Tensor:
+    """(X: (N, ...), Y: (N, ...)) -> the sum of X * Y per row (N).
+
+    Shorter rows are padded with `pad_value`, or repeated with `replicate`.
     Follows DotProductWithPaddingOp, caffe2/operators/distance_op.cc, PyTorch 1.8.1.
     """
-
-    def RunOnDevice(self) -> None:
-        if not self.Input(0).numel():
-            self.out(0, (0,))  # as in Caffe2, whatever the number of rows
-            return
-        x, y = self.rows()
-        width = max(x.shape[1], y.shape[1])
-        if self.replicate:  # a multiple of the shorter row
-            width -= width % min(x.shape[1], y.shape[1])
-        products = self.filled(x[:, :width], width) * self.filled(y[:, :width], width)
-        torch.sum(products, 1, out=self.out(0, x.shape[:1]))
+    if not x.numel():
+        return x.new_zeros(0)  # as in Caffe2, whatever the number of rows
+    a, b = _rows(x, y, replicate)
+    width = max(a.shape[1], b.shape[1])
+    if replicate:  # a multiple of the shorter row
+        width -= width % min(a.shape[1], b.shape[1])
+    a, b = (_filled(one[:, :width], width, pad_value, replicate) for one in (a, b))
+    return torch.sum(a * b, 1, out=out)
 
 
-@register_operator("DotProductWithPaddingGradient")
-class DotProductWithPaddingGradient(Padded):
+def _folded(gradient: Tensor, rows: Tensor, replicate: bool) -> Tensor:
+    """Return the gradient of widened rows as that of `rows`."""
+    width = rows.shape[1]
+    if gradient.shape[1] == width:
+        return gradient
+    if replicate:
+        return gradient.view(rows.shape[0], gradient.shape[1] // width, width).sum(1)
+    return gradient[:, :width].contiguous()
+
+
+@operator("DotProductWithPaddingGradient")
+def dot_product_with_padding_gradient(
+    x: Tensor, y: Tensor, dz: Tensor, *, pad_value: float = 0.0, replicate: bool = False
+) -> tuple[Tensor, Tensor]:
     """(X, Y, dZ: (N)) -> dX, dY."""
-
-    def RunOnDevice(self) -> None:
-        x, y = self.rows()
-        short, long = sorted((x.shape[1], y.shape[1]))
-        if self.replicate:
-            self.enforce(long % short == 0, "one row length divides the other", x, y)
-        dz = self.x(2).view(-1, 1)
-        width = max(x.shape[1], y.shape[1])
-        dx, dy = dz * self.filled(y, width), dz * self.filled(x, width)
-        self.put(0, self.folded(dx, x).view(self.x(0).shape))
-        self.put(1, self.folded(dy, y).view(self.x(1).shape))
-
-    def folded(self, gradient: Tensor, rows: Tensor) -> Tensor:
-        """Return the gradient of widened rows as that of `rows`."""
-        width = rows.shape[1]
-        if self.replicate:
-            times = gradient.shape[1] // width
-            return gradient.view(rows.shape[0], times, width).sum(1)
-        return gradient[:, :width].contiguous()
+    a, b = _rows(x, y, replicate)
+    short, long = sorted((a.shape[1], b.shape[1]))
+    if replicate:
+        require(long % short == 0, "one row length divides the other", x, y)
+    dz = dz.view(-1, 1)
+    dx = dz * _filled(b, long, pad_value, replicate)
+    dy = dz * _filled(a, long, pad_value, replicate)
+    return _folded(dx, a, replicate).view(x.shape), _folded(dy, b, replicate).view(y.shape)
 
 
-class Norm(FloatOperator):
-    """The base class of LpNorm and its gradient."""
-
-    def power(self) -> int:
-        """Return the argument `p`, 1 or 2."""
-        p: int = self.GetSingleArgument("p", 2)
-        self.enforce(p in (1, 2), "p is 1 or 2", p)
-        return p
-
-    def scale(self, x: Tensor) -> float:
-        """Return 1, or 1 / the number of elements if the argument `average` is set."""
-        return 1 / x.numel() if self.GetSingleArgument("average", False) and x.numel() else 1.0
+def _scale(x: Tensor, average: bool) -> float:
+    return 1 / x.numel() if average and x.numel() else 1.0
 
 
-@register_operator("LpNorm")
-class LpNorm(Norm):
-    """Y (1) = the sum of |X|^p, without a root; arguments `p` (2), `average` (False).
+@operator("LpNorm", gradient="LpNormGradient i0 g0 > 0")
+def lp_norm(x: Tensor, *, p: int = 2, average: bool = False) -> Tensor:
+    """Y (1) = the sum of |X|^p, p being 1 or 2, without a root.
 
     Follows LpNormOp, caffe2/operators/lpnorm_op.cc, PyTorch 1.8.1.
     """
+    require(p in (1, 2), "p is 1 or 2", p)
+    flat = x.reshape(-1)
+    total = torch.dot(flat, flat) if p == 2 else torch.sum(torch.abs(flat))
+    return (total * _scale(x, average)).view(1)
 
-    def RunOnDevice(self) -> None:
-        p, x = self.power(), self.x(0).reshape(-1)
-        total = torch.dot(x, x) if p == 2 else x.abs().sum()
-        self.put(0, total.mul_(self.scale(x)).view(1))
 
-
-@register_operator("LpNormGradient")
-class LpNormGradient(Norm):
+@operator("LpNormGradient")
+def lp_norm_gradient(
+    x: Tensor, dy: Tensor, *, p: int = 2, average: bool = False, out: Out = None
+) -> Tensor:
     """(X, dY: (1)) -> dX."""
-
-    def RunOnDevice(self) -> None:
-        p, x, dy = self.power(), self.x(0), self.x(1)
-        self.enforce(dy.numel() == 1, "the gradient has one element", dy)
-        slope = x.sign() if p == 1 else 2 * x
-        torch.mul(slope, dy.view(()) * self.scale(x), out=self.out(0, x.shape))
+    require(p in (1, 2), "p is 1 or 2", p)
+    require(dy.numel() == 1, "the gradient has one element", dy)
+    slope = torch.sign(x) if p == 1 else 2 * x
+    return torch.mul(slope, dy.view(()) * _scale(x, average), out=out)

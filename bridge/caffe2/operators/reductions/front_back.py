@@ -1,117 +1,138 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reductions over the first or the last dimensions."""
+"""Reductions over the first or the last `num_reduce_dim` dimensions.
+
+The optional input `lengths` says how many elements count for each result, at least one.
+"""
 
 from __future__ import annotations
 
-from bridge.c10 import TypeMeta
-from bridge.caffe2.execution.registry import register_operator
+import math
+
+from bridge.caffe2.execution.function_operator import operator
+from bridge.caffe2.operators.base.checks import INT32, NUMBERS, has_values, require
+from bridge.caffe2.operators.base.extremes import extreme_over
 from bridge.caffe2.operators.base.lazy_torch import torch
-from bridge.caffe2.operators.base.torch_operator import (
-    FLOAT,
-    INT32,
-    NUMBERS,
-    TorchOperator,
-    enforce,
-)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from bridge.caffe2.execution.declaration import Out
 
 __all__: list[str] = []
 
-
-class _FrontOrBack(TorchOperator):
-    """A reduction over the first or the last `num_reduce_dim` dimensions.
-
-    Input 1: the number of elements that count for each result, at least one.
-    """
-
-    types: tuple[TypeMeta, ...] = NUMBERS
-    front = True
-
-    def RunOnDevice(self) -> None:
-        x = self.x(0, self.types)
-        n = self.GetSingleArgument("num_reduce_dim", 1)
-        enforce(0 <= n <= x.dim(), f"num_reduce_dim is {n}, out of range for {x.dim()} dimensions.")
-        kept = x.shape[n:] if self.front else x.shape[: x.dim() - n]
-        if not x.numel():
-            self.put(0, x.new_zeros(kept))
-            return
-        # one row per result
-        rows = x.reshape(-1, kept.numel()).t() if self.front else x.reshape(kept.numel(), -1)
-        lengths = torch.full((kept.numel(),), rows.size(1))
-        if self.InputSize() > 1:
-            lengths = self.x(1, INT32)
-            enforce(n == 1, "With lengths, num_reduce_dim must be 1.")
-            enforce(
-                lengths.numel() == kept.numel(),
-                f"There are {lengths.numel()} lengths, but {kept.numel()} results.",
-            )
-            lengths = lengths.reshape(-1)
-            enforce(
-                bool((lengths <= rows.size(1)).all()),
-                f"A length is greater than the {rows.size(1)} elements there are.",
-            )
-        self.put(0, self.reduce(rows, lengths).to(x.dtype).reshape(kept))
-
-    def counting(self, rows: torch.Tensor, lengths: torch.Tensor, other: float) -> torch.Tensor:
-        """Return the rows with elements beyond their lengths replaced by `other`."""
-        if self.InputSize() < 2:
-            return rows
-        beyond = torch.arange(rows.size(1)) >= lengths.clamp(min=1)[:, None]
-        return rows.masked_fill(beyond, other)
-
-    def reduce(self, rows: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
-        """Reduce each row."""
-        raise NotImplementedError
+_FLOAT_TYPES = {"lengths": INT32}
+_TYPES = {"x": NUMBERS, "lengths": INT32}
 
 
-@register_operator("ReduceFrontSum")
-class ReduceFrontSum(_FrontOrBack):
+def _as_matrix(x: Tensor, n: int, front: bool) -> tuple[Tensor, torch.Size]:
+    """Return X as a matrix, to reduce along dimension 0 or 1, and the sizes of the result."""
+    require(0 <= n <= x.dim(), f"num_reduce_dim is at most {x.dim()}, the dimensions of X", n)
+    split = n if front else x.dim() - n
+    kept = x.shape[split:] if front else x.shape[:split]
+    return x.reshape(math.prod(x.shape[:split]), math.prod(x.shape[split:])), kept
+
+
+def _counting(matrix: Tensor, lengths: Tensor, n: int, front: bool, other: float) -> Tensor:
+    """Return the matrix with elements beyond their lengths replaced by `other`."""
+    along = 0 if front else 1
+    count = matrix.shape[along]
+    require(n == 1, "num_reduce_dim is 1 with lengths", n)
+    require(lengths.numel() == matrix.shape[1 - along], "there is one length per result", lengths)
+    if has_values(lengths):
+        require(bool((lengths <= count).all()), f"lengths are at most {count}", lengths.tolist())
+    places = torch.arange(count, device=matrix.device).unsqueeze(1 - along)
+    return matrix.masked_fill(places >= lengths.clamp(min=1).reshape(-1).unsqueeze(along), other)
+
+
+def _total(x: Tensor, lengths: Tensor | None, n: int, front: bool, out: Out) -> Tensor:
+    matrix, kept = _as_matrix(x, n, front)
+    if lengths is not None and x.numel():
+        matrix = _counting(matrix, lengths, n, front, 0)
+    dim = 0 if front else 1
+    if out is None:
+        return torch.sum(matrix, dim, dtype=x.dtype).view(kept)
+    torch.sum(matrix, dim, dtype=x.dtype, out=out.view(-1))
+    return out
+
+
+def _mean(x: Tensor, lengths: Tensor | None, n: int, front: bool, out: Out) -> Tensor:
+    """Return the means; of integers, rounded towards zero."""
+    matrix, kept = _as_matrix(x, n, front)
+    if not x.numel():
+        return x.new_zeros(kept)
+    count = matrix.shape[0 if front else 1]
+    if lengths is None and x.is_floating_point():
+        if out is None:
+            return torch.mean(matrix, 0 if front else 1).view(kept)
+        torch.mean(matrix, 0 if front else 1, out=out.view(-1))
+        return out
+    total = _total(x, lengths, n, front, None)
+    if lengths is None:
+        return torch.div(total, count, rounding_mode="trunc", out=out)
+    if x.is_floating_point():
+        return torch.div(total, lengths.view(kept), out=out)
+    if has_values(lengths):
+        require(bool((lengths > 0).all()), "no mean is of no integers", lengths.tolist())
+    return torch.div(total, lengths.view(kept), rounding_mode="trunc").to(x.dtype)
+
+
+def _maximum(x: Tensor, lengths: Tensor | None, n: int, front: bool, out: Out) -> Tensor:
+    matrix, kept = _as_matrix(x, n, front)
+    if not x.numel():
+        return x.new_zeros(kept)
+    if lengths is not None:
+        matrix = _counting(matrix, lengths, n, front, float("-inf"))
+    dims = (0 if front else 1,)
+    if out is None:
+        return extreme_over(matrix, dims, False).view(kept)
+    extreme_over(matrix, dims, False, out=out.view(-1))
+    return out
+
+
+@operator("ReduceFrontSum", types=_TYPES, gradient="ReduceFrontSumGradient g0 i0 i1? > 0")
+def reduce_front_sum(
+    x: Tensor, lengths: Tensor | None = None, *, num_reduce_dim: int = 1, out: Out = None
+) -> Tensor:
     """Sums over the first dimensions."""
-
-    def reduce(self, rows: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
-        """Return the sums."""
-        return self.counting(rows, lengths, 0).sum(1, dtype=rows.dtype)
+    return _total(x, lengths, num_reduce_dim, True, out)
 
 
-@register_operator("ReduceBackSum")
-class ReduceBackSum(ReduceFrontSum):
+@operator("ReduceBackSum", types=_TYPES, gradient="ReduceBackSumGradient g0 i0 i1? > 0")
+def reduce_back_sum(
+    x: Tensor, lengths: Tensor | None = None, *, num_reduce_dim: int = 1, out: Out = None
+) -> Tensor:
     """Sums over the last dimensions."""
+    return _total(x, lengths, num_reduce_dim, False, out)
 
-    front = False
 
-
-@register_operator("ReduceFrontMean")
-class ReduceFrontMean(ReduceFrontSum):
+@operator("ReduceFrontMean", types=_TYPES, gradient="ReduceFrontMeanGradient g0 i0 i1? > 0")
+def reduce_front_mean(
+    x: Tensor, lengths: Tensor | None = None, *, num_reduce_dim: int = 1, out: Out = None
+) -> Tensor:
     """Means over the first dimensions; of integers, rounded towards zero."""
-
-    def reduce(self, rows: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
-        """Return the means."""
-        total = super().reduce(rows, lengths)
-        if total.is_floating_point():
-            return total / lengths
-        enforce(bool((lengths > 0).all()), "The mean of no integers is undefined.")
-        return torch.div(total, lengths, rounding_mode="trunc")
+    return _mean(x, lengths, num_reduce_dim, True, out)
 
 
-@register_operator("ReduceBackMean")
-class ReduceBackMean(ReduceFrontMean):
-    """Means over the last dimensions."""
+@operator("ReduceBackMean", types=_TYPES, gradient="ReduceBackMeanGradient g0 i0 i1? > 0")
+def reduce_back_mean(
+    x: Tensor, lengths: Tensor | None = None, *, num_reduce_dim: int = 1, out: Out = None
+) -> Tensor:
+    """Means over the last dimensions; of integers, rounded towards zero."""
+    return _mean(x, lengths, num_reduce_dim, False, out)
 
-    front = False
 
-
-@register_operator("ReduceFrontMax")
-class ReduceFrontMax(_FrontOrBack):
+@operator("ReduceFrontMax", types=_FLOAT_TYPES, gradient="ReduceFrontMaxGradient g0 i0 o0 i1? > 0")
+def reduce_front_max(
+    x: Tensor, lengths: Tensor | None = None, *, num_reduce_dim: int = 1, out: Out = None
+) -> Tensor:
     """The maxima over the first dimensions."""
-
-    types = FLOAT
-
-    def reduce(self, rows: torch.Tensor, lengths: torch.Tensor) -> torch.Tensor:
-        """Return the maxima."""
-        return self.counting(rows, lengths, float("-inf")).amax(1)
+    return _maximum(x, lengths, num_reduce_dim, True, out)
 
 
-@register_operator("ReduceBackMax")
-class ReduceBackMax(ReduceFrontMax):
+@operator("ReduceBackMax", types=_FLOAT_TYPES, gradient="ReduceBackMaxGradient g0 i0 o0 i1? > 0")
+def reduce_back_max(
+    x: Tensor, lengths: Tensor | None = None, *, num_reduce_dim: int = 1, out: Out = None
+) -> Tensor:
     """The maxima over the last dimensions."""
-
-    front = False
+    return _maximum(x, lengths, num_reduce_dim, False, out)

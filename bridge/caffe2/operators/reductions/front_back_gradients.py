@@ -1,132 +1,115 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Gradients of reductions over the first or the last dimensions."""
+"""Gradients of reductions over the first or the last `num_reduce_dim` dimensions.
+
+With lengths only as many elements of each row or column have a gradient.
+Follows caffe2/operators/reduce_front_back_sum_mean_ops.h, PyTorch 1.8.1.
+"""
 
 from __future__ import annotations
 
-from bridge import c10
-from bridge.caffe2.execution.registry import register_operator
-from bridge.caffe2.operators.base.float_operator import FloatOperator
+import math
+
+from bridge.caffe2.execution.function_operator import operator
+from bridge.caffe2.operators.base.checks import INT32, NUMBERS, require
 from bridge.caffe2.operators.base.lazy_torch import torch
-from bridge.caffe2.operators.base.torch_operator import FLOAT, INT32, NUMBERS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Sequence
 
     from torch import Tensor
 
-    from bridge.c10 import TypeMeta
-
 __all__: list[str] = []
 
-
-class EndGradient(FloatOperator):
-    """(dY, X, optionally lengths) -> dX of a reduction over the first or last dimensions.
-
-    For sums and means input 1 may also be the sizes of X, 1-d int64. With lengths (int32) only as
-    many elements of each row or column have a gradient.
-    Argument: `num_reduce_dim` (1).
-    Follows caffe2/operators/reduce_front_back_sum_mean_ops.h, PyTorch 1.8.1.
-    """
-
-    front = True
-    mean = False
-    lengths = 2
-    types: Collection[TypeMeta] = NUMBERS
-
-    def RunOnDevice(self) -> None:
-        dy = self.x(0, self.types)
-        sizes = self.sizes()
-        dims = self.GetSingleArgument("num_reduce_dim", 1)
-        self.enforce(
-            0 <= dims <= len(sizes),
-            "num_reduce_dim is at most the number of dimensions",
-            dims,
-            sizes,
-        )
-        split = dims if self.front else len(sizes) - dims
-        matrix = torch.Size([sizes[:split].numel(), sizes[split:].numel()])
-        along = 0 if self.front else 1
-        count = matrix[along]
-        self.enforce(
-            dy.numel() == matrix[1 - along], "there is one gradient per element of Y", dy, sizes
-        )
-        spread = dy.reshape(-1).unsqueeze(along).expand(matrix)
-        if self.InputSize() > self.lengths:
-            length = self.x(self.lengths, INT32).reshape(-1).unsqueeze(along)
-            inside = torch.arange(count).unsqueeze(1 - along) < length
-            spread = spread * inside
-            # A row of length 0 stays 0.
-            spread = self.share(spread, length.clamp(min=1)) if self.mean else spread
-        elif self.mean and count:
-            spread = self.share(spread, count)
-        found = self.chosen(spread, matrix).reshape(sizes)
-        self.put(0, found.clone(memory_format=torch.contiguous_format))
-
-    def sizes(self) -> torch.Size:
-        """Return the sizes of X: those of input 1, or its elements if it is 1-d int64."""
-        given = self.Input(1)
-        if given.dim() != 1 or given.dtype() is not c10.int64 or self.types is FLOAT:
-            return torch.Size(given.sizes())
-        sizes = self.integers(1)
-        self.enforce(min(sizes, default=0) >= 0, "sizes are not negative", sizes)
-        return torch.Size(sizes)
-
-    def share(self, dy: Tensor, count: Tensor | int) -> Tensor:
-        """Return dy / count; integers are rounded towards zero."""
-        rounding = None if dy.is_floating_point() else "trunc"
-        found: Tensor = dy.div(count, rounding_mode=rounding)
-        return found
-
-    def chosen(self, spread: Tensor, matrix: torch.Size) -> Tensor:
-        """Return the gradients of X, given those of the results, broadcast."""
-        return spread
+_TYPES = {"dy": NUMBERS, "x": None, "lengths": INT32}
+_MAX_TYPES = {"lengths": INT32}
 
 
-@register_operator("ReduceFrontSumGradient")
-class ReduceFrontSumGradient(EndGradient):
-    """EndGradient of sums over the first dimensions."""
+def _spread(
+    dy: Tensor, sizes: Sequence[int], lengths: Tensor | None, n: int, front: bool, mean: bool
+) -> Tensor:
+    """Return dY, divided for a mean, as a matrix with the elements of X, a view if it can be."""
+    require(0 <= n <= len(sizes), "num_reduce_dim is at most the number of dimensions", n, sizes)
+    split = n if front else len(sizes) - n
+    matrix = (math.prod(sizes[:split]), math.prod(sizes[split:]))
+    along = 0 if front else 1
+    count = matrix[along]
+    require(dy.numel() == matrix[1 - along], "there is one gradient per element of Y", dy, sizes)
+    spread = dy.reshape(-1).unsqueeze(along).expand(matrix)
+    rounding = None if dy.is_floating_point() else "trunc"
+    if lengths is not None:
+        lengths = lengths.reshape(-1).unsqueeze(along)
+        inside = torch.arange(count, device=dy.device).unsqueeze(1 - along) < lengths
+        spread = spread * inside
+        if mean:  # A row of length 0 stays 0.
+            spread = spread.div(lengths.clamp(min=1), rounding_mode=rounding)
+    elif mean and count:
+        spread = spread.div(count, rounding_mode=rounding)
+    return spread
 
 
-@register_operator("ReduceFrontMeanGradient")
-class ReduceFrontMeanGradient(EndGradient):
-    """EndGradient of means over the first dimensions."""
-
-    mean = True
-
-
-@register_operator("ReduceBackSumGradient")
-class ReduceBackSumGradient(EndGradient):
-    """EndGradient of sums over the last dimensions."""
-
-    front = False
+def _back(dy: Tensor, x: Tensor, lengths: Tensor | None, n: int, front: bool, mean: bool) -> Tensor:
+    """Return dX; `x` is X, or the sizes of X as 1-d int64."""
+    sizes = list(x.shape)
+    if x.dim() == 1 and x.dtype == torch.int64:
+        sizes = x.tolist()
+        require(min(sizes, default=0) >= 0, "sizes are not negative", sizes)
+    spread = _spread(dy, sizes, lengths, n, front, mean).reshape(sizes)
+    return spread.to(dy.dtype).clone(memory_format=torch.contiguous_format)
 
 
-@register_operator("ReduceBackMeanGradient")
-class ReduceBackMeanGradient(EndGradient):
-    """EndGradient of means over the last dimensions."""
-
-    front = False
-    mean = True
-
-
-@register_operator("ReduceFrontMaxGradient")
-class ReduceFrontMaxGradient(EndGradient):
-    """(dY, X, Y, optionally lengths) -> dX: dY where X equals Y, else 0.
-
-    See EndGradient.
-    """
-
-    lengths = 3
-    types = FLOAT
-
-    def chosen(self, spread: Tensor, matrix: torch.Size) -> Tensor:
-        x, y = self.x(1).reshape(matrix), self.x(2).reshape(-1)
-        return spread * (x == y.unsqueeze(0 if self.front else 1))
+def _back_of_maximum(
+    dy: Tensor, x: Tensor, y: Tensor, lengths: Tensor | None, n: int, front: bool
+) -> Tensor:
+    """Return dX: dY where X equals Y, else 0."""
+    spread = _spread(dy, x.shape, lengths, n, front, False)
+    chosen = x.reshape(spread.shape) == y.reshape(-1).unsqueeze(0 if front else 1)
+    return (spread * chosen).reshape(x.shape)
 
 
-@register_operator("ReduceBackMaxGradient")
-class ReduceBackMaxGradient(ReduceFrontMaxGradient):
-    """ReduceFrontMaxGradient over the last dimensions."""
+@operator("ReduceFrontSumGradient", types=_TYPES)
+def reduce_front_sum_gradient(
+    dy: Tensor, x: Tensor, lengths: Tensor | None = None, *, num_reduce_dim: int = 1
+) -> Tensor:
+    """(dY, X or its sizes, optionally lengths) -> dX of sums over the first dimensions."""
+    return _back(dy, x, lengths, num_reduce_dim, True, False)
 
-    front = False
+
+@operator("ReduceBackSumGradient", types=_TYPES)
+def reduce_back_sum_gradient(
+    dy: Tensor, x: Tensor, lengths: Tensor | None = None, *, num_reduce_dim: int = 1
+) -> Tensor:
+    """(dY, X or its sizes, optionally lengths) -> dX of sums over the last dimensions."""
+    return _back(dy, x, lengths, num_reduce_dim, False, False)
+
+
+@operator("ReduceFrontMeanGradient", types=_TYPES)
+def reduce_front_mean_gradient(
+    dy: Tensor, x: Tensor, lengths: Tensor | None = None, *, num_reduce_dim: int = 1
+) -> Tensor:
+    """(dY, X or its sizes, optionally lengths) -> dX of means over the first dimensions."""
+    return _back(dy, x, lengths, num_reduce_dim, True, True)
+
+
+@operator("ReduceBackMeanGradient", types=_TYPES)
+def reduce_back_mean_gradient(
+    dy: Tensor, x: Tensor, lengths: Tensor | None = None, *, num_reduce_dim: int = 1
+) -> Tensor:
+    """(dY, X or its sizes, optionally lengths) -> dX of means over the last dimensions."""
+    return _back(dy, x, lengths, num_reduce_dim, False, True)
+
+
+@operator("ReduceFrontMaxGradient", types=_MAX_TYPES)
+def reduce_front_max_gradient(
+    dy: Tensor, x: Tensor, y: Tensor, lengths: Tensor | None = None, *, num_reduce_dim: int = 1
+) -> Tensor:
+    """(dY, X, Y, optionally lengths) -> dX of the maxima over the first dimensions."""
+    return _back_of_maximum(dy, x, y, lengths, num_reduce_dim, True)
+
+
+@operator("ReduceBackMaxGradient", types=_MAX_TYPES)
+def reduce_back_max_gradient(
+    dy: Tensor, x: Tensor, y: Tensor, lengths: Tensor | None = None, *, num_reduce_dim: int = 1
+) -> Tensor:
+    """(dY, X, Y, optionally lengths) -> dX of the maxima over the last dimensions."""
+    return _back_of_maximum(dy, x, y, lengths, num_reduce_dim, False)

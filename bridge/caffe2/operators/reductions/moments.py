@@ -3,41 +3,44 @@
 
 from __future__ import annotations
 
-from bridge.caffe2.execution.registry import register_operator
+from bridge.caffe2.execution.function_operator import operator
+from bridge.caffe2.operators.base.checks import axis_from_front
 from bridge.caffe2.operators.base.lazy_torch import torch
-from bridge.caffe2.operators.reductions.reduce_gradients import OverAxes
+from bridge.caffe2.operators.reductions.reduce_gradients import kept_sizes
 
-__all__ = ["Moments"]
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from torch import Tensor
+
+__all__: list[str] = []
 
 
-@register_operator("Moments")
-class Moments(OverAxes):
-    """X -> mean, variance over `axes`; both are 0 for no elements; argument `keepdims` (True).
+@operator("Moments", gradient="MomentsGradient g0 g1 i0 o0 > 0")
+def moments(
+    x: Tensor, *, axes: list[int] | None = None, keepdims: int = 1
+) -> tuple[Tensor, Tensor]:
+    """X -> mean, variance over `axes`, by default all; both are 0 for no elements.
 
     Follows MomentsOp, caffe2/operators/moments_op.h, PyTorch 1.8.1.
     """
-
-    def RunOnDevice(self) -> None:
-        x = self.x(0)
-        axes = self.axes(x)
-        keep = bool(self.GetSingleArgument("keepdims", 1))
-        if not axes:
-            mean, var = x.clone(), torch.zeros_like(x)
-        elif not x.numel():
-            mean, var = x.sum(axes, keep), x.sum(axes, keep)
-        else:
-            var, mean = torch.var_mean(x, axes, correction=0, keepdim=keep)
-        self.put(0, mean)
-        self.put(1, var)
+    named = range(x.dim()) if axes is None else axes
+    dims = sorted({axis_from_front(axis, x.dim()) for axis in named})
+    if not dims:
+        return x.clone(), torch.zeros_like(x)
+    keep = bool(keepdims)
+    if not x.numel():
+        return x.sum(dims, keep), x.sum(dims, keep)
+    mean = torch.mean(x, dims, True)
+    variance = torch.mean(torch.square(x - mean), dims, keep)
+    return mean if keep else mean.reshape(variance.shape), variance
 
 
-@register_operator("MomentsGradient")
-class MomentsGradient(OverAxes):
+@operator("MomentsGradient")
+def moments_gradient(
+    dmean: Tensor, dvariance: Tensor, x: Tensor, mean: Tensor, *, axes: list[int] | None = None
+) -> Tensor:
     """(dmean, dvariance, X, mean) -> dX."""
-
-    def RunOnDevice(self) -> None:
-        x = self.x(2)
-        shape = self.kept(x)
-        dmean, dvar, mean = (self.x(i).reshape(shape) for i in (0, 1, 3))
-        share = mean.numel() / max(x.numel(), 1)
-        self.put(0, (dmean + 2 * (x - mean) * dvar) * share)
+    sizes = kept_sizes(x, axes)
+    dmean, dvariance, mean = (one.reshape(sizes) for one in (dmean, dvariance, mean))
+    share = mean.numel() / max(x.numel(), 1)
+    return (dmean + 2 * (x - mean) * dvariance) * share

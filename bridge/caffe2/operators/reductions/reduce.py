@@ -1,110 +1,83 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reductions over the dimensions listed in `axes`."""
+"""Reductions over the dimensions in `axes`, all by default, kept with size 1 with `keepdims`."""
 
 from __future__ import annotations
 
-from bridge.c10 import TypeMeta
-from bridge.caffe2.execution.registry import register_operator
+from bridge.caffe2.execution.function_operator import operator
+from bridge.caffe2.operators.base.checks import NUMBERS, axis_from_front
+from bridge.caffe2.operators.base.extremes import extreme_over
 from bridge.caffe2.operators.base.lazy_torch import torch
-from bridge.caffe2.operators.base.torch_operator import FLOAT, NUMBERS, TorchOperator, normal_axis
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from bridge.caffe2.execution.declaration import Out
 
 __all__: list[str] = []
 
 
-class _Reduce(TorchOperator):
-    """A reduction over the dimensions `axes` (all), kept with size 1 with `keepdims` (True)."""
-
-    types: tuple[TypeMeta, ...] = FLOAT
-
-    def RunOnDevice(self) -> None:
-        x = self.x(0, self.types)
-        named = self.GetRepeatedArgument("axes") or range(x.dim())
-        axes = sorted({normal_axis(axis, x.dim()) for axis in named})
-        keep = self.GetSingleArgument("keepdims", True)
-        if not axes:
-            self.put(0, self.one(x))
-            return
-        result = self.reduce(x, axes, keep) if x.numel() else self.of_nothing(x, axes, keep)
-        self.put(0, result)
-
-    def one(self, x: torch.Tensor) -> torch.Tensor:
-        """Reduce a tensor without dimensions."""
-        return self.reduce(x.reshape(1), [0], False)
-
-    def reduce(self, x: torch.Tensor, axes: list[int], keep: bool) -> torch.Tensor:
-        """Reduce `x`, which is not empty."""
-        raise NotImplementedError
-
-    def of_nothing(self, x: torch.Tensor, axes: list[int], keep: bool) -> torch.Tensor:
-        """Reduce `x`, which is empty."""
-        return x.sum(axes, keep, dtype=x.dtype)
+def _dims(x: Tensor, axes: list[int] | None) -> list[int]:
+    """Return the dimensions to reduce, counted from the front."""
+    return sorted({axis_from_front(axis, x.dim()) for axis in axes or range(x.dim())})
 
 
-@register_operator("ReduceSum")
-class ReduceSum(_Reduce):
+@operator("ReduceSum", types=NUMBERS, gradient="ReduceSumGradient g0 i0 o0 > 0")
+def reduce_sum(
+    x: Tensor, *, axes: list[int] | None = None, keepdims: bool = True, out: Out = None
+) -> Tensor:
     """Sums."""
-
-    types = NUMBERS
-
-    def reduce(self, x: torch.Tensor, axes: list[int], keep: bool) -> torch.Tensor:
-        """Return the sums."""
-        return torch.sum(x, axes, keep, dtype=x.dtype)
+    return torch.sum(x, _dims(x, axes), keepdims, dtype=x.dtype, out=out)
 
 
-@register_operator("ReduceMean")
-class ReduceMean(_Reduce):
-    """Means."""
-
-    def reduce(self, x: torch.Tensor, axes: list[int], keep: bool) -> torch.Tensor:
-        """Return the means."""
-        return torch.mean(x, axes, keep)
-
-
-class _Extreme(_Reduce):
-    """The maximum or minimum; of no elements the opposite limit of the type."""
-
-    types = NUMBERS
-    limit = "min"
-
-    def of_nothing(self, x: torch.Tensor, axes: list[int], keep: bool) -> torch.Tensor:
-        """Return the limit of the type for each result."""
-        info = torch.finfo(x.dtype) if x.is_floating_point() else torch.iinfo(x.dtype)
-        return super().of_nothing(x, axes, keep).fill_(getattr(info, self.limit))
+@operator("ReduceMean", gradient="ReduceMeanGradient g0 i0 o0 > 0")
+def reduce_mean(
+    x: Tensor, *, axes: list[int] | None = None, keepdims: bool = True, out: Out = None
+) -> Tensor:
+    """Means; of no elements 0."""
+    dims = _dims(x, axes)
+    if not x.numel():
+        return torch.sum(x, dims, keepdims)
+    return torch.mean(x, dims, keepdims, out=out)
 
 
-@register_operator("ReduceMax")
-class ReduceMax(_Extreme):
+def _extreme(x: Tensor, axes: list[int] | None, keepdims: bool, greatest: bool, out: Out) -> Tensor:
+    """Return the extremes; of no elements the opposite limit of the type."""
+    dims = _dims(x, axes)
+    if x.numel():
+        return extreme_over(x, dims, keepdims, greatest, out)
+    info = torch.finfo(x.dtype) if x.is_floating_point() else torch.iinfo(x.dtype)
+    nothing = torch.sum(x, dims, keepdims, dtype=x.dtype)
+    return torch.full_like(nothing, info.min if greatest else info.max)
+
+
+@operator("ReduceMax", types=NUMBERS, gradient="ReduceMaxGradient g0 i0 o0 > 0")
+def reduce_max(
+    x: Tensor, *, axes: list[int] | None = None, keepdims: bool = True, out: Out = None
+) -> Tensor:
     """The maxima."""
-
-    def reduce(self, x: torch.Tensor, axes: list[int], keep: bool) -> torch.Tensor:
-        """Return the maxima."""
-        return torch.amax(x, axes, keep)
+    return _extreme(x, axes, keepdims, True, out)
 
 
-@register_operator("ReduceMin")
-class ReduceMin(_Extreme):
+@operator("ReduceMin", types=NUMBERS, gradient="ReduceMinGradient g0 i0 o0 > 0")
+def reduce_min(
+    x: Tensor, *, axes: list[int] | None = None, keepdims: bool = True, out: Out = None
+) -> Tensor:
     """The minima."""
-
-    limit = "max"
-
-    def reduce(self, x: torch.Tensor, axes: list[int], keep: bool) -> torch.Tensor:
-        """Return the minima."""
-        return torch.amin(x, axes, keep)
+    return _extreme(x, axes, keepdims, False, out)
 
 
-@register_operator("ReduceL1")
-class ReduceL1(_Reduce):
+@operator("ReduceL1", gradient="ReduceL1Gradient g0 i0 o0 > 0")
+def reduce_l1(
+    x: Tensor, *, axes: list[int] | None = None, keepdims: bool = True, out: Out = None
+) -> Tensor:
     """Sums of absolute values."""
-
-    def reduce(self, x: torch.Tensor, axes: list[int], keep: bool) -> torch.Tensor:
-        """Return the sums of absolute values."""
-        return torch.sum(x.abs(), axes, keep)
+    return torch.sum(torch.abs(x), _dims(x, axes), keepdims, out=out)
 
 
-@register_operator("ReduceL2")
-class ReduceL2(_Reduce):
+@operator("ReduceL2", gradient="ReduceL2Gradient g0 i0 o0 > 0")
+def reduce_l2(
+    x: Tensor, *, axes: list[int] | None = None, keepdims: bool = True, out: Out = None
+) -> Tensor:
     """Square roots of sums of squares."""
-
-    def reduce(self, x: torch.Tensor, axes: list[int], keep: bool) -> torch.Tensor:
-        """Return the 2-norms."""
-        return torch.linalg.vector_norm(x, 2, axes, keep)
+    return torch.linalg.vector_norm(x, 2, _dims(x, axes), keepdims, out=out)

@@ -1,132 +1,128 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reductions to one number, to a number per row, and to indices."""
+"""Reductions to one number, to a number per row, and to indices, with their gradients."""
 
 from __future__ import annotations
 
-from bridge import c10
-from bridge.c10 import TypeMeta
-from bridge.caffe2.execution.registry import register_operator
+import math
+
+from bridge.caffe2.execution.function_operator import operator
+from bridge.caffe2.operators.base.checks import FLOATS, INT32, NUMBERS, require
+from bridge.caffe2.operators.base.extremes import extreme_over
 from bridge.caffe2.operators.base.lazy_torch import torch
-from bridge.caffe2.operators.base.rows_and_segments import along_rows
-from bridge.caffe2.operators.base.torch_operator import (
-    FLOAT,
-    FLOATS,
-    INT32,
-    NUMBERS,
-    TorchOperator,
-    enforce,
-    plain_axis,
-)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from torch import Tensor
+
+    from bridge.caffe2.execution.declaration import Out
 
 __all__: list[str] = []
 
 
-@register_operator("RowwiseMax")
-class RowwiseMax(TorchOperator):
+def _extreme(x: Tensor, dim: int, out: Out) -> Tensor:
+    require(x.dim() == 3, "X has three dimensions", x)
+    if x.numel():
+        return extreme_over(x, (dim,), False, True, out)
+    kept = [size for i, size in enumerate(x.shape) if i != dim]
+    require(0 in kept, "no maximum is of no elements", x)
+    return x.new_zeros(kept)
+
+
+@operator("RowwiseMax", gradient="RowwiseMaxGradient i0 o0 g0 > 0")
+def rowwise_max(x: Tensor, *, out: Out = None) -> Tensor:
     """The maximum of each row: (batch, m, n) -> (batch, m)."""
-
-    dim = 2
-
-    def RunOnDevice(self) -> None:
-        x = self.x(0, FLOAT)
-        enforce(x.dim() == 3, f"Input 0 must have three dimensions, not {x.dim()}.")
-        if x.numel():
-            self.put(0, x.amax(self.dim))
-            return
-        kept = [size for dim, size in enumerate(x.shape) if dim != self.dim]
-        enforce(0 in kept, "The maximum of no elements is undefined.")
-        self.out(0, kept, c10.float32)
+    return _extreme(x, 2, out)
 
 
-@register_operator("ColwiseMax")
-class ColwiseMax(RowwiseMax):
+@operator("ColwiseMax", gradient="ColwiseMaxGradient i0 o0 g0 > 0")
+def colwise_max(x: Tensor, *, out: Out = None) -> Tensor:
     """The maximum of each column: (batch, m, n) -> (batch, n)."""
+    return _extreme(x, 1, out)
 
-    dim = 1
+
+def _extreme_gradient(x: Tensor, y: Tensor, dy: Tensor, dim: int) -> Tensor:
+    require(x.dim() == 3, "X has three dimensions", x)
+    return dy.unsqueeze(dim) * (x == y.unsqueeze(dim))
 
 
-@register_operator("SumElements")
-class SumElements(TorchOperator):
+@operator("RowwiseMaxGradient")
+def rowwise_max_gradient(x: Tensor, y: Tensor, dy: Tensor) -> Tensor:
+    """(X: (batch, m, n), Y, dY) -> dX: dY where X equals Y, else 0."""
+    return _extreme_gradient(x, y, dy, 2)
+
+
+@operator("ColwiseMaxGradient", inputs="0-*", outputs="0-*")
+def colwise_max_gradient(x: Tensor, y: Tensor, dy: Tensor) -> Tensor:
+    """(X: (batch, m, n), Y, dY) -> dX: dY where X equals Y, else 0."""
+    return _extreme_gradient(x, y, dy, 1)
+
+
+@operator("SumElements", gradient="SumElementsGradient i0 g0 > 0")
+def sum_elements(x: Tensor, *, average: bool = False) -> Tensor:
     """The sum of all elements, or their mean with `average`."""
-
-    types: tuple[TypeMeta, ...] = FLOAT
-
-    def RunOnDevice(self) -> None:
-        x = self.x(0, self.types)
-        total = self.total(x)
-        if self.GetSingleArgument("average", False) and x.numel():
-            total = total / x.numel()
-        self.put(0, total)
-
-    def total(self, x: torch.Tensor) -> torch.Tensor:
-        """Return the sum."""
-        return x.sum(dtype=x.dtype)
+    total = torch.sum(x)
+    return total / x.numel() if average and x.numel() else total
 
 
-@register_operator("SumElementsInt")
-class SumElementsInt(TorchOperator):
+@operator("SumElementsGradient", types={"dy": FLOATS})
+def sum_elements_gradient(x: Tensor, dy: Tensor, *, average: bool = False) -> Tensor:
+    """(X, dY: ()) -> dX = dY, divided by the number of elements with `average`."""
+    require(dy.numel() == 1, "the gradient has one element", dy)
+    share = dy.view(()) / (max(x.numel(), 1) if average else 1)
+    return share.to(x.dtype).expand(x.shape).clone(memory_format=torch.contiguous_format)
+
+
+@operator("SumElementsInt", types=INT32, gradient="undefined")
+def sum_elements_int(x: Tensor) -> Tensor:
     """The sum of all elements, int32."""
-
-    def RunOnDevice(self) -> None:
-        self.put(0, self.x(0, INT32).sum(dtype=torch.int32))
+    return torch.sum(x, dtype=torch.int32)
 
 
-@register_operator("SumSqrElements")
-class SumSqrElements(SumElements):
+@operator("SumSqrElements", types=FLOATS)
+def sum_sqr_elements(x: Tensor, *, average: bool = False) -> Tensor:
     """The sum of the squares of all elements, or their mean with `average`."""
-
-    types = FLOATS
-
-    def total(self, x: torch.Tensor) -> torch.Tensor:
-        """Return the sum of the squares."""
-        return x.square().sum()
+    total = torch.sum(torch.square(x))
+    return total / x.numel() if average and x.numel() else total
 
 
-@register_operator("ReduceTailSum")
-class ReduceTailSum(TorchOperator):
+@operator("ReduceTailSum")
+def reduce_tail_sum(x: Tensor, *, out: Out = None) -> Tensor:
     """The sum of each row: (n, ...) -> (n,)."""
-
-    def RunOnDevice(self) -> None:
-        x = self.x(0, FLOAT)
-        enforce(x.dim() > 0, "Input 0 must have at least one dimension.")
-        self.put(0, x.reshape(x.size(0), x.numel() // max(x.size(0), 1)).sum(1))
+    require(x.dim() > 0, "X has at least one dimension", x)
+    return torch.sum(x.reshape(x.shape[0], math.prod(x.shape[1:])), 1, out=out)
 
 
-@register_operator("RowMul")
-class RowMul(TorchOperator):
-    """Each row of input 0 times its number in input 1."""
-
-    def RunOnDevice(self) -> None:
-        x, w = self.x(0, FLOAT), self.x(1, FLOAT)
-        enforce(
-            x.dim() > 0 and w.numel() == x.size(0),
-            f"Input 1 must have one number per row of sizes {list(x.shape)}, not {w.numel()}.",
-        )
-        torch.mul(x, along_rows(w, x), out=self.out(0, x.shape, c10.float32))
-
-
-class _Arg(TorchOperator):
-    """The index of the maximum or minimum along `axis` (-1)."""
-
-    greatest = True
-
-    def RunOnDevice(self) -> None:
-        x = self.x(0, NUMBERS)
-        axis = plain_axis(self.GetSingleArgument("axis", -1), x.dim())
-        keep = self.GetSingleArgument("keepdims", True)
-        if not x.numel():
-            self.put(0, x.sum(axis, keep).long())
-            return
-        self.put(0, (torch.argmax if self.greatest else torch.argmin)(x, axis, keep))
+@operator(
+    "RowMul",
+    gradient=(
+        "RowMul g0 i1 > 0; Mul g0 i0 > d1+before_aggregate; ReduceTailSum d1+before_aggregate > 1"
+    ),
+)
+def row_mul(x: Tensor, w: Tensor, *, out: Out = None) -> Tensor:
+    """Each row of X times its number in w."""
+    require(x.dim() > 0 and w.numel() == x.shape[0], "there is one number per row", w, x)
+    return torch.mul(x, w.reshape(-1, *[1] * (x.dim() - 1)), out=out)
 
 
-@register_operator("ArgMax")
-class ArgMax(_Arg):
-    """The index of the maximum along `axis` (-1), the first of equal ones."""
+def _place(
+    function: Callable[..., Tensor], x: Tensor, axis: int, keepdims: bool, out: Out
+) -> Tensor:
+    axis = x.dim() - 1 if axis == -1 else axis
+    require(0 <= axis < x.dim(), f"axis is -1, or from 0 to below {x.dim()}", axis)
+    if not x.numel():
+        return torch.sum(x, axis, keepdims).long()
+    return function(x, axis, keepdims, out=out)
 
 
-@register_operator("ArgMin")
-class ArgMin(_Arg):
-    """The index of the minimum along `axis` (-1), the first of equal ones."""
+@operator("ArgMax", types=NUMBERS, gradient="undefined")
+def arg_max(x: Tensor, *, axis: int = -1, keepdims: bool = True, out: Out = None) -> Tensor:
+    """The index of the maximum along `axis`, the first of equal ones."""
+    return _place(torch.argmax, x, axis, keepdims, out)
 
-    greatest = False
+
+@operator("ArgMin", types=NUMBERS, gradient="undefined")
+def arg_min(x: Tensor, *, axis: int = -1, keepdims: bool = True, out: Out = None) -> Tensor:
+    """The index of the minimum along `axis`, the first of equal ones."""
+    return _place(torch.argmin, x, axis, keepdims, out)

@@ -1,131 +1,88 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Gradients of reductions over listed dimensions, of SumElements and of row and column maxima."""
+"""Gradients of reductions over listed dimensions: (dY, X, Y) -> dX.
+
+Follows ReduceGradientOp, caffe2/operators/reduce_ops.h, PyTorch 1.8.1.
+"""
 
 from __future__ import annotations
 
-from bridge.caffe2.execution.registry import register_operator
-from bridge.caffe2.operators.base.float_operator import FloatOperator
+from bridge.caffe2.execution.function_operator import operator
+from bridge.caffe2.operators.base.checks import NUMBERS, axis_from_front, require
 from bridge.caffe2.operators.base.lazy_torch import torch
-from bridge.caffe2.operators.base.torch_operator import FLOATS, NUMBERS, normal_axis
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from torch import Tensor
 
-
-__all__ = ["ReduceSumGradient"]
-
-
-class OverAxes(FloatOperator):
-    """An operator over the dimensions in the argument `axes`, by default all."""
-
-    def axes(self, x: Tensor) -> list[int]:
-        """Return the dimensions, counted from the front."""
-        axes = self.GetRepeatedArgument("axes", [0]) if self.HasArgument("axes") else range(x.dim())
-        return sorted({normal_axis(axis, x.dim()) for axis in axes})
-
-    def kept(self, x: Tensor) -> list[int]:
-        """Return the sizes of X with 1 for the reduced dimensions."""
-        axes = self.axes(x)
-        return [1 if i in axes else size for i, size in enumerate(x.shape)]
+__all__ = ["kept_sizes"]
 
 
-class ReduceGradient(OverAxes):
-    """(dY, X, Y) -> dX.
-
-    Follows ReduceGradientOp, caffe2/operators/reduce_ops.h, PyTorch 1.8.1.
-    """
-
-    def RunOnDevice(self) -> None:
-        x = self.x(1, NUMBERS)
-        same = (self.Input(1).dtype(),)
-        shape = self.kept(x)
-        dy, y = self.x(0, same), self.x(2, same)
-        self.enforce(dy.numel() == y.numel(), "dY has the shape of Y", dy, y)
-        dx = self.spread(dy.reshape(shape), x, y.reshape(shape))
-        self.put(0, dx.expand(x.shape).clone() if dx.shape != x.shape else dx)
-
-    def spread(self, dy: Tensor, x: Tensor, y: Tensor) -> Tensor:
-        """Return dX, which may have to be broadcast; dY and Y have size 1 where reduced."""
-        raise NotImplementedError
+def kept_sizes(x: Tensor, axes: list[int] | None) -> list[int]:
+    """Return the sizes of X with 1 for the dimensions `axes`, by default all."""
+    named = range(x.dim()) if axes is None else axes
+    over = {axis_from_front(axis, x.dim()) for axis in named}
+    return [1 if i in over else size for i, size in enumerate(x.shape)]
 
 
-@register_operator("ReduceSumGradient")
-class ReduceSumGradient(ReduceGradient):
+def _broadcast(dy: Tensor, x: Tensor, y: Tensor, axes: list[int] | None) -> tuple[Tensor, Tensor]:
+    """Return dY and Y in sizes that broadcast with X."""
+    sizes = kept_sizes(x, axes)
+    require(dy.numel() == y.numel(), "dY has the shape of Y", dy, y)
+    return dy.reshape(sizes), y.reshape(sizes)
+
+
+@operator("ReduceSumGradient", types=NUMBERS)
+def reduce_sum_gradient(
+    dy: Tensor, x: Tensor, y: Tensor, *, axes: list[int] | None = None
+) -> Tensor:
     """dX = dY."""
+    return (
+        _broadcast(dy, x, y, axes)[0].expand(x.shape).clone(memory_format=torch.contiguous_format)
+    )
 
-    def spread(self, dy: Tensor, x: Tensor, y: Tensor) -> Tensor:
-        return dy.clone()
 
-
-@register_operator("ReduceMeanGradient")
-class ReduceMeanGradient(ReduceGradient):
+@operator("ReduceMeanGradient", types=NUMBERS)
+def reduce_mean_gradient(
+    dy: Tensor, x: Tensor, y: Tensor, *, axes: list[int] | None = None
+) -> Tensor:
     """dX = dY / the number of elements."""
+    share = _broadcast(dy, x, y, axes)[0] * (y.numel() / max(x.numel(), 1))
+    return share.expand(x.shape).clone(memory_format=torch.contiguous_format)
 
-    def spread(self, dy: Tensor, x: Tensor, y: Tensor) -> Tensor:
-        return dy * (y.numel() / max(x.numel(), 1))
+
+def _where_extreme(dy: Tensor, x: Tensor, y: Tensor, axes: list[int] | None) -> Tensor:
+    dy, y = _broadcast(dy, x, y, axes)
+    return dy * (x == y)
 
 
-@register_operator("ReduceMaxGradient")
-class ReduceMaxGradient(ReduceGradient):
+@operator("ReduceMaxGradient", types=NUMBERS)
+def reduce_max_gradient(
+    dy: Tensor, x: Tensor, y: Tensor, *, axes: list[int] | None = None
+) -> Tensor:
     """dX = dY where X equals Y, else 0."""
-
-    def spread(self, dy: Tensor, x: Tensor, y: Tensor) -> Tensor:
-        return dy * (x == y)
+    return _where_extreme(dy, x, y, axes)
 
 
-@register_operator("ReduceMinGradient")
-class ReduceMinGradient(ReduceMaxGradient):
+@operator("ReduceMinGradient", types=NUMBERS)
+def reduce_min_gradient(
+    dy: Tensor, x: Tensor, y: Tensor, *, axes: list[int] | None = None
+) -> Tensor:
     """dX = dY where X equals Y, else 0."""
+    return _where_extreme(dy, x, y, axes)
 
 
-@register_operator("ReduceL1Gradient")
-class ReduceL1Gradient(ReduceGradient):
+@operator("ReduceL1Gradient", types=NUMBERS)
+def reduce_l1_gradient(
+    dy: Tensor, x: Tensor, y: Tensor, *, axes: list[int] | None = None
+) -> Tensor:
     """dX = dY * sign(X)."""
-
-    def spread(self, dy: Tensor, x: Tensor, y: Tensor) -> Tensor:
-        return dy * x.sign()
+    return _broadcast(dy, x, y, axes)[0] * torch.sign(x)
 
 
-@register_operator("ReduceL2Gradient")
-class ReduceL2Gradient(ReduceGradient):
+@operator("ReduceL2Gradient", types=NUMBERS)
+def reduce_l2_gradient(
+    dy: Tensor, x: Tensor, y: Tensor, *, axes: list[int] | None = None
+) -> Tensor:
     """dX = dY * X / Y; where Y is 0 it is dY, as in Caffe2."""
-
-    def spread(self, dy: Tensor, x: Tensor, y: Tensor) -> Tensor:
-        found: Tensor = torch.where(y > 0, dy * x / y, dy)
-        return found
-
-
-@register_operator("SumElementsGradient")
-class SumElementsGradient(FloatOperator):
-    """(X, dY: ()) -> dX = dY, divided by the number of elements with `average`."""
-
-    def RunOnDevice(self) -> None:
-        x, dy = self.x(0), self.x(1, FLOATS)
-        self.enforce(dy.numel() == 1, "the gradient has one element", dy)
-        count = max(x.numel(), 1) if self.GetSingleArgument("average", False) else 1
-        self.out(0, x.shape).copy_(dy.view(()) / count)
-
-
-class ExtremesGradient(FloatOperator):
-    """(X: (n, rows, columns), Y, dY) -> dX: dY where X equals Y, else 0."""
-
-    along = 2
-
-    def RunOnDevice(self) -> None:
-        x, y, dy = self.x(0), self.x(1), self.x(2)
-        self.enforce(x.dim() == 3, "X has three dimensions", x)
-        chosen = x == y.unsqueeze(self.along)
-        self.put(0, dy.unsqueeze(self.along) * chosen)
-
-
-@register_operator("RowwiseMaxGradient")
-class RowwiseMaxGradient(ExtremesGradient):
-    """ExtremesGradient of the maxima of rows."""
-
-
-@register_operator("ColwiseMaxGradient")
-class ColwiseMaxGradient(ExtremesGradient):
-    """ExtremesGradient of the maxima of columns."""
-
-    along = 1
+    dy, y = _broadcast(dy, x, y, axes)
+    return torch.where(y > 0, dy * x / y, dy)

@@ -3,46 +3,48 @@
 
 from __future__ import annotations
 
-from bridge.caffe2.execution.registry import register_operator
-from bridge.caffe2.operators.base.torch_operator import FLOAT, FLOATS, TorchOperator, enforce
-from bridge.caffe2.operators.elementwise.legacy_broadcast import LegacyBroadcast
+import math
+
+from bridge.caffe2.execution.function_operator import operator
+from bridge.caffe2.operators.base.checks import FLOATS, require
+from bridge.caffe2.operators.base.lazy_torch import torch
+from bridge.caffe2.operators.elementwise.legacy_broadcast import aligned, axis_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
+    from torch import Tensor
 
 __all__: list[str] = []
 
 
-@register_operator("ReduceFrontWeightedSum")
-class ReduceFrontWeightedSum(TorchOperator):
-    """The sum of the rows of input 0 times the weights in input 1."""
-
-    def RunOnDevice(self) -> None:
-        x, weights = self.x(0, FLOAT), self.x(1, FLOAT)
-        n = self.GetSingleArgument("num_reduce_dim", 1)
-        enforce(0 <= n <= x.dim(), f"num_reduce_dim is {n}, out of range for {x.dim()} dimensions.")
-        rows = x.reshape(x.shape[:n].numel(), x.shape[n:].numel())
-        enforce(
-            weights.numel() == len(rows),
-            f"There are {weights.numel()} weights, but {len(rows)} rows.",
-        )
-        self.put(0, (rows * weights.reshape(-1, 1)).sum(0).reshape(x.shape[n:]))
+@operator(
+    "ReduceFrontWeightedSum",
+    gradient="Shape i0 > _o0+_dims; ReduceFrontWeightedSumGradient i1 g0 _o0+_dims > 0",
+)
+def reduce_front_weighted_sum(x: Tensor, weights: Tensor, *, num_reduce_dim: int = 1) -> Tensor:
+    """The sum of the rows of X times the weights."""
+    n = num_reduce_dim
+    require(0 <= n <= x.dim(), f"num_reduce_dim is at most {x.dim()}, the dimensions of X", n)
+    rows = x.reshape(math.prod(x.shape[:n]), math.prod(x.shape[n:]))
+    require(weights.numel() == rows.shape[0], "there is one weight per row", weights, rows)
+    return torch.sum(rows * weights.reshape(-1, 1), 0).reshape(x.shape[n:])
 
 
-@register_operator("SumReduceLike")
-class SumReduceLike(LegacyBroadcast):
-    """Input 0 summed to the sizes of input 1, which broadcasts with `broadcast`."""
-
-    def __init__(self, *args: Any) -> None:
-        super().__init__(*args)
-        self.read_axis_str()
-
-    def RunOnDevice(self) -> None:
-        a, b = self.x(0, FLOATS), self.x(1, None)  # only the sizes of b are used
-        if b.numel() == 1:
-            self.put(0, a.sum().reshape(b.shape))
-            return
-        like = self.aligned(a, b)
-        over = [dim for dim in range(a.dim()) if like.size(dim) == 1 and a.size(dim) != 1]
-        self.put(0, (a.sum(over) if over else a.clone()).reshape(b.shape))
+@operator("SumReduceLike", types={"a": FLOATS, "b": None})
+def sum_reduce_like(
+    a: Tensor,
+    b: Tensor,
+    *,
+    broadcast: bool = False,
+    axis: int = -1,
+    axis_str: str = "",
+    order: str = "NCHW",
+) -> Tensor:
+    """A summed to the sizes of B, which broadcasts as in `legacy_broadcast`."""
+    axis = axis_of(axis, axis_str, order)
+    if b.numel() == 1:
+        return a.sum().reshape(b.shape)
+    like = aligned(a, b, axis).shape
+    like = (1,) * (a.dim() - len(like)) + like
+    over = [dim for dim in range(a.dim()) if like[dim] == 1 and a.shape[dim] != 1]
+    return (a.sum(over) if over else a.clone()).reshape(b.shape)

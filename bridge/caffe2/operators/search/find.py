@@ -6,7 +6,9 @@ from __future__ import annotations
 from bridge import c10
 from bridge.caffe2.base.data_types import type_of_argument
 from bridge.caffe2.blobs.strings import as_bytes
+from bridge.caffe2.execution.function_operator import operator
 from bridge.caffe2.execution.registry import register_operator
+from bridge.caffe2.operators.base.checks import require
 from bridge.caffe2.operators.base.lazy_torch import torch
 from bridge.caffe2.operators.base.torch_operator import FLOATS, INTS, TorchOperator, enforce
 
@@ -14,33 +16,27 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from torch import Tensor
+
 __all__: list[str] = []
 
 
-@register_operator("Unique")
-class Unique(TorchOperator):
+@operator("Unique", types=INTS, gradient="undefined", outputs="1-2", effects=("values",))
+def unique(indices: Tensor) -> tuple[Tensor, Tensor]:
     """The unique elements, sorted; output 1: the index of each element among them, int32."""
-
-    def RunOnDevice(self) -> None:
-        x = self.x(0, INTS)
-        enforce(x.dim() == 1, "Input 0 must have one dimension.")
-        values, places = torch.unique(x, return_inverse=True)
-        self.put(0, values)
-        if self.OutputSize() > 1:
-            self.put(1, places.int())
+    require(indices.dim() == 1, "the indices have one dimension", indices)
+    values, places = torch.unique(indices, return_inverse=True)
+    return values, places.int()
 
 
-@register_operator("Find")
-class Find(TorchOperator):
-    """The last index in input 0 of each element of input 1, or `missing_value` (-1)."""
-
-    def RunOnDevice(self) -> None:
-        x = self.x(0, INTS)
-        needles = self.x(1, (self.Input(0).dtype(),))
-        missing = self.GetSingleArgument("missing_value", -1)
-        places = {value: i for i, value in enumerate(x.reshape(-1).tolist())}
-        found = [places.get(one, missing) for one in needles.reshape(-1).tolist()]
-        self.put(0, torch.tensor(found, dtype=x.dtype).reshape(needles.shape))
+@operator("Find", types={"index": INTS, "query": "index"})
+def find(index: Tensor, query: Tensor, *, missing_value: int = -1) -> Tensor:
+    """The last position in `index` of each element of `query`, or `missing_value`."""
+    if not index.numel():
+        return query.new_full(query.shape, missing_value)
+    known, order = torch.sort(index.reshape(-1), stable=True)
+    places = (torch.searchsorted(known, query, right=True) - 1).clamp(min=0)
+    return torch.where(known[places] == query, order[places], missing_value).to(index.dtype)
 
 
 @register_operator("FindDuplicateElements")

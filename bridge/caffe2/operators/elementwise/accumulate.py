@@ -1,0 +1,25 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Accumulate: adds to what its output held before."""
+
+from __future__ import annotations
+
+from bridge import c10
+from bridge.caffe2.execution.registry import register_operator
+from bridge.caffe2.operators.base.torch_operator import FLOAT, TorchOperator
+
+__all__: list[str] = []
+
+
+@register_operator("Accumulate")
+class Accumulate(TorchOperator):
+    """Input 0 plus `gamma` (1) times the output's former elements, if it has the same sizes."""
+
+    def RunOnDevice(self) -> None:
+        x = self.x(0, FLOAT)
+        before = self.Output(0)
+        known = before.dtype() is c10.float32 and before.storage_initialized()
+        if not known or list(before.sizes()) != list(x.shape):
+            self.out(0, x.shape, c10.float32).copy_(x)
+            return
+        gamma = self.GetSingleArgument("gamma", 1.0)
+        self.out(0, x.shape, c10.float32).mul_(gamma).add_(x)

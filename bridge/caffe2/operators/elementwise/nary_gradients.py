@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Gradients of Max, Min, Mean and WeightedSum."""
+
+from __future__ import annotations
+
+from bridge.caffe2.execution.function_operator import operator
+from bridge.caffe2.operators.base.checks import FLOATS, require
+from bridge.caffe2.operators.base.lazy_torch import torch
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from bridge.caffe2.execution.declaration import OutputCount
+
+__all__: list[str] = []
+
+
+def _chosen(y: Tensor, dy: Tensor, xs: tuple[Tensor, ...], outputs: int) -> tuple[Tensor, ...]:
+    require(outputs == len(xs), "there is one output per X", outputs)
+    for x in xs:
+        require(x.shape == y.shape, "the inputs have the same shape", x, y)
+    zero = dy.new_zeros(())
+    return tuple([torch.where(x == y, dy, zero) for x in xs])
+
+
+@operator("MaxGradient", inputs="3-*")
+def max_gradient(
+    y: Tensor, dy: Tensor, *xs: Tensor, outputs: OutputCount = 1
+) -> tuple[Tensor, ...]:
+    """(Y, dY, X0, X1, ...) -> dX0, dX1, ...: dY where X equals Y, else 0."""
+    return _chosen(y, dy, xs, outputs)
+
+
+@operator("MinGradient", inputs="3-*")
+def min_gradient(
+    y: Tensor, dy: Tensor, *xs: Tensor, outputs: OutputCount = 1
+) -> tuple[Tensor, ...]:
+    """(Y, dY, X0, X1, ...) -> dX0, dX1, ...: dY where X equals Y, else 0."""
+    return _chosen(y, dy, xs, outputs)
+
+
+@operator("MeanGradient", inplace="0>0", types=FLOATS)
+def mean_gradient(dy: Tensor, *, outputs: OutputCount = 1) -> tuple[Tensor, ...]:
+    """dX0, dX1, ... = dY / n for n outputs."""
+    return tuple([dy / outputs for _ in range(outputs)])
+
+
+@operator("WeightedSumGradient", inputs="2n-1")
+def weighted_sum_gradient(
+    dy: Tensor, *xs: Tensor, grad_on_w: bool = False, outputs: OutputCount = 1
+) -> tuple[Tensor, ...]:
+    """(dY, X0, w0, X1, w1, ...) -> dX0, dX1, ..., with `grad_on_w` also dw0, dw1, ..."""
+    n = len(xs) // 2
+    require(outputs == n * (1 + grad_on_w), "there is one gradient per X", n)
+    for w in xs[1::2]:
+        require(w.numel() == 1, "a weight has one element", w)
+    dxs = [dy * w.view(()) for w in xs[1::2]]
+    if grad_on_w:
+        dxs += [(dy * x).sum().view(1) for x in xs[::2]]
+    return tuple(dxs)

@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: Apache-2.0
+"""SparseToDenseMask, which counts the rows that it skipped in all its runs."""
+
+from __future__ import annotations
+
+from bridge.caffe2.execution.registry import register_operator
+from bridge.caffe2.operators.base.any_type_operator import AnyTypeOperator
+from bridge.caffe2.operators.base.lazy_torch import torch
+from bridge.caffe2.operators.base.rows_and_segments import segment_ids
+from bridge.caffe2.operators.base.torch_operator import INT32, INTS, enforce
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+__all__: list[str] = []
+
+
+@register_operator("SparseToDenseMask")
+class SparseToDenseMask(AnyTypeOperator):
+    """For each id in `mask` its value, or the default.
+
+    Inputs: ids, their values, the default, and lengths if there are several rows. Output 1, with
+    `return_presence_mask`: whether there was a value.
+    """
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        mask = self.GetRepeatedArgument("mask")
+        enforce(bool(mask), "The argument mask is missing.")
+        enforce(min(mask) >= 0, "The ids of mask must not be negative.")
+        enforce(len(set(mask)) == len(mask), "The ids of mask must be different.")
+        self._column = {one: column for column, one in enumerate(mask)}
+        self._skipped_rows = 0
+
+    def move(self) -> None:
+        ids = self.x(0, INTS)
+        values, default = self.load(1), self.load(2)
+        dtype = self.Input(1).dtype()
+        enforce(
+            ids.dim() == 1 and values.dim() >= 1,
+            "Ids must have one dimension, values at least one.",
+        )
+        enforce(len(ids) == values.size(0), "There must be one value per id.")
+        enforce(self.Input(2).dtype() is dtype, "The default must have the type of the values.")
+        enforce(
+            (
+                default.dim() + 1 == values.dim()
+                and default.numel() == values[0:1].numel() // max(len(values[0:1]), 1)
+            )
+            or not len(values),
+            "The default must have the size of a value.",
+        )
+        sizes: list[int] = [len(self._column)]
+        segments = torch.zeros(len(ids), dtype=torch.int64, device=ids.device)
+        if self.InputSize() == 4:
+            lengths = self.x(3, INT32)
+            enforce(lengths.dim() == 1, "Lengths must have one dimension.")
+            segments = segment_ids(lengths, len(ids))
+            sizes = [len(lengths), *sizes]
+        n = len(self._column)
+        rows = sizes[0] if len(sizes) == 2 else 1
+        result = default.expand(rows * n, *default.shape).clone()
+        present = torch.zeros(rows * n, dtype=torch.bool, device=ids.device)
+        invalid = set()
+        for i, (one, row) in enumerate(zip(ids.tolist(), segments.tolist(), strict=True)):
+            if one < 0:
+                invalid.add(row)
+            elif one in self._column:
+                place = row * n + self._column[one]
+                result[place] = values[i]
+                present[place] = True
+        self._skipped_rows += len(invalid)
+        most = self.GetSingleArgument("max_skipped_indices", 50)
+        enforce(
+            self._skipped_rows < most, "Too many rows have negative ids; see max_skipped_indices."
+        )
+        self.store(0, result.reshape(*sizes, *default.shape), dtype)
+        if self.GetSingleArgument("return_presence_mask", False):
+            self.put(1, present.reshape(sizes))

@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What every operator that is a function keeps to, on some recorded cases of each type.
+
+Repeated runs, which write into buffers and then repeat recorded torch calls, compute what the first
+one does. The function itself, as modules call it, depends on no default of torch.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from bridge.caffe2 import core, workspace
+from bridge.caffe2.execution.definition import Definition
+from bridge.caffe2.execution.function_operator import FunctionOperator
+from bridge.caffe2.execution.registry import class_for
+from tests.conformance.operators.case import Case, groups
+from tests.conformance.operators.recorded import Outcome, outcomes
+from tests.conformance.operators.test_operators import check_same
+
+pytestmark = pytest.mark.usefixtures("fresh_workspace")
+
+
+def definition_of(case: Case) -> Definition:
+    op_type, inputs, outputs, args = case.steps[0]
+    return Definition(core.CreateOperator(op_type, inputs, outputs, **args), None, None, "test")
+
+
+def function_cases(most: int) -> Iterator[Any]:
+    """Yield up to `most` cases of each operator that is a function, and not random."""
+    seen: Counter[str] = Counter()
+    for group in groups():
+        for case, outcome in outcomes(group):
+            op_type = case.steps[0][0]
+            if outcome.error is not None or len(case.steps) > 1 or not core.IsOperator(op_type):
+                continue
+            cls = class_for(definition_of(case), "test")
+            if not issubclass(cls, FunctionOperator) or cls._declaration.effects & {"random", "io"}:
+                continue
+            if any(not isinstance(one, np.ndarray) for one in outcome.blobs.values()):
+                continue
+            seen[op_type] += 1
+            if seen[op_type] <= most:
+                yield pytest.param(case, outcome, id=f"{group}-{case.name.replace(' ', '_')}")
+
+
+CASES = list(function_cases(2))
+
+
+def check(outcome: Outcome) -> None:
+    for name, expected in outcome.blobs.items():
+        check_same(workspace.FetchBlob(name), expected)
+
+
+@pytest.mark.parametrize(("case", "outcome"), CASES)
+def test_repeated_runs(case: Case, outcome: Outcome) -> None:
+    op_type, inputs, outputs, args = case.steps[0]
+    for name, value in case.feeds.items():
+        workspace.FeedBlob(name, value)
+    net = core.Net("repeated")
+    net.Proto().op.extend([core.CreateOperator(op_type, inputs, outputs, **args)])
+    workspace.CreateNet(net)
+    for _ in range(5):
+        for name, value in case.feeds.items():
+            workspace.FeedBlob(name, value)  # into the same memory
+        workspace.RunNet(net)
+        check(outcome)
+
+
+def is_numbers(value: Any) -> bool:
+    return np.asarray(value).dtype.kind in "fiub"
+
+
+@contextlib.contextmanager
+def foreign_defaults() -> Iterator[None]:
+    before = torch.get_default_dtype()
+    torch.set_default_dtype(torch.float64)
+    try:
+        with torch.device("meta"):
+            yield
+    finally:
+        torch.set_default_dtype(before)
+
+
+@pytest.mark.parametrize(("case", "outcome"), CASES)
+def test_function_under_foreign_defaults(case: Case, outcome: Outcome) -> None:
+    if not all(map(is_numbers, case.feeds.values())):
+        pytest.skip("strings are for the engine")
+    definition = definition_of(case)
+    bound = class_for(definition, "test").check(definition)
+    operands = [torch.tensor(np.asarray(case.feeds[name])) for name in definition.inputs]
+    kept = [one.clone() for one in operands]
+    arguments = dict(bound.arguments)
+    if "TargetDevice" in bound.wants:
+        arguments[bound.wants["TargetDevice"]] = torch.device("cpu")
+    with foreign_defaults():
+        found = bound.function(*operands, **arguments)
+    for operand, before in zip(operands, kept, strict=True):
+        torch.testing.assert_close(operand, before, rtol=0, atol=0, equal_nan=True)
+    results = found if isinstance(found, (tuple, list)) else (found,)
+    for name, result in zip(definition.outputs, results, strict=False):
+        if name in outcome.blobs:
+            array = result if isinstance(result, np.ndarray) else result.numpy()
+            check_same(array, outcome.blobs[name])
+
+
+@pytest.mark.parametrize(("case", "outcome"), CASES)
+def test_sizes_without_memory(case: Case, outcome: Outcome) -> None:
+    """On torch's meta device the function gives out tensors of the right sizes and types."""
+    definition = definition_of(case)
+    cls = class_for(definition, "test")
+    if "values" in cls._declaration.effects or not all(map(is_numbers, case.feeds.values())):
+        pytest.skip("the sizes depend on values")
+    bound = cls.check(definition)
+    operands = [torch.tensor(np.asarray(case.feeds[name])).to("meta") for name in definition.inputs]
+    arguments = dict(bound.arguments)
+    if "TargetDevice" in bound.wants:
+        arguments[bound.wants["TargetDevice"]] = torch.device("meta")
+    try:
+        found = bound.function(*operands, **arguments)
+    except (NotImplementedError, RuntimeError) as error:
+        assert "meta tensor" in str(error)  # noqa: PT017
+        pytest.skip("the sizes are elements of an input")
+    results = found if isinstance(found, (tuple, list)) else (found,)
+    for name, result in zip(definition.outputs, results, strict=False):
+        if name in outcome.blobs:
+            wanted = outcome.blobs[name]
+            assert tuple(result.shape) == wanted.shape
+            assert str(result.dtype) == f"torch.{wanted.dtype}"
