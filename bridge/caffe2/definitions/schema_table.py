@@ -68,7 +68,7 @@ HSoftmax:4:2: HSoftmaxSearch:3:2: HalfFloatToFused8BitRowwiseQuantized:1:1:
 HalfFloatToFused8BitRowwiseQuantizedHalfScaleBias:1:1:
 HalfToFused2BitFakeRowwiseQuantized:1:1: HalfToFused2BitRowwiseQuantized:1:1:
 HalfToFused4BitFakeRowwiseQuantized:1:1: HalfToFused4BitRowwiseQuantized:1:1:
-HasScope:1:1: HeatmapMaxKeypoint:2:1: Histogram:1-*:1:
+HasScope:1:1: Histogram:1-*:1:
 HuffmanTreeHierarchy:1:1:
 If:1-*:0-*:0>0,0>1,0>2,0>3,1>0,1>1,1>2,1>3,2>0,2>1,2>2,2>3,3>0,3>1,3>2,3>3,4>0,4>1,4>2,4>3,5>0,5>1,5>2,5>3
 Im2Col:1:1: IncrementPut:1:0: IndexFreeze:1:1:0>0! IndexGet:2:1: IndexHash:1:1:0>0
@@ -106,7 +106,7 @@ PadImage:1:1: PairWiseLoss:2-3:1: Percentile:3:1: Perplexity:1:1:
 PiecewiseLinearTransform:1-4:1: Print:1:0:
 Python:0-*:0-*:0>0,0>1,0>2,0>3,1>0,1>1,1>2,1>3,2>0,2>1,2>2,2>3,3>0,3>1,3>2,3>3,4>0,4>1,4>2,4>3,5>0,5>1,5>2,5>3
 PythonDLPack:0-*:0-*:0>0,0>1,0>2,0>3,1>0,1>1,1>2,1>3,2>0,2>1,2>2,2>3,3>0,3>1,3>2,3>3,4>0,4>1,4>2,4>3,5>0,5>1,5>2,5>3
-QuantDecode:2-*:1-*: Quantile:1-*:1: RMACRegions:1:1: RMSNorm:3:2:
+QuantDecode:2-*:1-*: Quantile:1-*:1: RMSNorm:3:2:
 ReadNextBatch:1-*:1-*: ReadRandomBatch:1-*:1-*:
 ReceiveTensor:2|4:3:1>0!,2>1,3>2 RecurrentNetwork:1-*:2-*:
 RecurrentNetworkBlobFetcher:1:1: Reduce:2:1:
@@ -114,7 +114,7 @@ ReduceScatter:2-*:1-*:1>0*!
 RemovePadding:1-2:1-2:
 ReservoirSampling:4|7:2|4:0>0!,1>1!,5>2! ResetCounter:1:0-1: ResetCursor:1:0:
 ResizeNearest3D:1:1: ResizeNearest:1-2:1: RetrieveCount:1:1:
-ReversePackedSegs:2:1: RmsProp:4:3:0>0,1>1,2>2 RoIAlign:2:1: RoIAlignRotated:2:1: RoIPool:2:1-2:
+ReversePackedSegs:2:1: RmsProp:4:3:0>0,1>1,2>2
 RowWiseCounter:4:2:0>0!,1>1! RowWiseSparseAdagrad:5:2:0>0!,1>1!
 RowWiseSparseAdam:7:3-4:0>0!,1>1!,2>2! Rowwise8BitQuantizedToFloat:2:1:
 SafeDequeueBlobs:1:2-*: SafeEnqueueBlobs:2-*:2-*:1>0*! Save:1-*:0:

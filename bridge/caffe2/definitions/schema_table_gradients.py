@@ -39,7 +39,7 @@ QuantDecodeGradient:2n+1:1: RMSNormGradient:4:3:
 RecurrentNetworkGradient:0-*:0-*:
 ReduceFrontWeightedSumGradient:3:1:
 ResizeNearest3DGradient:2:1:
-ResizeNearestGradient:2-3:1: RoIAlignGradient:3:1: RoIPoolGradient:4:1:
+ResizeNearestGradient:2-3:1: RoIPoolGradient:4:1:
 RowWiseSparseAdagradFusedWithSparseLengthsMeanGradient:6:2:0>0!,1>1!
 RowWiseSparseAdagradFusedWithSparseLengthsMeanGradientApprox:6:2:0>0!,1>1!
 RowWiseSparseAdagradFusedWithSparseLengthsSumGradient:6:2:0>0!,1>1!

@@ -31,9 +31,7 @@ PATTERNS = {
     "UnpackRNNSequence g0 i1 > 0": "PackRNNSequence",
     "PackRNNSequence g0 i1 > 0": "UnpackRNNSequence",
     "$Gradient i0 g0 i3? > 1": "SparseToDenseMask",
-    "$Gradient i0 i1 g0 > 0": (
-        "CosineEmbeddingCriterion CrossEntropy LabelCrossEntropy RoIAlign RoIAlignRotated"
-    ),
+    "$Gradient i0 i1 g0 > 0": ("CosineEmbeddingCriterion CrossEntropy LabelCrossEntropy"),
     "$Gradient i1 g0 > 0": "BatchPermutation",
     # Sums and choices.
     "$Gradient g0 i0 i1? > 0": "ResizeNearest UpsampleBilinear",
@@ -65,7 +63,6 @@ PATTERNS = {
     "$Gradient g0 i0 i1 o1 > 0 1 2": "RMSNorm",
     "$Gradient g0 g1 i0 > 0": "BatchMoments",
     "$Gradient i0 g0 o1 > 0": "MaxPoolWithIndex",
-    "$Gradient i0 i1 o1 g0 > 0": "RoIPool",
     "$Gradient i0 i1 i2 i4 o1 o2 o3 g0 > 0 1 2": "TTSparseLengthsSum",
     # Losses and distances.
     "$Gradient i0 i1 g0 > 0 1": "CosineSimilarity DotProduct L1Distance SquaredL2Distance",
@@ -125,11 +122,11 @@ ConcatTensorVector ConditionalSetAtomicBool CountDown CountUp CreateAtomicBool C
 CreateCommonWorld CreateCounter CreateMutex CreateScope CreateTensorVector CreateTreeCursor DBExists
 DestroyCommonWorld EnforceFinite Fail FeedBlob
 FindDuplicateElements Float16SparseNormalize Free Ftrl GFtrl
-HSoftmaxSearch HasScope HeatmapMaxKeypoint Histogram IndexFreeze
+HSoftmaxSearch HasScope Histogram IndexFreeze
 IndexHash IndexLoad IndexSize IndexStore IsMemberOf Lars LastNWindowCollector
 LengthsGather LengthsToSegmentIds LengthsToShape LogFatal MomentumSGD MomentumSGDUpdate
 MultiClassAccuracy NCCLAllGather NCCLAllreduce NCCLBroadcast NCCLReduce NCCLReduceScatter
-PackRecords Perplexity PiecewiseLinearTransform Print Quantile RMACRegions ReadNextBatch
+PackRecords Perplexity PiecewiseLinearTransform Print Quantile ReadNextBatch
 ReadRandomBatch ReceiveTensor RecurrentNetworkBlobFetcher Reduce ReduceScatter
 ReservoirSampling ResetCounter ResetCursor RetrieveCount RmsProp
 RowWiseCounter RowWiseSparseAdagrad RowWiseSparseAdam Save
