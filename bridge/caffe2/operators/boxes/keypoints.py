@@ -43,6 +43,7 @@ def heatmap_max_keypoint(
     if should_output_softmax:
         probability = score.exp() / flat.exp().sum(2)
     lengths = (bboxes[:, 2:4] - bboxes[:, :2]).clamp(min=1)
+    x, y = x.to(score.dtype), y.to(score.dtype)
     px = bboxes[:, :1] + (0.5 + x + dx) * lengths[:, :1] / size
     py = bboxes[:, 1:2] + (0.5 + y + dy) * lengths[:, 1:] / size
     return torch.stack([px, py, score + rise, probability], 1)
