@@ -7,16 +7,18 @@ zero-copy to and from torch, NumPy and everything else that speaks DLPack.
 The package is built in layers. A module imports from its own layer and from the layers below,
 never from those above; ``tests/test_architecture.py`` checks it. The layers, lowest first::
 
-    typing dlpack c10 wire exchange pickling wrapper exchange_table at python_values
+    typing dlpack c10 wire exchange libraries pickling wrapper exchange_table at python_values
+    library_export
     caffe2.proto caffe2.base caffe2.tensor caffe2.blobs caffe2.files caffe2.definitions
     caffe2.gradients caffe2.nets caffe2.execution caffe2.operators caffe2.workspaces
     caffe2.modules caffe2.models caffe2.* caffe2
-    see front tf _version bridge
+    see front tf integrations _version bridge
 """
 
 from __future__ import annotations
 
 from bridge import at, c10, caffe2
+from bridge import integrations as _integrations
 from bridge._version import __version__
 from bridge.front import (
     asarray,
@@ -25,6 +27,7 @@ from bridge.front import (
     explain,
     from_dlpack,
     no_copy,
+    register,
     shares_memory,
     to_cupy,
     to_jax,
@@ -50,6 +53,7 @@ __all__ = [
     "explain",
     "from_dlpack",
     "no_copy",
+    "register",
     "shares_memory",
     "tf",
     "to_cupy",
@@ -58,6 +62,9 @@ __all__ = [
     "to_tensorflow",
     "to_torch",
 ]
+
+
+_integrations.prepare()
 
 
 def __getattr__(name: str) -> Any:

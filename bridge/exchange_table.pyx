@@ -13,9 +13,11 @@ from libc.stdint cimport int32_t, int64_t, uintptr_t
 
 from bridge.c10.device cimport device_of
 from bridge.c10.reports cimport observed, outermost, report_shared, run_observed, unlikely
-from bridge.c10.tensor_impl cimport allocated
+from bridge.c10.storage cimport READONLY
+from bridge.c10.tensor_impl cimport TensorImpl, allocated
 from bridge.c10.type_meta cimport TypeMeta, from_dlpack_type
 from bridge.dlpack.abi cimport (
+    DLPACK_IS_COPIED,
     DLPACK_MAJOR,
     DLPACK_MINOR,
     DLManagedTensorVersioned,
@@ -25,22 +27,37 @@ from bridge.dlpack.abi cimport (
     has_streams,
 )
 from bridge.dlpack.capsule cimport ManagedTensor, own_versioned
+from bridge.exchange.consumers cimport caller, is_tvm_ffi
 from bridge.exchange.dlpack_export cimport borrow, export_versioned
 from bridge.exchange.dlpack_import cimport adopt_managed
+from bridge.exchange.torch_export cimport fit_for_torch
 from bridge.wrapper cimport Wrapper
 
 from bridge.c10.reports import Label
 
 
 cdef int _from_object(void* obj, DLManagedTensorVersioned** out) noexcept:
+    cdef TensorImpl impl
     try:
-        out[0] = export_versioned((<Wrapper?><object>obj).impl, 0)
+        impl = (<Wrapper?><object>obj).impl
+        if impl.storage is not None and impl.storage.flags & READONLY and is_tvm_ffi(caller):
+            if unlikely(observed) and outermost():
+                impl = run_observed("exchange table", <object>obj, "DLPack tensor", _copied, (impl,))
+            else:
+                impl = _copied(impl)
+            out[0] = export_versioned(impl, DLPACK_IS_COPIED)
+            return 0
+        out[0] = export_versioned(impl, 0)
         if unlikely(observed):
             report_shared("exchange table", <object>obj, "DLPack tensor", _nbytes(<Wrapper>obj))
         return 0
     except BaseException as error:
         _set_error(error)
         return -1
+
+
+def _copied(TensorImpl impl):
+    return fit_for_torch(impl, None, False, "tvm-ffi", False)
 
 
 cdef int _borrow_object(void* obj, DLTensor* out) noexcept:

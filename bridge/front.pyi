@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
+from collections.abc import Callable, Iterable
 from typing import Any, Literal, overload
 
 import cupy
@@ -12,8 +13,6 @@ from bridge.caffe2.tensor.tensor import Tensor as Caffe2Tensor
 from bridge.see.contexts import Audit, NoCopy
 from bridge.see.explain import Explanation
 from bridge.typing import ArrayLike, DeviceLike, TensorLike, TypeLike
-
-TARGETS: tuple[str, ...]
 
 def from_dlpack(
     x: TensorLike, *, device: DeviceLike | None = None, copy: bool | None = None
@@ -44,6 +43,13 @@ def convert(x: TensorLike, to: Literal["at"], *, copy: bool | None = None) -> At
 def convert(x: TensorLike, to: Literal["caffe2"], *, copy: bool | None = None) -> Caffe2Tensor: ...
 @overload
 def convert(x: TensorLike, to: str, *, copy: bool | None = None) -> Any: ...
+def register(
+    name: str,
+    *,
+    types: Iterable[type | str] = (),
+    importer: Callable[[Any], Any] | None = None,
+    exporter: Callable[[AtTensor], Any] | None = None,
+) -> None: ...
 def explain(x: object) -> Explanation: ...
 def shares_memory(a: object, b: object) -> bool: ...
 def audit() -> Audit: ...

@@ -8,7 +8,6 @@ from bridge.c10.copy cimport reported_copy
 from bridge.c10.python_api cimport Py_TYPE
 from bridge.c10.reports cimport observed, outermost, report_copy, run_observed, unlikely
 from bridge.c10.tensor_impl cimport CONTIGUOUS, TensorImpl
-from bridge.c10.type_meta cimport as_type
 from bridge.exchange.import_tensor cimport import_tensor, tristate
 from bridge.exchange.conversion cimport remaining_copy, export_source
 from bridge.exchange.numpy cimport export_array, numpy_loaded, numpy_array_type
@@ -18,14 +17,19 @@ from bridge.exchange.torch_import cimport clone_torch, import_torch
 from bridge.wrapper cimport Wrapper
 
 from bridge.c10.reports import ASKED as _ASKED
-from bridge.exchange.adapters import TARGETS, adapter
+from bridge import libraries
+from bridge.exchange.registry import adapter_named, add_folder, exporting_names, on_change
+from bridge.exchange.registry import register as _register
+
+add_folder(libraries.__name__, libraries.__path__, libraries.IMPORT_ONLY)
 
 
 def from_dlpack(x, *, device=None, copy=None):
     """Return an at.Tensor of the memory of `x`; zero-copy whenever sharing is possible and correct.
 
     `x`: an object with ``__dlpack__``, a DLPack capsule, a buffer (``bytes`` become read-only
-    uint8), or an object with ``__array_interface__`` or ``__cuda_array_interface__``.
+    uint8), or an object with ``__array_interface__``, ``__cuda_array_interface__`` or Arrow's
+    ``__arrow_c_array__``.
     `copy`: True always copies, False never, None if necessary: foreign byte order, torch's lazy
     conjugate or negative bit, strides that are not a whole number of elements, misaligned data.
     `device`: copy there if the memory is elsewhere.
@@ -79,39 +83,30 @@ def asarray(x, *, dtype=None, device=None, copy=None):
 
 
 def _as_array(x, dtype, device, copy):
-    from bridge import python_values
+    from bridge.python_values import as_tensor
     tristate(copy)
-    if python_values.is_strings(x, dtype):
-        return python_values.tensor_of_strings(x, device, copy)
-    if python_values.is_numbers(x):
-        if copy is False:
-            raise BufferError(
-                f"{type(x).__name__} has no tensor's memory, so it is copied. Allow it with "
-                "copy=None.")
-        return python_values.tensor_of_numbers(x, dtype, device)
-    try:
-        tensor = wrap(import_tensor(x, device, copy))
-    except TypeError:
-        array = python_values.array_by_method(x, copy)
-        if array is None:
-            raise
-        tensor = wrap(import_tensor(array, device, copy))
-    if dtype is None:
-        return tensor
-    wanted = as_type(dtype)
-    if copy is False and wanted is not tensor.dtype():
-        raise BufferError(
-            f"Converting {tensor.dtype()} to {wanted} needs a copy. Allow it with copy=None.")
-    return tensor.to(dtype=wanted)
+    return as_tensor(x, dtype, device, copy)
 
 
+# name -> function(x, copy) of an exporter
 cdef dict _exports = {}
+on_change(_exports.clear)
 
 
 cdef object _export(str name):
     export = _exports.get(name)
     if export is None:
-        export = _exports[name] = adapter(name).export
+        adapter = adapter_named(name)
+        if adapter is None or adapter.exporter is None:
+            raise ValueError(
+                f"{name!r} is not a library that the bridge converts to; it converts to "
+                f"{', '.join((*_BUILT_IN, *exporting_names()))}.")
+        export = adapter.exporter
+        if not adapter.export_takes_copy:
+            from functools import partial
+            from bridge.library_export import export_to
+            export = partial(export_to, adapter)
+        _exports[name] = export
     return export
 
 
@@ -228,11 +223,13 @@ def to_cupy(x, *, copy=None):
 def convert(x, to, *, copy=None):
     """Return `x` as a tensor of the library named `to`.
 
-    `to`: "torch", "numpy", "jax", "tensorflow", "cupy", "at" or "caffe2". Shares or copies as
-    `to_torch`, `to_numpy` … do. "caffe2" returns a caffe2.Tensor, which is row-major: other
-    strides are copied under ``copy=None``.
+    `to`: "torch", "numpy", "at", "caffe2", the name of a library in the table of libraries in
+    README.md, or one that `register` was called with. Shares or copies as `to_torch`, `to_numpy`
+    … do, and as the table says. "caffe2" returns a caffe2.Tensor, which is row-major: other
+    strides are copied under ``copy=None``. An object of the library is returned unchanged.
 
-    Raises ValueError: another name. Otherwise as the function for that library.
+    Raises ValueError: another name. BufferError: the library cannot hold the memory, or not
+    without a copy and ``copy=False``. ImportError: it is not installed.
 
     >>> import bridge
     >>> x = bridge.at.zeros(3)
@@ -248,13 +245,47 @@ def convert(x, to, *, copy=None):
         if unlikely(observed) and outermost():
             return run_observed("convert", x, f"{to}.Tensor", _wrapped, (x, to == "caffe2", copy))
         return _wrapped(x, to == "caffe2", copy)
-    if to not in ("jax", "tensorflow", "cupy"):
-        raise ValueError(f"{to!r} is not a library that the bridge converts to; it converts to "
-                         f"{', '.join(TARGETS)}.")
-    return _by_name[to](x, copy=copy)
+    if not isinstance(to, str):
+        raise ValueError(f"The name of a library is a string such as 'torch', not {to!r}.")
+    if unlikely(observed) and outermost():
+        return run_observed("convert", x, to, convert, (x, to), {"copy": copy})
+    return _export(to)(x, copy)
 
 
-cdef dict _by_name = {"jax": to_jax, "tensorflow": to_tensorflow, "cupy": to_cupy}
+# The libraries besides those of bridge.exchange.registry.
+cdef tuple _BUILT_IN = ("torch", "numpy", "at", "caffe2")
+
+
+def register(name, *, types=(), importer=None, exporter=None):
+    """Register a library: all doors take its objects, and `convert` knows its name.
+
+    `types`: its classes, or their dotted names, such as ``"openvino.Tensor"``; nothing is imported
+    for those. `importer`: ``importer(x)`` returns something that `from_dlpack` takes, whose memory
+    lives as long as `x`, which is kept. `x` itself: it is left to its own protocols. `exporter`:
+    ``exporter(at_tensor)`` returns an object of the library, for ``convert(x, name)``.
+
+    Whether the two share memory is found out by comparing addresses, for ``copy=False``, `audit`
+    and `no_copy`. Registering a name again replaces it.
+
+    A package offers its adapter by an entry point of the group ``bridge.adapters``: a callable
+    without arguments that calls this function. It is called when its name, or an object of a
+    class of the package, is first met.
+
+    Raises TypeError: an argument is of the wrong type; nothing is registered then.
+
+    >>> import bridge
+    >>> class Signal:
+    ...     def __init__(self, samples):
+    ...         self.samples = samples
+    >>> bridge.register("signal", types=[Signal], importer=lambda x: x.samples, exporter=Signal)
+    >>> bridge.to_numpy(Signal(bytearray(b"ab"))).tolist()
+    [97, 98]
+    >>> type(bridge.convert(bridge.at.zeros(2), "signal")).__name__
+    'Signal'
+    """
+    if name in _BUILT_IN:
+        raise TypeError(f"{name!r} is built in, and cannot be replaced.")
+    _register(name, types=types, importer=importer, exporter=exporter)
 
 
 def _wrapped(x, caffe2, copy):
@@ -343,8 +374,9 @@ def audit():
 
     - ``from_dlpack``, ``asarray``, ``convert`` and ``to_torch``, ``to_numpy`` … of `bridge`;
     - on both wrappers ``to_torch``, ``numpy``, ``__array__``, ``__dlpack__``, the buffer protocol,
-      ``bytes``, ``__cuda_array_interface__``, and what reads or makes them by DLPack's C exchange
-      table; ``at.Tensor(x)``, ``caffe2.Tensor(x)``, ``caffe2.Tensor(x, device)``, ``at.tensor(x)``;
+      ``bytes``, ``__array_interface__``, ``__cuda_array_interface__``, ``__arrow_c_array__``, and
+      what reads or makes them by DLPack's C exchange table; ``at.Tensor(x)``,
+      ``caffe2.Tensor(x)``, ``caffe2.Tensor(x, device)``, ``at.tensor(x)``;
     - ``to``, ``cpu``, ``cuda``, ``pin_memory`` of at.Tensor;
     - in workspaces and blobs, to feed and to fetch tensors, and ``FetchTorch``.
 

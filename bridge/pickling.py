@@ -16,7 +16,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-__all__ = ["reduced"]
+__all__ = ["REBUILDERS", "reduced"]
 
 
 def reduced(tensor: Any, protocol: int) -> tuple[Any, ...]:
@@ -82,3 +82,7 @@ def _moved(cls: Any, buffer: Any, sizes: Any, dtype: Any, device: str) -> Any:
         raise pickle.UnpicklingError(
             f"The tensor was on {device}, which is not available here: {error}"
         ) from error
+
+
+# The functions above that pickles name.
+REBUILDERS = (_undefined, _sized, _items, _buffer, _moved)

@@ -3,18 +3,101 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from bridge.at.tensor import Tensor
 from bridge.c10.device import Device
 from bridge.c10.reports import report_copy
 from bridge.c10.type_meta import TypeMeta
-from bridge.exchange.import_tensor import import_tensor
+from bridge.exchange.import_tensor import has_door, import_tensor
 from bridge.exchange.strings import first_leaf, import_strings
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from typing import Any
 
-__all__ = ["array_by_method", "is_numbers", "is_strings", "tensor_of_numbers", "tensor_of_strings"]
+__all__ = ["as_tensor", "strings_of"]
+
+
+def as_tensor(x: Any, dtype: Any, device: Any, copy: bool | None) -> Tensor:
+    """Return an at.Tensor of a tensor of any library, or of Python values; see bridge.asarray."""
+    if is_strings(x, dtype):
+        return tensor_of_strings(x, device, copy)
+    if is_numbers(x):
+        if copy is False:
+            raise BufferError(
+                f"{type(x).__name__} has no tensor's memory, so it is copied. Allow it with "
+                "copy=None."
+            )
+        return tensor_of_numbers(x, dtype, device)
+    try:
+        tensor = Tensor._wrap(import_tensor(x, device, copy))
+    except TypeError:
+        if isinstance(x, type) or not isinstance(x, Sequence) or has_door(x):
+            raise
+        return as_tensor(list(x), dtype, device, copy)
+    except BufferError:
+        strings = strings_of(x)
+        if strings is None:
+            raise
+        return tensor_of_strings(strings, device, copy)
+    if dtype is None:
+        return tensor
+    wanted = TypeMeta.Make(dtype)
+    if copy is False and wanted is not tensor.dtype():
+        raise BufferError(
+            f"Converting {tensor.dtype()} to {wanted} needs a copy. Allow it with copy=None."
+        )
+    return tensor.to(dtype=wanted)
+
+
+# Parts of the names of types whose elements may be strings.
+_STRING_TYPES = ("str", "utf8", "object", "category")
+
+
+def strings_of(x: Any) -> list[Any] | None:
+    """Return the strings of an array, column or series of strings as lists; None if it is none.
+
+    Raises BufferError: it has nulls.
+    """
+    dtype = str(getattr(x, "dtype", None) or getattr(x, "type", "")).lower()
+    if "dictionary" in dtype or not any(part in dtype for part in _STRING_TYPES):
+        return None
+    for name in ("to_pylist", "to_list", "tolist"):
+        method = getattr(x, name, None)
+        if callable(method):
+            values = method()
+            break
+    else:
+        return None
+    if not isinstance(values, list):
+        return None
+    kinds = [_kind(leaf) for leaf in _leaves(values)]
+    nulls = kinds.count("null")
+    if "string" not in kinds or "other" in kinds:
+        return None
+    if nulls:
+        raise BufferError(
+            f"The strings of this {type(x).__name__} have {nulls} null{'' if nulls == 1 else 's'}. "
+            "Fill them first, as with its fillna(value) or fill_null(value)."
+        )
+    return values
+
+
+def _kind(leaf: Any) -> str:
+    if isinstance(leaf, (str, bytes)):
+        return "string"
+    missing = leaf is None or type(leaf).__name__ == "NAType" or leaf != leaf
+    return "null" if missing is True else "other"
+
+
+def _leaves(values: list[Any]) -> Iterator[Any]:
+    for value in values:
+        if isinstance(value, list):
+            yield from _leaves(value)
+        else:
+            yield value
 
 
 def is_numbers(x: Any) -> bool:
@@ -58,14 +141,16 @@ def tensor_of_numbers(x: Any, dtype: Any, device: Any) -> Tensor:
     import numpy
 
     first_leaf(x)
-    if dtype is None:
-        array = numpy.array(x)
-    else:
-        meta = TypeMeta.Make(dtype)
-        try:
-            array = numpy.array(x, dtype=meta.numpy)
-        except OverflowError as error:
-            raise ValueError(f"A value does not fit {meta}: {error}") from error
+    meta = None if dtype is None else TypeMeta.Make(dtype)
+    try:
+        array = numpy.array(x, dtype=None if meta is None else meta.numpy)
+    except OverflowError as error:
+        raise ValueError(f"A value does not fit {meta}: {error}") from error
+    except RuntimeError as error:
+        raise BufferError(
+            f"The elements of this {type(x).__name__} cannot be read: {error}. For tensors that "
+            "require grad use tensor.detach()."
+        ) from error
     if array.dtype.kind not in "biufcV" or array.dtype.names is not None:
         raise TypeError(
             f"NumPy makes {array.dtype} of this {type(x).__name__}, which is not a numeric type. "
@@ -75,28 +160,3 @@ def tensor_of_numbers(x: Any, dtype: Any, device: Any) -> Tensor:
     # copied once more, into memory of the bridge: aligned, and of the current allocator
     copied = Tensor._wrap(import_tensor(array)).clone()
     return copied if device is None else copied.to(device)
-
-
-def array_by_method(x: Any, copy: bool | None) -> Any:
-    """Return the NumPy array that ``x.__array__()`` returns; None if `x` has no such method.
-
-    Raises BufferError: it does not return one, or `copy` is False and it needs a copy.
-    """
-    if isinstance(x, type) or not hasattr(type(x), "__array__"):
-        return None
-    import numpy
-
-    options: dict[str, Any] = {}
-    if copy is False:
-        if numpy.lib.NumpyVersion(numpy.__version__) < "2.0.0":
-            raise BufferError(
-                f"Only NumPy 2 can ask {type(x).__name__}.__array__ not to copy. Allow a copy with "
-                "copy=None."
-            )
-        options = {"copy": False}
-    try:
-        return numpy.asarray(x, **options)
-    except Exception as error:
-        raise BufferError(
-            f"{type(x).__name__}.__array__ does not return an array: {error}"
-        ) from error

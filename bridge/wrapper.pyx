@@ -3,7 +3,12 @@
 # cython: binding=False, embedsignature=True, embedsignature.format=clinic
 """The base of both tensor classes: metadata, and export to other frameworks."""
 
+from cpython.ref cimport Py_INCREF
+from cpython.tuple cimport PyTuple_GET_SIZE, PyTuple_New, PyTuple_SET_ITEM
+
 from bridge.c10.array_ref cimport array_ref_of
+from bridge.c10.attribute cimport callable_attribute
+from bridge.c10.device cimport device_of
 from bridge.c10.handle cimport Handle
 from bridge.c10.reports cimport (
     observed,
@@ -13,10 +18,14 @@ from bridge.c10.reports cimport (
     run_observed,
     unlikely,
 )
-from bridge.c10.slots cimport own_methods
+from bridge.c10.slots cimport add_to_class, own_methods
 from bridge.c10.storage cimport Storage
 from bridge.c10.tensor_impl cimport TensorImpl
+from bridge.dlpack.abi cimport DL_CPU
+from bridge.exchange.array_interface_export cimport export_array_interface
+from bridge.exchange.arrow_export cimport arrow_array, arrow_device_array, arrow_schema
 from bridge.exchange.buffer_export cimport fill_buffer, release_buffer
+from bridge.exchange.consumers cimport require_consumer_device
 from bridge.exchange.cuda_interface_export cimport export_cuda_interface
 from bridge.exchange.dlpack_capsule cimport dlpack_capsule
 from bridge.exchange.import_tensor cimport tristate
@@ -76,17 +85,24 @@ cdef class Wrapper(Handle):
     def shape(self):
         """The sizes as a tuple of ints."""
         cdef TensorImpl impl = self.impl
-        impl.require_defined("Tensor.shape")
-        return tuple([impl.c_sizes[i] for i in range(impl.ndim)])
+        cdef tuple shape
+        cdef object size
+        cdef int i
+        if impl.storage is None:
+            impl.require_defined("Tensor.shape")
+        shape = PyTuple_New(impl.ndim)
+        while PyTuple_GET_SIZE(shape) != impl.ndim:     # the garbage collector has run Python
+            shape = PyTuple_New(impl.ndim)
+        for i in range(impl.ndim):
+            size = impl.c_sizes[i]
+            Py_INCREF(size)                     # the tuple takes the reference
+            PyTuple_SET_ITEM(shape, i, size)
+        return shape
 
     def numel(self):
         """Return the number of elements."""
         self.impl.require_defined("Tensor.numel")
         return self.impl.c_numel
-
-    def dtype(self):
-        """Return the TypeMeta of the elements; an undefined one, which is false, if not set."""
-        return self.impl.c_dtype
 
     def itemsize(self):
         """Return the size of an element in bytes; 0 if the element type is not set."""
@@ -171,6 +187,8 @@ cdef class Wrapper(Handle):
         cdef Storage storage = self.impl.storage
         if storage is None:
             self.impl.require_defined("__dlpack_device__")
+        if storage.device_type != DL_CPU:
+            require_consumer_device(storage.device_type, storage.device_index)
         return storage.device_type, storage.device_index if storage.device_index > 0 else 0
 
     def __dlpack__(self, *, dl_device=None, copy=None, max_version=None, stream=None):
@@ -180,8 +198,8 @@ cdef class Wrapper(Handle):
         False never, None if necessary. `dl_device`: copy there if the memory is elsewhere.
         `stream`: the consumer's CUDA stream, which waits for ours; -1 for no synchronisation.
 
-        torch.from_dlpack, which supports neither read-only memory nor negative strides, gets a
-        copy of such memory, and page-locked memory as the CPU's.
+        torch.from_dlpack and paddle.from_dlpack, which support neither read-only memory nor
+        negative strides, get a copy of such memory, and page-locked memory as the CPU's.
 
         Raises BufferError: the memory cannot be exchanged this way. ValueError, TypeError: an
         argument is not one of the standard's.
@@ -203,6 +221,67 @@ cdef class Wrapper(Handle):
             report_shared("__cuda_array_interface__", self, "dict",
                           self.impl.c_numel * self.impl.c_dtype.itemsize)
         return interface
+
+    @property
+    def __array_interface__(self):
+        """NumPy's array interface, version 3; AttributeError if it is not host memory."""
+        interface = export_array_interface(self.impl)
+        if unlikely(observed):
+            report_shared("__array_interface__", self, "dict",
+                          self.impl.c_numel * self.impl.c_dtype.itemsize)
+        return interface
+
+    def __array_function__(self, func, types, args, kwargs):
+        """Return what `func` of NumPy gives for arrays of the same memory.
+
+        Follows NEP 18.
+        """
+        from bridge.exchange.array_function import call_numpy
+        return call_numpy(func, args, kwargs)
+
+    def __arrow_c_schema__(self):
+        """Return a capsule of the ArrowSchema that `__arrow_c_array__` returns.
+
+        Raises BufferError: as `__arrow_c_array__`.
+
+        Follows the Arrow PyCapsule interface.
+        """
+        return arrow_schema(self.impl)
+
+    def __arrow_c_array__(self, requested_schema=None):
+        """Return capsules of an ArrowSchema and an ArrowArray of the memory, shared.
+
+        One dimension is an array of numbers, more are an ``arrow.fixed_shape_tensor``. Booleans
+        are copied: Arrow packs them into bits. A type of numbers in `requested_schema` is converted
+        to, by a copy, if it can hold the values.
+
+        Raises BufferError: not row-major, no dimensions, on a device, elements that Arrow lacks, or
+        values that the requested type cannot hold.
+
+        Follows the Arrow PyCapsule interface.
+        """
+        if unlikely(observed) and outermost():
+            return _watched(self, "__arrow_c_array__", "Arrow array", Wrapper.__arrow_c_array__,
+                            {"requested_schema": requested_schema})
+        return arrow_array(self.impl, requested_schema)
+
+    def __arrow_c_device_array__(self, requested_schema=None, **kwargs):
+        """Return capsules of an ArrowSchema and an ArrowDeviceArray of the memory, on any device.
+
+        As `__arrow_c_array__`. The work on CUDA memory is waited for.
+
+        Raises BufferError: as `__arrow_c_array__`. NotImplementedError: an unknown option.
+
+        Follows the Arrow PyCapsule interface.
+        """
+        unknown = [name for name, value in kwargs.items() if value is not None]
+        if unknown:
+            raise NotImplementedError(f"__arrow_c_device_array__ has no option {unknown[0]!r}.")
+        if unlikely(observed) and outermost():
+            return _watched(self, "__arrow_c_device_array__", "Arrow array",
+                            Wrapper.__arrow_c_device_array__,
+                            {"requested_schema": requested_schema})
+        return arrow_device_array(self.impl, requested_schema)
 
     def __bytes__(self):
         # bytes(x) would take a tensor of one int for a length
@@ -238,7 +317,27 @@ cdef object _watched(object self, str call, str target, object method, dict argu
     return run_observed(call, self, target, method, (self,), arguments)
 
 
+cdef object _dtype(object wrapper):
+    return (<Wrapper>wrapper).impl.c_dtype
+
+
+cdef object _device(object wrapper):
+    cdef Storage storage = (<Wrapper>wrapper).impl.storage
+    if storage is None:
+        (<Wrapper>wrapper).impl.require_defined("Tensor.device")
+    return device_of(storage.device_type, storage.device_index)
+
+
 cdef int inherit_metadata(object cls) except -1:
     """Add to `cls`, a wrapper class, its own descriptors of the methods that return metadata."""
+    for attribute in (
+        callable_attribute(
+            cls, "dtype", "The TypeMeta of the elements; an undefined one, which is false, if not "
+            "set. ``x.dtype()`` is the same object.", _dtype),
+        callable_attribute(
+            cls, "device", "The Device of the memory. ``x.device()`` is the same object.",
+            _device),
+    ):
+        add_to_class(cls, attribute.__name__, attribute)
     return own_methods(cls, Wrapper, (
-        "sizes", "strides", "numel", "dtype", "itemsize", "nbytes", "storage"))
+        "sizes", "strides", "numel", "itemsize", "nbytes", "storage"))

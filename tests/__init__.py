@@ -2,6 +2,7 @@
 """Tests of `bridge`; the modules whose tests have another name::
 
 - _version: test_docstrings
+- library_export: libraries/test_libraries
 - python_values: test_front
 - typing: test_docstrings
 - *: test_architecture, test_caffe2_checkpoint, test_docstrings, test_errors, test_examples,

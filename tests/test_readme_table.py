@@ -56,6 +56,10 @@ def tensorflow_tensor() -> Any:
     return pytest.importorskip("tensorflow").range(3.0)
 
 
+def arrow() -> Any:
+    return pytest.importorskip("pyarrow")
+
+
 # A row's first cell, and makers of what it speaks of.
 MAKERS: dict[str, tuple[Callable[[], Any], ...]] = {
     "`at.Tensor`, `caffe2.Tensor`": (
@@ -78,6 +82,11 @@ MAKERS: dict[str, tuple[Callable[[], Any], ...]] = {
         lambda: memoryview(bytearray(3)),
         lambda: array.array("d", [1.0, 2.0]),
     ),
+    "Arrow array": (lambda: arrow().array([1.0, 2.0]),),
+    "Arrow's booleans, tables of several columns": (
+        lambda: arrow().array([True, False]),
+        lambda: arrow().table({"a": [1], "b": [2]}),
+    ),
     "any other object with `__dlpack__`": (lambda: Producer(np.arange(3)),),
     "sparse, meta, quantized, object and string arrays": (
         lambda: torch.eye(2).to_sparse(),
@@ -97,7 +106,7 @@ def rows() -> dict[str, list[str]]:
     """Read the table: first cell -> the other three, without the footnotes' numbers."""
     found = {}
     for line in README.split("| from ↓")[1].split("\n\n")[0].splitlines()[2:]:
-        first, *others = (re.sub(r" [¹²³]", "", c).strip() for c in line.strip("| ").split("|"))
+        first, *others = (re.sub(r" [¹²³⁴]", "", c).strip() for c in line.strip("| ").split("|"))
         found[first] = others
     return found
 
@@ -120,6 +129,10 @@ def starts(tensor: Any) -> int:
         return tensor.data_ptr()
     if isinstance(tensor, Producer):
         return starts(tensor._array)
+    if hasattr(tensor, "__arrow_c_stream__"):  # a table
+        tensor = tensor.column(0).chunk(0)
+    if hasattr(tensor, "__arrow_c_array__"):
+        return int(tensor.buffers()[1].address)
     return starts(np.asarray(memoryview(tensor)))
 
 

@@ -3,6 +3,7 @@
 
 import ctypes
 import gc
+import hashlib
 from typing import Any
 
 import numpy as np
@@ -272,3 +273,28 @@ def test_check_tensor_sees_a_difference() -> None:
         fields: dict[str, Any] = {"shape": (2, 3), "element": BY_NAME["float32"], name: value}
         with pytest.raises(AssertionError):
             check_tensor(x, **fields)
+
+
+@pytest.mark.parametrize("name", ["int16", "float32", "bool", "complex64", "bfloat16"])
+@pytest.mark.parametrize("sizes", [(), (3,), (2, 3), (0, 3)], ids=str)
+def test_hashlib(name: str, sizes: tuple[int, ...]) -> None:
+    x = at.ones(sizes, dtype=name)
+    expected = hashlib.sha256(x.reshape(-1).view("uint8").numpy().tobytes()).digest()
+    assert hashlib.sha256(x).digest() == expected
+    assert hashlib.sha256(caffe2.Tensor(x)).digest() == expected
+    readonly = bridge.from_dlpack(bytes(x.reshape(-1).view("uint8")))
+    assert hashlib.sha256(readonly).digest() == expected
+
+
+def test_hashlib_of_strided_memory() -> None:
+    with pytest.raises(BufferError, match=r"contiguous\(\)"):
+        hashlib.sha256(at.zeros(2, 3).t())
+
+
+@both_wrappers
+def test_shape_has_references_of_its_own(wrap: type) -> None:
+    x = wrap(at.zeros(1000, 0, 2000))
+    shapes = [x.shape for _ in range(1000)]
+    others = [number * 1001 for number in range(1000)]
+    assert set(shapes) == {(1000, 0, 2000)}
+    assert others[-1] == 999_999

@@ -4,6 +4,7 @@
 
 from bridge.at.conversion cimport as_source
 from bridge.at.element_writes cimport write_back
+from bridge.at.storage_ops cimport import_result
 from bridge.c10.tensor_impl cimport TensorImpl
 from bridge.exchange.import_tensor cimport import_tensor
 from bridge.exchange.torch_export cimport torch_operand
@@ -28,7 +29,7 @@ cdef TensorImpl advanced_index(TensorImpl impl, object key):
     if found.data_ptr() and found.untyped_storage().data_ptr() == \
             source.untyped_storage().data_ptr():
         found = found.clone()
-    return import_tensor(found)
+    return import_result(found)
 
 
 cdef int advanced_assign(TensorImpl impl, object key, object value) except -1:

@@ -8,10 +8,10 @@ from bridge.at.basic_indexing cimport is_integer
 from bridge.at.element_writes cimport fill, zero
 from bridge.at.tensor cimport wrap
 from bridge.c10.dims cimport Dims, parse_dims, require_numel
-from bridge.c10.device cimport Device, host_accessible
+from bridge.c10.device cimport Device, device_of, host_accessible
 from bridge.c10.layout cimport checked_mul, contiguous_strides, extent
 from bridge.c10.storage cimport EXTERNAL, READONLY, Storage, external_ptr, install
-from bridge.c10.tensor_impl cimport CONTIGUOUS, TensorImpl, allocated, new_pair
+from bridge.c10.tensor_impl cimport CONTIGUOUS, TensorImpl, allocatable, allocated, new_pair
 from bridge.c10.type_meta cimport TypeMeta, float32_type
 from bridge.dlpack.abi cimport DL_CPU, DL_CUDA_HOST
 from bridge.exchange.import_tensor cimport import_tensor
@@ -33,6 +33,16 @@ cdef class _Where:
     cdef bint placed            # the options specify the device; otherwise it is the default
 
 
+cdef int _require_host(Device device) except -1:
+    """Raise EnforceNotMet: memory on `device` cannot be page-locked."""
+    if device.c_type != DL_CPU and device.c_type != DL_CUDA_HOST:
+        raise EnforceNotMet(
+            f"Memory on {device} cannot be page-locked; only the host's can. Leave out the device, "
+            "or pinned_memory.", "TensorOptions",
+            condition="!pinned_memory() || device().type() == CPU")
+    return 0
+
+
 cdef _Where _where(object options, object dtype, object device, bint pinned, TensorImpl like):
     cdef _Where where = _Where.__new__(_Where)
     cdef Device found
@@ -46,11 +56,12 @@ cdef _Where _where(object options, object dtype, object device, bint pinned, Ten
         where.device_index = current_index(found)
         where.placed = True
     elif like is not None:
-        where.device_type = like.storage.device_type
+        where.device_type = allocatable(like.storage.device_type)
         where.device_index = like.storage.device_index
     else:
         where.device_type = DL_CPU
-    if (pinned or options.pinned_memory()) and where.device_type == DL_CPU:
+    if pinned or options.pinned_memory():
+        _require_host(device_of(where.device_type, where.device_index))
         where.device_type = DL_CUDA_HOST
     if not where.dtype.c_is_pod:
         raise EnforceNotMet(
@@ -391,8 +402,12 @@ def resolved(options=None, dtype=None, device=None):
     if not options.has_dtype():
         options = options.dtype(float32_type)
     found = options.device()
-    if found is None:
-        found = "cuda_host" if options.pinned_memory() else "cpu"
+    if options.pinned_memory():
+        if found is not None:
+            _require_host(found)
+        found = "cuda_host"
+    elif found is None:
+        found = "cpu"
     elif found.index < 0:
         found = (int(found.type), current_index(found))
     return options.device(found)

@@ -8,6 +8,7 @@ from bridge.at.conversion cimport require_pod
 from bridge.c10.dims cimport Dims, parse_dims, require_numel
 from bridge.c10.integers cimport to_int64
 from bridge.c10.copy cimport copy_elements
+from bridge.c10.device cimport host_accessible
 from bridge.c10.layout cimport checked_mul, contiguous_strides
 from bridge.c10.storage cimport EXTERNAL, READONLY, Storage, install, new_storage
 from bridge.c10.tensor_impl cimport OWN_ORIGIN, TensorImpl, allocated
@@ -79,6 +80,14 @@ cdef int set_source(
         impl.set_storage(new_storage(impl.storage.device_type, impl.storage.device_index))
         return 0
     src = _source(source, impl.c_dtype)
+    if (src.storage.device_type != impl.storage.device_type
+            or src.storage.device_index != impl.storage.device_index) and not (
+                host_accessible(src.storage.device_type)
+                and host_accessible(impl.storage.device_type)):
+        raise EnforceNotMet(
+            f"The source is on {src.device()}, the tensor on {impl.device()}. Copy it there first, "
+            f"as with source.to({str(impl.device())!r}).", "Tensor.set_",
+            condition="source.device() == device()")
     if size is not None:
         sizes = parse_dims(size, "Tensor.set_")
         src = _strided(src, sizes, offset, stride)
@@ -134,6 +143,18 @@ def mark_readonly(TensorImpl impl):
 def mark_owned(TensorImpl impl):
     """Mark the memory of `impl`, the new result of an operation, as owned by the bridge alone."""
     impl.storage.flags &= ~EXTERNAL
+
+
+cpdef TensorImpl import_result(object tensor):
+    """Return the TensorImpl of a new result of torch.
+
+    A tensor that was made in inference mode refuses to be written after it. So that one does not go
+    out again: what `to_torch` makes of its memory later is a tensor like all others.
+    """
+    cdef TensorImpl impl = import_tensor(tensor)
+    if tensor.is_inference():
+        impl.origin = None
+    return impl
 
 
 def set_metadata(TensorImpl impl, TensorImpl view):

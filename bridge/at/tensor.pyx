@@ -17,7 +17,6 @@ from bridge.c10.array_ref cimport array_ref_of
 from bridge.c10.dims cimport Dims, parse_dims, parse_dims_args, wrap_dim
 from bridge.c10.integers cimport to_int64
 from bridge.c10.copy cimport contiguous_copy
-from bridge.c10.device cimport device_of
 from bridge.c10.handle cimport Handle
 from bridge.c10.reports cimport observed, outermost, report_shared, run_observed, unlikely
 from bridge.c10.slots cimport (
@@ -41,6 +40,7 @@ from bridge.exchange_table cimport exchange_table, import_object
 from bridge.wrapper cimport Wrapper, inherit_metadata
 
 from bridge.at import python_values
+from bridge.at.rounding import rounded
 from bridge.at.torch_call import TorchRunner
 from bridge.c10.errors import (
     EnforceBufferError,
@@ -90,6 +90,8 @@ cdef class Tensor(Wrapper):
     (2, 2, 6, 8, 48)
     >>> x.dtype(), x.device(), x.readonly, x.is_contiguous(), x.t().is_contiguous()
     (TypeMeta('int64'), Device('cpu'), False, True, False)
+    >>> x.dtype is x.dtype(), x.dtype == "int64", x.device == "cpu"
+    (True, True, True)
     >>> x.storage().nbytes(), x[1].data_ptr() - x.data_ptr()
     (48, 24)
     >>> same = at.Tensor(x)
@@ -192,11 +194,6 @@ cdef class Tensor(Wrapper):
         """Return the number of dimensions."""
         self.impl.require_defined("Tensor.dim")
         return self.impl.ndim
-
-    def device(self):
-        """Return the Device that holds the memory."""
-        self.impl.require_defined("Tensor.device")
-        return device_of(self.impl.storage.device_type, self.impl.storage.device_index)
 
     def storage_offset(self):
         """Return the position of the first element in the storage, in elements."""
@@ -693,6 +690,15 @@ cdef class Tensor(Wrapper):
     def __abs__(self):
         return torch_runner.method("abs", self)
 
+    def __round__(self, ndigits=None):
+        return torch_runner.run("round", rounded, (self, ndigits), {})
+
+    def __divmod__(self, other):
+        return _divided(self, other)
+
+    def __rdivmod__(self, other):
+        return _divided(other, self)
+
     def __invert__(self):
         return torch_runner.method("bitwise_not", self)
 
@@ -813,6 +819,13 @@ cdef class Tensor(Wrapper):
 
 cdef object _binary(str name, object a, object b):
     return torch_runner.binary(name, a, b)
+
+
+cdef object _divided(object a, object b):
+    """Return ``(a // b, a % b)``."""
+    quotient = torch_runner.binary("floor_divide", a, b)
+    return quotient if quotient is NotImplemented else (
+        quotient, torch_runner.binary("remainder", a, b))
 
 
 cdef object _in_place(str name, object a, object b):

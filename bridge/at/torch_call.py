@@ -8,14 +8,16 @@ and everything that `readonly_guard` detects), and results that share it are rea
 negative strides is exported as a copy and written back after a function that writes.
 
 A tensor in the result stays a torch.Tensor if the caller passed it (as ``out=`` or to be written in
-place), or if it requires grad, since an at.Tensor does not record gradients.
+place), if it requires grad, since an at.Tensor does not record gradients, or if it is one of a
+transform, such as torch.vmap, which has no memory.
 """
 
 from __future__ import annotations
 
 from bridge.at.element_writes import write_back
 from bridge.at.readonly_guard import guard, read_only
-from bridge.at.storage_ops import mark_owned, mark_readonly
+from bridge.at.storage_ops import import_result, mark_owned, mark_readonly
+from bridge.at.torch_defaults import default_type
 from bridge.c10.array_ref import ArrayRef
 from bridge.c10.device import Device, DeviceType
 from bridge.c10.errors import EnforceTypeError
@@ -104,7 +106,14 @@ class _Call:
         if value.requires_grad:
             return value
         fresh = not value._is_view()
-        impl = import_tensor(value)
+        try:
+            impl = import_result(value)
+        except BufferError:
+            from bridge.exchange.torch_state import is_placeholder
+
+            if is_placeholder(value):
+                return value
+            raise
         if self.readonly and impl.numel():
             address = impl.get_storage().data_ptr()
             if any(first <= address < end for first, end in self.readonly):
@@ -160,7 +169,8 @@ class TorchRunner:
         if isinstance(a, (int, float, complex)) and (
             name in ("floor_divide", "matmul") or name.startswith("bit")
         ):
-            a = torch.tensor(a)  # these take a tensor only as their left operand
+            # these take a tensor only as their left operand
+            a = torch.tensor(a, dtype=default_type(a), device="cpu")
         return self.run(name, func, (a, b), {})
 
     def function(self, func: Callable[..., Any], args: Any, kwargs: Any) -> Any:

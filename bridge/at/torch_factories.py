@@ -3,8 +3,9 @@
 
 from __future__ import annotations
 
-from bridge.at.factories import sizes_of, split
+from bridge.at.factories import resolved, sizes_of, split
 from bridge.at.tensor import Tensor
+from bridge.at.torch_defaults import default_type
 from bridge.c10 import reports
 from bridge.c10.device import Device
 from bridge.c10.errors import EnforceTypeError, EnforceValueError
@@ -37,7 +38,7 @@ def _computed(name: str, args: tuple[Any, ...], options: TensorOptions) -> Tenso
     import torch
 
     caller = f"at.{name}"
-    keywords = _keywords(options, caller)
+    keywords, page_locked = _keywords(options, caller), _page_locked(options)
     try:
         result = getattr(torch, name)(*args, **keywords)
     except TypeError as error:
@@ -45,15 +46,14 @@ def _computed(name: str, args: tuple[Any, ...], options: TensorOptions) -> Tenso
     except (ValueError, RuntimeError) as error:
         raise EnforceValueError(str(error), caller) from error
     # copied into memory of the current allocator, as every other factory uses
-    return Tensor._wrap(import_tensor(result, _page_locked(options), True))
+    return Tensor._wrap(import_tensor(result, page_locked, True))
 
 
 def _page_locked(options: TensorOptions) -> Device | None:
     """Return the device of page-locked memory if options specify it, else None."""
-    device = options.device()
-    if device == "cuda_host" or (options.pinned_memory() and (device is None or device == "cpu")):
-        return Device("cuda_host")
-    return None
+    if options.pinned_memory():
+        options = resolved(options)  # raises if the device is not the host
+    return Device("cuda_host") if options.device() == "cuda_host" else None
 
 
 def _with_options(
@@ -152,6 +152,9 @@ def tensor(data: Any, options: Any = None, *, dtype: Any = None, device: Any = N
     """
     chosen = as_options(options, dtype, device)
     if not (isinstance(data, Wrapper) or hasattr(data, "__dlpack__")):
+        if not chosen.has_dtype():
+            inferred = default_type(data)
+            chosen = chosen if inferred is None else chosen.dtype(inferred)
         return _computed("tensor", (data,), chosen)
     if reports.outermost():
         return reports.observe_call("at.tensor", data, "at.Tensor", _copied, data, chosen)

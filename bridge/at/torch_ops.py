@@ -7,6 +7,7 @@ Each takes `run`, the TorchRunner.run that calls torch.
 from __future__ import annotations
 
 from bridge.at.storage_ops import set_metadata
+from bridge.at.torch_defaults import CREATING, with_own_defaults
 from bridge.at.torch_names import ATTRIBUTES, METHODS
 
 TYPE_CHECKING = False
@@ -131,8 +132,14 @@ def _find(name: str) -> Callable[..., Any] | None:
 
 
 def _for_tensors(run: Run, name: str, found: Callable[..., Any]) -> Callable[..., Any]:
-    def call(*args: Any, **kwargs: Any) -> Any:
-        return run(name, found, args, kwargs)
+    if name in CREATING:
+
+        def call(*args: Any, **kwargs: Any) -> Any:
+            return run(name, found, args, with_own_defaults(name, args, kwargs))
+    else:
+
+        def call(*args: Any, **kwargs: Any) -> Any:
+            return run(name, found, args, kwargs)
 
     call.__name__ = name
     call.__doc__ = f"Run ``{found.__module__ or 'torch'}.{name}`` on the memory of at.Tensors."

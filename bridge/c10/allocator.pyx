@@ -18,7 +18,12 @@ from bridge.c10.type_meta cimport TypeMeta, as_type
 from bridge.dlpack.abi cimport DL_CPU, DL_CUDA
 
 from bridge.c10.device import DeviceType
-from bridge.c10.errors import EnforceNotMet, EnforceTypeError, EnforceValueError
+from bridge.c10.errors import (
+    EnforceBufferError,
+    EnforceNotMet,
+    EnforceTypeError,
+    EnforceValueError,
+)
 
 cdef extern from "Python.h":
     unsigned long PyThread_get_thread_ident()
@@ -326,7 +331,7 @@ cdef Allocator allocator_of(int32_t device_type, int32_t index):
         if index >= 0:          # -1 is the current device, which changes
             _defaults[place] = found
     if found is None:
-        raise EnforceNotMet(
+        raise EnforceBufferError(
             f"There is no allocator for {DeviceType(device_type).name} memory. "
             "Set one with c10.SetAllocator(device, allocator).", "GetAllocator")
     return <Allocator>found

@@ -11,7 +11,7 @@ from bridge.c10.layout cimport extent
 from bridge.c10.python_api cimport RELEASE_GIL_NBYTES
 from bridge.c10.reports cimport report_copy
 from bridge.c10.storage cimport Elements
-from bridge.c10.tensor_impl cimport CONTIGUOUS, TensorImpl, allocated
+from bridge.c10.tensor_impl cimport CONTIGUOUS, TensorImpl, allocatable, allocated
 
 from bridge.c10.errors import EnforceNotMet
 from bridge.c10.reports import ASKED as _ASKED
@@ -186,10 +186,13 @@ cdef int copy_elements(TensorImpl dst, TensorImpl src, str caller) except -1:
 
 
 cdef TensorImpl contiguous_copy(TensorImpl src, str caller):
-    """Return a new row-major tensor with the elements of `src`, on the same device."""
+    """Return a new row-major tensor with the elements of `src`, on the same device.
+
+    CUDA memory if `src` is in managed memory.
+    """
     cdef TensorImpl out
     src.data(caller)
-    out = allocated(src.c_sizes, src.ndim, src.c_dtype, src.storage.device_type,
+    out = allocated(src.c_sizes, src.ndim, src.c_dtype, allocatable(src.storage.device_type),
                     src.storage.device_index, caller)
     copy_elements(out, src, caller)
     return out

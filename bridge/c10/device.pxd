@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 from libc.stdint cimport int32_t
 
-cdef class Device:
+cdef class Device(str):
     cdef readonly object type   # DeviceType
     cdef int32_t c_type         # its DLPack number
     cdef int32_t c_index        # -1: the framework's current device of that type

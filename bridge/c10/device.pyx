@@ -4,8 +4,12 @@
 
 from enum import IntEnum
 
+cimport cython
+from cpython.object cimport PyObject
+from cpython.ref cimport Py_INCREF
 from libc.stdint cimport int32_t
 
+from bridge.c10.slots cimport new_function, new_of, set_new
 from bridge.dlpack.abi cimport DL_CPU, DL_CUDA_HOST, DL_EXT_DEV, DL_ROCM_HOST
 
 from bridge.c10.errors import EnforceTypeError, EnforceValueError
@@ -52,8 +56,9 @@ _TYPE_OF.update(gpu=DeviceType.CUDA, mps=DeviceType.Metal, xpu=DeviceType.OneAPI
 cdef dict _known = {}
 
 
-cdef class Device:
-    """A device: its type and its index.
+@cython.no_gc       # its only object is an enum's member
+cdef class Device(str):
+    """A device: its type and its index; a ``str`` that names it, as every framework takes.
 
     Parameters
     ----------
@@ -61,8 +66,9 @@ cdef class Device:
         ``torch.device``, or DLPack's pair ``(type, index)``.
 
     Without a number the index is 0, except for ``"cuda"``: -1, the framework's current CUDA
-    device. A Device is equal to anything that names the same device, but has another hash, so
-    only a Device finds it in a ``dict`` or ``set``.
+    device. A Device is equal to anything that names the same device. Its hash is that of its
+    ``str``: in a ``dict`` or ``set``, ``"cuda:1"`` finds it and a ``torch.device`` does not.
+    Calling a Device returns it, so that ``x.device`` and ``x.device()`` are the same object.
 
     Raises
     ------
@@ -75,21 +81,8 @@ cdef class Device:
     (Device('cuda:1'), True, 0)
     """
 
-    def __cinit__(self, spec, index=None):
-        if index is not None:
-            if isinstance(index, bool) or not isinstance(index, int):
-                raise EnforceTypeError(
-                    f"A device index is an int, not {index!r}.", "Device")
-            kind, found = _parse(spec)
-            if found not in (-1, index) and not (found == 0 and kind != DeviceType.CUDA):
-                raise EnforceValueError(
-                    f"{spec!r} has another index than {index}.", "Device")
-        else:
-            kind, index = _parse(spec)
-        _check_index(kind, index)
-        self.type = kind
-        self.c_type = kind
-        self.c_index = index
+    def __call__(self):
+        return self
 
     @property
     def index(self):
@@ -106,20 +99,65 @@ cdef class Device:
         that = <Device>other
         return self.c_type == that.c_type and self.c_index == that.c_index
 
+    def __ne__(self, other):
+        return not self == other
+
     def __hash__(self):
-        return hash(str(self))
+        return str.__hash__(self)
 
     def __str__(self):
-        name = _NAME_OF[self.type]
-        if self.c_index == -1 or (self.c_index == 0 and self.c_type != 2):
-            return name
-        return f"{name}:{self.c_index}"
+        return _name(self.type, self.c_index)
 
     def __repr__(self):
         return f"Device({str(self)!r})"
 
     def __reduce__(self):
         return as_device, ((int(self.type), self.c_index),)
+
+    def __reduce_ex__(self, protocol):
+        return self.__reduce__()
+
+
+cdef new_function _new_str = new_of(Device)
+
+
+cdef PyObject* _new_device(PyObject* cls, PyObject* args, PyObject* kwargs) except NULL:
+    """tp_new of Device: it takes other arguments than that of `str`."""
+    cdef Device device
+    named = {} if kwargs == NULL else <dict>kwargs
+    kind, index = _checked(*<tuple>args, **named)
+    device = <Device>_new_str(<object>cls, (_name(kind, index),), NULL)
+    device.type = kind
+    device.c_type = kind
+    device.c_index = index
+    Py_INCREF(device)
+    return <PyObject*>device
+
+
+set_new(Device, _new_device)
+
+
+def _checked(spec, index=None):
+    """Return (DeviceType, index) of the arguments of `Device`."""
+    if index is not None:
+        if isinstance(index, bool) or not isinstance(index, int):
+            raise EnforceTypeError(
+                f"A device index is an int, not {index!r}.", "Device")
+        kind, found = _parse(spec)
+        if found not in (-1, index) and not (found == 0 and kind != DeviceType.CUDA):
+            raise EnforceValueError(
+                f"{spec!r} has another index than {index}.", "Device")
+    else:
+        kind, index = _parse(spec)
+    _check_index(kind, index)
+    return kind, index
+
+
+def _name(kind, index):
+    name = _NAME_OF[kind]
+    if index == -1 or (index == 0 and kind != DeviceType.CUDA):
+        return name
+    return f"{name}:{index}"
 
 
 def _check_index(kind, index):
@@ -184,8 +222,13 @@ cdef Device _cached(object key):
     return <Device>found
 
 
+cdef Device _cpu = _cached((int(DL_CPU), 0))
+
+
 cdef Device device_of(int32_t device_type, int32_t index):
     """Return the Device with these numbers. Raises EnforceValueError: an unknown type."""
+    if device_type == DL_CPU and index == 0:
+        return _cpu
     return _cached((device_type, index))
 
 

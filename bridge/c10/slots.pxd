@@ -51,6 +51,23 @@ cdef inline int forbid_calling(object cls) except -1:
     return 0
 
 
+# tp_new of Device (c10/device.pyx), a subclass of `str`: Cython passes the arguments of the class
+# on to the base, and those that name a device are not those of `str`.
+
+ctypedef object (*new_function)(object cls, object args, PyObject* kwargs)
+ctypedef PyObject* (*checked_new)(PyObject* cls, PyObject* args, PyObject* kwargs) except NULL
+
+
+cdef inline new_function new_of(object cls) noexcept:
+    return <new_function>(<TypeSlots*><PyObject*>cls).tp_new
+
+
+cdef inline int set_new(object cls, checked_new function) except -1:
+    """Make `function` create the objects of `cls` and of its subclasses."""
+    (<TypeSlots*><PyObject*>cls).tp_new = <newfunc>function
+    return 0
+
+
 # tp_new of classes written in Python, read and never set: `RunOperatorOnce` creates its operator
 # without calling the class, so without ``__init__``, and fills the fields in C.
 
@@ -180,3 +197,21 @@ cdef extern from *:
     # NULL where `descr` is not a method without arguments, or not a property, in C.
     c_method noargs_function "bridge_noargs"(PyObject* descr)
     c_getter getter_function "bridge_getter"(PyObject* descr, void** closure)
+
+
+# tp_flags and tp_vectorcall_offset of CallableAttribute (c10/attribute.pyx): `x.dtype()` calls the
+# descriptor with `x`, as CPython calls methods, instead of reading the attribute and calling that.
+
+ctypedef object (*method_call)(PyObject* descriptor, PyObject** args, size_t, PyObject* names)
+
+cdef extern from *:
+    """
+    static CYTHON_UNUSED void bridge_make_method_descriptor(PyObject *cls, Py_ssize_t offset) {
+        PyTypeObject *type = (PyTypeObject *)cls;
+        type->tp_vectorcall_offset = offset;
+        type->tp_call = PyVectorcall_Call;
+        type->tp_flags |= Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_METHOD_DESCRIPTOR;
+        PyType_Modified(type);
+    }
+    """
+    void make_method_descriptor "bridge_make_method_descriptor"(object cls, Py_ssize_t offset)

@@ -4,6 +4,7 @@ from libc.stdint cimport int32_t, int64_t, uint8_t
 from bridge.c10.array_ref cimport ArrayRef
 from bridge.c10.storage cimport Storage
 from bridge.c10.type_meta cimport TypeMeta
+from bridge.dlpack.abi cimport DL_CUDA, DL_CUDA_MANAGED
 
 cdef enum:
     INLINE_NDIM = 2     # up to so many dimensions, sizes and strides need no block of their own
@@ -47,6 +48,13 @@ cdef TensorImpl undefined_impl
 cdef TensorImpl new_impl(Storage storage, TypeMeta dtype)
 cdef TensorImpl new_pair(int32_t device_type, int32_t device_index, TypeMeta dtype)
 cdef TensorImpl like(TensorImpl source)
+cdef inline int32_t allocatable(int32_t device_type) noexcept nogil:
+    """Return the type of the memory for a copy of memory of this type on the same device.
+
+    CUDA memory for managed memory, which torch does not allocate.
+    """
+    return DL_CUDA if device_type == DL_CUDA_MANAGED else device_type
+
 cdef TensorImpl allocated(
     const int64_t* sizes, int ndim, TypeMeta dtype, int32_t device_type, int32_t device_index,
     str caller)

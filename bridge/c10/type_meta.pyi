@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from torch import dtype as TorchDtype
-from typing_extensions import Never, disjoint_base
+from typing_extensions import Never, Self, disjoint_base
 
 from bridge.typing import TypeLike
 
 ROWS: list[TypeMeta]
+REBUILDERS: tuple[Callable[..., TypeMeta], ...]
 
 @disjoint_base
 class TypeMeta:
@@ -33,6 +35,9 @@ class TypeMeta:
     def torch(self) -> TorchDtype | None: ...
     @property
     def dlpack(self) -> tuple[int, int, int] | None: ...
+    @property
+    def dtype(self) -> np.dtype[Any]: ...
+    def __call__(self) -> Self: ...
     def __bool__(self) -> bool: ...
     def __eq__(self, other: object, /) -> bool: ...
     def __hash__(self) -> int: ...

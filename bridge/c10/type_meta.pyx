@@ -22,7 +22,12 @@ from bridge.c10.errors import EnforceTypeError
 cdef class TypeMeta:
     """A type of tensor elements. There is one object per type, so ``is`` compares types.
 
-    ``bool(meta)`` is False for the undefined type only.
+    ``bool(meta)`` is False for the undefined type only. A TypeMeta is equal to all that
+    ``TypeMeta.Make`` takes for it: ``x.dtype == torch.float32``, ``== np.float32`` and
+    ``== "float32"``. Its hash is that of its name: in a ``dict`` or ``set``, ``"float32"`` finds
+    it, and a ``torch.dtype``, a NumPy dtype or another name, which have other hashes, do not.
+    ``np.dtype(meta)`` is its NumPy dtype. Calling a TypeMeta returns it, so that ``x.dtype`` and
+    ``x.dtype()`` are the same object.
 
     Returned by ``TypeMeta.Make(T)``, and by ``TypeMeta.Register(cls)`` for a class.
 
@@ -116,13 +121,24 @@ cdef class TypeMeta:
             return None
         return self.c_dlpack.code, self.c_dlpack.bits, self.c_dlpack.lanes
 
+    @property
+    def dtype(self):
+        """The same as `numpy`; ``numpy.dtype(meta)`` reads it."""
+        return self.numpy
+
+    def __call__(self):
+        return self
+
     def __bool__(self):
         return self is not undefined_type
 
     def __eq__(self, other):
         if isinstance(other, TypeMeta):
             return self is other
-        return NotImplemented
+        try:
+            return as_type(other) is self
+        except EnforceTypeError:
+            return NotImplemented
 
     def __hash__(self):
         return hash(self.name)
@@ -426,3 +442,7 @@ cdef object _numpy_dtype(TypeMeta meta):
             f"Neither NumPy nor ml_dtypes has {meta.name}; view the tensor as bytes, or use "
             "to_torch().", "TypeMeta.numpy")
     return numpy.dtype(dtype)
+
+
+# What pickles of a TypeMeta name. Not `_registered`: a class is for its own module to allow.
+REBUILDERS = (as_type, _undefined)

@@ -12,10 +12,20 @@ if TYPE_CHECKING:
     from typing import Any
 
 
-__all__ = ["check_interface"]
+__all__ = ["check_interface", "interface_of"]
 
 # No machine has more bytes of address space: 57 bits, half of it the kernel's.
 _ADDRESSES = 2**56
+
+
+def interface_of(x: Any, name: str) -> Any:
+    """Return the attribute `name` of `x`; None if it has none. Raises BufferError: it fails."""
+    try:
+        return getattr(x, name, None)
+    except Exception as error:
+        raise BufferError(
+            f"{type(x).__name__}.{name} does not describe the memory: {error}"
+        ) from error
 
 
 def check_interface(x: Any, interface: Any, attribute: str = "__array_interface__") -> None:

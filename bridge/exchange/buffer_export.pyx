@@ -29,7 +29,7 @@ cdef int _require_buffer(TensorImpl impl, int flags) except -1:
     impl.require_defined("memoryview")
     if not impl.c_dtype.c_is_pod:
         refuse_non_pod(impl, "memoryview")
-    if impl.c_dtype.format is None:
+    if impl.c_dtype.format is None and flags & PyBUF_FORMAT:
         raise EnforceBufferError(
             f"The buffer protocol has no format for {impl.c_dtype}. Use numpy(), or view the "
             "bytes.", "memoryview")
@@ -99,7 +99,8 @@ cdef int fill_buffer(TensorImpl impl, object exporter, Py_buffer* buffer, int fl
     buffer.len = impl.c_numel * itemsize
     buffer.itemsize = itemsize
     buffer.readonly = storage.flags & READONLY
-    buffer.ndim = impl.ndim
+    # a consumer that asks for bytes without dimensions, as hashlib, gets one of bytes
+    buffer.ndim = impl.ndim if flags & PyBUF_ND else 1
     buffer.format = <char*>impl.c_dtype.format if flags & PyBUF_FORMAT else NULL
     # (without dimensions there is neither, as PEP 3118 has it)
     buffer.shape = dims if flags & PyBUF_ND and impl.ndim else NULL

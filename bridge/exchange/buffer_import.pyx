@@ -124,11 +124,6 @@ cdef TensorImpl fast_import_buffer(object x):
     return _plain(&owner.buffer, owner)
 
 
-def import_plain_buffer(x):
-    """Do what `fast_import_buffer` does, for adapters in Python."""
-    return fast_import_buffer(x)
-
-
 cdef TensorImpl import_buffer(object x, object copy):
     """Return the TensorImpl of any buffer: shared, or copied if its format requires it.
 

@@ -22,8 +22,9 @@ cdef dict export_cuda_interface(TensorImpl impl):
     if not impl.c_dtype.c_is_pod:
         raise AttributeError("__cuda_array_interface__ is for POD elements.")
     dtype = impl.c_dtype.numpy
-    # torch describes bfloat16 as NumPy's "V2"; for other types that NumPy lacks, that is ambiguous
-    if dtype is None or dtype.str[1] == "V" and impl.c_dtype.name != "bfloat16":
+    # torch describes bfloat16 as NumPy's "V2"; for other types that NumPy lacks, that is ambiguous.
+    # Types of ml_dtypes are not built in: "f1", say, names none of them.
+    if dtype is None or not dtype.isbuiltin == 1 and impl.c_dtype.name != "bfloat16":
         raise AttributeError(
             f"__cuda_array_interface__ has no name for elements of {impl.c_dtype}; "
             "__dlpack__ has.")

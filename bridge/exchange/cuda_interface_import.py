@@ -36,7 +36,8 @@ def import_cuda_interface(x: Any, interface: Any) -> TensorImpl:
         raise BufferError(f"{name} has the data {data!r}, and not (address, read-only).")
     address, readonly = data
     dtype = np.dtype(interface["typestr"])
-    if dtype.kind not in "biufc" or not dtype.isnative:
+    meta = TypeMeta.Make("bfloat16") if dtype == np.dtype("V2") else None  # as torch has it
+    if meta is None and dtype.kind not in "biufc" or not dtype.isnative:
         raise BufferError(
             f"{name} has elements of {interface['typestr']!r}, which is not a native numeric type. "
             "Give the bridge an object with __dlpack__, or convert it first."
@@ -53,8 +54,8 @@ def import_cuda_interface(x: Any, interface: Any) -> TensorImpl:
         address = 0
     index = _device_of(name, address)
     wait_for_producer(index, interface.get("stream"))
-    meta = TypeMeta.Make(dtype)
     try:
+        meta = meta or TypeMeta.Make(dtype)
         return adopt_cuda_memory(x, address, shape, steps, meta, index, bool(readonly))
     except (ValueError, OverflowError) as error:
         raise BufferError(f"{name} has sizes or strides of no memory: {error}") from error

@@ -2,3 +2,4 @@
 from bridge.c10.tensor_impl cimport TensorImpl
 
 cpdef TensorImpl as_cpu_memory(TensorImpl impl)
+cdef TensorImpl as_cuda_memory(TensorImpl impl)

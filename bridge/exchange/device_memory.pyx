@@ -6,7 +6,7 @@
 from bridge.c10.copy cimport copy_elements
 from bridge.c10.storage cimport install
 from bridge.c10.tensor_impl cimport TensorImpl, allocated, new_pair
-from bridge.dlpack.abi cimport DL_CPU
+from bridge.dlpack.abi cimport DL_CPU, DL_CUDA
 
 from bridge.c10.allocator import Allocator, GetAllocator, register_default_allocator
 from bridge.c10.device import DeviceType
@@ -46,10 +46,20 @@ def copied_to(TensorImpl impl, device_type, index):
 
 cpdef TensorImpl as_cpu_memory(TensorImpl impl):
     """Return a TensorImpl of the same page-locked memory as memory of the CPU."""
+    return _on_device(impl, DL_CPU, 0)
+
+
+cdef TensorImpl as_cuda_memory(TensorImpl impl):
+    """Return a TensorImpl of the same managed memory as memory of its CUDA device."""
+    return _on_device(impl, DL_CUDA, impl.storage.device_index)
+
+
+cdef TensorImpl _on_device(TensorImpl impl, int device_type, int index):
+    """Return a TensorImpl of the same memory, described as memory of another device."""
     cdef TensorImpl out
     impl.data("to")
     impl.storage.retain()
-    out = new_pair(DL_CPU, 0, impl.c_dtype)
+    out = new_pair(device_type, index, impl.c_dtype)
     install(out.storage, impl.storage.ctx, impl.storage.data, impl.storage.c_dtype,
             impl.storage.c_nbytes, impl.storage.flags)
     out.offset = impl.offset

@@ -7,17 +7,16 @@ from bridge.c10.storage cimport READONLY, Storage
 from bridge.c10.tensor_impl cimport CONTIGUOUS, TensorImpl
 from bridge.dlpack.abi cimport (
     DL_CPU,
-    DL_CUDA_HOST,
     DLPACK_IS_COPIED,
     DLPACK_MAJOR,
     DLPACK_MINOR,
     has_streams,
 )
 from bridge.dlpack.capsule cimport new_capsule
-from bridge.exchange.device_memory cimport as_cpu_memory
+from bridge.exchange.consumers cimport fit_for_consumer
+from bridge.exchange.dlpack_deleters cimport IN_CAPSULE
 from bridge.exchange.dlpack_export cimport export_legacy, export_versioned
 from bridge.exchange.import_tensor cimport tristate
-from bridge.exchange.torch_quirks cimport fit_for_consumer, torch_is_consumer
 
 from bridge.c10.device import Device
 from bridge.c10.errors import EnforceNotMet
@@ -53,16 +52,15 @@ cdef object dlpack_capsule(
         impl.require_defined("__dlpack__")
     if copy is True and impl.storage.ctx is source.storage.ctx:
         impl = requested_copy(impl, "__dlpack__")
-    if impl is source and (impl.storage.flags & READONLY or not impl.flags & CONTIGUOUS):
+    if impl.storage.flags & READONLY or not impl.flags & CONTIGUOUS \
+            or impl.storage.device_type != DL_CPU:
         impl = fit_for_consumer(impl, copy)
-    if impl.storage.device_type == DL_CUDA_HOST and dl_device is None and torch_is_consumer():
-        impl = as_cpu_memory(impl)
     if impl is not source and impl.storage.ctx is not source.storage.ctx:
         flags = DLPACK_IS_COPIED
     if stream is not None or impl.storage.device_type != DL_CPU:
         _synchronise(impl.storage, stream)
     if versioned:
-        return new_capsule(export_versioned(impl, flags), True)
+        return new_capsule(export_versioned(impl, flags, IN_CAPSULE), True)
     return new_capsule(export_legacy(impl), False)
 
 

@@ -2,7 +2,7 @@
 from bridge.c10.tensor_impl cimport TensorImpl
 from bridge.dlpack.abi cimport DLManagedTensor, DLManagedTensorVersioned, DLTensor
 
-cdef DLManagedTensorVersioned* export_versioned(TensorImpl impl, int flags) except NULL
+cdef DLManagedTensorVersioned* export_versioned(TensorImpl impl, int flags, int use=*) except NULL
 cdef DLManagedTensor* export_legacy(TensorImpl impl, bint immutable=*) except NULL
 cdef int borrow(TensorImpl impl, DLTensor* out) except -1
 cdef int refuse_non_pod(TensorImpl impl, str caller) except -1

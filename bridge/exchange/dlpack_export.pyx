@@ -2,18 +2,13 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
 """From TensorImpl to the structs of DLPack; nothing is copied.
 
-A DLPack tensor that leaves is one block of memory: struct, sizes, strides. Its
-`manager_ctx` is a reference to the owner of the buffer (`Storage.ctx`), so an
-exported tensor stays valid whatever becomes of the tensor and its Storage.
+A DLPack tensor that leaves owns a reference to the owner of the buffer (`Storage.ctx`), so it stays
+valid whatever becomes of the tensor and its Storage; see `dlpack_deleters`.
 """
 
-from cpython.object cimport PyObject
-from cpython.ref cimport Py_INCREF
 from libc.stdint cimport int64_t
-from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy
 
-from bridge.c10.python_api cimport drop_reference
 from bridge.c10.retained cimport retained_data
 from bridge.c10.storage cimport READONLY, Storage
 from bridge.c10.tensor_impl cimport CONTIGUOUS, TensorImpl
@@ -27,87 +22,9 @@ from bridge.dlpack.abi cimport (
     DLManagedTensorVersioned,
     DLTensor,
 )
+from bridge.exchange.dlpack_deleters cimport CONSUMED, new_legacy, new_versioned
 
 from bridge.c10.errors import EnforceBufferError
-
-import atexit
-
-cdef extern from "Python.h":
-    int Py_IsInitialized() nogil
-    int PyGILState_Check() nogil
-
-cdef extern from *:
-    """
-    #include <unistd.h>
-
-    #if PY_VERSION_HEX >= 0x030D0000
-    #define bridge_thread_state PyThreadState_GetUnchecked
-    #else
-    #define bridge_thread_state _PyThreadState_UncheckedGet
-    #endif
-
-    /* Threads that wait for the GIL to drop a reference, and whether none may start to. */
-    static int bridge_dropping = 0, bridge_closing = 0;
-
-    static int bridge_may_drop(void) {
-        __atomic_add_fetch(&bridge_dropping, 1, __ATOMIC_SEQ_CST);
-        if (!__atomic_load_n(&bridge_closing, __ATOMIC_SEQ_CST)) return 1;
-        __atomic_sub_fetch(&bridge_dropping, 1, __ATOMIC_SEQ_CST);
-        return 0;
-    }
-    static void bridge_dropped(void) {
-        __atomic_sub_fetch(&bridge_dropping, 1, __ATOMIC_SEQ_CST);
-    }
-    /* Bounded: a child of fork counts threads that it does not have. */
-    static void bridge_close(void) {
-        __atomic_store_n(&bridge_closing, 1, __ATOMIC_SEQ_CST);
-        for (int i = 0; i < 2000 && __atomic_load_n(&bridge_dropping, __ATOMIC_SEQ_CST); ++i)
-            usleep(500);
-    }
-    """
-    void* bridge_thread_state() nogil
-    int bridge_may_drop() nogil
-    void bridge_dropped() nogil
-    void bridge_close() nogil
-
-
-cdef void _drop(void* ctx) noexcept nogil:
-    """Drop a reference from any thread, at any time.
-
-    A thread that waits for the GIL during finalisation of the interpreter is terminated in place
-    (PyGILState_Ensure, before Python 3.14), which aborts the process if C++ frames are on its
-    stack; XLA's threads do that. So `_close` waits for the threads that wait for the GIL here, and
-    refuses later ones.
-    """
-    if PyGILState_Check():
-        # True after finalisation of the interpreter, too
-        if bridge_thread_state() != NULL:
-            drop_reference(<PyObject*>ctx)
-    elif Py_IsInitialized() and bridge_may_drop():
-        with gil:
-            drop_reference(<PyObject*>ctx)
-        bridge_dropped()
-    # else: leak, since nothing else is safe
-
-
-def _close():
-    with nogil:
-        bridge_close()
-
-
-atexit.register(_close)
-
-
-cdef void _delete_versioned(DLManagedTensorVersioned* self) noexcept nogil:
-    cdef void* ctx = self.manager_ctx
-    free(self)
-    _drop(ctx)
-
-
-cdef void _delete_legacy(DLManagedTensor* self) noexcept nogil:
-    cdef void* ctx = self.manager_ctx
-    free(self)
-    _drop(ctx)
 
 
 cdef int refuse_non_pod(TensorImpl impl, str caller) except -1:
@@ -159,18 +76,20 @@ cdef void _describe(TensorImpl impl, char* data, DLTensor* out, int64_t* dims) n
             step *= dims[i]
 
 
-cdef DLManagedTensorVersioned* export_versioned(TensorImpl impl, int flags) except NULL:
-    """Return a new DLManagedTensorVersioned that shares the memory; `flags` besides read-only."""
+cdef DLManagedTensorVersioned* export_versioned(
+    TensorImpl impl, int flags, int use=CONSUMED,
+) except NULL:
+    """Return a new DLManagedTensorVersioned that shares the memory.
+
+    `flags`: besides read-only. `use`: who may delete it; see `dlpack_deleters`.
+    """
     cdef DLManagedTensorVersioned* managed
-    cdef size_t head = sizeof(DLManagedTensorVersioned)
     cdef char* data
     if not impl.c_dtype.c_is_pod:
         refuse_non_pod(impl, "__dlpack__")
     data = retained_data(impl, "__dlpack__")
-    managed = <DLManagedTensorVersioned*>malloc(head + 2 * <size_t>impl.ndim * sizeof(int64_t))
-    if managed == NULL:
-        raise MemoryError()
-    _describe(impl, data, &managed.dl_tensor, <int64_t*>(<char*>managed + head))
+    managed = new_versioned(impl.storage.ctx, impl.ndim, use)
+    _describe(impl, data, &managed.dl_tensor, managed.dl_tensor.shape)
     managed.version.major = DLPACK_MAJOR
     managed.version.minor = DLPACK_MINOR
     managed.flags = flags
@@ -178,21 +97,16 @@ cdef DLManagedTensorVersioned* export_versioned(TensorImpl impl, int flags) exce
         managed.flags |= DLPACK_READ_ONLY
     if _padded(impl.c_dtype):
         managed.flags |= DLPACK_SUBBYTE_PADDED
-    managed.deleter = _delete_versioned
-    ctx = impl.storage.ctx
-    Py_INCREF(ctx)
-    managed.manager_ctx = <void*>ctx
     return managed
 
 
 cdef DLManagedTensor* export_legacy(TensorImpl impl, bint immutable=False) except NULL:
-    """Return a new DLManagedTensor that shares the memory, which must be writable.
+    """Return a new DLManagedTensor for a capsule; it shares the memory, which must be writable.
 
     `immutable`: nothing is written through the tensor that imports it, so read-only memory is
     exported, too.
     """
     cdef DLManagedTensor* managed
-    cdef size_t head = sizeof(DLManagedTensor)
     cdef char* data
     if impl.storage is not None and impl.storage.flags & READONLY and not immutable:
         raise EnforceBufferError(
@@ -205,14 +119,8 @@ cdef DLManagedTensor* export_legacy(TensorImpl impl, bint immutable=False) excep
             f"Each {impl.c_dtype} takes a byte of its own here, which a legacy DLPack capsule "
             "cannot express. Ask for max_version=(1, 1) or later.", "__dlpack__")
     data = retained_data(impl, "__dlpack__")
-    managed = <DLManagedTensor*>malloc(head + 2 * <size_t>impl.ndim * sizeof(int64_t))
-    if managed == NULL:
-        raise MemoryError()
-    _describe(impl, data, &managed.dl_tensor, <int64_t*>(<char*>managed + head))
-    managed.deleter = _delete_legacy
-    ctx = impl.storage.ctx
-    Py_INCREF(ctx)
-    managed.manager_ctx = <void*>ctx
+    managed = new_legacy(impl.storage.ctx, impl.ndim)
+    _describe(impl, data, &managed.dl_tensor, managed.dl_tensor.shape)
     return managed
 
 

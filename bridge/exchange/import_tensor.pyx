@@ -17,22 +17,30 @@ from bridge.c10.storage cimport EXTERNAL
 from bridge.c10.tensor_impl cimport OWN_ORIGIN, TensorImpl
 from bridge.c10.views cimport alias
 from bridge.dlpack.capsule cimport consume_capsule
+from bridge.exchange.arrow_import cimport import_arrow
 from bridge.exchange.buffer_import cimport fast_import_buffer, import_buffer
 from bridge.exchange.dlpack_import cimport adopt_managed
+from bridge.exchange.fresh_memory cimport as_copy, is_same, keeping, must_prove
 from bridge.exchange.numpy cimport (
     import_array,
     numpy_loaded,
     numpy_array_type,
     numpy_generic_type,
 )
-from bridge.exchange.dlpack_producers cimport import_by_method, import_by_table
+from bridge.exchange.dlpack_producers cimport (
+    import_by_method,
+    import_by_table,
+    import_capsule_method,
+)
 from bridge.exchange.torch_api cimport torch_c, torch_loaded
 from bridge.exchange.torch_import cimport import_any_torch, import_torch
 
+import sys
 from weakref import WeakKeyDictionary
 
-from bridge.exchange.adapters import importer_of, prefers_buffer
-from bridge.exchange.array_interface import check_interface
+from bridge.exchange.array_interface import interface_of
+from bridge.exchange.entry_points import call_all
+from bridge.exchange.registry import adapter_of, on_change
 from bridge.exchange.to_device import to_device
 
 # The protocols, in the order in which they are tried.
@@ -42,21 +50,27 @@ cdef enum:
     TORCH = 2           # torch.Tensor or a subclass
     NUMPY = 3           # numpy.ndarray or a subclass
     CAPSULE = 4         # a DLPack capsule
-    ADAPTER = 5         # a framework's class; see bridge.exchange.adapters
+    ADAPTER = 5         # a registered class; see bridge.exchange.registry
     TABLE = 6           # has __dlpack_c_exchange_api__
     DLPACK = 7          # has __dlpack__
-    BUFFER = 8          # exports a buffer
-    INTERFACE = 9       # has __array_interface__, __array_struct__ or __cuda_array_interface__
-    NOTHING = 10
+    CUDA = 8            # has __cuda_array_interface__
+    BUFFER = 9          # exports a buffer
+    INTERFACE = 10      # has __array_interface__ or __array_struct__
+    ARROW = 11          # has one of the methods of Arrow's PyCapsule interface
+    CAPSULES = 12       # has to_dlpack()
+    ARRAY = 13          # has __array__
+    NOTHING = 14
     HEAP_TYPE = 1 << 9  # Py_TPFLAGS_HEAPTYPE
     MAX_FAST = 8
 
 # class -> protocol; classes of Python are held weakly, so that they can be collected
 cdef object _protocols = WeakKeyDictionary()
 cdef dict _static_protocols = {}
-# class of a framework -> the adapter's import_; these classes live as long as the process
-cdef dict _importers = {}
-# Those of them with a C function, which returns None for what needs a closer look.
+# class -> Adapter; the classes of libraries live as long as the process
+cdef dict _adapters = {}
+# the same for classes that may be deleted
+cdef object _other_adapters = WeakKeyDictionary()
+# Classes of libraries with a C function, which returns None for what needs a closer look.
 cdef (PyTypeObject*)[MAX_FAST] _fast_types
 cdef fast_import[MAX_FAST] _fast_imports
 cdef int _n_fast = 0
@@ -112,87 +126,217 @@ cdef bint is_new(object x, TensorImpl impl) except -1:
 
 cdef TensorImpl _import(object x, object copy):
     """Return the TensorImpl of `x` on its device."""
-    import_ = _importers.get(type(x))
-    return _import_by_protocol(x, copy) if import_ is None else _import_by_adapter(import_, x, copy)
+    adapter = _adapters.get(type(x))
+    return _import_by_protocol(x, copy) if adapter is None else _by_adapter(adapter, x, copy)
 
 
-cdef TensorImpl _import_by_adapter(object import_, object x, object copy):
-    cdef TensorImpl impl = import_(x, copy)
+cdef TensorImpl _by_adapter(object adapter, object x, object copy):
+    cdef TensorImpl impl
+    if adapter.import_takes_copy:
+        impl = adapter.importer(x, copy)
+    else:
+        impl = _by_importer(adapter, x, copy)
     if impl is None:
-        return _import_by_protocol(x, copy, False)      # the adapter leaves it to the protocols
+        return _by(_find_protocol(x, False), x, copy)       # left to the protocols of `x`
     if copy is True and not is_new(x, impl):
         return requested_copy(impl, "from_dlpack")
     return impl
 
 
-cdef TensorImpl _import_by_protocol(object x, object copy, bint with_adapter=True):
+cdef TensorImpl _by_importer(object adapter, object x, object copy):
+    """Return the TensorImpl of what ``importer(x)`` returns, whose memory lives as long as `x`.
+
+    None if it returns `x`. See bridge.exchange.fresh_memory.
+    """
     cdef TensorImpl impl
-    cdef int protocol = _static_protocols.get(type(x), UNKNOWN)
-    if protocol == UNKNOWN or not with_adapter:
-        protocol = _protocols.get(type(x), UNKNOWN) if with_adapter else _find_protocol(x, False)
+    found = _call_importer(adapter, x)
+    if found is x:
+        return None
+    impl = import_tensor(found, None, None if copy is True else copy)
+    if is_new(found, impl):
+        return impl
+    if must_prove(copy) and not is_same(impl, import_tensor(_call_importer(adapter, x))):
+        return as_copy(impl, x, copy)
+    return keeping(impl, x)
+
+
+cdef object _call_importer(object adapter, object x):
+    try:
+        return adapter.importer(x)
+    except (BufferError, TypeError, ImportError, MemoryError):
+        raise
+    except Exception as error:
+        raise BufferError(
+            f"The importer of {adapter.name} does not take this {type(x).__name__}: "
+            f"{type(error).__name__}: {error}") from error
+
+
+cdef TensorImpl _import_by_protocol(object x, object copy):
+    cdef object cls = type(x)
+    cdef int protocol = _static_protocols.get(cls, UNKNOWN)
+    if protocol == UNKNOWN:
+        protocol = _protocols.get(cls, UNKNOWN)
     if protocol == UNKNOWN:
         protocol = _find_protocol(x, True)
-        if not type(x).__flags__ & HEAP_TYPE:
-            _static_protocols[type(x)] = protocol
+        if not cls.__flags__ & HEAP_TYPE:
+            _static_protocols[cls] = protocol
         elif not isinstance(x, type):
-            _protocols[type(x)] = protocol
+            _protocols[cls] = protocol
+    return _by(protocol, x, copy)
+
+
+cdef TensorImpl _by(int protocol, object x, object copy):
+    cdef TensorImpl impl
     if protocol == TORCH:
         return import_any_torch(x, copy)
     if protocol == NUMPY:
         return import_array(x, copy)
     if protocol == WRAPPER:
         impl = _alias_of((<Handle>x).impl)
-    elif protocol == TABLE:
-        impl = import_by_table(x, copy)
-    elif protocol == DLPACK:
-        impl = import_by_method(x, copy)
-    elif protocol == CAPSULE:
+        return requested_copy(impl, "from_dlpack") if copy is True else impl
+    if protocol == TABLE:
+        return import_by_table(x, copy)
+    if protocol == DLPACK:
+        return import_by_method(x, copy)
+    if protocol == CAPSULE:
         return adopt_managed(consume_capsule(x), 0, copy)
-    elif protocol == BUFFER:
+    if protocol == BUFFER:
         return _by_buffer(x, copy)
-    elif protocol == INTERFACE:
-        return _by_interface(x, copy)
-    elif protocol == ADAPTER:
-        return _import_by_adapter(_importer(type(x)), x, copy)
+    if protocol == ADAPTER:
+        return _by_adapter(_adapter(type(x)), x, copy)
+    if protocol == ARROW:
+        return import_arrow(x, copy)
+    if protocol == NOTHING:
+        return _by_object(x, copy)
+    return _by_slow_door(protocol, x, copy)
+
+
+cdef TensorImpl _by_slow_door(int protocol, object x, object copy):
+    cdef TensorImpl impl
+    if protocol == CUDA:
+        from bridge.exchange.cuda_interface_import import import_cuda_interface
+        interface = interface_of(x, "__cuda_array_interface__")
+        if interface is None:
+            return _by(_find_protocol(x, False, CUDA), x, copy)
+        impl = import_cuda_interface(x, interface)
+    elif protocol == CAPSULES:
+        return import_capsule_method(x, copy)
     else:
-        raise TypeError(
-            f"{_describe(x)} has no tensor's memory: neither __dlpack__, nor a buffer, nor an "
-            "array interface, nor is it a DLPack capsule. bridge.asarray also takes Python "
-            "scalars, lists and strings.")
-    if copy is True:
+        # (NumPy may be marked as absent)
+        import numpy
+        if not numpy_loaded():
+            raise ImportError("NumPy was imported but is not in sys.modules.")
+        from bridge.exchange import array_doors
+        impl = (array_doors.import_array_interface(x, copy) if protocol == INTERFACE
+                else array_doors.import_array_method(x, copy))
+    if copy is True and not is_new(x, impl):
         return requested_copy(impl, "from_dlpack")
     return impl
 
 
-def _describe(x):
-    if isinstance(x, type):
-        return f"The class {x.__name__!r} itself (not an object of it)"
-    return f"An object of type {type(x).__module__}.{type(x).__qualname__}"
+cdef TensorImpl _by_object(object x, object copy):
+    """Import `x` by attributes of its own that its class lacks. Raises TypeError: it has none."""
+    cdef int protocol = NOTHING
+    if not isinstance(x, type):
+        for name, door in _DOORS:
+            if hasattr(x, name):
+                protocol = door
+                break
+    if protocol != NOTHING:
+        return _by(protocol, x, copy)
+    if call_all():
+        adapter = _adapter(type(x))
+        if adapter is not None:
+            return _by_adapter(adapter, x, copy)
+    from bridge.exchange.refusal import no_memory
+    raise TypeError(no_memory(x, has_door))
+
+
+# The attributes of doors, in their order.
+cdef tuple _DOORS = (
+    ("__dlpack_c_exchange_api__", TABLE),
+    ("__dlpack__", DLPACK),
+    ("__cuda_array_interface__", CUDA),
+    ("__array_interface__", INTERFACE),
+    ("__array_struct__", INTERFACE),
+    ("__arrow_c_device_array__", ARROW),
+    ("__arrow_c_array__", ARROW),
+    ("__arrow_c_stream__", ARROW),
+    ("to_dlpack", CAPSULES),
+    ("__array__", ARRAY),
+)
+
+
+cpdef bint has_door(object x) except -1:
+    """Return whether `x` has a door to its memory, by its class."""
+    return _find_protocol(x, True) != NOTHING
 
 
 cdef int register_fast_import(object cls, fast_import function) except -1:
     """Import objects of exactly `cls`, a class that is never deleted, by `function` from now on."""
     global _n_fast
+    cdef int i
+    for i in range(_n_fast):
+        if _fast_types[i] == <PyTypeObject*>cls:
+            return 0
     if _n_fast < MAX_FAST:
-        _importers[cls] = _importers.get(cls)     # keeps the class alive
+        _fast_classes.append(cls)
         _fast_types[_n_fast] = <PyTypeObject*>cls
         _fast_imports[_n_fast] = function
         _n_fast += 1
     return 0
 
 
-cdef object _importer(object cls):
-    """Return the adapter's function for a class of a framework; None if there is none."""
-    import_ = importer_of(cls)
-    if import_ is not None and importer_of(cls, own=True) is not None:
-        _importers[cls] = import_      # a class of the framework itself, which is never deleted
-        if prefers_buffer(cls):
-            register_fast_import(cls, fast_import_buffer)
-    return import_
+cdef list _fast_classes = []        # keeps the classes alive
 
 
-cdef int _find_protocol(object x, bint with_adapter) except -1:
-    """Return the protocol for the class of `x`, or for `x` alone. Imports no framework."""
+def _forget():
+    """Forget which protocol classes are imported by: a library was registered."""
+    global _n_fast
+    cdef int i, kept = 0
+    _adapters.clear()
+    _other_adapters.clear()
+    _protocols.clear()
+    _static_protocols.clear()
+    for i in range(_n_fast):
+        adapter = adapter_of(<object>_fast_types[i])
+        if adapter is not None and adapter.import_takes_copy:   # the library's module is in force
+            _fast_types[kept] = _fast_types[i]
+            _fast_imports[kept] = _fast_imports[i]
+            kept += 1
+    _n_fast = kept
+
+
+on_change(_forget)
+
+
+cdef object _adapter(object cls):
+    """Return the Adapter for a class of a library; None if there is none."""
+    adapter = _adapters.get(cls)
+    if adapter is None:
+        adapter = _other_adapters.get(cls)
+    if adapter is not None:
+        return adapter
+    adapter = adapter_of(cls)
+    if adapter is None:
+        return None
+    if not _is_lasting(cls):
+        _other_adapters[cls] = adapter
+        return adapter
+    _adapters[cls] = adapter
+    if adapter.prefers_buffer and adapter_of(cls, own=True) is adapter:
+        register_fast_import(cls, fast_import_buffer)
+    return adapter
+
+
+cdef bint _is_lasting(object cls) except -1:
+    """Return whether `cls` is an attribute of its module, and so as good as never deleted."""
+    module = sys.modules.get(cls.__module__)
+    return module is not None and getattr(module, cls.__name__, None) is cls
+
+
+cdef int _find_protocol(object x, bint with_adapter, int after=UNKNOWN) except -1:
+    """Return the protocol for the class of `x`; `after`: one behind it. Imports no framework."""
     cls = type(x)
     if isinstance(x, type):
         return NOTHING
@@ -204,22 +348,13 @@ cdef int _find_protocol(object x, bint with_adapter) except -1:
         return NUMPY
     if PyCapsule_CheckExact(x):
         return CAPSULE
-    if with_adapter and _importer(cls) is not None:
+    if with_adapter and _adapter(cls) is not None:
         return ADAPTER
-    if hasattr(cls, "__dlpack_c_exchange_api__"):
-        return TABLE
-    if hasattr(cls, "__dlpack__"):
-        return DLPACK
-    if PyObject_CheckBuffer(x):
-        return BUFFER
-    if hasattr(cls, "__cuda_array_interface__") or hasattr(cls, "__array_interface__") \
-            or hasattr(cls, "__array_struct__"):
-        return INTERFACE
-    # attributes of the object and not of its class
-    if hasattr(x, "__dlpack__"):
-        return DLPACK
-    if hasattr(x, "__array_interface__") or hasattr(x, "__cuda_array_interface__"):
-        return INTERFACE
+    for name, protocol in _DOORS:
+        if protocol > BUFFER > after and PyObject_CheckBuffer(x):
+            return BUFFER
+        if protocol > after and hasattr(cls, name):
+            return protocol
     return NOTHING
 
 
@@ -250,33 +385,3 @@ cdef TensorImpl _by_buffer(object x, object copy):
         import numpy
         return import_array(numpy.asarray(x), None)
     return import_buffer(x, copy)
-
-
-def _interface(x, name):
-    """Return the attribute `name` of `x`; None if it has none. Raises BufferError: it fails."""
-    try:
-        return getattr(x, name, None)
-    except Exception as error:
-        raise BufferError(
-            f"{type(x).__name__}.{name} does not describe the memory: {error}") from error
-
-
-cdef TensorImpl _by_interface(object x, object copy):
-    """Import the memory that ``__array_interface__`` or ``__cuda_array_interface__`` describes."""
-    interface = _interface(x, "__cuda_array_interface__")
-    if interface is not None:
-        from bridge.exchange.cuda_interface_import import import_cuda_interface
-        impl = import_cuda_interface(x, interface)
-        return requested_copy(impl, "from_dlpack") if copy is True else impl
-    import numpy
-    if not numpy_loaded():
-        raise ImportError("NumPy was imported but is not in sys.modules.")
-    interface = _interface(x, "__array_interface__")
-    if interface is not None:
-        check_interface(x, interface)
-    try:
-        array = numpy.asarray(x)
-    except Exception as error:
-        raise BufferError(
-            f"{type(x).__name__}.__array_interface__ describes no array: {error}") from error
-    return import_array(array, copy)

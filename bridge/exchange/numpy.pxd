@@ -3,7 +3,7 @@ from bridge.c10.tensor_impl cimport TensorImpl
 
 cdef object numpy_array_type        # numpy.ndarray; None until NumPy is loaded
 cdef object numpy_generic_type      # numpy.generic; likewise
-cdef TensorImpl import_array(object array, object copy)
+cpdef TensorImpl import_array(object array, object copy)
 cpdef object export_array(TensorImpl impl, str caller)
 cdef object flat_array(TensorImpl impl, bint writable, str caller)
 cdef bint numpy_loaded() except -1

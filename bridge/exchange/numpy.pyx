@@ -162,7 +162,7 @@ def _why_not(dtype):
     return "the bridge has no such element type."
 
 
-cdef TensorImpl import_array(object array, object copy):
+cpdef TensorImpl import_array(object array, object copy):
     """Return the TensorImpl of a NumPy array: shared, or copied if sharing is impossible."""
     cdef bridge_array* a = <bridge_array*><PyObject*>array
     cdef TypeMeta dtype

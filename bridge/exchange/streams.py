@@ -23,6 +23,7 @@ __all__ = [
     "current_stream",
     "make_consumer_wait",
     "synchronise_host",
+    "wait_for_event",
     "wait_for_handle",
     "wait_for_producer",
 ]
@@ -31,6 +32,7 @@ _CUDA, _ROCM = 2, 10
 _LEGACY = 0
 # No handle is an address in the first page of memory, nor odd.
 _FIRST_ADDRESS = 4096
+_UNKNOWN = object()  # a capture
 
 
 def current_handle(index: int) -> int:
@@ -118,6 +120,33 @@ def wait_for_handle(index: int, theirs: int) -> None:
         _order(index, theirs, ours)
 
 
+def wait_for_event(index: int, event: int) -> None:
+    """Make torch's current stream wait for a CUDA event, as Arrow's device arrays carry one.
+
+    Raises BufferError: CUDA does not know the event, or the stream is being captured into a CUDA
+    graph.
+    """
+    from ctypes import CDLL, c_uint, c_void_p
+
+    if not event:
+        return
+    torch = _torch_in_use()
+    if torch is not None and _is_captured(torch, torch.cuda.current_stream(index)):
+        raise BufferError(
+            "The stream is being captured into a CUDA graph, which an event of outside would end. "
+            "Convert before or after."
+        )
+    try:
+        # by the driver, whose events are those of the runtime; torch waits for its own ones only
+        status = CDLL("libcuda.so.1").cuStreamWaitEvent(
+            c_void_p(current_handle(index)), c_void_p(event), c_uint(0)
+        )
+    except (OSError, AttributeError) as error:
+        raise BufferError(f"The memory is not ready, and CUDA cannot be asked: {error}") from error
+    if status:
+        raise BufferError(f"CUDA cannot wait for the event {event:#x}: error {status}.")
+
+
 def _handle(stream: int | None, device_type: int) -> int:
     default = 0 if device_type == _ROCM else 1
     if stream is None or stream == default:
@@ -140,10 +169,11 @@ def _order(index: int, before: int, after: int) -> None:
 
         device = torch.device("cuda", index if index >= 0 else torch.cuda.current_device())
         first, then = _stream(torch, device, before), _stream(torch, device, after)
-        captured = [_is_captured(torch, stream) for stream in (first, then)]
+        captured = [_capture_of(torch, stream) for stream in (first, then)]
         # An event of a captured stream extends the capture to the stream that waits for it, but
-        # not to the legacy default stream; and a captured stream cannot wait for an outside event.
-        possible = captured[0] == captured[1] or (captured[0] and after != _LEGACY)
+        # not to the legacy default stream. A captured stream cannot wait for an event of outside,
+        # nor for one of another capture: both captures would end.
+        possible = captured[0] is captured[1] or (captured[1] is None and after != _LEGACY)
         if possible:
             then.wait_stream(first)
     except Exception as error:
@@ -154,7 +184,7 @@ def _order(index: int, before: int, after: int) -> None:
     if not possible:
         raise BufferError(
             f"Stream {after:#x} cannot wait for stream {before:#x} of CUDA device {index} while "
-            "one of them is being captured into a CUDA graph. Have both libraries work on the "
+            "one of them is being captured into a CUDA graph, or each into its own. Have both libraries work on the "
             "stream that is captured, or ask with stream=-1."
         )
 
@@ -172,3 +202,20 @@ def _is_captured(torch: Any, stream: Any) -> bool:
         return False  # it cannot be, and asking fails while another stream is
     with torch.cuda.stream(stream):
         return bool(torch.cuda.is_current_stream_capturing())
+
+
+def _capture_of(torch: Any, stream: Any) -> Any:
+    """Return the graph that a stream is being captured into; None if it is not being captured.
+
+    A capture that torch did not begin, and all of torch before 2.12, count as one and the same.
+    """
+    if not _is_captured(torch, stream):
+        return None
+    current = getattr(torch._C._CUDAGraph, "get_currently_capturing_graph", None)
+    if current is None:
+        return _UNKNOWN
+    with torch.cuda.stream(stream):
+        try:
+            return current()
+        except RuntimeError:  # not begun by torch
+            return _UNKNOWN

@@ -4,5 +4,6 @@ from bridge.c10.tensor_impl cimport TensorImpl
 cpdef object export_torch(TensorImpl impl, object copy=*, bint writable=*)
 cpdef object torch_operand(TensorImpl impl)
 cdef object forward_operand(TensorImpl impl)
-cdef TensorImpl fit_for_torch(TensorImpl impl, object copy, bint writable)
+cdef TensorImpl fit_for_torch(
+    TensorImpl impl, object copy, bint writable, str library=*, bint forward=*)
 cdef bint has_negative_strides(TensorImpl impl) noexcept

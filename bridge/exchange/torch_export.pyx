@@ -16,6 +16,7 @@ from bridge.c10.copy cimport reported_copy, requested_copy
 from bridge.c10.python_api cimport owned, take_pending
 from bridge.c10.storage cimport BORROWED, EXTERNAL, READONLY
 from bridge.c10.tensor_impl cimport OWN_ORIGIN, TensorImpl
+from bridge.c10.type_meta cimport TypeMeta, as_type
 from bridge.c10.views cimport alias
 from bridge.dlpack.abi cimport (
     DL_CPU,
@@ -26,13 +27,15 @@ from bridge.dlpack.abi cimport (
     DLManagedTensorVersioned,
     DLTensor,
 )
-from bridge.dlpack.capsule cimport new_capsule
+from bridge.dlpack.capsule cimport call_deleter, new_capsule
+from bridge.exchange.dlpack_deleters cimport HELD, release_versioned
 from bridge.exchange.dlpack_export cimport export_legacy, export_versioned
 from bridge.exchange.torch_api cimport load_torch, torch, torch_c, untyped_storage
 from bridge.exchange.torch_storage cimport torch_owner
 
 from bridge.c10.copy import register_device_copy
 from bridge.c10.errors import EnforceBufferError
+from bridge.exchange.torch_devices import require_torch_device
 
 
 cpdef object export_torch(TensorImpl impl, object copy=None, bint writable=False):
@@ -96,6 +99,7 @@ cdef object _new_tensor(TensorImpl impl, object copy, bint writable):
     """Return a new torch.Tensor of the memory of `impl`, or of a copy of it."""
     cdef DLManagedTensorVersioned* managed
     cdef TensorImpl fitting
+    cdef bint accepted
     cdef void* out = NULL
     if torch_c.tensor_type == NULL:
         load_torch()
@@ -109,17 +113,21 @@ cdef object _new_tensor(TensorImpl impl, object copy, bint writable):
         tensor = _of_torch_storage(impl)
         if tensor is not None:
             return _cached(impl, tensor, writable)
+        require_torch_device(impl.storage.device_type, impl.storage.device_index)
     if torch_c.dlpack == NULL:
         # Before torch 2.10. Read-only memory gets here only if the caller said writable=True.
         return torch.utils.dlpack.from_dlpack(new_capsule(export_legacy(impl, True), False))
-    managed = export_versioned(impl, 0)
+    managed = export_versioned(impl, 0, HELD)
     managed.dl_tensor.device.device_type = _torch_device_type(impl.storage.device_type)
-    if torch_c.dlpack.managed_tensor_to_py_object_no_sync(managed, &out) != 0 or out == NULL:
-        # a DLPack tensor that the table refuses is still the caller's
-        managed.deleter(managed)
+    accepted = torch_c.dlpack.managed_tensor_to_py_object_no_sync(managed, &out) == 0 \
+        and out != NULL
+    if not release_versioned(managed, accepted) and not accepted:
+        call_deleter(managed, True)
+    if not accepted:
         error = take_pending()
+        reason = str(error).partition("\n")[0]      # the others are frames of C++
         raise BufferError(
-            f"torch does not take a tensor of {impl.c_dtype} on {impl.device()}: {error}. "
+            f"torch does not take a tensor of {impl.c_dtype} on {impl.device()}: {reason}. "
             "Convert it first, as with bridge.asarray(x, dtype='float32').") from error
     return _cached(impl, owned(<PyObject*>out), writable)
 
@@ -163,23 +171,27 @@ cdef object _cached(TensorImpl impl, object tensor, bint writable):
     return _alias(tensor)
 
 
-cdef TensorImpl fit_for_torch(TensorImpl impl, object copy, bint writable):
+cdef TensorImpl fit_for_torch(
+    TensorImpl impl, object copy, bint writable, str library="torch", bint forward=True,
+):
     """Return `impl` if torch can hold its memory as it is, else a copy.
 
-    `writable`: read-only memory may be shared. Raises BufferError: a copy is needed and `copy`
-    is False.
+    `writable`: read-only memory may be shared. `library`: another one that is like torch, also
+    in that strides must not be negative if `forward`. Raises BufferError: a copy is needed and
+    `copy` is False.
     """
     cdef str why, instead = ""
     if impl.storage.flags & READONLY and not writable:
-        why = "the memory is read-only, which a torch tensor cannot be"
-        instead = ", or share it with to_torch(writable=True) and do not write"
-    elif has_negative_strides(impl):
-        why = f"the strides {impl.strides().vec()} are negative, which torch does not support"
+        why = f"the memory is read-only, which a {library} tensor cannot be"
+        if library == "torch":
+            instead = ", or share it with to_torch(writable=True) and do not write"
+    elif forward and has_negative_strides(impl):
+        why = f"the strides {impl.strides().vec()} are negative, which {library} does not support"
     else:
         return impl
     if copy is False:
         raise BufferError(
-            f"torch cannot share it: {why}. Allow a copy with copy=None{instead}.")
+            f"{library} cannot share it: {why}. Allow a copy with copy=None{instead}.")
     return reported_copy(impl, why, "to_torch")
 
 
@@ -214,6 +226,25 @@ cdef object forward_operand(TensorImpl impl):
     return torch_operand(forward)
 
 
+# Size in bytes -> a type that torch copies and reverses, as it does not uint16 or float8.
+cdef dict _BITS = {
+    size: as_type(name) for size, name in (
+        (1, "uint8"), (2, "int16"), (4, "int32"), (8, "int64"), (16, "complex128"))}
+
+
+cdef TensorImpl _as_bits(TensorImpl impl):
+    """Return a TensorImpl of the same memory whose elements torch moves whatever they mean."""
+    cdef TypeMeta bits = _BITS.get(impl.c_dtype.itemsize)
+    cdef TensorImpl out
+    if bits is None:
+        return impl
+    out = alias(impl, "to_torch")
+    out.c_dtype = bits
+    out.origin = None
+    out.flags &= ~OWN_ORIGIN
+    return out
+
+
 def copy_between_devices(TensorImpl dst, TensorImpl src):
     """Copy elements to or from memory that the CPU cannot access, on torch's current stream.
 
@@ -222,10 +253,12 @@ def copy_between_devices(TensorImpl dst, TensorImpl src):
     """
     load_torch()
     try:
-        target, source = forward_operand(dst), forward_operand(src)
         reversed_dims = [
             i for i in range(src.ndim)
             if src.c_sizes[i] > 1 and (src.c_strides()[i] < 0) != (dst.c_strides()[i] < 0)]
+        if reversed_dims or src.c_dtype.torch is None or src.c_dtype.c_dlpack.bits < 8:
+            dst, src = _as_bits(dst), _as_bits(src)
+        target, source = forward_operand(dst), forward_operand(src)
         target.copy_(source.flip(reversed_dims) if reversed_dims else source)
     except (BufferError, MemoryError):
         raise

@@ -8,15 +8,17 @@ shrunk before the import. Asking torch for the storage takes 2 us if Python has 
 storage yet, ten times the import (torch 2.13). So it is asked before the first access to the
 data and not at import: the Storage is BORROWED, and checked before every access.
 
-Memory that leaves the bridge must stay for good, so it is retained: a second tensor over the
-same storage is kept, and the storage is made unresizable, as torch's own ``numpy()`` does. torch
-cannot do that to CUDA memory, which is checked before every access from then on, too.
+Memory that leaves the bridge must stay for good, so it is retained: torch's storage is kept instead
+of the tensor, which may be given another, and is made unresizable, as torch's own ``numpy()`` does.
+torch cannot do that to CUDA memory: a second tensor over the same storage is kept, and the memory is
+checked before every access from then on, too.
 """
 
 from cpython.object cimport PyObject
 from libc.stdint cimport uintptr_t
 
 from bridge.c10.allocator cimport DataPtr
+from bridge.c10.device cimport host_accessible
 from bridge.c10.python_api cimport take_pending
 from bridge.c10.storage cimport BORROWED, RETAINED, UNVERIFIED, Storage
 from bridge.dlpack.abi cimport DLTensor
@@ -39,16 +41,17 @@ cdef int check_borrowed(Storage storage) except -1:
     """Raise EnforceBufferError unless the memory is still where the Storage has it."""
     cdef DLTensor now
     cdef uintptr_t begin, end
-    if storage.c_nbytes == 0:
+    owner = storage.ctx         # another thread may retain the memory meanwhile
+    if storage.c_nbytes == 0 or not storage.flags & BORROWED:
         return 0
-    if type(storage.ctx) is DataPtr:
+    if type(owner) is DataPtr:
         if <uintptr_t>torch_owner(storage).data_ptr() != <uintptr_t>storage.data:
             raise EnforceBufferError(
                 "torch has resized the storage of this memory through a tensor that to_torch() "
                 "returned; the memory is gone.", "Storage",
                 condition="tensor.data_ptr() as allocated")
         return 0
-    if torch_c.dlpack.dltensor_from_py_object_no_sync(<PyObject*>storage.ctx, &now) != 0:
+    if torch_c.dlpack.dltensor_from_py_object_no_sync(<PyObject*>owner, &now) != 0:
         raise EnforceBufferError(
             "The torch tensor that this memory came from has no memory any more.",
             "Storage") from take_pending()
@@ -58,7 +61,7 @@ cdef int check_borrowed(Storage storage) except -1:
             "after it was imported; the memory is gone. Import it again.", "Storage",
             condition="tensor.data_ptr() as at import")
     if storage.flags & UNVERIFIED:
-        untyped = untyped_storage(storage.ctx)
+        untyped = untyped_storage(owner)
         begin = untyped.data_ptr()
         end = begin + <uintptr_t>len(untyped)
         if <uintptr_t>storage.data < begin \
@@ -74,21 +77,30 @@ cdef int check_borrowed(Storage storage) except -1:
 cdef int retain_borrowed(Storage storage) except -1:
     """Keep the memory in place for good, whatever becomes of the tensor it came from."""
     check_borrowed(storage)
-    if storage.c_nbytes == 0 or storage.flags & RETAINED or type(storage.ctx) is DataPtr:
-        return 0
     owner = storage.ctx
+    if storage.c_nbytes == 0 or storage.flags & (BORROWED | RETAINED) != BORROWED \
+            or type(owner) is DataPtr:
+        return 0
     untyped = untyped_storage(owner)
+    if host_accessible(storage.device_type):
+        if untyped.resizable():
+            _forbid_resizing(untyped)
+        if storage.ctx is owner:    # another thread may have given the storage other memory
+            storage.ctx = untyped
+            storage.flags &= ~(BORROWED | UNVERIFIED)
+        return 0
     keeper = torch.empty(0, dtype=torch.uint8, device=untyped.device)
-    on_cpu = untyped.device.type == "cpu"
-    if on_cpu:
-        keeper.set_(untyped)
-        keeper.numpy()          # torch marks the storage: resize_ raises from now on
-    else:
-        keeper.set_(untyped, <uintptr_t>storage.data - <uintptr_t>untyped.data_ptr(),
-                    (storage.c_nbytes,), (1,))
-    if storage.ctx is owner:    # another thread may have given the storage other memory
+    keeper.set_(untyped, <uintptr_t>storage.data - <uintptr_t>untyped.data_ptr(),
+                (storage.c_nbytes,), (1,))
+    if storage.ctx is owner:
         storage.ctx = keeper
-        storage.flags &= ~(BORROWED | UNVERIFIED) if on_cpu else ~UNVERIFIED
-        if not on_cpu:
-            storage.flags |= RETAINED
+        storage.flags &= ~UNVERIFIED
+        storage.flags |= RETAINED
+    return 0
+
+
+cdef int _forbid_resizing(object untyped) except -1:
+    tensor = torch.empty(0, dtype=torch.uint8, device=untyped.device)
+    tensor.set_(untyped)
+    tensor.numpy()          # torch marks the storage: resize_ raises from now on
     return 0

@@ -103,9 +103,10 @@ def _add_storage(memory: TensorMemory, storage: Storage) -> None:
     if owner is None:
         memory.chain.append({"kind": "nothing", "text": "not allocated"})
         return
-    tensor_class: Any = getattr(sys.modules.get("torch"), "Tensor", ())
-    if isinstance(owner, tensor_class) and not internals.is_borrowed(storage):
-        # A tensor that the bridge created to retain torch's storage.
+    torch = sys.modules.get("torch")
+    classes: Any = () if torch is None else (torch.Tensor, torch.UntypedStorage)
+    if isinstance(owner, classes) and not internals.is_borrowed(storage):
+        # torch's storage, or a tensor that the bridge created to retain it.
         memory.chain.append({"kind": "torch storage", "text": "retained, it cannot be resized"})
     else:
         _add_owner(memory.chain, owner)

@@ -10,9 +10,12 @@ from bridge.c10.python_api cimport Py_TYPE
 from bridge.c10.storage cimport BORROWED, RETAINED, READONLY, Elements, ExternalPtr, Storage
 from bridge.c10.tensor_impl cimport OWN_ORIGIN, TensorImpl
 from bridge.dlpack.capsule cimport ManagedTensor
+from bridge.exchange.arrow_capsules cimport ArrowOwner
 from bridge.wrapper cimport Wrapper
 
 import gc
+
+from bridge.see.type_names import class_name
 
 cdef extern from "Python.h":
     bint PyType_IsSubtype(PyTypeObject*, PyTypeObject*)
@@ -69,6 +72,9 @@ def describe_owner(owner):
     if isinstance(owner, ManagedTensor):
         kind = "versioned" if (<ManagedTensor>owner).versioned else "legacy"
         return f"a {kind} DLPack tensor, whose deleter frees it", None
+    if isinstance(owner, ArrowOwner):
+        return f"the memory of a {class_name((<ArrowOwner>owner).source)}, which Arrow's " \
+               "release callback frees", None
     return None
 
 

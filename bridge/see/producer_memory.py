@@ -6,6 +6,7 @@ from __future__ import annotations
 import sys
 
 from bridge.c10.errors import EnforceNotMet
+from bridge.exchange.fresh_memory import FreshMemoryError
 from bridge.exchange.import_tensor import import_tensor
 from bridge.see.impl_memory import impl_memory
 from bridge.see.owner_links import owner_links
@@ -30,12 +31,12 @@ def producer_memory(x: Any) -> TensorMemory:
     Raises TypeError: `x` is not a tensor.
     """
     kind = type_name(x)
-    opaque = getattr(getattr(x, "dtype", None), "name", None) in _OPAQUE
+    opaque = kind.startswith("tf.") and getattr(x.dtype, "name", None) in _OPAQUE
     refusal: BufferError | None = None
     impl = None
     if _has_no_elements(x):
         refusal = BufferError(f"A {kind} has no memory here: it was deleted, or is being traced.")
-    elif not (opaque and kind.startswith("tf.")):
+    elif not opaque:
         try:
             impl = import_tensor(x, None, False)
         except BufferError as error:
@@ -60,7 +61,7 @@ def _described(x: Any, kind: str, refusal: BufferError | None) -> TensorMemory:
         memory.unknown = True
     else:
         memory.note = refusal.message if isinstance(refusal, EnforceNotMet) else str(refusal)
-        memory.unknown = not _has_no_elements(x)
+        memory.unknown = not (_has_no_elements(x) or isinstance(refusal, FreshMemoryError))
     try:
         shape = getattr(x, "shape", None)  # a released memoryview has none
         memory.sizes = [int(n) for n in shape] if shape is not None else [len(x)]
@@ -68,11 +69,18 @@ def _described(x: Any, kind: str, refusal: BufferError | None) -> TensorMemory:
         memory.sizes = None
     if memory.unknown:
         _find_packed(x, memory)
-    dtype = getattr(x, "dtype", getattr(x, "type", None))
+    dtype = _dtype_of(x)
     memory.dtype = None if dtype is None else str(getattr(dtype, "name", dtype))
     memory.chain = [{"kind": kind, "sizes": memory.sizes, "dtype": memory.dtype}]
     memory.owner = kind
     return memory
+
+
+def _dtype_of(x: Any) -> Any:
+    try:
+        return getattr(x, "dtype", getattr(x, "type", None))
+    except (TypeError, ValueError, AttributeError):  # a type that the library has no name for
+        return None
 
 
 def _find_packed(x: Any, memory: TensorMemory) -> None:

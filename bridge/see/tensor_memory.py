@@ -122,7 +122,7 @@ class TensorMemory:
     @property
     def nbytes(self) -> int | None:
         """The size of all elements in bytes."""
-        if self.sizes is None or (not self.itemsize and self.dtype is not None):
+        if self.sizes is None or (not self.itemsize and (self.unknown or self.dtype is not None)):
             return None
         total = self.itemsize
         for n in self.sizes:

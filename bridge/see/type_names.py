@@ -7,7 +7,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-__all__ = ["type_name"]
+__all__ = ["class_name", "type_name"]
 
 # Classes whose public name is not that of the module that defines them.
 _NAMES = {
@@ -31,7 +31,11 @@ def type_name(x: Any) -> str:
     >>> type_name(at.zeros(2)), type_name(b"")
     ('at.Tensor', 'bytes')
     """
-    cls = type(x)
+    return class_name(type(x))
+
+
+def class_name(cls: type) -> str:
+    """Return the public name of a class of tensors."""
     module, name = cls.__module__ or "", cls.__qualname__
     known = _NAMES.get(f"{module}.{name}")
     if known is not None:

@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """`c10.DeviceType` and `c10.Device`: every spelling of a device, and equality with each."""
 
+import copy
+import pickle
+
 import pytest
 import torch
 
@@ -104,6 +107,36 @@ def test_different_devices_are_unequal(left: object, right: object) -> None:
 def test_comparison_with_what_is_no_device_is_false(other: object) -> None:
     assert (c10.Device("cpu") == other) is False
     assert c10.Device("cpu") != other
+
+
+def test_a_device_is_a_str() -> None:
+    device = c10.Device("cuda:1")
+    assert isinstance(device, str)
+    assert f"{device}" == str(device) == "".join([device]) == "cuda:1"
+    assert hash(device) == hash("cuda:1")
+    assert {"cuda:1": 1}[device] == {device: 1}["cuda:1"] == 1
+    assert device() is device
+    assert c10.Device("cuda", 1) == c10.Device("CUDA:1") == c10.Device(device) == device
+    assert torch.device(device) == device == torch.device("cuda", 1)
+    assert pickle.loads(pickle.dumps(device)) == copy.deepcopy(device) == device
+
+
+class OwnDevice(c10.Device):
+    """A subclass, as any class may have."""
+
+
+def test_a_subclass() -> None:
+    device = OwnDevice("cuda", index=1)
+    assert (type(device), device.type, device.index) == (OwnDevice, c10.CUDA, 1)
+    assert device == "cuda:1"
+
+
+@pytest.mark.parametrize("arguments", [(), ("cpu", None, None), (2,)])
+def test_wrong_arguments(arguments: tuple[object, ...]) -> None:
+    with pytest.raises(TypeError):
+        c10.Device(*arguments)
+    with pytest.raises(TypeError):
+        c10.Device("cpu", number=0)
 
 
 def test_equal_devices_have_equal_hashes() -> None:

@@ -148,6 +148,67 @@ def test_equality_and_hash() -> None:
 
 
 @pytest.mark.parametrize(
+    "spelling",
+    ["float32", "f4", torch.float32, np.float32, np.dtype("float32"), np.dtype("f4")],
+    ids=repr,
+)
+def test_equal_to_what_make_takes(spelling: object) -> None:
+    for meta in (c10.float32, at.zeros(1).dtype, at.zeros(1).dtype()):
+        assert (meta == spelling) is True
+        assert (spelling == meta) is True
+        assert (meta != spelling) is False
+        assert (spelling != meta) is False
+    assert (c10.float64 == spelling) is False
+    assert (spelling == c10.float64) is False
+
+
+def test_equal_to_python_types_and_registered_classes() -> None:
+    pairs = [
+        (c10.bool, bool), (c10.int64, int), (c10.float64, float), (c10.complex128, complex),
+        (c10.string, str), (c10.string, bytes), (c10.string, "string"), (c10.tensor, at.Tensor),
+        (c10.TypeMeta.Register(dict), dict),
+    ]  # fmt: skip
+    for meta, cls in pairs:
+        assert meta == cls
+        assert cls == meta
+        assert {other for other, _ in pairs if other == cls} == {meta}
+    for meta, cls in ((c10.float32, float), (c10.int32, int)):
+        assert meta != cls
+
+
+@pytest.mark.parametrize(
+    "other", [None, 3, 1.5, "no_such_type", "", object(), [], torch.quint8, np.dtype("M8[s]")]
+)
+def test_unequal_to_what_make_refuses(other: object) -> None:
+    assert (c10.float32 == other) is False
+    assert (other == c10.float32) is False
+    assert c10.float32 != other
+
+
+def test_the_hash_is_that_of_the_name() -> None:
+    assert hash(c10.float32) == hash("float32")
+    assert {c10.float32: 1}["float32"] == {"float32": 1}[at.zeros(1).dtype] == 1
+    assert at.zeros(1).dtype in {"float32", "int64"}
+
+
+def test_undefined_is_equal_to_itself_only() -> None:
+    undefined = caffe2.Tensor([2], "cpu").dtype
+    assert undefined == undefined()
+    for other in (None, "float32", c10.float32, "", torch.float32, np.dtype("f4")):
+        assert undefined != other
+        assert other != undefined
+
+
+def test_numpy_reads_the_dtype() -> None:
+    for row in ROWS:
+        meta = getattr(c10, row.name)
+        if row.numpy is not None:
+            assert np.dtype(meta) == meta.dtype == meta.numpy == meta
+    with pytest.raises(TypeError, match="mutable_data"):
+        np.dtype(caffe2.Tensor([2], "cpu").dtype)
+
+
+@pytest.mark.parametrize(
     "text", ["no_such_type", "", "float33", ",", "(2,)f4", "f\ud800", "i4,f4", "O", "x" * 10_000]
 )
 def test_text_that_names_no_type_is_refused(text: str) -> None:

@@ -203,8 +203,9 @@ def test_what_torch_says_of_page_locked_memory(monkeypatch: pytest.MonkeyPatch) 
             bridge.from_dlpack(Producer(spec, device=device))
 
 
-def test_managed_memory_goes_to_torch_as_cuda_memory() -> None:
+def test_managed_memory_goes_to_torch_as_cuda_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     array, x = host((MANAGED, 0))
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
     t = x.to_torch()
     assert t.device == torch.device("cuda:0")
     assert t.data_ptr() == array.ctypes.data

@@ -7,6 +7,7 @@ tests.helpers.fake_cuda.
 
 from __future__ import annotations
 
+import ctypes
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ import torch
 import bridge
 from bridge import at, caffe2
 from bridge.exchange import streams
+from tests.helpers import arrow_producer as arrow
 from tests.helpers import dlpack_structs as abi
 from tests.helpers.dlpack_consumer import ExchangeTable, take
 from tests.helpers.dlpack_producer import OldProducer, Producer, StreamProducer, TensorSpec
@@ -348,3 +350,72 @@ def test_element_types_that_the_interface_lacks(cuda: FakeCuda) -> None:
     x = at.from_blob(host.data_ptr(), (3,), dtype="float8_e4m3fn", device="cuda:0")
     with pytest.raises(AttributeError, match="__dlpack__"):
         x.__cuda_array_interface__  # noqa: B018
+
+
+# Arrow's device arrays.
+
+
+class Driver:
+    """A stand-in for CUDA's driver, which waits for events; `status` is what it returns."""
+
+    status = 0
+
+    def __init__(self, name: str) -> None:
+        self.waits: list[tuple[int | None, ...]] = []
+        self.name = name
+
+    def cuStreamWaitEvent(self, *args: Any) -> int:
+        self.waits.append(tuple(arg.value for arg in args))
+        return self.status
+
+
+def with_event(event: int = 0x9000) -> arrow.DeviceProducer:
+    slot = ctypes.c_uint64(event)
+    producer = arrow.DeviceProducer(
+        arrow.schema(b"i"),
+        arrow.array(3, None, np.arange(3, dtype=np.int32)),
+        device_type=abi.CUDA,
+        sync_event=ctypes.addressof(slot),
+    )
+    producer.array.keep(slot)
+    return producer
+
+
+def test_our_stream_waits_for_the_event(cuda: FakeCuda, monkeypatch: pytest.MonkeyPatch) -> None:
+    drivers: list[Driver] = []
+    monkeypatch.setattr(ctypes, "CDLL", lambda name: drivers.append(Driver(name)) or drivers[-1])
+    cuda.current[0] = SIDE
+    x = bridge.from_dlpack(with_event())
+    assert str(x.device()) == "cuda:0"
+    assert drivers[0].waits == [(SIDE, 0x9000, 0)]
+    bridge.from_dlpack(with_event(0))
+    assert len(drivers) == 1
+    monkeypatch.setattr(Driver, "status", 201)
+    with pytest.raises(BufferError, match="201"):
+        bridge.from_dlpack(with_event())
+
+
+def test_an_event_that_cannot_be_waited_for(
+    cuda: FakeCuda, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def absent(name: str) -> None:
+        raise OSError(f"{name}: cannot open shared object file")
+
+    monkeypatch.setattr(ctypes, "CDLL", absent)
+    with pytest.raises(BufferError, match="not ready"):
+        bridge.from_dlpack(with_event())
+    cuda.current[0] = SIDE
+    cuda.capturing.add(SIDE)
+    with pytest.raises(BufferError, match="captured"):
+        bridge.from_dlpack(with_event())
+
+
+def test_a_device_array_is_ready(cuda: FakeCuda) -> None:
+    x = on_cuda()
+    cuda.current[0] = SIDE
+    with pytest.raises(BufferError, match="__arrow_c_device_array__"):
+        x.__arrow_c_array__()
+    _, capsule = x.__arrow_c_device_array__()
+    found = arrow.ArrowDeviceArray.from_address(arrow.pointer(capsule, b"arrow_device_array"))
+    assert (found.device_type, found.device_id, found.sync_event) == (abi.CUDA, 0, None)
+    assert cuda.finished == [(0, SIDE)]

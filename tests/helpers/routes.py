@@ -51,6 +51,8 @@ STATEMENTS: dict[str, tuple[str, ...]] = {
         "bridge.asarray(['a', b'b'])",
         "refused(bridge.from_dlpack, objects)",
         "refused(bridge.to_torch, n[::-1], copy=False)",
+        "np.sum(a)",
+        "np.concatenate([c, c])",
     ),
     "wrappers": (
         "caffe2.Tensor(a)",
@@ -67,6 +69,11 @@ STATEMENTS: dict[str, tuple[str, ...]] = {
         "a.__dlpack__(max_version=(1, 3))",
         "bridge.from_dlpack(a.__dlpack__(max_version=(1, 3)))",
         "memoryview(a)",
+        "a.__array_interface__",
+        "a.__arrow_c_schema__()",
+        "a.__arrow_c_array__()",
+        "a.view(-1).__arrow_c_device_array__()",
+        "(a > 0).__arrow_c_array__()",
     ),
     "buffers": (
         "bridge.from_dlpack(b'abc')",
@@ -134,6 +141,12 @@ STATEMENTS: dict[str, tuple[str, ...]] = {
         "bridge.from_dlpack(arrow_tensor)",
         "bridge.from_dlpack(arrow_buffer)",
         "bridge.to_torch(arrow)",
+        "bridge.from_dlpack(arrow_lists)",
+        "bridge.from_dlpack(arrow_chunk)",
+        "bridge.from_dlpack(arrow_table)",
+        "bridge.from_dlpack(arrow_flags)",
+        "arrow_array(a)",
+        "arrow_array(bridge.from_dlpack(arrow_lists))",
         "refused(bridge.from_dlpack, nulls)",
     ),
 }
@@ -241,6 +254,11 @@ def _pyarrow(array_: Any) -> Names:
         "arrow": pa.array(array_.ravel()),
         "arrow_buffer": pa.py_buffer(array_.tobytes()),
         "arrow_tensor": pa.Tensor.from_numpy(array_),
+        "arrow_lists": pa.array([[1, 2], [3, 4]], pa.list_(pa.int32(), 2)),
+        "arrow_chunk": pa.chunked_array([array_.ravel()]),
+        "arrow_table": pa.table({"a": array_.ravel(), "b": array_.ravel()}),
+        "arrow_flags": pa.array(array_.ravel() > 0),
+        "arrow_array": pa.array,
         "nulls": pa.array([1, None]),
     }
 

@@ -271,6 +271,13 @@ def test_arrow_arrays() -> None:
     found = explained(pyarrow.array([1, None]))
     assert found["address"] is None
     assert found["note"]
+    owner = explained(bridge.from_dlpack(pyarrow.array([1, 2])))["owner"]
+    assert "pyarrow.Int64Array" in owner
+    batch = pyarrow.record_batch({"a": [1, 2], "b": [3, 4]})
+    found = explained(batch)
+    assert (found["nbytes"], found["sizes"]) == (None, [2, 2])
+    assert "2 columns" in found["note"]
+    assert explained(batch.column(1))["nbytes"] == 16
 
 
 def test_an_object_that_is_called_like_a_capsule() -> None:

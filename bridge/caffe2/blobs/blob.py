@@ -130,13 +130,6 @@ class Blob(BlobCore):
         """Return whether the blob holds a tensor."""
         return self._tensor is not None
 
-    def to_torch(self) -> torch.Tensor:
-        """Return the tensor as a ``torch.Tensor``, shared; the one that was fed is returned itself.
-
-        Raises EnforceNotMet: the blob does not hold a tensor, or torch does not support it.
-        """
-        return self._to_torch(None, "Blob.to_torch")
-
     def serialize(self, name: Any) -> bytes:
         """Return what the blob holds as a BlobProto under the name `name`, in Caffe2's bytes.
 

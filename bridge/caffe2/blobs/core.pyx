@@ -2,9 +2,10 @@
 # cython: language_level=3, boundscheck=False, wraparound=False
 """The contents of a blob: its fields, and changing them."""
 
+from bridge.c10.reports cimport observed, unlikely
 from bridge.c10.type_meta cimport string_type
 from bridge.caffe2.tensor.tensor cimport Tensor
-
+from bridge.exchange.torch_export cimport export_torch
 
 from bridge.caffe2.base.errors import wrap_error
 from bridge.caffe2.blobs.strings import as_bytes
@@ -26,6 +27,18 @@ cdef class BlobCore:
     def _live_handle(self):
         """Return the blob's BlobTensor, if somebody still uses it; else None."""
         return None if self._handle is None else self._handle()
+
+    def to_torch(self):
+        """Return the tensor as a ``torch.Tensor``, shared; the one that was fed is returned itself.
+
+        Raises EnforceNotMet: the blob does not hold a tensor, or torch does not support it.
+        """
+        if self._tensor is not None and not unlikely(observed):
+            try:
+                return export_torch(self._tensor.impl)
+            except Exception:       # its error says what the blob holds
+                pass
+        return self._to_torch(None, "Blob.to_torch")
 
     def _set_tensor(self, Tensor tensor not None, bint own):
         """Make the blob hold `tensor`; `own` as the field `_own`."""

@@ -11,11 +11,12 @@ from collections.abc import Callable
 
 from bridge.at import Tensor as AtTensor
 from bridge.c10 import Device
-from bridge.c10.errors import EnforceTypeError
+from bridge.c10.copy import reported_copy
 from bridge.caffe2.blobs.copies import copy_into, is_on, tensor_of_array
 from bridge.caffe2.blobs.tensor_proto import Caffe2TensorToNumpyArray
 from bridge.caffe2.tensor.tensor import Tensor
 from bridge.exchange.import_tensor import import_tensor
+from bridge.python_values import as_tensor, strings_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -80,7 +81,26 @@ def _put_caffe2(blob: BlobCore, value: Tensor) -> None:
 
 
 def _put_producer(blob: BlobCore, value: Any) -> None:
-    blob._set_tensor(_wrap(import_tensor(value)), own=False)
+    try:
+        impl = import_tensor(value)
+    except BufferError:
+        strings = strings_of(value)
+        if strings is None:
+            raise
+        _put_any(blob, strings)
+    else:
+        blob._set_tensor(_wrap(impl), own=False)
+
+
+def _put_any(blob: BlobCore, value: Any) -> None:
+    """Share a tensor of any library, or copy Python numbers and strings, as `bridge.asarray`."""
+    impl = as_tensor(value, None, None, None).unsafeGetTensorImpl()
+    if not impl.is_contiguous():
+        impl = reported_copy(impl, "Caffe2-style tensors are contiguous", "FeedBlob")
+    if impl.owns_memory():
+        blob._replace(_wrap(impl))
+    else:
+        blob._set_tensor(_wrap(impl), own=False)
 
 
 def _put_message(blob: BlobCore, value: Any) -> None:
@@ -105,8 +125,6 @@ def _route_of(value: Any) -> Callable[[BlobCore, Any], None]:
     """Return the function that feeds values of this new type, and cache it.
 
     Types that are not attributes of their modules are not cached: the cache would keep them alive.
-
-    Raises EnforceNotMet, also a TypeError: blobs cannot hold such values.
     """
     cls = type(value)
     route: Callable[[BlobCore, Any], None]
@@ -118,25 +136,12 @@ def _route_of(value: Any) -> Callable[[BlobCore, Any], None]:
         route = _put_string
     elif is_array(value):
         route = put_array
-    elif _is_producer(cls):
-        route = _put_producer
-    elif getattr(getattr(cls, "DESCRIPTOR", None), "name", None) == "TensorProto":
+    elif str(getattr(getattr(cls, "DESCRIPTOR", None), "full_name", "")) == "caffe2.TensorProto":
         route = _put_message
+    elif hasattr(cls, "__dlpack__"):
+        route = _put_producer
     else:
-        raise EnforceTypeError(
-            "it is neither a tensor, a NumPy array nor a string; bridge.asarray(value) makes a "
-            "tensor of numbers, lists and buffers"
-        )
+        route = _put_any
     if getattr(sys.modules.get(cls.__module__), cls.__name__, None) is cls:
         _ROUTES[cls] = route
     return route
-
-
-def _is_producer(cls: type) -> bool:
-    """Return whether objects of the class export memory, by DLPack or CUDA's array interface."""
-    return (
-        hasattr(cls, "__dlpack__")
-        or hasattr(cls, "__dlpack_c_exchange_api__")
-        or hasattr(cls, "__cuda_array_interface__")
-        or cls.__name__ == "PyCapsule"
-    )

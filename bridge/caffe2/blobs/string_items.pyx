@@ -7,11 +7,16 @@ is accessed once per copy.
 """
 
 from cpython.buffer cimport PyBUF_ND, PyBUF_WRITABLE, PyBuffer_Release, PyObject_GetBuffer
-from cpython.bytes cimport PyBytes_CheckExact
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_CheckExact, PyBytes_FromStringAndSize
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_INCREF, Py_XDECREF
-from cpython.unicode cimport PyUnicode_AsUTF8String, PyUnicode_CheckExact
-from libc.stdint cimport int64_t
+from cpython.unicode cimport (
+    PyUnicode_4BYTE_KIND,
+    PyUnicode_AsUTF8String,
+    PyUnicode_CheckExact,
+    PyUnicode_FromKindAndData,
+)
+from libc.stdint cimport int64_t, uint32_t, uintptr_t
 
 from bridge.c10 cimport allocation
 from bridge.c10.storage cimport Elements
@@ -53,6 +58,51 @@ def plain_elements(array):
         return items
     finally:
         PyBuffer_Release(&view)
+
+
+def fixed_width_elements(array):
+    """Return the elements of a contiguous array of NumPy's fixed-width bytes or text, as `bytes`.
+
+    Text is encoded as UTF-8; trailing NULs are dropped, as NumPy does. The byte order is native.
+
+    Raises UnicodeEncodeError: text with a lone surrogate.
+    """
+    cdef Py_ssize_t width = array.dtype.itemsize
+    cdef bint text = array.dtype.kind == "U"
+    cdef Py_ssize_t i, n = array.size
+    cdef list items = [b""] * n
+    cdef char* at
+    if n == 0 or width == 0:
+        return items
+    at = <char*><uintptr_t>array.ctypes.data
+    for i in range(n):
+        items[i] = _encoded(<const uint32_t*>at, width // 4) if text else _trimmed(at, width)
+        at += width
+    return items
+
+
+cdef bytes _trimmed(const char* at, Py_ssize_t n):
+    while n and at[n - 1] == 0:
+        n -= 1
+    return PyBytes_FromStringAndSize(at, n)
+
+
+cdef bytes _encoded(const uint32_t* at, Py_ssize_t n):
+    cdef bytes item
+    cdef char* to
+    cdef uint32_t seen = 0
+    cdef Py_ssize_t i
+    while n and at[n - 1] == 0:
+        n -= 1
+    for i in range(n):
+        seen |= at[i]
+    if seen >= 0x80:
+        return PyUnicode_AsUTF8String(PyUnicode_FromKindAndData(PyUnicode_4BYTE_KIND, at, n))
+    item = PyBytes_FromStringAndSize(NULL, n)
+    to = PyBytes_AS_STRING(item)
+    for i in range(n):
+        to[i] = <char>at[i]
+    return item
 
 
 cdef PyObject** _strings(TensorImpl impl) except NULL:

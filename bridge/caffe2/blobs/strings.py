@@ -4,20 +4,35 @@
 from __future__ import annotations
 
 from bridge.caffe2.base.text import shortened
-from bridge.caffe2.blobs.string_items import fill_objects, plain_elements
+from bridge.caffe2.blobs.string_items import fill_objects, fixed_width_elements, plain_elements
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from typing import Any
 
     import numpy as np
 
     from bridge.caffe2.tensor.tensor import Tensor
 
-__all__ = ["STRING_KINDS", "array_of_strings", "as_bytes", "encoded_elements"]
+__all__ = ["STRING_KINDS", "Strings", "array_of_strings", "as_bytes", "encoded_elements"]
 
 # The kinds of NumPy dtypes for strings: objects, bytes, text, variable-width text.
 STRING_KINDS = "OSUT"
+
+
+class Strings:
+    """Strings that an operator's function takes or returns: their sizes, and a list of bytes."""
+
+    __slots__ = ("items", "shape")
+
+    def __init__(self, shape: Sequence[int], items: list[bytes]) -> None:
+        self.shape = shape
+        self.items = items
+
+    def dim(self) -> int:
+        """Return the number of dimensions."""
+        return len(self.shape)
 
 
 def as_bytes(value: str | bytes) -> bytes:
@@ -45,6 +60,8 @@ def encoded_elements(array: np.ndarray[Any, Any]) -> list[bytes]:
         plain = plain_elements(flat)
         if plain is not None:
             return plain
+    elif flat.dtype.kind in "SU" and flat.dtype.isnative:
+        return fixed_width_elements(flat)
     items: list[Any] = flat.tolist()
     # set() and map() run in C.
     kinds = set(map(type, items))

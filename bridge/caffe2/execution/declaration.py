@@ -16,6 +16,9 @@ A keyword-only parameter annotated with one of these names is not an argument of
 | `RandomGenerator` | a torch.Generator, or None for torch's own |
 | `TargetDevice` | the torch.device that the operator runs on |
 
+An input annotated with `Strings`, or `Tensor | Strings`, is a `Strings` where its elements are
+strings. Other strings are represented by indices, of which 0 stands for the empty string.
+
 A parameter annotated with a class that has ``from_arguments`` stands for several arguments: its
 value is ``from_arguments(arguments)``, computed once; `Arguments` is what it reads.
 """
@@ -23,12 +26,13 @@ value is ``from_arguments(arguments)``, computed once; `Arguments` is what it re
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Callable, Iterable, Mapping
 
 from bridge.c10 import TypeMeta, float32
 from bridge.c10.errors import EnforceNotMet, EnforceTypeError, EnforceValueError
 from bridge.caffe2.definitions.arguments import repeated_value, single_value
-from bridge.caffe2.definitions.schemas import check_names
+from bridge.caffe2.definitions.schemas import check_names, schema_of
 from bridge.caffe2.execution.function_core import BoundCore
 
 TYPE_CHECKING = False
@@ -99,7 +103,8 @@ class Bound(BoundCore):
 
     `arguments`: the keyword arguments. `types`: for each input the tuple of types that it may have,
     None for any, or the number of the input whose type it has. `on_host`: the inputs that are on
-    the CPU wherever the operator runs. `in_place`: {output: input}. `wants`: the names of the
+    the CPU wherever the operator runs. `in_place`: {output: input}; `forced`: those that must be, or
+    None. `wants`: the names of the
     parameters that the engine fills, by their annotation; `out_name`: that of the buffer, or None.
     `is_recorded`: whether its calls may be recorded.
     """
@@ -118,13 +123,17 @@ class Bound(BoundCore):
         self.arguments = arguments
         self.types = types
         self.in_place = in_place
+        forced = schema_of(declaration.name).forced
+        self.forced = {o: i for i, o in forced if in_place.get(o) == i} or None
         self.on_host = on_host
         self.wants = declaration.filled
         self.function = declaration.function
         self.is_filled = not declaration.filled.keys().isdisjoint(
             ("RandomGenerator", "TargetDevice")
         )
-        self.out_name = declaration.filled.get("Out")
+        # Without knowing the values nobody knows the sizes of the buffer.
+        reads_values = declaration.reads_values(len(types))
+        self.out_name = None if reads_values else declaration.filled.get("Out")
         forced = declaration.schema.rpartition(":")[2].split(",")
         self.is_update = (
             self.out_name is not None
@@ -190,10 +199,14 @@ class Declaration:
         "filled",
         "function",
         "inputs",
+        "least",
+        "most",
         "name",
         "on_host",
         "rearranges",
         "schema",
+        "sized_by",
+        "strings",
         "types",
         "variadic",
     )
@@ -209,7 +222,8 @@ class Declaration:
         outputs: str | int | None = None,
         effects: Iterable[str] = (),
         on_host: Iterable[str] = (),
-        rearranges: Iterable[int] | str | None = None,
+        rearranges: Iterable[int] | dict[int, int] | str | None = None,
+        sized_by: Iterable[str] = (),
         defaults: Callable[..., Any] | None = None,
     ) -> None:
         code = getattr(function, "__code__", None)
@@ -240,10 +254,16 @@ class Declaration:
                 "operator",
             )
         self.on_host = frozenset(map(self.inputs.index, on_host))
-        self.rearranges = (
-            rearranges if rearranges is None or rearranges == "by input" else frozenset(rearranges)
+        self.sized_by = frozenset(map(self.inputs.index, sized_by))
+        plain = rearranges is None or isinstance(rearranges, (str, dict))
+        self.rearranges: Any = rearranges if plain else frozenset(rearranges or ())
+        annotations = function.__annotations__
+        self.strings = frozenset(
+            i for i, one in enumerate(self.inputs) if "Strings" in str(annotations.get(one))
         )
         required = positional - len(function.__defaults__ or ())
+        self.least = required
+        self.most = sys.maxsize if self.variadic else positional
         self.schema = ":".join(
             (
                 inputs or _count(required, None if self.variadic else positional),
@@ -272,6 +292,25 @@ class Declaration:
             found.append(_Argument(name, annotation, default, function.__globals__))
         return tuple(found)
 
+    def reads_values(self, count: int) -> bool:
+        """Return whether elements decide what an operator with `count` inputs returns."""
+        return "values" in self.effects or any(i < count for i in self.sized_by)
+
+    def kind_of(self, o: int, objects: Mapping[int, TypeMeta], count: int) -> TypeMeta | None:
+        """Return the type of objects that the indices in output `o` represent; None: numbers.
+
+        `objects`: the types of the inputs that hold objects. `count`: the number of inputs.
+        """
+        if self.rearranges == "same":
+            return objects.get(o)
+        if self.rearranges == "by input":
+            return objects.get(o % count)
+        if isinstance(self.rearranges, dict):
+            return objects.get(self.rearranges.get(o, -1))
+        if self.rearranges is not None and o not in self.rearranges:
+            return None
+        return objects[max(objects)]
+
     def bind(self, definition: Definition) -> Bound:
         """Return the function with the arguments of a definition.
 
@@ -282,10 +321,16 @@ class Declaration:
         arguments = Arguments(definition)
         values = {argument.name: argument.value(arguments) for argument in self.arguments}
         count = len(definition.inputs)
+        if not self.least <= count <= self.most:
+            raise EnforceNotMet(
+                f"{definition.type} is given {count} inputs, and takes {', '.join(self.inputs)}, of "
+                f"which the first {self.least} are required.",
+                "CreateOperator",
+            )
         types, on_host = self.types, self.on_host
         if self.variadic:
             last = len(self.inputs) - 1
-            types = types[:last] + types[last:] * max(count - last, 0)
+            types = types[:last] + _types_in_turn(types[last], last, count)
             if last in on_host:
                 on_host = on_host | frozenset(range(last, count))
         if "OutputCount" in self.filled:
@@ -339,7 +384,21 @@ def _types_by_input(types: Any, inputs: tuple[str, ...]) -> tuple[Any, ...]:
     return tuple(_types_of(types.get(name, (float32,)), inputs) for name in inputs)
 
 
+def _types_in_turn(types: Any, first: int, count: int) -> tuple[Any, ...]:
+    """Return the types of the inputs from `first` on, of a parameter that takes any number."""
+    if not isinstance(types, list):
+        return (types,) * max(count - first, 0)
+    found = []
+    for i in range(count - first):
+        allowed = types[i % len(types)]
+        is_same = i >= len(types) and allowed is not None and len(allowed) > 1
+        found.append(first + i % len(types) if is_same else allowed)
+    return tuple(found)
+
+
 def _types_of(types: Any, inputs: tuple[str, ...]) -> Any:
+    if isinstance(types, list):
+        return [_types_of(one, inputs) for one in types]
     if isinstance(types, str) and types in inputs:
         return inputs.index(types)
     if types is None:

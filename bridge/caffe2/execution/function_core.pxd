@@ -17,6 +17,7 @@ cdef class BoundCore:
     cdef public dict arguments
     cdef public tuple types
     cdef public dict in_place
+    cdef public dict forced         # of `in_place` the outputs that must be; None: there are none
     cdef public frozenset on_host
     cdef public dict wants
     cdef public str out_name
@@ -40,10 +41,11 @@ cdef class FunctionCore(ProgramCore):
     cdef int _recordings
 
     cdef int _prepare(self) except -1
-    cdef object _compute(self)
+    cdef object _compute(self, bint may_record)
     cdef bint _is_worth_recording(self, list impls) except -1
     cdef object _compiled(self, list calls, list operands, list buffers, list results)
-    cdef list _buffers(self, Seen seen, list impls, list operands)
+    cdef list _layouts_in_place(self, list impls)
+    cdef list _buffers(self, list layouts, list impls, list operands)
     cdef list _checked(self, object returned)
     cdef list _put(self, list results, list impls, list operands, list buffers)
     cdef list _output_impls(self)

@@ -14,6 +14,7 @@ class BoundCore:
     arguments: dict[str, Any]
     types: tuple[Any, ...]
     in_place: dict[int, int]
+    forced: dict[int, int] | None
     on_host: frozenset[int]
     wants: dict[str, str]
     out_name: str | None

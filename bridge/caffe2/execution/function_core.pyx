@@ -12,8 +12,8 @@ output's buffer stays there. Another one becomes the value of its blob:
   is copied there, so that the blob's memory stays the same from the first run on;
 - otherwise its memory becomes the blob's.
 
-Buffers are passed to functions that can write them once their sizes are known from a run on inputs
-of the same types and sizes. A second such run is recorded; see `program`.
+Buffers are passed to functions that can write them once their sizes are known: those of outputs that
+must be in place always, others from a run on inputs of the same types and sizes. A second such run is recorded; see `program`.
 """
 
 from bridge.c10 cimport resizing
@@ -164,12 +164,12 @@ cdef class FunctionCore(ProgramCore):
     cdef object compute(self):
         """Compute the outputs by the function, whatever settings of torch are in effect."""
         if is_neutral():
-            self._compute()
+            self._compute(True)
         else:
-            with neutral():
-                self._compute()
+            with neutral():     # which keeps a recorder from seeing the calls
+                self._compute(False)
 
-    cdef object _compute(self):
+    cdef object _compute(self, bint may_record):
         """Call the function on the inputs, and put what it returns into the outputs."""
         cdef list impls, operands, results, buffers = None, outputs
         cdef dict arguments
@@ -188,13 +188,17 @@ cdef class FunctionCore(ProgramCore):
             seen = None
         if bound.is_update:
             buffers = [operands[bound.in_place[o]] for o in range(len(self._outputs))]
-        elif seen is not None and bound.out_name is not None:
-            buffers = self._buffers(seen, impls, operands)
+        elif bound.out_name is not None:
+            if seen is not None:
+                buffers = self._buffers(seen.outputs, impls, operands)
+            elif bound.forced is not None:
+                buffers = self._buffers(self._layouts_in_place(impls), impls, operands)
         if buffers is not None:
             arguments = dict(arguments)
             arguments[bound.out_name] = \
                 buffers[0] if len(buffers) == 1 else tuple(buffers)
-        if self._is_worth_recording(impls):
+        if may_record and (seen is not None or buffers is None) \
+                and self._is_worth_recording(impls):
             returned, calls = record(bound.function, operands, arguments)
         else:
             returned = bound.function(*operands, **arguments)
@@ -248,7 +252,7 @@ cdef class FunctionCore(ProgramCore):
             elif type(allowed) is tuple:
                 if impl.c_dtype is not (<tuple>allowed)[0] and impl.c_dtype not in <tuple>allowed:
                     self._refuse_type(i, allowed)
-            elif impl.c_dtype is not None and not impl.c_dtype.c_is_pod \
+            if impl.c_dtype is not None and not impl.c_dtype.c_is_pod \
                     and impl.c_dtype is not undefined_type:
                 has_objects = True
             if impl.storage is not None and not self._is_on_device(impl) \
@@ -257,16 +261,29 @@ cdef class FunctionCore(ProgramCore):
             impls.append(impl)
         return None if has_objects else impls
 
-    cdef list _buffers(self, Seen seen, list impls, list operands):
-        """Return torch tensors over the outputs' buffers, with the sizes of the latest run."""
+    cdef list _layouts_in_place(self, list impls):
+        """Return the types and sizes of outputs that must be in place, None for others."""
+        cdef list layouts = [None] * len(self._outputs)
+        cdef Layout layout
+        for o, i in self._bound.forced.items():
+            layout = Layout.__new__(Layout)
+            if layout.set(<TensorImpl>impls[i]):
+                layouts[o] = layout
+        return layouts
+
+    cdef list _buffers(self, list layouts, list impls, list operands):
+        """Return torch tensors over the outputs' buffers, None where the layout is not known."""
         cdef list buffers = []
         cdef Layout layout
         cdef Py_ssize_t o
         cdef Tensor tensor
-        if len(seen.outputs) != len(self._outputs):
+        if len(layouts) != len(self._outputs):
             return None
         for o in range(len(self._outputs)):
-            layout = <Layout>seen.outputs[o]
+            layout = <Layout>layouts[o]
+            if layout is None:
+                buffers.append(None)
+                continue
             tensor = output_sized(
                 self, self.output_blob(o, "Operator.Output"), layout.sizes, layout.ndim,
                 layout.dtype)
@@ -426,7 +443,7 @@ cdef TensorImpl _sharing(TensorImpl fresh, list impls, list earlier):
 cdef bint _is_any(TensorImpl fresh, list buffers) except -1:
     """Return whether `fresh` shares the memory of one of the buffers."""
     for buffer in buffers:
-        if _overlap(fresh, import_torch(buffer, None)):
+        if buffer is not None and _overlap(fresh, import_torch(buffer, None)):
             return True
     return False
 

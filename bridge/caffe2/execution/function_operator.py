@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 
 from bridge import c10
 from bridge.c10.errors import EnforceNotMet, EnforceTypeError
+from bridge.caffe2.blobs.strings import Strings
 from bridge.caffe2.definitions.schemas import declare_schema
 from bridge.caffe2.execution.declaration import Declaration
 from bridge.caffe2.execution.definition import Definition
@@ -35,7 +36,8 @@ def operator(
     effects: Iterable[str] = (),
     devices: Any = ("cpu", "cuda"),
     on_host: Iterable[str] = (),
-    rearranges: Iterable[int] | str | None = None,
+    rearranges: Iterable[int] | dict[int, int] | str | None = None,
+    sized_by: Iterable[str] = (),
     defaults: Callable[..., Any] | None = None,
     engine: str = "",
 ) -> Callable[[Function], Function]:
@@ -56,14 +58,15 @@ def operator(
     element types of the inputs, float32 by default: a tuple for all of them (of several, all inputs
     have the same), None for any type, or a dict by the inputs' names, whose values may also name
     another input that has the same type; with its own name, the inputs of ``*xs`` have one type,
-    any. inputs, outputs: their numbers, such as ``"1-3"``, where the signature does not say them.
-    effects: what it does besides returning tensors: "io", "random", "state", or "values" if the
-    elements decide about sizes or errors. on_host: inputs that are on the CPU wherever the operator
-    runs. rearranges: the outputs with elements of the inputs of any type, all by default; strings
-    are then represented by indices. ``"by input"``: output o has elements of input o, modulo the
-    number of inputs. defaults: a function whose defaults apply to arguments of the same names, as
-    for a gradient operator.
-    devices, engine: as in `register_operator`.
+    any; a list for ``*xs``: the types in turn. inputs, outputs: their numbers, such as ``"1-3"``,
+    where the signature does not say them. effects: what it does besides returning tensors: "io",
+    "random", "state", or "values" if the elements decide about sizes or errors. on_host: inputs
+    that are on the CPU wherever the operator runs. rearranges: the outputs with elements of the
+    inputs of any type, all by default; strings are then represented by indices. A dict says for
+    each output of which input; ``"same"``: of the one with the same number; ``"by input"``:
+    likewise, modulo the number of inputs. sized_by: optional inputs whose elements decide the sizes
+    of the outputs. defaults: a function whose defaults apply to arguments of the same names, as for
+    a gradient operator. devices, engine: as in `register_operator`.
 
     The decorator returns the function unchanged. Raises EnforceNotMet, also a TypeError or
     ValueError: the signature cannot be that of an operator, or as `register_operator`.
@@ -94,6 +97,7 @@ def operator(
             effects=effects,
             on_host=on_host,
             rearranges=rearranges,
+            sized_by=sized_by,
             defaults=defaults,
         )
         members = {
@@ -145,46 +149,50 @@ class FunctionOperator(FunctionCore, Operator):
 
         from bridge.caffe2.execution.torch_io import operand
 
-        items: list[Any] = []
-        operands = []
-        of_objects = set()
-        kind = None
+        declaration = self._declaration
+        items: list[Any] = [b""]  # so that 0 stands for the empty string
+        operands: list[Any] = []
+        objects: dict[int, Any] = {}
         for i in range(self.InputSize()):
             tensor = self.Input(i)
             dtype = tensor.dtype()
             if not dtype or dtype.is_pod:
                 operands.append(operand(tensor))
                 continue
-            kind = dtype
-            of_objects.add(i)
-            start = len(items)
-            items += tensor.data(dtype)[:]
-            places = torch.arange(start, len(items), device="cpu")
-            operands.append(places.view(torch.Size(tensor.sizes())))
-        arguments = dict(self._definition.checked.arguments)
-        if "TargetDevice" in self._declaration.filled:
-            arguments[self._declaration.filled["TargetDevice"]] = self._torch_device()
-        results = self._checked_results(self._declaration.function(*operands, **arguments))
-        by_input = self._declaration.rearranges == "by input"
-        rearranges = self._declaration.rearranges
-        if rearranges is None:
-            rearranges = range(len(results))
-        for o, result in enumerate(results):
-            if result is None:
+            objects[i] = dtype
+            given = tensor.data(dtype)[:]
+            sizes = torch.Size(tensor.sizes())
+            if i in declaration.strings:
+                operands.append(Strings(sizes, given))
                 continue
-            if o % self.InputSize() in of_objects if by_input else o in rearranges:
-                output = self.Output(o)
-                output.Resize(list(result.shape))
-                places = result.reshape(-1).tolist()
-                output.mutable_data(kind)[:] = [items[place] for place in places]
-            else:
+            start = len(items)
+            items += given
+            operands.append(torch.arange(start, len(items), device="cpu").view(sizes))
+        arguments = dict(self._definition.checked.arguments)
+        if "TargetDevice" in declaration.filled:
+            arguments[declaration.filled["TargetDevice"]] = self._torch_device()
+        if "Blank" in declaration.filled:
+            arguments[declaration.filled["Blank"]] = -1
+            items.append(b"")
+        results = self._checked_results(declaration.function(*operands, **arguments))
+        for o, result in enumerate(results):
+            kind = None if declaration.strings else declaration.kind_of(o, objects, self.InputSize())
+            if isinstance(result, Strings):
+                self._put_objects(o, result.shape, result.items, c10.string)
+            elif result is not None and kind is not None:
+                found = [items[place] for place in result.reshape(-1).tolist()]
+                self._put_objects(o, result.shape, found, kind)
+            elif result is not None:
                 self._put_tensor(o, result)
+
+    def _put_objects(self, o: int, sizes: Iterable[int], items: list[Any], kind: Any) -> None:
+        output = self.Output(o)
+        output.Resize(list(sizes))
+        output.mutable_data(kind)[:] = items
 
     def _put_strings(self, o: int, strings: Any) -> None:
         """Set output `o` to a numpy.ndarray of bytes."""
-        output = self.Output(o)
-        output.Resize(list(strings.shape))
-        output.mutable_data(c10.string)[:] = strings.reshape(-1).tolist()
+        self._put_objects(o, strings.shape, strings.reshape(-1).tolist(), c10.string)
 
     def _refuse_type(self, i: int, types: Any) -> None:
         dtype = self.Input(i).dtype()

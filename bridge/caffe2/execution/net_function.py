@@ -66,7 +66,7 @@ class Step:
             self.arguments = dict(bound.arguments)
             effects = bound.declaration.effects
             self.reason = None
-            if "values" in effects:
+            if bound.declaration.reads_values(len(self.inputs)):
                 self.reason = "reads the values of elements"
             elif effects & {"io", "state"}:
                 self.reason = "has state or effects"
@@ -81,6 +81,10 @@ class Step:
         if is_test is None or "is_test" not in self.arguments:
             return self.arguments
         return {**self.arguments, "is_test": type(self.arguments["is_test"])(is_test)}
+
+    def has_objects(self, values: dict[str, Any]) -> bool:
+        """Whether an input is no torch tensor, but a blob of strings or another object."""
+        return any(isinstance(values[name], Blob) for name in self.inputs)
 
     def call(self, values: dict[str, Any], arguments: dict[str, Any]) -> None:
         """Compute the outputs from the inputs in `values`, and put them there."""

@@ -35,4 +35,3 @@ cdef class OperatorCore:
 cdef object run(OperatorCore operator)
 cdef Tensor output_sized(
     OperatorCore operator, BlobCore blob, const int64_t* sizes, int ndim, TypeMeta dtype)
-cdef Tensor output_like(OperatorCore operator, object i, TensorImpl like)

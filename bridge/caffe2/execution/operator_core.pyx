@@ -284,15 +284,6 @@ cdef int _run_each(list operators, list position) except -1:
     return 0
 
 
-cdef Tensor output_like(OperatorCore operator, object i, TensorImpl like):
-    """Return output `i`, allocated, of the sizes and type of `like`, on the operator's device."""
-    cdef BlobCore blob = operator.output_blob(i, "Operator.Output")
-    cdef Tensor tensor = blob._tensor
-    if tensor is not None and tensor.impl is like and not like.storage.flags & READONLY:
-        return tensor                   # in place
-    return _sized(operator, blob, like.sizes_view(), like.c_dtype, None, None, "Operator.Output")
-
-
 cdef Tensor _plain(OperatorCore operator, BlobCore blob):
     """Return the tensor of the blob, or an empty one on the operator's device."""
     cdef Tensor tensor = blob._tensor

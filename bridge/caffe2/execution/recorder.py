@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 __all__ = ["compile_calls", "record"]
 
+MOST_KEPT = 4096  # elements of a constant that is kept
+
 _METADATA = [
     "shape",
     "dtype",
@@ -147,6 +149,23 @@ def _known() -> tuple[frozenset[Any], frozenset[Any], frozenset[Any]]:
     return frozenset(metadata), frozenset(views), frozenset(by_values)
 
 
+@functools.cache
+def _makers_like() -> frozenset[Any]:
+    """Return the methods that make a tensor without reading the elements of their own."""
+    import torch
+
+    tensor = torch.Tensor
+    return frozenset((tensor.new_zeros, tensor.new_ones, tensor.new_full))
+
+
+@functools.cache
+def _makers() -> frozenset[Any]:
+    """Return the functions that make a tensor of constants."""
+    import torch
+
+    return _makers_like() | {torch.tensor, torch.zeros, torch.ones, torch.full, torch.arange}
+
+
 def compile_calls(
     calls: Recorded,
     operands: Sequence[Any],
@@ -160,12 +179,28 @@ def compile_calls(
     the function returned for each output. The slots of results are None where the calls write all
     outputs. None: the recording is refused, or a result has to be put in another way.
     """
-    return _Compiler(operands, buffers).compile(calls, results, in_place)
+    for keeps_constants in (True, False):
+        compiler = _Compiler(operands, buffers, keeps_constants)
+        found = compiler.compile(calls, results, in_place)
+        if found is not None:
+            return found
+    return None
 
 
 class _Compiler:
-    def __init__(self, operands: Sequence[Any], buffers: Sequence[Any]) -> None:
+    """Makes calls of a Program from recorded ones.
+
+    keeps_constants: whether small tensors that depend on no values, as ``torch.tensor([1, 2])``
+    or ``x.new_zeros(())``, are made once. The recording is refused if one of them is then written,
+    or is a result.
+    """
+
+    def __init__(
+        self, operands: Sequence[Any], buffers: Sequence[Any], keeps_constants: bool
+    ) -> None:
         self.inputs = len(operands)
+        self.keeps_constants = keeps_constants
+        self.constants: set[int] = set()
         self.buffers = buffers
         self.tensors = [*operands, *buffers]
         # The first slot of a tensor: an output in place is the tensor of its input.
@@ -193,8 +228,11 @@ class _Compiler:
             arguments = self._template(args, used)
             keywords = self._template(kwargs, used)
             is_bound = used <= self.bound
-            is_view = is_bound and self._is_view(function, views, args, result)
+            is_constant = is_bound and self._is_constant(function, args, result)
+            is_view = is_constant or (is_bound and self._is_view(function, views, args, result))
             slots = self._keep(result, is_view)
+            if isinstance(slots, int) and (is_constant or (is_view and used & self.constants)):
+                self.constants.add(slots)
             if self.refused:
                 return None
             compiled.append([function, arguments, keywords, slots, is_view, is_bound, used])
@@ -249,6 +287,14 @@ class _Compiler:
             )
         return False
 
+    def _is_constant(self, function: Any, args: tuple[Any, ...], result: Any) -> bool:
+        return (
+            self.keeps_constants
+            and function in _makers()
+            and not self._has_tensor(args[1:] if function in _makers_like() else args)
+            and result.numel() <= MOST_KEPT
+        )
+
     def _keep(self, result: Any, is_view: bool) -> int | tuple[int | None, ...] | None:
         """Return the slots of a call's results; a tensor that is known already keeps its slot."""
         import torch
@@ -256,6 +302,7 @@ class _Compiler:
         if isinstance(result, torch.Tensor):
             known = self.slots.get(id(result))
             if known is not None:
+                self.refused = self.refused or known in self.constants
                 return None
             slot = len(self.tensors)
             self.tensors.append(result)  # it stays alive, so that its id is its own

@@ -166,4 +166,16 @@ def _looked_up(definition: Definition, caller: str) -> type[Operator]:
             f"{kind}.",
             caller,
         )
+    if kind == "cuda" and not _has_cuda():
+        raise EnforceValueError(
+            f"Operator {definition.type!r} is to run on {definition.device}, and torch sees no "
+            "CUDA device here. Leave the device option out to run it on the CPU.",
+            caller,
+        )
     return cls
+
+
+def _has_cuda() -> bool:
+    from bridge.caffe2.base.hardware import NumCudaDevices  # imports torch
+
+    return NumCudaDevices() > 0

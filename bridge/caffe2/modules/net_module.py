@@ -294,7 +294,9 @@ class NetModule(torch.nn.Module):
         try:
             step.call(values, step.placed(arguments, device))
         except Exception as cause:
-            raise step.failure(cause) from cause
+            if not step.has_objects(values):
+                raise step.failure(cause) from cause
+            step.run(values)  # strings; asked only now, since few nets have them
 
     def _run_operator(self, step: Step, values: dict[str, Any]) -> None:
         if torch.compiler.is_compiling():

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Creating caffe2.Tensors, and reinitializing existing ones."""
+"""Creating caffe2.Tensors of values, and reinitializing existing ones."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from bridge.at.factories import resolved
 from bridge.c10.errors import EnforceNotMet, EnforceTypeError
 from bridge.c10.resizing import resize_allocated
 from bridge.caffe2.tensor.construct import from_values
+from bridge.caffe2.tensor.empty import empty
 from bridge.caffe2.tensor.tensor import Tensor
 
 TYPE_CHECKING = False
@@ -15,24 +16,6 @@ if TYPE_CHECKING:
     from typing import Any
 
 __all__ = ["ReinitializeAndCopyFrom", "ReinitializeTensor", "TensorCPUFromValues", "empty"]
-
-
-def empty(dims: Any, options: Any = None, *, dtype: Any = None, device: Any = None) -> Tensor:
-    """Return a new, allocated tensor; POD elements are not set, others are constructed.
-
-    float32 on the CPU, unless `options` (or `dtype` and `device`) specify others.
-
-    Raises EnforceNotMet: negative sizes, or unknown options. MemoryError.
-    Follows caffe2::empty, caffe2/core/tensor.cc, PyTorch 1.8.1.
-
-    >>> from bridge import caffe2
-    >>> caffe2.empty([2, 3], "int32")
-    caffe2.Tensor(sizes=[2, 3], dtype=int32, device='cpu')
-    """
-    chosen = resolved(options, dtype, device)
-    tensor = Tensor(dims, chosen.device())
-    tensor.raw_mutable_data(chosen.dtype())
-    return tensor
 
 
 def ReinitializeTensor(

@@ -16,7 +16,7 @@ from bridge.c10.handle cimport Handle
 from bridge.c10.reports cimport observed, report_shared, unlikely
 from bridge.c10.slots cimport call_init, dealloc_of, own_methods, set_constructor, set_dealloc
 from bridge.c10.storage cimport READONLY
-from bridge.c10.tensor_impl cimport CONTIGUOUS, TensorImpl, undefined_impl
+from bridge.c10.tensor_impl cimport CONTIGUOUS, TensorImpl, allocatable, undefined_impl
 from bridge.c10.type_meta cimport as_type, set_element_class, tensor_type, undefined_type
 from bridge.caffe2.tensor.construct cimport from_arguments, unallocated
 from bridge.caffe2.tensor.flat_view cimport flat_view
@@ -70,6 +70,8 @@ cdef class Tensor(TensorMetadata):
     (ArrayRef([2, 3]), (2, 3), ArrayRef([3, 1]), 2, 3, 3, 3)
     >>> t.dtype(), t.IsType("float32"), t.itemsize(), t.nbytes(), t.capacity_nbytes()
     (TypeMeta('float32'), True, 4, 24, 24)
+    >>> t.dtype is t.dtype(), t.dtype == "float32", t.device == t.GetDevice() == "cpu"
+    (True, True, True)
     >>> t.GetDevice(), t.GetDeviceType(), t.is_contiguous()
     (Device('cpu'), <DeviceType.CPU: 1>, True)
     >>> t.size_from_dim(1), t.size_to_dim(1), t.size_between_dim(0, 1), t.canonical_axis_index(-1)
@@ -175,7 +177,8 @@ cdef class Tensor(TensorMetadata):
         cdef TensorImpl impl = self.impl
         cdef TensorImpl out
         impl.require_defined("Tensor.Clone")
-        out = unallocated(impl.storage.device_type, impl.storage.device_index)
+        out = unallocated(
+            allocatable(impl.storage.device_type), impl.storage.device_index)
         content.copy_from(out, impl, "Tensor.Clone")
         return wrap(out)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Functions on blobs of the current workspace, other than FeedBlob, FetchBlob and FetchTorch.
+"""Functions on blobs of the current workspace, other than those of `feed_fetch`.
 
 >>> import numpy as np
 >>> from bridge.caffe2 import workspace
@@ -51,7 +51,7 @@ from bridge.caffe2.base.text import listed
 from bridge.caffe2.blobs.int8 import Int8Tensor
 from bridge.caffe2.execution.blob_table import find_blob, find_or_create, visible_names
 from bridge.caffe2.workspaces.current import current
-from bridge.caffe2.workspaces.feed_fetch import FeedBlob, FetchBlob
+from bridge.caffe2.workspaces.feed_fetch import FeedBlob, FetchBlob, HasBlob
 from bridge.caffe2.workspaces.named_blobs import (
     deserialize_named,
     fetch_int8_named,
@@ -85,11 +85,6 @@ __all__ = [
 def Blobs() -> list[str]:
     """Return the names of the blobs, sorted."""
     return visible_names(current.workspace)
-
-
-def HasBlob(name: Any) -> bool:
-    """Return whether there is a blob `name`. Raises EnforceNotMet: `name` is not a name."""
-    return find_blob(current.workspace, name_of(name, "HasBlob")) is not None
 
 
 def CreateBlob(name: Any) -> bool:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # cython: language_level=3, boundscheck=False, wraparound=False
-"""FeedBlob, FetchBlob, FetchTorch: one look-up and the common case here, the rest in Python.
+"""HasBlob, FeedBlob, FetchBlob, FetchTorch: one look-up and the common case here, the rest in Python.
 
 Their time does not depend on the number of blobs.
 """
@@ -18,8 +18,10 @@ from bridge.exchange.numpy cimport copy_to_array
 from bridge.exchange.torch_export cimport export_torch
 
 from bridge.c10.errors import EnforceTypeError
+from bridge.caffe2.base.names import name_of
 from bridge.caffe2.blobs.int8 import Int8Tensor
 from bridge.caffe2.definitions.scopes import open_device_scopes as _scopes
+from bridge.caffe2.execution.blob_table import find_blob
 from bridge.caffe2.workspaces.current import current as _instance
 from bridge.caffe2.workspaces.named_blobs import feed_failure, feed_named, find_named
 
@@ -35,6 +37,13 @@ cdef BlobCore _known(object name):
         if found != NULL:
             return <BlobCore><object>found
     return None
+
+
+def HasBlob(name):
+    """Return whether there is a blob `name`. Raises EnforceNotMet: `name` is not a name."""
+    if _known(name) is not None:
+        return True
+    return find_blob(_current.workspace, name_of(name, "HasBlob")) is not None
 
 
 def FeedBlob(name, value, device_option=None):

@@ -1,18 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
 """InferShapesAndTypes: the sizes and types of the outputs of nets, without values of the inputs.
 
-Caffe2 has a shape function for many operators. Here each operator runs by itself, in a temporary
-workspace, on inputs of the sizes and types known so far, several times with different values.
-Sizes and types that are equal in all runs are known from then on. The rest is left out: outputs
-whose sizes depend on unknown values, and operators that fail on all of the tried values. Operators
-that do more than compute are not run: those that write or read files, print, call Python or run
-nets, and those registered outside of this package.
+Caffe2 has a shape function for many operators. Here the functions of operators run on torch's meta
+device, which has sizes and no memory. Other operators, and those that read values, run by
+themselves in a temporary workspace on small inputs of the sizes and types known so far, several
+times with different values; sizes and types that are equal in all runs are known from then on. The
+rest is left out: outputs whose sizes depend on unknown values, and operators that fail on all of
+the tried values. Operators that do more than compute are not run: those that write or read files,
+print, call Python or run nets, and classes registered outside of this package.
 
 Follows InferShapesAndTypes, caffe2/python/workspace.py, PyTorch 1.8.1.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator
 
 from bridge.c10 import TypeMeta
@@ -27,10 +29,12 @@ from bridge.caffe2.base.errors import wrap_error
 from bridge.caffe2.base.messages import as_message
 from bridge.caffe2.blobs.blob import Blob
 from bridge.caffe2.execution.definition import Definition
+from bridge.caffe2.execution.function_operator import FunctionOperator
 from bridge.caffe2.execution.operator import Operator
 from bridge.caffe2.execution.registry import class_for
 from bridge.caffe2.execution.running import run_operator
 from bridge.caffe2.workspaces.current import current
+from bridge.caffe2.workspaces.meta_inference import infer_on_meta, total_elements
 from bridge.caffe2.workspaces.workspace import Workspace
 
 TYPE_CHECKING = False
@@ -39,13 +43,13 @@ if TYPE_CHECKING:
 
     import numpy as np
 
-    # Sizes, type, and the values where they are known and few.
-    Known = tuple[list[int], TypeMeta, np.ndarray[Any, Any] | None]
+    from bridge.caffe2.workspaces.meta_inference import Known
 
 __all__ = ["InferShapesAndTypes"]
 
 _CALLER = "InferShapesAndTypes"
 _KEPT_ELEMENTS = 4096
+_MOST_ELEMENTS = 1 << 20  # of the inputs of an operator that is run to see what it returns
 
 # Parts of the names of operators that do more than compute, besides those with `_has_effects`.
 _EFFECT_WORDS = ("DB", "File", "Load", "Save", "Print", "Free", "Network", "Wall", "Time", "Queue")
@@ -147,10 +151,16 @@ def _outputs(operator: Any, net: Any, known: dict[str, Known]) -> dict[str, Know
     if not _only_computes(operator.type, cls):
         return {}
     exact = all(known[name][2] is not None for name in operator.input)
-    try:
-        return _agreed(definition, operator, known, exact)
-    except MemoryError:  # values of these sizes
+    inferred = infer_on_meta(definition, known)
+    if inferred is not None and not (
+        exact and total_elements(inferred, inferred) <= _KEPT_ELEMENTS
+    ):
+        return inferred
+    if total_elements(known, operator.input) > _MOST_ELEMENTS or (
+        inferred is None and not operator.input and not _is_small_fill(definition)
+    ):
         return {}
+    return _agreed(definition, operator, known, exact)
 
 
 def _agreed(
@@ -181,9 +191,15 @@ def _agreed(
     }
 
 
+def _is_small_fill(definition: Definition) -> bool:
+    """Return whether the argument `shape`, if there is one, names few elements."""
+    shape = definition.arguments.get("shape", {}).get("ints", ())
+    return math.prod(shape) <= _MOST_ELEMENTS
+
+
 def _only_computes(op_type: str, cls: type[Operator]) -> bool:
     return (
-        cls.__module__.startswith("bridge.caffe2.operators.")
+        (cls.__module__.startswith("bridge.caffe2.operators.") or issubclass(cls, FunctionOperator))
         and not cls._has_effects
         and not any(word in op_type for word in _EFFECT_WORDS)
     )

@@ -3,8 +3,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-
 from bridge.c10.errors import EnforceTypeError, EnforceValueError
 from bridge.caffe2.base.messages import as_message, kind_of, message_in
 from bridge.caffe2.base.names import name_of
@@ -14,19 +12,18 @@ from bridge.caffe2.execution.blob_table import (
     BlobTable,
     find_blob,
     find_or_create,
-    visible_names,
 )
 from bridge.caffe2.execution.definition import definition_of
 from bridge.caffe2.execution.nets import create_net, run_net_once
 from bridge.caffe2.execution.plans import plan_of, run_plan
 from bridge.caffe2.execution.runnable_net import RunnableNet
 from bridge.caffe2.execution.running import run_operator
+from bridge.caffe2.workspaces.blob_map import BlobMap
 from bridge.caffe2.workspaces.current import current as _current
 from bridge.caffe2.workspaces.named_blobs import (
     feed_named,
     fetch_int8_named,
     fetch_named,
-    find_named,
 )
 
 TYPE_CHECKING = False
@@ -34,33 +31,6 @@ if TYPE_CHECKING:
     from typing import Any, ClassVar
 
 __all__ = ["BlobMap", "Workspace"]
-
-
-class BlobMap(Mapping[str, Blob]):
-    """The blobs that a workspace sees by name: a live view, for reading, in the order of names.
-
-    Raises EnforceNotMet, also a KeyError: there is no such blob.
-    """
-
-    __slots__ = ("_workspace",)
-
-    def __init__(self, workspace: BlobTable) -> None:
-        self._workspace = workspace
-
-    def __getitem__(self, name: Any) -> Blob:
-        return find_named(self._workspace, name, "Workspace.blobs")
-
-    def __contains__(self, name: object) -> bool:
-        return isinstance(name, str) and find_blob(self._workspace, name) is not None
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(visible_names(self._workspace))
-
-    def __len__(self) -> int:
-        return len(visible_names(self._workspace))
-
-    def __repr__(self) -> str:
-        return repr(dict(self))
 
 
 class _WorkspaceType(type):
@@ -133,7 +103,12 @@ class Workspace(BlobTable, metaclass=_WorkspaceType):
         # Type checkers look here before the metaclass: one attribute for the class and instances.
         current: ClassVar[Workspace]
         current_blobs: ClassVar[BlobMap]
+
+        @property
+        def blobs(self) -> BlobMap: ...
     else:
+        # without a function of Python's between
+        blobs = property(BlobMap, doc="The blobs by name, those of parents included: a live view.")
 
         @property
         def current(self) -> Workspace:
@@ -144,11 +119,6 @@ class Workspace(BlobTable, metaclass=_WorkspaceType):
         def current_blobs(self) -> BlobMap:
             """The blobs of the current workspace, as ``Workspace.current_blobs``."""
             return BlobMap(_current.workspace)
-
-    @property
-    def blobs(self) -> BlobMap:
-        """The blobs by name, those of parents included: a live view."""
-        return BlobMap(self)
 
     @property
     def nets(self) -> dict[str, RunnableNet]:

@@ -185,3 +185,15 @@ def test_wrong_calls() -> None:
             call()
     with pytest.raises(c10.EnforceNotMet, match="cannot be read"):
         caffe2.to_module("absent.pb")
+
+
+def test_functions_of_strings() -> None:
+    workspace.FeedBlob("text", np.array([b"abc", b"b", b"abcd"], object))
+    net = core.Net("strings")
+    net.StringPrefix("text", "prefixes", length=2)
+    net.LengthsTile(["prefixes", "lengths"], "tiled")
+    net.StringEquals("tiled", "y", text="ab")
+    net.Proto().external_output.append("y")
+    module = caffe2.to_module(net, inputs=["lengths"])
+    found = module(torch.tensor([2, 1, 1], dtype=torch.int32))
+    assert found.tolist() == [True, True, False, True]

@@ -108,3 +108,28 @@ def test_function_under_foreign_defaults(case: Case, outcome: Outcome) -> None:
         if name in outcome.blobs:
             array = result if isinstance(result, np.ndarray) else result.numpy()
             check_same(array, outcome.blobs[name])
+
+
+@pytest.mark.parametrize(("case", "outcome"), CASES)
+def test_sizes_without_memory(case: Case, outcome: Outcome) -> None:
+    """On torch's meta device the function gives out tensors of the right sizes and types."""
+    definition = definition_of(case)
+    cls = class_for(definition, "test")
+    if "values" in cls._declaration.effects or not all(map(is_numbers, case.feeds.values())):
+        pytest.skip("the sizes depend on values")
+    bound = cls.check(definition)
+    operands = [torch.tensor(np.asarray(case.feeds[name])).to("meta") for name in definition.inputs]
+    arguments = dict(bound.arguments)
+    if "TargetDevice" in bound.wants:
+        arguments[bound.wants["TargetDevice"]] = torch.device("meta")
+    try:
+        found = bound.function(*operands, **arguments)
+    except (NotImplementedError, RuntimeError) as error:
+        assert "meta tensor" in str(error)  # noqa: PT017
+        pytest.skip("the sizes are elements of an input")
+    results = found if isinstance(found, (tuple, list)) else (found,)
+    for name, result in zip(definition.outputs, results, strict=False):
+        if name in outcome.blobs:
+            wanted = outcome.blobs[name]
+            assert tuple(result.shape) == wanted.shape
+            assert str(result.dtype) == f"torch.{wanted.dtype}"

@@ -3,8 +3,9 @@
 
 - background: test_immediate
 - benchmark, predictor, plans, running: test_nets
-- blob_functions, current: test_named_blobs, test_switching
+- blob_functions, blob_map, current: test_named_blobs, test_switching
 - checkpoint: caffe2/files/test_minidb, caffe2/files/test_lmdb
+- meta_inference: test_shape_inference
 - names: test_named_blobs
 - random_inputs: caffe2/execution/test_engines
 - run_once: caffe2/execution/test_operator

@@ -308,15 +308,8 @@ class Unfeedable:
     "value",
     [
         None,
-        [1, 2],
-        (1, 2),
         {1: 2},
         {1, 2},
-        3,
-        1.5,
-        True,
-        np.float32(2),
-        [b"a"],
         len,
         torch.float32,
         torch.Tensor,
@@ -337,6 +330,20 @@ def test_what_cannot_be_fed(value: Any) -> None:
     assert FetchTorch("x").data_ptr() == t.data_ptr()
     assert t.tolist() == [0, 1]
     assert workspace.Blobs() == ["x"]
+
+
+@pytest.mark.parametrize(
+    "value", [[1, 2], (1.5, 2), 3, 1.5, True, np.float32(2), 2j, [b"a", b"b"], [["a"], ["b"]]]
+)
+def test_python_values_are_copied(value: Any) -> None:
+    assert FeedBlob("x", value) is True
+    fetched = FetchBlob("x")
+    wanted = np.asarray(value)
+    assert fetched.shape == wanted.shape
+    assert fetched.astype(wanted.dtype).tolist() == wanted.tolist()
+    with pytest.raises(c10.EnforceNotMet, match="ragged|inhomogeneous"):
+        FeedBlob("x", [[1], [2, 3]])
+    assert FetchBlob("x").shape == wanted.shape
 
 
 def test_arguments() -> None:

@@ -178,11 +178,16 @@ def test_random_numbers_go_on_as_if_nothing_had_run() -> None:
     assert torch.rand(2).tolist() == expected
 
 
-def test_what_there_is_no_memory_for_is_left_out() -> None:
+def test_sizes_that_no_memory_holds() -> None:
     net = core.Net("inferred_huge")
     net.Relu("x", "y")
-    sizes, _ = InferShapesAndTypes([net], {"x": [2**50]})
-    assert sizes == {"x": [2**50]}
+    net.FC(["y", "w", "b"], "z")
+    net.LengthsSum(["y", "lengths"], "sums")
+    many = 2**45
+    given = {"x": [many, 3], "w": [5, 3], "b": [5], "lengths": [7]}
+    sizes, _ = InferShapesAndTypes([net], given, blob_types={"lengths": INT32})
+    found = {name: sizes.get(name) for name in ("y", "z", "sums")}
+    assert found == {"y": [many, 3], "z": [many, 5], "sums": [7, 3]}
 
 
 @pytest.mark.parametrize(

@@ -52,6 +52,8 @@ class Case:
     library: str = ""
     error: type[Exception] = BufferError
     match: str = ""
+    # strings, which only `asarray` and FeedBlob take
+    text: bool = False
 
     def __str__(self) -> str:
         return self.name

@@ -15,6 +15,7 @@ NUMBERS = (
     *("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"),
     *("float16", "float32", "float64"),
 )
+TENSORS = np.arange(24, dtype=np.float32).reshape(4, 2, 3)
 
 
 def address(source: Any) -> int:
@@ -79,9 +80,35 @@ CASES = [
     refused("nulls", lambda: pa.array([1, None]), "fill_null"),
     refused("slice with nulls", lambda: pa.array([1, None, 2])[1:], "drop_null"),
     refused("only nulls", lambda: pa.nulls(2), "null"),
-    refused("bits", lambda: pa.array([True, False]), "bits"),
-    refused("strings", lambda: pa.array(["a", "b"])),
+    Case("arrow strings", lambda: pa.array(["a", "b"]), text=True),
     refused("octets", lambda: pa.array([b"a"])),
+    Case("arrow bits", lambda: pa.array([True, False])[1:], lambda: np.array([False])),
+    of_array(
+        "bytes of booleans",
+        lambda: pa.ExtensionArray.from_storage(pa.bool8(), pa.array([1, 0], pa.int8())),
+        np.array([True, False]),
+        address=lambda source: int(source.buffers()[1].address),
+    ),
+    of_array(
+        "lists of one size",
+        lambda: pa.array([[1, 2], [3, 4], [5, 6]], pa.list_(pa.int16(), 2))[1:],
+        np.int16([[3, 4], [5, 6]]),
+        address=lambda source: int(source.buffers()[2].address + 4),
+    ),
+    of_array(
+        "tensors",
+        lambda: pa.FixedShapeTensorArray.from_numpy_ndarray(TENSORS),
+        TENSORS,
+        address=lambda source: int(source.buffers()[2].address),
+    ),
+    of_array(
+        "tensors in another order",
+        lambda: pa.FixedShapeTensorArray.from_numpy_ndarray(TENSORS.transpose(0, 2, 1)),
+        np.ascontiguousarray(TENSORS.transpose(0, 2, 1)),
+        address=lambda source: int(source.buffers()[2].address),
+        strides=(6, 1, 3),
+    ),
+    refused("nulls in lists", lambda: pa.array([[1, None]], pa.list_(pa.int8(), 2)), "1 null"),
     refused("octets of one size", lambda: pa.array([b"ab"], pa.binary(2))),
     refused("lists", lambda: pa.array([[1], [2, 3]])),
     refused("dictionary", lambda: pa.array(["a", "b", "a"]).dictionary_encode()),
@@ -90,9 +117,30 @@ CASES = [
     refused("days", lambda: pa.array([1, 2], pa.date32())),
     refused("decimals", lambda: pa.array([1, 2], pa.decimal128(5))),
     refused("chunks", lambda: pa.chunked_array([[1, 2], [3]]), "combine_chunks"),
-    refused("one chunk", lambda: pa.chunked_array([[1, 2]]), "combine_chunks"),
-    refused("table", lambda: pa.table({"a": [1, 2]}), "column"),
-    refused("batch", lambda: pa.record_batch({"a": [1, 2]}), "column"),
+    of_array(
+        "one chunk",
+        lambda: pa.chunked_array([[], [1, 2]], pa.int64()),
+        np.int64([1, 2]),
+        address=lambda source: address(source.chunk(1)),
+    ),
+    of_array(
+        "column",
+        lambda: pa.table({"a": [1, 2]}),
+        np.int64([[1], [2]]),
+        address=lambda source: address(source.column(0).chunk(0)),
+    ),
+    Case(
+        "arrow batch",
+        lambda: pa.record_batch({"a": [1, 2], "b": [3, 4]}),
+        lambda: np.int64([[1, 3], [2, 4]]),
+    ),
+    Case(
+        "arrow table of two types",
+        lambda: pa.table({"a": [1, 2], "b": [0.5, 4]}),
+        lambda: np.float64([[1, 0.5], [2, 4]]),
+    ),
+    refused("table with text", lambda: pa.table({"a": [1], "b": ["a"]}), "strings"),
+    refused("table with nulls", lambda: pa.table({"a": [1], "b": [None]}), "1 null"),
     Case("arrow number", lambda: pa.scalar(5), error=TypeError),
     Case("arrow type", pa.int32, error=TypeError),
 ]

@@ -46,7 +46,7 @@ class AnyTypeOperator(TorchOperator):
             return operand(tensor)
         start = len(self._items)
         self._items += tensor.data(dtype)[:]
-        return torch.arange(start, len(self._items)).view(torch.Size(tensor.sizes()))
+        return torch.arange(start, len(self._items), device="cpu").view(torch.Size(tensor.sizes()))
 
     def store(self, o: int, result: torch.Tensor, dtype: TypeMeta) -> None:
         """Set output `o` to `result`, a new tensor, as elements of type `dtype`."""

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from bridge.caffe2.operators.base.checks import require
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from torch import Tensor
@@ -10,11 +12,12 @@ if TYPE_CHECKING:
     from bridge.caffe2.operators.base.float_operator import FloatOperator
 
 __all__ = [
+    "along_channels",
     "by_channel",
     "channel_sums",
     "channels_first",
     "channels_last",
-    "enforce_per_channel",
+    "require_per_channel",
 ]
 
 
@@ -28,10 +31,21 @@ def channels_last(x: Tensor, order: str) -> Tensor:
     return x if order == "NCHW" else x.movedim(1, -1)
 
 
-def enforce_per_channel(op: FloatOperator, x: Tensor, *parameters: Tensor) -> None:
+def require_per_channel(x: Tensor, *parameters: Tensor) -> None:
     """Raise EnforceNotMet unless each parameter has one value per channel of x (N, C, ...)."""
     for values in parameters:
-        op.enforce(values.numel() == x.shape[1], "there is one value per channel", values, x)
+        require(values.numel() == x.shape[1], "there is one value per channel", values, x)
+
+
+def along_channels(values: Tensor, x: Tensor, order: str) -> Tensor:
+    """Return a view of `values`, one per channel of X, that broadcasts with X.
+
+    Raises EnforceNotMet: X has no channels, or another number of them.
+    """
+    channel = 1 if order == "NCHW" else x.dim() - 1
+    require(0 <= channel < x.dim(), "X has a channel dimension", x)
+    require(values.numel() == x.shape[channel], "there is one value per channel", values, x)
+    return values.view([-1 if i == channel else 1 for i in range(x.dim())])
 
 
 def by_channel(op: FloatOperator, values: Tensor, x: Tensor, order: str) -> Tensor:

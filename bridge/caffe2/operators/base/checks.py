@@ -26,6 +26,7 @@ __all__ = [
     "NUMBERS",
     "NUMBERS_AND_BOOL",
     "axis_from_front",
+    "gathered",
     "has_values",
     "image_order",
     "require",
@@ -86,6 +87,21 @@ def shaped_like(x: Tensor, like: Tensor) -> Tensor:
         return x
     require(x.numel() == like.numel(), "the inputs have the same shape", like, x)
     return x.view(like.shape)
+
+
+def gathered(what: str, rows: Tensor, index: Tensor) -> Tensor:
+    """Return the element of each row (N, D) at `index` (N, 1), which is from 0 to below D.
+
+    On the CPU torch checks that itself, and the indices are read only to say which are wrong; so
+    the call can be recorded. Raises EnforceNotMet: as `require_range`.
+    """
+    if rows.is_cuda:
+        require_range(what, index, rows.shape[1])
+    try:
+        return rows.gather(1, index)
+    except (IndexError, RuntimeError):
+        require_range(what, index, rows.shape[1])
+        raise
 
 
 def axis_from_front(axis: int, ndim: int) -> int:

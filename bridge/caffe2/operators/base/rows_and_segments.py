@@ -20,6 +20,7 @@ __all__ = [
     "check_lengths",
     "check_rows",
     "counts_of",
+    "ended_before",
     "row_indices",
     "segment_ids",
     "sum_segments",
@@ -89,8 +90,14 @@ def segment_ids(lengths: Tensor, n_rows: int | None = None) -> Tensor:
         numbers = torch.arange(lengths.shape[0], device=lengths.device)
         found: Tensor = torch.repeat_interleave(numbers, lengths.long())
         return found
-    # The id is the number of segments that end at a row or before it.
-    ends = lengths.cumsum(0, dtype=torch.int64)
+    return ended_before(lengths.cumsum(0, dtype=torch.int64), n_rows)
+
+
+def ended_before(ends: Tensor, n_rows: int) -> Tensor:
+    """Return for each row how many of the segments end at it or before it, int64.
+
+    `ends`, from 0 to `n_rows`, are the rows that follow the segments: [2, 2, 3], 4 -> [0, 0, 2, 3].
+    """
     marks = ends.new_zeros(n_rows + 1).index_add(0, ends, torch.ones_like(ends))
     return marks[:n_rows].cumsum(0)
 

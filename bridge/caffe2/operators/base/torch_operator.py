@@ -20,7 +20,7 @@ from bridge.c10 import TypeMeta
 from bridge.c10.errors import EnforceNotMet, EnforceTypeError
 from bridge.caffe2.definitions.schemas import check_names
 from bridge.caffe2.execution.operator import Operator
-from bridge.caffe2.execution.torch_io import adopt, in_and_out, operand
+from bridge.caffe2.execution.torch_io import adopt, operand
 from bridge.caffe2.operators.base.lazy_torch import torch
 
 TYPE_CHECKING = False
@@ -95,14 +95,6 @@ class TorchOperator(Operator):
         sizes and type do not change.
         """
         return operand(self.Output(i, sizes, dtype))
-
-    def x_and_out(self, types: Collection[TypeMeta]) -> tuple[torch.Tensor, torch.Tensor]:
-        """Return input 0, and output 0 with its sizes and type; they may be the same memory."""
-        both = in_and_out(self, types)
-        if both is None:
-            x = self.x(0, types)
-            both = x, self.out(0, x.shape, self.Input(0).dtype())
-        return both
 
     def put(self, i: int, result: torch.Tensor) -> None:
         """Set output `i` to `result`, a tensor created by this run that nothing else refers to."""

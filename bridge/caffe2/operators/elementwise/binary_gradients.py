@@ -15,6 +15,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from torch import Tensor
 
+    from bridge.caffe2.execution.declaration import Out
+
 __all__: list[str] = []
 
 
@@ -41,6 +43,11 @@ def _folded(gradient: Tensor, wide: Tensor, shape: torch.Size, dc: Tensor) -> Te
     return gradient.view(shape)
 
 
+def _is_plain(out: Out, a: Tensor, b: Tensor) -> bool:
+    """Return whether the results can be written to `out`: nothing is broadcast."""
+    return out is not None and a.shape == b.shape
+
+
 @operator("AddGradient", inplace="0>0,0>1", types=NUMBERS)
 def add_gradient(
     dc: Tensor,
@@ -51,9 +58,13 @@ def add_gradient(
     axis: int = -1,
     axis_str: str = "",
     order: str = "NCHW",
+    out: Out = None,
 ) -> tuple[Tensor, Tensor]:
     """dA = dC, dB = dC."""
     wide = _wide(dc, a, b, broadcast, axis, axis_str, order)
+    if _is_plain(out, a, b):
+        da, db = (one if one is dc else one.copy_(dc) for one in out)
+        return da, db
     return _folded(dc, a, a.shape, dc), _folded(dc, wide, b.shape, dc)
 
 
@@ -67,9 +78,13 @@ def sub_gradient(
     axis: int = -1,
     axis_str: str = "",
     order: str = "NCHW",
+    out: Out = None,
 ) -> tuple[Tensor, Tensor]:
     """dA = dC, dB = -dC."""
     wide = _wide(dc, a, b, broadcast, axis, axis_str, order)
+    if _is_plain(out, a, b):
+        da = out[0] if out[0] is dc else out[0].copy_(dc)
+        return da, torch.neg(dc, out=out[1])
     return _folded(dc, a, a.shape, dc), _folded(-dc, wide, b.shape, dc)
 
 
@@ -83,9 +98,15 @@ def mul_gradient(
     axis: int = -1,
     axis_str: str = "",
     order: str = "NCHW",
+    out: Out = None,
 ) -> tuple[Tensor, Tensor]:
     """dA = dC * B, dB = dC * A."""
     wide = _wide(dc, a, b, broadcast, axis, axis_str, order)
+    if _is_plain(out, a, b):
+        if out[1] is dc:
+            return torch.mul(dc, b, out=out[0]), torch.mul(dc, a, out=out[1])
+        db = torch.mul(dc, a, out=out[1])
+        return torch.mul(dc, b, out=out[0]), db
     return _folded(dc * wide, a, a.shape, dc), _folded(dc * a, wide, b.shape, dc)
 
 

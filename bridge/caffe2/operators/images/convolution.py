@@ -6,119 +6,161 @@ NHWC runs as torch's channels_last on views of the same memory, so nothing is tr
 
 from __future__ import annotations
 
-from bridge.caffe2.execution.registry import register_operator
+from bridge.caffe2.execution.function_operator import operator
 from bridge.caffe2.operators.base.channels import channels_first, channels_last
-from bridge.caffe2.operators.base.lazy_torch import functional, torch
-from bridge.caffe2.operators.base.window_operator import SPATIAL, WindowOperator, register_by_rank
+from bridge.caffe2.operators.base.checks import image_order, require
+from bridge.caffe2.operators.base.lazy_torch import torch
+from bridge.caffe2.operators.base.windows import Window, Windows, by_rank, wanted_gradients
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
     from torch import Tensor
 
-    from bridge.caffe2.operators.base.window_operator import Window
+    from bridge.caffe2.execution.declaration import Arguments, Out, OutputCount
 
-__all__ = ["Conv", "ConvGradient", "ConvRelu"]
-
-
-class Convolution(WindowOperator):
-    """The base class of Conv and its gradient."""
-
-    def __init__(self, *args: Any) -> None:
-        super().__init__(*args)
-        self.group = self.GetSingleArgument("group", 1)
-        self.enforce(not self.is_global, "global_pooling is not set")
-
-    def operands(self) -> tuple[Tensor, Tensor, Window]:
-        """Return X (N, C, ...), the filter (M, C / group, ...) and the windows."""
-        x, w = self.x(0), self.x(1)
-        self.enforce(3 <= x.dim() <= 5, "X has one to three spatial dimensions", x)
-        self.enforce(x.dim() == w.dim(), "X and the filter have as many dimensions", x, w)
-        x, w = channels_first(x, self.order), channels_first(w, self.order)
-        channels = w.shape[1] * self.group
-        self.enforce(
-            x.shape[1] == channels, "X has as many channels as the filter, times group", x, w
-        )
-        self.enforce(w.shape[0] % self.group == 0, "the number of outputs is divisible by group", w)
-        self.enforce(
-            list(w.shape[2:]) == list(self.kernel), "the filter has the size of the kernel", w
-        )
-        self.enforce(min(x.shape[1:]) > 0, "an image has at least one element", x)
-        return x, w, self.window(x.shape[2:])
+__all__: list[str] = []
 
 
-@register_operator("Conv")
-@register_operator("Conv1D")
-@register_operator("Conv2D")
-@register_operator("Conv3D")
-class Conv(Convolution):
+class ConvolutionWindows(Windows):
+    """Windows of a convolution."""
+
+    __slots__ = ()
+
+    def __init__(self, arguments: Arguments) -> None:
+        super().__init__(arguments)
+        require(not self.is_global, "global_pooling is not set")
+
+
+def _operands(
+    x: Tensor, w: Tensor, windows: Windows, group: int, order: str
+) -> tuple[Tensor, Tensor, Window]:
+    """Return X (N, C, ...), the filter (M, C / group, ...) and the windows."""
+    require(3 <= x.dim() <= 5, "X has one to three spatial dimensions", x)
+    require(x.dim() == w.dim(), "X and the filter have as many dimensions", x, w)
+    x, w = channels_first(x, order), channels_first(w, order)
+    require(
+        x.shape[1] == w.shape[1] * group,
+        "X has as many channels as the filter, times group",
+        x,
+        w,
+    )
+    require(w.shape[0] % group == 0, "the number of outputs is divisible by group", w)
+    require(list(w.shape[2:]) == list(windows.kernel), "the filter has the size of the kernel", w)
+    require(min(x.shape[1:]) > 0, "an image has at least one element", x)
+    return x, w, windows.on(x.shape[2:])
+
+
+@by_rank("Conv")
+def conv(
+    x: Tensor,
+    filter: Tensor,
+    bias: Tensor | None = None,
+    *,
+    windows: ConvolutionWindows,
+    group: int = 1,
+    order: str = "NCHW",
+    out: Out = None,
+) -> Tensor:
     """X: (N, C, ...), filter: (M, C / group, kernel...), optionally bias: (M) -> Y: (N, M, ...).
 
     In the order NHWC X is (N, ..., C), the filter (M, kernel..., C / group) and Y (N, ..., M). For
-    the arguments see WindowOperator.
+    the arguments see Windows.
     Raises EnforceNotMet: shapes do not match.
     Follows ConvOp, caffe2/operators/conv_op_impl.h, PyTorch 1.8.1.
     """
-
-    def RunOnDevice(self) -> None:
-        self.put(0, self.convolved())
-
-    def convolved(self) -> Tensor:
-        """Return Y, in the operator's order."""
-        x, w, window = self.operands()
-        b = self.x(2) if self.InputSize() == 3 else None
-        if min(window.sizes) <= 0:
-            return channels_last(x.new_empty(len(x), len(w), *window.sizes), self.order)
-        self.enforce(
-            b is None or b.shape == w.shape[:1],
-            "the bias has one dimension, with one value per output",
-            b,
-        )
-        convolve = getattr(functional, f"conv{SPATIAL[x.dim() - 2]}")
-        pads = window.head
-        if not window.is_even:
-            x, pads = window.padded(x), [0] * len(pads)
-        y: Tensor = convolve(x, w, b, window.stride, pads, window.dilation, self.group)
-        return channels_last(y, self.order)
+    order = image_order(order)
+    x, w, window = _operands(x, filter, windows, group, order)
+    require(
+        bias is None or bias.shape == w.shape[:1],
+        "the bias has one dimension, with one value per output",
+        bias,
+    )
+    if min(window.sizes) <= 0:
+        return channels_last(x.new_empty(x.shape[0], w.shape[0], *window.sizes), order)
+    if order == "NCHW" and group == 1 and x.shape[0] == 1 and _is_pointwise(window):
+        return _pointwise(x, w, bias, out)
+    convolve = getattr(torch, f"conv{x.dim() - 2}d")
+    pads = window.head
+    if not window.is_even:
+        x, pads = window.padded(x), [0] * len(pads)
+    y: Tensor = convolve(x, w, bias, window.stride, pads, window.dilation, group)
+    return channels_last(y, order)
 
 
-@register_operator("ConvRelu")
-class ConvRelu(Conv):
+def _is_pointwise(window: Window) -> bool:
+    """Return whether each window is one element, and a product of matrices the convolution.
+
+    Not in a program that is to be exported or compiled, which keeps its convolutions.
+    """
+    return (
+        {*window.kernel, *window.stride} == {1}
+        and not any(window.head)
+        and not any(window.tail)
+        and not torch.compiler.is_compiling()
+    )
+
+
+def _pointwise(x: Tensor, w: Tensor, bias: Tensor | None, out: Out) -> Tensor:
+    matrix, weights = x.view(x.shape[1], -1), w.view(w.shape[0], -1)
+    room = None if out is None else out.view(w.shape[0], -1)
+    if bias is None:
+        y = torch.mm(weights, matrix, out=room)
+    else:
+        y = torch.addmm(bias.view(-1, 1), weights, matrix, out=room)
+    return out if out is not None else y.view(1, w.shape[0], *x.shape[2:])
+
+
+@operator("ConvRelu")
+def conv_relu(
+    x: Tensor,
+    filter: Tensor,
+    bias: Tensor | None = None,
+    *,
+    windows: ConvolutionWindows,
+    group: int = 1,
+    order: str = "NCHW",
+) -> Tensor:
     """max(Conv, 0)."""
-
-    def RunOnDevice(self) -> None:
-        self.put(0, self.convolved().relu_())
+    return torch.relu(conv(x, filter, bias, windows=windows, group=group, order=order))
 
 
-@register_by_rank("Conv", "Gradient")
-class ConvGradient(Convolution):
+@by_rank("Conv", "Gradient", inputs="2-3", outputs="1-3")
+def conv_gradient(
+    x: Tensor,
+    filter: Tensor,
+    dy: Tensor,
+    *,
+    windows: ConvolutionWindows,
+    group: int = 1,
+    order: str = "NCHW",
+    no_bias: int = 0,
+    outputs: OutputCount = 3,
+) -> tuple[Tensor, ...]:
     """(X, filter, dY) -> dfilter, dbias unless `no_bias`, and dX if there is an output for it.
 
     Follows ConvGradientOp, caffe2/operators/conv_op_impl.h, PyTorch 1.8.1.
     """
-
-    def RunOnDevice(self) -> None:
-        x, w, window = self.operands()
-        dy = channels_first(self.x(2), self.order)
-        has_bias, has_dx = self.gradients_requested()
-        padded = x if window.is_even else window.padded(x)
-        dx, dw, db = torch.ops.aten.convolution_backward(
-            dy,
-            padded,
-            w,
-            w.shape[:1],
-            window.stride,
-            window.head if padded is x else [0] * len(window.head),
-            window.dilation,
-            False,
-            [0] * len(window.head),
-            self.group,
-            [has_dx, True, has_bias],
-        )
-        self.put(0, channels_last(dw, self.order))
-        if has_bias:
-            self.put(1, db)
-        if has_dx:
-            dx = dx if padded is x else window.unpadded(dx)
-            self.put(self.OutputSize() - 1, channels_last(dx, self.order))
+    order = image_order(order)
+    x, w, window = _operands(x, filter, windows, group, order)
+    has_bias, has_dx = wanted_gradients(no_bias, outputs)
+    padded = x if window.is_even else window.padded(x)
+    zeros = [0] * len(window.head)
+    dx, dw, db = torch.ops.aten.convolution_backward(
+        channels_first(dy, order),
+        padded,
+        w,
+        w.shape[:1],
+        window.stride,
+        window.head if padded is x else zeros,
+        window.dilation,
+        False,
+        zeros,
+        group,
+        [has_dx, True, has_bias],
+    )
+    found = [channels_last(dw, order)]
+    if has_bias:
+        found.append(db)
+    if has_dx:
+        found.append(channels_last(dx if padded is x else window.unpadded(dx), order))
+    return tuple(found)

@@ -3,31 +3,30 @@
 
 from __future__ import annotations
 
-from bridge.caffe2.execution.registry import register_operator
-from bridge.caffe2.operators.base.float_operator import FloatOperator
-from bridge.caffe2.operators.base.lazy_torch import functional
+from bridge.caffe2.execution.function_operator import operator
+from bridge.caffe2.operators.base.checks import require
+from bridge.caffe2.operators.base.lazy_torch import torch
 
-__all__ = ["IntegralImage"]
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from torch import Tensor
+
+__all__: list[str] = []
 
 
-@register_operator("IntegralImage")
-class IntegralImage(FloatOperator):
+@operator("IntegralImage", gradient="IntegralImageGradient i0 g0 > 0")
+def integral_image(x: Tensor) -> Tensor:
     """X: (N, C, H, W) -> (N, C, H + 1, W + 1), sums over all elements above and to the left.
 
     Follows IntegralImageOp, caffe2/operators/integral_image_op.cc, PyTorch 1.8.1.
     """
-
-    def RunOnDevice(self) -> None:
-        x = self.x(0)
-        self.enforce(x.dim() == 4, "X has 4 dimensions", x)
-        self.put(0, functional.pad(x.cumsum(2).cumsum(3), (1, 0, 1, 0)))
+    require(x.dim() == 4, "X has 4 dimensions", x)
+    found: Tensor = torch.constant_pad_nd(x.cumsum(2).cumsum(3), (1, 0, 1, 0))
+    return found
 
 
-@register_operator("IntegralImageGradient")
-class IntegralImageGradient(FloatOperator):
+@operator("IntegralImageGradient")
+def integral_image_gradient(x: Tensor, dy: Tensor) -> Tensor:
     """(X, dY) -> dX."""
-
-    def RunOnDevice(self) -> None:
-        x, dy = self.x(0), self.x(1)
-        self.enforce(x.dim() == 4 and dy.dim() == 4, "X and dY have 4 dimensions", x, dy)
-        self.put(0, dy.cumsum(2).cumsum(3)[:, :, : x.shape[2], : x.shape[3]])
+    require(x.dim() == 4 and dy.dim() == 4, "X and dY have 4 dimensions", x, dy)
+    return dy.cumsum(2).cumsum(3)[:, :, : x.shape[2], : x.shape[3]]

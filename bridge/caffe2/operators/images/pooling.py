@@ -7,60 +7,68 @@ last window that extends over the edge) is added to a copy of the image.
 
 from __future__ import annotations
 
-from bridge.caffe2.execution.registry import register_operator
+import math
+
+from bridge.caffe2.execution.function_operator import operator
 from bridge.caffe2.operators.base.channels import channels_first, channels_last
+from bridge.caffe2.operators.base.checks import LARGEST, image_order, require
+from bridge.caffe2.operators.base.cpu_kernels import recordable, takes_kernels
 from bridge.caffe2.operators.base.lazy_torch import functional, torch
-from bridge.caffe2.operators.base.torch_operator import LARGEST
-from bridge.caffe2.operators.base.window_operator import (
-    SPATIAL,
-    Window,
-    WindowOperator,
-    register_by_rank,
-)
+from bridge.caffe2.operators.base.windows import Window, Windows, added_up, by_rank, windows_of
+from bridge.caffe2.operators.images import pool_kernels as kernels
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
     from torch import Tensor
 
-__all__ = ["AveragePool", "AveragePoolGradient", "LpPool", "MaxPool", "MaxPoolGradient"]
+    from bridge.caffe2.execution.declaration import Arguments, Out
+
+__all__: list[str] = []
 
 
-class Pool(WindowOperator):
-    """X: (N, C, ...) -> Y: (N, C, ...), one value per window. For the arguments see WindowOperator.
+class GradientWindows(Windows):
+    """Windows of pooling, for its gradient."""
 
-    Raises EnforceNotMet: dilation, a pad as large as the kernel, windows that do not fit.
-    Follows PoolOp, caffe2/operators/pool_op.h, PyTorch 1.8.1.
-    """
+    __slots__ = ()
 
     allows_extra_dimensions = True
 
-    def __init__(self, *args: Any) -> None:
-        super().__init__(*args)
-        self.enforce(set(self.dilation) == {1}, "pooling has no dilation", self.dilation)
+
+class PoolWindows(GradientWindows):
+    """Windows of pooling. Raises EnforceNotMet: dilation, or a pad as large as the kernel."""
+
+    __slots__ = ()
+
+    def __init__(self, arguments: Arguments) -> None:
+        super().__init__(arguments)
+        require(set(self.dilation) == {1}, "pooling has no dilation", self.dilation)
         if not self.is_global and len(self.pads) == 2 * len(self.kernel):
             small = all(
                 pad < kernel for pad, kernel in zip(self.pads, self.kernel * 2, strict=True)
             )
-            self.enforce(small, "pads are smaller than the kernel", self.pads, self.kernel)
-
-    def RunOnDevice(self) -> None:
-        x = channels_first(self.x(0), self.order)
-        self.enforce(3 <= x.dim() <= 5, "X has one to three spatial dimensions", x)
-        window = self.window(x.shape[2:])
-        if x.numel() == 0 or min(window.sizes) <= 0:
-            self.enforce(min(x.shape[1:]) > 0, "an image has at least one element", x)
-            self.out(0, channels_last(x.new_empty(*x.shape[:2], *window.sizes), self.order).shape)
-            return
-        self.put(0, channels_last(self.pooled(x, window), self.order))
-
-    def pooled(self, x: Tensor, window: Window) -> Tensor:
-        """Pool an image (N, C, ...)."""
-        raise NotImplementedError
+            require(small, "pads are smaller than the kernel", self.pads, self.kernel)
 
 
-def is_native(x: Tensor, window: Window) -> bool:
+def _images(x: Tensor, windows: Windows, order: str) -> tuple[Tensor, Window]:
+    """Return X (N, C, ...) and the windows: X -> Y: (N, C, ...), one value per window.
+
+    Raises EnforceNotMet: windows that do not fit.
+    Follows PoolOp, caffe2/operators/pool_op.h, PyTorch 1.8.1.
+    """
+    x = channels_first(x, order)
+    require(3 <= x.dim() <= 5, "X has one to three spatial dimensions", x)
+    return x, windows.on(x.shape[2:])
+
+
+def _is_empty(x: Tensor, window: Window) -> bool:
+    """Return whether there is nothing to pool. Raises EnforceNotMet: an image has no elements."""
+    if min(window.sizes) > 0 and min(x.shape) > 0:
+        return False
+    require(min(x.shape[1:]) > 0, "an image has at least one element", x)
+    return True
+
+
+def _is_native(x: Tensor, window: Window) -> bool:
     """Return whether torch supports this pooling of `x`.
 
     It needs equal heads and tails, of at most half a kernel, and kernels not larger than the image.
@@ -71,139 +79,193 @@ def is_native(x: Tensor, window: Window) -> bool:
     )
 
 
-@register_operator("MaxPool")
-@register_operator("MaxPool1D")
-@register_operator("MaxPool2D")
-@register_operator("MaxPool3D")
-class MaxPool(Pool):
-    """The maximum of each window; see Pool."""
+@by_rank("MaxPool", gradient="$Gradient i0 o0 g0 > 0")
+def max_pool(x: Tensor, *, windows: PoolWindows, order: str = "NCHW", out: Out = None) -> Tensor:
+    """Y = the maximum of each window of X; see Windows."""
+    order = image_order(order)
+    x, window = _images(x, windows, order)
+    if _is_empty(x, window):
+        return channels_last(x.new_empty(*x.shape[:2], *window.sizes), order)
+    if order == "NCHW" and _suits_kernels(x, window):
+        return _max_by_kernel(x, _room(out, x, window), _dimensions(x, window))
+    y = _native_max(x, window)
+    if x.requires_grad and torch.is_grad_enabled() and not torch.compiler.is_exporting():
+        y = _with_gradient(x, y.detach(), window)
+    return channels_last(y, order)
 
-    def pooled(self, x: Tensor, window: Window) -> Tensor:
-        pool = getattr(functional, f"max_pool{SPATIAL[x.dim() - 2]}")
-        if is_native(x, window):
-            found: Tensor = pool(x, window.kernel, window.stride, window.head)
-            return found
-        found = pool(window.padded(x, -LARGEST), window.kernel, window.stride)
+
+def _suits_kernels(x: Tensor, window: Window) -> bool:
+    """Return whether our own kernels pool `x`: on the CPU several times as fast as torch."""
+    return x.dim() <= 4 and min(window.head) >= 0 and takes_kernels(x)
+
+
+def _room(out: Out, x: Tensor, window: Window) -> Tensor:
+    found: Tensor = x.new_empty(*x.shape[:2], *window.sizes) if out is None else out
+    return found
+
+
+def _dimensions(x: Tensor, window: Window) -> list[tuple[int, ...]]:
+    """Return height and width of image, windows, kernel, stride and head, for the kernels."""
+    parts = (x.shape[2:], window.sizes, window.kernel, window.stride, window.head)
+    found = list(zip(*parts, strict=True))
+    return found if len(found) == 2 else [(1, 1, 1, 1, 0), *found]
+
+
+@recordable
+def _max_by_kernel(x: Tensor, y: Tensor, dimensions: list[tuple[int, ...]]) -> Tensor:
+    kernels.max_pool(x.data_ptr(), y.data_ptr(), x.shape[0] * x.shape[1], *dimensions)
+    return y
+
+
+@recordable
+def _mean_by_kernel(x: Tensor, y: Tensor, dimensions: list[tuple[int, ...]], whole: bool) -> Tensor:
+    planes = x.shape[0] * x.shape[1]
+    kernels.average_pool(x.data_ptr(), y.data_ptr(), planes, *dimensions, whole)
+    return y
+
+
+def _native_max(x: Tensor, window: Window) -> Tensor:
+    pool = getattr(torch, f"max_pool{x.dim() - 2}d")
+    if _is_native(x, window):
+        found: Tensor = pool(x, window.kernel, window.stride, window.head)
         return found
+    found = pool(window.padded(x, -LARGEST), window.kernel, window.stride)
+    return found
 
 
-@register_operator("AveragePool")
-@register_operator("AveragePool1D")
-@register_operator("AveragePool2D")
-@register_operator("AveragePool3D")
-class AveragePool(Pool):
-    """The mean of each window, with padding only if `count_include_pad` is set; see Pool."""
+def _with_gradient(x: Tensor, y: Tensor, window: Window) -> Tensor:
+    """Return `y` with the gradient of Caffe2: of equal maxima each has the whole gradient."""
+    parts = windows_of(window.padded(x, -LARGEST), window)
+    chosen = parts == _spread(y, len(window.sizes))
+    kernel = list(range(-len(window.sizes), 0))
+    total = torch.where(chosen, parts - parts.detach(), parts.new_zeros(())).sum(kernel)
+    return y + total
 
-    def pooled(self, x: Tensor, window: Window) -> Tensor:
-        pool = getattr(functional, f"avg_pool{SPATIAL[x.dim() - 2]}")
-        whole = bool(self.GetSingleArgument("count_include_pad", False))
-        if is_native(x, window):
-            found: Tensor = pool(
-                x, window.kernel, window.stride, window.head, count_include_pad=whole
-            )
-            return found
+
+def _spread(y: Tensor, rank: int) -> Tensor:
+    """Return a view (N, C, windows..., 1...) of a value per window."""
+    return y[(...,) + (None,) * rank]
+
+
+@by_rank("AveragePool", gradient="$Gradient i0 o0 g0 > 0")
+def average_pool(
+    x: Tensor,
+    *,
+    windows: PoolWindows,
+    count_include_pad: int = 0,
+    order: str = "NCHW",
+    out: Out = None,
+) -> Tensor:
+    """Y = the mean of each window, with padding only if `count_include_pad` is set."""
+    order = image_order(order)
+    x, window = _images(x, windows, order)
+    if _is_empty(x, window):
+        return channels_last(x.new_empty(*x.shape[:2], *window.sizes), order)
+    whole = bool(count_include_pad)
+    if order == "NCHW" and _suits_kernels(x, window):
+        return _mean_by_kernel(x, _room(out, x, window), _dimensions(x, window), whole)
+    rank = x.dim() - 2
+    pool = getattr(torch if rank == 1 else functional, f"avg_pool{rank}d")
+    if _is_native(x, window):
+        found = pool(x, window.kernel, window.stride, window.head, False, whole)
+    else:
         found = pool(window.padded(x), window.kernel, window.stride)
-        return found if whole else found.mul_(inside(x, window))
+        found = found if whole else found * _inside(x, window)
+    return channels_last(found, order)
 
 
-def inside(x: Tensor, window: Window) -> Tensor:
+def _inside(x: Tensor, window: Window) -> Tensor:
     """Return per window the number of its elements over those in the image (N, C, ...)."""
-    parts: Tensor = torch.ones((), dtype=x.dtype)
+    parts: Tensor = x.new_ones(())
     for i, size in enumerate(x.shape[2:]):
-        start = torch.arange(window.sizes[i]) * window.stride[i] - window.head[i]
-        count = (start + window.kernel[i]).clamp(max=size) - start.clamp(min=0)
-        parts = parts.unsqueeze(-1) * (window.kernel[i] / count)
+        kernel = window.kernel[i]
+        place = torch.arange(window.sizes[i], dtype=x.dtype, device=x.device)
+        start = place * window.stride[i] - window.head[i]
+        count = (start + kernel).clamp(max=size) - start.clamp(min=0)
+        parts = parts.unsqueeze(-1) * (kernel / count)
     return parts
 
 
-@register_operator("LpPool")
-class LpPool(Pool):
-    """The p-norm of each window, in two dimensions; argument `p` (2); see Pool.
+@operator("LpPool", gradient="LpPoolGradient i0 o0 g0 > 0")
+def lp_pool(x: Tensor, *, windows: PoolWindows, p: float = 2.0, order: str = "NCHW") -> Tensor:
+    """The p-norm of each window, in two dimensions.
 
     Follows PoolOp<float, CPUContext, LpPoolFunctor>, caffe2/operators/lp_pool_op.cc, PyTorch 1.8.1.
     """
+    order = image_order(order)
+    x, window = _images(x, windows, order)
+    if _is_empty(x, window):
+        return channels_last(x.new_empty(*x.shape[:2], *window.sizes), order)
+    require(x.dim() == 4, "X has two spatial dimensions", x)
+    powers = window.padded(torch.pow(x.abs(), p))
+    sums = functional.avg_pool2d(powers, window.kernel, window.stride, divisor_override=1)
+    return channels_last(torch.pow(sums, 1 / p), order)
 
-    def pooled(self, x: Tensor, window: Window) -> Tensor:
-        self.enforce(x.dim() == 4, "X has two spatial dimensions", x)
-        p = self.GetSingleArgument("p", 2.0)
-        powers = window.padded(x.abs().pow_(p))
-        sums: Tensor = functional.avg_pool2d(
-            powers, window.kernel, window.stride, divisor_override=1
-        )
-        return sums.pow_(1 / p)
 
+def _gradient_images(
+    x: Tensor, y: Tensor, dy: Tensor, windows: Windows, order: str
+) -> tuple[Tensor, Tensor, Tensor, Window]:
+    """Return X (N, C, ...), Y and dY (N, C, windows..., 1...), and the windows.
 
-class PoolGradient(WindowOperator):
-    """(X, Y, dY) -> dX.
-
-    Follows PoolGradientOp, caffe2/operators/pool_op.h, PyTorch 1.8.1.
+    (X, Y, dY) -> dX. Follows PoolGradientOp, caffe2/operators/pool_op.h, PyTorch 1.8.1.
     """
-
-    allows_extra_dimensions = True
-
-    def RunOnDevice(self) -> None:
-        x, y, dy = (channels_first(self.x(i), self.order) for i in range(3))
-        window = self.window(x.shape[2:])
-        if x.numel() == 0:
-            self.out(0, self.Input(0).shape)
-            return
-        self.put(0, channels_last(self.spread(x, y, dy, window), self.order))
-
-    def spread(self, x: Tensor, y: Tensor, dy: Tensor, window: Window) -> Tensor:
-        """Return the gradient of an image (N, C, ...)."""
-        raise NotImplementedError
+    x, y, dy = (channels_first(one, order) for one in (x, y, dy))
+    window, rank = windows.on(x.shape[2:]), x.dim() - 2
+    return x, _spread(y, rank), _spread(dy, rank), window
 
 
-def windows_of(x: Tensor, window: Window) -> Tensor:
-    """Return a view (N, C, windows..., kernel...) of the padded `x` (N, C, ...)."""
-    for i, (kernel, stride) in enumerate(zip(window.kernel, window.stride, strict=True)):
-        x = x.unfold(i + 2, kernel, stride)
-        x = x.narrow(i + 2, 0, window.sizes[i])
-    return x
-
-
-def added_up(parts: Tensor, x: Tensor, window: Window) -> Tensor:
-    """Return the sum of the `parts` (N, C, windows..., kernel...) on each element of `x`."""
-    room = torch.zeros_like(window.padded(x), memory_format=torch.contiguous_format)
-    index = windows_of(torch.arange(room.numel()).view(room.shape), window)
-    room.view(-1).index_add_(0, index.reshape(-1), parts.reshape(-1))
-    return window.unpadded(room)
-
-
-@register_by_rank("MaxPool", "Gradient")
-class MaxPoolGradient(PoolGradient):
+@by_rank("MaxPool", "Gradient")
+def max_pool_gradient(
+    x: Tensor, y: Tensor, dy: Tensor, *, windows: GradientWindows, order: str = "NCHW"
+) -> Tensor:
     """dX = the sum of dY over the windows whose maximum is X; of equal maxima each."""
+    order = image_order(order)
+    if x.numel() == 0:
+        return torch.empty_like(x)
+    x, y, dy, window = _gradient_images(x, y, dy, windows, order)
+    chosen = windows_of(window.padded(x, -LARGEST), window) == y
+    return channels_last(
+        added_up(torch.where(chosen, dy, dy.new_zeros(())), x.shape, window), order
+    )
 
-    def spread(self, x: Tensor, y: Tensor, dy: Tensor, window: Window) -> Tensor:
-        rank = x.dim() - 2
-        shape = (*y.shape, *(1,) * rank)
-        chosen = windows_of(window.padded(x, -LARGEST), window) == y.reshape(shape)
-        return added_up(torch.where(chosen, dy.reshape(shape), 0.0), x, window)
 
-
-@register_by_rank("AveragePool", "Gradient")
-class AveragePoolGradient(PoolGradient):
+@by_rank("AveragePool", "Gradient")
+def average_pool_gradient(
+    x: Tensor,
+    y: Tensor,
+    dy: Tensor,
+    *,
+    windows: GradientWindows,
+    count_include_pad: int = 0,
+    order: str = "NCHW",
+) -> Tensor:
     """dX = the sum of dY / (number of elements) over the windows that contain X."""
-
-    def spread(self, x: Tensor, y: Tensor, dy: Tensor, window: Window) -> Tensor:
-        rank = x.dim() - 2
-        elements = 1
-        for kernel in window.kernel:
-            elements *= kernel
-        shares = dy / elements
-        if not self.GetSingleArgument("count_include_pad", False):
-            shares = shares * inside(x, window)
-        shape = (*shares.shape, *(1,) * rank)
-        return added_up(shares.reshape(shape).expand(*shares.shape, *window.kernel), x, window)
+    order = image_order(order)
+    if x.numel() == 0:
+        return torch.empty_like(x)
+    x, _, dy, window = _gradient_images(x, y, dy, windows, order)
+    shares = dy / math.prod(window.kernel)
+    if not count_include_pad:
+        shares = shares * _spread(_inside(x, window), x.dim() - 2)
+    parts = shares.expand(*x.shape[:2], *window.sizes, *window.kernel)
+    return channels_last(added_up(parts, x.shape, window), order)
 
 
-@register_operator("LpPoolGradient")
-class LpPoolGradient(PoolGradient):
+@operator("LpPoolGradient")
+def lp_pool_gradient(
+    x: Tensor,
+    y: Tensor,
+    dy: Tensor,
+    *,
+    windows: GradientWindows,
+    p: float = 2.0,
+    order: str = "NCHW",
+) -> Tensor:
     """dX = the sum over the windows of dY * X * |X|^(p - 2) / Y^(p - 1)."""
-
-    def spread(self, x: Tensor, y: Tensor, dy: Tensor, window: Window) -> Tensor:
-        p = self.GetSingleArgument("p", 2.0)
-        shape = (*y.shape, *(1,) * (x.dim() - 2))
-        found = windows_of(window.padded(x), window)
-        slopes = (dy * y.pow(1 - p)).reshape(shape)
-        return added_up(slopes * found * found.abs().pow(p - 2), x, window)
+    order = image_order(order)
+    if x.numel() == 0:
+        return torch.empty_like(x)
+    x, y, dy, window = _gradient_images(x, y, dy, windows, order)
+    found = windows_of(window.padded(x), window)
+    parts = dy * y.pow(1 - p) * found * found.abs().pow(p - 2)
+    return channels_last(added_up(parts, x.shape, window), order)

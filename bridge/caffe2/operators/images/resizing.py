@@ -1,156 +1,201 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Images resized by nearest or bilinear interpolation, and the gradients."""
+"""Images resized by nearest or bilinear interpolation, and the gradients.
+
+The sizes of an image are multiplied by scales in float32, and rounded down. The scales are
+arguments, or an input with both: then its elements decide about sizes.
+"""
 
 from __future__ import annotations
 
-from bridge.caffe2.execution.registry import register_operator
+from collections.abc import Sequence
+
+from bridge.caffe2.execution.function_operator import operator
 from bridge.caffe2.operators.base.channels import channels_first, channels_last
-from bridge.caffe2.operators.base.float_operator import FloatOperator
-from bridge.caffe2.operators.base.lazy_torch import functional, torch
+from bridge.caffe2.operators.base.checks import image_order, require, single
+from bridge.caffe2.operators.base.cpu_kernels import recordable, takes_kernels
+from bridge.caffe2.operators.base.lazy_torch import torch
+from bridge.caffe2.operators.images import resize_kernels
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from torch import Tensor
 
-__all__ = ["ResizeNearest", "ResizeNearest3D", "UpsampleBilinear"]
+    from bridge.caffe2.execution.declaration import Out
+
+__all__: list[str] = []
+
+_SCALES_3D = ((1.0, 2.0), (2.0,), (2.0,))  # those of Caffe2
 
 
-class Scaled(FloatOperator):
-    """An operator on an image whose sizes are multiplied by scales, rounded down.
+def _scales(
+    given: Tensor | None, *scales: float, allowed: Sequence[tuple[float, ...]] | None = None
+) -> list[float]:
+    """Return the scale of each dimension, from `given` if it is there.
 
-    Arguments: `height_scale` and `width_scale` (1), or an input with both; in three dimensions also
-    `temporal_scale`; `order` (NCHW).
-    Raises EnforceNotMet: a scale is not positive, or the image has the wrong number of dimensions.
+    Raises EnforceNotMet: a scale is not positive, or not `allowed` for its dimension.
     """
-
-    names: tuple[str, ...] = ("height_scale", "width_scale")
-    allowed: tuple[tuple[float, ...], ...] | None = None
-
-    def scales(self, given: int) -> list[float]:
-        """Return the scale of each dimension, from input `given` if there is one."""
-        if self.InputSize() > given:
-            values = self.x(given)
-            self.enforce(values.dim() == 1 and values.numel() == 2, "there are two scales", values)
-            found: list[float] = values.tolist()
-        else:
-            # Rounded to float32, as in Caffe2.
-            given_scales = [self.GetSingleArgument(name, 1.0) for name in self.names]
-            found = torch.tensor(given_scales, dtype=torch.float32).tolist()
-        self.enforce(min(found) > 0, "scales are positive", found)
-        allowed = self.allowed
-        self.enforce(
-            allowed is None or all(map(tuple.__contains__, allowed, found)),
-            f"scales are among {allowed}",
-            found,
-        )
-        return found
-
-    def image(self, i: int) -> Tensor:
-        """Return input `i`, an image, as (N, C, ...)."""
-        x = self.x(i)
-        self.enforce(x.dim() == 2 + len(self.names), f"X has {len(self.names) + 2} dimensions", x)
-        return channels_first(x, self.image_order())
+    found = list(scales)
+    if given is not None:
+        require(given.dim() == 1 and given.numel() == 2, "there are two scales", given)
+        found = given.tolist()
+    require(min(found) > 0, "scales are positive", found)
+    require(
+        allowed is None or all(map(tuple.__contains__, allowed, found)),
+        f"scales are among {allowed}",
+        found,
+    )
+    return found
 
 
-def grown(sizes: Sequence[int], scales: Sequence[float]) -> list[int]:
+def _image(x: Tensor, order: str, rank: int) -> Tensor:
+    """Return an image as (N, C, ...)."""
+    require(x.dim() == 2 + rank, f"X has {2 + rank} dimensions", x)
+    return channels_first(x, order)
+
+
+def _grown(sizes: Sequence[int], scales: Sequence[float]) -> list[int]:
     """Return sizes multiplied by scales in float32, rounded down."""
-    product = torch.tensor(sizes, dtype=torch.float32) * torch.tensor(scales)
-    found: list[int] = product.int().tolist()
-    return found
+    return [int(single(size * scale)) for size, scale in zip(sizes, scales, strict=True)]
 
 
-def nearest(size: int, to: int, scale: float) -> Tensor:
+def _sources(size: int, to: int, scale: float, like: Tensor) -> Tensor:
     """Return, for each of `to` indices, the index / `scale` below `size`, rounded down."""
-    where = torch.arange(to, dtype=torch.float32) / torch.tensor(scale, dtype=torch.float32)
-    found: Tensor = where.long().clamp_(max=size - 1)
+    divisor = torch.full((), scale, dtype=torch.float32, device=like.device)
+    where = torch.arange(to, dtype=torch.float32, device=like.device) / divisor
+    found: Tensor = where.long().clamp(max=size - 1)
     return found
 
 
-@register_operator("ResizeNearest")
-class ResizeNearest(Scaled):
-    """X -> Y; each element is that of X at its index over the scale, rounded down; see Scaled.
+def _nearest(x: Tensor, scales: list[float], order: str, out: Out) -> Tensor:
+    """Return an image (N, C, ...) resized, in the order of the operator."""
+    sizes = _grown(x.shape[2:], scales)
+    if order == "NCHW" and len(sizes) == 2 and takes_kernels(x):
+        room = x.new_empty(*x.shape[:2], *sizes) if out is None else out
+        return _by_kernel(x, room, sizes, scales)
+    for d, (to, scale) in enumerate(zip(sizes, scales, strict=True), 2):
+        if scale.is_integer():
+            shape = (*x.shape[: d + 1], int(scale), *x.shape[d + 1 :])
+            x = x.unsqueeze(d + 1).expand(shape).flatten(d, d + 1)
+        else:
+            x = x.index_select(d, _sources(x.shape[d], to, scale, x))
+    return channels_last(x, order)
 
+
+@recordable
+def _by_kernel(x: Tensor, y: Tensor, sizes: list[int], scales: list[float]) -> Tensor:
+    n, c, height, width = x.shape
+    addresses = x.data_ptr(), y.data_ptr()
+    resize_kernels.resize_nearest(*addresses, x.itemsize, n * c, height, width, *sizes, *scales)
+    return y
+
+
+def _added_back(dy: Tensor, x: Tensor, scales: list[float], order: str) -> Tensor:
+    """Return the gradient of `x`: each element of `dy` is added at its source."""
+    for d, scale in enumerate(scales, 2):
+        where = _sources(x.shape[d], dy.shape[d], scale, dy)
+        room = dy.new_zeros((*dy.shape[:d], x.shape[d], *dy.shape[d + 1 :]))
+        dy = room.index_add(d, where, dy)
+    return channels_last(dy, order)
+
+
+@operator("ResizeNearest", gradient="ResizeNearestGradient g0 i0 i1? > 0")
+def resize_nearest(
+    x: Tensor,
+    scales: Tensor | None = None,
+    *,
+    height_scale: float = 1.0,
+    width_scale: float = 1.0,
+    order: str = "NCHW",
+    out: Out = None,
+) -> Tensor:
+    """X -> Y; each element is that of X at its index over the scale, rounded down.
+
+    Raises EnforceNotMet: a scale is not positive, or X is not an image.
     Follows ResizeNearestOp, caffe2/operators/resize_op.cc, PyTorch 1.8.1.
     """
-
-    def RunOnDevice(self) -> None:
-        x, scales = self.image(0), self.scales(1)
-        sizes = grown(x.shape[2:], scales)
-        for i, (to, scale) in enumerate(zip(sizes, scales, strict=True), 2):
-            x = x.index_select(i, nearest(x.shape[i], to, scale))
-        self.put(0, channels_last(x, self.image_order()))
+    order = image_order(order)
+    x = _image(x, order, 2)
+    return _nearest(x, _scales(scales, height_scale, width_scale), order, out)
 
 
-@register_operator("ResizeNearest3D")
-class ResizeNearest3D(ResizeNearest):
+@operator("ResizeNearest3D", gradient="ResizeNearest3DGradient g0 i0 > 0")
+def resize_nearest_3d(
+    x: Tensor,
+    *,
+    temporal_scale: float = 1.0,
+    height_scale: float = 1.0,
+    width_scale: float = 1.0,
+    order: str = "NCHW",
+    out: Out = None,
+) -> Tensor:
     """ResizeNearest of volumes (N, C, T, H, W), NCHW only, with Caffe2's fixed scales.
 
     Follows ResizeNearest3DOp, caffe2/operators/resize_3d_op.cc, PyTorch 1.8.1.
     """
-
-    names = ("temporal_scale", "height_scale", "width_scale")
-    allowed = ((1.0, 2.0), (2.0,), (2.0,))
-
-    def image_order(self) -> str:
-        order = super().image_order()
-        self.enforce(order == "NCHW", "the order is NCHW", order)
-        return order
+    order = image_order(order)
+    require(order == "NCHW", "the order is NCHW", order)
+    scales = _scales(None, temporal_scale, height_scale, width_scale, allowed=_SCALES_3D)
+    return _nearest(_image(x, order, 3), scales, order, out)
 
 
-@register_operator("ResizeNearestGradient")
-class ResizeNearestGradient(Scaled):
+@operator("ResizeNearestGradient")
+def resize_nearest_gradient(
+    dy: Tensor,
+    x: Tensor,
+    scales: Tensor | None = None,
+    *,
+    height_scale: float = 1.0,
+    width_scale: float = 1.0,
+    order: str = "NCHW",
+) -> Tensor:
     """(dY, X, optionally scales) -> dX: each element of dY is added at its source in X."""
-
-    def RunOnDevice(self) -> None:
-        dy, x, scales = self.image(0), self.image(1), self.scales(2)
-        for i, scale in enumerate(scales, 2):
-            where = nearest(x.shape[i], dy.shape[i], scale)
-            room = dy.new_zeros([x.shape[i] if d == i else n for d, n in enumerate(dy.shape)])
-            dy = room.index_add_(i, where, dy)
-        self.put(0, channels_last(dy, self.image_order()))
+    order = image_order(order)
+    dy, x = _image(dy, order, 2), _image(x, order, 2)
+    return _added_back(dy, x, _scales(scales, height_scale, width_scale), order)
 
 
-@register_operator("ResizeNearest3DGradient")
-class ResizeNearest3DGradient(ResizeNearestGradient):
+@operator("ResizeNearest3DGradient")
+def resize_nearest_3d_gradient(
+    dy: Tensor,
+    x: Tensor,
+    *,
+    temporal_scale: float = 1.0,
+    height_scale: float = 1.0,
+    width_scale: float = 1.0,
+    order: str = "NCHW",
+) -> Tensor:
     """ResizeNearestGradient of volumes (N, C, T, H, W)."""
-
-    names = ResizeNearest3D.names
-    allowed = ResizeNearest3D.allowed
-
-
-class Bilinear(Scaled):
-    """An operator on an image (N, C, H, W); the argument `order` is ignored, as in Caffe2."""
-
-    def image_order(self) -> str:
-        return "NCHW"
+    order = image_order(order)
+    scales = _scales(None, temporal_scale, height_scale, width_scale, allowed=_SCALES_3D)
+    return _added_back(_image(dy, order, 3), _image(x, order, 3), scales, order)
 
 
-@register_operator("UpsampleBilinear")
-class UpsampleBilinear(Bilinear):
-    """X: (N, C, H, W) -> Y, with aligned corners; see Bilinear.
+@operator("UpsampleBilinear", gradient="UpsampleBilinearGradient g0 i0 i1? > 0")
+def upsample_bilinear(
+    x: Tensor,
+    scales: Tensor | None = None,
+    *,
+    height_scale: float = 1.0,
+    width_scale: float = 1.0,
+    out: Out = None,
+) -> Tensor:
+    """X: (N, C, H, W) -> Y, with aligned corners; the argument `order` is ignored, as in Caffe2.
 
     Follows UpsampleBilinearOp, caffe2/operators/upsample_op.cc, PyTorch 1.8.1.
     """
-
-    def RunOnDevice(self) -> None:
-        x = self.image(0)
-        sizes = grown(x.shape[2:], self.scales(1))
-        if not x.numel() or not min(sizes):
-            self.out(0, (*x.shape[:2], *sizes))
-            return
-        self.put(0, functional.interpolate(x, sizes, mode="bilinear", align_corners=True))
+    x = _image(x, "NCHW", 2)
+    sizes = _grown(x.shape[2:], _scales(scales, height_scale, width_scale))
+    if not x.numel() or not min(sizes):
+        return x.new_empty((*x.shape[:2], *sizes))
+    return torch._C._nn.upsample_bilinear2d(x, sizes, True, out=out)
 
 
-@register_operator("UpsampleBilinearGradient")
-class UpsampleBilinearGradient(Bilinear):
+@operator("UpsampleBilinearGradient")
+def upsample_bilinear_gradient(dy: Tensor, x: Tensor, scales: Tensor | None = None) -> Tensor:
     """(dY, X, optionally scales) -> dX."""
-
-    def RunOnDevice(self) -> None:
-        dy, x = self.image(0), self.image(1)
-        if not dy.numel():
-            self.out(0, x.shape).zero_()
-            return
-        back = torch.ops.aten.upsample_bilinear2d_backward
-        self.put(0, back(dy, dy.shape[2:], x.shape, True))
+    dy, x = _image(dy, "NCHW", 2), _image(x, "NCHW", 2)
+    if not dy.numel():
+        return torch.zeros_like(x)
+    back = torch.ops.aten.upsample_bilinear2d_backward
+    found: Tensor = back(dy, list(dy.shape[2:]), list(x.shape), True)
+    return found

@@ -3,180 +3,178 @@
 
 from __future__ import annotations
 
-from bridge.caffe2.execution.registry import register_operator
-from bridge.caffe2.operators.base.channels import by_channel, channel_sums
-from bridge.caffe2.operators.base.float_operator import FloatOperator
+from bridge.caffe2.execution.function_operator import operator
+from bridge.caffe2.operators.base.channels import along_channels, channel_sums
+from bridge.caffe2.operators.base.checks import axis_from_front, image_order, require
 from bridge.caffe2.operators.base.lazy_torch import torch
 from bridge.caffe2.operators.layers.matrix_products import as_matrix
 
-__all__ = ["AffineChannel", "ChannelShuffle"]
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from bridge.caffe2.execution.declaration import InPlace, Out
+
+__all__: list[str] = []
 
 
-class Shuffle(FloatOperator):
-    """Transpose X's channels as a matrix; arguments `group` (1), `order` (NCHW).
+def _shuffled(x: Tensor, order: str, group: int, backwards: bool, out: Out) -> Tensor:
+    """Return X with its channels transposed as a matrix of `group` rows, or columns backwards.
 
     Raises EnforceNotMet: the number of channels is not divisible by `group`.
     Follows ChannelShuffleOp, caffe2/operators/channel_shuffle_op.cc, PyTorch 1.8.1.
     """
-
-    backwards = False
-
-    def RunOnDevice(self) -> None:
-        order, group = self.image_order(), self.GetSingleArgument("group", 1)
-        x = self.x(0)
-        channel = 1 if order == "NCHW" else x.dim() - 1
-        self.enforce(x.dim() >= 2, "X has a channel dimension", x)
-        self.enforce(
-            x.shape[channel] % group == 0, "the number of channels is divisible by group", x
-        )
-        split = [-1, group] if self.backwards else [group, -1]
-        split[split.index(-1)] = x.shape[channel] // group
-        parts = x.view(*x.shape[:channel], *split, *x.shape[channel + 1 :])
-        turned = parts.transpose(channel, channel + 1)
-        y = self.out(0, x.shape)
-        y.view(turned.shape).copy_(turned)
+    channel = 1 if image_order(order) == "NCHW" else x.dim() - 1
+    require(x.dim() >= 2, "X has a channel dimension", x)
+    channels = x.shape[channel]
+    require(channels % group == 0, "the number of channels is divisible by group", x)
+    split = (channels // group, group) if backwards else (group, channels // group)
+    parts = x.view(*x.shape[:channel], *split, *x.shape[channel + 1 :])
+    turned = parts.transpose(channel, channel + 1)
+    if out is None:
+        return turned.reshape(x.shape)
+    out.view(turned.shape).copy_(turned)
+    found: Tensor = out
+    return found
 
 
-@register_operator("ChannelShuffle")
-class ChannelShuffle(Shuffle):
-    """Shuffle of a matrix with `group` rows."""
+@operator("ChannelShuffle", gradient="ChannelShuffleGradient g0 > 0")
+def channel_shuffle(x: Tensor, *, group: int = 1, order: str = "NCHW", out: Out = None) -> Tensor:
+    """X with its channels transposed as a matrix of `group` rows."""
+    return _shuffled(x, order, group, False, out)
 
 
-@register_operator("ChannelShuffleGradient")
-class ChannelShuffleGradient(Shuffle):
-    """Shuffle of a matrix with `group` columns."""
+@operator("ChannelShuffleGradient")
+def channel_shuffle_gradient(
+    dy: Tensor, *, group: int = 1, order: str = "NCHW", out: Out = None
+) -> Tensor:
+    """dY with its channels transposed as a matrix of `group` columns."""
+    return _shuffled(dy, order, group, True, out)
 
-    backwards = True
 
-
-@register_operator("AffineChannel")
-class AffineChannel(FloatOperator):
-    """(X, scale, bias) -> scale * X + bias, per channel; argument `order` (NCHW).
+@operator("AffineChannel", inplace="0>0")
+def affine_channel(
+    x: Tensor,
+    scale: Tensor,
+    bias: Tensor,
+    *,
+    order: str = "NCHW",
+    is_learnable: bool = False,
+    in_place: InPlace = {},  # noqa: B006
+    out: Out = None,
+) -> Tensor:
+    """(X, scale, bias) -> scale * X + bias, per channel.
 
     Follows AffineChannelOp, caffe2/operators/affine_channel_op.h, PyTorch 1.8.1.
     """
-
-    def RunOnDevice(self) -> None:
-        order = self.image_order()
-        if self.GetSingleArgument("is_learnable", False):
-            self.enforce(not self.IsInputOutputAlias(0, 0), "is_learnable is not used in place")
-        x = self.x(0)
-        scale, bias = (by_channel(self, self.x(i), x, order) for i in (1, 2))
-        torch.addcmul(bias, x, scale, out=self.out(0, x.shape))
+    require(not (is_learnable and in_place), "is_learnable is not used in place")
+    order = image_order(order)
+    scale, bias = along_channels(scale, x, order), along_channels(bias, x, order)
+    return torch.addcmul(bias, x, scale, out=out)
 
 
-@register_operator("AffineChannelGradient")
-class AffineChannelGradient(FloatOperator):
+@operator("AffineChannelGradient", inplace="0>0", inputs="2-3", outputs="1|3")
+def affine_channel_gradient(
+    dy: Tensor,
+    x: Tensor,
+    scale: Tensor | None = None,
+    *,
+    order: str = "NCHW",
+    is_learnable: bool = False,
+) -> tuple[Tensor, ...]:
     """(dY, scale) -> dX; with `is_learnable` (dY, X, scale) -> dX, dscale, dbias."""
-
-    def RunOnDevice(self) -> None:
-        order, learnable = self.image_order(), self.GetSingleArgument("is_learnable", False)
-        dy = self.x(0)
-        scale = by_channel(self, self.x(2 if learnable else 1), dy, order)
-        if learnable:
-            x = self.x(1)
-            self.put(1, channel_sums(dy * x, order))
-            self.put(2, channel_sums(dy, order))
-        torch.mul(dy, scale, out=self.out(0, dy.shape))
+    order = image_order(order)
+    if not is_learnable:
+        return (dy * along_channels(x, dy, order),)
+    require(scale is not None, "X and the scale are given with is_learnable")
+    assert scale is not None
+    dx = dy * along_channels(scale, dy, order)
+    return dx, channel_sums(dy * x, order), channel_sums(dy, order)
 
 
-@register_operator("ChannelStats")
-class ChannelStats(FloatOperator):
-    """X -> the sums of X and of X^2 per channel (C); argument `order` (NCHW).
+@operator("ChannelStats", gradient="undefined")
+def channel_stats(x: Tensor, *, order: str = "NCHW") -> tuple[Tensor, Tensor]:
+    """X -> the sums of X and of X^2 per channel (C).
 
     Follows ChannelStatsOp, caffe2/operators/channel_stats_op.cc, PyTorch 1.8.1.
     """
-
-    def RunOnDevice(self) -> None:
-        order, x = self.image_order(), self.x(0)
-        self.put(0, channel_sums(x, order))
-        self.put(1, channel_sums(x * x, order))
+    order = image_order(order)
+    return channel_sums(x, order), channel_sums(x * x, order)
 
 
-@register_operator("BatchMoments")
-class BatchMoments(FloatOperator):
-    """X -> the means of X and of X^2 by channel (C); argument `order` (NCHW).
+@operator("BatchMoments", gradient="BatchMomentsGradient g0 g1 i0 > 0")
+def batch_moments(x: Tensor, *, order: str = "NCHW") -> tuple[Tensor, Tensor]:
+    """X -> the means of X and of X^2 by channel (C).
 
     Follows BatchMomentsOp, caffe2/operators/batch_moments_op.cc, PyTorch 1.8.1.
     """
-
-    def RunOnDevice(self) -> None:
-        order, x = self.image_order(), self.x(0)
-        sums = channel_sums(x, order), channel_sums(x * x, order)
-        for i, one in enumerate(sums):
-            self.put(i, one.mul_(one.numel() / max(x.numel(), 1)))
+    sums, squares = channel_stats(x, order=order)
+    share = sums.numel() / max(x.numel(), 1)
+    return sums * share, squares * share
 
 
-@register_operator("BatchMomentsGradient")
-class BatchMomentsGradient(FloatOperator):
+@operator("BatchMomentsGradient")
+def batch_moments_gradient(
+    dmean: Tensor, dsquares: Tensor, x: Tensor, *, order: str = "NCHW", out: Out = None
+) -> Tensor:
     """(dmean: (C), dsquares: (C), X) -> dX."""
-
-    def RunOnDevice(self) -> None:
-        order, x = self.image_order(), self.x(2)
-        dmean, dsquares = (by_channel(self, self.x(i), x, order) for i in (0, 1))
-        share = dmean.numel() / max(x.numel(), 1)
-        dx = torch.addcmul(dmean, x, dsquares, value=2).mul_(share)
-        self.put(0, dx)
+    order = image_order(order)
+    share = dmean.numel() / max(x.numel(), 1)
+    dmean, dsquares = (along_channels(one, x, order) for one in (dmean, dsquares))
+    return torch.mul(torch.addcmul(dmean, x, dsquares, value=2), share, out=out)
 
 
-@register_operator("ChannelBackpropStats")
-class ChannelBackpropStats(FloatOperator):
+@operator("ChannelBackpropStats", gradient="undefined")
+def channel_backprop_stats(
+    x: Tensor, mean: Tensor, rstd: Tensor, dy: Tensor
+) -> tuple[Tensor, Tensor]:
     """(X, mean, 1 / deviation, dY) -> dscale, dbias per channel (C) of X: (N, C, ...).
 
     Follows ChannelBackpropStatsOp, caffe2/operators/channel_backprop_stats_op.cc, PyTorch 1.8.1.
     """
-
-    def RunOnDevice(self) -> None:
-        x, dy = self.x(0), self.x(3)
-        mean, rstd = (by_channel(self, self.x(i), x, "NCHW") for i in (1, 2))
-        self.put(0, channel_sums((x - mean) * rstd * dy, "NCHW"))
-        self.put(1, channel_sums(dy, "NCHW"))
+    mean, rstd = (along_channels(one, x, "NCHW") for one in (mean, rstd))
+    return channel_sums((x - mean) * rstd * dy, "NCHW"), channel_sums(dy, "NCHW")
 
 
-@register_operator("ElementwiseLinear")
-class ElementwiseLinear(FloatOperator):
-    """(X: (N..., D...), a: (D), b: (D)) -> a * X + b; argument `axis` (1): the start of D.
+@operator("ElementwiseLinear", gradient="ElementwiseLinearGradient g0 i0 i1 > 0 1 2")
+def elementwise_linear(
+    x: Tensor, a: Tensor, b: Tensor, *, axis: int = 1, out: Out = None
+) -> Tensor:
+    """(X: (N..., D...), a: (D), b: (D)) -> a * X + b; `axis`: the start of D.
 
     Follows ElementwiseLinearOp, caffe2/operators/elementwise_linear_op.cc, PyTorch 1.8.1.
     """
+    axis = axis_from_front(axis, x.dim())
+    rows = as_matrix(x, axis)
+    for values in (a, b):
+        require(values.dim() == 1, "a and b have one dimension", values)
+        require(values.numel() == rows.shape[1], "a and b have D elements", values, x)
+    if out is None:
+        return torch.addcmul(b, rows, a).view(x.shape)
+    torch.addcmul(b, rows, a, out=as_matrix(out, axis))
+    found: Tensor = out
+    return found
 
-    def RunOnDevice(self) -> None:
-        x, a, b = self.x(0), self.x(1), self.x(2)
-        axis = self.axis(x, "axis", 1)
-        rows = as_matrix(x, axis)
-        for values in (a, b):
-            self.enforce(values.dim() == 1, "a and b have one dimension", values)
-            self.enforce(values.numel() == rows.shape[1], "a and b have D elements", values, x)
-        torch.addcmul(b, rows, a, out=as_matrix(self.out(0, x.shape), axis))
 
-
-@register_operator("ElementwiseLinearGradient")
-class ElementwiseLinearGradient(FloatOperator):
+@operator("ElementwiseLinearGradient")
+def elementwise_linear_gradient(
+    dy: Tensor, x: Tensor, a: Tensor, *, axis: int = 1
+) -> tuple[Tensor, Tensor, Tensor]:
     """(dY, X, a) -> dX, da, db."""
-
-    def RunOnDevice(self) -> None:
-        dy, x, a = self.x(0), self.x(1), self.x(2)
-        axis = self.axis(x, "axis", 1)
-        rows = as_matrix(x, axis)
-        self.enforce(a.numel() == rows.shape[1], "a has D elements", a, x)
-        drows = dy.view(rows.shape)
-        self.put(1, (drows * rows).sum(0))
-        self.put(2, drows.sum(0))
-        torch.mul(drows, a.view(-1), out=as_matrix(self.out(0, x.shape), axis))
+    rows = as_matrix(x, axis_from_front(axis, x.dim()))
+    require(a.numel() == rows.shape[1], "a has D elements", a, x)
+    drows = dy.view(rows.shape)
+    return (drows * a.view(-1)).view(x.shape), (drows * rows).sum(0), drows.sum(0)
 
 
-@register_operator("NormalizePlanarYUV")
-class NormalizePlanarYUV(FloatOperator):
+@operator("NormalizePlanarYUV", inplace="0>0")
+def normalize_planar_yuv(x: Tensor, mean: Tensor, deviation: Tensor, *, out: Out = None) -> Tensor:
     """(X: (N, C, H, W), mean: (1, C), deviation: (1, C)) -> (X - mean) / deviation.
 
     Follows NormalizePlanarYUVOp, caffe2/operators/norm_planar_yuv_op.cc, PyTorch 1.8.1.
     """
-
-    def RunOnDevice(self) -> None:
-        x = self.x(0)
-        self.enforce(x.dim() == 4, "X has 4 dimensions", x)
-        mean, deviation = (self.x(i) for i in (1, 2))
-        for values in (mean, deviation):
-            self.enforce(values.dim() == 2, "mean and deviation have 2 dimensions", values)
-        mean, deviation = (by_channel(self, one, x, "NCHW") for one in (mean, deviation))
-        torch.sub(x, mean, out=self.out(0, x.shape)).div_(deviation)
+    require(x.dim() == 4, "X has 4 dimensions", x)
+    for values in (mean, deviation):
+        require(values.dim() == 2, "mean and deviation have 2 dimensions", values)
+    mean, deviation = (along_channels(one, x, "NCHW") for one in (mean, deviation))
+    return torch.div(x - mean, deviation, out=out)

@@ -1,141 +1,111 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Distances and similarities of pairs of rows, and their gradients."""
+"""Distances and similarities of pairs of rows, and their gradients.
+
+(X, Y), both (N, ...) -> a value per pair of rows (N); the gradients are (X, Y, dZ: (N)) -> dX, dY.
+They raise EnforceNotMet if X and Y have different shapes.
+Follows the operators in caffe2/operators/distance_op.cc, PyTorch 1.8.1.
+"""
 
 from __future__ import annotations
 
-from bridge.caffe2.execution.registry import register_operator
-from bridge.caffe2.operators.base.float_operator import FloatOperator
+from bridge.caffe2.execution.function_operator import operator
+from bridge.caffe2.operators.base.checks import require
 from bridge.caffe2.operators.base.lazy_torch import torch
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from torch import Tensor
 
+    from bridge.caffe2.execution.declaration import Out
+
 __all__: list[str] = []
 
 
-class Pairwise(FloatOperator):
-    """(X, Y), both (N, ...) -> a value per pair of rows (N).
-
-    Raises EnforceNotMet: X and Y have different shapes.
-    Follows the operators in caffe2/operators/distance_op.cc, PyTorch 1.8.1.
-    """
-
-    def RunOnDevice(self) -> None:
-        x, y = self.x(0), self.x(1)
-        self.enforce(x.shape == y.shape, "X and Y have the same shape", x, y)
-        rows = x.shape[0] if x.dim() else 1
-        out = self.out(0, (rows,))
-        if x.numel() == 0:
-            out.zero_()
-        else:
-            self.compare(x.view(rows, -1), y.view(rows, -1), out)
-
-    def compare(self, x: Tensor, y: Tensor, out: Tensor) -> None:
-        """Compare matrices row by row into `out`."""
-        raise NotImplementedError
+def _pairs(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
+    """Return X and Y as matrices, with one row if they have no dimensions."""
+    require(x.shape == y.shape, "X and Y have the same shape", x, y)
+    rows = x.shape[0] if x.dim() else 1
+    if x.numel() == 0:  # the sizes of the rows do not matter, and may be 0
+        return x.new_zeros((rows, 1)), y.new_zeros((rows, 1))
+    return x.view(rows, -1), y.view(rows, -1)
 
 
-@register_operator("SquaredL2Distance")
-class SquaredL2Distance(Pairwise):
-    """Half the sum of (X - Y)^2; see Pairwise."""
-
-    def compare(self, x: Tensor, y: Tensor, out: Tensor) -> None:
-        torch.sum((x - y).square_(), 1, out=out).mul_(0.5)
-
-
-@register_operator("L1Distance")
-class L1Distance(Pairwise):
-    """The sum of |X - Y|; see Pairwise."""
-
-    def compare(self, x: Tensor, y: Tensor, out: Tensor) -> None:
-        torch.sum((x - y).abs_(), 1, out=out)
+@operator("SquaredL2Distance", gradient="SquaredL2DistanceGradient i0 i1 g0 > 0 1")
+def squared_l2_distance(x: Tensor, y: Tensor, *, out: Out = None) -> Tensor:
+    """Half the sum of (X - Y)^2."""
+    x, y = _pairs(x, y)
+    apart = x - y
+    return torch.mul((apart * apart).sum(1), 0.5, out=out)
 
 
-@register_operator("DotProduct")
-class DotProduct(Pairwise):
-    """The sum of X * Y; see Pairwise. The output of empty rows is empty."""
-
-    def RunOnDevice(self) -> None:
-        x, y = self.x(0), self.x(1)
-        if x.dim() and x.shape == y.shape and x.numel() == 0:
-            self.out(0, (0,))
-        else:
-            super().RunOnDevice()
-
-    def compare(self, x: Tensor, y: Tensor, out: Tensor) -> None:
-        torch.sum(x * y, 1, out=out)
+@operator("L1Distance", gradient="L1DistanceGradient i0 i1 g0 > 0 1")
+def l1_distance(x: Tensor, y: Tensor, *, out: Out = None) -> Tensor:
+    """The sum of |X - Y|."""
+    x, y = _pairs(x, y)
+    return torch.sum(torch.abs(x - y), 1, out=out)
 
 
-@register_operator("CosineSimilarity")
-class CosineSimilarity(Pairwise):
-    """The sum of X * Y over the norms of X and Y, which are at least 1e-6; see Pairwise."""
+@operator("DotProduct", gradient="DotProductGradient i0 i1 g0 > 0 1")
+def dot_product(x: Tensor, y: Tensor, *, out: Out = None) -> Tensor:
+    """The sum of X * Y. That of empty rows is empty."""
+    if x.dim() and x.shape == y.shape and x.numel() == 0:
+        return x.new_empty((0,))
+    x, y = _pairs(x, y)
+    return torch.sum(x * y, 1, out=out)
 
-    def compare(self, x: Tensor, y: Tensor, out: Tensor) -> None:
-        torch.sum(x * y, 1, out=out).mul_(inverse_norm(x)).mul_(inverse_norm(y))
+
+@operator("CosineSimilarity", gradient="CosineSimilarityGradient i0 i1 g0 > 0 1")
+def cosine_similarity(x: Tensor, y: Tensor, *, out: Out = None) -> Tensor:
+    """The sum of X * Y over the norms of X and Y, which are at least 1e-6."""
+    x, y = _pairs(x, y)
+    return torch.mul((x * y).sum(1) * _inverse_norm(x), _inverse_norm(y), out=out)
 
 
-def inverse_norm(rows: Tensor) -> Tensor:
+def _inverse_norm(rows: Tensor) -> Tensor:
     """Return 1 / the norm of each row; the square of the norm is at least 1e-12."""
-    return rows.square().sum(1).clamp_(min=1e-12).rsqrt_()
+    return torch.rsqrt((rows * rows).sum(1).clamp(min=1e-12))
 
 
-class PairwiseGradient(FloatOperator):
-    """The gradients of a Pairwise operator: (X, Y, dZ: (N)) -> dX, dY."""
-
-    def RunOnDevice(self) -> None:
-        x, y, dz = self.x(0), self.x(1), self.x(2)
-        rows = x.shape[0] if x.dim() else 1
-        self.enforce(x.shape == y.shape, "X and Y have the same shape", x, y)
-        self.enforce(dz.shape == (rows,), "there is one gradient per row", dz)
-        if x.numel() == 0:
-            self.out(0, x.shape)
-            self.out(1, x.shape)
-            return
-        dx, dy = self.spread(x.view(rows, -1), y.view(rows, -1), dz.unsqueeze(1))
-        self.put(0, dx.view(x.shape))
-        self.put(1, dy.view(x.shape))
-
-    def spread(self, x: Tensor, y: Tensor, dz: Tensor) -> tuple[Tensor, Tensor]:
-        """Return the gradients of matrices; dz: (N, 1)."""
-        raise NotImplementedError
+def _gradient_pairs(x: Tensor, y: Tensor, dz: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Return X and Y as matrices, and dZ (N, 1)."""
+    require(x.shape == y.shape, "X and Y have the same shape", x, y)
+    rows = x.shape[0] if x.dim() else 1
+    require(dz.shape == (rows,), "there is one gradient per row", dz)
+    width = x.numel() // max(rows, 1)
+    return x.reshape(rows, width), y.reshape(rows, width), dz.unsqueeze(1)
 
 
-@register_operator("SquaredL2DistanceGradient")
-class SquaredL2DistanceGradient(PairwiseGradient):
+@operator("SquaredL2DistanceGradient")
+def squared_l2_distance_gradient(x: Tensor, y: Tensor, dz: Tensor) -> tuple[Tensor, Tensor]:
     """dX = (X - Y) * dZ, dY = -dX."""
+    a, b, dz = _gradient_pairs(x, y, dz)
+    dx = ((a - b) * dz).view(x.shape)
+    return dx, -dx
 
-    def spread(self, x: Tensor, y: Tensor, dz: Tensor) -> tuple[Tensor, Tensor]:
-        dx = (x - y).mul_(dz)
-        return dx, -dx
 
-
-@register_operator("L1DistanceGradient")
-class L1DistanceGradient(PairwiseGradient):
+@operator("L1DistanceGradient")
+def l1_distance_gradient(x: Tensor, y: Tensor, dz: Tensor) -> tuple[Tensor, Tensor]:
     """dX = dZ where X - Y > 1e-12, -dZ where it is < -1e-12, else 0; dY = -dX."""
+    a, b, dz = _gradient_pairs(x, y, dz)
+    apart = a - b
+    dx = (torch.sign(apart) * (torch.abs(apart) > 1e-12) * dz).view(x.shape)
+    return dx, -dx
 
-    def spread(self, x: Tensor, y: Tensor, dz: Tensor) -> tuple[Tensor, Tensor]:
-        apart = x - y
-        dx = torch.where(apart.abs() <= 1e-12, 0.0, apart.sign()) * dz
-        return dx, -dx
 
-
-@register_operator("DotProductGradient")
-class DotProductGradient(PairwiseGradient):
+@operator("DotProductGradient")
+def dot_product_gradient(x: Tensor, y: Tensor, dz: Tensor) -> tuple[Tensor, Tensor]:
     """dX = Y * dZ, dY = X * dZ."""
+    a, b, dz = _gradient_pairs(x, y, dz)
+    return (b * dz).view(x.shape), (a * dz).view(x.shape)
 
-    def spread(self, x: Tensor, y: Tensor, dz: Tensor) -> tuple[Tensor, Tensor]:
-        return y * dz, x * dz
 
-
-@register_operator("CosineSimilarityGradient")
-class CosineSimilarityGradient(PairwiseGradient):
+@operator("CosineSimilarityGradient")
+def cosine_similarity_gradient(x: Tensor, y: Tensor, dz: Tensor) -> tuple[Tensor, Tensor]:
     """dX = dZ * (Y / (|X| |Y|) - X * X.Y / (|X|^3 |Y|)), dY likewise."""
-
-    def spread(self, x: Tensor, y: Tensor, dz: Tensor) -> tuple[Tensor, Tensor]:
-        ix, iy = inverse_norm(x).unsqueeze(1), inverse_norm(y).unsqueeze(1)
-        inner = (x * y).sum(1, keepdim=True)
-        scale = dz * ix * iy
-        dx = scale * y - scale * inner * ix * ix * x
-        dy = scale * x - scale * inner * iy * iy * y
-        return dx, dy
+    a, b, dz = _gradient_pairs(x, y, dz)
+    ia, ib = _inverse_norm(a).unsqueeze(1), _inverse_norm(b).unsqueeze(1)
+    inner = (a * b).sum(1, keepdim=True)
+    scale = dz * ia * ib
+    dx = scale * b - scale * inner * ia * ia * a
+    dy = scale * a - scale * inner * ib * ib * b
+    return dx.view(x.shape), dy.view(x.shape)

@@ -3,68 +3,61 @@
 
 from __future__ import annotations
 
-from bridge import c10
-from bridge.caffe2.execution.registry import register_operator
-from bridge.caffe2.operators.base.float_operator import FloatOperator
+from bridge.caffe2.execution.function_operator import operator
+from bridge.caffe2.operators.base.buffers import first_buffer
+from bridge.caffe2.operators.base.checks import BOOL, FLOAT, require
+from bridge.caffe2.operators.base.defined_mode import DefinedMode
 from bridge.caffe2.operators.base.lazy_torch import torch
-from bridge.caffe2.operators.base.torch_operator import BOOL
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
     from torch import Tensor
 
-__all__ = ["Dropout"]
+    from bridge.caffe2.execution.declaration import Out, OutputCount, RandomGenerator
+
+__all__: list[str] = []
 
 
-class DropoutOperator(FloatOperator):
-    """The base class of Dropout and its gradient."""
-
-    def __init__(self, *args: Any) -> None:
-        super().__init__(*args)
-        self.ratio = self.GetSingleArgument("ratio", 0.5)
-        if self._definition.type == "Dropout":
-            self.enforce(self.HasArgument("is_test"), "the argument is_test is set")
-        self.is_test = bool(self.GetSingleArgument("is_test", 0))
-        self.enforce(0 <= self.ratio < 1, "ratio is in [0, 1)", self.ratio)
-
-    def copy_input(self, x: Tensor) -> None:
-        """Set output 0 to input 0, `x`, unless it is in place."""
-        if not self.IsInputOutputAlias(0, 0):
-            self.out(0, x.shape).copy_(x)
-
-
-@register_operator("Dropout")
-class Dropout(DropoutOperator):
+@operator("Dropout", inplace="0>0", outputs="1-2", effects=("random",))
+def dropout(
+    x: Tensor,
+    *,
+    is_test: int,
+    ratio: float = 0.5,
+    defined: DefinedMode | None = None,
+    generator: RandomGenerator = None,
+    outputs: OutputCount = 2,
+    out: Out = None,
+) -> tuple[Tensor, Tensor | None]:
     """Y = X in test; in training X / (1 - ratio) or, with probability `ratio`, 0.
 
-    X -> Y, and in training a bool mask, True where X was kept, drawn by torch's default generator.
-    Arguments: `is_test` (required), `ratio` (0.5).
+    X -> Y, and in training a bool mask, True where X was kept. `is_test` is required.
     Follows DropoutOp, caffe2/operators/dropout_op.cc, PyTorch 1.8.1.
     """
-
-    def RunOnDevice(self) -> None:
-        x = self.x(0)
-        if self.is_test:
-            self.copy_input(x)
-            return
-        self.enforce(self.OutputSize() == 2, "in training there is an output for the mask")
-        mask = self.out(1, x.shape, c10.bool)
-        mask.bernoulli_(1 - self.ratio)
-        torch.mul(x, mask, out=self.out(0, x.shape)).div_(1 - self.ratio)
+    require(0 <= ratio < 1, "ratio is in [0, 1)", ratio)
+    room = first_buffer(out)
+    if is_test:
+        return x if room is None or room is x else room.copy_(x), None
+    has_room = outputs == 2 or (defined is not None and defined.is_test)
+    require(has_room, "in training there is an output for the mask", outputs)
+    mask = torch.rand(x.shape, generator=generator, dtype=x.dtype, device=x.device) >= ratio
+    return torch.mul(x * mask, 1 / (1 - ratio), out=room), mask
 
 
-@register_operator("DropoutGrad")
-class DropoutGrad(DropoutOperator):
+@operator("DropoutGrad", inplace="0>0", types={"dy": FLOAT, "mask": BOOL}, defaults=dropout)
+def dropout_grad(
+    dy: Tensor,
+    mask: Tensor | None = None,
+    *,
+    is_test: int = 0,
+    ratio: float,
+    out: Out = None,
+) -> Tensor:
     """dX = dY in test; in training (dY, mask) -> dY / (1 - ratio) where it was kept, else 0."""
-
-    def RunOnDevice(self) -> None:
-        dy = self.x(0)
-        if self.is_test:
-            self.copy_input(dy)
-            return
-        self.enforce(self.InputSize() == 2, "in training the mask is given")
-        mask = self.x(1, BOOL)
-        self.enforce(mask.numel() == dy.numel(), "the mask has the shape of dY", mask, dy)
-        torch.mul(dy, mask.view(dy.shape), out=self.out(0, dy.shape)).div_(1 - self.ratio)
+    require(0 <= ratio < 1, "ratio is in [0, 1)", ratio)
+    if is_test:
+        return dy if out is None or out is dy else out.copy_(dy)
+    require(mask is not None, "in training the mask is given")
+    assert mask is not None
+    require(mask.numel() == dy.numel(), "the mask has the shape of dY", mask, dy)
+    return torch.mul(dy * mask.view(dy.shape), 1 / (1 - ratio), out=out)

@@ -3,21 +3,26 @@
 
 from __future__ import annotations
 
-from bridge.caffe2.execution.registry import register_operator
-from bridge.caffe2.operators.base.channels import channels_first, channels_last, enforce_per_channel
-from bridge.caffe2.operators.base.float_operator import FloatOperator
+from bridge.caffe2.execution.function_operator import operator
+from bridge.caffe2.operators.base.channels import channels_first, channels_last
+from bridge.caffe2.operators.base.checks import FLOATS, axis_from_front, image_order, require
 from bridge.caffe2.operators.base.lazy_torch import torch
-from bridge.caffe2.operators.base.torch_operator import FLOATS
 from bridge.caffe2.operators.layers.matrix_products import as_matrix
+from bridge.caffe2.operators.layers.normalization import (
+    group_norm,
+    instance_norm,
+    layer_norm,
+    rms_norm,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from torch import Tensor
 
-__all__ = ["GroupNormGradient", "InstanceNormGradient", "LayerNormGradient", "SpatialBNGradient"]
+__all__: list[str] = []
 
 
-def normal_gradient(scaled: Tensor, unit: Tensor, rstd: Tensor, dims: list[int]) -> Tensor:
+def _normal_gradient(scaled: Tensor, unit: Tensor, rstd: Tensor, dims: list[int]) -> Tensor:
     """Return dX of unit = (X - mean) * rstd, moments over `dims`.
 
     `scaled` is the gradient of `unit`.
@@ -27,130 +32,111 @@ def normal_gradient(scaled: Tensor, unit: Tensor, rstd: Tensor, dims: list[int])
     return (scaled - mean - unit * along) * rstd
 
 
-@register_operator("SpatialBNGradient")
-class SpatialBNGradient(FloatOperator):
-    """(X, scale, dY, mean, 1 / deviation) -> dX, dscale, dbias.
-
-    With `num_batches` > 1 inputs 5 and 6 are dscale and dbias summed over the batches.
-    Follows SpatialBNGradientOp, caffe2/operators/spatial_batch_norm_op.h, PyTorch 1.8.1.
-    """
-
-    def RunOnDevice(self) -> None:
-        order, batches = self.image_order(), self.GetSingleArgument("num_batches", 1)
-        x, dy = channels_first(self.x(0), order), channels_first(self.x(2), order)
-        self.enforce(x.dim() >= 3, "X has three dimensions or more", x)
-        shape = [1, -1, *[1] * (x.dim() - 2)]
-        scale, mean, rstd = (self.x(i) for i in (1, 3, 4))
-        enforce_per_channel(self, x, scale, mean, rstd)
-        scale, mean, rstd = (one.view(shape) for one in (scale, mean, rstd))
-        unit = (x - mean) * rstd
-        dims = [0, *range(2, x.dim())]
-        if batches > 1:
-            self.enforce(self.InputSize() == 7, "inputs 5 and 6, sums over the batches, are given")
-            # Without examples the gradients are 0, regardless of the sums.
-            share = 1 / batches if x.shape[0] else 0.0
-            dscale, dbias = self.x(5) * share, self.x(6) * share
-        else:
-            dscale, dbias = (dy * unit).sum(dims), dy.sum(dims)
-        count = max(x.numel() // x.shape[1], 1)
-        along = torch.addcmul(dbias.view(shape), unit, dscale.view(shape)).div_(count)
-        self.put(0, channels_last((dy - along) * (scale * rstd), order))
-        self.put(1, dscale)
-        self.put(2, dbias)
-
-
-@register_operator("InstanceNormGradient")
-class InstanceNormGradient(FloatOperator):
+@operator("InstanceNormGradient", inputs="4-6", defaults=instance_norm)
+def instance_norm_gradient(
+    x: Tensor,
+    scale: Tensor,
+    bias: Tensor,
+    dy: Tensor,
+    mean: Tensor | None = None,
+    rstd: Tensor | None = None,
+    *,
+    epsilon: float,
+    order: str,
+) -> tuple[Tensor, Tensor, Tensor]:
     """(X, scale, bias, dY, optionally mean, 1 / deviation) -> dX, dscale, dbias.
 
     Follows InstanceNormGradientOp, caffe2/operators/instance_norm_gradient_op.cc, PyTorch 1.8.1.
     """
-
-    def RunOnDevice(self) -> None:
-        order = self.image_order()
-        x, dy = channels_first(self.x(0), order), channels_first(self.x(3), order)
-        rows, drows, scale = x.flatten(2), dy.flatten(2), self.x(1).view(1, -1, 1)
-        self.enforce(scale.numel() == x.shape[1], "there is one value per channel", self.x(1), x)
-        if not x.numel():
-            for i, shape in enumerate((self.Input(0).shape, x.shape[1:2], x.shape[1:2])):
-                self.out(i, shape).zero_()
-            return
-        if self.InputSize() == 6:
-            mean, rstd = (self.x(i).view(*x.shape[:2], 1) for i in (4, 5))
-        else:
-            var, mean = torch.var_mean(rows, 2, correction=0, keepdim=True)
-            rstd = (var + self.GetSingleArgument("epsilon", 1e-5)).rsqrt_()
-        unit = (rows - mean) * rstd
-        dx = normal_gradient(drows * scale, unit, rstd, [2])
-        self.put(0, channels_last(dx.view(x.shape), order))
-        self.put(1, (drows * unit).sum((0, 2)))
-        self.put(2, drows.sum((0, 2)))
+    order = image_order(order)
+    x, dy = channels_first(x, order), channels_first(dy, order)
+    require(scale.numel() == x.shape[1], "there is one value per channel", scale, x)
+    if not x.numel():
+        none = x.new_zeros(x.shape[1:2])
+        return channels_last(torch.zeros_like(x), order), none, none.clone()
+    rows, drows = x.flatten(2), dy.flatten(2)
+    if mean is not None and rstd is not None:
+        mean, rstd = (one.view(*x.shape[:2], 1) for one in (mean, rstd))
+    else:
+        var, mean = torch.var_mean(rows, 2, correction=0, keepdim=True)
+        rstd = torch.rsqrt(var + epsilon)
+    unit = (rows - mean) * rstd
+    dx = _normal_gradient(drows * scale.view(1, -1, 1), unit, rstd, [2])
+    dscale, dbias = (drows * unit).sum((0, 2)), drows.sum((0, 2))
+    return channels_last(dx.view(x.shape), order), dscale, dbias
 
 
-@register_operator("GroupNormGradient")
-class GroupNormGradient(FloatOperator):
+@operator("GroupNormGradient", defaults=group_norm)
+def group_norm_gradient(
+    dy: Tensor,
+    x: Tensor,
+    scale: Tensor,
+    bias: Tensor,
+    mean: Tensor,
+    rstd: Tensor,
+    *,
+    group: int,
+    order: str,
+) -> tuple[Tensor, Tensor, Tensor]:
     """(dY, X, scale, bias, mean, 1 / deviation) -> dX, dscale, dbias.
 
     Follows GroupNormGradientOp, caffe2/operators/group_norm_op.h, PyTorch 1.8.1.
     """
-
-    def RunOnDevice(self) -> None:
-        order, group = self.image_order(), self.GetSingleArgument("group", 32)
-        dy, x = channels_first(self.x(0), order), channels_first(self.x(1), order)
-        n, channels = x.shape[:2]
-        self.enforce(channels % group == 0, "the number of channels is divisible by group", x)
-        split = (n, group, channels // group, -1)
-        rows, drows = x.reshape(split), dy.reshape(split)
-        scale = self.x(2).view(1, group, -1, 1)
-        mean, rstd = (self.x(i).view(n, group, 1, 1) for i in (4, 5))
-        unit = (rows - mean) * rstd
-        dx = normal_gradient(drows * scale, unit, rstd, [2, 3])
-        self.put(0, channels_last(dx.view(x.shape), order))
-        self.put(1, (drows * unit).sum((0, 3)).view(-1))
-        self.put(2, drows.sum((0, 3)).view(-1))
+    order = image_order(order)
+    dy, x = channels_first(dy, order), channels_first(x, order)
+    n, channels = x.shape[:2]
+    require(channels % group == 0, "the number of channels is divisible by group", x)
+    split = (n, group, channels // group, -1)
+    rows, drows = x.reshape(split), dy.reshape(split)
+    mean, rstd = (one.view(n, group, 1, 1) for one in (mean, rstd))
+    unit = (rows - mean) * rstd
+    dx = _normal_gradient(drows * scale.view(1, group, -1, 1), unit, rstd, [2, 3])
+    dscale, dbias = (one.sum((0, 3)).view(-1) for one in (drows * unit, drows))
+    return channels_last(dx.view(x.shape), order), dscale, dbias
 
 
-@register_operator("LayerNormGradient")
-class LayerNormGradient(FloatOperator):
+@operator("LayerNormGradient", inputs="5-*", outputs="1|3", defaults=layer_norm)
+def layer_norm_gradient(
+    dy: Tensor,
+    y: Tensor,
+    mean: Tensor,
+    deviation: Tensor,
+    x: Tensor,
+    scale: Tensor | None = None,
+    *,
+    axis: int,
+    elementwise_affine: bool,
+) -> tuple[Tensor, ...]:
     """(dY, Y, mean, deviation, X, optionally scale) -> dX, optionally dscale, dbias.
 
     Scale and its gradients are used with `elementwise_affine`.
     Follows LayerNormGradientOp, caffe2/operators/layer_norm_op.h, PyTorch 1.8.1.
     """
-
-    def RunOnDevice(self) -> None:
-        dy, x = self.x(0), self.x(4)
-        rows = as_matrix(x, self.axis(x, "axis", 1))
-        drows = dy.view(rows.shape)
-        mean, rstd = self.x(2).view(-1, 1), self.x(3).view(-1, 1).reciprocal()
-        unit = (rows - mean) * rstd
-        scaled = drows
-        if self.GetSingleArgument("elementwise_affine", False):
-            self.enforce(
-                self.InputSize() == 6 and self.OutputSize() == 3, "there is an input for the scale"
-            )
-            scale = self.x(5)
-            scaled = drows * scale.view(1, -1)
-            self.put(1, (drows * unit).sum(0).view(scale.shape))
-            self.put(2, drows.sum(0).view(scale.shape))
-        self.put(0, normal_gradient(scaled, unit, rstd, [1]).view(x.shape))
+    rows = as_matrix(x, axis_from_front(axis, x.dim()))
+    drows = dy.view(rows.shape)
+    rstd = torch.reciprocal(deviation.view(-1, 1))
+    unit = (rows - mean.view(-1, 1)) * rstd
+    if not elementwise_affine:
+        return (_normal_gradient(drows, unit, rstd, [1]).view(x.shape),)
+    require(scale is not None, "there is an input for the scale")
+    assert scale is not None
+    dx = _normal_gradient(drows * scale.view(1, -1), unit, rstd, [1])
+    dscale, dbias = (one.sum(0).view(scale.shape) for one in (drows * unit, drows))
+    return dx.view(x.shape), dscale, dbias
 
 
-@register_operator("RMSNormGradient")
-class RMSNormGradient(FloatOperator):
+@operator("RMSNormGradient", types=FLOATS, defaults=rms_norm)
+def rms_norm_gradient(
+    dy: Tensor, x: Tensor, scale: Tensor, rrms: Tensor, *, axis: int
+) -> tuple[Tensor, Tensor, Tensor]:
     """(dY, X, scale, 1 / rms) -> dX, dscale, dbias.
 
     Follows RMSNormGradientOp, caffe2/operators/rms_norm_op.h, PyTorch 1.8.1.
     """
-
-    def RunOnDevice(self) -> None:
-        x = self.x(1, FLOATS)
-        same = (self.Input(1).dtype(),)
-        dy, scale, rrms = self.x(0, same), self.x(2, same), self.x(3, same).view(-1, 1)
-        rows = as_matrix(x, self.axis(x, "axis", 1))
-        drows = dy.view(rows.shape)
-        unit, scaled = rows * rrms, drows * scale.view(1, -1)
-        along = (scaled * unit).mean(1, keepdim=True)
-        self.put(0, ((scaled - unit * along) * rrms).view(x.shape))
-        self.put(1, (drows * unit).sum(0).view(scale.shape))
-        self.put(2, drows.sum(0).view(scale.shape))
+    rows = as_matrix(x, axis_from_front(axis, x.dim()))
+    drows, rrms = dy.view(rows.shape), rrms.view(-1, 1)
+    unit, scaled = rows * rrms, drows * scale.view(1, -1)
+    along = (scaled * unit).mean(1, keepdim=True)
+    dx = (scaled - unit * along) * rrms
+    dscale, dbias = (one.sum(0).view(scale.shape) for one in (drows * unit, drows))
+    return dx.view(x.shape), dscale, dbias

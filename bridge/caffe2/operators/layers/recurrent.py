@@ -2,151 +2,184 @@
 """Steps of recurrent networks, LSTM and GRU, and their gradients.
 
 States are (1, N, D); gates are (1, N, 4 D) or (1, N, 3 D), before their sigmoids. Sequences that
-have ended at step t keep their state, or reset it to 0 with the argument `drop_states`.
+have ended at step t keep their state, or reset it to 0 with the argument `drop_states`. Their
+lengths are an input with the argument `sequence_lengths` (True); without, it is left out.
 """
 
 from __future__ import annotations
 
-from bridge.caffe2.execution.registry import register_operator
-from bridge.caffe2.operators.base.float_operator import FloatOperator
+from bridge.caffe2.execution.function_operator import operator
+from bridge.caffe2.operators.base.checks import FLOAT, INT32, require
 from bridge.caffe2.operators.base.lazy_torch import torch
-from bridge.caffe2.operators.base.torch_operator import INT32
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from torch import Tensor
 
-__all__ = ["GRUUnit", "LSTMUnit"]
+__all__: list[str] = []
 
 
-class Step(FloatOperator):
-    """The base class of the steps and their gradients.
+def _continues(
+    following: tuple[Tensor, ...], state: Tensor, sequence_lengths: bool, floats: int
+) -> tuple[Tensor, tuple[Tensor, ...]]:
+    """Return which sequences continue, (N, 1), and the inputs after the step number.
 
-    Arguments: `sequence_lengths` (True): there is an input (N) of them; `drop_states` (False).
+    following: optionally lengths, the step number, and `floats` inputs of float32.
     """
-
-    gates = 4
-
-    def continues(self, lengths: int, state: Tensor) -> tuple[Tensor, int]:
-        """Return which sequences continue, (N, 1), and the input after the step number."""
-        n = state.shape[-2]
-        place = lengths
-        length = None
-        if self.GetSingleArgument("sequence_lengths", True):
-            length = self.x(place, INT32)
-            self.enforce(length.numel() == n, "there is one length per sequence", length, state)
-            place += 1
-        t = int(self.x(place, INT32).view(-1)[0])
-        if length is None:
-            return torch.ones(n, 1, dtype=torch.bool), place + 1
-        return (t < length).view(n, 1), place + 1
-
-    def parts(self, place: int, state: Tensor) -> tuple[Tensor, ...]:
-        """Return the gates, each (N, D)."""
-        x = self.x(place)
-        shaped = state.dim() == x.dim() == 3 and state.shape[0] == x.shape[0] == 1
-        self.enforce(shaped, "states have sizes (1, N, D)", state, x)
-        self.enforce(
-            x.numel() == self.gates * state.numel(),
-            f"there are {self.gates} gates per state",
-            x,
-            state,
-        )
-        found: tuple[Tensor, ...] = x.view(state.shape[1], self.gates, state.shape[2]).unbind(1)
-        return found
-
-    def final_state(self, state: Tensor) -> Tensor:
-        """Return the state of a sequence that has ended."""
-        return torch.zeros_like(state) if self.GetSingleArgument("drop_states", False) else state
+    n = state.shape[-2]
+    own = 2 if sequence_lengths else 1
+    require(
+        len(following) >= own + floats,
+        "there are the inputs that sequence_lengths implies",
+        len(following),
+    )
+    for one in following[:own]:
+        require(one.dtype == torch.int32, "lengths and the step are int32", one.dtype)
+    for one in following[own : own + floats]:
+        require(one.dtype == torch.float32, "states and gradients are float32", one.dtype)
+    t = following[own - 1].view(-1)[:1]
+    if not sequence_lengths:
+        return torch.ones_like(t, dtype=torch.bool).expand(n).view(n, 1), following[1:]
+    length = following[0]
+    require(length.numel() == n, "there is one length per sequence", length, state)
+    return (t < length.view(-1)).view(n, 1), following[2:]
 
 
-@register_operator("LSTMUnit")
-class LSTMUnit(Step):
-    """(hidden, cell, gates, optionally lengths, step) -> hidden, cell; `forget_bias` (0).
+def _parts(gates: Tensor, state: Tensor, count: int) -> tuple[Tensor, ...]:
+    """Return the gates, each (N, D)."""
+    shaped = state.dim() == gates.dim() == 3 and state.shape[0] == gates.shape[0] == 1
+    require(shaped, "states have sizes (1, N, D)", state, gates)
+    require(
+        gates.numel() == count * state.numel(), f"there are {count} gates per state", gates, state
+    )
+    return tuple(gates.view(state.shape[1], count, state.shape[2]).unbind(1))
+
+
+def _chosen(continues: Tensor, new: Tensor, old: Tensor, drop_states: bool) -> Tensor:
+    """Return the new state, or that of a sequence that has ended."""
+    found: Tensor = torch.where(continues, new, old.new_zeros(()) if drop_states else old)
+    return found
+
+
+def _gathered(continues: Tensor, slopes: list[Tensor], like: Tensor) -> Tensor:
+    """Return the gradients of the gates, 0 for sequences that have ended."""
+    zero = like.new_zeros(())
+    made = torch.stack([torch.where(continues, one, zero) for one in slopes], 1)
+    return made.view(like.shape)
+
+
+def _types(*floats: str) -> dict[str, Any]:
+    return dict.fromkeys(floats, FLOAT) | {"lengths": INT32, "following": None}
+
+
+@operator("LSTMUnit", inputs="4-5", types=_types("hidden", "cell", "gates"))
+def lstm_unit(
+    hidden: Tensor,
+    cell: Tensor,
+    gates: Tensor,
+    lengths: Tensor,
+    *following: Tensor,
+    sequence_lengths: bool = True,
+    drop_states: bool = False,
+    forget_bias: float = 0.0,
+) -> tuple[Tensor, Tensor]:
+    """(hidden, cell, gates, optionally lengths, step) -> hidden, cell.
 
     The gates are input, forget, output and candidate.
     Follows LSTMUnitOp, caffe2/operators/lstm_unit_op.h, PyTorch 1.8.1.
     """
-
-    def RunOnDevice(self) -> None:
-        hidden, cell = self.x(0), self.x(1)
-        i, f, o, g = self.parts(2, cell)
-        continues, _ = self.continues(3, cell)
-        old_h, old_c = hidden.view(i.shape), cell.view(i.shape)
-        keep = torch.sigmoid(f + self.GetSingleArgument("forget_bias", 0.0))
-        new_c = keep * old_c + torch.sigmoid(i) * torch.tanh(g)
-        new_h = torch.sigmoid(o) * torch.tanh(new_c)
-        self.put(0, torch.where(continues, new_h, self.final_state(old_h)).view(cell.shape))
-        self.put(1, torch.where(continues, new_c, self.final_state(old_c)).view(cell.shape))
+    i, f, o, g = _parts(gates, cell, 4)
+    continues, _ = _continues((lengths, *following), cell, sequence_lengths, 0)
+    old_h, old_c = hidden.view(i.shape), cell.view(i.shape)
+    new_c = torch.sigmoid(f + forget_bias) * old_c + torch.sigmoid(i) * torch.tanh(g)
+    new_h = torch.sigmoid(o) * torch.tanh(new_c)
+    return (
+        _chosen(continues, new_h, old_h, drop_states).view(cell.shape),
+        _chosen(continues, new_c, old_c, drop_states).view(cell.shape),
+    )
 
 
-@register_operator("LSTMUnitGradient")
-class LSTMUnitGradient(Step):
+@operator(
+    "LSTMUnitGradient",
+    inputs="8-9",
+    types=_types("hidden", "cell", "gates"),
+    defaults=lstm_unit,
+)
+def lstm_unit_gradient(
+    hidden: Tensor,
+    cell: Tensor,
+    gates: Tensor,
+    lengths: Tensor,
+    *following: Tensor,
+    sequence_lengths: bool,
+    drop_states: bool,
+    forget_bias: float,
+) -> tuple[Tensor, Tensor, Tensor]:
     """The gradients of hidden, cell and gates.
 
     Inputs: those of LSTMUnit, new hidden, new cell, and the gradients of both.
     """
-
-    def RunOnDevice(self) -> None:
-        cell = self.x(1)
-        i, f, o, g = self.parts(2, cell)
-        continues, place = self.continues(3, cell)
-        old, new = cell.view(i.shape), self.x(place + 1).view(i.shape)
-        dh, dc = (self.x(place + k).view(i.shape) for k in (2, 3))
-        i, g, o = torch.sigmoid(i), torch.tanh(g), torch.sigmoid(o)
-        f = torch.sigmoid(f + self.GetSingleArgument("forget_bias", 0.0))
-        tanh_c = torch.tanh(new)
-        inner = dh * o * (1 - tanh_c * tanh_c) + dc
-        slopes = [
-            inner * g * i * (1 - i),
-            inner * old * f * (1 - f),
-            dh * tanh_c * o * (1 - o),
-            inner * i * (1 - g * g),
-        ]
-        zero = dh.new_zeros(())
-        made = torch.stack([torch.where(continues, one, zero) for one in slopes], 1)
-        self.put(0, torch.where(continues, zero, self.final_state(dh)).view(cell.shape))
-        self.put(1, torch.where(continues, inner * f, self.final_state(dc)).view(cell.shape))
-        self.put(2, made.view(self.x(2).shape))
+    i, f, o, g = _parts(gates, cell, 4)
+    continues, last = _continues((lengths, *following), cell, sequence_lengths, 4)
+    old = cell.view(i.shape)
+    new, dh, dc = (one.view(i.shape) for one in last[1:4])
+    i, g, o = torch.sigmoid(i), torch.tanh(g), torch.sigmoid(o)
+    f = torch.sigmoid(f + forget_bias)
+    tanh_c = torch.tanh(new)
+    inner = dh * o * (1 - tanh_c * tanh_c) + dc
+    slopes = [
+        inner * g * i * (1 - i),
+        inner * old * f * (1 - f),
+        dh * tanh_c * o * (1 - o),
+        inner * i * (1 - g * g),
+    ]
+    dhidden = _chosen(continues, torch.zeros_like(dh), dh, drop_states)
+    dcell = _chosen(continues, inner * f, dc, drop_states)
+    dgates = _gathered(continues, slopes, gates)
+    return dhidden.view(cell.shape), dcell.view(cell.shape), dgates
 
 
-@register_operator("GRUUnit")
-class GRUUnit(Step):
+@operator("GRUUnit", inputs="3-4", types=_types("hidden", "gates"))
+def gru_unit(
+    hidden: Tensor,
+    gates: Tensor,
+    lengths: Tensor,
+    *following: Tensor,
+    sequence_lengths: bool = True,
+    drop_states: bool = False,
+) -> Tensor:
     """(hidden, gates, optionally lengths, step) -> hidden.
 
     The gates are reset, update and candidate; reset is already applied.
     Follows GRUUnitOp, caffe2/operators/gru_unit_op.h, PyTorch 1.8.1.
     """
-
-    gates = 3
-
-    def RunOnDevice(self) -> None:
-        hidden = self.x(0)
-        _, update, output = self.parts(1, hidden)
-        continues, _ = self.continues(2, hidden)
-        old, keep = hidden.view(update.shape), torch.sigmoid(update)
-        new = old * keep + torch.tanh(output) * (1 - keep)
-        self.put(0, torch.where(continues, new, self.final_state(old)).view(hidden.shape))
+    _, update, output = _parts(gates, hidden, 3)
+    continues, _ = _continues((lengths, *following), hidden, sequence_lengths, 0)
+    old, keep = hidden.view(update.shape), torch.sigmoid(update)
+    new = old * keep + torch.tanh(output) * (1 - keep)
+    return _chosen(continues, new, old, drop_states).view(hidden.shape)
 
 
-@register_operator("GRUUnitGradient")
-class GRUUnitGradient(Step):
+@operator("GRUUnitGradient", inputs="5-6", types=_types("hidden", "gates"), defaults=gru_unit)
+def gru_unit_gradient(
+    hidden: Tensor,
+    gates: Tensor,
+    lengths: Tensor,
+    *following: Tensor,
+    sequence_lengths: bool,
+    drop_states: bool,
+) -> tuple[Tensor, Tensor]:
     """(hidden, gates, optionally lengths, step, new hidden, its gradient) -> dhidden, dgates."""
-
-    gates = 3
-
-    def RunOnDevice(self) -> None:
-        hidden = self.x(0)
-        _, update, output = self.parts(1, hidden)
-        continues, place = self.continues(2, hidden)
-        old, dh = hidden.view(update.shape), self.x(place + 1).view(update.shape)
-        u, o = torch.sigmoid(update), torch.tanh(output)
-        slopes = [
-            torch.zeros_like(dh),
-            dh * (old - o) * u * (1 - u),
-            dh * (1 - u) * (1 - o * o),
-        ]
-        zero = dh.new_zeros(())
-        made = torch.stack([torch.where(continues, one, zero) for one in slopes], 1)
-        self.put(0, torch.where(continues, dh * u, self.final_state(dh)).view(hidden.shape))
-        self.put(1, made.view(self.x(1).shape))
+    _, update, output = _parts(gates, hidden, 3)
+    continues, last = _continues((lengths, *following), hidden, sequence_lengths, 2)
+    old, dh = hidden.view(update.shape), last[1].view(update.shape)
+    u, o = torch.sigmoid(update), torch.tanh(output)
+    slopes = [
+        torch.zeros_like(dh),
+        dh * (old - o) * u * (1 - u),
+        dh * (1 - u) * (1 - o * o),
+    ]
+    dhidden = _chosen(continues, dh * u, dh, drop_states)
+    return dhidden.view(hidden.shape), _gathered(continues, slopes, gates)

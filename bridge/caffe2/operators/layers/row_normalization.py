@@ -3,86 +3,82 @@
 
 from __future__ import annotations
 
-from bridge.caffe2.execution.registry import register_operator
-from bridge.caffe2.operators.base.float_operator import FloatOperator
+from bridge.caffe2.execution.function_operator import operator
+from bridge.caffe2.operators.base.checks import axis_from_front, require
+from bridge.caffe2.operators.base.cpu_kernels import recordable, takes_kernels
 from bridge.caffe2.operators.base.lazy_torch import torch
+from bridge.caffe2.operators.layers import softmax_kernels
 from bridge.caffe2.operators.layers.matrix_products import as_matrix
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from torch import Tensor
 
-__all__ = ["Softmax", "SoftmaxGradient"]
+    from bridge.caffe2.execution.declaration import Out
+
+__all__: list[str] = []
+
+_SHORT = 16  # elements of a row; torch's kernel is slow for fewer
 
 
-@register_operator("Softmax")
-class Softmax(FloatOperator):
-    """Y = exp(X) / the sum of exp(X) over what is from dimension `axis` (1) on.
+@operator("Softmax", gradient="SoftmaxGradient o0 g0 > 0")
+def softmax(x: Tensor, *, axis: int = 1, out: Out = None) -> Tensor:
+    """Y = exp(X) / the sum of exp(X) over what is from dimension `axis` on.
 
     Follows SoftmaxOp, caffe2/operators/softmax_op.cc, PyTorch 1.8.1.
     """
-
-    def RunOnDevice(self) -> None:
-        x = self.x(0)
-        axis = self.axis(x, "axis", 1)
-        y = self.out(0, x.shape)
-        torch.softmax(as_matrix(x, axis), 1, out=as_matrix(y, axis))
-
-
-@register_operator("SoftmaxGradient")
-class SoftmaxGradient(FloatOperator):
-    """(Y, dY) -> dX = Y * (dY - sum(Y * dY) of the row); argument `axis` (1)."""
-
-    def RunOnDevice(self) -> None:
-        y, dy = self.x(0), self.x(1)
-        self.enforce(y.numel() == dy.numel(), "Y and dY have the same shape", y, dy)
-        axis = self.axis(y, "axis", 1)
-        rows, drows = as_matrix(y, axis), dy.view(as_matrix(y, axis).shape)
-        inner = (rows * drows).sum(1, keepdim=True)
-        torch.mul(rows, drows - inner, out=as_matrix(self.out(0, y.shape), axis))
+    axis = axis_from_front(axis, x.dim())
+    rows = as_matrix(x, axis)
+    if 0 < rows.shape[1] < _SHORT and takes_kernels(x):
+        return _by_kernel(x, torch.empty_like(x) if out is None else out, *rows.shape)
+    if out is None:
+        return torch.softmax(rows, 1).view(x.shape)
+    torch._softmax(rows, 1, False, out=as_matrix(out, axis))
+    found: Tensor = out
+    return found
 
 
-class Norm(FloatOperator):
-    """Y = X / norm(X) along dimension `axis` (-1)."""
-
-    power = 2
-
-    def RunOnDevice(self) -> None:
-        x = self.x(0)
-        axis = self.axis(x, "axis", -1)
-        norm = torch.linalg.vector_norm(x, self.power, axis, keepdim=True)
-        torch.div(x, self.divisor(norm), out=self.out(0, x.shape))
-
-    def divisor(self, norm: Tensor) -> Tensor:
-        """Return the divisor, a norm or a replacement for 0."""
-        raise NotImplementedError
+@recordable
+def _by_kernel(x: Tensor, y: Tensor, rows: int, columns: int) -> Tensor:
+    softmax_kernels.softmax(x.data_ptr(), y.data_ptr(), rows, columns)
+    return y
 
 
-@register_operator("Normalize")
-class Normalize(Norm):
-    """Norm with the 2-norm, at least 1e-12."""
-
-    def divisor(self, norm: Tensor) -> Tensor:
-        return norm.clamp_(min=1e-12)
-
-
-@register_operator("NormalizeL1")
-class NormalizeL1(Norm):
-    """Norm with the sum of the absolute values; zeros stay zeros."""
-
-    power = 1
-
-    def divisor(self, norm: Tensor) -> Tensor:
-        return norm.masked_fill_(norm == 0, 1)
+@operator("SoftmaxGradient")
+def softmax_gradient(y: Tensor, dy: Tensor, *, axis: int = 1, out: Out = None) -> Tensor:
+    """(Y, dY) -> dX = Y * (dY - sum(Y * dY) of the row)."""
+    require(y.numel() == dy.numel(), "Y and dY have the same shape", y, dy)
+    axis = axis_from_front(axis, y.dim())
+    rows = as_matrix(y, axis)
+    drows = dy.view(rows.shape)
+    inner = (rows * drows).sum(1, keepdim=True)
+    if out is None:
+        return (rows * (drows - inner)).view(y.shape)
+    torch.mul(rows, drows - inner, out=as_matrix(out, axis))
+    found: Tensor = out
+    return found
 
 
-@register_operator("NormalizeGradient")
-class NormalizeGradient(FloatOperator):
-    """(X, dY) -> dX of Normalize; argument `axis` (-1)."""
+@operator("Normalize", gradient="NormalizeGradient i0 g0 > 0")
+def normalize(x: Tensor, *, axis: int = -1, out: Out = None) -> Tensor:
+    """Y = X / the 2-norm of X along dimension `axis`, which is at least 1e-12."""
+    axis = axis_from_front(axis, x.dim())
+    norm = torch.linalg.vector_norm(x, 2, axis, keepdim=True)
+    return torch.div(x, norm.clamp(min=1e-12), out=out)
 
-    def RunOnDevice(self) -> None:
-        x, dy = self.x(0), self.x(1)
-        axis = self.axis(x, "axis", -1)
-        norm = torch.linalg.vector_norm(x, 2, axis, keepdim=True).clamp_(min=1e-12)
-        inner = (x * dy).sum(axis, keepdim=True)
-        torch.sub(dy / norm, x * (inner / norm**3), out=self.out(0, dy.shape))
+
+@operator("NormalizeL1")
+def normalize_l1(x: Tensor, *, axis: int = -1, out: Out = None) -> Tensor:
+    """Y = X / the sum of |X| along dimension `axis`; zeros stay zeros."""
+    axis = axis_from_front(axis, x.dim())
+    norm = torch.linalg.vector_norm(x, 1, axis, keepdim=True)
+    return torch.div(x, norm.masked_fill(norm == 0, 1), out=out)
+
+
+@operator("NormalizeGradient")
+def normalize_gradient(x: Tensor, dy: Tensor, *, axis: int = -1, out: Out = None) -> Tensor:
+    """(X, dY) -> dX of Normalize."""
+    axis = axis_from_front(axis, x.dim())
+    norm = torch.linalg.vector_norm(x, 2, axis, keepdim=True).clamp(min=1e-12)
+    inner = (x * dy).sum(axis, keepdim=True)
+    return torch.sub(dy / norm, x * (inner / norm**3), out=out)

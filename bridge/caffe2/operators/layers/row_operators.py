@@ -6,164 +6,228 @@ from __future__ import annotations
 import math
 
 from bridge import c10
-from bridge.caffe2.execution.registry import register_operator
+from bridge.caffe2.execution.function_operator import operator
+from bridge.caffe2.operators.base.checks import (
+    FLOAT,
+    INT32,
+    INTS,
+    has_values,
+    require,
+    require_range,
+)
 from bridge.caffe2.operators.base.lazy_torch import torch
-from bridge.caffe2.operators.base.rows_and_segments import along_rows, row_indices
-from bridge.caffe2.operators.base.torch_operator import FLOAT, INT32, INTS, TorchOperator, enforce
+from bridge.caffe2.operators.base.rows_and_segments import along_rows
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
+    from torch import Tensor
+
+    from bridge.caffe2.execution.declaration import Arguments, Out, OutputCount
 
 __all__: list[str] = []
 
-
-@register_operator("ScaleBlobs")
-class ScaleBlobs(TorchOperator):
-    """Each input times `scale` (1), in the output of the same number."""
-
-    def RunOnDevice(self) -> None:
-        enforce(self.OutputSize() == self.InputSize(), "There must be one output per input.")
-        tensors = [self.x(i, FLOAT) for i in range(self.InputSize())]
-        scale = self.GetSingleArgument("scale", 1.0)
-        for i, x in enumerate(tensors):
-            torch.mul(x, scale, out=self.out(i, x.shape, c10.float32))
+_ANY_PLACE = ",".join(f"{i}>{o}" for i in range(6) for o in range(4))
 
 
-@register_operator("SquareRootDivide")
-class SquareRootDivide(TorchOperator):
-    """Each row of input 0 divided by the square root of its number in input 1, unless that is 0."""
-
-    def RunOnDevice(self) -> None:
-        x, scale = self.x(0, FLOAT), self.x(1, (c10.float32, *INTS))
-        enforce(
-            x.dim() > 0 and scale.dim() > 0 and scale.numel() == x.size(0),
-            f"Input 1 must have one number per row of sizes {list(x.shape)}, not {scale.numel()}.",
-        )
-        enforce(bool((scale >= 0).all()), "Input 1 must not be negative.")
-        factor = torch.where(scale == 0, 1.0, scale.float().rsqrt())
-        torch.mul(x, along_rows(factor, x), out=self.out(0, x.shape, c10.float32))
+@operator("ScaleBlobs", inplace=_ANY_PLACE, inputs="1-*", outputs="1-*")
+def scale_blobs(*xs: Tensor, scale: float = 1.0, outputs: OutputCount = 0) -> list[Tensor]:
+    """Each input times `scale`, in the output of the same number."""
+    require(outputs in (0, len(xs)), "there is one output per input", outputs, len(xs))
+    return [x * scale for x in xs]
 
 
-@register_operator("BatchPermutation")
-class BatchPermutation(TorchOperator):
-    """The rows of input 0 at the indices in input 1, an int32 permutation."""
+@operator(
+    "SquareRootDivide",
+    inplace="0>0",
+    types={"x": FLOAT, "scale": (c10.float32, *INTS)},
+    gradient="SquareRootDivide g0 i1 > 0",
+)
+def square_root_divide(x: Tensor, scale: Tensor, *, out: Out = None) -> Tensor:
+    """Each row of X divided by the square root of its number in `scale`, unless that is 0."""
+    require(
+        x.dim() > 0 and scale.dim() > 0 and scale.numel() == x.shape[0],
+        "there is one number per row of X",
+        scale,
+        x,
+    )
+    if has_values(scale):
+        require(bool((scale >= 0).all()), "the numbers are not negative")
+    factor = torch.rsqrt(scale.to(x.dtype)).masked_fill(scale == 0, 1.0)
+    return torch.mul(x, along_rows(factor, x), out=out)
 
-    def RunOnDevice(self) -> None:
-        x, order = self.x(0, FLOAT), self.x(1, INT32)
-        enforce(
-            order.dim() == 1 and x.dim() > 0,
-            "Input 1 must have one dimension, input 0 at least one.",
-        )
-        enforce(
-            len(order) == x.size(0),
-            f"There must be {x.size(0)} indices, one per row, not {len(order)}.",
-        )
-        enforce(sorted(order.tolist()) == list(range(len(order))), "Input 1 must be a permutation.")
-        self.put(0, x.index_select(0, order))
+
+@operator(
+    "BatchPermutation",
+    types={"x": FLOAT, "indices": INT32},
+    gradient="BatchPermutationGradient i1 g0 > 0",
+)
+def batch_permutation(x: Tensor, indices: Tensor, *, out: Out = None) -> Tensor:
+    """The rows of X at the indices, an int32 permutation."""
+    require(indices.dim() == 1 and x.dim() > 0, "X has dimensions, the indices one", x, indices)
+    n = x.shape[0]
+    require(indices.shape[0] == n, "there is one index per row", indices, x)
+    if has_values(indices):
+        is_permutation = sorted(indices.tolist()) == list(range(n))
+        require(is_permutation, "the indices are a permutation")
+    return torch.index_select(x, 0, indices, out=out)
 
 
-@register_operator("BatchPermutationGradient")
-class BatchPermutationGradient(TorchOperator):
+@operator("BatchPermutationGradient", types={"indices": INT32, "dy": FLOAT})
+def batch_permutation_gradient(indices: Tensor, dy: Tensor) -> Tensor:
     """(indices, dY) -> dX: the rows moved back to their original indices."""
+    n = dy.shape[0] if dy.dim() else 0
+    require(indices.dim() == 1 and indices.shape[0] == n, "there is one index per row", indices)
+    require_range("indices", indices, n)
+    return torch.zeros_like(dy).index_copy(0, indices.long(), dy)
 
-    def RunOnDevice(self) -> None:
-        order, dy = self.x(0, INT32), self.x(1, FLOAT)
-        enforce(order.dim() == 1 and len(order) == len(dy), "There must be one index per row.")
-        self.put(0, torch.zeros_like(dy).index_copy_(0, row_indices(order, len(dy)), dy))
+
+def _writable(out: Out, x: Tensor) -> Tensor:
+    """Return the buffer of the output, which holds `x`, or a copy of `x`."""
+    found: Tensor = x.clone() if out is None else out if out is x else out.copy_(x)
+    return found
 
 
-@register_operator("SparseNormalize")
-class SparseNormalize(TorchOperator):
-    """Scale the rows at the indices in input 1 to the norm `norm`, in place.
+def _selected(x: Tensor, indices: Tensor) -> list[int]:
+    """Return the numbers of the rows. Raises EnforceNotMet: one is out of range."""
+    require(x.dim() > 0, "the parameters have at least one dimension", x)
+    require_range("rows", indices, x.shape[0])
+    return indices.reshape(-1).tolist()
 
-    Only longer rows, unless `use_max_norm` (True) is not set.
+
+def _normalized(
+    param: Tensor, indices: Tensor, use_max_norm: bool, norm: float, out: Out
+) -> Tensor:
+    require(norm >= 0, "the norm is not negative", norm)
+    rows = _selected(param, indices)
+    x = _writable(out, param)
+    for place in rows:
+        row = x[place].float()
+        length = float(torch.linalg.vector_norm(row))
+        if not use_max_norm or length > norm:
+            x[place] = row * (norm / (1e-12 + length))
+    return x
+
+
+@operator(
+    "SparseNormalize",
+    inplace="0>0!",
+    types={"param": FLOAT, "indices": INTS, "grad": None},
+    gradient="undefined",
+    effects=("values",),
+)
+def sparse_normalize(
+    param: Tensor,
+    indices: Tensor,
+    grad: Tensor | None = None,
+    *,
+    use_max_norm: bool = True,
+    norm: float = 1.0,
+    out: Out = None,
+) -> Tensor:
+    """Scale the rows at the indices to the norm `norm`, in place.
+
+    Only longer rows, unless `use_max_norm` is not set.
     """
-
-    types: tuple[c10.TypeMeta, ...] = FLOAT
-
-    def RunOnDevice(self) -> None:
-        x, indices = self.x(0, self.types), self.x(1, INTS)
-        norm = self.GetSingleArgument("norm", 1.0)
-        enforce(norm >= 0, "The argument norm must not be negative.")
-        enforce(x.dim() > 0, "Input 0 must have at least one dimension.")
-        most = self.GetSingleArgument("use_max_norm", True)
-        for place in row_indices(indices, x.size(0)).tolist():
-            row = x[place].float()
-            length = float(torch.linalg.vector_norm(row))
-            if not most or length > norm:
-                x[place] = row * (norm / (1e-12 + length))
+    return _normalized(param, indices, use_max_norm, norm, out)
 
 
-@register_operator("Float16SparseNormalize")
-class Float16SparseNormalize(SparseNormalize):
+@operator(
+    "Float16SparseNormalize",
+    inplace="0>0!",
+    types={"param": c10.float16, "indices": INTS, "grad": None},
+    gradient="undefined",
+    effects=("values",),
+)
+def float16_sparse_normalize(
+    param: Tensor,
+    indices: Tensor,
+    grad: Tensor | None = None,
+    *,
+    use_max_norm: bool = True,
+    norm: float = 1.0,
+    out: Out = None,
+) -> Tensor:
     """SparseNormalize of float16."""
-
-    types = (c10.float16,)
-
-
-@register_operator("SparseLpRegularizer")
-class SparseLpRegularizer(TorchOperator):
-    """Shrink the rows at the indices in input 1 by the L1 or L2 regularizer, `p` (2), in place."""
-
-    def __init__(self, *args: Any) -> None:
-        super().__init__(*args)
-        self._p = self.GetSingleArgument("p", 2.0)
-        self._weight = self.GetSingleArgument("reg_lambda", 1e-5)
-        enforce(self._p in (1, 2), f"p must be 1 or 2, not {self._p}.")
-        enforce(0 < self._weight < 1, f"reg_lambda must be between 0 and 1, not {self._weight}.")
-
-    def RunOnDevice(self) -> None:
-        x, indices = self.x(0, FLOAT), self.x(1, INTS)
-        enforce(x.dim() > 0, "Input 0 must have at least one dimension.")
-        for place in row_indices(indices, x.size(0)).tolist():
-            if self._p == 2:
-                x[place] *= 1 - self._weight
-            else:
-                row = x[place]
-                x[place] = torch.sign(row) * (row.abs() - self._weight).clamp(min=0)
+    return _normalized(param, indices, use_max_norm, norm, out)
 
 
-@register_operator("VariableLengthSequencePadding")
-class VariableLengthSequencePadding(TorchOperator):
-    """Set elements after the end of each sequence to 0, in place: (time, batch, n).
+class _Regularizer:
+    """Arguments `p` (2), 1 or 2, and `reg_lambda` (1e-5), the weight."""
 
-    Input 1: the lengths of the sequences, int32.
-    """
+    __slots__ = ("p", "weight")
 
-    def RunOnDevice(self) -> None:
-        x, lengths = self.x(0, FLOAT), self.x(1, INT32)
-        enforce(x.dim() == 3, f"Input 0 must have three dimensions, not {x.dim()}.")
-        enforce(
-            lengths.numel() == x.size(1),
-            f"There must be {x.size(1)} lengths, one per sequence, not {lengths.numel()}.",
-        )
-        beyond = torch.arange(x.size(0))[:, None] >= lengths.reshape(1, -1)
-        x.masked_fill_(beyond[:, :, None], 0.0)
+    def __init__(self, arguments: Arguments) -> None:
+        self.p = arguments.single("p", 2.0)
+        self.weight = arguments.single("reg_lambda", 1e-5)
+        require(self.p in (1, 2), "p is 1 or 2", self.p)
+        require(0 < self.weight < 1, "reg_lambda is between 0 and 1", self.weight)
+
+    @classmethod
+    def from_arguments(cls, arguments: Arguments) -> _Regularizer:
+        return cls(arguments)
 
 
-@register_operator("SinusoidPositionEncoding")
-class SinusoidPositionEncoding(TorchOperator):
+@operator(
+    "SparseLpRegularizer",
+    inplace="0>0!",
+    types={"param": FLOAT, "indices": INTS, "grad": None},
+    effects=("values",),
+)
+def sparse_lp_regularizer(
+    param: Tensor,
+    indices: Tensor,
+    grad: Tensor | None = None,
+    *,
+    regularizer: _Regularizer,
+    out: Out = None,
+) -> Tensor:
+    """Shrink the rows at the indices by the L1 or L2 regularizer, in place."""
+    rows = _selected(param, indices)
+    x = _writable(out, param)
+    for place in rows:
+        if regularizer.p == 2:
+            x[place] *= 1 - regularizer.weight
+        else:
+            row = x[place]
+            x[place] = torch.sign(row) * (row.abs() - regularizer.weight).clamp(min=0)
+    return x
+
+
+@operator("VariableLengthSequencePadding", inplace="0>0", types={"x": FLOAT, "lengths": INT32})
+def variable_length_sequence_padding(x: Tensor, lengths: Tensor, *, out: Out = None) -> Tensor:
+    """X: (time, batch, n) with 0 after the end of each sequence; lengths: (batch) of int32."""
+    require(x.dim() == 3, "X has three dimensions", x)
+    require(lengths.numel() == x.shape[1], "there is one length per sequence", lengths, x)
+    places = torch.arange(x.shape[0], device=x.device)
+    beyond = places.view(-1, 1) >= lengths.reshape(1, -1)
+    return torch.where(beyond.unsqueeze(2), x.new_zeros(()), x, out=out)
+
+
+@operator("SinusoidPositionEncoding", types={"positions": INTS})
+def sinusoid_position_encoding(
+    positions: Tensor,
+    *,
+    embedding_size: int = 100,
+    alpha: float = 10000.0,
+    amplitude: float = 1.0,
+) -> Tensor:
     """`amplitude` times sines and cosines of the positions of rows: (m, k) -> (m, k, size).
 
     The wave lengths go up to `alpha`; all k elements of a row have the position of the first one.
     """
-
-    def RunOnDevice(self) -> None:
-        x = self.x(0, INTS)
-        enforce(x.dim() == 2 and x.size(1) > 0, "Input 0 must be a matrix that is not empty.")
-        size = self.GetSingleArgument("embedding_size", 100)
-        enforce(size > 0, "The argument embedding_size must be positive.")
-        alpha = self.GetSingleArgument("alpha", 10000.0)
-        # In float32 and from the smaller end on, as in Caffe2: sines of large numbers amplify
-        # rounding errors.
-        low = x[:, :1].float().log()
-        high = low - torch.tensor(alpha).log() * torch.tensor((size - 1) / size)
-        i = torch.arange(size)
-        step = (high - low) / max(size - 1, 1)
-        upward = torch.where(i == size - 1, high, low + i * step)
-        downward = torch.where(i == 0, low, high - (size - 1 - i) * step)
-        waves = torch.where(high.abs() < low.abs(), downward, upward).exp()
-        waves[:, 1::2] += math.pi / 2
-        rows = self.GetSingleArgument("amplitude", 1.0) * waves.sin()
-        self.put(0, rows[:, None].repeat(1, x.size(1), 1))
+    x, size = positions, embedding_size
+    require(x.dim() == 2 and x.shape[1] > 0, "the positions are a matrix that is not empty", x)
+    require(size > 0, "embedding_size is positive", size)
+    # In float32 and from the smaller end on, as in Caffe2: sines of large numbers amplify
+    # rounding errors.
+    like = {"dtype": torch.float32, "device": x.device}
+    low = x[:, :1].float().log()
+    high = low - torch.full((), alpha, **like).log() * torch.full((), (size - 1) / size, **like)
+    i = torch.arange(size, device=x.device)
+    step = (high - low) / max(size - 1, 1)
+    upward = torch.where(i == size - 1, high, low + i * step)
+    downward = torch.where(i == 0, low, high - (size - 1 - i) * step)
+    waves = torch.where(high.abs() < low.abs(), downward, upward).exp()
+    waves = waves + (i % 2) * torch.full((), math.pi / 2, **like)
+    rows = waves.sin() * amplitude
+    return rows.unsqueeze(1).expand(x.shape[0], x.shape[1], size).clone()

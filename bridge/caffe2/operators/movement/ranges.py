@@ -4,8 +4,10 @@
 from __future__ import annotations
 
 from bridge.c10.errors import EnforceNotMet
+from bridge.caffe2.execution.function_operator import operator
 from bridge.caffe2.execution.registry import register_operator
 from bridge.caffe2.operators.base.any_type_operator import AnyTypeOperator
+from bridge.caffe2.operators.base.checks import require
 from bridge.caffe2.operators.base.lazy_torch import torch
 from bridge.caffe2.operators.base.rows_and_segments import positions_in_segments, segment_ids
 from bridge.caffe2.operators.base.torch_operator import INT64, INTS, enforce
@@ -14,30 +16,30 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from torch import Tensor
+
 __all__: list[str] = []
 
 
-@register_operator("GatherRanges")
-class GatherRanges(AnyTypeOperator):
-    """Concatenate the ranges of input 0 given in input 1; output 1: the total lengths per row.
+@operator(
+    "GatherRanges", types={"data": None, "ranges": INTS}, rearranges=(0,), effects=("values",)
+)
+def gather_ranges(data: Tensor, ranges: Tensor) -> tuple[Tensor, Tensor]:
+    """Concatenate the ranges of the data; output 1: the total lengths per row.
 
-    Input 1: (rows, ranges, 2), start and length.
+    ranges: (rows, ranges, 2), start and length.
     """
-
-    def move(self) -> None:
-        ranges = self.x(1, INTS)
-        x = self.load(0)
-        enforce(x.dim() == 1, "Input 0 must have one dimension.")
-        enforce(
-            ranges.dim() == 3 and ranges.size(1) > 0 and ranges.size(2) == 2,
-            f"Ranges of sizes {list(ranges.shape)} are not (batch, ranges, 2).",
-        )
-        places = ranges_of(ranges.reshape(-1, 2), x.numel())
-        self.store(0, x[places], self.Input(0).dtype())
-        self.put(1, ranges[:, :, 1].sum(1).int())
+    require(data.dim() == 1, "the data have one dimension", data)
+    require(
+        ranges.dim() == 3 and ranges.shape[1] > 0 and ranges.shape[2] == 2,
+        "ranges have the sizes (batch, ranges, 2)",
+        ranges,
+    )
+    places = ranges_of(ranges.reshape(-1, 2), data.numel())
+    return data.index_select(0, places), ranges[:, :, 1].sum(1).int()
 
 
-def ranges_of(ranges: torch.Tensor, n: int) -> torch.Tensor:
+def ranges_of(ranges: Tensor, n: int) -> Tensor:
     """Return the indices in the ranges (start, length), concatenated.
 
     Raises EnforceNotMet: a range is out of range for `n` elements.

@@ -31,6 +31,8 @@ def _resized(x: Tensor, sizes: Sequence[int], out: Out) -> Tensor:
             f"{x.numel()} elements of sizes {list(x.shape)} cannot be reshaped to {list(sizes)}.",
             condition="numel() == new numel",
         )
+    if out is x and list(x.shape) == list(sizes):
+        return x
     if out is None or out is x:
         return x.reshape(sizes)
     out.view(x.shape).copy_(x)
@@ -55,7 +57,13 @@ def _resolved(shape: list[int], old: Sequence[int]) -> list[int]:
     return shape
 
 
-@operator("Reshape", inplace="0>0", types={"data": None, "new_shape": INTS}, rearranges=(0,))
+@operator(
+    "Reshape",
+    inplace="0>0",
+    types={"data": None, "new_shape": INTS},
+    rearranges=(0,),
+    sized_by=("new_shape",),
+)
 def reshape(
     data: Tensor,
     new_shape: Tensor | None = None,

@@ -11,17 +11,19 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from torch import Tensor
 
+    from bridge.caffe2.execution.declaration import Out
+
 __all__: list[str] = []
 
 
 @operator("Shape", types=None, rearranges=(), gradient="undefined")
-def shape(x: Tensor, *, axes: list[int] | None = None) -> Tensor:
+def shape(x: Tensor, *, axes: list[int] | None = None, out: Out = None) -> Tensor:
     """The sizes of X, or those of the dimensions `axes`, int64."""
     for axis in axes or ():
         require(0 <= axis < x.dim(), f"axes are from 0 to below {x.dim()}", axis)
     found = [x.shape[axis] for axis in axes] if axes else list(x.shape)
     result: Tensor = torch.tensor(found, dtype=torch.int64, device=x.device)
-    return result
+    return result if out is None else out.copy_(result)
 
 
 @operator("Size", types=None, rearranges=(), gradient="none")

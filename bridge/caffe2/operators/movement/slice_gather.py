@@ -27,7 +27,11 @@ def slice_bounds(start: int, end: int, size: int) -> tuple[int, int]:
     )
 
 
-@operator("Slice", types={"data": None, "starts_input": INTS, "ends_input": "starts_input"})
+@operator(
+    "Slice",
+    types={"data": None, "starts_input": INTS, "ends_input": "starts_input"},
+    sized_by=("starts_input", "ends_input"),
+)
 def slice_(
     data: Tensor,
     starts_input: Tensor | None = None,
@@ -73,43 +77,41 @@ def slice_(
     return part.contiguous() if out is None else out.copy_(part)
 
 
-def _checked(indices: Tensor, rows: int, axis: int, wrap: bool) -> Tensor:
-    """Return indices from 0 to below `rows`; `wrap`: negative ones count from the end."""
-    least = -rows
-    if has_values(indices) and indices.numel():
-        least, most = (int(one) for one in torch.aminmax(indices))
-        if least < (-rows if wrap else 0) or most >= rows:
-            raise EnforceIndexError(
-                f"An index of {sorted(set(indices.reshape(-1).tolist()))} is out of range for "
-                f"{rows} rows along axis {axis}.",
-                condition="0 <= idx && idx < indexing_axis_dim",
-            )
-    return torch.where(indices < 0, indices + rows, indices) if wrap and least < 0 else indices
+def _out_of_range(indices: Tensor, rows: int, axis: int) -> EnforceIndexError:
+    return EnforceIndexError(
+        f"An index of {sorted(set(indices.reshape(-1).tolist()))} is out of range for {rows} rows "
+        f"along axis {axis}.",
+        condition="0 <= idx && idx < indexing_axis_dim",
+    )
 
 
-def _gathered(
-    data: Tensor, indices: Tensor, axis: int, wrap: bool, match_outer: bool, out: Out
-) -> Tensor:
+def _gathered(data: Tensor, indices: Tensor, axis: int, wrap: bool, match_outer: bool) -> Tensor:
     """Return the slices of the data along an axis at the indices."""
     axis = axis_from_front(axis, data.dim())
     rows = data.shape[axis]
     if rows == 0:
         return data.clone()
-    places = _checked(indices, rows, axis, wrap)
+    places = torch.where(indices < 0, indices + rows, indices) if wrap else indices
+    # On the CPU torch checks the indices; a kernel for CUDA that fails ends the process.
+    if places.is_cuda and has_values(places) and bool(((places < 0) | (places >= rows)).any()):
+        raise _out_of_range(indices, rows, axis)
     outer, inner = data.shape[:axis], data.shape[axis + 1 :]
     if not match_outer:
-        flat = places.reshape(-1)
-        if out is None:
-            found = torch.index_select(data, axis, flat)
-            return found.view((*outer, *indices.shape, *inner))
-        torch.index_select(data, axis, flat, out=out.view(*outer, flat.shape[0], *inner))
-        return out
+        try:
+            found = torch.index_select(data, axis, places.reshape(-1))
+        except IndexError as cause:
+            raise _out_of_range(indices, rows, axis) from cause
+        return found.view((*outer, *indices.shape, *inner))
     require(axis >= 1, "with match_outer the axis is at least 1", axis)
     require(indices.shape[:axis] == outer, "the sizes of indices begin as those of data", indices)
     blocks = data.reshape(math.prod(outer), rows, math.prod(inner))
     each = places.long().reshape(math.prod(outer), math.prod(indices.shape[axis:]), 1)
     each = each.expand(-1, -1, blocks.shape[2])
-    return torch.gather(blocks, 1, each).view((*indices.shape, *inner))
+    try:
+        found = torch.gather(blocks, 1, each)
+    except RuntimeError as cause:
+        raise _out_of_range(indices, rows, axis) from cause
+    return found.view((*indices.shape, *inner))
 
 
 @operator("Gather", types={"data": None, "indices": INTS})
@@ -120,7 +122,6 @@ def gather(
     axis: int = 0,
     wrap_indices: bool | None = None,
     match_outer: bool = False,
-    out: Out = None,
 ) -> Tensor:
     """The slices of the data along `axis` at the indices.
 
@@ -128,7 +129,7 @@ def gather(
     Raises EnforceNotMet, also an IndexError: an index is out of range.
     """
     wrap = axis == 0 if wrap_indices is None else wrap_indices
-    return _gathered(data, indices, axis, wrap, match_outer, out)
+    return _gathered(data, indices, axis, wrap, match_outer)
 
 
 @operator(
@@ -136,11 +137,9 @@ def gather(
     types={"data": None, "indices": INTS},
     gradient="BatchGatherGradient i0 i1 g0 > 0",
 )
-def batch_gather(
-    data: Tensor, indices: Tensor, *, match_outer: bool = False, out: Out = None
-) -> Tensor:
+def batch_gather(data: Tensor, indices: Tensor, *, match_outer: bool = False) -> Tensor:
     """The slices of the data along axis 1 at the indices.
 
     Raises EnforceNotMet, also an IndexError: an index is out of range.
     """
-    return _gathered(data, indices, 1, False, match_outer, out)
+    return _gathered(data, indices, 1, False, match_outer)

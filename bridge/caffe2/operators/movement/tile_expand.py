@@ -43,6 +43,7 @@ def _number(x: Tensor) -> int:
     "Tile",
     types={"x": None, "tiles_input": INTS, "axis_input": INTS},
     gradient="TileGradient g0 i1? i2? > 0",
+    sized_by=("tiles_input", "axis_input"),
 )
 def tile(
     x: Tensor,
@@ -72,7 +73,12 @@ def numpy_tile(x: Tensor, repeats: Tensor) -> Tensor:
     return x.repeat(times)
 
 
-@operator("Expand", types={"x": NUMBERS, "shape": INT64}, gradient="ExpandGradient g0 i0 > 0")
+@operator(
+    "Expand",
+    types={"x": NUMBERS, "shape": INT64},
+    gradient="ExpandGradient g0 i0 > 0",
+    effects=("values",),
+)
 def expand(x: Tensor, shape: Tensor, *, out: Out = None) -> Tensor:
     """X broadcast with the sizes in input 1; a size below 1 keeps that of X."""
     wanted = [max(size, 1) for size in shape.reshape(-1).tolist()]

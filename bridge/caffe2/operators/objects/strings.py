@@ -4,95 +4,57 @@
 from __future__ import annotations
 
 from bridge import c10
-from bridge.c10.errors import EnforceTypeError
-from bridge.caffe2.blobs.strings import as_bytes
+from bridge.caffe2.blobs.strings import Strings, as_bytes
+from bridge.caffe2.execution.function_operator import operator
 from bridge.caffe2.execution.registry import register_operator
+from bridge.caffe2.operators.base.lazy_torch import torch
 from bridge.caffe2.operators.base.torch_operator import NUMBERS_AND_BOOL, TorchOperator, enforce
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from torch import Tensor
+
 __all__: list[str] = []
 
-
-class _Strings(TorchOperator):
-    """A function of each string of input 0."""
-
-    def given(self) -> list[bytes]:
-        """Return the strings. Raises EnforceNotMet: input 0 does not hold strings."""
-        if not self.has_strings(0):
-            raise EnforceTypeError(
-                f"{self._definition.type} takes strings, not {self.Input(0).dtype().name}."
-            )
-        return self.strings(0)
+STRINGS = {"strings": (c10.string,)}
 
 
-@register_operator("StringPrefix")
-class StringPrefix(_Strings):
-    """The first `length` (3) bytes of each string."""
-
-    def RunOnDevice(self) -> None:
-        n = max(self.GetSingleArgument("length", 3), 0)
-        self.put_strings(0, self.Input(0).sizes(), [one[:n] for one in self.given()])
+def _tested(strings: Strings, found: list[bool]) -> Tensor:
+    return torch.tensor(found, dtype=torch.bool, device="cpu").reshape(strings.shape)
 
 
-@register_operator("StringSuffix")
-class StringSuffix(_Strings):
-    """The last `length` (3) bytes of each string."""
-
-    def RunOnDevice(self) -> None:
-        n = max(self.GetSingleArgument("length", 3), 0)
-        cut = [one[max(len(one) - n, 0) :] for one in self.given()]
-        self.put_strings(0, self.Input(0).sizes(), cut)
+@operator("StringPrefix", types=STRINGS, gradient="undefined", outputs=1)
+def string_prefix(strings: Strings, *, length: int = 3) -> Strings:
+    """The first `length` bytes of each string."""
+    n = max(length, 0)
+    return Strings(strings.shape, [one[:n] for one in strings.items])
 
 
-class _Test(_Strings):
-    """A condition on each string."""
-
-    argument: str
-
-    def RunOnDevice(self) -> None:
-        text = as_bytes(self.GetSingleArgument(self.argument, ""))
-        found = [self.test(one, text) for one in self.given()]
-        self.Output(0, self.Input(0).sizes(), c10.bool).mutable_data()[:] = found
-
-    def test(self, one: bytes, text: bytes) -> bool:
-        """Return whether the condition holds."""
-        raise NotImplementedError
+@operator("StringSuffix", types=STRINGS, gradient="undefined", outputs=1)
+def string_suffix(strings: Strings, *, length: int = 3) -> Strings:
+    """The last `length` bytes of each string."""
+    n = max(length, 0)
+    return Strings(strings.shape, [one[max(len(one) - n, 0) :] for one in strings.items])
 
 
-@register_operator("StringStartsWith")
-class StringStartsWith(_Test):
+@operator("StringStartsWith", types=STRINGS, gradient="undefined")
+def string_starts_with(strings: Strings, *, prefix: bytes = b"") -> Tensor:
     """Whether each string starts with `prefix`."""
-
-    argument = "prefix"
-
-    def test(self, one: bytes, text: bytes) -> bool:
-        """Return whether `one` starts with `text`."""
-        return one.startswith(text)
+    return _tested(strings, [one.startswith(prefix) for one in strings.items])
 
 
-@register_operator("StringEndsWith")
-class StringEndsWith(_Test):
+@operator("StringEndsWith", types=STRINGS, gradient="undefined")
+def string_ends_with(strings: Strings, *, suffix: bytes = b"") -> Tensor:
     """Whether each string ends with `suffix`."""
-
-    argument = "suffix"
-
-    def test(self, one: bytes, text: bytes) -> bool:
-        """Return whether `one` ends with `text`."""
-        return one.endswith(text)
+    return _tested(strings, [one.endswith(suffix) for one in strings.items])
 
 
-@register_operator("StringEquals")
-class StringEquals(_Test):
+@operator("StringEquals", types=STRINGS, gradient="undefined")
+def string_equals(strings: Strings, *, text: bytes = b"") -> Tensor:
     """Whether each string equals `text`."""
-
-    argument = "text"
-
-    def test(self, one: bytes, text: bytes) -> bool:
-        """Return whether `one` equals `text`."""
-        return one == text
+    return _tested(strings, [one == text for one in strings.items])
 
 
 @register_operator("StringJoin")

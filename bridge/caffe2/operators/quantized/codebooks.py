@@ -3,76 +3,80 @@
 
 from __future__ import annotations
 
+import math
+
 from bridge import c10
-from bridge.caffe2.execution.registry import register_operator
+from bridge.caffe2.execution.function_operator import operator
+from bridge.caffe2.operators.base.checks import require
 from bridge.caffe2.operators.base.lazy_torch import torch
 from bridge.caffe2.operators.base.rows_and_segments import row_indices
-from bridge.caffe2.operators.base.torch_operator import FLOAT, TorchOperator, enforce
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from bridge.caffe2.execution.declaration import Out, OutputCount
 
 __all__: list[str] = []
 
-_CODES = (c10.uint8, c10.uint16, c10.int32)
+CODES = (c10.uint8, c10.uint16, c10.int32)
 
 
-class _Decode(TorchOperator):
-    """The base class of QuantDecode and its gradient."""
-
-    def codebook(self) -> torch.Tensor:
-        """Return input 0, flat."""
-        return self.x(0, FLOAT).reshape(-1)
-
-    def codes(self, i: int, n: int) -> torch.Tensor:
-        """Return the codes of input `i` as indices in [0, n), flat."""
-        return row_indices(self.x(i, _CODES).to(torch.int64), n)
+def _codes(codes: Tensor, book: Tensor) -> Tensor:
+    """Return the codes as indices into the codebook, flat."""
+    return row_indices(codes.to(torch.int64), book.shape[0])
 
 
-@register_operator("QuantDecode")
-class QuantDecode(_Decode):
-    """The values of input 0 at the codes (uint8, uint16 or int32) in each further input.
+@operator(
+    "QuantDecode",
+    types={"codes": CODES},
+    inputs="2-*",
+    gradient="QuantDecodeGradient i* g* > 0",
+)
+def quant_decode(codebook: Tensor, *codes: Tensor, outputs: OutputCount) -> list[Tensor]:
+    """The values of the codebook at the codes in each further input.
 
     Raises EnforceNotMet: a code is out of range.
     Follows QuantDecodeOp, caffe2/operators/quant_decode_op.h, PyTorch 1.8.1.
     """
-
-    def RunOnDevice(self) -> None:
-        enforce(
-            self.OutputSize() == self.InputSize() - 1,
-            "There must be one output per input of codes.",
-        )
-        book = self.codebook()
-        found = [self.codes(i, len(book)) for i in range(1, self.InputSize())]
-        for o, codes in enumerate(found):
-            self.put(o, book[codes].reshape(list(self.Input(o + 1).sizes())))
+    require(outputs == len(codes), "there is one output per input of codes", outputs, len(codes))
+    book = codebook.reshape(-1)
+    return [book.index_select(0, _codes(one, book)).reshape(one.shape) for one in codes]
 
 
-@register_operator("QuantDecodeGradient")
-class QuantDecodeGradient(_Decode):
-    """(values, all codes, gradients of all outputs) -> the gradient of the values."""
+@operator(
+    "QuantDecodeGradient", types={"codes_and_gradients": (*CODES, c10.float32)}, inputs="2n+1"
+)
+def quant_decode_gradient(codebook: Tensor, *codes_and_gradients: Tensor) -> Tensor:
+    """(codebook, all codes, gradients of all outputs) -> the gradient of the codebook."""
+    book = codebook.reshape(-1)
+    n = len(codes_and_gradients) // 2
+    result = torch.zeros_like(book)
+    for given, dy in zip(codes_and_gradients[:n], codes_and_gradients[n:], strict=True):
+        require(not given.is_floating_point(), "codes are integers", given.dtype)
+        require(dy.dtype == torch.float32, "gradients are float32", dy.dtype)
+        require(dy.numel() == given.numel(), "there is one gradient per code", dy, given)
+        result = result.index_add(0, _codes(given, book), dy.reshape(-1))
+    return result.reshape(codebook.shape)
 
-    def RunOnDevice(self) -> None:
-        book = self.codebook()
-        n = (self.InputSize() - 1) // 2
-        result = torch.zeros_like(book)
-        for i in range(1, n + 1):
-            codes, dy = self.codes(i, len(book)), self.x(i + n, FLOAT)
-            enforce(dy.numel() == len(codes), f"There must be one gradient per code of input {i}.")
-            result.index_add_(0, codes, dy.reshape(-1))
-        self.put(0, result.reshape(list(self.Input(0).sizes())))
 
-
-@register_operator("ByteWeightDequant")
-class ByteWeightDequant(TorchOperator):
-    """Bytes as float32 from `min` (-3) to `max` (3), with the sizes `shape`.
+@operator("ByteWeightDequant", types=c10.uint8)
+def byte_weight_dequant(
+    x: Tensor,
+    *,
+    min: float = -3.0,
+    max: float = 3.0,
+    shape: list[int] | None = None,
+    out: Out = None,
+) -> Tensor:
+    """Bytes as float32 from `min` to `max`, with the sizes `shape`.
 
     Raises EnforceNotMet: there are fewer bytes than elements.
     Follows ByteWeightDequantOp, caffe2/operators/byte_weight_dequant_op.h, PyTorch 1.8.1.
     """
-
-    def RunOnDevice(self) -> None:
-        x = self.x(0, (c10.uint8,)).reshape(-1)
-        low, high = self.GetSingleArgument("min", -3.0), self.GetSingleArgument("max", 3.0)
-        sizes = self.GetRepeatedArgument("shape", [0]) if self.HasArgument("shape") else []
-        enforce(min(sizes, default=0) >= 0, f"Sizes must not be negative: {sizes}.")
-        n = torch.Size(sizes).numel()
-        enforce(n <= len(x), f"{len(x)} bytes are too few for the sizes {sizes}.")
-        self.put(0, (x[:n].float() / 255 * (high - low) + low).reshape(sizes))
+    sizes = shape or []
+    require(all(size >= 0 for size in sizes), "no size is negative", sizes)
+    n = math.prod(sizes)
+    require(n <= x.numel(), f"there are bytes for the sizes {sizes}", x)
+    values = x.reshape(-1)[:n].float().reshape(sizes) / 255 * (max - min)
+    return torch.add(values, min, out=out)

@@ -12,125 +12,169 @@ caffe2/operators, PyTorch 1.8.1.
 from __future__ import annotations
 
 from bridge import c10
-from bridge.caffe2.execution.registry import register_operator
+from bridge.caffe2.execution.function_operator import operator
+from bridge.caffe2.operators.base.checks import INT32, INTS, require
 from bridge.caffe2.operators.base.lazy_torch import torch
-from bridge.caffe2.operators.base.rows_and_segments import segment_ids, select_rows
-from bridge.caffe2.operators.base.torch_operator import FLOAT, INT32, INTS, TorchOperator, enforce
-from bridge.caffe2.operators.base.variants import register_variant
+from bridge.caffe2.operators.base.rows_and_segments import (
+    check_lengths,
+    counts_of,
+    segment_ids,
+    select_rows,
+    sum_segments,
+)
 from bridge.caffe2.operators.quantized.nbit_quantized import unpacked
 from bridge.caffe2.operators.quantized.rowwise_quantized import dequantized
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from bridge.caffe2.execution.declaration import OutputCount
+
 __all__: list[str] = []
 
-
-class _Indices(TorchOperator):
-    """An operator on indices with lengths, and optional weights."""
-
-    def indices(self, i: int) -> torch.Tensor:
-        """Return the indices in input `i`."""
-        indices = self.x(i, INTS)
-        enforce(indices.dim() == 1, f"Input {i}, the indices, must have one dimension.")
-        return indices
-
-    def lengths(self, i: int) -> torch.Tensor:
-        """Return the lengths in input `i`."""
-        lengths = self.x(i, INT32)
-        enforce(lengths.dim() == 1, f"Input {i}, the lengths, must have one dimension.")
-        return lengths
-
-    def weights(self, i: int, n: int) -> torch.Tensor:
-        """Return the weights in input `i`. Raises EnforceNotMet: there are not `n`."""
-        weights = self.x(i, FLOAT)
-        enforce(
-            weights.dim() == 1 and len(weights) == n,
-            f"There are {n} indices, but weights of sizes {list(weights.shape)}.",
-        )
-        return weights
-
-    def mapped(self, i: int, indices: torch.Tensor) -> torch.Tensor:
-        """Return the rows of indices by the mapping in input `i`; -1: the row was removed."""
-        mapping = self.x(i, INT32)
-        return select_rows(mapping.reshape(-1), indices)
+LOOK_UP = {"table": (c10.uint8,), "indices": INTS, "lengths": INT32, "mapping": INT32}
 
 
-class _LookUp(_Indices):
-    """Inputs: the table, weights if `weighted`, indices, lengths, the mapping if `sparse`."""
-
-    bits = 4
-    weighted = False
-    mean = False
-    sparse = False
-
-    def RunOnDevice(self) -> None:
-        table = self.x(0, (c10.uint8,))
-        tail = 8 if self.bits == 8 else 4
-        enforce(
-            table.dim() == 2 and table.size(1) > tail,
-            f"A table of sizes {list(table.shape)} has no rows with scale and bias.",
-        )
-        first = 1 + self.weighted
-        indices, lengths = self.indices(first), self.lengths(first + 1)
-        ids = segment_ids(lengths, len(indices))
-        weights = self.weights(1, len(indices)) if self.weighted else None
-        if self.sparse and not self._is_whole(first + 2):
-            indices = self.mapped(first + 2, indices)
-            there = indices != -1
-            indices, ids = indices[there], ids[there]
-            weights = weights[there] if weights is not None else None
-        chosen = select_rows(table, indices)
-        rows = dequantized(chosen, torch.float32) if self.bits == 8 else unpacked(chosen, self.bits)
-        if weights is not None:
-            rows = rows * weights[:, None]
-        total = rows.new_zeros(len(lengths), rows.size(1)).index_add_(0, ids, rows)
-        self.put(0, total / lengths.clamp(min=1)[:, None] if self.mean else total)
-
-    def _is_whole(self, i: int) -> bool:
-        """Return whether the mapping is just 0, which means that no rows were removed."""
-        mapping = self.x(i, INT32)
-        return mapping.numel() == 1 and int(mapping.reshape(-1)[0]) == 0
+def _check(indices: Tensor, lengths: Tensor, weights: Tensor | None = None) -> None:
+    require(
+        indices.dim() == 1 and lengths.dim() == 1,
+        "indices and lengths have one dimension",
+        indices,
+        lengths,
+    )
+    if weights is not None:
+        require(weights.shape == indices.shape, "there is one weight per index", weights, indices)
 
 
-for _kind, _attributes in (
-    ("Sum", {}),
-    ("WeightedSum", {"weighted": True}),
-    ("Mean", {"mean": True}),
-):
-    for _bits in (2, 4, 8):
-        register_variant(
-            f"SparseLengths{_kind}Fused{_bits}BitRowwise", _LookUp, bits=_bits, **_attributes
-        )
-        register_variant(
-            f"SparseLengths{_kind}{_bits}BitRowwiseSparse",
-            _LookUp,
-            bits=_bits,
-            sparse=True,
-            **_attributes,
-        )
+def _reduced(
+    bits: int,
+    table: Tensor,
+    indices: Tensor,
+    lengths: Tensor,
+    weights: Tensor | None = None,
+    mapping: Tensor | None = None,
+    mean: bool = False,
+) -> Tensor:
+    """Return the sums of segments of rows, or the sums over the lengths."""
+    _check_table(table, bits)
+    _check(indices, lengths, weights)
+    check_lengths(lengths, indices.shape[0])
+    counts = lengths.clamp(min=1)[:, None]
+    # A mapping that is just 0 means that no rows were removed.
+    if mapping is not None and not (mapping.numel() == 1 and int(mapping) == 0):
+        indices, lengths, weights = _there(mapping, indices, lengths, weights)
+    chosen = select_rows(table, indices)
+    rows = dequantized(chosen) if bits == 8 else unpacked(chosen, bits)
+    numbers = torch.arange(rows.shape[0], device=rows.device)
+    total = sum_segments(rows, numbers, lengths, weights=weights)
+    return total / counts if mean else total
 
 
-@register_operator("SparseLengthsSumSparseLookup")
-class SparseLengthsSumSparseLookup(_Indices):
+def _check_table(table: Tensor, bits: int) -> None:
+    tail = 8 if bits == 8 else 4
+    require(
+        table.dim() == 2 and table.shape[1] > tail, "a table has rows with scale and bias", table
+    )
+
+
+def _there(
+    mapping: Tensor, indices: Tensor, lengths: Tensor, weights: Tensor | None
+) -> tuple[Tensor, Tensor, Tensor | None]:
+    """Return the rows of those indices that the mapping has, their lengths and weights."""
+    ids = segment_ids(lengths, indices.shape[0])
+    rows = select_rows(mapping.reshape(-1), indices)
+    there = rows != -1
+    kept = counts_of(ids[there], lengths.shape[0]).int()
+    return rows[there], kept, None if weights is None else weights[there]
+
+
+def _declare(bits: int) -> None:
+    """Declare the look-ups in tables of numbers of `bits` bits."""
+    fused = {name: types for name, types in LOOK_UP.items() if name != "mapping"}
+
+    @operator(f"SparseLengthsSumFused{bits}BitRowwise", types=fused, gradient="none")
+    def lengths_sum(table: Tensor, indices: Tensor, lengths: Tensor) -> Tensor:
+        """The sum of the rows at the indices of each segment; float32."""
+        return _reduced(bits, table, indices, lengths)
+
+    @operator(f"SparseLengthsMeanFused{bits}BitRowwise", types=fused, gradient="none")
+    def lengths_mean(table: Tensor, indices: Tensor, lengths: Tensor) -> Tensor:
+        """The mean of the rows at the indices of each segment; float32."""
+        return _reduced(bits, table, indices, lengths, mean=True)
+
+    @operator(f"SparseLengthsWeightedSumFused{bits}BitRowwise", types=fused, gradient="none")
+    def lengths_weighted_sum(
+        table: Tensor, weights: Tensor, indices: Tensor, lengths: Tensor
+    ) -> Tensor:
+        """The sum of the rows at the indices of each segment times their weights; float32."""
+        return _reduced(bits, table, indices, lengths, weights)
+
+    @operator(
+        f"SparseLengthsSum{bits}BitRowwiseSparse",
+        types=LOOK_UP,
+        gradient="none",
+        effects=("values",),
+    )
+    def sparse_sum(table: Tensor, indices: Tensor, lengths: Tensor, mapping: Tensor) -> Tensor:
+        """The sum of those rows at the indices of each segment that the table has; float32."""
+        return _reduced(bits, table, indices, lengths, mapping=mapping)
+
+    @operator(
+        f"SparseLengthsMean{bits}BitRowwiseSparse",
+        types=LOOK_UP,
+        gradient="none",
+        effects=("values",),
+    )
+    def sparse_mean(table: Tensor, indices: Tensor, lengths: Tensor, mapping: Tensor) -> Tensor:
+        """The sum of the rows that the table has, over the number of indices; float32."""
+        return _reduced(bits, table, indices, lengths, mapping=mapping, mean=True)
+
+    @operator(
+        f"SparseLengthsWeightedSum{bits}BitRowwiseSparse",
+        types=LOOK_UP,
+        gradient="none",
+        effects=("values",),
+    )
+    def sparse_weighted_sum(
+        table: Tensor, weights: Tensor, indices: Tensor, lengths: Tensor, mapping: Tensor
+    ) -> Tensor:
+        """The sum of the rows that the table has, times their weights; float32."""
+        return _reduced(bits, table, indices, lengths, weights, mapping)
+
+
+for _bits in (2, 4, 8):
+    _declare(_bits)
+
+
+@operator(
+    "SparseLengthsSumSparseLookup",
+    types={"indices": INTS, "lengths": INT32, "mapping": INT32},
+    gradient="none",
+    outputs="2-3",
+    effects=("values",),
+)
+def sparse_lengths_sum_sparse_lookup(
+    indices: Tensor,
+    lengths: Tensor,
+    mapping: Tensor,
+    weights: Tensor | None = None,
+    *,
+    outputs: OutputCount,
+) -> tuple[Tensor, ...]:
     """Map indices to rows of a sparse table, dropping those mapped to -1.
 
-    Inputs: indices, lengths, the mapping, optionally weights.
     Outputs: the rows, lengths, weights.
     """
-
-    def RunOnDevice(self) -> None:
-        indices, lengths = self.indices(0), self.lengths(1)
-        enforce(self.Input(2).dim() == 1, "Input 2, the mapping, must have one dimension.")
-        enforce(bool((lengths >= 0).all()), "Lengths must not be negative.")
-        n = int(lengths.sum())
-        enforce(
-            n <= len(indices), f"The lengths add up to {n}, but there are {len(indices)} indices."
-        )
-        weights = self.weights(3, len(indices)) if self.InputSize() > 3 else None
-        enforce(self.OutputSize() == 3 or weights is None, "Weights, input 3, need an output 2.")
-        enforce(self.OutputSize() == 2 or weights is not None, "Output 2 needs weights, input 3.")
-        ids = segment_ids(lengths)
-        rows = self.mapped(2, indices[:n])
-        there = rows != -1
-        self.put(0, rows[there].to(indices.dtype))
-        self.put(1, torch.bincount(ids[there], minlength=len(lengths)).int())
-        if weights is not None:
-            self.put(2, weights[:n][there])
+    _check(indices, lengths, weights)
+    require(mapping.dim() == 1, "the mapping has one dimension", mapping)
+    require(
+        outputs == (2 if weights is None else 3), "there is an output 2 with weights only", outputs
+    )
+    check_lengths(lengths)
+    n = int(lengths.sum())
+    require(n <= indices.shape[0], f"there are {n} indices, the sum of the lengths", indices)
+    weights = None if weights is None else weights[:n]
+    rows, kept, weights = _there(mapping, indices[:n], lengths, weights)
+    rows = rows.to(indices.dtype)
+    return (rows, kept) if weights is None else (rows, kept, weights)

@@ -8,10 +8,16 @@ fused_rowwise_nbit_conversion_ops.h, PyTorch 1.8.1.
 
 from __future__ import annotations
 
+import math
+
 from bridge import c10
+from bridge.caffe2.execution.function_operator import operator
+from bridge.caffe2.operators.base.checks import FLOAT, require
 from bridge.caffe2.operators.base.lazy_torch import torch
-from bridge.caffe2.operators.base.torch_operator import TorchOperator, enforce
-from bridge.caffe2.operators.base.variants import register_variant
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from torch import Tensor
 
 __all__ = ["unpacked"]
 
@@ -19,15 +25,13 @@ _BINS = 200  # number of steps per range in the greedy search
 _RATIO = 0.16  # part of the range by which it may shrink
 
 
-def scale_of(low: torch.Tensor, high: torch.Tensor, bits: int) -> torch.Tensor:
+def scale_of(low: Tensor, high: Tensor, bits: int) -> Tensor:
     """Return the scale of rows with values from `low` to `high`, rounded to float16."""
     scale = ((high - low) / (2**bits - 1)).half().float()
     return torch.where((high == low) | (scale == 0) | torch.isinf(1 / scale), 1.0, scale)
 
 
-def numbers_of(
-    x: torch.Tensor, low: torch.Tensor, high: torch.Tensor, bits: int
-) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+def numbers_of(x: Tensor, low: Tensor, high: Tensor, bits: int) -> tuple[Tensor, Tensor, Tensor]:
     """Return the numbers, scales and biases of rows with values from `low` to `high`."""
     low = low.half().float()
     scale = scale_of(low, high, bits)
@@ -35,15 +39,13 @@ def numbers_of(
     return numbers, scale, low
 
 
-def error_of(x: torch.Tensor, low: torch.Tensor, high: torch.Tensor, bits: int) -> torch.Tensor:
+def error_of(x: Tensor, low: Tensor, high: Tensor, bits: int) -> Tensor:
     """Return the norm of the quantization error of each row for these ranges."""
     numbers, scale, bias = numbers_of(x, low, high, bits)
     return torch.linalg.vector_norm(x - (numbers * scale + bias), dim=1, keepdim=True)
 
 
-def greedy_range(
-    x: torch.Tensor, low: torch.Tensor, high: torch.Tensor, bits: int
-) -> tuple[torch.Tensor, torch.Tensor]:
+def greedy_range(x: Tensor, low: Tensor, high: Tensor, bits: int) -> tuple[Tensor, Tensor]:
     """Return ranges with a smaller error, found by greedy search.
 
     In each step the end is moved inwards that results in the smaller error. The result is the best
@@ -68,93 +70,111 @@ def greedy_range(
     return best_low, best_high
 
 
-def packed(numbers: torch.Tensor, bits: int) -> torch.Tensor:
+def packed(numbers: Tensor, bits: int) -> Tensor:
     """Return rows of numbers as rows of bytes."""
     per_byte = 8 // bits
-    apart = numbers.to(torch.uint8).view(len(numbers), numbers.size(1) // per_byte, per_byte)
-    shifts = torch.arange(0, 8, bits, dtype=torch.uint8)
+    apart = numbers.to(torch.uint8).view(numbers.shape[0], numbers.shape[1] // per_byte, per_byte)
+    shifts = torch.arange(0, 8, bits, dtype=torch.uint8, device=numbers.device)
     return (apart << shifts).sum(2, dtype=torch.uint8)
 
 
-def unpacked(rows: torch.Tensor, bits: int) -> torch.Tensor:
+def unpacked(rows: Tensor, bits: int) -> Tensor:
     """Return rows of bytes with scale and bias as rows of float32."""
-    width = rows.size(1) - 4
+    width = rows.shape[1] - 4
     ends = rows[:, width:].clone(memory_format=torch.contiguous_format)
     ends = ends.view(torch.float16).float()
-    shifts = torch.arange(0, 8, bits, dtype=torch.uint8)
+    shifts = torch.arange(0, 8, bits, dtype=torch.uint8, device=rows.device)
     numbers = (rows[:, :width, None] >> shifts) & (2**bits - 1)
-    flat = numbers.reshape(len(rows), width * (8 // bits)).float()
+    flat = numbers.reshape(rows.shape[0], width * (8 // bits)).float()
     return flat * ends[:, :1] + ends[:, 1:]
 
 
-class _NBit(TorchOperator):
-    """An operator on rows, the last dimension, of numbers of `bits` bits."""
-
-    bits = 4
-
-    def rows(self, x: torch.Tensor) -> torch.Tensor:
-        """Return the rows of a tensor as a matrix."""
-        enforce(x.dim() > 0, "Input 0 must have at least one dimension.")
-        return x.reshape(x.shape[:-1].numel(), x.size(-1))
+def _rows(x: Tensor) -> Tensor:
+    """Return the rows of a tensor, its last dimension, as a matrix."""
+    require(x.dim() > 0, "X has at least one dimension", x)
+    return x.reshape(math.prod(x.shape[:-1]), x.shape[-1])
 
 
-class _Quantize(_NBit):
-    """Quantize rows of float32 or float16."""
+def _quantized(x: Tensor, bits: int, *, greedy: bool = False) -> Tensor:
+    """Return rows of float32 or float16 as rows of bytes."""
+    rows = _rows(x).float()
+    per_byte = 8 // bits
+    require(rows.shape[1] > 0, "there are columns", x)
+    require(rows.shape[1] % per_byte == 0, f"the columns are a multiple of {per_byte}", x)
+    numbers, scale, bias = numbers_of(rows, *_range_of(rows, bits, greedy), bits)
+    ends = torch.cat([scale, bias], 1).half().view(torch.uint8)
+    done = torch.cat([packed(numbers, bits), ends], 1)
+    return done.view(*x.shape[:-1], done.shape[1])
 
-    types: tuple[c10.TypeMeta, ...] = (c10.float32,)
-    greedy = False
-    fake = False
 
-    def RunOnDevice(self) -> None:
-        x = self.x(0, self.types)
-        enforce(not self.fake or x.dim() == 2, "Input 0 must have two dimensions.")
-        rows = self.rows(x).float()
-        per_byte = 8 // self.bits
-        enforce(rows.size(1) > 0, "There are no columns.")
-        enforce(
-            self.fake or rows.size(1) % per_byte == 0,
-            f"The number of columns must be a multiple of {per_byte}, not {rows.size(1)}.",
+def _fake_quantized(x: Tensor, bits: int, *, greedy: bool = False) -> Tensor:
+    """Return rows with one byte per number."""
+    require(x.dim() == 2, "X has two dimensions", x)
+    require(x.shape[1] > 0, "there are columns", x)
+    rows = x.float()
+    numbers, scale, bias = numbers_of(rows, *_range_of(rows, bits, greedy), bits)
+    ends = torch.cat([scale, bias], 1).view(torch.uint8)
+    return torch.cat([numbers.to(torch.uint8), ends], 1)
+
+
+def _range_of(rows: Tensor, bits: int, greedy: bool) -> tuple[Tensor, Tensor]:
+    low, high = rows.amin(1, keepdim=True), rows.amax(1, keepdim=True)
+    return greedy_range(rows, low, high, bits) if greedy else (low, high)
+
+
+def _dequantized(x: Tensor, bits: int) -> Tensor:
+    rows = _rows(x)
+    require(rows.shape[1] >= 4, "rows have four bytes of scale and bias", x)
+    done = unpacked(rows, bits)
+    return done.view(*x.shape[:-1], done.shape[1])
+
+
+def _declare(bits: int) -> None:
+    """Declare the operators on rows of numbers of `bits` bits."""
+    for kind, types in (("Float", FLOAT), ("Half", (c10.float16,))):
+
+        @operator(f"{kind}ToFused{bits}BitRowwiseQuantized", types=types, gradient="none")
+        def quantize(x: Tensor) -> Tensor:
+            """Quantize rows, the last dimension, from the least element to the greatest."""
+            return _quantized(x, bits)
+
+        @operator(
+            f"{kind}ToFused{bits}BitRowwiseQuantized",
+            types=types,
+            gradient="none",
+            engine="GREEDY",
+            effects=("values",),
         )
-        low, high = rows.amin(1, keepdim=True), rows.amax(1, keepdim=True)
-        if self.greedy:
-            low, high = greedy_range(rows, low, high, self.bits)
-        numbers, scale, bias = numbers_of(rows, low, high, self.bits)
-        kept = torch.float32 if self.fake else torch.float16
-        ends = torch.cat([scale, bias], 1).to(kept).view(torch.uint8)
-        body = numbers.to(torch.uint8) if self.fake else packed(numbers, self.bits)
-        done = torch.cat([body, ends], 1)
-        self.put(0, done.view(*x.shape[:-1], done.size(1)))
+        def quantize_greedily(x: Tensor) -> Tensor:
+            """Quantize rows, the last dimension, in the range with the least error."""
+            return _quantized(x, bits, greedy=True)
 
+        @operator(f"{kind}ToFused{bits}BitFakeRowwiseQuantized", types=types, gradient="none")
+        def fake_quantize(x: Tensor) -> Tensor:
+            """Quantize rows, one byte per number, from the least element to the greatest."""
+            return _fake_quantized(x, bits)
 
-class _Dequantize(_NBit):
-    """Convert quantized rows to float32 or float16."""
-
-    result: c10.TypeMeta = c10.float32
-
-    def RunOnDevice(self) -> None:
-        x = self.x(0, (c10.uint8,))
-        rows = self.rows(x)
-        enforce(
-            rows.size(1) >= 4, f"Rows of {rows.size(1)} bytes are too short for scale and bias."
+        @operator(
+            f"{kind}ToFused{bits}BitFakeRowwiseQuantized",
+            types=types,
+            gradient="none",
+            engine="GREEDY",
+            effects=("values",),
         )
-        done = unpacked(rows, self.bits).to(self.result.torch)
-        self.put(0, done.view(*x.shape[:-1], done.size(1)))
+        def fake_quantize_greedily(x: Tensor) -> Tensor:
+            """Quantize rows, one byte per number, in the range with the least error."""
+            return _fake_quantized(x, bits, greedy=True)
+
+    @operator(f"Fused{bits}BitRowwiseQuantizedToFloat", types=c10.uint8, gradient="none")
+    def to_float(x: Tensor) -> Tensor:
+        """Convert quantized rows to float32."""
+        return _dequantized(x, bits)
+
+    @operator(f"Fused{bits}BitRowwiseQuantizedToHalf", types=c10.uint8, gradient="none")
+    def to_half(x: Tensor) -> Tensor:
+        """Convert quantized rows to float16."""
+        return _dequantized(x, bits).half()
 
 
-for _bits in (2, 4):
-    for _kind, _type in (("Float", c10.float32), ("Half", c10.float16)):
-        for _fake in ("", "Fake"):
-            for _engine in ("", "GREEDY"):
-                register_variant(
-                    f"{_kind}ToFused{_bits}Bit{_fake}RowwiseQuantized",
-                    _Quantize,
-                    None,
-                    _engine,
-                    bits=_bits,
-                    types=(_type,),
-                    greedy=bool(_engine),
-                    fake=bool(_fake),
-                )
-        register_variant(
-            f"Fused{_bits}BitRowwiseQuantizedTo{_kind}", _Dequantize, bits=_bits, result=_type
-        )
+_declare(2)
+_declare(4)

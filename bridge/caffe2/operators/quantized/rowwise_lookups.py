@@ -1,67 +1,83 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sums of rows of bytes whose scales and biases are a separate input."""
+"""Sums of rows of bytes whose scales and biases are a separate input.
+
+Inputs: bytes, weights if weighted, indices, lengths (int32), and scale and bias of each row
+(rows, 2). Follows SparseLengths8BitsRowwiseOp, caffe2/operators/lengths_reducer_rowwise_8bit_ops.h,
+PyTorch 1.8.1.
+"""
 
 from __future__ import annotations
 
 from bridge import c10
-from bridge.caffe2.execution.registry import register_operator
-from bridge.caffe2.operators.base.rows_and_segments import along_rows, segment_ids, select_rows
-from bridge.caffe2.operators.base.torch_operator import FLOAT, INT32, INTS, TorchOperator, enforce
+from bridge.caffe2.execution.function_operator import operator
+from bridge.caffe2.operators.base.checks import INT32, INTS, require
+from bridge.caffe2.operators.base.lazy_torch import torch
+from bridge.caffe2.operators.base.rows_and_segments import along_rows, select_rows, sum_segments
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from torch import Tensor
 
 __all__: list[str] = []
 
-
-@register_operator("SparseLengthsSum8BitsRowwise")
-class SparseLengthsSum8BitsRowwise(TorchOperator):
-    """Rows at indices, byte * scale + bias, summed by segments; float32.
-
-    Inputs: bytes, weights if `weighted`, indices, lengths (int32), and scale and bias of each row
-    (rows, 2), float32.
-    Follows SparseLengths8BitsRowwiseOp, caffe2/operators/lengths_reducer_rowwise_8bit_ops.h,
-    PyTorch 1.8.1.
-    """
-
-    weighted = False
-    mean = False
-
-    def RunOnDevice(self) -> None:
-        first = 1 + self.weighted
-        data, indices = self.x(0, (c10.uint8,)), self.x(first, INTS)
-        lengths, ends = self.x(first + 1, INT32), self.x(first + 2, FLOAT)
-        enforce(
-            indices.dim() == 1 and lengths.dim() == 1,
-            "Indices and lengths must have one dimension.",
-        )
-        enforce(data.dim() > 0 and data.size(0) > 0, "The data must have at least one dimension.")
-        enforce(ends.shape == (data.size(0), 2), "There must be one scale and one bias per row.")
-        ids = segment_ids(lengths, len(indices))
-        scale, bias = (along_rows(one, data) for one in select_rows(ends, indices).unbind(1))
-        rows = select_rows(data, indices).float() * scale + bias
-        if self.weighted:
-            weights = self.x(1, FLOAT).reshape(-1)
-            enforce(len(weights) >= len(indices), "There must be one weight per index.")
-            rows *= along_rows(weights[: len(indices)], data)
-        total = rows.new_zeros(len(lengths), *data.shape[1:]).index_add_(0, ids, rows)
-        self.put(0, total / along_rows(lengths.clamp(min=1), data) if self.mean else total)
+LOOK_UP = {"data": (c10.uint8,), "indices": INTS, "lengths": INT32}
 
 
-@register_operator("SparseLengthsMean8BitsRowwise")
-class SparseLengthsMean8BitsRowwise(SparseLengthsSum8BitsRowwise):
-    """The mean instead of the sum; see SparseLengthsSum8BitsRowwise."""
+def _reduced(
+    data: Tensor,
+    indices: Tensor,
+    lengths: Tensor,
+    scale_bias: Tensor,
+    weights: Tensor | None = None,
+    mean: bool = False,
+) -> Tensor:
+    require(
+        indices.dim() == 1 and lengths.dim() == 1,
+        "indices and lengths have one dimension",
+        indices,
+        lengths,
+    )
+    require(data.dim() > 0 and data.shape[0] > 0, "the data have rows", data)
+    require(
+        scale_bias.shape == (data.shape[0], 2), "there is one scale and bias per row", scale_bias
+    )
+    n = indices.shape[0]
+    if weights is not None:
+        require(weights.numel() >= n, "there is one weight per index", weights, indices)
+        weights = weights.reshape(-1)[:n]
+    scale, bias = (along_rows(one, data) for one in select_rows(scale_bias, indices).unbind(1))
+    rows = select_rows(data, indices).float() * scale + bias
+    total = sum_segments(rows, torch.arange(n, device=data.device), lengths, weights=weights)
+    return total / along_rows(lengths.clamp(min=1), data) if mean else total
 
-    mean = True
+
+@operator("SparseLengthsSum8BitsRowwise", types=LOOK_UP, gradient="none")
+def sparse_lengths_sum_8bits_rowwise(
+    data: Tensor, indices: Tensor, lengths: Tensor, scale_bias: Tensor
+) -> Tensor:
+    """The sum of the rows at the indices of each segment, byte * scale + bias; float32."""
+    return _reduced(data, indices, lengths, scale_bias)
 
 
-@register_operator("SparseLengthsWeightedSum8BitsRowwise")
-class SparseLengthsWeightedSum8BitsRowwise(SparseLengthsSum8BitsRowwise):
-    """The weighted sum; see SparseLengthsSum8BitsRowwise."""
+@operator("SparseLengthsMean8BitsRowwise", types=LOOK_UP, gradient="none")
+def sparse_lengths_mean_8bits_rowwise(
+    data: Tensor, indices: Tensor, lengths: Tensor, scale_bias: Tensor
+) -> Tensor:
+    """The mean of the rows at the indices of each segment; float32."""
+    return _reduced(data, indices, lengths, scale_bias, mean=True)
 
-    weighted = True
+
+@operator("SparseLengthsWeightedSum8BitsRowwise", types=LOOK_UP, gradient="none")
+def sparse_lengths_weighted_sum_8bits_rowwise(
+    data: Tensor, weights: Tensor, indices: Tensor, lengths: Tensor, scale_bias: Tensor
+) -> Tensor:
+    """The sum of the rows at the indices of each segment times their weights; float32."""
+    return _reduced(data, indices, lengths, scale_bias, weights)
 
 
-@register_operator("SparseLengthsWeightedMean8BitsRowwise")
-class SparseLengthsWeightedMean8BitsRowwise(SparseLengthsSum8BitsRowwise):
-    """The weighted sum over the number of rows."""
-
-    mean = True
-    weighted = True
+@operator("SparseLengthsWeightedMean8BitsRowwise", types=LOOK_UP, gradient="none")
+def sparse_lengths_weighted_mean_8bits_rowwise(
+    data: Tensor, weights: Tensor, indices: Tensor, lengths: Tensor, scale_bias: Tensor
+) -> Tensor:
+    """The weighted sum over the number of rows; float32."""
+    return _reduced(data, indices, lengths, scale_bias, weights, mean=True)

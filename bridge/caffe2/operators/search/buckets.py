@@ -3,157 +3,132 @@
 
 from __future__ import annotations
 
-from bridge import c10
+import math
+
 from bridge.c10.errors import EnforceIndexError
-from bridge.caffe2.execution.registry import register_operator
+from bridge.caffe2.execution.function_operator import operator
+from bridge.caffe2.operators.base.checks import INT32, INT64, INTS, require
 from bridge.caffe2.operators.base.lazy_torch import torch
-from bridge.caffe2.operators.base.rows_and_segments import segment_ids
-from bridge.caffe2.operators.base.torch_operator import (
-    FLOAT,
-    INT32,
-    INT64,
-    INTS,
-    TorchOperator,
-    enforce,
-)
+from bridge.caffe2.operators.base.rows_and_segments import check_lengths, segment_ids
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
+    from torch import Tensor
 
 __all__: list[str] = []
 
 
-@register_operator("Bucketize")
-class Bucketize(TorchOperator):
+@operator("Bucketize")
+def bucketize(x: Tensor, *, boundaries: list[float] | None = None) -> Tensor:
     """The bucket of each element between `boundaries`, int32; 0 for NaN."""
-
-    def __init__(self, *args: Any) -> None:
-        super().__init__(*args)
-        self._boundaries = self.GetRepeatedArgument("boundaries")
-        enforce(self._boundaries == sorted(self._boundaries), "The boundaries must be sorted.")
-
-    def RunOnDevice(self) -> None:
-        x = self.x(0, FLOAT)
-        enforce(x.dim() >= 1, "Input 0 must have at least one dimension.")
-        boundaries = torch.tensor(self._boundaries, dtype=torch.float32)
-        self.put(0, torch.bucketize(x, boundaries, out_int32=True).masked_fill_(x.isnan(), 0))
+    edges = boundaries or []
+    require(edges == sorted(edges), "the boundaries are sorted", edges)
+    require(x.dim() >= 1, "X has at least one dimension", x)
+    found = torch.bucketize(x, x.new_tensor(edges), out_int32=True)
+    return torch.where(x.isnan(), 0, found)
 
 
-class _PerColumn(TorchOperator):
-    """An operator with a list of values per column of input 0, concatenated."""
-
-    def lists(self, i: int, lengths: int, types: tuple[c10.TypeMeta, ...]) -> list[torch.Tensor]:
-        """Return the values of input `i` as a list per column, by the lengths in an input."""
-        sizes = self.integers(lengths, INT32)
-        values = self.x(i, types).reshape(-1)
-        enforce(min(sizes, default=0) >= 0, "Lengths must not be negative.")
-        enforce(
-            sum(sizes) == len(values),
-            f"The lengths add up to {sum(sizes)}, but there are {len(values)} values.",
-        )
-        return list(torch.split(values, sizes))
+def _lists(values: Tensor, lengths: Tensor) -> list[Tensor]:
+    """Return the values as a list of tensors of these lengths, one per column."""
+    flat = values.reshape(-1)
+    check_lengths(lengths.reshape(-1), flat.shape[0])
+    return list(torch.split(flat, lengths.reshape(-1).tolist()))
 
 
-@register_operator("BatchBucketize")
-class BatchBucketize(_PerColumn):
-    """The buckets of the columns of input 0 in input 1, with boundaries per column.
-
-    Inputs: data, column indices, boundaries, lengths of the boundaries.
-    """
-
-    def RunOnDevice(self) -> None:
-        x, columns = self.x(0, FLOAT), self.integers(1, INT32)
-        enforce(x.dim() == 2, "Input 0 must have two dimensions.")
-        lists = self.lists(2, 3, FLOAT)
-        enforce(
-            len(lists) == len(columns), "There must be one list of boundaries per column index."
-        )
-        if any(not 0 <= column < x.size(1) for column in columns):
-            raise EnforceIndexError(
-                f"An index of {columns} is out of range for {x.size(1)} columns."
-            )
-        found = [
-            torch.bucketize(x[:, column].contiguous(), edges, out_int32=True)
-            for column, edges in zip(columns, lists, strict=True)
-        ]
-        self.put(0, torch.stack(found, 1) if found else x.new_zeros((len(x), 0)).int())
-
-
-@register_operator("OneHot")
-class OneHot(TorchOperator):
-    """Rows with 1 at the index in input 0, else 0; their length is input 1; float32."""
-
-    def RunOnDevice(self) -> None:
-        indices = self.x(0, INT64)
-        enforce(indices.dim() == 1, "Input 0 must have one dimension.")
-        enforce(self.Input(1).numel() == 1, "Input 1 must have one element.")
-        n = len(indices)
-        self.put(0, _one_hot(indices, self.integers(1, INT64)[0], torch.arange(n), n))
+@operator(
+    "BatchBucketize",
+    types={"indices": INT32, "lengths": INT32},
+    gradient="none",
+    effects=("values",),
+)
+def batch_bucketize(x: Tensor, indices: Tensor, boundaries: Tensor, lengths: Tensor) -> Tensor:
+    """The buckets of the columns of X at `indices`, with boundaries per column."""
+    columns = indices.reshape(-1).tolist()
+    require(x.dim() == 2, "X has two dimensions", x)
+    lists = _lists(boundaries, lengths)
+    require(
+        len(lists) == len(columns),
+        "there is one list of boundaries per column index",
+        lengths,
+        indices,
+    )
+    if any(not 0 <= column < x.shape[1] for column in columns):
+        raise EnforceIndexError(f"An index of {columns} is out of range for {x.shape[1]} columns.")
+    found = [
+        torch.bucketize(x[:, column].contiguous(), edges, out_int32=True)
+        for column, edges in zip(columns, lists, strict=True)
+    ]
+    if not found:
+        return x.new_zeros((x.shape[0], 0), dtype=torch.int32)
+    return torch.stack(found, 1)
 
 
-def _one_hot(indices: torch.Tensor, size: int, rows: torch.Tensor, n: int) -> torch.Tensor:
-    """Return `n` rows of `size` zeros, with 1 at the index for each of `rows`."""
-    if bool(((indices < 0) | (indices >= size)).any()):
-        raise EnforceIndexError(f"An index is out of range for {size}.")
-    result = torch.zeros((n, max(size, 0)), dtype=torch.float32)
-    result[rows, indices] = 1
-    return result
+def _one_hot(indices: Tensor, size: Tensor, rows: Tensor, n: int) -> Tensor:
+    """Return `n` rows of zeros, with 1 at the index for each of `rows`."""
+    require(size.numel() == 1, "the length of rows is one number", size)
+    length = int(size)
+    if bool(((indices < 0) | (indices >= length)).any()):
+        raise EnforceIndexError(f"An index of {indices.tolist()} is out of range for {length}.")
+    zeros = torch.zeros((n, max(length, 0)), dtype=torch.float32, device=indices.device)
+    return zeros.index_put((rows, indices), zeros.new_ones(()))
 
 
-@register_operator("SegmentOneHot")
-class SegmentOneHot(TorchOperator):
-    """Rows with 1 at the indices of each segment; inputs: lengths, indices, row length."""
-
-    def RunOnDevice(self) -> None:
-        lengths, indices = self.x(0, INT32), self.x(1, INT64)
-        enforce(
-            lengths.dim() == 1 and indices.dim() == 1,
-            "Lengths and indices must have one dimension.",
-        )
-        enforce(self.Input(2).numel() == 1, "Input 2 must have one element.")
-        ids = segment_ids(lengths, len(indices))
-        self.put(0, _one_hot(indices, self.integers(2, INT64)[0], ids, len(lengths)))
+@operator("OneHot", types=INT64, gradient="none", effects=("values",))
+def one_hot(indices: Tensor, index_size: Tensor) -> Tensor:
+    """Rows of `index_size` elements with 1 at the index, else 0; float32."""
+    require(indices.dim() == 1, "the indices have one dimension", indices)
+    n = indices.shape[0]
+    return _one_hot(indices, index_size, torch.arange(n, device=indices.device), n)
 
 
-@register_operator("BatchOneHot")
-class BatchOneHot(_PerColumn):
-    """Whether each column of input 0 equals each of its values; inputs: data, lengths, values."""
-
-    def RunOnDevice(self) -> None:
-        x = self.x(0, INTS)
-        enforce(x.dim() >= 1, "Input 0 must have at least one dimension.")
-        lists = self.lists(2, 1, (self.Input(0).dtype(),))
-        if not x.numel():
-            self.put(0, x.new_zeros(x.size(0), sum(map(len, lists))))
-            return
-        rows = x.reshape(x.size(0), -1)
-        enforce(
-            len(lists) == rows.size(1),
-            f"There are {len(lists)} lengths, but {rows.size(1)} columns.",
-        )
-        found = [rows[:, column, None] == values for column, values in enumerate(lists)]
-        self.put(0, torch.cat(found, 1).to(x.dtype))
+@operator(
+    "SegmentOneHot",
+    types={"lengths": INT32, "indices": INT64, "index_size": INT64},
+    gradient="none",
+    effects=("values",),
+)
+def segment_one_hot(lengths: Tensor, indices: Tensor, index_size: Tensor) -> Tensor:
+    """Rows of `index_size` elements with 1 at the indices of each segment; float32."""
+    require(
+        lengths.dim() == 1 and indices.dim() == 1,
+        "lengths and indices have one dimension",
+        lengths,
+        indices,
+    )
+    ids = segment_ids(lengths, indices.shape[0])
+    return _one_hot(indices, index_size, ids, lengths.shape[0])
 
 
-@register_operator("BatchBucketOneHot")
-class BatchBucketOneHot(_PerColumn):
-    """One-hot buckets of each column of input 0; inputs: data, lengths, boundaries; float32."""
+@operator(
+    "BatchOneHot",
+    types={"x": INTS, "lengths": INT32, "values": "x"},
+    gradient="none",
+    effects=("values",),
+)
+def batch_one_hot(x: Tensor, lengths: Tensor, values: Tensor) -> Tensor:
+    """Whether each column of X equals each of its values; of the type of X."""
+    require(x.dim() >= 1, "X has at least one dimension", x)
+    lists = _lists(values, lengths)
+    if not x.numel():
+        return x.new_zeros(x.shape[0], values.numel())
+    rows = x.reshape(x.shape[0], math.prod(x.shape[1:]))
+    require(len(lists) == rows.shape[1], "there is one length per column", lengths, x)
+    found = [rows[:, column, None] == one for column, one in enumerate(lists)]
+    return torch.cat(found, 1).to(x.dtype)
 
-    def RunOnDevice(self) -> None:
-        x = self.x(0, FLOAT)
-        enforce(x.dim() == 2, "Input 0 must have two dimensions.")
-        lists = self.lists(2, 1, FLOAT)
-        enforce(
-            len(lists) == x.size(1), f"There are {len(lists)} lengths, but {x.size(1)} columns."
-        )
-        found = []
-        for column, edges in enumerate(lists):
-            enforce(len(edges) > 0, f"There are no boundaries for column {column}.")
-            x_column = x[:, column].contiguous()
-            # The middle one of the buckets between equal boundaries.
-            place = torch.bucketize(x_column, edges) + torch.bucketize(x_column, edges, right=True)
-            place //= 2
-            found.append(torch.nn.functional.one_hot(place, len(edges) + 1))
-        result = torch.cat(found, 1) if found else x.new_zeros((x.size(0), 0))
-        self.put(0, result.float())
+
+@operator("BatchBucketOneHot", types={"lengths": INT32}, effects=("values",))
+def batch_bucket_one_hot(x: Tensor, lengths: Tensor, boundaries: Tensor) -> Tensor:
+    """One-hot buckets of each column of X, by boundaries per column; float32."""
+    require(x.dim() == 2, "X has two dimensions", x)
+    lists = _lists(boundaries, lengths)
+    require(len(lists) == x.shape[1], "there is one length per column", lengths, x)
+    found = []
+    for column, edges in enumerate(lists):
+        require(edges.shape[0] > 0, f"there are boundaries for column {column}", lengths.tolist())
+        given = x[:, column].contiguous()
+        # The middle one of the buckets between equal boundaries.
+        place = torch.bucketize(given, edges) + torch.bucketize(given, edges, right=True)
+        numbers = torch.arange(edges.shape[0] + 1, device=x.device)
+        found.append(torch.div(place, 2, rounding_mode="floor")[:, None] == numbers)
+    return torch.cat(found, 1).float() if found else x.new_zeros((x.shape[0], 0))

@@ -3,68 +3,65 @@
 
 from __future__ import annotations
 
-from bridge.caffe2.execution.registry import register_operator
+import math
+
+from bridge.caffe2.execution.function_operator import operator
+from bridge.caffe2.operators.base.checks import INT64, require, require_range
 from bridge.caffe2.operators.base.lazy_torch import torch
-from bridge.caffe2.operators.base.torch_operator import FLOAT, INT64, TorchOperator, enforce
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
+    from torch import Tensor
+
+    from bridge.caffe2.execution.declaration import OutputCount
 
 __all__: list[str] = []
 
 
-@register_operator("KeySplit")
-class KeySplit(TorchOperator):
+@operator("KeySplit", types=INT64, effects=("values",))
+def key_split(keys: Tensor, *, categorical_limit: int = 0, outputs: OutputCount) -> list[Tensor]:
     """The indices of each key from 0 to `categorical_limit` - 1, one output per key."""
-
-    def __init__(self, *args: Any) -> None:
-        super().__init__(*args)
-        self._limit = self.GetSingleArgument("categorical_limit", 0)
-        enforce(self._limit > 0, "The argument categorical_limit must be positive.")
-
-    def RunOnDevice(self) -> None:
-        keys = self.x(0, INT64).reshape(-1)
-        enforce(self.OutputSize() == self._limit, "There must be one output per key.")
-        enforce(bool(((keys >= 0) & (keys < self._limit)).all()), "A key is out of range.")
-        for key in range(self._limit):
-            self.put(key, (keys == key).nonzero().view(-1).int())
+    require(categorical_limit > 0, "categorical_limit is positive", categorical_limit)
+    require(outputs == categorical_limit, "there is one output per key", outputs)
+    require_range("keys", keys, categorical_limit)
+    flat = keys.reshape(-1)
+    return [(flat == key).nonzero().view(-1).int() for key in range(categorical_limit)]
 
 
-@register_operator("NGramFromCategorical")
-class NGramFromCategorical(TorchOperator):
+@operator("NGramFromCategorical", gradient="none")
+def n_gram_from_categorical(
+    x: Tensor,
+    *,
+    col_ids: list[int] | None = None,
+    categorical_limits: list[int] | None = None,
+    vals: list[int] | None = None,
+) -> Tensor:
     """A number per combination of categories in the columns `col_ids`.
 
     Column i has `categorical_limits[i]` categories, the next ones of `vals`.
     """
-
-    def __init__(self, *args: Any) -> None:
-        super().__init__(*args)
-        self._columns = self.GetRepeatedArgument("col_ids")
-        limits = self.GetRepeatedArgument("categorical_limits")
-        values = self.GetRepeatedArgument("vals")
-        enforce(len(limits) == len(self._columns), "There must be one limit per column.")
-        enforce(bool(self._columns), "The argument col_ids is missing.")
-        enforce(
-            min(limits) > 0 and min(self._columns) >= 0,
-            "Limits must be positive, columns must not be negative.",
-        )
-        enforce(sum(limits) == len(values), "The limits must add up to the number of vals.")
-        self._maps, base, start = [], 1, 0
-        for limit in limits:
-            part = values[start : start + limit]
-            self._maps.append({value: m * base for m, value in enumerate(part)})
-            base *= limit
-            start += limit
-
-    def RunOnDevice(self) -> None:
-        x = self.x(0, FLOAT)
-        rows = x.reshape(x.size(0), x.shape[1:].numel()) if x.dim() else x
-        enforce(x.dim() > 0 and rows.size(1) > max(self._columns), "A column is missing.")
-        total = [0] * len(rows)
-        for column, known in zip(self._columns, self._maps, strict=True):
-            values = rows[:, column].double()
-            rounded = torch.where(values < 0, (values - 0.5).ceil(), (values + 0.5).floor())
-            for i, value in enumerate(rounded.tolist()):
-                total[i] += known.get(int(value), 0)
-        self.put(0, torch.tensor(total, dtype=torch.int64))
+    columns, limits, categories = col_ids or [], categorical_limits or [], vals or []
+    require(len(limits) == len(columns) > 0, "there is one limit per column", limits, columns)
+    require(
+        min(limits) > 0 and min(columns) >= 0,
+        "limits are positive, and columns not negative",
+        limits,
+        columns,
+    )
+    require(sum(limits) == len(categories), "the limits add up to the number of vals", limits)
+    require(x.dim() > 0, "X has at least one dimension", x)
+    rows = x.reshape(x.shape[0], math.prod(x.shape[1:]))
+    require(rows.shape[1] > max(columns), f"X has a column {max(columns)}", x)
+    total = torch.zeros(rows.shape[0], dtype=torch.int64, device=x.device)
+    base, start = 1, 0
+    for column, limit in zip(columns, limits, strict=True):
+        values = rows[:, column].double()
+        rounded = torch.where(values < 0, (values - 0.5).ceil(), (values + 0.5).floor())
+        # Of categories with the same value the last one counts.
+        numbers = torch.arange(limit, device=x.device)
+        known = numbers.new_tensor(categories[start : start + limit])
+        is_known = rounded.long()[:, None] == known
+        total = total + torch.where(is_known, numbers, 0).amax(1) * base
+        base *= limit
+        start += limit
+    return total

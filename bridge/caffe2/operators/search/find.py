@@ -5,74 +5,84 @@ from __future__ import annotations
 
 from bridge import c10
 from bridge.caffe2.base.data_types import type_of_argument
-from bridge.caffe2.blobs.strings import as_bytes
-from bridge.caffe2.execution.registry import register_operator
+from bridge.caffe2.blobs.strings import Strings, as_bytes
+from bridge.caffe2.execution.function_operator import operator
+from bridge.caffe2.operators.base.checks import FLOATS, INTS, require
 from bridge.caffe2.operators.base.lazy_torch import torch
-from bridge.caffe2.operators.base.torch_operator import FLOATS, INTS, TorchOperator, enforce
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from torch import Tensor
+
+    from bridge.caffe2.execution.declaration import Arguments
+
 __all__: list[str] = []
 
 
-@register_operator("Unique")
-class Unique(TorchOperator):
+@operator("Unique", types=INTS, gradient="undefined", outputs="1-2", effects=("values",))
+def unique(indices: Tensor) -> tuple[Tensor, Tensor]:
     """The unique elements, sorted; output 1: the index of each element among them, int32."""
-
-    def RunOnDevice(self) -> None:
-        x = self.x(0, INTS)
-        enforce(x.dim() == 1, "Input 0 must have one dimension.")
-        values, places = torch.unique(x, return_inverse=True)
-        self.put(0, values)
-        if self.OutputSize() > 1:
-            self.put(1, places.int())
+    require(indices.dim() == 1, "the indices have one dimension", indices)
+    values, places = torch.unique(indices, return_inverse=True)
+    return values, places.int()
 
 
-@register_operator("Find")
-class Find(TorchOperator):
-    """The last index in input 0 of each element of input 1, or `missing_value` (-1)."""
-
-    def RunOnDevice(self) -> None:
-        x = self.x(0, INTS)
-        needles = self.x(1, (self.Input(0).dtype(),))
-        missing = self.GetSingleArgument("missing_value", -1)
-        places = {value: i for i, value in enumerate(x.reshape(-1).tolist())}
-        found = [places.get(one, missing) for one in needles.reshape(-1).tolist()]
-        self.put(0, torch.tensor(found, dtype=x.dtype).reshape(needles.shape))
+@operator("Find", types={"index": INTS, "query": "index"})
+def find(index: Tensor, query: Tensor, *, missing_value: int = -1) -> Tensor:
+    """The last position in `index` of each element of `query`, or `missing_value`."""
+    if not index.numel():
+        return query.new_full(query.shape, missing_value)
+    known, order = torch.sort(index.reshape(-1), stable=True)
+    places = (torch.searchsorted(known, query, right=True) - 1).clamp(min=0)
+    return torch.where(known[places] == query, order[places], missing_value).to(index.dtype)
 
 
-@register_operator("FindDuplicateElements")
-class FindDuplicateElements(TorchOperator):
+@operator(
+    "FindDuplicateElements",
+    types={"data": (*FLOATS, *INTS, c10.string)},
+    gradient="undefined",
+    effects=("values",),
+)
+def find_duplicate_elements(data: Tensor | Strings) -> Tensor:
     """The indices of elements that occurred before."""
+    require(data.dim() == 1, "the data have one dimension", data)
+    items = data.items if isinstance(data, Strings) else data.tolist()
+    seen: set[object] = set()
+    again = []
+    for i, item in enumerate(items):
+        if item in seen:
+            again.append(i)
+        seen.add(item)
+    device = None if isinstance(data, Strings) else data.device
+    return torch.tensor(again, dtype=torch.int64, device=device or "cpu")
 
-    def RunOnDevice(self) -> None:
-        enforce(self.Input(0).dim() == 1, "Input 0 must have one dimension.")
-        items = self.strings(0) if self.has_strings(0) else self.x(0, (*FLOATS, *INTS)).tolist()
-        seen: set[Any] = set()
-        again = []
-        for i, item in enumerate(items):
-            if item in seen:
-                again.append(i)
-            seen.add(item)
-        self.put(0, torch.tensor(again, dtype=torch.int64))
+
+class Members:
+    """The arguments of IsMemberOf: the values, of any type, and the number of their type."""
+
+    def __init__(self, values: list[Any], dtype: int | None) -> None:
+        self.values = values
+        self.type = None if dtype is None else type_of_argument(dtype, "dtype")
+
+    @classmethod
+    def from_arguments(cls, arguments: Arguments) -> Members:
+        """Return the arguments of a definition."""
+        return cls(arguments.repeated("value"), arguments.single("dtype"))
 
 
-@register_operator("IsMemberOf")
-class IsMemberOf(TorchOperator):
-    """Whether each element is one of the argument `value`."""
+@operator("IsMemberOf", types={"x": (*INTS, c10.bool, c10.string)}, gradient="undefined")
+def is_member_of(x: Tensor | Strings, *, members: Members) -> Tensor:
+    """Whether each element is one of the argument `value`, which has the type `dtype`.
 
-    def RunOnDevice(self) -> None:
-        values = self.GetRepeatedArgument("value")
-        if self.HasArgument("dtype"):
-            given = type_of_argument(self.GetSingleArgument("dtype"), "dtype")
-            # As in Caffe2, values of another type equal none of the elements.
-            values = values if given is self.Input(0).dtype() else []
-        if self.has_strings(0):
-            wanted = {as_bytes(one) for one in values}
-            found = torch.tensor([one in wanted for one in self.strings(0)], dtype=torch.bool)
-            self.put(0, found.reshape(torch.Size(self.Input(0).sizes())))
-            return
-        x = self.x(0, (*INTS, c10.bool))
-        self.put(0, torch.isin(x.long(), torch.tensor(values, dtype=torch.int64)))
+    As in Caffe2, values of another type equal none of the elements.
+    """
+    if isinstance(x, Strings):
+        fits = members.type in (None, c10.string)
+        wanted = {as_bytes(one) for one in members.values} if fits else set()
+        found = [one in wanted for one in x.items]
+        return torch.tensor(found, dtype=torch.bool, device="cpu").reshape(x.shape)
+    fits = members.type is None or members.type.torch == x.dtype
+    given = members.values if fits else []
+    return torch.isin(x.long(), torch.tensor(given, dtype=torch.int64, device=x.device))

@@ -3,66 +3,82 @@
 
 from __future__ import annotations
 
-from bridge.caffe2.execution.registry import register_operator
+import math
+
+from bridge.caffe2.execution.function_operator import operator
+from bridge.caffe2.operators.base.checks import FLOAT, INT64, require
 from bridge.caffe2.operators.base.lazy_torch import torch
-from bridge.caffe2.operators.base.torch_operator import (
-    FLOAT,
-    INT64,
-    TorchOperator,
-    enforce,
-    plain_axis,
-)
 
-__all__: list[str] = []
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from bridge.caffe2.execution.declaration import OutputCount
+
+__all__ = ["sorted_down", "top_k_axis"]
 
 
-@register_operator("TopK")
-class TopK(TorchOperator):
-    """The `k` largest elements along `axis` (-1), their indices along it, and their flat indices.
+def sorted_down(x: Tensor, dim: int) -> tuple[Tensor, Tensor]:
+    """Return `x` sorted along `dim`, the greatest first, and the indices; equal ones in order."""
+    if torch.onnx.is_in_onnx_export():
+        # ONNX's TopK keeps equal elements in order; its exporter knows no stable sort.
+        return tuple(torch.sort(x, dim, descending=True))
+    return tuple(torch.sort(x, dim=dim, descending=True, stable=True))
+
+
+def top_k_axis(axis: int, x: Tensor) -> int:
+    """Return `axis` counted from the front; -1 is the last one, no other may be negative.
+
+    Raises EnforceNotMet: `axis` is out of range.
+    """
+    axis = x.dim() - 1 if axis == -1 else axis
+    require(0 <= axis < x.dim(), f"axis {axis} is one of the dimensions", x)
+    return axis
+
+
+@operator("TopK", types={"ks": INT64}, gradient="TopKGradient g0 o1 i0 > 0", outputs="2-3")
+def top_k(
+    x: Tensor, ks: Tensor | None = None, *, k: int = -1, axis: int = -1, outputs: OutputCount = 2
+) -> tuple[Tensor, ...]:
+    """The `k` largest elements along `axis`, their indices along it, and their flat indices.
 
     `k` is an argument or input 1. Of equal elements the first ones are selected; missing elements
     have the value 0 and the index -1.
     """
-
-    def RunOnDevice(self) -> None:
-        x = self.x(0, FLOAT)
-        k = self.GetSingleArgument("k", -1)
-        if k == -1 and self.InputSize() == 2:
-            enforce(self.Input(1).numel() > 0, "Input 1 must have one element.")
-            k = self.integers(1, INT64)[0]
-        enforce(k >= 1, f"k must be at least 1, not {k}.")
-        axis = plain_axis(self.GetSingleArgument("axis", -1), x.dim())
-        n, inner = x.size(axis), x.shape[axis + 1 :].numel()
-        rows = x.reshape(x.shape[:axis].numel(), n, inner)
-        found = min(k, n)
-        order = torch.sort(rows, dim=1, descending=True, stable=True)
-        sizes = [*x.shape[:axis], k, *x.shape[axis + 1 :]]
-        values = x.new_zeros(rows.size(0), k, rows.size(2))
-        places = torch.full((rows.size(0), k, rows.size(2)), -1)
-        values[:, :found] = order.values[:, :found]
-        places[:, :found] = order.indices[:, :found]
-        if self.OutputSize() > 2:
-            starts = torch.arange(rows.size(0)).view(-1, 1, 1) * n * inner
-            flat = places * inner + starts + torch.arange(rows.size(2))
-            self.put(2, torch.where(places < 0, -1, flat).reshape(-1))
-        self.put(0, values.reshape(sizes))
-        self.put(1, places.reshape(sizes))
+    if k == -1 and ks is not None:
+        require(ks.numel() > 0, "input 1 has one element", ks)
+        k = int(ks.reshape(-1)[0])
+    require(k >= 1, "k is at least 1", k)
+    axis = top_k_axis(axis, x)
+    outer, n, inner = math.prod(x.shape[:axis]), x.shape[axis], math.prod(x.shape[axis + 1 :])
+    sizes = (*x.shape[:axis], k, *x.shape[axis + 1 :])
+    values, places = sorted_down(x.reshape(outer, n, inner), 1)
+    values, places = values[:, :k], places[:, :k]
+    if n < k:
+        missing = (0, 0, 0, k - n)
+        values = torch.nn.functional.pad(values, missing)
+        places = torch.nn.functional.pad(places, missing, value=-1)
+    found = values.reshape(sizes), places.reshape(sizes)
+    if outputs < 3:
+        return found
+    starts = torch.arange(outer, device=x.device).view(-1, 1, 1) * n * inner
+    flat = places * inner + starts + torch.arange(inner, device=x.device)
+    return *found, torch.where(places < 0, -1, flat).reshape(-1)
 
 
-@register_operator("FlexibleTopK")
-class FlexibleTopK(TorchOperator):
-    """The k largest elements of each row, k per row being input 1, concatenated."""
-
-    def RunOnDevice(self) -> None:
-        x, ks = self.x(0, FLOAT), self.x(1, INT64).reshape(-1)
-        enforce(x.dim() > 0, "Input 0 must have at least one dimension.")
-        rows = x.reshape(-1, x.size(-1))
-        enforce(len(ks) == len(rows), f"There are {len(ks)} numbers k, but {len(rows)} rows.")
-        enforce(
-            bool(((ks >= 1) & (ks <= rows.size(1))).all()),
-            f"k must be 1 to {rows.size(1)} for each row.",
-        )
-        order = torch.sort(rows, dim=1, descending=True, stable=True)
-        taken = torch.arange(rows.size(1)) < ks[:, None]
-        self.put(0, order.values[taken])
-        self.put(1, order.indices[taken])
+@operator(
+    "FlexibleTopK",
+    types={"x": FLOAT, "k": INT64},
+    gradient="FlexibleTopKGradient i0 i1 g0 o1 > 0",
+    effects=("values",),
+)
+def flexible_top_k(x: Tensor, k: Tensor) -> tuple[Tensor, Tensor]:
+    """The k largest elements of each row and their indices, concatenated; k per row is input 1."""
+    require(x.dim() > 0, "X has at least one dimension", x)
+    ks, columns = k.reshape(-1), x.shape[-1]
+    rows = x.reshape(math.prod(x.shape[:-1]), columns)
+    require(ks.shape[0] == rows.shape[0], f"there is one k for each of {rows.shape[0]} rows", k)
+    require(bool(((ks >= 1) & (ks <= columns)).all()), f"k is from 1 to {columns} in each row", ks)
+    values, places = sorted_down(rows, 1)
+    taken = torch.arange(columns, device=x.device) < ks[:, None]
+    return values[taken], places[taken]

@@ -3,88 +3,69 @@
 
 from __future__ import annotations
 
-from bridge.caffe2.execution.registry import register_operator
+from bridge.caffe2.execution.function_operator import operator
+from bridge.caffe2.operators.base.checks import INT32, INTS, has_values, require
 from bridge.caffe2.operators.base.lazy_torch import torch
 from bridge.caffe2.operators.base.rows_and_segments import segment_ids
-from bridge.caffe2.operators.base.torch_operator import (
-    FLOAT,
-    INT32,
-    INTS,
-    TorchOperator,
-    enforce,
-    plain_axis,
-)
+from bridge.caffe2.operators.search.top_k import top_k, top_k_axis
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from torch import Tensor
 
 __all__: list[str] = []
 
 
-@register_operator("TopKGradient")
-class TopKGradient(TorchOperator):
+@operator("TopKGradient", types={"indices": INTS}, defaults=top_k)
+def top_k_gradient(dy: Tensor, indices: Tensor, x: Tensor, *, axis: int) -> Tensor:
     """(gradients of the largest elements, their indices along `axis`, X) -> dX."""
+    require(x.dim() > 0, "X has at least one dimension", x)
+    axis = top_k_axis(axis, x)
+    require(
+        dy.shape == indices.shape
+        and dy.shape[:axis] == x.shape[:axis]
+        and dy.shape[axis + 1 :] == x.shape[axis + 1 :],
+        "gradients and indices have the sizes of X but for the axis",
+        dy,
+        indices,
+        x,
+    )
+    if has_values(indices):
+        require(not bool((indices >= x.shape[axis]).any()), "indices are in range", x)
+    # Where there were fewer than k elements, the index is -1; its gradient is dropped.
+    found = torch.where(indices >= 0, dy, 0.0)
+    return torch.zeros_like(x).scatter_add(axis, indices.clamp(min=0).long(), found)
 
-    def RunOnDevice(self) -> None:
-        gradients, places, x = self.x(0, FLOAT), self.x(1, INTS), self.x(2, FLOAT)
-        enforce(x.dim() > 0, "X must have at least one dimension.")
-        axis = plain_axis(self.GetSingleArgument("axis", -1), x.dim())
-        sizes = [*x.shape[:axis], gradients.size(axis), *x.shape[axis + 1 :]]
-        enforce(
-            list(gradients.shape) == list(places.shape) == sizes,
-            f"Gradients {list(gradients.shape)} and indices {list(places.shape)} must have the "
-            f"sizes {sizes}.",
-        )
-        enforce(bool((places < x.size(axis)).all()), "An index is out of range.")
-        # Where there were fewer than k elements, the index is -1; its gradient is dropped.
-        found = places >= 0
-        result = torch.zeros_like(x)
-        result.scatter_add_(axis, places.clamp(min=0).long(), torch.where(found, gradients, 0.0))
-        self.put(0, result)
 
-
-@register_operator("FlexibleTopKGradient")
-class FlexibleTopKGradient(TorchOperator):
+@operator("FlexibleTopKGradient", types={"k": INTS, "indices": INTS}, effects=("values",))
+def flexible_top_k_gradient(x: Tensor, k: Tensor, dy: Tensor, indices: Tensor) -> Tensor:
     """(X, k of each row, gradients of the largest elements, their indices) -> dX."""
-
-    def RunOnDevice(self) -> None:
-        x, ks = self.x(0, FLOAT), self.x(1, INTS).reshape(-1)
-        gradients, places = self.x(2, FLOAT), self.x(3, INTS)
-        enforce(x.dim() > 0, "X must have at least one dimension.")
-        rows = torch.zeros_like(x).view(-1, x.size(-1))
-        enforce(
-            len(ks) == len(rows) and bool((ks >= 0).all()),
-            f"There must be {len(rows)} numbers k, one per row, that are not negative.",
-        )
-        count = int(ks.sum())
-        enforce(
-            gradients.numel() == places.numel() == count,
-            f"There must be {count} gradients and indices.",
-        )
-        enforce(bool(((places >= 0) & (places < x.size(-1))).all()), "An index is out of range.")
-        numbers = torch.repeat_interleave(torch.arange(len(rows)), ks.long())
-        rows[numbers, places.reshape(-1).long()] = gradients.reshape(-1)
-        self.put(0, rows.view(x.shape))
+    require(x.dim() > 0, "X has at least one dimension", x)
+    ks = k.reshape(-1)
+    rows = torch.zeros_like(x).view(-1, x.shape[-1])
+    require(ks.shape[0] == rows.shape[0], f"there is one k for each of {rows.shape[0]} rows", k)
+    require(bool((ks >= 0).all()), "no k is negative", ks.tolist())
+    count = int(ks.sum())
+    require(dy.numel() == indices.numel() == count, f"there are {count} gradients and indices", dy)
+    places = indices.reshape(-1).long()
+    require(bool(((places >= 0) & (places < x.shape[-1])).all()), "indices are in range", x)
+    numbers = segment_ids(ks, count)
+    return rows.index_put((numbers, places), dy.reshape(-1)).view(x.shape)
 
 
-@register_operator("LengthsTopKGradient")
-class LengthsTopKGradient(TorchOperator):
+@operator("LengthsTopKGradient", types={"lengths": INT32, "indices": INT32}, effects=("values",))
+def lengths_top_k_gradient(lengths: Tensor, indices: Tensor, dy: Tensor, *, k: int = -1) -> Tensor:
     """(lengths, indices within the segments (n, k), gradients (n, k)) -> dX."""
-
-    def RunOnDevice(self) -> None:
-        lengths, places, gradients = self.x(0, INT32), self.x(1, INT32), self.x(2, FLOAT)
-        k = self.GetSingleArgument("k", -1)
-        enforce(k >= 1, "The argument k must be at least 1.")
-        n = lengths.numel()
-        enforce(
-            places.numel() == gradients.numel() == n * k,
-            f"There must be {n} times {k} gradients and indices.",
-        )
-        ids = segment_ids(lengths)
-        starts = (lengths.cumsum(0) - lengths).view(-1, 1)
-        taken = torch.arange(k) < lengths.view(-1, 1)
-        places, gradients = places.view(n, k), gradients.view(n, k)
-        enforce(
-            bool(((places >= 0) & (places < lengths.view(-1, 1)))[taken].all()),
-            "An index is out of range.",
-        )
-        result = gradients.new_zeros(len(ids))
-        result[(places + starts)[taken].long()] = gradients[taken]
-        self.put(0, result)
+    require(k >= 1, "k is at least 1", k)
+    n = lengths.numel()
+    require(
+        indices.numel() == dy.numel() == n * k, f"there are {n} times {k} gradients", indices, dy
+    )
+    count = segment_ids(lengths).shape[0]
+    each = lengths.view(-1, 1)
+    starts = lengths.cumsum(0).view(-1, 1) - each
+    taken = torch.arange(k, device=dy.device) < each
+    places = indices.view(n, k)
+    require(bool(((places >= 0) & (places < each))[taken].all()), "indices are in range", lengths)
+    rows = (places + starts)[taken].long()
+    return dy.new_zeros(count).index_put((rows,), dy.view(n, k)[taken])

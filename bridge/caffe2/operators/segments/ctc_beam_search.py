@@ -3,14 +3,15 @@
 
 from __future__ import annotations
 
-from bridge.caffe2.execution.registry import register_operator
-from bridge.caffe2.operators.base.float_operator import FloatOperator
+from bridge.caffe2.execution.function_operator import operator
+from bridge.caffe2.operators.base.checks import INT32, require, single
 from bridge.caffe2.operators.base.lazy_torch import torch
-from bridge.caffe2.operators.base.torch_operator import INT32, single
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
+    from torch import Tensor
+
+    from bridge.caffe2.execution.declaration import OutputCount
 
     Prefix = tuple[int, ...]
     Odds = dict[Prefix, float]
@@ -80,46 +81,51 @@ class Search:
         return self.blank.get(prefix, 0.0) + self.label.get(prefix, 0.0)
 
 
-@register_operator("CTCBeamSearchDecoder")
-class CTCBeamSearchDecoder(FloatOperator):
+@operator(
+    "CTCBeamSearchDecoder",
+    types={"lengths": INT32},
+    gradient="undefined",
+    outputs="2-3",
+    effects=("values",),
+)
+def ctc_beam_search_decoder(
+    x: Tensor,
+    lengths: Tensor | None = None,
+    *,
+    beam_width: int = 10,
+    num_candidates: int = 1,
+    prune_threshold: float = 0.001,
+    outputs: OutputCount = 3,
+) -> tuple[Tensor, Tensor, Tensor]:
     """(probabilities: (T, N, labels), optionally lengths: (N)) -> lengths, labels, odds.
 
     Label 0 is the blank.
-    Outputs: the lengths of `num_candidates` (1) decoded sequences per input sequence, the most
-    likely first; their labels, concatenated; their odds. `beam_width` (10) prefixes are kept per
-    step; labels with a probability of at most `prune_threshold` (0.001) are ignored, unless all
-    are.
+    Outputs: the lengths of `num_candidates` decoded sequences per input sequence, the most likely
+    first; their labels, concatenated; their odds. `beam_width` prefixes are kept per step; labels
+    with a probability of at most `prune_threshold` are ignored, unless all are.
     Follows CTCBeamSearchDecoderOp, caffe2/operators/ctc_beam_search_decoder_op.cc, PyTorch 1.8.1.
     """
-
-    def __init__(self, *args: Any) -> None:
-        super().__init__(*args)
-        self.enforce(self.OutputSize() == 3, "there are three outputs", self.OutputSize())
-        self._width = self.GetSingleArgument("beam_width", 10)
-        self._candidates = self.GetSingleArgument("num_candidates", 1)
-        self._threshold = single(self.GetSingleArgument("prune_threshold", 0.001))
-        self.enforce(self._candidates >= 0, "num_candidates is not negative", self._candidates)
-
-    def RunOnDevice(self) -> None:
-        x = self.x(0)
-        self.enforce(x.dim() == 3, "probabilities have three dimensions", x)
-        moments, n, _ = x.shape
-        lengths = self.integers(1, INT32) if self.InputSize() > 1 else [moments] * n
-        self.enforce(len(lengths) >= n, "there is one length per sequence", len(lengths), n)
-        self.enforce(
-            all(0 <= one <= moments for one in lengths[:n]),
-            f"lengths are from 0 to {moments}",
-            lengths,
-        )
-        found: list[tuple[Prefix, float]] = []
-        for i, length in enumerate(lengths[:n]):
-            search = Search(max(self._width, 0), self._threshold)
-            for given in x[:length, i].tolist():
-                search.step(given)
-            best = search.ranked[: self._candidates]
-            found += [(prefix, search.odds(prefix)) for prefix in best]
-            found += [((), 0.0)] * (self._candidates - len(best))
-        labels = [label for prefix, _ in found for label in prefix]
-        self.put(0, torch.tensor([len(prefix) for prefix, _ in found], dtype=torch.int32))
-        self.put(1, torch.tensor(labels, dtype=torch.int32))
-        self.put(2, torch.tensor([odds for _, odds in found], dtype=torch.float32))
+    require(outputs == 3, "there are three outputs", outputs)
+    require(num_candidates >= 0, "num_candidates is not negative", num_candidates)
+    require(x.dim() == 3, "probabilities have three dimensions", x)
+    moments, n, _ = x.shape
+    steps = [moments] * n if lengths is None else lengths.reshape(-1).tolist()
+    require(len(steps) >= n, "there is one length per sequence", len(steps), n)
+    require(
+        all(0 <= one <= moments for one in steps[:n]), f"lengths are from 0 to {moments}", steps
+    )
+    found: list[tuple[Prefix, float]] = []
+    for i, length in enumerate(steps[:n]):
+        search = Search(max(beam_width, 0), prune_threshold)
+        for given in x[:length, i].tolist():
+            search.step(given)
+        best = search.ranked[:num_candidates]
+        found += [(prefix, search.odds(prefix)) for prefix in best]
+        found += [((), 0.0)] * (num_candidates - len(best))
+    counts = [len(prefix) for prefix, _ in found]
+    labels = [label for prefix, _ in found for label in prefix]
+    return (
+        x.new_tensor(counts, dtype=torch.int32),
+        x.new_tensor(labels, dtype=torch.int32),
+        x.new_tensor([odds for _, odds in found]),
+    )

@@ -2,125 +2,119 @@
 """Gradients of the feature mergers: the merged gradients split into those of the inputs.
 
 The last input is the gradient of the merged values; the inputs before it determine the example of
-each value. Follows caffe2/operators/feature_maps_ops.h, PyTorch 1.8.1.
+each value. There is one output per feature. Follows caffe2/operators/feature_maps_ops.h,
+PyTorch 1.8.1.
 """
 
 from __future__ import annotations
 
-from bridge.caffe2.execution.registry import register_operator
+from bridge.caffe2.execution.function_operator import operator
+from bridge.caffe2.operators.base.checks import require
 from bridge.caffe2.operators.base.lazy_torch import torch
 from bridge.caffe2.operators.base.rows_and_segments import segment_ids
-from bridge.caffe2.operators.base.torch_operator import BOOL, enforce
-from bridge.caffe2.operators.segments.feature_maps import FeatureMerger, merged_order
+from bridge.caffe2.operators.segments.feature_maps import (
+    elements,
+    flat_lengths,
+    merged_order,
+    require_same_examples,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from torch import Tensor
+
+    from bridge.caffe2.execution.declaration import OutputCount
 
 __all__: list[str] = []
 
 
-class _Unmerge(FeatureMerger):
-    """The merged gradients in the order of the inputs, one output per input."""
-
-    def move(self) -> None:
-        last = self.InputSize() - 1
-        dtype = self.Input(last).dtype()
-        examples = [self.examples(place) for place in self.inputs()]
-        enforce(self.OutputSize() == len(examples), "There must be one output per input.")
-        order = merged_order(examples)
-        merged = self.elements(last, len(order), dtype)
-        apart = merged.new_empty(len(order)).index_copy_(0, order, merged)
-        pieces = apart.split([len(one) for one in examples])
-        for o, piece in enumerate(pieces):
-            self.store(o, self.output_of(o, piece), dtype)
-
-    def inputs(self) -> range:
-        """Return the index of the first part of each input; the last input is the gradient."""
-        return range(0, self.InputSize() - 1, self.parts)
-
-    def examples(self, place: int) -> torch.Tensor:
-        """Return the example of each value of the input whose first part is `place`."""
-        raise NotImplementedError
-
-    def output_of(self, o: int, piece: torch.Tensor) -> torch.Tensor:
-        """Return output `o`, given the gradients of its values."""
-        return piece.clone()
+def _apart(examples: list[Tensor], merged: Tensor, outputs: int) -> list[Tensor]:
+    """Return the merged gradients in the order of the inputs, as one tensor per input."""
+    require(outputs == len(examples), "there is one output per feature", outputs, len(examples))
+    kinds = (torch.int32, torch.int64, torch.float32, torch.float64, torch.bool)
+    require(merged.dtype in kinds, "gradients are numbers, bool or strings", merged.dtype)
+    order = merged_order(examples)
+    given = elements(merged, order.shape[0], exact=False)
+    apart = given.new_zeros(order.shape[0]).index_copy(0, order, given)
+    return list(torch.split(apart, [one.shape[0] for one in examples]))
 
 
-@register_operator("MergeSingleScalarFeatureTensorsGradient")
-class MergeSingleScalarFeatureTensorsGradient(_Unmerge):
-    """Inputs: masks, gradient; 0 for examples without the feature."""
-
-    def examples(self, place: int) -> torch.Tensor:
-        """Return the examples that have the feature."""
-        enforce(
-            self.Input(place).numel() == self.Input(0).numel(),
-            "All masks must have the same number of examples.",
-        )
-        return self.x(place, BOOL).reshape(-1).nonzero().view(-1)
-
-    def output_of(self, o: int, piece: torch.Tensor) -> torch.Tensor:
-        """Return one gradient per example."""
-        mask = self.x(o, BOOL)
-        blank = 0
-        if self.has_strings(self.InputSize() - 1):
-            blank = len(self._items)
-            self._items.append(b"")
-        return piece.new_full(mask.shape, blank).masked_scatter_(mask, piece)
+def _flat_lengths(given: Sequence[Tensor]) -> list[Tensor]:
+    for one in given:
+        require(one.dtype == torch.int32, "lengths are int32", one.dtype)
+    lengths = [flat_lengths(one) for one in given]
+    require_same_examples(lengths)
+    return lengths
 
 
-class _SingleValues(_Unmerge):
-    """Inputs: lengths and mask of each feature, the gradient."""
-
-    parts = 2
-
-    def examples(self, place: int) -> torch.Tensor:
-        """Return the examples of values."""
-        lengths, mask = self.counts(place), self.x(place + 1, BOOL).reshape(-1)
-        self.example_count([lengths, mask, self.counts(0)])
-        return segment_ids(lengths * mask)
+def _require_masks(given: Sequence[Tensor]) -> None:
+    for one in given:
+        require(one.dtype == torch.bool, "masks are bool", one.dtype)
 
 
-@register_operator("MergeSingleListFeatureTensorsGradient")
-class MergeSingleListFeatureTensorsGradient(_SingleValues):
-    """Inputs: lengths and mask of each feature, the gradient."""
+@operator(
+    "MergeSingleScalarFeatureTensorsGradient",
+    types=None,
+    inputs="2-*",
+    effects=("values",),
+)
+def merge_single_scalar_feature_tensors_gradient(
+    *masks_and_gradient: Tensor, outputs: OutputCount
+) -> list[Tensor]:
+    """Inputs: masks, gradient. 0 for examples without the feature."""
+    *masks, merged = masks_and_gradient
+    _require_masks(masks)
+    require_same_examples([mask.reshape(-1) for mask in masks])
+    pieces = _apart([mask.reshape(-1).nonzero().view(-1) for mask in masks], merged, outputs)
+    return [
+        piece.new_zeros(mask.shape).masked_scatter(mask, piece)
+        for mask, piece in zip(masks, pieces, strict=True)
+    ]
 
 
-@register_operator("MergeSingleMapFeatureTensorsGradient")
-class MergeSingleMapFeatureTensorsGradient(_SingleValues):
-    """Inputs: lengths and mask of each feature, the gradient."""
+@operator("MergeSingleListFeatureTensorsGradient", types=None, inputs="2n+1", effects=("values",))
+@operator("MergeSingleMapFeatureTensorsGradient", types=None, inputs="2n+1", effects=("values",))
+def merge_single_list_feature_tensors_gradient(
+    *features_and_gradient: Tensor, outputs: OutputCount
+) -> list[Tensor]:
+    """Features: lengths and mask."""
+    *features, merged = features_and_gradient
+    _require_masks(features[1::2])
+    masks = [mask.reshape(-1) for mask in features[1::2]]
+    lengths = _flat_lengths(features[::2])
+    require_same_examples([*lengths, *masks])
+    examples = [segment_ids(one * mask) for one, mask in zip(lengths, masks, strict=True)]
+    return _apart(examples, merged, outputs)
 
 
-@register_operator("MergeMultiScalarFeatureTensorsGradient")
-class MergeMultiScalarFeatureTensorsGradient(_Unmerge):
-    """Inputs: the lengths of each input, the gradient."""
-
-    def examples(self, place: int) -> torch.Tensor:
-        """Return the examples of features."""
-        lengths = self.counts(place)
-        self.example_count([lengths, self.counts(0)])
-        return segment_ids(lengths)
-
-
-class _MultiValues(_Unmerge):
-    """Inputs: lengths of the features and of their values of each input, the gradient."""
-
-    parts = 2
-
-    def examples(self, place: int) -> torch.Tensor:
-        """Return the examples of values."""
-        lengths, inner = self.counts(place), self.counts(place + 1)
-        self.example_count([lengths, self.counts(0)])
-        features = segment_ids(lengths)
-        enforce(
-            len(features) == len(inner),
-            f"The lengths add up to {len(features)}, but there are {len(inner)} features.",
-        )
-        return torch.repeat_interleave(features, inner.long())
+@operator(
+    "MergeMultiScalarFeatureTensorsGradient",
+    types=None,
+    inputs="2-*",
+    effects=("values",),
+)
+def merge_multi_scalar_feature_tensors_gradient(
+    *lengths_and_gradient: Tensor, outputs: OutputCount
+) -> list[Tensor]:
+    """Inputs: the lengths of each feature, the gradient."""
+    *lengths, merged = lengths_and_gradient
+    return _apart([segment_ids(one) for one in _flat_lengths(lengths)], merged, outputs)
 
 
-@register_operator("MergeMultiListFeatureTensorsGradient")
-class MergeMultiListFeatureTensorsGradient(_MultiValues):
-    """Inputs: lengths of features and of their values, the gradient."""
-
-
-@register_operator("MergeMultiMapFeatureTensorsGradient")
-class MergeMultiMapFeatureTensorsGradient(_MultiValues):
-    """Inputs: lengths of features and of their values, the gradient."""
+@operator("MergeMultiListFeatureTensorsGradient", types=None, inputs="2n+1", effects=("values",))
+@operator("MergeMultiMapFeatureTensorsGradient", types=None, inputs="2n+1", effects=("values",))
+def merge_multi_list_feature_tensors_gradient(
+    *features_and_gradient: Tensor, outputs: OutputCount
+) -> list[Tensor]:
+    """Features: lengths of the features and of their values."""
+    *features, merged = features_and_gradient
+    lengths = _flat_lengths(features[::2])
+    examples = []
+    for one, given in zip(lengths, features[1::2], strict=True):
+        require(given.dtype == torch.int32, "lengths are int32", given.dtype)
+        inner, ids = flat_lengths(given), segment_ids(one)
+        require(ids.shape[0] == inner.shape[0], f"there are {ids.shape[0]} features", inner)
+        examples.append(torch.repeat_interleave(ids, inner.long()))
+    return _apart(examples, merged, outputs)

@@ -4,7 +4,8 @@
 A feature is a key and a value, a list of values, or a map of values by keys. A "Single" input is
 one feature, with its key in the argument `feature_ids` and a mask of the examples that have it. A
 "Multi" input has several features per example, given by lengths. The result has the features of the
-first example, input by input, then those of the second, and so on.
+first example, input by input, then those of the second, and so on. A feature consists of several
+inputs of the operator, one after the other.
 
 Follows caffe2/operators/feature_maps_ops.h, PyTorch 1.8.1, which reads out of bounds where lengths
 and elements do not match; here this is an error.
@@ -13,267 +14,257 @@ and elements do not match; here this is an error.
 from __future__ import annotations
 
 from bridge import c10
-from bridge.c10 import TypeMeta
-from bridge.c10.errors import EnforceTypeError
-from bridge.caffe2.execution.registry import register_operator
-from bridge.caffe2.operators.base.any_type_operator import AnyTypeOperator
+from bridge.caffe2.execution.function_operator import operator
+from bridge.caffe2.operators.base.checks import BOOL, INT32, INT64, NUMBERS_AND_BOOL, require
 from bridge.caffe2.operators.base.lazy_torch import torch
-from bridge.caffe2.operators.base.rows_and_segments import segment_ids
-from bridge.caffe2.operators.base.torch_operator import (
-    BOOL,
-    INT32,
-    INT64,
-    NUMBERS_AND_BOOL,
-    enforce,
-)
+from bridge.caffe2.operators.base.rows_and_segments import check_lengths, segment_ids
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["FeatureMerger"]
+    from torch import Tensor
+
+__all__ = ["elements", "flat_lengths", "merged_order", "require_same_examples"]
 
 VALUES = (*NUMBERS_AND_BOOL, c10.string)
 
 
-def merged_order(examples: Sequence[torch.Tensor]) -> torch.Tensor:
+def merged_order(examples: Sequence[Tensor]) -> Tensor:
     """Return the order in which the concatenated items of all inputs are merged."""
     return torch.sort(torch.cat(list(examples)), stable=True).indices
 
 
-class FeatureMerger(AnyTypeOperator):
-    """An operator on groups of inputs: each feature input consists of `parts` inputs."""
-
-    parts = 1
-    exact = False  # whether more elements than the sum of the lengths are an error
-
-    def inputs(self) -> range:
-        """Return the index of the first part of each feature input."""
-        return range(0, self.InputSize() - self.InputSize() % self.parts, self.parts)
-
-    def counts(self, i: int) -> torch.Tensor:
-        """Return the lengths in input `i`, one per example or feature."""
-        lengths = self.x(i, INT32).reshape(-1)
-        enforce(bool((lengths >= 0).all()), f"Input {i}, the lengths, must not be negative.")
-        return lengths
-
-    def elements(self, i: int, numel: int, dtype: TypeMeta) -> torch.Tensor:
-        """Return the first `numel` elements of input `i`, which have the type `dtype`.
-
-        Raises EnforceNotMet: it has another type, or fewer elements, or more if `exact`.
-        """
-        tensor = self.Input(i)
-        if tensor.dtype() is not dtype or dtype not in VALUES:
-            raise EnforceTypeError(
-                f"Input {i} has the type {tensor.dtype()}; {self._definition.type} takes {dtype} "
-                f"there, which may be {', '.join(one.name for one in VALUES)}."
-            )
-        taken = self.load(i).reshape(-1)
-        enforce(
-            len(taken) == numel or (len(taken) > numel and not self.exact),
-            f"Input {i} has {len(taken)} elements, but the lengths add up to {numel}.",
-        )
-        return taken[:numel]
-
-    def example_count(self, per_example: Sequence[torch.Tensor]) -> int:
-        """Return the number of examples. Raises EnforceNotMet: the inputs disagree."""
-        found = {len(one) for one in per_example}
-        enforce(
-            len(found) == 1,
-            f"All inputs must have the same number of examples, not {sorted(found)}.",
-        )
-        return found.pop()
-
-    def store_merged(self, o: int, pieces: list[torch.Tensor], order: torch.Tensor, i: int) -> None:
-        """Set output `o` to `pieces`, of the type of input `i`, in that order."""
-        self.store(o, torch.cat(pieces)[order], self.Input(i).dtype())
-
-    def store_lengths(self, counts: Sequence[torch.Tensor]) -> None:
-        """Set output 0 to the number of features of each example."""
-        self.put(0, torch.stack(list(counts)).sum(0, dtype=torch.int32))
+def flat_lengths(lengths: Tensor) -> Tensor:
+    """Return lengths in one dimension. Raises EnforceNotMet: one is negative."""
+    flat = lengths.reshape(-1)
+    check_lengths(flat)
+    return flat
 
 
-class _Values(FeatureMerger):
-    """A merger of values, the inputs `value_parts`, by the lengths of features."""
-
-    value_parts: tuple[int, ...] = ()
-
-    def merge_values(
-        self, o: int, features: list[torch.Tensor], lengths: list[torch.Tensor]
-    ) -> None:
-        """Set outputs from `o` on to merged lengths and values.
-
-        `features` are the examples of the features of each input, `lengths` those of their values.
-        """
-        order = merged_order(features)
-        examples = [
-            torch.repeat_interleave(one, n.long()) for one, n in zip(features, lengths, strict=True)
-        ]
-        value_order = merged_order(examples)
-        merged = [
-            [
-                self.elements(place + part, len(one), self.Input(part).dtype())
-                for place, one in zip(self.inputs(), examples, strict=True)
-            ]
-            for part in self.value_parts
-        ]
-        self.put(o, torch.cat(lengths)[order])
-        for k, (part, pieces) in enumerate(zip(self.value_parts, merged, strict=True), o + 1):
-            self.store_merged(k, pieces, value_order, part)
+def require_same_examples(per_example: Sequence[Tensor]) -> None:
+    """Raise EnforceNotMet unless all tensors have the same number of examples."""
+    found = {one.shape[0] for one in per_example}
+    require(len(found) == 1, "all features have the same number of examples", sorted(found))
 
 
-class _Single(_Values):
-    """A merger of features with masks, the last part, and keys in `feature_ids`."""
+def elements(values: Tensor, n: int, exact: bool) -> Tensor:
+    """Return the first `n` elements of the values.
 
-    def presence(self) -> list[torch.Tensor]:
-        """Return the mask of each input."""
-        masks = [self.x(place + self.parts - 1, BOOL).reshape(-1) for place in self.inputs()]
-        self.example_count(masks)
-        return masks
-
-    def keys(self, n: int) -> torch.Tensor:
-        """Return the keys of the `n` inputs."""
-        ids = self.GetRepeatedArgument("feature_ids", [0])
-        ids = ids if self.HasArgument("feature_ids") else []
-        enforce(len(ids) >= n, f"There are {len(ids)} feature_ids, but {n} features.")
-        return torch.tensor(ids[:n], dtype=torch.int64)
-
-
-@register_operator("MergeDenseFeatureTensors")
-class MergeDenseFeatureTensors(_Single):
-    """Inputs: values (examples, features), a mask of them.
-
-    Outputs: lengths, keys, values.
+    Raises EnforceNotMet: there are fewer, or more if `exact`.
     """
-
-    def move(self) -> None:
-        x, mask = self.Input(0), self.x(1, BOOL)
-        enforce(x.dim() == 2, f"Input 0 must have two dimensions, not {x.dim()}.")
-        enforce(list(mask.shape) == list(x.sizes()), "The mask must have the sizes of the values.")
-        keys = self.keys(x.size(1))
-        values = self.elements(0, x.numel(), x.dtype())[mask.reshape(-1)]
-        self.put(0, mask.sum(1, dtype=torch.int32))
-        self.put(1, keys.expand(x.size(0), -1)[mask])
-        self.store(2, values, x.dtype())
+    taken = values.reshape(-1)
+    count = taken.shape[0]
+    require(
+        count == n or (count > n and not exact), f"there are {n} elements, as lengths say", values
+    )
+    return taken[:n]
 
 
-@register_operator("MergeSingleScalarFeatureTensors")
-class MergeSingleScalarFeatureTensors(_Single):
-    """Inputs: values and mask of each feature. Outputs: lengths, keys, values."""
-
-    parts = 2
-    exact = True
-
-    def move(self) -> None:
-        masks = self.presence()
-        keys = self.keys(len(masks))
-        order = merged_order([mask.nonzero().view(-1) for mask in masks])
-        values = [
-            self.elements(place, len(mask), self.Input(0).dtype())[mask]
-            for place, mask in zip(self.inputs(), masks, strict=True)
-        ]
-        self.store_lengths(masks)
-        self.put(1, torch.repeat_interleave(keys, torch.stack(masks).sum(1))[order])
-        self.store_merged(2, values, order, 0)
+def _count(per_example: Sequence[Tensor]) -> Tensor:
+    """Return the number of features of each example."""
+    return torch.stack(list(per_example)).sum(0, dtype=torch.int32)
 
 
-@register_operator("MergeSingleListFeatureTensors")
-class MergeSingleListFeatureTensors(_Single):
-    """Inputs: lengths, values and mask of each feature.
+def _keys(feature_ids: list[int] | None, n: int, mask: Tensor) -> Tensor:
+    ids = feature_ids or []
+    require(len(ids) >= n, f"there are feature_ids for {n} features", ids)
+    return torch.tensor(ids[:n], dtype=torch.int64, device=mask.device)
 
-    Outputs: lengths, keys, lengths of the values, values.
+
+def _merged_values(
+    examples: list[Tensor], lengths: list[Tensor], *parts: Sequence[Tensor], exact: bool
+) -> tuple[Tensor, ...]:
+    """Return merged lengths of features, and for each of `parts` the merged values.
+
+    `examples` are those of the features of each input, `lengths` those of their values.
     """
-
-    parts = 3
-    value_parts: tuple[int, ...] = (1,)
-
-    def move(self) -> None:
-        masks = self.presence()
-        keys = self.keys(len(masks))
-        lengths = [self.counts(place) for place in self.inputs()]
-        self.example_count([*masks, *lengths])
-        features = [mask.nonzero().view(-1) for mask in masks]
-        kept = [one[mask] for one, mask in zip(lengths, masks, strict=True)]
-        order = merged_order(features)
-        self.merge_values(2, features, kept)
-        self.store_lengths(masks)
-        self.put(1, torch.repeat_interleave(keys, torch.stack(masks).sum(1))[order])
+    of_values = [
+        torch.repeat_interleave(one, n.long()) for one, n in zip(examples, lengths, strict=True)
+    ]
+    order = merged_order(of_values)
+    merged = [
+        torch.cat(
+            [elements(x, one.shape[0], exact) for x, one in zip(part, of_values, strict=True)]
+        )
+        for part in parts
+    ]
+    return torch.cat(lengths)[merged_order(examples)], *(one[order] for one in merged)
 
 
-@register_operator("MergeSingleMapFeatureTensors")
-class MergeSingleMapFeatureTensors(MergeSingleListFeatureTensors):
-    """Inputs: lengths, keys, values and mask of each feature.
+@operator(
+    "MergeDenseFeatureTensors",
+    types={"values": VALUES, "mask": BOOL},
+    rearranges={2: 0},
+    effects=("values",),
+)
+def merge_dense_feature_tensors(
+    values: Tensor, mask: Tensor, *, feature_ids: list[int] | None = None
+) -> tuple[Tensor, Tensor, Tensor]:
+    """(values (examples, features), mask) -> lengths, keys, values."""
+    require(values.dim() == 2, "the values have two dimensions", values)
+    require(mask.shape == values.shape, "the mask has the sizes of the values", mask, values)
+    keys = _keys(feature_ids, values.shape[1], mask)
+    return mask.sum(1, dtype=torch.int32), keys.expand(values.shape)[mask], values[mask]
+
+
+def _masks(given: Sequence[Tensor]) -> list[Tensor]:
+    masks = [mask.reshape(-1) for mask in given]
+    require_same_examples(masks)
+    return masks
+
+
+def _single(
+    masks: list[Tensor], feature_ids: list[int] | None
+) -> tuple[Tensor, Tensor, list[Tensor], Tensor]:
+    """Return the lengths and keys of features, the examples of each input, and their order."""
+    keys = _keys(feature_ids, len(masks), masks[0])
+    examples = [mask.nonzero().view(-1) for mask in masks]
+    order = merged_order(examples)
+    numbers = torch.repeat_interleave(keys, torch.stack(masks).sum(1))
+    return _count(masks), numbers[order], examples, order
+
+
+@operator(
+    "MergeSingleScalarFeatureTensors",
+    types={"features": [VALUES, BOOL]},
+    inputs="2n",
+    rearranges={2: 0},
+    effects=("values",),
+)
+def merge_single_scalar_feature_tensors(
+    *features: Tensor, feature_ids: list[int] | None = None
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Features: values, mask. Outputs: lengths, keys, values."""
+    masks = _masks(features[1::2])
+    lengths, keys, _, order = _single(masks, feature_ids)
+    values = [
+        elements(x, mask.shape[0], exact=True)[mask]
+        for x, mask in zip(features[::2], masks, strict=True)
+    ]
+    return lengths, keys, torch.cat(values)[order]
+
+
+def _single_lengths(given: Sequence[Tensor], masks: list[Tensor]) -> list[Tensor]:
+    """Return the lengths of the features that the examples have."""
+    lengths = [flat_lengths(one) for one in given]
+    require_same_examples([*masks, *lengths])
+    return [one[mask] for one, mask in zip(lengths, masks, strict=True)]
+
+
+@operator(
+    "MergeSingleListFeatureTensors",
+    types={"features": [INT32, VALUES, BOOL]},
+    inputs="3n",
+    rearranges={3: 1},
+    effects=("values",),
+)
+def merge_single_list_feature_tensors(
+    *features: Tensor, feature_ids: list[int] | None = None
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Features: lengths, values, mask. Outputs: lengths, keys, lengths of the values, values."""
+    masks = _masks(features[2::3])
+    lengths = _single_lengths(features[::3], masks)
+    count, keys, examples, _ = _single(masks, feature_ids)
+    inner, values = _merged_values(examples, lengths, features[1::3], exact=False)
+    return count, keys, inner, values
+
+
+@operator(
+    "MergeSingleMapFeatureTensors",
+    types={"features": [INT32, VALUES, VALUES, BOOL]},
+    inputs="4n",
+    rearranges={3: 1, 4: 2},
+    effects=("values",),
+)
+def merge_single_map_feature_tensors(
+    *features: Tensor, feature_ids: list[int] | None = None
+) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
+    """Features: lengths, keys, values, mask.
 
     Outputs: lengths, keys, then lengths, keys and values of the maps.
     """
-
-    parts = 4
-    value_parts = (1, 2)
-
-
-class _Multi(_Values):
-    """A merger of inputs with lengths, keys and more parts."""
-
-    def features(self) -> tuple[list[torch.Tensor], list[torch.Tensor], list[torch.Tensor]]:
-        """Return the lengths, the examples of features, and the keys of each input."""
-        lengths = [self.counts(place) for place in self.inputs()]
-        self.example_count(lengths)
-        examples = [segment_ids(one) for one in lengths]
-        keys = [self.x(place + 1, INT64).reshape(-1) for place in self.inputs()]
-        for one, numbers in zip(examples, keys, strict=True):
-            enforce(
-                len(one) == len(numbers),
-                f"The lengths add up to {len(one)}, but there are {len(numbers)} keys.",
-            )
-        return lengths, examples, keys
+    masks = _masks(features[3::4])
+    lengths = _single_lengths(features[::4], masks)
+    count, keys, examples, _ = _single(masks, feature_ids)
+    inner, names, values = _merged_values(
+        examples, lengths, features[1::4], features[2::4], exact=False
+    )
+    return count, keys, inner, names, values
 
 
-@register_operator("MergeMultiScalarFeatureTensors")
-class MergeMultiScalarFeatureTensors(_Multi):
-    """Inputs: lengths, keys and values of each input. Outputs: the same, merged."""
-
-    parts = 3
-
-    def move(self) -> None:
-        lengths, examples, keys = self.features()
-        order = merged_order(examples)
-        values = [
-            self.elements(place + 2, len(one), self.Input(2).dtype())
-            for place, one in zip(self.inputs(), examples, strict=True)
-        ]
-        self.store_lengths(lengths)
-        self.put(1, torch.cat(keys)[order])
-        self.store_merged(2, values, order, 2)
+def _multi(
+    lengths: Sequence[Tensor], keys: Sequence[Tensor]
+) -> tuple[Tensor, Tensor, list[Tensor], Tensor]:
+    """Return the merged lengths and keys, the examples of each input, and their order."""
+    counts = [flat_lengths(one) for one in lengths]
+    require_same_examples(counts)
+    examples = [segment_ids(one) for one in counts]
+    for one, names in zip(examples, keys, strict=True):
+        require(one.shape[0] == names.numel(), f"there are {one.shape[0]} keys", names)
+    order = merged_order(examples)
+    return _count(counts), torch.cat([one.reshape(-1) for one in keys])[order], examples, order
 
 
-@register_operator("MergeMultiListFeatureTensors")
-class MergeMultiListFeatureTensors(_Multi):
-    """Inputs: lengths, keys, lengths of lists, values. Outputs: the same, merged."""
-
-    parts = 4
-    value_parts: tuple[int, ...] = (3,)
-    exact = True
-
-    def move(self) -> None:
-        lengths, examples, keys = self.features()
-        inner = [self.counts(place + 2) for place in self.inputs()]
-        for one, counts in zip(examples, inner, strict=True):
-            enforce(
-                len(one) == len(counts),
-                f"The lengths add up to {len(one)}, but there are {len(counts)} features.",
-            )
-        order = merged_order(examples)
-        self.merge_values(2, examples, inner)
-        self.store_lengths(lengths)
-        self.put(1, torch.cat(keys)[order])
+@operator(
+    "MergeMultiScalarFeatureTensors",
+    types={"features": [INT32, INT64, VALUES]},
+    inputs="3n",
+    rearranges={2: 2},
+    effects=("values",),
+)
+def merge_multi_scalar_feature_tensors(*features: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Features: lengths, keys and values. Outputs: the same, merged."""
+    count, keys, examples, order = _multi(features[::3], features[1::3])
+    values = [
+        elements(x, one.shape[0], exact=False)
+        for x, one in zip(features[2::3], examples, strict=True)
+    ]
+    return count, keys, torch.cat(values)[order]
 
 
-@register_operator("MergeMultiMapFeatureTensors")
-class MergeMultiMapFeatureTensors(MergeMultiListFeatureTensors):
-    """Inputs: lengths, keys, lengths of maps, their keys and values.
+def _inner_lengths(given: Sequence[Tensor], examples: list[Tensor]) -> list[Tensor]:
+    """Return the lengths of the values of features."""
+    found = [flat_lengths(one) for one in given]
+    for one, counts in zip(examples, found, strict=True):
+        require(one.shape[0] == counts.shape[0], f"there are {one.shape[0]} features", counts)
+    return found
+
+
+@operator(
+    "MergeMultiListFeatureTensors",
+    types={"features": [INT32, INT64, INT32, VALUES]},
+    inputs="4n",
+    rearranges={3: 3},
+    effects=("values",),
+)
+def merge_multi_list_feature_tensors(
+    *features: Tensor,
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Features: lengths, keys, lengths of lists, values. Outputs: the same, merged."""
+    count, keys, examples, _ = _multi(features[::4], features[1::4])
+    lengths = _inner_lengths(features[2::4], examples)
+    inner, values = _merged_values(examples, lengths, features[3::4], exact=True)
+    return count, keys, inner, values
+
+
+@operator(
+    "MergeMultiMapFeatureTensors",
+    types={"features": [INT32, INT64, INT32, VALUES, VALUES]},
+    inputs="5n",
+    rearranges={3: 3, 4: 4},
+    effects=("values",),
+)
+def merge_multi_map_feature_tensors(
+    *features: Tensor,
+) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
+    """Features: lengths, keys, lengths of maps, their keys and values.
 
     Outputs: the same, merged.
     """
-
-    parts = 5
-    value_parts = (3, 4)
+    count, keys, examples, _ = _multi(features[::5], features[1::5])
+    lengths = _inner_lengths(features[2::5], examples)
+    inner, names, values = _merged_values(
+        examples, lengths, features[3::5], features[4::5], exact=True
+    )
+    return count, keys, inner, names, values

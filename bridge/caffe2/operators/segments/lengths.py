@@ -3,139 +3,133 @@
 
 from __future__ import annotations
 
-from bridge import c10
-from bridge.c10.errors import EnforceNotMet
-from bridge.caffe2.execution.registry import register_operator
+from bridge.caffe2.execution.function_operator import operator
+from bridge.caffe2.operators.base.checks import INT32, INTS, has_values, require
 from bridge.caffe2.operators.base.lazy_torch import torch
-from bridge.caffe2.operators.base.rows_and_segments import segment_ids
-from bridge.caffe2.operators.base.torch_operator import INT32, INTS, TorchOperator, enforce
+from bridge.caffe2.operators.base.rows_and_segments import counts_of, segment_ids
 
-__all__: list[str] = []
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from torch import Tensor
 
+    from bridge.caffe2.execution.declaration import Out
 
-class LengthsOperator(TorchOperator):
-    """An operator on lengths, 1-d int32."""
-
-    def lengths(self, i: int = 0, types: tuple[c10.TypeMeta, ...] = INT32) -> torch.Tensor:
-        """Return the lengths in input `i`."""
-        lengths = self.x(i, types)
-        enforce(lengths.dim() == 1, f"Input {i}, the lengths, must have one dimension.")
-        return lengths
+__all__ = ["require_lengths"]
 
 
-@register_operator("LengthsToSegmentIds")
-class LengthsToSegmentIds(LengthsOperator):
+def require_lengths(lengths: Tensor) -> None:
+    """Raise EnforceNotMet unless lengths have one dimension."""
+    require(lengths.dim() == 1, "the lengths have one dimension", lengths)
+
+
+@operator("LengthsToSegmentIds", types=INT32, gradient="undefined", effects=("values",))
+def lengths_to_segment_ids(lengths: Tensor) -> Tensor:
     """[2, 0, 1] -> [0, 0, 2]."""
+    require_lengths(lengths)
+    return segment_ids(lengths).int()
 
-    def RunOnDevice(self) -> None:
-        self.put(0, segment_ids(self.lengths()).int())
 
-
-@register_operator("LengthsToRanges")
-class LengthsToRanges(LengthsOperator):
+@operator("LengthsToRanges", types=INT32)
+def lengths_to_ranges(lengths: Tensor, *, out: Out = None) -> Tensor:
     """[2, 0, 1] -> [[0, 2], [2, 0], [2, 1]], offsets and lengths."""
-
-    def RunOnDevice(self) -> None:
-        lengths = self.lengths()
-        offsets = lengths.cumsum(0, dtype=torch.int32) - lengths
-        self.put(0, torch.stack([offsets, lengths], 1))
+    require_lengths(lengths)
+    offsets = lengths.cumsum(0, dtype=torch.int32) - lengths
+    return torch.stack([offsets, lengths], 1, out=out)
 
 
-@register_operator("LengthsToOffsets")
-class LengthsToOffsets(LengthsOperator):
+@operator("LengthsToOffsets", types=INT32)
+def lengths_to_offsets(
+    lengths: Tensor, *, include_last_offset: bool = False, out: Out = None
+) -> Tensor:
     """[2, 0, 1] -> [0, 2, 2], followed by 3 with `include_last_offset`."""
-
-    def RunOnDevice(self) -> None:
-        lengths = self.lengths()
-        ends = lengths.cumsum(0, dtype=torch.int32)
-        if self.GetSingleArgument("include_last_offset", False):
-            self.put(0, torch.cat([ends.new_zeros(1), ends]))
-        else:
-            self.put(0, ends - lengths)
+    require_lengths(lengths)
+    ends = lengths.cumsum(0, dtype=torch.int32)
+    if include_last_offset:
+        return torch.cat([ends.new_zeros(1), ends], out=out)
+    return torch.sub(ends, lengths, out=out)
 
 
-@register_operator("LengthsToWeights")
-class LengthsToWeights(LengthsOperator):
-    """1 / length ** `power` (0.5) for each row of each segment."""
-
-    def RunOnDevice(self) -> None:
-        lengths = self.lengths(0, INTS)
-        ids = segment_ids(lengths)
-        power = self.GetSingleArgument("power", 0.5)
-        self.put(0, (1 / lengths.double() ** power).float()[ids])
+@operator("LengthsToWeights", types=INTS, effects=("values",))
+def lengths_to_weights(lengths: Tensor, *, power: float = 0.5) -> Tensor:
+    """1 / length ** `power` for each row of each segment."""
+    require_lengths(lengths)
+    weights = (1 / lengths.double() ** power).float()
+    return weights.index_select(0, segment_ids(lengths))
 
 
-@register_operator("LengthsToShape")
-class LengthsToShape(LengthsOperator):
+@operator("LengthsToShape", types=INT32, gradient="undefined")
+def lengths_to_shape(lengths: Tensor, *, out: Out = None) -> Tensor:
     """[3, 3] -> [2, 3]: the sizes of a matrix whose rows have these lengths."""
-
-    def RunOnDevice(self) -> None:
-        lengths = self.lengths()
-        enforce(lengths.numel() > 0, "There must be at least one length.")
-        enforce(bool((lengths == lengths[0]).all()), "All lengths must be the same.")
-        self.put(0, torch.tensor([len(lengths), int(lengths[0])], dtype=torch.int32))
-
-
-class _OfIds(TorchOperator):
-    """An operator on sorted segment ids; an optional input 1 has one row per segment."""
-
-    def counts(self, ids: torch.Tensor) -> torch.Tensor:
-        """Return the number of rows of each segment."""
-        n = int(ids[-1]) + 1 if ids.numel() else 0
-        if self.InputSize() > 1:
-            enforce(self.Input(1).dim() >= 1, "Input 1 must have at least one dimension.")
-            rows = self.Input(1).size(0)
-            enforce(n <= rows, f"There are {n} segments, but input 1 has {rows} rows.")
-            n = rows
-        enforce(n >= 0, "Segment ids must not be negative.")
-        if ids.numel() and (bool((ids.diff() < 0).any()) or int(ids[0]) < 0):
-            raise EnforceNotMet("Segment ids must be sorted, and not negative.")
-        return torch.bincount(ids, minlength=n).int()
-
-
-@register_operator("SegmentIdsToLengths")
-class SegmentIdsToLengths(_OfIds):
-    """[0, 0, 2] -> [2, 0, 1]."""
-
-    def RunOnDevice(self) -> None:
-        ids = self.x(0, INTS)
-        enforce(
-            ids.dim() == 1 or (ids.dim() == 2 and 1 in ids.shape),
-            "Segment ids must have one dimension.",
+    require_lengths(lengths)
+    require(lengths.numel() > 0, "there is at least one length")
+    if has_values(lengths):
+        require(
+            int(lengths.min()) == int(lengths.max()), "all lengths are the same", lengths.tolist()
         )
-        self.put(0, self.counts(ids.reshape(-1)))
+    return torch.cat([lengths.new_full((1,), lengths.shape[0]), lengths[:1]], out=out)
 
 
-@register_operator("SegmentIdsToRanges")
-class SegmentIdsToRanges(_OfIds):
+def _counts(ids: Tensor, data: Tensor | None) -> Tensor:
+    """Return the number of rows of each segment; `data` have a row per segment."""
+    count = int(ids[-1]) + 1 if ids.numel() else 0
+    n = count
+    if data is not None:
+        require(data.dim() >= 1, "input 1 has at least one dimension", data)
+        n = data.shape[0]
+        require(count <= n, f"input 1 has a row for each of {count} segments", data)
+    if ids.numel():
+        require(
+            int(ids[0]) >= 0 and not bool((ids.diff() < 0).any()),
+            "segment ids are sorted, and not negative",
+            ids.tolist(),
+        )
+    return counts_of(ids, n).int()
+
+
+@operator(
+    "SegmentIdsToLengths",
+    types={"ids": INTS, "data": None},
+    gradient="undefined",
+    effects=("values",),
+)
+def segment_ids_to_lengths(ids: Tensor, data: Tensor | None = None) -> Tensor:
+    """[0, 0, 2] -> [2, 0, 1]. `data`, if given, have one row per segment."""
+    require(
+        ids.dim() == 1 or (ids.dim() == 2 and 1 in ids.shape),
+        "the segment ids have one dimension",
+        ids,
+    )
+    return _counts(ids.reshape(-1), data)
+
+
+@operator(
+    "SegmentIdsToRanges",
+    types={"ids": INTS, "data": None},
+    gradient="undefined",
+    effects=("values",),
+)
+def segment_ids_to_ranges(ids: Tensor, data: Tensor | None = None) -> Tensor:
     """[0, 0, 2] -> [[0, 2], [2, 0], [2, 1]], offsets and lengths.
 
     As in Caffe2, segments after the last id have the offset 0.
     """
-
-    def RunOnDevice(self) -> None:
-        ids = self.x(0, INTS)
-        enforce(ids.dim() == 1, "Segment ids must have one dimension.")
-        counts = self.counts(ids)
-        offsets = counts.cumsum(0, dtype=torch.int32) - counts
-        if ids.numel():
-            offsets[int(ids[-1]) + 1 :] = 0
-        self.put(0, torch.stack([offsets, counts], 1))
+    require(ids.dim() == 1, "the segment ids have one dimension", ids)
+    counts = _counts(ids, data)
+    offsets = counts.cumsum(0, dtype=torch.int32) - counts
+    if ids.numel():
+        offsets[int(ids[-1]) + 1 :] = 0
+    return torch.stack([offsets, counts], 1)
 
 
-@register_operator("LengthsSplit")
-class LengthsSplit(LengthsOperator):
+@operator("LengthsSplit", types=INT32, gradient="unimplemented")
+def lengths_split(lengths: Tensor, parts: Tensor | None = None, *, n_split: int = 0) -> Tensor:
     """Split each length into `n_split` parts, an argument or input 1, the greater ones first."""
-
-    def RunOnDevice(self) -> None:
-        lengths = self.lengths()
-        n = self.GetSingleArgument("n_split", 0)
-        if self.InputSize() > 1:
-            enforce(
-                self.Input(1).dim() == 1 and self.Input(1).numel() == 1,
-                "Input 1 must have one element.",
-            )
-            n = self.integers(1, INT32)[0]
-        enforce(n > 0, "n_split must be positive.")
-        whole, rest = torch.div(lengths, n, rounding_mode="floor"), torch.remainder(lengths, n)
-        self.put(0, (whole[:, None] + (torch.arange(n) < rest[:, None])).int().view(-1))
+    require_lengths(lengths)
+    if parts is not None:
+        require(parts.dim() == 1 and parts.numel() == 1, "input 1 has one element", parts)
+        n_split = int(parts[0])
+    require(n_split > 0, "n_split is positive", n_split)
+    whole = torch.div(lengths, n_split, rounding_mode="floor")
+    rest = torch.remainder(lengths, n_split)
+    numbers = torch.arange(n_split, device=lengths.device)
+    return (whole[:, None] + (numbers < rest[:, None])).int().reshape(-1)

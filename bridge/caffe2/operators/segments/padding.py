@@ -3,152 +3,180 @@
 
 from __future__ import annotations
 
+import math
+
 from bridge import c10
-from bridge.caffe2.execution.registry import register_operator
-from bridge.caffe2.operators.base.any_type_operator import AnyTypeOperator
+from bridge.caffe2.execution.function_operator import operator
+from bridge.caffe2.operators.base.checks import FLOATS, INT32, INTS, has_values, require
 from bridge.caffe2.operators.base.lazy_torch import torch
-from bridge.caffe2.operators.base.rows_and_segments import check_lengths, segment_ids
-from bridge.caffe2.operators.base.torch_operator import INT32, INTS, TorchOperator, enforce
+from bridge.caffe2.operators.base.rows_and_segments import (
+    along_rows,
+    check_lengths,
+    positions_in_segments,
+    segment_ids,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
+    from torch import Tensor
+
+    from bridge.caffe2.execution.declaration import OutputCount
 
 __all__: list[str] = []
 
-
-class _Padded(TorchOperator):
-    """An operator on segments with padding: `padding_width` (1) rows before each of them.
-
-    After each of them `end_padding_width` rows, by default as many.
-    """
-
-    def __init__(self, *args: Any) -> None:
-        super().__init__(*args)
-        self._before = self.GetSingleArgument("padding_width", 1)
-        self._after = self.GetSingleArgument("end_padding_width", -1)
-        enforce(self._before >= 0, "The argument padding_width must not be negative.")
-        if self._after < 0:
-            self._after = self._before
-
-    def segments(self) -> tuple[torch.Tensor, torch.Tensor]:
-        """Return input 0, and the lengths of its segments: input 1, or one segment."""
-        x = self.x(0, (c10.float32, c10.float64, *INTS, c10.bool))
-        enforce(x.dim() >= 1, "Input 0 must have at least one dimension.")
-        if self.InputSize() < 2:
-            return x, torch.tensor([x.size(0)], dtype=torch.int32)
-        lengths = self.x(1, INT32).reshape(-1)
-        check_lengths(lengths, x.size(0))
-        return x, lengths
-
-    def unchanged(self) -> bool:
-        """Copy the inputs if there is no padding; return whether there is none."""
-        if self._before or self._after:
-            return False
-        for o in range(self.OutputSize()):
-            if not self.IsInputOutputAlias(o, o):
-                self.Output(o).CopyFrom(self.Input(o))
-        return True
+SEGMENTS = {"data": (*FLOATS, *INTS, c10.bool), "lengths": INT32, "before": "data", "after": "data"}
+PADDED = {"data": SEGMENTS["data"], "lengths": INT32}
 
 
-@register_operator("AddPadding")
-class AddPadding(_Padded):
+def _widths(before: int, after: int) -> tuple[int, int]:
+    """Return the numbers of rows before and after each segment; by default the same."""
+    require(before >= 0, "padding_width is not negative", before)
+    return before, before if after < 0 else after
+
+
+def _lengths_of(data: Tensor, lengths: Tensor | None) -> Tensor:
+    """Return the lengths of the segments, by default one of all rows."""
+    require(data.dim() >= 1, "the data have at least one dimension", data)
+    if lengths is None:
+        return torch.full((1,), data.shape[0], dtype=torch.int32, device=data.device)
+    lengths = lengths.reshape(-1)
+    check_lengths(lengths, data.shape[0])
+    return lengths
+
+
+def _unchanged(data: Tensor, lengths: Tensor | None, outputs: int) -> tuple[Tensor, Tensor | None]:
+    require(outputs < 2 or lengths is not None, "there are lengths for the second output")
+    return data, lengths
+
+
+def _row(row: Tensor | None, data: Tensor) -> Tensor:
+    """Return a row of padding: (1, ...)."""
+    if row is None:
+        return data.new_zeros((1, *data.shape[1:]))
+    require(row.numel() == math.prod(data.shape[1:]), "padding has the sizes of a row", row, data)
+    return row.reshape(1, *data.shape[1:])
+
+
+@operator("AddPadding", types=SEGMENTS, outputs="1-2")
+def add_padding(
+    data: Tensor,
+    lengths: Tensor | None = None,
+    before: Tensor | None = None,
+    after: Tensor | None = None,
+    *,
+    padding_width: int = 1,
+    end_padding_width: int = -1,
+    outputs: OutputCount = 2,
+) -> tuple[Tensor, Tensor | None]:
     """Segments with rows before (input 2, by default 0) and after (input 3, by default the same).
 
-    Output 1: the new lengths.
+    There are `padding_width` rows before each segment, and `end_padding_width`, by default as many,
+    after it. Output 1: the new lengths.
     """
+    head, tail = _widths(padding_width, end_padding_width)
+    if not head and not tail:
+        return _unchanged(data, lengths, outputs)
+    lengths = _lengths_of(data, lengths)
+    first = _row(before, data)
+    last = first if after is None else _row(after, data)
+    ids = segment_ids(lengths, data.shape[0])
+    longer = lengths + (head + tail)
+    ends = longer.cumsum(0, dtype=torch.int64)
+    starts = ends - longer
+    count = lengths.shape[0]
+    places = starts[ids] + positions_in_segments(lengths, ids) + head
+    padded = data.new_zeros((data.shape[0] + count * (head + tail), *data.shape[1:]))
+    padded = padded.index_copy(0, places, data)
+    for row, n, begins in ((first, head, starts), (last, tail, ends - tail)):
+        if n and count:
+            rows = (begins[:, None] + torch.arange(n, device=data.device)).reshape(-1)
+            padded = padded.index_copy(0, rows, row.expand(count * n, *data.shape[1:]))
+    return padded, longer
 
-    def RunOnDevice(self) -> None:
-        if self.unchanged():
-            return
-        x, lengths = self.segments()
-        before = self._row(2, x)
-        after = self._row(3, x) if self.InputSize() > 3 else before
-        parts = []
-        for part in torch.split(x, lengths.tolist()):
-            parts += [before] * self._before + [part] + [after] * self._after
-        self.put(0, torch.cat(parts) if parts else x.clone())
-        if self.OutputSize() == 2:
-            self.put(1, lengths + self._before + self._after)
 
-    def _row(self, i: int, x: torch.Tensor) -> torch.Tensor:
-        if self.InputSize() <= i:
-            return x.new_zeros((1, *x.shape[1:]))
-        row = self.x(i, (self.Input(0).dtype(),))
-        enforce(
-            row.numel() == torch.Size(x.shape[1:]).numel(),
-            f"Input {i} has {row.numel()} elements, but must be a row of input 0.",
+@operator("RemovePadding", types=PADDED, outputs="1-2")
+def remove_padding(
+    data: Tensor,
+    lengths: Tensor | None = None,
+    *,
+    padding_width: int = 1,
+    end_padding_width: int = -1,
+    outputs: OutputCount = 2,
+) -> tuple[Tensor, Tensor | None]:
+    """Segments without the rows before and after, see AddPadding. Output 1: the new lengths."""
+    head, tail = _widths(padding_width, end_padding_width)
+    if not head and not tail:
+        return _unchanged(data, lengths, outputs)
+    lengths = _lengths_of(data, lengths)
+    both = head + tail
+    if has_values(lengths):
+        require(
+            not bool((lengths < both).any()),
+            f"no segment is shorter than its padding, {both}",
+            lengths.tolist(),
         )
-        return row.reshape(1, *x.shape[1:])
+    shorter = lengths - both
+    n = data.shape[0] - lengths.shape[0] * both
+    ids = segment_ids(shorter, n)
+    places = torch.arange(n, device=data.device) + ids * both + head
+    return data.index_select(0, places), shorter
 
 
-@register_operator("RemovePadding")
-class RemovePadding(_Padded):
-    """Segments without the rows before and after. Output 1: the new lengths."""
-
-    def RunOnDevice(self) -> None:
-        if self.unchanged():
-            return
-        x, lengths = self.segments()
-        both = self._before + self._after
-        enforce(bool((lengths >= both).all()), f"A segment is shorter than its padding, {both}.")
-        parts = [
-            part[self._before : len(part) - self._after]
-            for part in torch.split(x, lengths.tolist())
-        ]
-        self.put(0, torch.cat(parts) if parts else x.clone())
-        if self.OutputSize() == 2:
-            self.put(1, lengths - both)
-
-
-@register_operator("GatherPadding")
-class GatherPadding(_Padded):
+@operator("GatherPadding", types=PADDED, outputs="1-2")
+def gather_padding(
+    data: Tensor,
+    lengths: Tensor,
+    *,
+    padding_width: int = 1,
+    end_padding_width: int = -1,
+    outputs: OutputCount = 2,
+) -> tuple[Tensor, ...]:
     """The sums of the rows before and after segments, or of both if there is one output."""
-
-    def RunOnDevice(self) -> None:
-        if not self._before and not self._after:
-            for o in range(self.OutputSize()):
-                self.out(o, [], c10.int64).zero_()
-            return
-        x, lengths = self.segments()
-        enforce(x.dtype != torch.bool, "Padding of bools cannot be summed.")
-        enforce(
-            bool((lengths >= max(self._before, self._after)).all()),
-            "A segment is shorter than its padding.",
+    head, tail = _widths(padding_width, end_padding_width)
+    if not head and not tail:
+        return (data.new_zeros((), dtype=torch.int64),) * outputs
+    lengths = _lengths_of(data, lengths)
+    require(data.dtype != torch.bool, "the data are numbers", data.dtype)
+    if has_values(lengths):
+        require(
+            not bool((lengths < max(head, tail)).any()),
+            "no segment is shorter than its padding",
+            lengths.tolist(),
         )
-        before, after = x.new_zeros(x.shape[1:]), x.new_zeros(x.shape[1:])
-        for part in torch.split(x, lengths.tolist()):
-            before += part[: self._before].sum(0, dtype=x.dtype)
-            after += part[len(part) - self._after :].sum(0, dtype=x.dtype)
-        if self.OutputSize() == 2:
-            self.put(0, before)
-            self.put(1, after)
-        else:
-            self.put(0, before + after)
+    ids = segment_ids(lengths, data.shape[0])
+    within = positions_in_segments(lengths, ids)
+    sums = [
+        torch.where(along_rows(one, data), data, 0).sum(0, dtype=data.dtype)
+        for one in (within < head, within >= lengths[ids] - tail)
+    ]
+    return (sums[0], sums[1]) if outputs == 2 else (sums[0] + sums[1],)
 
 
-@register_operator("PadEmptySamples")
-class PadEmptySamples(AnyTypeOperator):
+@operator(
+    "PadEmptySamples",
+    types={"lengths": INT32, "features": None},
+    inputs="1-*",
+    rearranges="same",
+    effects=("values",),
+)
+def pad_empty_samples(
+    lengths: Tensor, *features: Tensor, outputs: OutputCount
+) -> tuple[Tensor, ...]:
     """Lengths of 0 become 1, and each feature input gets a row of zeros there."""
-
-    def move(self) -> None:
-        lengths = self.x(0, INT32)
-        enforce(lengths.dim() == 1, "Lengths must have one dimension.")
-        enforce(self.OutputSize() == self.InputSize(), "There must be one output per input.")
-        ids = segment_ids(lengths)
-        padded = lengths.clamp(min=1)
-        new_ids = segment_ids(padded)
-        real = lengths[new_ids] > 0
-        for i in range(1, self.InputSize()):
-            x, dtype = self.load(i), self.Input(i).dtype()
-            enforce(
-                x.dim() >= 1 and x.size(0) == len(ids),
-                f"Input {i} must have {len(ids)} rows, the sum of the lengths.",
-            )
-            result = x.new_zeros((len(new_ids), *x.shape[1:]))
-            if dtype is c10.string:
-                self._items.append(b"")
-                result += len(self._items) - 1
-            result[real] = x
-            self.store(i, result, dtype)
-        self.put(0, padded)
+    require(lengths.dim() == 1, "the lengths have one dimension", lengths)
+    require(outputs == 1 + len(features), "there is one output per input", outputs)
+    check_lengths(lengths)
+    n = int(lengths.sum())
+    padded = lengths.clamp(min=1)
+    ids = segment_ids(padded)
+    rows = (lengths[ids] > 0).nonzero().view(-1)
+    found = [padded]
+    for feature in features:
+        require(
+            feature.dim() >= 1 and feature.shape[0] == n,
+            f"features have {n} rows, the sum of the lengths",
+            feature,
+        )
+        blank = feature.new_zeros((ids.shape[0], *feature.shape[1:]))
+        found.append(blank.index_copy(0, rows, feature))
+    return tuple(found)

@@ -3,115 +3,124 @@
 
 from __future__ import annotations
 
-from bridge.caffe2.execution.registry import register_operator
-from bridge.caffe2.operators.base.any_type_operator import AnyTypeOperator
+from bridge.caffe2.execution.function_operator import operator
+from bridge.caffe2.operators.base.checks import INT32, INTS, NUMBERS, has_values, require
 from bridge.caffe2.operators.base.lazy_torch import torch
 from bridge.caffe2.operators.base.rows_and_segments import (
     check_lengths,
+    counts_of,
+    ended_before,
     positions_in_segments,
     row_indices,
     segment_ids,
 )
-from bridge.caffe2.operators.base.torch_operator import FLOAT, INT32, INTS, NUMBERS, enforce
-from bridge.caffe2.operators.segments.lengths import LengthsOperator
+from bridge.caffe2.operators.search.top_k import sorted_down
+from bridge.caffe2.operators.segments.lengths import require_lengths
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from torch import Tensor
 
 __all__: list[str] = []
 
 
-@register_operator("LengthsTile")
-class LengthsTile(AnyTypeOperator):
-    """Repeat each row of input 0 as often as specified in input 1."""
+@operator(
+    "LengthsTile",
+    types={"data": None, "lengths": INT32},
+    gradient="LengthsSum g0 i1 > 0",
+    effects=("values",),
+)
+def lengths_tile(data: Tensor, lengths: Tensor) -> Tensor:
+    """Repeat each row of the data as often as its length says."""
+    require_lengths(lengths)
+    require(data.dim() >= 1, "the data have at least one dimension", data)
+    require(lengths.shape[0] == data.shape[0], "there is one length per row", lengths, data)
+    return data.index_select(0, segment_ids(lengths))
 
-    def move(self) -> None:
-        lengths = self.x(1, INT32)
-        x = self.load(0)
-        enforce(
-            lengths.dim() == 1 and x.dim() >= 1,
-            "Lengths must have one dimension, input 0 at least one.",
+
+@operator(
+    "LengthsGather",
+    types={"items": None, "lengths": INT32, "indices": INTS},
+    gradient="undefined",
+    effects=("values",),
+)
+def lengths_gather(items: Tensor, lengths: Tensor, indices: Tensor) -> Tensor:
+    """The segments of `items` at the indices, concatenated."""
+    require(items.dim() >= 1, "the items have at least one dimension", items)
+    require(
+        lengths.dim() == 1 and indices.dim() == 1,
+        "lengths and indices have one dimension",
+        lengths,
+        indices,
+    )
+    places = row_indices(indices, lengths.shape[0])
+    check_lengths(lengths, items.shape[0])
+    starts = lengths.cumsum(0, dtype=torch.int64) - lengths
+    chosen = lengths[places]
+    ids = segment_ids(chosen)
+    return items.index_select(0, starts[places][ids] + positions_in_segments(chosen, ids))
+
+
+@operator("LengthsPad", types={"data": NUMBERS, "lengths": INT32}, gradient="none")
+def lengths_pad(
+    data: Tensor, lengths: Tensor, *, padding_value: float = -1.0, target_length: int = -1
+) -> Tensor:
+    """Pad each segment with `padding_value` to `target_length` rows."""
+    require_lengths(lengths)
+    require(target_length >= 1, "target_length is at least 1", target_length)
+    require(data.dim() >= 1, "the data have at least one dimension", data)
+    ids = segment_ids(lengths, data.shape[0])
+    if has_values(lengths):
+        require(
+            not bool((lengths > target_length).any()),
+            f"no length is greater than {target_length}",
+            lengths.tolist(),
         )
-        enforce(
-            len(lengths) == x.size(0), f"There are {len(lengths)} lengths, but {x.size(0)} rows."
-        )
-        self.store(0, x.index_select(0, segment_ids(lengths)), self.Input(0).dtype())
+    places = ids * target_length + positions_in_segments(lengths, ids)
+    value = padding_value if data.is_floating_point() else int(padding_value)
+    padding = data.new_full((lengths.shape[0] * target_length, *data.shape[1:]), value)
+    return padding.index_copy(0, places, data)
 
 
-@register_operator("LengthsGather")
-class LengthsGather(AnyTypeOperator):
-    """Select segments of input 0, with lengths in input 1, at the indices in input 2."""
-
-    def move(self) -> None:
-        lengths, indices = self.x(1, INT32), self.x(2, INTS)
-        x = self.load(0)
-        enforce(x.dim() >= 1, "Input 0 must have at least one dimension.")
-        enforce(
-            lengths.dim() == 1 and indices.dim() == 1,
-            "Lengths and indices must have one dimension.",
-        )
-        places = row_indices(indices, len(lengths))
-        check_lengths(lengths, x.size(0))
-        starts = lengths.cumsum(0, dtype=torch.int64) - lengths
-        chosen = lengths[places]
-        ids = segment_ids(chosen)
-        rows = starts[places][ids] + positions_in_segments(chosen, ids)
-        self.store(0, x.index_select(0, rows), self.Input(0).dtype())
-
-
-@register_operator("LengthsPad")
-class LengthsPad(LengthsOperator):
-    """Pad each segment with `padding_value` (-1) to `target_length` rows."""
-
-    def RunOnDevice(self) -> None:
-        x, lengths = self.x(0, NUMBERS), self.lengths(1)
-        target = self.GetSingleArgument("target_length", -1)
-        enforce(target >= 1, "The argument target_length must be at least 1.")
-        enforce(x.dim() >= 1, "Input 0 must have at least one dimension.")
-        ids = segment_ids(lengths, x.size(0))
-        enforce(bool((lengths <= target).all()), f"A length is greater than {target}.")
-        within = positions_in_segments(lengths, ids)
-        value = self.GetSingleArgument("padding_value", -1.0)
-        value = value if x.is_floating_point() else int(value)
-        result = x.new_full((len(lengths) * target, *x.shape[1:]), value)
-        result[ids * target + within] = x
-        self.put(0, result)
-
-
-@register_operator("LengthsTopK")
-class LengthsTopK(LengthsOperator):
+@operator("LengthsTopK", types={"lengths": INT32}, gradient="LengthsTopKGradient i1 o1 g0 > 0")
+def lengths_top_k(x: Tensor, lengths: Tensor, *, k: int = -1) -> tuple[Tensor, Tensor]:
     """The `k` largest elements of each segment, and their indices; 0 and -1 if there are fewer."""
+    require_lengths(lengths)
+    require(k >= 1, "k is at least 1", k)
+    require(x.dim() == 1, "X has one dimension", x)
+    count, n = lengths.shape[0], x.shape[0]
+    check_lengths(lengths)
+    ends = lengths.cumsum(0, dtype=torch.int64)
+    if has_values(lengths):
+        total = int(ends[-1]) if count else 0
+        require(total <= n, f"there are {total} elements, the sum of the lengths", x)
+    ids = ended_before(ends, n)  # `count` for elements after the last segment
+    # Within each segment the greatest first: sorted by value, then by segment.
+    order = sorted_down(x, 0)[1]
+    numbers = torch.arange(n, device=x.device)
+    order = order[torch.sort(ids[order] * n + numbers).indices]
+    starts = torch.cat([ends - lengths, ends[-1:]]) if count else ends.new_zeros(1)
+    ranks = numbers - starts[ids]
+    last = count * k  # for those that are not among the k largest
+    places = torch.where((ranks < k) & (ids < count), ids * k + ranks, last)
+    values = x.new_zeros(last + 1).scatter(0, places, x[order])
+    indices = places.new_full((last + 1,), -1).scatter(0, places, order - starts[ids])
+    return values[:last].view(count, k), indices[:last].view(count, k).int()
 
-    def RunOnDevice(self) -> None:
-        x, lengths = self.x(0, FLOAT), self.lengths(1)
-        k = self.GetSingleArgument("k", -1)
-        enforce(k >= 1, "The argument k must be at least 1.")
-        enforce(x.dim() == 1, "Input 0 must have one dimension.")
-        total = len(segment_ids(lengths))
-        enforce(total <= len(x), f"The lengths add up to {total}, but there are {len(x)} elements.")
-        values, places = x.new_zeros(len(lengths), k), torch.full((len(lengths), k), -1).int()
-        for i, part in enumerate(torch.split(x[:total], lengths.tolist())):
-            order = torch.sort(part, descending=True, stable=True)
-            n = min(k, len(part))
-            values[i, :n], places[i, :n] = order.values[:n], order.indices[:n].int()
-        self.put(0, values)
-        self.put(1, places)
 
-
-@register_operator("MergeIdLists")
-class MergeIdLists(LengthsOperator):
+@operator("MergeIdLists", types=None, inputs="2n", gradient="none", effects=("values",))
+def merge_id_lists(*xs: Tensor) -> tuple[Tensor, Tensor]:
     """Merge lists of ids, whose lengths are inputs 0, 2, ...: each id once, sorted."""
-
-    def RunOnDevice(self) -> None:
-        dtype = self.Input(1).dtype()
-        n = len(self.lengths(0))
-        ids: list[set[int]] = [set() for _ in range(n)]
-        enforce(self.InputSize() % 2 == 0, "The inputs must be pairs of lengths and values.")
-        for i in range(0, self.InputSize(), 2):
-            lengths, values = self.lengths(i), self.x(i + 1, (dtype,) if i else INTS)
-            enforce(len(lengths) == n, "All inputs must have the same number of lengths.")
-            enforce(values.dim() == 1, f"Input {i + 1} must have one dimension.")
-            for one, value in zip(
-                segment_ids(lengths, len(values)).tolist(), values.tolist(), strict=True
-            ):
-                ids[one].add(value)
-        merged = [value for one in ids for value in sorted(one)]
-        self.put(0, torch.tensor([len(one) for one in ids], dtype=torch.int32))
-        self.put(1, torch.tensor(merged, dtype=dtype.torch))
+    n, dtype = xs[0].shape[0] if xs[0].dim() else 0, xs[1].dtype
+    require(dtype in (torch.int32, torch.int64), "ids are int32 or int64", dtype)
+    segments = []
+    for lengths, values in zip(xs[::2], xs[1::2], strict=True):
+        require_lengths(lengths)
+        require(lengths.dtype == torch.int32, "lengths are int32", lengths.dtype)
+        require(lengths.shape[0] == n, f"all inputs have {n} lengths", lengths)
+        require(values.dim() == 1, "the ids have one dimension", values)
+        require(values.dtype == dtype, f"all ids are of {dtype}", values.dtype)
+        segments.append(segment_ids(lengths, values.shape[0]))
+    both = torch.stack([torch.cat(segments), torch.cat(xs[1::2]).long()], 1)
+    merged = torch.unique(both, dim=0)
+    return counts_of(merged[:, 0], n).int(), merged[:, 1].to(dtype)

@@ -1,203 +1,234 @@
 # SPDX-License-Identifier: Apache-2.0
 """Gradients of the segment reductions: those of the rows, from those of the segments.
 
-Follows segment_reduction_op.h and reducer_functors.h in caffe2/operators, PyTorch 1.8.1.
+Segments are given by ids or lengths, int32. Follows segment_reduction_op.h and
+reducer_functors.h in caffe2/operators, PyTorch 1.8.1.
 """
 
 from __future__ import annotations
 
-from bridge import c10
-from bridge.caffe2.execution.registry import register_operator
+from bridge.caffe2.execution.function_operator import operator
+from bridge.caffe2.operators.base.checks import INT32, INT64, INTS, has_values, require
 from bridge.caffe2.operators.base.lazy_torch import torch
-from bridge.caffe2.operators.base.rows_and_segments import along_rows, segment_ids, select_rows
-from bridge.caffe2.operators.base.torch_operator import FLOAT, INT32, INTS, TorchOperator, enforce
-from bridge.caffe2.operators.base.variants import register_variant
+from bridge.caffe2.operators.base.rows_and_segments import (
+    along_rows,
+    counts_of,
+    segment_ids,
+    select_rows,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from torch import Tensor
 
 __all__: list[str] = []
 
-
-def _counts(ids: torch.Tensor, n: int) -> torch.Tensor:
-    return torch.bincount(ids, minlength=n).clamp(min=1)[ids]
-
-
-class _SegmentGradient(TorchOperator):
-    """The base class of these operators."""
-
-    by_lengths = False
-
-    def spread(self, gradient: int, by: int) -> tuple[torch.Tensor, torch.Tensor]:
-        """Return the gradient of its segment for each row, and the segment ids.
-
-        Input `gradient` has the gradients; input `by` the lengths of the segments, or the segment
-        ids.
-        """
-        gradients, segments = self.x(gradient, FLOAT), self.x(by, INT32)
-        enforce(
-            gradients.dim() > 0 and segments.dim() == 1,
-            "Gradients must have at least one dimension, segments one.",
-        )
-        ids = segment_ids(segments) if self.by_lengths else segments.long()
-        n = gradients.size(0)
-        if self.by_lengths:
-            enforce(len(segments) == n, f"There are {len(segments)} lengths, but {n} gradients.")
-        enforce(bool(((ids >= 0) & (ids < n)).all()), "A segment id is out of range.")
-        return gradients.index_select(0, ids), ids
-
-    def data(self, i: int, rows: torch.Tensor, indices: torch.Tensor | None = None) -> torch.Tensor:
-        """Return the rows that were reduced: input `i`, or its rows at `indices`.
-
-        Raises EnforceNotMet: their sizes are not those of `rows`.
-        """
-        data = self.x(i, FLOAT)
-        if indices is not None:
-            data = select_rows(data, indices)
-        enforce(
-            data.shape == rows.shape,
-            f"The data have sizes {list(data.shape)}, not {list(rows.shape)}.",
-        )
-        return data
+BY_IDS = {"ids": INT32}
+BY_LENGTHS = {"lengths": INT32}
+# The forward operator's indices, or data: only their number matters.
+BY_ROWS = {"lengths": INT32, "rows": None}
 
 
-class _Summed(_SegmentGradient):
-    """The gradient of each row: that of its segment, over its length for a mean, times its weight.
-
-    Inputs: weights, if `weighted`; the gradients of segments; segment ids or lengths, int32.
-    """
-
-    mean = False
-    weighted = False
-
-    def RunOnDevice(self) -> None:
-        rows, ids = self.spread(self.weighted, 1 + self.weighted)
-        if self.mean:
-            rows = rows / along_rows(_counts(ids, self.x(0, FLOAT).size(0)), rows)
-        if self.weighted:
-            weights = self.x(0, FLOAT)
-            enforce(weights.numel() == len(rows), "There must be one weight per row.")
-            rows = rows * along_rows(weights, rows)
-        self.put(0, rows)
-
-
-class _SummedWithWeights(_SegmentGradient):
-    """The gradients of rows and of their weights.
-
-    Inputs: weights, gradients of segments, lengths, the data; if `sparse`, indices of their rows.
-    """
-
-    by_lengths = True
-    sparse = False
-
-    def RunOnDevice(self) -> None:
-        rows, _ = self.spread(1, 2)
-        weights = self.x(0, FLOAT)
-        enforce(weights.numel() == len(rows), "There must be one weight per row.")
-        data = self.data(3, rows, self.x(4, INTS) if self.sparse else None)
-        of_weights = (rows * data).flatten(1).sum(1) if len(rows) else rows.new_zeros(0)
-        self.put(0, rows * along_rows(weights, rows))
-        if self.OutputSize() > 1:
-            self.put(1, of_weights)
-
-
-@register_operator("LengthsMaxWithMainInputAndForwardOutputGradient")
-class LengthsMaxGradient(_SegmentGradient):
-    """(Y, dY, lengths, X) -> dX: dY where an element is the maximum of its segment, else 0."""
-
-    by_lengths = True
-
-    def RunOnDevice(self) -> None:
-        rows, ids = self.spread(1, 2)
-        greatest = self.x(0, FLOAT)
-        enforce(greatest.shape == self.x(1, FLOAT).shape, "Y and dY must have the same shape.")
-        self.put(0, torch.where(self.data(3, rows) == greatest[ids], rows, 0.0))
-
-
-def _to_sum(rows: torch.Tensor, x: torch.Tensor, y: torch.Tensor, n: torch.Tensor) -> torch.Tensor:
-    return rows
-
-
-def _to_mean(rows: torch.Tensor, x: torch.Tensor, y: torch.Tensor, n: torch.Tensor) -> torch.Tensor:
-    return rows / n
-
-
-def _to_max(rows: torch.Tensor, x: torch.Tensor, y: torch.Tensor, n: torch.Tensor) -> torch.Tensor:
-    return torch.where(x == y, rows, 0.0)
-
-
-def _to_log_sum_exp(
-    rows: torch.Tensor, x: torch.Tensor, y: torch.Tensor, n: torch.Tensor
-) -> torch.Tensor:
-    return rows * torch.exp(x - y)
-
-
-def _to_log_mean_exp(
-    rows: torch.Tensor, x: torch.Tensor, y: torch.Tensor, n: torch.Tensor
-) -> torch.Tensor:
-    return rows * torch.exp(x - y) / n
-
-
-class _OfRange(_SegmentGradient):
-    """(X, Y, dY, segment ids) -> dX."""
-
-    function: Callable[[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor], torch.Tensor]
-
-    def RunOnDevice(self) -> None:
-        rows, ids = self.spread(2, 3)
-        x, y = self.data(0, rows), self.x(1, FLOAT)
-        enforce(y.shape == self.x(2, FLOAT).shape, "Y and dY must have the same shape.")
-        counts = along_rows(_counts(ids, len(y)), rows)
-        self.put(0, type(self).function(rows, x, y[ids], counts))
-
-
-@register_operator("ReduceFrontWeightedSumGradient")
-class ReduceFrontWeightedSumGradient(TorchOperator):
-    """(weights, dY, sizes of X) -> dX: dY times the weight of each row."""
-
-    def RunOnDevice(self) -> None:
-        weights, gradient = self.x(0, FLOAT), self.x(1, FLOAT)
-        sizes = self.x(2, (c10.int64,)).tolist()
-        enforce(
-            sizes[:1] == [weights.numel()] and sizes[1:] == list(gradient.shape),
-            f"{weights.numel()} weights and gradients {list(gradient.shape)} do not match {sizes}.",
-        )
-        self.put(0, gradient.unsqueeze(0) * along_rows(weights, gradient.unsqueeze(0)))
-
-
-for _prefix in ("SortedSegment", "UnsortedSegment", "Lengths"):
-    for _name in ("Sum", "Mean", "WeightedSum"):
-        for _sparse in ("", "Sparse"):
-            register_variant(
-                f"{_sparse}{_prefix}{_name}Gradient",
-                _Summed,
-                by_lengths=_prefix == "Lengths",
-                mean=_name == "Mean",
-                weighted=_name == "WeightedSum",
-            )
-# These have indices as a further input, which is not used.
-for _name, _mean, _weighted in (
-    ("LengthsIndicesInGradientSum", False, False),
-    ("LengthsIndicesInGradientMean", True, False),
-    ("SparseLengthsIndicesInGradientSum", False, False),
-    ("SparseLengthsIndicesInGradientMean", True, False),
-    ("SparseLengthsIndicesInGradientWeightedSum", False, True),
-):
-    register_variant(f"{_name}Gradient", _Summed, by_lengths=True, mean=_mean, weighted=_weighted)
-for _name, _of_rows in (
-    ("LengthsWeightedSumWithMainInputGradient", False),
-    ("SparseLengthsWeightedSumWithMainInputGradient", True),
-    ("SparseLengthsIndicesInGradientWeightedSumWithMainInputGradient", True),
-):
-    register_variant(_name, _SummedWithWeights, sparse=_of_rows)
-for _name, _function in {
-    "Sum": _to_sum,
-    "Mean": _to_mean,
-    "Max": _to_max,
-    "LogSumExp": _to_log_sum_exp,
-    "LogMeanExp": _to_log_mean_exp,
-}.items():
-    register_variant(
-        f"SortedSegmentRange{_name}Gradient", _OfRange, function=staticmethod(_function)
+def _check(dy: Tensor, segments: Tensor) -> None:
+    require(
+        dy.dim() > 0 and segments.dim() == 1,
+        "gradients have at least one dimension, and segments one",
+        dy,
+        segments,
     )
+
+
+def _ids_of(dy: Tensor, lengths: Tensor, n_rows: int | None = None) -> Tensor:
+    """Return the segment of each row. `n_rows`, if given, is used where lengths are not known."""
+    _check(dy, lengths)
+    n = dy.shape[0]
+    require(lengths.shape[0] == n, "there is one length per gradient", lengths, dy)
+    return segment_ids(lengths, None if has_values(lengths) else n_rows)
+
+
+def _over_counts(rows: Tensor, ids: Tensor, n: int) -> Tensor:
+    return rows / along_rows(counts_of(ids, n).clamp(min=1)[ids], rows)
+
+
+def _weighted(rows: Tensor, weights: Tensor) -> Tensor:
+    require(weights.numel() == rows.shape[0], "there is one weight per row", weights, rows)
+    return rows * along_rows(weights, rows)
+
+
+def _check_data(data: Tensor, rows: Tensor) -> None:
+    require(data.shape == rows.shape, "the data have the sizes of their gradient", data, rows)
+
+
+def _spread(dy: Tensor, ids: Tensor) -> Tensor:
+    """Return for each row the gradient of its segment."""
+    _check(dy, ids)
+    return select_rows(dy, ids)
+
+
+@operator("SortedSegmentSumGradient", types=BY_IDS)
+@operator("UnsortedSegmentSumGradient", types=BY_IDS)
+@operator("SparseSortedSegmentSumGradient", types=BY_IDS)
+@operator("SparseUnsortedSegmentSumGradient", types=BY_IDS)
+def segment_sum_gradient(dy: Tensor, ids: Tensor) -> Tensor:
+    """The gradient of each row: that of its segment."""
+    return _spread(dy, ids)
+
+
+@operator("SortedSegmentMeanGradient", types=BY_IDS)
+@operator("UnsortedSegmentMeanGradient", types=BY_IDS)
+@operator("SparseSortedSegmentMeanGradient", types=BY_IDS)
+@operator("SparseUnsortedSegmentMeanGradient", types=BY_IDS)
+def segment_mean_gradient(dy: Tensor, ids: Tensor) -> Tensor:
+    """The gradient of each row: that of its segment over the number of its rows."""
+    return _over_counts(_spread(dy, ids), ids, dy.shape[0])
+
+
+@operator("SortedSegmentWeightedSumGradient", types=BY_IDS)
+@operator("UnsortedSegmentWeightedSumGradient", types=BY_IDS)
+@operator("SparseSortedSegmentWeightedSumGradient", types=BY_IDS)
+@operator("SparseUnsortedSegmentWeightedSumGradient", types=BY_IDS)
+def segment_weighted_sum_gradient(weights: Tensor, dy: Tensor, ids: Tensor) -> Tensor:
+    """The gradient of each row: that of its segment times its weight."""
+    return _weighted(_spread(dy, ids), weights)
+
+
+@operator("LengthsSumGradient", types=BY_LENGTHS, effects=("values",))
+@operator("SparseLengthsSumGradient", types=BY_LENGTHS, effects=("values",))
+def lengths_sum_gradient(dy: Tensor, lengths: Tensor) -> Tensor:
+    """The gradient of each row: that of its segment."""
+    return _spread(dy, _ids_of(dy, lengths))
+
+
+@operator("LengthsMeanGradient", types=BY_LENGTHS, effects=("values",))
+@operator("SparseLengthsMeanGradient", types=BY_LENGTHS, effects=("values",))
+def lengths_mean_gradient(dy: Tensor, lengths: Tensor) -> Tensor:
+    """The gradient of each row: that of its segment over the number of its rows."""
+    ids = _ids_of(dy, lengths)
+    return _over_counts(_spread(dy, ids), ids, dy.shape[0])
+
+
+@operator("LengthsIndicesInGradientSumGradient", types=BY_ROWS)
+@operator("SparseLengthsIndicesInGradientSumGradient", types=BY_ROWS)
+def lengths_indices_in_gradient_sum_gradient(dy: Tensor, lengths: Tensor, rows: Tensor) -> Tensor:
+    """The gradient of each row: that of its segment."""
+    return _spread(dy, _ids_of(dy, lengths, rows.shape[0]))
+
+
+@operator("LengthsIndicesInGradientMeanGradient", types=BY_ROWS)
+@operator("SparseLengthsIndicesInGradientMeanGradient", types=BY_ROWS)
+def lengths_indices_in_gradient_mean_gradient(dy: Tensor, lengths: Tensor, rows: Tensor) -> Tensor:
+    """The gradient of each row: that of its segment over the number of its rows."""
+    ids = _ids_of(dy, lengths, rows.shape[0])
+    return _over_counts(_spread(dy, ids), ids, dy.shape[0])
+
+
+@operator("LengthsWeightedSumGradient", types=BY_LENGTHS)
+@operator("SparseLengthsWeightedSumGradient", types=BY_LENGTHS)
+def lengths_weighted_sum_gradient(weights: Tensor, dy: Tensor, lengths: Tensor) -> Tensor:
+    """The gradient of each row: that of its segment times its weight."""
+    return _weighted(_spread(dy, _ids_of(dy, lengths, weights.numel())), weights)
+
+
+@operator("SparseLengthsIndicesInGradientWeightedSumGradient", types=BY_ROWS)
+def sparse_lengths_indices_in_gradient_weighted_sum_gradient(
+    weights: Tensor, dy: Tensor, lengths: Tensor, rows: Tensor
+) -> Tensor:
+    """The gradient of each row: that of its segment times its weight."""
+    return lengths_weighted_sum_gradient(weights, dy, lengths)
+
+
+@operator("LengthsWeightedSumWithMainInputGradient", types=BY_LENGTHS, outputs="1-*")
+def lengths_weighted_sum_with_main_input_gradient(
+    weights: Tensor, dy: Tensor, lengths: Tensor, data: Tensor
+) -> tuple[Tensor, Tensor]:
+    """The gradients of the rows and of their weights."""
+    rows = _spread(dy, _ids_of(dy, lengths, weights.numel()))
+    dx = _weighted(rows, weights)
+    _check_data(data, rows)
+    return dx, (rows * data).flatten(1).sum(1) if rows.dim() > 1 else rows * data
+
+
+@operator(
+    "SparseLengthsWeightedSumWithMainInputGradient",
+    types={"lengths": INT32, "indices": INTS},
+    outputs="1-*",
+)
+@operator(
+    "SparseLengthsIndicesInGradientWeightedSumWithMainInputGradient",
+    types={"lengths": INT32, "indices": INTS},
+)
+def sparse_lengths_weighted_sum_with_main_input_gradient(
+    weights: Tensor, dy: Tensor, lengths: Tensor, data: Tensor, indices: Tensor
+) -> tuple[Tensor, Tensor]:
+    """The gradients of the rows at the indices, and of the weights."""
+    chosen = select_rows(data, indices)
+    return lengths_weighted_sum_with_main_input_gradient(weights, dy, lengths, chosen)
+
+
+@operator("LengthsMaxWithMainInputAndForwardOutputGradient", types=BY_LENGTHS, outputs="1-*")
+def lengths_max_gradient(y: Tensor, dy: Tensor, lengths: Tensor, x: Tensor) -> Tensor:
+    """dX: dY where an element is the maximum of its segment, else 0."""
+    require(y.shape == dy.shape, "Y and dY have the same sizes", y, dy)
+    ids = _ids_of(dy, lengths, x.shape[0] if x.dim() else 0)
+    rows = _spread(dy, ids)
+    _check_data(x, rows)
+    return torch.where(x == y[ids], rows, 0.0)
+
+
+def _of_range(x: Tensor, y: Tensor, dy: Tensor, ids: Tensor) -> tuple[Tensor, Tensor]:
+    """Return for each row the gradient of its segment, and the result of its segment."""
+    rows = _spread(dy, ids)
+    _check_data(x, rows)
+    require(y.shape == dy.shape, "Y and dY have the same sizes", y, dy)
+    return rows, y.index_select(0, ids)
+
+
+@operator("SortedSegmentRangeSumGradient", types=BY_IDS)
+def sorted_segment_range_sum_gradient(x: Tensor, y: Tensor, dy: Tensor, ids: Tensor) -> Tensor:
+    """The gradient of each row: that of its segment."""
+    return _of_range(x, y, dy, ids)[0]
+
+
+@operator("SortedSegmentRangeMeanGradient", types=BY_IDS)
+def sorted_segment_range_mean_gradient(x: Tensor, y: Tensor, dy: Tensor, ids: Tensor) -> Tensor:
+    """The gradient of each row: that of its segment over the number of its rows."""
+    return _over_counts(_of_range(x, y, dy, ids)[0], ids, dy.shape[0])
+
+
+@operator("SortedSegmentRangeMaxGradient", types=BY_IDS)
+def sorted_segment_range_max_gradient(x: Tensor, y: Tensor, dy: Tensor, ids: Tensor) -> Tensor:
+    """dX: dY where an element is the maximum of its segment, else 0."""
+    rows, results = _of_range(x, y, dy, ids)
+    return torch.where(x == results, rows, 0.0)
+
+
+@operator("SortedSegmentRangeLogSumExpGradient", types=BY_IDS)
+def sorted_segment_range_log_sum_exp_gradient(
+    x: Tensor, y: Tensor, dy: Tensor, ids: Tensor
+) -> Tensor:
+    """dX = dY exp(X - Y)."""
+    rows, results = _of_range(x, y, dy, ids)
+    return rows * torch.exp(x - results)
+
+
+@operator("SortedSegmentRangeLogMeanExpGradient", types=BY_IDS)
+def sorted_segment_range_log_mean_exp_gradient(
+    x: Tensor, y: Tensor, dy: Tensor, ids: Tensor
+) -> Tensor:
+    """dX = dY exp(X - Y) over the number of rows of the segment."""
+    rows, results = _of_range(x, y, dy, ids)
+    return _over_counts(rows * torch.exp(x - results), ids, dy.shape[0])
+
+
+@operator("ReduceFrontWeightedSumGradient", types={"sizes": INT64})
+def reduce_front_weighted_sum_gradient(weights: Tensor, dy: Tensor, sizes: Tensor) -> Tensor:
+    """dX: dY times the weight of each row. `sizes` are those of X."""
+    if has_values(sizes):
+        require(
+            sizes.tolist() == [weights.numel(), *dy.shape],
+            f"X of sizes {sizes.tolist()} has a row of dY's sizes per weight",
+            weights,
+            dy,
+        )
+    rows = dy.unsqueeze(0)
+    return rows * along_rows(weights, rows)

@@ -1,234 +1,278 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sums, means and extremes of the rows of segments.
+"""Sums, means and extremes of the rows with the same segment id.
 
-A segment is a run of rows, given by lengths, or the rows with one segment id. Operators with
-`Sparse` in their names reduce the rows selected by indices. Follows segment_reduction_op.h,
-reducer_functors.h and lengths_reducer_ops.h in caffe2/operators, PyTorch 1.8.1.
+Sorted ids are 0, 1, 2, ... in order, each at least once; unsorted ones have any order. Operators
+with `Sparse` in their names reduce the rows of the data at indices. Follows
+segment_reduction_op.h and reducer_functors.h in caffe2/operators, PyTorch 1.8.1.
 """
 
 from __future__ import annotations
 
-from bridge import c10
-from bridge.c10.errors import EnforceIndexError, EnforceNotMet
-from bridge.caffe2.execution.registry import register_operator
+from bridge.c10.errors import EnforceIndexError
+from bridge.caffe2.execution.function_operator import operator
+from bridge.caffe2.operators.base.checks import INT32, INTS, has_values, require
 from bridge.caffe2.operators.base.lazy_torch import torch
-from bridge.caffe2.operators.base.rows_and_segments import (
-    along_rows,
-    positions_in_segments,
-    segment_ids,
-    select_rows,
-)
-from bridge.caffe2.operators.base.torch_operator import FLOAT, INT32, INTS, TorchOperator, enforce
-from bridge.caffe2.operators.base.variants import register_variant
+from bridge.caffe2.operators.base.rows_and_segments import along_rows, counts_of, select_rows
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from torch import Tensor
 
 __all__: list[str] = []
 
-
-def _sum(rows: torch.Tensor, ids: torch.Tensor, n: int) -> torch.Tensor:
-    return rows.new_zeros((n, *rows.shape[1:])).index_add_(0, ids, rows)
-
-
-def _mean(rows: torch.Tensor, ids: torch.Tensor, n: int) -> torch.Tensor:
-    counts = torch.bincount(ids, minlength=n).clamp_(min=1)
-    return _sum(rows, ids, n) / along_rows(counts, rows)
+BY_IDS = {"segment_ids": INT32}
+BY_INDICES = {"indices": INTS, "segment_ids": INT32}
 
 
-def _max(rows: torch.Tensor, ids: torch.Tensor, n: int) -> torch.Tensor:
+def _sum(rows: Tensor, ids: Tensor, n: int) -> Tensor:
+    return rows.new_zeros((n, *rows.shape[1:])).index_add(0, ids, rows)
+
+
+def _mean(rows: Tensor, ids: Tensor, n: int) -> Tensor:
+    return _sum(rows, ids, n) / along_rows(counts_of(ids, n).clamp(min=1), rows)
+
+
+def _max(rows: Tensor, ids: Tensor, n: int) -> Tensor:
     result = rows.new_zeros((n, *rows.shape[1:]))  # the maximum of no rows is 0
     places = along_rows(ids, rows).expand_as(rows)
-    return result.scatter_reduce_(0, places, rows, "amax", include_self=False)
+    return result.scatter_reduce(0, places, rows.detach(), "amax", include_self=False)
 
 
-def _log_sum_exp(rows: torch.Tensor, ids: torch.Tensor, n: int) -> torch.Tensor:
+def _weighted(rows: Tensor, weights: Tensor) -> Tensor:
+    """Return the rows times their weights, one per row."""
+    n = rows.shape[0]
+    require(
+        weights.dim() > 0 and weights.shape[0] == weights.numel() == n,
+        f"there is one weight for each of {n} rows",
+        weights,
+    )
+    return rows * along_rows(weights, rows)
+
+
+def _rows(data: Tensor, indices: Tensor) -> Tensor:
+    """Return the rows of the data at indices."""
+    require(data.dim() > 0, "the data have at least one dimension", data)
+    require(indices.dim() == 1, "the indices have one dimension", indices)
+    return select_rows(data, indices)
+
+
+def _check_ids(rows: Tensor, ids: Tensor) -> None:
+    require(rows.dim() > 0, "the data have at least one dimension", rows)
+    require(ids.dim() == 1, "the segment ids have one dimension", ids)
+    require(ids.shape[0] == rows.shape[0], "there is one segment id per row", ids, rows)
+
+
+def _sorted(rows: Tensor, ids: Tensor) -> tuple[Tensor, Tensor, int]:
+    """Return the rows, their segments and the number of segments.
+
+    Raises EnforceNotMet: the ids do not begin with 0, are not sorted or have gaps.
+    """
+    _check_ids(rows, ids)
+    if not ids.shape[0]:
+        return rows, ids.long(), 0
+    steps = ids.diff()
+    require(
+        int(ids[0]) == 0 and not bool(((steps != 0) & (steps != 1)).any()),
+        "the segment ids begin with 0, are sorted and have no gaps",
+        ids.tolist(),
+    )
+    return rows, ids.long(), int(ids[-1]) + 1
+
+
+def _unsorted(rows: Tensor, ids: Tensor, n: int) -> tuple[Tensor, Tensor, int]:
+    """Return the rows, their segments and the number of segments: `n`, or as the ids say if -1.
+
+    Raises EnforceNotMet, also an IndexError: a segment id is out of range.
+    """
+    _check_ids(rows, ids)
+    if n == -1:
+        n = max(int(ids.max()) + 1, 0) if ids.shape[0] else 0
+    require(n >= 0, "the number of segments is not negative", n)
+    if has_values(ids) and bool(((ids < 0) | (ids >= n)).any()):
+        raise EnforceIndexError(f"A segment id is out of range for {n} segments: {ids.tolist()}.")
+    return rows, ids.long(), n
+
+
+@operator(
+    "SortedSegmentSum",
+    types=BY_IDS,
+    gradient="SortedSegmentSumGradient g0 i1 > 0",
+    effects=("values",),
+)
+def sorted_segment_sum(data: Tensor, segment_ids: Tensor) -> Tensor:
+    """The sum of the rows of each segment."""
+    return _sum(*_sorted(data, segment_ids))
+
+
+@operator(
+    "SortedSegmentMean",
+    types=BY_IDS,
+    gradient="SortedSegmentMeanGradient g0 i1 > 0",
+    effects=("values",),
+)
+def sorted_segment_mean(data: Tensor, segment_ids: Tensor) -> Tensor:
+    """The mean of the rows of each segment."""
+    return _mean(*_sorted(data, segment_ids))
+
+
+@operator("SortedSegmentWeightedSum", types=BY_IDS, effects=("values",))
+def sorted_segment_weighted_sum(data: Tensor, weights: Tensor, segment_ids: Tensor) -> Tensor:
+    """The sum of the rows of each segment times their weights."""
+    _check_ids(data, segment_ids)
+    return _sum(*_sorted(_weighted(data, weights), segment_ids))
+
+
+@operator(
+    "SparseSortedSegmentSum",
+    types=BY_INDICES,
+    gradient="SortedSegmentSumGradient g0 i2 > 0@1",
+    effects=("values",),
+)
+def sparse_sorted_segment_sum(data: Tensor, indices: Tensor, segment_ids: Tensor) -> Tensor:
+    """The sum of the rows at the indices of each segment."""
+    return _sum(*_sorted(_rows(data, indices), segment_ids))
+
+
+@operator(
+    "SparseSortedSegmentMean",
+    types=BY_INDICES,
+    gradient="SortedSegmentMeanGradient g0 i2 > 0@1",
+    effects=("values",),
+)
+def sparse_sorted_segment_mean(data: Tensor, indices: Tensor, segment_ids: Tensor) -> Tensor:
+    """The mean of the rows at the indices of each segment."""
+    return _mean(*_sorted(_rows(data, indices), segment_ids))
+
+
+@operator("SparseSortedSegmentWeightedSum", types=BY_INDICES, effects=("values",))
+def sparse_sorted_segment_weighted_sum(
+    data: Tensor, weights: Tensor, indices: Tensor, segment_ids: Tensor
+) -> Tensor:
+    """The sum of the rows at the indices of each segment, times the weights of the indices."""
+    return _sum(*_sorted(_weighted(_rows(data, indices), weights), segment_ids))
+
+
+@operator(
+    "UnsortedSegmentSum",
+    types=BY_IDS,
+    gradient="UnsortedSegmentSumGradient g0 i1 > 0",
+)
+def unsorted_segment_sum(data: Tensor, segment_ids: Tensor, *, num_segments: int = -1) -> Tensor:
+    """The sum of the rows of each of `num_segments`, by default the greatest id + 1."""
+    return _sum(*_unsorted(data, segment_ids, num_segments))
+
+
+@operator(
+    "UnsortedSegmentMean",
+    types=BY_IDS,
+    gradient="UnsortedSegmentMeanGradient g0 i1 > 0",
+)
+def unsorted_segment_mean(data: Tensor, segment_ids: Tensor, *, num_segments: int = -1) -> Tensor:
+    """The mean of the rows of each of `num_segments`, by default the greatest id + 1."""
+    return _mean(*_unsorted(data, segment_ids, num_segments))
+
+
+@operator("UnsortedSegmentWeightedSum", types=BY_IDS)
+def unsorted_segment_weighted_sum(
+    data: Tensor, weights: Tensor, segment_ids: Tensor, *, num_segments: int = -1
+) -> Tensor:
+    """The sum of the rows of each of `num_segments` times their weights."""
+    _check_ids(data, segment_ids)
+    return _sum(*_unsorted(_weighted(data, weights), segment_ids, num_segments))
+
+
+@operator(
+    "SparseUnsortedSegmentSum",
+    types=BY_INDICES,
+    gradient="UnsortedSegmentSumGradient g0 i2 > 0@1",
+)
+def sparse_unsorted_segment_sum(
+    data: Tensor, indices: Tensor, segment_ids: Tensor, *, num_segments: int = -1
+) -> Tensor:
+    """The sum of the rows at the indices of each of `num_segments`."""
+    return _sum(*_unsorted(_rows(data, indices), segment_ids, num_segments))
+
+
+@operator(
+    "SparseUnsortedSegmentMean",
+    types=BY_INDICES,
+    gradient="UnsortedSegmentMeanGradient g0 i2 > 0@1",
+)
+def sparse_unsorted_segment_mean(
+    data: Tensor, indices: Tensor, segment_ids: Tensor, *, num_segments: int = -1
+) -> Tensor:
+    """The mean of the rows at the indices of each of `num_segments`."""
+    return _mean(*_unsorted(_rows(data, indices), segment_ids, num_segments))
+
+
+@operator("SparseUnsortedSegmentWeightedSum", types=BY_INDICES)
+def sparse_unsorted_segment_weighted_sum(
+    data: Tensor, weights: Tensor, indices: Tensor, segment_ids: Tensor, *, num_segments: int = -1
+) -> Tensor:
+    """The sum of the rows at the indices of each segment, times the weights of the indices."""
+    return _sum(*_unsorted(_weighted(_rows(data, indices), weights), segment_ids, num_segments))
+
+
+@operator(
+    "SortedSegmentRangeSum",
+    types=BY_IDS,
+    gradient="SortedSegmentRangeSumGradient i0 o0 g0 i1 > 0",
+    effects=("values",),
+)
+def sorted_segment_range_sum(data: Tensor, segment_ids: Tensor) -> Tensor:
+    """The sum of the rows of each segment."""
+    return _sum(*_sorted(data, segment_ids))
+
+
+@operator(
+    "SortedSegmentRangeMean",
+    types=BY_IDS,
+    gradient="SortedSegmentRangeMeanGradient i0 o0 g0 i1 > 0",
+    effects=("values",),
+)
+def sorted_segment_range_mean(data: Tensor, segment_ids: Tensor) -> Tensor:
+    """The mean of the rows of each segment."""
+    return _mean(*_sorted(data, segment_ids))
+
+
+@operator(
+    "SortedSegmentRangeMax",
+    types=BY_IDS,
+    gradient="SortedSegmentRangeMaxGradient i0 o0 g0 i1 > 0",
+    effects=("values",),
+)
+def sorted_segment_range_max(data: Tensor, segment_ids: Tensor) -> Tensor:
+    """The maximum of the rows of each segment, elementwise."""
+    rows, ids, n = _sorted(data, segment_ids)
+    greatest = _max(rows, ids, n)
+    if not rows.requires_grad:
+        return greatest
+    # All maxima of a segment get its gradient, as in Caffe2: their value is 0 here.
+    at_maximum = torch.where(rows == greatest[ids], rows - rows.detach(), 0.0)
+    return greatest + _sum(at_maximum, ids, n)
+
+
+@operator(
+    "SortedSegmentRangeLogSumExp",
+    types=BY_IDS,
+    gradient="SortedSegmentRangeLogSumExpGradient i0 o0 g0 i1 > 0",
+    effects=("values",),
+)
+def sorted_segment_range_log_sum_exp(data: Tensor, segment_ids: Tensor) -> Tensor:
+    """log(sum of exp(x)) of the rows x of each segment."""
+    rows, ids, n = _sorted(data, segment_ids)
     greatest = _max(rows, ids, n)
     return torch.log(_sum(torch.exp(rows - greatest[ids]), ids, n)) + greatest
 
 
-def _log_mean_exp(rows: torch.Tensor, ids: torch.Tensor, n: int) -> torch.Tensor:
+@operator(
+    "SortedSegmentRangeLogMeanExp",
+    types=BY_IDS,
+    gradient="SortedSegmentRangeLogMeanExpGradient i0 o0 g0 i1 > 0",
+    effects=("values",),
+)
+def sorted_segment_range_log_mean_exp(data: Tensor, segment_ids: Tensor) -> Tensor:
+    """log(mean of exp(x)) of the rows x of each segment."""
+    rows, ids, n = _sorted(data, segment_ids)
     greatest = _max(rows, ids, n)
     return torch.log(_mean(torch.exp(rows - greatest[ids]), ids, n)) + greatest
-
-
-class _Segments(TorchOperator):
-    """A reduction by segments of the rows of input 0, selected by indices and times weights.
-
-    Inputs: data, weights if `weighted`, indices if `sparse`, then segment ids or lengths.
-    """
-
-    function: Callable[[torch.Tensor, torch.Tensor, int], torch.Tensor]
-    weighted = False
-    sparse = False
-
-    def RunOnDevice(self) -> None:
-        data = self.x(0, FLOAT)
-        enforce(data.dim() > 0, "The data must have at least one dimension.")
-        last = self.InputSize() - 1
-        by = self.x(last, INT32)
-        enforce(by.dim() == 1, f"Input {last} must have one dimension.")
-        rows = self.rows(data)
-        if self.weighted:
-            rows = self.times_weights(rows)
-        ids, n = self.segments(by, len(rows))
-        self.put(0, type(self).function(rows, ids, n))
-
-    def rows(self, data: torch.Tensor) -> torch.Tensor:
-        """Return the rows to reduce."""
-        if not self.sparse:
-            return data
-        place = self.InputSize() - 2
-        indices = self.x(place, INTS)
-        enforce(indices.dim() == 1, f"Input {place}, the indices, must have one dimension.")
-        return select_rows(data, indices)
-
-    def times_weights(self, rows: torch.Tensor) -> torch.Tensor:
-        """Return the rows times their weights, one per row."""
-        weights = self.x(1, FLOAT)
-        enforce(
-            weights.dim() > 0 and weights.size(0) == len(rows),
-            f"There are {len(rows)} rows, but weights of sizes {list(weights.shape)}.",
-        )
-        enforce(weights.numel() == len(rows), "There must be one weight per row.")
-        return rows * along_rows(weights, rows)
-
-    def segments(self, by: torch.Tensor, n_rows: int) -> tuple[torch.Tensor, int]:
-        """Return the segment of each row, and the number of segments."""
-        raise NotImplementedError
-
-
-class _Sorted(_Segments):
-    """Segment ids are 0, 1, 2, ... in order, each at least once."""
-
-    def segments(self, by: torch.Tensor, n_rows: int) -> tuple[torch.Tensor, int]:
-        check_number(by, n_rows)
-        if not n_rows:
-            return by.long(), 0
-        steps = by.diff()
-        if int(by[0]) != 0 or bool(((steps != 0) & (steps != 1)).any()):
-            raise EnforceNotMet(
-                "Segment ids must begin with 0, be sorted and have no gaps.",
-                condition="s_ids[start] + 1 == s_ids[i]",
-            )
-        return by.long(), int(by[-1]) + 1
-
-
-class _Unsorted(_Segments):
-    """Segment ids have any order; there are `num_segments`, by default the greatest id + 1."""
-
-    def segments(self, by: torch.Tensor, n_rows: int) -> tuple[torch.Tensor, int]:
-        check_number(by, n_rows)
-        n = self.GetSingleArgument("num_segments", -1)
-        if n == -1:
-            n = max(int(by.max()) + 1, 0) if n_rows else 0
-        enforce(n >= 0, f"The number of segments must not be negative: {n}.")
-        if bool(((by < 0) | (by >= n)).any()):
-            raise EnforceIndexError(f"A segment id is out of range for {n} segments.")
-        return by.long(), n
-
-
-class _Lengths(_Segments):
-    """Lengths are the number of rows of each segment."""
-
-    def segments(self, by: torch.Tensor, n_rows: int) -> tuple[torch.Tensor, int]:
-        return segment_ids(by, n_rows), len(by)
-
-
-def check_number(ids: torch.Tensor, n_rows: int) -> None:
-    """Raise EnforceNotMet unless there is one segment id per row."""
-    enforce(len(ids) == n_rows, f"There are {len(ids)} segment ids, but {n_rows} rows.")
-
-
-class _LookUp(_Lengths):
-    """Rows of float32 or float16 at indices; without indices the result is 0."""
-
-    sparse = True
-    positional = False
-
-    def RunOnDevice(self) -> None:
-        data = self.x(0, (c10.float32, c10.float16))
-        indices, lengths = self.x(1 + self.weighted, INTS), self.x(2 + self.weighted, INT32)
-        enforce(
-            data.dim() > 0 and lengths.dim() > 0,
-            "Data and lengths must have at least one dimension.",
-        )
-        sizes = [lengths.size(0), *data.shape[1:]]
-        if not indices.numel():
-            self.out(0, sizes, c10.float32).zero_()
-            return
-        enforce(
-            indices.dim() == 1 and lengths.dim() == 1,
-            "Indices and lengths must have one dimension.",
-        )
-        ids = segment_ids(lengths, indices.numel())
-        rows = select_rows(data, indices).float()
-        if self.positional:
-            rows = self.times_positions(rows, lengths, ids)
-        elif self.weighted:
-            rows = self.times_weights(rows)
-        self.put(0, type(self).function(rows, ids, len(lengths)))
-
-    def times_positions(
-        self, rows: torch.Tensor, lengths: torch.Tensor, ids: torch.Tensor
-    ) -> torch.Tensor:
-        """Return the rows times the weight of their position in the segment."""
-        weights = self.x(1, FLOAT)
-        places = positions_in_segments(lengths, ids)
-        enforce(
-            weights.dim() == 1 and int(places.max()) < weights.numel(),
-            f"{weights.numel()} weights are too few for a length of {int(places.max()) + 1}.",
-        )
-        return rows * along_rows(weights[places], rows)
-
-
-# By prefix and suffix of Caffe2's operators: how segments are given, the function.
-_BASES: dict[str, type[_Segments]] = {
-    "SortedSegment": _Sorted,
-    "UnsortedSegment": _Unsorted,
-    "SparseSortedSegment": _Sorted,
-    "SparseUnsortedSegment": _Unsorted,
-    "SortedSegmentRange": _Sorted,
-    "Lengths": _Lengths,
-    "SparseLengths": _LookUp,
-}
-_FUNCTIONS = {
-    "Sum": _sum,
-    "Mean": _mean,
-    "Max": _max,
-    "WeightedSum": _sum,
-    "PositionalWeightedSum": _sum,
-    "LogSumExp": _log_sum_exp,
-    "LogMeanExp": _log_mean_exp,
-}
-_PLAIN = ("Sum", "Mean", "WeightedSum")
-_REDUCTIONS = {
-    "SortedSegment": _PLAIN,
-    "UnsortedSegment": _PLAIN,
-    "SparseSortedSegment": _PLAIN,
-    "SparseUnsortedSegment": _PLAIN,
-    "SortedSegmentRange": ("Sum", "Mean", "Max", "LogSumExp", "LogMeanExp"),
-    "Lengths": (*_PLAIN, "Max"),
-    "SparseLengths": (*_PLAIN, "PositionalWeightedSum"),
-}
-
-for _prefix, _names in _REDUCTIONS.items():
-    for _name in _names:
-        register_variant(
-            _prefix + _name,
-            _BASES[_prefix],
-            f"{_name} of the rows of each segment.",
-            function=staticmethod(_FUNCTIONS[_name]),
-            weighted="Weighted" in _name,
-            sparse=_prefix.startswith("Sparse"),
-            positional=_name.startswith("Positional"),
-        )
-
-
-@register_operator("SparseLengthsMax")
-class SparseLengthsMax(_Lengths):
-    """The maxima of the rows of each segment, selected by indices."""
-
-    function = staticmethod(_max)
-    sparse = True

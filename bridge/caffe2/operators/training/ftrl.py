@@ -3,77 +3,62 @@
 
 from __future__ import annotations
 
-from bridge.caffe2.execution.registry import register_operator
+from bridge.caffe2.execution.function_operator import operator
+from bridge.caffe2.operators.base.checks import require, single
 from bridge.caffe2.operators.base.lazy_torch import torch
-from bridge.caffe2.operators.training.optimizers import Optimizer
+from bridge.caffe2.operators.training.optimizers import alike, learning_rate_of, written
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from torch import Tensor
 
-__all__ = ["ftrl_step"]
+    from bridge.caffe2.execution.declaration import Arguments, Out
+
+__all__ = ["FtrlSettings", "ftrl_step"]
 
 
-@register_operator("Ftrl")
-class Ftrl(Optimizer):
-    """(parameters, pairs of n and z, gradient, optionally alpha) -> parameters, pairs.
+class FtrlSettings:
+    """Arguments `alpha` (0.005), `beta` (1), `lambda1`, `lambda2` (0.001)."""
 
-    Arguments: `alpha` (0.005), `beta` (1), `lambda1`, `lambda2` (0.001).
-    Follows FtrlOp, caffe2/sgd/ftrl_op.cc, PyTorch 1.8.1.
-    """
+    __slots__ = ("alpha", "beta", "lambda1", "lambda2")
 
-    def given(self) -> tuple[Tensor, Tensor, Tensor]:
-        """Return the parameters, their pairs of n and z, and the gradient."""
-        w, g = self.alike(0, 2)
-        pairs = self.x(1)
-        self.enforce(
-            pairs.numel() == 2 * w.numel(), "there is one pair of n and z per parameter", pairs, w
-        )
-        return w, pairs, g
+    def __init__(self, arguments: Arguments) -> None:
+        given = arguments.has("alpha")
+        self.alpha = arguments.single("alpha", 0.005) if given else None
+        self.beta = arguments.single("beta", 1.0)
+        self.lambda1 = single(arguments.single("lambda1", 0.001))
+        self.lambda2 = single(arguments.single("lambda2", 0.001))
 
-    def RunOnDevice(self) -> None:
-        w, pairs, g = self.given()
-        n, z = pairs.view(-1, 2).unbind(1)
-        new, n, z = ftrl_step(self, w.view(-1), n, z, g.view(-1), 3)
-        self.store(new.view(w.shape), torch.stack([n, z], 1).view(pairs.shape))
+    @classmethod
+    def from_arguments(cls, arguments: Arguments) -> FtrlSettings:
+        """Return the settings that arguments describe."""
+        return cls(arguments)
 
-
-@register_operator("GFtrl")
-class GFtrl(Ftrl):
-    """Ftrl of groups: each column of parameters is 0 or not as a whole.
-
-    Follows GFtrlOp, caffe2/sgd/gftrl_op.cc, PyTorch 1.8.1.
-    """
-
-    def RunOnDevice(self) -> None:
-        w, pairs, g = self.given()
-        self.enforce(w.dim() > 0, "parameters have at least one dimension", w)
-        n, z = pairs.reshape(-1, 2).unbind(1)
-        matrix = torch.Size([w.shape[0], w.shape[1:].numel()])
-        new, n, z = ftrl_step(self, w.view(-1), n, z, g.view(-1), 3, matrix)
-        self.store(new.view(w.shape), torch.stack([n, z], 1).view(pairs.shape))
+    def inverse(self, alpha: Tensor | None) -> Tensor | float:
+        """Return 1 / alpha, of the input if it is given."""
+        require(alpha is None or self.alpha is None, "alpha is an input or an argument")
+        if alpha is None:
+            return 1 / single(0.005 if self.alpha is None else self.alpha)
+        return torch.reciprocal(learning_rate_of(alpha).double())
 
 
 def ftrl_step(
-    op: Optimizer,
     w: Tensor,
     n: Tensor,
     z: Tensor,
     g: Tensor,
-    alpha: int,
-    matrix: torch.Size | None = None,
+    alpha: Tensor | None,
+    settings: FtrlSettings,
+    matrix: tuple[int, int] | None = None,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Return parameters, n and z after a step; input `alpha`, if it exists, is alpha.
+    """Return parameters, n and z after a step; `alpha` is an input.
 
     With `matrix`, the sizes of the parameters as a matrix, its columns are groups.
     """
-    given = op.InputSize() > alpha
-    op.enforce(not (given and op.HasArgument("alpha")), "alpha is an input or an argument")
-    inverse = 1 / (float(op.rate(alpha)) if given else op.single("alpha", 0.005))
-    lambda1 = op.single("lambda1", 0.001)
+    inverse, lambda1 = settings.inverse(alpha), settings.lambda1
     grown = n + g * g
     z = z + g - (grown.sqrt() - n.sqrt()) * inverse * w
-    low = (op.single("beta", 1.0) + grown.sqrt()) * inverse + op.single("lambda2", 0.001)
+    low = (settings.beta + grown.sqrt()) * inverse + settings.lambda2
     if matrix is not None:
         grouped = z.view(matrix)
         norm, least = grouped.norm(dim=0), lambda1 * matrix[0] ** 0.5
@@ -81,3 +66,54 @@ def ftrl_step(
         return new.masked_fill(norm <= least, 0), grown, z
     new = (lambda1 * z.sign() - z) / low
     return new.masked_fill(~(z.abs() > lambda1), 0), grown, z
+
+
+def _stepped(
+    var: Tensor,
+    n_z: Tensor,
+    grad: Tensor,
+    alpha: Tensor | None,
+    settings: FtrlSettings,
+    matrix: tuple[int, int] | None,
+    out: Out,
+) -> tuple[Tensor, ...]:
+    w, g = alike(var, grad)
+    require(n_z.numel() == 2 * w.numel(), "there is one pair of n and z per parameter", n_z, w)
+    n, z = n_z.reshape(-1, 2).unbind(1)
+    new, n, z = ftrl_step(w.view(-1), n, z, g.view(-1), alpha, settings, matrix)
+    return written(out, new.view(w.shape), torch.stack([n, z], 1).view(n_z.shape))
+
+
+@operator("Ftrl", inplace="0>0,1>1", gradient="undefined", outputs=2)
+def ftrl(
+    var: Tensor,
+    n_z: Tensor,
+    grad: Tensor,
+    alpha: Tensor | None = None,
+    *,
+    settings: FtrlSettings,
+    out: Out = None,
+) -> tuple[Tensor, ...]:
+    """(parameters, pairs of n and z, gradient, optionally alpha) -> parameters, pairs.
+
+    Follows FtrlOp, caffe2/sgd/ftrl_op.cc, PyTorch 1.8.1.
+    """
+    return _stepped(var, n_z, grad, alpha, settings, None, out)
+
+
+@operator("GFtrl", inplace="0>0,1>1", gradient="undefined", outputs=2)
+def gftrl(
+    var: Tensor,
+    n_z: Tensor,
+    grad: Tensor,
+    alpha: Tensor | None = None,
+    *,
+    settings: FtrlSettings,
+    out: Out = None,
+) -> tuple[Tensor, ...]:
+    """Ftrl of groups: each column of parameters is 0 or not as a whole.
+
+    Follows GFtrlOp, caffe2/sgd/gftrl_op.cc, PyTorch 1.8.1.
+    """
+    require(var.dim() > 0, "parameters have at least one dimension", var)
+    return _stepped(var, n_z, grad, alpha, settings, (var.shape[0], var.shape[1:].numel()), out)

@@ -3,71 +3,97 @@
 
 from __future__ import annotations
 
-from bridge.caffe2.execution.registry import register_operator
-from bridge.caffe2.operators.base.float_operator import FloatOperator
+from bridge.caffe2.execution.function_operator import operator
+from bridge.caffe2.operators.base.checks import INT64, require
 from bridge.caffe2.operators.base.lazy_torch import torch
-from bridge.caffe2.operators.base.torch_operator import INT64
 from bridge.caffe2.operators.training.learning_rate_policies import POLICIES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from torch import Tensor
 
-__all__ = ["LearningRate"]
+    from bridge.caffe2.execution.declaration import Arguments, TargetDevice
+
+__all__: list[str] = []
 
 
-@register_operator("LearningRate")
-class LearningRate(FloatOperator):
-    """The iteration (an int64) -> the learning rate, 0-d.
+class Policy:
+    """The policy of a learning rate.
 
     Arguments: `base_lr` and `policy`, which are required, and those of the policy.
     Raises EnforceNotMet: one of them is missing, or there is no such policy.
-    Follows LearningRateOp, caffe2/sgd/learning_rate_op.h, PyTorch 1.8.1.
     """
 
-    def __init__(self, *args: Any) -> None:
-        super().__init__(*args)
-        self.enforce(self.HasArgument("base_lr"), "the argument base_lr is set")
-        self.base = self.GetSingleArgument("base_lr", 0.0)
-        self.policy = self.GetSingleArgument("policy", "")
-        self._check(self.policy)
-        if self.policy == "composite":
-            counts = self.GetRepeatedArgument("sub_policy_num_iters", [0])
-            self.enforce(
-                bool(counts) and min(counts) > 0, "sub_policy_num_iters are positive", counts
-            )
+    __slots__ = ("_arguments", "_base", "_name")
+
+    def __init__(self, arguments: Arguments) -> None:
+        self._arguments = arguments
+        require(arguments.has("base_lr"), "the argument base_lr is set")
+        self._base = arguments.single("base_lr", 0.0)
+        self._name = arguments.single("policy", "")
+        self._check(self._name)
+        if self._name == "composite":
+            counts = arguments.repeated("sub_policy_num_iters", [0])
+            require(bool(counts) and min(counts) > 0, "sub_policy_num_iters are positive", counts)
             for i in range(len(counts)):
-                name = self.GetSingleArgument(f"sub_policy_{i}_policy", "")
-                self.enforce(name != "composite", "sub-policies are not composite")
+                name = arguments.single(f"sub_policy_{i}_policy", "")
+                require(name != "composite", "sub-policies are not composite")
                 self._check(name)
+
+    @classmethod
+    def from_arguments(cls, arguments: Arguments) -> Policy:
+        """Return the policy that arguments describe."""
+        return cls(arguments)
 
     def _check(self, policy: str) -> None:
         known = policy in POLICIES or policy == "composite"
-        self.enforce(known, f"policy is one of {', '.join([*POLICIES, 'composite'])}", policy)
+        require(known, f"policy is one of {', '.join([*POLICIES, 'composite'])}", policy)
 
-    def RunOnDevice(self) -> None:
-        n = int(self.x(0, INT64).view(-1)[0])
-        self.put(0, torch.tensor(self.base * self._factor(n), dtype=torch.float32))
+    def rate(self, n: int) -> float:
+        """Return the learning rate at iteration `n`."""
+        return float(self._base * self._factor(n))
+
+    @property
+    def is_fixed(self) -> bool:
+        """Whether the rate is the same at all iterations."""
+        return bool(self._name == "fixed")
 
     def _factor(self, n: int) -> float:
-        if self.policy != "composite":
-            return self._of(self.policy, "", n)
-        counts = self.GetRepeatedArgument("sub_policy_num_iters", [0])
+        if self._name != "composite":
+            return self._of(self._name, "", n)
+        counts = self._arguments.repeated("sub_policy_num_iters", [0])
         chosen, start = -1, 1
         for i, count in enumerate(counts):
             if n >= start:
                 chosen = i
             start += count
-        self.enforce(chosen >= 0, "composite policies begin at iteration 1", n)
+        require(chosen >= 0, "composite policies begin at iteration 1", n)
         prefix = f"sub_policy_{chosen}_"
-        scale = self.GetSingleArgument(f"{prefix}lr_scale", 1.0)
-        return float(self._of(self.GetSingleArgument(f"{prefix}policy", ""), prefix, n) * scale)
+        scale = self._arguments.single(f"{prefix}lr_scale", 1.0)
+        return float(self._of(self._arguments.single(f"{prefix}policy", ""), prefix, n) * scale)
 
     def _of(self, policy: str, prefix: str, n: int) -> float:
         def get(name: str, default: Any) -> Any:
             if name.startswith("/"):  # an argument of the operator, not of the policy
-                return self.GetSingleArgument(name[1:], default)
-            return self.GetSingleArgument(prefix + name, default)
+                return self._arguments.single(name[1:], default)
+            return self._arguments.single(prefix + name, default)
 
         return POLICIES[policy](n, get)
+
+
+@operator(
+    "LearningRate",
+    types=INT64,
+    gradient="none",
+    on_host=("iteration",),
+    effects=("values",),
+)
+def learning_rate(iteration: Tensor, *, policy: Policy, device: TargetDevice = "cpu") -> Tensor:
+    """The iteration (an int64) -> the learning rate, 0-d; see Policy.
+
+    Follows LearningRateOp, caffe2/sgd/learning_rate_op.h, PyTorch 1.8.1.
+    """
+    n = 0 if policy.is_fixed else int(iteration.view(-1)[0])
+    return torch.full((), policy.rate(n), dtype=torch.float32, device=device)

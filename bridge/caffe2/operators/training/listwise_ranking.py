@@ -8,10 +8,15 @@ from __future__ import annotations
 
 import math
 
-from bridge.caffe2.execution.registry import register_operator
-from bridge.caffe2.operators.base.float_operator import FloatOperator
-from bridge.caffe2.operators.base.lazy_torch import torch
-from bridge.caffe2.operators.base.torch_operator import INT32
+from bridge.caffe2.execution.function_operator import operator
+from bridge.caffe2.operators.base.checks import FLOAT, INT32, require
+from bridge.caffe2.operators.base.lazy_torch import functional, torch
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from bridge.caffe2.execution.declaration import Out
 
 __all__: list[str] = []
 
@@ -19,89 +24,102 @@ _HUGE = 100.0  # above it log(sigmoid(x)) is 0
 _LEAST = 1e-5  # the least divisor, in place of an ideal gain
 
 
-class _Sessions(FloatOperator):
-    """An operator on the items of sessions, concatenated."""
-
-    def sessions(self, i: int, numel: int) -> list[int]:
-        """Return the lengths of sessions in input `i`, which add up to at most `numel`."""
-        lengths = self.integers(i, INT32)
-        self.enforce(min(lengths, default=0) >= 0, "lengths are not negative", lengths)
-        self.enforce(
-            sum(lengths) <= numel,
-            f"the lengths of sessions add up to at most {numel}",
-            sum(lengths),
-        )
-        return lengths
+def _sessions(session_lengths: Tensor, numel: int) -> list[int]:
+    """Return the lengths of sessions, which add up to at most `numel`."""
+    lengths: list[int] = session_lengths.reshape(-1).tolist()
+    require(min(lengths, default=0) >= 0, "lengths are not negative", lengths)
+    require(
+        sum(lengths) <= numel,
+        f"the lengths of sessions add up to at most {numel}",
+        sum(lengths),
+    )
+    return lengths
 
 
-@register_operator("LambdaRankNdcg")
-class LambdaRankNdcg(_Sessions):
+@operator(
+    "LambdaRankNdcg",
+    types={"y": FLOAT, "ratings": FLOAT, "session_lengths": INT32},
+    gradient="LambdaRankNdcgGradient i0 i2 o1 g0 > 0",
+    effects=("values",),
+)
+def lambda_rank_ndcg(
+    y: Tensor,
+    ratings: Tensor,
+    session_lengths: Tensor,
+    *,
+    use_ndcg_as_loss: bool = False,
+    use_idcg_normalization: bool = True,
+    use_exp_gain: bool = True,
+) -> tuple[Tensor, Tensor]:
     """(scores, ratings, lengths of sessions) -> the loss of each session, dscores.
 
     The loss is summed over pairs, weighted by the change of the gain if they were swapped; with
-    `use_ndcg_as_loss` (False) it is the ideal gain minus the gain. It is divided by the ideal gain
-    if `use_idcg_normalization` (True) is set. Gains are 2**rating; with `use_ndcg_as_loss` and
-    without `use_exp_gain` (True) they are the ratings.
+    `use_ndcg_as_loss` it is the ideal gain minus the gain. It is divided by the ideal gain if
+    `use_idcg_normalization` is set. Gains are 2**rating; with `use_ndcg_as_loss` and without
+    `use_exp_gain` they are the ratings.
     """
-
-    def RunOnDevice(self) -> None:
-        y, ratings = self.x(0), self.x(1)
-        self.enforce(y.dim() == 1, "scores have one dimension", y)
-        self.enforce(y.numel() == ratings.numel(), "there is one rating per score", y, ratings)
-        lengths = self.sessions(2, len(y))
-        ratings = ratings.reshape(-1)
-        loss, dy = y.new_zeros(len(lengths)), torch.zeros_like(y)
-        start = 0
-        for i, n in enumerate(lengths):
-            self.enforce(start < len(y), "there are items left for each session", start, len(y))
-            items = slice(start, start + n)
-            if n and float(ratings[items].abs().sum()) >= 1e-6:
-                loss[i], dy[items] = self._session(y[items], ratings[items])
-            start += n
-        self.put(0, loss)
-        self.put(1, dy)
-
-    def _session(self, y: torch.Tensor, ratings: torch.Tensor) -> tuple[float, torch.Tensor]:
-        by_gain = self.GetSingleArgument("use_ndcg_as_loss", False)
-        linear = by_gain and not self.GetSingleArgument("use_exp_gain", True)
-        gain = ratings if linear else (ratings * math.log(2)).exp()
-        ideal = float((gain * _discounts(ratings)).sum())
-        discount = _discounts(y)
-        weight = ((discount[:, None] - discount) * (gain[:, None] - gain)).abs()
-        sign = torch.where(ratings[:, None] > ratings, 1.0, -1.0)
-        apart = sign * (y[:, None] - y)
-        dy = -(weight * sign * torch.sigmoid(-apart)).sum(1)
-        if by_gain:
-            loss = ideal - float((gain * discount).sum())
-        else:
-            likely = torch.where(apart > _HUGE, 0.0, torch.nn.functional.logsigmoid(apart))
-            loss = -float((weight * likely).sum())
-        if self.GetSingleArgument("use_idcg_normalization", True):
-            loss, dy = loss / max(ideal, _LEAST), dy / max(ideal, _LEAST)
-        return loss, dy
+    require(y.dim() == 1, "scores have one dimension", y)
+    require(y.numel() == ratings.numel(), "there is one rating per score", y, ratings)
+    n = y.shape[0]
+    lengths = _sessions(session_lengths, n)
+    ratings = ratings.reshape(-1)
+    loss, dy = y.new_zeros(len(lengths)), torch.zeros_like(y)
+    start = 0
+    for i, count in enumerate(lengths):
+        require(start < n, "there are items left for each session", start, n)
+        items = slice(start, start + count)
+        if count and float(ratings[items].abs().sum()) >= 1e-6:
+            linear = use_ndcg_as_loss and not use_exp_gain
+            gain = ratings[items] if linear else (ratings[items] * math.log(2)).exp()
+            found = _session(y[items], ratings[items], gain, use_ndcg_as_loss)
+            ideal = max(found[2], _LEAST) if use_idcg_normalization else 1.0
+            loss[i], dy[items] = found[0] / ideal, found[1] / ideal
+        start += count
+    return loss, dy
 
 
-def _discounts(by: torch.Tensor) -> torch.Tensor:
+def _session(
+    y: Tensor, ratings: Tensor, gain: Tensor, by_gain: bool
+) -> tuple[float, Tensor, float]:
+    """Return the loss of a session, its gradient, and the ideal gain."""
+    ideal = float((gain * _discounts(ratings)).sum())
+    discount = _discounts(y)
+    weight = ((discount.unsqueeze(1) - discount) * (gain.unsqueeze(1) - gain)).abs()
+    sign = (ratings.unsqueeze(1) > ratings).to(y.dtype) * 2 - 1
+    apart = sign * (y.unsqueeze(1) - y)
+    dy = -(weight * sign * torch.sigmoid(-apart)).sum(1)
+    if by_gain:
+        return ideal - float((gain * discount).sum()), dy, ideal
+    likely = functional.logsigmoid(apart).masked_fill(apart > _HUGE, 0.0)
+    return -float((weight * likely).sum()), dy, ideal
+
+
+def _discounts(by: Tensor) -> Tensor:
     """Return 1 / log2(1 + rank) of each item; the largest of `by` has rank 1."""
     order = torch.sort(by, descending=True, stable=True).indices
-    ranks = torch.arange(2, len(by) + 2, dtype=torch.float32)
+    ranks = torch.arange(2, by.shape[0] + 2, dtype=torch.float32, device=by.device)
     return torch.empty_like(ranks).index_copy_(0, order, math.log(2) / ranks.log())
 
 
-@register_operator("LambdaRankNdcgGradient")
-class LambdaRankNdcgGradient(_Sessions):
+@operator(
+    "LambdaRankNdcgGradient",
+    types={"y": FLOAT, "session_lengths": INT32, "dy_cache": FLOAT, "dloss": FLOAT},
+    effects=("values",),
+)
+def lambda_rank_ndcg_gradient(
+    y: Tensor, session_lengths: Tensor, dy_cache: Tensor, dloss: Tensor, *, out: Out = None
+) -> Tensor:
     """(scores, lengths, output 1 of LambdaRankNdcg, d loss) -> d scores."""
-
-    def RunOnDevice(self) -> None:
-        y, cached, dloss = self.x(0), self.x(2), self.x(3)
-        self.enforce(
-            y.dim() == cached.dim() == 1 and y.shape == cached.shape and len(y) > 0,
-            "scores and their gradients have one dimension and the same length",
-            y,
-            cached,
-        )
-        lengths = self.sessions(1, len(y))
-        self.enforce(dloss.numel() == len(lengths), "there is one loss per session", dloss)
-        factors = torch.repeat_interleave(dloss.reshape(-1), torch.tensor(lengths))
-        factors = torch.nn.functional.pad(factors, (0, len(y) - len(factors)))
-        torch.mul(factors, cached, out=self.out(0, y.shape))
+    n = y.numel()
+    require(
+        y.dim() == dy_cache.dim() == 1 and y.shape == dy_cache.shape and n > 0,
+        "scores and their gradients have one dimension and the same length",
+        y,
+        dy_cache,
+    )
+    lengths = _sessions(session_lengths, n)
+    require(dloss.numel() == len(lengths), "there is one loss per session", dloss)
+    counts = session_lengths.reshape(-1).long()
+    factors = torch.repeat_interleave(dloss.reshape(-1), counts, output_size=sum(lengths))
+    factors = torch.constant_pad_nd(factors, (0, n - sum(lengths)))
+    return torch.mul(factors, dy_cache, out=out)

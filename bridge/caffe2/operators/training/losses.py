@@ -3,193 +3,221 @@
 
 from __future__ import annotations
 
-from bridge.caffe2.execution.registry import register_operator
-from bridge.caffe2.operators.base.float_operator import FloatOperator
+from bridge.caffe2.execution.function_operator import operator
+from bridge.caffe2.operators.base.checks import FLOAT, INT32, gathered, require
 from bridge.caffe2.operators.base.lazy_torch import torch
-from bridge.caffe2.operators.base.torch_operator import INT32
 from bridge.caffe2.operators.layers.matrix_products import as_matrix
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from torch import Tensor
 
-__all__ = ["CrossEntropy", "LabelCrossEntropy", "MakeTwoClass"]
+    from bridge.caffe2.execution.declaration import Out
+
+__all__: list[str] = []
 
 SMALLEST = 1e-20  # lower bound of probabilities before their logarithm
 
 
-class Labelled(FloatOperator):
-    """An operator on a matrix X (N, D) and int32 labels of its rows, in [0, D)."""
-
-    def labelled(self) -> tuple[Tensor, Tensor]:
-        """Return X as a matrix, and the labels as indices (N, 1)."""
-        x, label = self.x(0), self.x(1, INT32)
-        rows = as_matrix(x, 1) if x.dim() else x.view(1, 1)
-        self.enforce(label.dim() in (1, 2), "the labels have one dimension", label)
-        self.enforce(label.numel() == rows.shape[0], "there is one label per row", label, x)
-        self.enforce_range("labels", label, rows.shape[1])
-        return rows, label.view(-1, 1).long()
+def _rows(x: Tensor) -> Tensor:
+    return as_matrix(x, 1) if x.dim() else x.view(1, 1)
 
 
-@register_operator("LabelCrossEntropy")
-class LabelCrossEntropy(Labelled):
+def _labelled(x: Tensor, label: Tensor) -> tuple[Tensor, Tensor]:
+    """Return X as a matrix, and the labels of its rows as indices (N, 1)."""
+    rows = _rows(x)
+    require(label.dim() in (1, 2), "the labels have one dimension", label)
+    require(label.numel() == rows.shape[0], "there is one label per row", label, x)
+    return rows, label.view(-1, 1).long()
+
+
+def _bounded(p: Tensor) -> Tensor:
+    """Return probabilities, at least 1e-20; their gradient is that of Caffe2, also below."""
+    if not p.requires_grad:
+        return p.clamp(min=SMALLEST)
+    return p + (p.clamp(min=SMALLEST) - p).detach()
+
+
+@operator(
+    "LabelCrossEntropy",
+    types={"x": FLOAT, "label": INT32},
+    gradient="LabelCrossEntropyGradient i0 i1 g0 > 0",
+)
+def label_cross_entropy(x: Tensor, label: Tensor, *, out: Out = None) -> Tensor:
     """(X: (N, D), label: (N) of int32) -> -log(max(X at the label, 1e-20)): (N).
 
     Raises EnforceNotMet: a label is out of range.
     Follows LabelCrossEntropyOp, caffe2/operators/cross_entropy_op.cc, PyTorch 1.8.1.
     """
-
-    def RunOnDevice(self) -> None:
-        rows, label = self.labelled()
-        found = rows.gather(1, label).view(-1)
-        self.put(0, found.clamp_(min=SMALLEST).log_().neg_())
+    rows, at = _labelled(x, label)
+    return torch.neg(_bounded(gathered("labels", rows, at).view(-1)).log(), out=out)
 
 
-@register_operator("LabelCrossEntropyGradient")
-class LabelCrossEntropyGradient(Labelled):
+@operator("LabelCrossEntropyGradient", types={"x": FLOAT, "label": INT32, "dy": FLOAT})
+def label_cross_entropy_gradient(x: Tensor, label: Tensor, dy: Tensor) -> Tensor:
     """(X, label, dY: (N)) -> dX."""
-
-    def RunOnDevice(self) -> None:
-        rows, label = self.labelled()
-        dy = self.x(2).view(-1, 1)
-        self.enforce(dy.shape == label.shape, "there is one gradient per row", dy)
-        at = -dy / rows.gather(1, label).clamp_(min=SMALLEST)
-        dx = self.out(0, self.x(0).shape).zero_()
-        dx.view(rows.shape).scatter_(1, label, at)
+    rows, at = _labelled(x, label)
+    dy = dy.view(-1, 1)
+    require(dy.shape == at.shape, "there is one gradient per row", dy)
+    slopes = -dy / gathered("labels", rows, at).clamp(min=SMALLEST)
+    return torch.zeros_like(rows).scatter_add(1, at, slopes).view(x.shape)
 
 
-@register_operator("CrossEntropy")
-class CrossEntropy(FloatOperator):
+@operator("CrossEntropy", gradient="CrossEntropyGradient i0 i1 g0 > 0")
+def cross_entropy(x: Tensor, label: Tensor, *, out: Out = None) -> Tensor:
     """(X: (N, D), label: (N, D)) -> -sum(label * log(max(X, 1e-20))) of each row (N).
 
     Follows CrossEntropyOp, caffe2/operators/cross_entropy_op.cc, PyTorch 1.8.1.
     """
-
-    def RunOnDevice(self) -> None:
-        x, label = self.x(0), self.x(1)
-        self.enforce(x.shape == label.shape, "X and the labels have the same shape", x, label)
-        rows = as_matrix(x, 1) if x.dim() else x.view(1, 1)
-        logs = rows.clamp(min=SMALLEST).log_()
-        self.put(0, (logs * label.view(rows.shape)).sum(1).neg_())
+    require(x.shape == label.shape, "X and the labels have the same shape", x, label)
+    rows = _rows(x)
+    return torch.neg((_bounded(rows).log() * label.view(rows.shape)).sum(1), out=out)
 
 
-@register_operator("CrossEntropyGradient")
-class CrossEntropyGradient(FloatOperator):
+@operator("CrossEntropyGradient")
+def cross_entropy_gradient(x: Tensor, label: Tensor, dy: Tensor) -> Tensor:
     """(X, label, dY: (N)) -> dX."""
-
-    def RunOnDevice(self) -> None:
-        x, label = self.x(0), self.x(1)
-        self.enforce(x.shape == label.shape, "X and the labels have the same shape", x, label)
-        rows = as_matrix(x, 1) if x.dim() else x.view(1, 1)
-        slope = -self.x(2).view(-1, 1) * label.view(rows.shape)
-        self.put(0, (slope / rows.clamp(min=SMALLEST)).view(x.shape))
+    require(x.shape == label.shape, "X and the labels have the same shape", x, label)
+    rows = _rows(x)
+    slope = -dy.view(-1, 1) * label.view(rows.shape)
+    return (slope / rows.clamp(min=SMALLEST)).view(x.shape)
 
 
-@register_operator("MakeTwoClass")
-class MakeTwoClass(FloatOperator):
+@operator("MakeTwoClass", gradient="MakeTwoClassGradient g0 > 0")
+def make_two_class(x: Tensor, *, out: Out = None) -> Tensor:
     """X: (N...) -> (N..., 2), 1 - X and X.
 
     Follows MakeTwoClassOp, caffe2/operators/cross_entropy_op.cc, PyTorch 1.8.1.
     """
-
-    def RunOnDevice(self) -> None:
-        x = self.x(0)
-        self.put(0, torch.stack((1 - x, x), -1))
+    return torch.stack((1 - x, x), -1, out=out)
 
 
-@register_operator("MakeTwoClassGradient")
-class MakeTwoClassGradient(FloatOperator):
+@operator("MakeTwoClassGradient")
+def make_two_class_gradient(dy: Tensor, *, out: Out = None) -> Tensor:
     """dY: (N..., 2) -> dX: (N...)."""
-
-    def RunOnDevice(self) -> None:
-        dy = self.x(0)
-        self.enforce(dy.dim() >= 1 and dy.shape[-1] == 2, "the last dimension of dY has size 2", dy)
-        torch.sub(dy[..., 1], dy[..., 0], out=self.out(0, dy.shape[:-1]))
+    require(dy.dim() >= 1 and dy.shape[-1] == 2, "the last dimension of dY has size 2", dy)
+    return torch.sub(dy[..., 1], dy[..., 0], out=out)
 
 
-class Logits(FloatOperator):
-    """The base class of the losses of sigmoids and their gradients.
-
-    Arguments: `log_D_trick`, `unjoined_lr_loss` (False); at most one may be set.
-    """
-
-    first = 0
-
-    def operands(self) -> list[Tensor]:
-        """Return logits, targets and, if there are any, weights as matrices (N, D)."""
-        inputs = [self.x(i) for i in range(self.first, self.InputSize())]
-        logits = inputs[0]
-        for other in inputs[1:]:
-            self.enforce(
-                other.shape == logits.shape, "the inputs have the same shape", other, logits
-            )
-        self.trick = bool(self.GetSingleArgument("log_D_trick", False))
-        self.unjoined = bool(self.GetSingleArgument("unjoined_lr_loss", False))
-        self.enforce(
-            not (self.trick and self.unjoined), "log_D_trick and unjoined_lr_loss are not both set"
-        )
-        inner = logits.shape[-1] if logits.dim() else 1
-        return [one.reshape(-1, inner) for one in inputs]
+def _matrices(
+    logits: Tensor, *others: Tensor | None, log_d_trick: bool, unjoined_lr_loss: bool
+) -> list[Tensor]:
+    """Return logits, targets and, if there are any, weights as matrices (N, D)."""
+    require(
+        not (log_d_trick and unjoined_lr_loss),
+        "log_D_trick and unjoined_lr_loss are not both set",
+    )
+    inputs = [logits, *(one for one in others if one is not None)]
+    for other in inputs[1:]:
+        require(other.shape == logits.shape, "the inputs have the same shape", other, logits)
+    inner = logits.shape[-1] if logits.dim() else 1
+    return [one.reshape(-1, inner) for one in inputs]
 
 
-class LogitsLoss(Logits):
-    """(logits: (N..., D), targets, optionally weights) -> the mean loss of each row (N...).
+def _logits_loss(
+    logits: Tensor, targets: Tensor, weights: Tensor | None, trick: bool, unjoined: bool, out: Out
+) -> Tensor:
+    """Return the mean loss of each row (N...) of logits (N..., D).
 
     The loss is the cross entropy of the sigmoid of the logits and the targets.
     Follows SigmoidCrossEntropyWithLogitsOp and WeightedSigmoidCrossEntropyWithLogitsOp,
     caffe2/operators/cross_entropy_op.cc, PyTorch 1.8.1.
     """
-
-    def RunOnDevice(self) -> None:
-        x, t, *weights = self.operands()
-        positive = (x >= 0).to(x.dtype)
-        tail = torch.exp(x - 2 * x * positive).add_(1).log_()
-        if self.trick:
-            losses = (2 * t - 1) * (x - x * positive - tail)
-        elif self.unjoined:
-            losses = x * t + (t - 1) * x * positive - (1 - t) * tail
-        else:
-            losses = x * (t - positive) - tail
-        for weight in weights:
-            losses = losses * weight
-        shape = self.x(self.first).shape
-        self.put(0, losses.mean(1).neg_().view(shape[:-1]))
-
-
-class LogitsGradient(Logits):
-    """(dY: (N...), logits, targets, optionally weights) -> the gradient of the logits."""
-
-    first = 1
-
-    def RunOnDevice(self) -> None:
-        x, t, *weights = self.operands()
-        dy = self.x(0).reshape(-1, 1)
-        if self.trick:
-            slopes = (2 * t - 1) * torch.sigmoid(-x)
-        elif self.unjoined:
-            slopes = t - (1 - t) * torch.sigmoid(x)
-        else:
-            slopes = t - torch.sigmoid(x)
-        for weight in weights:
-            slopes = slopes * weight
-        self.put(0, (slopes * (-dy / x.shape[1])).view(self.x(1).shape))
+    x, t, *given = _matrices(logits, targets, weights, log_d_trick=trick, unjoined_lr_loss=unjoined)
+    positive = (x >= 0).to(x.dtype)
+    tail = torch.log(torch.exp(x - 2 * x * positive) + 1)
+    if trick:
+        losses = (2 * t - 1) * (x - x * positive - tail)
+    elif unjoined:
+        losses = x * t + (t - 1) * x * positive - (1 - t) * tail
+    else:
+        losses = x * (t - positive) - tail
+    for weight in given:
+        losses = losses * weight
+    mean = losses.mean(1)
+    if out is None:
+        return torch.neg(mean).view(logits.shape[:-1])
+    torch.neg(mean, out=out.view(-1))
+    found: Tensor = out
+    return found
 
 
-@register_operator("SigmoidCrossEntropyWithLogits")
-class SigmoidCrossEntropyWithLogits(LogitsLoss):
-    """LogitsLoss without weights."""
+def _logits_gradient(
+    dy: Tensor,
+    logits: Tensor,
+    targets: Tensor,
+    weights: Tensor | None,
+    trick: bool,
+    unjoined: bool,
+) -> Tensor:
+    """Return the gradient of the logits; dY: (N...)."""
+    x, t, *given = _matrices(logits, targets, weights, log_d_trick=trick, unjoined_lr_loss=unjoined)
+    if trick:
+        slopes = (2 * t - 1) * torch.sigmoid(-x)
+    elif unjoined:
+        slopes = t - (1 - t) * torch.sigmoid(x)
+    else:
+        slopes = t - torch.sigmoid(x)
+    for weight in given:
+        slopes = slopes * weight
+    return (slopes * (-dy.reshape(-1, 1) / x.shape[1])).view(logits.shape)
 
 
-@register_operator("WeightedSigmoidCrossEntropyWithLogits")
-class WeightedSigmoidCrossEntropyWithLogits(LogitsLoss):
-    """LogitsLoss with weights."""
+@operator(
+    "SigmoidCrossEntropyWithLogits",
+    gradient="SigmoidCrossEntropyWithLogitsGradient g0 i0 i1 > 0",
+)
+def sigmoid_cross_entropy_with_logits(
+    logits: Tensor,
+    targets: Tensor,
+    *,
+    log_D_trick: bool = False,
+    unjoined_lr_loss: bool = False,
+    out: Out = None,
+) -> Tensor:
+    """(logits: (N..., D), targets) -> the mean loss of each row (N...)."""
+    return _logits_loss(logits, targets, None, log_D_trick, unjoined_lr_loss, out)
 
 
-@register_operator("SigmoidCrossEntropyWithLogitsGradient")
-class SigmoidCrossEntropyWithLogitsGradient(LogitsGradient):
-    """LogitsGradient without weights."""
+@operator(
+    "WeightedSigmoidCrossEntropyWithLogits",
+    gradient="WeightedSigmoidCrossEntropyWithLogitsGradient g0 i0 i1 i2 > 0",
+)
+def weighted_sigmoid_cross_entropy_with_logits(
+    logits: Tensor,
+    targets: Tensor,
+    weights: Tensor,
+    *,
+    log_D_trick: bool = False,
+    unjoined_lr_loss: bool = False,
+    out: Out = None,
+) -> Tensor:
+    """(logits: (N..., D), targets, weights) -> the mean loss of each row (N...)."""
+    return _logits_loss(logits, targets, weights, log_D_trick, unjoined_lr_loss, out)
 
 
-@register_operator("WeightedSigmoidCrossEntropyWithLogitsGradient")
-class WeightedSigmoidCrossEntropyWithLogitsGradient(LogitsGradient):
-    """LogitsGradient with weights."""
+@operator("SigmoidCrossEntropyWithLogitsGradient")
+def sigmoid_cross_entropy_with_logits_gradient(
+    dy: Tensor,
+    logits: Tensor,
+    targets: Tensor,
+    *,
+    log_D_trick: bool = False,
+    unjoined_lr_loss: bool = False,
+) -> Tensor:
+    """(dY: (N...), logits, targets) -> the gradient of the logits."""
+    return _logits_gradient(dy, logits, targets, None, log_D_trick, unjoined_lr_loss)
+
+
+@operator("WeightedSigmoidCrossEntropyWithLogitsGradient")
+def weighted_sigmoid_cross_entropy_with_logits_gradient(
+    dy: Tensor,
+    logits: Tensor,
+    targets: Tensor,
+    weights: Tensor,
+    *,
+    log_D_trick: bool = False,
+    unjoined_lr_loss: bool = False,
+) -> Tensor:
+    """(dY: (N...), logits, targets, weights) -> the gradient of the logits."""
+    return _logits_gradient(dy, logits, targets, weights, log_D_trick, unjoined_lr_loss)

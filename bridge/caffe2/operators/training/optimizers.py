@@ -1,262 +1,356 @@
 # SPDX-License-Identifier: Apache-2.0
 """Optimizer steps on whole tensors.
 
-The docstring of each class lists the inputs in order; parameters and moments are usually in place.
-Gradients point towards a greater loss, so rates are negative.
+Parameters and moments are usually in place. Gradients point towards a greater loss, so rates are
+negative. Inputs of one size may differ in their dimensions: each output has those of the input that
+it replaces.
 """
 
 from __future__ import annotations
 
-import math
-
-from bridge.caffe2.definitions.schemas import schema_of
-from bridge.caffe2.execution.registry import register_operator
-from bridge.caffe2.operators.base.float_operator import FloatOperator
+from bridge.caffe2.execution.function_operator import operator
+from bridge.caffe2.operators.base.checks import FLOAT, INT64, require
 from bridge.caffe2.operators.base.lazy_torch import torch
-from bridge.caffe2.operators.base.torch_operator import INT64, single
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from torch import Tensor
 
-__all__ = ["Adagrad", "Adam", "MomentumSGD", "Optimizer", "RmsProp", "adam_factors"]
+    from bridge.caffe2.execution.declaration import Out, OutputCount
+
+__all__ = [
+    "adadelta_step",
+    "adam_correction",
+    "alike",
+    "learning_rate_of",
+    "momentum_step",
+    "storm_rate",
+    "written",
+]
 
 
-class Optimizer(FloatOperator):
-    """An operator on gradients, parameters and moments of one size, and a learning rate."""
-
-    def alike(self, *places: int) -> list[Tensor]:
-        """Return inputs that must have the same size, in the shape of the first."""
-        found = [self.x(i) for i in places]
-        for one in found[1:]:
-            self.enforce(
-                one.numel() == found[0].numel(), "the inputs have the same size", one, found[0]
-            )
-        return [one.view(found[0].shape) for one in found]
-
-    def rate(self, place: int) -> Tensor:
-        """Return the learning rate in input `place`, 0-d."""
-        lr = self.x(place)
-        self.enforce(lr.numel() == 1, "the learning rate has one element", lr)
-        return lr.view(())
-
-    def single(self, name: str, default: float) -> float:
-        """Return an argument rounded to float32, as in Caffe2."""
-        return single(self.GetSingleArgument(name, default))
-
-    def store(self, *values: Tensor) -> None:
-        """Set the outputs, as many as there are, to values, in the shapes of inputs in place."""
-        replaced = {o: i for i, o in schema_of(self._definition.type).allowed}
-        for o, value in enumerate(values[: self.OutputSize()]):
-            i = replaced.get(o)
-            if i is not None and value.dim() != self.Input(i).dim():
-                value = value.view(torch.Size(self.Input(i).sizes()))
-            self.put(o, value)
+def alike(first: Tensor, *others: Tensor) -> tuple[Tensor, ...]:
+    """Return tensors that must have one size, in the shape of the first."""
+    for one in others:
+        require(one.numel() == first.numel(), "the inputs have the same size", one, first)
+    return first, *(one.view(first.shape) for one in others)
 
 
-def momentum_step(op: Optimizer, g: Tensor, m: Tensor, lr: Tensor) -> tuple[Tensor, Tensor]:
-    """Return the step and the momentum; arguments `momentum` (0), `nesterov` (False)."""
-    momentum = op.single("momentum", 0.0)
-    new = lr * g + momentum * m
-    if op.GetSingleArgument("nesterov", False):
-        return (1 + momentum) * new - momentum * m, new
-    return new.clone(), new
+def learning_rate_of(lr: Tensor) -> Tensor:
+    """Return a learning rate as 0-d."""
+    require(lr.numel() == 1, "the learning rate has one element", lr)
+    return lr.view(())
 
 
-@register_operator("MomentumSGD")
-class MomentumSGD(Optimizer):
-    """(gradient, momentum, rate) -> step, momentum; arguments `momentum`, `nesterov`.
+def written(out: Out, *values: Tensor) -> tuple[Tensor, ...]:
+    """Return the values, or the buffers with them; what is in its buffer already is not copied."""
+    if out is None:
+        return values
+    for room, value in zip(out, values, strict=False):
+        if value is not room:
+            room.copy_(value.view(room.shape))
+    return tuple(out)
+
+
+def momentum_step(
+    g: Tensor, m: Tensor, lr: Tensor, momentum: float, nesterov: bool
+) -> tuple[Tensor, Tensor]:
+    """Return the step and the momentum, which are one tensor without `nesterov`."""
+    new = torch.add(g * lr, m, alpha=momentum) if momentum else g * lr
+    if nesterov:
+        return torch.sub(new * (1 + momentum), m, alpha=momentum), new
+    return new, new
+
+
+@operator("MomentumSGD", inplace="0>0,1>1", gradient="undefined", outputs=2)
+def momentum_sgd(
+    grad: Tensor,
+    moment: Tensor,
+    lr: Tensor,
+    *,
+    momentum: float = 0.0,
+    nesterov: bool = False,
+    out: Out = None,
+) -> tuple[Tensor, ...]:
+    """(gradient, momentum, rate) -> step, momentum.
 
     Follows caffe2/sgd/momentum_sgd_op.h, PyTorch 1.8.1.
     """
+    g, m = alike(grad, moment)
+    step, new = momentum_step(g, m, learning_rate_of(lr), momentum, nesterov)
+    return written(out, step, new.view(moment.shape))
 
-    def RunOnDevice(self) -> None:
-        g, m = self.alike(0, 1)
-        self.store(*momentum_step(self, g, m, self.rate(2)))
 
-
-@register_operator("MomentumSGDUpdate")
-class MomentumSGDUpdate(Optimizer):
+@operator("MomentumSGDUpdate", inplace="0>0,1>1,3>2", gradient="undefined", outputs=3)
+def momentum_sgd_update(
+    grad: Tensor,
+    moment: Tensor,
+    lr: Tensor,
+    param: Tensor,
+    *,
+    momentum: float = 0.0,
+    nesterov: bool = False,
+    out: Out = None,
+) -> tuple[Tensor, ...]:
     """(gradient, momentum, rate, parameters) -> step, momentum, parameters - step."""
-
-    def RunOnDevice(self) -> None:
-        g, m, w = self.alike(0, 1, 3)
-        step, new = momentum_step(self, g, m, self.rate(2))
-        self.store(step, new, w - step)
-
-
-def adam_factors(op: Optimizer, place: int) -> tuple[float, float, float]:
-    """Return beta1, beta2 and the bias correction at the iteration in input `place`."""
-    beta1, beta2 = op.single("beta1", 0.9), op.single("beta2", 0.999)
-    t = int(op.x(place, INT64).view(-1)[0]) + 1
-    return beta1, beta2, math.sqrt(1 - beta2**t) / (1 - beta1**t)
+    g, m, w = alike(grad, moment, param)
+    step, new = momentum_step(g, m, learning_rate_of(lr), momentum, nesterov)
+    if out is None:
+        return step, new.view(moment.shape), (w - step).view(param.shape)
+    torch.sub(w, step, out=out[2].view(w.shape))
+    return written(out, step, new, out[2])
 
 
-@register_operator("Adam")
-class Adam(Optimizer):
+def adam_correction(iteration: Tensor, beta1: float, beta2: float) -> Tensor:
+    """Return the correction of the bias at an iteration, 0-d in float64."""
+    t = iteration.view(-1)[0].to(torch.float64) + 1
+    found: Tensor = torch.sqrt(1 - torch.pow(beta2, t)) / (1 - torch.pow(beta1, t))
+    return found
+
+
+@operator(
+    "Adam",
+    inplace="0>0,1>1,2>2",
+    types=dict.fromkeys(("param", "moment_1", "moment_2", "grad", "lr"), FLOAT)
+    | {"iteration": INT64},
+    on_host=("iteration",),
+    outputs="3-4",
+    gradient="undefined",
+)
+def adam(
+    param: Tensor,
+    moment_1: Tensor,
+    moment_2: Tensor,
+    grad: Tensor,
+    lr: Tensor,
+    iteration: Tensor,
+    *,
+    beta1: float = 0.9,
+    beta2: float = 0.999,
+    epsilon: float = 1e-5,
+    outputs: OutputCount = 4,
+    out: Out = None,
+) -> tuple[Tensor, ...]:
     """(parameters, moment 1, moment 2, gradient, rate, iteration) -> the first three, and the step.
 
     The step, an optional output, is without the rate.
-    Arguments: `beta1` (0.9), `beta2` (0.999), `epsilon` (1e-5).
     Follows AdamOp, caffe2/sgd/adam_op.h, PyTorch 1.8.1.
     """
+    w, m, v, g = alike(param, moment_1, moment_2, grad)
+    lr, correction = learning_rate_of(lr), adam_correction(iteration, beta1, beta2)
+    places = (None, None, None) if out is None else [one.view(w.shape) for one in out[:3]]
+    m = torch.add(m * beta1, g, alpha=1 - beta1, out=places[1])
+    v = torch.add(v * beta2, g * g, alpha=1 - beta2, out=places[2])
+    step = m * correction / (torch.sqrt(v) + epsilon)
+    w = torch.add(w, step * lr, out=places[0])
+    if out is not None:
+        return written(out, *out[:3], step)
+    return w, m.view(moment_1.shape), v.view(moment_2.shape), step
 
-    def RunOnDevice(self) -> None:
-        w, m, v, g = self.alike(0, 1, 2, 3)
-        beta1, beta2, correction = adam_factors(self, 5)
-        m = m * beta1 + g * (1 - beta1)
-        v = v * beta2 + g * g * (1 - beta2)
-        step = correction * m / (v.sqrt() + self.single("epsilon", 1e-5))
-        self.store(w + self.rate(4) * step, m, v, step)
 
-
-@register_operator("Adagrad")
-class Adagrad(Optimizer):
+@operator("Adagrad", inplace="0>0,1>1", outputs="2-4", gradient="undefined")
+def adagrad(
+    param: Tensor,
+    moment: Tensor,
+    grad: Tensor,
+    lr: Tensor,
+    *,
+    epsilon: float = 1e-5,
+    decay: float = 1.0,
+    weight_decay: float = 0.0,
+    out: Out = None,
+) -> tuple[Tensor, ...]:
     """(parameters, moment, gradient, rate) -> parameters, moment, optionally rates and steps.
 
-    Arguments: `epsilon` (1e-5), `decay` (1) of the moment, `weight_decay` (0).
+    `decay`: that of the moment.
     Follows AdagradOp, caffe2/sgd/adagrad_op.h, PyTorch 1.8.1.
     """
+    w, h, g = alike(param, moment, grad)
+    g = torch.add(g, w, alpha=weight_decay) if weight_decay else g
+    places = (None, None) if out is None else [one.view(w.shape) for one in out[:2]]
+    h = torch.add(h * decay, g * g, out=places[1])
+    rates = learning_rate_of(lr) / (torch.sqrt(h) + epsilon)
+    step = rates * g
+    w = torch.add(w, step, out=places[0])
+    if out is not None:
+        return written(out, *out[:2], rates, step)
+    return w, h.view(moment.shape), rates, step
 
-    def RunOnDevice(self) -> None:
-        w, h, g = self.alike(0, 1, 2)
-        g = g + self.single("weight_decay", 0.0) * w
-        h = self.single("decay", 1.0) * h + g * g
-        rates = self.rate(3) / (h.sqrt() + self.single("epsilon", 1e-5))
-        step = rates * g
-        self.store(w + step, h, rates, step)
 
-
-@register_operator("RmsProp")
-class RmsProp(Optimizer):
+@operator("RmsProp", inplace="0>0,1>1,2>2", gradient="undefined", outputs=3)
+def rms_prop(
+    grad: Tensor,
+    mean_squares: Tensor,
+    moment: Tensor,
+    lr: Tensor,
+    *,
+    decay: float = 0.9,
+    momentum: float = 0.0,
+    epsilon: float = 1e-5,
+    out: Out = None,
+) -> tuple[Tensor, ...]:
     """(gradient, mean squares, momentum, rate) -> step, mean squares, momentum.
 
-    Arguments: `decay` (0.9), `momentum` (0), `epsilon` (1e-5).
     Follows RmsPropOp, caffe2/sgd/rmsprop_op.cc, PyTorch 1.8.1.
     """
-
-    def RunOnDevice(self) -> None:
-        g, squares, m = self.alike(0, 1, 2)
-        squares = squares + (1 - self.single("decay", 0.9)) * (g * g - squares)
-        step = self.rate(3) * g / (self.single("epsilon", 1e-5) + squares).sqrt()
-        m = self.single("momentum", 0.0) * m + step
-        self.store(m, squares, m.clone())
-
-
-@register_operator("Adadelta")
-class Adadelta(Optimizer):
-    """(parameters, squares of gradients, squares of steps, gradient, rate) -> the first three.
-
-    Arguments: `epsilon` (1e-5), `decay` (0.95).
-    Follows AdadeltaOp, caffe2/sgd/adadelta_op.h, PyTorch 1.8.1.
-    """
-
-    def RunOnDevice(self) -> None:
-        w, h, d, g = self.alike(0, 1, 2, 3)
-        self.store(*adadelta_step(self, w, h, d, g, self.rate(4)))
+    g, squares, m = alike(grad, mean_squares, moment)
+    squares = torch.add(squares, g * g - squares, alpha=1 - decay)
+    step = g * learning_rate_of(lr) / torch.sqrt(squares + epsilon)
+    m = torch.add(step, m, alpha=momentum) if momentum else step
+    return written(out, m, squares.view(mean_squares.shape), m.view(moment.shape))
 
 
 def adadelta_step(
-    op: Optimizer, w: Tensor, h: Tensor, d: Tensor, g: Tensor, lr: Tensor
+    w: Tensor, h: Tensor, d: Tensor, g: Tensor, lr: Tensor, epsilon: float, decay: float
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Return parameters, squares of gradients and of steps after a step."""
-    epsilon, decay = op.single("epsilon", 1e-5), op.single("decay", 0.95)
-    h = decay * h + (1 - decay) * g * g
-    step = (d + epsilon).sqrt() / (h + epsilon).sqrt() * g
-    return w + lr * step, h, decay * d + (1 - decay) * step * step
+    h = torch.add(h * decay, g * g, alpha=1 - decay)
+    step = torch.sqrt(d + epsilon) / torch.sqrt(h + epsilon) * g
+    return w + step * lr, h, torch.add(d * decay, step * step, alpha=1 - decay)
 
 
-@register_operator("Wngrad")
-class Wngrad(Optimizer):
+@operator("Adadelta", inplace="0>0,1>1,2>2", gradient="undefined", outputs=3)
+def adadelta(
+    param: Tensor,
+    moment: Tensor,
+    moment_delta: Tensor,
+    grad: Tensor,
+    lr: Tensor,
+    *,
+    epsilon: float = 1e-5,
+    decay: float = 0.95,
+    out: Out = None,
+) -> tuple[Tensor, ...]:
+    """(parameters, squares of gradients, squares of steps, gradient, rate) -> the first three.
+
+    Follows AdadeltaOp, caffe2/sgd/adadelta_op.h, PyTorch 1.8.1.
+    """
+    inputs = alike(param, moment, moment_delta, grad)
+    w, h, d = adadelta_step(*inputs, learning_rate_of(lr), epsilon, decay)
+    return written(out, w, h.view(moment.shape), d.view(moment_delta.shape))
+
+
+@operator("Wngrad", inplace="0>0,1>1", outputs="2-4", gradient="undefined")
+def wngrad(
+    param: Tensor,
+    moment: Tensor,
+    grad: Tensor,
+    lr: Tensor,
+    *,
+    epsilon: float = 1e-5,
+    out: Out = None,
+) -> tuple[Tensor, ...]:
     """(parameters, b, gradient, rate) -> parameters, b, optionally the effective rate and the step.
 
-    Argument: `epsilon` (1e-5).
     Follows WngradOp, caffe2/sgd/wngrad_op.h, PyTorch 1.8.1.
     """
-
-    def RunOnDevice(self) -> None:
-        (w, g), b = self.alike(0, 2), self.x(1)
-        self.enforce(b.numel() == 1, "b has one element", b)
-        scaled = b + self.single("epsilon", 1e-5)
-        rate = self.rate(3) / scaled
-        step = rate.view(()) * g
-        self.store(w + step, b + g.square().sum() / scaled, rate, step)
-
-
-@register_operator("Storm")
-class Storm(Optimizer):
-    """(parameters, moment, sum of squares, gradient, rate) -> the first three.
-
-    Arguments: `momentum` (10), `beta` (0.1).
-    Follows StormOp, caffe2/sgd/storm_op.h, PyTorch 1.8.1.
-    """
-
-    def RunOnDevice(self) -> None:
-        w, m, g = self.alike(0, 1, 3)
-        rate, alpha, total = storm_rate(self, self.x(2), g, self.rate(4))
-        m = g + (1 - alpha) * (m - g)
-        self.store(w + rate * m, m, total)
+    (w, g), b = alike(param, grad), moment
+    require(b.numel() == 1, "b has one element", b)
+    scaled = b + epsilon
+    rate = learning_rate_of(lr) / scaled
+    step = rate.view(()) * g
+    return written(out, w + step, b + torch.sum(g * g) / scaled, rate, step)
 
 
 def storm_rate(
-    op: Optimizer, squares: Tensor, g: Tensor, lr: Tensor
+    squares: Tensor, g: Tensor, lr: Tensor, momentum: float, beta: float
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Return the rate, the weight of the gradient, and the sum of squares."""
-    op.enforce(squares.numel() == 1, "the sum of squares has one element", squares)
-    total = squares + g.square().sum()
-    rate = lr * (op.single("beta", 0.1) + total.view(())).pow(-1 / 3)
-    return rate, op.single("momentum", 10.0) * rate * rate, total
+    require(squares.numel() == 1, "the sum of squares has one element", squares)
+    total = squares + torch.sum(g * g)
+    rate = lr * torch.pow(total.view(()) + beta, -1 / 3)
+    return rate, rate * rate * momentum, total
 
 
-@register_operator("Lars")
-class Lars(Optimizer):
+@operator("Storm", inplace="0>0,1>1,2>2", gradient="undefined", outputs=3)
+def storm(
+    param: Tensor,
+    moment: Tensor,
+    grad_sq_sum: Tensor,
+    grad: Tensor,
+    lr: Tensor,
+    *,
+    momentum: float = 10.0,
+    beta: float = 0.1,
+    out: Out = None,
+) -> tuple[Tensor, ...]:
+    """(parameters, moment, sum of squares, gradient, rate) -> the first three.
+
+    Follows StormOp, caffe2/sgd/storm_op.h, PyTorch 1.8.1.
+    """
+    w, m, g = alike(param, moment, grad)
+    rate, alpha, total = storm_rate(grad_sq_sum, g, learning_rate_of(lr), momentum, beta)
+    m = g + (1 - alpha) * (m - g)
+    return written(out, w + rate * m, m.view(moment.shape), total)
+
+
+@operator("Lars", gradient="undefined")
+def lars(
+    x: Tensor,
+    dx: Tensor,
+    weight_decay: Tensor,
+    trust: Tensor,
+    lr_max: Tensor,
+    *,
+    offset: float = 0.5,
+    lr_min: float = 0.02,
+) -> Tensor:
     """(parameters, gradient, weight decay, trust, largest rate) -> a rate for the layer (1).
 
-    Arguments: `offset` (0.5), `lr_min` (0.02).
     Follows LarsOp, caffe2/sgd/lars_op.cc, PyTorch 1.8.1.
     """
-
-    def RunOnDevice(self) -> None:
-        x, dx = self.alike(0, 1)
-        decay, trust, largest = (self.rate(i) for i in (2, 3, 4))
-        norm, slope = torch.linalg.vector_norm(x), torch.linalg.vector_norm(dx)
-        rate = torch.ones(())
-        if float(norm) > 0:
-            rate = trust / (slope / norm + decay + self.single("offset", 0.5))
-        rate = torch.minimum(rate, largest).clamp(min=self.single("lr_min", 0.02))
-        self.put(0, rate.view(1))
+    x, dx = alike(x, dx)
+    decay, trust, largest = (learning_rate_of(one) for one in (weight_decay, trust, lr_max))
+    norm, slope = torch.linalg.vector_norm(x), torch.linalg.vector_norm(dx)
+    rate = torch.where(norm > 0, trust / (slope / norm + decay + offset), norm.new_ones(()))
+    return torch.minimum(rate, largest).clamp(min=lr_min).view(1)
 
 
-@register_operator("WeightScale")
-class WeightScale(Optimizer):
-    """(weights, iteration) -> weights, times `scale` (1) every `stepsize` iterations.
+@operator(
+    "WeightScale",
+    inplace="0>0",
+    types={"w": FLOAT, "iteration": INT64},
+    on_host=("iteration",),
+    gradient="undefined",
+)
+def weight_scale(
+    w: Tensor,
+    iteration: Tensor,
+    *,
+    stepsize: int = 2**63 - 1,
+    upper_bound_iter: int = 2**63 - 1,
+    scale: float = 1.0,
+    out: Out = None,
+) -> Tensor:
+    """(weights, iteration) -> weights, times `scale` every `stepsize` iterations.
 
     Only before iteration `upper_bound_iter`.
     Follows WeightScaleOp, caffe2/sgd/weight_scale_op.h, PyTorch 1.8.1.
     """
-
-    def RunOnDevice(self) -> None:
-        w, n = self.x(0), int(self.x(1, INT64).view(-1)[0]) + 1
-        largest = 2**63 - 1
-        step = self.GetSingleArgument("stepsize", largest)
-        now = n % step == 0 and n < self.GetSingleArgument("upper_bound_iter", largest)
-        self.put(0, w * (self.single("scale", 1.0) if now else 1.0))
+    n = iteration.view(-1)[0] + 1
+    now = (n % stepsize == 0) & (n < upper_bound_iter)
+    ones = torch.ones((), dtype=w.dtype, device=iteration.device)
+    return torch.mul(w, torch.where(now, ones * scale, ones), out=out)
 
 
-@register_operator("LearningRateAdaption")
-class LearningRateAdaption(Optimizer):
+@operator("LearningRateAdaption", inplace="0>0", gradient="none")
+def learning_rate_adaption(
+    lr: Tensor,
+    grad: Tensor,
+    effgrad: Tensor,
+    *,
+    lr_alpha: float = 0.01,
+    normalized_lr_adaption: bool = True,
+    out: Out = None,
+) -> Tensor:
     """(rate, gradient, effective gradient) -> the rate: the more they agree, the lower.
 
-    Arguments: `lr_alpha` (0.01), `normalized_lr_adaption` (True).
     Follows LearningRateAdaptionOp, caffe2/sgd/learning_rate_adaption_op.h, PyTorch 1.8.1.
     """
-
-    def RunOnDevice(self) -> None:
-        lr, (g, effective) = self.x(0), self.alike(1, 2)
-        self.enforce(lr.numel() == 1, "the learning rate has one element", lr)
-        along, alpha = (g * effective).sum(), self.single("lr_alpha", 0.01)
-        if self.GetSingleArgument("normalized_lr_adaption", True):
-            norms = [torch.linalg.vector_norm(one).clamp(min=1e-12) for one in (g, effective)]
-            self.put(0, lr * (1 - alpha * along / (norms[0] * norms[1])))
-        else:
-            self.put(0, lr - alpha * along)
+    g, effective = alike(grad, effgrad)
+    require(lr.numel() == 1, "the learning rate has one element", lr)
+    along = torch.sum(g * effective)
+    if not normalized_lr_adaption:
+        return torch.sub(lr, along, alpha=lr_alpha, out=out)
+    norms = [torch.linalg.vector_norm(one).clamp(min=1e-12) for one in (g, effective)]
+    return torch.mul(lr, 1 - lr_alpha * along / (norms[0] * norms[1]), out=out)

@@ -3,182 +3,176 @@
 
 from __future__ import annotations
 
-from bridge.caffe2.execution.registry import register_operator
-from bridge.caffe2.operators.base.float_operator import FloatOperator
+from bridge.caffe2.execution.function_operator import operator
+from bridge.caffe2.operators.base.checks import FLOAT, INT32, require
 from bridge.caffe2.operators.base.lazy_torch import torch
-from bridge.caffe2.operators.base.torch_operator import INT32
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from torch import Tensor
 
-__all__ = ["PairWiseLoss"]
+    from bridge.caffe2.execution.declaration import Out
+
+__all__: list[str] = []
 
 
-@register_operator("MarginRankingCriterion")
-class MarginRankingCriterion(FloatOperator):
-    """(X1, X2, Y of int32) -> max(0, margin - Y * (X1 - X2)); argument `margin` (1).
+def _apart(x1: Tensor, x2: Tensor, y: Tensor, margin: float) -> Tensor:
+    """Return margin - Y * (X1 - X2)."""
+    for other in (x2, y):
+        require(other.numel() == x1.numel(), "the inputs have the same size", other, x1)
+    return (x2.view(x1.shape) - x1) * y.view(x1.shape) + margin
+
+
+@operator(
+    "MarginRankingCriterion",
+    types={"x1": FLOAT, "x2": FLOAT, "y": INT32},
+    gradient="MarginRankingCriterionGradient i0 i1 i2 g0 > 0 1",
+)
+def margin_ranking_criterion(
+    x1: Tensor, x2: Tensor, y: Tensor, *, margin: float = 1.0, out: Out = None
+) -> Tensor:
+    """(X1, X2, Y of int32) -> max(0, margin - Y * (X1 - X2)).
 
     Follows caffe2/operators/margin_ranking_criterion_op.cc, PyTorch 1.8.1.
     """
-
-    def RunOnDevice(self) -> None:
-        self.put(0, self.apart().clamp_(min=0))
-
-    def apart(self) -> Tensor:
-        """Return margin - Y * (X1 - X2)."""
-        first, second, y = self.x(0), self.x(1), self.x(2, INT32)
-        for other in (second, y):
-            self.enforce(
-                other.numel() == first.numel(), "the inputs have the same size", other, first
-            )
-        apart = (second.view(first.shape) - first) * y.view(first.shape)
-        return apart.add_(self.GetSingleArgument("margin", 1.0))
+    return torch.clamp(_apart(x1, x2, y, margin), min=0, out=out)
 
 
-@register_operator("MarginRankingCriterionGradient")
-class MarginRankingCriterionGradient(MarginRankingCriterion):
+@operator(
+    "MarginRankingCriterionGradient",
+    types={"x1": FLOAT, "x2": FLOAT, "y": INT32, "dloss": FLOAT},
+    defaults=margin_ranking_criterion,
+)
+def margin_ranking_criterion_gradient(
+    x1: Tensor, x2: Tensor, y: Tensor, dloss: Tensor, *, margin: float
+) -> tuple[Tensor, Tensor]:
     """(X1, X2, Y, dloss) -> dX1, dX2."""
-
-    def RunOnDevice(self) -> None:
-        apart = self.apart()
-        slope = self.x(2, INT32).view(apart.shape) * self.x(3).view(apart.shape)
-        second = slope * (apart >= 0)
-        self.put(0, -second)
-        self.put(1, second)
+    apart = _apart(x1, x2, y, margin)
+    second = y.view(apart.shape) * dloss.view(apart.shape) * (apart >= 0)
+    return -second, second
 
 
-@register_operator("CosineEmbeddingCriterion")
-class CosineEmbeddingCriterion(FloatOperator):
-    """(S, Y of int32) -> 1 - S where Y is 1, else max(0, S - margin); argument `margin` (0).
+@operator(
+    "CosineEmbeddingCriterion",
+    types={"s": FLOAT, "y": INT32},
+    gradient="CosineEmbeddingCriterionGradient i0 i1 g0 > 0",
+)
+def cosine_embedding_criterion(
+    s: Tensor, y: Tensor, *, margin: float = 0.0, out: Out = None
+) -> Tensor:
+    """(S, Y of int32) -> 1 - S where Y is 1, else max(0, S - margin).
 
     Follows caffe2/operators/cosine_embedding_criterion_op.cc, PyTorch 1.8.1.
     """
-
-    def RunOnDevice(self) -> None:
-        s, y = self.x(0), self.x(1, INT32)
-        self.enforce(s.numel() == y.numel(), "S and Y have the same size", s, y)
-        margin = self.GetSingleArgument("margin", 0.0)
-        self.put(0, torch.where(y.view(s.shape) == 1, 1 - s, (s - margin).clamp_(min=0)))
+    require(s.numel() == y.numel(), "S and Y have the same size", s, y)
+    return torch.where(y.view(s.shape) == 1, 1 - s, (s - margin).clamp(min=0), out=out)
 
 
-@register_operator("CosineEmbeddingCriterionGradient")
-class CosineEmbeddingCriterionGradient(FloatOperator):
+@operator(
+    "CosineEmbeddingCriterionGradient",
+    types={"s": FLOAT, "y": INT32, "dloss": FLOAT},
+    defaults=cosine_embedding_criterion,
+)
+def cosine_embedding_criterion_gradient(
+    s: Tensor, y: Tensor, dloss: Tensor, *, margin: float, out: Out = None
+) -> Tensor:
     """(S, Y, dloss) -> dS."""
-
-    def RunOnDevice(self) -> None:
-        s, y, dloss = self.x(0), self.x(1, INT32), self.x(2)
-        margin = self.GetSingleArgument("margin", 0.0)
-        other = dloss.view(s.shape) * (s >= margin)
-        self.put(0, torch.where(y.view(s.shape) == 1, -dloss.view(s.shape), other))
+    dloss = dloss.view(s.shape)
+    return torch.where(y.view(s.shape) == 1, -dloss, dloss * (s >= margin), out=out)
 
 
-class Ranked(FloatOperator):
-    """The base class of PairWiseLoss and its gradient."""
-
-    def sessions(self, lengths: int) -> Iterator[tuple[Tensor, Tensor, slice]]:
-        """Return X, the labels and the range of each session."""
-        x, label = self.x(0), self.x(1)
-        self.enforce(x.numel() == label.numel(), "there is one label per X", label, x)
-        listed = label.dim() == 1 or (label.dim() == 2 and label.shape[1] == 1)
-        self.enforce(listed, "the labels have one dimension, or a second one of size 1", label)
-        rows = x.shape[0] if x.dim() else 0
-        self.enforce(rows == x.numel(), "a row of X is one number", x)
-        sizes = [x.numel()]
-        if self.InputSize() > lengths:
-            sizes = self.x(lengths, INT32).tolist()
-            self.enforce(sum(sizes) == x.numel(), "the lengths add up to the size of X", sizes)
-        start = 0
-        for size in sizes:
-            where = slice(start, start + size)
-            yield x.view(-1)[where], label.view(-1)[where], where
-            start += size
+def _sessions(x: Tensor, label: Tensor, lengths: Tensor | None) -> list[tuple[Tensor, Tensor]]:
+    """Return X and the labels of each session."""
+    require(x.numel() == label.numel(), "there is one label per X", label, x)
+    listed = label.dim() == 1 or (label.dim() == 2 and label.shape[1] == 1)
+    require(listed, "the labels have one dimension, or a second one of size 1", label)
+    rows = x.shape[0] if x.dim() else 0
+    require(rows == x.numel(), "a row of X is one number", x)
+    sizes = [x.numel()]
+    if lengths is not None:
+        sizes = lengths.reshape(-1).tolist()
+        fits = sum(sizes) == x.numel() and min(sizes, default=0) >= 0
+        require(fits, "the lengths add up to the size of X", sizes)
+    return list(zip(x.view(-1).split(sizes), label.view(-1).split(sizes), strict=True))
 
 
-def ordered_pairs(label: Tensor) -> Tensor:
+def _ordered_pairs(label: Tensor) -> Tensor:
     """Return for which pairs (i, j) label i is greater than label j by at least 1e-6."""
     return label.unsqueeze(1) - label.unsqueeze(0) >= 1e-6
 
 
-@register_operator("PairWiseLoss")
-class PairWiseLoss(Ranked):
+@operator(
+    "PairWiseLoss",
+    types={"x": FLOAT, "label": FLOAT, "lengths": INT32},
+    gradient="PairWiseLossGradient i0 i1 g0 i2? > 0",
+)
+def pair_wise_loss(x: Tensor, label: Tensor, lengths: Tensor | None = None) -> Tensor:
     """(X: (N), labels: (N), optionally lengths) -> the mean of log(1 + exp(Xj - Xi)) by session.
 
     The mean is over pairs i, j of a session with label i > label j. `lengths` are those of the
     sessions; by default there is one.
     Follows PairWiseLossOp, caffe2/operators/rank_loss_op.cc, PyTorch 1.8.1.
     """
+    if not x.numel():  # lengths are ignored
+        return x.new_zeros((0,))
+    losses = []
+    for part, labels in _sessions(x, label, lengths):
+        pairs = _ordered_pairs(labels)
+        found = torch.where(pairs, _soft_plus(part.unsqueeze(0) - part.unsqueeze(1)), 0.0)
+        losses.append(found.sum() / pairs.sum().clamp(min=1))
+    return torch.stack(losses)
 
-    def RunOnDevice(self) -> None:
-        losses = []
-        sessions = self.sessions(2) if self.x(0).numel() else ()  # lengths are ignored
-        for x, label, _ in sessions:
-            pairs = ordered_pairs(label)
-            apart = (x.unsqueeze(0) - x.unsqueeze(1))[pairs]
-            losses.append(float(soft_plus(apart).mean()) if apart.numel() else 0.0)
-        self.put(0, torch.tensor(losses, dtype=torch.float32))
 
-
-def soft_plus(x: Tensor) -> Tensor:
+def _soft_plus(x: Tensor) -> Tensor:
     """Return log(1 + exp(x)); 0 below log(1e-6), x above -log(1e-6)."""
     edge = 13.815510557964274
-    large: Tensor = torch.where(x > edge, x, x.exp().log1p())
+    large: Tensor = torch.where(x > edge, x, x.clamp(max=edge).exp().log1p())
     return large.masked_fill(x < -edge, 0)
 
 
-@register_operator("PairWiseLossGradient")
-class PairWiseLossGradient(Ranked):
+@operator(
+    "PairWiseLossGradient",
+    types={"x": FLOAT, "label": FLOAT, "dy": FLOAT, "lengths": INT32},
+)
+def pair_wise_loss_gradient(
+    x: Tensor, label: Tensor, dy: Tensor, lengths: Tensor | None = None
+) -> Tensor:
     """(X, labels, dY, optionally lengths) -> dX."""
-
-    def RunOnDevice(self) -> None:
-        dx = torch.zeros_like(self.x(0))
-        dy = self.x(2)
-        for i, (x, label, where) in enumerate(self.sessions(3)):
-            pairs = ordered_pairs(label)
-            count = int(pairs.sum())
-            if not count:
-                continue
-            slope = torch.sigmoid(x.unsqueeze(0) - x.unsqueeze(1)) * pairs * (dy[i] / count)
-            dx.view(-1)[where] = slope.sum(0) - slope.sum(1)
-        self.put(0, dx)
+    found = []
+    for i, (part, labels) in enumerate(_sessions(x, label, lengths)):
+        pairs = _ordered_pairs(labels)
+        apart = torch.sigmoid(part.unsqueeze(0) - part.unsqueeze(1)) * pairs
+        slope = apart * (dy[i] / pairs.sum().clamp(min=1)) if part.numel() else apart
+        found.append(slope.sum(0) - slope.sum(1))
+    return torch.cat(found).view(x.shape) if found else torch.zeros_like(x)
 
 
-class Divergence(FloatOperator):
-    """The base class of BernoulliJSD and its gradient."""
-
-    def midway(self, x: Tensor, target: Tensor) -> Tensor:
-        """Return the mean of two probabilities."""
-        self.enforce(x.numel() == target.numel(), "X and the targets have the same size", x, target)
-        return (x + target.view(x.shape)) / 2
+def _midway(x: Tensor, target: Tensor) -> Tensor:
+    """Return the mean of two probabilities."""
+    require(x.numel() == target.numel(), "X and the targets have the same size", x, target)
+    return (x + target.view(x.shape)) / 2
 
 
-@register_operator("BernoulliJSD")
-class BernoulliJSD(Divergence):
+@operator("BernoulliJSD", gradient="BernoulliJSDGradient g0 i0 i1 > 0")
+def bernoulli_jsd(x: Tensor, target: Tensor, *, out: Out = None) -> Tensor:
     """(X, T), probabilities -> the Jensen-Shannon divergence of each pair.
 
     Follows BernoulliJSDOp, caffe2/operators/jsd_op.cc, PyTorch 1.8.1.
     """
-
-    def RunOnDevice(self) -> None:
-        x, target = self.x(0), self.x(1)
-        own = (entropy(x) + entropy(target).view(x.shape)) / 2
-        self.put(0, entropy(self.midway(x, target)).sub_(own))
+    middle = _entropy(_midway(x, target))
+    own = (_entropy(x) + _entropy(target).view(x.shape)) / 2
+    return torch.sub(middle, own, out=out)
 
 
-def entropy(p: Tensor) -> Tensor:
+def _entropy(p: Tensor) -> Tensor:
     """Return the entropy of events with probability `p`; 0 within 1e-20 of 0 or 1."""
     q = 1 - p
     found = -(p * p.log() + q * q.log())
-    return found.masked_fill_((p < 1e-20) | (q < 1e-20), 0)
+    return found.masked_fill((p < 1e-20) | (q < 1e-20), 0)
 
 
-@register_operator("BernoulliJSDGradient")
-class BernoulliJSDGradient(Divergence):
+@operator("BernoulliJSDGradient")
+def bernoulli_jsd_gradient(dy: Tensor, x: Tensor, target: Tensor, *, out: Out = None) -> Tensor:
     """(dY, X, T) -> dX."""
-
-    def RunOnDevice(self) -> None:
-        dy, x = self.x(0), self.x(1)
-        slope = torch.logit(x, 1e-20) - torch.logit(self.midway(x, self.x(2)), 1e-20)
-        self.put(0, slope * dy.view(x.shape) / 2)
+    slope = torch.logit(x, 1e-20) - torch.logit(_midway(x, target), 1e-20)
+    return torch.mul(slope, dy.view(x.shape) / 2, out=out)

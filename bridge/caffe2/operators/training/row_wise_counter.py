@@ -5,39 +5,67 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
-
 from bridge import c10
-from bridge.caffe2.execution.registry import register_operator
-from bridge.caffe2.operators.base.float_operator import FloatOperator
-from bridge.caffe2.operators.base.torch_operator import INT64, INTS
+from bridge.caffe2.execution.function_operator import operator
+from bridge.caffe2.operators.base.checks import INT64, INTS, require, require_range
 
-__all__ = ["RowWiseCounter"]
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from bridge.caffe2.execution.declaration import Out
+
+__all__: list[str] = []
 
 
-@register_operator("RowWiseCounter")
-class RowWiseCounter(FloatOperator):
+@operator(
+    "RowWiseCounter",
+    inplace="0>0!,1>1!",
+    types={
+        "prev_iter": INT64,
+        "update_counter": (c10.float64,),
+        "indices": INTS,
+        "iteration": INT64,
+    },
+    gradient="undefined",
+    effects=("values",),
+)
+def row_wise_counter(
+    prev_iter: Tensor,
+    update_counter: Tensor,
+    indices: Tensor,
+    iteration: Tensor,
+    *,
+    counter_halflife: int = -1,
+    out: Out = None,
+) -> tuple[Tensor, Tensor]:
     """(last iterations, counts, rows, iteration) -> last iterations, counts, in place.
 
     Inputs: int64 (R), double (R), indices of rows, one int64. The count of a row halves in
     `counter_halflife` (-1: no counting) iterations, and grows by one when the row occurs.
     Follows RowWiseCounterOp, caffe2/sgd/rowwise_counter.h, PyTorch 1.8.1.
     """
-
-    def RunOnDevice(self) -> None:
-        last, counts = self.x(0, INT64), self.x(1, (c10.float64,))
-        self.enforce(last.numel() == counts.numel(), "there is one count per row", last, counts)
-        now = self.x(3, INT64)
-        self.enforce(now.numel() == 1, "the iteration has one element", now)
-        given = self.x(2, INTS)
-        self.enforce_range("rows", given, last.numel())
-        half = self.GetSingleArgument("counter_halflife", -1)
-        if half <= 0:
-            return
-        at, made = last.numpy().reshape(-1).copy(), counts.numpy().reshape(-1).copy()
-        step, rate = int(now.view(-1)[0]), math.log(2) / half
-        for row in given.view(-1).tolist():
-            made[row] = 1 + np.exp(-max(0, step - int(at[row])) * rate) * made[row]
-            at[row] = max(step, int(at[row]))
-        self.out(0, last.shape, c10.int64).numpy()[...] = at.reshape(last.shape)
-        self.out(1, counts.shape, c10.float64).numpy()[...] = made.reshape(counts.shape)
+    last, counts = prev_iter, update_counter
+    require(last.numel() == counts.numel(), "there is one count per row", last, counts)
+    require(iteration.numel() == 1, "the iteration has one element", iteration)
+    require_range("rows", indices, last.numel())
+    if out is None:
+        last, counts = last.clone(), counts.clone()
+    else:
+        last, counts = [
+            room if room is x else room.copy_(x)
+            for room, x in zip(out, (last, counts), strict=True)
+        ]
+    flat = indices.reshape(-1).long()
+    if counter_halflife <= 0 or not flat.numel():
+        return last, counts
+    step, rate = int(iteration.view(-1)[0]), math.log(2) / counter_halflife
+    rows = flat.tolist()
+    at = dict(zip(rows, last.view(-1)[flat].tolist(), strict=True))
+    made = dict(zip(rows, counts.view(-1)[flat].tolist(), strict=True))
+    for row in rows:
+        made[row] = 1 + math.exp(-max(0, step - at[row]) * rate) * made[row]
+        at[row] = max(step, at[row])
+    last.view(-1)[flat] = last.new_tensor([at[row] for row in rows])
+    counts.view(-1)[flat] = counts.new_tensor([made[row] for row in rows])
+    return last, counts

@@ -3,160 +3,222 @@
 
 from __future__ import annotations
 
-from bridge.caffe2.execution.registry import register_operator
-from bridge.caffe2.operators.base.float_operator import FloatOperator
+from bridge import c10
+from bridge.caffe2.execution.function_operator import operator
+from bridge.caffe2.operators.base.checks import (
+    FLOAT,
+    INT32,
+    axis_from_front,
+    gathered,
+    has_values,
+    image_order,
+    require,
+    require_range,
+)
 from bridge.caffe2.operators.base.lazy_torch import torch
-from bridge.caffe2.operators.base.torch_operator import INT32
 from bridge.caffe2.operators.layers.matrix_products import as_matrix
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
     from torch import Tensor
 
-__all__ = ["SoftmaxWithLoss", "SpatialSoftmaxWithLoss"]
+    from bridge.caffe2.execution.declaration import Out
+
+__all__: list[str] = []
+
+_LABELS = (c10.int32, c10.float32)
 
 
-class RowLoss(FloatOperator):
-    """The base class of SoftmaxWithLoss and its gradient.
-
-    Arguments: `axis` (1); `scale` of the loss (1); `label_prob` (0): labels are probabilities of
-    each class; `average_by_batch_size` (0): divide by N instead of the sum of the weights.
-    """
-
-    def __init__(self, *args: Any) -> None:
-        super().__init__(*args)
-        self.scale = self.GetSingleArgument("scale", 1.0)
-        self.enforce(self.scale >= 0, "scale is not negative", self.scale)
-        self.enforce(self.image_order() == "NCHW", "order is NCHW")
-
-    def targets(self, rows: Tensor, axis: int, weight: int) -> tuple[Tensor, Tensor]:
-        """Return the probability of each class (N, D) and the weight of each row (N, 1).
-
-        The weights are input 2 if there are more than `weight` inputs.
-        """
-        n, classes = rows.shape
-        if self.GetSingleArgument("label_prob", 0):
-            label = self.x(1)
-            self.enforce(
-                label.numel() == rows.numel(), "the labels have the shape of X", label, rows
-            )
-            target = label.view(rows.shape)
-            sums = target.sum(1)
-            fine = bool((target >= 0).all()) and bool(((sums - 1).abs() < 1e-5).all())
-            self.enforce(fine, "the labels of a row are probabilities that add up to 1")
-        else:
-            label = self.x(1, INT32)
-            self.enforce(label.numel() == n, "there is one label per row", label, rows)
-            self.enforce_range("labels", label, classes)
-            target = torch.zeros_like(rows).scatter_(1, label.view(-1, 1).long(), 1)
-        if self.InputSize() <= weight:
-            return target, rows.new_ones(n, 1)
-        weights = self.x(2)
-        self.enforce(weights.numel() == n, "there is one weight per row", weights, rows)
-        return target, weights.view(-1, 1)
-
-    def share(self, weights: Tensor) -> float:
-        """Return the factor of the sum of the losses."""
-        total = float(weights.sum())
-        if self.GetSingleArgument("average_by_batch_size", 0):
-            total = float(weights.numel()) if total else 0.0
-        return self.scale / total if total else 0.0
+def _share(total: Tensor, count: Tensor, scale: float) -> Tensor:
+    """Return scale / count, or 0 if the `total` of the weights is 0."""
+    return torch.where(total == 0, total.new_zeros(()), scale / count)
 
 
-@register_operator("SoftmaxWithLoss")
-class SoftmaxWithLoss(RowLoss):
+def _factor(
+    weight: Tensor | None, n: int, scale: float, average_by_batch_size: int
+) -> Tensor | float:
+    """Return the factor of the sum of the losses: a number, or a tensor if there are weights."""
+    if weight is None:
+        return scale / n if n else 0.0
+    total = weight.sum()
+    count = torch.full_like(total, max(n, 1)) if average_by_batch_size else total
+    return _share(total, count, scale)
+
+
+def _probabilities(label: Tensor, rows: Tensor) -> Tensor:
+    """Return the labels as a matrix. Raises EnforceNotMet: they are no probabilities."""
+    require(label.dtype == rows.dtype, "the labels are float32 with label_prob", label)
+    require(label.numel() == rows.numel(), "the labels have the shape of X", label, rows)
+    target = label.view(rows.shape)
+    if has_values(label):
+        sums = target.sum(1)
+        fine = bool((target >= 0).all()) and bool(((sums - 1).abs() < 1e-5).all())
+        require(fine, "the labels of a row are probabilities that add up to 1")
+    return target
+
+
+def _classes(label: Tensor, rows: Tensor) -> Tensor:
+    """Return the labels as indices (N, 1), which are not checked."""
+    require(label.dtype == torch.int32, "the labels are int32 without label_prob", label)
+    require(label.numel() == rows.shape[0], "there is one label per row", label, rows)
+    return label.view(-1, 1).long()
+
+
+def _row_weights(weight: Tensor | None, rows: Tensor) -> Tensor | None:
+    """Return the weights as a column (N, 1)."""
+    if weight is None:
+        return None
+    require(weight.numel() == rows.shape[0], "there is one weight per row", weight, rows)
+    return weight.view(-1, 1)
+
+
+@operator(
+    "SoftmaxWithLoss",
+    types={"x": FLOAT, "label": _LABELS, "weight": FLOAT},
+    outputs="2-3",
+    gradient="SoftmaxWithLossGradient i0 i1 i2? o0 g1 > 0",
+)
+def softmax_with_loss(
+    x: Tensor,
+    label: Tensor,
+    weight: Tensor | None = None,
+    *,
+    axis: int = 1,
+    scale: float = 1.0,
+    label_prob: int = 0,
+    average_by_batch_size: int = 0,
+    order: str = "NCHW",
+) -> tuple[Tensor, Tensor, None]:
     """(X: (N..., D...), labels, optionally weights: (N)) -> softmax of X, mean loss ().
 
-    Labels are int32 (N), or probabilities (N, D) with `label_prob`; see RowLoss.
+    Labels are int32 (N), or with `label_prob` probabilities (N, D) of each class. `scale`: that of
+    the loss; `average_by_batch_size`: divide by N instead of the sum of the weights.
     Raises EnforceNotMet: a label is out of range, or probabilities do not add up to 1.
     Follows SoftmaxWithLossOp, caffe2/operators/softmax_with_loss_op.cc, PyTorch 1.8.1.
     """
+    require(scale >= 0, "scale is not negative", scale)
+    require(image_order(order) == "NCHW", "order is NCHW")
+    rows = as_matrix(x, axis_from_front(axis, x.dim()))
+    n = rows.shape[0]
+    column = _row_weights(weight, rows)
+    logs = torch.log_softmax(rows, 1)
+    if label_prob:
+        target = _probabilities(label, rows)
+        terms = torch.where(target > 0, target * logs, logs.new_zeros(()))
+    else:
+        terms = gathered("labels", logs, _classes(label, rows))
+    if column is not None:
+        terms = terms * column
+    loss = terms.sum() * -_factor(weight, n, scale, average_by_batch_size)
+    # Caffe2 has no gradient of the softmax here.
+    p = torch.exp(logs.detach() if logs.requires_grad else logs)
+    return p.view(x.shape), loss, None
 
-    def RunOnDevice(self) -> None:
-        x = self.x(0)
-        axis = self.axis(x, "axis", 1)
-        rows = as_matrix(x, axis)
-        target, weights = self.targets(rows, axis, 2)
-        logs = torch.log_softmax(rows, 1)
-        loss = -(torch.where(target > 0, target * logs, logs.new_zeros(())) * weights).sum()
-        self.put(0, logs.exp_().view(x.shape))
-        self.put(1, loss * self.share(weights))
 
-
-@register_operator("SoftmaxWithLossGradient")
-class SoftmaxWithLossGradient(RowLoss):
-    """(X, labels, optionally weights, P, dloss: ()) -> dX; see RowLoss.
+@operator(
+    "SoftmaxWithLossGradient",
+    types={"x": None, "label": _LABELS, "weight": FLOAT, "p": FLOAT, "dloss": FLOAT},
+    inputs="0-*",
+    defaults=softmax_with_loss,
+)
+def softmax_with_loss_gradient(
+    x: Tensor,
+    label: Tensor,
+    weight: Tensor,
+    p: Tensor,
+    dloss: Tensor | None = None,
+    *,
+    axis: int,
+    scale: float,
+    label_prob: int,
+    average_by_batch_size: int,
+    order: str,
+    out: Out = None,
+) -> Tensor:
+    """(X, labels, optionally weights, P, dloss: ()) -> dX; see SoftmaxWithLoss.
 
     Follows SoftmaxWithLossGradientOp, caffe2/operators/softmax_with_loss_op.cc, PyTorch 1.8.1.
     """
-
-    def RunOnDevice(self) -> None:
-        last = self.InputSize() - 1
-        p, dloss = self.x(last - 1), self.x(last)
-        axis = self.axis(p, "axis", 1)
-        rows = as_matrix(p, axis)
-        target, weights = self.targets(rows, axis, 4)
-        self.enforce(dloss.numel() == 1, "the gradient of the loss has one element", dloss)
-        dx = (rows - target) * weights * (dloss.view(()) * self.share(weights))
-        self.put(0, dx.view(p.shape))
-
-
-class ImageLoss(FloatOperator):
-    """The base class of SpatialSoftmaxWithLoss and its gradient.
-
-    Argument: `scale` (1), of the gradient.
-    """
-
-    def operands(self, x: Tensor, weighted: bool) -> tuple[Tensor, Tensor]:
-        """Return the labels as indices (N, 1, H, W), and the weights; 0 for label -1."""
-        label = self.x(1, INT32)
-        self.enforce(
-            x.dim() == 4 and label.dim() == 3,
-            "X has sizes (N, D, H, W) and the labels have (N, H, W)",
-        )
-        self.enforce(
-            label.shape == (x.shape[0], *x.shape[2:]), "there is one label per pixel", label, x
-        )
-        weights = torch.ones_like(label, dtype=x.dtype)
-        if weighted:
-            weights = self.x(2)
-            self.enforce(weights.numel() == label.numel(), "there is one weight per pixel")
-        self.enforce_range("labels", label, x.shape[1], start=-1)
-        kept = weights.view(label.shape) * (label != -1)
-        return label.unsqueeze(1).long().clamp_(min=0), kept.unsqueeze(1)
+    require(scale >= 0, "scale is not negative", scale)
+    require(image_order(order) == "NCHW", "order is NCHW")
+    weights = weight if dloss is not None else None
+    p, dloss = (p, dloss) if dloss is not None else (weight, p)
+    rows = as_matrix(p, axis_from_front(axis, p.dim()))
+    require(dloss.numel() == 1, "the gradient of the loss has one element", dloss)
+    column = _row_weights(weights, rows)
+    share = dloss.view(()) * _factor(weights, rows.shape[0], scale, average_by_batch_size)
+    if label_prob:
+        apart = rows - _probabilities(label, rows)
+    else:
+        at = _classes(label, rows)
+        gathered("labels", rows, at)
+        apart = rows.scatter_add(1, at, rows.new_full((), -1.0).expand(at.shape))
+    factor = share if column is None else column * share
+    if out is None:
+        return (apart * factor).view(p.shape)
+    torch.mul(apart, factor, out=out.view(rows.shape))
+    found: Tensor = out
+    return found
 
 
-@register_operator("SpatialSoftmaxWithLoss")
-class SpatialSoftmaxWithLoss(ImageLoss):
+def _pixels(x: Tensor, label: Tensor, weight: Tensor | None) -> tuple[Tensor, Tensor]:
+    """Return the labels as indices (N, 1, H, W), and the weights; 0 for label -1."""
+    require(
+        x.dim() == 4 and label.dim() == 3, "X has sizes (N, D, H, W) and the labels have (N, H, W)"
+    )
+    require(label.shape == (x.shape[0], *x.shape[2:]), "there is one label per pixel", label, x)
+    require_range("labels", label, x.shape[1], start=-1)
+    kept = (label != -1).to(x.dtype)
+    if weight is not None:
+        require(weight.numel() == label.numel(), "there is one weight per pixel", weight, label)
+        kept = weight.view(label.shape) * kept
+    return label.unsqueeze(1).long().clamp(min=0), kept.unsqueeze(1)
+
+
+@operator(
+    "SpatialSoftmaxWithLoss",
+    types={"x": FLOAT, "label": INT32, "weight": FLOAT},
+    gradient="SpatialSoftmaxWithLossGradient i0 i1 i2? o0 g1 > 0",
+)
+def spatial_softmax_with_loss(
+    x: Tensor, label: Tensor, weight: Tensor | None = None
+) -> tuple[Tensor, Tensor]:
     """(X: (N, D, H, W), labels: (N, H, W), optionally weights) -> softmax, mean loss ().
 
     The softmax is over D. Labels are int32; pixels with label -1 are ignored.
     Follows SpatialSoftmaxWithLossOp, caffe2/operators/spatial_softmax_with_loss_op.cc, PyTorch
     1.8.1.
     """
-
-    def RunOnDevice(self) -> None:
-        x = self.x(0)
-        label, weights = self.operands(x, self.InputSize() == 3)
-        logs = torch.log_softmax(x, 1)
-        total = weights.sum()
-        loss = -(logs.gather(1, label) * weights).sum()
-        self.put(0, logs.exp_())
-        # Only the gradient is scaled in Caffe2.
-        self.put(1, loss / total if float(total) else torch.zeros(()))
+    at, weights = _pixels(x, label, weight)
+    logs = torch.log_softmax(x, 1)
+    total = weights.sum()
+    loss = (logs.gather(1, at) * weights).sum() * -1.0
+    # Only the gradient is scaled in Caffe2.
+    p = torch.exp(logs.detach() if logs.requires_grad else logs)
+    return p, loss * _share(total, total, 1.0)
 
 
-@register_operator("SpatialSoftmaxWithLossGradient")
-class SpatialSoftmaxWithLossGradient(ImageLoss):
-    """(X, labels, optionally weights, P, dloss: ()) -> dX."""
-
-    def RunOnDevice(self) -> None:
-        last = self.InputSize() - 1
-        p, dloss = self.x(last - 1), self.x(last)
-        label, weights = self.operands(p, last == 4)
-        total = float(weights.sum())
-        dx = torch.scatter_add(p, 1, label, -p.new_ones(label.shape)) * weights
-        scale = self.GetSingleArgument("scale", 1.0)
-        self.put(0, dx * (dloss.view(()) * scale / total) if total else dx)
+@operator(
+    "SpatialSoftmaxWithLossGradient",
+    types={"x": None, "label": INT32, "weight": FLOAT, "p": FLOAT, "dloss": FLOAT},
+    inputs="0-*",
+)
+def spatial_softmax_with_loss_gradient(
+    x: Tensor,
+    label: Tensor,
+    weight: Tensor,
+    p: Tensor,
+    dloss: Tensor | None = None,
+    *,
+    scale: float = 1.0,
+    out: Out = None,
+) -> Tensor:
+    """(X, labels, optionally weights, P, dloss: ()) -> dX; `scale`: that of the gradient."""
+    weighted = weight if dloss is not None else None
+    p, dloss = (p, dloss) if dloss is not None else (weight, p)
+    at, weights = _pixels(p, label, weighted)
+    total = weights.sum()
+    apart = p.scatter_add(1, at, p.new_full((), -1.0).expand(at.shape)) * weights
+    # Without weights of pixels Caffe2 leaves out the gradient of the loss, too.
+    share = torch.where(total == 0, total.new_ones(()), dloss.view(()) * scale / total)
+    return torch.mul(apart, share, out=out)

@@ -3,260 +3,406 @@
 
 The inputs are those of the operators on whole tensors, and the indices of the rows (int32 or
 int64), one per row of the gradient. A row that occurs several times is updated several times, in
-order. Parameters and moments are in place.
+order. Parameters and moments are in place; without buffers, copies of them are changed.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable
 
-from bridge.caffe2.execution.registry import register_operator
+from bridge.caffe2.execution.function_operator import operator
+from bridge.caffe2.operators.base.checks import FLOAT, INT64, INTS, require, require_range
 from bridge.caffe2.operators.base.lazy_torch import torch
-from bridge.caffe2.operators.base.torch_operator import INT64, INTS
-from bridge.caffe2.operators.training.ftrl import ftrl_step
+from bridge.caffe2.operators.training.ftrl import FtrlSettings, ftrl_step
 from bridge.caffe2.operators.training.optimizers import (
-    Optimizer,
     adadelta_step,
-    adam_factors,
+    learning_rate_of,
     momentum_step,
     storm_rate,
 )
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any, TypeVar
+
     from torch import Tensor
 
-__all__ = ["SparseAdagrad", "SparseAdam"]
+    from bridge.caffe2.execution.declaration import Out, OutputCount
+
+    Function = TypeVar("Function", bound=Callable[..., Any])
+
+    # Different rows, their positions in the indices, and their gradients.
+    Round = tuple[Tensor, Tensor, Tensor]
+
+__all__: list[str] = []
 
 
-class SparseOptimizer(Optimizer):
-    """An optimizer of rows: `indices` and `gradient` are the numbers of these inputs."""
-
-    indices = 3
-    gradient = 4
-
-    def in_place(self, i: int, o: int) -> Tensor:
-        """Return the output `o`, in place of input `i`, with its elements, writable."""
-        x = self.x(i)
-        room = self.out(o, x.shape)
-        if room.data_ptr() != x.data_ptr():  # the input was read-only
-            room.copy_(x)
-        return room
-
-    def rounds(self, param: Tensor) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
-        """Yield different rows, their positions in the indices, and their gradients.
-
-        Repeated rows follow in further rounds.
-        Raises EnforceNotMet: a row is out of range, or a gradient is not as wide as a row.
-        """
-        index, g = self.x(self.indices, INTS), self.x(self.gradient)
-        self.enforce(param.dim() > 0, "parameters have at least one dimension", param)
-        width = param.numel() // max(param.shape[0], 1)
-        self.enforce(
-            g.numel() == index.numel() * width, "there is one gradient per row", g, index, param
-        )
-        flat = index.reshape(-1).long()
-        self.enforce_range("rows", flat, param.shape[0])
-        seen: dict[int, int] = {}
-        turns: list[list[int]] = []
-        for place, row in enumerate(flat.tolist()):
-            turn = seen[row] = seen.get(row, -1) + 1
-            if turn == len(turns):
-                turns.append([])
-            turns[turn].append(place)
-        rows = g.reshape(len(flat), width) if len(flat) else g
-        for turn_places in turns:
-            places = torch.tensor(turn_places)
-            yield flat[places], places, rows[places]
+def _on_rows(
+    name: str, *floats: str, inplace: str, **declared: Any
+) -> Callable[[Function], Function]:
+    """Return `operator` for inputs `floats`, and `indices`, and maybe `iteration`."""
+    types: dict[str, Any] = dict.fromkeys(floats, FLOAT) | {"indices": INTS}
+    if declared.pop("iterates", False):
+        types["iteration"] = INT64
+        declared["on_host"] = ("iteration",)
+    return operator(
+        name, inplace=inplace, types=types, effects=("values",), gradient="undefined", **declared
+    )
 
 
-def as_rows(x: Tensor) -> Tensor:
+def _rounds(param: Tensor, indices: Tensor, grad: Tensor) -> list[Round]:
+    """Return rounds of different rows; repeated rows follow in further rounds.
+
+    Raises EnforceNotMet: a row is out of range, or a gradient is not as wide as a row.
+    """
+    require(param.dim() > 0, "parameters have at least one dimension", param)
+    width = param.numel() // max(param.shape[0], 1)
+    require(
+        grad.numel() == indices.numel() * width,
+        "there is one gradient per row",
+        grad,
+        indices,
+        param,
+    )
+    flat = indices.reshape(-1).long()
+    require_range("rows", flat, param.shape[0])
+    seen: dict[int, int] = {}
+    turns: list[list[int]] = []
+    for place, row in enumerate(flat.tolist()):
+        turn = seen[row] = seen.get(row, -1) + 1
+        if turn == len(turns):
+            turns.append([])
+        turns[turn].append(place)
+    rows = grad.reshape(flat.numel(), width) if flat.numel() else grad
+    if len(turns) == 1:
+        return [(flat, torch.arange(flat.numel(), device=flat.device), rows)]
+    found = []
+    for turn_places in turns:
+        places = torch.tensor(turn_places, device=flat.device)
+        found.append((flat[places], places, rows[places]))
+    return found
+
+
+def _writable(out: Out, o: int, x: Tensor) -> Tensor:
+    """Return the buffer of output `o`, which holds `x`, or a copy of `x`."""
+    if out is None:
+        return x.clone()
+    room: Tensor = out[o]
+    return room if room is x else room.copy_(x)
+
+
+def _matrix(x: Tensor, rows: int) -> Tensor:
     """Return a view of a tensor as a matrix."""
-    return x.view(x.shape[0], x.shape[1:].numel())
+    return x.view(rows, x.numel() // max(rows, 1))
 
 
-@register_operator("SparseMomentumSGDUpdate")
-class SparseMomentumSGDUpdate(SparseOptimizer):
+@_on_rows(
+    "SparseMomentumSGDUpdate",
+    "grad",
+    "moment",
+    "lr",
+    "param",
+    inplace="0>0,1>1!,3>2!",
+    outputs=3,
+)
+def sparse_momentum_sgd_update(
+    grad: Tensor,
+    moment: Tensor,
+    lr: Tensor,
+    param: Tensor,
+    indices: Tensor,
+    *,
+    momentum: float = 0.0,
+    nesterov: bool = False,
+    out: Out = None,
+) -> tuple[Tensor, ...]:
     """(gradient, momentum, rate, parameters, rows) -> steps, momentum, parameters."""
-
-    indices = 4
-    gradient = 0
-
-    def RunOnDevice(self) -> None:
-        lr = self.rate(2)
-        rounds = list(self.rounds(self.x(3)))
-        param, moment = as_rows(self.in_place(3, 2)), as_rows(self.in_place(1, 1))
-        g = self.x(0)
-        steps = self.out(0, g.shape).view(self.x(4, INTS).numel(), param.shape[1])
-        for rows, places, part in rounds:
-            step, new = momentum_step(self, part, moment[rows], lr)
-            steps[places], moment[rows] = step, new
-            param[rows] -= step
+    rate = learning_rate_of(lr)
+    rounds = _rounds(param, indices, grad)
+    new_param, new_moment = _writable(out, 2, param), _writable(out, 1, moment)
+    n = param.shape[0]
+    params, moments = _matrix(new_param, n), _matrix(new_moment, n)
+    steps = torch.empty_like(grad)
+    by_row = steps.view(indices.numel(), params.shape[1])
+    for rows, places, part in rounds:
+        step, new = momentum_step(part, moments[rows], rate, momentum, nesterov)
+        by_row[places], moments[rows] = step, new
+        params[rows] -= step
+    return steps, new_moment, new_param
 
 
-@register_operator("SparseAdagrad")
-class SparseAdagrad(SparseOptimizer):
-    """(parameters, moment, rows, gradient, rate) -> parameters, moment; argument `epsilon`.
+def _adagrad(
+    param: Tensor,
+    moment: Tensor,
+    indices: Tensor,
+    grad: Tensor,
+    lr: Tensor,
+    epsilon: float,
+    decay: float,
+    weight_decay: float,
+    by_row: bool,
+    out: Out,
+) -> tuple[Tensor, Tensor]:
+    require(decay == 1.0, "decay is 1", decay)
+    rate = learning_rate_of(lr)
+    rounds = _rounds(param, indices, grad)
+    new_param, new_moment = _writable(out, 0, param), _writable(out, 1, moment)
+    n = param.shape[0]
+    params, moments = _matrix(new_param, n), _matrix(new_moment, n)
+    for rows, _, g in rounds:
+        g = g + weight_decay * params[rows] if weight_decay else g
+        h = moments[rows] + _squares(g, by_row)
+        moments[rows] = h
+        params[rows] += rate * g / (h.sqrt() + epsilon)
+    return new_param, new_moment
+
+
+def _squares(g: Tensor, by_row: bool) -> Tensor:
+    """Return the squares of gradients, or their mean in each row."""
+    return (g * g).mean(1, keepdim=True) if by_row else g * g
+
+
+_ADAGRAD = ("param", "moment", "grad", "lr")
+
+
+@_on_rows("SparseAdagrad", *_ADAGRAD, inplace="0>0!,1>1!")
+def sparse_adagrad(
+    param: Tensor,
+    moment: Tensor,
+    indices: Tensor,
+    grad: Tensor,
+    lr: Tensor,
+    *,
+    epsilon: float = 1e-5,
+    decay: float = 1.0,
+    weight_decay: float = 0.0,
+    out: Out = None,
+) -> tuple[Tensor, Tensor]:
+    """(parameters, moment, rows, gradient, rate) -> parameters, moment.
 
     Follows SparseAdagradOp, caffe2/sgd/adagrad_op.h, PyTorch 1.8.1.
     """
-
-    indices = 2
-    gradient = 3
-
-    def RunOnDevice(self) -> None:
-        self.enforce(self.single("decay", 1.0) == 1.0, "decay is 1")
-        lr, epsilon = self.rate(4), self.single("epsilon", 1e-5)
-        decay = self.single("weight_decay", 0.0)
-        rounds = list(self.rounds(self.x(0)))
-        param = as_rows(self.in_place(0, 0))
-        moment = self.in_place(1, 1)
-        moment = moment.view(param.shape[0], moment.numel() // max(param.shape[0], 1))
-        for rows, _, g in rounds:
-            g = g + decay * param[rows]
-            h = moment[rows] + self.squares(g)
-            moment[rows] = h
-            param[rows] += lr * g / (h.sqrt() + epsilon)
-
-    def squares(self, g: Tensor) -> Tensor:
-        """Return what is added to the moment."""
-        return g * g
+    settings = epsilon, decay, weight_decay
+    return _adagrad(param, moment, indices, grad, lr, *settings, False, out)
 
 
-@register_operator("RowWiseSparseAdagrad")
-class RowWiseSparseAdagrad(SparseAdagrad):
+@_on_rows("RowWiseSparseAdagrad", *_ADAGRAD, inplace="0>0!,1>1!")
+def row_wise_sparse_adagrad(
+    param: Tensor,
+    moment: Tensor,
+    indices: Tensor,
+    grad: Tensor,
+    lr: Tensor,
+    *,
+    epsilon: float = 1e-5,
+    decay: float = 1.0,
+    weight_decay: float = 0.0,
+    out: Out = None,
+) -> tuple[Tensor, Tensor]:
     """SparseAdagrad with one moment per row, which grows by the mean square."""
+    settings = epsilon, decay, weight_decay
+    return _adagrad(param, moment, indices, grad, lr, *settings, True, out)
 
-    def squares(self, g: Tensor) -> Tensor:
-        return (g * g).mean(1, keepdim=True)
+
+def _adam_scale(
+    iteration: Tensor, beta1: float, beta2: float, rectified: bool
+) -> tuple[float, bool]:
+    """Return the factor of the steps, and whether they are divided by the deviation (RAdam)."""
+    t = int(iteration.view(-1)[0]) + 1
+    correction = math.sqrt(1 - beta2**t) / (1 - beta1**t)
+    if not rectified:
+        return correction, True
+    limit = 2 / (1 - beta2) - 1
+    rho = limit - 2 * t * beta2**t / (1 - beta2**t)
+    if rho < 5:
+        return 1 / (1 - beta1**t), False
+    ratio = (rho - 4) * (rho - 2) / rho * limit / ((limit - 4) * (limit - 2))
+    return math.sqrt(ratio) * correction, True
 
 
-@register_operator("SparseAdam")
-class SparseAdam(SparseOptimizer):
+def _adam(
+    inputs: tuple[Tensor, Tensor, Tensor, Tensor, Tensor],
+    lr: Tensor,
+    scale: tuple[float, bool],
+    settings: tuple[float, float, float],
+    by_row: bool,
+    outputs: int,
+    out: Out,
+) -> tuple[Tensor, ...]:
+    param, moment_1, moment_2, indices, grad = inputs
+    rate, (beta1, beta2, epsilon) = learning_rate_of(lr), settings
+    rounds = _rounds(param, indices, grad)
+    made = [_writable(out, o, one) for o, one in enumerate((param, moment_1, moment_2))]
+    params, first, second = (_matrix(one, param.shape[0]) for one in made)
+    factor, divides = scale
+    steps = torch.empty_like(grad)
+    for rows, places, g in rounds:
+        m = first[rows] * beta1 + g * (1 - beta1)
+        v = second[rows] * beta2 + _squares(g, by_row) * (1 - beta2)
+        step = factor * m / (v.sqrt() + epsilon) if divides else factor * m
+        first[rows], second[rows] = m, v
+        params[rows] += rate * step
+        if outputs == 4:
+            steps.view(indices.numel(), params.shape[1])[places] = step
+    return (*made, steps)
+
+
+_ADAM = ("param", "moment_1", "moment_2", "grad", "lr")
+
+
+@_on_rows("SparseAdam", *_ADAM, iterates=True, inplace="0>0!,1>1!,2>2!", outputs="3-4")
+def sparse_adam(
+    param: Tensor,
+    moment_1: Tensor,
+    moment_2: Tensor,
+    indices: Tensor,
+    grad: Tensor,
+    lr: Tensor,
+    iteration: Tensor,
+    *,
+    beta1: float = 0.9,
+    beta2: float = 0.999,
+    epsilon: float = 1e-5,
+    enableRAdam: bool = False,
+    outputs: OutputCount = 4,
+    out: Out = None,
+) -> tuple[Tensor, ...]:
     """(parameters, moment 1, moment 2, rows, gradient, rate, iteration) -> the first three.
 
     An optional fourth output are the steps without the rate.
-    Arguments: those of Adam, and `enableRAdam` (False).
-    Follows SparseAdamOp, caffe2/sgd/adam_op.h, PyTorch 1.8.1.
     """
-
-    def RunOnDevice(self) -> None:
-        lr, epsilon = self.rate(5), self.single("epsilon", 1e-5)
-        beta1, beta2, correction = adam_factors(self, 6)
-        rectified = self._rectified(beta1, beta2)
-        rounds = list(self.rounds(self.x(0)))
-        param, first = as_rows(self.in_place(0, 0)), as_rows(self.in_place(1, 1))
-        second = self.in_place(2, 2)
-        second = second.view(param.shape[0], second.numel() // max(param.shape[0], 1))
-        steps = None
-        if self.OutputSize() == 4:
-            steps = self.out(3, self.x(self.gradient).shape)
-            steps = steps.view(self.x(self.indices, INTS).numel(), param.shape[1])
-        for rows, places, g in rounds:
-            m = first[rows] * beta1 + g * (1 - beta1)
-            v = second[rows] * beta2 + self.squares(g) * (1 - beta2)
-            if rectified is None:
-                step = correction * m / (v.sqrt() + epsilon)
-            elif rectified[0]:
-                step = rectified[1] * correction * m / (v.sqrt() + epsilon)
-            else:
-                step = rectified[1] * m
-            first[rows], second[rows] = m, v
-            param[rows] += lr * step
-            if steps is not None:
-                steps[places] = step
-
-    def squares(self, g: Tensor) -> Tensor:
-        """Return what the second moment is a mean of."""
-        return g * g
-
-    def _rectified(self, beta1: float, beta2: float) -> tuple[bool, float] | None:
-        """Return whether the variance is used, and the factor of the steps (RAdam)."""
-        if not self.GetSingleArgument("enableRAdam", False):
-            return None
-        t = int(self.x(6, INT64).view(-1)[0]) + 1
-        limit = 2 / (1 - beta2) - 1
-        rho = limit - 2 * t * beta2**t / (1 - beta2**t)
-        if rho < 5:
-            return False, 1 / (1 - beta1**t)
-        ratio = (rho - 4) * (rho - 2) / rho * limit / ((limit - 4) * (limit - 2))
-        return True, math.sqrt(ratio)
+    scale = _adam_scale(iteration, beta1, beta2, enableRAdam)
+    inputs = param, moment_1, moment_2, indices, grad
+    return _adam(inputs, lr, scale, (beta1, beta2, epsilon), False, outputs, out)
 
 
-@register_operator("RowWiseSparseAdam")
-class RowWiseSparseAdam(SparseAdam):
+@_on_rows("RowWiseSparseAdam", *_ADAM, iterates=True, inplace="0>0!,1>1!,2>2!", outputs="3-4")
+def row_wise_sparse_adam(
+    param: Tensor,
+    moment_1: Tensor,
+    moment_2: Tensor,
+    indices: Tensor,
+    grad: Tensor,
+    lr: Tensor,
+    iteration: Tensor,
+    *,
+    beta1: float = 0.9,
+    beta2: float = 0.999,
+    epsilon: float = 1e-5,
+    enableRAdam: bool = False,
+    outputs: OutputCount = 4,
+    out: Out = None,
+) -> tuple[Tensor, ...]:
     """SparseAdam with one second moment per row, of mean squares."""
+    scale = _adam_scale(iteration, beta1, beta2, enableRAdam)
+    inputs = param, moment_1, moment_2, indices, grad
+    return _adam(inputs, lr, scale, (beta1, beta2, epsilon), True, outputs, out)
 
-    def squares(self, g: Tensor) -> Tensor:
-        return (g * g).mean(1, keepdim=True)
 
-
-@register_operator("SparseAdadelta")
-class SparseAdadelta(SparseOptimizer):
+@_on_rows(
+    "SparseAdadelta",
+    *("param", "moment", "moment_delta", "grad", "lr"),
+    inplace="0>0!,1>1!,2>2!",
+)
+def sparse_adadelta(
+    param: Tensor,
+    moment: Tensor,
+    moment_delta: Tensor,
+    indices: Tensor,
+    grad: Tensor,
+    lr: Tensor,
+    *,
+    epsilon: float = 1e-5,
+    decay: float = 0.95,
+    out: Out = None,
+) -> tuple[Tensor, Tensor, Tensor]:
     """(parameters, squares of gradients, squares of steps, rows, gradient, rate)."""
+    rate = learning_rate_of(lr)
+    rounds = _rounds(param, indices, grad)
+    made = [_writable(out, o, one) for o, one in enumerate((param, moment, moment_delta))]
+    w, h, d = (_matrix(one, param.shape[0]) for one in made)
+    for rows, _, g in rounds:
+        w[rows], h[rows], d[rows] = adadelta_step(
+            w[rows], h[rows], d[rows], g, rate, epsilon, decay
+        )
+    return made[0], made[1], made[2]
 
-    def RunOnDevice(self) -> None:
-        lr = self.rate(5)
-        rounds = list(self.rounds(self.x(0)))
-        param, h, d = (as_rows(self.in_place(i, i)) for i in range(3))
-        for rows, _, g in rounds:
-            param[rows], h[rows], d[rows] = adadelta_step(
-                self, param[rows], h[rows], d[rows], g, lr
-            )
 
-
-@register_operator("SparseFtrl")
-class SparseFtrl(SparseOptimizer):
+@_on_rows("SparseFtrl", "var", "n_z", "grad", "alpha", inplace="0>0!,1>1!")
+def sparse_ftrl(
+    var: Tensor,
+    n_z: Tensor,
+    indices: Tensor,
+    grad: Tensor,
+    alpha: Tensor | None = None,
+    *,
+    settings: FtrlSettings,
+    out: Out = None,
+) -> tuple[Tensor, Tensor]:
     """(parameters, pairs of n and z, rows, gradient, optionally alpha) -> parameters, pairs."""
-
-    indices = 2
-    gradient = 3
-
-    def RunOnDevice(self) -> None:
-        rounds = list(self.rounds(self.x(0)))
-        param = as_rows(self.in_place(0, 0))
-        pairs = self.in_place(1, 1).view(*param.shape, 2)
-        for rows, _, g in rounds:
-            n, z = pairs[rows].unbind(2)
-            param[rows], n, z = ftrl_step(self, param[rows], n, z, g, 4)
-            pairs[rows] = torch.stack([n, z], 2)
+    rounds = _rounds(var, indices, grad)
+    settings.inverse(alpha)  # raises before anything is written
+    new_var, new_pairs = _writable(out, 0, var), _writable(out, 1, n_z)
+    params = _matrix(new_var, var.shape[0])
+    pairs = new_pairs.view(*params.shape, 2)
+    for rows, _, g in rounds:
+        n, z = pairs[rows].unbind(2)
+        params[rows], n, z = ftrl_step(params[rows], n, z, g, alpha, settings)
+        pairs[rows] = torch.stack([n, z], 2)
+    return new_var, new_pairs
 
 
-@register_operator("SparseWngrad")
-class SparseWngrad(SparseOptimizer):
-    """(parameters, b, rows, gradient, rate) -> parameters, b; argument `epsilon` (1e-5)."""
+@_on_rows("SparseWngrad", *_ADAGRAD, inplace="0>0!,1>1!")
+def sparse_wngrad(
+    param: Tensor,
+    moment: Tensor,
+    indices: Tensor,
+    grad: Tensor,
+    lr: Tensor,
+    *,
+    epsilon: float = 1e-5,
+    out: Out = None,
+) -> tuple[Tensor, Tensor]:
+    """(parameters, b, rows, gradient, rate) -> parameters, b."""
+    rate = learning_rate_of(lr) / (moment.view(()) + epsilon)
+    rounds = _rounds(param, indices, grad)
+    new_param, new_moment = _writable(out, 0, param), _writable(out, 1, moment)
+    params = _matrix(new_param, param.shape[0])
+    for rows, _, part in rounds:
+        params[rows] += rate * part
+    if rounds:
+        # Without epsilon, unlike the operator on whole tensors.
+        new_moment.add_(grad.square().sum() / new_moment)
+    return new_param, new_moment
 
-    indices = 2
-    gradient = 3
 
-    def RunOnDevice(self) -> None:
-        b, g = self.x(1), self.x(3)
-        rate = self.rate(4) / (b.view(()) + self.single("epsilon", 1e-5))
-        rounds = list(self.rounds(self.x(0)))
-        param = as_rows(self.in_place(0, 0))
-        for rows, _, part in rounds:
-            param[rows] += rate * part
-        if rounds:
-            # Without epsilon, unlike the operator on whole tensors.
-            self.in_place(1, 1).add_(g.square().sum() / b)
-
-
-@register_operator("SparseStorm")
-class SparseStorm(SparseOptimizer):
+@_on_rows(
+    "SparseStorm",
+    *("param", "moment", "grad_sq_sum", "grad", "lr"),
+    inplace="0>0!,1>1!,2>2!",
+)
+def sparse_storm(
+    param: Tensor,
+    moment: Tensor,
+    grad_sq_sum: Tensor,
+    grad: Tensor,
+    indices: Tensor,
+    lr: Tensor,
+    *,
+    momentum: float = 10.0,
+    beta: float = 0.1,
+    out: Out = None,
+) -> tuple[Tensor, Tensor, Tensor]:
     """(parameters, moment, sum of squares, gradient, rows, rate) -> the first three."""
-
-    indices = 4
-    gradient = 3
-
-    def RunOnDevice(self) -> None:
-        rounds = list(self.rounds(self.x(0)))
-        if not rounds:
-            return
-        rate, alpha, total = storm_rate(self, self.x(2), self.x(3), self.rate(5))
-        param, moment = as_rows(self.in_place(0, 0)), as_rows(self.in_place(1, 1))
-        for rows, _, g in rounds:
-            m = g + (1 - alpha) * (moment[rows] - g)
-            moment[rows] = m
-            param[rows] += rate * m
-        self.in_place(2, 2).copy_(total)
+    rounds = _rounds(param, indices, grad)
+    rate, alpha, total = storm_rate(grad_sq_sum, grad, learning_rate_of(lr), momentum, beta)
+    made = [_writable(out, o, one) for o, one in enumerate((param, moment, grad_sq_sum))]
+    params, moments = (_matrix(one, param.shape[0]) for one in made[:2])
+    for rows, _, g in rounds:
+        m = g + (1 - alpha) * (moments[rows] - g)
+        moments[rows] = m
+        params[rows] += rate * m
+    if rounds:
+        made[2].copy_(total)
+    return made[0], made[1], made[2]

@@ -1,0 +1,27 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whether a definition is for test or for training, whatever a module has set since."""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from bridge.caffe2.execution.declaration import Arguments
+
+__all__ = ["DefinedMode"]
+
+
+class DefinedMode:
+    """What the argument `is_test` of a definition says, which implies the number of outputs.
+
+    A module whose mode is set passes another `is_test` to the function, with the same outputs.
+    """
+
+    __slots__ = ("is_test",)
+
+    def __init__(self, is_test: bool) -> None:
+        self.is_test = is_test
+
+    @classmethod
+    def from_arguments(cls, arguments: Arguments) -> DefinedMode:
+        """Return the mode that arguments describe."""
+        return cls(bool(arguments.single("is_test", 0)))

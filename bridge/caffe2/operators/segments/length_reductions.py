@@ -1,0 +1,170 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Sums, means and maxima of the rows of segments given by their lengths.
+
+`SparseLengths...` reduce the rows of the data at indices: a look-up in a table of embeddings.
+Lengths add up to the number of rows or indices. Follows segment_reduction_op.h and
+lengths_reducer_ops.h in caffe2/operators, PyTorch 1.8.1.
+"""
+
+from __future__ import annotations
+
+from bridge import c10
+from bridge.caffe2.execution.function_operator import operator
+from bridge.caffe2.operators.base.checks import INT32, INTS, has_values, require
+from bridge.caffe2.operators.base.lazy_torch import torch
+from bridge.caffe2.operators.base.rows_and_segments import (
+    positions_in_segments,
+    segment_ids,
+    select_rows,
+    sum_segments,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from torch import Tensor
+
+__all__: list[str] = []
+
+BY_LENGTHS = {"lengths": INT32}
+LOOK_UP = {"data": (c10.float32, c10.float16), "indices": INTS, "lengths": INT32}
+
+
+def _check(data: Tensor, lengths: Tensor) -> None:
+    require(data.dim() > 0, "the data have at least one dimension", data)
+    require(lengths.dim() == 1, "the lengths have one dimension", lengths)
+
+
+def _all_rows(data: Tensor, lengths: Tensor) -> Tensor:
+    """Return the indices of all rows of the data, after checks."""
+    _check(data, lengths)
+    return torch.arange(data.shape[0], device=data.device, dtype=torch.int64)
+
+
+def _weights_of(weights: Tensor, n: int) -> Tensor:
+    """Return the weights of `n` rows, flat."""
+    require(
+        weights.dim() > 0 and weights.shape[0] == weights.numel() == n,
+        f"there is one weight for each of {n} rows",
+        weights,
+    )
+    return weights.reshape(-1)
+
+
+@operator(
+    "LengthsSum",
+    types=BY_LENGTHS,
+    gradient="LengthsIndicesInGradientSumGradient g0 i1 i0 > 0",
+)
+def lengths_sum(data: Tensor, lengths: Tensor) -> Tensor:
+    """The sum of the rows of each segment."""
+    return sum_segments(data, _all_rows(data, lengths), lengths)
+
+
+@operator(
+    "LengthsMean",
+    types=BY_LENGTHS,
+    gradient="LengthsIndicesInGradientMeanGradient g0 i1 i0 > 0",
+)
+def lengths_mean(data: Tensor, lengths: Tensor) -> Tensor:
+    """The mean of the rows of each segment; 0 for no rows."""
+    return sum_segments(data, _all_rows(data, lengths), lengths, "mean")
+
+
+@operator("LengthsWeightedSum", types=BY_LENGTHS)
+def lengths_weighted_sum(data: Tensor, weights: Tensor, lengths: Tensor) -> Tensor:
+    """The sum of the rows of each segment times their weights."""
+    rows = _all_rows(data, lengths)
+    return sum_segments(data, rows, lengths, weights=_weights_of(weights, data.shape[0]))
+
+
+@operator(
+    "LengthsMax",
+    types=BY_LENGTHS,
+    gradient="LengthsMaxWithMainInputAndForwardOutputGradient o0 g0 i1 i0 > 0",
+)
+def lengths_max(data: Tensor, lengths: Tensor) -> Tensor:
+    """The maximum of the rows of each segment, elementwise; 0 for no rows."""
+    greatest = sum_segments(data.detach(), _all_rows(data, lengths), lengths, "max")
+    if not data.requires_grad:
+        return greatest
+    # All maxima of a segment get its gradient, as in Caffe2: their value is 0 here.
+    ids = segment_ids(lengths, data.shape[0])
+    at_maximum = torch.where(data == greatest[ids], data - data.detach(), 0.0)
+    return greatest.index_add(0, ids, at_maximum)
+
+
+def _looked_up(
+    data: Tensor,
+    indices: Tensor,
+    lengths: Tensor,
+    mode: str = "sum",
+    weights: Tensor | None = None,
+) -> Tensor:
+    """Return the reduction of the rows at indices as float32; without indices it is 0."""
+    require(
+        data.dim() > 0 and lengths.dim() > 0,
+        "data and lengths have at least one dimension",
+        data,
+        lengths,
+    )
+    if not indices.numel():
+        return data.new_zeros((lengths.shape[0], *data.shape[1:]), dtype=torch.float32)
+    require(
+        indices.dim() == 1 and lengths.dim() == 1,
+        "indices and lengths have one dimension",
+        indices,
+        lengths,
+    )
+    if weights is not None:
+        weights = _weights_of(weights, indices.shape[0])
+    if data.dtype != torch.float32:
+        data = select_rows(data, indices).float()
+        indices = torch.arange(indices.shape[0], device=data.device, dtype=torch.int64)
+    return sum_segments(data, indices, lengths, mode, weights)
+
+
+@operator(
+    "SparseLengthsSum",
+    types=LOOK_UP,
+    gradient="SparseLengthsIndicesInGradientSumGradient g0 i2 i1 > 0@1",
+)
+def sparse_lengths_sum(data: Tensor, indices: Tensor, lengths: Tensor) -> Tensor:
+    """The sum of the rows at the indices of each segment; float32."""
+    return _looked_up(data, indices, lengths)
+
+
+@operator(
+    "SparseLengthsMean",
+    types=LOOK_UP,
+    gradient="SparseLengthsIndicesInGradientMeanGradient g0 i2 i1 > 0@1",
+)
+def sparse_lengths_mean(data: Tensor, indices: Tensor, lengths: Tensor) -> Tensor:
+    """The mean of the rows at the indices of each segment, 0 for no indices; float32."""
+    return _looked_up(data, indices, lengths, "mean")
+
+
+@operator("SparseLengthsWeightedSum", types=LOOK_UP)
+def sparse_lengths_weighted_sum(
+    data: Tensor, weights: Tensor, indices: Tensor, lengths: Tensor
+) -> Tensor:
+    """The sum of the rows at the indices of each segment, times the weights of the indices."""
+    return _looked_up(data, indices, lengths, weights=weights)
+
+
+@operator("SparseLengthsPositionalWeightedSum", types=LOOK_UP)
+def sparse_lengths_positional_weighted_sum(
+    data: Tensor, weights: Tensor, indices: Tensor, lengths: Tensor
+) -> Tensor:
+    """The sum of the rows at the indices, times the weight of their position in the segment."""
+    if not indices.numel():
+        return _looked_up(data, indices, lengths)
+    require(lengths.dim() == 1, "the lengths have one dimension", lengths)
+    n = indices.shape[0]
+    places = positions_in_segments(lengths, segment_ids(lengths, n))
+    longest = int(places.max()) + 1 if has_values(places) else 0
+    require(
+        weights.dim() == 1 and longest <= weights.numel(),
+        f"there are weights for a length of {longest}",
+        weights,
+    )
+    return _looked_up(data, indices, lengths, weights=weights.index_select(0, places))

@@ -1,0 +1,11 @@
+# SPDX-License-Identifier: Apache-2.0
+from bridge.caffe2.tensor.tensor import Tensor
+from bridge.typing import DeviceLike, Dims, OptionsLike, TypeLike
+
+def empty(
+    dims: Dims,
+    options: OptionsLike | None = None,
+    *,
+    dtype: TypeLike | None = None,
+    device: DeviceLike | None = None,
+) -> Tensor: ...

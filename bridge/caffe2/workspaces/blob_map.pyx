@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: Apache-2.0
+# cython: language_level=3
+"""BlobMap: the blobs of a workspace by name. Compiled: ``Workspace.blobs`` makes one at each use."""
+
+from collections.abc import ItemsView, KeysView, Mapping, ValuesView
+
+from cpython.object cimport PyObject
+from cpython.unicode cimport PyUnicode_CheckExact
+
+from bridge.c10.python_api cimport PyDict_GetItemWithError
+
+from bridge.caffe2.execution.blob_table import find_blob, visible_names
+from bridge.caffe2.workspaces.named_blobs import find_named
+
+
+cdef class BlobMap:
+    """The blobs that a workspace sees by name: a live view, for reading, in the order of names.
+
+    Raises EnforceNotMet, also a KeyError: there is no such blob.
+    """
+
+    cdef object _workspace
+    cdef dict _blobs            # the workspace's own, of which there is one dict for all its life
+
+    def __cinit__(self, workspace):
+        self._workspace = workspace
+        self._blobs = workspace._blobs
+
+    def __getitem__(self, name):
+        cdef PyObject* found
+        if PyUnicode_CheckExact(name):
+            found = PyDict_GetItemWithError(self._blobs, name)
+            if found != NULL:
+                return <object>found
+        return find_named(self._workspace, name, "Workspace.blobs")
+
+    def __contains__(self, name):
+        return isinstance(name, str) and find_blob(self._workspace, name) is not None
+
+    def __iter__(self):
+        return iter(visible_names(self._workspace))
+
+    def __len__(self):
+        return len(visible_names(self._workspace))
+
+    def __eq__(self, other):
+        if not isinstance(other, Mapping):
+            return NotImplemented
+        return dict(self.items()) == dict(other.items())
+
+    __hash__ = None
+
+    def get(self, name, default=None):
+        """Return the blob `name`, or `default` if there is none."""
+        try:
+            return self[name]
+        except KeyError:
+            return default
+
+    def keys(self):
+        """Return a view of the names."""
+        return KeysView(self)
+
+    def values(self):
+        """Return a view of the blobs."""
+        return ValuesView(self)
+
+    def items(self):
+        """Return a view of the names with the blobs."""
+        return ItemsView(self)
+
+    def __repr__(self):
+        return repr(dict(self))
+
+
+Mapping.register(BlobMap)

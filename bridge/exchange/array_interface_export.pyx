@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: Apache-2.0
+# cython: language_level=3
+"""From TensorImpl to ``__array_interface__``, version 3 (NumPy's array interface protocol)."""
+
+from libc.stdint cimport int64_t, uintptr_t
+
+from weakref import WeakKeyDictionary
+
+from bridge.c10.device cimport host_accessible
+from bridge.c10.retained cimport retained_data
+from bridge.c10.storage cimport READONLY
+from bridge.c10.tensor_impl cimport CONTIGUOUS, TensorImpl
+
+from bridge.c10.errors import EnforceNotMet
+
+# TensorImpl -> the owners of the memory whose addresses were handed out. A consumer keeps the
+# tensor and no owner, and the tensor may be given other memory.
+cdef object _owners = WeakKeyDictionary()
+
+
+cdef dict export_array_interface(TensorImpl impl):
+    """Return the description of host memory. Raises AttributeError: the memory is not the host's,
+    not allocated, or the interface has no name for its element type."""
+    cdef int64_t itemsize = impl.c_dtype.itemsize
+    cdef char* data
+    try:
+        impl.require_defined("__array_interface__")
+        dtype = impl.c_dtype.numpy if impl.c_dtype.c_is_pod else None
+        # types that NumPy lacks are "V", bytes without a meaning
+        if dtype is None or dtype.str[1] == "V":
+            raise AttributeError(
+                f"__array_interface__ has no name for elements of {impl.c_dtype}; numpy() and "
+                "__dlpack__ have.")
+        if not host_accessible(impl.storage.device_type):
+            raise AttributeError(
+                f"__array_interface__ is for host memory, and this tensor is on {impl.device()}.")
+        data = retained_data(impl, "__array_interface__")
+    except (EnforceNotMet, ImportError) as error:
+        raise AttributeError(f"__array_interface__: {error}") from error
+    owners = _owners.setdefault(impl, [])
+    if not any([owner is impl.storage.ctx for owner in owners]):
+        owners.append(impl.storage.ctx)
+    return {
+        "shape": tuple(impl.sizes()),
+        "typestr": dtype.str,
+        "data": (<uintptr_t>data, bool(impl.storage.flags & READONLY)),
+        "strides": None if impl.flags & CONTIGUOUS else tuple(
+            stride * itemsize for stride in impl.strides()),
+        "version": 3,
+    }

@@ -1,0 +1,183 @@
+# SPDX-License-Identifier: Apache-2.0
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
+"""The DLPack tensors that leave: allocation, and deletion exactly once.
+
+A tensor is one block of memory: struct, use, sizes, strides. Its `manager_ctx` is a reference to
+the owner of the buffer, which its deleter drops.
+
+Consumers differ in who deletes a tensor that they refuse. torch's exchange table leaves one of an
+unknown element type to the caller and has deleted one on an unknown device; torch.from_dlpack and
+TensorFlow delete a tensor and leave its capsule as it was, so that the capsule deletes it again
+(torch 2.13, TensorFlow 2.21). So the tensor knows whether it was deleted:
+
+- HELD: the caller has the block until `release_versioned` returns whether the deleter ran.
+- IN_CAPSULE: the block of a deleted tensor is kept until many others were deleted, so that a second
+  call, which comes before the consumer returns, finds a deleted tensor and does nothing.
+- CONSUMED: the consumer calls the deleter once. What is HELD becomes that when it is accepted.
+"""
+
+import atexit
+
+from cpython.object cimport PyObject
+from cpython.ref cimport Py_INCREF
+from libc.stdint cimport int64_t
+from libc.stdlib cimport malloc
+
+from bridge.c10.python_api cimport drop_reference
+from bridge.dlpack.abi cimport DLManagedTensor, DLManagedTensorVersioned
+
+cdef extern from "Python.h":
+    int Py_IsInitialized() nogil
+    int PyGILState_Check() nogil
+
+cdef extern from *:
+    """
+    #include <stdlib.h>
+    #include <unistd.h>
+
+    #if PY_VERSION_HEX >= 0x030D0000
+    #define bridge_thread_state PyThreadState_GetUnchecked
+    #else
+    #define bridge_thread_state _PyThreadState_UncheckedGet
+    #endif
+
+    /* Threads that wait for the GIL to drop a reference, and whether none may start to. */
+    static int bridge_dropping = 0, bridge_closing = 0;
+
+    static int bridge_may_drop(void) {
+        __atomic_add_fetch(&bridge_dropping, 1, __ATOMIC_SEQ_CST);
+        if (!__atomic_load_n(&bridge_closing, __ATOMIC_SEQ_CST)) return 1;
+        __atomic_sub_fetch(&bridge_dropping, 1, __ATOMIC_SEQ_CST);
+        return 0;
+    }
+    static void bridge_dropped(void) {
+        __atomic_sub_fetch(&bridge_dropping, 1, __ATOMIC_SEQ_CST);
+    }
+    /* Bounded: a child of fork counts threads that it does not have. */
+    static void bridge_close(void) {
+        __atomic_store_n(&bridge_closing, 1, __ATOMIC_SEQ_CST);
+        for (int i = 0; i < 2000 && __atomic_load_n(&bridge_dropping, __ATOMIC_SEQ_CST); ++i)
+            usleep(500);
+    }
+
+    enum { CONSUMED, HELD, IN_CAPSULE, DELETED };
+    enum { RETIRED = 64 };
+    static void *bridge_retired[RETIRED];
+    static unsigned bridge_retirements = 0;
+
+    /* Return whether this is the first deletion; frees the block now or later. */
+    static int bridge_end(void *block, int64_t *use) {
+        if (__atomic_load_n(use, __ATOMIC_ACQUIRE) != CONSUMED) {
+            int64_t before = __atomic_exchange_n(use, DELETED, __ATOMIC_ACQ_REL);
+            if (before == DELETED) return 0;
+            if (before == HELD) return 1;
+            if (before == IN_CAPSULE) {
+                unsigned at = __atomic_fetch_add(&bridge_retirements, 1, __ATOMIC_RELAXED);
+                block = __atomic_exchange_n(
+                    &bridge_retired[at % RETIRED], block, __ATOMIC_ACQ_REL);
+            }
+        }
+        free(block);
+        return 1;
+    }
+    /* Return whether a HELD tensor was deleted; if not, it is CONSUMED from now on. No other thread
+       knows what was accepted just now, so that a store does. */
+    static int bridge_release(void *block, int64_t *use, int accepted) {
+        if (accepted && __atomic_load_n(use, __ATOMIC_RELAXED) == HELD) {
+            __atomic_store_n(use, CONSUMED, __ATOMIC_RELAXED);
+            return 0;
+        }
+        if (__atomic_exchange_n(use, CONSUMED, __ATOMIC_ACQ_REL) != DELETED) return 0;
+        free(block);
+        return 1;
+    }
+    """
+    void* bridge_thread_state() nogil
+    int bridge_may_drop() nogil
+    void bridge_dropped() nogil
+    void bridge_close() nogil
+    bint bridge_end(void* block, int64_t* use) nogil
+    bint bridge_release(void* block, int64_t* use, bint accepted) nogil
+
+cdef struct Versioned:
+    DLManagedTensorVersioned managed
+    int64_t use
+
+cdef struct Legacy:
+    DLManagedTensor managed
+    int64_t use
+
+
+cdef void drop_owner(void* ctx) noexcept nogil:
+    """Drop a reference from any thread, at any time.
+
+    A thread that waits for the GIL during finalisation of the interpreter is terminated in place
+    (PyGILState_Ensure, before Python 3.14), which aborts the process if C++ frames are on its
+    stack; XLA's threads do that. So `_close` waits for the threads that wait for the GIL here, and
+    refuses later ones.
+    """
+    if PyGILState_Check():
+        # True after finalisation of the interpreter, too
+        if bridge_thread_state() != NULL:
+            drop_reference(<PyObject*>ctx)
+    elif Py_IsInitialized() and bridge_may_drop():
+        with gil:
+            drop_reference(<PyObject*>ctx)
+        bridge_dropped()
+    # else: leak, since nothing else is safe
+
+
+def _close():
+    with nogil:
+        bridge_close()
+
+
+atexit.register(_close)
+
+
+cdef void _delete_versioned(DLManagedTensorVersioned* self) noexcept nogil:
+    cdef void* ctx = self.manager_ctx
+    if bridge_end(self, &(<Versioned*>self).use):
+        drop_owner(ctx)
+
+
+cdef void _delete_legacy(DLManagedTensor* self) noexcept nogil:
+    cdef void* ctx = self.manager_ctx
+    if bridge_end(self, &(<Legacy*>self).use):
+        drop_owner(ctx)
+
+
+cdef DLManagedTensorVersioned* new_versioned(object ctx, int ndim, int use) except NULL:
+    """Return a new tensor that owns a reference to `ctx`, with room for sizes and strides."""
+    cdef Versioned* block = <Versioned*>malloc(
+        sizeof(Versioned) + 2 * <size_t>ndim * sizeof(int64_t))
+    if block == NULL:
+        raise MemoryError()
+    block.use = use
+    block.managed.dl_tensor.shape = <int64_t*>(block + 1)
+    block.managed.deleter = _delete_versioned
+    Py_INCREF(ctx)
+    block.managed.manager_ctx = <void*>ctx
+    return &block.managed
+
+
+cdef DLManagedTensor* new_legacy(object ctx, int ndim) except NULL:
+    """As `new_versioned`, for a capsule."""
+    cdef Legacy* block = <Legacy*>malloc(sizeof(Legacy) + 2 * <size_t>ndim * sizeof(int64_t))
+    if block == NULL:
+        raise MemoryError()
+    block.use = IN_CAPSULE
+    block.managed.dl_tensor.shape = <int64_t*>(block + 1)
+    block.managed.deleter = _delete_legacy
+    Py_INCREF(ctx)
+    block.managed.manager_ctx = <void*>ctx
+    return &block.managed
+
+
+cdef bint release_versioned(DLManagedTensorVersioned* managed, bint accepted) noexcept:
+    """Let go of a HELD tensor that its consumer accepted or refused.
+
+    Returns whether it was deleted. If not, who has it now deletes it: the consumer that accepted
+    it, or the caller.
+    """
+    return bridge_release(managed, &(<Versioned*>managed).use, accepted)

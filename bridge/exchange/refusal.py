@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Why an object is refused that has no tensor's memory, and what of it is accepted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+__all__ = ["no_memory"]
+
+# Attributes by which libraries give access to the memory of an object, in order of preference.
+_ATTRIBUTES = ("data", "values", "value", "planes", "array", "tensor", "buffer")
+# Methods that return such an object, usually a copy.
+_METHODS = ("numpy", "to_numpy", "asnumpy", "to_ndarray", "toarray", "to_dense", "detach", "arrow")
+
+
+def no_memory(x: Any, has_door: Callable[[Any], bool]) -> str:
+    """Return the message of the TypeError for `x`; `has_door` tells what can be imported.
+
+    >>> from bridge.exchange.refusal import no_memory
+    >>> class Image:
+    ...     planes = (b"abc",)
+    >>> no_memory(Image(), lambda x: isinstance(x, bytes)).partition(". ")[2]
+    'Convert its planes[0].'
+    """
+    if isinstance(x, type):
+        return f"The class {x.__name__!r} itself (not an object of it) has no tensor's memory."
+    subject = f"An object of type {type(x).__module__}.{type(x).__qualname__}"
+    if isinstance(x, (bool, int, float, complex, str)) or (
+        isinstance(x, Sequence) and not has_door(x)
+    ):
+        return (
+            f"{subject} has no tensor's memory, but values. Use bridge.asarray, which copies them."
+        )
+    found = next(_ways_in(x, has_door), None)
+    advice = (
+        "bridge.asarray takes Python scalars, lists and strings."
+        if found is None
+        else f"Convert its {found}."
+    )
+    return (
+        f"{subject} has no tensor's memory: none of DLPack, a buffer, an array interface, Arrow's "
+        f"C data interface and __array__, and no importer is registered for it. {advice}"
+    )
+
+
+def _ways_in(x: Any, has_door: Callable[[Any], bool]) -> Iterator[str]:
+    """Yield the attributes of `x` that can be imported, as they are written behind ``x.``."""
+    own = [name for name in getattr(x, "__dict__", ()) if not name.startswith("_")]
+    for name in dict.fromkeys([*_ATTRIBUTES, *own]):
+        with suppress(Exception):  # a property of any library; what fails is no way in
+            value = getattr(x, name, None)
+            if value is None or callable(value):
+                continue
+            if has_door(value):
+                yield name
+            elif isinstance(value, (list, tuple)) and value and has_door(value[0]):
+                yield f"{name}[0]"
+    for name in _METHODS:
+        if callable(getattr(type(x), name, None)):
+            yield f"{name}()"

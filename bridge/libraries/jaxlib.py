@@ -1,0 +1,8 @@
+# SPDX-License-Identifier: Apache-2.0
+"""jaxlib, the package that defines the classes of JAX."""
+
+from __future__ import annotations
+
+from bridge.libraries import jax
+
+__all__ = ["jax"]

@@ -1,0 +1,29 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Keras, whose variables hold a tensor of its backend."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from bridge.c10.tensor_impl import TensorImpl
+from bridge.exchange.import_tensor import import_tensor
+from bridge.exchange.registry import register
+
+__all__ = ["import_"]
+
+
+def import_(x: Any, copy: bool | None) -> TensorImpl | None:
+    """Return the TensorImpl of the value of a ``keras.Variable``.
+
+    Raises BufferError: a symbolic KerasTensor.
+    """
+    import keras
+
+    if isinstance(x, keras.Variable):
+        return import_tensor(x.value, None, copy)
+    if isinstance(x, keras.KerasTensor):
+        raise BufferError("A KerasTensor is symbolic: it has no values yet.")
+    return None
+
+
+register("keras", types=("keras.*",), importer=import_, import_takes_copy=True)

@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Export to registered libraries, by the exporters of `bridge.exchange.registry`."""
+
+from __future__ import annotations
+
+from bridge.at.tensor import Tensor
+from bridge.c10.copy import reported_copy
+from bridge.c10.reports import ASKED, report_copy
+from bridge.exchange.conversion import export_source, remaining_copy
+from bridge.exchange.fresh_memory import FreshMemoryError, is_same, must_prove
+from bridge.exchange.import_tensor import import_tensor
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from bridge.c10.tensor_impl import TensorImpl
+    from bridge.exchange.registry import Adapter
+
+__all__ = ["export_to"]
+
+
+def export_to(adapter: Adapter, x: Any, copy: bool | None) -> Any:
+    """Return the library's object of the memory of `x`; see bridge.convert.
+
+    An object of the library itself is returned unchanged. Raises BufferError: the library does not
+    take it, or takes a copy only and `copy` is False.
+    """
+    if adapter.exporter is None:
+        raise ValueError(f"No exporter is registered for {adapter.name}.")
+    if copy is not True and adapter.includes(x):
+        return x
+    impl = export_source(x, copy)
+    copy = remaining_copy(x, impl, copy)
+    if copy is True:
+        impl = reported_copy(impl, ASKED, "convert")
+    try:
+        exported = adapter.exporter(Tensor._wrap(impl))
+    except (BufferError, ImportError, MemoryError):
+        raise
+    except Exception as error:
+        reason = str(error).partition("\n")[0]
+        raise BufferError(
+            f"{adapter.name} does not take a tensor of {impl.dtype()} on {impl.device()}: "
+            f"{type(error).__name__}: {reason}. Convert it first, as with "
+            "bridge.asarray(x, dtype='float32')."
+        ) from error
+    if copy is not True and must_prove(copy) and not _is_shared(impl, exported):
+        _report(adapter.name, impl, copy)
+    return exported
+
+
+def _is_shared(impl: TensorImpl, exported: Any) -> bool:
+    """Return whether the library's object has the memory of `impl`; True if it has no door."""
+    try:
+        return impl.numel() == 0 or is_same(impl, import_tensor(exported, None, False))
+    except BufferError:
+        return False
+    except TypeError:
+        return True
+
+
+def _report(name: str, impl: TensorImpl, copy: bool | None) -> None:
+    reason = f"{name} copied it: it cannot share this memory"
+    if copy is False:
+        raise FreshMemoryError(
+            f"{name} cannot share memory of {impl.dtype()} with strides {list(impl.strides())}"
+            f"{', which is read-only' if impl.get_storage().readonly else ''}. Allow a copy with "
+            "copy=None."
+        )
+    report_copy(impl.numel() * impl.dtype().itemsize, reason)
