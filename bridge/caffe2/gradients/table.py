@@ -8,7 +8,6 @@ Follows the gradient makers of caffe2/operators, PyTorch 1.8.1, which were calle
 __all__ = ["NO_GRADIENT", "PATTERNS", "UNDEFINED", "UNIMPLEMENTED"]
 
 PATTERNS = {
-    "NanCheck g0 > 0": "NanCheck",
     "$Gradient i0 g0 i3? > 1": "SparseToDenseMask",
     "$Gradient i0 g0 o1 > 0": "MaxPoolWithIndex",
     "$Gradient i0 i1 i2 i4 o1 o2 o3 g0 > 0 1 2": "TTSparseLengthsSum",
@@ -29,13 +28,13 @@ APMeter Accumulate AccumulateHistogram Allgather Allreduce Append AsyncNetBarrie
 AtomicFetchAdd Barrier Broadcast CheckAtomicBool CheckDatasetConsistency Checkpoint CloneCommonWorld
 CollectTensor ComputeOffset ConcatTensorVector ConditionalSetAtomicBool CountDown CountUp
 CreateAtomicBool CreateBlobsQueueDB CreateCommonWorld CreateCounter CreateMutex CreateScope
-CreateTensorVector CreateTreeCursor DBExists DestroyCommonWorld EnforceFinite Fail FeedBlob Free
+CreateTensorVector CreateTreeCursor DBExists DestroyCommonWorld Fail FeedBlob Free
 HSoftmaxSearch HasScope IndexFreeze IndexLoad IndexSize IndexStore
 LastNWindowCollector LogFatal NCCLAllGather NCCLAllreduce NCCLBroadcast NCCLReduce NCCLReduceScatter
 PackRecords Print ReadNextBatch ReadRandomBatch ReceiveTensor
 RecurrentNetworkBlobFetcher Reduce ReduceScatter ReservoirSampling ResetCounter ResetCursor
 RetrieveCount Save SendTensor Snapshot StringJoin Summarize TensorVectorSize
-ThrowChildThreadException ThrowException UnPackRecords WallClockTime YellowFin
+ThrowChildThreadException UnPackRecords WallClockTime YellowFin
 """
 
 # Types whose gradient Caffe2 declares, but does not implement.
