@@ -170,6 +170,14 @@ def _aligned(x: Tensor, r: Tensor, rules: RoIRules, sides: int) -> Tensor:
     return made.movedim(-1, 1) if rules.order == "NCHW" else made
 
 
+def _are_of(rois: Tensor, images: int) -> bool:
+    """Return whether regions (n, 5) have image indices below `images`."""
+    if rois.dim() != 2 or rois.shape[1] != 5 or not rois.shape[0]:
+        return False
+    first = rois.detach().numpy()[:, 0]
+    return bool(first.min() > -1 and first.max() < images)
+
+
 @operator("RoIAlign", gradient="RoIAlignGradient i0 i1 g0 > 0", effects=("values",))
 def roi_align(x: Tensor, rois: Tensor, *, rules: RoIRules, out: Out = None) -> Tensor:
     """Sample regions: (X: (N, C, H, W), R: (n, 4) or (n, 5)) -> (n, C, pooled_h, pooled_w).
@@ -181,16 +189,15 @@ def roi_align(x: Tensor, rois: Tensor, *, rules: RoIRules, out: Out = None) -> T
     if rules.order != "NCHW" or x.dim() != 4 or not takes_kernels(x, rois):
         return _aligned(x, rois, rules, 4)
     images, channels, height, width = x.shape
-    _, regions = regions_of(rois, 4, images)
-    if rules.aligned:
-        _upright(regions, rules)
     count = rois.shape[0]
+    if rules.aligned or not _are_of(rois, images):
+        _upright(regions_of(rois, 4, images)[1], rules)  # checks them
     made = x.new_empty(count, channels, *rules.bins) if out is None else out
     if made.numel():
-        roi_align_kernels.roi_align(
-            *(x.data_ptr(), rois.data_ptr(), made.data_ptr(), count, rois.shape[1]),
-            *(channels, height, width, *rules.bins, rules.scale, rules.ratio, rules.aligned),
-        )
+        addresses = x.data_ptr(), rois.data_ptr(), made.data_ptr()
+        sizes = count, rois.shape[1], channels, height, width, *rules.bins
+        ratio, aligned = rules.ratio, rules.aligned
+        roi_align_kernels.roi_align(*addresses, *sizes, rules.scale, ratio, aligned)
     return made
 
 
