@@ -3,7 +3,8 @@
 
 Each operator that is declared as a function becomes a call of it; names of blobs become local
 values, so nothing is overwritten. Other operators, those with state or effects, run on a workspace
-of their own that holds their inputs; torch cannot trace these.
+of their own that holds their inputs; torch cannot trace these. An operator that runs nets, such as
+If, also has the inputs and outputs of these.
 """
 
 from __future__ import annotations
@@ -30,7 +31,8 @@ class Step:
     """One operator of a net: its function and arguments, and the names of its blobs.
 
     `function` is None for an operator that is a class; `run` runs it on a workspace of its own.
-    `reason`: why torch cannot trace it, or None.
+    `reason`: why torch cannot trace it, or None. `inputs`, `outputs`: also those of nets that the
+    operator runs. `kept`: outputs that keep a former value if such a net does not write them.
     """
 
     __slots__ = (
@@ -39,6 +41,7 @@ class Step:
         "definition",
         "function",
         "inputs",
+        "kept",
         "outputs",
         "position",
         "reason",
@@ -48,8 +51,10 @@ class Step:
         cls = class_for(definition, caller)
         self.definition = definition
         self.position = position
-        self.inputs = definition.inputs
-        self.outputs = definition.outputs
+        reads, writes = _names_of_nets(definition)
+        self.inputs = tuple(dict.fromkeys((*definition.inputs, *reads)))
+        self.outputs = tuple(dict.fromkeys((*definition.outputs, *writes)))
+        self.kept = frozenset(writes)
         self.function = None
         self.declaration = None
         self.arguments: dict[str, Any] = {}
@@ -113,7 +118,7 @@ class Step:
         Raises EnforceNotMet: the operator failed.
         """
         table = BlobTable()
-        for name in self.inputs:
+        for name in {*self.inputs, *self.kept.intersection(values)}:
             value = values[name]
             if name in self.outputs and hasattr(value, "clone"):
                 value = value.clone()
@@ -123,7 +128,8 @@ class Step:
         except Exception as cause:
             raise self.failure(cause) from cause
         for name in self.outputs:
-            values[name] = _value_of(table._blobs[name])
+            if name in table._blobs or name not in self.kept:
+                values[name] = _value_of(table._blobs[name])
 
     def failure(self, cause: Exception) -> EnforceNotMet:
         """Return the error of the operator, to be raised from `cause`."""
@@ -183,9 +189,36 @@ class NetFunction:
             if step.is_pure and wanted.isdisjoint(step.outputs):
                 continue
             kept.append(step)
-            wanted.difference_update(step.outputs)
+            wanted.difference_update(set(step.outputs) - step.kept)
             wanted.update(step.inputs)
         return kept[::-1]
+
+
+def _names_of_nets(definition: Definition) -> tuple[list[str], list[str]]:
+    """Return the names that nets among the arguments read, before they write them, and write."""
+    reads: dict[str, None] = {}
+    writes: dict[str, None] = {}
+    first: list[str] = []
+    for argument in sorted(definition.arguments):
+        held = definition.arguments[argument]
+        for net in [held["n"]] if "n" in held else held.get("nets", ()):
+            own_reads, own_writes = _names_of_net(net)
+            reads.update((name, None) for name in own_reads if name not in first)
+            writes.update(dict.fromkeys(own_writes))
+            if argument == "cond_net":  # of While: it runs before the other one
+                first = own_writes
+    return list(reads), list(writes)
+
+
+def _names_of_net(net: Any) -> tuple[list[str], list[str]]:
+    reads: dict[str, None] = {}
+    writes: dict[str, None] = {}
+    for operator in net.op:
+        inner_reads, inner_writes = _names_of_nets(Definition(operator, None, None, "Module"))
+        own = (*operator.input, *inner_reads)
+        reads.update((name, None) for name in own if name not in writes)
+        writes.update(dict.fromkeys((*operator.output, *inner_writes)))
+    return list(reads), list(writes)
 
 
 def names_of(steps: Sequence[Step]) -> tuple[list[str], list[str]]:
@@ -208,6 +241,8 @@ def last_uses(steps: Sequence[Step], kept: Collection[str]) -> list[tuple[str, .
         seen.update(names)
         # A name that is written anew here is another value before.
         seen.difference_update(
-            name for name in step.outputs if name not in step.inputs and name not in kept
+            name
+            for name in step.outputs
+            if name not in step.inputs and name not in step.kept and name not in kept
         )
     return found[::-1]
