@@ -79,7 +79,7 @@ def lrn(
     else:
         torch.mul(x, _power(base, beta), out=channels_first(room, order))
         found = room
-    return (found, channels_last(base, order)) if outputs == 2 else (found,)
+    return (found, channels_last(base, order).detach()) if outputs == 2 else (found,)
 
 
 @recordable
