@@ -15,12 +15,18 @@ __all__ = ["import_"]
 def import_(x: Any, copy: bool | None) -> TensorImpl | None:
     """Return the TensorImpl of the value of a ``keras.Variable``.
 
-    Raises BufferError: a symbolic KerasTensor.
+    Raises BufferError: a symbolic KerasTensor, or a variable that torch tracks.
     """
     import keras
 
     if isinstance(x, keras.Variable):
-        return import_tensor(x.value, None, copy)
+        value = x.value
+        if getattr(value, "requires_grad", False):  # by torch, the backend
+            raise BufferError(
+                "The Keras variable requires grad, and autograd would not see what is done to its "
+                "memory. Use v.value.detach()."
+            )
+        return import_tensor(value, None, copy)
     if isinstance(x, keras.KerasTensor):
         raise BufferError("A KerasTensor is symbolic: it has no values yet.")
     return None

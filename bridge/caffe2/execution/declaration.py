@@ -123,23 +123,27 @@ class Bound(BoundCore):
         self.arguments = arguments
         self.types = types
         self.in_place = in_place
-        forced = schema_of(declaration.name).forced
-        self.forced = {o: i for i, o in forced if in_place.get(o) == i} or None
+        places = schema_of(declaration.name).forced
+        self.forced = {o: i for i, o in places if in_place.get(o) == i} or None
         self.on_host = on_host
         self.wants = declaration.filled
         self.function = declaration.function
         self.is_filled = not declaration.filled.keys().isdisjoint(
             ("RandomGenerator", "TargetDevice")
         )
-        # Without knowing the values nobody knows the sizes of the buffer.
-        reads_values = declaration.reads_values(len(types))
-        self.out_name = None if reads_values else declaration.filled.get("Out")
-        forced = declaration.schema.rpartition(":")[2].split(",")
+        # Without knowing the values nobody knows the sizes of a buffer that is not an input's.
+        self.reads_values = declaration.reads_values(len(types))
+        self.out_name = declaration.filled.get("Out")
+        if self.reads_values and self.forced is None:
+            self.out_name = None
+        pairs = declaration.schema.rpartition(":")[2].split(",")
         self.is_update = (
             self.out_name is not None
-            and all(pair.endswith("!") for pair in forced)
-            and in_place.keys() >= set(range(len(forced)))
+            and not self.reads_values
+            and all(pair.endswith("!") for pair in pairs)
+            and in_place.keys() >= set(range(len(pairs)))
         )
+        self.has_strings = bool(declaration.strings)
         # Functions of users are called each time: they may do what nobody declared.
         self.is_recorded = not declaration.effects and declaration.function.__module__.startswith(
             "bridge.caffe2.operators."

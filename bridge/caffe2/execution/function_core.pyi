@@ -19,7 +19,9 @@ class BoundCore:
     wants: dict[str, str]
     out_name: str | None
     is_recorded: bool
+    reads_values: bool
     is_update: bool
+    has_strings: bool
     is_filled: bool
 
 @disjoint_base

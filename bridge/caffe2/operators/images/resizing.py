@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from bridge.caffe2.execution.function_operator import operator
 from bridge.caffe2.operators.base.channels import channels_first, channels_last
-from bridge.caffe2.operators.base.checks import image_order, require, single
+from bridge.caffe2.operators.base.checks import image_order, require
 from bridge.caffe2.operators.base.cpu_kernels import recordable, takes_kernels
 from bridge.caffe2.operators.base.lazy_torch import torch
 from bridge.caffe2.operators.images import resize_kernels
@@ -55,7 +55,13 @@ def _image(x: Tensor, order: str, rank: int) -> Tensor:
 
 def _grown(sizes: Sequence[int], scales: Sequence[float]) -> list[int]:
     """Return sizes multiplied by scales in float32, rounded down."""
-    return [int(single(size * scale)) for size, scale in zip(sizes, scales, strict=True)]
+    return [int(_single(size * scale)) for size, scale in zip(sizes, scales, strict=True)]
+
+
+def _single(value: float) -> float:
+    """Return `value` rounded to float32, by arithmetic that torch's compiler can trace."""
+    shifted = value * (2.0**29 + 1)
+    return shifted - (shifted - value)
 
 
 def _sources(size: int, to: int, scale: float, like: Tensor) -> Tensor:

@@ -124,8 +124,9 @@ def _normalize(
     var: Tensor,
     epsilon: float,
 ) -> Tensor:
-    addresses = [one.data_ptr() for one in (x, y, scale, bias, mean, var)]
-    channel_kernels.normalize(*addresses, epsilon, *_planes(x))
+    places, moments = (x.data_ptr(), y.data_ptr()), (mean.data_ptr(), var.data_ptr())
+    factors = scale.data_ptr(), bias.data_ptr()
+    channel_kernels.normalize(*places, *factors, *moments, epsilon, *_planes(x))
     return y
 
 
