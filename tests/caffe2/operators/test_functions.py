@@ -132,7 +132,7 @@ def test_sizes_without_memory(case: Case, outcome: Outcome) -> None:
         if name in outcome.blobs:
             wanted = outcome.blobs[name]
             assert tuple(result.shape) == wanted.shape
-            assert str(result.dtype) == f"torch.{wanted.dtype}"
+            assert str(result.dtype).removeprefix("torch.") == str(wanted.dtype)
 
 
 @pytest.mark.parametrize(

@@ -31,7 +31,7 @@ def range_fill(
     """Fill with 0, 1, 2, ... as float32."""
     made = sizes.of(x)
     n = math.prod(made)
-    if out is not None:
+    if out is not None and list(out.shape) == list(made):
         torch.arange(n, out=out.view(-1))
         return out
     return torch.arange(n, dtype=torch.float32, device=device).view(made)
