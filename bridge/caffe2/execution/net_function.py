@@ -50,6 +50,10 @@ class Step:
         self.position = position
         self.inputs = definition.inputs
         self.outputs = definition.outputs
+        for net in _nets_of(definition):  # of If and While: they use the blobs around them
+            inner = NetFunction(net, caller)
+            self.inputs += tuple(name for name in inner.reads if name not in self.inputs)
+            self.outputs += tuple(name for name in inner.writes if name not in self.outputs)
         self.function = None
         self.declaration = None
         self.arguments: dict[str, Any] = {}
@@ -75,7 +79,10 @@ class Step:
         """Return the arguments, with `is_test` replaced unless it is None or not an argument."""
         if is_test is None or "is_test" not in self.arguments:
             return self.arguments
-        return {**self.arguments, "is_test": type(self.arguments["is_test"])(is_test)}
+        changed = {**self.arguments, "is_test": type(self.arguments["is_test"])(is_test)}
+        if self.declaration is not None and "OutputCount" in self.declaration.filled:
+            changed[self.declaration.filled["OutputCount"]] = 0  # the net's is for its own mode
+        return changed
 
     def has_objects(self, values: dict[str, Any]) -> bool:
         """Whether an input is no torch tensor, but a blob of strings or another object."""
@@ -123,7 +130,8 @@ class Step:
         except Exception as cause:
             raise self.failure(cause) from cause
         for name in self.outputs:
-            values[name] = _value_of(table._blobs[name])
+            if name in table._blobs:  # a branch that was not taken writes nothing
+                values[name] = _value_of(table._blobs[name])
 
     def failure(self, cause: Exception) -> EnforceNotMet:
         """Return the error of the operator, to be raised from `cause`."""
@@ -131,6 +139,14 @@ class Step:
 
     def __repr__(self) -> str:
         return f"<Step {self.position}: {self.definition}>"
+
+
+def _nets_of(definition: Definition) -> list[Any]:
+    """Return the nets among the arguments of an operator."""
+    found = []
+    for values in definition.arguments.values():
+        found += [values["n"]] if "n" in values else values.get("nets", [])
+    return found
 
 
 def _blob_of(value: Any) -> Blob:

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from operator import lt
+
 from bridge.caffe2.execution.function_operator import operator
 from bridge.caffe2.operators.base.channels import channels_first, channels_last
 from bridge.caffe2.operators.base.checks import image_order, require
@@ -100,7 +102,7 @@ def conv_transpose(
     if min(sizes) == 0:
         return channels_last(x.new_empty(x.shape[0], outputs, *sizes), order)
     stride, adj = windows.stride, windows.adj
-    if windows.head == windows.tail and all(map(int.__lt__, adj, stride)):
+    if windows.head == windows.tail and all(map(lt, adj, stride)):
         y = torch.conv_transpose2d(x, w, bias, stride, windows.head, adj, group)
     else:
         y = torch.conv_transpose2d(x, w, None, stride, 0, 0, group)
