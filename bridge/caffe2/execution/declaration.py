@@ -103,10 +103,9 @@ class Bound(BoundCore):
 
     `arguments`: the keyword arguments. `types`: for each input the tuple of types that it may have,
     None for any, or the number of the input whose type it has. `on_host`: the inputs that are on
-    the CPU wherever the operator runs. `in_place`: {output: input}; `forced`: those that must be, or
-    None. `wants`: the names of the
-    parameters that the engine fills, by their annotation; `out_name`: that of the buffer, or None.
-    `is_recorded`: whether its calls may be recorded.
+    the CPU wherever the operator runs. `in_place`: {output: input}; `forced`: those that must be,
+    or None. `wants`: the names of the parameters that the engine fills, by their annotation;
+    `out_name`: that of the buffer, or None. `is_recorded`: whether its calls may be recorded.
     """
 
     __slots__ = ()
@@ -136,13 +135,6 @@ class Bound(BoundCore):
         self.out_name = declaration.filled.get("Out")
         if self.reads_values and self.forced is None:
             self.out_name = None
-        pairs = declaration.schema.rpartition(":")[2].split(",")
-        self.is_update = (
-            self.out_name is not None
-            and not self.reads_values
-            and all(pair.endswith("!") for pair in pairs)
-            and in_place.keys() >= set(range(len(pairs)))
-        )
         self.has_strings = bool(declaration.strings)
         # Functions of users are called each time: they may do what nobody declared.
         self.is_recorded = not declaration.effects and declaration.function.__module__.startswith(
@@ -327,8 +319,8 @@ class Declaration:
         count = len(definition.inputs)
         if not self.least <= count <= self.most:
             raise EnforceNotMet(
-                f"{definition.type} is given {count} inputs, and takes {', '.join(self.inputs)}, of "
-                f"which the first {self.least} are required.",
+                f"{definition.type} is given {count} inputs, and takes {', '.join(self.inputs)}; "
+                f"the first {self.least} of them are required.",
                 "CreateOperator",
             )
         types, on_host = self.types, self.on_host

@@ -20,7 +20,6 @@ class BoundCore:
     out_name: str | None
     is_recorded: bool
     reads_values: bool
-    is_update: bool
     has_strings: bool
     is_filled: bool
 

@@ -186,9 +186,7 @@ cdef class FunctionCore(ProgramCore):
         seen = bound.seen
         if seen is not None and not seen.fits(impls):
             seen = None
-        if bound.is_update:
-            buffers = [operands[bound.in_place[o]] for o in range(len(self._outputs))]
-        elif bound.out_name is not None:
+        if bound.out_name is not None:
             if seen is not None and not bound.reads_values:
                 buffers = self._buffers(seen.outputs, impls, operands)
             elif bound.forced is not None:

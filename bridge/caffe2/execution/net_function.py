@@ -80,7 +80,10 @@ class Step:
         """Return the arguments, with `is_test` replaced unless it is None or not an argument."""
         if is_test is None or "is_test" not in self.arguments:
             return self.arguments
-        return {**self.arguments, "is_test": type(self.arguments["is_test"])(is_test)}
+        changed = {**self.arguments, "is_test": type(self.arguments["is_test"])(is_test)}
+        if self.declaration is not None and "OutputCount" in self.declaration.filled:
+            changed[self.declaration.filled["OutputCount"]] = 0  # the net's is for its own mode
+        return changed
 
     def has_objects(self, values: dict[str, Any]) -> bool:
         """Whether an input is no torch tensor, but a blob of strings or another object."""

@@ -33,7 +33,7 @@ def takes_kernels(*tensors: Tensor) -> bool:
     with_gradients = torch.is_grad_enabled()
     for x in tensors:
         if (
-            type(x) is not torch.Tensor
+            (type(x) is not torch.Tensor and type(x) is not torch.nn.Parameter)
             or x.dtype is not torch.float32
             or not x.is_cpu
             or not x.is_contiguous()

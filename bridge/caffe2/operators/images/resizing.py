@@ -55,7 +55,12 @@ def _image(x: Tensor, order: str, rank: int) -> Tensor:
 
 def _grown(sizes: Sequence[int], scales: Sequence[float]) -> list[int]:
     """Return sizes multiplied by scales in float32, rounded down."""
-    return [int(_single(size * scale)) for size, scale in zip(sizes, scales, strict=True)]
+    return [_times(size, scale) for size, scale in zip(sizes, scales, strict=True)]
+
+
+def _times(size: int, scale: float) -> int:
+    # Whole scales are exact, and keep sizes symbolic where torch traces.
+    return size * int(scale) if float(scale).is_integer() else int(_single(size * scale))
 
 
 def _single(value: float) -> float:

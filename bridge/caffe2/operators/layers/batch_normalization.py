@@ -110,7 +110,9 @@ def _in_test(
     """Return Y; the factors are scale, bias, mean and variance."""
     if order == "NCHW" and takes_kernels(x, *factors):
         return _normalize(x, torch.empty_like(x) if out is None else out, *factors, epsilon)
-    y = torch.batch_norm(x, *factors, False, 0.0, epsilon, False)
+    scale, bias, mean, var = factors
+    # As in Caffe2 the statistics have no gradients; torch refuses those that require them.
+    y = torch.batch_norm(x, scale, bias, mean.detach(), var.detach(), False, 0.0, epsilon, False)
     return channels_last(y, order)
 
 
@@ -154,8 +156,8 @@ def _in_training(
 ) -> tuple[Tensor, ...]:
     if out is None or out[1] is not running[0] or out[2] is not running[1]:
         out = None
-        # Inputs are not to be written.
-        mean, var = (one.clone() for one in running)
+        # Inputs are not to be written; torch has no gradients of the running statistics.
+        mean, var = (one.detach().clone() for one in running)
     else:
         mean, var = out[1], out[2]
     count = x.numel() // x.shape[1]

@@ -38,7 +38,7 @@ def dropout(
     room = first_buffer(out)
     if is_test:
         return x if room is None or room is x else room.copy_(x), None
-    has_room = outputs == 2 or (defined is not None and defined.is_test)
+    has_room = outputs in (0, 2) or (defined is not None and defined.is_test)
     require(has_room, "in training there is an output for the mask", outputs)
     mask = torch.rand(x.shape, generator=generator, dtype=x.dtype, device=x.device) >= ratio
     return torch.mul(x * mask, 1 / (1 - ratio), out=room), mask
