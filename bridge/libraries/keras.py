@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 from bridge.c10.tensor_impl import TensorImpl
@@ -17,8 +18,9 @@ def import_(x: Any, copy: bool | None) -> TensorImpl | None:
 
     Raises BufferError: a symbolic KerasTensor, or a variable that torch tracks.
     """
-    import keras
-
+    keras = sys.modules.get("keras")
+    if keras is None:  # a class of another package that has the same name
+        return None
     if isinstance(x, keras.Variable):
         value = x.value
         if getattr(value, "requires_grad", False):  # by torch, the backend

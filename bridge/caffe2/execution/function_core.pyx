@@ -12,8 +12,9 @@ output's buffer stays there. Another one becomes the value of its blob:
   is copied there, so that the blob's memory stays the same from the first run on;
 - otherwise its memory becomes the blob's.
 
-Buffers are passed to functions that can write them once their sizes are known: those of outputs that
-must be in place always, others from a run on inputs of the same types and sizes. A second such run is recorded; see `program`.
+Buffers are passed to functions that can write them once their sizes are known: those of outputs
+that must be in place always, others from a run on inputs of the same types and sizes. A second such
+run is recorded; see `program`.
 """
 
 from bridge.c10 cimport resizing

@@ -52,8 +52,11 @@ class Step:
         self.definition = definition
         self.position = position
         reads, writes = _names_of_nets(definition)
-        self.inputs = tuple(dict.fromkeys((*definition.inputs, *reads)))
-        self.outputs = tuple(dict.fromkeys((*definition.outputs, *writes)))
+        # A blob may be several inputs; those of inner nets are added once.
+        more = dict.fromkeys(name for name in reads if name not in definition.inputs)
+        self.inputs = (*definition.inputs, *more)
+        more = dict.fromkeys(name for name in writes if name not in definition.outputs)
+        self.outputs = (*definition.outputs, *more)
         self.kept = frozenset(writes)
         self.function = None
         self.declaration = None

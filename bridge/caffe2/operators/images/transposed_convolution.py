@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-
 from bridge.caffe2.execution.function_operator import operator
 from bridge.caffe2.operators.base.channels import channels_first, channels_last
 from bridge.caffe2.operators.base.checks import image_order, require

@@ -161,7 +161,7 @@ def _in_training(
     else:
         mean, var = out[1], out[2]
     count = x.numel() // x.shape[1]
-    if order == "NCHW" and count > 1 and takes_kernels(x, scale, bias):
+    if order == "NCHW" and takes_kernels(x, scale, bias) and count > 1:
         own, spread = torch.empty_like(scale), torch.empty_like(scale)
         own = _moments(x, own, spread)
         y = torch.empty_like(x) if out is None or out[0] is None else out[0]

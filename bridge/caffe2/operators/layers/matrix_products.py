@@ -49,7 +49,7 @@ def _connected(
     require(weights.shape[1] == b.shape[0], "there is one bias per output", x, w, b)
     outer = x.shape[: axis_from_front(axis, x.dim())]
     rows, depth, columns = (*matrix.shape, b.shape[0])
-    if not transposed and rows * depth * columns <= _SMALL and takes_kernels(x, w, b):
+    if not transposed and takes_kernels(x, w, b) and rows * depth * columns <= _SMALL:
         y = x.new_empty((*outer, columns)) if out is None else out
         return _by_kernel(x, w, b, y, rows, depth, columns)
     if out is not None:
