@@ -7,7 +7,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-__all__ = ["torch"]
+__all__ = ["functional", "load", "torch"]
 
 
 class _Lazy:
@@ -29,3 +29,12 @@ torch: Any = _Lazy("torch")
 
 functional: Any = _Lazy("torch.nn.functional")
 """The module `torch.nn.functional`."""
+
+
+def load() -> None:
+    """Import the modules now, for torch.compile, which cannot trace an import."""
+    import importlib
+
+    for lazy in (torch, functional):
+        found = vars(importlib.import_module(lazy.__name__))
+        vars(lazy).update({name: value for name, value in found.items() if name[:2] != "__"})
