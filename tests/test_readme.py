@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""README keeps its word: its Python runs as printed, its two commands exist."""
+"""README and the pages in docs/ keep their word: their Python runs as printed."""
 
 from __future__ import annotations
 
 import re
+import tempfile
 from pathlib import Path
 
 import pytest
+import torch
 
 from bridge.caffe2 import workspace
 
@@ -21,6 +23,7 @@ def blocks(language: str) -> list[tuple[int, str]]:
 
 
 PYTHON = blocks("python")
+PAGES = sorted((ROOT / "docs").glob("*.md"))
 
 
 @pytest.mark.parametrize(("line", "source"), PYTHON, ids=[f"line {line}" for line, _ in PYTHON])
@@ -30,6 +33,28 @@ def test_python_block_runs(line: int, source: str) -> None:
     code = compile("\n" * (line - 1) + source, str(ROOT / "README.md"), "exec")
     exec(code, {"__name__": "__readme__"})
     workspace.ResetWorkspace()
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_page_runs_as_one_program(
+    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    text = page.read_text(encoding="utf-8")
+    fence = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+    workspace.ResetWorkspace()
+    names = {"__name__": "__page__"}
+    with torch.random.fork_rng():  # pages seed it
+        for block in fence.finditer(text):
+            lines = text.count("\n", 0, block.start()) + 1
+            exec(compile("\n" * lines + block[1], str(page), "exec"), names)
+    workspace.ResetWorkspace()
+
+
+def test_readme_links_to_all_pages() -> None:
+    assert PAGES
+    for page in PAGES:
+        assert f"](docs/{page.name})" in README
 
 
 def test_there_are_python_blocks() -> None:

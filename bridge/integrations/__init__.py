@@ -14,10 +14,11 @@ __all__ = ["prepare"]
 
 
 def _torch() -> None:
-    from bridge.integrations import torch_collate, torch_load, torch_pytree
+    from bridge.integrations import torch_collate, torch_load, torch_operators, torch_pytree
 
     torch_collate.register()
     torch_load.register()
+    torch_operators.register()
     torch_pytree.register()
 
 

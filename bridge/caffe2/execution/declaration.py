@@ -20,7 +20,8 @@ An input annotated with `Strings`, or `Tensor | Strings`, is a `Strings` where i
 strings. Other strings are represented by indices, of which 0 stands for the empty string.
 
 A parameter annotated with a class that has ``from_arguments`` stands for several arguments: its
-value is ``from_arguments(arguments)``, computed once; `Arguments` is what it reads.
+value is ``from_arguments(arguments)``, computed once; `Arguments` is what it reads. Its attribute
+`takes` lists those arguments for torch, as in ``"int pad, int[] pads"``.
 """
 
 from __future__ import annotations
@@ -163,6 +164,11 @@ class _Argument:
                     "from_arguments.",
                     "operator",
                 )
+
+    @property
+    def is_required(self) -> bool:
+        """Whether there is no default."""
+        return self.default is _REQUIRED
 
     def value(self, arguments: Arguments) -> Any:
         """Return the value of the argument, of the type of the parameter."""

@@ -47,6 +47,8 @@ __all__ = ["NetModule", "to_module"]
 
 _CALLER = "to_module"
 
+load()  # the functions of operators are traced
+
 
 def to_module(
     net: Any,

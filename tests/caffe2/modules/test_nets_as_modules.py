@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import io
 import os
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -273,6 +275,22 @@ def test_compiled_in_one_graph(make: Callable[[], Case]) -> None:
     for name, one in module.named_parameters():
         if name in gradients:
             close(one.grad, gradients[name].numpy(), 1e-5)
+
+
+def test_compiled_before_anything_ran() -> None:
+    program = (
+        "import torch\n"
+        "from bridge import caffe2\n"
+        "from bridge.caffe2 import core\n"
+        "net = core.Net('net')\n"
+        "net.Softmax('x', 'y')\n"
+        "module = caffe2.to_module(net)\n"
+        "compiled = torch.compile(module, fullgraph=True, backend='aot_eager')\n"
+        "print(compiled(torch.zeros(1, 2)).tolist())"
+    )
+    command = [sys.executable, "-c", program]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    assert done.stdout.strip() == "[[0.5, 0.5]]", done.stderr
 
 
 @each

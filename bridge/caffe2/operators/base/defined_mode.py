@@ -17,6 +17,7 @@ class DefinedMode:
     """
 
     __slots__ = ("is_test",)
+    takes = "int is_test"
 
     def __init__(self, is_test: bool) -> None:
         self.is_test = is_test

@@ -95,6 +95,12 @@ class Windows:
     """
 
     __slots__ = ("dilation", "is_global", "kernel", "legacy", "pads", "stride")
+    takes = (
+        "int kernel, int kernel_h, int kernel_w, int[] kernels, int stride, "
+        "int stride_h, int stride_w, int[] strides, int dilation, int dilation_h, "
+        "int dilation_w, int[] dilations, int pad, int pad_t, int pad_l, int pad_b, "
+        "int pad_r, int[] pads, int legacy_pad, bool global_pooling"
+    )
 
     # Whether the arguments may describe more dimensions than the image has: `kernel` sets two.
     allows_extra_dimensions = False

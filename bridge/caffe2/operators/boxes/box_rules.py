@@ -32,6 +32,10 @@ class BoxRules:
     """
 
     __slots__ = ("bounds", "clip_angle", "plus_one", "sides")
+    takes = (
+        "bool angle_bound_on, int angle_bound_lo, int angle_bound_hi, "
+        "bool legacy_plus_one, bool rotated, float clip_angle_thresh"
+    )
 
     def __init__(
         self, plus_one: bool, sides: int, bounds: tuple[int, int] | None, clip_angle: float

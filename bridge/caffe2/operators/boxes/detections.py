@@ -35,6 +35,14 @@ class NMSRules:
         "softly",
         "threshold",
     )
+    takes = (
+        "bool angle_bound_on, int angle_bound_lo, int angle_bound_hi, "
+        "bool legacy_plus_one, bool rotated, float clip_angle_thresh, "
+        "str soft_nms_method, bool input_boxes_include_bg_cls, "
+        "bool cls_agnostic_bbox_reg, bool output_classes_include_bg_cls, "
+        "int detections_per_im, float nms, float score_thresh, bool soft_nms_enabled, "
+        "float soft_nms_sigma, float soft_nms_min_score_thres"
+    )
 
     background: int
     first_box: int

@@ -30,6 +30,7 @@ class Collected:
     """
 
     __slots__ = ("levels", "most")
+    takes = "int rpn_min_level, int rpn_max_level, int rpn_post_nms_topN"
 
     def __init__(self, levels: int, most: int) -> None:
         self.levels = levels
@@ -61,6 +62,10 @@ class Distributed:
     """
 
     __slots__ = ("high", "low", "middle", "plus_one", "scale")
+    takes = (
+        "int roi_min_level, int roi_max_level, float roi_canonical_scale, "
+        "float roi_canonical_level, bool legacy_plus_one"
+    )
 
     low: int
     high: int

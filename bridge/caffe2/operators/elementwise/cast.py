@@ -35,6 +35,8 @@ _CAST = (
 class Target:
     """The element type that the argument `to` names, by its number or name; float32 by default."""
 
+    takes = "int to"
+
     def __init__(self, dtype: c10.TypeMeta) -> None:
         if dtype is c10.float16:
             raise EnforceTypeError("Cast does not support float16 on the CPU; use FloatToHalf.")

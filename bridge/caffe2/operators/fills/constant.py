@@ -31,6 +31,7 @@ class FillValue:
     """The argument `value`, of type `dtype`, by default the type of `value`."""
 
     __slots__ = ("dtype", "value")
+    takes = "Scalar value, int dtype"
 
     def __init__(self, value: Any, dtype: TypeMeta) -> None:
         self.value = value

@@ -37,6 +37,7 @@ class FillSizes:
     """
 
     __slots__ = ("by_elements", "extra", "shape")
+    takes = "int[] shape, int[] extra_shape, bool input_as_shape"
 
     def __init__(self, shape: list[int], extra: list[int], by_elements: bool) -> None:
         self.shape = shape

@@ -47,6 +47,7 @@ class GivenValues:
     """The elements in the argument `values`, of the operator's type or `dtype`."""
 
     __slots__ = ("dtype", "values")
+    takes = "Scalar[] values, int dtype"
 
     def __init__(self, values: Any, dtype: TypeMeta) -> None:
         self.values = values

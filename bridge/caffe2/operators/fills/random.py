@@ -32,6 +32,7 @@ class Limits:
     """The arguments `min` (0) and `max` (1), unless they are inputs 1 and 2."""
 
     __slots__ = ("high", "low")
+    takes = "Scalar min, Scalar max"
 
     def __init__(self, low: Any, high: Any) -> None:
         self.low = low
@@ -180,6 +181,7 @@ class UniqueRange:
     """The integers from `min` to `max`, of the type `dtype` (int32)."""
 
     __slots__ = ("dtype", "high", "low")
+    takes = "int min, int max, int dtype"
 
     def __init__(self, low: int, high: int, dtype: TypeMeta) -> None:
         self.low = low

@@ -56,6 +56,7 @@ class SampleCount:
     """The argument `num_samples` (0), which is absent where input 1 says how many."""
 
     __slots__ = ("number",)
+    takes = "int num_samples"
 
     def __init__(self, number: int) -> None:
         self.number = number
@@ -105,6 +106,7 @@ class DropRatio:
     """The argument `ratio` (0), a probability."""
 
     __slots__ = ("value",)
+    takes = "float ratio"
 
     def __init__(self, value: float) -> None:
         self.value = value

@@ -25,6 +25,10 @@ class Columns:
     """
 
     __slots__ = ("dilation", "kernel", "pad", "stride")
+    takes = (
+        "int kernel, int kernel_h, int kernel_w, int stride, int stride_h, int stride_w, "
+        "int dilation, int dilation_h, int dilation_w, int pad"
+    )
 
     def __init__(self, arguments: Arguments) -> None:
         def both(name: str, default: int) -> list[int]:

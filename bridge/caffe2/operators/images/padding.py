@@ -28,6 +28,7 @@ class Padding(Windows):
     """
 
     __slots__ = ("mode", "sides", "value")
+    takes = f"{Windows.takes}, str mode, float value"
 
     def __init__(self, arguments: Arguments) -> None:
         super().__init__(arguments)

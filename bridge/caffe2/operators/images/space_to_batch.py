@@ -23,6 +23,7 @@ class Blocks:
     """
 
     __slots__ = ("pad", "size", "top")
+    takes = "str order, int pad, int pad_t, int block_size"
 
     def __init__(self, arguments: Arguments) -> None:
         require(image_order(arguments.single("order", "NCHW")) == "NCHW", "order is NCHW")

@@ -26,6 +26,7 @@ class TransposedWindows(Windows):
     """
 
     __slots__ = ("adj", "head", "tail")
+    takes = f"{Windows.takes}, int adj, int adj_h, int adj_w, int[] adjs"
 
     def __init__(self, arguments: Arguments) -> None:
         super().__init__(arguments)

@@ -155,6 +155,7 @@ class _Regularizer:
     """Arguments `p` (2), 1 or 2, and `reg_lambda` (1e-5), the weight."""
 
     __slots__ = ("p", "weight")
+    takes = "float p, float reg_lambda"
 
     def __init__(self, arguments: Arguments) -> None:
         self.p = arguments.single("p", 2.0)

@@ -62,6 +62,8 @@ def find_duplicate_elements(data: Tensor | Strings) -> Tensor:
 class Members:
     """The arguments of IsMemberOf: the values, of any type, and the number of their type."""
 
+    takes = "Scalar[] value, int dtype"
+
     def __init__(self, values: list[Any], dtype: int | None) -> None:
         self.values = values
         self.type = None if dtype is None else type_of_argument(dtype, "dtype")

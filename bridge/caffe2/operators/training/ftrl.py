@@ -21,6 +21,7 @@ class FtrlSettings:
     """Arguments `alpha` (0.005), `beta` (1), `lambda1`, `lambda2` (0.001)."""
 
     __slots__ = ("alpha", "beta", "lambda1", "lambda2")
+    takes = "float alpha, float beta, float lambda1, float lambda2"
 
     def __init__(self, arguments: Arguments) -> None:
         given = arguments.has("alpha")

@@ -27,6 +27,14 @@ class Policy:
     """
 
     __slots__ = ("_arguments", "_base", "_name")
+    takes = (
+        "float base_lr, str policy, bool active_first, int active_period, "
+        "int constant_warmup_num_iter, float end_multiplier, float gamma, "
+        "int inactive_period, int linear_warmup_num_iter, int max_iter, "
+        "float multiplier, float multiplier_1, float multiplier_2, float n1, float n2, "
+        "int num_iter, int num_iter_1, int num_iter_2, float power, "
+        "float start_multiplier, float start_warmup_multiplier, int stepsize"
+    )
 
     def __init__(self, arguments: Arguments) -> None:
         self._arguments = arguments
