@@ -47,8 +47,6 @@ __all__ = ["NetModule", "to_module"]
 
 _CALLER = "to_module"
 
-load()  # the functions of operators are traced
-
 
 def to_module(
     net: Any,
