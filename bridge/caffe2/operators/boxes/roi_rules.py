@@ -24,6 +24,10 @@ class RoIRules:
     """
 
     __slots__ = ("aligned", "bins", "order", "ratio", "scale")
+    takes = (
+        "str order, float spatial_scale, int pooled_h, int pooled_w, int sampling_ratio, "
+        "bool aligned"
+    )
 
     aligned: bool
     bins: tuple[int, int]
