@@ -19,7 +19,7 @@ needs it:
 A consumer that takes a capsule from its caller's hand cannot be recognised.
 """
 
-from sys import modules
+from sys import modules as _modules
 
 from cpython.object cimport PyObject
 
@@ -90,7 +90,7 @@ cdef int _require_device(str library, int device_type, int index) except -1:
         return 0
     count = 0
     if device_type == DL_CUDA or device_type == DL_CUDA_MANAGED:
-        paddle = modules["paddle"]
+        paddle = _modules["paddle"]
         count = paddle.device.cuda.device_count() if paddle.is_compiled_with_cuda() else 0
     if index >= count:
         raise BufferError(

@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 from typing import Any
 
+from typing_extensions import disjoint_base
+
 from bridge.c10.tensor_impl import TensorImpl
 
 class FreshMemoryError(BufferError): ...
 
+@disjoint_base
 class KeptMemory:
     memory: Any
     source: Any
