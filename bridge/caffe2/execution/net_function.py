@@ -130,8 +130,10 @@ class Step:
         except Exception as cause:
             raise self.failure(cause) from cause
         for name in self.outputs:
-            if name in table._blobs:  # a branch that was not taken writes nothing
-                values[name] = _value_of(table._blobs[name])
+            blob = table._blobs[name]
+            # A branch that was not taken writes nothing.
+            if blob._tensor is not None or blob._object is not None:
+                values[name] = _value_of(blob)
 
     def failure(self, cause: Exception) -> EnforceNotMet:
         """Return the error of the operator, to be raised from `cause`."""

@@ -307,6 +307,18 @@ def test_compiled_in_one_graph(make: Callable[[], Case]) -> None:
             close(one.grad, gradients[name].numpy(), 1e-5)
 
 
+@each
+def test_compiled_again_for_other_sizes(make: Callable[[], Case]) -> None:
+    case = make()
+    if not case.dynamic:
+        pytest.skip("its inputs have sizes of several kinds")
+    module, inputs = module_of(case)
+    compiled = torch.compile(module, fullgraph=True, backend="aot_eager")
+    for times in (1, 2, 3):
+        larger = tuple(torch.cat([one] * times) for one in inputs)
+        close(compiled(*larger), module(*larger).detach().numpy(), 1e-6)
+
+
 def test_compiled_before_anything_ran() -> None:
     program = (
         "import torch\n"
