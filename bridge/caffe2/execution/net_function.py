@@ -145,7 +145,7 @@ class Step:
 
 def _nets_of(definition: Definition) -> list[Any]:
     """Return the nets among the arguments of an operator."""
-    found = []
+    found: list[Any] = []
     for values in definition.arguments.values():
         found += [values["n"]] if "n" in values else values.get("nets", [])
     return found
