@@ -42,7 +42,8 @@ cdef int _from_object(void* obj, DLManagedTensorVersioned** out) noexcept:
         impl = (<Wrapper?><object>obj).impl
         if impl.storage is not None and impl.storage.flags & READONLY and is_tvm_ffi(caller):
             if unlikely(observed) and outermost():
-                impl = run_observed("exchange table", <object>obj, "DLPack tensor", _copied, (impl,))
+                impl = run_observed(
+                    "exchange table", <object>obj, "DLPack tensor", _copied, (impl,))
             else:
                 impl = _copied(impl)
             out[0] = export_versioned(impl, DLPACK_IS_COPIED)

@@ -5,6 +5,7 @@ cdef class ManagedTensor:
     # DLManagedTensorVersioned* if `versioned`, else DLManagedTensor*; NULL: nothing is owned
     cdef void* managed
     cdef bint versioned
+    cdef object source          # the class of the object that exported it; None: unknown
     cdef DLTensor* tensor(self) noexcept
     cdef bint readonly(self) noexcept
     cdef bint copied(self) noexcept

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tensors of other frameworks to TensorImpl and back. Knows no tensor class of the bridge.
 
-Import: `import_tensor` takes any object; it calls `torch_import`, `numpy`, `dlpack_producers`,
-`buffer_import`, `cuda_interface_import`, or the adapter that `adapters` lists.
+Import: `import_tensor` takes any object; it calls `torch_import`, `numpy`, the importer of a
+library in `registry`, `dlpack_producers`, `cuda_interface_import`, `buffer_import`, `array_doors`
+or `arrow_import`. `fresh_memory` finds out what is a copy.
 
-Export: `torch_export`, `numpy`, `dlpack_capsule`, `buffer_export`, `cuda_interface_export`, and
-the same adapters.
+Export: `torch_export`, `numpy`, `dlpack_capsule`, `buffer_export`, `cuda_interface_export`,
+`arrow_export`, and the exporters of `registry`.
 """

@@ -26,8 +26,8 @@ cdef dict export_array_interface(TensorImpl impl):
     try:
         impl.require_defined("__array_interface__")
         dtype = impl.c_dtype.numpy if impl.c_dtype.c_is_pod else None
-        # types that NumPy lacks are "V", bytes without a meaning
-        if dtype is None or dtype.str[1] == "V":
+        # ml_dtypes adds types that have no name of their own
+        if dtype is None or dtype.isbuiltin != 1:
             raise AttributeError(
                 f"__array_interface__ has no name for elements of {impl.c_dtype}; numpy() and "
                 "__dlpack__ have.")

@@ -33,9 +33,8 @@ cdef enum:
 
 cdef str arrow_method(object x):
     """Return the name of the method by which `x` exports Arrow data; None if it has none."""
-    cls = type(x)
     for name in _METHODS:
-        if getattr(cls, name, None) is not None:
+        if getattr(x, name, None) is not None:
             return name
     return None
 
@@ -47,12 +46,11 @@ def import_pyarrow(x, copy):
     Its ``__dlpack__`` refuses booleans and lists of one size, and in old releases loses that a
     tensor is read-only.
     """
-    if getattr(type(x), "__arrow_c_array__", None) is None:
-        return import_arrow(x, copy) if arrow_method(x) is not None else fast_import_buffer(x)
     try:
         exported = x.__arrow_c_array__()
     except Exception:
-        return import_arrow(x, copy)        # it is on a device, or raises again
+        # it lacks the method, is on a device, or raises again
+        return fast_import_buffer(x) if arrow_method(type(x)) is None else import_arrow(x, copy)
     return _by_array(x, "__arrow_c_array__", exported, copy)
 
 
@@ -67,7 +65,8 @@ cpdef TensorImpl import_arrow(object x, object copy=None):
     or ``copy=False`` and a copy is needed. TypeError: `x` has no such method.
     """
     cdef TensorImpl impl
-    name = arrow_method(x)
+    # most classes have the method, and some objects are slow to say what they lack
+    name = arrow_method(type(x)) or arrow_method(x)
     if name is None:
         raise TypeError(f"{type(x).__name__} has none of {', '.join(_METHODS)}.")
     try:

@@ -13,7 +13,7 @@ needs it:
 - A negative stride aborts the process in torch (an uncaught C++ exception), and Paddle reads other
   memory. They receive a copy.
 - Page-locked memory (``DLDeviceType::kDLCUDAHost``) is an unsupported device in torch and Paddle.
-  It is described as memory of the CPU, which it also is. Managed memory is described as CUDA memory.
+  It is described as memory of the CPU, which it also is, and managed memory as CUDA memory.
 - torch and Paddle do not notice a device that is not there, or end the process. It is refused.
 
 A consumer that takes a capsule from its caller's hand cannot be recognised.

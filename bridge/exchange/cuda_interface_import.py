@@ -37,7 +37,7 @@ def import_cuda_interface(x: Any, interface: Any) -> TensorImpl:
     address, readonly = data
     dtype = np.dtype(interface["typestr"])
     meta = TypeMeta.Make("bfloat16") if dtype == np.dtype("V2") else None  # as torch has it
-    if meta is None and dtype.kind not in "biufc" or not dtype.isnative:
+    if (meta is None and dtype.kind not in "biufc") or not dtype.isnative:
         raise BufferError(
             f"{name} has elements of {interface['typestr']!r}, which is not a native numeric type. "
             "Give the bridge an object with __dlpack__, or convert it first."

@@ -87,8 +87,9 @@ cdef TensorImpl adopt(
     impl = new_pair(tensor.device.device_type, tensor.device.device_id, dtype)
     storage = impl.storage
     impl.set_ndim(ndim)
-    memcpy(impl.c_sizes, tensor.shape, ndim * sizeof(int64_t))
-    if tensor.strides == NULL:
+    if ndim:                    # shape may be NULL without dimensions, which memcpy does not allow
+        memcpy(impl.c_sizes, tensor.shape, ndim * sizeof(int64_t))
+    if tensor.strides == NULL or ndim == 0:
         contiguous_strides(impl.c_sizes, impl.c_strides(), ndim)
     else:
         memcpy(impl.c_strides(), tensor.strides, ndim * sizeof(int64_t))

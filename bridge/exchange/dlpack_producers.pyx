@@ -70,23 +70,10 @@ cdef TensorImpl import_by_table(object x, object copy):
         finally:
             call_deleter(managed, True)     # it returned one in spite of the exception
     owner = own_versioned(managed)
+    owner.source = type(x)
     if has_streams(owner.tensor().device.device_type):
         _wait_for_table(api, owner.tensor(), x)
-    return _adopted(owner, 0, copy, x)
-
-
-cdef TensorImpl _adopted(ManagedTensor managed, int flags, object copy, object x):
-    """Return the TensorImpl over `managed`, which may be a copy that the producer made already."""
-    cdef TensorImpl impl
-    if not managed.copied():
-        return adopt_managed(managed, flags, copy)
-    if copy is False:
-        raise BufferError(
-            f"{type(x).__name__} exports a copy of its memory, which cannot be shared. Allow it "
-            "with copy=None.")
-    impl = adopt_managed(managed, flags, None)
-    report_copy(impl.c_numel * impl.c_dtype.itemsize, _PRODUCER)
-    return impl
+    return adopt_managed(owner, 0, copy)
 
 
 cdef int _wait_for_table(DLPackExchangeAPI* api, DLTensor* tensor, object x) except -1:
@@ -130,6 +117,7 @@ def import_by_dlpack(x, *, readonly=False, on_host=False):
 cdef TensorImpl import_by_method(object x, object copy, int flags=0, bint on_host=False):
     """Return the TensorImpl of what ``x.__dlpack__`` returns; `flags` are added to its Storage."""
     cdef ManagedTensor managed
+    cdef TensorImpl impl
     where = None if on_host else _device_of(x)
     arguments = {}
     if not on_host and where[0] in _STREAMED:
@@ -159,6 +147,7 @@ cdef TensorImpl import_by_method(object x, object copy, int flags=0, bint on_hos
         capsule = None
         raise
     capsule = None
+    managed.source = type(x)
     if not on_host:
         seen = (managed.tensor().device.device_type, managed.tensor().device.device_id)
         if where != seen and not (where[0] == DL_CUDA_HOST and seen == (DL_CPU, 0)
@@ -169,7 +158,10 @@ cdef TensorImpl import_by_method(object x, object copy, int flags=0, bint on_hos
     if not ordered:
         # It did not take a stream, so it is assumed to work on the default one.
         wait_for_producer(where[1], 0 if where[0] == DL_ROCM else 1, where[0])
-    return _adopted(managed, flags, copy, x)
+    impl = adopt_managed(managed, flags, copy)
+    if managed.copied():
+        report_copy(impl.c_numel * impl.c_dtype.itemsize, _PRODUCER)
+    return impl
 
 
 cdef bint _is_page_locked(ManagedTensor managed) except -1:
@@ -225,6 +217,7 @@ def _device_of(x):
 
 cdef TensorImpl import_capsule_method(object x, object copy):
     """Return the TensorImpl of the capsule that ``x.to_dlpack()`` returns."""
+    cdef ManagedTensor managed
     try:
         capsule = x.to_dlpack()
     except (BufferError, TypeError):
@@ -236,4 +229,6 @@ cdef TensorImpl import_capsule_method(object x, object copy):
     if not PyCapsule_CheckExact(capsule):
         raise BufferError(
             f"{type(x).__name__}.to_dlpack() returned {type(capsule).__name__}, not a capsule.")
-    return adopt_managed(consume_capsule(capsule), 0, copy)
+    managed = consume_capsule(capsule)
+    managed.source = type(x)
+    return adopt_managed(managed, 0, copy)

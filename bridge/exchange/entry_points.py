@@ -9,7 +9,6 @@ is named after, or of the one that it is defined in. Before an object is refused
 from __future__ import annotations
 
 import sys
-from warnings import warn
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -68,6 +67,8 @@ def call_all() -> bool:
         try:
             called = _call([found]) or called
         except ImportError as error:
+            from warnings import warn
+
             warn(str(error), RuntimeWarning, stacklevel=2)
     return called
 

@@ -5,3 +5,7 @@ cpdef bint must_prove(object copy) except -1
 cpdef bint is_same(TensorImpl first, TensorImpl second) except -1
 cpdef TensorImpl as_copy(TensorImpl impl, object x, object copy, str reason=*)
 cpdef TensorImpl keeping(TensorImpl impl, object x, bint readonly=*)
+
+cdef class KeptMemory:
+    cdef readonly object memory
+    cdef readonly object source

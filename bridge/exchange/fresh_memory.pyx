@@ -86,9 +86,6 @@ cpdef TensorImpl keeping(TensorImpl impl, object x, bint readonly=False):
 cdef class KeptMemory:
     """The owner of memory, and the object that it was imported from."""
 
-    cdef readonly object memory
-    cdef readonly object source
-
     def __init__(self, memory, source):
         self.memory = memory
         self.source = source

@@ -184,8 +184,8 @@ def _order(index: int, before: int, after: int) -> None:
     if not possible:
         raise BufferError(
             f"Stream {after:#x} cannot wait for stream {before:#x} of CUDA device {index} while "
-            "one of them is being captured into a CUDA graph, or each into its own. Have both libraries work on the "
-            "stream that is captured, or ask with stream=-1."
+            "one of them is being captured into a CUDA graph, or each into its own. Have both "
+            "libraries work on the stream that is captured, or ask with stream=-1."
         )
 
 

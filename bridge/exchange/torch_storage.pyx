@@ -10,8 +10,8 @@ data and not at import: the Storage is BORROWED, and checked before every access
 
 Memory that leaves the bridge must stay for good, so it is retained: torch's storage is kept instead
 of the tensor, which may be given another, and is made unresizable, as torch's own ``numpy()`` does.
-torch cannot do that to CUDA memory: a second tensor over the same storage is kept, and the memory is
-checked before every access from then on, too.
+torch cannot do that to CUDA memory: a second tensor over the same storage is kept, and the memory
+is checked before every access from then on, too.
 """
 
 from cpython.object cimport PyObject

@@ -39,9 +39,8 @@ def _call(function: Callable[..., Any], x: Any, **keywords: Any) -> Any:
     return function(x, **keywords)
 
 
-_outside: Callable[..., Any] = torch.compiler.disable(  # type: ignore[no-untyped-call]
-    _call, reason="the bridge's functions are traced for torch's tensors only"
-)
+# `_call` outside of the graph; `register` sets it, since that imports torch._dynamo.
+_outside: Callable[..., Any] = _call
 
 
 def _to_torch(x: Any, *, copy: bool | None = None, writable: bool = False) -> Any:
@@ -75,6 +74,10 @@ def _asarray(x: Any, *, dtype: Any = None, device: Any = None, copy: bool | None
 
 def register() -> None:
     """Give torch.compile the functions above for the compiled ones."""
+    global _outside
+    _outside = torch.compiler.disable(  # type: ignore[no-untyped-call]
+        _call, reason="the bridge's functions are traced for torch's tensors only"
+    )
     pairs: list[tuple[Any, Any]] = [
         (to_torch, _to_torch),
         (from_dlpack, _from_dlpack),

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 from bridge.c10.tensor_impl import TensorImpl
@@ -15,12 +16,19 @@ __all__ = ["import_"]
 def import_(x: Any, copy: bool | None) -> TensorImpl | None:
     """Return the TensorImpl of the value of a ``keras.Variable``.
 
-    Raises BufferError: a symbolic KerasTensor.
+    Raises BufferError: a symbolic KerasTensor, or a variable that torch tracks.
     """
-    import keras
-
+    keras = sys.modules.get("keras")
+    if keras is None:  # a class of another package that has the same name
+        return None
     if isinstance(x, keras.Variable):
-        return import_tensor(x.value, None, copy)
+        value = x.value
+        if getattr(value, "requires_grad", False):  # by torch, the backend
+            raise BufferError(
+                "The Keras variable requires grad, and autograd would not see what is done to its "
+                "memory. Use v.value.detach()."
+            )
+        return import_tensor(value, None, copy)
     if isinstance(x, keras.KerasTensor):
         raise BufferError("A KerasTensor is symbolic: it has no values yet.")
     return None

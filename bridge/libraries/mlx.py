@@ -9,6 +9,11 @@ from bridge.exchange.library_fit import fit, refuse_types
 from bridge.exchange.registry import register
 
 
+def _import(x: Any) -> Any:
+    """Return `x`: its buffer is tried first, and bfloat16, which has none, goes by DLPack."""
+    return x
+
+
 def _export(tensor: Any) -> Any:
     import mlx.core
 
@@ -17,4 +22,10 @@ def _export(tensor: Any) -> Any:
     return mlx.core.from_dlpack(fit(tensor, writable=True))
 
 
-register("mlx", types=("mlx.core.array",), exporter=_export)
+register(
+    "mlx",
+    types=("mlx.core.array",),
+    importer=_import,
+    exporter=_export,
+    prefers_buffer=True,
+)

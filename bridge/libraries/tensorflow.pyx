@@ -24,7 +24,7 @@ from bridge.c10.retained cimport retained_data
 from bridge.c10.storage cimport BORROWED, READONLY
 from bridge.c10.tensor_impl cimport CONTIGUOUS, TensorImpl
 from bridge.dlpack.abi cimport DL_CPU, DL_CUDA, DL_ROCM, has_streams
-from bridge.dlpack.capsule cimport consume_capsule
+from bridge.dlpack.capsule cimport ManagedTensor, consume_capsule
 from bridge.exchange.conversion cimport export_source, remaining_copy, row_major
 from bridge.exchange.dlpack_capsule cimport immutable_capsule
 from bridge.exchange.dlpack_import cimport adopt_managed
@@ -104,8 +104,11 @@ cdef int _kind_of(object tensor) except? -1:
 cdef TensorImpl _shared(object x):
     """Return the TensorImpl of an eager tensor by DLPack; None if its type needs another way."""
     cdef int kind = _kind_of(x)
+    cdef ManagedTensor managed
     if 0 <= kind < KINDS and _taken[kind]:
-        return adopt_managed(consume_capsule(_to_capsule(x)), READONLY, None)
+        managed = consume_capsule(_to_capsule(x))
+        managed.source = _eager
+        return adopt_managed(managed, READONLY, None)
     return None
 
 

@@ -11,6 +11,7 @@ from bridge.c10.storage cimport BORROWED, RETAINED, READONLY, Elements, External
 from bridge.c10.tensor_impl cimport OWN_ORIGIN, TensorImpl
 from bridge.dlpack.capsule cimport ManagedTensor
 from bridge.exchange.arrow_capsules cimport ArrowOwner
+from bridge.exchange.fresh_memory cimport KeptMemory
 from bridge.wrapper cimport Wrapper
 
 import gc
@@ -71,11 +72,23 @@ def describe_owner(owner):
         return f"external memory, shared by its address; {end}", (<ExternalPtr>owner).keep
     if isinstance(owner, ManagedTensor):
         kind = "versioned" if (<ManagedTensor>owner).versioned else "legacy"
-        return f"a {kind} DLPack tensor, whose deleter frees it", None
+        return f"a {kind} DLPack tensor{_source((<ManagedTensor>owner).source)}, whose deleter " \
+               "frees it", None
+    if isinstance(owner, KeptMemory):
+        return "memory that lives as long as its source", (<KeptMemory>owner).source
     if isinstance(owner, ArrowOwner):
         return f"the memory of a {class_name((<ArrowOwner>owner).source)}, which Arrow's " \
                "release callback frees", None
     return None
+
+
+def _source(cls):
+    """Return which library's class an owner is from, behind its name."""
+    if cls is None:
+        return ""
+    name = class_name(cls)
+    package = cls.__module__.partition(".")[0]
+    return f" of {name}" if name.startswith(package) else f" of {name} ({package})"
 
 
 def _named(allocator):

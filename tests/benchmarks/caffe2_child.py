@@ -14,7 +14,7 @@ import torch
 from blob_values import values  # beside this file, as is loop
 from caffe2.proto import caffe2_pb2
 from caffe2.python import core, workspace
-from loop import compile_loop, feed_and_fetch, strings
+from loop import compile_loop, feed_and_fetch, strings, text
 
 ANSWER = "seconds "
 MESSAGES = {}
@@ -53,6 +53,10 @@ def main() -> None:
         "FeedBlob": workspace.FeedBlob,
         "FetchBlob": workspace.FetchBlob,
         "FetchTorch": workspace.FetchTorch,
+        "HasBlob": workspace.HasBlob,
+        "Workspace": workspace.C.Workspace,
+        "text": text(),
+        "octets": text().astype("S"),
         "feed_and_fetch": feed_and_fetch(workspace.FeedBlob, workspace.FetchBlob),
         "strings": strings(),
         "RunOperatorOnce": workspace.RunOperatorOnce,

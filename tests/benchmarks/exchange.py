@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Iterator
 
 import numpy as np
@@ -16,7 +17,7 @@ from tests.benchmarks.harness import Case, Effort, Row, loop, measured
 
 def rows(effort: Effort) -> Iterator[Row]:
     """Measure each route on a tensor of six elements: what is left is the conversion itself."""
-    for cases in (_torch_and_numpy, _jax, _tensorflow):
+    for cases in (_torch_and_numpy, _jax, _tensorflow, _arrow):
         yield from measured(cases(), effort)
 
 
@@ -116,3 +117,35 @@ def _tensorflow() -> Iterator[Case]:
         loop("to_tensorflow(x)", to_tensorflow=bridge.to_tensorflow, x=x),
         loop("from_dlpack(x.__dlpack__())", from_dlpack=dlpack.from_dlpack, x=x),
     )
+    torch_tensor = torch.zeros((2, 3))
+    yield Case(
+        "`to_tensorflow(torch)`",
+        "its `from_dlpack` of torch's capsule",
+        1.2,
+        1.0,
+        loop("to_tensorflow(t)", to_tensorflow=bridge.to_tensorflow, t=torch_tensor),
+        loop(
+            "from_dlpack(to_dlpack(t))",
+            from_dlpack=dlpack.from_dlpack,
+            to_dlpack=torch.utils.dlpack.to_dlpack,
+            t=torch_tensor,
+        ),
+    )
+
+
+def _arrow() -> Iterator[Case]:
+    for library in ("pyarrow", "polars"):
+        try:
+            module = importlib.import_module(library)
+        except ImportError:
+            continue
+        make = module.array if library == "pyarrow" else module.Series
+        column = make(np.zeros(6, np.float32))
+        yield Case(
+            f"`from_dlpack({library})`",
+            "`np.asarray` of the same",
+            0.95,
+            0.9,
+            loop("from_dlpack(x)", from_dlpack=bridge.from_dlpack, x=column),
+            loop("asarray(x)", asarray=np.asarray, x=column),
+        )

@@ -54,6 +54,11 @@ def strings() -> Any:
     return np.array([b"x" * (i % 40) + b"%d" % i for i in range(100_000)], dtype=object)
 
 
+def text() -> Any:
+    """Give 100,000 short texts as an array of NumPy's fixed-width type."""
+    return np.array(["word%d" % i for i in range(100_000)])  # noqa: UP031 - as above
+
+
 def feed_and_fetch(feed: Callable[..., Any], fetch: Callable[..., Any]) -> Callable[[Any], Any]:
     """Make one call of the two."""
 

@@ -20,7 +20,7 @@ import torch
 from bridge import caffe2
 from bridge.caffe2 import core, workspace
 from tests.benchmarks.harness import Effort, Row, Timer, compare, loop
-from tests.benchmarks.loop import REPEATS, feed_and_fetch, strings
+from tests.benchmarks.loop import REPEATS, feed_and_fetch, strings, text
 
 VARIABLE = "CAFFE2_PYTHON"
 CHILD = Path(__file__).with_name("caffe2_child.py")
@@ -31,6 +31,15 @@ STATEMENTS = (
     ("`FeedBlob(torch)`", "FeedBlob('from_torch', t)", 0.12, 0.08),
     ("`FetchTorch`", "FetchTorch('from_torch')", 0.02, 0.012),
     ("`FeedBlob(numpy, 16 KiB)`", "FeedBlob('from_numpy', n)", 0.25, 0.15),
+    ("`HasBlob`", "HasBlob('from_torch')", 0.6, 0.4),
+    (
+        "`Workspace.current.blobs[x].to_torch()`",
+        "Workspace.current.blobs['from_torch'].to_torch()",
+        0.08,
+        0.06,
+    ),
+    ("`FeedBlob` of 100,000 `str`", "FeedBlob('text', text)", 0.5, 0.3),
+    ("`FeedBlob` of 100,000 fixed-width bytes", "FeedBlob('octets', octets)", 0.5, 0.3),
     ("`FetchBlob` of 16 KiB", "FetchBlob('from_numpy')", 0.4, 0.3),
     ("`FeedBlob`, `FetchBlob` of 100,000 strings", "feed_and_fetch(strings)", 0.5, 0.3),
     ("`RunOperatorOnce` in Python", "RunOperatorOnce(in_python)", 0.25, 0.08),
@@ -109,6 +118,10 @@ def rows(effort: Effort) -> Iterator[Row]:
         "FeedBlob": workspace.FeedBlob,
         "FetchBlob": workspace.FetchBlob,
         "FetchTorch": workspace.FetchTorch,
+        "HasBlob": workspace.HasBlob,
+        "Workspace": workspace.Workspace,
+        "text": text(),
+        "octets": text().astype("S"),
         "feed_and_fetch": feed_and_fetch(workspace.FeedBlob, workspace.FetchBlob),
         "strings": strings(),
         "t": t,

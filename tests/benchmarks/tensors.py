@@ -8,7 +8,7 @@ from time import perf_counter
 
 import torch
 
-from bridge import at, caffe2
+from bridge import at, c10, caffe2
 from tests.benchmarks.harness import Case, Effort, Row, Timer, loop, measured
 
 
@@ -50,6 +50,11 @@ def _cases(steps: int) -> Iterator[Case]:
     yield Case(f"`at.{make}`", f"`torch.{make}`", 0.3, 0.18, ours, peers)
     x, t = at.zeros((4, 6)), torch.zeros((4, 6))
     yield Case("`sizes()`", "`t.shape`", 0.5, 0.25, loop("x.sizes()", x=x), loop("t.shape", t=t))
+    yield Case("`x.shape`", "`t.shape`", 0.5, 0.4, loop("x.shape", x=x), loop("t.shape", t=t))
+    dims, options = (64, 64), c10.dtype("float32")
+    ours = loop("empty(dims, options)", empty=caffe2.empty, dims=dims, options=options)
+    peers = loop("empty(dims)", empty=torch.empty, dims=dims)
+    yield Case("`caffe2.empty(dims, options)`", "`torch.empty(dims)`", 0.6, 0.4, ours, peers)
     for view in ("x.transpose(0, 1)", "x.view(6, 4)", "x[0:2]"):
         what = f"`{view.removeprefix('x.')}`"
         yield Case(what, "torch's", 0.25, 0.12, loop(view, x=x), loop(view, x=t))

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -464,6 +465,12 @@ def test_results_that_are_no_capsules(result: Any) -> None:
     made = type("Odd", (), {"__arrow_c_stream__": lambda self: result})()
     with pytest.raises(BufferError, match="Odd"):
         bridge.from_dlpack(made)
+
+
+def test_methods_of_an_object_alone() -> None:
+    producer = ints()
+    held = SimpleNamespace(__arrow_c_array__=producer.__arrow_c_array__)
+    assert bridge.from_dlpack(held).tolist() == INTS.tolist()
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ import torch
 
 import bridge
 from bridge import caffe2
+from tests.helpers.dlpack_producer import Producer, TensorSpec
 
 # of 32 bits, which JAX takes whatever its settings
 FOREIGN = np.arange(6.0).astype(">f4").reshape(2, 3)
@@ -74,3 +75,10 @@ def test_foreign_order_comes_to_lie_where_frameworks_want_it() -> None:
     assert not x.readonly
     caffe2.Tensor(x).mutable_data("float64")[0] = 7
     assert FOREIGN[0, 0] == 0
+
+
+def test_a_producer_with_nothing_but_dlpack_is_copied_once() -> None:
+    producer = Producer(TensorSpec.of_array(np.arange(5.0)))
+    with bridge.audit() as log:
+        bridge.from_dlpack(producer, copy=True)
+    assert [record.nbytes for record in log if record.copied] == [40]

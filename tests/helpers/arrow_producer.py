@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-_api = ctypes.pythonapi
+_api = ctypes.PyDLL(None)  # other libraries set the types of ctypes.pythonapi
 _api.PyCapsule_New.restype = ctypes.py_object
 _api.PyCapsule_New.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
 _api.PyCapsule_GetPointer.restype = ctypes.c_void_p

@@ -4,7 +4,6 @@
 - awkward, dask, mindspore, mlx, onnx, onnxruntime, openvino, paddle, pandas, polars, pyarrow,
   taichi, tinygrad, tvm_ffi, warp, xarray: test_libraries, test_columns
 - jax, jaxlib: exchange/matrix/test_jax, exchange/test_jax_modes
-- keras: exchange/test_tensorflow_modes
 - tensorflow: exchange/matrix/test_tensorflow, exchange/test_tensorflow_modes
 - *: test_libraries, test_columns
 """

@@ -284,3 +284,17 @@ def test_an_object_that_is_called_like_a_capsule() -> None:
     pretender = type("PyCapsule", (), {})()
     with pytest.raises(TypeError, match="no tensor's memory"):
         bridge.explain(pretender)
+
+
+def test_the_owner_names_the_library_that_exported_it() -> None:
+    tf = pytest.importorskip("tensorflow")
+    assert "tf.Tensor (tensorflow)" in str(bridge.explain(bridge.from_dlpack(tf.ones(2))).owner)
+
+    class Producer:
+        def __dlpack__(self, **options: Any) -> Any:
+            return np.ones(2).__dlpack__(**options)
+
+        def __dlpack_device__(self) -> Any:
+            return 1, 0
+
+    assert "Producer" in str(bridge.explain(bridge.from_dlpack(Producer())).owner)

@@ -99,7 +99,7 @@ def _needed(part: Sequence[Step], later: Sequence[Step], outputs: Sequence[str])
     reads, writes = names_of(part)
     if not outputs:
         return writes
-    wanted = {*outputs, *reads, *names_of(later)[0]}
+    wanted = {*outputs, *reads, *names_of(later)[0]}.union(*(step.kept for step in later))
     return [name for name in writes if name in wanted]
 
 

@@ -104,10 +104,9 @@ class Bound(BoundCore):
 
     `arguments`: the keyword arguments. `types`: for each input the tuple of types that it may have,
     None for any, or the number of the input whose type it has. `on_host`: the inputs that are on
-    the CPU wherever the operator runs. `in_place`: {output: input}; `forced`: those that must be, or
-    None. `wants`: the names of the
-    parameters that the engine fills, by their annotation; `out_name`: that of the buffer, or None.
-    `is_recorded`: whether its calls may be recorded.
+    the CPU wherever the operator runs. `in_place`: {output: input}; `forced`: those that must be,
+    or None. `wants`: the names of the parameters that the engine fills, by their annotation;
+    `out_name`: that of the buffer, or None. `is_recorded`: whether its calls may be recorded.
     """
 
     __slots__ = ()
@@ -124,23 +123,20 @@ class Bound(BoundCore):
         self.arguments = arguments
         self.types = types
         self.in_place = in_place
-        forced = schema_of(declaration.name).forced
-        self.forced = {o: i for i, o in forced if in_place.get(o) == i} or None
+        places = schema_of(declaration.name).forced
+        self.forced = {o: i for i, o in places if in_place.get(o) == i} or None
         self.on_host = on_host
         self.wants = declaration.filled
         self.function = declaration.function
         self.is_filled = not declaration.filled.keys().isdisjoint(
             ("RandomGenerator", "TargetDevice")
         )
-        # Without knowing the values nobody knows the sizes of the buffer.
-        reads_values = declaration.reads_values(len(types))
-        self.out_name = None if reads_values else declaration.filled.get("Out")
-        forced = declaration.schema.rpartition(":")[2].split(",")
-        self.is_update = (
-            self.out_name is not None
-            and all(pair.endswith("!") for pair in forced)
-            and in_place.keys() >= set(range(len(forced)))
-        )
+        # Without knowing the values nobody knows the sizes of a buffer that is not an input's.
+        self.reads_values = declaration.reads_values(len(types))
+        self.out_name = declaration.filled.get("Out")
+        if self.reads_values and self.forced is None:
+            self.out_name = None
+        self.has_strings = bool(declaration.strings)
         # Functions of users are called each time: they may do what nobody declared.
         self.is_recorded = not declaration.effects and declaration.function.__module__.startswith(
             "bridge.caffe2.operators."
@@ -329,8 +325,8 @@ class Declaration:
         count = len(definition.inputs)
         if not self.least <= count <= self.most:
             raise EnforceNotMet(
-                f"{definition.type} is given {count} inputs, and takes {', '.join(self.inputs)}, of "
-                f"which the first {self.least} are required.",
+                f"{definition.type} is given {count} inputs, and takes {', '.join(self.inputs)}; "
+                f"the first {self.least} of them are required.",
                 "CreateOperator",
             )
         types, on_host = self.types, self.on_host

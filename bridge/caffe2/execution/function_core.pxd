@@ -22,7 +22,8 @@ cdef class BoundCore:
     cdef public dict wants
     cdef public str out_name
     cdef public bint is_recorded
-    cdef public bint is_update      # whether each output must be in place, and is written there
+    cdef public bint reads_values
+    cdef public bint has_strings    # whether inputs or outputs are `Strings`
     cdef public bint is_filled      # whether `wants` has values of the operator
     cdef Seen seen
 

@@ -19,7 +19,8 @@ class BoundCore:
     wants: dict[str, str]
     out_name: str | None
     is_recorded: bool
-    is_update: bool
+    reads_values: bool
+    has_strings: bool
     is_filled: bool
 
 @disjoint_base

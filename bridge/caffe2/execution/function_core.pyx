@@ -12,8 +12,9 @@ output's buffer stays there. Another one becomes the value of its blob:
   is copied there, so that the blob's memory stays the same from the first run on;
 - otherwise its memory becomes the blob's.
 
-Buffers are passed to functions that can write them once their sizes are known: those of outputs that
-must be in place always, others from a run on inputs of the same types and sizes. A second such run is recorded; see `program`.
+Buffers are passed to functions that can write them once their sizes are known: those of outputs
+that must be in place always, others from a run on inputs of the same types and sizes. A second such
+run is recorded; see `program`.
 """
 
 from bridge.c10 cimport resizing
@@ -186,10 +187,8 @@ cdef class FunctionCore(ProgramCore):
         seen = bound.seen
         if seen is not None and not seen.fits(impls):
             seen = None
-        if bound.is_update:
-            buffers = [operands[bound.in_place[o]] for o in range(len(self._outputs))]
-        elif bound.out_name is not None:
-            if seen is not None:
+        if bound.out_name is not None:
+            if seen is not None and not bound.reads_values:
                 buffers = self._buffers(seen.outputs, impls, operands)
             elif bound.forced is not None:
                 buffers = self._buffers(self._layouts_in_place(impls), impls, operands)
@@ -239,7 +238,7 @@ cdef class FunctionCore(ProgramCore):
         cdef Tensor tensor
         cdef TensorImpl impl
         cdef object allowed
-        cdef bint has_objects = False
+        cdef bint has_objects = self._bound.has_strings
         for i in range(len(self._inputs)):
             tensor = self.input_blob(i, "Operator.Input")._tensor
             if tensor is None:
@@ -364,7 +363,8 @@ cdef class FunctionCore(ProgramCore):
         cdef list found = []
         cdef BlobCore blob
         for blob in self._outputs:
-            if blob._tensor is None or blob._tensor.impl.storage is None:
+            if blob._tensor is None or blob._tensor.impl.storage is None \
+                    or not blob._tensor.impl.c_dtype.c_is_pod:      # torch cannot write there
                 return None
             found.append(blob._tensor.impl)
         return found

@@ -176,7 +176,9 @@ class FunctionOperator(FunctionCore, Operator):
             items.append(b"")
         results = self._checked_results(declaration.function(*operands, **arguments))
         for o, result in enumerate(results):
-            kind = None if declaration.strings else declaration.kind_of(o, objects, self.InputSize())
+            kind = None
+            if not declaration.strings:
+                kind = declaration.kind_of(o, objects, self.InputSize())
             if isinstance(result, Strings):
                 self._put_objects(o, result.shape, result.items, c10.string)
             elif result is not None and kind is not None:

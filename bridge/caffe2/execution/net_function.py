@@ -3,7 +3,8 @@
 
 Each operator that is declared as a function becomes a call of it; names of blobs become local
 values, so nothing is overwritten. Other operators, those with state or effects, run on a workspace
-of their own that holds their inputs; torch cannot trace these.
+of their own that holds their inputs; torch cannot trace these. An operator that runs nets, such as
+If, also has the inputs and outputs of these.
 """
 
 from __future__ import annotations
@@ -30,7 +31,8 @@ class Step:
     """One operator of a net: its function and arguments, and the names of its blobs.
 
     `function` is None for an operator that is a class; `run` runs it on a workspace of its own.
-    `reason`: why torch cannot trace it, or None.
+    `reason`: why torch cannot trace it, or None. `inputs`, `outputs`: also those of nets that the
+    operator runs. `kept`: outputs that keep a former value if such a net does not write them.
     """
 
     __slots__ = (
@@ -39,6 +41,7 @@ class Step:
         "definition",
         "function",
         "inputs",
+        "kept",
         "outputs",
         "position",
         "reason",
@@ -48,12 +51,13 @@ class Step:
         cls = class_for(definition, caller)
         self.definition = definition
         self.position = position
-        self.inputs = definition.inputs
-        self.outputs = definition.outputs
-        for net in _nets_of(definition):  # of If and While: they use the blobs around them
-            inner = NetFunction(net, caller)
-            self.inputs += tuple(name for name in inner.reads if name not in self.inputs)
-            self.outputs += tuple(name for name in inner.writes if name not in self.outputs)
+        reads, writes = _names_of_nets(definition)
+        # A blob may be several inputs; those of inner nets are added once.
+        more = dict.fromkeys(name for name in reads if name not in definition.inputs)
+        self.inputs = (*definition.inputs, *more)
+        more = dict.fromkeys(name for name in writes if name not in definition.outputs)
+        self.outputs = (*definition.outputs, *more)
+        self.kept = frozenset(writes)
         self.function = None
         self.declaration = None
         self.arguments: dict[str, Any] = {}
@@ -120,7 +124,7 @@ class Step:
         Raises EnforceNotMet: the operator failed.
         """
         table = BlobTable()
-        for name in self.inputs:
+        for name in {*self.inputs, *self.kept.intersection(values)}:
             value = values[name]
             if name in self.outputs and hasattr(value, "clone"):
                 value = value.clone()
@@ -130,10 +134,11 @@ class Step:
         except Exception as cause:
             raise self.failure(cause) from cause
         for name in self.outputs:
-            blob = table._blobs[name]
+            blob = table._blobs.get(name)
             # A branch that was not taken writes nothing.
-            if blob._tensor is not None or blob._object is not None:
-                values[name] = _value_of(blob)
+            is_empty = blob is None or (blob._tensor is None and blob._object is None)
+            if name not in self.kept or not is_empty:
+                values[name] = _value_of(table._blobs[name])
 
     def failure(self, cause: Exception) -> EnforceNotMet:
         """Return the error of the operator, to be raised from `cause`."""
@@ -141,14 +146,6 @@ class Step:
 
     def __repr__(self) -> str:
         return f"<Step {self.position}: {self.definition}>"
-
-
-def _nets_of(definition: Definition) -> list[Any]:
-    """Return the nets among the arguments of an operator."""
-    found: list[Any] = []
-    for values in definition.arguments.values():
-        found += [values["n"]] if "n" in values else values.get("nets", [])
-    return found
 
 
 def _blob_of(value: Any) -> Blob:
@@ -201,9 +198,36 @@ class NetFunction:
             if step.is_pure and wanted.isdisjoint(step.outputs):
                 continue
             kept.append(step)
-            wanted.difference_update(step.outputs)
+            wanted.difference_update(set(step.outputs) - step.kept)
             wanted.update(step.inputs)
         return kept[::-1]
+
+
+def _names_of_nets(definition: Definition) -> tuple[list[str], list[str]]:
+    """Return the names that nets among the arguments read, before they write them, and write."""
+    reads: dict[str, None] = {}
+    writes: dict[str, None] = {}
+    first: list[str] = []
+    for argument in sorted(definition.arguments):
+        held = definition.arguments[argument]
+        for net in [held["n"]] if "n" in held else held.get("nets", ()):
+            own_reads, own_writes = _names_of_net(net)
+            reads.update((name, None) for name in own_reads if name not in first)
+            writes.update(dict.fromkeys(own_writes))
+            if argument == "cond_net":  # of While: it runs before the other one
+                first = own_writes
+    return list(reads), list(writes)
+
+
+def _names_of_net(net: Any) -> tuple[list[str], list[str]]:
+    reads: dict[str, None] = {}
+    writes: dict[str, None] = {}
+    for operator in net.op:
+        inner_reads, inner_writes = _names_of_nets(Definition(operator, None, None, "Module"))
+        own = (*operator.input, *inner_reads)
+        reads.update((name, None) for name in own if name not in writes)
+        writes.update(dict.fromkeys((*operator.output, *inner_writes)))
+    return list(reads), list(writes)
 
 
 def names_of(steps: Sequence[Step]) -> tuple[list[str], list[str]]:
@@ -226,6 +250,8 @@ def last_uses(steps: Sequence[Step], kept: Collection[str]) -> list[tuple[str, .
         seen.update(names)
         # A name that is written anew here is another value before.
         seen.difference_update(
-            name for name in step.outputs if name not in step.inputs and name not in kept
+            name
+            for name in step.outputs
+            if name not in step.inputs and name not in step.kept and name not in kept
         )
     return found[::-1]

@@ -15,6 +15,7 @@ from bridge.caffe2.blobs.core cimport BlobCore
 from bridge.caffe2.execution.output_backup cimport back_up, restore_all
 from bridge.caffe2.execution.torch_state cimport is_neutral
 from bridge.caffe2.tensor.tensor cimport Tensor, wrap
+from bridge.dlpack.abi cimport DL_CPU
 
 from bridge.c10.errors import EnforceIndexError, EnforceNotMet, EnforceTypeError
 from bridge.c10.options import as_options
@@ -289,6 +290,8 @@ cdef Tensor _plain(OperatorCore operator, BlobCore blob):
     cdef Tensor tensor = blob._tensor
     if tensor is None or tensor.impl.storage is None \
             or tensor.impl.storage.device_type != operator._definition.device_type:
+        if tensor is not None and tensor.impl.storage_initialized():
+            _refuse_input_elsewhere(operator, blob)
         tensor = _empty(operator._definition.device_type, operator._definition.device_index)
         _set(blob, tensor)
     elif tensor.impl.storage.flags & READONLY:
@@ -296,6 +299,21 @@ cdef Tensor _plain(OperatorCore operator, BlobCore blob):
         tensor.Resize(blob._tensor.sizes())
         _set(blob, tensor)
     return tensor
+
+
+cdef int _refuse_input_elsewhere(OperatorCore operator, BlobCore blob) except -1:
+    """Raise EnforceNotMet if a blob on another device is an input, whose elements would be lost."""
+    cdef Py_ssize_t i
+    for i in range(len(operator._inputs)):
+        if operator._inputs[i] is blob:
+            on = blob._tensor.device()
+            to_host = operator._definition.device_type == DL_CPU
+            raise EnforceNotMet(
+                f"Input {i}, blob {operator._definition.inputs[i]!r}, is on {on}, and the operator "
+                f"runs on {operator._definition.device}. Copy it by the operator "
+                f"{'CopyGPUToCPU' if to_host else 'CopyCPUToGPU'} first.",
+                "Operator.Output", condition="the inputs are on the operator's device")
+    return 0
 
 
 cdef Tensor _empty(int device_type, int device_index):

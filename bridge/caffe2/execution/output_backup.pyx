@@ -63,6 +63,8 @@ cdef class OutputBackup:
                 elements.items[:] = self.content
             else:
                 content.copy_from(impl, (<Tensor>self.content).impl, "Operator")
+                impl.origin = self.origin       # which a copy between devices may drop
+                impl.flags = self.flags
         return 0
 
 

@@ -65,9 +65,7 @@ def _predecessors(definitions: Sequence[Definition]) -> list[set[int]]:
 
 def _is_random(definition: Definition) -> bool:
     cls = definition.cls
-    if issubclass(cls, FunctionOperator):
-        return "random" in cls._declaration.effects
-    return hasattr(cls, "generator")  # as RandomOperator has
+    return issubclass(cls, FunctionOperator) and "random" in cls._declaration.effects
 
 
 def _chains(before: list[set[int]]) -> tuple[list[list[int]], list[set[int]]]:

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
+
 from bridge.c10.errors import EnforceNotMet, EnforceValueError
 from bridge.caffe2.base.device_option import device_of_option
 from bridge.caffe2.base.messages import check_text
@@ -14,6 +16,7 @@ from bridge.caffe2.execution.operator import Operator, failure
 from bridge.caffe2.execution.operator_core import run_all
 from bridge.caffe2.execution.parallel import OperatorFailed, ParallelRun
 from bridge.caffe2.execution.registry import class_for
+from bridge.caffe2.execution.torch_state import is_neutral_here, neutral
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -128,7 +131,8 @@ class RunnableNet:
             if self._compiled is None:
                 run_all(self._operators, at)
             else:
-                self._compiled.run(at)
+                with nullcontext() if is_neutral_here() else neutral():
+                    self._compiled.run(at)
         except Exception as cause:
             raise self._failure(at[0], self._definitions[at[0]], cause, caller) from cause
 

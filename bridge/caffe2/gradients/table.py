@@ -8,11 +8,8 @@ Follows the gradient makers of caffe2/operators, PyTorch 1.8.1, which were calle
 __all__ = ["NO_GRADIENT", "PATTERNS", "UNDEFINED", "UNIMPLEMENTED"]
 
 PATTERNS = {
-    "NanCheck g0 > 0": "NanCheck",
     "$Gradient i0 g0 i3? > 1": "SparseToDenseMask",
-    "$Gradient i0 i1 g0 > 0": "RoIAlign RoIAlignRotated",
     "$Gradient i0 g0 o1 > 0": "MaxPoolWithIndex",
-    "$Gradient i0 i1 o1 g0 > 0": "RoIPool",
     "$Gradient i0 i1 i2 i4 o1 o2 o3 g0 > 0 1 2": "TTSparseLengthsSum",
     "$Gradient i0 i1 i2 i3 o1 g0 > 0 1 2 g1": "HSoftmax",
 }
@@ -31,13 +28,12 @@ APMeter Accumulate AccumulateHistogram Allgather Allreduce Append AsyncNetBarrie
 AtomicFetchAdd Barrier Broadcast CheckAtomicBool CheckDatasetConsistency Checkpoint CloneCommonWorld
 CollectTensor ComputeOffset ConcatTensorVector ConditionalSetAtomicBool CountDown CountUp
 CreateAtomicBool CreateBlobsQueueDB CreateCommonWorld CreateCounter CreateMutex CreateScope
-CreateTensorVector CreateTreeCursor DBExists DestroyCommonWorld EnforceFinite Fail FeedBlob Free
-HSoftmaxSearch HasScope HeatmapMaxKeypoint IndexFreeze IndexLoad IndexSize IndexStore
-LastNWindowCollector LogFatal NCCLAllGather NCCLAllreduce NCCLBroadcast NCCLReduce NCCLReduceScatter
-PackRecords Print RMACRegions ReadNextBatch ReadRandomBatch ReceiveTensor
-RecurrentNetworkBlobFetcher Reduce ReduceScatter ReservoirSampling ResetCounter ResetCursor
-RetrieveCount Save SendTensor Snapshot StringJoin Summarize TensorVectorSize
-ThrowChildThreadException ThrowException UnPackRecords WallClockTime YellowFin
+CreateTensorVector CreateTreeCursor DBExists DestroyCommonWorld Fail FeedBlob Free HSoftmaxSearch
+HasScope IndexFreeze IndexLoad IndexSize IndexStore LastNWindowCollector LogFatal NCCLAllGather
+NCCLAllreduce NCCLBroadcast NCCLReduce NCCLReduceScatter PackRecords Print ReadNextBatch
+ReadRandomBatch ReceiveTensor RecurrentNetworkBlobFetcher Reduce ReduceScatter ReservoirSampling
+ResetCounter ResetCursor RetrieveCount Save SendTensor Snapshot Summarize TensorVectorSize
+ThrowChildThreadException UnPackRecords WallClockTime YellowFin
 """
 
 # Types whose gradient Caffe2 declares, but does not implement.

@@ -33,7 +33,7 @@ from bridge.caffe2.execution.net_function import NetFunction, Step, last_uses, n
 from bridge.caffe2.execution.nets import run_net_once
 from bridge.caffe2.execution.torch_io import operand
 from bridge.caffe2.modules.loading import net_message
-from bridge.caffe2.operators.base.lazy_torch import load
+from bridge.caffe2.operators.base.lazy_torch import settle
 from bridge.caffe2.workspaces.current import current
 from bridge.caffe2.workspaces.workspace import Workspace
 from bridge.exchange.conversion import export_source
@@ -46,8 +46,6 @@ if TYPE_CHECKING:
 __all__ = ["NetModule", "to_module"]
 
 _CALLER = "to_module"
-
-load()  # the functions of operators are traced
 
 
 def to_module(
@@ -161,6 +159,7 @@ class NetModule(torch.nn.Module):
         trainable: bool,
     ) -> None:
         super().__init__()
+        settle()  # torch's compiler traces the operators
         self.input_names: tuple[str, ...] = tuple(inputs)
         self.output_names: tuple[str, ...] = tuple(outputs)
         self._definition: bytes = message.SerializeToString()

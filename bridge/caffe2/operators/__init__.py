@@ -54,6 +54,8 @@ Rules for the functions:
   ``tolist``, ``if tensor``), unless the operator declares ``effects=("values",)``. Checks of
   elements are for `base.checks.has_values` tensors only.
 - What is wrong with inputs or arguments is checked by `base.checks.require` before computing.
+- Strings that are only rearranged come as indices. A parameter annotated with `Strings` (of
+  `blobs.strings`) has the strings themselves, and a function may return such.
 
 The modules are imported, and register their operators, when an operator type is looked up that is
 not registered; only those of `base` are imported before. torch is imported when the first operator

@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # cython: language_level=3
-"""BlobMap: the blobs of a workspace by name. Compiled: ``Workspace.blobs`` makes one at each use."""
+"""BlobMap: the blobs of a workspace by name.
+
+Compiled, since ``Workspace.blobs`` makes one at each use.
+"""
 
 from collections.abc import ItemsView, KeysView, Mapping, ValuesView
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # cython: language_level=3, boundscheck=False, wraparound=False
-"""HasBlob, FeedBlob, FetchBlob, FetchTorch: one look-up and the common case here, the rest in Python.
+"""HasBlob, FeedBlob, FetchBlob, FetchTorch: a look-up and the common case, the rest in Python.
 
 Their time does not depend on the number of blobs.
 """
@@ -40,7 +40,12 @@ cdef BlobCore _known(object name):
 
 
 def HasBlob(name):
-    """Return whether there is a blob `name`. Raises EnforceNotMet: `name` is not a name."""
+    """Return whether there is a blob `name`. Raises EnforceNotMet: `name` is not a name.
+
+    >>> from bridge.caffe2 import workspace
+    >>> workspace.HasBlob("absent")
+    False
+    """
     if _known(name) is not None:
         return True
     return find_blob(_current.workspace, name_of(name, "HasBlob")) is not None

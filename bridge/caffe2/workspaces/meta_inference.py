@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 
-from bridge.c10 import TypeMeta
+from bridge.c10 import TypeMeta, string
 from bridge.caffe2.base.data_types import NUMBERS
 from bridge.caffe2.execution.function_operator import FunctionOperator
 
@@ -82,7 +82,8 @@ def _described(definition: Definition, returned: Any) -> dict[str, Known] | None
     for name, result in zip(definition.outputs, results, strict=False):
         if result is None:
             continue
-        meta = TypeMeta.Make(result.dtype)
+        # Strings are returned as an array.
+        meta = string if str(result.dtype) == "object" else TypeMeta.Make(result.dtype)
         if meta not in NUMBERS:
             return None
         found[name] = ([int(size) for size in result.shape], meta, None)

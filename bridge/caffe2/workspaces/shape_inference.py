@@ -193,7 +193,7 @@ def _agreed(
 
 def _is_small_fill(definition: Definition) -> bool:
     """Return whether the argument `shape`, if there is one, names few elements."""
-    shape = definition.arguments.get("shape", {}).get("ints", ())
+    shape: list[int] = list(definition.arguments.get("shape", {}).get("ints", ()))
     return math.prod(shape) <= _MOST_ELEMENTS
 
 

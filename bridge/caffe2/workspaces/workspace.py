@@ -105,7 +105,8 @@ class Workspace(BlobTable, metaclass=_WorkspaceType):
         current_blobs: ClassVar[BlobMap]
 
         @property
-        def blobs(self) -> BlobMap: ...
+        def blobs(self) -> BlobMap:
+            """The blobs by name, those of parents included: a live view."""
     else:
         # without a function of Python's between
         blobs = property(BlobMap, doc="The blobs by name, those of parents included: a live view.")

@@ -12,11 +12,13 @@ import torch
 import bridge
 from bridge import c10, caffe2
 from bridge.caffe2 import core, workspace
+from bridge.caffe2.blobs.strings import Strings
 from bridge.caffe2.definitions.schemas import schema_of
 
 pytestmark = pytest.mark.usefixtures("fresh_workspace")
 
 Tensor = torch.Tensor
+Out = Any
 
 
 @caffe2.operator("FnAxpy", inplace="0>0", gradient="Scale{scale=2.0} g0 > 0")
@@ -37,6 +39,26 @@ def parts(x: Tensor, *, sizes: list[int]) -> tuple[Tensor, ...]:
 def same(x: Tensor) -> Tensor:
     """A view of x as a vector."""
     return x.view(-1)
+
+
+@caffe2.operator("FnText")
+def text(x: Tensor) -> Any:
+    """The elements of x as strings."""
+    return np.array([b"%g" % one for one in x.tolist()], object)
+
+
+@caffe2.operator("FnJoined", types={"xs": "xs"}, inputs="1-*")
+def joined(*xs: Tensor) -> Tensor:
+    """The inputs, of any type that they share, one after the other."""
+    return torch.cat(xs)
+
+
+@caffe2.operator("FnFirstRow", inplace="0>0!")
+def first_row(x: Tensor, row: Tensor, *, out: Out = None) -> Tensor:
+    """Return x with its first row replaced."""
+    target = x.clone() if out is None else out
+    target[0] = row
+    return target
 
 
 def feed(**values: Any) -> None:
@@ -119,6 +141,40 @@ def test_strings_are_rearranged() -> None:
     feed(x=np.array([b"a", b"b", b"c"], object))
     run("FnParts", ["x"], ["a", "b"], sizes=[1, 2])
     assert workspace.FetchBlob("b").tolist() == [b"b", b"c"]
+
+
+def test_strings_are_returned_as_an_array() -> None:
+    net = core.Net("text")
+    net.Proto().op.extend([core.CreateOperator("FnText", ["x"], ["y"])])
+    feed(x=np.float32([1, 2.5]))
+    workspace.CreateNet(net)
+    for _ in range(4):
+        workspace.RunNet(net)
+        assert workspace.FetchBlob("y").tolist() == [b"1", b"2.5"]
+    feed(x=np.float32([3]))
+    workspace.RunNet(net)
+    assert workspace.FetchBlob("y").tolist() == [b"3"]
+
+
+def test_several_inputs_of_one_type_whatever_it_is() -> None:
+    feed(x=np.int16([1]), y=np.int16([2]), z=np.int64([3]), s=np.array([b"a"], object))
+    run("FnJoined", ["x", "y"], ["xy"])
+    assert workspace.FetchBlob("xy").tolist() == [1, 2]
+    run("FnJoined", ["s", "s"], ["ss"])
+    assert workspace.FetchBlob("ss").tolist() == [b"a", b"a"]
+    for other in ("z", "s"):
+        with pytest.raises(TypeError, match="takes int16 there"):
+            run("FnJoined", ["x", other], ["xy"])
+    with pytest.raises(TypeError, match="takes string there"):
+        run("FnJoined", ["s", "z"], ["xy"])
+
+
+def test_what_must_be_in_place_is_written_there_from_the_first_run_on() -> None:
+    rows = torch.zeros(2, 2)
+    workspace.FeedBlob("x", rows)
+    feed(row=np.float32([1, 2]))
+    run("FnFirstRow", ["x", "row"], ["x"])
+    assert rows.tolist() == [[1, 2], [0, 0]]
 
 
 def test_a_failed_function_leaves_the_outputs() -> None:
@@ -248,3 +304,43 @@ def test_settings_of_torch_change_nothing(setting: str) -> None:
     finally:
         torch.set_default_dtype(before)
     assert bridge.to_torch(workspace.FetchTorch("d")).is_inference() is False
+
+
+@caffe2.operator(
+    "FnFirsts",
+    types={"pairs": [c10.bool, (c10.float32, c10.string)]},
+    inputs="2n",
+    rearranges={1: 1},
+)
+def firsts(*pairs: Tensor) -> tuple[Tensor, Tensor]:
+    """The first mask; the first element of each second input, and an empty one."""
+    return pairs[0], torch.cat([*(x[:1] for x in pairs[1::2]), pairs[1].new_zeros(1)])
+
+
+@caffe2.operator("FnLonger", types=c10.string, outputs=2)
+def longer(x: Strings, *, suffix: bytes = b"") -> tuple[Strings, Tensor]:
+    """Strings with a suffix, and their number of bytes."""
+    found = [one + suffix for one in x.items]
+    return Strings(x.shape, found), torch.tensor([len(one) for one in found]).view(x.shape)
+
+
+def test_types_in_turn_and_elements_of_one_input() -> None:
+    mask = np.array([True, False])
+    workspace.FeedBlob("m", mask)
+    workspace.FeedBlob("f", np.array([1.5, 2], np.float32))
+    workspace.FeedBlob("s", np.array([b"a", b"b"], object))
+    for kind, expected in {"f": [1.5, 1.5, 0], "s": [b"a", b"a", b""]}.items():
+        workspace.RunOperatorOnce(core.CreateOperator("FnFirsts", ["m", kind] * 2, ["n", "y"]))
+        assert workspace.FetchBlob("y").tolist() == expected
+        np.testing.assert_array_equal(workspace.FetchBlob("n"), mask)
+    for inputs in (["m", "f", "m", "s"], ["f", "f"], ["m", "m"]):
+        with pytest.raises(c10.EnforceNotMet, match="takes"):
+            workspace.RunOperatorOnce(core.CreateOperator("FnFirsts", inputs, ["n", "y"]))
+
+
+def test_functions_of_strings() -> None:
+    workspace.FeedBlob("s", np.array([[b"a"], [b"bc"]], object))
+    operator = core.CreateOperator("FnLonger", ["s"], ["t", "n"], suffix=b"!")
+    workspace.RunOperatorOnce(operator)
+    assert workspace.FetchBlob("t").tolist() == [[b"a!"], [b"bc!"]]
+    assert workspace.FetchBlob("n").tolist() == [[2], [3]]

@@ -19,6 +19,12 @@ from tests.conformance.operators.case import Case
 pytestmark = pytest.mark.usefixtures("fresh_workspace")
 
 
+# Cases whose gradient in Caffe2 is not the derivative of what the operator computes: SpatialBN in
+# test mode reads the variance as 1 / deviation, LambdaRankNdcg has the gradient of another function
+# by design, and these two refuse or cut a gradient of other sizes than the output.
+OTHER_GRADIENTS = ("SpatialBN_test", "LambdaRankNdcg", "PackSegments_shorter", "LengthsTopK_wrong")
+
+
 def with_gradients() -> list[Any]:
     """Return the cases of finite numbers whose operator has gradient operators.
 
@@ -30,6 +36,8 @@ def with_gradients() -> list[Any]:
         case = parameter.values[0]
         op_type, inputs, outputs, args = case.steps[0]
         if op_type.endswith("Gradient") or set(inputs) & set(outputs) or "zero length" in case.name:
+            continue
+        if any(name in str(parameter.id) for name in OTHER_GRADIENTS):
             continue
         feeds = [np.asarray(case.feeds[name]) for name in inputs]
         if not all(one.dtype.kind in "fiub" and np.isfinite(one).all() for one in feeds):
@@ -90,7 +98,7 @@ def test_same_gradients(case: Case, operators: list[Any], grads: list[Any]) -> N
     )
     for expected, actual in zip(wanted, given, strict=True):
         actual = torch.zeros_like(expected) if actual is None else actual
-        scale = float(expected.abs().max()) if expected.numel() else 0.0
+        scale = max(float(expected.abs().max()), 0.1) if expected.numel() else 0.0
         torch.testing.assert_close(
             actual, expected.view(actual.shape), rtol=1e-5, atol=1e-5 * scale, equal_nan=True
         )

@@ -341,7 +341,7 @@ def test_python_values_are_copied(value: Any) -> None:
     wanted = np.asarray(value)
     assert fetched.shape == wanted.shape
     assert fetched.astype(wanted.dtype).tolist() == wanted.tolist()
-    with pytest.raises(c10.EnforceNotMet, match="ragged|inhomogeneous"):
+    with pytest.raises(c10.EnforceNotMet, match=r"ragged|inhomogeneous"):
         FeedBlob("x", [[1], [2, 3]])
     assert FetchBlob("x").shape == wanted.shape
 

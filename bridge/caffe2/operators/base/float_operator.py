@@ -25,11 +25,7 @@ class FloatOperator(TorchOperator):
 
     def x(self, i: int, types: Collection[TypeMeta] | None = FLOAT) -> Tensor:
         """Return input `i` as a torch tensor over the same memory, to read; as TorchOperator.x."""
-        # TorchOperator.x inlined: this runs for each input of each operator.
-        tensor = self.Input(i)
-        if types is not None and tensor.dtype() not in types:
-            self._refuse_type(i, types)
-        return operand(tensor)
+        return super().x(i, types)
 
     def out(self, i: int, sizes: Sequence[int], dtype: TypeMeta = c10.float32) -> Tensor:
         """Return output `i` as a torch tensor to write; as TorchOperator.out."""

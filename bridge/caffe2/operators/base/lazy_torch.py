@@ -7,11 +7,14 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-__all__ = ["functional", "load", "torch"]
+__all__ = ["functional", "settle", "torch"]
 
 
 class _Lazy:
-    """A stand-in for a module, imported at the first access to an attribute, which is cached."""
+    """A stand-in for a module, imported at the first access to an attribute.
+
+    Then the modules of operators refer to the real one, which torch's compiler can trace.
+    """
 
     def __init__(self, name: str) -> None:
         self.__name__ = name
@@ -19,6 +22,7 @@ class _Lazy:
     def __getattr__(self, attribute: str) -> Any:
         import importlib
 
+        settle()
         value = getattr(importlib.import_module(self.__name__), attribute)
         setattr(self, attribute, value)
         return value
@@ -31,10 +35,15 @@ functional: Any = _Lazy("torch.nn.functional")
 """The module `torch.nn.functional`."""
 
 
-def load() -> None:
-    """Import the modules now, for torch.compile, which cannot trace an import."""
+def settle() -> None:
+    """Import torch, and let the modules of operators that are loaded refer to it itself."""
     import importlib
+    import sys
 
-    for lazy in (torch, functional):
-        found = vars(importlib.import_module(lazy.__name__))
-        vars(lazy).update({name: value for name, value in found.items() if name[:2] != "__"})
+    package = __name__.partition(".base.")[0] + "."
+    for name, module in list(sys.modules.items()):
+        if not name.startswith(package):
+            continue
+        for value_name, value in list(vars(module).items()):
+            if isinstance(value, _Lazy):
+                setattr(module, value_name, importlib.import_module(value.__name__))

@@ -84,6 +84,8 @@ class TorchOperator(Operator):
         no such element type.
         """
         tensor = self.Input(i)
+        if tensor.GetDeviceType() != self._definition.device.type:
+            self._refuse_device(i)
         if types is not None and tensor.dtype() not in types:
             self._refuse_type(i, types)
         return operand(tensor)
@@ -136,6 +138,16 @@ class TorchOperator(Operator):
     def has_strings(self, i: int) -> bool:
         """Return whether input `i` is a tensor of strings."""
         return bool(self.Input(i).dtype() is c10.string)
+
+    def _refuse_device(self, i: int) -> None:
+        tensor, device = self.Input(i), self._definition.device
+        copy = "CopyGPUToCPU" if device.type == c10.DeviceType.CPU else "CopyCPUToGPU"
+        raise EnforceNotMet(
+            f"Input {i}, blob {self._definition.inputs[i]!r}, is on {tensor.device()}, and "
+            f"{self._definition.type} runs on {device}. Copy it by the operator {copy} first.",
+            self._definition.type,
+            condition="the inputs are on the operator's device",
+        )
 
     def _refuse_type(self, i: int, types: Collection[TypeMeta]) -> None:
         dtype = self.Input(i).dtype()

@@ -2,7 +2,7 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
 """Boxes selected by score and overlap, on the CPU; boxes are rows (x1, y1, x2, y2) of float32.
 
-The results are those of `boxes.py`, operation for operation, since rounding may decide which box is
+The results are those of Caffe2, operation for operation, since rounding may decide which box is
 kept. NumPy's calls on a handful of boxes take thirty times as long as the work.
 """
 

@@ -3,9 +3,13 @@
 
 from __future__ import annotations
 
-from bridge.caffe2.execution.registry import register_operator
-from bridge.caffe2.operators.base.float_operator import FloatOperator
+from bridge.caffe2.execution.function_operator import operator
+from bridge.caffe2.operators.base.checks import require
 from bridge.caffe2.operators.base.lazy_torch import torch
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from torch import Tensor
 
 __all__: list[str] = []
 
@@ -13,8 +17,10 @@ _FARTHEST = 1.5  # largest offset from the maximum, in pixels
 _FLAT = 1e-4  # the parabola is flat if its determinant is below this
 
 
-@register_operator("HeatmapMaxKeypoint")
-class HeatmapMaxKeypoint(FloatOperator):
+@operator("HeatmapMaxKeypoint", gradient="undefined")
+def heatmap_max_keypoint(
+    heatmaps: Tensor, bboxes: Tensor, *, should_output_softmax: bool = False
+) -> Tensor:
     """(maps, boxes) -> (n, 4, K): x, y, score and probability of each map's maximum.
 
     Inputs: square maps (n, K, size, size), boxes (n, 4) as x0, y0, x1, y1. The maximum is that of a
@@ -22,60 +28,51 @@ class HeatmapMaxKeypoint(FloatOperator):
     unless `should_output_softmax` is set.
     Follows HeatmapMaxKeypointOp, caffe2/operators/heatmap_max_keypoint_op.cc, PyTorch 1.8.1.
     """
+    require(heatmaps.dim() == 4, "heat maps have four dimensions", heatmaps)
+    n, count, size, width = heatmaps.shape
+    require(size >= 2 and size == width, "maps are square, with sides of 2 or more", heatmaps)
+    fits = bboxes.dim() == 2 and bboxes.shape[0] == n and bboxes.shape[1] >= 4
+    require(fits, "there are four coordinates per box", bboxes)
+    if not heatmaps.numel():
+        return heatmaps.new_empty(n, 4, count)
+    flat = heatmaps.reshape(n, count, -1)
+    score, place = flat.max(2)
+    y, x = place // size, place % size
+    dx, dy, rise = _peak(_neighbours(flat, x, y, size))
+    probability = torch.zeros_like(score)
+    if should_output_softmax:
+        probability = score.exp() / flat.exp().sum(2)
+    lengths = (bboxes[:, 2:4] - bboxes[:, :2]).clamp(min=1)
+    x, y = x.to(score.dtype), y.to(score.dtype)
+    px = bboxes[:, :1] + (0.5 + x + dx) * lengths[:, :1] / size
+    py = bboxes[:, 1:2] + (0.5 + y + dy) * lengths[:, 1:] / size
+    return torch.stack([px, py, score + rise, probability], 1)
 
-    def RunOnDevice(self) -> None:
-        maps, boxes = self.x(0), self.x(1)
-        self.enforce(maps.dim() == 4, "heat maps have four dimensions", maps)
-        n, count, size, width = maps.shape
-        self.enforce(size >= 2 and size == width, "maps are square, with sides of 2 or more", maps)
-        self.enforce(
-            boxes.dim() == 2 and len(boxes) == n and boxes.size(1) >= 4,
-            "there are four coordinates per box",
-            boxes,
-        )
-        if not maps.numel():
-            self.out(0, (n, 4, count))
-            return
-        flat = maps.reshape(n, count, -1)
-        score, place = flat.max(2)
-        y, x = place // size, place % size
-        grid = self._neighbours(flat, x, y, size)
-        dx, dy, rise = self._peak(grid)
-        probability = torch.zeros_like(score)
-        if self.GetSingleArgument("should_output_softmax", False):
-            probability = score.exp() / flat.exp().sum(2)
-        lengths = (boxes[:, 2:4] - boxes[:, :2]).clamp(min=1)
-        px = boxes[:, :1] + (0.5 + x + dx) * lengths[:, :1] / size
-        py = boxes[:, 1:2] + (0.5 + y + dy) * lengths[:, 1:] / size
-        self.put(0, torch.stack([px, py, score + rise, probability], 1))
 
-    def _neighbours(
-        self, flat: torch.Tensor, x: torch.Tensor, y: torch.Tensor, size: int
-    ) -> list[list[torch.Tensor]]:
-        """Return the 3 x 3 values around each point, as rows of columns."""
+def _neighbours(flat: Tensor, x: Tensor, y: Tensor, size: int) -> list[list[Tensor]]:
+    """Return the 3 x 3 values around each point, as rows of columns."""
 
-        def mirrored(at: torch.Tensor, step: int) -> torch.Tensor:
-            to = at + step
-            return torch.where((to < 0) | (to >= size), at - step, to)
+    def mirrored(at: Tensor, step: int) -> Tensor:
+        to = at + step
+        return torch.where((to < 0) | (to >= size), at - step, to)
 
-        steps = (-1, 0, 1)
-        places = [[mirrored(y, i) * size + mirrored(x, j) for j in steps] for i in steps]
-        return [[flat.gather(2, one[..., None])[..., 0] for one in row] for row in places]
+    steps = (-1, 0, 1)
+    places = [[mirrored(y, i) * size + mirrored(x, j) for j in steps] for i in steps]
+    return [[flat.gather(2, one[..., None])[..., 0] for one in row] for row in places]
 
-    def _peak(
-        self, grid: list[list[torch.Tensor]]
-    ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-        """Return the offset (x, y) of the maximum from the middle, and its excess over it."""
-        (nw, north, ne), (west, middle, east), (sw, south, se) = grid
-        bx, by = -(east - west) / 2, -(south - north) / 2
-        axx, ayy = west - 2 * middle + east, north - 2 * middle + south
-        axy = (se - sw - ne + nw) / 4
-        determinant = axx * ayy - axy * axy
-        flat = determinant.abs() < _FLAT
-        divisor = torch.where(flat, 1.0, determinant)
-        dx, dy = (ayy * bx - axy * by) / divisor, (axx * by - axy * bx) / divisor
-        farther = torch.maximum(dx.abs(), dy.abs())
-        shrink = torch.where(farther > _FARTHEST, _FARTHEST / farther, 1.0)
-        dx, dy = dx * shrink, dy * shrink
-        rise = (axx * dx * dx + 2 * axy * dx * dy + ayy * dy * dy) / 2 - bx * dx - by * dy
-        return tuple(torch.where(flat, 0.0, one) for one in (dx, dy, rise))
+
+def _peak(grid: list[list[Tensor]]) -> tuple[Tensor, ...]:
+    """Return the offset (x, y) of the maximum from the middle, and its excess over it."""
+    (nw, north, ne), (west, middle, east), (sw, south, se) = grid
+    bx, by = -(east - west) / 2, -(south - north) / 2
+    axx, ayy = west - 2 * middle + east, north - 2 * middle + south
+    axy = (se - sw - ne + nw) / 4
+    determinant = axx * ayy - axy * axy
+    flat = determinant.abs() < _FLAT
+    divisor = torch.where(flat, 1.0, determinant)
+    dx, dy = (ayy * bx - axy * by) / divisor, (axx * by - axy * bx) / divisor
+    farther = torch.maximum(dx.abs(), dy.abs())
+    shrink = torch.where(farther > _FARTHEST, _FARTHEST / farther, 1.0)
+    dx, dy = dx * shrink, dy * shrink
+    rise = (axx * dx * dx + 2 * axy * dx * dy + ayy * dy * dy) / 2 - bx * dx - by * dy
+    return tuple(torch.where(flat, 0.0, one) for one in (dx, dy, rise))

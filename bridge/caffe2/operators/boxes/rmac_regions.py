@@ -3,49 +3,48 @@
 
 from __future__ import annotations
 
-from bridge.caffe2.execution.registry import register_operator
-from bridge.caffe2.operators.base.float_operator import FloatOperator
+from bridge.caffe2.execution.function_operator import operator
+from bridge.caffe2.operators.base.checks import require, single
 from bridge.caffe2.operators.base.lazy_torch import torch
-from bridge.caffe2.operators.base.torch_operator import single
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from torch import Tensor
 
 __all__: list[str] = []
 
 
-@register_operator("RMACRegions")
-class RMACRegions(FloatOperator):
+@operator("RMACRegions", types=None, rearranges=(), gradient="undefined")
+def rmac_regions(x: Tensor, *, scales: int = 3, overlap: float = 0.4) -> Tensor:
     """X: (N, C, H, W) -> squares of several sizes over each image, (n, 5) as RoIs.
 
-    Arguments: `scales` (3): the number of sizes; `overlap` (0.4): their approximate overlap.
+    Of X only its sizes are used. `scales`: the number of sizes. `overlap`: their approximate
+    overlap.
     Follows RMACRegionsOp, caffe2/operators/rmac_regions_op.cc, PyTorch 1.8.1.
     """
-
-    def RunOnDevice(self) -> None:
-        x = self.Input(0)  # only its sizes are used
-        self.enforce(x.dim() == 4, "X has 4 dimensions", list(x.sizes()))
-        images, _, height, width = x.sizes()
-        if not x.numel():
-            self.out(0, (0, 5))
-            return
-        overlap, side = self.GetSingleArgument("overlap", 0.4), min(height, width)
-        more = 0
-        if height != width:
-            # In float32 like Caffe2: rounding decides between equally good numbers of steps.
-            area, longer = side * side, max(height, width)
-            steps = [single((longer - side) / k) for k in range(1, 7)]
-            shared = [single(single(area - single(side * step)) / area) for step in steps]
-            away = [abs(single(one - single(overlap))) for one in shared]
-            more = away.index(min(away)) + 1
-        columns, rows = (more if width > height else 0), (more if height > width else 0)
-        found = []
-        for scale in range(1, self.GetSingleArgument("scales", 3) + 1):
-            size = 2 * side // (scale + 1)
-            if not size:
-                break
-            across = starts(width, size, scale + columns)
-            down = starts(height, size, scale + rows)
-            found += [[x1, y1, x1 + size - 1, y1 + size - 1] for x1 in across for y1 in down]
-        every = [[image, *region] for image in range(images) for region in found]
-        self.put(0, torch.tensor(every, dtype=torch.float32).view(-1, 5))
+    require(x.dim() == 4, "X has 4 dimensions", x)
+    images, _, height, width = x.shape
+    if not x.numel():
+        return torch.empty((0, 5), dtype=torch.float32, device=x.device)
+    side, more = min(height, width), 0
+    if height != width:
+        # In float32 like Caffe2: rounding decides between equally good numbers of steps.
+        area, longer = side * side, max(height, width)
+        steps = [single((longer - side) / k) for k in range(1, 7)]
+        shared = [single(single(area - single(side * step)) / area) for step in steps]
+        away = [abs(single(one - single(overlap))) for one in shared]
+        more = away.index(min(away)) + 1
+    columns, rows = (more if width > height else 0), (more if height > width else 0)
+    found = []
+    for scale in range(1, scales + 1):
+        size = 2 * side // (scale + 1)
+        if not size:
+            break
+        across = starts(width, size, scale + columns)
+        down = starts(height, size, scale + rows)
+        found += [[x1, y1, x1 + size - 1, y1 + size - 1] for x1 in across for y1 in down]
+    every = [[image, *region] for image in range(images) for region in found]
+    return torch.tensor(every, dtype=torch.float32, device=x.device).view(-1, 5)
 
 
 def starts(length: int, size: int, count: int) -> list[int]:

@@ -3,96 +3,112 @@
 
 An output element of RoIAlign is a weighted sum of image elements. All of them together are one
 product with a sparse matrix, which torch computes by `embedding_bag`: the rows are the pixels of
-the images, each with all its channels.
+the images, each with all its channels. Upright regions on the CPU have a kernel of their own.
 """
 
 from __future__ import annotations
 
 import math
 
-from bridge.caffe2.execution.registry import register_operator
+from bridge.caffe2.execution.function_operator import operator
 from bridge.caffe2.operators.base.channels import channels_first
+from bridge.caffe2.operators.base.checks import has_values, require
+from bridge.caffe2.operators.base.cpu_kernels import takes_kernels
 from bridge.caffe2.operators.base.lazy_torch import functional, torch
-from bridge.caffe2.operators.boxes.roi_operator import RoIOperator
+from bridge.caffe2.operators.boxes import roi_align_kernels
+from bridge.caffe2.operators.boxes.roi_rules import RoIRules, regions_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from torch import Tensor
 
-__all__ = ["RoIAlign", "RoIAlignRotated"]
+    from bridge.caffe2.execution.declaration import Out
+
+__all__: list[str] = []
+
+# The first corner, the size and the rotation of each region, as (y, x).
+if TYPE_CHECKING:
+    Geometry = tuple[Tensor, Tensor, Tensor | None]
 
 
-class RoIAlignOperator(RoIOperator):
-    """An operator that samples bins of regions bilinearly.
+def _samples(rules: RoIRules, number: Tensor, geometry: Geometry, height: int, width: int) -> Bags:
+    """Return which pixels each bin is a sum of, and with which weights."""
+    corner, size, turn = geometry
+    n, bins = size.shape[0], rules.bins
+    if rules.ratio > 0:
+        grid = torch.full((n, 2), rules.ratio, dtype=torch.long, device=size.device)
+    else:
+        grid = torch.ceil(size / size.new_tensor(bins)).long()
+    bags = Bags(n * bins[0] * bins[1])
+    # Regions with the same grid are computed together: there are few different grids.
+    for up, across in torch.unique(grid, dim=0).tolist():
+        if up <= 0 or across <= 0:
+            continue
+        rows = ((grid[:, 0] == up) & (grid[:, 1] == across)).nonzero().view(-1)
+        y = _offsets(size[rows, 0], bins[0], up)
+        x = _offsets(size[rows, 1], bins[1], across)
+        y, x = corner[rows, :1] + y, corner[rows, 1:] + x
+        y, x = torch.broadcast_tensors(y[:, :, None], x[:, None, :])
+        if turn is not None:
+            y, x = turned(y, x, turn[rows])
+        shape = (len(rows), bins[0], up, bins[1], across)
+        y, x = (one.reshape(shape).transpose(2, 3).flatten(3) for one in (y, x))
+        index, weight = corners(y, x, height, width)
+        index = index + (number[rows] * height * width).view(-1, 1, 1, 1)
+        bags.add(rows, index, weight / (up * across))
+    return bags
 
-    Arguments: `sampling_ratio` (-1): samples per bin and direction, as many as it has pixels if not
-    positive; `aligned` (False): pixel centers are at half-integer coordinates.
-    """
 
-    def samples(self, number: Tensor, regions: Tensor, height: int, width: int) -> Bags:
-        """Return which pixels each bin is a sum of, and with which weights."""
-        self.aligned = bool(self.GetSingleArgument("aligned", False))
-        ratio = self.GetSingleArgument("sampling_ratio", -1)
-        corner, size, turn = self.geometry(regions)
-        if ratio > 0:
-            grid = torch.full((len(regions), 2), ratio)
-        else:
-            grid = torch.ceil(size / torch.tensor(self.bins, dtype=torch.float32)).long()
-        bags = Bags(len(regions) * self.bins[0] * self.bins[1])
-        # Regions with the same grid are computed together: there are few different grids.
-        for up, across in torch.unique(grid, dim=0).tolist():
-            if up <= 0 or across <= 0:
-                continue
-            rows = ((grid[:, 0] == up) & (grid[:, 1] == across)).nonzero().view(-1)
-            y = self.offsets(size[rows, 0], self.bins[0], up)
-            x = self.offsets(size[rows, 1], self.bins[1], across)
-            y, x = corner[rows, :1] + y, corner[rows, 1:] + x
-            y, x = torch.broadcast_tensors(y[:, :, None], x[:, None, :])
-            if turn is not None:
-                y, x = turned(y, x, turn[rows])
-            shape = (len(rows), self.bins[0], up, self.bins[1], across)
-            y, x = (one.reshape(shape).transpose(2, 3).flatten(3) for one in (y, x))
-            index, weight = corners(y, x, height, width)
-            index = index + (number[rows] * height * width).view(-1, 1, 1, 1)
-            bags.add(rows, index, weight / (up * across))
-        return bags
+def _offsets(size: Tensor, bins: int, count: int) -> Tensor:
+    """Return the offsets of samples along a side of the regions: (regions, bins * count)."""
+    step = size.view(-1, 1, 1) / bins
+    first = torch.arange(bins, dtype=size.dtype, device=size.device).view(1, -1, 1)
+    inner = torch.arange(count, dtype=size.dtype, device=size.device).view(1, 1, -1) + 0.5
+    found: Tensor = (first * step + inner * step / count).flatten(1)
+    return found
 
-    def offsets(self, size: Tensor, bins: int, count: int) -> Tensor:
-        """Return the offsets of samples along a side of the regions: (regions, bins * count)."""
-        step = size.view(-1, 1, 1) / bins
-        first = torch.arange(bins, dtype=torch.float32).view(1, -1, 1)
-        inner = torch.arange(count, dtype=torch.float32).view(1, 1, -1) + 0.5
-        found: Tensor = (first * step + inner * step / count).flatten(1)
-        return found
 
-    def geometry(self, regions: Tensor) -> tuple[Tensor, Tensor, Tensor | None]:
-        """Return the first corner, the size and the rotation of each region, as (y, x)."""
-        offset = 0.5 if self.aligned else 0.0
-        low = regions[:, [1, 0]] * self.scale - offset
-        size = regions[:, [3, 2]] * self.scale - offset - low
-        if self.aligned:
-            self.enforce(bool((size >= 0).all()), "the sides of regions are not negative")
-        else:
-            size = size.clamp(min=1)
-        return low, size, None
+def _upright(regions: Tensor, rules: RoIRules) -> Geometry:
+    """Return the geometry of regions x1, y1, x2, y2."""
+    offset = 0.5 if rules.aligned else 0.0
+    low = regions[:, [1, 0]] * rules.scale - offset
+    size = regions[:, [3, 2]] * rules.scale - offset - low
+    return low, _checked(size, rules), None
+
+
+def _rotated(regions: Tensor, rules: RoIRules) -> Geometry:
+    """Return the geometry of regions center x, center y, width, height, degrees."""
+    offset = 0.5 if rules.aligned else 0.0
+    center = regions[:, [1, 0]] * rules.scale - offset
+    size = _checked(regions[:, [3, 2]] * rules.scale, rules)
+    angle = regions[:, 4:] * (math.pi / 180)
+    return -size / 2, size, torch.cat([angle.cos(), angle.sin(), center], 1)
+
+
+def _checked(size: Tensor, rules: RoIRules) -> Tensor:
+    if not rules.aligned:
+        return size.clamp(min=1)
+    if has_values(size):
+        require(bool((size >= 0).all()), "the sides of regions are not negative")
+    return size
 
 
 class Bags:
     """The pixels that each of `count` bins is a sum of, and their weights."""
 
     def __init__(self, count: int) -> None:
-        self.lengths = torch.zeros(count, dtype=torch.long)
+        self.count = count
         self.parts: list[tuple[Tensor, Tensor, Tensor]] = []
 
     def add(self, rows: Tensor, index: Tensor, weight: Tensor) -> None:
         """Add pixels and weights of the bins of regions `rows`: both (rows, up, across, n)."""
         bins = index.shape[1] * index.shape[2]
-        places = (rows.view(-1, 1) * bins + torch.arange(bins)).view(-1)
+        places = (rows.view(-1, 1) * bins + torch.arange(bins, device=rows.device)).view(-1)
         self.parts.append((places, index.flatten(0, 2), weight.flatten(0, 2)))
 
     def summed(self, rows: Tensor) -> Tensor:
         """Return the sums of `rows` (pixels, C) by bin: (bins, C)."""
-        made = rows.new_zeros(len(self.lengths), rows.shape[1])
+        made = rows.new_zeros(self.count, rows.shape[1])
         if not made.numel():  # torch's embedding_bag fails for it on several threads
             return made
         for places, index, weight in self.parts:
@@ -143,55 +159,64 @@ def as_rows(x: Tensor) -> Tensor:
     return x.movedim(1, -1).reshape(rows, x.shape[1])
 
 
-@register_operator("RoIAlign")
-class RoIAlign(RoIAlignOperator):
+def _aligned(x: Tensor, r: Tensor, rules: RoIRules, sides: int) -> Tensor:
+    """Return bins (n, C, pooled_h, pooled_w) by torch, in the order of the images."""
+    x = channels_first(x, rules.order)
+    require(x.dim() == 4, "X has 4 dimensions", x)
+    number, regions = regions_of(r, sides, x.shape[0])
+    geometry = (_upright if sides == 4 else _rotated)(regions, rules)
+    bags = _samples(rules, number, geometry, x.shape[2], x.shape[3])
+    made = bags.summed(as_rows(x)).view(r.shape[0], *rules.bins, x.shape[1])
+    return made.movedim(-1, 1) if rules.order == "NCHW" else made
+
+
+def _are_of(rois: Tensor, images: int) -> bool:
+    """Return whether regions (n, 5) have image indices below `images`."""
+    if rois.dim() != 2 or rois.shape[1] != 5 or not rois.shape[0]:
+        return False
+    first = rois.detach().numpy()[:, 0]
+    return bool(first.min() > -1 and first.max() < images)
+
+
+@operator("RoIAlign", gradient="RoIAlignGradient i0 i1 g0 > 0", effects=("values",))
+def roi_align(x: Tensor, rois: Tensor, *, rules: RoIRules, out: Out = None) -> Tensor:
     """Sample regions: (X: (N, C, H, W), R: (n, 4) or (n, 5)) -> (n, C, pooled_h, pooled_w).
 
     A region is x1, y1, x2, y2, preceded by the image index if there are several images. Each bin is
-    the mean of bilinear samples in it. For the arguments see RoIOperator and RoIAlignOperator.
+    the mean of bilinear samples in it. For the arguments see RoIRules.
     Follows RoIAlignOp, caffe2/operators/roi_align_op.cc, PyTorch 1.8.1.
     """
+    if rules.order != "NCHW" or x.dim() != 4 or not takes_kernels(x, rois):
+        return _aligned(x, rois, rules, 4)
+    images, channels, height, width = x.shape
+    count = rois.shape[0]
+    if rules.aligned or not _are_of(rois, images):
+        _upright(regions_of(rois, 4, images)[1], rules)  # checks them
+    made = x.new_empty(count, channels, *rules.bins) if out is None else out
+    if made.numel():
+        addresses = x.data_ptr(), rois.data_ptr(), made.data_ptr()
+        sizes = count, rois.shape[1], channels, height, width, *rules.bins
+        ratio, aligned = rules.ratio, rules.aligned
+        roi_align_kernels.roi_align(*addresses, *sizes, rules.scale, ratio, aligned)
+    return made
 
-    def RunOnDevice(self) -> None:
-        x = channels_first(self.x(0), self.order)
-        self.enforce(x.dim() == 4, "X has 4 dimensions", x)
-        number, regions = self.regions(1, x.shape[0])
-        bags = self.samples(number, regions, *x.shape[2:])
-        made = bags.summed(as_rows(x)).view(len(regions), *self.bins, x.shape[1])
-        self.put(0, made.movedim(-1, 1) if self.order == "NCHW" else made)
 
-
-@register_operator("RoIAlignGradient")
-class RoIAlignGradient(RoIAlignOperator):
+@operator("RoIAlignGradient", effects=("values",))
+def roi_align_gradient(x: Tensor, rois: Tensor, dy: Tensor, *, rules: RoIRules) -> Tensor:
     """(X, R, dY) -> dX: each bin's gradient, added to the pixels it is the mean of."""
-
-    def RunOnDevice(self) -> None:
-        x, dy = self.x(0), self.x(2)
-        self.enforce(self.order == "NCHW", "order is NCHW", self.order)
-        self.enforce(x.dim() == 4 and dy.dim() == 4, "X and dY have 4 dimensions", x, dy)
-        n, channels, height, width = x.shape
-        number, regions = self.regions(1, n)
-        bags = self.samples(number, regions, height, width)
-        made = bags.spread(as_rows(dy), n * height * width)
-        self.put(0, made.view(n, height, width, channels).movedim(-1, 1))
+    require(rules.order == "NCHW", "order is NCHW", rules.order)
+    require(x.dim() == 4 and dy.dim() == 4, "X and dY have 4 dimensions", x, dy)
+    n, channels, height, width = x.shape
+    number, regions = regions_of(rois, 4, n)
+    bags = _samples(rules, number, _upright(regions, rules), height, width)
+    made = bags.spread(as_rows(dy), n * height * width)
+    return made.view(n, height, width, channels).movedim(-1, 1)
 
 
-@register_operator("RoIAlignRotated")
-class RoIAlignRotated(RoIAlign):
+@operator("RoIAlignRotated", gradient="RoIAlignRotatedGradient i0 i1 g0 > 0", effects=("values",))
+def roi_align_rotated(x: Tensor, rois: Tensor, *, rules: RoIRules) -> Tensor:
     """RoIAlign of regions (center x, center y, width, height, angle in degrees).
 
     Follows RoIAlignRotatedOp, caffe2/operators/roi_align_rotated_op.cc, PyTorch 1.8.1.
     """
-
-    sides = 5
-
-    def geometry(self, regions: Tensor) -> tuple[Tensor, Tensor, Tensor | None]:
-        offset = 0.5 if self.aligned else 0.0
-        center = regions[:, [1, 0]] * self.scale - offset
-        size = regions[:, [3, 2]] * self.scale
-        if self.aligned:
-            self.enforce(bool((size >= 0).all()), "the sides of regions are not negative")
-        else:
-            size = size.clamp(min=1)
-        angle = regions[:, 4:] * (math.pi / 180)
-        return -size / 2, size, torch.cat([angle.cos(), angle.sin(), center], 1)
+    return _aligned(x, rois, rules, 5)

@@ -3,61 +3,58 @@
 
 from __future__ import annotations
 
-from bridge.caffe2.execution.registry import register_operator
+from bridge.caffe2.execution.function_operator import operator
+from bridge.caffe2.operators.base.checks import require
 from bridge.caffe2.operators.base.lazy_torch import torch
-from bridge.caffe2.operators.boxes.roi_operator import RoIOperator
+from bridge.caffe2.operators.boxes.roi_rules import RoIRules, regions_of
 
-__all__ = ["RoIPool"]
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from bridge.caffe2.execution.declaration import OutputCount
+
+__all__: list[str] = []
 
 
-@register_operator("RoIPool")
-class RoIPool(RoIOperator):
+@operator("RoIPool", outputs="1-2", gradient="RoIPoolGradient i0 i1 o1 g0 > 0", effects=("values",))
+def roi_pool(
+    x: Tensor, rois: Tensor, *, rules: RoIRules, is_test: int = 0, outputs: OutputCount = 2
+) -> tuple[Tensor, Tensor]:
     """Maxima of the bins of regions: (X: (N, C, H, W), R: (n, 5)) -> (n, C, pooled_h, pooled_w).
 
-    With `is_test` 0 a second output has the indices of the maxima.
+    With `is_test` 0 a second output has the indices of the maxima. For the arguments see RoIRules.
     Follows RoIPoolOp, caffe2/operators/roi_pool_op.cc, PyTorch 1.8.1.
     """
-
-    def RunOnDevice(self) -> None:
-        self.enforce(self.order == "NCHW", "order is NCHW", self.order)
-        is_test = bool(self.GetSingleArgument("is_test", 0))
-        self.enforce(is_test or self.OutputSize() == 2, "in training there are two outputs")
-        x, r = self.x(0), self.x(1)
-        self.enforce(
-            x.dim() == 4 and r.dim() == 2 and r.shape[1] == 5,
-            "X has 4 dimensions and R has sizes (n, 5)",
-            x,
-            r,
-        )
-        n, channels, height, width = x.shape
-        number, regions = self.regions(1, n)
-        made = x.new_zeros(len(r), channels, *self.bins)
-        where = torch.full(made.shape, -1, dtype=torch.int32)
-        scaled = regions * self.scale
-        places = (scaled + 0.5).where(scaled >= 0, -(-scaled + 0.5)).trunc().int().tolist()
-        for i, (image, (left, top, right, low)) in enumerate(
-            zip(number.tolist(), places, strict=True)
-        ):
-            rows = spans(top, low, self.bins[0], height)
-            columns = spans(left, right, self.bins[1], width)
-            for up, (y0, y1) in enumerate(rows):
-                for across, (x0, x1) in enumerate(columns):
-                    if y1 <= y0 or x1 <= x0:
-                        continue
-                    part = x[image, :, y0:y1, x0:x1].flatten(1)
-                    made[i, :, up, across], at = part.max(1)
-                    place = (at // (x1 - x0) + y0) * width + at % (x1 - x0) + x0
-                    where[i, :, up, across] = place.int()
-        self.put(0, made)
-        if not is_test:
-            self.put(1, where)
+    require(rules.order == "NCHW", "order is NCHW", rules.order)
+    require(bool(is_test) or outputs == 2, "in training there are two outputs")
+    fits = x.dim() == 4 and rois.dim() == 2 and rois.shape[1] == 5
+    require(fits, "X has 4 dimensions and R has sizes (n, 5)", x, rois)
+    n, channels, height, width = x.shape
+    number, regions = regions_of(rois, 4, n)
+    made = x.new_zeros(rois.shape[0], channels, *rules.bins)
+    where = torch.full(made.shape, -1, dtype=torch.int32, device=x.device)
+    scaled = regions * rules.scale
+    places = (scaled + 0.5).where(scaled >= 0, -(-scaled + 0.5)).trunc().int().tolist()
+    for i, (image, (left, top, right, low)) in enumerate(zip(number.tolist(), places, strict=True)):
+        rows = spans(top, low, rules.bins[0], height)
+        columns = spans(left, right, rules.bins[1], width)
+        for up, (y0, y1) in enumerate(rows):
+            for across, (x0, x1) in enumerate(columns):
+                if y1 <= y0 or x1 <= x0:
+                    continue
+                part = x[image, :, y0:y1, x0:x1].flatten(1)
+                made[i, :, up, across], at = part.max(1)
+                place = (at // (x1 - x0) + y0) * width + at % (x1 - x0) + x0
+                where[i, :, up, across] = place.int()
+    return made, where
 
 
 def spans(first: int, last: int, bins: int, size: int) -> list[tuple[int, int]]:
     """Return the [start, end) of `bins` parts of pixels `first` to `last`, which may overlap."""
-    length = torch.tensor(float(max(last - first + 1, 1)), dtype=torch.float32) / bins
-    starts = torch.arange(bins, dtype=torch.float32) * length
-    ends = torch.arange(1, bins + 1, dtype=torch.float32) * length
+    length = torch.tensor(float(max(last - first + 1, 1)), dtype=torch.float32, device="cpu") / bins
+    starts = torch.arange(bins, dtype=torch.float32, device="cpu") * length
+    ends = torch.arange(1, bins + 1, dtype=torch.float32, device="cpu") * length
     low = (starts.floor().int() + first).clamp(0, size).tolist()
     high = (ends.ceil().int() + first).clamp(0, size).tolist()
     return list(zip(low, high, strict=True))

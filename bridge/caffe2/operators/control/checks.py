@@ -5,47 +5,52 @@ from __future__ import annotations
 
 from bridge import c10
 from bridge.c10.errors import EnforceNotMet
+from bridge.caffe2.execution.function_operator import operator
 from bridge.caffe2.execution.registry import register_operator
+from bridge.caffe2.operators.base.checks import FLOATS, INTS, has_values
 from bridge.caffe2.operators.base.lazy_torch import torch
-from bridge.caffe2.operators.base.torch_operator import FLOAT, FLOATS, INTS, TorchOperator
+from bridge.caffe2.operators.base.torch_operator import TorchOperator
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from bridge.caffe2.execution.declaration import Out
 
 __all__: list[str] = []
 
 
-@register_operator("NanCheck")
-class NanCheck(TorchOperator):
+@operator(
+    "NanCheck",
+    inplace="0>0",
+    gradient="NanCheck g0 > 0",
+    types={"x": (c10.float32,), "others": None},
+    rearranges=(),
+)
+def nan_check(x: Tensor, *others: Tensor, out: Out = None) -> Tensor:
     """A copy of input 0. Raises EnforceNotMet: it has NaN or infinities."""
-
-    def RunOnDevice(self) -> None:
-        x = self.x(0, FLOAT)
-        if not bool(torch.isfinite(x).all()):
-            raise EnforceNotMet(f"Blob {self._definition.inputs[0]!r} has NaN or infinities.")
-        if not self._in_place:
-            self.Output(0).CopyFrom(self.Input(0))
+    if has_values(x) and not bool(torch.isfinite(x).all()):
+        raise EnforceNotMet("Input 0 has NaN or infinities.")
+    return x.clone() if out is None else out.copy_(x)
 
 
-@register_operator("EnforceFinite")
-class EnforceFinite(TorchOperator):
-    """No output. Raises EnforceNotMet: input 0 has NaN or infinities."""
-
-    def RunOnDevice(self) -> None:
-        finite = torch.isfinite(self.x(0, FLOATS)).reshape(-1)
-        if not bool(finite.all()):
-            raise EnforceNotMet(f"Element {int((~finite).nonzero()[0])} is not finite.")
+@operator("EnforceFinite", gradient="undefined", types=FLOATS, effects=("io",))
+def enforce_finite(x: Tensor) -> None:
+    """No output. Raises EnforceNotMet: an element of input 0 is NaN or infinite."""
+    finite = torch.isfinite(x).reshape(-1)
+    if not bool(finite.all()):
+        raise EnforceNotMet(f"Element {int((~finite).nonzero()[0])} is not finite.")
 
 
-@register_operator("Assert")
-class Assert(TorchOperator):
+@operator("Assert", types=(*INTS, c10.bool), effects=("io",))
+def assert_all(x: Tensor, *, error_msg: str = "") -> None:
     """No output. Raises EnforceNotMet with `error_msg`: an element of input 0 is 0."""
-
-    def RunOnDevice(self) -> None:
-        zero = (self.x(0, (*INTS, c10.bool)) == 0).reshape(-1)
-        if bool(zero.any()):
-            raise EnforceNotMet(
-                f"Element {int(zero.nonzero()[0])} is 0. "
-                f"{self.GetSingleArgument('error_msg', '')}".rstrip(),
-                condition="(bool)cmp_data[i]",
-            )
+    zero = (x == 0).reshape(-1)
+    if bool(zero.any()):
+        raise EnforceNotMet(
+            f"Element {int(zero.nonzero()[0])} is 0. {error_msg}".rstrip(),
+            condition="(bool)cmp_data[i]",
+        )
 
 
 @register_operator("Fail")
@@ -56,11 +61,7 @@ class Fail(TorchOperator):
         return False
 
 
-@register_operator("ThrowException")
-class ThrowException(TorchOperator):
-    """An operator that raises an error with the argument `message`."""
-
-    def RunOnDevice(self) -> None:
-        raise EnforceNotMet(
-            str(self.GetSingleArgument("message", "Exception from ThrowExceptionOp"))
-        )
+@operator("ThrowException", gradient="undefined", effects=("io",))
+def throw_exception(*, message: str = "Exception from ThrowExceptionOp") -> None:
+    """Raise an error with the argument `message`."""
+    raise EnforceNotMet(message)

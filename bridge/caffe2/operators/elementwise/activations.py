@@ -44,7 +44,7 @@ def relu_n(x: Tensor, *, n: float = 6.0, out: Out = None) -> Tensor:
 @operator("LeakyRelu", inplace="0>0", gradient="LeakyReluGradient o0 g0 > 0")
 def leaky_relu(x: Tensor, *, alpha: float = 0.01, out: Out = None) -> Tensor:
     """y = x where x >= 0, else alpha * x."""
-    return torch.where(x >= 0, x, x * alpha, out=out)
+    return torch.where(x >= x.new_zeros(()), x, x * alpha, out=out)
 
 
 @operator("ThresholdedRelu", inplace="0>0", gradient="ThresholdedReluGradient o0 g0 > 0")

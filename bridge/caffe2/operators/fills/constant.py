@@ -12,8 +12,7 @@ from bridge.caffe2.base.data_types import type_of_argument
 from bridge.caffe2.blobs.strings import as_bytes
 from bridge.caffe2.execution.function_operator import operator
 from bridge.caffe2.operators.base.checks import require
-from bridge.caffe2.operators.base.lazy_torch import torch
-from bridge.caffe2.operators.fills.fill_sizes import FILL, FillSizes
+from bridge.caffe2.operators.fills.fill_sizes import FILL, FillSizes, room
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -76,9 +75,7 @@ def _filled(sizes: list[int], value: Any, dtype: TypeMeta, device: Any, out: Any
     """Return a new tensor, or `out`, filled with a number, or strings."""
     if dtype is c10.string:
         return np.full(sizes, value, dtype=object)
-    if out is not None:
-        return out.fill_(value)
-    return torch.full(sizes, value, dtype=dtype.torch, device=device)
+    return room(sizes, dtype.torch, device, out).fill_(value)
 
 
 @operator("ConstantFill", **FILL)
@@ -99,8 +96,7 @@ def constant_fill(
     require(dtype is not c10.string, "strings are filled with the argument value, not an input")
     require(given.dtype == dtype.torch, f"input 1 is of type {dtype.name}", given.dtype)
     require(given.numel() == 1, "input 1 has one element", given)
-    value = given.reshape(())
-    return value.expand(made).clone() if out is None else out.copy_(value)
+    return room(made, given.dtype, device, out).copy_(given.reshape(()))
 
 
 @operator("Float16ConstantFill", gradient="none")

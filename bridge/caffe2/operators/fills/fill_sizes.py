@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from bridge.caffe2.execution.declaration import Arguments
 
-__all__ = ["FILL", "FillSizes"]
+__all__ = ["FILL", "FillSizes", "room"]
 
 # What the declarations of fills have in common. Input 0 says the sizes, whatever its elements.
 FILL: dict[str, Any] = {
@@ -79,3 +79,14 @@ class FillSizes:
         require(x.numel() > 0, "input 0, with input_as_shape, has elements", x)
         sizes: list[int] = x.tolist()
         return sizes + self.extra
+
+
+def room(sizes: list[int], dtype: Any, device: Any, out: Tensor | None) -> Tensor:
+    """Return a tensor to fill: `out` if it has these sizes, which may be the elements of an input.
+
+    Otherwise a new one.
+    """
+    if out is not None and list(out.shape) == list(sizes):
+        return out
+    made: Tensor = torch.empty(sizes, dtype=dtype, device=device)
+    return made

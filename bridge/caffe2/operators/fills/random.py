@@ -15,7 +15,7 @@ from bridge.caffe2.base.data_types import type_of_argument
 from bridge.caffe2.execution.function_operator import operator
 from bridge.caffe2.operators.base.checks import INTS, require
 from bridge.caffe2.operators.base.lazy_torch import torch
-from bridge.caffe2.operators.fills.fill_sizes import FILL, FillSizes
+from bridge.caffe2.operators.fills.fill_sizes import FILL, FillSizes, room
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -67,11 +67,6 @@ class Limits:
         return least.item(), most.item()
 
 
-def _room(sizes: list[int], dtype: Any, device: Any, out: Any) -> Any:
-    """Return a tensor to fill: `out`, or a new one."""
-    return torch.empty(sizes, dtype=dtype, device=device) if out is None else out
-
-
 @operator("UniformFill", **FILL, inputs="0|1|3", effects=("random",))
 def uniform_fill(
     x: Tensor | None = None,
@@ -89,7 +84,7 @@ def uniform_fill(
     if low > high:
         made[0] = 0
         high = low
-    return _room(made, torch.float32, device, None).uniform_(low, high, generator=generator)
+    return room(made, torch.float32, device, None).uniform_(low, high, generator=generator)
 
 
 @operator("UniformIntFill", **FILL, inputs="0|1|3", effects=("random",))
@@ -109,7 +104,7 @@ def uniform_int_fill(
     if low > high:
         made[0] = 0
         high = low
-    return _room(made, torch.int32, device, None).random_(low, high + 1, generator=generator)
+    return room(made, torch.int32, device, None).random_(low, high + 1, generator=generator)
 
 
 @operator("Float16UniformFill", gradient="none", effects=("random",))
@@ -123,7 +118,7 @@ def half_uniform_fill(
 ) -> Tensor:
     """Fill with float16 uniformly from [`min`, `max`)."""
     require(min < max, "max is greater than min", min, max)
-    drawn = _room(sizes.of(None), torch.float32, device, None)
+    drawn = room(sizes.of(None), torch.float32, device, None)
     return drawn.uniform_(min, max, generator=generator).half()
 
 
@@ -140,7 +135,7 @@ def gaussian_fill(
 ) -> Tensor:
     """Fill from a normal distribution with `mean` and standard deviation `std`."""
     require(std >= 0, "the standard deviation is not negative", std)
-    return _room(sizes.of(x), torch.float32, device, out).normal_(mean, std, generator=generator)
+    return room(sizes.of(x), torch.float32, device, out).normal_(mean, std, generator=generator)
 
 
 def _fan(sizes: list[int], i: int) -> int:
@@ -163,7 +158,7 @@ def xavier_fill(
     made = sizes.of(x)
     fan = _fan(made, 0)
     scale = (3 / fan) ** 0.5 if fan else 0.0
-    return _room(made, torch.float32, device, out).uniform_(-scale, scale, generator=generator)
+    return room(made, torch.float32, device, out).uniform_(-scale, scale, generator=generator)
 
 
 @operator("MSRAFill", **FILL, effects=("random",))
@@ -179,7 +174,7 @@ def msra_fill(
     made = sizes.of(x)
     fan = _fan(made, 1)
     scale = (2 / fan) ** 0.5 if fan else 0.0
-    return _room(made, torch.float32, device, out).normal_(0.0, scale, generator=generator)
+    return room(made, torch.float32, device, out).normal_(0.0, scale, generator=generator)
 
 
 class UniqueRange:

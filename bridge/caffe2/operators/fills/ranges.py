@@ -31,7 +31,7 @@ def range_fill(
     """Fill with 0, 1, 2, ... as float32."""
     made = sizes.of(x)
     n = math.prod(made)
-    if out is not None:
+    if out is not None and list(out.shape) == list(made):
         torch.arange(n, out=out.view(-1))
         return out
     return torch.arange(n, dtype=torch.float32, device=device).view(made)
@@ -51,14 +51,12 @@ def range_of(first: Tensor, second: Tensor | None = None, third: Tensor | None =
     for x in given:
         require(x.numel() == 1, "the inputs have one element each", x)
     numbers = [x.item() for x in given]
-    start, stop, step = 0, numbers[0], 1
-    if len(numbers) > 1:
-        start, stop, step = numbers[0], numbers[1], ([*numbers, 1])[2]
+    start, stop, step = (0, numbers[0], 1) if len(numbers) == 1 else (*numbers, 1)[:3]
     require(step != 0, "the step is not 0")
     quotient = (stop - start) / step
     n = max(math.ceil(quotient), 0)
     if not first.dtype.is_floating_point:
-        n = max(-((start - stop) // step), 0)
+        n = max(int(-((start - stop) // step)), 0)
         if (stop - start) % step and step < 0:
             # Caffe2 divides towards zero, and rounds up only for positive steps.
             n = max(int(quotient), 0)

@@ -21,8 +21,13 @@ def integral_image(x: Tensor) -> Tensor:
     Follows IntegralImageOp, caffe2/operators/integral_image_op.cc, PyTorch 1.8.1.
     """
     require(x.dim() == 4, "X has 4 dimensions", x)
-    found: Tensor = torch.constant_pad_nd(x.cumsum(2).cumsum(3), (1, 0, 1, 0))
-    return found
+    y: Tensor = torch.constant_pad_nd(x.cumsum(2).cumsum(3), (1, 0, 1, 0))
+    if not (x.requires_grad and torch.is_grad_enabled()):
+        return y
+    # The gradient is Caffe2's: it sums from the start, too, not from the end.
+    turned = x.flip(2, 3).cumsum(2).cumsum(3).flip(2, 3)
+    other = torch.constant_pad_nd(turned, (0, 1, 0, 1))
+    return y.detach() + (other - other.detach())
 
 
 @operator("IntegralImageGradient")

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
     from bridge.caffe2.execution.declaration import Arguments, Out
 
+    _Dimension = tuple[int, int, int, int, int]
+
 __all__: list[str] = []
 
 
@@ -101,7 +103,7 @@ def max_pool(x: Tensor, *, windows: PoolWindows, order: str = "NCHW", out: Out =
 
 def _suits_kernels(x: Tensor, window: Window) -> bool:
     """Return whether our own kernels pool `x`: on the CPU several times as fast as torch."""
-    return x.dim() <= 4 and min(window.head) >= 0 and takes_kernels(x)
+    return takes_kernels(x) and x.dim() <= 4 and min(window.head) >= 0
 
 
 def _room(out: Out, x: Tensor, window: Window) -> Tensor:
@@ -109,23 +111,25 @@ def _room(out: Out, x: Tensor, window: Window) -> Tensor:
     return found
 
 
-def _dimensions(x: Tensor, window: Window) -> list[tuple[int, ...]]:
+def _dimensions(x: Tensor, window: Window) -> tuple[_Dimension, _Dimension]:
     """Return height and width of image, windows, kernel, stride and head, for the kernels."""
     parts = (x.shape[2:], window.sizes, window.kernel, window.stride, window.head)
     found = list(zip(*parts, strict=True))
-    return found if len(found) == 2 else [(1, 1, 1, 1, 0), *found]
+    return found[0] if len(found) == 2 else (1, 1, 1, 1, 0), found[-1]
 
 
 @recordable
-def _max_by_kernel(x: Tensor, y: Tensor, dimensions: list[tuple[int, ...]]) -> Tensor:
+def _max_by_kernel(x: Tensor, y: Tensor, dimensions: tuple[_Dimension, _Dimension]) -> Tensor:
     kernels.max_pool(x.data_ptr(), y.data_ptr(), x.shape[0] * x.shape[1], *dimensions)
     return y
 
 
 @recordable
-def _mean_by_kernel(x: Tensor, y: Tensor, dimensions: list[tuple[int, ...]], whole: bool) -> Tensor:
-    planes = x.shape[0] * x.shape[1]
-    kernels.average_pool(x.data_ptr(), y.data_ptr(), planes, *dimensions, whole)
+def _mean_by_kernel(
+    x: Tensor, y: Tensor, dimensions: tuple[_Dimension, _Dimension], whole: bool
+) -> Tensor:
+    planes, (height, width) = x.shape[0] * x.shape[1], dimensions
+    kernels.average_pool(x.data_ptr(), y.data_ptr(), planes, height, width, whole)
     return y
 
 

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from bridge.caffe2.execution.function_operator import operator
 from bridge.caffe2.operators.base.channels import channels_first, channels_last
-from bridge.caffe2.operators.base.checks import image_order, require, single
+from bridge.caffe2.operators.base.checks import image_order, require
 from bridge.caffe2.operators.base.cpu_kernels import recordable, takes_kernels
 from bridge.caffe2.operators.base.lazy_torch import torch
 from bridge.caffe2.operators.images import resize_kernels
@@ -60,7 +60,13 @@ def _grown(sizes: Sequence[int], scales: Sequence[float]) -> list[int]:
 
 def _times(size: int, scale: float) -> int:
     # Whole scales are exact, and keep sizes symbolic where torch traces.
-    return size * int(scale) if float(scale).is_integer() else int(single(size * scale))
+    return size * int(scale) if float(scale).is_integer() else int(_single(size * scale))
+
+
+def _single(value: float) -> float:
+    """Return `value` rounded to float32, by arithmetic that torch's compiler can trace."""
+    shifted = value * (2.0**29 + 1)
+    return shifted - (shifted - value)
 
 
 def _sources(size: int, to: int, scale: float, like: Tensor) -> Tensor:

@@ -3,8 +3,6 @@
 
 from __future__ import annotations
 
-from operator import lt
-
 from bridge.caffe2.execution.function_operator import operator
 from bridge.caffe2.operators.base.channels import channels_first, channels_last
 from bridge.caffe2.operators.base.checks import image_order, require
@@ -103,7 +101,9 @@ def conv_transpose(
     if min(sizes) == 0:
         return channels_last(x.new_empty(x.shape[0], outputs, *sizes), order)
     stride, adj = windows.stride, windows.adj
-    if windows.head == windows.tail and all(map(lt, adj, stride)):
+    if windows.head == windows.tail and all(
+        after < step for after, step in zip(adj, stride, strict=True)
+    ):
         y = torch.conv_transpose2d(x, w, bias, stride, windows.head, adj, group)
     else:
         y = torch.conv_transpose2d(x, w, None, stride, 0, 0, group)

@@ -126,8 +126,9 @@ def _normalize(
     var: Tensor,
     epsilon: float,
 ) -> Tensor:
-    addresses = [one.data_ptr() for one in (x, y, scale, bias, mean, var)]
-    channel_kernels.normalize(*addresses, epsilon, *_planes(x))
+    places, moments = (x.data_ptr(), y.data_ptr()), (mean.data_ptr(), var.data_ptr())
+    factors = scale.data_ptr(), bias.data_ptr()
+    channel_kernels.normalize(*places, *factors, *moments, epsilon, *_planes(x))
     return y
 
 
@@ -160,7 +161,7 @@ def _in_training(
     else:
         mean, var = out[1], out[2]
     count = x.numel() // x.shape[1]
-    if order == "NCHW" and count > 1 and takes_kernels(x, scale, bias):
+    if order == "NCHW" and takes_kernels(x, scale, bias) and count > 1:
         own, spread = torch.empty_like(scale), torch.empty_like(scale)
         own = _moments(x, own, spread)
         y = torch.empty_like(x) if out is None or out[0] is None else out[0]

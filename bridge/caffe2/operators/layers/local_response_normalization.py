@@ -67,7 +67,7 @@ def lrn(
     order = image_order(order)
     x = channels_first(x, order)
     room = first_buffer(out)
-    if order == "NCHW" and beta == 0.75 and x.numel() and x.dim() == 4 and takes_kernels(x):
+    if order == "NCHW" and beta == 0.75 and takes_kernels(x) and x.dim() == 4 and x.numel():
         require(size > 0, "size is positive", size)
         y = torch.empty_like(x) if room is None else room
         base = torch.empty_like(x) if out is None or outputs == 1 else out[1]
@@ -79,7 +79,7 @@ def lrn(
     else:
         torch.mul(x, _power(base, beta), out=channels_first(room, order))
         found = room
-    return (found, channels_last(base, order)) if outputs == 2 else (found,)
+    return (found, channels_last(base, order).detach()) if outputs == 2 else (found,)
 
 
 @recordable

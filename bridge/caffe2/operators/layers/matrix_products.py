@@ -7,7 +7,9 @@ import math
 
 from bridge.caffe2.execution.function_operator import operator
 from bridge.caffe2.operators.base.checks import axis_from_front, require
+from bridge.caffe2.operators.base.cpu_kernels import recordable, takes_kernels
 from bridge.caffe2.operators.base.lazy_torch import torch
+from bridge.caffe2.operators.layers import matrix_kernels
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -16,6 +18,8 @@ if TYPE_CHECKING:
     from bridge.caffe2.execution.declaration import Out, OutputCount
 
 __all__: list[str] = []
+
+_SMALL = 8192  # multiplications, up to which the call of a product takes longer than it does
 
 
 def as_matrix(x: Tensor, axis: int) -> Tensor:
@@ -44,10 +48,23 @@ def _connected(
     require(b.dim() == 1, "the bias has one dimension", b)
     require(weights.shape[1] == b.shape[0], "there is one bias per output", x, w, b)
     outer = x.shape[: axis_from_front(axis, x.dim())]
+    rows, depth, columns = (*matrix.shape, b.shape[0])
+    if not transposed and takes_kernels(x, w, b) and rows * depth * columns <= _SMALL:
+        y = x.new_empty((*outer, columns)) if out is None else out
+        return _by_kernel(x, w, b, y, rows, depth, columns)
     if out is not None:
         torch.addmm(b, matrix, weights, out=as_matrix(out, len(outer)))
         return out
     return torch.addmm(b, matrix, weights).view(*outer, b.shape[0])
+
+
+@recordable
+def _by_kernel(
+    x: Tensor, w: Tensor, b: Tensor, y: Tensor, rows: int, depth: int, columns: int
+) -> Tensor:
+    addresses = x.data_ptr(), w.data_ptr(), b.data_ptr(), y.data_ptr()
+    matrix_kernels.fully_connected(*addresses, rows, depth, columns)
+    return y
 
 
 @operator("FC", gradient="FCGradient i0 i1 g0 > 1 2 0")

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Normalization by image and channel, group of channels, or row."""
+"""Normalization by image and channel, group of channels, or row.
+
+As in Caffe2, the moments that are returned have no gradients.
+"""
 
 from __future__ import annotations
 
@@ -77,7 +80,7 @@ def group_norm(
     y, mean, rstd = torch.native_group_norm(
         x.contiguous(), scale.view(-1), bias.view(-1), *sizes, epsilon
     )
-    return channels_last(y, order), mean, rstd
+    return channels_last(y, order), mean.detach(), rstd.detach()
 
 
 @operator("LayerNorm", types=FLOATS, inputs="1|3")
@@ -131,4 +134,4 @@ def rms_norm(
     rrms = torch.rsqrt(rows.square().mean(1, keepdim=True) + eps)
     room = None if out is None else as_matrix(out[0], axis)
     y = torch.addcmul(bias.view(-1), rows * rrms, scale.view(-1), out=room)
-    return y.view(x.shape) if out is None else out[0], rrms.view(x.shape[:axis])
+    return y.view(x.shape) if out is None else out[0], rrms.view(x.shape[:axis]).detach()

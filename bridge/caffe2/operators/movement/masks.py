@@ -57,8 +57,9 @@ def boolean_mask_gradient(mask: Tensor, dy: Tensor) -> Tensor:
     if has_values(mask):
         n = int(mask.sum())
         require(n == dy.shape[0], f"the gradient has the {n} rows that the mask keeps", dy)
-    empty = dy.new_zeros((mask.shape[0], *dy.shape[1:]))
-    return empty.index_put((mask,), dy)
+    # A row of zeros follows those of the gradient, for the rows that the mask does not keep.
+    rows = torch.cat((dy, dy.new_zeros((1, *dy.shape[1:]))))
+    return rows.index_select(0, torch.where(mask, mask.cumsum(0) - 1, dy.shape[0]))
 
 
 @operator("BooleanMaskLengths", types={"lengths": INTS, "mask": BOOL}, gradient="none")
@@ -91,10 +92,10 @@ def boolean_unmask(*masks_and_values: Tensor) -> Tensor:
     taken = torch.zeros_like(masks[0])
     result = values[0].new_zeros(masks[0].shape)
     for mask, value in zip(masks, values, strict=True):
-        fresh = mask & ~taken
-        n = int(fresh.sum())
+        fresh = (mask & ~taken).nonzero().view(-1)
+        n = fresh.shape[0]
         require(n == value.numel(), f"there are {n} values, as the mask is the first one", value)
-        result = result.index_put((fresh,), value)
+        result = result.index_copy(0, fresh, value)
         taken = taken | mask
     require(bool(taken.all()), "every element is set in at least one mask")
     return result

@@ -107,8 +107,8 @@ def gather_by_key(keys: Tensor, *parts: Tensor) -> Tensor:
     flat = torch.remainder(keys, len(parts))
     result = first.new_zeros((keys.shape[0], *first.shape[1:]))
     for i, part in enumerate(parts):
-        mask = flat == i
-        n = int(mask.sum())
+        places = (flat == i).nonzero().view(-1)
+        n = places.shape[0]
         require(n == part.shape[0], f"{n} rows belong to input {i + 1}", part)
-        result = result.index_put((mask,), part)
+        result = result.index_copy(0, places, part)
     return result

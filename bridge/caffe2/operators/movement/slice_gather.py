@@ -52,6 +52,7 @@ def slice_(
         for given in (starts_input, ends_input):
             require(given.dim() == 1, "starts and ends have one dimension", given)
         starts, ends = starts_input.tolist(), ends_input.tolist()
+        out = None  # which has the sizes that other values asked for
     require(
         starts is not None and ends is not None,
         "there are the arguments starts and ends, or inputs",
@@ -91,7 +92,10 @@ def _gathered(data: Tensor, indices: Tensor, axis: int, wrap: bool, match_outer:
     rows = data.shape[axis]
     if rows == 0:
         return data.clone()
-    places = torch.where(indices < 0, indices + rows, indices) if wrap else indices
+    places = indices
+    if wrap:
+        zero, end = indices.new_zeros(()), indices.new_full((), rows)
+        places = torch.where(indices < zero, indices + end, indices)
     # On the CPU torch checks the indices; a kernel for CUDA that fails ends the process.
     if places.is_cuda and has_values(places) and bool(((places < 0) | (places >= rows)).any()):
         raise _out_of_range(indices, rows, axis)

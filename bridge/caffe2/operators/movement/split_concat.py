@@ -79,6 +79,7 @@ def split(
     if lengths is not None:
         require(not split, "the parts are an argument or an input, not both")
         sizes: list[int] = lengths.reshape(-1).tolist()
+        out = None  # which has the sizes that other values asked for
     elif split:
         sizes = split
     else:

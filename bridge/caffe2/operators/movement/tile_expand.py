@@ -12,8 +12,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from bridge.caffe2.execution.declaration import Out
-
 __all__ = ["tiling"]
 
 
@@ -79,7 +77,7 @@ def numpy_tile(x: Tensor, repeats: Tensor) -> Tensor:
     gradient="ExpandGradient g0 i0 > 0",
     effects=("values",),
 )
-def expand(x: Tensor, shape: Tensor, *, out: Out = None) -> Tensor:
+def expand(x: Tensor, shape: Tensor) -> Tensor:
     """X broadcast with the sizes in input 1; a size below 1 keeps that of X."""
     wanted = [max(size, 1) for size in shape.reshape(-1).tolist()]
     try:
@@ -89,5 +87,4 @@ def expand(x: Tensor, shape: Tensor, *, out: Out = None) -> Tensor:
             f"The sizes {list(x.shape)} do not expand to {wanted}.",
             condition="shape_x == 1 || shape_y == 1 || shape_x == shape_y",
         ) from cause
-    wide = x.expand(sizes)
-    return wide.contiguous() if out is None else out.copy_(wide)
+    return x.expand(sizes).contiguous()

@@ -4,21 +4,19 @@
 from __future__ import annotations
 
 from bridge import c10
-from bridge.caffe2.blobs.strings import Strings, as_bytes
+from bridge.caffe2.blobs.strings import Strings
 from bridge.caffe2.execution.function_operator import operator
-from bridge.caffe2.execution.registry import register_operator
+from bridge.caffe2.operators.base.checks import NUMBERS_AND_BOOL, require
 from bridge.caffe2.operators.base.lazy_torch import torch
-from bridge.caffe2.operators.base.torch_operator import NUMBERS_AND_BOOL, TorchOperator, enforce
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
     from torch import Tensor
 
 __all__: list[str] = []
 
 STRINGS = {"strings": (c10.string,)}
+TEXTS = (*NUMBERS_AND_BOOL, c10.int8, c10.uint8, c10.int16, c10.uint16, c10.string)
 
 
 def _tested(strings: Strings, found: list[bool]) -> Tensor:
@@ -57,40 +55,33 @@ def string_equals(strings: Strings, *, text: bytes = b"") -> Tensor:
     return _tested(strings, [one == text for one in strings.items])
 
 
-@register_operator("StringJoin")
-class StringJoin(TorchOperator):
+def _texts(x: Tensor | Strings) -> list[bytes]:
+    """Return the elements as texts: numbers have six significant digits, bytes are characters."""
+    if isinstance(x, Strings):
+        return x.items
+    values = x.reshape(-1).tolist()
+    if x.dtype in (torch.int8, torch.uint8):
+        return [bytes([value % 256]) for value in values]
+    form = "%g" if x.is_floating_point() else "%d"
+    return [(form % value).encode() for value in values]
+
+
+@operator("StringJoin", types=TEXTS, gradient="undefined", outputs=1, effects=("values",))
+def string_join(x: Tensor | Strings, *, axis: int = 0, delimiter: bytes = b",") -> Strings:
     """Join the elements of each row, or with `axis` 1 of each column, into one string.
 
-    Each element is followed by `delimiter` (","). Numbers have six significant digits; 8-bit
-    integers are characters.
+    Each element is followed by `delimiter`. Numbers have six significant digits; 8-bit integers are
+    characters.
     """
-
-    def __init__(self, *args: Any) -> None:
-        super().__init__(*args)
-        self._axis = self.GetSingleArgument("axis", 0)
-        enforce(self._axis in (0, 1), f"The axis must be 0 or 1, not {self._axis}.")
-
-    def RunOnDevice(self) -> None:
-        sizes = list(self.Input(0).sizes())
-        enforce(len(sizes) in (1, 2), f"Input 0 must have one or two dimensions, not {len(sizes)}.")
-        enforce(len(sizes) == 2 or self._axis == 0, "With one dimension, axis must be 0.")
-        delimiter = as_bytes(self.GetSingleArgument("delimiter", ","))
-        flat = self._texts()
-        rows, columns = sizes if len(sizes) == 2 else [sizes[0], 1]
-        if self._axis == 0:
-            joined = [flat[i * columns : (i + 1) * columns] for i in range(rows)]
-        else:
-            joined = [flat[j::columns] for j in range(columns)]
-        texts = [b"".join(item + delimiter for item in one) for one in joined]
-        self.put_strings(0, [len(texts)], texts)
-
-    def _texts(self) -> list[bytes]:
-        if self.has_strings(0):
-            return self.strings(0)
-        dtype = self.Input(0).dtype()
-        types = (*NUMBERS_AND_BOOL, c10.int8, c10.uint8, c10.int16, c10.uint16)
-        values = self.x(0, types).reshape(-1).tolist()
-        if dtype in (c10.int8, c10.uint8):
-            return [bytes([value % 256]) for value in values]
-        form = "%g" if dtype in (c10.float32, c10.float64) else "%d"
-        return [(form % value).encode() for value in values]
+    sizes = list(x.shape)
+    require(axis in (0, 1), "axis is 0 or 1", axis)
+    require(len(sizes) in (1, 2), "X has one or two dimensions", sizes)
+    require(len(sizes) == 2 or axis == 0, "axis is 0 with one dimension", axis)
+    flat = _texts(x)
+    rows, columns = sizes if len(sizes) == 2 else [sizes[0], 1]
+    if axis == 0:
+        joined = [flat[i * columns : (i + 1) * columns] for i in range(rows)]
+    else:
+        joined = [flat[j::columns] for j in range(columns)]
+    texts = [b"".join(item + delimiter for item in one) for one in joined]
+    return Strings([len(texts)], texts)

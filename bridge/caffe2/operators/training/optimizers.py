@@ -225,8 +225,8 @@ def adadelta(
 
     Follows AdadeltaOp, caffe2/sgd/adadelta_op.h, PyTorch 1.8.1.
     """
-    inputs = alike(param, moment, moment_delta, grad)
-    w, h, d = adadelta_step(*inputs, learning_rate_of(lr), epsilon, decay)
+    w, h, d, g = alike(param, moment, moment_delta, grad)
+    w, h, d = adadelta_step(w, h, d, g, learning_rate_of(lr), epsilon, decay)
     return written(out, w, h.view(moment.shape), d.view(moment_delta.shape))
 
 

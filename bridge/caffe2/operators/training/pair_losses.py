@@ -93,7 +93,8 @@ def _sessions(x: Tensor, label: Tensor, lengths: Tensor | None) -> list[tuple[Te
         sizes = lengths.reshape(-1).tolist()
         fits = sum(sizes) == x.numel() and min(sizes, default=0) >= 0
         require(fits, "the lengths add up to the size of X", sizes)
-    return list(zip(x.view(-1).split(sizes), label.view(-1).split(sizes), strict=True))
+    parts = (torch.split(one.view(-1), sizes) for one in (x, label))
+    return list(zip(*parts, strict=True))
 
 
 def _ordered_pairs(label: Tensor) -> Tensor:

@@ -181,7 +181,7 @@ def _pixels(x: Tensor, label: Tensor, weight: Tensor | None) -> tuple[Tensor, Te
     gradient="SpatialSoftmaxWithLossGradient i0 i1 i2? o0 g1 > 0",
 )
 def spatial_softmax_with_loss(
-    x: Tensor, label: Tensor, weight: Tensor | None = None
+    x: Tensor, label: Tensor, weight: Tensor | None = None, *, scale: float = 1.0
 ) -> tuple[Tensor, Tensor]:
     """(X: (N, D, H, W), labels: (N, H, W), optionally weights) -> softmax, mean loss ().
 
@@ -193,9 +193,12 @@ def spatial_softmax_with_loss(
     logs = torch.log_softmax(x, 1)
     total = weights.sum()
     loss = (logs.gather(1, at) * weights).sum() * -1.0
-    # Only the gradient is scaled in Caffe2.
     p = torch.exp(logs.detach() if logs.requires_grad else logs)
-    return p, loss * _share(total, total, 1.0)
+    loss = loss * _share(total, total, 1.0)
+    if loss.requires_grad:
+        # Only the gradient is scaled in Caffe2.
+        loss = loss.detach() + (loss - loss.detach()) * scale
+    return p, loss
 
 
 @operator(

@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: Apache-2.0
+"""RoIRules: the arguments that operators on regions of interest (RoIs) have in common."""
+
+from __future__ import annotations
+
+from bridge.caffe2.operators.base.checks import image_order, require, require_range
+from bridge.caffe2.operators.base.lazy_torch import torch
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from bridge.caffe2.execution.declaration import Arguments
+
+__all__ = ["RoIRules", "regions_of"]
+
+
+class RoIRules:
+    """How regions R of images X (N, C, H, W) are brought to one size.
+
+    Arguments: `spatial_scale` (1): pixels of X per pixel of a region; `pooled_h`, `pooled_w` (1);
+    `order` (NCHW); `sampling_ratio` (-1): samples per bin and direction, as many as it has pixels
+    if not positive; `aligned` (False): pixel centers are at half-integer coordinates.
+    """
+
+    __slots__ = ("aligned", "bins", "order", "ratio", "scale")
+    takes = (
+        "str order, float spatial_scale, int pooled_h, int pooled_w, int sampling_ratio, "
+        "bool aligned"
+    )
+
+    aligned: bool
+    bins: tuple[int, int]
+    order: str
+    ratio: int
+    scale: float
+
+    @classmethod
+    def from_arguments(cls, arguments: Arguments) -> RoIRules:
+        """Return what arguments say. Raises EnforceNotMet: a size is not positive."""
+        made = cls()
+        made.order = image_order(arguments.single("order", "NCHW"))
+        made.scale = arguments.single("spatial_scale", 1.0)
+        made.bins = arguments.single("pooled_h", 1), arguments.single("pooled_w", 1)
+        made.ratio = arguments.single("sampling_ratio", -1)
+        made.aligned = bool(arguments.single("aligned", False))
+        require(made.scale > 0, "spatial_scale is positive", made.scale)
+        require(min(made.bins) > 0, "pooled_h and pooled_w are positive", made.bins)
+        return made
+
+
+def regions_of(r: Tensor, sides: int, images: int) -> tuple[Tensor, Tensor]:
+    """Return the image index of each region, and the regions, which have `sides` numbers.
+
+    Raises EnforceNotMet: they have not, or an index is not below `images`.
+    """
+    wide = r.dim() == 2 and r.shape[1] in (sides, sides + 1)
+    require(wide, f"regions have {sides} numbers, or one more", r)
+    r = r.detach()
+    if r.shape[1] == sides:
+        number = torch.zeros(r.shape[0], dtype=torch.long, device=r.device)
+    else:
+        number = r[:, 0].long()
+    require_range("image indices of regions", number, images)
+    return number, r[:, -sides:]

@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Operators that are functions compute on CUDA blobs what they compute on the CPU."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from bridge.caffe2 import core, workspace
+from bridge.caffe2.execution.function_operator import FunctionOperator
+from bridge.caffe2.execution.registry import class_for
+from tests.caffe2.operators.test_functions import check, definition_of, function_cases, is_numbers
+from tests.conformance.operators.case import Case
+from tests.conformance.operators.recorded import Outcome
+
+pytestmark = [
+    pytest.mark.cuda,
+    pytest.mark.usefixtures("fresh_workspace"),
+]
+
+CASES = list(function_cases(2)) if torch.cuda.is_available() else []
+
+
+@pytest.mark.parametrize(("case", "outcome"), CASES)
+def test_on_cuda(case: Case, outcome: Outcome) -> None:
+    if not all(map(is_numbers, case.feeds.values())):
+        pytest.skip("strings are on the CPU")
+    op_type, inputs, outputs, args = case.steps[0]
+    cls = class_for(definition_of(case), "test")
+    assert issubclass(cls, FunctionOperator)
+    declaration = cls._declaration
+    on_cuda = core.DeviceOption(1)  # CUDA
+    last = len(declaration.inputs) - 1
+    for i, name in enumerate(inputs):
+        on_host = min(i, last) in declaration.on_host
+        workspace.FeedBlob(name, case.feeds[name], None if on_host else on_cuda)
+    operator = core.CreateOperator(op_type, inputs, outputs, device_option=on_cuda, **args)
+    for _ in range(3):
+        workspace.RunOperatorOnce(operator)
+        if set(inputs) & set(outputs):
+            break
+    for name in outputs:
+        if outcome.blobs.get(name) is not None and not op_type.startswith("EnsureCPU"):
+            found = workspace.FetchTorch(name)
+            assert found.is_cuda == (np.asarray(outcome.blobs[name]).dtype.kind in "fiub")
+    check(outcome)
