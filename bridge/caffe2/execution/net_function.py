@@ -134,7 +134,10 @@ class Step:
         except Exception as cause:
             raise self.failure(cause) from cause
         for name in self.outputs:
-            if name in table._blobs or name not in self.kept:
+            blob = table._blobs.get(name)
+            # A branch that was not taken writes nothing.
+            is_empty = blob is None or (blob._tensor is None and blob._object is None)
+            if name not in self.kept or not is_empty:
                 values[name] = _value_of(table._blobs[name])
 
     def failure(self, cause: Exception) -> EnforceNotMet:

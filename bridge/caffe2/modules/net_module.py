@@ -238,8 +238,9 @@ class NetModule(torch.nn.Module):
     def forward(self, *inputs: Any, **inputs_by_name: Any) -> Any:
         """Return the output, or a tuple of several, for inputs in the order of `input_names`.
 
-        Inputs are tensors of any framework. Raises EnforceNotMet: a missing or unknown input (also
-        a TypeError), or an operator that failed.
+        Inputs are tensors of any framework. An output is None if the net has not written it, as in
+        the branch of an If that was not taken. Raises EnforceNotMet: a missing or unknown input
+        (also a TypeError), or an operator that failed.
         """
         return self._forward(inputs, inputs_by_name)
 
@@ -256,7 +257,7 @@ class NetModule(torch.nn.Module):
                 self._call(step, self._arguments[i], values, device)
             for name in self._last[i]:
                 values.pop(name, None)
-        results = tuple([self._owned(values[name]) for name in self.output_names])
+        results = tuple([self._owned(values.get(name)) for name in self.output_names])
         return results[0] if len(results) == 1 else results
 
     def _bind_inputs(

@@ -157,6 +157,24 @@ def test_operators_with_state_run_and_are_named_by_export() -> None:
         torch.export.export(module, (torch.from_numpy(X),))
 
 
+def test_nets_inside_operators_use_the_blobs_around_them() -> None:
+    workspace.FeedBlob("w", np.full((1, 8), 2, np.float32))
+    workspace.FeedBlob("b", np.zeros(1, np.float32))
+    branch = core.Net("branch")
+    branch.FC(["h", "w", "b"], "y")
+    net = core.Net("choosing")
+    net.Tanh("x", "h")
+    net.If("chosen", [], then_net=branch.Proto())
+    net.Proto().external_output.extend(["h", "y"])
+    module = caffe2.to_module(net, inputs=["x", "chosen"])
+    y = module(X, torch.tensor(True))[1]
+    np.testing.assert_allclose(y.numpy(), 2 * np.tanh(X).sum(1, keepdims=True), rtol=1e-5)
+    assert set(module.state_dict()) == {"w", "b"}
+    assert module(X, torch.tensor(False))[1] is None
+    with pytest.raises(Exception, match=r"'If' at position 1"):
+        torch.export.export(module, (torch.from_numpy(X), torch.tensor(True)))
+
+
 @pytest.mark.parametrize(
     ("arguments", "text"),
     [

@@ -240,6 +240,36 @@ def test_gradients_are_those_of_the_net(make: Callable[[], Case]) -> None:
 
 
 @each
+@pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16], ids=str)
+def test_in_another_type(make: Callable[[], Case], dtype: torch.dtype) -> None:
+    if make is recommender and dtype == torch.bfloat16:
+        pytest.skip("sums of rows of shorter types are float32, as in Caffe2")
+    module, inputs = module_of(make())
+    wanted = module(*inputs).detach().numpy()
+    module.to(dtype)
+    found = module(*[one.to(dtype) if one.is_floating_point() else one for one in inputs])
+    assert found.dtype == dtype
+    close(found.float(), wanted, 1e-5 if dtype == torch.float64 else 0.1)
+
+
+@each
+def test_contexts_of_torch_change_nothing(make: Callable[[], Case]) -> None:
+    module, inputs = module_of(make())
+    wanted = module(*inputs).detach().numpy()
+    with torch.device("meta"), torch.inference_mode():
+        found = module(*inputs)
+    close(found, wanted, 1e-6)
+    before = torch.get_default_dtype()
+    torch.set_default_dtype(torch.float64)
+    try:
+        found = module(*inputs)
+    finally:
+        torch.set_default_dtype(before)
+    assert found.dtype == torch.float32
+    close(found, wanted, 1e-6)
+
+
+@each
 def test_exported_and_loaded_again(make: Callable[[], Case]) -> None:
     module, inputs = module_of(make())
     wanted = module(*inputs).detach().numpy()
@@ -275,6 +305,18 @@ def test_compiled_in_one_graph(make: Callable[[], Case]) -> None:
     for name, one in module.named_parameters():
         if name in gradients:
             close(one.grad, gradients[name].numpy(), 1e-5)
+
+
+@each
+def test_compiled_again_for_other_sizes(make: Callable[[], Case]) -> None:
+    case = make()
+    if not case.dynamic:
+        pytest.skip("its inputs have sizes of several kinds")
+    module, inputs = module_of(case)
+    compiled = torch.compile(module, fullgraph=True, backend="aot_eager")
+    for times in (1, 2, 3):
+        larger = tuple(torch.cat([one] * times) for one in inputs)
+        close(compiled(*larger), module(*larger).detach().numpy(), 1e-6)
 
 
 def test_compiled_before_anything_ran() -> None:

@@ -70,6 +70,11 @@ def _is_empty(x: Tensor, window: Window) -> bool:
     return True
 
 
+def _lowest(x: Tensor) -> float:
+    """Return the least float32, or that of the type of `x` if it is shorter."""
+    return max(-LARGEST, torch.finfo(x.dtype).min) if x.is_floating_point() else -LARGEST
+
+
 def _is_native(x: Tensor, window: Window) -> bool:
     """Return whether torch supports this pooling of `x`.
 
@@ -133,13 +138,13 @@ def _native_max(x: Tensor, window: Window) -> Tensor:
     if _is_native(x, window):
         found: Tensor = pool(x, window.kernel, window.stride, window.head)
         return found
-    found = pool(window.padded(x, -LARGEST), window.kernel, window.stride)
+    found = pool(window.padded(x, _lowest(x)), window.kernel, window.stride)
     return found
 
 
 def _with_gradient(x: Tensor, y: Tensor, window: Window) -> Tensor:
     """Return `y` with the gradient of Caffe2: of equal maxima each has the whole gradient."""
-    parts = windows_of(window.padded(x, -LARGEST), window)
+    parts = windows_of(window.padded(x, _lowest(x)), window)
     chosen = parts == _spread(y, len(window.sizes))
     kernel = list(range(-len(window.sizes), 0))
     total = torch.where(chosen, parts - parts.detach(), parts.new_zeros(())).sum(kernel)
@@ -227,7 +232,7 @@ def max_pool_gradient(
     if x.numel() == 0:
         return torch.empty_like(x)
     x, y, dy, window = _gradient_images(x, y, dy, windows, order)
-    chosen = windows_of(window.padded(x, -LARGEST), window) == y
+    chosen = windows_of(window.padded(x, _lowest(x)), window) == y
     return channels_last(
         added_up(torch.where(chosen, dy, dy.new_zeros(())), x.shape, window), order
     )
