@@ -12,6 +12,9 @@ from torch.utils.data import DataLoader, Dataset, default_collate
 import bridge
 from bridge import at, caffe2
 
+# JAX, where another test imported it, warns at a fork, by which DataLoader starts its workers.
+pytestmark = pytest.mark.filterwarnings(r"ignore:os\.fork\(\) was called:RuntimeWarning")
+
 
 class Rows(Dataset[Any]):
     """Samples with a tensor of either class, and a number."""

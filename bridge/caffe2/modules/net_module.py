@@ -15,7 +15,6 @@ effects or decisions by values of elements, run as they do in a net; see `net_fu
 
 from __future__ import annotations
 
-import functools
 import inspect
 import keyword
 import re
@@ -334,16 +333,18 @@ class NetModule(torch.nn.Module):
         return f"inputs={list(self.input_names)}, outputs={list(self.output_names)}"
 
 
-@functools.cache
 def _class_for(names: tuple[str, ...]) -> type[NetModule]:
-    """Return the NetModule whose ``forward`` has parameters for these inputs in its signature.
+    """Return a new class whose ``forward`` has parameters for these inputs in its signature.
 
-    torch.export names inputs and their dynamic sizes by it.
+    torch.export names inputs and their dynamic sizes by it. Its code is an object of its own:
+    torch.compile limits how many versions of one code object there are, and modules of other nets
+    are other versions.
     """
 
     def forward(self: NetModule, *inputs: Any, **inputs_by_name: Any) -> Any:
         return self._forward(inputs, inputs_by_name)
 
+    forward.__code__ = forward.__code__.replace()
     kinds = inspect.Parameter
     parameters = [kinds("self", kinds.POSITIONAL_OR_KEYWORD)]
     for name in names:

@@ -129,6 +129,15 @@ def test_exported_and_compiled() -> None:
     torch.testing.assert_close(compiled(x), module(x))
 
 
+def test_many_modules_are_compiled_in_one_process() -> None:
+    net = affine()
+    for scale in range(1, 12):
+        net.Proto().op[1].type = "Relu" if scale % 2 else "Tanh"
+        module = caffe2.to_module(net)
+        compiled = torch.compile(module, fullgraph=True, backend="eager")
+        torch.testing.assert_close(compiled(torch.from_numpy(X)), module(X))
+
+
 def test_from_files_with_an_init_net(tmp_path: Path) -> None:
     init = core.Net("init")
     init.GivenTensorFill([], "w", shape=[2, 8], values=np.arange(16.0) / 16)
