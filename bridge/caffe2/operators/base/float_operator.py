@@ -6,7 +6,8 @@ from __future__ import annotations
 from bridge import c10
 from bridge.c10.errors import EnforceNotMet
 from bridge.caffe2.execution.torch_io import operand
-from bridge.caffe2.operators.base.torch_operator import FLOAT, TorchOperator, normal_axis
+from bridge.caffe2.operators.base.checks import FLOAT, axis_from_front
+from bridge.caffe2.operators.base.torch_operator import TorchOperator
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -53,7 +54,7 @@ class FloatOperator(TorchOperator):
 
     def axis(self, x: Tensor, name: str, default: int) -> int:
         """Return the dimension of `x` in argument `name`, counted from the front."""
-        return normal_axis(self.GetSingleArgument(name, default), x.dim())
+        return axis_from_front(self.GetSingleArgument(name, default), x.dim())
 
     def image_order(self) -> str:
         """Return the argument `order`: NCHW (default) or NHWC."""

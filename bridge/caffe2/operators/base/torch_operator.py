@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""TorchOperator: the base class of the built-in operators.
+"""TorchOperator: the base class of the built-in operators that are classes.
 
 An input is a torch tensor over the blob's memory (`x`). A result is either written by torch into
 the output's own buffer (`out`, for use as ``out=``), or is a new torch tensor whose memory becomes
@@ -13,14 +13,13 @@ a view of an input, since outputs own their memory.
 
 from __future__ import annotations
 
-from ctypes import c_float
-
 from bridge import c10
 from bridge.c10 import TypeMeta
 from bridge.c10.errors import EnforceNotMet, EnforceTypeError
 from bridge.caffe2.definitions.schemas import check_names
 from bridge.caffe2.execution.operator import Operator
 from bridge.caffe2.execution.torch_io import adopt, operand
+from bridge.caffe2.operators.base.checks import INTS
 from bridge.caffe2.operators.base.lazy_torch import torch
 
 TYPE_CHECKING = False
@@ -30,35 +29,7 @@ if TYPE_CHECKING:
 
     from bridge.caffe2.execution.definition import Definition
 
-__all__ = [
-    "BOOL",
-    "FLOAT",
-    "FLOATS",
-    "INTS",
-    "INT32",
-    "INT64",
-    "LARGEST",
-    "NUMBERS",
-    "NUMBERS_AND_BOOL",
-    "TorchOperator",
-    "enforce",
-    "normal_axis",
-    "plain_axis",
-    "single",
-]
-
-# Element types that operators accept, as in Caffe2's TensorTypes<...>.
-FLOAT = (c10.float32,)
-FLOATS = (c10.float32, c10.float64)
-INT32 = (c10.int32,)
-INT64 = (c10.int64,)
-INTS = (c10.int32, c10.int64)
-BOOL = (c10.bool,)
-NUMBERS = (c10.int32, c10.int64, c10.float32, c10.float64)
-NUMBERS_AND_BOOL = (*NUMBERS, c10.bool)
-
-LARGEST = 3.4028234663852886e38
-"""The largest float32, Caffe2's default for limits."""
+__all__ = ["TorchOperator", "enforce"]
 
 
 class TorchOperator(Operator):
@@ -164,31 +135,3 @@ def enforce(condition: bool, message: str) -> None:
     """Raise EnforceNotMet with `message` unless `condition` holds."""
     if not condition:
         raise EnforceNotMet(message)
-
-
-def normal_axis(axis: int, ndim: int) -> int:
-    """Return `axis` counted from the front; a negative one counts from the end.
-
-    Raises EnforceNotMet: `axis` is out of range for `ndim` dimensions.
-    """
-    if not -ndim <= axis < ndim:
-        raise EnforceNotMet(
-            f"Axis {axis} is out of range for {ndim} dimensions.",
-            condition="-dim() <= axis < dim()",
-        )
-    return axis + ndim if axis < 0 else axis
-
-
-def plain_axis(axis: int, ndim: int) -> int:
-    """Return `axis` counted from the front; -1 is the last one, no other may be negative.
-
-    Raises EnforceNotMet: `axis` is out of range for `ndim` dimensions.
-    """
-    axis = ndim - 1 if axis == -1 else axis
-    enforce(0 <= axis < ndim, f"Axis {axis} is out of range for {ndim} dimensions.")
-    return axis
-
-
-def single(value: float) -> float:
-    """Return `value` rounded to float32, the type of Caffe2's arguments."""
-    return c_float(value).value

@@ -6,7 +6,8 @@ from __future__ import annotations
 from bridge.at import Tensor as AtTensor
 from bridge.c10 import float32
 from bridge.caffe2.execution.registry import register_operator
-from bridge.caffe2.operators.base.torch_operator import FLOAT, TorchOperator, enforce
+from bridge.caffe2.operators.base.checks import FLOAT
+from bridge.caffe2.operators.base.torch_operator import TorchOperator, enforce
 from bridge.caffe2.tensor.tensor import Tensor
 
 __all__: list[str] = []

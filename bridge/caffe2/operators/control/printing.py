@@ -7,7 +7,8 @@ import sys
 
 from bridge import c10
 from bridge.caffe2.execution.registry import register_operator
-from bridge.caffe2.operators.base.torch_operator import NUMBERS_AND_BOOL, TorchOperator, enforce
+from bridge.caffe2.operators.base.checks import NUMBERS_AND_BOOL
+from bridge.caffe2.operators.base.torch_operator import TorchOperator, enforce
 from bridge.caffe2.operators.control.output_file import output_file
 
 TYPE_CHECKING = False

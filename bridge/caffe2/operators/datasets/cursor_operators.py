@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from bridge.caffe2.blobs.objects import Fields, TreeCursor
 from bridge.caffe2.execution.registry import register_operator
+from bridge.caffe2.operators.base.checks import INT32, INT64
 from bridge.caffe2.operators.base.lazy_torch import torch
-from bridge.caffe2.operators.base.torch_operator import INT32, INT64, TorchOperator, enforce
+from bridge.caffe2.operators.base.torch_operator import TorchOperator, enforce
 from bridge.caffe2.operators.datasets.columns import Column, column_of, put_column
 from bridge.caffe2.operators.datasets.dataset import Dataset
 from bridge.caffe2.operators.datasets.standard_shuffle import shuffled

@@ -8,7 +8,8 @@ TreeCursor, caffe2/operators/dataset_ops.h, PyTorch 1.8.1.
 
 from __future__ import annotations
 
-from bridge.caffe2.operators.base.torch_operator import INT32, enforce
+from bridge.caffe2.operators.base.checks import INT32
+from bridge.caffe2.operators.base.torch_operator import enforce
 from bridge.caffe2.operators.datasets.columns import Column
 
 TYPE_CHECKING = False

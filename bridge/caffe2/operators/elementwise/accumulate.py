@@ -5,7 +5,8 @@ from __future__ import annotations
 
 from bridge import c10
 from bridge.caffe2.execution.registry import register_operator
-from bridge.caffe2.operators.base.torch_operator import FLOAT, TorchOperator
+from bridge.caffe2.operators.base.checks import FLOAT
+from bridge.caffe2.operators.base.torch_operator import TorchOperator
 
 __all__: list[str] = []
 

@@ -7,10 +7,10 @@ from bridge.c10.errors import EnforceNotMet
 from bridge.caffe2.execution.function_operator import operator
 from bridge.caffe2.execution.registry import register_operator
 from bridge.caffe2.operators.base.any_type_operator import AnyTypeOperator
-from bridge.caffe2.operators.base.checks import require
+from bridge.caffe2.operators.base.checks import INT64, INTS, require
 from bridge.caffe2.operators.base.lazy_torch import torch
 from bridge.caffe2.operators.base.rows_and_segments import positions_in_segments, segment_ids
-from bridge.caffe2.operators.base.torch_operator import INT64, INTS, enforce
+from bridge.caffe2.operators.base.torch_operator import enforce
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

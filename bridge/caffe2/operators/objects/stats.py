@@ -10,8 +10,9 @@ import time
 
 from bridge import c10
 from bridge.caffe2.execution.registry import register_operator
+from bridge.caffe2.operators.base.checks import INT64
 from bridge.caffe2.operators.base.lazy_torch import torch
-from bridge.caffe2.operators.base.torch_operator import INT64, TorchOperator, enforce
+from bridge.caffe2.operators.base.torch_operator import TorchOperator, enforce
 from bridge.caffe2.operators.objects.stat_registry import StatRegistry, Timer, registered_stats
 
 TYPE_CHECKING = False

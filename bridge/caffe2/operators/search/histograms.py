@@ -7,10 +7,10 @@ from itertools import pairwise
 
 from bridge.caffe2.execution.function_operator import operator
 from bridge.caffe2.execution.registry import register_operator
-from bridge.caffe2.operators.base.checks import FLOATS, require
+from bridge.caffe2.operators.base.checks import FLOAT, FLOATS, require
 from bridge.caffe2.operators.base.lazy_torch import torch
 from bridge.caffe2.operators.base.rows_and_segments import counts_of
-from bridge.caffe2.operators.base.torch_operator import FLOAT, TorchOperator, enforce
+from bridge.caffe2.operators.base.torch_operator import TorchOperator, enforce
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
