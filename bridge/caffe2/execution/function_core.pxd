@@ -10,6 +10,13 @@ cdef class Seen:
 
     cdef bint fits(self, list impls)
 
+# The calls of a run on inputs of some types and sizes; see `program`.
+cdef class Recording:
+    cdef Seen seen
+    cdef list calls
+    cdef int slots
+    cdef tuple results          # for each output the slot of a new tensor, or -1
+
 # The fields of a Bound that a run needs; the base of it.
 cdef class BoundCore:
     cdef public object declaration
@@ -25,6 +32,8 @@ cdef class BoundCore:
     cdef public bint reads_values
     cdef public bint has_strings    # whether inputs or outputs are `Strings`
     cdef public bint is_filled      # whether `wants` has values of the operator
+    cdef int recordings             # how often it was recorded
+    cdef Recording recording    # None: not recorded for `seen`
     cdef Seen seen
 
 # An operator that may have a recorded program.
@@ -33,18 +42,19 @@ cdef class ProgramCore(OperatorCore):
 
     cdef bint _can_rebind(self, Operand operand, TensorImpl impl) except -1
     cdef int _put_results(self, Program program) except -1
+    cdef int _put_result(self, Py_ssize_t o, object result) except -1
     cdef bint _is_on_device(self, TensorImpl impl) noexcept
 
 cdef class FunctionCore(ProgramCore):
     cdef BoundCore _bound       # None: not run yet
     cdef dict _arguments
     cdef Seen _last             # of the latest run of this operator
-    cdef int _recordings
 
     cdef int _prepare(self) except -1
     cdef object _compute(self, bint may_record)
-    cdef bint _is_worth_recording(self, list impls) except -1
-    cdef object _compiled(self, list calls, list operands, list buffers, list results)
+    cdef bint _are_plain(self, list impls) noexcept
+    cdef Program _program_of(self, Recording recording, bint has_buffers)
+    cdef int _repeat(self, Recording recording, list operands, list buffers) except -1
     cdef list _layouts_in_place(self, list impls)
     cdef list _buffers(self, list layouts, list impls, list operands)
     cdef list _checked(self, object returned)

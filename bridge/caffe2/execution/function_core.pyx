@@ -23,7 +23,7 @@ from bridge.c10.tensor_impl cimport CONTIGUOUS, TensorImpl
 from bridge.c10.type_meta cimport undefined_type
 from bridge.caffe2.blobs.core cimport BlobCore
 from bridge.caffe2.execution.operator_core cimport OperatorCore, output_sized
-from bridge.caffe2.execution.program cimport Layout, Operand, Program, put_result
+from bridge.caffe2.execution.program cimport Layout, Operand, Program, make_calls, put_result
 from bridge.caffe2.execution.torch_state cimport is_neutral
 from bridge.caffe2.tensor.tensor cimport Tensor
 from bridge.dlpack.abi cimport DL_CPU
@@ -33,7 +33,7 @@ from bridge.exchange.torch_import cimport import_torch
 from numpy import ndarray
 
 from bridge.c10.errors import EnforceNotMet, EnforceTypeError
-from bridge.caffe2.execution.recorder import record
+from bridge.caffe2.execution.recorder import compile_calls, record
 from bridge.caffe2.execution.torch_state import neutral
 
 cdef enum:
@@ -56,6 +56,10 @@ cdef class Seen:
             if not (<Layout>self.inputs[i]).fits(<TensorImpl>impls[i]):
                 return False
         return True
+
+
+cdef class Recording:
+    """The recorded calls of a function, for inputs of the types and sizes in `seen`."""
 
 
 cdef Seen seen_in(list inputs, list outputs):
@@ -114,19 +118,20 @@ cdef class ProgramCore(OperatorCore):
     cdef int _put_results(self, Program program) except -1:
         cdef Py_ssize_t o, slot
         cdef object result
-        cdef TensorImpl fresh
         for o in range(len(program.results)):
             slot = program.results[o]
-            if slot < 0:
-                continue
-            result = program.values[slot]
-            program.values[slot] = None
-            fresh = import_torch(result, None)
-            if not fresh.flags & CONTIGUOUS:
-                result = result.contiguous()
-                fresh = import_torch(result, None)
-            put_result(self._outputs[o], result, fresh)
+            if slot >= 0:
+                result = program.values[slot]
+                program.values[slot] = None
+                self._put_result(o, result)
         return 0
+
+    cdef int _put_result(self, Py_ssize_t o, object result) except -1:
+        cdef TensorImpl fresh = import_torch(result, None)
+        if not fresh.flags & CONTIGUOUS:
+            result = result.contiguous()
+            fresh = import_torch(result, None)
+        return put_result(self._outputs[o], result, fresh)
 
     cdef bint _is_on_device(self, TensorImpl impl) noexcept:
         return impl.storage.device_type == self._definition.device_type and (
@@ -176,6 +181,7 @@ cdef class FunctionCore(ProgramCore):
         cdef dict arguments
         cdef BoundCore bound
         cdef Seen seen
+        cdef Recording recording
         if self._bound is None:
             self._prepare()
         bound = self._bound
@@ -192,40 +198,65 @@ cdef class FunctionCore(ProgramCore):
                 buffers = self._buffers(seen.outputs, impls, operands)
             elif bound.forced is not None:
                 buffers = self._buffers(self._layouts_in_place(impls), impls, operands)
+        recording = bound.recording
+        if recording is not None and recording.seen is seen and seen is not None \
+                and may_record and self._are_plain(impls):
+            self._repeat(recording, operands, buffers)
+            if self._last is seen:      # of a net, whose operators run again
+                self._program = self._program_of(recording, buffers is not None)
+            self._last = seen
+            return None
         if buffers is not None:
             arguments = dict(arguments)
             arguments[bound.out_name] = \
                 buffers[0] if len(buffers) == 1 else tuple(buffers)
-        if may_record and (seen is not None or buffers is None) \
-                and self._is_worth_recording(impls):
+        calls = None
+        if may_record and seen is not None and bound.is_recorded and self._are_plain(impls):
             returned, calls = record(bound.function, operands, arguments)
         else:
             returned = bound.function(*operands, **arguments)
-            calls = None
         results = self._checked(returned)
         outputs = self._put(results, impls, operands, buffers)
         if seen is None:
             bound.seen = seen_in(impls, outputs) if outputs is not None else None
+            bound.recording = None
+        elif calls is not None and outputs is not None:
+            bound.recordings += 1
+            bound.recording = recording_of(
+                seen, calls, operands, buffers or [], results, bound.in_place)
+            if bound.recording is None or bound.recordings > MOST_RECORDINGS:
+                bound.is_recorded = False
         self._last = bound.seen
-        if calls is not None and outputs is not None:
-            self._recordings += 1
-            self._program = self._compiled(calls, operands, buffers, results)
         return None
 
-    cdef bint _is_worth_recording(self, list impls) except -1:
-        return self._bound.is_recorded and self._last is not None \
-            and self._recordings < MOST_RECORDINGS and self._last.fits(impls)
+    cdef bint _are_plain(self, list impls) noexcept:
+        """Return whether the inputs are row-major and allocated, as a recording takes them."""
+        cdef TensorImpl impl
+        for impl in impls:
+            if impl.storage is None or impl.storage.data == NULL or not impl.flags & CONTIGUOUS \
+                    or not self._is_on_device(impl):
+                return False
+        return True
 
-    cdef object _compiled(self, list calls, list operands, list buffers, list results):
+    cdef int _repeat(self, Recording recording, list operands, list buffers) except -1:
+        """Make the recorded calls on these tensors."""
+        cdef list values = operands if buffers is None else operands + buffers
+        cdef Py_ssize_t o, slot
+        values = values + [None] * (recording.slots - len(values))
+        make_calls(recording.calls, values)
+        if recording.results is not None:
+            for o in range(len(recording.results)):
+                slot = recording.results[o]
+                if slot >= 0:
+                    self._put_result(o, values[slot])
+        return 0
+
+    cdef Program _program_of(self, Recording recording, bint has_buffers):
         cdef list inputs = [(<BlobCore>blob)._tensor for blob in self._inputs]
         cdef list outputs = []
-        if buffers is not None:
+        if has_buffers:
             outputs = [(<BlobCore>blob)._tensor for blob in self._outputs]
-        for tensor in inputs:
-            if not self._can_rebind(_operand_of((<Tensor>tensor).impl), (<Tensor>tensor).impl):
-                return None
-        return recorded_program(
-            calls, operands, buffers or [], results, self._bound.in_place, inputs, outputs)
+        return Program(recording.calls, inputs, outputs, recording.slots, recording.results)
 
     cdef list _input_impls(self):
         """Return the TensorImpls of the inputs, after checks of their types and devices.
@@ -448,14 +479,14 @@ cdef bint _is_any(TensorImpl fresh, list buffers) except -1:
     return False
 
 
-cdef object recorded_program(
-        list calls, list operands, list buffers, list results, dict in_place, list inputs,
-        list outputs):
-    """Return the Program of recorded calls, or None if their results cannot be put each time."""
-    from bridge.caffe2.execution.recorder import compile_calls
-
+cdef Recording recording_of(
+        Seen seen, list calls, list operands, list buffers, list results, dict in_place):
+    """Return a recording of calls, or None if they cannot be made again without the function."""
+    cdef Recording recording
     found = compile_calls(calls, operands, buffers, results, in_place)
     if found is None:
         return None
-    program_calls, slots, result_slots = found
-    return Program(program_calls, inputs, outputs, slots, result_slots)
+    recording = Recording.__new__(Recording)
+    recording.seen = seen
+    recording.calls, recording.slots, recording.results = found
+    return recording

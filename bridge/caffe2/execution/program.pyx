@@ -174,6 +174,30 @@ cdef class Program:
         return 0
 
 
+cdef int make_calls(list calls, list values) except -1:
+    """Make recorded calls on tensors that no program is bound to; `values` has the operands first.
+
+    The results are put into `values`.
+    """
+    cdef Call call
+    cdef object result
+    cdef Py_ssize_t i
+    for call in calls:
+        arguments = <tuple>_filled(call.arguments, values)
+        if call.keywords is None:
+            result = PyObject_Call(call.function, arguments, NULL)
+        else:
+            keywords = _filled(call.keywords, values)
+            result = PyObject_Call(call.function, arguments, <PyObject*>keywords)
+        if type(call.result) is int:
+            values[<Py_ssize_t>call.result] = result
+        elif call.result is not None:
+            for i, slot in enumerate(call.result):
+                if slot is not None:
+                    values[<Py_ssize_t>slot] = result[i]
+    return 0
+
+
 cdef object _filled(object template, list values):
     """Return a copy of the arguments of a call, with the values of slots in their places."""
     if type(template) is Slot:

@@ -13,6 +13,8 @@ from bridge.caffe2.execution.function_operator import operator
 from bridge.caffe2.operators.base.checks import FLOATS, require
 from bridge.caffe2.operators.base.extremes import clamped
 from bridge.caffe2.operators.base.lazy_torch import torch
+from bridge.caffe2.operators.elementwise import few_elements
+from bridge.caffe2.operators.elementwise.few_elements import are_few
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -31,6 +33,8 @@ GELU_CUBIC = 0.044715
 @operator("Relu", inplace="0>0", gradient="ReluGradient o0 g0 > 0")
 def relu(x: Tensor, *, out: Out = None) -> Tensor:
     """y = max(x, 0)."""
+    if are_few(out, x):
+        return few_elements.relu(x, out)
     return torch.relu(x) if out is None else torch.clamp_min(x, 0, out=out)
 
 

@@ -18,6 +18,7 @@ from bridge.caffe2.operators.base.checks import (
     require,
 )
 from bridge.caffe2.operators.base.lazy_torch import torch
+from bridge.caffe2.operators.elementwise.few_elements import KERNELS, are_few
 from bridge.caffe2.operators.elementwise.legacy_broadcast import aligned, axis_of
 
 TYPE_CHECKING = False
@@ -69,6 +70,7 @@ def _matched(
 
 def _declare(name: str, function: str, types: Any, **declaration: Any) -> None:
     """Declare the torch function `function` of two tensors as the operator `name`."""
+    kernel = KERNELS.get(function)
 
     def compute(
         a: Tensor,
@@ -82,6 +84,8 @@ def _declare(name: str, function: str, types: Any, **declaration: Any) -> None:
         out: Out = None,
     ) -> Tensor:
         other = _matched(a, b, broadcast, axis, axis_str, order, in_place)
+        if kernel is not None and are_few(out, a, other):
+            return kernel(a, other, out)
         result: Tensor = getattr(torch, function)(a, other, out=out)
         return result
 
