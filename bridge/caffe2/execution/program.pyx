@@ -12,6 +12,8 @@ the program is bound.
 """
 
 from cpython.object cimport PyObject
+from cpython.ref cimport Py_INCREF
+from cpython.tuple cimport PyTuple_New, PyTuple_SET_ITEM
 from libc.stdint cimport int64_t
 from libc.string cimport memcmp, memcpy, memmove
 
@@ -200,14 +202,27 @@ cdef int make_calls(list calls, list values) except -1:
 
 cdef object _filled(object template, list values):
     """Return a copy of the arguments of a call, with the values of slots in their places."""
-    if type(template) is Slot:
+    cdef type kind = type(template)
+    cdef object name, one
+    cdef dict found
+    cdef tuple filled
+    cdef Py_ssize_t i
+    if kind is Slot:
         return values[(<Slot>template).index]
-    if type(template) is tuple:
-        return tuple([_filled(one, values) for one in <tuple>template])
-    if type(template) is list:
+    if kind is tuple:
+        filled = PyTuple_New(len(<tuple>template))
+        for i in range(len(<tuple>template)):
+            one = _filled((<tuple>template)[i], values)
+            Py_INCREF(one)
+            PyTuple_SET_ITEM(filled, i, one)
+        return filled
+    if kind is list:
         return [_filled(one, values) for one in <list>template]
-    if type(template) is dict:
-        return {name: _filled(one, values) for name, one in (<dict>template).items()}
+    if kind is dict:
+        found = {}
+        for name, one in (<dict>template).items():
+            found[name] = _filled(one, values)
+        return found
     return template
 
 
