@@ -115,8 +115,10 @@ def given_tensor_fill(
     return values.filled(sizes.of(x), device)
 
 
-for _name in _TYPES:
-    operator(_name, **FILL)(given_tensor_fill)
+for _name, _type in _TYPES.items():
+    # Strings are on the CPU only.
+    _devices = ("cpu", "cuda") if _type.is_pod else ("cpu",)
+    operator(_name, devices=_devices, **FILL)(given_tensor_fill)
 
 
 @operator("GivenTensorByteStringToUInt8Fill", **FILL)
