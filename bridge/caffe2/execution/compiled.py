@@ -166,7 +166,11 @@ class _Segment(ProgramCore, Operator):
             None,
         )
         places = tuple(slots.get(name, -1) for name in self._definition.outputs)
-        self._set_program(Program([call], found, [], count + len(slots), places))
+        program = Program([call], found, [], count + len(slots), places)
+        if not program.is_complete:
+            self._runs = False
+            return
+        self._set_program(program)
 
     def _compile(self, tensors: Sequence[torch.Tensor]) -> Compiled | None:
         import torch

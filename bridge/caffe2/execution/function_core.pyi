@@ -27,6 +27,9 @@ class BoundCore:
 class Seen: ...
 
 @disjoint_base
+class Recording: ...
+
+@disjoint_base
 class ProgramCore(OperatorCore):
     def _set_program(self, program: Program | None) -> None: ...
 

@@ -23,7 +23,14 @@ from bridge.c10.tensor_impl cimport CONTIGUOUS, TensorImpl
 from bridge.c10.type_meta cimport undefined_type
 from bridge.caffe2.blobs.core cimport BlobCore
 from bridge.caffe2.execution.operator_core cimport OperatorCore, output_sized
-from bridge.caffe2.execution.program cimport Layout, Operand, Program, make_calls, put_result
+from bridge.caffe2.execution.program cimport (
+    Layout,
+    Operand,
+    Program,
+    has_layout,
+    make_calls,
+    put_result,
+)
 from bridge.caffe2.execution.torch_state cimport is_neutral
 from bridge.caffe2.tensor.tensor cimport Tensor
 from bridge.dlpack.abi cimport DL_CPU
@@ -35,6 +42,13 @@ from numpy import ndarray
 from bridge.c10.errors import EnforceNotMet, EnforceTypeError
 from bridge.caffe2.execution.recorder import compile_calls, record
 from bridge.caffe2.execution.torch_state import neutral
+
+cdef extern from "Python.h":
+    ctypedef struct PyThreadState:
+        pass
+    PyThreadState* PyThreadState_Next(PyThreadState* state)
+    PyThreadState* PyInterpreterState_ThreadHead(void* interpreter)
+    void* PyInterpreterState_Get()
 
 cdef enum:
     MOST_RECORDINGS = 8     # of one operator, whose sizes change
@@ -100,7 +114,11 @@ cdef class ProgramCore(OperatorCore):
                 continue
             if not self._can_rebind(operand, tensor.impl):
                 return False
-            program.values[i] = operand.rebind(tensor.impl)
+            value = operand.rebind(tensor.impl)
+            if value is None:
+                self._program = None
+                return False
+            program.values[i] = value
             is_bound = False
         if not is_bound:
             program.bind()
@@ -141,7 +159,7 @@ cdef class ProgramCore(OperatorCore):
     def _set_program(self, Program program):
         """Set the program that repeats the operator, or None; run it if there is one."""
         self._program = program
-        if program is not None:
+        if program is not None and program.is_complete:
             program.run()
             if program.results is not None:
                 self._put_results(program)
@@ -188,7 +206,7 @@ cdef class FunctionCore(ProgramCore):
         impls = self._input_impls()
         if impls is None:
             return self._compute_objects()
-        operands = [torch_operand(<TensorImpl>impl) for impl in impls]
+        operands = [_own_operand(<TensorImpl>impl) for impl in impls]
         arguments = self._arguments
         seen = bound.seen
         if seen is not None and not seen.fits(impls):
@@ -198,6 +216,8 @@ cdef class FunctionCore(ProgramCore):
                 buffers = self._buffers(seen.outputs, impls, operands)
             elif bound.forced is not None:
                 buffers = self._buffers(self._layouts_in_place(impls), impls, operands)
+        if seen is not None and not _have_layouts(operands, buffers, seen):
+            seen, buffers = None, None      # another thread changed a blob meanwhile
         recording = bound.recording
         if recording is not None and recording.seen is seen and seen is not None \
                 and may_record and self._are_plain(impls):
@@ -256,7 +276,12 @@ cdef class FunctionCore(ProgramCore):
         cdef list outputs = []
         if has_buffers:
             outputs = [(<BlobCore>blob)._tensor for blob in self._outputs]
-        return Program(recording.calls, inputs, outputs, recording.slots, recording.results)
+        program = Program(recording.calls, inputs, outputs, recording.slots, recording.results)
+        n = len(inputs)
+        buffers = program.values[n:n + len(outputs)]
+        if program.is_complete and _have_layouts(program.values[:n], buffers, recording.seen):
+            return program
+        return None
 
     cdef list _input_impls(self):
         """Return the TensorImpls of the inputs, after checks of their types and devices.
@@ -321,7 +346,7 @@ cdef class FunctionCore(ProgramCore):
                     tensor.impl is <TensorImpl>impls[self._bound.in_place[o]]:
                 buffers.append(operands[self._bound.in_place[o]])
             else:
-                buffers.append(torch_operand(tensor.impl))
+                buffers.append(_own_operand(tensor.impl))
         return buffers
 
     def _checked_results(self, returned):
@@ -429,6 +454,32 @@ cdef Operand _operand_of(TensorImpl impl):
     operand.layout = Layout.__new__(Layout)
     operand.layout.set(impl)
     return operand
+
+
+cdef object _own_operand(TensorImpl impl):
+    """Return a torch tensor over the memory of `impl`, that no other thread has.
+
+    torch gives a tensor other sizes where it is an ``out=`` of wrong sizes, as it may be where two
+    threads run operators on one blob.
+    """
+    cdef object tensor = torch_operand(impl)
+    if tensor is impl.origin and PyThreadState_Next(
+            PyInterpreterState_ThreadHead(PyInterpreterState_Get())) != NULL:
+        return tensor.detach()
+    return tensor
+
+
+cdef bint _have_layouts(list operands, list buffers, Seen seen) except -1:
+    """Return whether torch tensors are row-major and have the types and sizes in `seen`."""
+    cdef Py_ssize_t i
+    for i in range(len(operands)):
+        if not has_layout(operands[i], <Layout>seen.inputs[i]):
+            return False
+    if buffers is not None:
+        for i in range(len(buffers)):
+            if buffers[i] is not None and not has_layout(buffers[i], <Layout>seen.outputs[i]):
+                return False
+    return True
 
 
 cdef object _row_major_copy(object tensor):

@@ -48,11 +48,13 @@ cdef class Program:
     cdef list calls
     cdef list operands          # inputs, then outputs that are written
     cdef list values            # by slot
+    cdef readonly bint is_complete
     cdef readonly tuple results  # for each output the slot of a new tensor, or -1
 
     cdef int bind(self) except -1
     cdef int run(self) except -1
     cdef int _keep(self, Call call, object result) except -1
 
+cdef bint has_layout(object tensor, Layout layout) except -1
 cdef int make_calls(list calls, list values) except -1
 cdef int put_result(object blob, object result, TensorImpl fresh) except -1

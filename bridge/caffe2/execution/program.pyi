@@ -31,6 +31,7 @@ class Call:
 @disjoint_base
 class Program:
     results: tuple[int, ...] | None
+    is_complete: bool
     def __init__(
         self,
         calls: list[Call],

@@ -21,7 +21,9 @@ from bridge.c10.storage cimport BORROWED, READONLY, UNVERIFIED
 from bridge.c10.tensor_impl cimport CONTIGUOUS, OWN_ORIGIN, RESERVED, TensorImpl
 from bridge.caffe2.blobs.core cimport BlobCore
 from bridge.caffe2.tensor.tensor cimport Tensor, wrap
-from bridge.dlpack.abi cimport DL_CPU
+from bridge.c10.python_api cimport take_pending
+from bridge.dlpack.abi cimport DL_CPU, DLDataType, DLTensor
+from bridge.exchange.torch_api cimport torch_c
 from bridge.exchange.torch_export cimport torch_operand
 
 cdef extern from "Python.h":
@@ -50,6 +52,30 @@ cdef class Layout:
             and memcmp(impl.c_sizes, self.sizes, self.ndim * sizeof(int64_t)) == 0
 
 
+cdef bint has_layout(object tensor, Layout layout) except -1:
+    """Return whether a torch tensor has this type and these sizes, row-major.
+
+    Kernels rely on it: they have the sizes of the recording, and addresses.
+    """
+    cdef DLTensor now
+    cdef int64_t step = 1
+    cdef int i
+    if torch_c.dlpack == NULL:      # before torch 2.10
+        return tensor.is_contiguous() and tensor.dtype is layout.dtype.torch \
+            and tuple(tensor.shape) == tuple([layout.sizes[i] for i in range(layout.ndim)])
+    if torch_c.dlpack.dltensor_from_py_object_no_sync(<PyObject*>tensor, &now) != 0:
+        take_pending()
+        return False
+    if now.ndim != layout.ndim \
+            or memcmp(&now.dtype, &layout.dtype.c_dlpack, sizeof(DLDataType)) != 0:
+        return False
+    for i in range(now.ndim - 1, -1, -1):
+        if now.shape[i] != layout.sizes[i] or (now.shape[i] > 1 and now.strides[i] != step):
+            return False
+        step *= max(now.shape[i], 1)
+    return True
+
+
 cdef class Operand:
     """A tensor of a blob, as it was when a program was bound to it."""
 
@@ -65,10 +91,12 @@ cdef class Operand:
         return True
 
     cdef object rebind(self, TensorImpl impl):
-        """Return a torch tensor over the memory of `impl`, which has the same type and sizes."""
+        """Return a torch tensor over the memory of `impl`; None if its type or sizes differ."""
         cdef object tensor = torch_operand(impl)
         if tensor is impl.origin:
             tensor = tensor.detach()    # whoever has the original may change its sizes
+        if not has_layout(tensor, self.layout):
+            return None                 # another thread gave it other sizes in the meantime
         self.impl = impl
         self.storage = impl.storage
         self.data = impl.storage.data
@@ -111,6 +139,8 @@ cdef class Program:
     calls: a list of Call. inputs, outputs: the caffe2.Tensors of the operands. slots: the number of
     slots; operands have the first ones. results: for each output of the operator the slot of a
     tensor that becomes its value, or -1 where the calls write it.
+
+    `is_complete`: False if another thread changed an operand meanwhile; do not run it then.
     """
 
     def __init__(self, list calls, list inputs, list outputs, int slots, tuple results):
@@ -120,8 +150,12 @@ cdef class Program:
         self.operands = [new_operand(tensor.impl, False) for tensor in inputs]
         self.operands += [new_operand(tensor.impl, True) for tensor in outputs]
         self.values = [None] * slots
+        self.is_complete = True
         for i, tensor in enumerate(inputs + outputs):
             self.values[i] = (<Operand>self.operands[i]).rebind(tensor.impl)
+            if self.values[i] is None:
+                self.is_complete = False
+                return
         self.bind()
 
     cdef int bind(self) except -1:
@@ -237,6 +271,9 @@ cdef int put_result(object blob, object result, TensorImpl fresh) except -1:
     cdef TensorImpl impl
     cdef int64_t nbytes = fresh.c_numel * fresh.c_dtype.itemsize
     fresh.storage.flags &= ~UNVERIFIED      # the result of an operation is as large as its sizes
+    # torch must not give it other memory, as it does with an out= of other sizes: another thread
+    # may be using the address.
+    fresh.storage.retain()
     if tensor is None or tensor.impl.storage is None or tensor.impl.storage.flags & READONLY \
             or tensor.impl.storage.device_type != fresh.storage.device_type \
             or tensor.impl.storage.device_index != fresh.storage.device_index:

@@ -14,6 +14,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 
+from bridge.c10.errors import EnforceNotMet
 from bridge.caffe2.operators.base.lazy_torch import torch
 
 TYPE_CHECKING = False
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
     from torch import Tensor
 
-__all__ = ["recordable", "takes_kernels"]
+__all__ = ["address_of", "recordable", "takes_kernels"]
 
 
 def takes_kernels(*tensors: Tensor) -> bool:
@@ -46,6 +47,20 @@ def takes_kernels(*tensors: Tensor) -> bool:
         or torch._C._len_torch_dispatch_stack()
         or torch._C._functorch.peek_interpreter_stack() is not None
     )
+
+
+def address_of(x: Tensor, numel: int) -> int:
+    """Return the address of the elements of `x`, for a kernel that accesses `numel` of them.
+
+    Raises EnforceNotMet: `x` has another number of elements, since another thread gave the blob
+    other sizes while the operator runs.
+    """
+    if x.numel() != numel:
+        raise EnforceNotMet(
+            f"A tensor of sizes {list(x.shape)} was to have {numel} elements: another thread "
+            "changed a blob of the operator while it ran."
+        )
+    return x.data_ptr()
 
 
 def recordable(function: Callable[..., Any]) -> Callable[..., Any]:

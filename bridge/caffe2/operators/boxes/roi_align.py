@@ -13,7 +13,7 @@ import math
 from bridge.caffe2.execution.function_operator import operator
 from bridge.caffe2.operators.base.channels import channels_first
 from bridge.caffe2.operators.base.checks import has_values, require
-from bridge.caffe2.operators.base.cpu_kernels import takes_kernels
+from bridge.caffe2.operators.base.cpu_kernels import address_of, takes_kernels
 from bridge.caffe2.operators.base.lazy_torch import functional, torch
 from bridge.caffe2.operators.boxes import roi_align_kernels
 from bridge.caffe2.operators.boxes.roi_rules import RoIRules, regions_of
@@ -194,8 +194,13 @@ def roi_align(x: Tensor, rois: Tensor, *, rules: RoIRules, out: Out = None) -> T
         _upright(regions_of(rois, 4, images)[1], rules)  # checks them
     made = x.new_empty(count, channels, *rules.bins) if out is None else out
     if made.numel():
-        addresses = x.data_ptr(), rois.data_ptr(), made.data_ptr()
-        sizes = count, rois.shape[1], channels, height, width, *rules.bins
+        columns = rois.shape[1]
+        addresses = (
+            address_of(x, images * channels * height * width),
+            address_of(rois, count * columns),
+            address_of(made, count * channels * math.prod(rules.bins)),
+        )
+        sizes = count, columns, channels, height, width, *rules.bins
         ratio, aligned = rules.ratio, rules.aligned
         roi_align_kernels.roi_align(*addresses, *sizes, rules.scale, ratio, aligned)
     return made

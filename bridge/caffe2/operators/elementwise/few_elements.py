@@ -32,13 +32,14 @@ def are_few(out: Tensor | None, *inputs: Tensor) -> bool:
 @recordable
 def relu(x: Tensor, out: Tensor) -> Tensor:
     """Set `out` to max(x, 0), and return it."""
-    small_kernels.relu(x.data_ptr(), out.data_ptr(), x.numel())
+    small_kernels.relu(x.data_ptr(), out.data_ptr(), min(x.numel(), out.numel()))
     return out
 
 
 def _of_two(kernel: Callable[[int, int, int, int], None]) -> Callable[..., Tensor]:
     def compute(a: Tensor, b: Tensor, out: Tensor) -> Tensor:
-        kernel(a.data_ptr(), b.data_ptr(), out.data_ptr(), a.numel())
+        n = min(a.numel(), b.numel(), out.numel())
+        kernel(a.data_ptr(), b.data_ptr(), out.data_ptr(), n)
         return out
 
     compute.__name__ = kernel.__name__

@@ -12,7 +12,7 @@ import math
 from bridge.caffe2.execution.function_operator import operator
 from bridge.caffe2.operators.base.channels import channels_first, channels_last
 from bridge.caffe2.operators.base.checks import LARGEST, image_order, require
-from bridge.caffe2.operators.base.cpu_kernels import recordable, takes_kernels
+from bridge.caffe2.operators.base.cpu_kernels import address_of, recordable, takes_kernels
 from bridge.caffe2.operators.base.lazy_torch import functional, torch
 from bridge.caffe2.operators.base.windows import Window, Windows, added_up, by_rank, windows_of
 from bridge.caffe2.operators.images import pool_kernels as kernels
@@ -120,16 +120,25 @@ def _dimensions(x: Tensor, window: Window) -> tuple[_Dimension, _Dimension]:
 
 @recordable
 def _max_by_kernel(x: Tensor, y: Tensor, dimensions: tuple[_Dimension, _Dimension]) -> Tensor:
-    kernels.max_pool(x.data_ptr(), y.data_ptr(), x.shape[0] * x.shape[1], *dimensions)
+    kernels.max_pool(*_places(x, y, dimensions), *dimensions)
     return y
+
+
+def _places(
+    x: Tensor, y: Tensor, dimensions: tuple[_Dimension, _Dimension]
+) -> tuple[int, int, int]:
+    """Return the addresses of image and result, and the number of planes."""
+    (height, out_height, *_), (width, out_width, *_) = dimensions
+    planes = x.shape[0] * x.shape[1]
+    places = address_of(x, planes * height * width), address_of(y, planes * out_height * out_width)
+    return *places, planes
 
 
 @recordable
 def _mean_by_kernel(
     x: Tensor, y: Tensor, dimensions: tuple[_Dimension, _Dimension], whole: bool
 ) -> Tensor:
-    planes, (height, width) = x.shape[0] * x.shape[1], dimensions
-    kernels.average_pool(x.data_ptr(), y.data_ptr(), planes, height, width, whole)
+    kernels.average_pool(*_places(x, y, dimensions), *dimensions, whole)
     return y
 
 

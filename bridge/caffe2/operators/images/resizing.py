@@ -7,12 +7,13 @@ arguments, or an input with both: then its elements decide about sizes.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from bridge.caffe2.execution.function_operator import operator
 from bridge.caffe2.operators.base.channels import channels_first, channels_last
 from bridge.caffe2.operators.base.checks import image_order, require
-from bridge.caffe2.operators.base.cpu_kernels import recordable, takes_kernels
+from bridge.caffe2.operators.base.cpu_kernels import address_of, recordable, takes_kernels
 from bridge.caffe2.operators.base.lazy_torch import torch
 from bridge.caffe2.operators.images import resize_kernels
 
@@ -95,7 +96,7 @@ def _nearest(x: Tensor, scales: list[float], order: str, out: Out) -> Tensor:
 @recordable
 def _by_kernel(x: Tensor, y: Tensor, sizes: list[int], scales: list[float]) -> Tensor:
     n, c, height, width = x.shape
-    addresses = x.data_ptr(), y.data_ptr()
+    addresses = address_of(x, n * c * height * width), address_of(y, n * c * math.prod(sizes))
     resize_kernels.resize_nearest(*addresses, x.itemsize, n * c, height, width, *sizes, *scales)
     return y
 

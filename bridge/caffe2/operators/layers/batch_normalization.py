@@ -13,7 +13,7 @@ from bridge.caffe2.operators.base.channels import (
     require_per_channel,
 )
 from bridge.caffe2.operators.base.checks import image_order, require
-from bridge.caffe2.operators.base.cpu_kernels import recordable, takes_kernels
+from bridge.caffe2.operators.base.cpu_kernels import address_of, recordable, takes_kernels
 from bridge.caffe2.operators.base.defined_mode import DefinedMode
 from bridge.caffe2.operators.base.lazy_torch import torch
 from bridge.caffe2.operators.layers import channel_kernels
@@ -126,16 +126,21 @@ def _normalize(
     var: Tensor,
     epsilon: float,
 ) -> Tensor:
-    places, moments = (x.data_ptr(), y.data_ptr()), (mean.data_ptr(), var.data_ptr())
-    factors = scale.data_ptr(), bias.data_ptr()
-    channel_kernels.normalize(*places, *factors, *moments, epsilon, *_planes(x))
+    planes = _planes(x)
+    numel, channels = math.prod(planes), planes[1]
+    places = address_of(x, numel), address_of(y, numel)
+    factors = address_of(scale, channels), address_of(bias, channels)
+    moments = address_of(mean, channels), address_of(var, channels)
+    channel_kernels.normalize(*places, *factors, *moments, epsilon, *planes)
     return y
 
 
 @recordable
 def _moments(x: Tensor, mean: Tensor, var: Tensor) -> Tensor:
     """Set mean and variance of each channel; return the mean."""
-    channel_kernels.moments(x.data_ptr(), mean.data_ptr(), var.data_ptr(), *_planes(x))
+    planes = _planes(x)
+    places = address_of(mean, planes[1]), address_of(var, planes[1])
+    channel_kernels.moments(address_of(x, math.prod(planes)), *places, *planes)
     return mean
 
 

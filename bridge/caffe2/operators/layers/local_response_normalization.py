@@ -7,7 +7,7 @@ from bridge.caffe2.execution.function_operator import operator
 from bridge.caffe2.operators.base.buffers import first_buffer
 from bridge.caffe2.operators.base.channels import channels_first, channels_last
 from bridge.caffe2.operators.base.checks import image_order, require
-from bridge.caffe2.operators.base.cpu_kernels import recordable, takes_kernels
+from bridge.caffe2.operators.base.cpu_kernels import address_of, recordable, takes_kernels
 from bridge.caffe2.operators.base.lazy_torch import torch
 from bridge.caffe2.operators.layers import channel_kernels
 
@@ -85,7 +85,8 @@ def lrn(
 @recordable
 def _by_kernel(x: Tensor, y: Tensor, base: Tensor, size: int, factor: float, bias: float) -> Tensor:
     n, c, height, width = x.shape
-    addresses = x.data_ptr(), y.data_ptr(), base.data_ptr()
+    numel = n * c * height * width
+    addresses = address_of(x, numel), address_of(y, numel), address_of(base, numel)
     channel_kernels.local_response(*addresses, n, c, height * width, size, factor, bias)
     return y
 

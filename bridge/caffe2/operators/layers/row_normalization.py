@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from bridge.caffe2.execution.function_operator import operator
 from bridge.caffe2.operators.base.checks import axis_from_front, require
-from bridge.caffe2.operators.base.cpu_kernels import recordable, takes_kernels
+from bridge.caffe2.operators.base.cpu_kernels import address_of, recordable, takes_kernels
 from bridge.caffe2.operators.base.lazy_torch import torch
 from bridge.caffe2.operators.layers import softmax_kernels
 from bridge.caffe2.operators.layers.matrix_products import as_matrix
@@ -40,7 +40,8 @@ def softmax(x: Tensor, *, axis: int = 1, out: Out = None) -> Tensor:
 
 @recordable
 def _by_kernel(x: Tensor, y: Tensor, rows: int, columns: int) -> Tensor:
-    softmax_kernels.softmax(x.data_ptr(), y.data_ptr(), rows, columns)
+    n = rows * columns
+    softmax_kernels.softmax(address_of(x, n), address_of(y, n), rows, columns)
     return y
 
 
