@@ -145,10 +145,11 @@ __all__ = [
     "workspaces",
 ]
 
-# Options that Caffe2 can be built with. They do not apply here, as operators run on torch.
+# Options that Caffe2 can be built with. Operators run on torch, which uses oneDNN (once MKL-DNN)
+# where it is faster; the device types MKLDNN and IDEEP are the CPU.
 define_caffe2_no_operator_schema = False
-has_mkldnn = False
-use_mkldnn = False
+has_mkldnn = True
+use_mkldnn = True
 use_rocm = False
 use_trt = False
 
