@@ -14,7 +14,7 @@ import torch
 from blob_values import values  # beside this file, as is loop
 from caffe2.proto import caffe2_pb2
 from caffe2.python import core, workspace
-from loop import compile_loop, feed_and_fetch, fed_runs, strings, text
+from loop import compile_loop, fed_runs, feed_and_fetch, strings, text
 
 ANSWER = "seconds "
 MESSAGES = {}
