@@ -75,9 +75,7 @@ def _fuse(net: Any, position: int, reader: int) -> None:
     """Remove a Relu at `reader`, and have the convolution at `position` compute it."""
     conv, old = net.op[position], net.op[reader].output[0]
     result = conv.output[0]
-    last = next(
-        (i for i in range(reader + 1, len(net.op)) if old in net.op[i].output), len(net.op)
-    )
+    last = next((i for i in range(reader + 1, len(net.op)) if old in net.op[i].output), len(net.op))
     returned = last == len(net.op) and old in net.external_output
     if old != result:
         # The name of the Relu's output, unless others use it meanwhile.

@@ -6,6 +6,13 @@
 >>> y = net.Conv(["x", "w"], "y", kernel=3)
 >>> workspace.ApplyTransform("ConvToNNPack", net.Proto()).op[0].engine
 'NNPACK'
+>>> init_net = core.Net("transformed_doc_init")
+>>> for name in ("x", "w"):
+...     _ = init_net.ConstantFill([], name, shape=[1, 1, 3, 3], value=1.0)
+>>> workspace.ApplyTransformIfFaster("ConvToNNPack", net.Proto(), init_net.Proto()).op[0].type
+'Conv'
+>>> workspace.ResetWorkspace()
+True
 
 Follows caffe2/core/transform.cc and caffe2/opt/fusion.cc, PyTorch 1.8.1.
 """

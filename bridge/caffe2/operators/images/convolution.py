@@ -79,13 +79,13 @@ def conv(
     if min(window.sizes) <= 0:
         return channels_last(x.new_empty(x.shape[0], w.shape[0], *window.sizes), order)
     if order == "NCHW" and group == 1 and x.shape[0] == 1 and _is_pointwise(window):
-        y = _pointwise(x, w, bias, out)
+        y: Tensor = _pointwise(x, w, bias, out)
         return torch.relu_(y) if activation == "Relu" else y
     convolve = getattr(torch, f"conv{x.dim() - 2}d")
     pads = window.head
     if not window.is_even:
         x, pads = window.padded(x), [0] * len(pads)
-    y: Tensor = convolve(x, w, bias, window.stride, pads, window.dilation, group)
+    y = convolve(x, w, bias, window.stride, pads, window.dilation, group)
     if activation == "Relu":
         y = torch.relu(y)
     return channels_last(y, order)
