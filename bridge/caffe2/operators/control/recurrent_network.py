@@ -108,7 +108,7 @@ class RecurrentNetwork(TorchOperator):
         """Give a state its sizes, and set its first rows."""
         initial = self.x(i)
         enforce(
-            1 <= initial.dim() and (initial.dim() == 1 or initial.shape[-2] == n),
+            initial.dim() >= 1 and (initial.dim() == 1 or initial.shape[-2] == n),
             f"The initial state {self._definition.inputs[i]!r} is (D), (N, D) or (steps, N, D) "
             f"with N = {n}, not {list(initial.shape)}.",
         )

@@ -70,8 +70,11 @@ TypeMeta.Register(ScratchWorkspaces)
 
 def net_of(operator: Operator, name: str) -> Any:
     """Return the NetDef of argument `name`, which may be its text, as a new message; else None."""
+    values = operator._definition.arguments.get(name)
+    if not values:  # an argument may have no value, where a net was extracted for prediction
+        return None
     given = operator.GetSingleArgument(name)
-    if given is None or given == "":
+    if given == "":
         return None
     net = caffe2_pb2().NetDef()
     if isinstance(given, (str, bytes)):
