@@ -18,6 +18,7 @@ Follows caffe2/python/brew.py and caffe2/python/helpers, PyTorch 1.8.1.
 from __future__ import annotations
 
 from collections.abc import Callable
+from importlib import import_module
 
 from bridge.caffe2.base.errors import EnforceAttributeError
 from bridge.caffe2.models.brew_helpers import arg_scope, has_helper, helper, helpers_by_name
@@ -108,3 +109,25 @@ def Register(helper_function: Callable[..., Any]) -> None:
     if name in helpers_by_name:
         raise EnforceAttributeError(f"Helper {name} already exists.", "brew.Register")
     globals()[name] = helper(helper_function)
+
+
+# Functions of Caffe2's ``caffe2.python.helpers``, which an old PyTorch provides; see `install`.
+_HELPERS_ELSEWHERE = {
+    "control_ops": "cond loop",
+    "conv": "group_conv_deprecated",
+    "fc": "fc_decomp fc_prune fc_sparse packed_fc",
+    "normalization": "moments_with_running_stats",
+    "quantization": (
+        "fused_8bit_rowwise_quantized_to_float sparse_lengths_sum_4bit_rowwise_sparse"
+    ),
+    "tools": "image_input video_input",
+}
+
+
+def __getattr__(name: str) -> Any:
+    for module, names in _HELPERS_ELSEWHERE.items():
+        if name in names.split():
+            function = getattr(import_module(f"caffe2.python.helpers.{module}"), name)
+            globals()[name] = found = helper(function)
+            return found
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -33,6 +33,7 @@ from bridge.caffe2.execution.engines import SetEnginePref as set_engine_pref
 from bridge.caffe2.execution.engines import SetGlobalEnginePref as set_global_engine_pref
 from bridge.caffe2.execution.engines import SetOpEnginePref as set_op_engine_pref
 from bridge.caffe2.execution.engines import SetPerOpEnginePref as set_per_op_engine_pref
+from bridge.caffe2.execution.op_schema import OpSchema
 from bridge.caffe2.execution.runnable_net import RunnableNet as Net
 from bridge.caffe2.files.handles import (
     DB,
@@ -84,6 +85,7 @@ __all__ = [
     "Cursor",
     "Mode",
     "Net",
+    "OpSchema",
     "Predictor",
     "TensorCPU",
     "Transaction",

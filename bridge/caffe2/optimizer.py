@@ -34,6 +34,7 @@ from bridge.caffe2.models.optimizer_builders import (
     build_storm,
     build_wngrad,
 )
+from bridge.caffe2.models.optimizer_devices import FP16_ENGINES, get_param_device
 from bridge.caffe2.models.optimizer_gradient_descent import (
     RmsPropOptimizer,
     SgdOptimizer,
@@ -45,6 +46,7 @@ __all__ = [
     "AdagradOptimizer",
     "AdamOptimizer",
     "AuxOptimizerParams",
+    "FP16_ENGINES",
     "Optimizer",
     "RmsPropOptimizer",
     "SgdOptimizer",
@@ -59,4 +61,5 @@ __all__ = [
     "build_sgd",
     "build_storm",
     "build_wngrad",
+    "get_param_device",
 ]

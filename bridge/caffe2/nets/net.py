@@ -6,6 +6,7 @@ Follows Net, caffe2/python/core.py, PyTorch 1.8.1.
 
 from __future__ import annotations
 
+import sys
 from collections import defaultdict
 from collections.abc import Callable, Iterable
 
@@ -96,12 +97,17 @@ class Net(NetRewriting):
 
     @staticmethod
     def current_prefix() -> str:
-        """Return the prefix of the names of nets: an empty str."""
-        return ""
+        """Return the prefix of the names of nets: the current NetBuilder's, or an empty str."""
+        # Caffe2's module, which an old PyTorch provides; no builder is open before it is imported.
+        module = sys.modules.get("caffe2.python.net_builder")
+        builder = module and module.NetBuilder.current(required=False)
+        return builder.name if builder else ""
 
     @staticmethod
     def _get_next_net_name(basename: str) -> str:
-        return new_name(basename, Net._net_names_used)
+        prefix = Net.current_prefix()
+        full = "/".join(part for part in (prefix, basename) if part)
+        return new_name(full, Net._net_names_used)
 
     def Name(self) -> str:
         """Return the name of the net."""
