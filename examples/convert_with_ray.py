@@ -3,8 +3,8 @@
 
     python convert_with_ray.py [folder-of-checkpoints folder-for-safetensors]
 
-Each checkpoint is a task. A worker that is killed, by the kernel for its memory or with its machine,
-costs its file only: Ray runs that task again, elsewhere. A file is written under another name and
+Each checkpoint is a task. If a worker is killed, by the kernel for its memory or with its machine,
+Ray runs its task again, elsewhere. A file is written under another name and
 then renamed, so what is there is complete, and a second run converts only what is missing.
 
 Without arguments six checkpoints in a temporary folder are converted, and one worker is killed on
