@@ -124,7 +124,7 @@ class ModuleSource:
         """Whether a node has no line of its own: sizes, arithmetic on them, transposed weights."""
         if node.op != "call_function":
             return False
-        if isinstance(node.meta.get("val"), (int, torch.SymInt)):
+        if isinstance(node.meta.get("val"), (int, float, torch.SymInt, torch.SymFloat)):
             return True
         return _name_of(node) == "t" and all(
             _name_of(user) == "addmm" and user.args[2] is node for user in node.users
@@ -152,7 +152,8 @@ class ModuleSource:
     def _write_forward(self) -> None:
         place = f"{self._inputs[0]}.device"
         wanted = self._wanted_names()
-        shown = None
+        shown: int | None = None
+        lines: list[str] = []
         for position, node in enumerate(self._nodes):
             if node.op in ("placeholder", "output") or node in self._aliases:
                 continue
@@ -164,22 +165,31 @@ class ModuleSource:
             if self._is_inlined(node) or is_assertion(node.target):
                 continue
             number = _step_of(node)
-            if number != shown and number is not None:
-                step = self._steps[number]
-                self._lines.append(f"{_INDENT}# {step.definition.type}: {', '.join(step.outputs)}")
-                shown = number
+            if number is None or number != shown:
+                self._group(lines, shown)
+                lines, shown = [], number
             value = self._expression(node, place)
             if _name_of(node).endswith("_") and not _name_of(node).startswith("_"):
                 # In place: what it returns is its first argument.
                 self._aliases[node] = node.args[0]
                 first = self._resolved(node)
                 self._last[first] = max(self._last.get(first, 0), self._last.get(node, 0))
-                self._lines += _wrapped(f"{_INDENT}{value}")
+                lines.append(f"{_INDENT}{value}")
                 continue
-            name = self._new_name(wanted.get(node) or node.name, position)
+            name = self._new_name(wanted.get(node) or _base(node.name), position)
             self._names[node] = name
             self._holders[name] = node
-            self._lines += _wrapped(f"{_INDENT}{name} = {value}")
+            lines.append(f"{_INDENT}{name} = {value}")
+        self._group(lines, shown)
+
+    def _group(self, lines: list[str], number: int | None) -> None:
+        """Add the lines of one operator of the net; it is named if they are several."""
+        if len(lines) > 1 and number is not None:
+            definition = self._steps[number].definition
+            names = ", ".join(_plain(name) for name in definition.outputs)
+            self._lines.append(f"{_INDENT}# {definition.type}: {names}")
+        for line in lines:
+            self._lines += _wrapped(line)
 
     def _wanted_names(self) -> dict[Any, str]:
         """Return the names of blobs for nodes that are read by other steps, or returned."""
@@ -314,6 +324,16 @@ def _step_of(node: Any) -> int | None:
 def _name_of(node: Any) -> str:
     target = node.target
     return getattr(target, "__name__", str(target)).partition(".")[0]
+
+
+def _base(name: str) -> str:
+    """Return the name of a node without its number.
+
+    >>> from bridge.caffe2.conversion.module_source import _base
+    >>> _base("narrow_12"), _base("conv2d")
+    ('narrow', 'conv2d')
+    """
+    return re.sub(r"(_\d+)+$", "", name) or name
 
 
 def _same(node: Any, other: Any) -> bool:

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import contextlib
 import io
-import os
 import warnings
 
 import torch
@@ -107,12 +106,20 @@ def write_pt2(module: Any, inputs: tuple[Any, ...], file: BinaryIO) -> None:
         torch.export.save(program, file)
 
 
-def write_onnx(module: Any, inputs: tuple[Any, ...], path: str) -> None:
-    """Write a module to an ONNX file at a new path. Raises as `exported`; ImportError."""
+def write_onnx(module: Any, inputs: tuple[Any, ...], file: BinaryIO) -> None:
+    """Write a module as an ONNX model in one file. Raises as `exported`; ImportError.
+
+    Raises EnforceNotMet: ONNX has no operators for it.
+    """
     program = exported(module, inputs)
-    with warnings.catch_warnings(), _silence(), contextlib.redirect_stdout(io.StringIO()):
-        warnings.simplefilter("ignore")
-        model = torch.onnx.export(program, dynamo=True, verbose=False)
-        assert model is not None
-        model.save(path)
-    assert os.path.isfile(path)
+    try:
+        with warnings.catch_warnings(), _silence(), contextlib.redirect_stdout(io.StringIO()):
+            warnings.simplefilter("ignore")
+            model = torch.onnx.export(program, dynamo=True, verbose=False)
+            assert model is not None
+            data = model.model_proto.SerializeToString()
+    except ImportError:
+        raise
+    except Exception as cause:
+        raise wrap_error("torch cannot write the net as ONNX", _CALLER, cause) from cause
+    file.write(data)

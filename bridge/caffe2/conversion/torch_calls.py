@@ -90,6 +90,7 @@ _TORCH = frozenset(
         *("take_along_dim", "tan", "tanh", "topk", "tril", "triu", "trunc", "unbind", "var"),
         *("var_mean", "where", "zeros", "zeros_like", "addmm", "group_norm", "add", "sub", "mul"),
         *("div", "remainder", "floor_divide", "fmod", "index_fill", "masked_fill", "expm1"),
+        *("embedding_bag", "movedim", "native_batch_norm", "native_layer_norm"),
     }
 )
 # Lists of equal numbers under these names may be one number.
@@ -131,6 +132,10 @@ def call_text(node: Any, text: Text, place: str) -> str:
     target, args = node.target, node.args
     if target is operator.getitem:
         return f"{text(args[0])}[{text(args[1])}]"
+    if target is operator.neg:
+        return f"-{text(args[0])}"
+    if target is torch.sym_float:
+        return f"float({text(args[0])})"
     if target in _NUMBERS:
         return f"({text(args[0])} {_NUMBERS[target]} {text(args[1])})"
     namespace = getattr(target, "namespace", "")
@@ -151,7 +156,9 @@ def call_text(node: Any, text: Text, place: str) -> str:
     full = f"{name}.{overload}"
     if full in _INFIX and len(given) == 2:
         left, right = given.values()
-        return f"{_operand(left, text)} {_INFIX[full]} {_operand(right, text)}"
+        return f"{_one(left, text)} {_INFIX[full]} {_one(right, text)}"
+    if name == "mT":
+        return f"{text(args[0])}.mT"
     if name == "sym_size":
         return f"{text(args[0])}.shape[{text(args[1])}]"
     if name.endswith("_") and not name.startswith("_"):
@@ -185,17 +192,17 @@ def _arguments(node: Any) -> dict[str, Any]:
             value = node.kwargs[parameter.name]
         else:
             continue
-        default = parameter.default_value
-        same = parameter.has_default_value() and (
-            value is None if default is None else type(value) is type(default) and value == default
-        )
-        if not same:
+        if not (parameter.has_default_value() and _is_default(value, parameter.default_value)):
             found[parameter.name] = value
     return found
 
 
-def _operand(value: Any, text: Text) -> str:
-    return _one(value, text)
+def _is_default(value: Any, default: Any) -> bool:
+    if isinstance(value, (list, tuple)) and isinstance(default, int):  # one number for all
+        return bool(value) and all(type(n) is int and n == default for n in value)
+    if isinstance(value, (list, tuple)) and isinstance(default, (list, tuple)):
+        return all(type(n) is int for n in value) and list(value) == list(default)
+    return type(value) is type(default) and bool(value == default)
 
 
 def _one(value: Any, text: Text) -> str:
