@@ -15,7 +15,7 @@ from bridge.caffe2.conversion.entries import Entry
 from bridge.caffe2.conversion.module_source import ModuleSource
 from bridge.caffe2.conversion.net_programs import write_onnx, write_pt2
 from bridge.caffe2.conversion.safetensors_files import write_safetensors
-from bridge.caffe2.files.whole_file import WholeFile, replace_folder, temporary_name
+from bridge.caffe2.files.whole_file import WholeFile, replace_folder, temporary_name, write_whole
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -80,9 +80,7 @@ def _write_folder(path: str, module: Any, inputs: tuple[Any, ...], title: str) -
     temporary = temporary_name(path)
     os.mkdir(temporary)
     try:
-        code = WholeFile(os.path.join(temporary, _SOURCE))
-        code.file.write(source.text.encode())
-        code.finish()
+        write_whole(os.path.join(temporary, _SOURCE), source.text.encode())
         weights = WholeFile(os.path.join(temporary, _WEIGHTS))
         entries = [_entry(name, tensor) for name, tensor in source.weights.items()]
         write_safetensors(weights.file, entries, entries)

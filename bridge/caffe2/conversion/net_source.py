@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from bridge.caffe2.conversion.entries import Entry
 
-__all__ = ["MissingSizesError", "NetSource", "read_net"]
+__all__ = ["MissingSizesError", "NetSource", "net_of_file", "read_net"]
 
 _CALLER = "convert"
 # Sizes that mobile_exporter gives to inputs, whatever they are.
@@ -54,6 +54,21 @@ def read_net(path: str) -> Any:
     if not (net.op or net.external_input) or not all(operator.type for operator in net.op):
         raise unknown_file(path)
     return net
+
+
+def net_of_file(path: str) -> Any:
+    """Return the NetDef in a file: a net, or a predictor export.
+
+    Raises EnforceNotMet: it cannot be read, or (also a ValueError) has no net.
+    """
+    kind = kind_of_file(path)
+    if kind == NET:
+        return read_net(path)
+    with open_entries(path, kind) as opened:
+        export = predictor_export_in(opened.entries)
+    if export is None:
+        raise EnforceValueError(f"{path!r} has blobs, and no net.", _CALLER)
+    return export.net
 
 
 class NetSource:

@@ -19,7 +19,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import BinaryIO
 
-__all__ = ["WholeFile", "replace_folder", "sync_folder", "temporary_name"]
+__all__ = ["WholeFile", "replace_folder", "sync_folder", "temporary_name", "write_whole"]
 
 # Of Linux's renameat2: relative to the working folder; exchange the two.
 _HERE, _RENAME_EXCHANGE = -100, 2
@@ -66,6 +66,17 @@ class WholeFile:
         finally:
             # The raw file: closing the other would write its buffer, and the disk may be full.
             self.file.raw.close()  # type: ignore[attr-defined]
+
+
+def write_whole(path: str, data: bytes) -> None:
+    """Replace a file by `data`, at once. Raises OSError; EnforceNotMet as `WholeFile`."""
+    whole = WholeFile(path)
+    try:
+        whole.file.write(data)
+    except BaseException:
+        whole.discard()
+        raise
+    whole.finish()
 
 
 def temporary_name(path: str) -> str:
