@@ -115,6 +115,7 @@ __all__ = [
     "fetch_blob",
     "get_blob_numa_node",
     "get_blob_size_bytes",
+    "get_build_options",
     "get_cuda_version",
     "get_cudnn_version",
     "get_device_properties",
@@ -191,6 +192,22 @@ def create_child_workspace(parent_ws_name: Any, child_ws_name: Any) -> None:
     if parent is None:
         raise EnforceKeyError(f"Parent ws {parent_ws_name!r} does not exist.", caller)
     _current.workspaces[name_of(child_ws_name, caller)] = parent._child()
+
+
+def get_build_options() -> dict[str, str]:
+    """Return what Caffe2's operators run on here, under the names of options of its build.
+
+    The texts are "ON" and "OFF", as CMake writes them, and the version of torch.
+    """
+    import torch
+
+    return {
+        "TORCH_VERSION": torch.__version__,
+        "USE_CUDA": "ON" if has_cuda_support else "OFF",
+        "USE_MKLDNN": "OFF",
+        "USE_ROCM": "OFF",
+        "USE_TRT": "OFF",
+    }
 
 
 def create_net(net: Any, overwrite: bool = False) -> bool:

@@ -110,6 +110,9 @@ class Operator(OperatorCore):
     # Whether a run may do more than write outputs, as writing a file: shape inference skips these.
     _has_effects: bool = False
 
+    # Whether outputs in place keep their sizes, for those operators that inference skips.
+    _keeps_sizes: bool = False
+
     @classmethod
     def check(cls, definition: Definition) -> Any:
         """Check a definition, once for all operators created from it.

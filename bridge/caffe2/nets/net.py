@@ -10,7 +10,12 @@ import sys
 from collections import defaultdict
 from collections.abc import Callable, Iterable
 
-from bridge.c10.errors import EnforceAssertionError, EnforceKeyError, EnforceTypeError
+from bridge.c10.errors import (
+    EnforceAssertionError,
+    EnforceKeyError,
+    EnforceTypeError,
+    EnforceValueError,
+)
 from bridge.caffe2.base.errors import wrap_error
 from bridge.caffe2.base.messages import as_message, caffe2_pb2, check_text, kind_of, set_fields
 from bridge.caffe2.base.names import new_name
@@ -27,6 +32,7 @@ from bridge.caffe2.definitions.operator_types import RegisteredOperators, is_reg
 from bridge.caffe2.definitions.python_functions import python_arguments
 from bridge.caffe2.definitions.tracebacks import extract_stacktrace, operator_tracebacks
 from bridge.caffe2.gradients.backward_pass import GradientRegistry
+from bridge.caffe2.gradients.gradient_slice import GradientSlice
 from bridge.caffe2.nets.cloning import blob_names, net_names_used
 from bridge.caffe2.nets.net_rewriting import NetRewriting
 
@@ -421,6 +427,21 @@ class Net(NetRewriting):
     def external_outputs(self) -> list[BlobReference]:
         """The external outputs, a new list of references."""
         return [BlobReference(name) for name in self._net.external_output]
+
+    def DeduplicateGradientSlices(self, g: Any, aggregator: str = "sum") -> GradientSlice:
+        """Add operators that aggregate rows that are listed twice; return the new GradientSlice.
+
+        aggregator: "sum" or "mean". Raises EnforceNotMet: it is neither (also a ValueError), or `g`
+        is not a GradientSlice (also an AssertionError).
+        """
+        caller = "Net.DeduplicateGradientSlices"
+        if not isinstance(g, GradientSlice):
+            raise EnforceAssertionError(f"Expected a GradientSlice, not {g!r}.", caller)
+        kind = {"sum": "UnsortedSegmentSum", "mean": "UnsortedSegmentMean"}.get(aggregator.lower())
+        if kind is None:
+            raise EnforceValueError(f'{aggregator} is not supported; "sum" and "mean" are.', caller)
+        unique, remapping = self.Unique([g.indices], 2, engine="SparseHash")
+        return GradientSlice(unique, getattr(self, kind)([g.values, remapping], 1))
 
     # Attributes: objects that scripts attach to a net.
 
