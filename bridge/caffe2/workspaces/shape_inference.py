@@ -35,6 +35,7 @@ from bridge.caffe2.execution.registry import class_for
 from bridge.caffe2.execution.running import run_operator
 from bridge.caffe2.workspaces.current import current
 from bridge.caffe2.workspaces.meta_inference import infer_on_meta, total_elements
+from bridge.caffe2.workspaces.shape_rules import by_rule, depends_on_values
 from bridge.caffe2.workspaces.workspace import Workspace
 
 TYPE_CHECKING = False
@@ -100,7 +101,9 @@ def InferShapesAndTypes(
             for operator in message.op:
                 found = _outputs(operator, message, known)
                 for name in operator.output:
-                    known.pop(name, None)
+                    before = known.pop(name, None)
+                    if before is not None and blob_dimensions is None:
+                        known[name] = (*before[:2], None)  # the best guess: its sizes so far
                 known.update(found)
     return (
         {name: sizes for name, (sizes, _, _) in sorted(known.items())},
@@ -151,6 +154,16 @@ def _outputs(operator: Any, net: Any, known: dict[str, Known]) -> dict[str, Know
     if not _only_computes(operator.type, cls):
         return {}
     exact = all(known[name][2] is not None for name in operator.input)
+    ruled = by_rule(definition, known)
+    if not exact and (len(ruled) == len(operator.output) or depends_on_values(definition)):
+        return ruled
+    return {**ruled, **_computed(definition, operator, known, exact)}
+
+
+def _computed(
+    definition: Definition, operator: Any, known: dict[str, Known], exact: bool
+) -> dict[str, Known]:
+    """Return the outputs that are known from running the operator, on the meta device or not."""
     inferred = infer_on_meta(definition, known)
     if inferred is not None and not (
         exact and total_elements(inferred, inferred) <= _KEPT_ELEMENTS

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from itertools import pairwise
 
+from bridge.c10.errors import EnforceNotMet
 from bridge.caffe2.execution.function_operator import operator
 from bridge.caffe2.execution.registry import register_operator
 from bridge.caffe2.operators.base.checks import FLOAT, FLOATS, require
@@ -32,12 +33,15 @@ def _elements(xs: tuple[Tensor, ...]) -> Tensor:
 def histogram(*xs: Tensor, bin_edges: list[float] | None = None) -> Tensor:
     """The number of elements of all inputs between each two `bin_edges`, the last one excluded."""
     limits = bin_edges or []
-    require(len(limits) >= 2, "there are at least two bin_edges", limits)
-    require(
-        all(a < b for a, b in pairwise(limits)),
-        "the bin_edges are strictly increasing",
-        limits,
-    )
+    # Scripts match these texts.
+    if len(limits) < 2:
+        raise EnforceNotMet(
+            f"Number of bin edges must be greater than or equal to 2, not {len(limits)}."
+        )
+    if not all(a < b for a, b in pairwise(limits)):
+        raise EnforceNotMet(
+            f"bin_edges must be a strictly increasing sequence of values, not {limits}."
+        )
     values = _elements(xs).double()
     places = torch.bucketize(values, values.new_tensor(limits), right=True)
     return counts_of(places, len(limits) + 1)[1 : len(limits)]
