@@ -23,6 +23,7 @@ from bridge.caffe2.files.blob_files import (
 )
 from bridge.caffe2.files.databases import check_type, open_reader
 from bridge.caffe2.operators.base.torch_operator import TorchOperator
+from bridge.caffe2.operators.datasets.db_readers import FileReader
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -129,6 +130,8 @@ class Checkpoint(Save):
 class Load(FileOperator):
     """Read the outputs from the file `db`, or the files `dbs`, of `db_type`.
 
+    Inputs that are readers of databases name the files instead; they are read from the start.
+
     Of the names in the files everything up to `strip_prefix` is removed, then `add_prefix` is
     prepended. The results are matched with the names of the outputs, or with `source_blob_names` in
     their order. With `load_all` every blob of the files is created, among them all outputs. Tensors
@@ -138,19 +141,17 @@ class Load(FileOperator):
 
     Raises EnforceNotMet: arguments contradict each other, a file does not exist or is damaged, a
     blob is in it twice, incompletely, or not at all. All blobs are then unchanged.
-    Follows LoadOp, without its inputs (DBReader).
+    Follows LoadOp.
     """
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
         outputs = self._definition.outputs
-        self.require(
-            not self._definition.inputs, "Load reads files, by db or dbs, and takes no inputs."
-        )
-        self.require(bool(self.db_type), "The argument db_type is missing: 'minidb' or 'lmdb'.")
         self.dbs = self.strings_of("dbs") or [self.GetSingleArgument("db", "")]
-        self.require(all(self.dbs), "The argument db is missing, the name of the file.")
-        self.require(len(set(self.dbs)) == len(self.dbs), "One file is named twice in dbs.")
+        if not self._definition.inputs:
+            self.require(bool(self.db_type), "The argument db_type is missing: 'minidb' or 'lmdb'.")
+            self.require(all(self.dbs), "The argument db is missing, the name of the file.")
+            self.require(len(set(self.dbs)) == len(self.dbs), "One file is named twice in dbs.")
         self.strip: str = self.GetSingleArgument("strip_prefix", "")
         self.prefix: str = self.GetSingleArgument("add_prefix", "")
         self.load_all = bool(self.GetSingleArgument("load_all", 0))
@@ -172,9 +173,10 @@ class Load(FileOperator):
     def RunOnDevice(self) -> None:
         if not self.load_all and not self.names:
             return
+        db_type, paths = self._files()
         found = read_blobs(
-            [self.path(db) for db in self.dbs],
-            self.db_type,
+            paths,
+            db_type,
             "Load",
             None if self.load_all else frozenset(self.names),
             lambda name: self.prefix + stripped(name, self.strip),
@@ -192,6 +194,15 @@ class Load(FileOperator):
         outputs = dict(zip(self.names, self.Outputs(), strict=True))
         for name, blob in found.items():
             move_contents(outputs.get(name) or find_or_create(self._workspace, name), blob)
+
+    def _files(self) -> tuple[str, list[str]]:
+        """Return the type and the paths of the files, those of the readers if there are any."""
+        if not self.InputSize():
+            return self.db_type, [self.path(db) for db in self.dbs]
+        files = [self.Input(i, FileReader).file for i in range(self.InputSize())]
+        kinds = sorted({db_type for db_type, _ in files})
+        self.require(len(kinds) == 1, f"The readers are of one type, not {listed(kinds)}.")
+        return kinds[0], [path for _, path in files]
 
 
 @register_operator("DBExists", devices=_DEVICES)

@@ -51,6 +51,11 @@ class FileReader(DBReader):
         self._next: bytes | None = next(self._values, None)
         enforce(self._next is not None, f"{path!r} has no record for shard {shard} of {shards}.")
 
+    @property
+    def file(self) -> tuple[str, str]:
+        """The type of the database, and its path."""
+        return self._source[:2]
+
     def _opened(self) -> Iterator[bytes]:
         db_type, path, shards, shard = self._source
         with open_reader(db_type, path) as db:

@@ -362,3 +362,17 @@ def test_db_exists(tmp_path: Path) -> None:
         assert (found.shape, found.dtype, bool(found)) == ((), np.dtype(bool), there)
     with pytest.raises(RuntimeError, match="no databases of the type 'other'"):
         run("DBExists", [], ["there"], db_name=str(tmp_path / "x"), db_type="other")
+
+
+def test_load_reads_the_files_of_readers(tmp_path, fresh_workspace):
+    path = str(tmp_path / "saved")
+    workspace.FeedBlob("x", np.array([1.0, 2.0], np.float32))
+    save = {"absolute_path": 1, "db": path, "db_type": "minidb"}
+    workspace.RunOperatorOnce(core.CreateOperator("Save", ["x"], [], **save))
+    workspace.RunOperatorOnce(
+        core.CreateOperator("CreateDB", [], ["reader"], db=path, db_type="minidb")
+    )
+    for load in (["x"], {}), ([], {"load_all": 1}):
+        workspace.ResetBlob("x")
+        workspace.RunOperatorOnce(core.CreateOperator("Load", ["reader"], load[0], **load[1]))
+        assert workspace.FetchBlob("x").tolist() == [1, 2]
