@@ -70,6 +70,7 @@ def RunOperatorOnce(operator):
     array([0., 2.], dtype=float32)
     """
     cdef DefinitionCore definition = None
+    cdef OperatorCore kept
     cdef PyObject* found
     cdef bytes data = _bytes_of(operator)
     if data is not None:
@@ -80,8 +81,10 @@ def RunOperatorOnce(operator):
         definition = definition_of(operator, "RunOperatorOnce")
     elif definition.generation == <long>_registry.generation:
         found = PyDict_GetItemWithError(_current.ready, definition)
-        if found != NULL and _run_again(definition, <OperatorCore><object>found, _current.blobs):
-            return True
+        if found != NULL:
+            kept = <OperatorCore><object>found      # held, whatever becomes of the dict meanwhile
+            if _run_again(definition, kept, _current.blobs):
+                return True
         if _run_known(definition, _current.workspace, _current.blobs):
             return True
     return run_operator(_current.workspace, definition, 1, "RunOperatorOnce")
