@@ -293,6 +293,14 @@ class Net(NetRewriting):
         self._external_input_map = set(self._net.external_input)
         self._recreate_lookup_tables = False
 
+    def _InvalidateLookupTables(self) -> None:
+        self._recreate_lookup_tables = True
+
+    def _CheckLookupTables(self) -> None:
+        """Raise AssertionError unless the tables know the blobs of the net; Caffe2's tests ask."""
+        assert self._op_outputs >= {name for operator in self._net.op for name in operator.output}
+        assert self._external_input_map >= set(self._net.external_input)
+
     def BlobIsDefined(self, blob: Any) -> bool:
         """Return whether the blob is an output of an operator or an external input of the net."""
         if self._recreate_lookup_tables:
