@@ -75,7 +75,7 @@ def _concat(arguments: Arguments, inputs: list[Any]) -> list[Described | None]:
 def _gather_ranges(_: Arguments, inputs: list[Any]) -> list[Described | None]:
     data, ranges = inputs
     everything = None if data is None else ([prod(data[0])], data[1])
-    return [everything, None if ranges is None else ([ranges[0][0]], c10.int32)]
+    return [everything, None if ranges is None else ([ranges[0][0]], ranges[1])]
 
 
 def _half_to_float(_: Arguments, inputs: list[Any]) -> list[Described | None]:
