@@ -160,6 +160,9 @@ class Operator(OperatorCore):
             f"{type(self).__name__} has no RunOnDevice(self), which computes its outputs"
         )
 
+    def Cancel(self) -> None:
+        """Make a run in another thread fail soon; for operators that wait. Nothing, by default."""
+
     @property
     def device(self) -> Device:
         """The device that the operator runs on and allocates its outputs on."""
