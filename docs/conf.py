@@ -14,8 +14,6 @@ html_theme = "furo"
 html_title = f"bridge {version}"
 html_static_path = []
 
-# A page that no list of index.md names is at the end; there need not be one.
-suppress_warnings = ["toc.empty_glob"]
 
 # Anchors of headings, so that links such as errors.md#... are checked.
 myst_heading_anchors = 3

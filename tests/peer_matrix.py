@@ -47,6 +47,7 @@ CONSUMERS = {
 
 PROGRAM = """
 import numpy as np
+address = lambda producer: np.asarray(producer).ctypes.data
 {imports}
 def frozen():
     x = np.arange(6.0)
@@ -63,10 +64,11 @@ try:
 except Exception as error:
     print("refused")
     raise SystemExit
-values = {values}
 if expected is None:
-    print("**taken**", float(np.sum(values)) if values.dtype.kind == "f" else "")
-elif not np.array_equal(values, expected):
+    print("**taken**")
+    raise SystemExit
+values = {values}
+if not np.array_equal(values, expected):
     print("**wrong values**")
 elif {immutable} and {writable}:
     print("**writable**")
@@ -90,8 +92,7 @@ def cell(case: str, consumer: str) -> str:
     needed = {"torch.": "import torch", "jax.": "import jax", "tf.": "import tensorflow as tf"}
     lines = {imports, *(line for name, line in needed.items() if name in source)}
     lines |= {"import torch"} if source == "shrunk()" else set()
-    address = "address = lambda x: np.asarray(x).ctypes.data  # of a producer\n"
-    program = address + PROGRAM.format(
+    program = PROGRAM.format(
         imports="\n".join(sorted(filter(None, lines))),
         source=source,
         expected=expected,
@@ -110,7 +111,7 @@ def cell(case: str, consumer: str) -> str:
     answer = done.stdout.strip().splitlines()
     if not answer:
         raise RuntimeError(f"{case}, {consumer}: {done.stderr}")
-    return " ".join(answer[-1].split()[:2]) if answer[-1].startswith("**wr") else answer[-1].split()[0]
+    return answer[-1]
 
 
 def table() -> str:
