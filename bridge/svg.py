@@ -90,7 +90,13 @@ class Drawing:
         )
 
     def path(
-        self, data: str, stroke: str, width: float = 1.2, *, arrow: bool = False, dashed: bool = False
+        self,
+        data: str,
+        stroke: str,
+        width: float = 1.2,
+        *,
+        arrow: bool = False,
+        dashed: bool = False,
     ) -> None:
         """Draw a line along the path `data`, with an arrow at its end."""
         more = ' marker-end="url(#arrow)"' if arrow else ""

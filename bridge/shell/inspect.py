@@ -194,6 +194,8 @@ def _shown(value: Any) -> str:
     if isinstance(value, float):
         return f"{value:.6g}"
     if isinstance(value, list):
-        inner = [f"net of {len(v['operators'])}" if isinstance(v, dict) else _shown(v) for v in value]
+        inner = [
+            f"net of {len(v['operators'])}" if isinstance(v, dict) else _shown(v) for v in value
+        ]
         return f"[{', '.join(inner)}]"
     return str(value)

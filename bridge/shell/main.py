@@ -135,5 +135,3 @@ def _fail(error: Exception, debug: bool, status: int) -> int:
     except OSError:
         return status  # stderr is closed, too
     return status
-
-

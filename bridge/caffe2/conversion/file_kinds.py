@@ -53,7 +53,9 @@ def kind_of_file(path: str) -> str:
         return "lmdb"
     if head[0] == 0x80 and len(head) > 1 and head[1] <= 5:
         return "pickle"
-    if head.startswith((b"(d", b"(l", b"}", b"c__builtin__", b"ccollections")) and _ends(path, b"."):
+    if head.startswith((b"(d", b"(l", b"}", b"c__builtin__", b"ccollections")) and _ends(
+        path, b"."
+    ):
         return "pickle"
     if _is_minidb(head, nbytes):
         return "minidb"

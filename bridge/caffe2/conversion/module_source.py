@@ -78,7 +78,9 @@ class ModuleSource:
                     name = _identifier(key, taken)
                     taken.add(name)
                     state = self._program.state_dict
-                    self.weights[name] = state[key] if key in state else self._program.constants[key]
+                    self.weights[name] = (
+                        state[key] if key in state else self._program.constants[key]
+                    )
                     self._blob_names[name] = blob_of.get(key, "")
                     only_detached = bool(node.users) and all(
                         _name_of(user) == "detach" for user in node.users
@@ -110,7 +112,10 @@ class ModuleSource:
                 continue
             name = _name_of(node)
             first = node.args[0] if node.args else None
-            if name == "detach" and self._names.get(first, "").removeprefix("self.") in self._buffers:
+            if (
+                name == "detach"
+                and self._names.get(first, "").removeprefix("self.") in self._buffers
+            ):
                 self._aliases[node] = first
             elif name in _NO_CHANGE and isinstance(first, torch.fx.Node) and _same(node, first):
                 self._aliases[node] = first
@@ -298,7 +303,9 @@ class ModuleSource:
         node = self._holders.get(name)
         value = None if node is None else node.meta.get("val")
         sizes = list(x.shape) if value is None else list(value.shape)
-        return "(" + ", ".join("any" if isinstance(n, torch.SymInt) else str(n) for n in sizes) + ")"
+        return (
+            "(" + ", ".join("any" if isinstance(n, torch.SymInt) else str(n) for n in sizes) + ")"
+        )
 
     def _attributes(self) -> list[str]:
         lines = []

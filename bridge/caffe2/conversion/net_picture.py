@@ -32,7 +32,14 @@ _COLOURS = (
 )
 _OTHER = "#eef1f5", "#7b8794"
 # Arguments that say nothing about the computation.
-_SILENT = {"cudnn_exhaustive_search", "use_cudnn", "order", "is_test", "ws_nbytes_limit"}
+_SILENT = {
+    "cudnn_exhaustive_search",
+    "exhaustive_search",
+    "use_cudnn",
+    "order",
+    "is_test",
+    "ws_nbytes_limit",
+}
 
 
 class _Node:

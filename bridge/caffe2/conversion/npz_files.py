@@ -98,9 +98,11 @@ class NpzEntries(Entries):
                             f"File {self._path!r} ends {left} bytes too early.", _CALLER
                         )
                     left -= len(chunk)
-                    yield chunk if plain == dtype else np.frombuffer(chunk, dtype).astype(
-                        plain
-                    ).tobytes()
+                    yield (
+                        chunk
+                        if plain == dtype
+                        else np.frombuffer(chunk, dtype).astype(plain).tobytes()
+                    )
 
         return Entry(member.removesuffix(".npy"), dtype.name, sizes, nbytes, chunks)
 

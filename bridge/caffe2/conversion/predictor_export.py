@@ -57,7 +57,9 @@ def predictor_export_in(entries: Sequence[Entry]) -> PredictorExport | None:
                 deserialize(blob, entry.message(), f"Blob {_KEY!r}", _CALLER)
                 return PredictorExport(bytes(blob._object))
             except Exception as cause:
-                raise wrap_error(f"The nets in record {_KEY!r} cannot be read", _CALLER, cause) from cause
+                raise wrap_error(
+                    f"The nets in record {_KEY!r} cannot be read", _CALLER, cause
+                ) from cause
     return None
 
 

@@ -239,13 +239,17 @@ def _is_plain(name: str, value: Any) -> bool:
 def _method(name: str, given: dict[str, Any], text: Text) -> str:
     first, *rest = given.items()
     parts = [_one(value, text) for key, value in rest if key not in ("dtype", "device", "alpha")]
-    parts += [f"{key}={_one(value, text)}" for key, value in rest if key in ("dtype", "device", "alpha")]
+    parts += [
+        f"{key}={_one(value, text)}" for key, value in rest if key in ("dtype", "device", "alpha")
+    ]
     return f"{text(first[1])}.{name}({', '.join(parts)})"
 
 
 def _batch_norm(given: dict[str, Any], text: Text) -> str:
     parts = [text(given.get(key)) for key in ("input", "running_mean", "running_var")]
-    parts += [f"{key}={text(given[key])}" for key in ("weight", "bias") if given.get(key) is not None]
+    parts += [
+        f"{key}={text(given[key])}" for key in ("weight", "bias") if given.get(key) is not None
+    ]
     if given["training"]:
         parts += ["training=True", f"momentum={text(given['momentum'])}"]
     parts.append(f"eps={text(given['eps'])}")
