@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The picture of `bridge.explain`: buffers as bars to scale, and under each who sees which bytes."""
+"""The picture of `bridge.explain`: buffers as bars to scale, and who sees which bytes of them."""
 
 from __future__ import annotations
 

@@ -23,6 +23,7 @@ GROUPS = (
     "exchange",
     "real_caffe2",
     "nets",
+    "operators",
     "serialization",
     "tensors",
     "scaling",

@@ -14,7 +14,7 @@ import torch
 from blob_values import values  # beside this file, as is loop
 from caffe2.proto import caffe2_pb2
 from caffe2.python import core, workspace
-from loop import compile_loop, feed_and_fetch, strings, text
+from loop import compile_loop, fed_runs, feed_and_fetch, strings, text
 
 ANSWER = "seconds "
 MESSAGES = {}
@@ -66,6 +66,7 @@ def main() -> None:
         "DeserializeBlob": workspace.DeserializeBlob,
         "RunNet": workspace.RunNet,
         "load_net": load_net,
+        "few_rows": fed_runs(workspace.FeedBlob, workspace.RunNet, "sparse training"),
         "hold": hold,
         "messages": MESSAGES,
         "t": torch.zeros((2, 3)),

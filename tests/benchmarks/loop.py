@@ -67,3 +67,20 @@ def feed_and_fetch(feed: Callable[..., Any], fetch: Callable[..., Any]) -> Calla
         return fetch("fed_and_fetched")
 
     return both
+
+
+def fed_runs(feed: Callable[..., Any], run: Callable[..., Any], net: str) -> Callable[[], None]:
+    """Make a loop as tests of optimizers have it: 20 runs of a net, on other rows each time."""
+    random = np.random.RandomState(1)
+    fed = [
+        (np.flatnonzero(random.randint(2, size=10)) // 2, np.array(random.rand(), np.float32))
+        for _ in range(20)
+    ]
+
+    def runs() -> None:
+        for indices, label in fed:
+            feed("indices", indices)
+            feed("label", label)
+            run(net)
+
+    return runs

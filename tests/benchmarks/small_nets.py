@@ -110,6 +110,26 @@ def training_step() -> Made:
     return Made(net.Proto(), feeds, ["x", "label"])
 
 
+def sparse_training() -> Made:
+    """Return one step of SparseAdagrad of 5 weights, of which some are summed to a prediction."""
+    net = core.Net("sparse training")
+    picked = net.Gather(["w", "indices"], "picked")
+    distance = net.SquaredL2Distance([net.ReduceFrontSum(picked, "sum"), "label"], "distance")
+    loss = net.AveragedLoss(distance, "loss")
+    gradient = net.AddGradientOperators([loss])["w"]
+    net.Iter("iteration", "iteration")
+    net.LearningRate("iteration", "rate", base_lr=-1e-5, policy="fixed")
+    net.SparseAdagrad(["w", "h", gradient.indices, gradient.values, "rate"], ["w", "h"])
+    feeds = {
+        "w": np.zeros(5, np.float32),
+        "h": np.full(5, 0.1, np.float32),
+        "indices": np.arange(5),
+        "label": np.array(1, np.float32),
+        "iteration": np.zeros(1, np.int64),
+    }
+    return Made(net.Proto(), feeds, ["indices", "label"])
+
+
 def branches(kind: str) -> Made:
     """Return a net of a type with two branches that are independent and do the same work."""
     random = np.random.RandomState(0)

@@ -112,12 +112,9 @@ class ModuleSource:
                 continue
             name = _name_of(node)
             first = node.args[0] if node.args else None
-            if (
-                name == "detach"
-                and self._names.get(first, "").removeprefix("self.") in self._buffers
-            ):
-                self._aliases[node] = first
-            elif name in _NO_CHANGE and isinstance(first, torch.fx.Node) and _same(node, first):
+            held = self._names.get(first, "").removeprefix("self.")
+            unchanged = name in _NO_CHANGE and isinstance(first, torch.fx.Node)
+            if (name == "detach" and held in self._buffers) or (unchanged and _same(node, first)):
                 self._aliases[node] = first
 
     def _resolved(self, node: Any) -> Any:
@@ -164,7 +161,7 @@ class ModuleSource:
                 continue
             if node.op != "call_function":
                 raise EnforceNotMet(
-                    f"The net has {node.op} {node.target}, a part that cannot be written as Python.",
+                    f"The net has {node.op} {node.target}, which cannot be written as Python.",
                     "convert",
                 )
             if self._is_inlined(node) or is_assertion(node.target):
@@ -261,7 +258,8 @@ class ModuleSource:
         lines = [
             f'"""{title}, as a PyTorch module.',
             "",
-            f"Written by bridge {__version__} (`bridge caffe2 convert`). It needs torch and safetensors.",
+            f"Written by bridge {__version__}, `bridge caffe2 convert`. It needs torch and "
+            "safetensors.",
             '"""',
             "",
             "from pathlib import Path",

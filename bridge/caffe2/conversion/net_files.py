@@ -98,7 +98,7 @@ def _entry(name: str, tensor: torch.Tensor) -> Entry:
 
     def chunks() -> Iterator[memoryview]:
         if plain.numel():
-            yield memoryview(plain.reshape(-1).view(torch.uint8).numpy()).cast("B")
+            yield plain.reshape(-1).view(torch.uint8).numpy().data
 
     return Entry(name, str(plain.dtype)[6:], list(plain.shape), plain.nbytes, chunks)
 

@@ -88,7 +88,7 @@ class NpzEntries(Entries):
                 if by_column and len(sizes) > 1:
                     whole = np.frombuffer(stream.read(nbytes), dtype)
                     rows = np.ascontiguousarray(whole.reshape(sizes, order="F"), plain)
-                    yield memoryview(rows).cast("B") if rows.size else b""
+                    yield rows.data.cast("B") if rows.size else b""
                     return
                 left = nbytes
                 while left:

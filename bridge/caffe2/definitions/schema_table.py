@@ -57,4 +57,5 @@ TimerBegin:0:1: TimerEnd:1:0: TimerGet:1:1: TimerGetAndEnd:1:1: TrimDataset:1-*:
 UnPackRecords:1-*:1-*: UnsafeCoalesce:0-*:1-*:0>0* WallClockTime:0:1:
 WeightedSampleDequeueBlobs:1-*:2-*:
 While:1-*:0-*:0>0,0>1,0>2,0>3,1>0,1>1,1>2,1>3,2>0,2>1,2>2,2>3,3>0,3>1,3>2,3>3,4>0,4>1,4>2,4>3,5>0,5>1,5>2,5>3
+rnn_internal_accumulate_gradient_input:3:1-*:2>0! rnn_internal_apply_link:2:2:1>1!
 """

@@ -118,6 +118,7 @@ class Bound(BoundCore):
         types: tuple[Any, ...],
         in_place: dict[int, int],
         on_host: frozenset[int],
+        outputs: int,
     ) -> None:
         self.declaration = declaration
         self.arguments = arguments
@@ -137,9 +138,13 @@ class Bound(BoundCore):
         if self.reads_values and self.forced is None:
             self.out_name = None
         self.has_strings = bool(declaration.strings)
+        # Values that decide about errors only do not matter: `recorder` refuses what reads them.
+        writes_all = self.forced is not None and len(self.forced) == outputs
+        harmless = {"values"} if writes_all else set()
         # Functions of users are called each time: they may do what nobody declared.
-        self.is_recorded = not declaration.effects and declaration.function.__module__.startswith(
-            "bridge.caffe2.operators."
+        self.is_recorded = (
+            declaration.effects <= harmless
+            and declaration.function.__module__.startswith("bridge.caffe2.operators.")
         )
 
 
@@ -339,7 +344,7 @@ class Declaration:
             values[self.filled["OutputCount"]] = len(definition.outputs)
         if "InPlace" in self.filled:
             values[self.filled["InPlace"]] = in_place
-        return Bound(self, values, types[:count], in_place, on_host)
+        return Bound(self, values, types[:count], in_place, on_host, len(definition.outputs))
 
 
 def _plain(annotation: Any) -> str:

@@ -140,13 +140,18 @@ def _given(dimensions: dict[str, list[int]], types: dict[str, int]) -> dict[str,
 
 def _outputs(operator: Any, net: Any, known: dict[str, Known]) -> dict[str, Known]:
     """Return the outputs of an operator that can be known."""
-    if not operator.output or any(name not in known for name in operator.input):
+    if not any(name in known for name in operator.input) and operator.input:
         return {}
     option = net.device_option if net.HasField("device_option") else None
     try:
         definition = Definition(operator, None, option)
         cls = class_for(definition, _CALLER)
     except EnforceNotMet:
+        return {}
+    if cls._keeps_sizes:
+        inputs = {name: known[name] for name in operator.input if name in known}
+        return {name: (*inputs[name][:2], None) for name in operator.output if name in inputs}
+    if not operator.output or any(name not in known for name in operator.input):
         return {}
     if not _only_computes(operator.type, cls):
         return {}

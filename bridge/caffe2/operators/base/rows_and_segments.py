@@ -6,7 +6,9 @@ from __future__ import annotations
 import math
 
 from bridge.c10.errors import EnforceIndexError, EnforceNotMet
+from bridge.caffe2.operators.base import segment_kernels
 from bridge.caffe2.operators.base.checks import has_values
+from bridge.caffe2.operators.base.cpu_kernels import address_of, recordable, takes_kernels
 from bridge.caffe2.operators.base.lazy_torch import torch
 
 TYPE_CHECKING = False
@@ -111,24 +113,67 @@ def counts_of(ids: Tensor, n: int) -> Tensor:
 
 def sum_segments(
     data: Tensor,
-    indices: Tensor,
+    indices: Tensor | None,
     lengths: Tensor,
     mode: str = "sum",
     weights: Tensor | None = None,
+    out: Tensor | None = None,
 ) -> Tensor:
     """Return the sums of segments of rows of `data` at `indices`; also ``mean``, or ``max``.
 
-    `weights`, one per index, is for sums. The reduction of no rows is 0.
+    `indices`: None for all rows in turn. `weights`, one per index, is for sums. The reduction of no
+    rows is 0.
     Raises EnforceNotMet: as `check_lengths`; also an IndexError: an index is out of range.
     """
+    sizes = (lengths.shape[0], *data.shape[1:])
+    integers = (lengths,) if indices is None else (lengths, indices)
+    if (
+        mode != "max"
+        and takes_kernels(data, *(() if weights is None else (weights,)))
+        and (out is None or takes_kernels(out))
+        and all(one.is_cpu and one.is_contiguous() for one in integers)
+    ):
+        y = data.new_empty(sizes) if out is None else out
+        _sum_by_kernel(data, y, indices, lengths, weights, mode == "mean", math.prod(sizes[1:]))
+        return y
+    n = data.shape[0]
+    if indices is None:
+        indices = torch.arange(n, device=data.device, dtype=torch.int64)
     check_lengths(lengths, indices.shape[0])
-    check_rows(indices, data.shape[0])
-    table = data.reshape(data.shape[0], math.prod(data.shape[1:]))
+    check_rows(indices, n)
+    table = data.reshape(n, math.prod(data.shape[1:]))
     starts = lengths.cumsum(0, dtype=indices.dtype) - lengths
     found = torch.nn.functional.embedding_bag(
         indices, table, starts, mode=mode, per_sample_weights=weights
     )
-    return found.view(lengths.shape[0], *data.shape[1:])
+    return found.view(sizes)
+
+
+@recordable
+def _sum_by_kernel(
+    data: Tensor,
+    y: Tensor,
+    indices: Tensor | None,
+    lengths: Tensor,
+    weights: Tensor | None,
+    mean: bool,
+    width: int,
+) -> Tensor:
+    rows, segments = data.shape[0], lengths.shape[0]
+    n = rows if indices is None else indices.shape[0]
+    done = segment_kernels.sum_segments(
+        *(address_of(data, rows * width), rows, width),
+        0 if indices is None else indices.data_ptr(),
+        indices is not None and indices.dtype is torch.int64,
+        *(n, lengths.data_ptr(), segments),
+        0 if weights is None else address_of(weights, n),
+        *(mean, address_of(y, segments * width)),
+    )
+    if not done:
+        check_lengths(lengths, n)
+        if indices is not None:
+            check_rows(indices, rows)
+    return y
 
 
 def positions_in_segments(lengths: Tensor, segments: Tensor) -> Tensor:

@@ -7,13 +7,15 @@ import math
 
 from bridge.caffe2.execution.function_operator import operator
 from bridge.caffe2.operators.base.checks import FLOAT, INT64, require
+from bridge.caffe2.operators.base.cpu_kernels import address_of, recordable, takes_kernels
 from bridge.caffe2.operators.base.lazy_torch import torch
+from bridge.caffe2.operators.search import top_k_kernels
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from bridge.caffe2.execution.declaration import OutputCount
+    from bridge.caffe2.execution.declaration import Out, OutputCount
 
 __all__ = ["sorted_down", "top_k_axis"]
 
@@ -36,9 +38,32 @@ def top_k_axis(axis: int, x: Tensor) -> int:
     return axis
 
 
-@operator("TopK", types={"ks": INT64}, gradient="TopKGradient g0 o1 i0 > 0", outputs="2-3")
+@recordable
+def _by_kernel(x: Tensor, sizes: tuple[int, int, int], k: int, *made: Tensor) -> tuple[Tensor, ...]:
+    outer, n, inner = sizes
+    found = outer * k * inner
+    places = [address_of(one, found) for one in made]
+    top_k_kernels.top_k(
+        address_of(x, outer * n * inner), *sizes, k, *places, *[0] * (3 - len(places))
+    )
+    return made
+
+
+@operator(
+    "TopK",
+    types={"ks": INT64},
+    gradient="TopKGradient g0 o1 i0 > 0",
+    outputs="2-3",
+    sized_by=("ks",),
+)
 def top_k(
-    x: Tensor, ks: Tensor | None = None, *, k: int = -1, axis: int = -1, outputs: OutputCount = 2
+    x: Tensor,
+    ks: Tensor | None = None,
+    *,
+    k: int = -1,
+    axis: int = -1,
+    outputs: OutputCount = 2,
+    out: Out = None,
 ) -> tuple[Tensor, ...]:
     """The `k` largest elements along `axis`, their indices along it, and their flat indices.
 
@@ -52,6 +77,14 @@ def top_k(
     axis = top_k_axis(axis, x)
     outer, n, inner = math.prod(x.shape[:axis]), x.shape[axis], math.prod(x.shape[axis + 1 :])
     sizes = (*x.shape[:axis], k, *x.shape[axis + 1 :])
+    if takes_kernels(x) and (out is None or all(one.is_contiguous() for one in out)):
+        made = out
+        if made is None:
+            made = x.new_empty(sizes), x.new_empty(sizes, dtype=torch.int64)
+            if outputs == 3:
+                made += (x.new_empty(outer * k * inner, dtype=torch.int64),)
+        _by_kernel(x, (outer, n, inner), k, *made)
+        return tuple(made)
     values, places = sorted_down(x.reshape(outer, n, inner), 1)
     values, places = values[:, :k], places[:, :k]
     if n < k:

@@ -23,6 +23,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from torch import Tensor
 
+    from bridge.caffe2.execution.declaration import Out
+
 __all__: list[str] = []
 
 BY_LENGTHS = {"lengths": INT32}
@@ -32,12 +34,6 @@ LOOK_UP = {"data": (c10.float32, c10.float16), "indices": INTS, "lengths": INT32
 def _check(data: Tensor, lengths: Tensor) -> None:
     require(data.dim() > 0, "the data have at least one dimension", data)
     require(lengths.dim() == 1, "the lengths have one dimension", lengths)
-
-
-def _all_rows(data: Tensor, lengths: Tensor) -> Tensor:
-    """Return the indices of all rows of the data, after checks."""
-    _check(data, lengths)
-    return torch.arange(data.shape[0], device=data.device, dtype=torch.int64)
 
 
 def _weights_of(weights: Tensor, n: int) -> Tensor:
@@ -55,9 +51,10 @@ def _weights_of(weights: Tensor, n: int) -> Tensor:
     types=BY_LENGTHS,
     gradient="LengthsIndicesInGradientSumGradient g0 i1 i0 > 0",
 )
-def lengths_sum(data: Tensor, lengths: Tensor) -> Tensor:
+def lengths_sum(data: Tensor, lengths: Tensor, *, out: Out = None) -> Tensor:
     """The sum of the rows of each segment."""
-    return sum_segments(data, _all_rows(data, lengths), lengths)
+    _check(data, lengths)
+    return sum_segments(data, None, lengths, out=out)
 
 
 @operator(
@@ -65,16 +62,19 @@ def lengths_sum(data: Tensor, lengths: Tensor) -> Tensor:
     types=BY_LENGTHS,
     gradient="LengthsIndicesInGradientMeanGradient g0 i1 i0 > 0",
 )
-def lengths_mean(data: Tensor, lengths: Tensor) -> Tensor:
+def lengths_mean(data: Tensor, lengths: Tensor, *, out: Out = None) -> Tensor:
     """The mean of the rows of each segment; 0 for no rows."""
-    return sum_segments(data, _all_rows(data, lengths), lengths, "mean")
+    _check(data, lengths)
+    return sum_segments(data, None, lengths, "mean", out=out)
 
 
 @operator("LengthsWeightedSum", types=BY_LENGTHS)
-def lengths_weighted_sum(data: Tensor, weights: Tensor, lengths: Tensor) -> Tensor:
+def lengths_weighted_sum(
+    data: Tensor, weights: Tensor, lengths: Tensor, *, out: Out = None
+) -> Tensor:
     """The sum of the rows of each segment times their weights."""
-    rows = _all_rows(data, lengths)
-    return sum_segments(data, rows, lengths, weights=_weights_of(weights, data.shape[0]))
+    _check(data, lengths)
+    return sum_segments(data, None, lengths, "sum", _weights_of(weights, data.shape[0]), out)
 
 
 @operator(
@@ -84,7 +84,8 @@ def lengths_weighted_sum(data: Tensor, weights: Tensor, lengths: Tensor) -> Tens
 )
 def lengths_max(data: Tensor, lengths: Tensor) -> Tensor:
     """The maximum of the rows of each segment, elementwise; 0 for no rows."""
-    greatest = sum_segments(data.detach(), _all_rows(data, lengths), lengths, "max")
+    _check(data, lengths)
+    greatest = sum_segments(data.detach(), None, lengths, "max")
     if not data.requires_grad:
         return greatest
     # All maxima of a segment get its gradient, as in Caffe2: their value is 0 here.
@@ -99,6 +100,7 @@ def _looked_up(
     lengths: Tensor,
     mode: str = "sum",
     weights: Tensor | None = None,
+    out: Out = None,
 ) -> Tensor:
     """Return the reduction of the rows at indices as float32; without indices it is 0."""
     require(
@@ -120,7 +122,7 @@ def _looked_up(
     if data.dtype != torch.float32:
         data = select_rows(data, indices).float()
         indices = torch.arange(indices.shape[0], device=data.device, dtype=torch.int64)
-    return sum_segments(data, indices, lengths, mode, weights)
+    return sum_segments(data, indices, lengths, mode, weights, out)
 
 
 @operator(
@@ -128,9 +130,11 @@ def _looked_up(
     types=LOOK_UP,
     gradient="SparseLengthsIndicesInGradientSumGradient g0 i2 i1 > 0@1",
 )
-def sparse_lengths_sum(data: Tensor, indices: Tensor, lengths: Tensor) -> Tensor:
+def sparse_lengths_sum(
+    data: Tensor, indices: Tensor, lengths: Tensor, *, out: Out = None
+) -> Tensor:
     """The sum of the rows at the indices of each segment; float32."""
-    return _looked_up(data, indices, lengths)
+    return _looked_up(data, indices, lengths, out=out)
 
 
 @operator(
@@ -138,17 +142,19 @@ def sparse_lengths_sum(data: Tensor, indices: Tensor, lengths: Tensor) -> Tensor
     types=LOOK_UP,
     gradient="SparseLengthsIndicesInGradientMeanGradient g0 i2 i1 > 0@1",
 )
-def sparse_lengths_mean(data: Tensor, indices: Tensor, lengths: Tensor) -> Tensor:
+def sparse_lengths_mean(
+    data: Tensor, indices: Tensor, lengths: Tensor, *, out: Out = None
+) -> Tensor:
     """The mean of the rows at the indices of each segment, 0 for no indices; float32."""
-    return _looked_up(data, indices, lengths, "mean")
+    return _looked_up(data, indices, lengths, "mean", out=out)
 
 
 @operator("SparseLengthsWeightedSum", types=LOOK_UP)
 def sparse_lengths_weighted_sum(
-    data: Tensor, weights: Tensor, indices: Tensor, lengths: Tensor
+    data: Tensor, weights: Tensor, indices: Tensor, lengths: Tensor, *, out: Out = None
 ) -> Tensor:
     """The sum of the rows at the indices of each segment, times the weights of the indices."""
-    return _looked_up(data, indices, lengths, weights=weights)
+    return _looked_up(data, indices, lengths, weights=weights, out=out)
 
 
 @operator("SparseLengthsPositionalWeightedSum", types=LOOK_UP)

@@ -12,8 +12,17 @@ import math
 from collections.abc import Callable
 
 from bridge.caffe2.execution.function_operator import operator
-from bridge.caffe2.operators.base.checks import FLOAT, INT64, INTS, require, require_range
+from bridge.caffe2.operators.base.checks import (
+    FLOAT,
+    INT64,
+    INTS,
+    require,
+    require_range,
+    single,
+)
+from bridge.caffe2.operators.base.cpu_kernels import address_of, recordable, takes_kernels
 from bridge.caffe2.operators.base.lazy_torch import torch
+from bridge.caffe2.operators.training import sparse_kernels
 from bridge.caffe2.operators.training.ftrl import FtrlSettings, ftrl_step
 from bridge.caffe2.operators.training.optimizers import (
     adadelta_step,
@@ -28,7 +37,7 @@ if TYPE_CHECKING:
 
     from torch import Tensor
 
-    from bridge.caffe2.execution.declaration import Out, OutputCount
+    from bridge.caffe2.execution.declaration import Arguments, Out, OutputCount
 
     Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -51,20 +60,21 @@ def _on_rows(
     )
 
 
+def _check(param: Tensor, indices: Tensor, grad: Tensor) -> int:
+    """Return the width of a row. Raises EnforceNotMet: a gradient is not as wide."""
+    require(param.dim() > 0, "parameters have at least one dimension", param)
+    width = param.numel() // max(param.shape[0], 1)
+    if grad.numel() != indices.numel() * width:
+        require(False, "there is one gradient per row", grad, indices, param)
+    return width
+
+
 def _rounds(param: Tensor, indices: Tensor, grad: Tensor) -> list[Round]:
     """Return rounds of different rows; repeated rows follow in further rounds.
 
     Raises EnforceNotMet: a row is out of range, or a gradient is not as wide as a row.
     """
-    require(param.dim() > 0, "parameters have at least one dimension", param)
-    width = param.numel() // max(param.shape[0], 1)
-    require(
-        grad.numel() == indices.numel() * width,
-        "there is one gradient per row",
-        grad,
-        indices,
-        param,
-    )
+    width = _check(param, indices, grad)
     flat = indices.reshape(-1).long()
     require_range("rows", flat, param.shape[0])
     seen: dict[int, int] = {}
@@ -132,30 +142,7 @@ def sparse_momentum_sgd_update(
     return steps, new_moment, new_param
 
 
-def _adagrad(
-    param: Tensor,
-    moment: Tensor,
-    indices: Tensor,
-    grad: Tensor,
-    lr: Tensor,
-    epsilon: float,
-    decay: float,
-    weight_decay: float,
-    by_row: bool,
-    out: Out,
-) -> tuple[Tensor, Tensor]:
-    require(decay == 1.0, "decay is 1", decay)
-    rate = learning_rate_of(lr)
-    rounds = _rounds(param, indices, grad)
-    new_param, new_moment = _writable(out, 0, param), _writable(out, 1, moment)
-    n = param.shape[0]
-    params, moments = _matrix(new_param, n), _matrix(new_moment, n)
-    for rows, _, g in rounds:
-        g = g + weight_decay * params[rows] if weight_decay else g
-        h = moments[rows] + _squares(g, by_row)
-        moments[rows] = h
-        params[rows] += rate * g / (h.sqrt() + epsilon)
-    return new_param, new_moment
+_ADAGRAD = ("param", "moment", "grad", "lr")
 
 
 def _squares(g: Tensor, by_row: bool) -> Tensor:
@@ -163,10 +150,55 @@ def _squares(g: Tensor, by_row: bool) -> Tensor:
     return (g * g).mean(1, keepdim=True) if by_row else g * g
 
 
-_ADAGRAD = ("param", "moment", "grad", "lr")
+def _has_kernel(indices: Tensor, *tables: Tensor) -> bool:
+    """Return whether a kernel of `sparse_kernels` can update these tables."""
+    return takes_kernels(*tables) and indices.is_cpu and indices.is_contiguous()
+
+
+class AdagradRule:
+    """Arguments `epsilon` (1e-5), `weight_decay` (0), `decay` (1, and nothing else).
+
+    `by_row`: there is one moment per row, which grows by the mean square, as RowWise types have it.
+    """
+
+    __slots__ = ("by_row", "epsilon", "weight_decay")
+    takes = "float epsilon, float decay, float weight_decay"
+
+    def __init__(self, arguments: Arguments) -> None:
+        decay = arguments.single("decay", 1.0)
+        require(decay == 1.0, "decay is 1", decay)
+        self.epsilon = single(arguments.single("epsilon", 1e-5))
+        self.weight_decay = single(arguments.single("weight_decay", 0.0))
+        self.by_row = arguments.type.startswith("RowWise")
+
+    @classmethod
+    def from_arguments(cls, arguments: Arguments) -> AdagradRule:
+        """Return the rule that arguments describe. Raises EnforceNotMet: `decay` is not 1."""
+        return cls(arguments)
+
+
+@recordable
+def _adagrad_by_kernel(
+    param: Tensor, moment: Tensor, indices: Tensor, grad: Tensor, lr: Tensor, rule: AdagradRule
+) -> tuple[Tensor, Tensor]:
+    rows, n = param.shape[0], indices.numel()
+    width = param.numel() // max(rows, 1)
+    done = sparse_kernels.adagrad(
+        address_of(param, rows * width),
+        address_of(moment, rows if rule.by_row else rows * width),
+        indices.data_ptr(),
+        indices.dtype is torch.int64,
+        address_of(grad, n * width),
+        lr.data_ptr(),
+        *(n, rows, width, rule.epsilon, rule.weight_decay, rule.by_row),
+    )
+    if not done:
+        require_range("rows", indices, rows)
+    return param, moment
 
 
 @_on_rows("SparseAdagrad", *_ADAGRAD, inplace="0>0!,1>1!")
+@_on_rows("RowWiseSparseAdagrad", *_ADAGRAD, inplace="0>0!,1>1!")
 def sparse_adagrad(
     param: Tensor,
     moment: Tensor,
@@ -174,84 +206,110 @@ def sparse_adagrad(
     grad: Tensor,
     lr: Tensor,
     *,
-    epsilon: float = 1e-5,
-    decay: float = 1.0,
-    weight_decay: float = 0.0,
+    rule: AdagradRule,
     out: Out = None,
 ) -> tuple[Tensor, Tensor]:
     """(parameters, moment, rows, gradient, rate) -> parameters, moment.
 
     Follows SparseAdagradOp, caffe2/sgd/adagrad_op.h, PyTorch 1.8.1.
     """
-    settings = epsilon, decay, weight_decay
-    return _adagrad(param, moment, indices, grad, lr, *settings, False, out)
+    _check(param, indices, grad)
+    rate, by_row = learning_rate_of(lr), rule.by_row
+    n = param.shape[0]
+    require(
+        moment.numel() == (n if by_row else param.numel()),
+        f"there is one moment per {'row' if by_row else 'parameter'}",
+        moment,
+        param,
+    )
+    if _has_kernel(indices, param, moment, grad, lr):
+        new = _writable(out, 0, param), _writable(out, 1, moment)
+        _adagrad_by_kernel(*new, indices, grad, lr, rule)
+        return new
+    rounds = _rounds(param, indices, grad)
+    new_param, new_moment = _writable(out, 0, param), _writable(out, 1, moment)
+    params, moments = _matrix(new_param, n), _matrix(new_moment, n)
+    for rows, _, g in rounds:
+        g = g + rule.weight_decay * params[rows] if rule.weight_decay else g
+        h = moments[rows] + _squares(g, by_row)
+        moments[rows] = h
+        params[rows] += rate * g / (h.sqrt() + rule.epsilon)
+    return new_param, new_moment
 
 
-@_on_rows("RowWiseSparseAdagrad", *_ADAGRAD, inplace="0>0!,1>1!")
-def row_wise_sparse_adagrad(
+class AdamRule:
+    """Arguments `beta1` (0.9), `beta2` (0.999), `epsilon` (1e-5), `enableRAdam` (False).
+
+    `by_row`: there is one second moment per row, of mean squares, as RowWise types have it.
+    """
+
+    __slots__ = ("beta1", "beta2", "by_row", "epsilon", "rectified")
+    takes = "float beta1, float beta2, float epsilon, bool enableRAdam"
+
+    def __init__(self, arguments: Arguments) -> None:
+        self.beta1 = single(arguments.single("beta1", 0.9))
+        self.beta2 = single(arguments.single("beta2", 0.999))
+        self.epsilon = single(arguments.single("epsilon", 1e-5))
+        self.rectified = bool(arguments.single("enableRAdam", False))
+        self.by_row = arguments.type.startswith("RowWise")
+
+    @classmethod
+    def from_arguments(cls, arguments: Arguments) -> AdamRule:
+        """Return the rule that arguments describe."""
+        return cls(arguments)
+
+    def scale(self, iteration: Tensor) -> tuple[float, bool]:
+        """Return the factor of the steps, and whether they are divided by the deviation (RAdam)."""
+        t = iteration.view(-1)[0].item() + 1
+        beta1, beta2 = self.beta1, self.beta2
+        correction = math.sqrt(1 - beta2**t) / (1 - beta1**t)
+        if not self.rectified:
+            return correction, True
+        limit = 2 / (1 - beta2) - 1
+        rho = limit - 2 * t * beta2**t / (1 - beta2**t)
+        if rho < 5:
+            return 1 / (1 - beta1**t), False
+        ratio = (rho - 4) * (rho - 2) / rho * limit / ((limit - 4) * (limit - 2))
+        return math.sqrt(ratio) * correction, True
+
+
+@recordable
+def _adam_by_kernel(
     param: Tensor,
-    moment: Tensor,
+    first: Tensor,
+    second: Tensor,
     indices: Tensor,
     grad: Tensor,
     lr: Tensor,
-    *,
-    epsilon: float = 1e-5,
-    decay: float = 1.0,
-    weight_decay: float = 0.0,
-    out: Out = None,
-) -> tuple[Tensor, Tensor]:
-    """SparseAdagrad with one moment per row, which grows by the mean square."""
-    settings = epsilon, decay, weight_decay
-    return _adagrad(param, moment, indices, grad, lr, *settings, True, out)
-
-
-def _adam_scale(
-    iteration: Tensor, beta1: float, beta2: float, rectified: bool
-) -> tuple[float, bool]:
-    """Return the factor of the steps, and whether they are divided by the deviation (RAdam)."""
-    t = int(iteration.view(-1)[0]) + 1
-    correction = math.sqrt(1 - beta2**t) / (1 - beta1**t)
-    if not rectified:
-        return correction, True
-    limit = 2 / (1 - beta2) - 1
-    rho = limit - 2 * t * beta2**t / (1 - beta2**t)
-    if rho < 5:
-        return 1 / (1 - beta1**t), False
-    ratio = (rho - 4) * (rho - 2) / rho * limit / ((limit - 4) * (limit - 2))
-    return math.sqrt(ratio) * correction, True
-
-
-def _adam(
-    inputs: tuple[Tensor, Tensor, Tensor, Tensor, Tensor],
-    lr: Tensor,
-    scale: tuple[float, bool],
-    settings: tuple[float, float, float],
-    by_row: bool,
-    outputs: int,
-    out: Out,
-) -> tuple[Tensor, ...]:
-    param, moment_1, moment_2, indices, grad = inputs
-    rate, (beta1, beta2, epsilon) = learning_rate_of(lr), settings
-    rounds = _rounds(param, indices, grad)
-    made = [_writable(out, o, one) for o, one in enumerate((param, moment_1, moment_2))]
-    params, first, second = (_matrix(one, param.shape[0]) for one in made)
-    factor, divides = scale
-    steps = torch.empty_like(grad)
-    for rows, places, g in rounds:
-        m = first[rows] * beta1 + g * (1 - beta1)
-        v = second[rows] * beta2 + _squares(g, by_row) * (1 - beta2)
-        step = factor * m / (v.sqrt() + epsilon) if divides else factor * m
-        first[rows], second[rows] = m, v
-        params[rows] += rate * step
-        if outputs == 4:
-            steps.view(indices.numel(), params.shape[1])[places] = step
-    return (*made, steps)
+    iteration: Tensor,
+    steps: Tensor | None,
+    rule: AdamRule,
+) -> tuple[Tensor, Tensor, Tensor]:
+    rows, n = param.shape[0], indices.numel()
+    width = param.numel() // max(rows, 1)
+    done = sparse_kernels.adam(
+        address_of(param, rows * width),
+        address_of(first, rows * width),
+        address_of(second, rows if rule.by_row else rows * width),
+        indices.data_ptr(),
+        indices.dtype is torch.int64,
+        address_of(grad, n * width),
+        lr.data_ptr(),
+        0 if steps is None else address_of(steps, n * width),
+        *(n, rows, width, rule.beta1, rule.beta2, rule.epsilon),
+        *rule.scale(iteration),
+        rule.by_row,
+    )
+    if not done:
+        require_range("rows", indices, rows)
+    return param, first, second
 
 
 _ADAM = ("param", "moment_1", "moment_2", "grad", "lr")
 
 
 @_on_rows("SparseAdam", *_ADAM, iterates=True, inplace="0>0!,1>1!,2>2!", outputs="3-4")
+@_on_rows("RowWiseSparseAdam", *_ADAM, iterates=True, inplace="0>0!,1>1!,2>2!", outputs="3-4")
 def sparse_adam(
     param: Tensor,
     moment_1: Tensor,
@@ -261,10 +319,7 @@ def sparse_adam(
     lr: Tensor,
     iteration: Tensor,
     *,
-    beta1: float = 0.9,
-    beta2: float = 0.999,
-    epsilon: float = 1e-5,
-    enableRAdam: bool = False,
+    rule: AdamRule,
     outputs: OutputCount = 4,
     out: Out = None,
 ) -> tuple[Tensor, ...]:
@@ -272,32 +327,33 @@ def sparse_adam(
 
     An optional fourth output are the steps without the rate.
     """
-    scale = _adam_scale(iteration, beta1, beta2, enableRAdam)
-    inputs = param, moment_1, moment_2, indices, grad
-    return _adam(inputs, lr, scale, (beta1, beta2, epsilon), False, outputs, out)
-
-
-@_on_rows("RowWiseSparseAdam", *_ADAM, iterates=True, inplace="0>0!,1>1!,2>2!", outputs="3-4")
-def row_wise_sparse_adam(
-    param: Tensor,
-    moment_1: Tensor,
-    moment_2: Tensor,
-    indices: Tensor,
-    grad: Tensor,
-    lr: Tensor,
-    iteration: Tensor,
-    *,
-    beta1: float = 0.9,
-    beta2: float = 0.999,
-    epsilon: float = 1e-5,
-    enableRAdam: bool = False,
-    outputs: OutputCount = 4,
-    out: Out = None,
-) -> tuple[Tensor, ...]:
-    """SparseAdam with one second moment per row, of mean squares."""
-    scale = _adam_scale(iteration, beta1, beta2, enableRAdam)
-    inputs = param, moment_1, moment_2, indices, grad
-    return _adam(inputs, lr, scale, (beta1, beta2, epsilon), True, outputs, out)
+    _check(param, indices, grad)
+    rate, by_row, n = learning_rate_of(lr), rule.by_row, param.shape[0]
+    require(
+        moment_1.numel() == param.numel() and moment_2.numel() == (n if by_row else param.numel()),
+        "the moments have the sizes of the parameters",
+        *(moment_1, moment_2, param),
+    )
+    inputs = param, moment_1, moment_2
+    if _has_kernel(indices, *inputs, grad, lr):
+        steps = torch.empty_like(grad) if outputs == 4 else None
+        made = [_writable(out, o, one) for o, one in enumerate(inputs)]
+        _adam_by_kernel(*made, indices, grad, lr, iteration, steps, rule)
+        return (*made, steps)
+    factor, divides = rule.scale(iteration)
+    rounds = _rounds(param, indices, grad)
+    made = [_writable(out, o, one) for o, one in enumerate(inputs)]
+    params, first, second = (_matrix(one, n) for one in made)
+    steps = torch.empty_like(grad)
+    for rows, places, g in rounds:
+        m = first[rows] * rule.beta1 + g * (1 - rule.beta1)
+        v = second[rows] * rule.beta2 + _squares(g, by_row) * (1 - rule.beta2)
+        step = factor * m / (v.sqrt() + rule.epsilon) if divides else factor * m
+        first[rows], second[rows] = m, v
+        params[rows] += rate * step
+        if outputs == 4:
+            steps.view(indices.numel(), params.shape[1])[places] = step
+    return (*made, steps)
 
 
 @_on_rows(

@@ -1,0 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
+def top_k(
+    x: int, outer: int, n: int, inner: int, k: int, values: int, places: int, flat: int
+) -> None: ...

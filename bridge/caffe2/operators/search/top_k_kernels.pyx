@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: Apache-2.0
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
+"""The largest elements of rows of float32 on the CPU, without sorting the others.
+
+Memory is given by address, contiguous; nothing is checked.
+"""
+
+from libc.stdint cimport int64_t
+
+
+cdef inline bint is_before(float a, int64_t i, float b, int64_t j) noexcept nogil:
+    """Return whether element `i`, which is a, comes before `j`: NaN first, equal ones in order."""
+    if a > b:
+        return True
+    if a < b:
+        return False
+    if (a != a) != (b != b):
+        return a != a
+    return i < j
+
+
+cdef void sift_down(
+    float *values, int64_t *places, Py_ssize_t step, Py_ssize_t root, Py_ssize_t n
+) noexcept nogil:
+    """Restore the heap of `n` elements, whose last in order is on top, below `root`."""
+    cdef float value = values[root * step]
+    cdef int64_t place = places[root * step]
+    cdef Py_ssize_t child
+    while True:
+        child = 2 * root + 1
+        if child >= n:
+            break
+        if child + 1 < n and is_before(
+                values[child * step], places[child * step],
+                values[(child + 1) * step], places[(child + 1) * step]):
+            child += 1
+        if not is_before(value, place, values[child * step], places[child * step]):
+            break
+        values[root * step] = values[child * step]
+        places[root * step] = places[child * step]
+        root = child
+    values[root * step] = value
+    places[root * step] = place
+
+
+cdef void of_row(
+    const float *x, Py_ssize_t n, Py_ssize_t k, Py_ssize_t step, float *values, int64_t *places
+) noexcept nogil:
+    cdef Py_ssize_t kept = k if k < n else n, i
+    cdef float value, last
+    cdef int64_t place
+    for i in range(kept):
+        values[i * step] = x[i * step]
+        places[i * step] = i
+    for i in range(kept // 2 - 1, -1, -1):
+        sift_down(values, places, step, i, kept)
+    last = values[0]
+    for i in range(kept, n):
+        value = x[i * step]
+        # An equal element that comes later is never before the one on top.
+        if value > last or (value != value and last == last):
+            values[0] = value
+            places[0] = i
+            sift_down(values, places, step, 0, kept)
+            last = values[0]
+    for i in range(kept - 1, 0, -1):
+        value = values[0]
+        place = places[0]
+        values[0] = values[i * step]
+        places[0] = places[i * step]
+        sift_down(values, places, step, 0, i)
+        values[i * step] = value
+        places[i * step] = place
+    for i in range(kept, k):
+        values[i * step] = 0
+        places[i * step] = -1
+
+
+def top_k(
+    size_t x, Py_ssize_t outer, Py_ssize_t n, Py_ssize_t inner, Py_ssize_t k, size_t values,
+    size_t places, size_t flat,
+):
+    """Set `values` to the `k` largest elements, `places` to where they are, `flat` to that in `x`.
+
+    x: (outer, n, inner). values: (outer, k, inner). places, flat: the same, of int64; flat may be
+    0. Of missing elements the value is 0 and the place -1.
+    """
+    cdef Py_ssize_t o, i, j, at
+    cdef int64_t place
+    with nogil:
+        for o in range(outer):
+            for i in range(inner):
+                at = o * k * inner + i
+                of_row(
+                    <const float *>x + o * n * inner + i, n, k, inner, <float *>values + at,
+                    <int64_t *>places + at)
+                if flat:
+                    for j in range(k):
+                        place = (<int64_t *>places)[at + j * inner]
+                        (<int64_t *>flat)[at + j * inner] = \
+                            -1 if place < 0 else (o * n + place) * inner + i
