@@ -18,12 +18,13 @@ run is recorded; see `program`.
 """
 
 from bridge.c10 cimport resizing
-from bridge.c10.storage cimport READONLY
+from bridge.c10.storage cimport EXTERNAL, READONLY
 from bridge.c10.tensor_impl cimport CONTIGUOUS, TensorImpl
 from bridge.c10.type_meta cimport undefined_type
 from bridge.caffe2.blobs.core cimport BlobCore
 from bridge.caffe2.execution.operator_core cimport OperatorCore, output_sized
 from bridge.caffe2.execution.program cimport (
+    WORTH_ADOPTING,
     Layout,
     Operand,
     Program,
@@ -51,11 +52,37 @@ cdef extern from "Python.h":
     void* PyInterpreterState_Get()
 
 cdef enum:
-    MOST_RECORDINGS = 8     # of one operator, whose sizes change
+    MOST_RECORDINGS = 16    # of one operator, whose sizes change
 
 
 cdef class BoundCore:
     """The fields of a `Bound`."""
+
+    cdef Seen seen_of(self, list impls):
+        """Return what was seen of inputs with these types and sizes, or None; it is `seen` then."""
+        cdef Seen seen = self.seen
+        cdef Py_ssize_t i
+        if seen is None or seen.fits(impls):
+            return seen
+        if self.others is not None:
+            for i in range(len(self.others)):
+                seen, recording = self.others[i]
+                if seen.fits(impls):
+                    self.others[i] = self.seen, self.recording
+                    self.seen, self.recording = seen, recording
+                    return seen
+        return None
+
+    cdef int remember(self, Seen seen) except -1:
+        """Set `seen`, which is not recorded; what it was is kept for another run."""
+        if self.seen is not None:
+            if self.others is None:
+                self.others = []
+            elif len(self.others) == MOST_RECORDINGS:
+                del self.others[0]
+            self.others.append((self.seen, self.recording))
+        self.seen, self.recording = seen, None
+        return 0
 
 
 cdef class Seen:
@@ -208,9 +235,7 @@ cdef class FunctionCore(ProgramCore):
             return self._compute_objects()
         operands = [_own_operand(<TensorImpl>impl) for impl in impls]
         arguments = self._arguments
-        seen = bound.seen
-        if seen is not None and not seen.fits(impls):
-            seen = None
+        seen = bound.seen_of(impls)
         if bound.out_name is not None:
             if seen is not None and not bound.reads_values:
                 buffers = self._buffers(seen.outputs, impls, operands)
@@ -238,8 +263,7 @@ cdef class FunctionCore(ProgramCore):
         results = self._checked(returned)
         outputs = self._put(results, impls, operands, buffers)
         if seen is None:
-            bound.seen = seen_in(impls, outputs) if outputs is not None else None
-            bound.recording = None
+            bound.remember(seen_in(impls, outputs) if outputs is not None else None)
         elif calls is not None and outputs is not None:
             bound.recordings += 1
             bound.recording = recording_of(
@@ -282,6 +306,17 @@ cdef class FunctionCore(ProgramCore):
         if program.is_complete and _have_layouts(program.values[:n], buffers, recording.seen):
             return program
         return None
+
+    cdef bint is_repeatable(self) noexcept:
+        if self._bound is None or self._bound.recording is None:
+            return False
+        for blob in self._inputs:
+            if not _is_little((<BlobCore>blob)._tensor, EXTERNAL):
+                return False
+        for blob in self._outputs:      # which may have the memory of a torch function's result
+            if not _is_little((<BlobCore>blob)._tensor, 0):
+                return False
+        return True
 
     cdef list _input_impls(self):
         """Return the TensorImpls of the inputs, after checks of their types and devices.
@@ -449,11 +484,11 @@ cdef class FunctionCore(ProgramCore):
         return put_result(blob, value, fresh)
 
 
-cdef Operand _operand_of(TensorImpl impl):
-    cdef Operand operand = Operand.__new__(Operand)
-    operand.layout = Layout.__new__(Layout)
-    operand.layout.set(impl)
-    return operand
+cdef bint _is_little(Tensor tensor, int unwanted) noexcept:
+    """Return whether a tensor has little memory, which has none of the `unwanted` flags."""
+    return tensor is not None and tensor.impl.storage is not None \
+        and tensor.impl.storage.c_nbytes <= WORTH_ADOPTING \
+        and not tensor.impl.storage.flags & unwanted
 
 
 cdef object _own_operand(TensorImpl impl):

@@ -2,12 +2,14 @@
 # cython: language_level=3, boundscheck=False, wraparound=False
 """Inputs and outputs of an operator while it runs."""
 
+from cpython.object cimport PyObject
 from libc.stdint cimport int64_t
 from libc.string cimport memcmp
 
 from bridge.c10 cimport allocation, resizing
 from bridge.c10.dims cimport Dims, parse_dims
 from bridge.c10.device cimport Device, as_device
+from bridge.c10.python_api cimport PyDict_GetItemWithError
 from bridge.c10.storage cimport READONLY, new_storage
 from bridge.c10.tensor_impl cimport TensorImpl, allocated, new_impl
 from bridge.c10.type_meta cimport TypeMeta, undefined_type
@@ -239,6 +241,24 @@ cdef class OperatorCore:
     cdef bint repeat(self) except -1:
         """Run again in a faster way, if there is one; return whether there was."""
         return False
+
+    cdef bint is_repeatable(self) noexcept:
+        """Return whether it is worth keeping for another run, and keeps little memory."""
+        return False
+
+    cdef bint has_blobs_of(self, dict blobs) except -1:
+        """Return whether its blobs are those that have their names now."""
+        cdef Py_ssize_t i
+        cdef PyObject* found
+        for i in range(len(self._inputs)):
+            found = PyDict_GetItemWithError(blobs, self._definition.inputs[i])
+            if found != <PyObject*>self._inputs[i]:
+                return False
+        for i in range(len(self._outputs)):
+            found = PyDict_GetItemWithError(blobs, self._definition.outputs[i])
+            if found != <PyObject*>self._outputs[i]:
+                return False
+        return True
 
 
 # Whether floating-point exceptions of an operator fail it.

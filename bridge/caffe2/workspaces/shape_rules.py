@@ -1,30 +1,33 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sizes and types of outputs that follow from those of the inputs, though values decide elements.
+"""Sizes and types of outputs that Caffe2 knows by a rule, and that trying values does not show.
 
-For operators whose functions read values, and so cannot run without memory. Follows the
-TensorInferenceFunctions of caffe2/operators, PyTorch 1.8.1.
+Follows the TensorInferenceFunctions of PyTorch 1.8.1.
 """
 
 from __future__ import annotations
 
-import math
+from math import prod
 
 from bridge import c10
+from bridge.c10 import TypeMeta
+from bridge.caffe2.execution.declaration import Arguments
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
+    from typing import Any
 
-    from bridge.c10 import TypeMeta
     from bridge.caffe2.execution.definition import Definition
     from bridge.caffe2.workspaces.meta_inference import Known
 
-    Output = tuple[list[int], TypeMeta] | None
+__all__ = ["depends_on_values", "infer_by_rule"]
 
-__all__ = ["by_rule", "depends_on_values"]
+# The sizes and type of an input or output.
+Described = tuple[list[int], TypeMeta]
+
 
 # Types whose outputs have sizes that only values tell; a run on other values tells nothing.
-_BY_VALUES = frozenset(("Expand", "GatherRanges", "Partition", "Range"))
+_BY_VALUES = frozenset(("Expand", "Partition", "Range"))
 
 
 def depends_on_values(definition: Definition) -> bool:
@@ -33,57 +36,93 @@ def depends_on_values(definition: Definition) -> bool:
     return lengths or definition.type in _BY_VALUES
 
 
-def by_rule(definition: Definition, known: dict[str, Known]) -> dict[str, Known]:
-    """Return the outputs that a rule describes, without values; empty if there is no rule."""
+def infer_by_rule(definition: Definition, known: dict[str, Known]) -> dict[str, Known]:
+    """Return the outputs of an operator that a rule describes by name, without values.
+
+    known: inputs by name. Outputs that depend on an input that is not known are left out.
+    """
     rule = _RULES.get(definition.type)
     if rule is None:
         return {}
-    inputs = [known[name] for name in definition.inputs]
+    inputs = [known[name][:2] if name in known else None for name in definition.inputs]
     try:
-        found = rule(definition, inputs)
-    except (IndexError, KeyError):  # fewer inputs or dimensions than the operator takes
+        outputs = rule(Arguments(definition), inputs)
+    except IndexError:  # fewer inputs or dimensions than the operator takes
         return {}
     return {
-        name: (*output, None)
-        for name, output in zip(definition.outputs, found, strict=False)
-        if output is not None
+        name: (*found, None)
+        for name, found in zip(definition.outputs, outputs, strict=False)
+        if found is not None
     }
 
 
-def _like_input(definition: Definition, inputs: Sequence[Known]) -> list[Output]:
-    return [inputs[0][:2]]
+def _batch_bucket_one_hot(_: Arguments, inputs: list[Any]) -> list[Described | None]:
+    x, lengths, boundaries = inputs
+    if None in inputs:
+        return []
+    return [([x[0][0], lengths[0][0] + boundaries[0][0]], c10.float32)]
 
 
-def _batch_bucket_one_hot(definition: Definition, inputs: Sequence[Known]) -> list[Output]:
-    sizes, meta, _ = inputs[0]
-    return [([sizes[0], inputs[1][0][0] + inputs[2][0][0]], meta)]
+def _concat(arguments: Arguments, inputs: list[Any]) -> list[Described | None]:
+    # Caffe2 expects a new axis here, which its operator does not add unless the axis is given.
+    if arguments.has("axis") or not arguments.single("add_axis", 0) or None in inputs:
+        return []
+    sizes, kind = inputs[0]
+    axis = len(sizes) - 1 if arguments.single("order", "NCHW") == "NHWC" else 1
+    return [([*sizes[:axis], len(inputs), *sizes[axis:]], kind), ([len(inputs)], c10.int32)]
 
 
-def _gather_ranges(definition: Definition, inputs: Sequence[Known]) -> list[Output]:
-    """Return the most that the ranges can have: all elements."""
+def _gather_ranges(_: Arguments, inputs: list[Any]) -> list[Described | None]:
     data, ranges = inputs
-    return [([math.prod(data[0])], data[1]), (ranges[0][:1], ranges[1])]
+    everything = None if data is None else ([prod(data[0])], data[1])
+    return [everything, None if ranges is None else ([ranges[0][0]], ranges[1])]
 
 
-def _sparse_to_dense_mask(definition: Definition, inputs: Sequence[Known]) -> list[Output]:
-    mask = len(definition.arguments["mask"]["ints"])
+def _half_to_float(_: Arguments, inputs: list[Any]) -> list[Described | None]:
+    return [None if inputs[0] is None else (inputs[0][0], c10.float32)]
+
+
+def _like_input(_: Arguments, inputs: list[Any]) -> list[Described | None]:
+    return [inputs[0]]
+
+
+def _last_n_window(arguments: Arguments, inputs: list[Any]) -> list[Described | None]:
+    rows = inputs[2]
+    if rows is None:
+        return []
+    sizes = [arguments.single("num_to_collect", -1), *rows[0][1:]]
+    return [(sizes, rows[1]), inputs[1]]
+
+
+def _learning_rate(_: Arguments, inputs: list[Any]) -> list[Described | None]:
+    return [([1], c10.float32)]
+
+
+def _reshape(_: Arguments, inputs: list[Any]) -> list[Described | None]:
+    return [None, None if inputs[0] is None else ([len(inputs[0][0])], c10.int64)]
+
+
+def _sparse_to_dense_mask(arguments: Arguments, inputs: list[Any]) -> list[Described | None]:
+    if None in inputs[2:]:
+        return []
+    mask = len(arguments.repeated("mask", (0,)))
     shape = [*inputs[3][0][:1], mask] if len(inputs) > 3 else [mask]
-    sizes, meta, _ = inputs[2]
-    return [([*shape, *sizes], meta), (shape, c10.bool)]
+    sizes, kind = inputs[2]
+    return [([*shape, *sizes], kind), (shape, c10.bool)]
 
 
-def _unique(definition: Definition, inputs: Sequence[Known]) -> list[Output]:
-    return [None, (inputs[0][0], c10.int32)]
+def _unique(_: Arguments, inputs: list[Any]) -> list[Described | None]:
+    return [None, None if inputs[0] is None else (inputs[0][0], c10.int32)]
 
 
-def _reshape(definition: Definition, inputs: Sequence[Known]) -> list[Output]:
-    return [None, ([len(inputs[0][0])], c10.int64)]
-
-
-_RULES: dict[str, Callable[[Definition, Sequence[Known]], list[Output]]] = {
+_RULES: dict[str, Callable[[Arguments, list[Any]], list[Described | None]]] = {
     "BatchBucketOneHot": _batch_bucket_one_hot,
+    "Concat": _concat,
     "GatherRanges": _gather_ranges,
+    "HalfToFloat": _half_to_float,
     "IndexHash": _like_input,
+    "LastNWindowCollector": _last_n_window,
+    "LearningRate": _learning_rate,
     "Percentile": _like_input,
     "Reshape": _reshape,
     "SparseToDenseMask": _sparse_to_dense_mask,

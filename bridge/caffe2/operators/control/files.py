@@ -128,9 +128,10 @@ class Checkpoint(Save):
 
 @register_operator("Load", devices=_DEVICES)
 class Load(FileOperator):
-    """Read the outputs from the file `db`, or the files `dbs`, of `db_type`.
+    """Read the outputs from the file `db`, or the files `dbs`, of `db_type`, or from the inputs.
 
-    Inputs that are readers of databases name the files instead; they are read from the start.
+    Inputs are readers of files, from CreateDB. Caffe2 reads on from where a reader is; here a file
+    is read from its start.
 
     Of the names in the files everything up to `strip_prefix` is removed, then `add_prefix` is
     prepended. The results are matched with the names of the outputs, or with `source_blob_names` in
@@ -173,7 +174,7 @@ class Load(FileOperator):
     def RunOnDevice(self) -> None:
         if not self.load_all and not self.names:
             return
-        db_type, paths = self._files()
+        paths, db_type = self.files()
         found = read_blobs(
             paths,
             db_type,
@@ -195,14 +196,19 @@ class Load(FileOperator):
         for name, blob in found.items():
             move_contents(outputs.get(name) or find_or_create(self._workspace, name), blob)
 
-    def _files(self) -> tuple[str, list[str]]:
-        """Return the type and the paths of the files, those of the readers if there are any."""
-        if not self.InputSize():
-            return self.db_type, [self.path(db) for db in self.dbs]
-        files = [self.Input(i, FileReader).file for i in range(self.InputSize())]
-        kinds = sorted({db_type for db_type, _ in files})
-        self.require(len(kinds) == 1, f"The readers are of one type, not {listed(kinds)}.")
-        return kinds[0], [path for _, path in files]
+    def files(self) -> tuple[list[str], str]:
+        """Return the paths of the files, and their type."""
+        inputs = range(len(self._definition.inputs))
+        if not inputs:
+            return [self.path(db) for db in self.dbs], self.db_type
+        self.require(
+            all(self.InputIsType(i, FileReader) for i in inputs),
+            "The inputs of Load are readers of files; use CreateDB to create one.",
+        )
+        readers: list[FileReader] = [self.Input(i, FileReader) for i in inputs]
+        types = sorted({reader.db_type for reader in readers})
+        self.require(len(types) == 1, f"The files are of several types: {listed(types)}.")
+        return [reader.path for reader in readers], types[0]
 
 
 @register_operator("DBExists", devices=_DEVICES)

@@ -45,16 +45,12 @@ class FileReader(DBReader):
 
     def __init__(self, db_type: str, path: str, shards: int = 1, shard: int = 0) -> None:
         enforce(0 <= shard < shards, f"There is no shard {shard} of {shards}.")
+        self.db_type, self.path = db_type, path
         self._source = db_type, path, shards, shard
         self._lock = threading.Lock()
         self._values = self._opened()
         self._next: bytes | None = next(self._values, None)
         enforce(self._next is not None, f"{path!r} has no record for shard {shard} of {shards}.")
-
-    @property
-    def file(self) -> tuple[str, str]:
-        """The type of the database, and its path."""
-        return self._source[:2]
 
     def _opened(self) -> Iterator[bytes]:
         db_type, path, shards, shard = self._source

@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 
 from bridge import c10
-from bridge.c10.errors import EnforceNotMet
 from bridge.caffe2.execution.function_operator import operator
 from bridge.caffe2.operators.base.checks import INT64, INTS, axis_from_front, require
 from bridge.caffe2.operators.base.lazy_torch import torch
@@ -134,11 +133,12 @@ def copy_rows_to_tensor(data: Tensor, indices: Tensor, row: Tensor, *, out: Out 
     """Assign a row to the rows of the data at the indices, in place."""
     require(data.dim() == 2, "the data have two dimensions", data)
     require(indices.dim() == 1 and row.dim() == 1, "indices and row have one dimension")
-    if row.shape[0] != data.shape[1]:  # scripts match this text
-        raise EnforceNotMet(
-            "width of input tensor should match lengths of row; got "
-            f"{list(data.shape)} and {list(row.shape)}."
-        )
+    require(
+        row.shape[0] == data.shape[1],
+        "width of input tensor should match lengths of row",
+        row,
+        data,
+    )
     places = row_indices(indices, data.shape[0])
     target = data.clone() if out is None else out
     return target.index_put_((places,), row)

@@ -127,7 +127,7 @@ class TimerGet(_Timed):
 
 @register_operator("TimerGetAndEnd")
 class TimerGetAndEnd(_Timed):
-    """TimerGet with one dimension, (1,), then TimerEnd."""
+    """TimerGet, whose output has one dimension here, then TimerEnd."""
 
     def RunOnDevice(self) -> None:
         elapsed = self.elapsed()

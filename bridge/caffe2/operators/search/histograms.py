@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-from bridge.c10.errors import EnforceNotMet
 from bridge.caffe2.execution.function_operator import operator
 from bridge.caffe2.execution.registry import register_operator
 from bridge.caffe2.operators.base.checks import FLOAT, FLOATS, require
@@ -33,15 +32,13 @@ def _elements(xs: tuple[Tensor, ...]) -> Tensor:
 def histogram(*xs: Tensor, bin_edges: list[float] | None = None) -> Tensor:
     """The number of elements of all inputs between each two `bin_edges`, the last one excluded."""
     limits = bin_edges or []
-    # Scripts match these texts.
-    if len(limits) < 2:
-        raise EnforceNotMet(
-            f"Number of bin edges must be greater than or equal to 2, not {len(limits)}."
-        )
-    if not all(a < b for a, b in pairwise(limits)):
-        raise EnforceNotMet(
-            f"bin_edges must be a strictly increasing sequence of values, not {limits}."
-        )
+    enforce(
+        len(limits) >= 2, f"Number of bin edges must be greater than or equal to 2; got {limits}."
+    )
+    enforce(
+        all(a < b for a, b in pairwise(limits)),
+        f"bin_edges must be a strictly increasing sequence of values; got {limits}.",
+    )
     values = _elements(xs).double()
     places = torch.bucketize(values, values.new_tensor(limits), right=True)
     return counts_of(places, len(limits) + 1)[1 : len(limits)]
@@ -59,7 +56,7 @@ def self_binning_histogram(
 
     Output 0: the edges, with `bin_spacing` linear or logarithmic; output 1: counts, the last 0.
     """
-    require(num_bins >= 1, "there is at least one bin", num_bins)
+    enforce(num_bins >= 1, f"Number of bins must be greater than or equal to 1; got {num_bins}.")
     require(
         bin_spacing in ("linear", "logarithmic"),
         "bin_spacing is linear or logarithmic",

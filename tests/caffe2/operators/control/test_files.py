@@ -364,15 +364,20 @@ def test_db_exists(tmp_path: Path) -> None:
         run("DBExists", [], ["there"], db_name=str(tmp_path / "x"), db_type="other")
 
 
-def test_load_reads_the_files_of_readers(tmp_path, fresh_workspace):
-    path = str(tmp_path / "saved")
-    workspace.FeedBlob("x", np.array([1.0, 2.0], np.float32))
-    save = {"absolute_path": 1, "db": path, "db_type": "minidb"}
-    workspace.RunOperatorOnce(core.CreateOperator("Save", ["x"], [], **save))
-    workspace.RunOperatorOnce(
-        core.CreateOperator("CreateDB", [], ["reader"], db=path, db_type="minidb")
-    )
-    for load in (["x"], {}), ([], {"load_all": 1}):
-        workspace.ResetBlob("x")
-        workspace.RunOperatorOnce(core.CreateOperator("Load", ["reader"], load[0], **load[1]))
-        assert workspace.FetchBlob("x").tolist() == [1, 2]
+def test_blobs_are_read_from_an_open_file(tmp_path: Path) -> None:
+    path = str(tmp_path / "file")
+    for name, value in (("a", 1.0), ("b", 2.0)):
+        workspace.FeedBlob(name, np.float32([value]))
+    run("Save", ["a", "b"], [], db=path, db_type="minidb")
+    workspace.ResetWorkspace()
+    run("CreateDB", [], ["reader"], db=path, db_type="minidb")
+    for name, value in (("b", 2.0), ("a", 1.0), ("b", 2.0)):
+        run("Load", ["reader"], [name])
+        assert workspace.FetchBlob(name).tolist() == [value]
+    workspace.ResetWorkspace()
+    run("CreateDB", [], ["reader"], db=path, db_type="minidb")
+    run("Load", ["reader"], [], load_all=1)
+    assert workspace.Blobs() == ["a", "b", "reader"]
+    with pytest.raises(RuntimeError) as caught:
+        run("Load", ["a"], ["b"])
+    refused(caught.value, "use CreateDB")
