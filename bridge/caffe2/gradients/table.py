@@ -33,7 +33,7 @@ HasScope IndexFreeze IndexLoad IndexSize IndexStore LastNWindowCollector LogFata
 NCCLAllreduce NCCLBroadcast NCCLReduce NCCLReduceScatter PackRecords Print ReadNextBatch
 ReadRandomBatch ReceiveTensor RecurrentNetworkBlobFetcher Reduce ReduceScatter ReservoirSampling
 ResetCounter ResetCursor RetrieveCount Save SendTensor Snapshot Summarize TensorVectorSize
-ThrowChildThreadException UnPackRecords WallClockTime YellowFin
+ThrowChildThreadException UnPackRecords WallClockTime
 """
 
 # Types whose gradient Caffe2 declares, but does not implement.

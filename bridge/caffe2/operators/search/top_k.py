@@ -39,9 +39,7 @@ def top_k_axis(axis: int, x: Tensor) -> int:
 
 
 @recordable
-def _by_kernel(
-    x: Tensor, sizes: tuple[int, int, int], k: int, *made: Tensor
-) -> tuple[Tensor, ...]:
+def _by_kernel(x: Tensor, sizes: tuple[int, int, int], k: int, *made: Tensor) -> tuple[Tensor, ...]:
     outer, n, inner = sizes
     found = outer * k * inner
     places = [address_of(one, found) for one in made]
