@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Run a script that imports Caffe2 with the bridge in its place.
 
-``python -m bridge.caffe2 [--force] script.py arguments...``, or ``-m module arguments...``; see
-`bridge.caffe2.install`.
+``python -m bridge.caffe2 [--force] [--legacy PATH] script.py arguments...``, or ``-m module
+arguments...`` in place of the script. PATH is an old PyTorch, for the modules that the bridge
+lacks; see `bridge.caffe2.install`.
 """
 
 from __future__ import annotations
@@ -14,15 +15,25 @@ import sys
 from bridge.c10.errors import EnforceNotMet
 from bridge.caffe2.install import install
 
-_USAGE = "usage: python -m bridge.caffe2 [--force] (script.py | -m module) [argument ...]"
+_USAGE = (
+    "usage: python -m bridge.caffe2 [--force] [--legacy PATH] (script.py | -m module) "
+    "[argument ...]"
+)
 
 
 def main(arguments: list[str]) -> int:
     """Install the bridge as caffe2, run a script or module as Python would; return an exit code."""
     rest = list(arguments)
-    force = rest[:1] == ["--force"]
-    if force:
-        del rest[0]
+    force, legacy = False, None
+    while rest and rest[0].partition("=")[0] in ("--force", "--legacy"):
+        option, _, value = rest.pop(0).partition("=")
+        if option == "--force":
+            force = True
+        elif value or rest:
+            legacy = value or rest.pop(0)
+        else:
+            print(f"--legacy needs a path.\n{_USAGE}", file=sys.stderr)
+            return 2
     is_module = rest[:1] == ["-m"]
     if is_module:
         del rest[0]
@@ -33,7 +44,7 @@ def main(arguments: list[str]) -> int:
         print(_USAGE, file=sys.stderr)
         return 2
     try:
-        install(force=force)
+        install(force=force, legacy=legacy)
     except EnforceNotMet as error:
         print(f"{error.message.replace('install(force=True)', '--force')}", file=sys.stderr)
         return 1

@@ -18,6 +18,7 @@ Follows caffe2/python/brew.py and caffe2/python/helpers, PyTorch 1.8.1.
 from __future__ import annotations
 
 from collections.abc import Callable
+from importlib import import_module
 
 from bridge.caffe2.base.errors import EnforceAttributeError
 from bridge.caffe2.models.brew_helpers import arg_scope, has_helper, helper, helpers_by_name
@@ -25,6 +26,7 @@ from bridge.caffe2.models.brew_normalization import (
     instance_norm,
     layer_norm,
     lrn,
+    moments_with_running_stats,
     spatial_bn,
     spatial_gn,
 )
@@ -34,7 +36,9 @@ from bridge.caffe2.models.brew_operators import (
     average_pool,
     batch_mat_mul,
     concat,
+    depth_concat,
     dropout,
+    fused_8bit_rowwise_quantized_to_float,
     mat_mul,
     max_pool,
     max_pool_with_index,
@@ -42,6 +46,7 @@ from bridge.caffe2.models.brew_operators import (
     reduce_sum,
     relu,
     softmax,
+    sparse_lengths_sum_4bit_rowwise_sparse,
     sub,
     sum,
     tanh,
@@ -54,6 +59,7 @@ from bridge.caffe2.models.brew_products import (
     elementwise_linear,
     fc,
     group_conv,
+    group_conv_deprecated,
 )
 from bridge.caffe2.models.brew_training import add_weight_decay, db_input, iter
 
@@ -74,10 +80,13 @@ __all__ = [
     "conv_nd",
     "conv_transpose",
     "db_input",
+    "depth_concat",
     "dropout",
     "elementwise_linear",
     "fc",
+    "fused_8bit_rowwise_quantized_to_float",
     "group_conv",
+    "group_conv_deprecated",
     "has_helper",
     "instance_norm",
     "iter",
@@ -86,10 +95,12 @@ __all__ = [
     "mat_mul",
     "max_pool",
     "max_pool_with_index",
+    "moments_with_running_stats",
     "prelu",
     "reduce_sum",
     "relu",
     "softmax",
+    "sparse_lengths_sum_4bit_rowwise_sparse",
     "spatial_bn",
     "spatial_gn",
     "sub",
@@ -108,3 +119,25 @@ def Register(helper_function: Callable[..., Any]) -> None:
     if name in helpers_by_name:
         raise EnforceAttributeError(f"Helper {name} already exists.", "brew.Register")
     globals()[name] = helper(helper_function)
+
+
+# Functions of Caffe2's ``caffe2.python.helpers``, which an old PyTorch provides; see `install`.
+_HELPERS_ELSEWHERE = {
+    "control_ops": "cond loop",
+    "conv": "group_conv_deprecated",
+    "fc": "fc_decomp fc_prune fc_sparse packed_fc",
+    "normalization": "moments_with_running_stats",
+    "quantization": (
+        "fused_8bit_rowwise_quantized_to_float sparse_lengths_sum_4bit_rowwise_sparse"
+    ),
+    "tools": "image_input video_input",
+}
+
+
+def __getattr__(name: str) -> Any:
+    for module, names in _HELPERS_ELSEWHERE.items():
+        if name in names.split():
+            function = getattr(import_module(f"caffe2.python.helpers.{module}"), name)
+            globals()[name] = found = helper(function)
+            return found
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -22,6 +22,7 @@ from bridge.caffe2.definitions.operator_types import (
     IsOperator,
     IsOperatorWithEngine,
     RefreshRegisteredOperators,
+    RegisteredOperators,
     RegisteredTypes,
 )
 from bridge.caffe2.definitions.python_functions import CreatePythonOperator
@@ -138,8 +139,9 @@ __all__ = [
     "workspace",
 ]
 
-# Caffe2's own tests, and scripts, look operator types up under this name.
+# Caffe2's own tests, its other modules, and scripts use these.
 _REGISTERED_OPERATORS = RegisteredTypes()
+_GetRegisteredOperators = RegisteredOperators
 
 # Loaded at first use: caffe2_pb2 loads protobuf, and C loads torch, which it asks for GPUs.
 __getattr__, __dir__ = lazily(

@@ -2,43 +2,73 @@
 """install: make ``from caffe2.python import workspace`` import the bridge's module.
 
 An importer at the front of ``sys.meta_path`` finds the names below; each is the bridge's module
-itself: ``caffe2.python.workspace is bridge.caffe2.workspace``.
+itself: ``caffe2.python.workspace is bridge.caffe2.workspace``. Other modules are loaded from an old
+PyTorch, if `install` is given one.
 """
 
 from __future__ import annotations
 
 import importlib
 import sys
+from functools import partial
 from importlib.machinery import ModuleSpec
+from opcode import opname
 
 from bridge.c10.errors import EnforceNotMet
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from os import PathLike
     from types import ModuleType
     from typing import Any
+
+    from bridge.caffe2.legacy.source import Source
 
 __all__ = ["install"]
 
 # The modules of Caffe2 and the bridge's modules in their place; None: a package without names.
 _MODULES: dict[str, str | None] = {
     "caffe2": None,
-    "caffe2.proto": "bridge.caffe2.proto",
+    "caffe2.proto": None,
     "caffe2.proto.caffe2_pb2": "bridge.caffe2.proto.caffe2_pb2",
+    "caffe2.proto.hsm_pb2": "bridge.caffe2.proto.hsm_pb2",
+    "caffe2.proto.metanet_pb2": "bridge.caffe2.proto.metanet_pb2",
+    "caffe2.proto.predictor_consts_pb2": "bridge.caffe2.proto.predictor_consts_pb2",
     "caffe2.python": None,
     "caffe2.python._import_c_extension": "bridge.caffe2.c_extension",
     "caffe2.python.brew": "bridge.caffe2.brew",
+    "caffe2.python.build": "bridge.caffe2.build",
+    "caffe2.python.cnn": "bridge.caffe2.cnn",
+    "caffe2.python.context": "bridge.caffe2.context",
+    "caffe2.python.control": "bridge.caffe2.control",
     "caffe2.python.core": "bridge.caffe2.core",
+    "caffe2.python.device_checker": "bridge.caffe2.device_checker",
     "caffe2.python.dyndep": "bridge.caffe2.dyndep",
+    "caffe2.python.gradient_checker": "bridge.caffe2.gradient_checker",
     "caffe2.python.model_helper": "bridge.caffe2.model_helper",
     "caffe2.python.modeling": None,
+    "caffe2.python.modeling.gradient_clipping": "bridge.caffe2.gradient_clipping",
     "caffe2.python.modeling.initializers": "bridge.caffe2.initializers",
+    "caffe2.python.modeling.net_modifier": "bridge.caffe2.net_modifier",
     "caffe2.python.modeling.parameter_info": "bridge.caffe2.parameter_info",
+    "caffe2.python.modeling.parameter_sharing": "bridge.caffe2.parameter_sharing",
+    "caffe2.python.modifier_context": "bridge.caffe2.modifier_context",
+    "caffe2.python.muji": "bridge.caffe2.muji",
+    "caffe2.python.net_drawer": "bridge.caffe2.net_drawer",
+    "caffe2.python.normalizer_context": "bridge.caffe2.normalizer_context",
     "caffe2.python.optimizer": "bridge.caffe2.optimizer",
+    "caffe2.python.optimizer_context": "bridge.caffe2.optimizer_context",
     "caffe2.python.predictor": None,
     "caffe2.python.predictor.mobile_exporter": "bridge.caffe2.mobile_exporter",
+    "caffe2.python.predictor.predictor_exporter": "bridge.caffe2.predictor_exporter",
+    "caffe2.python.predictor.predictor_py_utils": "bridge.caffe2.predictor_py_utils",
+    "caffe2.python.predictor.serde": "bridge.caffe2.serde",
+    "caffe2.python.predictor_constants": "bridge.caffe2.predictor_constants",
+    "caffe2.python.regularizer_context": "bridge.caffe2.regularizer_context",
     "caffe2.python.scope": "bridge.caffe2.scope",
+    "caffe2.python.timeout_guard": "bridge.caffe2.timeout_guard",
+    "caffe2.python.tt_core": "bridge.caffe2.tt_core",
     "caffe2.python.utils": "bridge.caffe2.utils",
     "caffe2.python.workspace": "bridge.caffe2.workspace",
 }
@@ -51,28 +81,43 @@ class _Caffe2:
     this package.
     """
 
+    def __init__(self) -> None:
+        self.legacy: Source | None = None
+
     def find_spec(
         self,
         fullname: str,
         path: Sequence[str] | None,
         target: ModuleType | None = None,
     ) -> ModuleSpec | None:
-        """Return the spec of a module of Caffe2.
+        """Return the spec of a module of Caffe2: the bridge's, else the old PyTorch's.
 
-        None for modules of other packages. Raises ModuleNotFoundError, with a list of the modules
-        that exist: the bridge does not have this one.
+        None for modules of other packages. Raises ModuleNotFoundError, which says how to get it:
+        neither has this one.
         """
         if fullname in _MODULES:
             package = any(name.startswith(f"{fullname}.") for name in _MODULES)
             loader: Any = self  # by its methods, not by its base class
             return ModuleSpec(fullname, loader, is_package=package)
-        if fullname.startswith("caffe2."):
-            raise ModuleNotFoundError(
-                f"The bridge, installed in place of Caffe2, has no module {fullname!r}; it has "
-                f"{', '.join(sorted(_MODULES))}.",
-                name=fullname,
-            )
-        return None
+        if not fullname.startswith("caffe2."):
+            return None
+        found = self.legacy and self.legacy.find_spec(fullname)
+        if found:
+            return found
+        raise ModuleNotFoundError(self._not_found(fullname), name=fullname)
+
+    def _not_found(self, fullname: str) -> str:
+        """Return the message about a module that is nowhere."""
+        message = f"The bridge, installed in place of Caffe2, has no module {fullname!r}"
+        if self.legacy is not None:
+            return f"{message}, and neither has the old PyTorch at {self.legacy.path!r}."
+        return (
+            f"{message}. Modules in pure Python are loaded from an old PyTorch, 1.0 to 2.3, by "
+            "caffe2.install(legacy=PATH) or `python -m bridge.caffe2 --legacy PATH script.py`; "
+            "PATH is its wheel (`pip download --no-deps --only-binary :all: --python-version 3.8 "
+            f"torch==1.8.1`), its folder or its site-packages. The bridge has "
+            f"{', '.join(sorted(_MODULES))}."
+        )
 
     def create_module(self, spec: importlib.machinery.ModuleSpec) -> ModuleType | None:
         """Return None: Python creates a module, which `exec_module` replaces."""
@@ -83,19 +128,38 @@ class _Caffe2:
         ours = _MODULES[module.__name__]
         if ours is not None:
             sys.modules[module.__name__] = importlib.import_module(ours)
+        else:
+            vars(module)["__getattr__"] = partial(_missing, module.__name__)
+
+
+def _missing(package: str, name: str) -> Any:
+    """Raise the error for a name that a package lacks.
+
+    For ``from caffe2.python import name`` it is that of the module, which Python has dropped by
+    then: it asks the package once more.
+    """
+    asking = sys._getframe(1)
+    if opname[asking.f_code.co_code[asking.f_lasti]] == "IMPORT_FROM":
+        _finder.find_spec(f"{package}.{name}", None)
+    raise AttributeError(f"module {package!r} has no attribute {name!r}")
 
 
 _finder = _Caffe2()
 
 
-def install(force: bool = False) -> None:
+def install(force: bool = False, legacy: str | PathLike[str] | None = None) -> None:
     """Make the modules of ``caffe2.python`` and ``caffe2.proto`` import from the bridge.
 
-    It holds until the process ends; a second call does nothing. Importing another module of Caffe2
-    raises ModuleNotFoundError, which lists the modules that exist.
+    legacy: the path of an old PyTorch (1.0 to 2.3): its wheel, its folder or its site-packages. The
+    modules of Caffe2 that the bridge lacks are loaded from there, if they are pure Python; nothing
+    is copied, and wheels are read where they are. Without it, importing such a module raises
+    ModuleNotFoundError.
+
+    It holds until the process ends; a second call does nothing, except that its `legacy` replaces
+    the first for modules that are not loaded yet.
 
     Raises EnforceNotMet: Caffe2 itself has been imported or can be. With `force` the bridge takes
-    its place; objects imported from it before stay as they are.
+    its place; objects imported from it before stay as they are. Or `legacy` has no Caffe2.
 
     >>> from bridge import caffe2
     >>> caffe2.install(force=True)
@@ -103,7 +167,13 @@ def install(force: bool = False) -> None:
     >>> workspace is caffe2.workspace
     True
     """
+    source = None
+    if legacy is not None:
+        from bridge.caffe2.legacy.source import Source
+
+        source = Source(legacy, "install")
     if _finder in sys.meta_path:
+        _finder.legacy = source or _finder.legacy
         return
     place = _place_of_caffe2()
     if place is not None and not force:
@@ -114,6 +184,7 @@ def install(force: bool = False) -> None:
         )
     for name in [one for one in sys.modules if one.partition(".")[0] == "caffe2"]:
         del sys.modules[name]
+    _finder.legacy = source
     sys.meta_path.insert(0, _finder)
 
 

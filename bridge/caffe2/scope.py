@@ -26,3 +26,6 @@ __all__ = [
     "EmptyNameScope",
     "NameScope",
 ]
+
+# Caffe2's other modules take names apart by it.
+_NAMESCOPE_SEPARATOR = "/"

@@ -35,7 +35,7 @@ def _einops() -> None:
 
 
 def prepare() -> None:
-    """Have each package told when it is imported; at once if it is there already."""
+    """Register with each package when it is imported; at once if that has happened already."""
     after_import("torch", _torch)
     after_import("torch._dynamo", _dynamo)
     after_import("einops._backends", _einops)

@@ -73,7 +73,7 @@ def _asarray(x: Any, *, dtype: Any = None, device: Any = None, copy: bool | None
 
 
 def register() -> None:
-    """Give torch.compile the functions above for the compiled ones."""
+    """Register the functions above with torch.compile, in place of the compiled ones."""
     global _outside
     _outside = torch.compiler.disable(  # type: ignore[no-untyped-call]
         _call, reason="the bridge's functions are traced for torch's tensors only"

@@ -36,8 +36,9 @@ cdef class BlobCore:
         if self._tensor is not None and not unlikely(observed):
             try:
                 return export_torch(self._tensor.impl)
-            except Exception:       # its error says what the blob holds
-                pass
+            except Exception:
+                # the slower way fails likewise, with an error that says what the blob holds
+                return self._to_torch(None, "Blob.to_torch")
         return self._to_torch(None, "Blob.to_torch")
 
     def _set_tensor(self, Tensor tensor not None, bint own):

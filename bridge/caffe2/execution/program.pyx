@@ -21,7 +21,7 @@ from bridge.c10.storage cimport BORROWED, READONLY, UNVERIFIED
 from bridge.c10.tensor_impl cimport CONTIGUOUS, OWN_ORIGIN, RESERVED, TensorImpl
 from bridge.caffe2.blobs.core cimport BlobCore
 from bridge.caffe2.tensor.tensor cimport Tensor, wrap
-from bridge.c10.python_api cimport take_pending
+from bridge.c10.python_api cimport owned, take_pending
 from bridge.dlpack.abi cimport DL_CPU, DLDataType, DLTensor
 from bridge.exchange.torch_api cimport torch_c
 from bridge.exchange.torch_export cimport torch_operand
@@ -94,7 +94,11 @@ cdef class Operand:
         """Return a torch tensor over the memory of `impl`; None if its type or sizes differ."""
         cdef object tensor = torch_operand(impl)
         if tensor is impl.origin:
-            tensor = tensor.detach()    # whoever has the original may change its sizes
+            # Another one, since whoever has the original may change its sizes.
+            if torch_c.data == NULL:
+                tensor = tensor.detach()
+            else:   # which takes less time
+                tensor = owned(torch_c.data(<PyObject*>tensor, torch_c.data_closure))
         if not has_layout(tensor, self.layout):
             return None                 # another thread gave it other sizes in the meantime
         self.impl = impl
@@ -145,7 +149,13 @@ cdef class Program:
 
     def __init__(self, list calls, list inputs, list outputs, int slots, tuple results):
         cdef Tensor tensor
-        self.calls = calls
+        cdef Call call
+        # Their bound arguments are this program's: operators of one definition share a recording.
+        self.calls = [
+            Call(call.function, call.arguments, call.keywords, call.result, call.is_view,
+                 call.is_bound, call.last)
+            for call in calls
+        ]
         self.results = results
         self.operands = [new_operand(tensor.impl, False) for tensor in inputs]
         self.operands += [new_operand(tensor.impl, True) for tensor in outputs]

@@ -55,6 +55,7 @@ _METADATA_METHODS = [
     "element_size",
     "__len__",
     "get_device",
+    "is_neg",
 ]
 _VIEWS = [
     "t",

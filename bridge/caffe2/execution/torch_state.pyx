@@ -13,6 +13,8 @@ import sys
 cdef object _function_modes = None      # the number of modes, one of them the default device's
 cdef object _autocast = None
 cdef object _inference = None
+cdef tuple _observers = None
+cdef object _forward_ad = None
 
 
 cdef bint is_neutral() except -1:
@@ -31,6 +33,27 @@ cdef bint is_neutral() except -1:
 def is_neutral_here():
     """Return whether no such setting is in effect in this thread."""
     return is_neutral()
+
+
+def is_observed():
+    """Return whether torch records what is called, or calls something else instead.
+
+    It does under dispatch modes, ``torch.jit.trace``, transforms and forward-mode autograd.
+    """
+    global _observers, _forward_ad
+    if _forward_ad is None:
+        import torch
+
+        _observers = (
+            torch._C._len_torch_dispatch_stack,
+            torch._C._get_tracing_state,
+            torch._C._functorch.peek_interpreter_stack,
+        )
+        _forward_ad = torch.autograd.forward_ad
+    for observer in <tuple>_observers:
+        if observer():
+            return True
+    return _forward_ad._current_level >= 0
 
 
 @contextlib.contextmanager

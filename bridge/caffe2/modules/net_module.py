@@ -6,7 +6,8 @@ The parameters and buffers are torch tensors over the memory of the blobs: train
 changes what `RunNet` computes, and a net that updates its blobs in place changes the module. This
 ends where torch gives a parameter other memory (``module.to`` another device or type), in copies
 and pickles, and where a blob gets other memory (a feed of other sizes). A call computes new
-tensors: it writes neither blobs nor parameters, even where the net overwrites a blob.
+tensors: it writes neither blobs nor parameters, even where the net overwrites a blob. The memory
+of inner results is kept for the next call if no gradients are wanted; see `module_run`.
 
 Note "What torch can trace"
 Operators that are functions are traced by torch.export and torch.compile. The others, with state or
@@ -32,6 +33,7 @@ from bridge.caffe2.execution.net_function import NetFunction, Step, last_uses, n
 from bridge.caffe2.execution.nets import run_net_once
 from bridge.caffe2.execution.torch_io import operand
 from bridge.caffe2.modules.loading import net_message
+from bridge.caffe2.modules.module_run import ModuleRun
 from bridge.caffe2.operators.base.lazy_torch import settle
 from bridge.caffe2.workspaces.current import current
 from bridge.caffe2.workspaces.workspace import Workspace
@@ -42,7 +44,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-__all__ = ["NetModule", "to_module"]
+__all__ = ["NetModule", "module_on", "to_module"]
 
 _CALLER = "to_module"
 
@@ -87,11 +89,21 @@ def to_module(
     >>> workspace.ResetWorkspace()
     True
     """
-    message = net_message(net, _CALLER)
     table: BlobTable = current.workspace
     if init_net is not None:
         table = Workspace()
         run_net_once(table, net_message(init_net, _CALLER), _CALLER)
+    return module_on(net_message(net, _CALLER), table, inputs, outputs, trainable)
+
+
+def module_on(
+    message: Any,
+    table: BlobTable,
+    inputs: Iterable[str] | None = None,
+    outputs: Iterable[str] | None = None,
+    trainable: bool = False,
+) -> NetModule:
+    """Return a NetDef as a module whose parameters are blobs of `table`; see `to_module`."""
     function = NetFunction(message, _CALLER)
     given = None if inputs is None else _names(inputs, "inputs")
     if given is None:
@@ -174,7 +186,11 @@ class NetModule(torch.nn.Module):
         steps = function.needed_for(self.output_names)
         self._steps: list[Step] = steps
         self._last = last_uses(steps, self.output_names)
-        self._arguments = [step.with_is_test(self._is_test) for step in steps]
+        self._set_arguments()
+
+    def _set_arguments(self) -> None:
+        self._arguments = [step.with_is_test(self._is_test) for step in self._steps]
+        self._run: ModuleRun | None = None
 
     def _blob_names(self) -> list[str]:
         """Return the names of the blobs that are read and are not inputs."""
@@ -231,7 +247,7 @@ class NetModule(torch.nn.Module):
         """Set training mode, also of the operators that have an argument `is_test`."""
         super().train(mode)
         self._is_test = not mode
-        self._arguments = [step.with_is_test(self._is_test) for step in self._steps]
+        self._set_arguments()
         return self
 
     def forward(self, *inputs: Any, **inputs_by_name: Any) -> Any:
@@ -244,10 +260,42 @@ class NetModule(torch.nn.Module):
         return self._forward(inputs, inputs_by_name)
 
     def _forward(self, inputs: tuple[Any, ...], inputs_by_name: dict[str, Any]) -> Any:
+        if not inputs_by_name and len(inputs) == len(self.input_names):
+            given = [x if isinstance(x, torch.Tensor) else _as_value(x) for x in inputs]
+        else:
+            given = self._bind_inputs(inputs, inputs_by_name)
+        results = self._compute(given) if torch.compiler.is_compiling() else self._ran(given)
+        return results[0] if len(results) == 1 else tuple(results)
+
+    def _ran(self, inputs: list[Any]) -> list[Any]:
+        """Return the outputs, by a run of a net if that is possible."""
+        run = self._run
+        if run is None:
+            self._run = run = self._new_run()
+        found = run(inputs, self._tensors())
+        if found is not None:
+            return found
+        results = self._compute(inputs)
+        run.learn(inputs, results)
+        return results
+
+    def _tensors(self) -> list[Any]:
+        """Return the parameters and buffers, in the order of `_keys`."""
+        parameters, buffers = self._parameters, self._buffers
+        return [
+            parameters[key] if key in parameters else buffers[key] for key in self._keys.values()
+        ]
+
+    def _new_run(self) -> ModuleRun:
+        return ModuleRun(
+            self._steps, self._arguments, self.input_names, list(self._keys), self.output_names
+        )
+
+    def _compute(self, inputs: list[Any]) -> list[Any]:
+        """Return the outputs, by the functions of the operators."""
         values: dict[str, Any] = dict(self._objects)
-        for name, key in self._keys.items():
-            values[name] = self._parameters[key] if key in self._parameters else self._buffers[key]
-        self._bind_inputs(values, inputs, inputs_by_name)
+        values.update(zip(self._keys, self._tensors(), strict=True))
+        values.update(zip(self.input_names, inputs, strict=True))
         device = _device_of(values)
         for i, step in enumerate(self._steps):
             if step.function is None:
@@ -256,12 +304,10 @@ class NetModule(torch.nn.Module):
                 self._call(step, self._arguments[i], values, device)
             for name in self._last[i]:
                 values.pop(name, None)
-        results = tuple([self._owned(values.get(name)) for name in self.output_names])
-        return results[0] if len(results) == 1 else results
+        return [self._owned(values.get(name)) for name in self.output_names]
 
-    def _bind_inputs(
-        self, values: dict[str, Any], inputs: tuple[Any, ...], by_name: dict[str, Any]
-    ) -> None:
+    def _bind_inputs(self, inputs: tuple[Any, ...], by_name: dict[str, Any]) -> list[Any]:
+        """Return the inputs in the order of `input_names`."""
         names = self.input_names
         if len(inputs) > len(names):
             raise EnforceTypeError(
@@ -282,8 +328,10 @@ class NetModule(torch.nn.Module):
                 f"The inputs {listed(missing)} are missing; the module takes {listed(names)}.",
                 "Module",
             )
-        for name, value in given.items():
-            values[name] = value if isinstance(value, torch.Tensor) else _as_value(value)
+        return [
+            given[name] if isinstance(given[name], torch.Tensor) else _as_value(given[name])
+            for name in names
+        ]
 
     def _call(
         self, step: Step, arguments: dict[str, Any], values: dict[str, Any], device: Any
@@ -315,12 +363,17 @@ class NetModule(torch.nn.Module):
             return value.clone()
         return value
 
+    def _apply(self, *args: Any, **kwargs: Any) -> NetModule:
+        self._run = None  # it has the memory of the parameters
+        super()._apply(*args, **kwargs)  # type: ignore[no-untyped-call]
+        return self
+
     def __reduce_ex__(self, protocol: Any) -> Any:
         return _empty_module, (self.input_names,), self.__getstate__()
 
     def __getstate__(self) -> dict[str, Any]:
         state = self.__dict__.copy()
-        for name in ("_steps", "_last", "_arguments"):
+        for name in ("_steps", "_last", "_arguments", "_run"):
             del state[name]
         return state
 

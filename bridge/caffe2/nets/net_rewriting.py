@@ -10,6 +10,7 @@ from bridge.caffe2.base.messages import as_message, caffe2_pb2, set_fields
 from bridge.caffe2.definitions.ssa import get_op_ids_in_path, get_ssa, get_undefined_blobs
 from bridge.caffe2.definitions.tracebacks import operator_tracebacks
 from bridge.caffe2.nets.cloning import clone_net_def, copy_operators, remap_input, rename
+from bridge.caffe2.nets.records import NetRecords, bind_record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -18,19 +19,16 @@ if TYPE_CHECKING:
 __all__ = ["NetRewriting", "clone_and_bind_net"]
 
 
-class NetRewriting:
+class NetRewriting(NetRecords):
     """The base class of `Net`: copies of a net, and changes to it as a whole."""
 
     if TYPE_CHECKING:
-        _net: Any
         _op_outputs: set[str]
         _external_input_map: set[str]
         _attr_dict: dict[str, list[Any]]
 
         def __init__(self, name_or_proto: Any) -> None: ...
-        def Name(self) -> str: ...  # noqa: D102
         def Proto(self) -> Any: ...  # noqa: D102
-        def BlobIsDefined(self, blob: Any) -> bool: ...  # noqa: D102
         def GetBlobRef(self, blob_name: Any) -> Any: ...  # noqa: D102
         def _ExtendOps(self, new_ops: Iterable[Any]) -> None: ...
 
@@ -73,8 +71,8 @@ class NetRewriting:
         blob_remap: new names of blobs. op_id_mask: the positions of the operators to copy; None is
         all. remap_funcs: by operator type, called as ``f(operator, prefix, blob_remap)`` for
         operators whose arguments name blobs, besides those of `DEFAULT_REMAP_FUNCS`.
-        update_external_list: compute external inputs and outputs anew. keep_schema has no effect,
-        as nets have no schemas.
+        update_external_list: compute external inputs and outputs anew. keep_schema: also copy the
+        records of the net, with the blobs renamed.
 
         Raises EnforceNotMet: a position is out of range (also an IndexError), or an operator that
         runs a net has none (also an AssertionError).
@@ -90,6 +88,8 @@ class NetRewriting:
         )
         clone = type(self)(message)
         clone._attr_dict.update(self._attr_dict)
+        if keep_schema:
+            clone._copy_records(self, blob_remap)
         return clone
 
     def ClonePartial(
@@ -232,6 +232,14 @@ class NetRewriting:
         """
         _run_on_gpu(self._net, gpu_id, use_cudnn)
 
+    def RunAllOnIDEEP(self) -> None:
+        """Set the device of the net to IDEEP, which is the CPU."""
+        set_fields(self._net.device_option, "Net.RunAllOnIDEEP", device_type=caffe2_pb2().IDEEP)
+
+    def RunAllOnMKL(self) -> None:
+        """Set the device of the net to MKLDNN, which is the CPU."""
+        set_fields(self._net.device_option, "Net.RunAllOnMKL", device_type=caffe2_pb2().MKLDNN)
+
 
 def _run_on_gpu(net: Any, gpu_id: int, use_cudnn: bool) -> None:
     device = caffe2_pb2().DeviceOption()
@@ -251,25 +259,27 @@ def clone_and_bind_net(
     name: str,
     prefix: str,
     blob_remap: dict[str, Any] | None = None,
-    inputs: None = None,
+    inputs: Any = None,
     keep_schema: bool = True,
 ) -> tuple[Any, dict[str, Any]]:
     """Return a copy of a net whose operators write blobs prefixed with `prefix`, and the renaming.
 
     blob_remap: new names of some blobs; it is extended in place by those of the others, and is the
-    second result. `inputs` must be None and keep_schema has no effect, as nets have no schemas.
+    second result. inputs: a record, whose blobs take the place of those of the net's record of
+    inputs, by the names of the fields. keep_schema: the copy has the records of the net; otherwise
+    `inputs`.
 
-    Raises EnforceNotMet, also an AssertionError: `inputs` is given.
+    Raises EnforceNotMet, also an AssertionError: `inputs` lacks a field of the net's record, or the
+    net has none.
     """
-    if inputs is not None:
-        raise EnforceAssertionError(
-            "Nets have no schemas here to bind inputs by; pass names as blob_remap.",
-            "clone_and_bind_net",
-            condition="inputs is None",
-        )
     remap = {} if blob_remap is None else blob_remap
+    if inputs is not None:
+        bind_record(net, inputs, remap)
     ssa, versions = get_ssa(net.Proto())
     undefined = get_undefined_blobs(ssa)
     for blob in versions:
         remap.setdefault(blob, blob if blob in undefined else prefix + blob)
-    return net.Clone(name, remap, keep_schema=keep_schema), remap
+    clone = net.Clone(name, remap, keep_schema=keep_schema)
+    if inputs and not keep_schema:
+        clone.set_input_record(inputs)
+    return clone, remap

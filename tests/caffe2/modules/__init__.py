@@ -2,5 +2,6 @@
 """Tests of `bridge.caffe2.modules`; the modules whose tests have another name::
 
 - loading: test_net_module
+- module_blobs: test_module_run
 - *: test_nets_as_modules
 """

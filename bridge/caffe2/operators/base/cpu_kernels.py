@@ -15,6 +15,7 @@ import functools
 from collections.abc import Callable
 
 from bridge.c10.errors import EnforceNotMet
+from bridge.caffe2.execution.torch_state import is_observed
 from bridge.caffe2.operators.base.lazy_torch import torch
 
 TYPE_CHECKING = False
@@ -29,9 +30,11 @@ __all__ = ["address_of", "recordable", "takes_kernels"]
 def takes_kernels(*tensors: Tensor, dtype: dtype | None = None) -> bool:
     """Return whether kernels may be called on these: row-major float32 on the CPU, and plain.
 
-    That is nobody traces or transforms what is computed, or wants its gradients. dtype: the type of
-    elements, if it is not float32.
+    That is nobody traces, transforms or casts what is computed, or wants its gradients. dtype: the
+    type of elements, if it is not float32.
     """
+    if torch.compiler.is_compiling():
+        return False
     with_gradients = torch.is_grad_enabled()
     dtype = dtype or torch.float32
     for x in tensors:
@@ -41,14 +44,10 @@ def takes_kernels(*tensors: Tensor, dtype: dtype | None = None) -> bool:
             or not x.is_cpu
             or not x.is_contiguous()
             or (with_gradients and x.requires_grad)
+            or x.is_neg()
         ):
             return False
-    return not (
-        torch.compiler.is_compiling()
-        or torch.jit.is_tracing()
-        or torch._C._len_torch_dispatch_stack()
-        or torch._C._functorch.peek_interpreter_stack() is not None
-    )
+    return not is_observed() and not torch._C._is_any_autocast_enabled()
 
 
 def address_of(x: Tensor, numel: int) -> int:

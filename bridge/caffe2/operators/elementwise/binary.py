@@ -19,7 +19,7 @@ from bridge.caffe2.operators.base.checks import (
 )
 from bridge.caffe2.operators.base.lazy_torch import torch
 from bridge.caffe2.operators.elementwise.few_elements import KERNELS, are_few
-from bridge.caffe2.operators.elementwise.legacy_broadcast import aligned, axis_of
+from bridge.caffe2.operators.elementwise.legacy_broadcast import Broadcast
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -37,19 +37,16 @@ _DISCRETE = (c10.int32, c10.int64, c10.bool)
 def _matched(
     a: Tensor,
     b: Tensor,
-    broadcast: bool,
-    axis: int,
-    axis_str: str,
-    order: str,
+    broadcast: Broadcast,
     in_place: InPlace | None,
 ) -> Tensor:
     """Return `b`, or a view of it, that broadcasts with `a` as in NumPy."""
-    if broadcast:
+    if broadcast.is_set:
         require(
             not in_place or in_place[0] != 1,
             "with broadcast=1 the output is not in place of input 1",
         )
-        return aligned(a, b, axis_of(axis, axis_str, order))
+        return broadcast.view(a, b)
     if a.shape != b.shape:
         try:
             sizes = torch.broadcast_shapes(a.shape, b.shape)
@@ -76,14 +73,11 @@ def _declare(name: str, function: str, types: Any, **declaration: Any) -> None:
         a: Tensor,
         b: Tensor,
         *,
-        broadcast: bool = False,
-        axis: int = -1,
-        axis_str: str = "",
-        order: str = "NCHW",
+        broadcast: Broadcast,
         in_place: InPlace | None = None,
         out: Out = None,
     ) -> Tensor:
-        other = _matched(a, b, broadcast, axis, axis_str, order, in_place)
+        other = _matched(a, b, broadcast, in_place)
         if kernel is not None and are_few(out, a, other):
             return kernel(a, other, out)
         result: Tensor = getattr(torch, function)(a, other, out=out)
@@ -124,10 +118,7 @@ def div(
     a: Tensor,
     b: Tensor,
     *,
-    broadcast: bool = False,
-    axis: int = -1,
-    axis_str: str = "",
-    order: str = "NCHW",
+    broadcast: Broadcast,
     in_place: InPlace | None = None,
     out: Out = None,
 ) -> Tensor:
@@ -135,7 +126,7 @@ def div(
 
     Raises EnforceNotMet: an integer is divided by 0.
     """
-    other = _matched(a, b, broadcast, axis, axis_str, order, in_place)
+    other = _matched(a, b, broadcast, in_place)
     if a.is_floating_point():
         return torch.div(a, other, out=out)
     if has_values(other):
@@ -149,10 +140,7 @@ def pow_(
     b: Tensor | None = None,
     *,
     exponent: float | None = None,
-    broadcast: bool = False,
-    axis: int = -1,
-    axis_str: str = "",
-    order: str = "NCHW",
+    broadcast: Broadcast,
     in_place: InPlace | None = None,
     out: Out = None,
 ) -> Tensor:
@@ -160,10 +148,7 @@ def pow_(
     if b is None:
         require(exponent is not None, "there is the argument exponent, or an input 1")
         return torch.pow(a, exponent, out=out)
-    if not broadcast:
-        require(
-            axis == -1 and not axis_str, "broadcast=1 is set for the arguments axis and axis_str"
-        )
+    if not broadcast.is_set:
         require(a.shape == b.shape, "A and B have the same sizes, unless broadcast is set", a, b)
-    other = _matched(a, b, broadcast, axis, axis_str, order, in_place)
+    other = _matched(a, b, broadcast, in_place)
     return torch.pow(a, other, out=out)

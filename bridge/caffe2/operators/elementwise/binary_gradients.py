@@ -9,7 +9,7 @@ from __future__ import annotations
 from bridge.caffe2.execution.function_operator import operator
 from bridge.caffe2.operators.base.checks import NUMBERS, has_values, require
 from bridge.caffe2.operators.base.lazy_torch import torch
-from bridge.caffe2.operators.elementwise.legacy_broadcast import aligned, axis_of
+from bridge.caffe2.operators.elementwise.legacy_broadcast import Broadcast
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,11 +20,9 @@ if TYPE_CHECKING:
 __all__: list[str] = []
 
 
-def _wide(
-    dc: Tensor, a: Tensor, b: Tensor, broadcast: bool, axis: int, axis_str: str, order: str
-) -> Tensor:
+def _wide(dc: Tensor, a: Tensor, b: Tensor, broadcast: Broadcast) -> Tensor:
     """Return B as a view that broadcasts with A to the shape of dC."""
-    wide = aligned(a, b, axis_of(axis, axis_str, order)) if broadcast else b
+    wide = broadcast.view(a, b)
     try:
         fits = torch.broadcast_shapes(a.shape, wide.shape) == dc.shape
     except RuntimeError:
@@ -54,14 +52,11 @@ def add_gradient(
     a: Tensor,
     b: Tensor,
     *,
-    broadcast: bool = False,
-    axis: int = -1,
-    axis_str: str = "",
-    order: str = "NCHW",
+    broadcast: Broadcast,
     out: Out = None,
 ) -> tuple[Tensor, Tensor]:
     """dA = dC, dB = dC."""
-    wide = _wide(dc, a, b, broadcast, axis, axis_str, order)
+    wide = _wide(dc, a, b, broadcast)
     if _is_plain(out, a, b):
         da, db = (one if one is dc else one.copy_(dc) for one in out)
         return da, db
@@ -74,14 +69,11 @@ def sub_gradient(
     a: Tensor,
     b: Tensor,
     *,
-    broadcast: bool = False,
-    axis: int = -1,
-    axis_str: str = "",
-    order: str = "NCHW",
+    broadcast: Broadcast,
     out: Out = None,
 ) -> tuple[Tensor, Tensor]:
     """dA = dC, dB = -dC."""
-    wide = _wide(dc, a, b, broadcast, axis, axis_str, order)
+    wide = _wide(dc, a, b, broadcast)
     if _is_plain(out, a, b):
         da = out[0] if out[0] is dc else out[0].copy_(dc)
         return da, torch.neg(dc, out=out[1])
@@ -94,14 +86,11 @@ def mul_gradient(
     a: Tensor,
     b: Tensor,
     *,
-    broadcast: bool = False,
-    axis: int = -1,
-    axis_str: str = "",
-    order: str = "NCHW",
+    broadcast: Broadcast,
     out: Out = None,
 ) -> tuple[Tensor, Tensor]:
     """dA = dC * B, dB = dC * A."""
-    wide = _wide(dc, a, b, broadcast, axis, axis_str, order)
+    wide = _wide(dc, a, b, broadcast)
     if _is_plain(out, a, b):
         if out[1] is dc:
             return torch.mul(dc, b, out=out[0]), torch.mul(dc, a, out=out[1])
@@ -117,16 +106,13 @@ def div_gradient(
     b: Tensor,
     c: Tensor | None = None,
     *,
-    broadcast: bool = False,
-    axis: int = -1,
-    axis_str: str = "",
-    order: str = "NCHW",
+    broadcast: Broadcast,
 ) -> tuple[Tensor, Tensor]:
     """dA = dC / B, dB = -dC * C / B. Without `c` the inputs are (B, C, dC), as in older nets."""
     if c is None:
         dc, a, b = b, a, dc
         c = a
-    wide = _wide(dc, a, b, broadcast, axis, axis_str, order)
+    wide = _wide(dc, a, b, broadcast)
     if dc.is_floating_point():
         da, db = dc / wide, -dc * c / wide
     else:

@@ -15,7 +15,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from torch import Tensor
 
-__all__ = ["aligned", "axis_of"]
+    from bridge.caffe2.execution.declaration import Arguments
+
+__all__ = ["Broadcast", "aligned", "axis_of"]
 
 
 def axis_of(axis: int, axis_str: str, order: str) -> int:
@@ -56,3 +58,41 @@ def aligned(a: Tensor, b: Tensor, axis: int) -> Tensor:
     if axis == spare:
         return b
     return b.reshape([1] * axis + sizes + [1] * (spare - axis))
+
+
+class Broadcast:
+    """Whether and where input 1 is broadcast, by the arguments of this module.
+
+    `is_set`: whether by them, and not as in NumPy.
+    """
+
+    __slots__ = ("_axis", "is_set")
+    takes = "bool broadcast, int axis, str axis_str, str order"
+
+    def __init__(self, is_set: bool, axis: int) -> None:
+        self.is_set = is_set
+        self._axis = axis
+
+    @classmethod
+    def from_arguments(cls, arguments: Arguments) -> Broadcast:
+        """Return what arguments say.
+
+        Raises EnforceNotMet: with `broadcast`, as `axis_of`; for Pow also axes without it.
+        """
+        is_set = arguments.single("broadcast", False)
+        axis, axis_str = arguments.single("axis", -1), arguments.single("axis_str", "")
+        if is_set:
+            axis = axis_of(axis, axis_str, arguments.single("order", "NCHW"))
+        elif arguments.type == "Pow" and arguments.inputs == 2:
+            require(
+                axis == -1 and not axis_str,
+                "broadcast=1 is set for the arguments axis and axis_str",
+            )
+        return cls(is_set, axis)
+
+    def view(self, a: Tensor, b: Tensor) -> Tensor:
+        """Return `b`, or a view of it, that broadcasts with `a` as in NumPy.
+
+        Raises EnforceNotMet: with `broadcast`, the sizes do not match.
+        """
+        return aligned(a, b, self._axis) if self.is_set else b

@@ -59,12 +59,13 @@ def conv(
     windows: ConvolutionWindows,
     group: int = 1,
     order: str = "NCHW",
+    activation: str = "",
     out: Out = None,
 ) -> Tensor:
     """X: (N, C, ...), filter: (M, C / group, kernel...), optionally bias: (M) -> Y: (N, M, ...).
 
     In the order NHWC X is (N, ..., C), the filter (M, kernel..., C / group) and Y (N, ..., M). For
-    the arguments see Windows.
+    the arguments see Windows. `activation` "Relu" computes max(Y, 0), as convolutions by NNPACK do.
     Raises EnforceNotMet: shapes do not match.
     Follows ConvOp, caffe2/operators/conv_op_impl.h, PyTorch 1.8.1.
     """
@@ -78,12 +79,15 @@ def conv(
     if min(window.sizes) <= 0:
         return channels_last(x.new_empty(x.shape[0], w.shape[0], *window.sizes), order)
     if order == "NCHW" and group == 1 and x.shape[0] == 1 and _is_pointwise(window):
-        return _pointwise(x, w, bias, out)
+        y: Tensor = _pointwise(x, w, bias, out)
+        return torch.relu_(y) if activation == "Relu" else y
     convolve = getattr(torch, f"conv{x.dim() - 2}d")
     pads = window.head
     if not window.is_even:
         x, pads = window.padded(x), [0] * len(pads)
-    y: Tensor = convolve(x, w, bias, window.stride, pads, window.dilation, group)
+    y = convolve(x, w, bias, window.stride, pads, window.dilation, group)
+    if activation == "Relu":
+        y = torch.relu(y)
     return channels_last(y, order)
 
 

@@ -62,7 +62,11 @@ def expand_gradient(dy: Tensor, x: Tensor) -> Tensor:
     return total.reshape(x.shape)
 
 
-@operator("TileGradient", types={"dy": NUMBERS, "tiles_input": INTS, "axis_input": INTS})
+@operator(
+    "TileGradient",
+    types={"dy": NUMBERS, "tiles_input": INTS, "axis_input": INTS},
+    sized_by=("tiles_input", "axis_input"),
+)
 def tile_gradient(
     dy: Tensor,
     tiles_input: Tensor | None = None,

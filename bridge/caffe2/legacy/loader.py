@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Loader: runs the source of an old module, with imports that find what it was written for.
+
+Old modules import ``future``, ``past`` and ``six``, and names that NumPy 2 no longer has. They see
+them, by builtins of their own whose ``__import__`` gives them; no other module does.
+"""
+
+from __future__ import annotations
+
+import builtins
+from importlib.abc import InspectLoader
+
+from bridge.caffe2.legacy.messages import define_messages, serialized_file
+from bridge.caffe2.legacy.stand_ins import stand_in
+from bridge.caffe2.legacy.views import old_view
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from types import ModuleType
+    from typing import Any
+
+__all__ = ["Loader"]
+
+
+class Loader(InspectLoader):
+    """Loads a module from the source that another loader reads."""
+
+    def __init__(self, inner: Any) -> None:
+        self._inner = inner
+
+    def is_package(self, fullname: str) -> bool:
+        """Return whether the module is a package."""
+        return bool(self._inner.is_package(fullname))
+
+    def get_source(self, fullname: str) -> str:
+        """Return the text of the module; tracebacks show it."""
+        return str(self._inner.get_source(fullname))
+
+    def get_filename(self, fullname: str) -> str:
+        """Return the path of the module, which is inside the wheel for those of a wheel."""
+        return str(self._inner.get_filename(fullname))
+
+    def get_data(self, path: str) -> bytes:
+        """Return the content of a file beside the module."""
+        return bytes(self._inner.get_data(path))
+
+    def exec_module(self, module: ModuleType) -> None:
+        """Run the module; of code that protoc generated, define the messages instead."""
+        source = self.get_source(module.__name__)
+        if module.__name__.endswith("_pb2"):
+            define_messages(module, serialized_file(source, module.__name__))
+            return
+        code = compile(source, self.get_filename(module.__name__), "exec", dont_inherit=True)
+        vars(module)["__builtins__"] = _BUILTINS
+        exec(code, vars(module))
+
+
+def _import(
+    name: str,
+    globals: Mapping[str, object] | None = None,
+    locals: Mapping[str, object] | None = None,
+    fromlist: Sequence[str] | None = (),
+    level: int = 0,
+) -> ModuleType:
+    """Import a module as ``__import__`` does, for old modules."""
+    try:
+        found = builtins.__import__(name, globals, locals, fromlist or (), level)
+    except ModuleNotFoundError as error:
+        substitute = None if level else stand_in(name, fromlist)
+        if substitute is not None:
+            return substitute
+        user = (globals or {}).get("__name__")
+        top = (error.name or "").partition(".")[0]
+        if top in ("", "caffe2") or error.name != name:
+            raise
+        library = "protobuf" if top == "google" else top
+        raise ModuleNotFoundError(
+            f"{user}, of the old PyTorch, needs {error.name}, which is not installed: pip install "
+            f"{library}",
+            name=error.name,
+        ) from error
+    return old_view(found)
+
+
+_BUILTINS = {**vars(builtins), "__import__": _import}

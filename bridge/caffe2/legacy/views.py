@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: Apache-2.0
+"""NumPy and others as old modules know them: today's, with the names that were dropped since."""
+
+from __future__ import annotations
+
+from collections import namedtuple
+from collections.abc import Generator
+from types import ModuleType
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+__all__ = ["old_view"]
+
+
+class _View(ModuleType):
+    """A view of a module, with further names; what is set on it stays with the old modules.
+
+    own: names and their values, in place of the module's. renamed: names of the past, and those
+    that they have today.
+    """
+
+    def __init__(self, module: ModuleType, own: dict[str, Any], renamed: dict[str, str]) -> None:
+        super().__init__(module.__name__, module.__doc__)
+        self.__dict__.update(own, _module=module, _renamed=renamed)
+
+    def __getattr__(self, name: str) -> Any:
+        module, renamed = self.__dict__["_module"], self.__dict__["_renamed"]
+        # A version of the library that still has the old name knows best.
+        value = getattr(module, name if hasattr(module, name) else renamed.get(name, name))
+        self.__dict__[name] = value
+        return value
+
+    def __dir__(self) -> list[str]:
+        return sorted({*dir(self.__dict__["_module"]), *self.__dict__})
+
+
+# NumPy's names for Python's own types. NumPy 2 has `bool` too, for its own type.
+_PYTHON_TYPES = {
+    "bool": bool,
+    "complex": complex,
+    "float": float,
+    "int": int,
+    "long": int,
+    "object": object,
+    "str": str,
+    "unicode": str,
+}
+_RENAMED_IN_NUMPY = {
+    "Inf": "inf",
+    "Infinity": "inf",
+    "NaN": "nan",
+    "alltrue": "all",
+    "complex_": "complex128",
+    "cumproduct": "cumprod",
+    "float_": "float64",
+    "in1d": "isin",
+    "infty": "inf",
+    "product": "prod",
+    "round_": "round",
+    "row_stack": "vstack",
+    "sometrue": "any",
+    "string_": "bytes_",
+    "trapz": "trapezoid",
+    "unicode_": "str_",
+}
+
+
+def _asscalar(a: Any) -> Any:
+    return a.item()
+
+
+def _sum(a: Any, *args: Any, **kwargs: Any) -> Any:
+    """Return the sum of an array, or of what a generator yields."""
+    import numpy as np
+
+    return sum(a) if isinstance(a, Generator) else np.sum(a, *args, **kwargs)
+
+
+_ArgSpec = namedtuple("_ArgSpec", ["args", "varargs", "keywords", "defaults"])
+
+
+def _getargspec(func: Any) -> _ArgSpec:
+    """Return the names of the parameters of a function, as Python before 3.11 did."""
+    import inspect
+
+    return _ArgSpec(*inspect.getfullargspec(func)[:4])
+
+
+_VIEWS: dict[str, tuple[dict[str, Any], dict[str, str]]] = {
+    "inspect": ({"getargspec": _getargspec}, {}),
+    "numpy": ({**_PYTHON_TYPES, "asscalar": _asscalar, "sum": _sum}, _RENAMED_IN_NUMPY),
+}
+_made: dict[str, _View] = {}
+
+
+def old_view(module: ModuleType) -> ModuleType:
+    """Return the view of a module for old modules, always the same one; others unchanged."""
+    names = _VIEWS.get(module.__name__)
+    if names is None:
+        return module
+    if module.__name__ not in _made:
+        _made[module.__name__] = _View(module, *names)
+    return _made[module.__name__]

@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: Apache-2.0
+# cython: language_level=3, boundscheck=False, wraparound=False
+"""Blobs over the memory of a module's tensors, for the time of a call."""
+
+from cpython.object cimport PyObject
+from libc.stdint cimport int64_t
+from libc.string cimport memcmp
+
+from bridge.c10.python_api cimport owned, take_pending
+from bridge.c10.storage cimport BORROWED, UNVERIFIED
+from bridge.c10.tensor_impl cimport CONTIGUOUS, TensorImpl
+from bridge.caffe2.blobs.core cimport BlobCore
+from bridge.caffe2.tensor.tensor cimport wrap
+from bridge.dlpack.abi cimport DL_COMPLEX, DL_CPU, DLDataType, DLTensor
+from bridge.exchange.torch_api cimport torch_c
+from bridge.exchange.torch_export cimport export_torch
+from bridge.exchange.torch_import cimport import_torch
+
+
+def share_parameters(tuple blobs not None, list tensors not None, bint with_grad):
+    """Have the blobs share the memory of torch tensors; return whether they can.
+
+    A blob that has the memory of its tensor, with its type and sizes, stays as it is. False: a
+    tensor is of a subclass, is not row-major on the CPU, or, if `with_grad`, requires gradients.
+    """
+    cdef BlobCore blob
+    cdef Py_ssize_t i
+    for i in range(len(blobs)):
+        blob = <BlobCore>blobs[i]
+        tensor = tensors[i]
+        if not _is_plain(tensor, with_grad):
+            return False
+        if blob._tensor is not None and _has_memory_of(tensor, blob._tensor.impl):
+            continue
+        if not _share(blob, tensor, True) or not blob._tensor.impl.flags & CONTIGUOUS:
+            return False
+    return True
+
+
+def share_inputs(tuple blobs not None, list tensors not None, bint with_grad):
+    """Have the blobs share the memory of torch tensors, as `share_parameters`, of any strides."""
+    cdef Py_ssize_t i
+    for i in range(len(blobs)):
+        if not _is_plain(tensors[i], with_grad):
+            return False
+        if not _share(<BlobCore>blobs[i], tensors[i], False):
+            return False
+    return True
+
+
+def put_buffers(tuple blobs not None, list tensors not None):
+    """Have the blobs share the memory of new torch tensors, for operators to write."""
+    cdef Py_ssize_t i
+    for i in range(len(blobs)):
+        _put(<BlobCore>blobs[i], tensors[i])
+
+
+def take_results(tuple blobs not None):
+    """Return the torch tensors of the blobs, which hold nothing afterwards."""
+    cdef list found = []
+    cdef BlobCore blob
+    for blob in blobs:
+        found.append(export_torch(blob._tensor.impl))
+    for blob in blobs:
+        blob._tensor = None
+    return found
+
+
+cdef bint _is_plain(object tensor, bint with_grad) except -1:
+    if torch_c.dlpack == NULL or (
+            type(tensor) is not <object>torch_c.tensor_type
+            and type(tensor) is not <object>torch_c.parameter_type):
+        return False
+    return not with_grad or not owned(
+        torch_c.requires_grad(<PyObject*>tensor, torch_c.requires_grad_closure))
+
+
+cdef bint _has_memory_of(object tensor, TensorImpl impl) except -1:
+    """Return whether `impl`, which is row-major, has the memory, type and sizes of a tensor."""
+    cdef DLTensor now
+    cdef int64_t step = 1
+    cdef int i
+    if torch_c.dlpack.dltensor_from_py_object_no_sync(<PyObject*>tensor, &now) != 0:
+        take_pending()
+        return False
+    if <char*>now.data != impl.storage.data or now.ndim != impl.ndim \
+            or now.device.device_type != DL_CPU \
+            or memcmp(&now.dtype, &impl.c_dtype.c_dlpack, sizeof(DLDataType)) != 0:
+        return False
+    for i in range(now.ndim - 1, -1, -1):
+        if now.shape[i] != impl.c_sizes[i] or (now.shape[i] > 1 and now.strides[i] != step):
+            return False
+        step *= max(now.shape[i], 1)
+    return not owned(torch_c.is_neg(<PyObject*>tensor, NULL))
+
+
+cdef bint _share(BlobCore blob, object tensor, bint checks) except -1:
+    # Another tensor of the same memory: what happens to the caller's does not concern the blob.
+    alias = owned(torch_c.data(<PyObject*>tensor, torch_c.data_closure))
+    cdef TensorImpl impl = import_torch(alias, None)
+    if impl.storage.device_type != DL_CPU or impl.origin is not alias \
+            or impl.c_dtype.c_dlpack.code == DL_COMPLEX:
+        return False
+    if checks:
+        impl.storage.check()
+    # Each call looks at the tensor itself, so that its blob needs no further checks.
+    impl.storage.flags &= ~(BORROWED | UNVERIFIED)
+    blob._own = False
+    blob._tensor = wrap(impl)
+    return True
+
+
+cdef int _put(BlobCore blob, object tensor) except -1:
+    cdef TensorImpl impl = import_torch(tensor, None)
+    impl.storage.flags &= ~(BORROWED | UNVERIFIED)
+    blob._own = False
+    blob._tensor = wrap(impl)
+    return 0

@@ -1,0 +1,206 @@
+# SPDX-License-Identifier: Apache-2.0
+"""ModuleRun: the calls of a module that need no autograd, as runs of a net on blobs of its own.
+
+The operators of a net keep what they decided in earlier runs, and write into the same memory again;
+see `bridge.caffe2.execution.program`. So such a call costs what `RunNet` costs. The blobs share the
+memory of the parameters and inputs, and nothing is written there: an operator that overwrites one
+writes another blob. Each call has outputs of their own.
+
+A call that torch records or changes computes with the functions of the operators instead: one that
+needs gradients, is traced, or runs in a mode of torch. So does the first call for inputs of some
+types and sizes, which says what the outputs are like, and any call that fails here.
+"""
+
+from __future__ import annotations
+
+import threading
+
+import torch
+
+from bridge.caffe2.base.messages import caffe2_pb2
+from bridge.caffe2.blobs.blob import Blob
+from bridge.caffe2.execution.blob_table import BlobTable
+from bridge.caffe2.execution.net_function import Step
+from bridge.caffe2.execution.runnable_net import RunnableNet
+from bridge.caffe2.execution.torch_state import is_neutral_here, is_observed
+from bridge.caffe2.modules.module_blobs import (
+    put_buffers,
+    share_inputs,
+    share_parameters,
+    take_results,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+    Signature = tuple[tuple[torch.Size, torch.dtype], ...]
+    # Of each tensor the sizes, strides and type.
+    Layouts = tuple[tuple[tuple[tuple[int, ...], tuple[int, ...]], torch.dtype], ...]
+
+__all__ = ["ModuleRun"]
+
+_MOST_SIGNATURES = 64
+_MOST_FAILURES = 3  # in turn
+
+
+class ModuleRun:
+    """Runs the steps of a module on blobs of its own; see the module.
+
+    steps, arguments: the operators and their arguments. inputs, parameters, outputs: names of
+    blobs.
+    """
+
+    def __init__(
+        self,
+        steps: Sequence[Step],
+        arguments: Sequence[dict[str, Any]],
+        inputs: Sequence[str],
+        parameters: Sequence[str],
+        outputs: Sequence[str],
+    ) -> None:
+        self._steps = steps
+        self._arguments = arguments
+        self._names = tuple(inputs), tuple(parameters), tuple(outputs)
+        written = set().union(*(step.outputs for step in steps))
+        self._is_possible = all(map(_is_possible, steps)) and written.issuperset(outputs)
+        self._failures = 0
+        self._net: _OwnNet | None = None
+        self._lock = threading.Lock()
+        # What the outputs are like for inputs of these types and sizes; None: the run failed.
+        self._outputs: dict[Signature, Layouts | None] = {}
+
+    def __call__(self, inputs: list[Any], parameters: list[Any]) -> list[torch.Tensor] | None:
+        """Return the outputs, or None if the call has to compute in another way."""
+        if not self._outputs or not self._is_possible or is_observed():
+            return None
+        signature = _signature(inputs)
+        expected = self._outputs.get(signature)
+        if expected is None or not self._lock.acquire(blocking=False):
+            return None
+        try:
+            if not torch.is_inference_mode_enabled():
+                return self._compute(inputs, parameters, expected)
+            # Tensors that are made in this mode cannot be written outside.
+            with torch.inference_mode(False), torch.no_grad():
+                return self._compute(inputs, parameters, expected)
+        except Exception:  # noqa: BLE001  # the functions of the operators say what is wrong
+            self._outputs[signature] = None
+            self._net = None
+            self._failures += 1
+            self._is_possible = self._failures < _MOST_FAILURES
+            return None
+        finally:
+            self._lock.release()
+
+    def _compute(
+        self, inputs: list[Any], parameters: list[Any], expected: Layouts
+    ) -> list[torch.Tensor] | None:
+        if not is_neutral_here():
+            return None
+        if self._net is None:
+            self._net = _OwnNet(self._steps, self._arguments, *self._names)
+        found = self._net.run(inputs, parameters, expected)
+        self._failures = 0
+        return found
+
+    def learn(self, inputs: Sequence[Any], outputs: Sequence[Any]) -> None:
+        """Remember what the outputs are like for these inputs."""
+        if not self._is_possible or not all(type(one) is torch.Tensor for one in outputs):
+            return
+        signature = _signature(inputs)
+        if signature not in self._outputs:
+            if len(self._outputs) >= _MOST_SIGNATURES:
+                self._outputs.clear()
+            # (in half the time of `empty`, which parses a torch.Size slowly)
+            self._outputs[signature] = tuple(
+                [((tuple(one.shape), _row_major(one.shape)), one.dtype) for one in outputs]
+            )
+
+
+class _OwnNet:
+    """A net that computes the outputs of steps, on blobs of its own."""
+
+    def __init__(
+        self,
+        steps: Sequence[Step],
+        arguments: Sequence[dict[str, Any]],
+        inputs: Sequence[str],
+        parameters: Sequence[str],
+        outputs: Sequence[str],
+    ) -> None:
+        message, names = _net_of(steps, {*inputs, *parameters})
+        table = BlobTable()
+        blobs = table._blobs
+        for name in (*inputs, *parameters):
+            blobs[name] = Blob()
+        self._runnable = RunnableNet(message, table, "Module")
+        for definition, given in zip(self._runnable._definitions, arguments, strict=True):
+            definition.checked.arguments = given
+        self._inputs = tuple([blobs[name] for name in inputs])
+        self._parameters = tuple([blobs[name] for name in parameters])
+        self._outputs = tuple([blobs[names[name]] for name in outputs])
+
+    def run(
+        self, inputs: list[Any], parameters: list[Any], expected: Layouts
+    ) -> list[torch.Tensor] | None:
+        """Return the outputs; None if the net cannot compute on these tensors."""
+        with_grad = torch.is_grad_enabled()
+        if not share_parameters(self._parameters, parameters, with_grad) or not share_inputs(
+            self._inputs, inputs, with_grad
+        ):
+            return None
+        put_buffers(
+            self._outputs,
+            # (no default device is set: it is a mode of torch)
+            [torch.empty_strided(*sizes, dtype=dtype) for sizes, dtype in expected],
+        )
+        self._runnable._run("Module")
+        return take_results(self._outputs)
+
+
+def _is_possible(step: Step) -> bool:
+    """Return whether a net of its own can run a step, and computes what its function does."""
+    definition, declaration = step.definition, step.declaration
+    return (
+        declaration is not None
+        and not declaration.effects & {"io", "state"}
+        and not declaration.strings
+        and definition.kind == "cpu"
+        # The functions draw from torch's generator, an operator with a seed from one of its own.
+        and ("random" not in declaration.effects or definition.random_seed is None)
+    )
+
+
+def _net_of(steps: Sequence[Step], kept: set[str]) -> tuple[Any, dict[str, str]]:
+    """Return a NetDef of the steps that writes none of `kept`, and how its blobs are called."""
+    names: dict[str, str] = {}
+    used = kept.union(*(step.inputs for step in steps), *(step.outputs for step in steps))
+    message = caffe2_pb2().NetDef()
+    for step in steps:
+        operator = message.op.add()
+        operator.CopyFrom(step.definition.message())
+        del operator.input[:], operator.output[:]
+        operator.input.extend([names.get(name, name) for name in step.inputs])
+        for name in step.outputs:
+            if name not in names:
+                other = name
+                while name in kept and other in used:
+                    other += "'"
+                used.add(other)
+                names[name] = other
+        operator.output.extend([names[name] for name in step.outputs])
+    return message, names
+
+
+def _signature(tensors: Sequence[Any]) -> Signature:
+    return tuple([(tensor.shape, tensor.dtype) for tensor in tensors])
+
+
+def _row_major(sizes: Sequence[int]) -> tuple[int, ...]:
+    """Return the strides of a row-major tensor."""
+    strides = [1]
+    for size in sizes[:0:-1]:
+        strides.insert(0, strides[0] * max(size, 1))
+    return tuple(strides[: len(sizes)])

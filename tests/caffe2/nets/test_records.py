@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Nets keep records of their inputs and outputs, whose classes an old PyTorch provides."""
+
+from __future__ import annotations
+
+import sys
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from bridge.caffe2 import core
+
+
+class Record:
+    """A flat record, as those of Caffe2's schema: fields and, unless it is new, their blobs."""
+
+    def __init__(self, *fields: str, blobs: list[Any] | None = None) -> None:
+        self.fields, self.blobs = list(fields), blobs
+
+    def has_blobs(self) -> bool:
+        return self.blobs is not None
+
+    def field_names(self) -> list[str]:
+        return self.fields
+
+    def field_blobs(self) -> list[Any]:
+        return self.blobs or []
+
+    def __add__(self, other: Record) -> Record:
+        blobs = [*self.field_blobs(), *other.field_blobs()]
+        return Record(*self.fields, *other.fields, blobs=blobs)
+
+
+@pytest.fixture(autouse=True)
+def schema(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Put a small module in the place of Caffe2's schema."""
+    module: Any = ModuleType("caffe2.python.schema")
+
+    def NewRecord(net: core.Net, record: Record) -> Record:
+        return Record(*record.fields, blobs=[net.NextScopedBlob(one) for one in record.fields])
+
+    def from_blob_list(record: Record, blobs: list[Any]) -> Record:
+        return Record(*record.fields, blobs=blobs)
+
+    def from_column_list(names: list[str], col_blobs: list[Any]) -> Record:
+        return Record(*names, blobs=col_blobs)
+
+    def Struct(field: tuple[str, Record]) -> Record:
+        return Record(field[0], blobs=field[1].field_blobs())
+
+    for function in (NewRecord, from_blob_list, from_column_list, Struct):
+        setattr(module, function.__name__, function)
+    monkeypatch.setitem(sys.modules, "caffe2.python.schema", module)
+
+
+def names(record: Any) -> list[str]:
+    return [str(blob) for blob in record.field_blobs()]
+
+
+def test_a_net_has_no_records_at_first() -> None:
+    net = core.Net("empty")
+    assert net.input_record() is None and net.output_record() is None
+    assert net.Clone("copied").input_record() is None
+
+
+def test_fields_without_blobs_get_external_inputs() -> None:
+    net = core.Net("reads")
+    record = net.set_input_record(Record("a", "b"))
+    assert net.input_record() is record
+    assert names(record) == [f"{net.Name()}/a", f"{net.Name()}/b"]
+    assert list(net.Proto().external_input) == names(record)
+    net.set_input_record(Record("a", "b", blobs=record.field_blobs()))
+    with pytest.raises(AssertionError, match="Input schema cannot be reset"):
+        net.set_input_record(Record("c"))
+
+
+def test_outputs_must_be_defined_and_become_external() -> None:
+    net = core.Net("writes")
+    y = net.Relu("x", "y")
+    with pytest.raises(AssertionError, match="z is not defined"):
+        net.set_output_record(Record("z", blobs=[core.BlobReference("z")]))
+    with pytest.raises(AssertionError, match="missing output record"):
+        net.AppendOutputRecordField("y", Record("y", blobs=[y]))
+    assert net.output_record() is None and not net.Proto().external_output
+    net.set_output_record(Record("y", blobs=[y]))
+    net.AppendOutputRecordField("z", Record("z", blobs=[net.Relu(y, "z")]))
+    assert names(net.output_record()) == list(net.Proto().external_output) == ["y", "z"]
+    with pytest.raises(AssertionError, match="Output schema cannot be reset"):
+        net.set_output_record(Record("y", blobs=[y]))
+
+
+def test_copies_have_the_records_with_renamed_blobs() -> None:
+    net = core.Net("cloned")
+    record = net.set_input_record(Record("x"))
+    net.set_output_record(Record("y", blobs=[net.Relu(record.field_blobs()[0], "y")]))
+    clone = net.Clone("clone", {"y": "z"})
+    assert names(clone.input_record()) == names(record)
+    assert names(clone.output_record()) == ["z"]
+    assert net.Clone("bare", keep_schema=False).input_record() is None
+
+
+def test_nets_are_bound_to_records_by_the_names_of_fields() -> None:
+    net = core.Net("bound")
+    with pytest.raises(AssertionError, match="no record"):
+        core.clone_and_bind_net(net, "c", "p/", inputs=Record("x", blobs=["given"]))
+    net.Relu(net.set_input_record(Record("x")).field_blobs()[0], "y")
+    with pytest.raises(AssertionError, match=r"extra fields .'x'"):
+        core.clone_and_bind_net(net, "c", "p/", inputs=Record("z", blobs=["given"]))
+    given = Record("x", "more", blobs=["given", "more"])
+    clone, remap = core.clone_and_bind_net(net, "c", "p/", inputs=given)
+    assert list(clone.Proto().op[0].input) == ["given"] == names(clone.input_record())
+    assert remap["y"] == "p/y"
+    clone, _ = core.clone_and_bind_net(net, "d", "p/", inputs=given, keep_schema=False)
+    assert clone.input_record() is given
+
+
+def test_records_are_recovered_from_the_names_of_blobs() -> None:
+    net = core.Net("recovered")
+    net.AddExternalInput("in/a", "in/b", "other")
+    net.recover_input_record_by_prefix("nothing/")
+    assert net.input_record() is None
+    net.recover_input_record_by_prefix("in/")
+    assert net.input_record().field_names() == ["a", "b"]
+    net.AddExternalOutput(net.Relu("in/a", "out/y"))
+    net.recover_output_record_by_prefix("out/")
+    assert names(net.output_record()) == ["out/y"]
+
+
+def test_nets_are_named_after_the_open_builder(monkeypatch: pytest.MonkeyPatch) -> None:
+    module: Any = ModuleType("caffe2.python.net_builder")
+
+    class NetBuilder:
+        name = "builder"
+
+        @staticmethod
+        def current(required: bool = True) -> Any:
+            return NetBuilder
+
+    module.NetBuilder = NetBuilder
+    monkeypatch.setitem(sys.modules, module.__name__, module)
+    assert core.Net.current_prefix() == "builder"
+    assert core.Net("inner_of_builder").Name() == "builder/inner_of_builder"
