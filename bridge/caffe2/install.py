@@ -46,6 +46,7 @@ _MODULES: dict[str, str | None] = {
     "caffe2.python.core": "bridge.caffe2.core",
     "caffe2.python.device_checker": "bridge.caffe2.device_checker",
     "caffe2.python.dyndep": "bridge.caffe2.dyndep",
+    "caffe2.python.experiment_util": "bridge.caffe2.experiment_util",
     "caffe2.python.gradient_checker": "bridge.caffe2.gradient_checker",
     "caffe2.python.hsm_util": "bridge.caffe2.hsm_util",
     "caffe2.python.model_helper": "bridge.caffe2.model_helper",
@@ -62,6 +63,7 @@ _MODULES: dict[str, str | None] = {
     "caffe2.python.normalizer_context": "bridge.caffe2.normalizer_context",
     "caffe2.python.optimizer": "bridge.caffe2.optimizer",
     "caffe2.python.optimizer_context": "bridge.caffe2.optimizer_context",
+    "caffe2.python.parallel_workers": "bridge.caffe2.parallel_workers",
     "caffe2.python.predictor": None,
     "caffe2.python.predictor.mobile_exporter": "bridge.caffe2.mobile_exporter",
     "caffe2.python.predictor.predictor_exporter": "bridge.caffe2.predictor_exporter",
@@ -74,6 +76,7 @@ _MODULES: dict[str, str | None] = {
     "caffe2.python.transformations": "bridge.caffe2.transformations",
     "caffe2.python.tt_core": "bridge.caffe2.tt_core",
     "caffe2.python.utils": "bridge.caffe2.utils",
+    "caffe2.python.visualize": "bridge.caffe2.visualize",
     "caffe2.python.workspace": "bridge.caffe2.workspace",
 }
 
