@@ -166,7 +166,7 @@ def test_progress_on_a_terminal(tmp_path: Path) -> None:
         status, shown = bridge_on_terminal("caffe2", "convert", CHECKPOINT, "-o", target, code=code)
         assert status == 0
         assert sign in shown
-        assert shown.rstrip().rpartition("\n")[2].strip(" \r\x1b[?25hlKA0123456789;") != "Traceback"
+        assert "Traceback" not in shown
 
 
 def test_interrupted_on_a_terminal(tmp_path: Path) -> None:

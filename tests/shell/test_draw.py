@@ -25,7 +25,7 @@ def branches() -> core.Net:
         net.Relu("c", f"r{i}")
     net.Sigmoid("r3", "s & <t>")
     net.Concat(["r0", "r1", "r2", "s & <t>", "c"], ["y", "split"], axis=1)
-    net.AddExternalOutput("y")
+    net.Proto().external_output.append("y")
     return net
 
 
