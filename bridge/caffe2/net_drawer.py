@@ -4,13 +4,13 @@
 Graphs are objects of `pydot`, which is imported at first use (``pip install pydot``); pictures are
 drawn by graphviz. Follows caffe2/python/net_drawer.py, PyTorch 1.8.1.
 
->>> import json, os, tempfile
+>>> import json, pathlib, tempfile
 >>> from bridge.caffe2 import core, net_drawer
 >>> net = core.Net("drawn")
 >>> y = net.Relu("x", "y")
->>> path = os.path.join(tempfile.mkdtemp(), "net.json")
+>>> path = pathlib.Path(tempfile.mkdtemp(), "net.json")
 >>> net_drawer.GetGraphInJson(net, path)
->>> [node["label"] for node in json.load(open(path))["nodes"]]
+>>> [node["label"] for node in json.loads(path.read_text())["nodes"]]
 ['Relu', 'x', 'y']
 """
 

@@ -9,6 +9,8 @@
 - context: caffe2/models/test_context
 - modifier_context, normalizer_context, optimizer_context, regularizer_context:
   caffe2/models/test_modifiers
+- net_modifier: test_gradient_clipping
 - parameter_sharing: caffe2/models/test_parameter_sharing
+- predictor_constants, predictor_py_utils, serde: test_predictor_exporter
 - mobile_exporter: caffe2/definitions/test_refusals
 """

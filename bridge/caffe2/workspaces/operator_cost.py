@@ -23,8 +23,6 @@ from bridge.caffe2.base.names import name_of
 from bridge.caffe2.execution.blob_table import find_blob
 from bridge.caffe2.execution.declaration import Arguments
 from bridge.caffe2.execution.definition import Definition, definition_of
-from bridge.caffe2.operators.base.channels import channels_first
-from bridge.caffe2.operators.base.windows import Windows
 from bridge.caffe2.workspaces.current import current
 
 TYPE_CHECKING = False
@@ -66,6 +64,9 @@ def _tensor(name: Any, caller: str) -> Any:
 
 
 def _convolution(definition: Definition, inputs: list[Any]) -> tuple[int, int]:
+    from bridge.caffe2.operators.base.channels import channels_first
+    from bridge.caffe2.operators.base.windows import Windows
+
     arguments = Arguments(definition)
     order = arguments.single("order", "NCHW")
     x, w = (channels_first(one, order) for one in inputs[:2])

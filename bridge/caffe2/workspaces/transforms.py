@@ -14,6 +14,7 @@
 >>> workspace.ResetWorkspace()
 True
 
+The transforms themselves are loaded at their first use: importing a workspace loads no nets.
 Follows caffe2/core/transform.cc and caffe2/opt/fusion.cc, PyTorch 1.8.1.
 """
 
@@ -22,12 +23,6 @@ from __future__ import annotations
 from bridge.c10.errors import EnforceNotMet
 from bridge.caffe2.base.messages import as_message, caffe2_pb2
 from bridge.caffe2.definitions.arguments import ArgsToDict
-from bridge.caffe2.nets.transforms import (
-    GRAPH_TRANSFORMS,
-    REGISTERED_TRANSFORMS,
-    new_blob_name,
-    only_reader,
-)
 from bridge.caffe2.workspaces.benchmark import BenchmarkNetOnce
 from bridge.caffe2.workspaces.feed_fetch import FeedBlob, FetchTorch
 from bridge.caffe2.workspaces.nets import RunNetOnce
@@ -45,6 +40,8 @@ def ApplyTransform(transform_key: Any, net: Any) -> Any:
 
     Raises EnforceNotMet: there is no such transform.
     """
+    from bridge.caffe2.nets.transforms import REGISTERED_TRANSFORMS
+
     caller = "ApplyTransform"
     name = transform_key.decode() if isinstance(transform_key, bytes) else str(transform_key)
     transform = REGISTERED_TRANSFORMS.get(name)
@@ -92,6 +89,8 @@ def _transformed(transform: Callable[[Any], None], net: Any, caller: str) -> Any
 
 def transform_exists(name: str, of_workspace: bool = False) -> bool:
     """Return whether `transform_bytes` knows a transform, of nets or of nets and their blobs."""
+    from bridge.caffe2.nets.transforms import GRAPH_TRANSFORMS
+
     return name in (_OF_WORKSPACE if of_workspace else GRAPH_TRANSFORMS)
 
 
@@ -100,6 +99,8 @@ def transform_bytes(name: str, net: bytes) -> bytes:
 
     Raises EnforceNotMet: there is no such transform.
     """
+    from bridge.caffe2.nets.transforms import GRAPH_TRANSFORMS
+
     transform = GRAPH_TRANSFORMS.get(name) or _OF_WORKSPACE.get(name)
     if transform is None:
         known = sorted({*GRAPH_TRANSFORMS, *_OF_WORKSPACE})
@@ -114,6 +115,8 @@ def _fuse_conv_bn(net: Any) -> None:
 
     The new filter and bias are new blobs of the current workspace, as others may use the old ones.
     """
+    from bridge.caffe2.nets.transforms import only_reader
+
     for position, conv in enumerate(net.op):
         if conv.type != "Conv":
             continue
@@ -129,6 +132,8 @@ def _fuse_conv_bn(net: Any) -> None:
 
 def _fuse_norm(net: Any, conv: Any, norm: Any) -> None:
     """Give a convolution the filter and bias that include a normalization."""
+    from bridge.caffe2.nets.transforms import new_blob_name
+
     epsilon = float(ArgsToDict(norm.arg).get("epsilon", 1e-5))
     scale, shift, mean, variance = (FetchTorch(name) for name in list(norm.input)[1:5])
     factor = scale / (variance + epsilon).sqrt()
