@@ -24,6 +24,8 @@ from bridge import at, caffe2
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 PROGRAMS = sorted(EXAMPLES.glob("*.py"))
+# What a program needs beside the packages that all tests have.
+NEEDS = {"convert_with_ray": "ray"}
 
 
 @functools.cache
@@ -69,6 +71,8 @@ def test_there_are_examples() -> None:
 
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.stem)
 def test_example_runs(program: Path) -> None:
+    if program.stem in NEEDS:
+        pytest.importorskip(NEEDS[program.stem])
     done = run(program)
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout
@@ -109,6 +113,12 @@ def test_quickstart_fails_on_poor_accuracy(
     monkeypatch.setattr(quickstart, "STEPS", 0)
     assert quickstart.main() == 1
     assert "FAILED: 0 bytes copied" in capsys.readouterr().err
+
+
+def test_ray_goes_on_when_a_worker_is_killed() -> None:
+    pytest.importorskip("ray")
+    lines = run(EXAMPLES / "convert_with_ray.py").stdout.splitlines()
+    assert lines[-2:] == ["6 of 6 converted", "one worker was killed"]
 
 
 def test_caffe2_training_gives_what_the_real_caffe2_gives() -> None:

@@ -63,6 +63,7 @@ from bridge.caffe2.workspaces.nets import DeleteNet as _DeleteNet
 from bridge.caffe2.workspaces.nets import Nets as nets
 from bridge.caffe2.workspaces.nets import RunNet as run_net
 from bridge.caffe2.workspaces.nets import RunNetOnce as run_net_once
+from bridge.caffe2.workspaces.operator_cost import GetOperatorCost as get_operator_cost
 from bridge.caffe2.workspaces.plans import RunPlan as run_plan
 from bridge.caffe2.workspaces.predictor import Predictor
 from bridge.caffe2.workspaces.run_once import RunOperatorOnce as run_operator_once
@@ -72,6 +73,13 @@ from bridge.caffe2.workspaces.switching import ResetWorkspace as reset_workspace
 from bridge.caffe2.workspaces.switching import RootFolder as root_folder
 from bridge.caffe2.workspaces.switching import SwitchWorkspace as switch_workspace
 from bridge.caffe2.workspaces.switching import Workspaces as workspaces
+from bridge.caffe2.workspaces.transforms import (
+    ApplyTransform,
+    ApplyTransformIfFaster,
+    transform_exists,
+)
+from bridge.caffe2.workspaces.transforms import transform_bytes as run_transform
+from bridge.caffe2.workspaces.transforms import transform_bytes as run_workspace_transform
 from bridge.caffe2.workspaces.workspace import Workspace
 
 TYPE_CHECKING = False
@@ -90,6 +98,8 @@ __all__ = [
     "TensorCPU",
     "Transaction",
     "Workspace",
+    "apply_transform",
+    "apply_transform_if_faster",
     "benchmark_net",
     "benchmark_net_once",
     "blobs",
@@ -105,10 +115,12 @@ __all__ = [
     "fetch_blob",
     "get_blob_numa_node",
     "get_blob_size_bytes",
+    "get_build_options",
     "get_cuda_version",
     "get_cudnn_version",
     "get_device_properties",
     "get_num_numa_nodes",
+    "get_operator_cost",
     "global_init",
     "has_blob",
     "has_cuda_support",
@@ -133,22 +145,29 @@ __all__ = [
     "run_operator_once",
     "run_plan",
     "run_plan_in_background",
+    "run_transform",
+    "run_workspace_transform",
     "serialize_blob",
     "set_engine_pref",
     "set_global_engine_pref",
     "set_op_engine_pref",
     "set_per_op_engine_pref",
     "switch_workspace",
+    "transform_exists",
+    "transform_fuseConvBN",
+    "transform_fuseNNPACKConvRelu",
     "use_mkldnn",
     "use_rocm",
     "use_trt",
+    "workspace_transform_exists",
     "workspaces",
 ]
 
-# Options that Caffe2 can be built with. They do not apply here, as operators run on torch.
+# Options that Caffe2 can be built with. Operators run on torch, which uses oneDNN (once MKL-DNN)
+# where it is faster; the device types MKLDNN and IDEEP are the CPU.
 define_caffe2_no_operator_schema = False
-has_mkldnn = False
-use_mkldnn = False
+has_mkldnn = True
+use_mkldnn = True
 use_rocm = False
 use_trt = False
 
@@ -175,6 +194,22 @@ def create_child_workspace(parent_ws_name: Any, child_ws_name: Any) -> None:
     _current.workspaces[name_of(child_ws_name, caller)] = parent._child()
 
 
+def get_build_options() -> dict[str, str]:
+    """Return what Caffe2's operators run on here, under the names of options of its build.
+
+    The texts are "ON" and "OFF", as CMake writes them, and the version of torch.
+    """
+    import torch
+
+    return {
+        "TORCH_VERSION": torch.__version__,
+        "USE_CUDA": "ON" if has_cuda_support else "OFF",
+        "USE_MKLDNN": "OFF",
+        "USE_ROCM": "OFF",
+        "USE_TRT": "OFF",
+    }
+
+
 def create_net(net: Any, overwrite: bool = False) -> bool:
     """Create a net in the current workspace; see `CreateNet`."""
     return _CreateNet(_as_message(net, "NetDef", "create_net"), overwrite)
@@ -184,3 +219,43 @@ def delete_net(name: Any) -> bool:
     """Delete a net of the current workspace, if there is one of that name; return True."""
     _DeleteNet(name)
     return True
+
+
+def apply_transform(transform_key: Any, net: bytes) -> bytes:
+    """Return the bytes of a transformed NetDef; see `ApplyTransform`."""
+    return bytes(ApplyTransform(transform_key, net).SerializeToString())
+
+
+def apply_transform_if_faster(
+    transform_key: Any,
+    net: bytes,
+    init_net: bytes,
+    warmup_runs: int,
+    main_runs: int,
+    improvement_threshold: float,
+) -> bytes:
+    """Return the bytes of the faster of two NetDefs; see `ApplyTransformIfFaster`."""
+    faster = ApplyTransformIfFaster(
+        transform_key,
+        net,
+        init_net,
+        warmup_runs=warmup_runs,
+        main_runs=main_runs,
+        improvement_threshold=improvement_threshold,
+    )
+    return bytes(faster.SerializeToString())
+
+
+def workspace_transform_exists(name: str) -> bool:
+    """Return whether `run_workspace_transform` knows a transform."""
+    return transform_exists(name, of_workspace=True)
+
+
+def transform_fuseConvBN(net: bytes) -> bytes:
+    """Return the bytes of a NetDef whose convolutions include the SpatialBN that follow them."""
+    return run_workspace_transform("FuseConvBN", net)
+
+
+def transform_fuseNNPACKConvRelu(net: bytes) -> bytes:
+    """Return the bytes of a NetDef whose NNPACK convolutions include the Relu that follow them."""
+    return run_transform("FuseNNPACKConvRelu", net)

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The names of ``caffe2.python.optimizer``: adds the operators that train a model.
 
-The part that scripts call: ``build_sgd(model, 0.1)`` and the others, and weight decay. Options that
-are not supported (LARS, row-wise and deduplicated sparse gradients, injected rates) raise
-EnforceNotMet. Follows caffe2/python/optimizer.py, PyTorch 1.8.1.
+``build_sgd(model, 0.1)`` and the others, their classes, and weight decay. Follows
+caffe2/python/optimizer.py, PyTorch 1.8.1.
 
 >>> from bridge.caffe2 import brew, model_helper, optimizer
 >>> model = model_helper.ModelHelper(name="optimizer_doc")
@@ -16,50 +15,84 @@ EnforceNotMet. Follows caffe2/python/optimizer.py, PyTorch 1.8.1.
 
 from __future__ import annotations
 
+from bridge.caffe2.models.optimizer_adagrad import AdagradOptimizer
+from bridge.caffe2.models.optimizer_adam import AdamOptimizer
 from bridge.caffe2.models.optimizer_adaptive import (
     AdadeltaOptimizer,
-    AdagradOptimizer,
-    AdamOptimizer,
     StormOptimizer,
     WngradOptimizer,
+    YellowFinOptimizer,
 )
-from bridge.caffe2.models.optimizer_base import AuxOptimizerParams, Optimizer
+from bridge.caffe2.models.optimizer_base import FP16_ENGINES, AuxOptimizerParams, Optimizer
+from bridge.caffe2.models.optimizer_base import instance_counts as _optimizer_instance_count
+from bridge.caffe2.models.optimizer_builders import add_optimizer as _build
 from bridge.caffe2.models.optimizer_builders import (
     add_weight_decay,
     build_adadelta,
     build_adagrad,
     build_adam,
+    build_fp16_sgd,
+    build_ftrl,
+    build_gftrl,
+    build_multi_precision_sgd,
     build_rms_prop,
     build_sgd,
     build_storm,
     build_wngrad,
+    build_yellowfin,
 )
-from bridge.caffe2.models.optimizer_devices import FP16_ENGINES, get_param_device
+from bridge.caffe2.models.optimizer_ftrl import FtrlOptimizer, GFtrlOptimizer
 from bridge.caffe2.models.optimizer_gradient_descent import (
     RmsPropOptimizer,
     SgdOptimizer,
     WeightDecayBuilder,
 )
+from bridge.caffe2.models.optimizer_half import FP16SgdOptimizer, MultiPrecisionSgdOptimizer
+from bridge.caffe2.models.optimizer_rates import LEARNING_RATE_INJECTION as _LEARNING_RATE_INJECTION
+from bridge.caffe2.models.optimizer_rates import devices_of_blobs as _get_param_to_device
+from bridge.caffe2.models.optimizer_rates import (
+    get_lr_injection,
+    get_param_device,
+    set_lr_injection,
+)
+from bridge.caffe2.models.optimizer_rates import norm_ratio as _calc_norm_ratio
 
 __all__ = [
+    "FP16_ENGINES",
+    "_LEARNING_RATE_INJECTION",
+    "_build",
+    "_calc_norm_ratio",
+    "_get_param_to_device",
+    "_optimizer_instance_count",
     "AdadeltaOptimizer",
     "AdagradOptimizer",
     "AdamOptimizer",
     "AuxOptimizerParams",
-    "FP16_ENGINES",
+    "FP16SgdOptimizer",
+    "FtrlOptimizer",
+    "GFtrlOptimizer",
+    "MultiPrecisionSgdOptimizer",
     "Optimizer",
     "RmsPropOptimizer",
     "SgdOptimizer",
     "StormOptimizer",
     "WeightDecayBuilder",
     "WngradOptimizer",
+    "YellowFinOptimizer",
     "add_weight_decay",
     "build_adadelta",
     "build_adagrad",
     "build_adam",
+    "build_fp16_sgd",
+    "build_ftrl",
+    "build_gftrl",
+    "build_multi_precision_sgd",
     "build_rms_prop",
     "build_sgd",
     "build_storm",
     "build_wngrad",
+    "build_yellowfin",
+    "get_lr_injection",
     "get_param_device",
+    "set_lr_injection",
 ]

@@ -114,6 +114,7 @@ from bridge.caffe2.workspaces.names import (
     StringifyProto,
 )
 from bridge.caffe2.workspaces.nets import CreateNet, DeleteNet, Nets, RunNet, RunNetOnce
+from bridge.caffe2.workspaces.operator_cost import GetOperatorCost
 from bridge.caffe2.workspaces.plans import RunPlan
 from bridge.caffe2.workspaces.predictor import Predictor
 from bridge.caffe2.workspaces.random_inputs import FillRandomNetworkInputs
@@ -128,6 +129,7 @@ from bridge.caffe2.workspaces.switching import (
     WorkspaceGuard,
     Workspaces,
 )
+from bridge.caffe2.workspaces.transforms import ApplyTransform, ApplyTransformIfFaster
 from bridge.caffe2.workspaces.workspace import Workspace
 
 TYPE_CHECKING = False
@@ -151,6 +153,8 @@ if TYPE_CHECKING:
     from bridge.caffe2.proto import caffe2_pb2
 
 __all__ = [
+    "ApplyTransform",
+    "ApplyTransformIfFaster",
     "BenchmarkNet",
     "BenchmarkNetOnce",
     "Blob",
@@ -182,6 +186,7 @@ __all__ = [
     "GetNameScope",
     "GetNetName",
     "GetNumNUMANodes",
+    "GetOperatorCost",
     "GetStats",
     "GlobalInit",
     "GpuDeviceType",

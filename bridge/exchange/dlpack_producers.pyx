@@ -31,7 +31,6 @@ from bridge.exchange.torch_api cimport torch_loaded
 from bridge.exchange.torch_export cimport export_torch
 
 from bridge.c10.reports import PRODUCER as _PRODUCER
-from bridge.exchange.fresh_memory import FreshMemoryError
 
 MAX_VERSION = (DLPACK_MAJOR, DLPACK_MINOR)
 cdef tuple _STREAMED = (DL_CUDA, DL_ROCM, DL_CUDA_MANAGED)   # device types, see has_streams
@@ -74,23 +73,7 @@ cdef TensorImpl import_by_table(object x, object copy):
     owner.source = type(x)
     if has_streams(owner.tensor().device.device_type):
         _wait_for_table(api, owner.tensor(), x)
-    return _adopt(owner, 0, copy, x)
-
-
-cdef TensorImpl _adopt(ManagedTensor managed, int flags, object copy, object x):
-    """Return the TensorImpl of what `x` exported, reported as a copy if its flag says so.
-
-    Raises FreshMemoryError: the flag says so, and `copy` is False.
-    """
-    cdef bint copied = managed.copied()
-    cdef TensorImpl impl = adopt_managed(managed, flags, copy)
-    if copied and impl.c_numel:
-        if copy is False:
-            raise FreshMemoryError(
-                f"It cannot be shared: {type(x).__name__} exports a copy, as the flag of its "
-                "DLPack tensor says. Allow a copy with copy=None.")
-        report_copy(impl.c_numel * impl.c_dtype.itemsize, _PRODUCER)
-    return impl
+    return adopt_managed(owner, 0, copy)
 
 
 cdef int _wait_for_table(DLPackExchangeAPI* api, DLTensor* tensor, object x) except -1:
@@ -175,7 +158,10 @@ cdef TensorImpl import_by_method(object x, object copy, int flags=0, bint on_hos
     if not ordered:
         # It did not take a stream, so it is assumed to work on the default one.
         wait_for_producer(where[1], 0 if where[0] == DL_ROCM else 1, where[0])
-    return _adopt(managed, flags, copy, x)
+    impl = adopt_managed(managed, flags, copy)
+    if managed.copied():
+        report_copy(impl.c_numel * impl.c_dtype.itemsize, _PRODUCER)
+    return impl
 
 
 cdef bint _is_page_locked(ManagedTensor managed) except -1:
@@ -245,4 +231,4 @@ cdef TensorImpl import_capsule_method(object x, object copy):
             f"{type(x).__name__}.to_dlpack() returned {type(capsule).__name__}, not a capsule.")
     managed = consume_capsule(capsule)
     managed.source = type(x)
-    return _adopt(managed, 0, copy, x)
+    return adopt_managed(managed, 0, copy)

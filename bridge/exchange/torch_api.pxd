@@ -16,6 +16,8 @@ cdef struct TorchC:
     void* requires_grad_closure
     c_getter data
     void* data_closure
+    c_method untyped_storage        # NULL, as the next: not in C
+    c_method resizable              # of torch.UntypedStorage
 
 cdef TorchC torch_c
 cdef object torch                   # the module; None until it is loaded
@@ -23,3 +25,4 @@ cdef bint torch_loaded() except -1
 cdef int load_torch() except -1
 cpdef bint is_torch_tensor(object x)
 cdef object untyped_storage(object tensor)
+cdef bint is_resizable(object untyped) except -1

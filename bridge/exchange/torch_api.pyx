@@ -7,7 +7,7 @@ import sys
 from cpython.object cimport PyObject, PyTypeObject
 from cpython.pycapsule cimport PyCapsule_GetPointer, PyCapsule_IsValid
 
-from bridge.c10.python_api cimport Py_TYPE
+from bridge.c10.python_api cimport Py_TYPE, owned
 from bridge.dlpack.abi cimport DLPACK_MAJOR, DLPackExchangeAPI
 from bridge.c10.slots cimport getter_function, noargs_function
 
@@ -42,10 +42,13 @@ cdef int load_torch() except -1:
     capsule = getattr(module.Tensor, "__dlpack_c_exchange_api__", None)
     is_neg, is_conj, requires_grad = base.is_neg, base.is_conj, base.requires_grad
     data = base.data
-    _descriptors[:] = [capsule, is_neg, is_conj, requires_grad, data]
+    storage, resizable = base.untyped_storage, module.UntypedStorage.resizable
+    _descriptors[:] = [capsule, is_neg, is_conj, requires_grad, data, storage, resizable]
     torch_c.data = getter_function(<PyObject*>data, &torch_c.data_closure)
     torch_c.is_neg = noargs_function(<PyObject*>is_neg)
     torch_c.is_conj = noargs_function(<PyObject*>is_conj)
+    torch_c.untyped_storage = noargs_function(<PyObject*>storage)
+    torch_c.resizable = noargs_function(<PyObject*>resizable)
     torch_c.requires_grad = getter_function(
         <PyObject*>requires_grad, &torch_c.requires_grad_closure)
     if torch_c.is_neg != NULL and torch_c.is_conj != NULL and torch_c.requires_grad != NULL:
@@ -88,6 +91,15 @@ cpdef bint is_torch_tensor(object x):
 cdef object untyped_storage(object tensor):
     """Return the torch.UntypedStorage of `tensor`; a subclass is not asked."""
     if Py_TYPE(tensor) == torch_c.tensor_type:
+        if torch_c.untyped_storage != NULL:
+            return owned(torch_c.untyped_storage(<PyObject*>tensor, NULL))
         return torch.Tensor.untyped_storage(tensor)
     with torch._C.DisableTorchFunctionSubclass():
         return torch.Tensor.untyped_storage(tensor)
+
+
+cdef bint is_resizable(object untyped) except -1:
+    """Return whether the memory of a torch.UntypedStorage may be replaced by resizing it."""
+    if torch_c.resizable != NULL:
+        return owned(torch_c.resizable(<PyObject*>untyped, NULL))
+    return untyped.resizable()

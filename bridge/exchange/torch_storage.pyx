@@ -22,7 +22,7 @@ from bridge.c10.device cimport host_accessible
 from bridge.c10.python_api cimport take_pending
 from bridge.c10.storage cimport BORROWED, RETAINED, UNVERIFIED, Storage
 from bridge.dlpack.abi cimport DLTensor
-from bridge.exchange.torch_api cimport torch, torch_c, untyped_storage
+from bridge.exchange.torch_api cimport is_resizable, torch, torch_c, untyped_storage
 
 from bridge.c10.errors import EnforceBufferError
 
@@ -83,7 +83,7 @@ cdef int retain_borrowed(Storage storage) except -1:
         return 0
     untyped = untyped_storage(owner)
     if host_accessible(storage.device_type):
-        if untyped.resizable():
+        if is_resizable(untyped):
             _forbid_resizing(untyped)
         if storage.ctx is owner:    # another thread may have given the storage other memory
             storage.ctx = untyped

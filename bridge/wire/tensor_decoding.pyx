@@ -99,6 +99,13 @@ cdef class Payload:
         self.used += 1
         return 0
 
+    @property
+    def span(self):
+        """(offset, bytes) of the values in `source` if they are there as in memory; else None."""
+        if self.used != 1 or self.itemsize <= 0 or not self.ranges.packed:
+            return None
+        return self.ranges.at - self.source.begin, self.ranges.nbytes
+
     def into(self, TensorImpl impl not None, int64_t begin):
         """Decode the values into a contiguous tensor on the CPU, from its element `begin` on.
 

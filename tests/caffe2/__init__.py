@@ -5,5 +5,12 @@
 - brew, c_extension, core, model_helper, scope, utils, workspace:
   conformance/test_workspace_replay
 - initializers, optimizer, parameter_info: conformance/optimizers/test_optimizers
+- cnn: conformance/models/test_models
+- context: caffe2/models/test_context
+- modifier_context, normalizer_context, optimizer_context, regularizer_context:
+  caffe2/models/test_modifiers
+- net_modifier: test_gradient_clipping
+- parameter_sharing: caffe2/models/test_parameter_sharing
+- predictor_constants, predictor_py_utils, serde: test_predictor_exporter
 - mobile_exporter: caffe2/definitions/test_refusals
 """

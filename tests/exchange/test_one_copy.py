@@ -12,7 +12,6 @@ import torch
 
 import bridge
 from bridge import caffe2
-from tests.helpers import dlpack_structs as abi
 from tests.helpers.dlpack_producer import Producer, TensorSpec
 
 # of 32 bits, which JAX takes whatever its settings
@@ -83,15 +82,3 @@ def test_a_producer_with_nothing_but_dlpack_is_copied_once() -> None:
     with bridge.audit() as log:
         bridge.from_dlpack(producer, copy=True)
     assert [record.nbytes for record in log if record.copied] == [40]
-
-
-def test_what_a_producer_flags_as_a_copy_is_not_shared() -> None:
-    """DLPack 1.3, DLPACK_FLAG_BITMASK_IS_COPIED."""
-    flagged = Producer(TensorSpec.of_array(np.arange(5.0), flags=abi.IS_COPIED))
-    with pytest.raises(BufferError, match="exports a copy, as the flag"):
-        bridge.from_dlpack(flagged, copy=False)
-    with bridge.no_copy(), pytest.raises(BufferError):
-        bridge.from_dlpack(flagged)
-    assert copied(lambda: bridge.from_dlpack(flagged)) == (1, 40)
-    empty = Producer(TensorSpec.of_array(np.zeros((0, 2)), flags=abi.IS_COPIED))
-    assert bridge.from_dlpack(empty, copy=False).numel() == 0

@@ -27,6 +27,9 @@ __all__ = [
 _NAMES = ("CPU", "CUDA", "MKLDNN", "OPENGL", "OPENCL", "IDEEP", "HIP", "FPGA", "MSNPU", "XLA")
 CPU, CUDA, HIP = 0, 1, 6
 _CPU = Device(DeviceType.CPU)
+# The CPU by Intel's library, which Caffe2 keeps apart since its tensors had a layout of their own;
+# torch calls that library where it is faster.
+_ON_CPU = (CPU, 2, 5)
 
 
 def device_kind(number: int) -> str | None:
@@ -38,11 +41,11 @@ def tensor_device(number: Any, index: int) -> Device | None:
     """Return the device with Caffe2's number of its type and this index.
 
     None where tensors cannot be on devices of that type: they can be on the CPU, whose index is
-    ignored, and on CUDA devices.
+    ignored, and on CUDA devices. MKLDNN and IDEEP are the CPU.
     """
     if not isinstance(number, int):
         return None
-    if number == CPU:
+    if number in _ON_CPU:
         return _CPU
     return Device(DeviceType.CUDA, index) if number == CUDA else None
 

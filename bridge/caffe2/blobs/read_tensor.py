@@ -36,11 +36,10 @@ from bridge.wire.tensor_decoding import copy_raw, zero
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from bridge.caffe2.blobs.core import BlobCore
+    from bridge.wire.tensor_decoding import Payload
 
-__all__ = ["TENSOR_TYPES", "device_of", "int8_tensor_of", "read_tensor"]
+__all__ = ["TENSOR_TYPES", "Content", "content_of", "device_of", "int8_tensor_of", "read_tensor"]
 
 # The types of 8 and 16 bits, whose elements byte_data may hold as they are in memory.
 _IN_BYTES = (c10.bool, c10.float16, c10.int8, c10.int16, c10.uint8, c10.uint16)
@@ -64,16 +63,16 @@ def read_tensor(blob: BlobCore, message: BlobMessage, device: Device | None) -> 
         raise EnforceValueError("their type is a tensor, but the field `tensor` is missing")
     if device is None:
         device = device_of(tensor)
-    dims = tensor.dims
-    meta, fill, n = _content_of(tensor)
-    if tensor.data_type == DataType.UNDEFINED:
-        dims = [0]
+    content = content_of(tensor)
+    dims, meta, n = content.dims, content.meta, content.end - content.begin
+    if n < math.prod(dims):
+        _require_memory(math.prod(dims), meta)
     present = blob._tensor
     if device.type == DeviceType.CPU:
         target = _target(present, blob._own, dims, meta, n)
         if target is present:
             target.Resize(dims)
-        fill(target)
+        content.copy_to(target, content.begin)
         if target is not present:
             blob._replace(target)
     else:
@@ -81,7 +80,7 @@ def read_tensor(blob: BlobCore, message: BlobMessage, device: Device | None) -> 
         staged = _copy_on_cpu(present) if partial and is_on(present, device) else None
         target = _target(staged, True, dims, meta, n)
         target.Resize(dims)
-        fill(target)
+        content.copy_to(target, content.begin)
         put_device_copy(blob, Tensor(target, device))
 
 
@@ -109,13 +108,45 @@ def int8_tensor_of(message: BlobMessage) -> Int8TensorCPU:
     return Int8TensorCPU(tensor, quantized.scale, int(quantized.bias))
 
 
-def _content_of(tensor: TensorMessage) -> tuple[TypeMeta, Callable[[Tensor], None], int]:
-    """Check a message; return the element type, a function that copies the values, their number."""
+class Content:
+    """The checked contents of a TensorProto: elements [begin, end) of a tensor of sizes `dims`.
+
+    meta: the type of the elements. span: (offset, bytes) of the elements in the message's bytes, if
+    they are there as they are in memory; else None.
+    """
+
+    __slots__ = ("_payload", "_source", "begin", "dims", "end", "meta", "span")
+
+    def __init__(
+        self, tensor: TensorMessage, dims: list[int], meta: TypeMeta, begin: int, end: int
+    ) -> None:
+        self.dims = dims
+        self.meta = meta
+        self.begin = begin
+        self.end = end
+        self.span: tuple[int, int] | None = None
+        self._source = tensor.source
+        self._payload: Payload | None = None
+
+    def copy_to(self, target: Tensor, at: int) -> None:
+        """Copy the elements into a contiguous tensor on the CPU, from its element `at` on."""
+        impl = target.unsafeGetTensorImpl()
+        if self._payload is not None:
+            self._payload.into(impl, at)
+        elif self.span is not None:
+            copy_raw(self._source, *self.span, impl, at)
+
+
+def content_of(tensor: TensorMessage) -> Content:
+    """Return the contents of a message, without copying the elements.
+
+    Raises EnforceNotMet: the message contradicts itself, or has elements of an unknown type.
+    """
     if tensor.data_type == DataType.UNDEFINED:
         meta = c10.float32  # which Caffe2 reads for a tensor that had no type yet
         if _numel(tensor.dims, meta):
             raise EnforceTypeError("the tensor has elements but no type for them")
-        return meta, lambda target: None, 0
+        return Content(tensor, [0], meta, 0, 0)
     if tensor.data_type not in ELEMENT_TYPES:
         raise EnforceTypeError(
             f"the type number {tensor.data_type} is not an element type of Caffe2's tensors"
@@ -128,7 +159,7 @@ def _content_of(tensor: TensorMessage) -> tuple[TypeMeta, Callable[[Tensor], Non
         raise EnforceValueError(
             f"the segment [{begin}, {end}) is not within a tensor of {numel} elements"
         )
-    n = end - begin
+    content = Content(tensor, tensor.dims, meta, begin, end)
     payload = getattr(tensor, field)
     span = tensor.byte_data if meta in _IN_BYTES else None
     if field == "byte_data":
@@ -136,21 +167,13 @@ def _content_of(tensor: TensorMessage) -> tuple[TypeMeta, Callable[[Tensor], Non
     elif span is None and payload.n == 0 and meta.is_pod:
         span = tensor.raw_data
     if span is None:
-        _require_count(tensor.dims, n, payload.n)
+        _require_count(tensor.dims, end - begin, payload.n)
+        content._payload = payload
+        content.span = payload.span
     else:
-        offset, nbytes = span
-        _require_count(tensor.dims, n * meta.itemsize, nbytes, "bytes")
-    if n < numel:
-        _require_memory(numel, meta)
-
-    def fill(target: Tensor) -> None:
-        impl = target.unsafeGetTensorImpl()
-        if span is None:
-            payload.into(impl, begin)
-        else:
-            copy_raw(tensor.source, offset, nbytes, impl, begin)
-
-    return meta, fill, n
+        _require_count(tensor.dims, (end - begin) * meta.itemsize, span[1], "bytes")
+        content.span = span
+    return content
 
 
 def _target(present: Tensor | None, own: bool, dims: list[int], meta: TypeMeta, n: int) -> Tensor:

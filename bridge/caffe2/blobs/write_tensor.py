@@ -11,7 +11,7 @@ Follows caffe2/core/blob_serialization.cc and int8_serialization.cc, PyTorch 1.8
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from bridge.at import Tensor as AtTensor
 from bridge.c10 import DeviceType, EnforceNotMet
@@ -23,7 +23,7 @@ from bridge.caffe2.tensor.tensor import Tensor
 from bridge.wire.field_encoding import length_head, tagged, varint, varint_field
 from bridge.wire.tensor_encoding import joined, packed_nbytes
 
-__all__ = ["int8_message", "require_message_size", "tensor_messages"]
+__all__ = ["chunk_message", "int8_message", "require_message_size", "tensor_messages"]
 
 # The numbers of TensorProto's fields that hold values; 0 for strings, which have a tag each.
 _FIELD_NUMBERS = {
@@ -54,17 +54,36 @@ def tensor_messages(
     source = _contiguous_on_cpu(tensor)
     if chunk_size is None or numel == 0:
         chunk_size = max(numel, 1)
+    dims = _dims(tensor)
     for index, begin in enumerate(range(0, max(numel, 1), chunk_size)):
         n = min(chunk_size, numel - begin)
-        yield b"%s#%%%d" % (name, index), _tensor_message(source, name, device, begin, n)
+        yield (
+            b"%s#%%%d" % (name, index),
+            _tensor_message(source, begin, dims, name, device, begin, n),
+        )
 
 
-def _tensor_message(tensor: Tensor, name: bytes, device: bytes, begin: int, n: int) -> bytes:
-    """Return the BlobProto of the elements [begin, begin + n) of a contiguous tensor on the CPU."""
-    impl = tensor.unsafeGetTensorImpl()
-    number, field = _number_and_field(tensor)
-    nbytes = packed_nbytes(impl, begin, n) if number else 0
-    head = _dims(tensor) + b"\x10" + varint(number)
+def chunk_message(values: Tensor, sizes: Sequence[int], name: bytes, begin: int) -> bytes:
+    """Return the BlobProto of one chunk of a tensor of `sizes`, whose other elements are elsewhere.
+
+    values: the elements from `begin` on, contiguous and on the CPU. Raises as `tensor_messages`.
+    """
+    dims = b"".join(varint_field(1, size) for size in sizes)
+    device = _device_detail(values)
+    return _tensor_message(values, 0, dims, name, device, begin, values.numel())
+
+
+def _tensor_message(
+    values: Tensor, at: int, dims: bytes, name: bytes, device: bytes, begin: int, n: int
+) -> bytes:
+    """Return the BlobProto of the elements [begin, begin + n) of a tensor with these `dims`.
+
+    They are those of `values`, contiguous and on the CPU, from its element `at` on.
+    """
+    impl = values.unsafeGetTensorImpl()
+    number, field = _number_and_field(values)
+    nbytes = packed_nbytes(impl, at, n) if number else 0
+    head = dims + b"\x10" + varint(number)
     payload_tag = length_head(field, nbytes) if field and nbytes else b""
     name_and_device = tagged(7, name) + tagged(8, device)
     segment = tagged(11, b"\x08" + varint(begin) + b"\x10" + varint(begin + n))
@@ -77,7 +96,7 @@ def _tensor_message(tensor: Tensor, name: bytes, device: bytes, begin: int, n: i
     size = len(head) + nbytes + len(tail)
     head = tagged(1, name) + tagged(2, b"Tensor") + length_head(3, size) + head
     require_message_size(len(head) + nbytes + len(tail))
-    return joined(head, impl, begin, n, nbytes, tail) if number else head + tail
+    return joined(head, impl, at, n, nbytes, tail) if number else head + tail
 
 
 def _number_and_field(tensor: Tensor) -> tuple[int, int]:

@@ -3,7 +3,7 @@ from bridge.c10.tensor_impl cimport TensorImpl
 from bridge.caffe2.execution.operator_core cimport OperatorCore
 from bridge.caffe2.execution.program cimport Operand, Program
 
-# The types and sizes of the inputs and outputs of the latest run of a definition.
+# The types and sizes of the inputs and outputs of a run of a definition.
 cdef class Seen:
     cdef list inputs            # of Layout
     cdef list outputs           # of Layout; empty: outputs cannot be requested before a run
@@ -35,6 +35,10 @@ cdef class BoundCore:
     cdef int recordings             # how often it was recorded
     cdef Recording recording    # None: not recorded for `seen`
     cdef Seen seen
+    cdef list others            # pairs of seen and recording, of other sizes; None: no others
+
+    cdef Seen seen_of(self, list impls)
+    cdef int remember(self, Seen seen) except -1
 
 # An operator that may have a recorded program.
 cdef class ProgramCore(OperatorCore):

@@ -52,11 +52,37 @@ cdef extern from "Python.h":
     void* PyInterpreterState_Get()
 
 cdef enum:
-    MOST_RECORDINGS = 8     # of one operator, whose sizes change
+    MOST_RECORDINGS = 16    # of one operator, whose sizes change
 
 
 cdef class BoundCore:
     """The fields of a `Bound`."""
+
+    cdef Seen seen_of(self, list impls):
+        """Return what was seen of inputs with these types and sizes, or None; it is `seen` then."""
+        cdef Seen seen = self.seen
+        cdef Py_ssize_t i
+        if seen is None or seen.fits(impls):
+            return seen
+        if self.others is not None:
+            for i in range(len(self.others)):
+                seen, recording = self.others[i]
+                if seen.fits(impls):
+                    self.others[i] = self.seen, self.recording
+                    self.seen, self.recording = seen, recording
+                    return seen
+        return None
+
+    cdef int remember(self, Seen seen) except -1:
+        """Set `seen`, which is not recorded; what it was is kept for another run."""
+        if self.seen is not None:
+            if self.others is None:
+                self.others = []
+            elif len(self.others) == MOST_RECORDINGS:
+                del self.others[0]
+            self.others.append((self.seen, self.recording))
+        self.seen, self.recording = seen, None
+        return 0
 
 
 cdef class Seen:
@@ -209,9 +235,7 @@ cdef class FunctionCore(ProgramCore):
             return self._compute_objects()
         operands = [_own_operand(<TensorImpl>impl) for impl in impls]
         arguments = self._arguments
-        seen = bound.seen
-        if seen is not None and not seen.fits(impls):
-            seen = None
+        seen = bound.seen_of(impls)
         if bound.out_name is not None:
             if seen is not None and not bound.reads_values:
                 buffers = self._buffers(seen.outputs, impls, operands)
@@ -239,8 +263,7 @@ cdef class FunctionCore(ProgramCore):
         results = self._checked(returned)
         outputs = self._put(results, impls, operands, buffers)
         if seen is None:
-            bound.seen = seen_in(impls, outputs) if outputs is not None else None
-            bound.recording = None
+            bound.remember(seen_in(impls, outputs) if outputs is not None else None)
         elif calls is not None and outputs is not None:
             bound.recordings += 1
             bound.recording = recording_of(

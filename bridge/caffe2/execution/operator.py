@@ -110,6 +110,9 @@ class Operator(OperatorCore):
     # Whether a run may do more than write outputs, as writing a file: shape inference skips these.
     _has_effects: bool = False
 
+    # Whether outputs in place keep their sizes, for those operators that inference skips.
+    _keeps_sizes: bool = False
+
     @classmethod
     def check(cls, definition: Definition) -> Any:
         """Check a definition, once for all operators created from it.
@@ -156,6 +159,9 @@ class Operator(OperatorCore):
         raise NotImplementedError(
             f"{type(self).__name__} has no RunOnDevice(self), which computes its outputs"
         )
+
+    def Cancel(self) -> None:
+        """Make a run in another thread fail soon; for operators that wait. Nothing, by default."""
 
     @property
     def device(self) -> Device:

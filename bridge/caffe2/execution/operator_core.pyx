@@ -23,10 +23,17 @@ from bridge.c10.errors import EnforceIndexError, EnforceNotMet, EnforceTypeError
 from bridge.c10.options import as_options
 from bridge.c10 import float32 as _float32
 from bridge.caffe2.base.errors import ReturnedFalseError
+from bridge.caffe2.base.global_init import on_flag
 from bridge.caffe2.execution.torch_state import neutral
 from bridge.exchange.device_memory import current_index
 
 cdef TypeMeta float32_type = _float32
+
+
+cdef extern from "<fenv.h>":
+    int FE_DIVBYZERO, FE_INVALID, FE_OVERFLOW
+    int feclearexcept(int) nogil
+    int fetestexcept(int) nogil
 
 
 cdef class DefinitionCore:
@@ -254,6 +261,38 @@ cdef class OperatorCore:
         return True
 
 
+# Whether floating-point exceptions of an operator fail it.
+cdef bint _throws = False
+
+
+def _set_throws(str value):
+    global _throws
+    _throws = value.lower() in ("1", "true")
+
+
+on_flag("caffe2_operator_throw_if_fp_exceptions", _set_throws)
+
+
+cdef object _watched(OperatorCore operator):
+    """Compute the outputs; raise EnforceNotMet if that divides by zero, overflows or is invalid.
+
+    Follows OperatorThrowIfFPExceptions, caffe2/core/operator.h, PyTorch 1.8.1.
+    """
+    cdef int found
+    feclearexcept(FE_DIVBYZERO | FE_INVALID | FE_OVERFLOW)
+    result = operator.compute()
+    found = fetestexcept(FE_DIVBYZERO | FE_INVALID | FE_OVERFLOW)
+    for what, bit in (
+            ("division by zero", FE_DIVBYZERO), ("invalid operation", FE_INVALID),
+            ("overflow", FE_OVERFLOW)):
+        if found & bit:
+            raise EnforceNotMet(
+                f"The floating-point exception {what} was encountered; "
+                "--caffe2_operator_throw_if_fp_exceptions=0 lets it pass.",
+                operator._definition.type)
+    return result
+
+
 cdef object run(OperatorCore operator):
     cdef list backups, outer
     cdef object result
@@ -263,7 +302,7 @@ cdef object run(OperatorCore operator):
     outer = operator._backups
     operator._backups = backups
     try:
-        result = operator.compute()
+        result = _watched(operator) if _throws else operator.compute()
         if result is not None and not result:
             raise ReturnedFalseError(
                 f"RunOnDevice returned {result!r}, which means that it failed.",
@@ -278,7 +317,7 @@ cdef object run(OperatorCore operator):
 
 def run_one(OperatorCore operator not None):
     """Run one operator, in its faster way if there is one."""
-    if not operator.repeat():
+    if _throws or not operator.repeat():
         run(operator)
 
 
@@ -297,7 +336,7 @@ cdef int _run_each(list operators, list position) except -1:
     try:
         for i in range(len(operators)):
             operator = <OperatorCore>operators[i]
-            if not operator.repeat():
+            if _throws or not operator.repeat():
                 run(operator)
     except BaseException:
         position[0] = i

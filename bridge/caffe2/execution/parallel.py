@@ -15,7 +15,7 @@ from __future__ import annotations
 import os
 import threading
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 
 from bridge.caffe2.execution.function_operator import FunctionOperator
@@ -193,11 +193,11 @@ class _Run:
             self.condition.notify_all()
 
 
-def run_tasks(tasks: Sequence[Any], workers: int) -> None:
+def run_tasks(tasks: Sequence[Any], workers: int, cancel: Callable[[], None]) -> None:
     """Call functions without arguments in `workers` threads, each one once, begun in their order.
 
-    If one raises an error, those that have not begun are left out; the first error is raised when
-    all threads have ended.
+    If one raises an error, those that have not begun are left out, and `cancel` is called, to end
+    those that wait; the first error is raised when all threads have ended.
     """
     waiting = deque(tasks)
     errors: list[BaseException] = []
@@ -212,6 +212,7 @@ def run_tasks(tasks: Sequence[Any], workers: int) -> None:
                 task()
             except BaseException as error:  # noqa: BLE001  # raised below
                 errors.append(error)
+                cancel()
 
     threads = [threading.Thread(target=work) for _ in range(min(workers, len(tasks)))]
     for thread in threads:

@@ -2,7 +2,8 @@
 """Running plans: steps of nets or of further steps, a number of times or until a blob is True.
 
 Substeps and instances run concurrently, each in a thread, if the step says so
-(``concurrent_substeps``), else one after the other. Substeps and nets that report at intervals run
+(``concurrent_substeps``), else one after the other; if one of them fails, the others are
+cancelled. Substeps and nets that report at intervals run
 once, after the others.
 
 Follows caffe2/core/plan_executor.cc, PyTorch 1.8.1.
@@ -96,6 +97,9 @@ class _Step:
         self.instances = max(message.num_concurrent_instances, 1)
         self.iterations = self._iterations()
         self.stop = self._stop_blob()
+        # The substeps that run now; all are cancelled if one of several threads fails.
+        self.running: list[_Step] = []
+        self.cancelled = False
 
     def _contradiction(self, what: str) -> EnforceValueError:
         return EnforceValueError(f"Step {self.message.name!r} {what}.", self.caller)
@@ -159,6 +163,8 @@ class _Step:
         if not self.substeps and not self.nets:
             return  # an endless loop otherwise
         for _ in itertools.count() if self.iterations is None else self.iterations:
+            if self.cancelled:
+                return
             if self.message.concurrent_substeps and self.substeps:
                 self._run_concurrently()
                 if self._should_stop():
@@ -184,13 +190,27 @@ class _Step:
             for substep, message in zip(self.substeps, self._plain_substeps(), strict=True):
                 ready = substep if not instance or substep is message else self._ready(message)
                 tasks.append(functools.partial(self._run_substep, ready))
-        run_tasks(tasks, len(tasks))
+        run_tasks(tasks, len(tasks), self.cancel)
 
     def _plain_substeps(self) -> list[Any]:
         return [step for step in self.message.substep if not step.HasField("run_every_ms")]
 
     def _run_substep(self, substep: Any) -> None:
-        (substep if isinstance(substep, _Step) else self._ready(substep)).run()
+        step = substep if isinstance(substep, _Step) else self._ready(substep)
+        self.running.append(step)
+        try:
+            if not self.cancelled:
+                step.run()
+        finally:
+            self.running.remove(step)
+
+    def cancel(self) -> None:
+        """End the run in other threads: nets that wait, as for a queue, fail; no others begin."""
+        self.cancelled = True
+        for step in [*self.running]:
+            step.cancel()
+        for net in self.nets:
+            net.cancel()
 
     def _should_stop(self) -> bool:
         blob = self.stop

@@ -149,7 +149,13 @@ cdef class Program:
 
     def __init__(self, list calls, list inputs, list outputs, int slots, tuple results):
         cdef Tensor tensor
-        self.calls = calls
+        cdef Call call
+        # Their bound arguments are this program's: operators of one definition share a recording.
+        self.calls = [
+            Call(call.function, call.arguments, call.keywords, call.result, call.is_view,
+                 call.is_bound, call.last)
+            for call in calls
+        ]
         self.results = results
         self.operands = [new_operand(tensor.impl, False) for tensor in inputs]
         self.operands += [new_operand(tensor.impl, True) for tensor in outputs]

@@ -114,6 +114,11 @@ class RunnableNet:
         """
         self._run("Net.run")
 
+    def cancel(self) -> None:
+        """Make a run in another thread fail if one of its operators waits, as for a queue."""
+        for operator in self._operators:
+            operator.Cancel()
+
     def _run(self, caller: str) -> None:
         if not self._operators:  # `run_all` of none has no position to report
             return

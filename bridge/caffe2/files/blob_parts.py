@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from bridge.caffe2.files.records import Record
 
-__all__ = ["BlobParts"]
+__all__ = ["BlobParts", "require_whole"]
 
 _CPU = Device("cpu")
 
@@ -131,18 +131,7 @@ class BlobParts:
         return {name: self._finished(name, part) for name, part in self._parts.items()}
 
     def _finished(self, name: str, part: _Part) -> Blob:
-        at = 0
-        for begin, end in sorted(part.spans):
-            if begin != at:
-                break
-            at = end
-        if not part.complete() or at != part.total:
-            raise EnforceValueError(
-                f"Blob {name!r} is incomplete: chunks with {part.found} of its {part.total} "
-                f"elements were found, and none that begins at element {at}.",
-                self._caller,
-                condition="chunks are whole",
-            )
+        require_whole(name, part.spans, part.total, self._caller)
         if part.device.type != DeviceType.CPU:
             tensor = part.blob.Get(Tensor)
             try:
@@ -152,3 +141,23 @@ class BlobParts:
                     f"Blob {name!r} cannot be put on {part.device}", self._caller, cause
                 ) from cause
         return part.blob
+
+
+def require_whole(name: str, spans: list[tuple[int, int]], total: int, caller: str) -> None:
+    """Raise EnforceNotMet, also a ValueError, unless spans are all elements, each once.
+
+    spans: [begin, end) of the chunks of a tensor of `total` elements.
+    """
+    at = 0
+    for begin, end in sorted(spans):
+        if begin != at:
+            break
+        at = end
+    found = sum(end - begin for begin, end in spans)
+    if at != total or found != total:
+        raise EnforceValueError(
+            f"Blob {name!r} is incomplete: chunks with {found} of its {total} elements were found, "
+            f"and none that begins at element {at}.",
+            caller,
+            condition="chunks are whole",
+        )

@@ -54,11 +54,14 @@ class LMDBReader(Reader):
             file = os.path.join(path, "data.mdb") if folder else path
             self.nbytes: int = os.stat(file).st_size
             self._env = lmdb.open(path, subdir=folder, readonly=True, create=False)
+            # Values can be read in place as long as it lasts.
+            self._transaction = self._env.begin(buffers=True)
         except (OSError, ValueError, lmdb.Error) as cause:
             raise self._error(cause) from cause
 
     def close(self) -> None:
         """Close the database. Closing twice is allowed."""
+        self._transaction.abort()
         self._env.close()
 
     def records(self) -> Iterator[Record]:
@@ -68,11 +71,14 @@ class LMDBReader(Reader):
         """
         done = 0
         try:
-            with self._env.begin(buffers=True) as transaction:
-                for key, value in transaction.cursor():
-                    done += len(key) + len(value)
-                    where = f"database {self._path!r}, key {bytes(key)!r}"
-                    yield Record(bytes(key), value.tobytes, where, done)
+            for key, value in self._transaction.cursor():
+                done += len(key) + len(value)
+                where = f"database {self._path!r}, key {bytes(key)!r}"
+
+                def view(value: memoryview = value) -> memoryview:
+                    return value
+
+                yield Record(bytes(key), value.tobytes, view, where, done)
         except self._lmdb_error as cause:
             raise self._error(cause) from cause
 

@@ -12,6 +12,7 @@ Follows MiniDB, caffe2/core/db.cc, PyTorch 1.8.1.
 
 from __future__ import annotations
 
+import mmap
 import os
 import stat
 import struct
@@ -91,8 +92,24 @@ class MiniDBReader(Reader):
             def read(begin: int = begin, nbytes: int = nbytes) -> bytes:
                 return self._read(begin, nbytes)
 
-            yield Record(key, read, f"file {self._path!r}, byte {at}", end)
+            def view(begin: int = begin, nbytes: int = nbytes) -> memoryview:
+                return self._view(begin, nbytes)
+
+            yield Record(key, read, view, f"file {self._path!r}, byte {at}", end)
             at = end
+
+    def _view(self, at: int, nbytes: int) -> memoryview:
+        """Map a part of the file into memory, no more than that: files may be larger than it."""
+        first = at - at % mmap.ALLOCATIONGRANULARITY
+        try:
+            pages = mmap.mmap(
+                self._file.fileno(), at - first + nbytes, offset=first, access=mmap.ACCESS_READ
+            )
+        except (OSError, ValueError) as cause:
+            raise wrap_error(
+                f"File {self._path!r} cannot be read at byte {at}", _CALLER, cause
+            ) from cause
+        return memoryview(pages)[at - first :]
 
     def _read(self, at: int, nbytes: int) -> bytes:
         try:

@@ -17,15 +17,24 @@ __all__ = ["Reader", "Record", "Writer"]
 class Record:
     """A record in a database: its `key`, and `read`, which returns the value's bytes.
 
-    where: the file and the position in it, for errors. end: the number of bytes of the file up to
-    the end of the record.
+    view: a function that returns them without copying; both can be called while the database is
+    open. where: the file and the position in it, for errors. end: the number of bytes of the file
+    up to the end of the record.
     """
 
-    __slots__ = ("end", "key", "read", "where")
+    __slots__ = ("end", "key", "read", "view", "where")
 
-    def __init__(self, key: bytes, read: Callable[[], bytes], where: str, end: int) -> None:
+    def __init__(
+        self,
+        key: bytes,
+        read: Callable[[], bytes],
+        view: Callable[[], memoryview],
+        where: str,
+        end: int,
+    ) -> None:
         self.key = key
         self.read = read
+        self.view = view
         self.where = where
         self.end = end
 

@@ -10,6 +10,7 @@ with ``.tmp``.
 from __future__ import annotations
 
 import os
+import shutil
 import stat
 
 from bridge.c10.errors import EnforceValueError
@@ -18,7 +19,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import BinaryIO
 
-__all__ = ["WholeFile", "sync_folder", "temporary_name"]
+__all__ = ["WholeFile", "replace_folder", "sync_folder", "temporary_name", "write_whole"]
+
+# Of Linux's renameat2: relative to the working folder; exchange the two.
+_HERE, _RENAME_EXCHANGE = -100, 2
 
 
 class WholeFile:
@@ -64,6 +68,17 @@ class WholeFile:
             self.file.raw.close()  # type: ignore[attr-defined]
 
 
+def write_whole(path: str, data: bytes) -> None:
+    """Replace a file by `data`, at once. Raises OSError; EnforceNotMet as `WholeFile`."""
+    whole = WholeFile(path)
+    try:
+        whole.file.write(data)
+    except BaseException:
+        whole.discard()
+        raise
+    whole.finish()
+
+
 def temporary_name(path: str) -> str:
     """Return an unused name in the folder of `path`."""
     return os.path.join(os.path.dirname(path), f".{os.urandom(8).hex()}.tmp")
@@ -89,3 +104,37 @@ def _mode_of_existing(path: str) -> int | None:
     # Renaming would replace a file that may not be written; opening it raises.
     os.close(os.open(path, os.O_WRONLY | os.O_CLOEXEC))
     return stat.S_IMODE(existing.st_mode)
+
+
+def replace_folder(temporary: str, path: str) -> None:
+    """Give a finished folder its name, `path`; the folder that had the name is then removed.
+
+    Both are in one folder. They are exchanged in one step where the system can do that. Raises
+    OSError; `path` is then as it was.
+    """
+    if not os.path.lexists(path):
+        os.rename(temporary, path)
+    elif _exchange(temporary, path):
+        shutil.rmtree(temporary)
+    else:
+        aside = temporary_name(path)
+        os.rename(path, aside)
+        try:
+            os.rename(temporary, path)
+        except BaseException:
+            os.rename(aside, path)
+            raise
+        shutil.rmtree(aside)
+    sync_folder(path)
+
+
+def _exchange(one: str, other: str) -> bool:
+    """Exchange two paths in one step; return False where the system cannot do that."""
+    import ctypes
+
+    library = ctypes.CDLL(None, use_errno=True)
+    function = getattr(library, "renameat2", None)
+    if function is None:
+        return False
+    paths = os.fsencode(one), os.fsencode(other)
+    return bool(function(_HERE, paths[0], _HERE, paths[1], _RENAME_EXCHANGE) == 0)

@@ -11,7 +11,7 @@ from bridge.caffe2.base.errors import wrap_error
 from bridge.caffe2.base.messages import as_message
 from bridge.caffe2.definitions.operator_types import classes_of
 from bridge.caffe2.definitions.schemas import check_names
-from bridge.caffe2.gradients import makers, makers_of_products, makers_of_rows
+from bridge.caffe2.gradients import makers, makers_of_nets, makers_of_products, makers_of_rows
 from bridge.caffe2.gradients.declared import declared
 from bridge.caffe2.gradients.gradient_slice import GradientSlice
 from bridge.caffe2.gradients.maker import GradientMaker
@@ -135,7 +135,7 @@ def _plain(gradient: Any) -> Any:
 @functools.cache
 def _built_in() -> dict[str, Callable[[GradientMaker], None]]:
     found: dict[str, Callable[[GradientMaker], None]] = {}
-    for module in (makers, makers_of_products, makers_of_rows):
+    for module in (makers, makers_of_nets, makers_of_products, makers_of_rows):
         found.update(module.MAKERS)
     for pattern, types in PATTERNS.items():
         found.update(dict.fromkeys(types.split(), functools.partial(add_pattern, pattern)))

@@ -49,10 +49,21 @@ class Part:
     def rename(self, name: str) -> None:
         """Rename the blob in the operators that write and read it."""
         for op, position in self.places:
+            if op.type == "If":
+                _rename_in_nets(op, op.output[position], name)
             op.output[position] = name
         for op, position in self.readers:
             op.input[position] = name
         self.name = name
+
+
+def _rename_in_nets(op: Any, old: str, name: str) -> None:
+    """Rename a blob that the nets of an operator write."""
+    for argument in op.arg:
+        for inner in argument.n.op if argument.HasField("n") else ():
+            for i, output in enumerate(inner.output):
+                if output == old:
+                    inner.output[i] = name
 
 
 class Contribution:

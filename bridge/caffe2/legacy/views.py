@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from collections import namedtuple
+from collections.abc import Generator
 from types import ModuleType
 
 TYPE_CHECKING = False
@@ -69,16 +71,26 @@ def _asscalar(a: Any) -> Any:
     return a.item()
 
 
-def _getargspec(func: Any) -> Any:
+def _sum(a: Any, *args: Any, **kwargs: Any) -> Any:
+    """Return the sum of an array, or of what a generator yields."""
+    import numpy as np
+
+    return sum(a) if isinstance(a, Generator) else np.sum(a, *args, **kwargs)
+
+
+_ArgSpec = namedtuple("_ArgSpec", ["args", "varargs", "keywords", "defaults"])
+
+
+def _getargspec(func: Any) -> _ArgSpec:
     """Return the names of the parameters of a function, as Python before 3.11 did."""
     import inspect
 
-    return inspect.getfullargspec(func)[:4]
+    return _ArgSpec(*inspect.getfullargspec(func)[:4])
 
 
 _VIEWS: dict[str, tuple[dict[str, Any], dict[str, str]]] = {
     "inspect": ({"getargspec": _getargspec}, {}),
-    "numpy": ({**_PYTHON_TYPES, "asscalar": _asscalar}, _RENAMED_IN_NUMPY),
+    "numpy": ({**_PYTHON_TYPES, "asscalar": _asscalar, "sum": _sum}, _RENAMED_IN_NUMPY),
 }
 _made: dict[str, _View] = {}
 

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from bridge.c10.errors import EnforceAssertionError, EnforceNotMet
+from bridge.caffe2.definitions.blob_reference import ScopedBlobReference
 from bridge.caffe2.models.initializers import ExternalInitializer, Initializer
 from bridge.caffe2.models.model_helper import ModelHelper
 from bridge.caffe2.models.parameter_info import ParameterTags
@@ -33,6 +34,7 @@ __all__ = [
     "has_helper",
     "helper",
     "helpers_by_name",
+    "listed_parameter",
     "parameter",
 ]
 
@@ -133,6 +135,20 @@ def parameter(
     elif isinstance(initializer, type):
         initializer = initializer(*fill[:1], **fill[1])
     return model.create_param(name, shape, initializer, tags)
+
+
+def listed_parameter(model: ModelHelper, name: Any, shape: list[int], fill: Any, tag: str) -> Any:
+    """Create a parameter as older layers of Caffe2 do; return a reference to its blob.
+
+    Unlike `parameter` it takes no initializer, and the model has no ParameterInfo of it before
+    AddGradientOperators.
+    """
+    if model.init_params:
+        blob = getattr(model.param_init_net, fill[0])([], name, shape=shape, **fill[1])
+    else:
+        blob = ScopedBlobReference(name, model.param_init_net)
+    model.AddParameter(blob, tag)
+    return blob
 
 
 def constant(value: float) -> Fill:

@@ -21,7 +21,14 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-__all__ = ["instance_norm", "layer_norm", "lrn", "spatial_bn", "spatial_gn"]
+__all__ = [
+    "instance_norm",
+    "layer_norm",
+    "lrn",
+    "moments_with_running_stats",
+    "spatial_bn",
+    "spatial_gn",
+]
 
 
 def _channel_parameters(
@@ -138,6 +145,38 @@ def layer_norm(
         axis=axis,
         epsilon=epsilon,
         elementwise_affine=True,
+    )
+
+
+@helper
+def moments_with_running_stats(
+    model: ModelHelper,
+    blob_in: Any,
+    blob_out: Any,
+    dim_in: int,
+    RunningMeanInitializer: Any = None,
+    RunningVarianceInitializer: Any = None,
+    order: str = "NCHW",
+    **kwargs: Any,
+) -> Any:
+    """Add Moments of each channel, and computed parameters for running ones; return its outputs.
+
+    The parameters, ``OUT_rm`` of zeros and ``OUT_riv`` of ones, are used by operators added later.
+    """
+    _channel_parameters(
+        model,
+        blob_out,
+        dim_in,
+        ("_rm", RunningMeanInitializer, 0.0, COMPUTED),
+        ("_riv", RunningVarianceInitializer, 1.0, COMPUTED),
+    )
+    return model.net.Moments(
+        [blob_in],
+        [blob_out + "_sm", blob_out + "_sv"],
+        axes=[0, 2, 3] if order == "NCHW" else [0, 1, 2],
+        order=order,
+        keepdims=False,
+        **kwargs,
     )
 
 

@@ -22,7 +22,9 @@ __all__ = [
     "average_pool",
     "batch_mat_mul",
     "concat",
+    "depth_concat",
     "dropout",
+    "fused_8bit_rowwise_quantized_to_float",
     "mat_mul",
     "max_pool",
     "max_pool_with_index",
@@ -30,6 +32,7 @@ __all__ = [
     "reduce_sum",
     "relu",
     "softmax",
+    "sparse_lengths_sum_4bit_rowwise_sparse",
     "sub",
     "sum",
     "tanh",
@@ -64,8 +67,30 @@ sum = _operator("sum", "Sum")
 sub = _operator("sub", "Sub")
 reduce_sum = _operator("reduce_sum", "ReduceSum")
 mat_mul = _operator("mat_mul", "MatMul")
-batch_mat_mul = _operator("batch_mat_mul", "BatchMatMul")
+sparse_lengths_sum_4bit_rowwise_sparse = _operator(
+    "sparse_lengths_sum_4bit_rowwise_sparse", "SparseLengthsSum4BitRowwiseSparse"
+)
 arg_min = _operator("arg_min", "ArgMin")
+
+
+@helper
+def batch_mat_mul(
+    model: ModelHelper,
+    blob_in: Any,
+    blob_out: Any,
+    enable_tensor_core: bool = False,
+    **kwargs: Any,
+) -> Any:
+    """Add BatchMatMul."""
+    if enable_tensor_core:
+        kwargs["engine"] = "TENSORCORE"
+    return model.net.BatchMatMul(blob_in, blob_out, **kwargs)
+
+
+@helper
+def fused_8bit_rowwise_quantized_to_float(model: ModelHelper, blob_in: Any, blob_out: Any) -> Any:
+    """Add Fused8BitRowwiseQuantizedToFloat."""
+    return model.net.Fused8BitRowwiseQuantizedToFloat(blob_in, blob_out)
 
 
 @helper
@@ -101,6 +126,12 @@ def concat(model: ModelHelper, blobs_in: Any, blob_out: Any, **kwargs: Any) -> A
     if kwargs.get("order") and kwargs.get("axis"):
         del kwargs["order"]
     return model.net.Concat(blobs_in, [blob_out, "_" + blob_out + "_concat_dims"], **kwargs)[0]
+
+
+@helper
+def depth_concat(model: ModelHelper, blobs_in: Any, blob_out: Any, **kwargs: Any) -> Any:
+    """Add Concat, as `concat` does; the former name."""
+    return concat(model, blobs_in, blob_out, **kwargs)
 
 
 @helper

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """ModelHelper: a net, the net that initializes its parameters, and a list of the parameters.
 
-Caffe2's contexts for optimizers, regularizers and parameters shared between scopes are not
-implemented. Follows caffe2/python/model_helper.py, PyTorch 1.8.1.
+Follows caffe2/python/model_helper.py, PyTorch 1.8.1.
 """
 
 from __future__ import annotations
@@ -11,8 +10,14 @@ from collections.abc import Callable
 
 from bridge.c10.errors import EnforceAssertionError, EnforceNotMet, EnforceTypeError
 from bridge.caffe2.definitions import scopes
-from bridge.caffe2.definitions.blob_reference import BlobReference, ScopedName
+from bridge.caffe2.definitions.blob_reference import BlobReference
+from bridge.caffe2.models.modifiers import (
+    DEFAULT_MODIFIER,
+    OptimizerContext,
+    RegularizerContext,
+)
 from bridge.caffe2.models.parameter_info import ParameterInfo, ParameterTags
+from bridge.caffe2.models.parameter_sharing import parameter_sharing_context
 from bridge.caffe2.nets.net import Net
 
 TYPE_CHECKING = False
@@ -106,9 +111,10 @@ class ModelHelper:
     ) -> BlobReference:
         """Create a parameter, unless one of that name and shape exists; return a reference to it.
 
-        param_name: a str, which is prefixed with the current name scope, or a BlobReference.
-        initializer: an object with ``create_param(name, net, shape)``, as `Initializer`. tags: see
-        `AddParameter`.
+        param_name: a BlobReference, or a str, which is prefixed with the current name scope or
+        the one that it shares parameters with, see `ParameterSharing`. initializer: an object with
+        ``create_param(name, net, shape)``, as `Initializer`. tags: see `AddParameter`; the
+        optimizer of the parameter is that which `UseOptimizer` set for one of its tags.
 
         Raises EnforceNotMet: `param_name` is neither (also a TypeError), or a parameter of that
         name has another shape (also an AssertionError).
@@ -123,7 +129,10 @@ class ModelHelper:
                 f"param_name must be a str or a BlobReference, not {type(param_name).__name__}.",
                 "ModelHelper.create_param",
             )
-        name = str(param_name) if isinstance(param_name, BlobReference) else ScopedName(param_name)
+        if isinstance(param_name, BlobReference):
+            name = str(param_name)
+        else:
+            name = parameter_sharing_context.get_parameter_name(param_name)
         known = self._parameters_info.get(name)
         if known is not None:
             if known.shape != shape:
@@ -137,6 +146,13 @@ class ModelHelper:
         # An initializer that a script defines may return the blob itself.
         blob: BlobReference = created if isinstance(created, BlobReference) else created.blob
         info = ParameterInfo(None, blob, shape=shape) if created is blob else created
+        optimizers = OptimizerContext.current()
+        for tag in sorted({tag for tag in _listed(tags) if tag}):
+            if optimizers.has_optimizer(tag):
+                info.optimizer = optimizers.get_optimizer(tag)
+        if info.optimizer is None and optimizers.has_optimizer(DEFAULT_MODIFIER):
+            info.optimizer = optimizers.get_optimizer(DEFAULT_MODIFIER)
+        info.regularizer = RegularizerContext.current()
         self._parameters_info[name] = info
         self.AddParameter(blob, tags)
         return blob
@@ -163,7 +179,7 @@ class ModelHelper:
                 f"A parameter must be a BlobReference, not {type(param).__name__}.",
                 "ModelHelper.AddParameter",
             )
-        tagged = tags if isinstance(tags, list) else [tags]
+        tagged = _listed(tags)
         computed = ParameterTags.COMPUTED_PARAM in tagged
         (self._computed_params if computed else self.params).append(param)
         if ParameterTags.WEIGHT in tagged:
@@ -322,6 +338,10 @@ class ModelHelper:
                 "allow_not_known_ops=False."
             )
         return add
+
+
+def _listed(tags: Any) -> list[Any]:
+    return tags if isinstance(tags, list) else [tags]
 
 
 def _in_scope(params: list[BlobReference], namescope: str | None) -> list[BlobReference]:

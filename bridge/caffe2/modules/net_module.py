@@ -44,7 +44,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-__all__ = ["NetModule", "to_module"]
+__all__ = ["NetModule", "module_on", "to_module"]
 
 _CALLER = "to_module"
 
@@ -89,11 +89,21 @@ def to_module(
     >>> workspace.ResetWorkspace()
     True
     """
-    message = net_message(net, _CALLER)
     table: BlobTable = current.workspace
     if init_net is not None:
         table = Workspace()
         run_net_once(table, net_message(init_net, _CALLER), _CALLER)
+    return module_on(net_message(net, _CALLER), table, inputs, outputs, trainable)
+
+
+def module_on(
+    message: Any,
+    table: BlobTable,
+    inputs: Iterable[str] | None = None,
+    outputs: Iterable[str] | None = None,
+    trainable: bool = False,
+) -> NetModule:
+    """Return a NetDef as a module whose parameters are blobs of `table`; see `to_module`."""
     function = NetFunction(message, _CALLER)
     given = None if inputs is None else _names(inputs, "inputs")
     if given is None:

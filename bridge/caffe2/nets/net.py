@@ -10,7 +10,12 @@ import sys
 from collections import defaultdict
 from collections.abc import Callable, Iterable
 
-from bridge.c10.errors import EnforceAssertionError, EnforceKeyError, EnforceTypeError
+from bridge.c10.errors import (
+    EnforceAssertionError,
+    EnforceKeyError,
+    EnforceTypeError,
+    EnforceValueError,
+)
 from bridge.caffe2.base.errors import wrap_error
 from bridge.caffe2.base.messages import as_message, caffe2_pb2, check_text, kind_of, set_fields
 from bridge.caffe2.base.names import new_name
@@ -27,6 +32,7 @@ from bridge.caffe2.definitions.operator_types import RegisteredOperators, is_reg
 from bridge.caffe2.definitions.python_functions import python_arguments
 from bridge.caffe2.definitions.tracebacks import extract_stacktrace, operator_tracebacks
 from bridge.caffe2.gradients.backward_pass import GradientRegistry
+from bridge.caffe2.gradients.gradient_slice import GradientSlice
 from bridge.caffe2.nets.cloning import blob_names, net_names_used
 from bridge.caffe2.nets.net_rewriting import NetRewriting
 
@@ -287,6 +293,14 @@ class Net(NetRewriting):
         self._external_input_map = set(self._net.external_input)
         self._recreate_lookup_tables = False
 
+    def _InvalidateLookupTables(self) -> None:
+        self._recreate_lookup_tables = True
+
+    def _CheckLookupTables(self) -> None:
+        """Raise AssertionError unless the tables know the blobs of the net; Caffe2's tests ask."""
+        assert self._op_outputs >= {name for operator in self._net.op for name in operator.output}
+        assert self._external_input_map >= set(self._net.external_input)
+
     def BlobIsDefined(self, blob: Any) -> bool:
         """Return whether the blob is an output of an operator or an external input of the net."""
         if self._recreate_lookup_tables:
@@ -413,6 +427,21 @@ class Net(NetRewriting):
     def external_outputs(self) -> list[BlobReference]:
         """The external outputs, a new list of references."""
         return [BlobReference(name) for name in self._net.external_output]
+
+    def DeduplicateGradientSlices(self, g: Any, aggregator: str = "sum") -> GradientSlice:
+        """Add operators that aggregate rows that are listed twice; return the new GradientSlice.
+
+        aggregator: "sum" or "mean". Raises EnforceNotMet: it is neither (also a ValueError), or `g`
+        is not a GradientSlice (also an AssertionError).
+        """
+        caller = "Net.DeduplicateGradientSlices"
+        if not isinstance(g, GradientSlice):
+            raise EnforceAssertionError(f"Expected a GradientSlice, not {g!r}.", caller)
+        kind = {"sum": "UnsortedSegmentSum", "mean": "UnsortedSegmentMean"}.get(aggregator.lower())
+        if kind is None:
+            raise EnforceValueError(f'{aggregator} is not supported; "sum" and "mean" are.', caller)
+        unique, remapping = self.Unique([g.indices], 2, engine="SparseHash")
+        return GradientSlice(unique, getattr(self, kind)([g.values, remapping], 1))
 
     # Attributes: objects that scripts attach to a net.
 

@@ -232,6 +232,14 @@ class NetRewriting(NetRecords):
         """
         _run_on_gpu(self._net, gpu_id, use_cudnn)
 
+    def RunAllOnIDEEP(self) -> None:
+        """Set the device of the net to IDEEP, which is the CPU."""
+        set_fields(self._net.device_option, "Net.RunAllOnIDEEP", device_type=caffe2_pb2().IDEEP)
+
+    def RunAllOnMKL(self) -> None:
+        """Set the device of the net to MKLDNN, which is the CPU."""
+        set_fields(self._net.device_option, "Net.RunAllOnMKL", device_type=caffe2_pb2().MKLDNN)
+
 
 def _run_on_gpu(net: Any, gpu_id: int, use_cudnn: bool) -> None:
     device = caffe2_pb2().DeviceOption()

@@ -17,6 +17,7 @@
 | `training` | losses, metrics, learning rates, optimizers |
 | `objects` | blobs that hold objects: counters, maps, mutexes, indexes, statistics, strings |
 | `datasets` | cursors, records, queues of blobs, database readers |
+| `distributed` | stores, common worlds, collectives of several processes |
 | `control` | nets run by operators, files, checks, printing, device copies |
 
 A module `<topic>_kernels` has loops for float32 on the CPU where torch has no fast call: compiled

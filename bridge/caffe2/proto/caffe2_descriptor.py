@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""caffe2.proto, compiled: a FileDescriptorProto. Made by tools/make_proto.py from caffe2.proto."""
+"""caffe2.proto, compiled: a FileDescriptorProto. Made by tools/make_proto.py."""
 
 import binascii
 

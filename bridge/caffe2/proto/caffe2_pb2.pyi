@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Made by tools/make_proto.py from caffe2.proto.
+# Made by tools/make_proto.py.
 from collections.abc import Iterable as _Iterable
 from collections.abc import Mapping as _Mapping
 from typing import ClassVar as _ClassVar

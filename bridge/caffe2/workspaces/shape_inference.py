@@ -35,6 +35,7 @@ from bridge.caffe2.execution.registry import class_for
 from bridge.caffe2.execution.running import run_operator
 from bridge.caffe2.workspaces.current import current
 from bridge.caffe2.workspaces.meta_inference import infer_on_meta, total_elements
+from bridge.caffe2.workspaces.shape_rules import depends_on_values, infer_by_rule
 from bridge.caffe2.workspaces.workspace import Workspace
 
 TYPE_CHECKING = False
@@ -66,8 +67,9 @@ def InferShapesAndTypes(
 
     nets: a list of ``core.Net`` objects or NetDefs (then nets_proto may be True), in the order in
     which they run. blob_dimensions: the sizes of their inputs; None: those of the tensors in the
-    current workspace. blob_types: the types of their inputs; FLOAT by default. Blobs whose sizes
-    depend on unknown values are left out. Takes as long as a few runs of each operator.
+    current workspace, where outputs that cannot be inferred are expected to have the sizes that
+    they have there. blob_types: the types of the inputs; FLOAT by default. Blobs whose sizes depend
+    on unknown values are left out otherwise. Takes as long as a few runs of each operator.
 
     Raises EnforceNotMet: `nets` is not a list of nets; sizes or types that no tensor has; types
     without sizes (also an AssertionError).
@@ -90,9 +92,8 @@ def InferShapesAndTypes(
         if isinstance(cause, EnforceNotMet):
             raise
         raise wrap_error("InferShapesAndTypes takes a list of nets", _CALLER, cause) from cause
-    known = (
-        _of_workspace() if blob_dimensions is None else _given(blob_dimensions, blob_types or {})
-    )
+    there = _of_workspace() if blob_dimensions is None else {}
+    known = dict(there) if blob_dimensions is None else _given(blob_dimensions, blob_types or {})
     import torch
 
     with torch.random.fork_rng(devices=[]):
@@ -101,6 +102,8 @@ def InferShapesAndTypes(
                 found = _outputs(operator, message, known)
                 for name in operator.output:
                     known.pop(name, None)
+                    if name in there:  # of an earlier run; the values may differ in the next one
+                        known[name] = (*there[name][:2], None)
                 known.update(found)
     return (
         {name: sizes for name, (sizes, _, _) in sorted(known.items())},
@@ -140,17 +143,39 @@ def _given(dimensions: dict[str, list[int]], types: dict[str, int]) -> dict[str,
 
 def _outputs(operator: Any, net: Any, known: dict[str, Known]) -> dict[str, Known]:
     """Return the outputs of an operator that can be known."""
-    if not operator.output or any(name not in known for name in operator.input):
+    if not operator.output or (
+        operator.input and not any(name in known for name in operator.input)
+    ):
         return {}
     option = net.device_option if net.HasField("device_option") else None
     try:
         definition = Definition(operator, None, option)
-        cls = class_for(definition, _CALLER)
     except EnforceNotMet:
         return {}
+    ruled = infer_by_rule(definition, known)
+    if len(ruled) == len(operator.output):
+        return ruled
+    try:
+        cls = class_for(definition, _CALLER)
+    except EnforceNotMet:
+        return ruled
+    if cls._keeps_sizes:
+        inputs = {name: known[name] for name in operator.input if name in known}
+        return {name: (*inputs[name][:2], None) for name in operator.output if name in inputs}
+    if any(name not in known for name in operator.input):
+        return ruled
     if not _only_computes(operator.type, cls):
-        return {}
+        return ruled
     exact = all(known[name][2] is not None for name in operator.input)
+    if not exact and depends_on_values(definition):
+        return ruled
+    return {**ruled, **_computed(definition, operator, known, exact)}
+
+
+def _computed(
+    definition: Definition, operator: Any, known: dict[str, Known], exact: bool
+) -> dict[str, Known]:
+    """Return the outputs that are known from running the operator, on the meta device or not."""
     inferred = infer_on_meta(definition, known)
     if inferred is not None and not (
         exact and total_elements(inferred, inferred) <= _KEPT_ELEMENTS

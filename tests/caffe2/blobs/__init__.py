@@ -3,6 +3,7 @@
 
 - copies, put, put_by_type, feed: test_blob, caffe2/workspaces/test_feed_fetch
 - core, int8, objects: test_blob
+- dlpack_tensor: caffe2/operators/control/test_python_operator
 - read_tensor: test_deserialize
 - strings: caffe2/workspaces/test_feed_fetch_strings
 - tensor_proto: conformance/test_workspace_replay

@@ -157,3 +157,48 @@ def test_an_error_in_a_concurrent_substep_is_raised() -> None:
     plan.AddStep(core.execution_step("both", steps, concurrent_substeps=True))
     with pytest.raises(c10.EnforceNotMet, match="MatMul"):
         workspace.RunPlan(plan)
+
+
+def queue_nets() -> tuple[core.Net, core.Net]:
+    """Create a queue; return a net that takes a record and one that puts one."""
+    init = core.Net("init")
+    init.CreateBlobsQueue([], "queue", capacity=1, num_blobs=1)
+    workspace.RunNetOnce(init)
+    consumer, producer = core.Net("consumer"), core.Net("producer")
+    consumer.DequeueBlobs(["queue"], ["taken"])
+    producer.ConstantFill([], "given", shape=[1], value=3.0)
+    producer.EnqueueBlobs(["queue", "given"], ["given"])
+    return consumer, producer
+
+
+def concurrently(*steps: object) -> core.Plan:
+    plan = core.Plan("plan")
+    plan.AddStep(core.execution_step("all", list(steps), concurrent_substeps=True))
+    return plan
+
+
+@pytest.mark.parametrize("own_workspace", [False, True])
+def test_a_consumer_may_stand_before_its_producer(own_workspace: bool) -> None:
+    consumer, producer = queue_nets()
+    step = core.execution_step("take", consumer, num_iter=3, create_workspace=own_workspace)
+    assert workspace.RunPlan(concurrently(step, core.execution_step("put", producer, num_iter=3)))
+    assert own_workspace or workspace.FetchBlob("taken").tolist() == [3.0]
+
+
+@pytest.mark.parametrize("own_workspace", [False, True])
+def test_a_step_that_fails_ends_those_that_wait(own_workspace: bool) -> None:
+    consumer, _ = queue_nets()
+    endless = core.Net("endless")
+    endless.ConstantFill([], "c", shape=[1])
+    workspace.FeedBlob("stop", np.array(False))
+    failing = core.Net("failing")
+    failing.MatMul(["a", "b"], "c2")
+    for name in ("a", "b"):
+        workspace.FeedBlob(name, np.zeros((2, 3), np.float32))
+    steps = [
+        core.execution_step("take", consumer, create_workspace=own_workspace),
+        core.execution_step("loop", endless, should_stop_blob=core.BlobReference("stop")),
+        core.execution_step("fail", failing),
+    ]
+    with pytest.raises(c10.EnforceNotMet, match="inner sizes"):
+        workspace.RunPlan(concurrently(*steps))

@@ -19,6 +19,7 @@ def test_views_are_of_numpy_and_inspect_only() -> None:
     assert (old.bool, old.float, old.object) == (bool, float, object)
     assert old.float_ is np.float64 and old.Inf == np.inf and old.asscalar(np.ones(1)) == 1.0
     assert old.array is np.array and old.random is np.random
+    assert old.sum(x for x in (1, 2)) == 3 and old.sum(np.ones((2, 3)), axis=1).tolist() == [3, 3]
     assert "asscalar" in dir(old) and "array" in dir(old)
     assert not hasattr(np, "asscalar")
     with pytest.raises(AttributeError, match="nothing"):
@@ -28,5 +29,6 @@ def test_views_are_of_numpy_and_inspect_only() -> None:
 def test_getargspec() -> None:
     def function(a: int, b: int = 2, *c: int, **d: int) -> None: ...
 
-    assert old_view(inspect).getargspec(function) == (["a", "b"], "c", "d", (2,))
+    spec = old_view(inspect).getargspec(function)
+    assert spec == (["a", "b"], "c", "d", (2,)) and spec.keywords == "d"
     assert old_view(inspect).isfunction is inspect.isfunction

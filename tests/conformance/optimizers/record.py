@@ -12,8 +12,12 @@ import os
 import sys
 from types import SimpleNamespace
 
+import numpy as np
+
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 logging.disable(logging.CRITICAL)
+# Caffe2's option `lars` calls what NumPy has no longer.
+np.asscalar = lambda array: array.item()
 
 if __name__ == "__main__":
     from caffe2.python import brew, model_helper, optimizer, workspace

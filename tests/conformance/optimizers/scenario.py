@@ -5,6 +5,7 @@ import numpy as np
 
 STEPS = 5
 RATE = {"base_learning_rate": 0.1}
+FTRL = {"engine": "", "alpha": 1.0, "beta": 0.5, "lambda1": 0.001, "lambda2": 0.25}
 ASKED = [
     ["build_sgd", RATE],
     ["build_sgd", dict(RATE, policy="step", stepsize=2, gamma=0.5, momentum=0.9)],
@@ -19,6 +20,29 @@ ASKED = [
     ["build_wngrad", dict(RATE, moment_init=10.0)],
     ["build_storm", RATE],
     ["add_weight_decay", {"weight_decay": 0.125}],
+    ["build_sgd", dict(RATE, lars=0.5)],
+    ["build_sgd", dict(RATE, lars=0.5, momentum=0.5, max_gradient_norm=0.25)],
+    ["build_sgd", dict(RATE, allow_lr_injection=True)],
+    ["build_sgd", dict(RATE, sparse_dedup_aggregator="mean")],
+    ["build_sgd", dict(RATE, sparse_dedup_aggregator="sum", momentum=0.9)],
+    ["build_multi_precision_sgd", dict(RATE, momentum=0.5)],
+    ["build_ftrl", FTRL],
+    ["build_gftrl", FTRL],
+    ["build_adagrad", dict(RATE, lars=0.5, allow_lr_injection=True, max_gradient_norm=0.5)],
+    ["build_adagrad", dict(RATE, weight_decay=0.25)],
+    ["build_adagrad", dict(RATE, rowWise=True)],
+    ["build_adagrad", dict(RATE, rowWise=True, counter_halflife=5, weight_decay=0.25)],
+    ["build_adagrad", dict(RATE, output_effective_lr=True, counter_halflife=2)],
+    ["build_adagrad", dict(RATE, output_effective_lr_and_update=True)],
+    ["build_adagrad", dict(RATE, parameters=["y_w"], sparse_dedup_aggregator="mean")],
+    ["build_adam", dict(RATE, rowWise=True)],
+    ["build_adam", dict(RATE, enableRAdam=True)],
+    ["build_adam", dict(RATE, use_lr_adaption=True, lr_alpha=0.5)],
+    ["build_adam", dict(RATE, use_lr_adaption=True, normalized_lr_adaption=False)],
+    ["build_wngrad", dict(RATE, lars=0.25, output_effective_lr_and_update=True)],
+    ["build_storm", dict(RATE, lars=0.25, sparse_dedup_aggregator="sum")],
+    ["build_adadelta", dict(RATE, sparse_dedup_aggregator="mean")],
+    ["build_yellowfin", {"base_learning_rate": 0.25, "mu": 0.5, "curv_win_width": 3}],
 ]
 QUESTIONS = [[*one, is_sparse] for one in ASKED for is_sparse in (False, True)]
 
@@ -32,6 +56,8 @@ def answer(caffe2, function, arguments, is_sparse):
         model.AddParameter(table)
         model.net.Gather([table, "ids"], "x")
     caffe2.brew.fc(model, "x", "y", 4, 2)
+    if is_sparse and arguments.get("rowWise"):
+        model.params[1:] = []  # only the table, as there is no row-wise operator of dense gradients
     model.net.SoftmaxWithLoss(["y", "label"], ["softmax", "loss"])
     model.AddGradientOperators(["loss"])
     before = len(model.param_init_net.Proto().op), len(model.net.Proto().op)
@@ -50,7 +76,8 @@ def answer(caffe2, function, arguments, is_sparse):
     caffe2.workspace.CreateNet(model.net)
     for _ in range(STEPS):
         caffe2.workspace.RunNet(model.net)
-    names = ["table"] * is_sparse + ["y_w", "y_b", "optimizer_iteration"]
+    names = ["table"] * is_sparse + ["y_w", "y_b"]
+    names += ["optimizer_iteration"] * caffe2.workspace.HasBlob("optimizer_iteration")
     return {
         "operators": operators,
         "auxiliary": [list(map(str, some)) for some in made.get_auxiliary_parameters()],

@@ -22,23 +22,25 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from torch import Tensor
+    from torch import Tensor, dtype
 
 __all__ = ["address_of", "recordable", "takes_kernels"]
 
 
-def takes_kernels(*tensors: Tensor) -> bool:
+def takes_kernels(*tensors: Tensor, dtype: dtype | None = None) -> bool:
     """Return whether kernels may be called on these: row-major float32 on the CPU, and plain.
 
-    That is nobody traces, transforms or casts what is computed, or wants its gradients.
+    That is nobody traces, transforms or casts what is computed, or wants its gradients. dtype: the
+    type of elements, if it is not float32.
     """
     if torch.compiler.is_compiling():
         return False
     with_gradients = torch.is_grad_enabled()
+    dtype = dtype or torch.float32
     for x in tensors:
         if (
             (type(x) is not torch.Tensor and type(x) is not torch.nn.Parameter)
-            or x.dtype is not torch.float32
+            or x.dtype is not dtype
             or not x.is_cpu
             or not x.is_contiguous()
             or (with_gradients and x.requires_grad)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Copies between the CPU and a GPU; the operators are registered for the GPU."""
+"""Copies between devices. Those between the CPU and a GPU are registered for the GPU."""
 
 from __future__ import annotations
 
@@ -25,3 +25,12 @@ def copy_cpu_to_gpu(x: Tensor, *, device: TargetDevice = "cuda", out: Out = None
 def copy_gpu_to_cpu(x: Tensor) -> Tensor:
     """A copy of input 0 on the CPU. Follows copy_op.cc, PyTorch 1.8.1."""
     return x.to("cpu", copy=True)
+
+
+def _copy(x: Tensor, *, out: Out = None) -> Tensor:
+    """A copy of input 0: tensors on the device IDEEP are on the CPU."""
+    return x.clone() if out is None else out.copy_(x)
+
+
+operator("CopyCPUToIDEEP", types=None, devices=("cpu",))(_copy)
+operator("CopyIDEEPToCPU", types=None, devices=("cpu",))(_copy)

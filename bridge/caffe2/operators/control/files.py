@@ -23,6 +23,7 @@ from bridge.caffe2.files.blob_files import (
 )
 from bridge.caffe2.files.databases import check_type, open_reader
 from bridge.caffe2.operators.base.torch_operator import TorchOperator
+from bridge.caffe2.operators.datasets.db_readers import FileReader
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -127,7 +128,10 @@ class Checkpoint(Save):
 
 @register_operator("Load", devices=_DEVICES)
 class Load(FileOperator):
-    """Read the outputs from the file `db`, or the files `dbs`, of `db_type`.
+    """Read the outputs from the file `db`, or the files `dbs`, of `db_type`, or from the inputs.
+
+    Inputs are readers of files, from CreateDB. Caffe2 reads on from where a reader is; here a file
+    is read from its start.
 
     Of the names in the files everything up to `strip_prefix` is removed, then `add_prefix` is
     prepended. The results are matched with the names of the outputs, or with `source_blob_names` in
@@ -138,19 +142,17 @@ class Load(FileOperator):
 
     Raises EnforceNotMet: arguments contradict each other, a file does not exist or is damaged, a
     blob is in it twice, incompletely, or not at all. All blobs are then unchanged.
-    Follows LoadOp, without its inputs (DBReader).
+    Follows LoadOp.
     """
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
         outputs = self._definition.outputs
-        self.require(
-            not self._definition.inputs, "Load reads files, by db or dbs, and takes no inputs."
-        )
-        self.require(bool(self.db_type), "The argument db_type is missing: 'minidb' or 'lmdb'.")
         self.dbs = self.strings_of("dbs") or [self.GetSingleArgument("db", "")]
-        self.require(all(self.dbs), "The argument db is missing, the name of the file.")
-        self.require(len(set(self.dbs)) == len(self.dbs), "One file is named twice in dbs.")
+        if not self._definition.inputs:
+            self.require(bool(self.db_type), "The argument db_type is missing: 'minidb' or 'lmdb'.")
+            self.require(all(self.dbs), "The argument db is missing, the name of the file.")
+            self.require(len(set(self.dbs)) == len(self.dbs), "One file is named twice in dbs.")
         self.strip: str = self.GetSingleArgument("strip_prefix", "")
         self.prefix: str = self.GetSingleArgument("add_prefix", "")
         self.load_all = bool(self.GetSingleArgument("load_all", 0))
@@ -172,9 +174,10 @@ class Load(FileOperator):
     def RunOnDevice(self) -> None:
         if not self.load_all and not self.names:
             return
+        paths, db_type = self.files()
         found = read_blobs(
-            [self.path(db) for db in self.dbs],
-            self.db_type,
+            paths,
+            db_type,
             "Load",
             None if self.load_all else frozenset(self.names),
             lambda name: self.prefix + stripped(name, self.strip),
@@ -192,6 +195,20 @@ class Load(FileOperator):
         outputs = dict(zip(self.names, self.Outputs(), strict=True))
         for name, blob in found.items():
             move_contents(outputs.get(name) or find_or_create(self._workspace, name), blob)
+
+    def files(self) -> tuple[list[str], str]:
+        """Return the paths of the files, and their type."""
+        inputs = range(len(self._definition.inputs))
+        if not inputs:
+            return [self.path(db) for db in self.dbs], self.db_type
+        self.require(
+            all(self.InputIsType(i, FileReader) for i in inputs),
+            "The inputs of Load are readers of files; use CreateDB to create one.",
+        )
+        readers: list[FileReader] = [self.Input(i, FileReader) for i in inputs]
+        types = sorted({reader.db_type for reader in readers})
+        self.require(len(types) == 1, f"The files are of several types: {listed(types)}.")
+        return [reader.path for reader in readers], types[0]
 
 
 @register_operator("DBExists", devices=_DEVICES)

@@ -7,6 +7,8 @@ from bridge import c10
 from bridge.c10.errors import EnforceNotMet
 from bridge.caffe2.execution.registry import register_operator
 from bridge.caffe2.execution.runnable_net import RunnableNet
+from bridge.caffe2.gradients.control_flow import if_gradient, while_gradient
+from bridge.caffe2.gradients.declared import declare_gradient
 from bridge.caffe2.operators.base.torch_operator import TorchOperator
 
 TYPE_CHECKING = False
@@ -88,3 +90,7 @@ class While(Control):
                 return
             if self.loop is not None:
                 self.loop.run()
+
+
+declare_gradient("If", if_gradient)
+declare_gradient("While", while_gradient)

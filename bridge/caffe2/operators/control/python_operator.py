@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from bridge.c10.errors import EnforceKeyError
+from bridge.caffe2.blobs.dlpack_tensor import DLPackTensor
 from bridge.caffe2.definitions.python_functions import GRADIENT, functions, unpickled_function
 from bridge.caffe2.execution.operator import Operator
 from bridge.caffe2.execution.registry import register_operator
@@ -12,7 +13,12 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-__all__ = ["PythonGradientOperator", "PythonOperator"]
+__all__ = [
+    "PythonDLPackGradientOperator",
+    "PythonDLPackOperator",
+    "PythonGradientOperator",
+    "PythonOperator",
+]
 
 
 @register_operator("Python")
@@ -45,15 +51,20 @@ class PythonOperator(Operator):
 
     def RunOnDevice(self) -> None:
         """Call the function."""
+        inputs, outputs = self._tensors()
+        if self._pass_workspace:
+            self._function(inputs, outputs, self._workspace)
+        else:
+            self._function(inputs, outputs)
+
+    def _tensors(self) -> tuple[list[Any], list[Any]]:
+        """Return what the function gets for the inputs and the outputs."""
         inputs = [blob if blob._tensor is None else blob.as_tensor() for blob in self.Inputs()]
         outputs = []
         for i in range(self.OutputSize()):
             self.Output(i)
             outputs.append(self.OutputBlob(i).as_tensor())
-        if self._pass_workspace:
-            self._function(inputs, outputs, self._workspace)
-        else:
-            self._function(inputs, outputs)
+        return inputs, outputs
 
 
 @register_operator("PythonGradient")
@@ -64,6 +75,27 @@ class PythonGradientOperator(PythonOperator):
     ``grad_output_indices``. Outputs: the gradients of its inputs, or of those in
     ``grad_input_indices``.
     """
+
+    _token_suffix = GRADIENT
+    _builder = "pickled_grad_builder"
+
+
+@register_operator("PythonDLPack")
+class PythonDLPackOperator(PythonOperator):
+    """Call a Python function with lists of `DLPackTensor` of the inputs and outputs.
+
+    Nothing is copied: a library reads an input by ``from_dlpack``, and ``output.feed(tensor)``
+    makes its own tensor the output. An input that holds no tensor is passed as its Blob.
+    """
+
+    def _tensors(self) -> tuple[list[Any], list[Any]]:
+        inputs = [blob if blob._tensor is None else DLPackTensor(blob) for blob in self.Inputs()]
+        return inputs, [DLPackTensor(self.OutputBlob(i)) for i in range(self.OutputSize())]
+
+
+@register_operator("PythonDLPackGradient")
+class PythonDLPackGradientOperator(PythonDLPackOperator):
+    """Call the function passed as `grad_f` with lists of `DLPackTensor`; see PythonGradient."""
 
     _token_suffix = GRADIENT
     _builder = "pickled_grad_builder"

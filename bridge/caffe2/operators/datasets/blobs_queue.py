@@ -114,7 +114,16 @@ class CreateBlobsQueue(TorchOperator):
 
 
 class _OfQueue(TorchOperator):
-    """An operator on the queue in input 0."""
+    """An operator on queues, the inputs or the first of them."""
+
+    _cancelled = False
+
+    def Cancel(self) -> None:
+        """Close the queues, so that nobody waits; an operator that does fails."""
+        self._cancelled = True
+        for blob in self.Inputs():
+            if blob.IsType(BlobsQueue):
+                blob.Get(BlobsQueue).close()
 
     def queue(self, more: int = 0) -> BlobsQueue:
         """Return the queue. Raises EnforceNotMet: as `checked`."""
@@ -130,7 +139,12 @@ class _OfQueue(TorchOperator):
         return queue
 
     def give_status(self, done: bool) -> None:
-        """Set the last output to whether the operation failed."""
+        """Set the last output to whether the operation failed.
+
+        Raises EnforceNotMet: the operator was cancelled meanwhile.
+        """
+        cancelled, self._cancelled = self._cancelled, False
+        enforce(done or not cancelled, "The net was cancelled.")
         self.put_value(self.OutputSize() - 1, not done, c10.bool)
 
 

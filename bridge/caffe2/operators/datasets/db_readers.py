@@ -45,6 +45,7 @@ class FileReader(DBReader):
 
     def __init__(self, db_type: str, path: str, shards: int = 1, shard: int = 0) -> None:
         enforce(0 <= shard < shards, f"There is no shard {shard} of {shards}.")
+        self.db_type, self.path = db_type, path
         self._source = db_type, path, shards, shard
         self._lock = threading.Lock()
         self._values = self._opened()

@@ -63,12 +63,13 @@ def conv(
     windows: ConvolutionWindows,
     group: int = 1,
     order: str = "NCHW",
+    activation: str = "",
     out: Out = None,
 ) -> Tensor:
     """X: (N, C, ...), filter: (M, C / group, kernel...), optionally bias: (M) -> Y: (N, M, ...).
 
     In the order NHWC X is (N, ..., C), the filter (M, kernel..., C / group) and Y (N, ..., M). For
-    the arguments see Windows.
+    the arguments see Windows. `activation` "Relu" computes max(Y, 0), as convolutions by NNPACK do.
     Raises EnforceNotMet: shapes do not match.
     Follows ConvOp, caffe2/operators/conv_op_impl.h, PyTorch 1.8.1.
     """
@@ -84,14 +85,18 @@ def conv(
     if order == "NCHW" and _is_small(x, w, bias, window):
         y: Tensor = x.new_empty(x.shape[0], w.shape[0], *window.sizes) if out is None else out
         sizes = (*x.shape, w.shape[0], group, *w.shape[2:], *window.head, *window.sizes)
-        return _convolve(x, y, w, bias, *sizes)
+        y = _convolve(x, y, w, bias, *sizes)
+        return torch.relu_(y) if activation == "Relu" else y
     if order == "NCHW" and group == 1 and x.shape[0] == 1 and _is_pointwise(window):
-        return _pointwise(x, w, bias, out)
+        y = _pointwise(x, w, bias, out)
+        return torch.relu_(y) if activation == "Relu" else y
     convolve = getattr(torch, f"conv{x.dim() - 2}d")
     pads = window.head
     if not window.is_even:
         x, pads = window.padded(x), [0] * len(pads)
     y = convolve(x, w, bias, window.stride, pads, window.dilation, group)
+    if activation == "Relu":
+        y = torch.relu(y)
     return channels_last(y, order)
 
 
@@ -100,12 +105,14 @@ _convolve = recordable(convolution_kernels.convolve)
 
 def _is_small(x: Tensor, w: Tensor, bias: Tensor | None, window: Window) -> bool:
     """Return whether the kernel for small images computes this."""
-    if x.dim() != 4 or {*window.stride, *window.dilation} != {1}:
+    if x.dim() != 4 or not takes_kernels(x, w, *(() if bias is None else (bias,))):
+        return False  # (asked first: sizes may be symbols where torch traces)
+    if {*window.stride, *window.dilation} != {1}:
         return False
     # (a row of the result is computed with what lies between it and the next)
     products = x.shape[0] * w.numel() * window.sizes[0] * (window.sizes[1] + w.shape[3] - 1)
     most = _MOST_PRODUCTS if w.shape[2] * w.shape[3] > 1 else _MOST_PRODUCTS // 4
-    return products <= most and takes_kernels(x, w, *(() if bias is None else (bias,)))
+    return products <= most
 
 
 def _is_pointwise(window: Window) -> bool:

@@ -133,7 +133,12 @@ def copy_rows_to_tensor(data: Tensor, indices: Tensor, row: Tensor, *, out: Out 
     """Assign a row to the rows of the data at the indices, in place."""
     require(data.dim() == 2, "the data have two dimensions", data)
     require(indices.dim() == 1 and row.dim() == 1, "indices and row have one dimension")
-    require(row.shape[0] == data.shape[1], "the row has the size of those of the data", row, data)
+    require(
+        row.shape[0] == data.shape[1],
+        "width of input tensor should match lengths of row",
+        row,
+        data,
+    )
     places = row_indices(indices, data.shape[0])
     target = data.clone() if out is None else out
     return target.index_put_((places,), row)

@@ -127,11 +127,11 @@ class TimerGet(_Timed):
 
 @register_operator("TimerGetAndEnd")
 class TimerGetAndEnd(_Timed):
-    """TimerGet, then TimerEnd."""
+    """TimerGet, whose output has one dimension here, then TimerEnd."""
 
     def RunOnDevice(self) -> None:
         elapsed = self.elapsed()
-        self.put_value(0, elapsed, c10.int64)
+        self.Output(0, [1], c10.int64).mutable_data()[:] = elapsed
         self.end(elapsed)
 
 

@@ -12,12 +12,16 @@ import math
 from bridge import c10
 from bridge.caffe2.execution.function_operator import operator
 from bridge.caffe2.operators.base.checks import FLOAT, INTS, require
+from bridge.caffe2.operators.base.cpu_kernels import address_of, recordable, takes_kernels
 from bridge.caffe2.operators.base.lazy_torch import torch
 from bridge.caffe2.operators.base.rows_and_segments import along_rows, select_rows
+from bridge.caffe2.operators.quantized import byte_kernels
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from torch import Tensor
+
+    from bridge.caffe2.execution.declaration import Out
 
 __all__ = ["dequantized"]
 
@@ -65,10 +69,30 @@ def dequantized(rows: Tensor, half: bool = False) -> Tensor:
     return rows[..., :width].float() * ends[..., :1] + ends[..., 1:]
 
 
+@recordable
+def _to_bytes(x: Tensor, out: Tensor, rows: int, width: int) -> Tensor:
+    ends = address_of(x, rows * width), address_of(out, rows * (width + 8))
+    byte_kernels.to_bytes(ends[0], rows, width, ends[1])
+    return out
+
+
+@recordable
+def _to_floats(x: Tensor, out: Tensor, rows: int, width: int) -> Tensor:
+    ends = address_of(x, rows * (width + 8)), address_of(out, rows * width)
+    byte_kernels.to_floats(ends[0], rows, width, ends[1])
+    return out
+
+
 @operator("FloatToFused8BitRowwiseQuantized", gradient="none")
 @operator("HalfFloatToFused8BitRowwiseQuantized", types=HALF, gradient="none")
-def float_to_fused_8bit_rowwise_quantized(x: Tensor) -> Tensor:
+def float_to_fused_8bit_rowwise_quantized(x: Tensor, *, out: Out = None) -> Tensor:
     """Quantize rows, the last dimension; scale and bias are float32."""
+    if takes_kernels(x) and x.numel():
+        *sizes, width = x.shape
+        if out is None:
+            out = x.new_empty((*sizes, width + 8), dtype=torch.uint8)
+        _to_bytes(x, out, math.prod(sizes), width)
+        return out
     return _quantized(x, half=False)
 
 
@@ -80,8 +104,14 @@ def float_to_fused_8bit_rowwise_quantized_half_scale_bias(x: Tensor) -> Tensor:
 
 
 @operator("Fused8BitRowwiseQuantizedToFloat", types=BYTES, gradient="none")
-def fused_8bit_rowwise_quantized_to_float(x: Tensor) -> Tensor:
+def fused_8bit_rowwise_quantized_to_float(x: Tensor, *, out: Out = None) -> Tensor:
     """Convert rows of bytes, the last dimension, to float32."""
+    if takes_kernels(x, dtype=torch.uint8) and x.dim() and x.shape[-1] > 8:
+        *sizes, width = x.shape
+        if out is None:
+            out = x.new_empty((*sizes, width - 8), dtype=torch.float32)
+        _to_floats(x, out, math.prod(sizes), width - 8)
+        return out
     return dequantized(x)
 
 

@@ -32,11 +32,12 @@ def _elements(xs: tuple[Tensor, ...]) -> Tensor:
 def histogram(*xs: Tensor, bin_edges: list[float] | None = None) -> Tensor:
     """The number of elements of all inputs between each two `bin_edges`, the last one excluded."""
     limits = bin_edges or []
-    require(len(limits) >= 2, "there are at least two bin_edges", limits)
-    require(
+    enforce(
+        len(limits) >= 2, f"Number of bin edges must be greater than or equal to 2; got {limits}."
+    )
+    enforce(
         all(a < b for a, b in pairwise(limits)),
-        "the bin_edges are strictly increasing",
-        limits,
+        f"bin_edges must be a strictly increasing sequence of values; got {limits}.",
     )
     values = _elements(xs).double()
     places = torch.bucketize(values, values.new_tensor(limits), right=True)
@@ -55,7 +56,7 @@ def self_binning_histogram(
 
     Output 0: the edges, with `bin_spacing` linear or logarithmic; output 1: counts, the last 0.
     """
-    require(num_bins >= 1, "there is at least one bin", num_bins)
+    enforce(num_bins >= 1, f"Number of bins must be greater than or equal to 1; got {num_bins}.")
     require(
         bin_spacing in ("linear", "logarithmic"),
         "bin_spacing is linear or logarithmic",

@@ -4,8 +4,9 @@
 from __future__ import annotations
 
 from bridge.caffe2.execution.function_operator import operator
-from bridge.caffe2.operators.base.checks import INT32, require, single
+from bridge.caffe2.operators.base.checks import INT32, require
 from bridge.caffe2.operators.base.lazy_torch import torch
+from bridge.caffe2.operators.segments.ctc_kernels import Search
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -13,72 +14,8 @@ if TYPE_CHECKING:
 
     from bridge.caffe2.execution.declaration import OutputCount
 
-    Prefix = tuple[int, ...]
-    Odds = dict[Prefix, float]
 
 __all__: list[str] = []
-
-
-def add(odds: Odds, prefix: Prefix, value: float) -> None:
-    """Add to the odds of a prefix, in float32 like Caffe2: this decides between close ones."""
-    odds[prefix] = single(odds.get(prefix, 0.0) + single(value))
-
-
-class Search:
-    """The prefixes of one sequence with their odds of ending in a blank (label 0), or a label."""
-
-    def __init__(self, width: int, threshold: float) -> None:
-        self.width = width
-        self.threshold = threshold
-        self.blank: Odds = {(): 1.0}
-        self.label: Odds = {(): 0.0}
-        self.beam: list[Prefix] = [()]
-        self.ranked: list[Prefix] = []
-
-    def step(self, given: list[float]) -> None:
-        """Extend the prefixes by the label probabilities of one time step."""
-        blank, label = self.blank, self.label
-        self.blank, self.label = {}, {}
-        labels = [c for c, one in enumerate(given) if one > self.threshold]
-        beam = set(self.beam)
-        for prefix in sorted(self.beam):
-            for c in labels or range(len(given)):
-                self._extend(prefix, c, given, beam, blank, label)
-        total = dict(self.blank)
-        for prefix, odds in self.label.items():
-            add(total, prefix, odds)
-        # Equal odds are ordered by prefix.
-        self.ranked = sorted(sorted(total), key=total.__getitem__, reverse=True)
-        self.beam = self.ranked[: self.width]
-
-    def _extend(
-        self,
-        prefix: Prefix,
-        c: int,
-        given: list[float],
-        beam: set[Prefix],
-        blank: Odds,
-        label: Odds,
-    ) -> None:
-        ends_blank, ends_label = blank.get(prefix, 0.0), label.get(prefix, 0.0)
-        either = single(ends_blank + ends_label)
-        if c == 0:
-            add(self.blank, prefix, given[0] * either)
-            return
-        longer = (*prefix, c)
-        if prefix and prefix[-1] == c:
-            add(self.label, longer, given[c] * ends_blank)
-            add(self.label, prefix, given[c] * ends_label)
-        else:
-            add(self.label, longer, given[c] * either)
-        if longer not in beam:
-            before = single(blank.get(longer, 0.0) + label.get(longer, 0.0))
-            add(self.blank, longer, given[0] * before)
-            add(self.label, longer, given[c] * label.get(longer, 0.0))
-
-    def odds(self, prefix: Prefix) -> float:
-        """Return the odds of a prefix."""
-        return self.blank.get(prefix, 0.0) + self.label.get(prefix, 0.0)
 
 
 @operator(
@@ -114,11 +51,12 @@ def ctc_beam_search_decoder(
     require(
         all(0 <= one <= moments for one in steps[:n]), f"lengths are from 0 to {moments}", steps
     )
-    found: list[tuple[Prefix, float]] = []
+    given = x.cpu().contiguous().numpy()
+    found: list[tuple[tuple[int, ...], float]] = []
     for i, length in enumerate(steps[:n]):
         search = Search(max(beam_width, 0), prune_threshold)
-        for given in x[:length, i].tolist():
-            search.step(given)
+        for step in given[:length, i]:
+            search.step(step)
         best = search.ranked[:num_candidates]
         found += [(prefix, search.odds(prefix)) for prefix in best]
         found += [((), 0.0)] * (num_candidates - len(best))

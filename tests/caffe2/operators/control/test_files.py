@@ -362,3 +362,22 @@ def test_db_exists(tmp_path: Path) -> None:
         assert (found.shape, found.dtype, bool(found)) == ((), np.dtype(bool), there)
     with pytest.raises(RuntimeError, match="no databases of the type 'other'"):
         run("DBExists", [], ["there"], db_name=str(tmp_path / "x"), db_type="other")
+
+
+def test_blobs_are_read_from_an_open_file(tmp_path: Path) -> None:
+    path = str(tmp_path / "file")
+    for name, value in (("a", 1.0), ("b", 2.0)):
+        workspace.FeedBlob(name, np.float32([value]))
+    run("Save", ["a", "b"], [], db=path, db_type="minidb")
+    workspace.ResetWorkspace()
+    run("CreateDB", [], ["reader"], db=path, db_type="minidb")
+    for name, value in (("b", 2.0), ("a", 1.0), ("b", 2.0)):
+        run("Load", ["reader"], [name])
+        assert workspace.FetchBlob(name).tolist() == [value]
+    workspace.ResetWorkspace()
+    run("CreateDB", [], ["reader"], db=path, db_type="minidb")
+    run("Load", ["reader"], [], load_all=1)
+    assert workspace.Blobs() == ["a", "b", "reader"]
+    with pytest.raises(RuntimeError) as caught:
+        run("Load", ["a"], ["b"])
+    refused(caught.value, "use CreateDB")

@@ -83,3 +83,42 @@ def test_python_operator_with_chosen_gradients() -> None:
 def test_gradient_function_that_cannot_be_called_is_refused() -> None:
     with pytest.raises(TypeError, match="gradient of a Python operator must be a function"):
         core.Net("callable").Python(forward, grad_f=3)
+
+
+def test_a_python_operator_on_dlpack_tensors_copies_nothing_nor_does_its_gradient():
+    torch = pytest.importorskip("torch")
+
+    def double(inputs, outputs):
+        x = torch.utils.dlpack.from_dlpack(inputs[0].data)
+        assert x.data_ptr() == given.data_ptr()
+        outputs[0].feed(torch.utils.dlpack.to_dlpack(made.append(2 * x) or made[-1]))
+
+    def doubled(inputs, outputs):
+        outputs[0].feed(2 * torch.from_dlpack(inputs[2]))
+
+    given, made = torch.arange(6.0).view(2, 3), []
+    workspace.FeedBlob("x", given)
+    net = core.Net("dlpack")
+    net.Python(double, doubled)(["x"], ["y"])
+    net.Proto().op[0].type = "PythonDLPack"
+    gradient = net.AddGradientOperators(["y"])["x"]
+    workspace.RunNetOnce(net)
+    assert workspace.FetchTorch("y").data_ptr() == made[0].data_ptr()
+    assert workspace.FetchBlob("y").tolist() == [[0, 2, 4], [6, 8, 10]]
+    assert workspace.FetchBlob(str(gradient)).tolist() == [[2, 2, 2], [2, 2, 2]]
+
+
+def test_an_output_of_a_dlpack_operator_is_written_in_place_after_its_sizes_are_set():
+    torch = pytest.importorskip("torch")
+
+    def fill(inputs, outputs):
+        assert inputs[0]._shape == [2]
+        outputs[0]._reshape([3])
+        torch.from_dlpack(outputs[0]).fill_(7)
+
+    workspace.FeedBlob("x", torch.ones(2))
+    net = core.Net("dlpack")
+    net.Python(fill)(["x"], ["y"])
+    net.Proto().op[0].type = "PythonDLPack"
+    workspace.RunNetOnce(net)
+    assert workspace.FetchBlob("y").tolist() == [7, 7, 7]

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from bridge import c10
-from bridge.caffe2 import workspace
+from bridge.caffe2 import core, workspace
 from tests.helpers.operators import run_operator
 
 pytestmark = pytest.mark.usefixtures("fresh_workspace")
@@ -79,3 +79,35 @@ def test_a_sample_goes_by_the_weights() -> None:
         assert workspace.FetchBlob("y").tolist() == [i]
         assert workspace.FetchBlob("which").tolist() == [1]
         assert not workspace.FetchBlob("failed")
+
+
+@pytest.mark.parametrize("kind", ["simple", "async_scheduling"])
+@pytest.mark.parametrize("operator", ["DequeueBlobs", "SafeDequeueBlobs"])
+def test_a_net_that_waits_is_cancelled(kind: str, operator: str) -> None:
+    run_operator("CreateBlobsQueue", [], ["q"], capacity=1)
+    net = core.Net("waits")
+    net.Proto().type = kind
+    net.AddExternalInput("q")
+    getattr(net, operator)(["q"], ["out", "status"][: 1 + operator.startswith("Safe")])
+    ready = workspace.C.Workspace.current.create_net(net)
+    failures: list[Exception] = []
+
+    def run() -> None:
+        try:
+            ready.run()
+        except c10.EnforceNotMet as error:
+            failures.append(error)
+
+    waiting = threading.Thread(target=run)
+    waiting.start()
+    while waiting.is_alive():  # cancelled before it waits, it does not wait either
+        ready.cancel()
+        waiting.join(0.1)
+    assert len(failures) == 1
+
+
+def test_a_closed_queue_without_a_cancel_is_told_by_the_status() -> None:
+    run_operator("CreateBlobsQueue", [], ["q"], capacity=1)
+    run_operator("CloseBlobsQueue", ["q"], [])
+    run_operator("SafeDequeueBlobs", ["q"], ["out", "status"])
+    assert bool(workspace.FetchBlob("status"))

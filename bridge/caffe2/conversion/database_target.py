@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Entries written to Caffe2's databases, in chunks as the operator Save writes them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from bridge.c10 import TypeMeta
+from bridge.c10.errors import EnforceTypeError
+from bridge.caffe2.base.data_types import NUMBERS
+from bridge.caffe2.blobs.blob import Blob
+from bridge.caffe2.blobs.deserialize import read_blob
+from bridge.caffe2.blobs.int8 import Int8TensorCPU
+from bridge.caffe2.blobs.message import BlobMessage
+from bridge.caffe2.blobs.serialize import DEFAULT_CHUNK_SIZE, serialize_chunks
+from bridge.caffe2.blobs.write_tensor import chunk_message
+from bridge.caffe2.files.blob_files import require_names
+from bridge.caffe2.tensor.tensor import Tensor
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from bridge.caffe2.conversion.entries import Entry
+    from bridge.caffe2.files.records import Writer
+
+__all__ = ["write_records"]
+
+_CALLER = "convert"
+
+
+def write_records(db: Writer, entries: Sequence[Entry], streams: Iterable[Entry]) -> None:
+    """Write entries to a database; `streams` yields them with their values.
+
+    Raises EnforceNotMet: names that a file cannot hold (also a ValueError), elements that Caffe2
+    does not have (also a TypeError), or the disk is full.
+    """
+    require_names([entry.name for entry in entries], _CALLER)
+    for entry in entries:
+        if entry.message is None and _type_of(entry) not in NUMBERS:
+            raise EnforceTypeError(
+                f"Caffe2's files have no elements of {entry.dtype}, as {entry.name!r} has.", _CALLER
+            )
+    for entry in streams:
+        for key, message in _records(entry):
+            db.put(key, message)
+
+
+def _type_of(entry: Entry) -> TypeMeta | None:
+    try:
+        return TypeMeta.Make(entry.dtype)
+    except TypeError:
+        return None
+
+
+def _records(entry: Entry) -> Iterator[tuple[bytes, bytes]]:
+    name = entry.name.encode()
+    if entry.message is not None:
+        message = entry.message()
+        blob = Blob()
+        read_blob(blob, BlobMessage(message), message)
+        yield from serialize_chunks(blob, entry.name, DEFAULT_CHUNK_SIZE, _CALLER, entry.name)
+    elif entry.kind == "int8 tensor":
+        ((_, values),) = _parts(entry, max(entry.numel, 1))
+        values.Resize(list(entry.sizes))
+        blob = Blob()
+        quantized = Int8TensorCPU(values, entry.scale, entry.zero_point)
+        blob._set_object(quantized, TypeMeta.Make(Int8TensorCPU))
+        yield from serialize_chunks(blob, entry.name, DEFAULT_CHUNK_SIZE, _CALLER, entry.name)
+    else:
+        for index, (begin, values) in enumerate(_parts(entry, DEFAULT_CHUNK_SIZE)):
+            yield b"%s#%%%d" % (name, index), chunk_message(values, entry.sizes, name, begin)
+
+
+def _parts(entry: Entry, size: int) -> Iterator[tuple[int, Tensor]]:
+    """Yield the elements of an entry as tensors of `size` elements, the last one of fewer.
+
+    Each comes with the position of its first element; an empty entry is one empty tensor. All but
+    the last share one tensor.
+    """
+    meta = TypeMeta.Make(entry.dtype)
+    values = _new(meta, min(size, entry.numel))
+    if not entry.numel:
+        yield 0, values
+        return
+    room = memoryview(values).cast("B")
+    begin = filled = 0
+    for chunk in entry.chunks():
+        rest = memoryview(chunk).cast("B")
+        while len(rest):
+            taken = rest[: len(room) - filled]
+            room[filled : filled + len(taken)] = taken
+            filled += len(taken)
+            rest = rest[len(taken) :]
+            if filled == len(room):
+                yield begin, values
+                begin += values.numel()
+                filled = 0
+                if 0 < entry.numel - begin < size:
+                    values = _new(meta, entry.numel - begin)
+                    room = memoryview(values).cast("B")
+
+
+def _new(meta: TypeMeta, numel: int) -> Tensor:
+    values = Tensor([numel], "cpu")
+    values.raw_mutable_data(meta)
+    return values

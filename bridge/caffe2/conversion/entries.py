@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Entries: the blobs of a file, described without their values, which are read in chunks."""
+
+from __future__ import annotations
+
+import math
+from copy import copy
+from functools import partial
+
+from bridge.c10.errors import EnforceValueError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+    from typing import Any, BinaryIO, Self
+
+    Buffer = bytes | bytearray | memoryview
+    # Called with the bytes done and the bytes of all entries.
+    Progress = Callable[[int, int], None]
+
+__all__ = ["CHUNK_NBYTES", "Entry", "Entries", "read_range", "with_progress"]
+
+CHUNK_NBYTES = 4 << 20
+
+
+class Entry:
+    """A blob in a file.
+
+    name: of the blob. kind: ``"tensor"``, ``"int8 tensor"``, or what the blob is instead. dtype:
+    the name of the element type, as NumPy's; "" if it is not a tensor. sizes: of a tensor. nbytes:
+    of its elements; of anything else, those in the file. scale, zero_point: of an Int8 tensor.
+    chunks: a function that yields the elements as they are in memory, in row-major order; a chunk
+    is valid until the next one. message: a function that returns what is not a tensor as Caffe2's
+    message, None for tensors.
+    """
+
+    __slots__ = (
+        "chunks",
+        "dtype",
+        "kind",
+        "message",
+        "name",
+        "nbytes",
+        "scale",
+        "sizes",
+        "zero_point",
+    )
+
+    def __init__(
+        self,
+        name: str,
+        dtype: str,
+        sizes: Sequence[int],
+        nbytes: int,
+        chunks: Callable[[], Iterator[Buffer]],
+        *,
+        kind: str = "tensor",
+        scale: float = 1.0,
+        zero_point: int = 0,
+        message: Callable[[], bytes] | None = None,
+    ) -> None:
+        self.name = name
+        self.kind = kind
+        self.dtype = dtype
+        self.sizes = tuple(sizes)
+        self.nbytes = nbytes
+        self.chunks = chunks
+        self.scale = scale
+        self.zero_point = zero_point
+        self.message = message
+
+    @property
+    def numel(self) -> int:
+        """The number of elements of a tensor."""
+        return math.prod(self.sizes)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the description as plain Python objects, fit for JSON."""
+        found: dict[str, Any] = {"name": self.name, "kind": self.kind}
+        if self.dtype:
+            found.update(dtype=self.dtype, sizes=list(self.sizes))
+        if self.kind == "int8 tensor":
+            found.update(scale=self.scale, zero_point=self.zero_point)
+        found["nbytes"] = self.nbytes
+        return found
+
+
+class Entries:
+    """The entries of an open file, `entries`; a context manager that closes it."""
+
+    entries: list[Entry]
+
+    def close(self) -> None:
+        """Close the file. Entries can no longer be read."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+
+def read_range(file: BinaryIO, begin: int, nbytes: int, subject: str) -> Iterator[Buffer]:
+    """Yield `nbytes` of a file from `begin` on, in chunks that share one buffer.
+
+    Raises EnforceNotMet, also a ValueError: the file is shorter.
+    """
+    buffer = memoryview(bytearray(min(nbytes, CHUNK_NBYTES)))
+    file.seek(begin)
+    while nbytes:
+        part = buffer[: min(nbytes, CHUNK_NBYTES)]
+        found = file.readinto(part)  # type: ignore[attr-defined]
+        if not found:
+            raise EnforceValueError(f"{subject} ends {nbytes} bytes too early.", "convert")
+        nbytes -= found
+        yield part[:found]
+
+
+def with_progress(entries: Sequence[Entry], progress: Progress | None) -> Iterator[Entry]:
+    """Yield the entries; `progress` is called as their chunks are read."""
+    total = sum(entry.nbytes for entry in entries)
+    done = 0
+
+    def counted(entry: Entry) -> Iterator[Buffer]:
+        nonlocal done
+        for chunk in entry.chunks():
+            yield chunk
+            done += len(chunk)
+            if progress is not None:
+                progress(done, total)
+
+    for entry in entries:
+        one = copy(entry)
+        one.chunks = partial(counted, entry)
+        yield one

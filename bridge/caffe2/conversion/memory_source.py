@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Blobs in memory as entries: those that an init net creates."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from bridge.caffe2.blobs.int8 import Int8TensorCPU
+from bridge.caffe2.blobs.serialize import serialize
+from bridge.caffe2.conversion.entries import Entries, Entry
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+    from bridge.caffe2.blobs.blob import Blob
+    from bridge.caffe2.conversion.entries import Buffer
+
+__all__ = ["BlobEntries"]
+
+
+class BlobEntries(Entries):
+    """The entries of blobs, by name."""
+
+    def __init__(self, blobs: Mapping[str, Blob]) -> None:
+        self.entries: list[Entry] = [_entry(name, blob) for name, blob in blobs.items()]
+
+
+def _entry(name: str, blob: Blob) -> Entry:
+    held: Any = blob._tensor if blob._tensor is not None else blob._object
+    quantized = held if isinstance(held, Int8TensorCPU) else None
+    tensor: Any = quantized.t if quantized is not None else blob._tensor
+    if tensor is None or not tensor.dtype() or not tensor.dtype().is_pod:
+        message = serialize(blob, name, "convert", name)
+        kind = "strings" if tensor is not None else type(held).__name__
+        return Entry(
+            name, "", (), len(message), lambda: iter(()), kind=kind, message=lambda: message
+        )
+
+    def chunks() -> Iterator[Buffer]:
+        if tensor.numel():
+            yield memoryview(tensor).cast("B")
+
+    entry = Entry(name, tensor.dtype().name, list(tensor.sizes()), int(tensor.nbytes()), chunks)
+    if quantized is not None:
+        entry.kind = "int8 tensor"
+        entry.scale, entry.zero_point = quantized.scale, quantized.zero_point
+    return entry

@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What files of tensors alone cannot hold, as texts beside the tensors, so that nothing is lost.
+
+``caffe2.order``: the names of all blobs in order, as JSON. ``caffe2``: blobs that are not tensors,
+as Caffe2's messages in base64, by name. ``caffe2.int8``: the scale and zero point of Int8 tensors.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+
+from bridge.c10.errors import EnforceValueError
+from bridge.caffe2.conversion.entries import Entry
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+__all__ = ["metadata_of", "with_metadata"]
+
+
+def metadata_of(entries: Sequence[Entry]) -> dict[str, str]:
+    """Return the texts for entries; empty if they are plain tensors."""
+    others = {
+        entry.name: base64.b64encode(entry.message()).decode()
+        for entry in entries
+        if entry.message is not None
+    }
+    quantized = {
+        entry.name: {"scale": entry.scale, "zero_point": entry.zero_point}
+        for entry in entries
+        if entry.kind == "int8 tensor"
+    }
+    found = {"caffe2.order": json.dumps([entry.name for entry in entries])}
+    if others:
+        found["caffe2"] = json.dumps(others)
+    if quantized:
+        found["caffe2.int8"] = json.dumps(quantized)
+    return found
+
+
+def with_metadata(tensors: Sequence[Entry], texts: Mapping[str, str]) -> list[Entry]:
+    """Return the entries of a file of tensors and these texts, in the order of the blobs.
+
+    Raises EnforceNotMet, also a ValueError: the texts are not those of `metadata_of`.
+    """
+    try:
+        found = {entry.name: entry for entry in tensors}
+        for name, factors in json.loads(texts.get("caffe2.int8", "{}")).items():
+            found[name].kind = "int8 tensor"
+            found[name].scale = float(factors["scale"])
+            found[name].zero_point = int(factors["zero_point"])
+        for name, text in json.loads(texts.get("caffe2", "{}")).items():
+            found[name] = _other(name, base64.b64decode(text))
+        order = json.loads(texts.get("caffe2.order", "[]"))
+        return [found.pop(name) for name in order if name in found] + list(found.values())
+    except (AttributeError, KeyError, TypeError, ValueError) as cause:
+        raise EnforceValueError(
+            f"The metadata on Caffe2's blobs is damaged: {cause}.", "convert"
+        ) from cause
+
+
+def _other(name: str, message: bytes) -> Entry:
+    from bridge.caffe2.blobs.message import BlobMessage
+
+    kind = BlobMessage(message).type.decode(errors="replace")
+    kind = "strings" if kind == "Tensor" else kind
+    return Entry(name, "", (), len(message), lambda: iter(()), kind=kind, message=lambda: message)

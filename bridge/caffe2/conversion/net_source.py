@@ -1,0 +1,202 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Nets with their weights, read from files of any kind, and made into modules with inputs."""
+
+from __future__ import annotations
+
+from bridge.c10 import TypeMeta
+from bridge.c10.errors import EnforceNotMet, EnforceValueError
+from bridge.caffe2.base.errors import wrap_error
+from bridge.caffe2.base.message_text import TryReadProtoWithClass
+from bridge.caffe2.base.messages import caffe2_pb2
+from bridge.caffe2.base.text import listed
+from bridge.caffe2.blobs.blob import Blob
+from bridge.caffe2.blobs.deserialize import deserialize
+from bridge.caffe2.conversion.checkpoints import open_entries
+from bridge.caffe2.conversion.file_kinds import NET, kind_of_file, unknown_file
+from bridge.caffe2.conversion.predictor_export import predictor_export_in
+from bridge.caffe2.execution.nets import run_net_once
+from bridge.caffe2.tensor.tensor import Tensor
+from bridge.caffe2.workspaces.workspace import Workspace
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from typing import Any
+
+    from bridge.caffe2.conversion.entries import Entry
+
+__all__ = ["MissingSizesError", "NetSource", "net_of_file", "read_net"]
+
+_CALLER = "convert"
+# Sizes that mobile_exporter gives to inputs, whatever they are.
+_UNKNOWN = [1]
+
+
+class MissingSizesError(EnforceValueError):
+    """Neither the caller nor the files say what sizes an input has."""
+
+
+def read_net(path: str) -> Any:
+    """Return the NetDef in a file, text or bytes.
+
+    Raises EnforceNotMet: it cannot be read, or (also a ValueError) is not a net.
+    """
+    try:
+        with open(path, "rb") as file:
+            data = file.read()
+    except OSError as cause:
+        raise wrap_error(f"{path!r} cannot be read", _CALLER, cause) from cause
+    try:
+        net = TryReadProtoWithClass(caffe2_pb2().NetDef, data)
+    except EnforceNotMet as cause:
+        raise unknown_file(path) from cause
+    # Bytes of other messages may be those of a NetDef, too, but for their contents.
+    if not (net.op or net.external_input) or not all(operator.type for operator in net.op):
+        raise unknown_file(path)
+    return net
+
+
+def net_of_file(path: str) -> Any:
+    """Return the NetDef in a file: a net, or a predictor export.
+
+    Raises EnforceNotMet: it cannot be read, or (also a ValueError) has no net.
+    """
+    kind = kind_of_file(path)
+    if kind == NET:
+        return read_net(path)
+    with open_entries(path, kind) as opened:
+        export = predictor_export_in(opened.entries)
+    if export is None:
+        raise EnforceValueError(f"{path!r} has blobs, and no net.", _CALLER)
+    return export.net
+
+
+class NetSource:
+    """A net and the blobs that its files have.
+
+    path: of a net or a predictor export. init: of an init net, or a checkpoint with the weights.
+    sizes: those of inputs by name, and the names of their element types. Raises EnforceNotMet: a
+    file cannot be read, is neither, or the init net failed.
+    """
+
+    def __init__(
+        self, path: str, init: str | None, sizes: Mapping[str, tuple[Sequence[int], str]]
+    ) -> None:
+        self._table = Workspace()
+        self._given = sizes
+        self._hints: dict[str, Tensor] = {}
+        self.outputs: list[str] | None = None
+        kind = kind_of_file(path)
+        if kind == NET:
+            self.net: Any = read_net(path)
+        else:
+            with open_entries(path, kind) as opened:
+                export = predictor_export_in(opened.entries)
+                if export is None:
+                    raise EnforceValueError(f"{path!r} has blobs, and no net.", _CALLER)
+                self._load([one for one in opened.entries if one.name in export.parameters])
+            self.net, self.outputs = export.net, export.outputs or None
+            if export.shapes is not None:
+                hints = Workspace()
+                run_net_once(hints, export.shapes, _CALLER)
+                self._hint(hints, export.inputs)
+        if init is not None:
+            init_kind = kind_of_file(init)
+            if init_kind == NET:
+                run_net_once(self._table, read_net(init), _CALLER)
+            else:
+                with open_entries(init, init_kind) as opened:
+                    self._load(opened.entries)
+        self._hint(self._table, sizes)
+        for name in sizes:
+            self._table._blobs.pop(name, None)
+
+    def _load(self, entries: Sequence[Entry]) -> None:
+        for entry in entries:
+            self._table._blobs[entry.name] = _blob_of(entry)
+
+    def _hint(self, table: Workspace, names: Any) -> None:
+        """Keep the tensors of inputs, whose sizes may be those that the net expects."""
+        for name in names:
+            blob = table._blobs.get(name)
+            tensor = None if blob is None else blob._tensor
+            if tensor is not None and tensor.dtype() and list(tensor.sizes()) != _UNKNOWN:
+                self._hints[name] = tensor
+
+    def module(self) -> Any:
+        """Return the net as a module; see `to_module`.
+
+        Raises EnforceNotMet: a name of `sizes` is not read, or a blob is missing (also a KeyError).
+        """
+        from bridge.caffe2.modules.net_module import module_on
+
+        module = module_on(self.net, self._table, None, self.outputs)
+        unread = [name for name in self._given if name not in module.input_names]
+        if unread:
+            raise EnforceValueError(
+                f"The net does not read {listed(unread)}; its inputs are "
+                f"{listed(module.input_names)}.",
+                _CALLER,
+            )
+        return module
+
+    def example_inputs(self, names: Sequence[str]) -> tuple[Any, ...]:
+        """Return tensors of zeros of the inputs' sizes.
+
+        Raises MissingSizesError: they are not known. EnforceNotMet, also a ValueError: there are no
+        inputs, or a type is unknown.
+        """
+        import torch
+
+        if not names:
+            raise MissingSizesError(
+                "The init net sets every blob that the net reads. Say which of them are inputs.",
+                _CALLER,
+            )
+        missing = [name for name in names if name not in self._given and name not in self._hints]
+        if missing:
+            raise MissingSizesError(
+                f"The net does not say what sizes its inputs {listed(missing)} have, or they are "
+                "weights and their file is missing.",
+                _CALLER,
+            )
+        inputs = []
+        for name in names:
+            if name in self._given:
+                sizes, text = self._given[name]
+                dtype = getattr(torch, text, None)
+                if not isinstance(dtype, torch.dtype):
+                    raise EnforceValueError(f"torch has no elements of {text!r}.", _CALLER)
+            else:
+                hint = self._hints[name]
+                sizes, dtype = list(hint.sizes()), hint.dtype().torch
+            inputs.append(torch.zeros(list(sizes), dtype=dtype))
+        return tuple(inputs)
+
+    def blobs(self) -> dict[str, Blob]:
+        """Return the blobs that the net, an init net, creates when it is run without inputs."""
+        run_net_once(self._table, self.net, _CALLER)
+        return dict(self._table._blobs)
+
+
+def _blob_of(entry: Entry) -> Blob:
+    blob = Blob()
+    if entry.message is not None:
+        deserialize(blob, entry.message(), f"Blob {entry.name!r}", _CALLER)
+        return blob
+    tensor = Tensor(list(entry.sizes), "cpu")
+    tensor.raw_mutable_data(TypeMeta.Make(entry.dtype))
+    if entry.numel:
+        room = memoryview(tensor).cast("B")
+        at = 0
+        for chunk in entry.chunks():
+            room[at : at + len(chunk)] = chunk
+            at += len(chunk)
+    if entry.kind == "int8 tensor":
+        from bridge.caffe2.blobs.int8 import Int8TensorCPU
+
+        quantized = Int8TensorCPU(tensor, entry.scale, entry.zero_point)
+        blob._set_object(quantized, TypeMeta.Make(Int8TensorCPU))
+    else:
+        blob._replace(tensor)
+    return blob

@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Predictor exports: a database with the weights and, in one record, the nets (a MetaNetDef).
+
+Caffe2's trainers wrote them as ``.mdl`` or ``.minidb``.
+
+Follows caffe2/proto/metanet.proto and caffe2/python/predictor/predictor_exporter.py, PyTorch 1.8.1.
+"""
+
+from __future__ import annotations
+
+from bridge.caffe2.base.errors import wrap_error
+from bridge.caffe2.base.messages import caffe2_pb2
+from bridge.caffe2.blobs.blob import Blob
+from bridge.caffe2.blobs.deserialize import deserialize
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+    from bridge.caffe2.conversion.entries import Entry
+
+__all__ = ["PredictorExport", "predictor_export_in"]
+
+_CALLER = "predictor export"
+_KEY = "!!META_NET_DEF"
+
+
+class PredictorExport:
+    """The nets of a predictor export, NetDefs, and the names of its blobs.
+
+    net: computes the outputs. shapes: creates blobs of the inputs' sizes, or None.
+    """
+
+    __slots__ = ("inputs", "net", "outputs", "parameters", "shapes")
+
+    def __init__(self, data: bytes) -> None:
+        meta = _message_class().FromString(data)
+        nets = {one.key: caffe2_pb2().NetDef.FromString(one.value) for one in meta.nets}
+        blobs = {one.key: list(one.value) for one in meta.blobs}
+        self.net: Any = nets["PREDICT_NET_TYPE"]
+        self.shapes: Any = nets.get("PREDICT_INIT_NET_TYPE")
+        self.inputs: list[str] = blobs.get("INPUTS_BLOB_TYPE", [])
+        self.outputs: list[str] = blobs.get("OUTPUTS_BLOB_TYPE", [])
+        self.parameters: list[str] = blobs.get("PARAMETERS_BLOB_TYPE", [])
+
+
+def predictor_export_in(entries: Sequence[Entry]) -> PredictorExport | None:
+    """Return the nets among the entries of a database; None if it has none.
+
+    Raises EnforceNotMet, also a ValueError: the record is damaged.
+    """
+    for entry in entries:
+        if entry.name == _KEY and entry.message is not None:
+            try:
+                blob = Blob()
+                deserialize(blob, entry.message(), f"Blob {_KEY!r}", _CALLER)
+                return PredictorExport(bytes(blob._object))
+            except Exception as cause:
+                raise wrap_error(
+                    f"The nets in record {_KEY!r} cannot be read", _CALLER, cause
+                ) from cause
+    return None
+
+
+def _message_class() -> Any:
+    """Return a class for MetaNetDef with the fields used here; its nets are left as bytes."""
+    from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
+
+    field = descriptor_pb2.FieldDescriptorProto
+    messages: dict[str, list[tuple[str, Any, str, bool]]] = {
+        "Blobs": [("key", field.TYPE_STRING, "", False), ("value", field.TYPE_STRING, "", True)],
+        "Nets": [("key", field.TYPE_STRING, "", False), ("value", field.TYPE_BYTES, "", False)],
+        "Meta": [
+            ("blobs", field.TYPE_MESSAGE, ".bridge.Blobs", True),
+            ("nets", field.TYPE_MESSAGE, ".bridge.Nets", True),
+        ],
+    }
+    file = descriptor_pb2.FileDescriptorProto(name="metanet.proto", package="bridge")
+    for name, fields in messages.items():
+        message = file.message_type.add(name=name)
+        for number, (label, kind, type_name, repeated) in enumerate(fields, 1):
+            added = message.field.add(name=label, number=number, type=kind)
+            added.label = field.LABEL_REPEATED if repeated else field.LABEL_OPTIONAL
+            if type_name:
+                added.type_name = type_name
+    pool = descriptor_pool.DescriptorPool()
+    pool.AddSerializedFile(file.SerializeToString())
+    descriptor = pool.FindMessageTypeByName("bridge.Meta")
+    if hasattr(message_factory, "GetMessageClass"):
+        return message_factory.GetMessageClass(descriptor)
+    factory: Any = message_factory.MessageFactory(pool)  # of protobuf before 4.22
+    return factory.GetPrototype(descriptor)

@@ -1,0 +1,348 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Recurrent networks: a net that is run once for each time step.
+
+Follows caffe2/operators/rnn/recurrent_network_op.h and .cc, PyTorch 1.8.1. The steps run one after
+the other, also with `enable_rnn_executor`, which changes no results.
+"""
+
+from __future__ import annotations
+
+from bridge import c10
+from bridge.c10.errors import EnforceNotMet
+from bridge.caffe2.execution.blob_table import find_blob, find_or_create
+from bridge.caffe2.execution.registry import register_operator
+from bridge.caffe2.execution.torch_io import operand
+from bridge.caffe2.operators.base.lazy_torch import torch
+from bridge.caffe2.operators.base.torch_operator import TorchOperator, enforce
+from bridge.caffe2.operators.control.step_net import (
+    ScratchWorkspaces,
+    StepNet,
+    links_of,
+    net_of,
+    room,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from torch import Tensor
+
+    from bridge.caffe2.execution.blob_table import BlobTable
+
+__all__ = ["RecurrentNetwork"]
+
+
+@register_operator("RecurrentNetwork", ("cpu", "cuda"))
+class RecurrentNetwork(TorchOperator):
+    """Run `step_net` for each time step of input 0, which is (T, N, ...).
+
+    The blobs `recurrent_states` are (steps + T, N, D): first the initial states, which are the
+    inputs `initial_recurrent_state_ids`, each (D), (N, D) or (steps, N, D), then what the steps
+    write. Links `link_internal`, `link_external`, `link_offset`, `link_window` (1) make blobs of
+    the step parts of sequences. The outputs `alias_dst` are the states `alias_src` from row
+    `alias_offset`, counted from the end if negative, and share their memory. The last output holds
+    the workspaces of the steps: one for each with `backward_step_net`, otherwise `num_workspaces`
+    (2), used in turn. The blob `timestep` is the number of the step.
+
+    Raises EnforceNotMet: sizes do not fit, or an operator of a step failed; steps before it have
+    had their effect.
+    """
+
+    _has_effects = True
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        states = self.GetRepeatedArgument("recurrent_states")
+        initial = self.GetRepeatedArgument("initial_recurrent_state_ids")
+        enforce(
+            len(states) == len(initial),
+            f"There are {len(states)} recurrent_states, and {len(initial)} "
+            "initial_recurrent_state_ids.",
+        )
+        self._states = list(zip(states, initial, strict=True))
+        for state in states:
+            find_or_create(self._workspace, state)
+        self._aliases = self._read_aliases()
+        self._time_step = self.GetSingleArgument("timestep", "timestep")
+        net = net_of(self, "step_net")
+        enforce(net is not None, "RecurrentNetwork needs the argument step_net.")
+        self._net = StepNet(net, links_of(self), self._time_step, "RecurrentNetwork")
+        self._backward = net_of(self, "backward_step_net") is not None
+
+    def _read_aliases(self) -> list[tuple[str, str, int]]:
+        src, dst = self.GetRepeatedArgument("alias_src"), self.GetRepeatedArgument("alias_dst")
+        offsets = self.GetRepeatedArgument("alias_offset")
+        enforce(
+            len(src) == len(dst) == len(offsets),
+            f"alias_src, alias_dst and alias_offset have {len(src)}, {len(dst)} and "
+            f"{len(offsets)} values.",
+        )
+        return list(zip(src, dst, offsets, strict=True))
+
+    def RunOnDevice(self) -> None:
+        sequence = self.x(0)
+        enforce(sequence.dim() >= 2, f"Input 0 is (T, N, ...), not {list(sequence.shape)}.")
+        steps, n = sequence.shape[:2]
+        for state, initial in self._states:
+            self._start_state(state, initial, steps, n)
+        scratch = self._scratch()
+        count = steps if self._backward else self.GetSingleArgument("num_workspaces", 2)
+        enforce(count > 0 or not steps, f"num_workspaces must be at least 1, not {count}.")
+        shared = scratch.prepare(self._workspace, count)
+        for name in self.GetRepeatedArgument("recompute_blobs_on_backward"):
+            find_or_create(shared, name)
+        for t in range(steps):
+            self._net.run(scratch.steps[t % count], t)
+        for src, dst, offset in self._aliases:
+            self._alias(src, dst, offset)
+
+    def _scratch(self) -> ScratchWorkspaces:
+        blob = self.OutputBlob(self.OutputSize() - 1)
+        if not blob.IsType(ScratchWorkspaces):
+            blob.Reset(ScratchWorkspaces())
+        found: ScratchWorkspaces = blob.Get(ScratchWorkspaces)
+        return found
+
+    def _start_state(self, name: str, i: int, steps: int, n: int) -> None:
+        """Give a state its sizes, and set its first rows."""
+        initial = self.x(i)
+        enforce(
+            initial.dim() >= 1 and (initial.dim() == 1 or initial.shape[-2] == n),
+            f"The initial state {self._definition.inputs[i]!r} is (D), (N, D) or (steps, N, D) "
+            f"with N = {n}, not {list(initial.shape)}.",
+        )
+        first = initial.shape[0] if initial.dim() == 3 else 1
+        state = room(
+            find_or_create(self._workspace, name), [steps + first, n, initial.shape[-1]], initial
+        )
+        state[:first].copy_(initial)
+
+    def _alias(self, src: str, dst: str, offset: int) -> None:
+        states = operand(find_or_create(self._workspace, src)._tensor)
+        start = offset if offset >= 0 else states.shape[0] + offset
+        enforce(
+            0 <= start <= states.shape[0],
+            f"The alias {dst!r} starts at row {start} of {src!r}, which has {states.shape[0]}.",
+        )
+        part = states[start:]
+        blob = find_or_create(self._workspace, dst)
+        tensor = blob._tensor
+        if (
+            tensor is None
+            or not tensor.storage_initialized()
+            or tensor.raw_data() != part.data_ptr()
+            or list(tensor.sizes()) != list(part.shape)
+        ):
+            blob.feed(part)
+
+
+@register_operator("RecurrentNetworkBlobFetcher")
+class RecurrentNetworkBlobFetcher(TorchOperator):
+    """Copy the blobs of all steps into the workspace, as ``<prefix>_<name><step>``.
+
+    Input: the last output of RecurrentNetwork. Output: the names. `prefix` is "rnn".
+    Follows RecurrentNetworkBlobFetcherOp, PyTorch 1.8.1.
+    """
+
+    _has_effects = True
+
+    def RunOnDevice(self) -> None:
+        scratch = self.Input(0, ScratchWorkspaces)
+        prefix = self.GetSingleArgument("prefix", "rnn")
+        names = []
+        for step, table in enumerate(scratch.steps):
+            for name in sorted(table._blobs):
+                copy = f"{prefix}_{name}{step}"
+                found = table._blobs[name].Get(c10.tensor)
+                find_or_create(self._workspace, copy).feed(operand(found).clone())
+                names.append(copy.encode())
+        self.put_strings(0, [len(names)], names)
+
+
+@register_operator("rnn_internal_apply_link", ("cpu", "cuda"))
+class ApplyLink(TorchOperator):
+    """(timestep, external) -> internal, external: make internal a part of external.
+
+    It is `window` (1) rows from ``timestep + offset``, and shares their memory.
+    """
+
+    _has_effects = True
+
+    def RunOnDevice(self) -> None:
+        t, whole = self.integers(0, (c10.int32,))[0], self.x(1)
+        start = t + self.GetSingleArgument("offset", -1)
+        window = self.GetSingleArgument("window", 1)
+        enforce(
+            whole.dim() > 0 and 0 <= start <= whole.shape[0] - window,
+            f"The link needs {window} rows from {start} of sizes {list(whole.shape)}.",
+        )
+        self.OutputBlob(0).feed(whole.narrow(0, start, window))
+
+
+@register_operator("rnn_internal_accumulate_gradient_input", ("cpu", "cuda"))
+class AccumulateGradientInput(TorchOperator):
+    """(timestep, outer gradient, gradient) -> gradient: add row `timestep` of the outer gradient.
+
+    It is added to the row ``timestep + offset``, in place.
+    """
+
+    writes_last = False
+    _has_effects = True
+
+    def RunOnDevice(self) -> None:
+        t = self.integers(0, (c10.int32,))[0]
+        add_row(self.x(2), self.x(1), t, self.GetSingleArgument("offset", -1))
+
+
+def add_row(gradient: Tensor, outer: Tensor, t: int, offset: int) -> None:
+    """Add row `t` of `outer` to row ``t + offset`` of `gradient`. Raises EnforceNotMet: no such."""
+    if not (0 <= t + offset < gradient.shape[0] and 0 <= t < outer.shape[0]):
+        raise EnforceNotMet(
+            f"Row {t} of sizes {list(outer.shape)} cannot be added to row {t + offset} of sizes "
+            f"{list(gradient.shape)}."
+        )
+    row = gradient[t + offset]
+    torch.add(row, outer[t].view(row.shape), out=row)
+
+
+@register_operator("RecurrentNetworkGradient", ("cpu", "cuda"))
+class RecurrentNetworkGradient(TorchOperator):
+    """The gradients of RecurrentNetwork: `backward_step_net`, from the last step to the first.
+
+    Inputs: the gradients of the outputs `outputs_with_grads`, the inputs and the outputs of
+    RecurrentNetwork. Outputs: the gradients of input 0, of the inputs `param`, and of the initial
+    states. Raises EnforceNotMet: as RecurrentNetwork.
+    """
+
+    _has_effects = True
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        own = self._definition.message()
+        inputs, outputs = own.input, own.output
+        self._given = self.GetRepeatedArgument("outputs_with_grads")
+        self._initial = self.GetRepeatedArgument("initial_recurrent_state_ids")
+        self._time_step = self.GetSingleArgument("timestep", "timestep")
+        net = net_of(self, "backward_step_net")
+        enforce(net is not None, "RecurrentNetworkGradient needs the argument backward_step_net.")
+        links = [*links_of(self), *links_of(self, "backward_", windows=False)]
+        links = [
+            one._replace(internal=self._renamed(one.internal), external=self._renamed(one.external))
+            for one in links
+        ]
+        self._params: list[tuple[str, str]] = []
+        params = self.GetRepeatedArgument("param")
+        names = self.GetRepeatedArgument("param_grads")
+        enforce(
+            len(names) in (0, len(params)),
+            f"There are {len(params)} values of param, and {len(names)} param_grads.",
+        )
+        for i, place in enumerate(params):
+            gradient = outputs[1 + i]
+            self._params.append((inputs[place + len(self._given)], gradient))
+            in_step = self._renamed(names[i]) if names else gradient
+            _rename(net, in_step, f"{in_step}_tmpstep")
+            total = net.op.add(type="Sum", name="")
+            total.input.extend([gradient, f"{in_step}_tmpstep"])
+            total.output.append(gradient)
+            if own.HasField("device_option"):
+                total.device_option.CopyFrom(own.device_option)
+        self._states = [self._state(name) for name in self.GetRepeatedArgument("recurrent_states")]
+        for _, gradient, _, _ in self._states:
+            find_or_create(self._workspace, gradient)
+        self._net = StepNet(net, links, self._time_step, "RecurrentNetworkGradient")
+
+    def _renamed(self, name: str) -> str:
+        """Return another name for a blob, which memory optimization chose."""
+        found: str = self.GetSingleArgument(f"{name}.rename", name)
+        return found
+
+    def _state(self, name: str) -> tuple[str, str, str | None, str | None]:
+        """Return the names of a state, its gradient, and the given gradients of all and the last.
+
+        Raises EnforceNotMet: an output with a gradient is another part of the state.
+        """
+        every: str | None = None
+        last: str | None = None
+        offsets = self.GetRepeatedArgument("alias_offset")
+        for alias, src in enumerate(self.GetRepeatedArgument("alias_src")):
+            if src != name or alias not in self._given:
+                continue
+            given = self._definition.inputs[self._given.index(alias)]
+            enforce(
+                offsets[alias] in (1, -1),
+                f"An output with a gradient has the alias_offset 1 or -1, not {offsets[alias]}.",
+            )
+            if offsets[alias] == 1:
+                every = given
+            else:
+                last = given
+        return name, self._renamed(f"{name}_grad"), every, last
+
+    def RunOnDevice(self) -> None:
+        sequence = self.x(len(self._given))
+        steps = sequence.shape[0]
+        scratch = self.Input(self.InputSize() - 1, ScratchWorkspaces)
+        enforce(
+            len(scratch.steps) >= steps,
+            f"There are {steps} steps, but {len(scratch.steps)} workspaces of the forward run.",
+        )
+        for param, gradient in self._params:
+            self._zeros(gradient, param)
+        states = [self._start(*names) for names in self._states]
+        name = self._renamed(f"{self._definition.inputs[len(self._given)]}_grad")
+        blob = find_blob(self._workspace, name) or self.OutputBlob(0)
+        room(blob, sequence.shape, sequence)
+        assert scratch.shared is not None
+        self._share_blobs(scratch.steps[:1], scratch.shared)
+        for t in reversed(range(steps)):
+            for gradient, every in states:
+                if every is not None:
+                    add_row(gradient, every, t, 1)
+            self._net.run(scratch.steps[t], t)
+        for i, (gradient, _) in enumerate(states):
+            self._put_initial(1 + len(self._params) + i, self._initial[i], gradient)
+
+    def _tensor(self, name: str) -> Tensor:
+        blob = find_or_create(self._workspace, name)
+        return operand(blob.Get(c10.tensor))
+
+    def _zeros(self, name: str, like: str) -> Tensor:
+        """Return the blob `name`, set to zeros of the sizes of the blob `like`."""
+        given = self._tensor(like)
+        return room(find_or_create(self._workspace, name), given.shape, given).zero_()
+
+    def _start(
+        self, state: str, name: str, every: str | None, last: str | None
+    ) -> tuple[Tensor, Tensor | None]:
+        """Return the gradient of a state before the last step, and the outer one of all steps."""
+        gradient = self._zeros(name, state)
+        if last is not None:
+            row = gradient[-1]
+            row.add_(self._tensor(last).reshape(row.shape))
+        return gradient, None if every is None else self._tensor(every)
+
+    def _share_blobs(self, first: list[BlobTable], shared: BlobTable) -> None:
+        """Create what the backward step writes where all steps share it, unless a step has it."""
+        for table in first:
+            for name in self._net.outputs():
+                if find_blob(table, name) is None:
+                    find_or_create(shared, name)
+
+    def _put_initial(self, o: int, place: int, gradient: Tensor) -> None:
+        like = self.x(place + len(self._given))
+        if like.dim() >= 2:
+            self.OutputBlob(o).feed(
+                gradient[: like.numel() // gradient[0].numel()].view(like.shape)
+            )
+        else:
+            self.put(o, gradient[0].sum(0))
+
+
+def _rename(net: Any, name: str, to: str) -> None:
+    for operator in net.op:
+        for names in (operator.input, operator.output):
+            for i, one in enumerate(names):
+                if one == name:
+                    names[i] = to

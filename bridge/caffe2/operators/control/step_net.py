@@ -1,0 +1,260 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The step net of a recurrent network, and the workspaces in which its steps run.
+
+Each step has a workspace, whose parent has what all steps share; the parent of that one is the
+workspace of the network. A link makes a blob of a step, the internal one, a part of a sequence, the
+external one: time step t is its rows from ``t + offset``, `window` of them. The memory is shared,
+so what a step writes into an internal blob is in the sequence.
+
+Follows caffe2/operators/rnn/recurrent_network_op.h, PyTorch 1.8.1.
+"""
+
+from __future__ import annotations
+
+from bridge.c10 import TypeMeta
+from bridge.c10.errors import EnforceNotMet
+from bridge.caffe2.base.messages import caffe2_pb2
+from bridge.caffe2.execution.blob_table import BlobTable, find_or_create
+from bridge.caffe2.execution.definition import Definition
+from bridge.caffe2.execution.instantiate import instantiate_in
+from bridge.caffe2.execution.operator import failure
+from bridge.caffe2.execution.operator_core import run_all
+from bridge.caffe2.execution.registry import class_for
+from bridge.caffe2.execution.torch_io import operand
+from bridge.caffe2.operators.base.lazy_torch import torch
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from typing import Any, NamedTuple
+
+    from torch import Tensor
+
+    from bridge.caffe2.blobs.blob import Blob
+    from bridge.caffe2.execution.operator import Operator
+
+    class Link(NamedTuple):
+        """The names of both blobs of a link, and which part of the external one it is."""
+
+        internal: str
+        external: str
+        offset: int
+        window: int
+
+else:
+    from collections import namedtuple
+
+    Link = namedtuple("Link", "internal external offset window")
+
+__all__ = ["Link", "ScratchWorkspaces", "StepNet", "links_of", "net_of", "room"]
+
+
+class ScratchWorkspaces:
+    """The workspaces of the steps, and the one whose blobs they share."""
+
+    def __init__(self) -> None:
+        self.shared: BlobTable | None = None
+        self.steps: list[BlobTable] = []
+
+    def prepare(self, outer: BlobTable, count: int) -> BlobTable:
+        """Create the workspace that is shared, and those of `count` steps; return the former."""
+        if self.shared is None:
+            self.shared = outer._child()
+        while len(self.steps) < count:
+            self.steps.append(self.shared._child())
+        return self.shared
+
+
+TypeMeta.Register(ScratchWorkspaces)
+
+
+def net_of(operator: Operator, name: str) -> Any:
+    """Return the NetDef of argument `name`, which may be its text, as a new message; else None."""
+    values = operator._definition.arguments.get(name)
+    if not values:  # an argument may have no value, where a net was extracted for prediction
+        return None
+    given = operator.GetSingleArgument(name)
+    if given == "":
+        return None
+    net = caffe2_pb2().NetDef()
+    if isinstance(given, (str, bytes)):
+        from google.protobuf import text_format
+
+        text_format.Parse(given, net)
+    else:
+        net.CopyFrom(given)
+    return net
+
+
+def links_of(operator: Operator, prefix: str = "", windows: bool = True) -> list[Link]:
+    """Return the links that the arguments describe whose names begin with `prefix`.
+
+    Raises EnforceNotMet: the lists have different lengths.
+    """
+    internal = operator.GetRepeatedArgument(f"{prefix}link_internal")
+    external = operator.GetRepeatedArgument(f"{prefix}link_external")
+    offsets = operator.GetRepeatedArgument(f"{prefix}link_offset")
+    given = operator.GetRepeatedArgument(f"{prefix}link_window") if windows else []
+    sizes = given or [1] * len(offsets)
+    if not len(internal) == len(external) == len(offsets) == len(sizes):
+        raise EnforceNotMet(
+            f"{prefix}link_internal, _external, _offset and _window have {len(internal)}, "
+            f"{len(external)}, {len(offsets)} and {len(sizes)} values; they describe one link each."
+        )
+    return list(map(Link, internal, external, offsets, sizes))
+
+
+def room(blob: Blob, sizes: Sequence[int], like: Tensor) -> Tensor:
+    """Return the blob's memory as a torch tensor of these sizes, of the type and place of `like`.
+
+    It is the memory that the blob has, if that is of these sizes; otherwise it is new.
+    """
+    tensor = blob._tensor
+    if tensor is not None and tensor.storage_initialized() and list(tensor.sizes()) == list(sizes):
+        current = operand(tensor)
+        if current.dtype == like.dtype and current.device == like.device:
+            return current
+    fresh = torch.empty(tuple(sizes), dtype=like.dtype, device=like.device)
+    blob.feed(fresh)
+    return fresh
+
+
+def _put_time_step(table: BlobTable, name: str, t: int) -> None:
+    """Set the blob `name` to the number of the step, one int32."""
+    blob = find_or_create(table, name)
+    like = torch.empty(0, dtype=torch.int32, device="cpu")
+    room(blob, [1], like).fill_(t)
+
+
+class _BoundLink:
+    """A link between two blobs, and the part that the internal one is at present."""
+
+    __slots__ = ("address", "external", "internal", "link", "part", "sizes", "whole")
+
+    def __init__(self, link: Link, table: BlobTable) -> None:
+        self.link = link
+        self.internal = find_or_create(table, link.internal)
+        self.external = find_or_create(table, link.external)
+        self.whole: tuple[Any, int, int] | None = None
+        self.part: Any = None
+        self.sizes: list[int] = []
+        self.address = 0
+
+    def apply(self, t: int) -> None:
+        """Make the internal blob time step `t` of the external one.
+
+        Raises EnforceNotMet: the external one has no tensor, or is too short.
+        """
+        external = self.external._tensor
+        if external is None or not external.storage_initialized():
+            raise EnforceNotMet(f"The link needs a tensor in the blob {self.link.external!r}.")
+        whole = (external, external.raw_data(), t)
+        if whole != self.whole:
+            self._find_part(external, t)
+            self.whole = whole
+        if not self._is_linked():
+            self.internal.feed(self.part)
+
+    def keep(self) -> None:
+        """Copy what an operator put into the internal blob, if it is in memory of its own."""
+        if self._is_linked():
+            return
+        found = operand(self.internal._tensor)
+        if found.numel() != self.part.numel() or found.dtype != self.part.dtype:
+            raise EnforceNotMet(
+                f"A step wrote {found.dtype} of sizes {list(found.shape)} to the blob "
+                f"{self.link.internal!r}, which is a part of {self.link.external!r} of "
+                f"{self.part.dtype} of sizes {list(self.part.shape)}."
+            )
+        self.part.view(-1).copy_(found.reshape(-1))
+        self.internal.feed(self.part)
+
+    def _find_part(self, external: Any, t: int) -> None:
+        whole = operand(external)
+        start, window = t + self.link.offset, self.link.window
+        if not whole.dim() or not 0 <= start <= whole.shape[0] - window:
+            raise EnforceNotMet(
+                f"Step {t} needs {window} rows from {start} of the blob {self.link.external!r}, "
+                f"which has sizes {list(whole.shape)}."
+            )
+        self.part = whole.narrow(0, start, window)
+        self.address = self.part.data_ptr()
+        self.sizes = list(self.part.shape)
+
+    def _is_linked(self) -> bool:
+        tensor = self.internal._tensor
+        return (
+            tensor is not None
+            and tensor.storage_initialized()
+            and tensor.raw_data() == self.address
+            and tensor.sizes() == self.sizes
+        )
+
+
+class StepNet:
+    """A step net: its operators, created in the workspace of each step.
+
+    Raises EnforceNotMet: an operator is not registered, or wrong.
+    """
+
+    def __init__(self, net: Any, links: Iterable[Link], time_step: str, caller: str) -> None:
+        self.name = net.name
+        self.links = list(links)
+        self.time_step = time_step
+        self._caller = caller
+        option = net.device_option if net.HasField("device_option") else None
+        self._definitions = [Definition(operator, None, option, caller) for operator in net.op]
+        for definition in self._definitions:
+            class_for(definition, caller)
+        self._steps: dict[BlobTable, _Step] = {}
+
+    def outputs(self) -> list[str]:
+        """Return the names of the blobs that the operators write."""
+        return [name for definition in self._definitions for name in definition.outputs]
+
+    def run(self, table: BlobTable, t: int) -> None:
+        """Run step `t` in the workspace `table`. Raises EnforceNotMet: an operator failed."""
+        _put_time_step(table, self.time_step, t)
+        step = self._steps.get(table)
+        if step is None:
+            step = self._steps[table] = _Step(self, table)
+        step.run(t)
+
+    def failure(self, position: int, cause: Exception) -> EnforceNotMet:
+        """Return the error of the operator at `position`, to be raised from `cause`."""
+        where = f", position {position} of net {self.name!r},"
+        return failure(self._definitions[position], cause, self._caller, where)
+
+
+class _Step:
+    """The operators of a step net in a workspace, and its links.
+
+    The operators are in parts: each part ends with one that writes an internal blob.
+    """
+
+    def __init__(self, net: StepNet, table: BlobTable) -> None:
+        self._net = net
+        self._links = [_BoundLink(link, table) for link in net.links]
+        self._parts: list[tuple[int, list[Operator], list[_BoundLink]]] = []
+        part: list[Operator] = []
+        for position, definition in enumerate(net._definitions):
+            try:
+                part.append(instantiate_in(definition, table, []))
+            except Exception as cause:
+                raise net.failure(position, cause) from cause
+            written = [one for one in self._links if one.link.internal in definition.outputs]
+            if written or position == len(net._definitions) - 1:
+                self._parts.append((position + 1 - len(part), part, written))
+                part = []
+
+    def run(self, t: int) -> None:
+        for link in self._links:
+            link.apply(t)
+        for start, operators, written in self._parts:
+            at = [0]
+            try:
+                run_all(operators, at)
+                for link in written:
+                    link.keep()
+            except Exception as cause:
+                raise self._net.failure(start + at[0], cause) from cause

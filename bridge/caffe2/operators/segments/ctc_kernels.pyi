@@ -1,0 +1,9 @@
+# SPDX-License-Identifier: Apache-2.0
+import numpy as np
+from numpy.typing import NDArray
+
+class Search:
+    ranked: list[tuple[int, ...]]
+    def __init__(self, width: int, threshold: float) -> None: ...
+    def step(self, given: NDArray[np.float32]) -> None: ...
+    def odds(self, prefix: tuple[int, ...]) -> float: ...

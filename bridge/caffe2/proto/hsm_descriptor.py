@@ -1,0 +1,15 @@
+# SPDX-License-Identifier: Apache-2.0
+"""hsm.proto, compiled: a FileDescriptorProto. Made by tools/make_proto.py."""
+
+import binascii
+
+SERIALIZED = binascii.a2b_base64("""
+ChZjYWZmZTIvcHJvdG8vaHNtLnByb3RvEgZjYWZmZTIicAoJTm9kZVByb3RvEiMKCGNoaWxkcmVu
+GAEgAygLMhEuY2FmZmUyLk5vZGVQcm90bxIQCgh3b3JkX2lkcxgCIAMoBRIOCgZvZmZzZXQYAyAB
+KAUSDAoEbmFtZRgEIAEoCRIOCgZzY29yZXMYBSADKAIiMQoJVHJlZVByb3RvEiQKCXJvb3Rfbm9k
+ZRgBIAEoCzIRLmNhZmZlMi5Ob2RlUHJvdG8iQAoOSGllcmFyY2h5UHJvdG8SDAoEc2l6ZRgBIAEo
+BRIgCgVwYXRocxgCIAMoCzIRLmNhZmZlMi5QYXRoUHJvdG8iRwoJUGF0aFByb3RvEg8KB3dvcmRf
+aWQYASABKAUSKQoKcGF0aF9ub2RlcxgCIAMoCzIVLmNhZmZlMi5QYXRoTm9kZVByb3RvIj4KDVBh
+dGhOb2RlUHJvdG8SDQoFaW5kZXgYASABKAUSDgoGbGVuZ3RoGAIgASgFEg4KBnRhcmdldBgDIAEo
+BQ==
+""")

@@ -1,0 +1,202 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What `bridge doctor` finds out: frameworks, their versions and faults, and the conversions."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import platform
+import selectors
+import signal
+import subprocess
+import sys
+import time
+from importlib import metadata
+
+from bridge._version import __version__
+from bridge.exchange.registry import exporting_names
+from bridge.shell import probe
+from bridge.shell.errors import UsageError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from typing import Any
+
+    Outcome = dict[str, Any]
+
+__all__ = ["diagnose"]
+
+Task = tuple[str, ...]
+# What is always there, and the framework that is compiled into the bridge.
+_OWN = ("at", "caffe2")
+_LAST_LINES = 300  # characters of a crashed child's stderr that are shown
+
+
+def diagnose(wanted: Sequence[str], timeout: float) -> dict[str, Any]:
+    """Return the versions, frameworks and conversions as plain Python objects, fit for JSON.
+
+    wanted: names of frameworks; empty: all that are installed. timeout: seconds for each step.
+    Raises UsageError: a name is unknown.
+    """
+    known = [*_OWN, *dict.fromkeys(["numpy", "torch", *exporting_names()])]
+    for name in wanted:
+        if name not in known:
+            raise UsageError(f"no framework has the name {name!r}; known are {', '.join(known)}")
+    names = [name for name in known if not wanted or name in wanted]
+    there = [name for name in names if name in _OWN or _is_installed(name)]
+    imports, conversions = _outcomes(there, timeout)
+    frameworks = [
+        {
+            "name": name,
+            "version": imports[name].get("version") or _version(name),
+            "reason": imports[name].get("reason"),
+        }
+        for name in there
+    ]
+    rows = [
+        {
+            "source": source,
+            "target": target,
+            "result": done.get("result", "error"),
+            "seconds": done.get("seconds"),
+            "reason": done.get("reason"),
+        }
+        for (source, target), done in conversions.items()
+    ]
+    return {
+        "bridge": __version__,
+        "python": platform.python_version(),
+        "platform": platform.platform(),
+        "frameworks": frameworks,
+        "missing": [name for name in names if name not in there],
+        "conversions": rows,
+        "ok": not any(one["reason"] for one in frameworks)
+        and not any(one["result"] == "error" for one in rows),
+    }
+
+
+def _is_installed(name: str) -> bool:
+    """Return whether a package is there to be imported, without importing it."""
+    try:
+        spec = importlib.util.find_spec(name)
+    except (ImportError, ValueError):
+        return True  # it is there, and broken; the child will say how
+    return spec is not None and spec.loader is not None
+
+
+def _version(name: str) -> str | None:
+    """Return the version by the metadata of the distribution, for a framework without its own."""
+    if name in _OWN:
+        return __version__
+    for distribution in metadata.packages_distributions().get(name, ()):
+        return metadata.version(distribution)
+    return None
+
+
+def _outcomes(
+    names: Sequence[str], timeout: float
+) -> tuple[dict[str, Outcome], dict[tuple[str, str], Outcome]]:
+    """Return what came of each import and, of those that can be imported, of each conversion.
+
+    One child does all of it, unless it crashes or hangs: then another one does the rest.
+    """
+    imports: dict[str, Outcome] = {}
+    conversions: dict[tuple[str, str], Outcome] = {}
+    while True:
+        healthy = [name for name in names if imports.get(name, {}).get("result") != "error"]
+        left = [(x, y) for x in healthy for y in healthy if (x, y) not in conversions]
+        if not left and len(imports) == len(names):
+            # A framework may have failed only in a later child.
+            kept = {pair: one for pair, one in conversions.items() if set(pair) <= set(healthy)}
+            return imports, kept
+        before = len(healthy) - len(imports), len(conversions)
+        tasks = [("import", name) for name in healthy]
+        for task, done in _run_child([*tasks, *(("convert", *pair) for pair in left)], timeout):
+            if task[0] == "import":
+                imports[task[1]] = done
+            else:
+                conversions[task[1], task[2]] = done
+        healthy = [name for name in names if imports.get(name, {}).get("result") != "error"]
+        if (len(healthy) - len(imports), len(conversions)) == before:
+            nothing = _error("the process that measures it ended without a word")
+            imports.update((name, nothing) for name in names if name not in imports)
+            conversions.update((pair, nothing) for pair in left if pair not in conversions)
+
+
+def _run_child(tasks: Sequence[Task], timeout: float) -> Iterator[tuple[Task, dict[str, Any]]]:
+    """Yield each task that a child has done and what came of it; the last may have ended it."""
+    reading, writing = os.pipe()
+    command = [sys.executable, "-m", probe.__name__, str(writing), json.dumps(tasks)]
+    # Frameworks print what they like; what a crash leaves on stderr may be the reason.
+    with (
+        subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            pass_fds=[writing],
+        ) as child,
+        selectors.DefaultSelector() as selector,
+    ):
+        os.close(writing)
+        assert child.stderr is not None
+        os.set_blocking(reading, False)
+        os.set_blocking(child.stderr.fileno(), False)
+        selector.register(reading, selectors.EVENT_READ, "report")
+        selector.register(child.stderr, selectors.EVENT_READ, "stderr")
+        begun: Task | None = None
+        rest, said = b"", b""
+        deadline = time.monotonic() + timeout
+        try:
+            while True:
+                ready = selector.select(max(0.0, deadline - time.monotonic()))
+                if not ready:
+                    if begun is not None:
+                        yield begun, _error(f"it did not end within {timeout:g} seconds")
+                    return
+                ended = False
+                for key, _ in ready:
+                    data = os.read(key.fd, 1 << 16)
+                    if key.data == "stderr":
+                        said = (said + data)[-(1 << 16) :]
+                        if not data:
+                            selector.unregister(key.fileobj)
+                        continue
+                    ended = not data
+                    *lines, rest = (rest + data).split(b"\n")
+                    for line in lines:
+                        deadline = time.monotonic() + timeout
+                        message = json.loads(line)
+                        task = tuple(message.pop("task"))
+                        if message:
+                            begun = None
+                            yield task, message
+                        else:
+                            begun, said = task, b""
+                if ended:
+                    break
+            status = child.wait()
+            if begun is not None:
+                yield begun, _error(_how_it_ended(status, said))
+        finally:
+            if child.poll() is None:
+                child.kill()
+            os.close(reading)
+
+
+def _error(reason: str) -> dict[str, Any]:
+    return {"result": "error", "reason": reason}
+
+
+def _how_it_ended(status: int, said: bytes) -> str:
+    if status < 0:
+        try:
+            how = f"it crashed: {signal.Signals(-status).name}"
+        except ValueError:
+            how = f"it crashed: signal {-status}"
+    else:
+        how = f"it ended the process with status {status}"
+    lines = said.decode(errors="replace").strip().splitlines()
+    return " ".join(f"{how}; {lines[-1][:_LAST_LINES]}".split()) if lines else how
