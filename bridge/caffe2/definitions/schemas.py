@@ -126,9 +126,9 @@ def check_names(
         for i, name in enumerate(inputs):
             if name == output:
                 # Caffe2 was asked for the first six inputs and four outputs only.
-                asked = min(i, 5), min(o, 3)
-                known = (i, o) in schema.allowed or asked in schema.allowed
-                if not known and i - o not in schema.shifts:
+                asked = {(min(i, 5), min(o, 3)), (i, o)}
+                known = not asked.isdisjoint(schema.allowed) or i - o in schema.shifts
+                if not known:
                     what = f"cannot work in place, with input {i} as output {o}"
                     _refuse(what, op_type, schema)
                 found.setdefault(o, i)
