@@ -4,6 +4,7 @@
 #   make test            build the package and run the tests, on all cores
 #   make test-shuffled   the same in a random order, which it prints as a seed
 #   make bench           build the package and print the table of ratios
+#   make docs            build the package and the site of docs/, in build/docs
 #   make fuzz            build the package with clang and fuzz the reader of blobs
 #   make clean           remove the virtual environment and what the build left
 #
@@ -33,6 +34,7 @@ environment := $(VENV)/made-with-$(tag)
 installed := $(VENV)/made-package-$(EXTRAS)
 # The demo needs none of the other frameworks that the tests are run against.
 shown := $(VENV)/made-package-demo
+documented := $(VENV)/made-package-docs
 run := $(VENV)/bin/python
 fuzzed := $(FUZZ_VENV)/made-fuzz
 # Contiguous parts of the suite go to the workers, so that a file stays in one process mostly.
@@ -40,7 +42,7 @@ pytest := -m pytest --numprocesses=$(WORKERS) --maxprocesses=8 --dist=worksteal
 # What libFuzzer reads, without what only its own main program has.
 coverage := -fsanitize-coverage=inline-8bit-counters,pc-table,trace-cmp
 
-.PHONY: demo test test-shuffled bench fuzz clean help
+.PHONY: demo test test-shuffled bench docs fuzz clean help
 
 help:
 	@sed -n '3,/^$$/s/^# \{0,1\}//p' Makefile
@@ -57,6 +59,9 @@ test-shuffled: $(installed)
 
 bench: $(installed)
 	$(run) -m tests.benchmarks
+
+docs: $(documented)
+	$(run) -m sphinx -W --keep-going -b html -d build/doctrees docs build/docs
 
 fuzz: $(fuzzed)
 	$(FUZZ_VENV)/bin/python tests/fuzz/fuzz_blob.py -max_total_time=$(FUZZ_SECONDS) \

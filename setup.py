@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Compile every .pyx of the package; everything else is configured in pyproject.toml."""
 
+import sys
 from pathlib import Path
 
 from setuptools import Extension, setup
@@ -8,16 +9,28 @@ from setuptools import Extension, setup
 FLAGS = [
     "-O3",
     "-g0",
-    "-fno-plt",
     "-fno-math-errno",  # nobody reads it, and with it sqrt() is a call for each element
     # bridge/c10/slots.pxd sets tp_new and tp_vectorcall of some types; Cython's own
     # tp_vectorcall would bypass them.
     "-DCYTHON_VECTORCALL_TPNEW=0",
 ]
 
+# Symbols that nobody looks up are a fifth of the size.
+LINK_FLAGS = ["-Wl,-s"]
+
+if sys.platform == "linux":
+    FLAGS.append("-fno-plt")
+elif sys.platform == "darwin":
+    LINK_FLAGS = ["-Wl,-x"]
+
 setup(
     ext_modules=[
-        Extension(".".join(path.with_suffix("").parts), [str(path)], extra_compile_args=FLAGS)
+        Extension(
+            ".".join(path.with_suffix("").parts),
+            [str(path)],
+            extra_compile_args=FLAGS,
+            extra_link_args=LINK_FLAGS,
+        )
         for path in sorted(Path("bridge").rglob("*.pyx"))
     ]
 )

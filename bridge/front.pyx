@@ -312,20 +312,23 @@ def _wrapped(x, caffe2, copy):
     return Caffe2Tensor._wrap(impl)
 
 
-def explain(x):
-    """Return who owns the memory of `x`, from wrapper to owner, and who else shares it.
+def explain(*tensors):
+    """Return who owns the memory of a tensor, from wrapper to owner, and who else shares it.
 
-    `x`: a tensor of any framework, a DLPack capsule (it is not consumed), a
+    Of several tensors: an explanation of each, and one picture of all, ``svg()``.
+
+    `tensors`: each a tensor of any framework, a DLPack capsule (it is not consumed), a
     buffer, an object with ``__array_interface__``, a TensorImpl, a Storage, or a blob that holds
-    a tensor. Nothing is copied, and `x` does not change.
+    a tensor. Nothing is copied, and no tensor changes.
 
-    The Explanation prints as text, renders in notebooks, and has ``to_dict()``, whose values are
-    plain Python: ``address`` (int, of the first element; None without memory), ``nbytes``,
-    ``device``, ``dtype``, ``sizes``, ``strides`` (elements), ``readonly`` (None: unknown),
-    ``owner``, ``shared_by`` (a list of texts), ``note`` (why something is missing, or None) and
-    ``chain``, the same for each link from the wrapper to the owner.
+    The Explanation prints as text and shows itself in notebooks. ``svg()`` is a picture: buffers as
+    bars to scale, and under each who sees which bytes; read-only memory is hatched. ``to_dict()``
+    has plain Python values: ``address`` (int, of the first element; None without memory),
+    ``nbytes``, ``device``, ``dtype``, ``sizes``, ``strides`` (elements), ``readonly`` (None:
+    unknown), ``owner``, ``shared_by`` (a list of texts), ``note`` (why something is missing, or
+    None) and ``chain``, the same for each link from the wrapper to the owner.
 
-    Raises TypeError: `x` is not a tensor.
+    Raises TypeError: an argument is not a tensor, or there is none.
 
     Sharers are searched among all objects that the garbage collector tracks, which takes 0.1 s in
     a large program. It does not track NumPy arrays: those are counted by the owner's references.
@@ -340,7 +343,7 @@ def explain(x):
     ['1 held by exported NumPy arrays, buffers or DLPack tensors']
     """
     from bridge.see.explain import explain
-    return explain(x)
+    return explain(tensors)
 
 
 def shares_memory(a, b):

@@ -81,7 +81,7 @@ class Drawing:
         bold: bool = False,
         mono: bool = False,
     ) -> None:
-        """Write a text whose baseline is at `y`; `anchor`: ``"start"``, ``"middle"`` or ``"end"``."""
+        """Write a text on the line `y`; `anchor`: what `x` is of it, "start", "middle" or "end"."""
         weight = ' font-weight="600"' if bold else ""
         self._parts.append(
             f'<text x="{x:.1f}" y="{y:.1f}" font-size="{size:g}" fill="{fill}" '
@@ -89,12 +89,9 @@ class Drawing:
             f"{_escaped(text)}</text>"
         )
 
-    def path(
-        self, data: str, stroke: str, width: float = 1.2, *, arrow: bool = False, dashed: bool = False
-    ) -> None:
+    def path(self, data: str, stroke: str, width: float = 1.2, *, arrow: bool = False) -> None:
         """Draw a line along the path `data`, with an arrow at its end."""
         more = ' marker-end="url(#arrow)"' if arrow else ""
-        more += ' stroke-dasharray="4 3"' if dashed else ""
         if arrow and not self._definitions:
             self._definitions.append(
                 '<marker id="arrow" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" '

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The Explanation that `bridge.explain` returns: who owns the memory of a tensor."""
+"""What `bridge.explain` returns: who owns the memory of a tensor, or of several."""
 
 from __future__ import annotations
 
@@ -8,11 +8,12 @@ from bridge.see.sharers import sharers
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from typing import Any
 
-    from bridge.see.tensor_memory import TensorMemory
+    from bridge.see.tensor_memory import Block, TensorMemory
 
-__all__ = ["Explanation", "explain"]
+__all__ = ["Explanation", "Explanations", "explain"]
 
 _FIELDS = (
     "address",
@@ -39,7 +40,7 @@ class Explanation:
     is unknown. chain: a dict for each object from the tensor to the owner, with its ``"kind"``.
     """
 
-    __slots__ = _FIELDS
+    __slots__ = (*_FIELDS, "_blocks", "_buffer")
 
     address: int | None
     nbytes: int | None
@@ -67,6 +68,22 @@ class Explanation:
         self.shared_by = shared_by
         self.note = memory.note
         self.chain = [dict(link) for link in memory.chain]
+        self._blocks: list[Block] = list(memory.blocks)
+        self._buffer = memory.buffer
+
+    def svg(self) -> str:
+        """Return a picture as SVG: the buffer as a bar, and under it the bytes of the tensor.
+
+        >>> import bridge
+        >>> bridge.explain(bridge.at.zeros(2, 3)).svg()[:4]
+        '<svg'
+        """
+        from bridge.see.memory_picture import memory_picture
+
+        return memory_picture([self])
+
+    def _repr_svg_(self) -> str:
+        return self.svg()
 
     def to_dict(self) -> dict[str, Any]:
         """Return the attributes as a new dict of plain Python objects, fit for JSON."""
@@ -109,7 +126,7 @@ class Explanation:
             for name, value in self._rows()
         )
         head = " &rarr; ".join(escape(str(link["kind"])) for link in self.chain)
-        return f"<table><caption>{head}</caption><tbody>{rows}</tbody></table>"
+        return f"<table><caption>{head}</caption><tbody>{rows}</tbody></table>{self.svg()}"
 
 
 def _in_elements(step: int, itemsize: int) -> int | float:
@@ -132,8 +149,63 @@ def _shown(link: dict[str, Any]) -> str:
     return f"{link['kind']}: {', '.join(facts)}" if facts else str(link["kind"])
 
 
-def explain(x: Any) -> Explanation:
-    """Return the Explanation of `x`; see bridge.explain."""
+class Explanations:
+    """The Explanation of each of several tensors, in their order, and a picture of all of them.
+
+    >>> import bridge
+    >>> x = bridge.at.zeros(2, 3)
+    >>> found = bridge.explain(x, x[1])
+    >>> len(found), found[1].sizes, found.svg()[:4]
+    (2, [3], '<svg')
+    """
+
+    __slots__ = ("_found",)
+
+    def __init__(self, found: list[Explanation]) -> None:
+        self._found = found
+
+    def __len__(self) -> int:
+        return len(self._found)
+
+    def __iter__(self) -> Iterator[Explanation]:
+        return iter(self._found)
+
+    def __getitem__(self, index: int) -> Explanation:
+        return self._found[index]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return ``{"tensors": [...]}``, with what `Explanation.to_dict` returns for each."""
+        return {"tensors": [one.to_dict() for one in self._found]}
+
+    def svg(self) -> str:
+        """Return a picture as SVG: buffers as bars, and under each who sees which of its bytes."""
+        from bridge.see.memory_picture import memory_picture
+
+        return memory_picture(self._found)
+
+    def _repr_svg_(self) -> str:
+        return self.svg()
+
+    def _repr_html_(self) -> str:
+        return self.svg()
+
+    def __str__(self) -> str:
+        return "\n\n".join(str(one) for one in self._found)
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
+def explain(tensors: tuple[Any, ...]) -> Explanation | Explanations:
+    """Return the Explanation of one tensor, or the Explanations of several; see bridge.explain."""
+    if not tensors:
+        raise TypeError("explain is for tensors, one or more.")
+    if len(tensors) == 1:
+        return _explained(tensors[0])
+    return Explanations([_explained(x) for x in tensors])
+
+
+def _explained(x: Any) -> Explanation:
     try:
         memory = find_memory(x)
     except TypeError as error:

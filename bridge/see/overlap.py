@@ -10,7 +10,7 @@ numpy.shares_memory, which is given the addresses and does not read the memory.
 from __future__ import annotations
 
 from bridge.see.find_memory import find_memory
-from bridge.see.tensor_memory import Block, TensorMemory, byte_range
+from bridge.see.tensor_memory import Block, TensorMemory, byte_range, merged_dims
 from bridge.see.type_names import type_name
 
 TYPE_CHECKING = False
@@ -52,7 +52,7 @@ def _overlap(a: Block, b: Block) -> bool:
     (a_low, a_high), (b_low, b_high) = byte_range(a), byte_range(b)
     if max(a_low, b_low) >= min(a_high, b_high):
         return False
-    a_dims, b_dims = _merged(a), _merged(b)
+    a_dims, b_dims = merged_dims(a), merged_dims(b)
     if _solid(a_dims) and _solid(b_dims):
         return True
     import numpy
@@ -71,34 +71,6 @@ def _overlap(a: Block, b: Block) -> bool:
             f"{list(a.strides)} bytes overlaps that of sizes {list(b.sizes)} and strides "
             f"{list(b.strides)} bytes: {error}"
         ) from error
-
-
-def _merged(block: Block) -> list[tuple[int, int]]:
-    """Return the bytes of a block in as few dimensions as possible, each (size, stride in bytes).
-
-    Strides are positive, counted from the lowest byte, and increase.
-
-    >>> from bridge.see.tensor_memory import Block
-    >>> from bridge.see.overlap import _merged
-    >>> (
-    ...     _merged(Block("host", 0, (5, 2, 3), (-24, 12, 4), 4)),
-    ...     _merged(Block("host", 0, (3,), (8,), 4)),
-    ... )
-    ([(120, 1)], [(4, 1), (3, 8)])
-    """
-    dims = [(block.itemsize, 1)]
-    dims += [(n, abs(step)) for n, step in zip(block.sizes, block.strides, strict=True)]
-    merged: list[tuple[int, int]] = []
-    for size, step in sorted((dim for dim in dims if dim[0] > 1 and dim[1]), key=lambda d: d[1]):
-        if merged:
-            below, low_step = merged[-1]
-            times, rest = divmod(step, low_step)
-            if rest == 0 and times <= below:
-                # each step leads to an existing position, or right after the last one
-                merged[-1] = (below + times * (size - 1), low_step)
-                continue
-        merged.append((size, step))
-    return merged
 
 
 def _solid(dims: list[tuple[int, int]]) -> bool:

@@ -8,7 +8,14 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
 
-__all__ = ["Block", "TensorMemory", "address_space", "byte_range"]
+__all__ = [
+    "Block",
+    "TensorMemory",
+    "address_space",
+    "byte_range",
+    "byte_runs",
+    "merged_dims",
+]
 
 # Device types whose memory the CPU can address; they share one address space.
 _HOST = ("cpu", "cuda_host", "rocm_host", "cuda_managed", "ext_dev")
@@ -57,6 +64,57 @@ def byte_range(block: Block) -> tuple[int, int]:
     low = sum(span for span in spans if span < 0)
     high = sum(span for span in spans if span > 0)
     return block.address + low, block.address + high + block.itemsize
+
+
+def merged_dims(block: Block) -> list[tuple[int, int]]:
+    """Return the bytes of a block in as few dimensions as possible, each (size, stride in bytes).
+
+    Strides are positive, counted from the lowest byte, and increase.
+
+    >>> from bridge.see.tensor_memory import Block, merged_dims
+    >>> (
+    ...     merged_dims(Block("host", 0, (5, 2, 3), (-24, 12, 4), 4)),
+    ...     merged_dims(Block("host", 0, (3,), (8,), 4)),
+    ... )
+    ([(120, 1)], [(4, 1), (3, 8)])
+    """
+    dims = [(block.itemsize, 1)]
+    dims += [(n, abs(step)) for n, step in zip(block.sizes, block.strides, strict=True)]
+    merged: list[tuple[int, int]] = []
+    for size, step in sorted((dim for dim in dims if dim[0] > 1 and dim[1]), key=lambda d: d[1]):
+        if merged:
+            below, low_step = merged[-1]
+            times, rest = divmod(step, low_step)
+            if rest == 0 and times <= below:
+                # each step leads to an existing position, or right after the last one
+                merged[-1] = (below + times * (size - 1), low_step)
+                continue
+        merged.append((size, step))
+    return merged
+
+
+def byte_runs(block: Block, limit: int) -> list[tuple[int, int]] | None:
+    """Return the runs of contiguous bytes as (first address, address after), in their order.
+
+    None if there are more than `limit`. Runs may overlap where strides do.
+
+    >>> from bridge.see.tensor_memory import Block, byte_runs
+    >>> byte_runs(Block("host", 100, (3, 2), (16, 4), 4), 8)
+    [(100, 108), (116, 124), (132, 140)]
+    """
+    low, high = byte_range(block)
+    if low == high:
+        return []
+    dims = merged_dims(block)
+    size = 1
+    if dims and dims[0][1] == 1:
+        size, dims = dims[0][0], dims[1:]
+    starts = [low]
+    for n, step in dims:
+        if len(starts) * n > limit:
+            return None
+        starts = [start + i * step for i in range(n) for start in starts]
+    return [(start, start + size) for start in sorted(starts)]
 
 
 class TensorMemory:

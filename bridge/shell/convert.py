@@ -47,7 +47,7 @@ def add_to(commands: Any) -> None:
     parser = commands.add_parser(
         "convert",
         help="convert a checkpoint or a net to another format",
-        description="Convert a checkpoint or a net. What SOURCE is, is told by its content. What is "
+        description="Convert a checkpoint or a net. SOURCE is recognized by its content. What is "
         "at TARGET is replaced as a whole when all is done, or not at all.",
         epilog=_EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -56,8 +56,8 @@ def add_to(commands: Any) -> None:
     parser.add_argument(
         "source",
         metavar="SOURCE",
-        help="a net (.pb, .pbtxt), minidb, LMDB, predictor export, .safetensors, .npz, or Detectron's "
-        ".pkl",
+        help="a net (.pb, .pbtxt), minidb, LMDB, predictor export, .safetensors, .npz, or "
+        "Detectron's .pkl",
     )
     parser.add_argument("-o", "--output", required=True, metavar="TARGET", help="what is written")
     parser.add_argument(

@@ -16,6 +16,7 @@ from importlib import metadata
 
 from bridge._version import __version__
 from bridge.exchange.registry import exporting_names
+from bridge.shell import probe
 from bridge.shell.errors import UsageError
 
 TYPE_CHECKING = False
@@ -127,7 +128,7 @@ def _outcomes(
 def _run_child(tasks: Sequence[Task], timeout: float) -> Iterator[tuple[Task, dict[str, Any]]]:
     """Yield each task that a child has done and what came of it; the last may have ended it."""
     reading, writing = os.pipe()
-    command = [sys.executable, "-m", "bridge.shell.probe", str(writing), json.dumps(tasks)]
+    command = [sys.executable, "-m", probe.__name__, str(writing), json.dumps(tasks)]
     # Frameworks print what they like; what a crash leaves on stderr may be the reason.
     with (
         subprocess.Popen(

@@ -34,9 +34,9 @@ def add_to(commands: Any) -> None:
     parser = commands.add_parser(
         "inspect",
         help="show the operators of a net, or the blobs of a checkpoint",
-        description="Show the operators of nets, and the blobs of checkpoints and predictor exports "
-        "with their types, sizes and bytes. What a file is, is told by its content. Nothing in it "
-        "is run.",
+        description="Show the operators of nets, and the blobs of checkpoints and predictor "
+        "exports with their types, sizes and bytes. Files are recognized by their content; nothing "
+        "in them is run.",
         epilog=_EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
@@ -194,6 +194,7 @@ def _shown(value: Any) -> str:
     if isinstance(value, float):
         return f"{value:.6g}"
     if isinstance(value, list):
-        inner = [f"net of {len(v['operators'])}" if isinstance(v, dict) else _shown(v) for v in value]
-        return f"[{', '.join(inner)}]"
+        return f"[{', '.join(_shown(one) for one in value)}]"
+    if isinstance(value, dict):
+        return f"a net of {len(value['operators'])} operators"
     return str(value)

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The command ``bridge``: arguments, exit statuses, and errors in one line.
 
-Exit statuses: 0, done; 1, it failed, or ``doctor`` found something wrong; 2, wrong use; 130, Ctrl-C.
+Exit statuses: 0, done; 1, it failed, or ``doctor`` found something wrong; 2, wrong use; 130,
+Ctrl-C.
 Arguments are read by argparse, which is there with each Python: ``python -m bridge`` works wherever
 ``import bridge`` does. Tables and progress on a terminal are drawn by rich, if it is installed.
 """
@@ -135,5 +136,3 @@ def _fail(error: Exception, debug: bool, status: int) -> int:
     except OSError:
         return status  # stderr is closed, too
     return status
-
-

@@ -2,8 +2,9 @@
 """The child of ``bridge doctor``: imports frameworks and converts between them, and may crash.
 
 ``python -m bridge.shell.probe DESCRIPTOR TASKS``: TASKS is JSON, a list of ``["import", name]`` and
-``["convert", source, target]``, but for frameworks that could not be imported. Before each and after it a line of JSON is written to DESCRIPTOR, so that the parent knows what a crash was the
-end of.
+``["convert", source, target]``; conversions of what could not be imported are left out. Before each
+task and after it a line of JSON is written to DESCRIPTOR, so that the parent knows what a crash was
+the end of.
 """
 
 from __future__ import annotations

@@ -117,7 +117,9 @@ class Progress:
             return
         self._shown = now
         if self._bar is None:
-            print(f"\r{self._what} {done / max(total, 1):4.0%}", end="", file=sys.stderr, flush=True)
+            print(
+                f"\r{self._what} {done / max(total, 1):4.0%}", end="", file=sys.stderr, flush=True
+            )
         elif self._task is None:
             self._task = self._bar.add_task(self._what, total=total, completed=done)
         else:

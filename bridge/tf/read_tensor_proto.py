@@ -31,13 +31,10 @@ def from_tensor_proto(proto: Any, copy: bool = False) -> Tensor:
     shape, and without values all elements are zero. Strings become a tensor of type string. From
     a message object, protobuf itself copies the content.
 
-    Raises
-    ------
-    TensorProtoError, which is an EnforceNotMet, a BufferError and a ValueError: the bytes are not
-        a valid message or contradict themselves; the shape is not fully known or takes 2 GiB or
-        more; the type is quantized, a resource, a variant or a reference.
-    EnforceNotMet, also a TypeError: `proto` is neither a message nor bytes.
-    TypeError: `copy` is not a bool.
+    Raises TensorProtoError, which is an EnforceNotMet, a BufferError and a ValueError: the bytes
+    are not a valid message or contradict themselves; the shape is not fully known or takes 2 GiB or
+    more; the type is quantized, a resource, a variant or a reference. EnforceNotMet, also a
+    TypeError: `proto` is neither a message nor bytes. TypeError: `copy` is not a bool.
 
     Follows Tensor::FromProto, tensorflow/core/framework/tensor.cc, and tf.make_ndarray,
     TensorFlow 2.21. Where these truncate or round, as with more values than elements, it raises.

@@ -3,21 +3,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from bridge.c10.errors import EnforceTypeError, EnforceValueError
 from bridge.c10.flags import FLAGS
 
-__all__ = ["GetGlobalInitArgs", "GlobalInit"]
+__all__ = ["GetGlobalInitArgs", "GlobalInit", "on_flag"]
 
 _args: list[str] = []
+_listeners: dict[str, Callable[[str], None]] = {}
+
+
+def on_flag(name: str, listener: Callable[[str], None]) -> None:
+    """Call `listener` with the value of the flag `name` now, if it was given, and when it is."""
+    _listeners[name] = listener
+    values = dict(_flag(one) for one in _args if one.startswith("--"))
+    if name in values:
+        listener(values[name])
 
 
 def GlobalInit(args: Sequence[str]) -> None:
     """Apply the flags of a command line, whose first word is the program.
 
-    ``--caffe2_keep_on_shrink`` and ``--caffe2_max_keep_on_shrink_memory`` set `FLAGS`; others, for
-    Caffe2's loggers, threads and allocators, have no effect.
+    ``--caffe2_keep_on_shrink`` and ``--caffe2_max_keep_on_shrink_memory`` set `FLAGS`, and with
+    ``--caffe2_operator_throw_if_fp_exceptions`` operators fail that divide by zero, overflow or
+    compute what is not defined; others, for Caffe2's loggers, threads and allocators, have no
+    effect.
 
     Raises EnforceNotMet: not a list of strings (also a TypeError), or an invalid value of a flag
     (also a ValueError).
@@ -48,6 +59,9 @@ def GlobalInit(args: Sequence[str]) -> None:
     if limit is not None:
         FLAGS.caffe2_max_keep_on_shrink_memory = limit
     _args.extend(args[1:])
+    for name, listener in _listeners.items():
+        if name in values:
+            listener(values[name])
 
 
 def _flag(text: str) -> tuple[str, str]:

@@ -41,7 +41,7 @@ class Blob(BlobCore):
     >>> blob.feed("text"), blob.fetch(), blob.IsType(bytes), blob.is_tensor()
     (True, b'text', True, False)
 
-    Tensors are shared, NumPy arrays copied::
+    Tensors are shared, NumPy arrays copied:
 
     >>> import numpy as np, torch
     >>> t = torch.zeros(2)
@@ -52,7 +52,7 @@ class Blob(BlobCore):
     >>> blob.as_tensor() is blob.tensor()
     True
 
-    What it holds, by type; another type replaces it in `GetMutable`::
+    What it holds, by type; another type replaces it in `GetMutable`:
 
     >>> from bridge import caffe2
     >>> blob.Get(caffe2.Tensor)
@@ -65,7 +65,7 @@ class Blob(BlobCore):
     >>> blob.fetch()
     b'other'
 
-    As Caffe2's message::
+    As Caffe2's message:
 
     >>> data = blob.serialize("x")
     >>> other.deserialize(data)

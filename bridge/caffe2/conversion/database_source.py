@@ -26,11 +26,11 @@ from bridge.caffe2.tensor.tensor import Tensor
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import TypeAlias
+
     from bridge.c10 import TypeMeta
     from bridge.caffe2.conversion.entries import Buffer
     from bridge.caffe2.files.records import Record
-
-    from typing import TypeAlias
 
     _Found: TypeAlias = "_Tensor | _Strings | Entry"
 

@@ -9,9 +9,9 @@ from bridge.c10 import TypeMeta
 from bridge.c10.errors import EnforceTypeError
 from bridge.caffe2.base.data_types import NUMBERS
 from bridge.caffe2.blobs.blob import Blob
+from bridge.caffe2.blobs.deserialize import read_blob
 from bridge.caffe2.blobs.int8 import Int8TensorCPU
 from bridge.caffe2.blobs.message import BlobMessage
-from bridge.caffe2.blobs.deserialize import read_blob
 from bridge.caffe2.blobs.serialize import DEFAULT_CHUNK_SIZE, serialize_chunks
 from bridge.caffe2.blobs.write_tensor import chunk_message
 from bridge.caffe2.files.blob_files import require_names
@@ -73,9 +73,10 @@ def _records(entry: Entry) -> Iterator[tuple[bytes, bytes]]:
 
 
 def _parts(entry: Entry, size: int) -> Iterator[tuple[int, Tensor]]:
-    """Yield the elements of an entry as tensors of `size` elements, the last of fewer; at least one.
+    """Yield the elements of an entry as tensors of `size` elements, the last one of fewer.
 
-    Each comes with the position of its first element. All but the last share one tensor.
+    Each comes with the position of its first element; an empty entry is one empty tensor. All but
+    the last share one tensor.
     """
     meta = TypeMeta.Make(entry.dtype)
     values = _new(meta, min(size, entry.numel))

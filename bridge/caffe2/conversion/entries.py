@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import math
+from copy import copy
+from functools import partial
 
 from bridge.c10.errors import EnforceValueError
 
@@ -128,14 +130,6 @@ def with_progress(entries: Sequence[Entry], progress: Progress | None) -> Iterat
                 progress(done, total)
 
     for entry in entries:
-        yield Entry(
-            entry.name,
-            entry.dtype,
-            entry.sizes,
-            entry.nbytes,
-            lambda entry=entry: counted(entry),
-            kind=entry.kind,
-            scale=entry.scale,
-            zero_point=entry.zero_point,
-            message=entry.message,
-        )
+        one = copy(entry)
+        one.chunks = partial(counted, entry)
+        yield one

@@ -19,6 +19,8 @@ CHECKPOINTS = ("minidb", "lmdb", "pickle", "safetensors", "npz")
 NET = "net"
 _CALLER = "kind_of_file"
 _HEAD = 64  # bytes
+# Of protocols that have no mark: a dict, a list, an object.
+_OLD_PICKLES = (b"(d", b"(l", b"}", b"c__builtin__", b"ccollections")
 _LMDB_MAGIC = 0xBEEFC0DE
 _MAX_KEY = 1 << 16  # bytes; keys are names of blobs
 _KNOWN = "a net (.pb, .pbtxt), minidb, LMDB, safetensors, .npz, or a pickle of NumPy arrays"
@@ -53,7 +55,7 @@ def kind_of_file(path: str) -> str:
         return "lmdb"
     if head[0] == 0x80 and len(head) > 1 and head[1] <= 5:
         return "pickle"
-    if head.startswith((b"(d", b"(l", b"}", b"c__builtin__", b"ccollections")) and _ends(path, b"."):
+    if head.startswith(_OLD_PICKLES) and _ends(path, b"."):
         return "pickle"
     if _is_minidb(head, nbytes):
         return "minidb"
@@ -69,7 +71,7 @@ def _is_minidb(head: bytes, nbytes: int) -> bool:
     if len(head) < 8:
         return False
     key, value = struct.unpack_from("<ii", head)
-    return 0 < key < _MAX_KEY and 0 < value and 8 + key + value <= nbytes
+    return bool(0 < key < _MAX_KEY and value > 0 and 8 + key + value <= nbytes)
 
 
 def _kind_of_zip(path: str) -> str:
@@ -81,7 +83,7 @@ def _kind_of_zip(path: str) -> str:
     if any(name.endswith(".npy") for name in names):
         return "npz"
     raise EnforceValueError(
-        f"{path!r} is a zip archive without NumPy arrays, such as torch writes; it is not {_KNOWN}.",
+        f"{path!r} is a zip archive without NumPy arrays, as torch writes; it is not {_KNOWN}.",
         _CALLER,
     )
 

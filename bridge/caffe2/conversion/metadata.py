@@ -66,6 +66,4 @@ def _other(name: str, message: bytes) -> Entry:
 
     kind = BlobMessage(message).type.decode(errors="replace")
     kind = "strings" if kind == "Tensor" else kind
-    return Entry(
-        name, "", (), len(message), lambda: iter(()), kind=kind, message=lambda: message
-    )
+    return Entry(name, "", (), len(message), lambda: iter(()), kind=kind, message=lambda: message)

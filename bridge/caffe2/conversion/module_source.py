@@ -78,7 +78,9 @@ class ModuleSource:
                     name = _identifier(key, taken)
                     taken.add(name)
                     state = self._program.state_dict
-                    self.weights[name] = state[key] if key in state else self._program.constants[key]
+                    self.weights[name] = (
+                        state[key] if key in state else self._program.constants[key]
+                    )
                     self._blob_names[name] = blob_of.get(key, "")
                     only_detached = bool(node.users) and all(
                         _name_of(user) == "detach" for user in node.users
@@ -110,9 +112,9 @@ class ModuleSource:
                 continue
             name = _name_of(node)
             first = node.args[0] if node.args else None
-            if name == "detach" and self._names.get(first, "").removeprefix("self.") in self._buffers:
-                self._aliases[node] = first
-            elif name in _NO_CHANGE and isinstance(first, torch.fx.Node) and _same(node, first):
+            held = self._names.get(first, "").removeprefix("self.")
+            unchanged = name in _NO_CHANGE and isinstance(first, torch.fx.Node)
+            if (name == "detach" and held in self._buffers) or (unchanged and _same(node, first)):
                 self._aliases[node] = first
 
     def _resolved(self, node: Any) -> Any:
@@ -159,7 +161,7 @@ class ModuleSource:
                 continue
             if node.op != "call_function":
                 raise EnforceNotMet(
-                    f"The net has {node.op} {node.target}, a part that cannot be written as Python.",
+                    f"The net has {node.op} {node.target}, which cannot be written as Python.",
                     "convert",
                 )
             if self._is_inlined(node) or is_assertion(node.target):
@@ -256,7 +258,8 @@ class ModuleSource:
         lines = [
             f'"""{title}, as a PyTorch module.',
             "",
-            f"Written by bridge {__version__} (`bridge caffe2 convert`). It needs torch and safetensors.",
+            f"Written by bridge {__version__}, `bridge caffe2 convert`. It needs torch and "
+            "safetensors.",
             '"""',
             "",
             "from pathlib import Path",
@@ -298,7 +301,9 @@ class ModuleSource:
         node = self._holders.get(name)
         value = None if node is None else node.meta.get("val")
         sizes = list(x.shape) if value is None else list(value.shape)
-        return "(" + ", ".join("any" if isinstance(n, torch.SymInt) else str(n) for n in sizes) + ")"
+        return (
+            "(" + ", ".join("any" if isinstance(n, torch.SymInt) else str(n) for n in sizes) + ")"
+        )
 
     def _attributes(self) -> list[str]:
         lines = []

@@ -6,6 +6,8 @@ The places of boxes and lines are found by igraph (Sugiyama's layered layout).
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 from bridge.caffe2.base.errors import wrap_error
 from bridge.svg import Drawing, clipped
 
@@ -32,7 +34,14 @@ _COLOURS = (
 )
 _OTHER = "#eef1f5", "#7b8794"
 # Arguments that say nothing about the computation.
-_SILENT = {"cudnn_exhaustive_search", "use_cudnn", "order", "is_test", "ws_nbytes_limit"}
+_SILENT = {
+    "cudnn_exhaustive_search",
+    "exhaustive_search",
+    "use_cudnn",
+    "order",
+    "is_test",
+    "ws_nbytes_limit",
+}
 
 
 class _Node:
@@ -73,9 +82,9 @@ class _Graph:
             lines = [", ".join(operator.output)] if operator.output else []
             arguments = ", ".join(_arguments(operator))
             lines += [one for one in (arguments, ", ".join(weights)) if one]
-            node = self._add(_Node("operator", rank, operator.type, lines))
-            self.edges += [(source, node) for source in sources]
-            written.update(dict.fromkeys(operator.output, node))
+            box = self._add(_Node("operator", rank, operator.type, lines))
+            self.edges += [(source, box) for source in sources]
+            written.update(dict.fromkeys(operator.output, box))
         last = max((node.rank for node in self.nodes), default=0)
         for name in net.external_output:
             if name in written and self.nodes[written[name]].kind == "operator":
@@ -162,7 +171,7 @@ def _place(graph: _Graph, routes: Sequence[Sequence[int]]) -> None:
         raise wrap_error(
             "Nets are laid out by igraph: pip install 'bridge-tensor[cli]'", _CALLER, cause
         ) from cause
-    steps = [pair for route in routes for pair in zip(route, route[1:], strict=False)]
+    steps = [pair for route in routes for pair in pairwise(route)]
     found = igraph.Graph(len(graph.nodes), steps, directed=True).layout_sugiyama(
         layers=[node.rank for node in graph.nodes], hgap=1.0, vgap=1.0, maxiter=200
     )

@@ -28,7 +28,7 @@ def exported(module: Any, inputs: tuple[Any, ...]) -> torch.export.ExportedProgr
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        program = _with_any_batch(module, inputs)
+        program: torch.export.ExportedProgram | None = _with_any_batch(module, inputs)
         if program is not None:
             return program
         try:

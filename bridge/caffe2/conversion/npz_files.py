@@ -88,7 +88,7 @@ class NpzEntries(Entries):
                 if by_column and len(sizes) > 1:
                     whole = np.frombuffer(stream.read(nbytes), dtype)
                     rows = np.ascontiguousarray(whole.reshape(sizes, order="F"), plain)
-                    yield memoryview(rows).cast("B") if rows.size else b""
+                    yield rows.data.cast("B") if rows.size else b""
                     return
                 left = nbytes
                 while left:
@@ -98,9 +98,11 @@ class NpzEntries(Entries):
                             f"File {self._path!r} ends {left} bytes too early.", _CALLER
                         )
                     left -= len(chunk)
-                    yield chunk if plain == dtype else np.frombuffer(chunk, dtype).astype(
-                        plain
-                    ).tobytes()
+                    yield (
+                        chunk
+                        if plain == dtype
+                        else np.frombuffer(chunk, dtype).astype(plain).tobytes()
+                    )
 
         return Entry(member.removesuffix(".npy"), dtype.name, sizes, nbytes, chunks)
 

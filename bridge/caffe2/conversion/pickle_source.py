@@ -122,7 +122,7 @@ class _Unpickler(pickle.Unpickler):
         """Return what stands for a name. Raises EnforceNotMet, also a TypeError: it is another."""
         if (module, name) not in _NAMES:
             raise EnforceTypeError(
-                f"the file would import {module}.{name}; only arrays of NumPy are read from pickles",
+                f"the file would import {module}.{name}; pickles are read for NumPy's arrays only",
                 _CALLER,
             )
         return _NAMES[module, name]
@@ -135,24 +135,18 @@ class _Unpickler(pickle.Unpickler):
 def _without_strings(file: BinaryIO) -> bytes:
     """Return the opcodes of a pickle with references in the place of long strings."""
     out = io.BytesIO()
-    copied = 0  # up to where the file was copied
-    opcodes = pickletools.genops(file)
-    before: Any = None
-    for opcode, argument, position in opcodes:
+    last: tuple[str, int] | None = None
+    for opcode, _, position in pickletools.genops(file):
         assert position is not None
-        if before is not None:
-            _copy(file, out, *before, position)
-        before = (opcode.name, argument if isinstance(argument, int) else None, position)
-        copied = position
-        del argument  # as large as an array
-    if before is not None:
-        _copy(file, out, *before, copied + 1)
+        if last is not None:
+            _copy(file, out, *last, position)
+        last = opcode.name, position
+    if last is not None:
+        _copy(file, out, *last, last[1] + 1)  # STOP
     return out.getvalue()
 
 
-def _copy(
-    file: BinaryIO, out: io.BytesIO, name: str, argument: int | None, begin: int, end: int
-) -> None:
+def _copy(file: BinaryIO, out: io.BytesIO, name: str, begin: int, end: int) -> None:
     """Copy an opcode from [begin, end) of the file, or write a reference to its string."""
     here = file.tell()
     head = _STRINGS.get(name)
@@ -172,8 +166,8 @@ def _copy(
 class PickleEntries(Entries):
     """The arrays in a pickled dict, or in its item ``"blobs"``, as entries.
 
-    Raises EnforceNotMet: it is damaged (also a ValueError), is not a dict of arrays, or would import
-    anything else (also a TypeError). OSError.
+    Raises EnforceNotMet: it is damaged (also a ValueError), is not a dict of arrays, or would
+    import anything else (also a TypeError). OSError.
     """
 
     def __init__(self, path: str) -> None:
@@ -236,7 +230,7 @@ class PickleEntries(Entries):
             if array.by_column:
                 whole = whole.reshape(array.sizes, order="F")
             if whole.size:
-                yield memoryview(np.ascontiguousarray(whole, plain)).cast("B")
+                yield np.ascontiguousarray(whole, plain).data.cast("B")
 
         return Entry(name, dtype.name, array.sizes, nbytes, chunks)
 

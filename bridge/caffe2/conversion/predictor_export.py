@@ -57,7 +57,9 @@ def predictor_export_in(entries: Sequence[Entry]) -> PredictorExport | None:
                 deserialize(blob, entry.message(), f"Blob {_KEY!r}", _CALLER)
                 return PredictorExport(bytes(blob._object))
             except Exception as cause:
-                raise wrap_error(f"The nets in record {_KEY!r} cannot be read", _CALLER, cause) from cause
+                raise wrap_error(
+                    f"The nets in record {_KEY!r} cannot be read", _CALLER, cause
+                ) from cause
     return None
 
 
@@ -66,23 +68,26 @@ def _message_class() -> Any:
     from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 
     field = descriptor_pb2.FieldDescriptorProto
+    messages: dict[str, list[tuple[str, Any, str, bool]]] = {
+        "Blobs": [("key", field.TYPE_STRING, "", False), ("value", field.TYPE_STRING, "", True)],
+        "Nets": [("key", field.TYPE_STRING, "", False), ("value", field.TYPE_BYTES, "", False)],
+        "Meta": [
+            ("blobs", field.TYPE_MESSAGE, ".bridge.Blobs", True),
+            ("nets", field.TYPE_MESSAGE, ".bridge.Nets", True),
+        ],
+    }
     file = descriptor_pb2.FileDescriptorProto(name="metanet.proto", package="bridge")
-    for name, fields in (
-        ("Blobs", (("key", field.TYPE_STRING, False), ("value", field.TYPE_STRING, True))),
-        ("Nets", (("key", field.TYPE_STRING, False), ("value", field.TYPE_BYTES, False))),
-        ("Meta", (("blobs", ".bridge.Blobs", True), ("nets", ".bridge.Nets", True))),
-    ):
+    for name, fields in messages.items():
         message = file.message_type.add(name=name)
-        for number, (label, kind, repeated) in enumerate(fields, 1):
-            added = message.field.add(name=label, number=number)
+        for number, (label, kind, type_name, repeated) in enumerate(fields, 1):
+            added = message.field.add(name=label, number=number, type=kind)
             added.label = field.LABEL_REPEATED if repeated else field.LABEL_OPTIONAL
-            if isinstance(kind, str):
-                added.type, added.type_name = field.TYPE_MESSAGE, kind
-            else:
-                added.type = kind
+            if type_name:
+                added.type_name = type_name
     pool = descriptor_pool.DescriptorPool()
     pool.AddSerializedFile(file.SerializeToString())
     descriptor = pool.FindMessageTypeByName("bridge.Meta")
     if hasattr(message_factory, "GetMessageClass"):
         return message_factory.GetMessageClass(descriptor)
-    return message_factory.MessageFactory(pool).GetPrototype(descriptor)
+    factory: Any = message_factory.MessageFactory(pool)  # of protobuf before 4.22
+    return factory.GetPrototype(descriptor)

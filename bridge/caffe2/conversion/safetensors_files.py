@@ -2,8 +2,8 @@
 """Safetensors files, read and written as streams; the package safetensors is not needed.
 
 A file is a length of 8 bytes, a header in JSON with the type, sizes and place of each tensor, and
-the tensors' bytes, one after the other, in any order. Tensors of larger elements come first, so that
-all are aligned.
+the tensors' bytes, one after the other, in any order. Tensors of larger elements come first, so
+that all are aligned.
 
 Follows https://github.com/huggingface/safetensors, format of version 0.4.
 """

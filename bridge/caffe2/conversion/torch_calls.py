@@ -98,6 +98,8 @@ _SPATIAL = frozenset({"kernel_size", "stride", "padding", "dilation", "output_pa
 _ASSERTIONS = frozenset(
     {"_assert_tensor_metadata", "_assert_scalar", "sym_constrain_range", "_assert_async"}
 )
+# Arguments of methods that are understood by their names only.
+_ALWAYS_NAMED = frozenset({"alpha", "device", "dtype"})
 # Where a tensor is made: it goes where the inputs are, in plain memory.
 _PLACE = frozenset({"layout", "pin_memory", "device"})
 
@@ -238,14 +240,16 @@ def _is_plain(name: str, value: Any) -> bool:
 
 def _method(name: str, given: dict[str, Any], text: Text) -> str:
     first, *rest = given.items()
-    parts = [_one(value, text) for key, value in rest if key not in ("dtype", "device", "alpha")]
-    parts += [f"{key}={_one(value, text)}" for key, value in rest if key in ("dtype", "device", "alpha")]
+    parts = [_one(value, text) for key, value in rest if key not in _ALWAYS_NAMED]
+    parts += [f"{key}={_one(value, text)}" for key, value in rest if key in _ALWAYS_NAMED]
     return f"{text(first[1])}.{name}({', '.join(parts)})"
 
 
 def _batch_norm(given: dict[str, Any], text: Text) -> str:
     parts = [text(given.get(key)) for key in ("input", "running_mean", "running_var")]
-    parts += [f"{key}={text(given[key])}" for key in ("weight", "bias") if given.get(key) is not None]
+    parts += [
+        f"{key}={text(given[key])}" for key in ("weight", "bias") if given.get(key) is not None
+    ]
     if given["training"]:
         parts += ["training=True", f"momentum={text(given['momentum'])}"]
     parts.append(f"eps={text(given['eps'])}")

@@ -4,10 +4,9 @@
 __all__ = ["GRADIENTS"]
 
 GRADIENTS = """
-HSoftmaxGradient:6:4:
 PythonDLPackGradient:0-*:0-*:0>0,0>1,0>2,0>3,1>0,1>1,1>2,1>3,2>0,2>1,2>2,2>3,3>0,3>1,3>2,3>3,4>0,4>1,4>2,4>3,5>0,5>1,5>2,5>3
 PythonGradient:0-*:0-*:0>0,0>1,0>2,0>3,1>0,1>1,1>2,1>3,2>0,2>1,2>2,2>3,3>0,3>1,3>2,3>3,4>0,4>1,4>2,4>3,5>0,5>1,5>2,5>3
-RecurrentNetworkGradient:0-*:0-*: RoIPoolGradient:4:1:
+RecurrentNetworkGradient:0-*:0-*:
 RowWiseSparseAdagradFusedWithSparseLengthsMeanGradient:6:2:0>0!,1>1!
 RowWiseSparseAdagradFusedWithSparseLengthsMeanGradientApprox:6:2:0>0!,1>1!
 RowWiseSparseAdagradFusedWithSparseLengthsSumGradient:6:2:0>0!,1>1!
@@ -19,6 +18,4 @@ SparseAdagradFusedWithSparseLengthsMeanGradientApprox:6:2:0>0!,1>1!
 SparseAdagradFusedWithSparseLengthsSumGradient:6:2:0>0!,1>1!
 SparseAdagradFusedWithSparseLengthsSumGradientApprox:6:2:0>0!,1>1!
 SparseAdagradFusedWithSparseLengthsWeightedSumGradient:7:3:0>0!,1>1!
-SparseAdagradFusedWithSparseLengthsWeightedSumGradientApprox:7:3:0>0!,1>1! TTLinearGradient:0-*:0-*:
-TTSparseLengthsSumGradient:8:3:
-"""
+SparseAdagradFusedWithSparseLengthsWeightedSumGradientApprox:7:3:0>0!,1>1! """

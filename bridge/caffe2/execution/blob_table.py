@@ -18,13 +18,23 @@ class BlobTable:
     Look-ups fall back to the parent; new blobs stay here. A plan's step may run in such a child.
     """
 
-    __slots__ = ("__weakref__", "_blobs", "_failed_position", "_nets", "_parent", "_root_folder")
+    __slots__ = (
+        "__weakref__",
+        "_blobs",
+        "_failed_position",
+        "_nets",
+        "_parent",
+        "_ready",
+        "_root_folder",
+    )
 
     _blobs: dict[str, Blob]
     _root_folder: str
     # The nets created here, each a RunnableNet, by name.
     _nets: dict[str, Any]
     _parent: BlobTable | None
+    # Operators on small blobs that RunOperatorOnce may run again, by their definitions.
+    _ready: dict[Any, Any]
     # The position in its net of the operator that failed last; 0 if none has failed.
     _failed_position: int
 
@@ -32,8 +42,14 @@ class BlobTable:
         self._blobs = {}
         self._root_folder = "." if parent is None else parent._root_folder
         self._nets = {}
+        self._ready = {}
         self._parent = parent
         self._failed_position = 0
+
+    def _remove(self, name: str) -> None:
+        """Remove the blob `name`, if there is one."""
+        self._ready.clear()  # operators keep their blobs
+        self._blobs.pop(name, None)
 
     def _child(self) -> BlobTable:
         """Return a new table whose parent is this one; `Workspace` returns a Workspace."""

@@ -18,12 +18,13 @@ run is recorded; see `program`.
 """
 
 from bridge.c10 cimport resizing
-from bridge.c10.storage cimport READONLY
+from bridge.c10.storage cimport EXTERNAL, READONLY
 from bridge.c10.tensor_impl cimport CONTIGUOUS, TensorImpl
 from bridge.c10.type_meta cimport undefined_type
 from bridge.caffe2.blobs.core cimport BlobCore
 from bridge.caffe2.execution.operator_core cimport OperatorCore, output_sized
 from bridge.caffe2.execution.program cimport (
+    WORTH_ADOPTING,
     Layout,
     Operand,
     Program,
@@ -306,6 +307,17 @@ cdef class FunctionCore(ProgramCore):
             return program
         return None
 
+    cdef bint is_repeatable(self) noexcept:
+        if self._bound is None or self._bound.recording is None:
+            return False
+        for blob in self._inputs:
+            if not _is_little((<BlobCore>blob)._tensor, EXTERNAL):
+                return False
+        for blob in self._outputs:      # which may have the memory of a torch function's result
+            if not _is_little((<BlobCore>blob)._tensor, 0):
+                return False
+        return True
+
     cdef list _input_impls(self):
         """Return the TensorImpls of the inputs, after checks of their types and devices.
 
@@ -472,11 +484,11 @@ cdef class FunctionCore(ProgramCore):
         return put_result(blob, value, fresh)
 
 
-cdef Operand _operand_of(TensorImpl impl):
-    cdef Operand operand = Operand.__new__(Operand)
-    operand.layout = Layout.__new__(Layout)
-    operand.layout.set(impl)
-    return operand
+cdef bint _is_little(Tensor tensor, int unwanted) noexcept:
+    """Return whether a tensor has little memory, which has none of the `unwanted` flags."""
+    return tensor is not None and tensor.impl.storage is not None \
+        and tensor.impl.storage.c_nbytes <= WORTH_ADOPTING \
+        and not tensor.impl.storage.flags & unwanted
 
 
 cdef object _own_operand(TensorImpl impl):

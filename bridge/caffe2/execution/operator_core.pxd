@@ -26,11 +26,14 @@ cdef class OperatorCore:
     cdef tuple _inputs                  # of BlobCore
     cdef tuple _outputs
     cdef list _backups                  # an OutputBackup or None per output; None: not running
+    cdef bint is_busy                   # of an operator that is kept: a thread runs it
 
     cdef BlobCore input_blob(self, object i, str caller)
     cdef BlobCore output_blob(self, object i, str caller)
     cdef object compute(self)
     cdef bint repeat(self) except -1
+    cdef bint is_repeatable(self) noexcept
+    cdef bint has_blobs_of(self, dict blobs) except -1
 
 cdef object run(OperatorCore operator)
 cdef Tensor output_sized(

@@ -2,12 +2,14 @@
 # cython: language_level=3, boundscheck=False, wraparound=False
 """Inputs and outputs of an operator while it runs."""
 
+from cpython.object cimport PyObject
 from libc.stdint cimport int64_t
 from libc.string cimport memcmp
 
 from bridge.c10 cimport allocation, resizing
 from bridge.c10.dims cimport Dims, parse_dims
 from bridge.c10.device cimport Device, as_device
+from bridge.c10.python_api cimport PyDict_GetItemWithError
 from bridge.c10.storage cimport READONLY, new_storage
 from bridge.c10.tensor_impl cimport TensorImpl, allocated, new_impl
 from bridge.c10.type_meta cimport TypeMeta, undefined_type
@@ -21,10 +23,17 @@ from bridge.c10.errors import EnforceIndexError, EnforceNotMet, EnforceTypeError
 from bridge.c10.options import as_options
 from bridge.c10 import float32 as _float32
 from bridge.caffe2.base.errors import ReturnedFalseError
+from bridge.caffe2.base.global_init import on_flag
 from bridge.caffe2.execution.torch_state import neutral
 from bridge.exchange.device_memory import current_index
 
 cdef TypeMeta float32_type = _float32
+
+
+cdef extern from "<fenv.h>":
+    int FE_DIVBYZERO, FE_INVALID, FE_OVERFLOW
+    int feclearexcept(int) nogil
+    int fetestexcept(int) nogil
 
 
 cdef class DefinitionCore:
@@ -233,6 +242,56 @@ cdef class OperatorCore:
         """Run again in a faster way, if there is one; return whether there was."""
         return False
 
+    cdef bint is_repeatable(self) noexcept:
+        """Return whether it is worth keeping for another run, and keeps little memory."""
+        return False
+
+    cdef bint has_blobs_of(self, dict blobs) except -1:
+        """Return whether its blobs are those that have their names now."""
+        cdef Py_ssize_t i
+        cdef PyObject* found
+        for i in range(len(self._inputs)):
+            found = PyDict_GetItemWithError(blobs, self._definition.inputs[i])
+            if found != <PyObject*>self._inputs[i]:
+                return False
+        for i in range(len(self._outputs)):
+            found = PyDict_GetItemWithError(blobs, self._definition.outputs[i])
+            if found != <PyObject*>self._outputs[i]:
+                return False
+        return True
+
+
+# Whether floating-point exceptions of an operator fail it.
+cdef bint _throws = False
+
+
+def _set_throws(str value):
+    global _throws
+    _throws = value.lower() in ("1", "true")
+
+
+on_flag("caffe2_operator_throw_if_fp_exceptions", _set_throws)
+
+
+cdef object _watched(OperatorCore operator):
+    """Compute the outputs; raise EnforceNotMet if that divides by zero, overflows or is invalid.
+
+    Follows OperatorThrowIfFPExceptions, caffe2/core/operator.h, PyTorch 1.8.1.
+    """
+    cdef int found
+    feclearexcept(FE_DIVBYZERO | FE_INVALID | FE_OVERFLOW)
+    result = operator.compute()
+    found = fetestexcept(FE_DIVBYZERO | FE_INVALID | FE_OVERFLOW)
+    for what, bit in (
+            ("division by zero", FE_DIVBYZERO), ("invalid operation", FE_INVALID),
+            ("overflow", FE_OVERFLOW)):
+        if found & bit:
+            raise EnforceNotMet(
+                f"The floating-point exception {what} was encountered; "
+                "--caffe2_operator_throw_if_fp_exceptions=0 lets it pass.",
+                operator._definition.type)
+    return result
+
 
 cdef object run(OperatorCore operator):
     cdef list backups, outer
@@ -243,7 +302,7 @@ cdef object run(OperatorCore operator):
     outer = operator._backups
     operator._backups = backups
     try:
-        result = operator.compute()
+        result = _watched(operator) if _throws else operator.compute()
         if result is not None and not result:
             raise ReturnedFalseError(
                 f"RunOnDevice returned {result!r}, which means that it failed.",
@@ -258,7 +317,7 @@ cdef object run(OperatorCore operator):
 
 def run_one(OperatorCore operator not None):
     """Run one operator, in its faster way if there is one."""
-    if not operator.repeat():
+    if _throws or not operator.repeat():
         run(operator)
 
 
@@ -277,7 +336,7 @@ cdef int _run_each(list operators, list position) except -1:
     try:
         for i in range(len(operators)):
             operator = <OperatorCore>operators[i]
-            if not operator.repeat():
+            if _throws or not operator.repeat():
                 run(operator)
     except BaseException:
         position[0] = i

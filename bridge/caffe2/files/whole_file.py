@@ -136,4 +136,5 @@ def _exchange(one: str, other: str) -> bool:
     function = getattr(library, "renameat2", None)
     if function is None:
         return False
-    return function(_HERE, os.fsencode(one), _HERE, os.fsencode(other), _RENAME_EXCHANGE) == 0
+    paths = os.fsencode(one), os.fsencode(other)
+    return bool(function(_HERE, paths[0], _HERE, paths[1], _RENAME_EXCHANGE) == 0)

@@ -9,16 +9,13 @@ __all__ = ["NO_GRADIENT", "PATTERNS", "UNDEFINED", "UNIMPLEMENTED"]
 
 PATTERNS = {
     "$Gradient i0 g0 i3? > 1": "SparseToDenseMask",
-    "$Gradient i0 g0 o1 > 0": "MaxPoolWithIndex",
-    "$Gradient i0 i1 i2 i4 o1 o2 o3 g0 > 0 1 2": "TTSparseLengthsSum",
-    "$Gradient i0 i1 i2 i3 o1 g0 > 0 1 2 g1": "HSoftmax",
 }
 
 # Types whose inputs have no gradients: back-propagation ends at them without an error.
 NO_GRADIENT = """
 AtomicIter CloseBlobsQueue CloseRebatchingQueue CreateBlobsQueue CreateDB CreateRebatchingQueue
 CreateTextFileReader DequeueBlobs DequeueRebatchingQueue EnqueueBlobs EnqueueRebatchingQueue
-GatherRangesToDense InferenceLSTM IntIndexCreate Iter Load LongIndexCreate SafeDequeueBlobs
+GatherRangesToDense IntIndexCreate Iter Load LongIndexCreate SafeDequeueBlobs
 SafeEnqueueBlobs StringIndexCreate TensorProtosDBInput TextFileReaderRead WeightedSampleDequeueBlobs
 """
 
@@ -28,15 +25,15 @@ APMeter Accumulate AccumulateHistogram Allgather Allreduce Append AsyncNetBarrie
 AtomicFetchAdd Barrier Broadcast CheckAtomicBool CheckDatasetConsistency Checkpoint CloneCommonWorld
 CollectTensor ComputeOffset ConcatTensorVector ConditionalSetAtomicBool CountDown CountUp
 CreateAtomicBool CreateBlobsQueueDB CreateCommonWorld CreateCounter CreateMutex CreateScope
-CreateTensorVector CreateTreeCursor DBExists DestroyCommonWorld Fail FeedBlob Free HSoftmaxSearch
-HasScope IndexFreeze IndexLoad IndexSize IndexStore LastNWindowCollector LogFatal NCCLAllGather
+CreateTensorVector CreateTreeCursor DBExists DestroyCommonWorld Fail FeedBlob Free
+HasScope IndexFreeze IndexLoad IndexSize IndexStore LastNWindowCollector NCCLAllGather
 NCCLAllreduce NCCLBroadcast NCCLReduce NCCLReduceScatter PackRecords Print ReadNextBatch
 ReadRandomBatch ReceiveTensor RecurrentNetworkBlobFetcher Reduce ReduceScatter ReservoirSampling
 ResetCounter ResetCursor RetrieveCount Save SendTensor Snapshot Summarize TensorVectorSize
-ThrowChildThreadException UnPackRecords WallClockTime YellowFin
+UnPackRecords WallClockTime
 """
 
 # Types whose gradient Caffe2 declares, but does not implement.
 UNIMPLEMENTED = """
-TT
+
 """

@@ -50,7 +50,7 @@ cdef class Tensor(TensorMetadata):
 
     Follows caffe2::Tensor, caffe2/core/tensor.h, PyTorch 1.8.1.
 
-    Sizes come first, memory with `mutable_data`::
+    Sizes come first, memory with `mutable_data`:
 
     >>> from bridge import caffe2
     >>> t = caffe2.Tensor([2, 3], "cpu")
@@ -64,7 +64,7 @@ cdef class Tensor(TensorMetadata):
     >>> t.raw_data() == t.raw_mutable_data() == t.numpy().ctypes.data
     True
 
-    Metadata::
+    Metadata:
 
     >>> t.sizes(), t.shape, t.strides(), t.dim(), t.size(-1), t.stride(0), t.dim32(1)
     (ArrayRef([2, 3]), (2, 3), ArrayRef([3, 1]), 2, 3, 3, 3)
@@ -79,7 +79,7 @@ cdef class Tensor(TensorMetadata):
     >>> t.DebugString()
     'A Tensor of item size 4 and type float32 and dimension (2,3,).'
 
-    New sizes::
+    New sizes:
 
     >>> t.Resize(3, 2)
     >>> t.numpy().tolist()
@@ -98,7 +98,7 @@ cdef class Tensor(TensorMetadata):
     >>> t.storage_initialized(), t.storage().nbytes()
     (False, 0)
 
-    Sharing and copying::
+    Sharing and copying:
 
     >>> x = caffe2.Tensor([2], [1.0, 2.0])
     >>> same, alias, copy = x.UnsafeSharedInstance(), x.Alias(), x.Clone()
@@ -125,7 +125,7 @@ cdef class Tensor(TensorMetadata):
     >>> x.dtype(), y.dtype()
     (TypeMeta('float64'), TypeMeta('float64'))
 
-    Deprecated names::
+    Deprecated names:
 
     >>> import warnings
     >>> with warnings.catch_warnings():

@@ -198,7 +198,7 @@ class BlobDict(MutableMapping[str, "Any"]):
 
     def __delitem__(self, name: Any) -> None:
         find_named(current.workspace, name, "blobs")
-        current.blobs.pop(name_of(name, "blobs"), None)
+        current.workspace._remove(name_of(name, "blobs"))
 
     def __contains__(self, name: object) -> bool:
         return HasBlob(name)
@@ -211,6 +211,7 @@ class BlobDict(MutableMapping[str, "Any"]):
 
     def clear(self) -> None:
         """Remove all blobs of the current workspace."""
+        current.workspace._ready.clear()
         current.blobs.clear()
 
     # Values are arrays, whose comparison is not a bool.

@@ -12,7 +12,8 @@ import threading
 cdef class Current:
     """The process-wide state of workspaces; `current` is the only instance.
 
-    workspace, blobs: the current workspace and its own blobs by name. name: the name that was
+    workspace, blobs: the current workspace and its own blobs by name. ready: its
+    operators that may run again. name: the name that was
     switched to last. workspaces: every workspace that has a name. lock: an RLock, held while these
     change; destroying a blob may run Python code that changes them again in the same thread.
     """
@@ -33,6 +34,7 @@ cdef class Current:
         _before = self.workspace    # destroyed, if at all, after both fields have been set
         self.workspace = workspace
         self.blobs = blobs
+        self.ready = workspace._ready
 
 
 current = Current()

@@ -3,7 +3,8 @@
 """RunOperatorOnce: an operator that has run before is neither parsed nor looked up again.
 
 A message may change between two runs, so the definition is found by the message's bytes, which take
-a tenth of a microsecond to serialize.
+a tenth of a microsecond to serialize. An operator whose calls are recorded is kept by the workspace
+if its blobs are small, until one of the workspace's blobs is removed; so its program can run again.
 """
 
 from cpython.object cimport PyObject
@@ -11,6 +12,7 @@ from cpython.object cimport PyObject
 from bridge.c10.python_api cimport PyDict_GetItemWithError
 from bridge.caffe2.execution.instantiate cimport instantiate
 from bridge.caffe2.execution.operator_core cimport DefinitionCore, OperatorCore, run
+from bridge.caffe2.execution.torch_state cimport is_neutral
 from bridge.caffe2.workspaces.current cimport Current
 
 from bridge.caffe2.base.messages import caffe2_pb2
@@ -20,6 +22,9 @@ from bridge.caffe2.execution.operator import failure
 from bridge.caffe2.execution.registry import registry as _operators
 from bridge.caffe2.execution.running import run_operator
 from bridge.caffe2.workspaces.current import current as _instance
+
+cdef enum:
+    MOST_READY = 1024
 
 cdef Current _current = _instance
 cdef dict _definitions = _by_bytes
@@ -65,6 +70,7 @@ def RunOperatorOnce(operator):
     array([0., 2.], dtype=float32)
     """
     cdef DefinitionCore definition = None
+    cdef OperatorCore kept
     cdef PyObject* found
     cdef bytes data = _bytes_of(operator)
     if data is not None:
@@ -74,6 +80,11 @@ def RunOperatorOnce(operator):
     if definition is None:
         definition = definition_of(operator, "RunOperatorOnce")
     elif definition.generation == <long>_registry.generation:
+        found = PyDict_GetItemWithError(_current.ready, definition)
+        if found != NULL:
+            kept = <OperatorCore><object>found      # held, whatever becomes of the dict meanwhile
+            if _run_again(definition, kept, _current.blobs):
+                return True
         if _run_known(definition, _current.workspace, _current.blobs):
             return True
     return run_operator(_current.workspace, definition, 1, "RunOperatorOnce")
@@ -98,4 +109,30 @@ cdef bint _run_known(DefinitionCore definition, object workspace, dict blobs) ex
         if isinstance(cause, Exception):
             raise failure(definition, cause, "RunOperatorOnce") from cause
         raise
+    if operator.is_repeatable():
+        if len(_current.ready) >= MOST_READY:
+            _current.ready.clear()
+        if _current.workspace is workspace:
+            operator._workspace = None      # which would keep itself alive
+            _current.ready[definition] = operator
+    return True
+
+
+cdef bint _run_again(DefinitionCore definition, OperatorCore operator, dict blobs) except -1:
+    """Run an operator that has been kept; return False, with nothing done, if it cannot run now."""
+    if operator.is_busy or not operator.has_blobs_of(blobs) or not is_neutral():
+        return False
+    operator.is_busy = True
+    try:
+        if not operator.repeat():
+            run(operator)
+            if not operator.is_repeatable():
+                _current.ready.pop(definition, None)
+    except BaseException as cause:
+        _current.ready.pop(definition, None)
+        if isinstance(cause, Exception):
+            raise failure(definition, cause, "RunOperatorOnce") from cause
+        raise
+    finally:
+        operator.is_busy = False
     return True

@@ -35,7 +35,7 @@ from bridge.caffe2.execution.registry import class_for
 from bridge.caffe2.execution.running import run_operator
 from bridge.caffe2.workspaces.current import current
 from bridge.caffe2.workspaces.meta_inference import infer_on_meta, total_elements
-from bridge.caffe2.workspaces.shape_rules import infer_by_rule
+from bridge.caffe2.workspaces.shape_rules import depends_on_values, infer_by_rule
 from bridge.caffe2.workspaces.workspace import Workspace
 
 TYPE_CHECKING = False
@@ -150,20 +150,32 @@ def _outputs(operator: Any, net: Any, known: dict[str, Known]) -> dict[str, Know
     option = net.device_option if net.HasField("device_option") else None
     try:
         definition = Definition(operator, None, option)
-        by_rule = infer_by_rule(definition, known)
-        if by_rule is not None:
-            return by_rule
-        cls = class_for(definition, _CALLER)
     except EnforceNotMet:
         return {}
+    ruled = infer_by_rule(definition, known)
+    if len(ruled) == len(operator.output):
+        return ruled
+    try:
+        cls = class_for(definition, _CALLER)
+    except EnforceNotMet:
+        return ruled
     if cls._keeps_sizes:
         inputs = {name: known[name] for name in operator.input if name in known}
         return {name: (*inputs[name][:2], None) for name in operator.output if name in inputs}
     if any(name not in known for name in operator.input):
-        return {}
+        return ruled
     if not _only_computes(operator.type, cls):
-        return {}
+        return ruled
     exact = all(known[name][2] is not None for name in operator.input)
+    if not exact and depends_on_values(definition):
+        return ruled
+    return {**ruled, **_computed(definition, operator, known, exact)}
+
+
+def _computed(
+    definition: Definition, operator: Any, known: dict[str, Known], exact: bool
+) -> dict[str, Known]:
+    """Return the outputs that are known from running the operator, on the meta device or not."""
     inferred = infer_on_meta(definition, known)
     if inferred is not None and not (
         exact and total_elements(inferred, inferred) <= _KEPT_ELEMENTS

@@ -6,7 +6,10 @@ Follows the TensorInferenceFunctions of PyTorch 1.8.1.
 
 from __future__ import annotations
 
-from bridge.c10 import TypeMeta, float32, int32
+from math import prod
+
+from bridge import c10
+from bridge.c10 import TypeMeta
 from bridge.caffe2.execution.declaration import Arguments
 
 TYPE_CHECKING = False
@@ -17,24 +20,35 @@ if TYPE_CHECKING:
     from bridge.caffe2.execution.definition import Definition
     from bridge.caffe2.workspaces.meta_inference import Known
 
-__all__ = ["infer_by_rule"]
+__all__ = ["depends_on_values", "infer_by_rule"]
 
 # The sizes and type of an input or output.
 Described = tuple[list[int], TypeMeta]
 
 
-def infer_by_rule(definition: Definition, known: dict[str, Known]) -> dict[str, Known] | None:
-    """Return the outputs of an operator by name, without values; None if there is no rule.
+# Types whose outputs have sizes that only values tell; a run on other values tells nothing.
+_BY_VALUES = frozenset(("Expand", "Partition", "Range"))
+
+
+def depends_on_values(definition: Definition) -> bool:
+    """Return whether the sizes of the outputs depend on the values of inputs."""
+    lengths = definition.type == "Split" and len(definition.inputs) > 1
+    return lengths or definition.type in _BY_VALUES
+
+
+def infer_by_rule(definition: Definition, known: dict[str, Known]) -> dict[str, Known]:
+    """Return the outputs of an operator that a rule describes by name, without values.
 
     known: inputs by name. Outputs that depend on an input that is not known are left out.
     """
     rule = _RULES.get(definition.type)
     if rule is None:
-        return None
+        return {}
     inputs = [known[name][:2] if name in known else None for name in definition.inputs]
-    outputs = rule(Arguments(definition), inputs)
-    if outputs is None:
-        return None
+    try:
+        outputs = rule(Arguments(definition), inputs)
+    except IndexError:  # fewer inputs or dimensions than the operator takes
+        return {}
     return {
         name: (*found, None)
         for name, found in zip(definition.outputs, outputs, strict=False)
@@ -46,28 +60,29 @@ def _batch_bucket_one_hot(_: Arguments, inputs: list[Any]) -> list[Described | N
     x, lengths, boundaries = inputs
     if None in inputs:
         return []
-    return [([x[0][0], lengths[0][0] + boundaries[0][0]], float32)]
+    return [([x[0][0], lengths[0][0] + boundaries[0][0]], c10.float32)]
 
 
-def _concat(arguments: Arguments, inputs: list[Any]) -> list[Described | None] | None:
+def _concat(arguments: Arguments, inputs: list[Any]) -> list[Described | None]:
     # Caffe2 expects a new axis here, which its operator does not add unless the axis is given.
     if arguments.has("axis") or not arguments.single("add_axis", 0) or None in inputs:
-        return None
+        return []
     sizes, kind = inputs[0]
     axis = len(sizes) - 1 if arguments.single("order", "NCHW") == "NHWC" else 1
-    return [([*sizes[:axis], len(inputs), *sizes[axis:]], kind), ([len(inputs)], int32)]
+    return [([*sizes[:axis], len(inputs), *sizes[axis:]], kind), ([len(inputs)], c10.int32)]
 
 
 def _gather_ranges(_: Arguments, inputs: list[Any]) -> list[Described | None]:
     data, ranges = inputs
-    return [data, None if ranges is None else ([ranges[0][0]], int32)]
+    everything = None if data is None else ([prod(data[0])], data[1])
+    return [everything, None if ranges is None else ([ranges[0][0]], ranges[1])]
 
 
 def _half_to_float(_: Arguments, inputs: list[Any]) -> list[Described | None]:
-    return [None if inputs[0] is None else (inputs[0][0], float32)]
+    return [None if inputs[0] is None else (inputs[0][0], c10.float32)]
 
 
-def _index_hash(_: Arguments, inputs: list[Any]) -> list[Described | None]:
+def _like_input(_: Arguments, inputs: list[Any]) -> list[Described | None]:
     return [inputs[0]]
 
 
@@ -80,15 +95,36 @@ def _last_n_window(arguments: Arguments, inputs: list[Any]) -> list[Described | 
 
 
 def _learning_rate(_: Arguments, inputs: list[Any]) -> list[Described | None]:
-    return [([1], float32)]
+    return [([1], c10.float32)]
 
 
-_RULES: dict[str, Callable[[Arguments, list[Any]], list[Described | None] | None]] = {
+def _reshape(_: Arguments, inputs: list[Any]) -> list[Described | None]:
+    return [None, None if inputs[0] is None else ([len(inputs[0][0])], c10.int64)]
+
+
+def _sparse_to_dense_mask(arguments: Arguments, inputs: list[Any]) -> list[Described | None]:
+    if None in inputs[2:]:
+        return []
+    mask = len(arguments.repeated("mask", (0,)))
+    shape = [*inputs[3][0][:1], mask] if len(inputs) > 3 else [mask]
+    sizes, kind = inputs[2]
+    return [([*shape, *sizes], kind), (shape, c10.bool)]
+
+
+def _unique(_: Arguments, inputs: list[Any]) -> list[Described | None]:
+    return [None, None if inputs[0] is None else (inputs[0][0], c10.int32)]
+
+
+_RULES: dict[str, Callable[[Arguments, list[Any]], list[Described | None]]] = {
     "BatchBucketOneHot": _batch_bucket_one_hot,
     "Concat": _concat,
     "GatherRanges": _gather_ranges,
     "HalfToFloat": _half_to_float,
-    "IndexHash": _index_hash,
+    "IndexHash": _like_input,
     "LastNWindowCollector": _last_n_window,
     "LearningRate": _learning_rate,
+    "Percentile": _like_input,
+    "Reshape": _reshape,
+    "SparseToDenseMask": _sparse_to_dense_mask,
+    "Unique": _unique,
 }

@@ -194,7 +194,7 @@ class Workspace(BlobTable, metaclass=_WorkspaceType):
 
         Raises EnforceNotMet: `name` is not a name.
         """
-        self._blobs.pop(name_of(name, "Workspace.remove_blob"), None)
+        self._remove(name_of(name, "Workspace.remove_blob"))
 
 
 _current.put("default", Workspace())

@@ -66,3 +66,25 @@ def test_what_is_refused_changes_no_flag(args: Any, kind: type[Exception]) -> No
         workspace.GlobalInit(args)
     refused(raised.value, kind=kind)
     assert (flags(), GetGlobalInitArgs()) == before
+
+
+def test_operators_fail_on_floating_point_exceptions_where_the_flag_says_so(fresh_workspace):
+    import numpy as np
+
+    from bridge.caffe2 import core, workspace
+
+    workspace.FeedBlob("one", np.array([1.0], np.float32))
+    workspace.FeedBlob("zero", np.array([0.0], np.float32))
+    net = core.Net("divide")
+    net.Div(["one", "zero"], "out")
+    workspace.CreateNet(net)
+    flag = "--caffe2_operator_throw_if_fp_exceptions="
+    workspace.RunNet(net)
+    workspace.RunNet(net)
+    core.GlobalInit(["caffe2", f"{flag}1"])
+    try:
+        with pytest.raises(RuntimeError, match="division by zero"):
+            workspace.RunNet(net)
+    finally:
+        core.GlobalInit(["caffe2", f"{flag}0"])
+    workspace.RunNet(net)

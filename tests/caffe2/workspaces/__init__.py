@@ -8,5 +8,5 @@
 - meta_inference: test_shape_inference
 - names: test_named_blobs
 - random_inputs: caffe2/execution/test_engines
-- run_once: caffe2/execution/test_operator
+- shape_rules: test_shape_inference
 """

@@ -207,3 +207,44 @@ def test_refusals(arguments: dict[str, Any], kind: type[Exception]) -> None:
     with pytest.raises(kind) as raised:
         InferShapesAndTypes(**arguments)
     refused(raised.value, kind=kind)
+
+
+@pytest.mark.parametrize(
+    ("op_type", "sizes", "types", "arguments", "expected"),
+    [
+        ("GatherRanges", [[64, 2], [3, 2, 2]], "lf", {}, [([128], "l"), ([3], "f")]),
+        ("IndexHash", [[7, 2]], "l", {"seed": 1, "modulo": 7}, [([7, 2], "l")]),
+        ("Percentile", [[5, 3], [10, 3], [3]], "ffi", {}, [([5, 3], "f")]),
+        ("BatchBucketOneHot", [[5, 3], [3], [9]], "fif", {}, [([5, 12], "f")]),
+        ("SparseToDenseMask", [[5], [5, 4], [4], [2]], "iffi", {"mask": [1, 2, 3]},
+         [([2, 3, 4], "f"), ([2, 3], "b")]),
+        ("SparseToDenseMask", [[5], [5, 4], [4]], "iff", {"mask": [1, 2, 3]}, [([3, 4], "f")]),
+        ("Unique", [[5]], "f", {}, [None, ([5], "i")]),
+        ("Split", [[10, 4], [2]], "fi", {"axis": 0}, [None, None]),
+        ("Expand", [[10, 4], [2]], "fl", {}, [None]),
+        ("Range", [[1]], "f", {}, [None]),
+        ("Partition", [[5], [5, 2]], "if", {}, [None, None]),
+    ],
+)  # fmt: skip
+def test_sizes_that_values_decide_follow_rules_or_are_left_out(
+    op_type, sizes, types, arguments, expected
+):
+    numbers = {"f": 1, "i": 2, "l": 10, "b": 5}
+    inputs = [f"i{k}" for k in range(len(sizes))]
+    outputs = [f"o{k}" for k in range(len(expected))]
+    net = core.Net("ruled")
+    net.Proto().op.extend([core.CreateOperator(op_type, inputs, outputs, **arguments)])
+    known = dict(zip(inputs, (numbers[one] for one in types), strict=True))
+    shapes, kinds = InferShapesAndTypes([net], dict(zip(inputs, sizes, strict=True)), False, known)
+    for name, one in zip(outputs, expected, strict=True):
+        assert (shapes.get(name), kinds.get(name)) == (
+            (None, None) if one is None else (one[0], numbers[one[1]])
+        )
+
+
+def test_an_output_that_cannot_be_known_has_the_sizes_of_the_workspace(fresh_workspace):
+    workspace.FeedBlob("x", np.zeros((6,), np.float32))
+    workspace.FeedBlob("y", np.zeros((3, 4), np.float32))
+    net = core.Net("again")
+    net.Proto().op.extend([core.CreateOperator("Python", "x", "y", token="nobody")])
+    assert InferShapesAndTypes([net])[0] == {"x": [6], "y": [3, 4]}

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 __all__ = [
+    "copied_rows",
+    "rows_at",
     "along_rows",
     "select_rows",
     "positions_in_segments",
@@ -61,7 +63,22 @@ def select_rows(data: Tensor, indices: Tensor) -> Tensor:
 
     Raises EnforceNotMet, also an IndexError: an index is out of range.
     """
-    return data.index_select(0, row_indices(indices, data.size(0)))
+    return rows_at(data, row_indices(indices, data.size(0)))
+
+
+def rows_at(data: Tensor, places: Tensor) -> Tensor:
+    """Return a copy of the rows of `data` at `places`, which are in range."""
+    if data.dtype == torch.uint16:  # torch computes with its bits, not with the type
+        return data.view(torch.int16).index_select(0, places).view(torch.uint16)
+    return data.index_select(0, places)
+
+
+def copied_rows(data: Tensor, places: Tensor, rows: Tensor) -> Tensor:
+    """Return a copy of `data` with `rows` at `places`, which are in range."""
+    if data.dtype == torch.uint16:
+        bits = data.view(torch.int16).index_copy(0, places, rows.view(torch.int16))
+        return bits.view(torch.uint16)
+    return data.index_copy(0, places, rows)
 
 
 def check_lengths(lengths: Tensor, n_rows: int | None = None) -> None:

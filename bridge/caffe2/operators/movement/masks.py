@@ -12,7 +12,7 @@ from bridge.caffe2.operators.base.checks import (
     require,
 )
 from bridge.caffe2.operators.base.lazy_torch import torch
-from bridge.caffe2.operators.base.rows_and_segments import segment_ids
+from bridge.caffe2.operators.base.rows_and_segments import copied_rows, segment_ids
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -95,7 +95,7 @@ def boolean_unmask(*masks_and_values: Tensor) -> Tensor:
         fresh = (mask & ~taken).nonzero().view(-1)
         n = fresh.shape[0]
         require(n == value.numel(), f"there are {n} values, as the mask is the first one", value)
-        result = result.index_copy(0, fresh, value)
+        result = copied_rows(result, fresh, value)
         taken = taken | mask
     require(bool(taken.all()), "every element is set in at least one mask")
     return result

@@ -12,6 +12,7 @@ from bridge.caffe2.operators.base.rows_and_segments import (
     ended_before,
     positions_in_segments,
     row_indices,
+    rows_at,
     segment_ids,
 )
 from bridge.caffe2.operators.search.top_k import sorted_down
@@ -58,7 +59,7 @@ def lengths_gather(items: Tensor, lengths: Tensor, indices: Tensor) -> Tensor:
     starts = lengths.cumsum(0, dtype=torch.int64) - lengths
     chosen = lengths[places]
     ids = segment_ids(chosen)
-    return items.index_select(0, starts[places][ids] + positions_in_segments(chosen, ids))
+    return rows_at(items, starts[places][ids] + positions_in_segments(chosen, ids))
 
 
 @operator("LengthsPad", types={"data": NUMBERS, "lengths": INT32}, gradient="none")

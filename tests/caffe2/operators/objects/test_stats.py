@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from bridge import c10
-from bridge.caffe2 import workspace
+from bridge.caffe2 import core, workspace
 from tests.helpers.counters import counters
 from tests.helpers.operators import run_operator
 
@@ -58,10 +58,10 @@ def test_a_timer_counts_when_it_ends() -> None:
     assert "taken/time_ns/count" not in counters()
     run_operator("TimerGetAndEnd", ["T"], ["last"])
     first, last = workspace.FetchBlobs(["first", "last"])
-    assert first.shape == last.shape == ()
+    assert (first.shape, last.shape) == ((), (1,))
     assert first.dtype == np.int64
     assert 0 < first <= last
-    assert counters() == {"taken/time_ns/count": 1, "taken/time_ns/sum": int(last)}
+    assert counters() == {"taken/time_ns/count": 1, "taken/time_ns/sum": int(last[0])}
 
 
 @pytest.mark.parametrize("op_type", ["TimerEnd", "TimerGet", "TimerGetAndEnd"])
@@ -79,3 +79,14 @@ def test_wall_clock() -> None:
     now = workspace.FetchBlob("x")
     assert (now.shape, now.dtype) == ((), np.int64)
     assert abs(int(now) - time.time_ns()) < 60e9
+
+
+def test_the_time_of_a_timer_that_ends_has_one_dimension(fresh_workspace):
+    for op_type, inputs, outputs in [
+        ("TimerBegin", [], ["timer"]),
+        ("TimerGet", ["timer"], ["now"]),
+        ("TimerGetAndEnd", ["timer"], ["end"]),
+    ]:
+        workspace.RunOperatorOnce(core.CreateOperator(op_type, inputs, outputs, counter_name="t"))
+    assert workspace.FetchBlob("now").shape == ()
+    assert workspace.FetchBlob("end").shape == (1,)

@@ -1,0 +1,164 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Queues of rows, which are put in and taken out in batches of other sizes.
+
+Follows caffe2/queue/rebatching_queue.cc, PyTorch 1.8.1.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+
+from bridge import c10
+from bridge.c10 import TypeMeta
+from bridge.caffe2.blobs.strings import Strings
+from bridge.caffe2.execution.registry import register_operator
+from bridge.caffe2.execution.torch_io import operand
+from bridge.caffe2.operators.base.lazy_torch import torch
+from bridge.caffe2.operators.base.torch_operator import TorchOperator, enforce
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+__all__ = ["RebatchingQueue"]
+
+
+class RebatchingQueue:
+    """Up to `capacity` rows, each a tuple of `n_blobs` tensors."""
+
+    def __init__(self, capacity: int = 1, n_blobs: int = 1) -> None:
+        self.n_blobs = n_blobs
+        self._capacity = capacity
+        self._rows: deque[tuple[Any, ...]] = deque()
+        self._closed = False
+        self._condition = threading.Condition()
+
+    def put(self, rows: Sequence[tuple[Any, ...]]) -> bool:
+        """Add rows in order, waiting for room; return whether all could be added.
+
+        They cannot once the queue is closed.
+        """
+        for row in rows:
+            with self._condition:
+                self._condition.wait_for(lambda: self._closed or len(self._rows) < self._capacity)
+                if self._closed:
+                    return False
+                self._rows.append(row)
+                self._condition.notify_all()
+        return True
+
+    def take(self, count: int) -> list[tuple[Any, ...]]:
+        """Return `count` rows, waiting for them; fewer where the queue is closed."""
+        found: list[tuple[Any, ...]] = []
+        while len(found) < count:
+            with self._condition:
+                self._condition.wait_for(lambda: self._closed or self._rows)
+                if not self._rows:
+                    break
+                found.append(self._rows.popleft())
+                self._condition.notify_all()
+        return found
+
+    def close(self) -> None:
+        """Close the queue: the rows in it can be taken, and nobody waits."""
+        with self._condition:
+            self._closed = True
+            self._condition.notify_all()
+
+
+TypeMeta.Register(RebatchingQueue)
+
+
+@register_operator("CreateRebatchingQueue")
+class CreateRebatchingQueue(TorchOperator):
+    """Create a queue of `capacity` (1) rows of `num_blobs` (1) tensors."""
+
+    def RunOnDevice(self) -> None:
+        capacity, n = self.GetSingleArgument("capacity", 1), self.GetSingleArgument("num_blobs", 1)
+        enforce(capacity > 0 and n >= 0, f"The capacity and the tensors cannot be {capacity}, {n}.")
+        self.OutputBlob(0).Reset(RebatchingQueue(capacity, n))
+
+
+@register_operator("EnqueueRebatchingQueue")
+class EnqueueRebatchingQueue(TorchOperator):
+    """Add the inputs after the queue as a row, with `enqueue_batch` each of their rows.
+
+    Waits for room. Raises EnforceNotMet: the queue is closed, or the numbers differ.
+    """
+
+    _has_effects = True
+
+    def RunOnDevice(self) -> bool:
+        queue = self.Input(0, RebatchingQueue)
+        inputs = [_values(self.Input(i)) for i in range(1, self.InputSize())]
+        enforce(
+            len(inputs) == queue.n_blobs,
+            f"The queue has {queue.n_blobs} tensors per row, and {len(inputs)} are given.",
+        )
+        if not self.GetSingleArgument("enqueue_batch", False):
+            return bool(queue.put([tuple(one.clone() for one in inputs)]))
+        sizes = {tuple(one.shape)[:1] for one in inputs}
+        enforce(len(sizes) == 1 and () not in sizes, f"The inputs have {sorted(sizes)} rows.")
+        count = next(iter(sizes))[0]
+        return bool(queue.put([tuple(one[i].clone() for one in inputs) for i in range(count)]))
+
+
+@register_operator("DequeueRebatchingQueue")
+class DequeueRebatchingQueue(TorchOperator):
+    """Take `num_elements` (1) rows, each output the tensors of one kind with a new dimension.
+
+    Waits for them; a closed queue gives those it has. Raises EnforceNotMet: it has none, or the
+    rows have different sizes.
+    """
+
+    _has_effects = True
+
+    def RunOnDevice(self) -> bool:
+        queue = self.Input(0, RebatchingQueue)
+        enforce(
+            self.OutputSize() == queue.n_blobs,
+            f"The queue has {queue.n_blobs} tensors per row, and there are {self.OutputSize()} "
+            "outputs.",
+        )
+        rows = queue.take(self.GetSingleArgument("num_elements", 1))
+        if not rows:
+            return False
+        for o, several in enumerate(zip(*rows, strict=True)):
+            shapes = {tuple(one.shape) for one in several}
+            enforce(len(shapes) == 1, f"Rows have the sizes {sorted(shapes)}.")
+            if isinstance(several[0], _Texts):
+                items = [item for one in several for item in one.items]
+                self.put_strings(o, [len(several), *several[0].shape], items)
+            else:
+                self.put(o, torch.stack(several))
+        return True
+
+
+@register_operator("CloseRebatchingQueue")
+class CloseRebatchingQueue(TorchOperator):
+    """Close the queue: nobody waits for it from now on."""
+
+    _has_effects = True
+
+    def RunOnDevice(self) -> None:
+        self.Input(0, RebatchingQueue).close()
+
+
+class _Texts(Strings):
+    """Strings that can be divided into rows."""
+
+    def __getitem__(self, i: int) -> _Texts:
+        sizes = torch.Size(self.shape[1:])
+        return _Texts(sizes, self.items[i * sizes.numel() : (i + 1) * sizes.numel()])
+
+    def clone(self) -> _Texts:
+        """Return a copy."""
+        return _Texts(self.shape, list(self.items))
+
+
+def _values(tensor: Any) -> Any:
+    if tensor.dtype() is c10.string:
+        return _Texts(torch.Size(tensor.sizes()), tensor.data(c10.string)[:])
+    return operand(tensor)

@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Int8 tensors element by element: activations, of which a table of 256 has the results, and sums.
+
+Follows QNNPACK, as Caffe2 of PyTorch 1.8.1 has it.
+"""
+
+from __future__ import annotations
+
+import math
+
+from bridge.caffe2.execution.registry import register_operator
+from bridge.caffe2.operators.base.checks import require, single
+from bridge.caffe2.operators.base.lazy_torch import torch
+from bridge.caffe2.operators.quantized.int8_operator import (
+    Int8Operator,
+    Quantized,
+    clamped,
+    float32_bits,
+    shifted,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from torch import Tensor
+
+__all__: list[str] = []
+
+
+def _values(x: Quantized) -> Tensor:
+    """Return the 256 numbers that bytes may stand for, over the scale, as float32."""
+    return torch.arange(256, dtype=torch.float32, device="cpu") - x.zero_point
+
+
+def _looked_up(x: Quantized, table: Tensor) -> Tensor:
+    """Return the bytes of a table of 256 float32 numbers, rounded."""
+    return table.round().clamp(0, 255).to(torch.uint8)[x.bytes.long()]
+
+
+@register_operator("Int8Relu")
+class Int8Relu(Int8Operator):
+    """max(X, 0)."""
+
+    def computed(self) -> Tensor:
+        x = self.quantized(0)
+        self.require_same(x)
+        return x.bytes.clamp(min=x.zero_point)
+
+
+@register_operator("Int8LeakyRelu")
+class Int8LeakyRelu(Int8Operator):
+    """X where it is positive, else X times `alpha` (0.01)."""
+
+    def computed(self) -> Tensor:
+        x = self.quantized(0)
+        values = _values(x) * single(x.scale / self.scale)
+        alpha = single(self.GetSingleArgument("alpha", 0.01))
+        values = torch.where(values < 0, values * alpha, values)
+        return _looked_up(x, values.round() + self.zero_point)
+
+
+@register_operator("Int8Sigmoid")
+class Int8Sigmoid(Int8Operator):
+    """1 / (1 + exp(-X)), in steps of 1/256."""
+
+    def computed(self) -> Tensor:
+        x = self.quantized(0)
+        self.require_probabilities()
+        return _looked_up(x, 256 / (1 + torch.exp(-(_values(x) * x.scale))))
+
+
+@register_operator("Int8Softmax")
+class Int8Softmax(Int8Operator):
+    """The softmax over the dimensions from 1 on, whatever `axis` says, in steps of 1/256."""
+
+    def computed(self) -> Tensor:
+        x = self.quantized(0)
+        self.require_probabilities()
+        sizes = x.bytes.shape
+        require(len(sizes) > 0, "X has at least one dimension", x.bytes)
+        rows = x.bytes.reshape(sizes[0], math.prod(sizes[1:])).long()
+        if not rows.numel():
+            return x.bytes.clone()
+        factor = min((2**32 - 1) / rows.shape[1], 8388607.0)
+        steps = torch.arange(256, dtype=torch.float64, device="cpu") - 255
+        table = (factor * torch.exp(steps * x.scale)).round().long()
+        parts = table[rows + 255 - rows.amax(1, keepdim=True)]
+        total = parts.sum(1, keepdim=True)
+        found = ((parts << 8) + (total >> 1)) // total
+        return found.clamp(max=255).to(torch.uint8).view(sizes)
+
+
+@register_operator("Int8Add")
+@register_operator("Int8AddRelu")
+@register_operator("Int8Sum")
+@register_operator("Int8SumRelu")
+class Int8Add(Int8Operator):
+    """A + B; with Relu, max(A + B, 0)."""
+
+    def computed(self) -> Tensor:
+        require(self.InputSize() == 2, "there are two inputs", self.InputSize())
+        a, b = self.quantized(0), self.quantized(1)
+        require(a.bytes.shape == b.bytes.shape, "A and B have the same shape", a.bytes, b.bytes)
+        scales = [single(single(one.scale) / self.scale) for one in (a, b)]
+        require(
+            all(2.0**-14 <= scale < 2.0**8 for scale in scales),
+            "the scales of A and B over that of the output are from 2**-14 to below 2**8",
+            *scales,
+        )
+        # The greater scale has 22 bits.
+        shift = 21 - ((float32_bits(max(scales)) >> 23) - 127)
+        by = [round(math.ldexp(scale, shift)) for scale in scales]
+        sums = -(by[0] * a.zero_point + by[1] * b.zero_point)
+        found = a.bytes.long() * by[0] + b.bytes.long() * by[1] + sums
+        return clamped(shifted(found, shift), self.zero_point, self.lowest)

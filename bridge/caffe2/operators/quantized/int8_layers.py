@@ -1,0 +1,200 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Convolutions, matrix products and pooling of Int8 tensors, images in the order NHWC.
+
+Follows caffe2/operators/quantized, PyTorch 1.8.1.
+"""
+
+from __future__ import annotations
+
+import math
+
+from bridge import c10
+from bridge.caffe2.execution.registry import register_operator
+from bridge.caffe2.operators.base.checks import image_order, require, single
+from bridge.caffe2.operators.base.lazy_torch import torch
+from bridge.caffe2.operators.base.windows import Window, Windows
+from bridge.caffe2.operators.boxes.roi_align import roi_align
+from bridge.caffe2.operators.boxes.roi_rules import RoIRules
+from bridge.caffe2.operators.images.transposed_convolution import TransposedWindows
+from bridge.caffe2.operators.quantized.int8_operator import (
+    Int8Operator,
+    Quantized,
+    clamped,
+    float32_bits,
+    rescaled,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from torch import Tensor
+
+    from bridge.caffe2.execution.definition import Definition
+
+__all__: list[str] = []
+
+
+def _channels_first(x: Tensor) -> Tensor:
+    require(x.dim() == 4, "images have four dimensions", x)
+    return x.permute(0, 3, 1, 2)
+
+
+def _channels_last(y: Tensor) -> Tensor:
+    return y.permute(0, 2, 3, 1).contiguous()
+
+
+def _exact(x: Quantized, w: Quantized, count: int) -> tuple[Tensor, Tensor]:
+    """Return operands without zero points, whose sums of `count` products are exact."""
+    largest = [max(one.zero_point, 255 - one.zero_point) for one in (x, w)]
+    dtype = torch.float32 if math.prod(largest) * count < 2**24 else torch.float64
+    return x.bytes.to(dtype) - x.zero_point, w.bytes.to(dtype) - w.zero_point
+
+
+class _Layer(Int8Operator):
+    """Sums of products of X and a filter, with biases, brought to the scale of the output."""
+
+    def finished(self, sums: Tensor, x: Quantized, w: Quantized, bias: Tensor) -> Tensor:
+        """Return sums, whose last dimension is that of the biases, as bytes."""
+        require(bias.shape == sums.shape[-1:], "there is one bias per output", bias, sums)
+        scale = single(single(x.scale * w.scale) / self.scale)
+        return rescaled(sums.long() + bias, scale, self.zero_point, self.lowest)
+
+    def operands(self) -> tuple[Quantized, Quantized, Tensor]:
+        """Return X, the filter and the biases."""
+        require(self.InputSize() == 3, "there are X, a filter and biases", self.InputSize())
+        return self.quantized(0), self.quantized(1), self.quantized(2, c10.int32).bytes
+
+
+class _ImageOperator(_Layer):
+    @classmethod
+    def check(cls, definition: Definition) -> Any:
+        order = definition.arguments.get("order", {}).get("s", b"NCHW")
+        order = order.decode() if isinstance(order, bytes) else order
+        require(image_order(order) == "NHWC", f"{definition.type} has order='NHWC'", order)
+        return super().check(definition)
+
+
+@register_operator("Int8Conv")
+@register_operator("Int8ConvRelu")
+class Int8Conv(_ImageOperator):
+    """X (N, H, W, C), filter (M, kernel_h, kernel_w, C / group), biases (M), of int32."""
+
+    def computed(self) -> Tensor:
+        x, w, bias = self.operands()
+        group = self.GetSingleArgument("group", 1)
+        image, kernel = _channels_first(x.bytes), _channels_first(w.bytes)
+        require(
+            image.shape[1] == kernel.shape[1] * group and kernel.shape[0] % group == 0,
+            "the filter has the channels of X, over group",
+            *(x.bytes, w.bytes, group),
+        )
+        window = Windows.from_arguments(self.arguments).on(image.shape[2:])
+        require(
+            list(window.kernel) == list(kernel.shape[2:]),
+            "the filter has the size of the kernel",
+            w.bytes,
+        )
+        left, right = _exact(x, w, math.prod(kernel.shape[1:]))
+        y = torch.conv2d(
+            window.padded(_channels_first(left)),
+            _channels_first(right),
+            *(None, window.stride, 0, window.dilation, group),
+        )
+        return self.finished(_channels_last(y), x, w, bias)
+
+
+@register_operator("Int8ConvTranspose")
+class Int8ConvTranspose(_ImageOperator):
+    """X (N, H, W, C), filter (C, kernel_h, kernel_w, M), biases (M), of int32."""
+
+    def computed(self) -> Tensor:
+        x, w, bias = self.operands()
+        windows = TransposedWindows.from_arguments(self.arguments)
+        image, kernel = _channels_first(x.bytes), _channels_first(w.bytes)
+        require(
+            image.shape[1] == kernel.shape[0] and list(kernel.shape[2:]) == list(windows.kernel),
+            "the filter has the channels of X, and the size of the kernel",
+            *(x.bytes, w.bytes),
+        )
+        height, width = windows.sizes(image)
+        left, right = _exact(x, w, math.prod(kernel.shape))
+        y = torch.conv_transpose2d(
+            _channels_first(left), _channels_first(right), None, windows.stride, 0, windows.adj
+        )
+        top, start = windows.head
+        y = y[:, :, top : top + height, start : start + width]
+        return self.finished(_channels_last(y), x, w, bias)
+
+
+@register_operator("Int8FC")
+class Int8FC(_Layer):
+    """X (rows, depth), its dimensions from 1 on being one, weights (outputs, depth), biases."""
+
+    def computed(self) -> Tensor:
+        x, w, bias = self.operands()
+        rows = x.bytes.flatten(1)
+        require(
+            w.bytes.dim() == 2 and rows.shape[1] == w.bytes.shape[1],
+            "X has as many elements per row as the weights",
+            *(x.bytes, w.bytes),
+        )
+        left, right = _exact(x, w, rows.shape[1])
+        return self.finished(left.flatten(1) @ right.t(), x, w, bias)
+
+
+class _Pool(_ImageOperator):
+    def window(self, x: Tensor) -> Window:
+        """Return the windows on the images x (N, C, H, W)."""
+        return Windows.from_arguments(self.arguments).on(x.shape[2:])
+
+
+@register_operator("Int8MaxPool")
+@register_operator("Int8MaxPoolRelu")
+class Int8MaxPool(_Pool):
+    """The maximum of each window."""
+
+    def computed(self) -> Tensor:
+        x = self.quantized(0)
+        self.require_same(x)
+        image = _channels_first(x.bytes).float()
+        window = self.window(image)
+        y = torch.max_pool2d(
+            window.padded(image), list(window.kernel), list(window.stride), 0, list(window.dilation)
+        )
+        return _channels_last(y).clamp(min=self.lowest).to(torch.uint8)
+
+
+@register_operator("Int8AveragePool")
+@register_operator("Int8AveragePoolRelu")
+class Int8AveragePool(_Pool):
+    """The mean of each window; the padding counts as zeros."""
+
+    def computed(self) -> Tensor:
+        x = self.quantized(0)
+        image = _channels_first(x.bytes).float() - x.zero_point
+        window = self.window(image)
+        count = math.prod(window.kernel)
+        sums = torch._C._nn.avg_pool2d(
+            window.padded(image), list(window.kernel), list(window.stride), divisor_override=1
+        )
+        scale = single(single(x.scale) / single(self.scale * count))
+        bits = float32_bits(scale)
+        multiplier, shift = (bits & 0x007FFFFF) | 0x00800000, 127 + 23 - (bits >> 23)
+        products = sums.abs().long() * multiplier
+        means = (products + (1 << (shift - 1))) >> shift
+        means = torch.where(sums < 0, -means, means)
+        return clamped(_channels_last(means), self.zero_point, self.lowest)
+
+
+@register_operator("Int8RoIAlign")
+class Int8RoIAlign(_ImageOperator):
+    """RoIAlign of X (N, H, W, C) and regions of float32, quantized anew."""
+
+    def computed(self) -> Tensor:
+        x, rois = self.quantized(0), self.x(1, (c10.float32,))
+        image = _channels_first(x.bytes).float() - x.zero_point
+        rules = RoIRules.from_arguments(self.arguments)
+        rules.order = "NCHW"
+        y = roi_align(image.contiguous(), rois, rules=rules) * (x.scale / self.scale)
+        return clamped(_channels_last(y).round().long(), self.zero_point, 0)

@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Int8Operator: the base class of operators on Int8 tensors, and their arithmetic.
+
+A blob holds an `Int8TensorCPU`: bytes, a scale and a zero point, where real = scale * (byte -
+zero_point). Results are those of QNNPACK, which Caffe2 calls on mobile devices and on CPUs: sums of
+products are exact, and then scaled in fixed point.
+"""
+
+from __future__ import annotations
+
+import struct
+
+from bridge import c10
+from bridge.caffe2.blobs.int8 import Int8TensorCPU
+from bridge.caffe2.execution.declaration import Arguments
+from bridge.caffe2.execution.torch_io import adopt, operand
+from bridge.caffe2.operators.base.checks import require, single
+from bridge.caffe2.operators.base.lazy_torch import torch
+from bridge.caffe2.operators.base.torch_operator import TorchOperator
+from bridge.caffe2.tensor.tensor import Tensor as BlobTensor
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import NamedTuple
+
+    from torch import Tensor
+
+    class Quantized(NamedTuple):
+        """Bytes, or int32 of biases, with what they mean."""
+
+        bytes: Tensor
+        scale: float
+        zero_point: int
+
+else:
+    from collections import namedtuple
+
+    Quantized = namedtuple("Quantized", ["bytes", "scale", "zero_point"])
+
+__all__ = ["Int8Operator", "Quantized", "clamped", "rescaled"]
+
+
+class Int8Operator(TorchOperator):
+    """An operator whose output 0 is an Int8 tensor of arguments `Y_scale` and `Y_zero_point`."""
+
+    def RunOnDevice(self) -> None:
+        result = self.computed()
+        if result is not None:
+            self.put_quantized(0, Quantized(result, self.scale, self.zero_point))
+
+    def computed(self) -> Tensor | None:
+        """Return the bytes of output 0; None if it is set."""
+        raise NotImplementedError
+
+    @property
+    def scale(self) -> float:
+        """The argument `Y_scale` (1)."""
+        return single(self.GetSingleArgument("Y_scale", 1.0))
+
+    @property
+    def zero_point(self) -> int:
+        """The argument `Y_zero_point` (0)."""
+        return int(self.GetSingleArgument("Y_zero_point", 0))
+
+    @property
+    def lowest(self) -> int:
+        """The least byte of the output: the zero point for types with Relu."""
+        return self.zero_point if self._definition.type.endswith("Relu") else 0
+
+    @property
+    def arguments(self) -> Arguments:
+        """The arguments, for classes that several of them describe."""
+        return Arguments(self._definition)
+
+    def quantized(self, i: int, dtype: c10.TypeMeta = c10.uint8) -> Quantized:
+        """Return input `i`. Raises EnforceNotMet: it is not an Int8 tensor of that type."""
+        held = self.Input(i, Int8TensorCPU)
+        if held.t.dtype() is not dtype:
+            require(
+                False, f"input {i} holds elements of the type {dtype.name}", held.t.dtype().name
+            )
+        return Quantized(operand(held.t), held.scale, held.zero_point)
+
+    def put_quantized(self, o: int, value: Quantized) -> None:
+        """Set output `o`; the bytes are a tensor that nothing else refers to."""
+        tensor = BlobTensor("cpu")
+        adopt(tensor, value.bytes.contiguous())
+        self.OutputBlob(o).Reset(Int8TensorCPU(tensor, value.scale, value.zero_point))
+
+    def require_same(self, x: Quantized) -> None:
+        """Raise EnforceNotMet unless the output has the scale and the zero point of `x`."""
+        require(
+            self.zero_point == x.zero_point and abs(self.scale - x.scale) < 1e-5,
+            "Y_scale and Y_zero_point are those of the input",
+            *(self.scale, self.zero_point, x.scale, x.zero_point),
+        )
+
+    def require_probabilities(self) -> None:
+        """Raise EnforceNotMet unless the output is from 0 to 1 in steps of 1/256."""
+        require(
+            self.zero_point == 0 and abs(self.scale - 1 / 256) < 1e-5,
+            "Y_scale is 1 / 256, and Y_zero_point 0",
+            *(self.scale, self.zero_point),
+        )
+
+
+def float32_bits(value: float) -> int:
+    """Return the bits of a float32."""
+    bits: int = struct.unpack("<I", struct.pack("<f", value))[0]
+    return bits
+
+
+def shifted(sums: Tensor, shift: int) -> Tensor:
+    """Return int64 divided by 2**shift, rounded to the nearest, halves away from zero."""
+    if not shift:
+        return sums
+    mask = (1 << shift) - 1
+    rest = (sums & mask) - (sums < 0).long()
+    return (sums >> shift) + (rest > mask >> 1).long()
+
+
+def clamped(values: Tensor, zero_point: int, lowest: int) -> Tensor:
+    """Return int64 from the zero point on as bytes from `lowest` to 255."""
+    return (values + zero_point).clamp_(lowest, 255).to(torch.uint8)
+
+
+def rescaled(sums: Tensor, scale: float, zero_point: int, lowest: int) -> Tensor:
+    """Return sums of products, int64, times `scale` as bytes: a product of 31 bits, then a shift.
+
+    Raises EnforceNotMet: the scale is not below 1.
+    """
+    scale = single(scale)
+    require(0 < scale < 1, "the scale of the sums over that of the output is below 1", scale)
+    bits = float32_bits(scale)
+    multiplier = ((bits & 0x007FFFFF) | 0x00800000) << 7
+    products = (sums * multiplier + (1 << 30)) >> 31
+    return clamped(shifted(products, 127 + 31 - 32 - (bits >> 23)), zero_point, lowest)

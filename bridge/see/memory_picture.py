@@ -1,0 +1,198 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The picture of `bridge.explain`: buffers as bars to scale, and who sees which bytes of them."""
+
+from __future__ import annotations
+
+from bridge.see.tensor_memory import byte_range, byte_runs
+from bridge.svg import Drawing, clipped
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any, Protocol
+
+    from bridge.see.tensor_memory import Block
+
+    Buffer = tuple[str, int, int]
+
+    class Explanation(Protocol):
+        """What is drawn of a tensor; see bridge.see.explain."""
+
+        device: str | None
+        dtype: str | None
+        sizes: list[int] | None
+        strides: list[int | float] | None
+        readonly: bool | None
+        owner: str | None
+        shared_by: list[str]
+        note: str | None
+        chain: list[dict[str, Any]]
+        _blocks: list[Block]
+        _buffer: Buffer | None
+
+
+__all__ = ["memory_picture"]
+
+_MARGIN, _LABELS, _BAR = 20.0, 250.0, 620.0  # pixels: around, of the texts, of the longest bar
+_LEAST = 6.0  # pixels of the shortest bar
+_BAR_HEIGHT, _ROW = 22.0, 36.0
+_INK, _FAINT, _RULE = "#1f2933", "#5f6c7b", "#cbd2d9"
+_COLOURS = ("#3b6fc4", "#c9771e", "#2f8f5b", "#7a4fb5", "#b0413e", "#0f7f8c")
+_MAX_RUNS = 400  # of one tensor that are drawn one by one
+
+
+def memory_picture(found: Sequence[Explanation]) -> str:
+    """Return the memory of tensors as SVG."""
+    drawing = Drawing("Who sees which bytes")
+    hatches = drawing.hatching("readonly", "#ffffff"), drawing.hatching("fixed", "#9aa5b1")
+    buffers = _buffers(found)
+    longest = max((end - begin for _, begin, end in buffers), default=1)
+    scale = _BAR / max(longest, 1)
+    left = _MARGIN + _LABELS
+    y = _MARGIN
+    for buffer in buffers:
+        y = _draw_buffer(drawing, buffer, found, scale, left, y, hatches)
+    nowhere = [(i, one) for i, one in enumerate(found) if _buffer_of(one, buffers) is None]
+    for i, one in nowhere:
+        _label(drawing, one, i, y)
+        note = one.note or "It has no elements."
+        drawing.label(left, y + 20, clipped(note, _BAR, 11), 11, fill=_FAINT)
+        y += _ROW
+    return drawing.text(left + _BAR + _MARGIN, y + _MARGIN / 2)
+
+
+def _buffers(found: Sequence[Explanation]) -> list[Buffer]:
+    """Return the buffers of all tensors, those that overlap as one, in the order of the tensors."""
+    merged: list[Buffer] = []
+    for one in found:
+        for buffer in _all_buffers(one):
+            space, begin, end = buffer
+            apart = []
+            place = len(merged)
+            for i, other in enumerate(merged):
+                if other[0] == space and max(begin, other[1]) < min(end, other[2]):
+                    begin, end = min(begin, other[1]), max(end, other[2])
+                    place = min(place, i)
+                else:
+                    apart.append(other)
+            apart.insert(place, (space, begin, end))
+            merged = apart
+    return merged
+
+
+def _all_buffers(one: Explanation) -> list[Buffer]:
+    found = [] if one._buffer is None else [one._buffer]
+    for block in one._blocks:
+        begin, end = byte_range(block)
+        if begin < end and not any(
+            space == block.space and low <= begin and end <= high for space, low, high in found
+        ):
+            found.append((block.space, begin, end))
+    return [buffer for buffer in found if buffer[1] < buffer[2]]
+
+
+def _buffer_of(one: Explanation, buffers: Sequence[Buffer]) -> Buffer | None:
+    """Return the first buffer in which a tensor has bytes; an empty tensor has none."""
+    for buffer in buffers:
+        if _is_in(one, buffer):
+            return buffer
+    return None
+
+
+def _is_in(one: Explanation, buffer: Buffer) -> bool:
+    space, begin, end = buffer
+    return any(
+        block.space == space and begin <= low and high <= end and low < high
+        for block in one._blocks
+        for low, high in [byte_range(block)]
+    )
+
+
+def _draw_buffer(
+    drawing: Drawing,
+    buffer: Buffer,
+    found: Sequence[Explanation],
+    scale: float,
+    left: float,
+    y: float,
+    hatches: tuple[str, str],
+) -> float:
+    """Draw a buffer and its tensors; return the height below them."""
+    space, begin, end = buffer
+    here = [(i, one) for i, one in enumerate(found) if _is_in(one, buffer)]
+    first = here[0][1] if here else found[0]
+    readonly = bool(here) and all(one.readonly for _, one in here)
+    width = max(_LEAST, (end - begin) * scale)
+    kind, _, more = (first.owner or "unknown owner").partition(": ")
+    where = f"{first.device or space}, {'read-only' if readonly else 'writable'}"
+    drawing.label(_MARGIN, y + 11, clipped(kind, _LABELS - 12, 12), 12, bold=True)
+    for line, text in enumerate(one for one in (more, where) if one):
+        drawing.label(_MARGIN, y + 25 + 13 * line, clipped(text, _LABELS - 12, 10), 10, fill=_FAINT)
+    tip = f"{first.owner}\n{end - begin} bytes at {begin:#x}"
+    drawing.rect(left, y, width, _BAR_HEIGHT, "#e4e7eb", "#7b8794", tip=tip)
+    if readonly:
+        drawing.rect(left, y, width, _BAR_HEIGHT, hatches[1], tip=f"{tip}\nread-only")
+    size = f"{end - begin} bytes"
+    drawing.label(left, y + _BAR_HEIGHT + 13, f"{begin:#x}", 10, mono=True, fill=_FAINT)
+    if width > 260:
+        drawing.label(
+            left + width, y + _BAR_HEIGHT + 13, size, 10, mono=True, fill=_FAINT, anchor="end"
+        )
+    else:
+        drawing.label(left + width + 8, y + 15, size, 10, mono=True, fill=_FAINT)
+    y += _BAR_HEIGHT + 24
+    for i, one in here:
+        _label(drawing, one, i, y)
+        drawing.rect(left, y + 9, width, 16, "#f5f7fa")
+        for block in one._blocks:
+            if block.space == space:
+                _draw_block(drawing, one, block, i, left, y + 9, begin, scale, hatches[0])
+        y += _ROW
+    if len(here) == 1:
+        for text in here[0][1].shared_by:
+            drawing.label(left, y + 12, clipped(f"shared by {text}", _BAR, 11), 11, fill=_FAINT)
+            y += 17
+    y += 8
+    drawing.path(f"M{_MARGIN:.1f} {y:.1f}H{left + _BAR:.1f}", _RULE, 1)
+    return y + 16
+
+
+def _draw_block(
+    drawing: Drawing,
+    one: Explanation,
+    block: Block,
+    i: int,
+    left: float,
+    y: float,
+    start: int,
+    scale: float,
+    hatch: str,
+) -> None:
+    """Draw the bytes of a tensor: each run of them, or, of very many, a bar of their range."""
+    colour = _COLOURS[i % len(_COLOURS)]
+    low, high = byte_range(block)
+    runs = byte_runs(block, _MAX_RUNS)
+    tip = f"bytes {low - start} to {high - start} of the buffer"
+    if runs is None:
+        x, width = left + (low - start) * scale, max(1.5, (high - low) * scale)
+        drawing.rect(x, y, width, 16, "#ffffff", colour, dashed=True, tip=f"{tip}, with gaps")
+        drawing.label(x + width / 2, y + 12, "with gaps", 10, anchor="middle", fill=colour)
+        return
+    for begin, end in runs:
+        x = left + (begin - start) * scale
+        width = max(1.0, (end - begin) * scale - (0.6 if len(runs) > 1 else 0))
+        drawing.rect(x, y, width, 16, colour, tip=tip)
+        if one.readonly:
+            drawing.rect(x, y, width, 16, hatch, tip=f"{tip}, read-only")
+
+
+def _label(drawing: Drawing, one: Explanation, i: int, y: float) -> None:
+    """Write what a tensor is, left of its bytes."""
+    colour = _COLOURS[i % len(_COLOURS)]
+    kind = str(one.chain[0]["kind"]) if one.chain else "tensor"
+    drawing.rect(_MARGIN, y + 6, 8, 8, colour)
+    drawing.label(_MARGIN + 14, y + 14, clipped(kind, _LABELS - 24, 12), 12, fill=_INK, bold=True)
+    sizes = "" if one.sizes is None else f" {one.sizes}"
+    strides = "" if one.strides is None or not one.strides else f" / {one.strides}"
+    text = f"{one.dtype or 'no type'}{sizes}{strides}"
+    drawing.label(_MARGIN + 14, y + 28, clipped(text, _LABELS - 20, 10), 10, mono=True, fill=_FAINT)

@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Check what wheels contain: `python tools/check_wheels.py wheel...`.
+
+Each is smaller than 12 MB, has a compiled module and a stub for each of the sources, and nothing
+beside the package. Run from the checkout.
+"""
+
+from __future__ import annotations
+
+import sys
+import zipfile
+from pathlib import Path
+
+MOST_BYTES = 12_000_000
+
+
+def faults(wheel: Path) -> list[str]:
+    """Return what is wrong with a wheel."""
+    names = set(zipfile.ZipFile(wheel).namelist())
+    wanted = {"bridge/py.typed"}
+    sources = list(Path("bridge").rglob("*.pyx"))
+    wanted.update(source.with_suffix(".pyi").as_posix() for source in sources)
+    for pattern in ("*.py", "*.pxd"):
+        wanted.update(source.as_posix() for source in Path("bridge").rglob(pattern))
+    missing = sorted(wanted - names)
+    stray = sorted(name for name in names if not name.startswith(("bridge/", "bridge_tensor-")))
+    built = [name for name in names if name.endswith((".so", ".pyd"))]
+    size = wheel.stat().st_size
+    found = []
+    if missing:
+        found.append(f"lacks {missing}")
+    if stray:
+        found.append(f"has {stray} too")
+    if len(built) != len(sources):
+        found.append(f"has {len(built)} extension modules, of {len(sources)}")
+    if size > MOST_BYTES:
+        found.append(f"has {size:,} bytes, more than {MOST_BYTES:,}")
+    print(f"{wheel.name}: {len(built)} extension modules, {size / 1e6:.1f} MB")
+    return found
+
+
+def main(paths: list[str]) -> int:
+    """Check them; return the exit status."""
+    wrong = {path: faults(Path(path)) for path in paths}
+    for path, found in wrong.items():
+        for fault in found:
+            print(f"{path} {fault}", file=sys.stderr)
+    return 1 if not paths or any(wrong.values()) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
