@@ -118,7 +118,7 @@ def read_range(file: BinaryIO, begin: int, nbytes: int, subject: str) -> Iterato
 
 def with_progress(entries: Sequence[Entry], progress: Progress | None) -> Iterator[Entry]:
     """Yield the entries; `progress` is called as their chunks are read."""
-    total = sum(entry.nbytes for entry in entries)
+    total = sum(entry.nbytes for entry in entries if entry.message is None)
     done = 0
 
     def counted(entry: Entry) -> Iterator[Buffer]:
