@@ -7,7 +7,8 @@ method for each type. The first look-up of a type that is not in the table loads
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Set
+import sys
+from collections.abc import Callable, Iterator, Set
 
 __all__ = [
     "IsOperator",
@@ -15,6 +16,7 @@ __all__ = [
     "RefreshRegisteredOperators",
     "RegisteredOperators",
     "RegisteredTypes",
+    "after_loading",
     "built_in_packages",
     "classes",
     "classes_of",
@@ -27,6 +29,8 @@ __all__ = [
 classes: dict[str, dict[str, type]] = {}
 # The packages whose modules register the built-in operators; `bridge.caffe2` names them.
 built_in_packages: list[str] = []
+# Called once these modules are imported.
+after_loading: list[Callable[[], None]] = []
 
 
 class RegisteredTypes(Set[str]):
@@ -78,9 +82,15 @@ def IsOperatorWithEngine(op_type: str, engine: str) -> bool:
 
 
 def RefreshRegisteredOperators(trigger_lazy: bool = True) -> None:
-    """Load the built-in operators, unless `trigger_lazy` is False."""
+    """Load the built-in operators and libraries that wait for it, unless `trigger_lazy` is False.
+
+    The libraries are those of ``caffe2.python.lazy_dyndep``, a module of an old PyTorch.
+    """
     if trigger_lazy:
         _load_built_in()
+        waiting = sys.modules.get("caffe2.python.lazy")
+        if waiting is not None:
+            waiting.TriggerLazyImport()
 
 
 def nearby_names(op_type: str) -> list[str]:
@@ -110,4 +120,6 @@ def _load_built_in() -> None:
         package = importlib.import_module(name)
         for module in pkgutil.walk_packages(package.__path__, f"{name}."):
             importlib.import_module(module.name)
+    for function in after_loading:
+        function()
     built_in_packages.clear()

@@ -126,7 +126,8 @@ def check_names(
         for i, name in enumerate(inputs):
             if name == output:
                 # Caffe2 was asked for the first six inputs and four outputs only.
-                known = (min(i, 5), min(o, 3)) in schema.allowed or i - o in schema.shifts
+                asked = {(min(i, 5), min(o, 3)), (i, o)}
+                known = not asked.isdisjoint(schema.allowed) or i - o in schema.shifts
                 if not known:
                     what = f"cannot work in place, with input {i} as output {o}"
                     _refuse(what, op_type, schema)

@@ -15,7 +15,7 @@ PATTERNS = {
 NO_GRADIENT = """
 AtomicIter CloseBlobsQueue CloseRebatchingQueue CreateBlobsQueue CreateDB CreateRebatchingQueue
 CreateTextFileReader DequeueBlobs DequeueRebatchingQueue EnqueueBlobs EnqueueRebatchingQueue
-GatherRangesToDense  IntIndexCreate Iter Load LongIndexCreate SafeDequeueBlobs
+GatherRangesToDense IntIndexCreate Iter Load LongIndexCreate SafeDequeueBlobs
 SafeEnqueueBlobs StringIndexCreate TensorProtosDBInput TextFileReaderRead WeightedSampleDequeueBlobs
 """
 
@@ -25,12 +25,12 @@ APMeter Accumulate AccumulateHistogram Allgather Allreduce Append AsyncNetBarrie
 AtomicFetchAdd Barrier Broadcast CheckAtomicBool CheckDatasetConsistency Checkpoint CloneCommonWorld
 CollectTensor ComputeOffset ConcatTensorVector ConditionalSetAtomicBool CountDown CountUp
 CreateAtomicBool CreateBlobsQueueDB CreateCommonWorld CreateCounter CreateMutex CreateScope
-CreateTensorVector CreateTreeCursor DBExists DestroyCommonWorld Fail FeedBlob Free 
-HasScope IndexFreeze IndexLoad IndexSize IndexStore LastNWindowCollector LogFatal NCCLAllGather
+CreateTensorVector CreateTreeCursor DBExists DestroyCommonWorld Fail FeedBlob Free
+HasScope IndexFreeze IndexLoad IndexSize IndexStore LastNWindowCollector NCCLAllGather
 NCCLAllreduce NCCLBroadcast NCCLReduce NCCLReduceScatter PackRecords Print ReadNextBatch
 ReadRandomBatch ReceiveTensor RecurrentNetworkBlobFetcher Reduce ReduceScatter ReservoirSampling
 ResetCounter ResetCursor RetrieveCount Save SendTensor Snapshot Summarize TensorVectorSize
-ThrowChildThreadException UnPackRecords WallClockTime YellowFin
+UnPackRecords WallClockTime
 """
 
 # Types whose gradient Caffe2 declares, but does not implement.

@@ -8,4 +8,5 @@
 - meta_inference: test_shape_inference
 - names: test_named_blobs
 - random_inputs: caffe2/execution/test_engines
+- shape_rules: test_shape_inference
 """

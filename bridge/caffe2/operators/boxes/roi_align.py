@@ -209,11 +209,17 @@ def roi_align(x: Tensor, rois: Tensor, *, rules: RoIRules, out: Out = None) -> T
 @operator("RoIAlignGradient", effects=("values",))
 def roi_align_gradient(x: Tensor, rois: Tensor, dy: Tensor, *, rules: RoIRules) -> Tensor:
     """(X, R, dY) -> dX: each bin's gradient, added to the pixels it is the mean of."""
+    return _spread(x, rois, dy, rules, 4)
+
+
+def _spread(x: Tensor, rois: Tensor, dy: Tensor, rules: RoIRules, sides: int) -> Tensor:
+    """Return the gradient of images from that of bins."""
     require(rules.order == "NCHW", "order is NCHW", rules.order)
     require(x.dim() == 4 and dy.dim() == 4, "X and dY have 4 dimensions", x, dy)
     n, channels, height, width = x.shape
-    number, regions = regions_of(rois, 4, n)
-    bags = _samples(rules, number, _upright(regions, rules), height, width)
+    number, regions = regions_of(rois, sides, n)
+    geometry = (_upright if sides == 4 else _rotated)(regions, rules)
+    bags = _samples(rules, number, geometry, height, width)
     made = bags.spread(as_rows(dy), n * height * width)
     return made.view(n, height, width, channels).movedim(-1, 1)
 
@@ -225,3 +231,9 @@ def roi_align_rotated(x: Tensor, rois: Tensor, *, rules: RoIRules) -> Tensor:
     Follows RoIAlignRotatedOp, caffe2/operators/roi_align_rotated_op.cc, PyTorch 1.8.1.
     """
     return _aligned(x, rois, rules, 5)
+
+
+@operator("RoIAlignRotatedGradient", effects=("values",))
+def roi_align_rotated_gradient(x: Tensor, rois: Tensor, dy: Tensor, *, rules: RoIRules) -> Tensor:
+    """(X, R, dY) -> dX, as RoIAlignGradient."""
+    return _spread(x, rois, dy, rules, 5)

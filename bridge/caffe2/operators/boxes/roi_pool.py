@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from bridge.caffe2.execution.function_operator import operator
-from bridge.caffe2.operators.base.checks import require
+from bridge.caffe2.operators.base.checks import FLOAT, INT32, require
 from bridge.caffe2.operators.base.lazy_torch import torch
 from bridge.caffe2.operators.boxes.roi_rules import RoIRules, regions_of
 
@@ -48,6 +48,29 @@ def roi_pool(
                 place = (at // (x1 - x0) + y0) * width + at % (x1 - x0) + x0
                 where[i, :, up, across] = place.int()
     return made, where
+
+
+@operator(
+    "RoIPoolGradient",
+    types={"x": FLOAT, "rois": FLOAT, "places": INT32, "dy": FLOAT},
+    effects=("values",),
+)
+def roi_pool_gradient(
+    x: Tensor, rois: Tensor, places: Tensor, dy: Tensor, *, rules: RoIRules
+) -> Tensor:
+    """(X, R, the indices of the maxima, dY) -> dX: each gradient, added to its maximum's place.
+
+    Caffe2 has it for CUDA only. Follows caffe2/operators/roi_pool_op.cu, PyTorch 1.8.1.
+    """
+    require(x.dim() == 4 and dy.shape == places.shape, "dY has the sizes of the indices", dy)
+    n, channels = x.shape[:2]
+    number, _ = regions_of(rois, 4, n)
+    planes = number.long().view(-1, 1) * channels + torch.arange(channels, device=x.device)
+    where, slopes = places.flatten(2), dy.flatten(2)
+    at = planes.unsqueeze(2) * x[0, 0].numel() + where.clamp_min(0)
+    made = x.new_zeros(x.numel())
+    made.index_add_(0, at.reshape(-1), torch.where(where >= 0, slopes, 0.0).reshape(-1))
+    return made.view(x.shape)
 
 
 def spans(first: int, last: int, bins: int, size: int) -> list[tuple[int, int]]:

@@ -3,13 +3,15 @@
 
 from __future__ import annotations
 
+import os
+
 from bridge import c10
 from bridge.c10.errors import EnforceNotMet
 from bridge.caffe2.execution.function_operator import operator
 from bridge.caffe2.execution.registry import register_operator
 from bridge.caffe2.operators.base.checks import FLOATS, INTS, has_values
 from bridge.caffe2.operators.base.lazy_torch import torch
-from bridge.caffe2.operators.base.torch_operator import TorchOperator
+from bridge.caffe2.operators.base.torch_operator import TorchOperator, enforce
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -65,3 +67,31 @@ class Fail(TorchOperator):
 def throw_exception(*, message: str = "Exception from ThrowExceptionOp") -> None:
     """Raise an error with the argument `message`."""
     raise EnforceNotMet(message)
+
+
+@operator("ThrowChildThreadException", gradient="undefined", effects=("io",))
+def throw_child_thread_exception() -> None:
+    """Raise an error of another thread; Caffe2 ends the process instead."""
+    raise EnforceNotMet("An exception was thrown in a child thread.")
+
+
+@operator("LogFatal", gradient="undefined", effects=("io",))
+def log_fatal() -> None:
+    """Raise an error; Caffe2 logs one, and ends the process."""
+    raise EnforceNotMet("LogFatal.")
+
+
+@operator("Crash", gradient="undefined", effects=("io",))
+def crash() -> None:
+    """End the process by SIGABRT, for tests of what survives that."""
+    os.abort()
+
+
+@register_operator("FeedBlob")
+class FeedString(TorchOperator):
+    """Set the output to the string `value`."""
+
+    def RunOnDevice(self) -> None:
+        value = self.GetSingleArgument("value")
+        enforce(isinstance(value, (str, bytes)), "FeedBlob needs the argument value, a string.")
+        self.OutputBlob(0).feed(value)

@@ -149,6 +149,14 @@ def sparse_lengths_mean(
     return _looked_up(data, indices, lengths, "mean", out=out)
 
 
+@operator("SparseLengthsMax", types=LOOK_UP)
+def sparse_lengths_max(
+    data: Tensor, indices: Tensor, lengths: Tensor, *, out: Out = None
+) -> Tensor:
+    """The maxima of the rows at the indices of each segment, 0 for no indices; float32."""
+    return _looked_up(data, indices, lengths, "max", out=out)
+
+
 @operator("SparseLengthsWeightedSum", types=LOOK_UP)
 def sparse_lengths_weighted_sum(
     data: Tensor, weights: Tensor, indices: Tensor, lengths: Tensor, *, out: Out = None

@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: Apache-2.0
+"""ReservoirSampling: a random sample of all rows that were seen.
+
+Follows caffe2/operators/reservoir_sampling.cc, PyTorch 1.8.1.
+"""
+
+from __future__ import annotations
+
+from bridge import c10
+from bridge.caffe2.blobs.objects import Map, Mutex
+from bridge.caffe2.execution.registry import register_operator
+from bridge.caffe2.operators.base.lazy_torch import torch
+from bridge.caffe2.operators.base.torch_operator import TorchOperator, enforce
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from torch import Tensor
+
+__all__ = ["ReservoirSampling"]
+
+
+@register_operator("ReservoirSampling")
+class ReservoirSampling(TorchOperator):
+    """Keep `num_to_collect` rows of all data, each as likely as the others.
+
+    Inputs: the reservoir, empty at first; the number of rows seen, int64; data; a mutex. Optionally
+    the ids of the data's rows, of which each is kept once, a map of ids to places, and the ids in
+    the reservoir. Outputs: the reservoir, the number, and optionally the map and the ids, in place.
+    """
+
+    _has_effects = True
+
+    def RunOnDevice(self) -> None:
+        with self.Input(3, Mutex).lock:
+            self._collect(self.x(2), self.GetSingleArgument("num_to_collect", -1))
+
+    def _collect(self, data: Tensor, most: int) -> None:
+        enforce(most > 0, f"num_to_collect is positive, not {most}.")
+        enforce(data.dim() >= 1, "The data have at least one dimension.")
+        reservoir = self.Input(0)
+        is_new = not reservoir.storage_initialized() or not reservoir.numel()
+        seen = self.Input(1)
+        enforce(seen.numel() == 1, "The number of rows seen is one int64.")
+        count = 0 if is_new else int(self.x(1, (c10.int64,)).reshape(-1)[0])
+        rows = [] if is_new else list(self.x(0, (reservoir.dtype(),)).clone())
+        enforce(
+            not rows or (rows[0].shape == data.shape[1:] and rows[0].dtype == data.dtype),
+            f"The data of sizes {list(data.shape)} do not fit the reservoir.",
+        )
+        ids = self.integers(4, (c10.int64,)) if self.InputSize() > 4 else None
+        places = self.Input(5, Map) if ids is not None else None
+        kept = [] if is_new or ids is None else self.integers(6, (c10.int64,))
+        known = {} if is_new or places is None else dict(places.items)
+        for i, row in enumerate(data):
+            if ids is not None and ids[i] in known:
+                continue
+            place = count
+            if count >= most:
+                place = int(torch.randint(0, count + 1, (), device="cpu"))
+            count += 1
+            if place >= most:
+                continue
+            if place < len(rows):
+                rows[place] = row
+                if ids is not None:
+                    del known[kept[place]]
+                    kept[place] = ids[i]
+            else:
+                rows.append(row)
+                kept += [] if ids is None else [ids[i]]
+            if ids is not None:
+                known[ids[i]] = place
+        self.put(0, torch.stack(rows) if rows else data[:0].clone())
+        self.put(1, torch.tensor([count], dtype=torch.int64, device="cpu").view(list(seen.sizes())))
+        if places is not None:
+            places.items = known
+            self.put(3, torch.tensor(kept, dtype=torch.int64, device="cpu"))

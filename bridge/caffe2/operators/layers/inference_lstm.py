@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: Apache-2.0
+"""LSTM of several layers, for inference.
+
+Follows caffe2/operators/inference_lstm_op.h, PyTorch 1.8.1.
+"""
+
+from __future__ import annotations
+
+from bridge.caffe2.execution.function_operator import operator
+from bridge.caffe2.operators.base.checks import require
+from bridge.caffe2.operators.base.lazy_torch import torch
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from torch import Tensor
+
+__all__: list[str] = []
+
+
+@operator("InferenceLSTM", inputs="1-*", gradient="none", effects=("values",))
+def inference_lstm(
+    *xs: Tensor,
+    num_layers: int = 1,
+    has_biases: bool = True,
+    batch_first: bool = False,
+    bidirectional: bool = False,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Outputs of the last layer, and the last hidden and cell states of all layers.
+
+    Inputs: the sequence (T, N, D), with `batch_first` (N, T, D); the hidden and the cell states
+    (layers, N, H); for each layer, and with `bidirectional` each direction, the weights (4 H, D)
+    and (4 H, H), and with `has_biases` two biases (4 H). Gates: input, forget, candidate, output.
+    """
+    wanted = num_layers * (1 + bidirectional) * (4 if has_biases else 2)
+    require(
+        len(xs) == 3 + wanted and xs[0].dim() == 3,
+        f"there are a sequence, two states and {wanted} weights",
+        *xs,
+    )
+    states = xs[1], xs[2]
+    found: tuple[Tensor, Tensor, Tensor] = torch.lstm(
+        xs[0], states, list(xs[3:]), has_biases, num_layers, 0.0, False, bidirectional, batch_first
+    )
+    return found

@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Products with a matrix of float16, which is converted once.
+
+Follows fbgemm_fp16_pack_op.h and fb_fc_packed_op.h in caffe2/quantization/server, PyTorch 1.8.1.
+The weights are rounded to float16; the products are float32.
+"""
+
+from __future__ import annotations
+
+from bridge.c10 import TypeMeta
+from bridge.caffe2.execution.registry import register_operator
+from bridge.caffe2.operators.base.checks import FLOAT, axis_from_front
+from bridge.caffe2.operators.base.lazy_torch import torch
+from bridge.caffe2.operators.base.torch_operator import TorchOperator, enforce
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from torch import Tensor
+
+__all__ = ["PackedWeight"]
+
+_LARGEST_HALF = 65504.0
+
+
+class PackedWeight:
+    """A matrix (K, N) of float32, rounded to float16."""
+
+    def __init__(self, matrix: Tensor | None = None) -> None:
+        self.matrix = matrix
+
+
+TypeMeta.Register(PackedWeight)
+
+
+@register_operator("FbGemmPack")
+class FbGemmPack(TorchOperator):
+    """Pack the weights (N, K) of an FC for FbFCPacked."""
+
+    def RunOnDevice(self) -> None:
+        w = self.x(0, FLOAT)
+        enforce(w.dim() >= 1, f"The weights are (N, K), not {list(w.shape)}.")
+        packed = PackedWeight(self._rounded(w.reshape(w.shape[0], -1)))
+        self.OutputBlob(0).Reset(packed)
+
+    def _rounded(self, w: Tensor) -> Tensor:
+        half = w.clamp(-_LARGEST_HALF, _LARGEST_HALF).half()
+        return half.float().t().contiguous()
+
+
+@register_operator("FbGemmPackTranspose")
+class FbGemmPackTranspose(FbGemmPack):
+    """Pack the transposed weights (K, N) of an FC for FbFCPacked."""
+
+    def _rounded(self, w: Tensor) -> Tensor:
+        return super()._rounded(w.t())
+
+
+@register_operator("FbFCPacked")
+class FbFCPacked(TorchOperator):
+    """(X, packed weights, b) -> X W^T + b; the dimensions of X from `axis` (1) on are K.
+
+    Raises EnforceNotMet: sizes do not fit.
+    """
+
+    def RunOnDevice(self) -> None:
+        x, b = self.x(0, FLOAT), self.x(2, FLOAT)
+        matrix = self.Input(1, PackedWeight).matrix
+        enforce(matrix is not None, "The weights were not packed.")
+        axis = axis_from_front(self.GetSingleArgument("axis", 1), x.dim())
+        rows = x.reshape(x.shape[:axis].numel(), -1)
+        enforce(
+            rows.shape[1] == matrix.shape[0] and b.numel() == matrix.shape[1],
+            f"Weights of sizes {list(matrix.shape)} do not fit X of sizes {list(x.shape)} and b of "
+            f"sizes {list(b.shape)}.",
+        )
+        y = torch.addmm(b.reshape(-1), rows, matrix)
+        self.put(0, y.view(*x.shape[:axis], -1))
