@@ -14,12 +14,18 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 
 from bridge.caffe2.base.messages import as_message, caffe2_pb2
+from bridge.caffe2.definitions.operator_types import is_registered
+from bridge.caffe2.definitions.schemas import check_names
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
 __all__ = ["compute_blob_recycling_for_dag", "optimize_inference_net"]
+
+
+# Operators that must work in place, though another name would pass for an output.
+_IN_PLACE = frozenset(("IndexFreeze", "IndexLoad", "Iter", "ScatterAssign", "ScatterWeightedSum"))
 
 
 def optimize_inference_net(net: bytes, static_blobs: Iterable[str | bytes]) -> bytes:
@@ -54,6 +60,8 @@ def compute_blob_recycling_for_dag(
     op_indices: the operators whose outputs may take over names. shareable_blob_names: the blobs
     that may share, but for `dont_share_blob_names` and `heads`. blob_shapes: the sizes of blobs;
     where they are known, one that is as large is taken over. namescope: put before new names.
+
+    Raises EnforceNotMet: an operator that must work in place does not.
     """
     message = _copied(net)
     kept = {_text(name) for name in (*dont_share_blob_names, *heads)}
@@ -61,6 +69,10 @@ def compute_blob_recycling_for_dag(
     names = {_text(name) for name in shareable_blob_names} - kept
     shapes = {_text(name): list(sizes) for name, sizes in blob_shapes.items()}
     places = list(op_indices)
+    for i in places:
+        operator = message.op[i]
+        if operator.type in _IN_PLACE and is_registered(operator.type):
+            check_names(operator.type, operator.input, operator.output)
     found = _shared(message, _ancestors(message), places, names, _text(namescope), shapes)
     _rename(message, found)
     return bytes(message.SerializeToString())

@@ -94,3 +94,12 @@ def test_gradients_that_share_memory_are_the_same():
     found = shared(data, net.Proto())
     for name, value in run(found, wanted).items():
         np.testing.assert_array_equal(value, expected[name])
+
+
+def test_an_operator_that_must_work_in_place_and_does_not_is_refused():
+    net = caffe2_pb2.NetDef(name="in_place")
+    net.op.extend([core.CreateOperator("IndexFreeze", ["a"], ["b"])])
+    with pytest.raises(RuntimeError, match="in place"):
+        workspace.C.memonger_compute_blob_recycling_for_dag(
+            net.SerializeToString(), ["a"], [0], {"b"}, "", set(), {}
+        )
