@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Compile every .pyx of the package; everything else is configured in pyproject.toml."""
 
+import os
 from pathlib import Path
 
 from setuptools import Extension, setup
 
+# `make sanitize` sets its own, and line numbers for the reports.
+OPTIMIZED = [] if "-fsanitize" in os.environ.get("CFLAGS", "") else ["-O3", "-g0"]
 FLAGS = [
-    "-O3",
-    "-g0",
+    *OPTIMIZED,
     "-fno-plt",
     "-fno-math-errno",  # nobody reads it, and with it sqrt() is a call for each element
     # bridge/c10/slots.pxd sets tp_new and tp_vectorcall of some types; Cython's own
