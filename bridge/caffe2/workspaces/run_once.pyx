@@ -6,9 +6,8 @@ A message may change between two runs, so the definition is found by the message
 a tenth of a microsecond to serialize.
 """
 
-from cpython.object cimport PyObject
 
-from bridge.c10.python_api cimport PyDict_GetItemWithError
+from bridge.c10.python_api cimport find_in
 from bridge.caffe2.execution.instantiate cimport instantiate
 from bridge.caffe2.execution.operator_core cimport DefinitionCore, OperatorCore, run
 from bridge.caffe2.workspaces.current cimport Current
@@ -65,12 +64,9 @@ def RunOperatorOnce(operator):
     array([0., 2.], dtype=float32)
     """
     cdef DefinitionCore definition = None
-    cdef PyObject* found
     cdef bytes data = _bytes_of(operator)
     if data is not None:
-        found = PyDict_GetItemWithError(_definitions, data)
-        if found != NULL:
-            definition = <DefinitionCore><object>found
+        definition = <DefinitionCore>find_in(_definitions, data)
     if definition is None:
         definition = definition_of(operator, "RunOperatorOnce")
     elif definition.generation == <long>_registry.generation:
