@@ -7,8 +7,6 @@
 #   make fuzz            build the package with clang and fuzz the reader of blobs
 #   make sanitize        build the package with AddressSanitizer and UBSan, and run the tests of the
 #                        core, exchange and blobs on it; make sanitize-quick runs a selection
-#   make sanitize-threads    the same with ThreadSanitizer and the tests of threads; needs a Python
-#                        that was built --with-thread-sanitizer
 #   make clean           remove the virtual environment and what the build left
 #
 # All of it happens in one virtual environment inside the checkout, so that the large packages are
@@ -57,6 +55,7 @@ coverage := -fsanitize-coverage=inline-8bit-counters,pc-table,trace-cmp
 # Builds a copy of the tree in a place of its own, as neither build may see what the other left, and
 # runs the tests there: $(call sanitize,NAME,FLAGS,LIBRARY,OPTIONS,TESTS). Python itself is not
 # instrumented, so the library is loaded before it; libstdc++ too, whose exceptions it intercepts.
+# pytest captures nothing (-s), or what a sanitizer says of a dying process would be lost.
 sources := bridge tests tools examples docs pyproject.toml setup.py README.md LICENSE CHANGELOG.md \
 	CONTRIBUTING.md Makefile
 define sanitize
@@ -67,10 +66,10 @@ define sanitize
 		"$(abspath $(run))" setup.py -q build_ext --inplace --parallel $$(nproc) 2>build.log || { tail build.log >&2; exit 1; }
 	cd "$(SANITIZED)/$(1)" && LD_PRELOAD="$$($${CC:-cc} -print-file-name=$(3)) $$($${CC:-cc} -print-file-name=libstdc++.so)" \
 		OMP_NUM_THREADS=1 PYTHONPATH=. PYTHONMALLOC=malloc $(4) \
-		"$(abspath $(run))" $(pytest) -p no:cacheprovider $(PYTEST_ARGS) $(5)
+		"$(abspath $(run))" $(pytest) -s -p no:cacheprovider $(PYTEST_ARGS) $(5)
 endef
 
-.PHONY: demo test test-shuffled bench fuzz sanitize sanitize-quick sanitize-threads clean help
+.PHONY: demo test test-shuffled bench fuzz sanitize sanitize-quick clean help
 
 help:
 	@sed -n '3,/^$$/s/^# \{0,1\}//p' Makefile
