@@ -21,6 +21,7 @@ from collections.abc import Callable
 from importlib import import_module
 
 from bridge.caffe2.base.errors import EnforceAttributeError
+from bridge.caffe2.models.brew_control import cond, loop
 from bridge.caffe2.models.brew_helpers import arg_scope, has_helper, helper, helpers_by_name
 from bridge.caffe2.models.brew_normalization import (
     instance_norm,
@@ -76,6 +77,7 @@ __all__ = [
     "average_pool",
     "batch_mat_mul",
     "concat",
+    "cond",
     "conv",
     "conv_nd",
     "conv_transpose",
@@ -91,6 +93,7 @@ __all__ = [
     "instance_norm",
     "iter",
     "layer_norm",
+    "loop",
     "lrn",
     "mat_mul",
     "max_pool",

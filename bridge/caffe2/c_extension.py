@@ -23,7 +23,7 @@ from bridge.caffe2.base.hardware import IsNUMAEnabled as is_numa_enabled
 from bridge.caffe2.base.hardware import NumCudaDevices as num_cuda_devices
 from bridge.caffe2.base.hardware import has_cuda_support, has_gpu_support, has_hip_support, is_asan
 from bridge.caffe2.base.messages import as_message as _as_message
-from bridge.caffe2.base.names import name_of
+from bridge.caffe2.base.names import DummyName, name_of
 from bridge.caffe2.blobs.blob import Blob
 from bridge.caffe2.blobs.blob_tensor import BlobTensor as TensorCPU
 from bridge.caffe2.definitions.operator_types import RegisteredOperators as registered_operators
@@ -97,6 +97,7 @@ __all__ = [
     "BackgroundPlan",
     "Blob",
     "Cursor",
+    "DummyName",
     "Mode",
     "Net",
     "OpSchema",

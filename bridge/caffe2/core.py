@@ -41,6 +41,12 @@ from bridge.caffe2.execution.engines import (
 )
 from bridge.caffe2.gradients.backward_pass import IR, GradientRegistry
 from bridge.caffe2.gradients.gradient_slice import GradientSlice
+from bridge.caffe2.gradients.version_records import (
+    GetIndexFromGradientList,
+    GradGenMeta,
+    OpSSA,
+    SparseGradGenMeta,
+)
 from bridge.caffe2.nets.blob_devices import (
     InferBlobDevices,
     InferOpBlobDevices,
@@ -90,7 +96,9 @@ __all__ = [
     "DeviceScope",
     "ExecutionStep",
     "GetGlobalInitArgs",
+    "GetIndexFromGradientList",
     "GlobalInit",
+    "GradGenMeta",
     "GradientRegistry",
     "GradientSlice",
     "InferBlobDevices",
@@ -105,6 +113,7 @@ __all__ = [
     "IsOperatorWithEngine",
     "NameScope",
     "Net",
+    "OpSSA",
     "Plan",
     "RefreshRegisteredOperators",
     "RemapEntry",
@@ -114,6 +123,7 @@ __all__ = [
     "SetGlobalEnginePref",
     "SetOpEnginePref",
     "SetPerOpEnginePref",
+    "SparseGradGenMeta",
     "add_nets_in_order",
     "caffe2_pb2",
     "clone_and_bind_net",

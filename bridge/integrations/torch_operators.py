@@ -6,6 +6,9 @@ list, and the arguments by name, and returns the outputs; a list of them if thei
 then it is the argument `outputs` where the operator has to know it. Nothing is in place. An
 operator is registered when it is first asked for, by its declaration at that time. torch sees what
 it consists of, so gradients, export and compilation need nothing else.
+
+Those that PyTorch 1.8.1 had take its parameters, in their order, so TorchScript files that call
+them run; see `torch_listed`. Those of them that are classes run on blobs, without gradients.
 """
 
 from __future__ import annotations
@@ -17,9 +20,12 @@ import threading
 
 import torch
 
+from bridge.integrations.torch_listed import ListedOperator
+from bridge.integrations.torch_schemas import SCHEMAS
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
     from typing import Any
 
     from bridge.caffe2.execution.declaration import Bound, Declaration
@@ -37,7 +43,11 @@ class _Namespace(torch._ops._OpNamespace):
         if not name.startswith("_"):
             declaration = _declaration(name)
             with _lock:
-                if declaration is not None and name not in _registered:
+                if name in _registered:
+                    pass
+                elif name in SCHEMAS and _is_registered(name):
+                    _register_listed(name, declaration)
+                elif declaration is not None:
                     _register(declaration)
         return super().__getattr__(name)
 
@@ -45,7 +55,9 @@ class _Namespace(torch._ops._OpNamespace):
         """Return the names of the operators too."""
         from bridge.caffe2.definitions.operator_types import RegisteredOperators
 
-        operators = [name for name in RegisteredOperators() if _declaration(name) is not None]
+        operators = [
+            name for name in RegisteredOperators() if name in SCHEMAS or _declaration(name)
+        ]
         return [*super().__dir__(), *operators]
 
 
@@ -76,14 +88,33 @@ def _library() -> Any:
     return library(_NAME, "FRAGMENT")
 
 
+def _is_registered(name: str) -> bool:
+    from bridge.caffe2.definitions.operator_types import is_registered
+
+    return is_registered(name)
+
+
 def _register(declaration: Declaration) -> None:
     name = declaration.name
     arguments = _arguments(declaration)
-    schema = _schema(declaration, arguments)
+    _define(name, _schema(declaration, arguments), _Implementation(name, arguments))
+
+
+def _register_listed(name: str, declaration: Declaration | None) -> None:
+    if declaration is None:
+        listed = ListedOperator(name, (), {}, functools.partial(_run_on_blobs, name))
+    else:
+        kinds = {one: kind.removesuffix("?") for one, (kind, _) in _arguments(declaration).items()}
+        run = functools.partial(_run_function, name)
+        listed = ListedOperator(name, declaration.inputs, kinds, run)
+    _define(name, listed.schema, listed)
+
+
+def _define(name: str, schema: str, implementation: Callable[..., Any]) -> None:
     _registered.add(name)  # first, since torch looks the name up while it defines it
     try:
         _library().define(schema)
-        _library().impl(name, _Implementation(name, arguments), "CompositeImplicitAutograd")
+        _library().impl(name, implementation, "CompositeImplicitAutograd")
     except BaseException:
         _registered.discard(name)
         raise
@@ -179,16 +210,50 @@ class _Implementation:
         values = dict(bound.arguments)
         if wanted is None and "is_test" in values and _COUNT in self._defaults:
             values[bound.wants["OutputCount"]] = 0  # the mode decides how many there are
-        if "TargetDevice" in bound.wants:
-            device = next((one.device for one in inputs if one is not None), torch.device("cpu"))
-            values[bound.wants["TargetDevice"]] = device
-        found = bound.function(*inputs, **values)
+        found = _call(bound, inputs, values)
         if _outputs(declaration) == "1":
             return found[0] if isinstance(found, (tuple, list)) else found
         found = found if isinstance(found, (tuple, list)) else [found]
         if _outputs(declaration).isdecimal():
             return tuple(found)
         return [one for one in found[:outputs] if one is not None]
+
+
+def _call(bound: Bound, inputs: list[Any], values: dict[str, Any]) -> Any:
+    """Call the function of an operator on tensors, on their device."""
+    if "TargetDevice" in bound.wants:
+        device = next((one.device for one in inputs if one is not None), torch.device("cpu"))
+        values[bound.wants["TargetDevice"]] = device
+    return bound.function(*inputs, **values)
+
+
+def _run_function(
+    name: str, inputs: list[Any], arguments: dict[str, Any], outputs: int
+) -> list[Any]:
+    """Return the outputs of an operator that is declared as a function."""
+    declaration = _declaration(name)
+    assert declaration is not None
+    settings = tuple((one, *_hashable(value)) for one, value in arguments.items())
+    bound = _bound(declaration, len(inputs), outputs, settings)
+    found = _call(bound, inputs, dict(bound.arguments))
+    return list(found) if isinstance(found, (tuple, list)) else [found]
+
+
+def _run_on_blobs(
+    name: str, inputs: list[Any], arguments: dict[str, Any], outputs: int
+) -> list[Any]:
+    """Return the outputs of an operator that is a class, which runs in a workspace of its own."""
+    from bridge.caffe2.workspaces.workspace import Workspace
+    from bridge.front import to_torch
+
+    workspace = Workspace()
+    settings = [(key, value, type(value)) for key, value in arguments.items()]
+    message = _message(name, len(inputs), outputs, settings)
+    for one, tensor in zip(message.input, inputs, strict=True):
+        workspace.feed_blob(one, tensor.detach())
+    workspace.run(message)
+    tensors: list[Any] = [workspace._blobs[one]._tensor for one in message.output]
+    return [to_torch(one) for one in tensors]
 
 
 def _hashable(value: Any) -> tuple[Any, type]:
@@ -205,14 +270,21 @@ def _bound(
     settings: tuple[tuple[str, Any, type], ...],
 ) -> Bound:
     """Return the function with these arguments, for these numbers of inputs and outputs."""
+    from bridge.caffe2.execution.definition import Definition
+
+    if outputs is None:
+        outputs = _least_outputs(declaration)
+    return declaration.bind(Definition(_message(declaration.name, inputs, outputs, settings)))
+
+
+def _message(
+    name: str, inputs: int, outputs: int, settings: Iterable[tuple[str, Any, type]]
+) -> Any:
+    """Return the OperatorDef with these arguments and numbers of inputs and outputs."""
     from bridge.caffe2.base.messages import caffe2_pb2
     from bridge.caffe2.definitions.arguments import MakeArgument
     from bridge.caffe2.definitions.schemas import schema_of
-    from bridge.caffe2.execution.definition import Definition
 
-    name = declaration.name
-    if outputs is None:
-        outputs = _least_outputs(declaration)
     message = caffe2_pb2().OperatorDef(type=name)
     message.input.extend(f"input {i}" for i in range(inputs))
     names = [f"output {o}" for o in range(outputs)]
@@ -227,4 +299,4 @@ def _bound(
         MakeArgument(key, list(value) if isinstance(value, tuple) else value)
         for key, value, _ in settings
     )
-    return declaration.bind(Definition(message))
+    return message

@@ -7,6 +7,7 @@
 - initializers, optimizer, parameter_info: conformance/optimizers/test_optimizers
 - cnn: conformance/models/test_models
 - context: caffe2/models/test_context
+- control_ops_util: caffe2/models/test_control_operators
 - modifier_context, normalizer_context, optimizer_context, regularizer_context:
   caffe2/models/test_modifiers
 - net_modifier: test_gradient_clipping

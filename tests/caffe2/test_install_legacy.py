@@ -218,3 +218,53 @@ def test_a_script_with_an_old_pytorch(old: Path, tmp_path: Path) -> None:
     assert "Traceback" not in done.stderr
     done = python("-m", "bridge.caffe2", "--legacy")
     assert done.returncode == 2 and "usage" in done.stderr
+
+
+REAL = os.environ.get("CAFFE2_LEGACY", "")
+
+
+@pytest.mark.skipif(not REAL, reason="CAFFE2_LEGACY does not name an old PyTorch")
+def test_the_real_one_runs() -> None:
+    """Layers, sessions, readers, builders and pipelines of a real old PyTorch."""
+    check(f"""
+import warnings
+warnings.simplefilter("ignore")
+import bridge.caffe2.core
+bridge.caffe2.install(legacy={REAL!r}, force=True)
+import numpy as np
+from caffe2.python import core, dataset, layer_model_helper, layers, schema, workspace
+from caffe2.python import checkpoint, dataio, net_builder, pipeline, rnn_cell, session, task
+from caffe2.python.net_builder import NetBuilder, ops
+from caffe2.python.task import TaskGroup, Task
+assert core is bridge.caffe2.core
+
+record = schema.Struct(("x", schema.Scalar((np.float32, (4,)))), ("label", schema.Scalar(np.int32)))
+model = layer_model_helper.LayerModelHelper("m", record, schema.Struct())
+y = model.FC(model.input_feature_schema.x, 2)
+assert y.field_type().shape == (2,), y.field_type()
+
+net = core.Net("records")
+net.set_input_record(record)
+assert [str(one) for one in net.input_record().field_blobs()] == ["records/x", "records/label"]
+
+with TaskGroup() as group:
+    with Task() as one:
+        total = ops.Const(0)
+        with ops.loop(5):
+            ops.Add([total, ops.Const(2)], [total])
+        output = one.add_output(total)
+with session.LocalSession() as run:
+    run.run(group)
+    assert output.fetch() == 10, output.fetch()
+""")
+
+
+@pytest.mark.skipif(not REAL, reason="CAFFE2_LEGACY does not name an old PyTorch")
+@pytest.mark.parametrize("module", ["schema_test", "control_test", "net_builder_test", "task_test"])
+def test_tests_of_the_real_one_pass(module: str) -> None:
+    done = python(
+        *("-W", "ignore", "-m", "bridge.caffe2", "--force", "--legacy", REAL),
+        *("-m", "unittest", f"caffe2.python.{module}"),
+    )
+    assert done.returncode == 0, done.stderr
+    assert "OK" in done.stderr

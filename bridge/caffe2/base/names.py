@@ -10,7 +10,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-__all__ = ["InvalidNameError", "name_of", "new_name"]
+__all__ = ["DummyName", "InvalidNameError", "name_of", "new_name"]
 
 
 class InvalidNameError(EnforceTypeError, EnforceAssertionError):
@@ -45,3 +45,29 @@ def new_name(basename: str, used: set[str]) -> str:
         number += 1
     used.add(name)
     return name
+
+
+class DummyName:
+    """Makes names that are not used: ``OC2_DUMMY_0`` and so on, for nets that are converted.
+
+    >>> names = DummyName()
+    >>> names.reset({"OC2_DUMMY_1"})
+    >>> names.new_dummy_name(), names.new_dummy_name()
+    ('OC2_DUMMY_0', 'OC2_DUMMY_2')
+    """
+
+    def __init__(self) -> None:
+        self.reset()
+
+    def reset(self, used_names: Any = ()) -> None:
+        """Begin anew, without the names in `used_names`."""
+        self._used = set(used_names)
+        self._next = 0
+
+    def new_dummy_name(self) -> str:
+        """Return a name that is neither used nor was returned since the last `reset`."""
+        while True:
+            name = f"OC2_DUMMY_{self._next}"
+            self._next += 1
+            if name not in self._used:
+                return name

@@ -7,6 +7,7 @@ method for each type. The first look-up of a type that is not in the table loads
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator, Set
 
 __all__ = [
@@ -81,9 +82,15 @@ def IsOperatorWithEngine(op_type: str, engine: str) -> bool:
 
 
 def RefreshRegisteredOperators(trigger_lazy: bool = True) -> None:
-    """Load the built-in operators, unless `trigger_lazy` is False."""
+    """Load the built-in operators and libraries that wait for it, unless `trigger_lazy` is False.
+
+    The libraries are those of ``caffe2.python.lazy_dyndep``, a module of an old PyTorch.
+    """
     if trigger_lazy:
         _load_built_in()
+        waiting = sys.modules.get("caffe2.python.lazy")
+        if waiting is not None:
+            waiting.TriggerLazyImport()
 
 
 def nearby_names(op_type: str) -> list[str]:

@@ -23,8 +23,8 @@ CreateTensorVector:0:1: CreateTextFileReader:0:1: CreateTreeCursor:0:1: DBExists
 DataCouple:0-*:0-*:0>0*! DequeueBlobs:1:1-*: DequeueRebatchingQueue:1:1-*:
 DestroyCommonWorld:1:1:0>0!
 Do:1-*:1-*:0>0,0>1,0>2,0>3,1>0,1>1,1>2,1>3,2>0,2>1,2>2,2>3,3>0,3>1,3>2,3>3,4>0,4>1,4>2,4>3,5>0,5>1,5>2,5>3
-EnqueueBlobs:2-*:1-*:1>0*! EnqueueRebatchingQueue:2-*:0: FP16MomentumSGDUpdate:4:3:0>0,1>1,3>2
-FP32MomentumSGDUpdate:4:3:0>0,1>1,3>2 Fail:0:0: FbFCPacked:3:1: FbGemmPack:1:1:0>0
+EnqueueBlobs:2-*:1-*:1>0*! EnqueueRebatchingQueue:2-*:0:
+Fail:0:0: FbFCPacked:3:1: FbGemmPack:1:1:0>0
 FbGemmPackTranspose:1:1:0>0 FeedBlob:0:1: FileStoreHandlerCreate:0:1: Free:1-*:1-*:0>0*!
 GatherRangesToDense:2-3:1-*: GetAllBlobNames:0:1: GetCursorOffset:1:1: GetGPUMemoryUsage:0:1:
 HasScope:1:1:

@@ -12,6 +12,7 @@ from bridge.caffe2.definitions.create_operator import CreateOperator
 from bridge.caffe2.gradients.gradient_slice import GradientSlice
 from bridge.caffe2.gradients.registry import OperatorGradients
 from bridge.caffe2.gradients.sums import ONLY_SUM_TAG, SUM_TAG, Contribution, Part, sum_of
+from bridge.caffe2.gradients.version_records import OpSSA
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -78,6 +79,16 @@ class IR:
         self._contributions: dict[Version, list[Contribution]] = {}
         # By gradient that no operator wrote: the versions of all blobs that it is the gradient of.
         self._shared: dict[str, list[Version]] = {}
+
+    @property
+    def ssa(self) -> list[OpSSA]:
+        """The operators, with the versions of the blobs that each reads and writes."""
+        return [OpSSA(step.op, dict(step.read), dict(step.written)) for step in self._steps]
+
+    @property
+    def frontier(self) -> dict[str, int]:
+        """The last version of each blob, as a new dict."""
+        return dict(self._versions)
 
     def _check_stops(self) -> None:
         used = {name for name, _ in self._users}

@@ -15,7 +15,7 @@ PATTERNS = {
 NO_GRADIENT = """
 AtomicIter CloseBlobsQueue CloseRebatchingQueue CreateBlobsQueue CreateDB CreateRebatchingQueue
 CreateTextFileReader DequeueBlobs DequeueRebatchingQueue EnqueueBlobs EnqueueRebatchingQueue
-GatherRangesToDense  IntIndexCreate Iter Load LongIndexCreate SafeDequeueBlobs
+GatherRangesToDense IntIndexCreate Iter Load LongIndexCreate SafeDequeueBlobs
 SafeEnqueueBlobs StringIndexCreate TensorProtosDBInput TextFileReaderRead WeightedSampleDequeueBlobs
 """
 
@@ -26,11 +26,11 @@ AtomicFetchAdd Barrier Broadcast CheckAtomicBool CheckDatasetConsistency Checkpo
 CollectTensor ComputeOffset ConcatTensorVector ConditionalSetAtomicBool CountDown CountUp
 CreateAtomicBool CreateBlobsQueueDB CreateCommonWorld CreateCounter CreateMutex CreateScope
 CreateTensorVector CreateTreeCursor DBExists DestroyCommonWorld Fail FeedBlob Free
-HasScope IndexFreeze IndexLoad IndexSize IndexStore LastNWindowCollector  NCCLAllGather
+HasScope IndexFreeze IndexLoad IndexSize IndexStore LastNWindowCollector NCCLAllGather
 NCCLAllreduce NCCLBroadcast NCCLReduce NCCLReduceScatter PackRecords Print ReadNextBatch
 ReadRandomBatch ReceiveTensor RecurrentNetworkBlobFetcher Reduce ReduceScatter ReservoirSampling
 ResetCounter ResetCursor RetrieveCount Save SendTensor Snapshot Summarize TensorVectorSize
- UnPackRecords WallClockTime YellowFin
+UnPackRecords WallClockTime
 """
 
 # Types whose gradient Caffe2 declares, but does not implement.

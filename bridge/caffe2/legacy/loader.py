@@ -11,6 +11,7 @@ import builtins
 from importlib.abc import InspectLoader
 
 from bridge.caffe2.legacy.messages import define_messages, serialized_file
+from bridge.caffe2.legacy.source_code import ITEM, compiled, item
 from bridge.caffe2.legacy.stand_ins import stand_in
 from bridge.caffe2.legacy.views import old_view
 
@@ -51,9 +52,8 @@ class Loader(InspectLoader):
         if module.__name__.endswith("_pb2"):
             define_messages(module, serialized_file(source, module.__name__))
             return
-        code = compile(source, self.get_filename(module.__name__), "exec", dont_inherit=True)
         vars(module)["__builtins__"] = _BUILTINS
-        exec(code, vars(module))
+        exec(compiled(source, self.get_filename(module.__name__)), vars(module))
 
 
 def _import(
@@ -83,4 +83,4 @@ def _import(
     return old_view(found)
 
 
-_BUILTINS = {**vars(builtins), "__import__": _import}
+_BUILTINS = {**vars(builtins), "__import__": _import, ITEM: item}

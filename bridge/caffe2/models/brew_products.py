@@ -127,6 +127,13 @@ def _conv(
     return model.net.Conv(inputs, out, order=order, **kernel_arguments, **kwargs)
 
 
+# The parameters of convolutions after `kernel`, which may be given without their names.
+_AFTER_KERNEL = (
+    *("weight_init", "bias_init", "WeightInitializer", "BiasInitializer"),
+    *("group", "transform_inputs"),
+)
+
+
 @helper
 def conv(
     model: ModelHelper,
@@ -135,9 +142,15 @@ def conv(
     dim_in: int,
     dim_out: int,
     kernel: Any,
+    *more: Any,
     **kwargs: Any,
 ) -> Any:
-    """Add Conv in two dimensions; `kernel` is one size, or a list of height and width."""
+    """Add Conv in two dimensions; `kernel` is one size, or a list of height and width.
+
+    After it may follow weight_init, bias_init, WeightInitializer, BiasInitializer, group and
+    transform_inputs.
+    """
+    kwargs.update(zip(_AFTER_KERNEL, more, strict=False))
     if isinstance(kernel, (list, tuple)):
         if len(kernel) != 2:
             raise EnforceValueError(
@@ -160,13 +173,15 @@ def conv_nd(
     dim_in: int,
     dim_out: int,
     kernel: Any,
+    *more: Any,
     order: str = "NCHW",
     **kwargs: Any,
 ) -> Any:
-    """Add Conv in n dimensions, where n is the number of sizes in `kernel`.
+    """Add Conv in n dimensions, where n is the number of sizes in `kernel`; see `conv`.
 
     Raises EnforceNotMet, also an AssertionError: `order` is not "NCHW".
     """
+    kwargs.update(zip(_AFTER_KERNEL, more, strict=False))
     if order != "NCHW":
         raise EnforceAssertionError("ConvNd only supported for NCHW storage.", "brew.conv_nd")
     kernels = list(kernel) if isinstance(kernel, (list, tuple)) else [kernel]

@@ -6,6 +6,7 @@
   conformance/gradients/test_gradients
 - control_flow: caffe2/operators/control/test_scopes
 - makers_of_nets: caffe2/operators/control/test_recurrent_network
+- version_records: test_registry
 - declared: caffe2/execution/test_function_operator
 - *: test_caffe2_faults, test_numeric
 """

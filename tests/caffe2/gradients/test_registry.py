@@ -134,3 +134,25 @@ def test_dense_and_sparse_gradients_of_one_blob_are_refused() -> None:
     net.DotProduct(["a", "b"], "c")
     with pytest.raises(EnforceNotMet, match="mix of sparse and dense"):
         net.AddGradientOperators(["c"])
+
+
+def test_versions_of_the_blobs_of_operators() -> None:
+    net = core.Net("versions")
+    net.Relu("x", "y")
+    net.Relu("y", "y")
+    first, second = core.IR(net.Proto().op).ssa
+    assert isinstance(first, core.OpSSA)
+    assert (first.in_versions, first.out_versions) == ({"x": 0}, {"y": 0})
+    assert (second.in_versions, second.out_versions) == ({"y": 0}, {"y": 1})
+    assert core.IR(net.Proto().op).frontier == {"x": 0, "y": 1}
+
+
+def test_the_place_of_a_gradient() -> None:
+    listed = ["a", core.GradientSlice("indices", "values"), None]
+    assert [core.GetIndexFromGradientList(listed, name) for name in ("a", "values", "b")] == [
+        0,
+        1,
+        None,
+    ]
+    assert core.GradGenMeta("op", 0, None, None).grad_op == "op"
+    assert core.SparseGradGenMeta(*range(6)).idx_values == 3

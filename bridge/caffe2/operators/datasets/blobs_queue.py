@@ -21,9 +21,14 @@ from bridge.caffe2.operators.datasets.columns import column_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any
 
-__all__ = ["BlobsQueue"]
+__all__ = ["BlobsQueue", "release"]
+
+
+# The queues that threads wait for, by the ident of the thread.
+_waiting: dict[int, BlobsQueue] = {}
 
 
 class BlobsQueue:
@@ -52,7 +57,7 @@ class BlobsQueue:
     def write(self, blobs: list[Blob]) -> bool:
         """Enqueue the contents of blobs once a slot is free; False: closed, and none is free."""
         with self.condition:
-            self.condition.wait_for(lambda: self.closed or self._has_room())
+            self._wait(lambda: self.closed or self._has_room())
             if not self._has_room():
                 return False
             self._swap(self.writer, blobs)
@@ -66,13 +71,24 @@ class BlobsQueue:
         `timeout` is in seconds; 0 waits forever.
         """
         with self.condition:
-            self.condition.wait_for(lambda: self.closed or self._has_record(), timeout or None)
+            self._wait(lambda: self.closed or self._has_record(), timeout or None)
             if not self._has_record():
                 return False
             self._swap(self.reader, blobs)
             self.reader += 1
             self.condition.notify_all()
         return True
+
+    def _wait(self, ready: Callable[[], bool], timeout: float | None = None) -> None:
+        """Wait for the condition until `ready` holds; `release` finds the thread meanwhile."""
+        if ready():
+            return
+        thread = threading.get_ident()
+        _waiting[thread] = self
+        try:
+            self.condition.wait_for(ready, timeout)
+        finally:
+            del _waiting[thread]
 
     def _has_room(self) -> bool:
         return self.writer < self.reader + len(self.places)
@@ -87,6 +103,13 @@ class BlobsQueue:
 
 
 TypeMeta.Register(BlobsQueue)
+
+
+def release(thread: int) -> None:
+    """Close the queue that a thread waits for, if it waits for one; `thread` is its ident."""
+    queue = _waiting.get(thread)
+    if queue is not None:
+        queue.close()
 
 
 @register_operator("CreateBlobsQueue")

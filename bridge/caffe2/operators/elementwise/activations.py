@@ -34,7 +34,7 @@ GELU_CUBIC = 0.044715
 def relu(x: Tensor, *, out: Out = None) -> Tensor:
     """y = max(x, 0)."""
     if are_few(out, x):
-        return few_elements.relu(x, out)
+        return few_elements.relu(x, out, x.numel())
     return torch.relu(x) if out is None else torch.clamp_min(x, 0, out=out)
 
 

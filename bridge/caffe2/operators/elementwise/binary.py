@@ -18,7 +18,12 @@ from bridge.caffe2.operators.base.checks import (
     require,
 )
 from bridge.caffe2.operators.base.lazy_torch import torch
-from bridge.caffe2.operators.elementwise.few_elements import KERNELS, are_few
+from bridge.caffe2.operators.elementwise.few_elements import (
+    KERNELS,
+    KERNELS_PER_CHANNEL,
+    are_few,
+    planes_of,
+)
 from bridge.caffe2.operators.elementwise.legacy_broadcast import Broadcast
 
 TYPE_CHECKING = False
@@ -67,7 +72,7 @@ def _matched(
 
 def _declare(name: str, function: str, types: Any, **declaration: Any) -> None:
     """Declare the torch function `function` of two tensors as the operator `name`."""
-    kernel = KERNELS.get(function)
+    kernel, per_channel = KERNELS.get(function), KERNELS_PER_CHANNEL.get(function)
 
     def compute(
         a: Tensor,
@@ -79,7 +84,9 @@ def _declare(name: str, function: str, types: Any, **declaration: Any) -> None:
     ) -> Tensor:
         other = _matched(a, b, broadcast, in_place)
         if kernel is not None and are_few(out, a, other):
-            return kernel(a, other, out)
+            return kernel(a, other, out, a.numel())
+        if per_channel is not None and (planes := planes_of(out, a, other)) is not None:
+            return per_channel(a, other, out, *planes)
         result: Tensor = getattr(torch, function)(a, other, out=out)
         return result
 

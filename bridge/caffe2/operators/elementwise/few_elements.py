@@ -3,18 +3,35 @@
 
 from __future__ import annotations
 
+import math
+
 from bridge.caffe2.operators.base.cpu_kernels import recordable, takes_kernels
 from bridge.caffe2.operators.elementwise import small_kernels
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from torch import Tensor
 
-__all__ = ["KERNELS", "are_few", "relu"]
+__all__ = ["KERNELS", "KERNELS_PER_CHANNEL", "are_few", "join", "planes_of", "relu"]
 
-_MOST = 4096  # elements; for more, torch's wider vectors win
+_FEW = 4096  # elements; for more, torch's wider vectors win
+_MOST_PER_CHANNEL = 1 << 16
+
+relu = recordable(small_kernels.relu)
+join = recordable(small_kernels.join)
+
+KERNELS = {
+    "add": recordable(small_kernels.add),
+    "sub": recordable(small_kernels.subtract),
+    "mul": recordable(small_kernels.multiply),
+}
+"""By the name of the torch function: ``(a, b, out, numel)`` sets `out` and returns it."""
+
+KERNELS_PER_CHANNEL = {
+    "add": recordable(small_kernels.add_per_channel),
+    "mul": recordable(small_kernels.multiply_per_channel),
+}
+"""Likewise ``(a, b, out, *planes)``, where `b` has one element per channel of `a`."""
 
 
 def are_few(out: Tensor | None, *inputs: Tensor) -> bool:
@@ -25,30 +42,21 @@ def are_few(out: Tensor | None, *inputs: Tensor) -> bool:
     return (
         all(x.shape == shape for x in inputs)
         and takes_kernels(out, *inputs)
-        and out.numel() <= _MOST
+        and out.numel() <= _FEW
     )
 
 
-@recordable
-def relu(x: Tensor, out: Tensor) -> Tensor:
-    """Set `out` to max(x, 0), and return it."""
-    small_kernels.relu(x.data_ptr(), out.data_ptr(), min(x.numel(), out.numel()))
-    return out
+def planes_of(out: Tensor | None, x: Tensor, b: Tensor) -> tuple[int, int, int] | None:
+    """Return the numbers of images, channels and elements of a plane, if `b` has one per channel.
 
-
-def _of_two(kernel: Callable[[int, int, int, int], None]) -> Callable[..., Tensor]:
-    def compute(a: Tensor, b: Tensor, out: Tensor) -> Tensor:
-        n = min(a.numel(), b.numel(), out.numel())
-        kernel(a.data_ptr(), b.data_ptr(), out.data_ptr(), n)
-        return out
-
-    compute.__name__ = kernel.__name__
-    return recordable(compute)
-
-
-KERNELS = {
-    "add": _of_two(small_kernels.add),
-    "sub": _of_two(small_kernels.subtract),
-    "mul": _of_two(small_kernels.multiply),
-}
-"""By the name of the torch function: ``(a, b, out)`` sets `out` and returns it."""
+    `b` broadcasts with `x` as in NumPy. None: it does not, or no kernel computes on these.
+    """
+    if out is None or out.shape != x.shape or b.dim() > x.dim() or b.numel() < 2:
+        return None
+    before = x.dim() - b.dim()
+    channels = [before + i for i, size in enumerate(b.shape) if size != 1]
+    if len(channels) != 1 or x.shape[channels[0]] != b.numel() or not takes_kernels(out, x, b):
+        return None
+    at = channels[0]
+    planes = math.prod(x.shape[:at]), x.shape[at], math.prod(x.shape[at + 1 :])
+    return planes if planes[2] >= 16 and out.numel() <= _MOST_PER_CHANNEL else None

@@ -3,79 +3,107 @@
 """Elementwise operators on a few float32 elements, for which a call of torch takes longer than the
 work: 0.1 instead of 0.8 microseconds for 256.
 
-Memory is given by address, contiguous; an operand may be the result. Nothing is checked. For more
-than some thousand elements torch's wider vectors win.
+Operands are row-major torch tensors on the CPU; the result, which is returned, may be one of them.
+Only the numbers of elements are checked. For more than some thousand elements torch's wider vectors
+win.
 """
 
+from libc.stdint cimport int64_t
+from libc.string cimport memcpy
 
-def relu(size_t x, size_t y, Py_ssize_t n):
-    """Set `y` to x where it is positive or NaN, else to 0."""
-    cdef const float *source = <const float *>x
-    cdef float *target = <float *>y
-    cdef Py_ssize_t i
+from bridge.caffe2.operators.base.kernel_memory cimport floats_of
+
+
+def relu(x, y, int64_t n):
+    """Set `y` to x where it is positive or NaN, else to 0; both have `n` elements."""
+    cdef const float *source = floats_of(x, n)
+    cdef float *target = floats_of(y, n)
+    cdef int64_t i
     for i in range(n):
         target[i] = 0 if source[i] < 0 else source[i]
+    return y
 
 
-def add(size_t a, size_t b, size_t y, Py_ssize_t n):
-    """Set `y` to a + b."""
-    cdef const float *left = <const float *>a
-    cdef const float *right = <const float *>b
-    cdef float *target = <float *>y
-    cdef Py_ssize_t i
+def add(a, b, y, int64_t n):
+    """Set `y` to a + b; all have `n` elements."""
+    cdef const float *left = floats_of(a, n)
+    cdef const float *right = floats_of(b, n)
+    cdef float *target = floats_of(y, n)
+    cdef int64_t i
     for i in range(n):
         target[i] = left[i] + right[i]
+    return y
 
 
-def subtract(size_t a, size_t b, size_t y, Py_ssize_t n):
-    """Set `y` to a - b."""
-    cdef const float *left = <const float *>a
-    cdef const float *right = <const float *>b
-    cdef float *target = <float *>y
-    cdef Py_ssize_t i
+def subtract(a, b, y, int64_t n):
+    """Set `y` to a - b; all have `n` elements."""
+    cdef const float *left = floats_of(a, n)
+    cdef const float *right = floats_of(b, n)
+    cdef float *target = floats_of(y, n)
+    cdef int64_t i
     for i in range(n):
         target[i] = left[i] - right[i]
+    return y
 
 
-def multiply(size_t a, size_t b, size_t y, Py_ssize_t n):
-    """Set `y` to a * b."""
-    cdef const float *left = <const float *>a
-    cdef const float *right = <const float *>b
-    cdef float *target = <float *>y
-    cdef Py_ssize_t i
+def multiply(a, b, y, int64_t n):
+    """Set `y` to a * b; all have `n` elements."""
+    cdef const float *left = floats_of(a, n)
+    cdef const float *right = floats_of(b, n)
+    cdef float *target = floats_of(y, n)
+    cdef int64_t i
     for i in range(n):
         target[i] = left[i] * right[i]
+    return y
 
 
-def add_per_channel(
-    size_t x, size_t b, size_t y, Py_ssize_t images, Py_ssize_t channels, Py_ssize_t area
-):
+def add_per_channel(x, b, y, int64_t images, int64_t channels, int64_t area):
     """Set `y` to x + b; x, y: (images, channels, area), b: (channels)."""
-    cdef const float *source = <const float *>x
-    cdef float *target = <float *>y
+    cdef const float *source = floats_of(x, images * channels * area)
+    cdef const float *values = floats_of(b, channels)
+    cdef float *target = floats_of(y, images * channels * area)
     cdef float by
-    cdef Py_ssize_t i, c, _image
+    cdef int64_t i, c, _image
     for _image in range(images):
         for c in range(channels):
-            by = (<const float *>b)[c]
+            by = values[c]
             for i in range(area):
                 target[i] = source[i] + by
             source += area
             target += area
+    return y
 
 
-def multiply_per_channel(
-    size_t x, size_t b, size_t y, Py_ssize_t images, Py_ssize_t channels, Py_ssize_t area
-):
+def multiply_per_channel(x, b, y, int64_t images, int64_t channels, int64_t area):
     """Set `y` to x * b; x, y: (images, channels, area), b: (channels)."""
-    cdef const float *source = <const float *>x
-    cdef float *target = <float *>y
+    cdef const float *source = floats_of(x, images * channels * area)
+    cdef const float *values = floats_of(b, channels)
+    cdef float *target = floats_of(y, images * channels * area)
     cdef float by
-    cdef Py_ssize_t i, c, _image
+    cdef int64_t i, c, _image
     for _image in range(images):
         for c in range(channels):
-            by = (<const float *>b)[c]
+            by = values[c]
             for i in range(area):
                 target[i] = source[i] * by
             source += area
             target += area
+    return y
+
+
+def join(y, list xs, int64_t rows, list widths):
+    """Set `y` to the rows of `xs` beside each other, and return it.
+
+    An x has `rows` rows of its width in elements.
+    """
+    cdef int64_t width = sum(widths), i, n, start = 0
+    cdef float *target = floats_of(y, rows * width)
+    cdef const float *source
+    cdef Py_ssize_t k
+    for k in range(len(xs)):
+        n = widths[k]
+        source = floats_of(xs[k], rows * n)
+        for i in range(rows):
+            memcpy(target + i * width + start, source + i * n, n * sizeof(float))
+        start += n
+    return y

@@ -9,8 +9,10 @@ from __future__ import annotations
 from bridge.caffe2.execution.function_operator import operator
 from bridge.caffe2.operators.base.channels import channels_first, channels_last
 from bridge.caffe2.operators.base.checks import image_order, require
+from bridge.caffe2.operators.base.cpu_kernels import recordable, takes_kernels
 from bridge.caffe2.operators.base.lazy_torch import torch
 from bridge.caffe2.operators.base.windows import Window, Windows, by_rank, wanted_gradients
+from bridge.caffe2.operators.images import convolution_kernels
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,6 +21,8 @@ if TYPE_CHECKING:
     from bridge.caffe2.execution.declaration import Arguments, Out, OutputCount
 
 __all__: list[str] = []
+
+_MOST_PRODUCTS = 1 << 18  # for more, torch's convolutions win
 
 
 class ConvolutionWindows(Windows):
@@ -78,8 +82,14 @@ def conv(
     )
     if min(window.sizes) <= 0:
         return channels_last(x.new_empty(x.shape[0], w.shape[0], *window.sizes), order)
+    y: Tensor
+    if order == "NCHW" and _is_small(x, w, bias, window):
+        y = x.new_empty(x.shape[0], w.shape[0], *window.sizes) if out is None else out
+        sizes = (*x.shape, w.shape[0], group, *w.shape[2:], *window.head, *window.sizes)
+        y = _convolve(x, y, w, bias, *sizes)
+        return torch.relu_(y) if activation == "Relu" else y
     if order == "NCHW" and group == 1 and x.shape[0] == 1 and _is_pointwise(window):
-        y: Tensor = _pointwise(x, w, bias, out)
+        y = _pointwise(x, w, bias, out)
         return torch.relu_(y) if activation == "Relu" else y
     convolve = getattr(torch, f"conv{x.dim() - 2}d")
     pads = window.head
@@ -89,6 +99,21 @@ def conv(
     if activation == "Relu":
         y = torch.relu(y)
     return channels_last(y, order)
+
+
+_convolve = recordable(convolution_kernels.convolve)
+
+
+def _is_small(x: Tensor, w: Tensor, bias: Tensor | None, window: Window) -> bool:
+    """Return whether the kernel for small images computes this."""
+    if x.dim() != 4 or not takes_kernels(x, w, *(() if bias is None else (bias,))):
+        return False  # (asked first: sizes may be symbols where torch traces)
+    if {*window.stride, *window.dilation} != {1}:
+        return False
+    # (a row of the result is computed with what lies between it and the next)
+    products = x.shape[0] * w.numel() * window.sizes[0] * (window.sizes[1] + w.shape[3] - 1)
+    most = _MOST_PRODUCTS if w.shape[2] * w.shape[3] > 1 else _MOST_PRODUCTS // 4
+    return products <= most
 
 
 def _is_pointwise(window: Window) -> bool:

@@ -110,7 +110,7 @@ def _added_back(dy: Tensor, x: Tensor, scales: list[float], order: str) -> Tenso
     return channels_last(dy, order)
 
 
-@operator("ResizeNearest", gradient="ResizeNearestGradient g0 i0 i1? > 0")
+@operator("ResizeNearest", sized_by=("scales",), gradient="ResizeNearestGradient g0 i0 i1? > 0")
 def resize_nearest(
     x: Tensor,
     scales: Tensor | None = None,
@@ -150,7 +150,7 @@ def resize_nearest_3d(
     return _nearest(_image(x, order, 3), scales, order, out)
 
 
-@operator("ResizeNearestGradient")
+@operator("ResizeNearestGradient", sized_by=("scales",))
 def resize_nearest_gradient(
     dy: Tensor,
     x: Tensor,
@@ -182,7 +182,9 @@ def resize_nearest_3d_gradient(
     return _added_back(_image(dy, order, 3), _image(x, order, 3), scales, order)
 
 
-@operator("UpsampleBilinear", gradient="UpsampleBilinearGradient g0 i0 i1? > 0")
+@operator(
+    "UpsampleBilinear", sized_by=("scales",), gradient="UpsampleBilinearGradient g0 i0 i1? > 0"
+)
 def upsample_bilinear(
     x: Tensor,
     scales: Tensor | None = None,
@@ -202,7 +204,7 @@ def upsample_bilinear(
     return torch._C._nn.upsample_bilinear2d(x, sizes, True, out=out)
 
 
-@operator("UpsampleBilinearGradient")
+@operator("UpsampleBilinearGradient", sized_by=("scales",))
 def upsample_bilinear_gradient(dy: Tensor, x: Tensor, scales: Tensor | None = None) -> Tensor:
     """(dY, X, optionally scales) -> dX."""
     dy, x = _image(dy, "NCHW", 2), _image(x, "NCHW", 2)

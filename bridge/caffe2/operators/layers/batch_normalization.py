@@ -109,30 +109,15 @@ def _in_test(
 ) -> Tensor:
     """Return Y; the factors are scale, bias, mean and variance."""
     if order == "NCHW" and takes_kernels(x, *factors):
-        return _normalize(x, torch.empty_like(x) if out is None else out, *factors, epsilon)
+        y = torch.empty_like(x) if out is None else out
+        return _normalize(x, y, *factors, epsilon, *_planes(x))
     scale, bias, mean, var = factors
     # As in Caffe2 the statistics have no gradients; torch refuses those that require them.
     y = torch.batch_norm(x, scale, bias, mean.detach(), var.detach(), False, 0.0, epsilon, False)
     return channels_last(y, order)
 
 
-@recordable
-def _normalize(
-    x: Tensor,
-    y: Tensor,
-    scale: Tensor,
-    bias: Tensor,
-    mean: Tensor,
-    var: Tensor,
-    epsilon: float,
-) -> Tensor:
-    planes = _planes(x)
-    numel, channels = math.prod(planes), planes[1]
-    places = address_of(x, numel), address_of(y, numel)
-    factors = address_of(scale, channels), address_of(bias, channels)
-    moments = address_of(mean, channels), address_of(var, channels)
-    channel_kernels.normalize(*places, *factors, *moments, epsilon, *planes)
-    return y
+_normalize = recordable(channel_kernels.normalize)
 
 
 @recordable
@@ -170,7 +155,7 @@ def _in_training(
         own, spread = torch.empty_like(scale), torch.empty_like(scale)
         own = _moments(x, own, spread)
         y = torch.empty_like(x) if out is None or out[0] is None else out[0]
-        y = _normalize(x, y, scale, bias, own, spread, epsilon)
+        y = _normalize(x, y, scale, bias, own, spread, epsilon, *_planes(x))
         rstd = torch.rsqrt(spread + epsilon)
         mean = mean.mul_(momentum).add_(own, alpha=1 - momentum)
         var = var.mul_(momentum).add_(spread, alpha=(1 - momentum) * count / (count - 1))

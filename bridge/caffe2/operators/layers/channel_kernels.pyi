@@ -1,4 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
+from torch import Tensor
+
 def local_response(
     x: int,
     y: int,
@@ -12,14 +14,14 @@ def local_response(
 ) -> None: ...
 def moments(x: int, mean: int, variance: int, images: int, channels: int, area: int) -> None: ...
 def normalize(
-    x: int,
-    y: int,
-    scale: int,
-    bias: int,
-    mean: int,
-    variance: int,
+    x: Tensor,
+    y: Tensor,
+    scale: Tensor,
+    bias: Tensor,
+    mean: Tensor,
+    variance: Tensor,
     epsilon: float,
     images: int,
     channels: int,
     area: int,
-) -> None: ...
+) -> Tensor: ...

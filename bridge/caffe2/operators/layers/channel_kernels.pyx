@@ -5,17 +5,19 @@
 torch has no fast call for either: a sum over neighbouring channels is a pooling whose windows lie
 across memory, and `var_mean` takes eight times as long as reading.
 
-Memory is given by address. Nothing is checked: the caller has sizes, types and layout right, and
-keeps the memory alive.
+Memory is given by address, or by torch tensors, of which the numbers of elements are checked. The
+caller has sizes, types and layout right, and keeps the memory alive.
 """
 
-
 from libc.math cimport sqrtf
+from libc.stdint cimport int64_t
 
+from bridge.caffe2.operators.base.kernel_memory cimport floats_of
 
 cdef enum:
     BLOCK = 512     # elements of a plane at once: the channels of a window stay in the cache
     LANES = 128
+    WORTH_RELEASING = 1 << 15   # elements, for which the lock is given to other threads
 
 
 cdef void add_squares(const float *x, Py_ssize_t n, float factor, float *into) noexcept nogil:
@@ -116,23 +118,42 @@ def moments(
 
 
 def normalize(
-    size_t x, size_t y, size_t scale, size_t bias, size_t mean, size_t variance, float epsilon,
-    Py_ssize_t images, Py_ssize_t channels, Py_ssize_t area,
+    x, y, scale, bias, mean, variance, float epsilon,
+    int64_t images, int64_t channels, int64_t area,
 ):
-    """Set `y` to scale * (x - mean) / sqrt(variance + epsilon) + bias.
+    """Set `y` to scale * (x - mean) / sqrt(variance + epsilon) + bias, and return it.
 
-    x, y: addresses of (images, channels, area), which may be the same; the others: of (channels).
+    x, y: torch tensors (images, channels, area), which may be the same; the others: (channels).
     """
-    cdef Py_ssize_t c, image, i
+    cdef const float *sources = floats_of(x, images * channels * area)
+    cdef float *targets = floats_of(y, images * channels * area)
+    cdef const float *scales = floats_of(scale, channels)
+    cdef const float *biases = floats_of(bias, channels)
+    cdef const float *means = floats_of(mean, channels)
+    cdef const float *variances = floats_of(variance, channels)
+    if images * channels * area < WORTH_RELEASING:
+        _normalize(sources, targets, scales, biases, means, variances, epsilon, images, channels,
+                   area)
+    else:
+        with nogil:
+            _normalize(sources, targets, scales, biases, means, variances, epsilon, images,
+                       channels, area)
+    return y
+
+
+cdef void _normalize(
+    const float *x, float *y, const float *scale, const float *bias, const float *mean,
+    const float *variance, float epsilon, int64_t images, int64_t channels, int64_t area,
+) noexcept nogil:
+    cdef int64_t c, image, i
     cdef const float *source
     cdef float *target
     cdef float by, plus
-    with nogil:
-        for c in range(channels):
-            by = (<const float *>scale)[c] / sqrtf((<const float *>variance)[c] + epsilon)
-            plus = (<const float *>bias)[c] - by * (<const float *>mean)[c]
-            for image in range(images):
-                source = <const float *>x + (image * channels + c) * area
-                target = <float *>y + (image * channels + c) * area
-                for i in range(area):
-                    target[i] = by * source[i] + plus
+    for c in range(channels):
+        by = scale[c] / sqrtf(variance[c] + epsilon)
+        plus = bias[c] - by * mean[c]
+        for image in range(images):
+            source = x + (image * channels + c) * area
+            target = y + (image * channels + c) * area
+            for i in range(area):
+                target[i] = by * source[i] + plus

@@ -3,10 +3,14 @@
 
 from __future__ import annotations
 
+import math
+
 from bridge.c10.errors import EnforceNotMet, EnforceValueError
 from bridge.caffe2.execution.function_operator import operator
 from bridge.caffe2.operators.base.checks import INT32, axis_from_front, require
+from bridge.caffe2.operators.base.cpu_kernels import takes_kernels
 from bridge.caffe2.operators.base.lazy_torch import torch
+from bridge.caffe2.operators.elementwise import few_elements
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -15,6 +19,8 @@ if TYPE_CHECKING:
     from bridge.caffe2.execution.declaration import Out, OutputCount
 
 __all__: list[str] = []
+
+_FEW_ROWS = 64  # of which each is a copy; for more, torch's loops win
 
 
 def _axis_of(axis: int | None, order: str | None) -> int:
@@ -53,6 +59,11 @@ def concat(
             )
     lengths = [1 if stacks else x.shape[along] for x in xs]
     sizes = torch.tensor(lengths, dtype=torch.int32, device=first.device)
+    if out is not None and not stacks and takes_kernels(out[0], *xs):
+        widths = [math.prod(x.shape[along:]) for x in xs]
+        rows = math.prod(first.shape[:along])
+        if rows * len(xs) <= _FEW_ROWS:
+            return few_elements.join(out[0], list(xs), rows, widths), out[1].copy_(sizes)
     join = torch.stack if stacks else torch.cat
     if out is None:
         return join(xs, along), sizes

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     # Different rows, their positions in the indices, and their gradients.
     Round = tuple[Tensor, Tensor, Tensor]
 
-__all__: list[str] = []
+__all__ = ["AdagradRule", "rounds_of_rows", "sparse_adagrad"]
 
 
 def _on_rows(
@@ -69,7 +69,7 @@ def _check(param: Tensor, indices: Tensor, grad: Tensor) -> int:
     return width
 
 
-def _rounds(param: Tensor, indices: Tensor, grad: Tensor) -> list[Round]:
+def rounds_of_rows(param: Tensor, indices: Tensor, grad: Tensor) -> list[Round]:
     """Return rounds of different rows; repeated rows follow in further rounds.
 
     Raises EnforceNotMet: a row is out of range, or a gradient is not as wide as a row.
@@ -129,7 +129,7 @@ def sparse_momentum_sgd_update(
 ) -> tuple[Tensor, ...]:
     """(gradient, momentum, rate, parameters, rows) -> steps, momentum, parameters."""
     rate = learning_rate_of(lr)
-    rounds = _rounds(param, indices, grad)
+    rounds = rounds_of_rows(param, indices, grad)
     new_param, new_moment = _writable(out, 2, param), _writable(out, 1, moment)
     n = param.shape[0]
     params, moments = _matrix(new_param, n), _matrix(new_moment, n)
@@ -226,7 +226,7 @@ def sparse_adagrad(
         new = _writable(out, 0, param), _writable(out, 1, moment)
         _adagrad_by_kernel(*new, indices, grad, lr, rule)
         return new
-    rounds = _rounds(param, indices, grad)
+    rounds = rounds_of_rows(param, indices, grad)
     new_param, new_moment = _writable(out, 0, param), _writable(out, 1, moment)
     params, moments = _matrix(new_param, n), _matrix(new_moment, n)
     for rows, _, g in rounds:
@@ -336,15 +336,15 @@ def sparse_adam(
     )
     inputs = param, moment_1, moment_2
     if _has_kernel(indices, *inputs, grad, lr):
-        steps = torch.empty_like(grad) if outputs == 4 else None
         made = [_writable(out, o, one) for o, one in enumerate(inputs)]
-        _adam_by_kernel(*made, indices, grad, lr, iteration, steps, rule)
-        return (*made, steps)
+        steps = [torch.empty_like(grad)] if outputs == 4 else []
+        _adam_by_kernel(*made, indices, grad, lr, iteration, steps[0] if steps else None, rule)
+        return (*made, *steps)
     factor, divides = rule.scale(iteration)
-    rounds = _rounds(param, indices, grad)
+    rounds = rounds_of_rows(param, indices, grad)
     made = [_writable(out, o, one) for o, one in enumerate(inputs)]
     params, first, second = (_matrix(one, n) for one in made)
-    steps = torch.empty_like(grad)
+    by_row_steps = torch.empty_like(grad)
     for rows, places, g in rounds:
         m = first[rows] * rule.beta1 + g * (1 - rule.beta1)
         v = second[rows] * rule.beta2 + _squares(g, by_row) * (1 - rule.beta2)
@@ -352,8 +352,8 @@ def sparse_adam(
         first[rows], second[rows] = m, v
         params[rows] += rate * step
         if outputs == 4:
-            steps.view(indices.numel(), params.shape[1])[places] = step
-    return (*made, steps)
+            by_row_steps.view(indices.numel(), params.shape[1])[places] = step
+    return (*made, by_row_steps)
 
 
 @_on_rows(
@@ -375,7 +375,7 @@ def sparse_adadelta(
 ) -> tuple[Tensor, Tensor, Tensor]:
     """(parameters, squares of gradients, squares of steps, rows, gradient, rate)."""
     rate = learning_rate_of(lr)
-    rounds = _rounds(param, indices, grad)
+    rounds = rounds_of_rows(param, indices, grad)
     made = [_writable(out, o, one) for o, one in enumerate((param, moment, moment_delta))]
     w, h, d = (_matrix(one, param.shape[0]) for one in made)
     for rows, _, g in rounds:
@@ -397,7 +397,7 @@ def sparse_ftrl(
     out: Out = None,
 ) -> tuple[Tensor, Tensor]:
     """(parameters, pairs of n and z, rows, gradient, optionally alpha) -> parameters, pairs."""
-    rounds = _rounds(var, indices, grad)
+    rounds = rounds_of_rows(var, indices, grad)
     settings.inverse(alpha)  # raises before anything is written
     new_var, new_pairs = _writable(out, 0, var), _writable(out, 1, n_z)
     params = _matrix(new_var, var.shape[0])
@@ -422,7 +422,7 @@ def sparse_wngrad(
 ) -> tuple[Tensor, Tensor]:
     """(parameters, b, rows, gradient, rate) -> parameters, b."""
     rate = learning_rate_of(lr) / (moment.view(()) + epsilon)
-    rounds = _rounds(param, indices, grad)
+    rounds = rounds_of_rows(param, indices, grad)
     new_param, new_moment = _writable(out, 0, param), _writable(out, 1, moment)
     params = _matrix(new_param, param.shape[0])
     for rows, _, part in rounds:
@@ -451,7 +451,7 @@ def sparse_storm(
     out: Out = None,
 ) -> tuple[Tensor, Tensor, Tensor]:
     """(parameters, moment, sum of squares, gradient, rows, rate) -> the first three."""
-    rounds = _rounds(param, indices, grad)
+    rounds = rounds_of_rows(param, indices, grad)
     rate, alpha, total = storm_rate(grad_sq_sum, grad, learning_rate_of(lr), momentum, beta)
     made = [_writable(out, o, one) for o, one in enumerate((param, moment, grad_sq_sum))]
     params, moments = (_matrix(one, param.shape[0]) for one in made[:2])

@@ -6,6 +6,7 @@ from __future__ import annotations
 import pytest
 import torch
 
+from bridge.c10.errors import EnforceNotMet
 from bridge.caffe2.operators.elementwise import small_kernels
 
 SPECIAL = [0.0, -0.0, 1.5, -2.5, float("inf"), -float("inf"), float("nan"), 1e-42]
@@ -27,7 +28,7 @@ def test_binary(kernel, by_torch, n) -> None:
     y = torch.empty(n)
     run = getattr(small_kernels, kernel)
     for out in (y, a):  # in place at last
-        run(a.data_ptr(), b.data_ptr(), out.data_ptr(), n)
+        assert run(a, b, out, n) is out
         torch.testing.assert_close(out, expected, rtol=0, atol=0, equal_nan=True)
 
 
@@ -37,7 +38,7 @@ def test_relu(n) -> None:
     expected = torch.relu(x)
     y = torch.empty(n)
     for out in (y, x):
-        small_kernels.relu(x.data_ptr(), out.data_ptr(), n)
+        small_kernels.relu(x, out, n)
         torch.testing.assert_close(out, expected, rtol=0, atol=0, equal_nan=True)
 
 
@@ -50,5 +51,20 @@ def test_per_channel(kernel, by_torch, shape) -> None:
     b = torch.arange(shape[1]) + 0.5
     expected = by_torch(x, b.view(-1, 1))
     for out in (torch.empty(shape), x):
-        getattr(small_kernels, kernel)(x.data_ptr(), b.data_ptr(), out.data_ptr(), *shape)
+        getattr(small_kernels, kernel)(x, b, out, *shape)
         assert torch.equal(out, expected)
+
+
+def test_join() -> None:
+    parts = [torch.arange(6.0).view(2, 3), torch.arange(2.0).view(2, 1), torch.empty(2, 0)]
+    out = torch.empty(2, 4)
+    assert small_kernels.join(out, parts, 2, [3, 1, 0]) is out
+    assert torch.equal(out, torch.cat(parts, 1))
+
+
+def test_other_numbers_of_elements_are_refused() -> None:
+    x, y = torch.ones(3), torch.ones(4)
+    with pytest.raises(EnforceNotMet, match="was to have 3 elements"):
+        small_kernels.relu(x, y, 3)
+    with pytest.raises(EnforceNotMet, match="was to have 4 elements"):
+        small_kernels.join(y, [x], 1, [4])

@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Records of what gradients are computed from, by their names in Caffe2.
+
+Follows caffe2/python/core.py, PyTorch 1.8.1.
+"""
+
+from __future__ import annotations
+
+from collections import namedtuple
+from collections.abc import Iterable
+
+from bridge.caffe2.gradients.gradient_slice import GradientSlice
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+__all__ = ["GetIndexFromGradientList", "GradGenMeta", "OpSSA", "SparseGradGenMeta"]
+
+# An operator, and dicts of the versions of the blobs that it reads and writes.
+OpSSA = namedtuple("OpSSA", ["op", "in_versions", "out_versions"])
+
+# What gives a gradient: output number `idx` of the operator `grad_op`, or the blob `gradient`.
+GradGenMeta = namedtuple("GradGenMeta", ["grad_op", "idx", "gradient", "device_option"])
+
+# The same for a GradientSlice, whose indices and values come from different operators.
+SparseGradGenMeta = namedtuple(
+    "SparseGradGenMeta",
+    [
+        "grad_op_indices",
+        "idx_indices",
+        "grad_op_values",
+        "idx_values",
+        "gradient",
+        "device_option",
+    ],
+)
+
+
+def GetIndexFromGradientList(g_list: Iterable[Any], name: Any) -> int | None:
+    """Return the position of a gradient in a list; None if it is not there.
+
+    A GradientSlice is found by the name of its indices or values, too.
+    """
+    for position, gradient in enumerate(g_list):
+        parts = gradient if isinstance(gradient, GradientSlice) else ()
+        if gradient == name or name in parts:
+            return position
+    return None

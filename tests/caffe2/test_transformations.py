@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Nets rewritten to run faster."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from bridge.c10 import EnforceNotMet
+from bridge.caffe2 import core, transformations, workspace
+
+pytestmark = pytest.mark.usefixtures("fresh_workspace")
+
+
+def convolution(*following: tuple[str, Any, Any]) -> core.Net:
+    net = core.Net("net")
+    net.Conv(["x", "w", "b"], ["y"], kernel=3)
+    for op_type, inputs, outputs in following:
+        getattr(net, op_type)(inputs, outputs)
+    return net
+
+
+def types(net: core.Net) -> list[str]:
+    return [op.type for op in net.Proto().op]
+
+
+@pytest.mark.parametrize("by_name", [False, True])
+def test_relu_is_fused_with_nnpack(by_name: bool) -> None:
+    net = convolution(("Relu", ["y"], ["y"]))
+    transformer = transformations.Transformer()
+    transformer.AddNNPACK(net)
+    assert net.Proto().op[0].engine == "NNPACK"
+    fuse = transformer.FuseNNPACKConvRelu if by_name else transformations.fuseNNPACKConvRelu
+    fuse(net)
+    assert types(net) == ["Conv"]
+
+
+@pytest.mark.parametrize("by_name", [False, True])
+def test_normalization_is_fused(by_name: bool) -> None:
+    rng = np.random.default_rng(3)
+    net = core.Net("net")
+    net.Conv(["x", "w", "b"], ["y"], kernel=3)
+    net.SpatialBN(["y", "s", "o", "m", "v"], ["z"], is_test=1, epsilon=1e-5)
+    shapes = {"x": (1, 2, 5, 5), "w": (4, 2, 3, 3), "b": 4, "s": 4, "o": 4, "m": 4, "v": 4}
+    for name, shape in shapes.items():
+        workspace.FeedBlob(name, rng.uniform(0.5, 1.5, shape).astype(np.float32))
+    workspace.RunNetOnce(net)
+    expected = workspace.FetchBlob("z")
+    transformer = transformations.Transformer()
+    (transformer.FuseConvBN if by_name else transformations.fuseConvBN)(net)
+    assert types(net) == ["Conv"]
+    workspace.RunNetOnce(net)
+    np.testing.assert_allclose(workspace.FetchBlob("z"), expected, rtol=1e-3)
+
+
+def test_what_does_not_exist() -> None:
+    with pytest.raises(EnforceNotMet, match="Transformation NoSuch not found") as error:
+        transformations.Transformer().NoSuch(core.Net("n"))
+    assert isinstance(error.value, AttributeError)
+    with pytest.raises(EnforceNotMet, match="no MKL-DNN device"):
+        transformations.optimizeForMKLDNN(core.Net("n"))
