@@ -119,7 +119,7 @@ class RecurrentNetwork(TorchOperator):
         state[:first].copy_(initial)
 
     def _alias(self, src: str, dst: str, offset: int) -> None:
-        states = operand(find_or_create(self._workspace, src)._tensor)
+        states = operand(find_or_create(self._workspace, src).Get(c10.tensor))
         start = offset if offset >= 0 else states.shape[0] + offset
         enforce(
             0 <= start <= states.shape[0],
@@ -297,12 +297,12 @@ class RecurrentNetworkGradient(TorchOperator):
         assert scratch.shared is not None
         self._share_blobs(scratch.steps[:1], scratch.shared)
         for t in reversed(range(steps)):
-            for gradient, every in states:
+            for total, every in states:
                 if every is not None:
-                    add_row(gradient, every, t, 1)
+                    add_row(total, every, t, 1)
             self._net.run(scratch.steps[t], t)
-        for i, (gradient, _) in enumerate(states):
-            self._put_initial(1 + len(self._params) + i, self._initial[i], gradient)
+        for i, (total, _) in enumerate(states):
+            self._put_initial(1 + len(self._params) + i, self._initial[i], total)
 
     def _tensor(self, name: str) -> Tensor:
         blob = find_or_create(self._workspace, name)

@@ -159,7 +159,9 @@ class _BoundLink:
         """Copy what an operator put into the internal blob, if it is in memory of its own."""
         if self._is_linked():
             return
-        found = operand(self.internal._tensor)
+        tensor = self.internal._tensor
+        assert tensor is not None
+        found = operand(tensor)
         if found.numel() != self.part.numel() or found.dtype != self.part.dtype:
             raise EnforceNotMet(
                 f"A step wrote {found.dtype} of sizes {list(found.shape)} to the blob "

@@ -19,6 +19,7 @@ from bridge.caffe2.operators.base.torch_operator import TorchOperator, enforce
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+    from typing import Any
 
 __all__ = ["TextFileReader"]
 
@@ -94,7 +95,7 @@ class TextFileReaderRead(TorchOperator):
         )
         rows = reader.take(self.GetSingleArgument("batch_size", 1))
         columns = list(zip(*rows, strict=True)) or [()] * len(reader.types)
-        found = []
+        found: list[Any] = []
         for kind, column in zip(reader.types, columns, strict=True):
             if kind == int(DataType.STRING):
                 found.append(column)

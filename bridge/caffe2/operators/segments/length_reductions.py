@@ -149,11 +149,14 @@ def sparse_lengths_mean(
     return _looked_up(data, indices, lengths, "mean", out=out)
 
 
-@operator("SparseLengthsMax", types=LOOK_UP)
+@operator("SparseLengthsMax", types=LOOK_UP, devices=("cuda",))
 def sparse_lengths_max(
     data: Tensor, indices: Tensor, lengths: Tensor, *, out: Out = None
 ) -> Tensor:
-    """The maxima of the rows at the indices of each segment, 0 for no indices; float32."""
+    """The maxima of the rows at the indices of each segment, 0 for no indices; float32.
+
+    Caffe2 has it for CUDA only, and no schema of it.
+    """
     return _looked_up(data, indices, lengths, "max", out=out)
 
 
