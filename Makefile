@@ -6,6 +6,8 @@
 #   make bench           build the package and print the table of ratios
 #   make docs            build the package and the site of docs/, in build/docs
 #   make fuzz            build the package with clang and fuzz the reader of blobs
+#   make sanitize        build the package with AddressSanitizer and UBSan, and run the tests of the
+#                        core, exchange and blobs on it; make sanitize-quick runs a selection
 #   make clean           remove the virtual environment and what the build left
 #
 # All of it happens in one virtual environment inside the checkout, so that the large packages are
@@ -26,6 +28,16 @@ PYTEST_ARGS ?=
 WORKERS ?= auto
 FUZZ_VENV ?= .venv-fuzz
 FUZZ_SECONDS ?= 60
+SANITIZED ?= $(VENV)/sanitized
+SANITIZED_TESTS ?= tests/dlpack tests/c10 tests/wire tests/exchange tests/at tests/see tests/tf \
+	tests/libraries tests/caffe2/tensor tests/caffe2/blobs tests/caffe2/files \
+	tests/test_wrapper.py tests/test_front.py tests/test_pickling.py \
+	tests/test_exchange_table_export.py tests/test_exchange_table_import.py
+# What is nearest to memory: foreign structs, descriptors, sizes, the reader of blobs.
+SANITIZED_QUICKLY ?= tests/dlpack tests/c10 tests/wire tests/exchange/test_arrow_import.py \
+	tests/exchange/test_buffer_import.py tests/exchange/test_dlpack_deleters.py \
+	tests/exchange/test_dlpack_export.py tests/exchange/test_array_interface.py \
+	tests/caffe2/tensor tests/caffe2/blobs/test_deserialize.py tests/test_exchange_table_import.py
 
 # Empty where $(PYTHON) does not run; the recipe below then says so.
 tag := $(shell $(PYTHON) -c 'import sys; print("%s-%d.%d.%d" % ((sys.implementation.name,) + sys.version_info[:3]))' 2>/dev/null)
@@ -42,7 +54,24 @@ pytest := -m pytest --numprocesses=$(WORKERS) --maxprocesses=8 --dist=worksteal
 # What libFuzzer reads, without what only its own main program has.
 coverage := -fsanitize-coverage=inline-8bit-counters,pc-table,trace-cmp
 
-.PHONY: demo test test-shuffled bench docs fuzz clean help
+# Builds a copy of the tree in a place of its own, as neither build may see what the other left, and
+# runs the tests there: $(call sanitize,NAME,FLAGS,LIBRARY,OPTIONS,TESTS). Python itself is not
+# instrumented, so the library is loaded before it; libstdc++ too, whose exceptions it intercepts.
+# pytest captures nothing (-s), or what a sanitizer says of a dying process would be lost.
+sources := bridge tests tools examples docs pyproject.toml setup.py README.md LICENSE CHANGELOG.md \
+	CONTRIBUTING.md Makefile
+define sanitize
+	rm -rf "$(SANITIZED)/$(1)"
+	mkdir -p "$(SANITIZED)/$(1)"
+	tar -c --exclude='*.so' --exclude='*.c' --exclude=__pycache__ $(sources) | tar -x -C "$(SANITIZED)/$(1)"
+	cd "$(SANITIZED)/$(1)" && CFLAGS="$(2) -O1 -g1 -fno-omit-frame-pointer" LDFLAGS="$(2)" \
+		"$(abspath $(run))" setup.py -q build_ext --inplace --parallel $$(nproc) 2>build.log || { tail build.log >&2; exit 1; }
+	cd "$(SANITIZED)/$(1)" && LD_PRELOAD="$$($${CC:-cc} -print-file-name=$(3)) $$($${CC:-cc} -print-file-name=libstdc++.so)" \
+		OMP_NUM_THREADS=1 PYTHONPATH=. PYTHONMALLOC=malloc $(4) \
+		"$(abspath $(run))" $(pytest) -s -p no:cacheprovider $(PYTEST_ARGS) $(5)
+endef
+
+.PHONY: demo test test-shuffled bench docs fuzz sanitize sanitize-quick clean help
 
 help:
 	@sed -n '3,/^$$/s/^# \{0,1\}//p' Makefile
@@ -66,6 +95,19 @@ docs: $(documented)
 fuzz: $(fuzzed)
 	$(FUZZ_VENV)/bin/python tests/fuzz/fuzz_blob.py -max_total_time=$(FUZZ_SECONDS) \
 		-artifact_prefix=$(FUZZ_VENV)/ $(FUZZ_VENV)/corpus
+
+# Leaks are not looked for: Python and the frameworks keep what they have until the process ends.
+# Sizes that nobody can allocate are asked for on purpose.
+addresses = $(call sanitize,addresses,-fsanitize=address$(comma)undefined,libasan.so,\
+	ASAN_OPTIONS=detect_leaks=0:detect_odr_violation=0:allocator_may_return_null=1 \
+	UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1,$(1))
+comma := ,
+
+sanitize: $(installed)
+	$(call addresses,$(SANITIZED_TESTS))
+
+sanitize-quick: $(installed)
+	$(call addresses,$(SANITIZED_QUICKLY))
 
 clean:
 	rm -rf $(VENV) $(FUZZ_VENV) build dist *.egg-info

@@ -1,14 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """Compile every .pyx of the package; everything else is configured in pyproject.toml."""
 
+import os
 import sys
 from pathlib import Path
 
 from setuptools import Extension, setup
 
+# `make sanitize` sets its own, and line numbers for the reports.
+SANITIZED = "-fsanitize" in os.environ.get("CFLAGS", "")
+OPTIMIZED = [] if SANITIZED else ["-O3", "-g0"]
 FLAGS = [
-    "-O3",
-    "-g0",
+    *OPTIMIZED,
     "-fno-math-errno",  # nobody reads it, and with it sqrt() is a call for each element
     # bridge/c10/slots.pxd sets tp_new and tp_vectorcall of some types; Cython's own
     # tp_vectorcall would bypass them.
@@ -16,7 +19,7 @@ FLAGS = [
 ]
 
 # Symbols that nobody looks up are a fifth of the size.
-LINK_FLAGS = ["-Wl,-s"]
+LINK_FLAGS = [] if SANITIZED else ["-Wl,-s"]
 
 if sys.platform == "linux":
     FLAGS.append("-fno-plt")

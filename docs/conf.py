@@ -7,6 +7,7 @@ from bridge import __version__
 
 project = "bridge"
 author = "the authors of bridge"
+project_copyright = "the authors of bridge, Apache-2.0"
 version = release = __version__
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.viewcode"]
 exclude_patterns = ["README.md"]

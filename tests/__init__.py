@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests of `bridge`; the modules whose tests have another name::
 
+- __main__: shell/test_main
 - _version: test_docstrings
 - library_export: libraries/test_libraries
 - python_values: test_front

@@ -65,7 +65,7 @@ except Exception as error:
     print("refused")
     raise SystemExit
 if expected is None:
-    print("**taken**")
+    print("right" if {strings} else "**taken**")
     raise SystemExit
 values = {values}
 if not np.array_equal(values, expected):
@@ -99,6 +99,10 @@ def cell(case: str, consumer: str) -> str:
         call=call,
         values=values,
         immutable=source in ("frozen()", "jax.numpy.arange(6.0)"),
+        # Strings have no memory to share; a copy of them is as right as an error.
+        strings="y.tolist() == b'text'"
+        if (consumer, "text" in source) == ("bridge", True)
+        else False,
         writable=WRITABLE.get(consumer, "False"),
     )
     command = [sys.executable, "-W", "ignore", "-c", program]

@@ -8,6 +8,7 @@ from bridge.at.conversion cimport require_pod
 from bridge.c10.layout cimport checked_mul
 from bridge.c10.tensor_impl cimport TensorImpl
 from bridge.c10.type_meta cimport TypeMeta, as_type
+from bridge.c10.wrapping cimport wrapped_mul
 from bridge.c10 cimport views
 
 from bridge.c10.errors import EnforceNotMet, EnforceValueError
@@ -46,7 +47,7 @@ cdef int _rescale(TensorImpl out, TensorImpl impl) except -1:
         if checked_mul(impl.c_numel, ratio) < 0:
             raise EnforceValueError("The number of elements does not fit an int64.", "Tensor.view")
         for i in range(last):
-            out.c_strides()[i] *= ratio
+            out.c_strides()[i] = wrapped_mul(out.c_strides()[i], ratio)
         out.c_sizes[last] *= ratio
         out.offset *= ratio
     else:

@@ -10,7 +10,7 @@ from bridge.c10.device cimport host_accessible
 from bridge.c10.layout cimport extent
 from bridge.c10.python_api cimport RELEASE_GIL_NBYTES
 from bridge.c10.reports cimport report_copy
-from bridge.c10.storage cimport Elements
+from bridge.c10.storage cimport Elements, owner_of
 from bridge.c10.tensor_impl cimport CONTIGUOUS, TensorImpl, allocatable, allocated
 
 from bridge.c10.errors import EnforceNotMet
@@ -134,7 +134,7 @@ cdef int copy_elements(TensorImpl dst, TensorImpl src, str caller) except -1:
     dst.require_defined(caller)
     # While the GIL is released, here or by a framework that checks its memory, another thread may
     # replace the buffers of the storages, and the tensors other sizes.
-    _keep_dst, _keep_src = dst.storage.ctx, src.storage.ctx
+    _keep_dst, _keep_src = owner_of(dst.storage), owner_of(src.storage)
     source = src.data(caller)
     to = dst.data(caller)
     require_alike(dst, src, caller)

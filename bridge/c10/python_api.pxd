@@ -6,10 +6,49 @@ from cpython.object cimport PyObject, PyTypeObject
 cdef extern from "Python.h":
     PyTypeObject* Py_TYPE(object)
     PyObject* PyErr_Occurred()
-    # Returns a borrowed reference; NULL: the key is missing.
-    PyObject* PyDict_GetItemWithError(object, object) except? NULL
     PyObject* PyList_GET_ITEM(list, Py_ssize_t)     # a borrowed reference
     void drop_reference "Py_DECREF"(PyObject*) noexcept nogil
+
+cdef extern from *:
+    """
+    #ifdef Py_GIL_DISABLED      /* where a borrowed reference may be gone when it is used */
+    static CYTHON_UNUSED PyObject *bridge_find(PyObject *dict, PyObject *key) {
+        PyObject *found;
+        int answer = PyDict_GetItemRef(dict, key, &found);
+        return answer > 0 ? found : answer < 0 ? NULL : Py_NewRef(Py_None);
+    }
+    #else
+    static CYTHON_UNUSED CYTHON_INLINE PyObject *bridge_find(PyObject *dict, PyObject *key) {
+        PyObject *found = PyDict_GetItemWithError(dict, key);
+        if (found == NULL) {
+            if (PyErr_Occurred()) return NULL;
+            found = Py_None;
+        }
+        return Py_NewRef(found);
+    }
+    #endif
+    """
+    # Return the value of a key of a dict without None among its values; None: the key is missing.
+    object find_in "bridge_find"(dict, object)
+
+# BRIDGE_LOAD(owner, field): a new reference to a field of a compiled class that another thread may
+# replace. Without the GIL a field that is replaced is read and written in a critical section of its
+# object, by this, by `with cython.critical_section(...)`, or as a property that Cython made.
+cdef extern from *:
+    """
+    #ifdef Py_GIL_DISABLED
+    static CYTHON_UNUSED PyObject *bridge_load(PyObject *owner, PyObject **field) {
+        PyObject *found;
+        Py_BEGIN_CRITICAL_SECTION(owner);
+        found = Py_NewRef(*field);
+        Py_END_CRITICAL_SECTION();
+        return found;
+    }
+    #define BRIDGE_LOAD(owner, field) bridge_load((PyObject *)(owner), (PyObject **)&(owner)->field)
+    #else
+    #define BRIDGE_LOAD(owner, field) Py_NewRef((PyObject *)(owner)->field)
+    #endif
+    """
 
 cdef enum:
     RELEASE_GIL_NBYTES = 1 << 16    # copying at least this many bytes is worth releasing the GIL

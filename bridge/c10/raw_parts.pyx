@@ -26,6 +26,7 @@ from bridge.c10.storage cimport (
     elements_of,
     install,
     new_storage,
+    owner_of,
 )
 from bridge.c10.tensor_impl cimport CONTIGUOUS, TensorImpl, new_impl
 from bridge.c10.type_meta cimport TypeMeta, undefined_type
@@ -71,7 +72,7 @@ def byte_view(TensorImpl impl):
     if not impl.flags & CONTIGUOUS:
         impl = contiguous_copy(impl, "byte_view")
     view.data = retained_data(impl, "byte_view")
-    view.ctx = impl.storage.ctx
+    view.ctx = owner_of(impl.storage)
     view.nbytes = impl.c_numel * impl.c_dtype.itemsize
     view.readonly = impl.storage.flags & READONLY
     return view

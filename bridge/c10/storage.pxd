@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t
 
+cimport bridge.c10.python_api   # BRIDGE_LOAD
+
 from bridge.c10.type_meta cimport TypeMeta
 
 # Storage.flags
@@ -10,6 +12,17 @@ cdef enum:
     UNVERIFIED = 4      # BORROWED, and not yet compared with the size of the framework's storage
     EXTERNAL = 8        # not allocated here: feeding a blob does not write into it
     RETAINED = 16       # BORROWED, but `ctx` is the bridge's own tensor of the framework's storage
+
+cdef extern from *:
+    """
+    #ifdef Py_GIL_DISABLED
+    #define BRIDGE_ADD(number, n) __atomic_add_fetch(number, n, __ATOMIC_ACQ_REL)
+    #else
+    #define BRIDGE_ADD(number, n) (*(number) += (n))
+    #endif
+    """
+    # Change Storage.users, which threads without a lock between them do at once.
+    void add_users "BRIDGE_ADD"(int32_t* number, int32_t n) noexcept
 
 # The Note "Who owns the memory" is in storage.pyx.
 cdef class Storage:
@@ -35,6 +48,13 @@ cdef class ExternalPtr:
     cdef void* data
     cdef object keep            # what the memory belongs to, or None
     cdef object deleter         # called once, with the address; or None
+
+cdef extern from *:
+    """
+    #define BRIDGE_OWNER(storage) BRIDGE_LOAD(storage, ctx)
+    """
+    # Return `storage.ctx`, which `retain` may replace in another thread.
+    object owner_of "BRIDGE_OWNER"(Storage storage)
 
 cdef Storage new_storage(int32_t device_type, int32_t device_index)
 cdef Elements new_elements(TypeMeta dtype, int64_t n)

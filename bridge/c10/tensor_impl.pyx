@@ -67,6 +67,7 @@ from bridge.c10.storage cimport (
     READONLY,
     Elements,
     Storage,
+    add_users,
     allocate_buffer,
     install,
     new_storage,
@@ -174,11 +175,11 @@ cdef class TensorImpl:
     cdef int set_storage(self, Storage storage) except -1:
         """Share `storage` instead of the present one; the caller sets the offset."""
         cdef Storage old = self.storage
-        storage.users += 1
+        add_users(&storage.users, 1)
         self.storage = storage
         self.origin = None
         if old is not None:
-            old.users -= 1
+            add_users(&old.users, -1)
         return 0
 
     cdef int require_defined(self, str caller) except -1:
@@ -254,9 +255,10 @@ cdef class TensorImpl:
 
     cdef ArrayRef sizes_view(self):
         """Return the sizes; the same object until they change."""
-        if self.sizes_ref is None:
-            self.sizes_ref = array_ref_of(self.c_sizes, self.ndim)
-        return self.sizes_ref
+        with cython.critical_section(self):
+            if self.sizes_ref is None:
+                self.sizes_ref = array_ref_of(self.c_sizes, self.ndim)
+            return self.sizes_ref
 
     def defined(self):
         """Return whether there is a storage; False for UndefinedTensorImpl.singleton()."""
@@ -350,7 +352,7 @@ cdef void _dealloc(PyObject* dying) noexcept:
         (<TensorImpl>dying).c_sizes = NULL
         (<TensorImpl>dying).ndim = 0
     if storage != <PyObject*>None:
-        (<Storage>storage).users = (<Storage>storage).users - 1
+        add_users(&(<Storage>storage).users, -1)
         if type_of(dying) == _paired_type:
             # Before the number of pairs is read: the callback of a weak reference runs Python,
             # which may deallocate other tensors.
@@ -420,7 +422,7 @@ cdef TensorImpl new_impl(Storage storage, TypeMeta dtype):
     """Return a TensorImpl over `storage`; the caller sets sizes and strides at once."""
     cdef TensorImpl impl = TensorImpl.__new__(TensorImpl)
     impl.storage = storage
-    storage.users += 1
+    add_users(&storage.users, 1)
     impl.c_dtype = dtype
     return impl
 

@@ -19,6 +19,7 @@ from bridge.c10.layout cimport (
     view_strides,
 )
 from bridge.c10.tensor_impl cimport CONTIGUOUS, TensorImpl, like
+from bridge.c10.wrapping cimport wrapped_add, wrapped_mul
 
 from bridge.c10.errors import EnforceIndexError, EnforceNotMet, EnforceValueError
 
@@ -197,7 +198,7 @@ cdef TensorImpl select(TensorImpl self, int64_t dim, int64_t index, str caller):
             f"Index {index} is out of range for dimension {dim} of size {self.c_sizes[dim]}.",
             caller, condition="-size <= index < size")
     out = _without(self, <int>dim)
-    out.offset += i * self.c_strides()[dim]
+    out.offset = wrapped_add(out.offset, wrapped_mul(i, self.c_strides()[dim]))
     out.finish()
     return out
 
@@ -209,10 +210,11 @@ cdef TensorImpl slice_dim(
     cdef TensorImpl out = _same(self)
     cdef int64_t* stride = out.c_strides() + dim
     if length > 0 or step > 0:
-        out.offset += start * stride[0]     # for an empty slice, too, as in ATen
+        # for an empty slice, too, as in ATen
+        out.offset = wrapped_add(out.offset, wrapped_mul(start, stride[0]))
     out.c_sizes[dim] = length
     if length > 1:
-        stride[0] *= step
+        stride[0] = wrapped_mul(stride[0], step)
     elif step > 0 and stride[0] <= INT64_MAX // step and stride[0] >= -INT64_MAX // step:
         stride[0] *= step       # visible in strides(); reaches no element
     out.finish()
@@ -255,7 +257,7 @@ cdef TensorImpl unsqueeze(TensorImpl self, int64_t dim, str caller):
     self.require_defined(caller)
     n = self.ndim + 1
     d = <int>wrap_dim(dim, n, caller)
-    stride = self.c_sizes[d] * self.c_strides()[d] if d < self.ndim else 1
+    stride = wrapped_mul(self.c_sizes[d], self.c_strides()[d]) if d < self.ndim else 1
     out = like(self)
     out.set_ndim(n)
     memcpy(out.c_sizes, self.c_sizes, d * sizeof(int64_t))
@@ -347,20 +349,20 @@ cdef TensorImpl diagonal(TensorImpl self, int64_t offset, int64_t dim1, int64_t 
     if offset >= 0:
         size = min(self.c_sizes[dim1], max(self.c_sizes[dim2] - offset, 0)) \
             if offset <= self.c_sizes[dim2] else 0
-        first = offset * strides[dim2] if size > 0 else 0
+        first = wrapped_mul(offset, strides[dim2]) if size > 0 else 0
     else:
         size = min(max(self.c_sizes[dim1] + offset, 0), self.c_sizes[dim2]) \
             if offset >= -self.c_sizes[dim1] else 0
-        first = -offset * strides[dim1] if size > 0 else 0
+        first = wrapped_mul(-offset, strides[dim1]) if size > 0 else 0
     rest = _without(self, <int>max(dim1, dim2))
     rest = _without(rest, <int>min(dim1, dim2))
     out = like(self)
-    out.offset += first
+    out.offset = wrapped_add(out.offset, first)
     out.set_ndim(self.ndim - 1)
     memcpy(out.c_sizes, rest.c_sizes, rest.ndim * sizeof(int64_t))
     out.c_sizes[rest.ndim] = max(size, 0)
     memcpy(out.c_strides(), rest.c_strides(), rest.ndim * sizeof(int64_t))
-    out.c_strides()[rest.ndim] = strides[dim1] + strides[dim2]
+    out.c_strides()[rest.ndim] = wrapped_add(strides[dim1], strides[dim2])
     out.finish()
     return out
 

@@ -43,6 +43,12 @@ from bridge.caffe2.files.handles import (
     create_db,
     registered_dbs,
 )
+from bridge.caffe2.nets.memory_sharing import (
+    compute_blob_recycling_for_dag as memonger_compute_blob_recycling_for_dag,
+)
+from bridge.caffe2.nets.memory_sharing import (
+    optimize_inference_net as memonger_optimize_inference_net,
+)
 from bridge.caffe2.workspaces.background import BackgroundPlan
 from bridge.caffe2.workspaces.background import RunPlanInBackground as run_plan_in_background
 from bridge.caffe2.workspaces.benchmark import BenchmarkNet as benchmark_net
@@ -162,6 +168,8 @@ __all__ = [
     "use_trt",
     "workspace_transform_exists",
     "workspaces",
+    "memonger_compute_blob_recycling_for_dag",
+    "memonger_optimize_inference_net",
 ]
 
 # Options that Caffe2 can be built with. Operators run on torch, which uses oneDNN (once MKL-DNN)

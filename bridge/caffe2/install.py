@@ -57,6 +57,7 @@ _MODULES: dict[str, str | None] = {
     "caffe2.python.modifier_context": "bridge.caffe2.modifier_context",
     "caffe2.python.muji": "bridge.caffe2.muji",
     "caffe2.python.net_drawer": "bridge.caffe2.net_drawer",
+    "caffe2.python.net_printer": "bridge.caffe2.net_printer",
     "caffe2.python.normalizer": "bridge.caffe2.normalizer",
     "caffe2.python.normalizer_context": "bridge.caffe2.normalizer_context",
     "caffe2.python.optimizer": "bridge.caffe2.optimizer",

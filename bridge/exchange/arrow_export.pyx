@@ -18,6 +18,7 @@ from bridge.c10.device cimport host_accessible
 from bridge.c10.layout cimport checked_numel
 from bridge.c10.reports cimport report_copy
 from bridge.c10.retained cimport retained_data
+from bridge.c10.storage cimport owner_of
 from bridge.c10.tensor_impl cimport CONTIGUOUS, TensorImpl, allocated
 from bridge.c10.type_meta cimport uint8_type
 from bridge.dlpack.abi cimport DL_CPU, has_streams
@@ -229,7 +230,7 @@ cdef TensorImpl _with_bits(TensorImpl impl):
 cdef int _export_memory(TensorImpl impl, ArrowArray* array, str caller) except -1:
     cdef TensorImpl memory = _with_bits(impl) if impl.c_dtype.name == "bool" else impl
     cdef char* data = retained_data(memory, caller)
-    return _export(impl, data, memory.storage.ctx, array)
+    return _export(impl, data, owner_of(memory.storage), array)
 
 
 cdef TensorImpl _as_requested(TensorImpl impl, object requested, str caller):

@@ -17,7 +17,7 @@ from libc.stdlib cimport free, malloc
 
 from bridge.c10.device cimport host_accessible
 from bridge.c10.retained cimport retained_data
-from bridge.c10.storage cimport READONLY, Storage
+from bridge.c10.storage cimport READONLY, Storage, owner_of
 from bridge.c10.tensor_impl cimport CONTIGUOUS, TensorImpl
 from bridge.exchange.dlpack_export cimport refuse_non_pod
 
@@ -88,7 +88,7 @@ cdef int fill_buffer(TensorImpl impl, object exporter, Py_buffer* buffer, int fl
     if block == NULL:
         raise MemoryError()
     # The owner of the memory rides along, since the exporter may get other memory.
-    ctx = storage.ctx
+    ctx = owner_of(storage)
     Py_INCREF(ctx)
     block[0] = <Py_ssize_t><uintptr_t><void*>ctx
     dims = block + 1

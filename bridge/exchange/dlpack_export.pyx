@@ -10,7 +10,7 @@ from libc.stdint cimport int64_t
 from libc.string cimport memcpy
 
 from bridge.c10.retained cimport retained_data
-from bridge.c10.storage cimport READONLY, Storage
+from bridge.c10.storage cimport READONLY, Storage, owner_of
 from bridge.c10.tensor_impl cimport CONTIGUOUS, TensorImpl
 from bridge.c10.type_meta cimport TypeMeta
 from bridge.dlpack.abi cimport (
@@ -88,7 +88,7 @@ cdef DLManagedTensorVersioned* export_versioned(
     if not impl.c_dtype.c_is_pod:
         refuse_non_pod(impl, "__dlpack__")
     data = retained_data(impl, "__dlpack__")
-    managed = new_versioned(impl.storage.ctx, impl.ndim, use)
+    managed = new_versioned(owner_of(impl.storage), impl.ndim, use)
     _describe(impl, data, &managed.dl_tensor, managed.dl_tensor.shape)
     managed.version.major = DLPACK_MAJOR
     managed.version.minor = DLPACK_MINOR
@@ -119,7 +119,7 @@ cdef DLManagedTensor* export_legacy(TensorImpl impl, bint immutable=False) excep
             f"Each {impl.c_dtype} takes a byte of its own here, which a legacy DLPack capsule "
             "cannot express. Ask for max_version=(1, 1) or later.", "__dlpack__")
     data = retained_data(impl, "__dlpack__")
-    managed = new_legacy(impl.storage.ctx, impl.ndim)
+    managed = new_legacy(owner_of(impl.storage), impl.ndim)
     _describe(impl, data, &managed.dl_tensor, managed.dl_tensor.shape)
     return managed
 

@@ -5,6 +5,7 @@
 Which protocol a class is imported by is found out once and remembered for the class.
 """
 
+cimport cython
 from cpython.buffer cimport PyObject_CheckBuffer
 from cpython.object cimport PyObject, PyTypeObject
 from cpython.pycapsule cimport PyCapsule_CheckExact
@@ -276,35 +277,37 @@ cdef int register_fast_import(object cls, fast_import function) except -1:
     """Import objects of exactly `cls`, a class that is never deleted, by `function` from now on."""
     global _n_fast
     cdef int i
-    for i in range(_n_fast):
-        if _fast_types[i] == <PyTypeObject*>cls:
-            return 0
-    if _n_fast < MAX_FAST:
-        _fast_classes.append(cls)
-        _fast_types[_n_fast] = <PyTypeObject*>cls
-        _fast_imports[_n_fast] = function
-        _n_fast += 1
+    with cython.critical_section(_fast_classes):
+        for i in range(len(_fast_classes)):
+            if _fast_classes[i] is cls:
+                _fast_imports[i] = function
+                _fast_types[i] = <PyTypeObject*>cls
+                return 0
+        if _n_fast < MAX_FAST:
+            _fast_classes.append(cls)
+            _fast_imports[_n_fast] = function
+            _fast_types[_n_fast] = <PyTypeObject*>cls
+            _n_fast += 1
     return 0
 
 
-cdef list _fast_classes = []        # keeps the classes alive
+# The class of each place in the table, which it keeps for good: other threads read the table
+# without a lock. NULL in `_fast_types` for one that is not in force.
+cdef list _fast_classes = []
 
 
 def _forget():
     """Forget which protocol classes are imported by: a library was registered."""
-    global _n_fast
-    cdef int i, kept = 0
+    cdef int i
     _adapters.clear()
     _other_adapters.clear()
     _protocols.clear()
     _static_protocols.clear()
     for i in range(_n_fast):
-        adapter = adapter_of(<object>_fast_types[i])
-        if adapter is not None and adapter.import_takes_copy:   # the library's module is in force
-            _fast_types[kept] = _fast_types[i]
-            _fast_imports[kept] = _fast_imports[i]
-            kept += 1
-    _n_fast = kept
+        adapter = adapter_of(_fast_classes[i])
+        # else the library's module is in force
+        if adapter is None or not adapter.import_takes_copy:
+            _fast_types[i] = NULL
 
 
 on_change(_forget)
@@ -372,7 +375,8 @@ cdef TensorImpl _alias_of(TensorImpl impl):
     impl.data("from_dlpack")
     out = alias(impl, "from_dlpack")
     if not impl.flags & OWN_ORIGIN:
-        out.origin = impl.origin
+        with cython.critical_section(impl):
+            out.origin = None if impl.flags & OWN_ORIGIN else impl.origin
     return out
 
 

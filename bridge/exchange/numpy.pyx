@@ -10,6 +10,7 @@ API"), and so are the first fields of PyArrayObject.
 
 import sys
 
+cimport cython
 from cpython.object cimport PyObject, PyTypeObject
 from cpython.pycapsule cimport PyCapsule_GetPointer
 from cpython.ref cimport Py_INCREF
@@ -23,7 +24,7 @@ from bridge.c10.layout cimport extent
 from bridge.c10.python_api cimport RELEASE_GIL_NBYTES, owned, raise_pending
 from bridge.c10.reports cimport report_copy
 from bridge.c10.retained cimport retained_data
-from bridge.c10.storage cimport BORROWED, EXTERNAL, READONLY, Storage, install
+from bridge.c10.storage cimport BORROWED, EXTERNAL, READONLY, Storage, install, owner_of
 from bridge.c10.tensor_impl cimport TensorImpl, allocated, new_pair
 from bridge.c10.type_meta cimport TypeMeta, as_type
 from bridge.dlpack.abi cimport DL_CPU
@@ -243,7 +244,7 @@ cdef object _wrap(
 ):
     """Return an array over `data`; it keeps the owner of the memory of `impl`."""
     array = _new_array(impl, nd, sizes, strides, data, flags)
-    ctx = impl.storage.ctx
+    ctx = owner_of(impl.storage)
     if data != NULL:
         Py_INCREF(ctx)          # SetBaseObject steals a reference
         if _set_base_object(<PyObject*>array, <PyObject*>ctx) != 0:
@@ -305,17 +306,18 @@ cdef object copy_to_array(TensorImpl impl, str caller):
     cdef char* copy
     cdef int64_t nbytes
     _require_array(impl, caller)
-    data = impl.data(caller)
-    array = _new_array(impl, impl.ndim, <const Py_ssize_t*>impl.c_sizes, NULL, NULL, 0)
-    copy = (<bridge_array*><PyObject*>array).data
-    nbytes = impl.c_numel * impl.c_dtype.itemsize
-    # Another thread could free what a framework's tensor holds; other memory stays with `_keep`.
-    _keep = impl.storage.ctx
-    if nbytes > RELEASE_GIL_NBYTES and not impl.storage.flags & BORROWED:
-        with nogil:
+    with cython.critical_section(impl):     # so that one thread feeds it and another fetches it
+        data = impl.data(caller)
+        array = _new_array(impl, impl.ndim, <const Py_ssize_t*>impl.c_sizes, NULL, NULL, 0)
+        copy = (<bridge_array*><PyObject*>array).data
+        nbytes = impl.c_numel * impl.c_dtype.itemsize
+        # Another thread could free what a framework's tensor holds; `_keep` has other memory.
+        _keep = owner_of(impl.storage)
+        if nbytes > RELEASE_GIL_NBYTES and not impl.storage.flags & BORROWED:
+            with nogil:
+                memcpy(copy, data, nbytes)
+        elif nbytes:
             memcpy(copy, data, nbytes)
-    elif nbytes:
-        memcpy(copy, data, nbytes)
     return array
 
 

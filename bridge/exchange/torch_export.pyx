@@ -8,6 +8,7 @@ the buffer. Memory of torch's CUDA allocator goes out as a tensor of torch's sto
 ``record_stream`` and ``is_pinned`` know no other.
 """
 
+cimport cython
 from cpython.object cimport PyObject
 from libc.stdint cimport int64_t, uintptr_t
 
@@ -44,12 +45,16 @@ cpdef object export_torch(TensorImpl impl, object copy=None, bint writable=False
     Memory that torch cannot express, read-only or with negative strides, is copied unless
     `copy` is False (BufferError); `writable` shares read-only memory all the same.
     """
+    cdef bint own
     if copy is not True and impl.origin is not None:
-        if impl.flags & OWN_ORIGIN:
-            if not impl.storage.flags & READONLY and _is_unchanged(impl):
-                return _alias(impl.origin)
-        elif torch_c.tensor_type != NULL and isinstance(impl.origin, <object>torch_c.tensor_type):
-            return impl.origin
+        with cython.critical_section(impl):     # which another thread may export as well
+            origin = impl.origin
+            own = impl.flags & OWN_ORIGIN
+        if own:
+            if not impl.storage.flags & READONLY and _is_unchanged(impl, origin):
+                return _alias(origin)
+        elif torch_c.tensor_type != NULL and isinstance(origin, <object>torch_c.tensor_type):
+            return origin
     return _new_tensor(impl, copy, writable)
 
 
@@ -67,22 +72,25 @@ cpdef object torch_operand(TensorImpl impl):
     The imported tensor is returned if it is unchanged; torch may have resized it, replaced its
     memory, or made it require grad.
     """
-    if impl.origin is not None and torch_c.tensor_type != NULL \
-            and isinstance(impl.origin, <object>torch_c.tensor_type) and _is_unchanged(impl) \
-            and not impl.origin.requires_grad:
+    with cython.critical_section(impl):
+        origin = impl.origin
+    if origin is not None and torch_c.tensor_type != NULL \
+            and isinstance(origin, <object>torch_c.tensor_type) \
+            and _is_unchanged(impl, origin) \
+            and not origin.requires_grad:
         impl.storage.check()
-        return impl.origin
+        return origin
     impl.require_defined("Tensor")
     return _new_tensor(impl, None, (impl.storage.flags & READONLY) != 0)
 
 
-cdef bint _is_unchanged(TensorImpl impl) except -1:
-    """Return whether `origin` still has the sizes, strides and memory of `impl`."""
+cdef bint _is_unchanged(TensorImpl impl, object origin) except -1:
+    """Return whether torch.Tensor `origin` still has the metadata and memory of `impl`."""
     cdef DLTensor now
     cdef int i
     if torch_c.dlpack == NULL:
         return False
-    if torch_c.dlpack.dltensor_from_py_object_no_sync(<PyObject*>impl.origin, &now) != 0:
+    if torch_c.dlpack.dltensor_from_py_object_no_sync(<PyObject*>origin, &now) != 0:
         take_pending()          # whatever it is, that tensor has no memory now
         return False
     if now.ndim != impl.ndim:
@@ -154,7 +162,8 @@ cdef object _of_torch_storage(TensorImpl impl):
     tensor.set_(untyped, (first - begin) // <uintptr_t>impl.c_dtype.itemsize,
                 tuple(impl.sizes()), tuple(impl.strides()))
     if untyped.resizable():
-        impl.storage.flags |= BORROWED      # the receiver can resize it from now on
+        with cython.critical_section(impl.storage):
+            impl.storage.flags |= BORROWED      # the receiver can resize it from now on
     return tensor
 
 
@@ -166,8 +175,9 @@ cdef object _cached(TensorImpl impl, object tensor, bint writable):
         return tensor
     # Memory of the bridge's own: this tensor stays here, and aliases of it go out, now and the
     # next time, so that a change of an alias's metadata concerns that alias only.
-    impl.origin = tensor
-    impl.flags |= OWN_ORIGIN
+    with cython.critical_section(impl):
+        impl.origin = tensor
+        impl.flags |= OWN_ORIGIN
     return _alias(tensor)
 
 

@@ -34,7 +34,10 @@ cdef extern from "Python.h":
 cdef enum:
     NO_MEMORY = 1 << 16     # no system maps memory below; a view of a freed storage lies there
 
-cdef TypeMeta _last_type = as_type("float32")   # of the last import, likely that of the next
+# The TypeMeta of the last import, likely that of the next; a pointer, which threads without a lock
+# between them may read and write. No TypeMeta with a DLPack type is ever deleted.
+cdef TypeMeta _float32 = as_type("float32")
+cdef PyObject* _last_type = <PyObject*>_float32
 
 
 cdef bint _is_true(PyObject* answer) except -1:
@@ -58,6 +61,7 @@ cdef TensorImpl import_torch(object tensor, object copy):
     cdef Storage storage
     cdef TypeMeta dtype
     cdef PyObject* t = <PyObject*>tensor
+    cdef PyObject* last
     cdef int64_t low, high
     global _last_type
     if torch_c.dlpack == NULL:
@@ -77,12 +81,13 @@ cdef TensorImpl import_torch(object tensor, object copy):
         return import_any_torch(tensor, copy)
     if <uintptr_t>described.data < NO_MEMORY:
         _refuse_unless_empty(tensor, &described)
-    if memcmp(&described.dtype, &_last_type.c_dlpack, sizeof(DLDataType)) == 0:
-        dtype = _last_type
+    last = _last_type
+    if memcmp(&described.dtype, &(<TypeMeta>last).c_dlpack, sizeof(DLDataType)) == 0:
+        dtype = <TypeMeta>last
     else:
         dtype = from_dlpack_type(described.dtype)
         if dtype is not None:
-            _last_type = dtype
+            _last_type = <PyObject*>dtype
     if dtype is None or (<uintptr_t>described.data & 15) != 0:
         return _adopted(&described, tensor, copy)
     # As `adopt`, without its checks of sizes and strides, in which torch is trusted.

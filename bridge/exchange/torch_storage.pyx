@@ -14,13 +14,14 @@ torch cannot do that to CUDA memory: a second tensor over the same storage is ke
 is checked before every access from then on, too.
 """
 
+cimport cython
 from cpython.object cimport PyObject
 from libc.stdint cimport uintptr_t
 
 from bridge.c10.allocator cimport DataPtr
 from bridge.c10.device cimport host_accessible
 from bridge.c10.python_api cimport take_pending
-from bridge.c10.storage cimport BORROWED, RETAINED, UNVERIFIED, Storage
+from bridge.c10.storage cimport BORROWED, RETAINED, UNVERIFIED, Storage, owner_of
 from bridge.dlpack.abi cimport DLTensor
 from bridge.exchange.torch_api cimport is_resizable, torch, torch_c, untyped_storage
 
@@ -29,7 +30,7 @@ from bridge.c10.errors import EnforceBufferError
 
 cdef object torch_owner(Storage storage):
     """Return the torch.Tensor whose storage has the memory; None if it is not torch's."""
-    owner = storage.ctx
+    owner = owner_of(storage)
     if type(owner) is DataPtr:
         owner = (<DataPtr>owner).memory
     if torch_c.tensor_type != NULL and isinstance(owner, <object>torch_c.tensor_type):
@@ -41,7 +42,7 @@ cdef int check_borrowed(Storage storage) except -1:
     """Raise EnforceBufferError unless the memory is still where the Storage has it."""
     cdef DLTensor now
     cdef uintptr_t begin, end
-    owner = storage.ctx         # another thread may retain the memory meanwhile
+    owner = owner_of(storage)   # another thread may retain the memory meanwhile
     if storage.c_nbytes == 0 or not storage.flags & BORROWED:
         return 0
     if type(owner) is DataPtr:
@@ -70,14 +71,16 @@ cdef int check_borrowed(Storage storage) except -1:
                 f"The storage of the torch tensor has {end - begin} bytes, fewer than the "
                 "tensor's sizes and strides reach: it was resized under the tensor.", "Storage",
                 condition="sizes and strides lie within the storage")
-        storage.flags &= ~UNVERIFIED
+        with cython.critical_section(storage):
+            if storage.ctx is owner:
+                storage.flags &= ~UNVERIFIED
     return 0
 
 
 cdef int retain_borrowed(Storage storage) except -1:
     """Keep the memory in place for good, whatever becomes of the tensor it came from."""
     check_borrowed(storage)
-    owner = storage.ctx
+    owner = owner_of(storage)
     if storage.c_nbytes == 0 or storage.flags & (BORROWED | RETAINED) != BORROWED \
             or type(owner) is DataPtr:
         return 0
@@ -85,17 +88,18 @@ cdef int retain_borrowed(Storage storage) except -1:
     if host_accessible(storage.device_type):
         if is_resizable(untyped):
             _forbid_resizing(untyped)
-        if storage.ctx is owner:    # another thread may have given the storage other memory
-            storage.ctx = untyped
-            storage.flags &= ~(BORROWED | UNVERIFIED)
+        with cython.critical_section(storage):
+            if storage.ctx is owner:    # another thread may have given the storage other memory
+                storage.ctx = untyped
+                storage.flags &= ~(BORROWED | UNVERIFIED)
         return 0
     keeper = torch.empty(0, dtype=torch.uint8, device=untyped.device)
     keeper.set_(untyped, <uintptr_t>storage.data - <uintptr_t>untyped.data_ptr(),
                 (storage.c_nbytes,), (1,))
-    if storage.ctx is owner:
-        storage.ctx = keeper
-        storage.flags &= ~UNVERIFIED
-        storage.flags |= RETAINED
+    with cython.critical_section(storage):
+        if storage.ctx is owner:
+            storage.ctx = keeper
+            storage.flags = (storage.flags & ~UNVERIFIED) | RETAINED
     return 0
 
 

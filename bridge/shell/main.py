@@ -95,6 +95,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = list(sys.argv[1:] if arguments is None else arguments)
     debug = "--debug" in given
     try:
+        if given[:2] == ["caffe2", "run"]:
+            status = script.run_directly(given[2:])
+            if status is not None:
+                return status
+    except KeyboardInterrupt:
+        return 130  # any other error is the script's own, and shown as Python shows it
+    try:
         status = _run(given)
         sys.stdout.flush()
     except KeyboardInterrupt:
@@ -115,10 +122,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _run(given: list[str]) -> int:
-    if given[:2] == ["caffe2", "run"]:
-        status = script.run_directly(given[2:])
-        if status is not None:
-            return status
     try:
         parsed = _parser().parse_args(given)
     except SystemExit as done:  # after --help, or wrong use

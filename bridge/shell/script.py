@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import argparse
 
+from bridge.shell.errors import UsageError
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
@@ -33,7 +35,11 @@ def add_to(commands: Any) -> None:
     parser.add_argument("-m", metavar="MODULE", help="run a module")
     parser.add_argument("script", nargs="?", help="the script")
     parser.add_argument("arguments", nargs="...", help="its arguments")
-    parser.set_defaults(run=lambda parsed: parser.error("a script or -m MODULE is required"))
+    parser.set_defaults(run=_refuse)
+
+
+def _refuse(_: argparse.Namespace) -> int:
+    raise UsageError("a script or -m MODULE is required (see bridge caffe2 run --help)")
 
 
 def run_directly(given: list[str]) -> int | None:

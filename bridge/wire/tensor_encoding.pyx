@@ -13,7 +13,7 @@ from libc.string cimport memcpy
 
 from bridge.c10.madvise cimport advise_huge_pages
 from bridge.c10.python_api cimport RELEASE_GIL_NBYTES, PyList_GET_ITEM
-from bridge.c10.storage cimport BORROWED, Elements
+from bridge.c10.storage cimport BORROWED, Elements, owner_of
 from bridge.c10.tensor_impl cimport TensorImpl
 from bridge.wire.tensor_decoding cimport (
     FIXED,
@@ -48,7 +48,7 @@ def packed_nbytes(TensorImpl impl not None, int64_t begin, int64_t n):
         return n * impl.c_dtype.itemsize
     if coding == STRING:
         return _strings_nbytes((<Elements>impl.storage.ctx).items, impl.offset + begin, n)
-    _keep = impl.storage.ctx
+    _keep = owner_of(impl.storage)
     if n < RELEASE_GIL_NBYTES or impl.storage.flags & BORROWED:
         return packed_size(kind, data, n)
     with nogil:
@@ -72,7 +72,7 @@ def joined(
     cdef uint8_t* out = <uint8_t*>PyBytes_AS_STRING(made)
     cdef int64_t in_memory
     cdef bint fits
-    _keep = impl.storage.ctx
+    _keep = owner_of(impl.storage)
     advise_huge_pages(out, before + nbytes)
     memcpy(out, PyBytes_AS_STRING(head), before)
     memcpy(out + before + nbytes, PyBytes_AS_STRING(tail), len(tail))

@@ -18,6 +18,7 @@ from bridge.c10 import Device, DeviceType, TypeMeta
 from bridge.c10 import string as string_type
 from bridge.c10.flags import FLAGS
 from bridge.c10.reports import report_copy
+from bridge.caffe2.blobs.replace import adopt, copy_array
 from bridge.caffe2.blobs.string_items import put_elements
 from bridge.caffe2.blobs.strings import STRING_KINDS, array_of_strings, encoded_elements
 from bridge.caffe2.tensor.tensor import Tensor
@@ -64,12 +65,11 @@ def copy_into(tensor: Tensor, array: np.ndarray[Any, Any]) -> None:
             report_copy(array.nbytes, _FED)
             put_elements(tensor, items)
             return
-    elif tensor.IsType(_type_of(array)) and keeps_buffer(tensor, array.nbytes):
+    elif tensor.IsType(_type_of(array)):
         report_copy(array.nbytes, _FED)
-        tensor.Resize(array.shape)
-        tensor.numpy()[...] = array
+        copy_array(tensor, array)
         return
-    _adopt(tensor, tensor_of_array(array))
+    adopt(tensor, tensor_of_array(array))
 
 
 def prepare(tensor: Tensor, dims: Sequence[int], meta: TypeMeta) -> None:
@@ -85,7 +85,7 @@ def prepare(tensor: Tensor, dims: Sequence[int], meta: TypeMeta) -> None:
         tensor.Resize(dims)
     else:
         fresh.raw_mutable_data(meta)
-        _adopt(tensor, fresh)
+        adopt(tensor, fresh)
 
 
 def copied_to_numpy(tensor: Tensor) -> np.ndarray[Any, Any]:
@@ -111,8 +111,9 @@ def _type_of(array: np.ndarray[Any, Any]) -> TypeMeta:
 
 
 def _refuse_mask(array: np.ndarray[Any, Any]) -> None:
-    ma = sys.modules.get("numpy.ma")
-    if ma is not None and isinstance(array, ma.MaskedArray):
+    # another thread may be importing the module, which lacks the class until then
+    masked = getattr(sys.modules.get("numpy.ma"), "MaskedArray", None)
+    if masked is not None and isinstance(array, masked):
         raise TypeError(
             "a masked array has a mask, which a tensor cannot hold; feed array.filled(value), or "
             "array.data and array.mask separately"
@@ -134,9 +135,3 @@ def keeps_buffer(tensor: Tensor, nbytes: int) -> bool:
     if nbytes == tensor.nbytes():
         return spare >= 0
     return FLAGS.caffe2_keep_on_shrink and 0 <= spare <= FLAGS.caffe2_max_keep_on_shrink_memory
-
-
-def _adopt(tensor: Tensor, fresh: Tensor) -> None:
-    """Set the sizes, type and memory of `tensor` to those of `fresh`; this cannot fail."""
-    tensor.Resize(fresh.sizes())
-    tensor.ShareData(fresh)

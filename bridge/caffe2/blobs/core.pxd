@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
+cimport bridge.c10.python_api   # BRIDGE_LOAD
 from bridge.caffe2.tensor.tensor cimport Tensor
 
 # The contents of a blob: a tensor, or else an object, or nothing.
@@ -9,3 +10,14 @@ cdef class BlobCore:
     cdef public object _meta        # the TypeMeta of `_object`; None: the blob holds nothing
     cdef public object _handle      # a weak reference to the blob's BlobTensor, or None
     cdef object __weakref__
+
+# Other threads may feed the blob meanwhile, so `_tensor` is read by `tensor_of` only and written by
+# `hold_tensor`; from Python by the property, which is as safe.
+cdef extern from *:
+    """
+    #define BRIDGE_TENSOR_OF(blob) BRIDGE_LOAD(blob, _tensor)
+    """
+    # Return the tensor that the blob holds, or None.
+    Tensor tensor_of "BRIDGE_TENSOR_OF"(BlobCore blob)
+
+cdef int hold_tensor(BlobCore blob, Tensor tensor, bint own) except -1

@@ -2,6 +2,8 @@
 # cython: language_level=3, boundscheck=False, wraparound=False
 """The contents of a blob: its fields, and changing them."""
 
+cimport cython
+
 from bridge.c10.reports cimport observed, unlikely
 from bridge.c10.type_meta cimport string_type
 from bridge.caffe2.tensor.tensor cimport Tensor
@@ -21,21 +23,24 @@ cdef class BlobCore:
 
     def _contents(self):
         """Return the tensor or object that the blob holds; None: nothing."""
-        cdef Tensor tensor = self._tensor
-        return self._object if tensor is None else tensor
+        with cython.critical_section(self):
+            return self._object if self._tensor is None else self._tensor
 
     def _live_handle(self):
         """Return the blob's BlobTensor, if somebody still uses it; else None."""
-        return None if self._handle is None else self._handle()
+        with cython.critical_section(self):
+            handle = self._handle
+        return None if handle is None else handle()
 
     def to_torch(self):
         """Return the tensor as a ``torch.Tensor``, shared; the one that was fed is returned itself.
 
         Raises EnforceNotMet: the blob does not hold a tensor, or torch does not support it.
         """
-        if self._tensor is not None and not unlikely(observed):
+        cdef Tensor tensor = tensor_of(self)
+        if tensor is not None and not unlikely(observed):
             try:
-                return export_torch(self._tensor.impl)
+                return export_torch(tensor.impl)
             except Exception:
                 # the slower way fails likewise, with an error that says what the blob holds
                 return self._to_torch(None, "Blob.to_torch")
@@ -43,11 +48,7 @@ cdef class BlobCore:
 
     def _set_tensor(self, Tensor tensor not None, bint own):
         """Make the blob hold `tensor`; `own` as the field `_own`."""
-        _previous = self._tensor, self._object
-        self._own = False
-        self._tensor = tensor
-        self._object = None
-        self._own = own
+        hold_tensor(self, tensor, own)
 
     def _set_string(self, value):
         """Make the blob hold a string. Raises EnforceNotMet: text that UTF-8 cannot encode."""
@@ -59,18 +60,19 @@ cdef class BlobCore:
 
     def _set_object(self, value, meta):
         """Make the blob hold an object of the type `meta`; both None: nothing."""
-        _previous = self._tensor, self._object
-        self._own = False
-        self._meta = meta
-        self._object = value
-        self._tensor = None
+        with cython.critical_section(self):
+            _previous = self._tensor, self._object
+            self._own = False
+            self._meta = meta
+            self._object = value
+            self._tensor = None
 
     def _replace(self, Tensor tensor not None):
         """Make the blob hold `tensor`, new and with elements that do not fit the present tensor.
 
         In Caffe2 the present tensor gets them, so the blob's BlobTensor follows.
         """
-        cdef Tensor previous = self._tensor
+        cdef Tensor previous = tensor_of(self)
         handle = self._live_handle()
         self._set_tensor(tensor, True)
         if previous is not None and handle is not None and handle._tensor is previous:
@@ -98,3 +100,14 @@ cdef class BlobCore:
         state = "" if contents.storage_initialized() else ", not allocated"
         sizes = list(contents.sizes())
         return f"a tensor of {kind}, sizes {sizes}, on {contents.GetDevice()}{state}"
+
+
+cdef int hold_tensor(BlobCore blob, Tensor tensor, bint own) except -1:
+    """Make the blob hold `tensor`; `own` as the field `_own`."""
+    with cython.critical_section(blob):
+        _tensor, _object = blob._tensor, blob._object   # released on return
+        blob._own = False
+        blob._tensor = tensor
+        blob._object = None
+        blob._own = own
+    return 0

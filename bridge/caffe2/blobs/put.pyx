@@ -2,13 +2,15 @@
 # cython: language_level=3, boundscheck=False, wraparound=False
 """Feeding a blob: fast paths for a torch tensor and for an array like the previous one."""
 
+cimport cython
 from cpython.object cimport PyObject, PyTypeObject
 from libc.stdint cimport int64_t
 from libc.string cimport memcmp, memmove
 
+from bridge.caffe2.blobs.core cimport hold_tensor, tensor_of
 from bridge.c10.python_api cimport RELEASE_GIL_NBYTES, Py_TYPE
 from bridge.c10.reports cimport observed, unlikely
-from bridge.c10.storage cimport EXTERNAL, Storage
+from bridge.c10.storage cimport EXTERNAL, Storage, owner_of
 from bridge.c10.tensor_impl cimport CONTIGUOUS, TensorImpl
 from bridge.caffe2.tensor.tensor cimport Tensor, wrap
 from bridge.dlpack.abi cimport DL_CPU
@@ -26,17 +28,14 @@ cpdef put(BlobCore blob, object value):
     """
     cdef PyTypeObject* cls = Py_TYPE(value)
     cdef TensorImpl impl
-    cdef Tensor tensor = blob._tensor
-    # Released when this returns: its destructor may run Python code that uses the blob.
-    _previous = blob._object
+    cdef Tensor tensor
     if cls == torch_c.tensor_type and cls != NULL:
         impl = import_torch(value, None)
         if impl.flags & CONTIGUOUS:
-            blob._own = False
-            blob._tensor = wrap(impl)
-            blob._object = None
+            hold_tensor(blob, wrap(impl), False)
             return
     elif <PyObject*>cls == <PyObject*>numpy_array_type and blob._own:
+        tensor = tensor_of(blob)
         if tensor is not None and _copied(tensor.impl, value):
             return
     put_by_type(blob, value)
@@ -46,18 +45,23 @@ cdef bint _copied(TensorImpl to, object array) except -1:
     """Copy a NumPy array into the memory of `to`, if it is the bridge's own and of the same shape
     and type; return whether it was copied.
     """
-    cdef Storage storage
     cdef TensorImpl source
-    cdef int64_t nbytes
-    cdef char* data
     if unlikely(observed):
         return False
     try:
         source = import_array(array, False)
     except BufferError:  # strings, another byte order, misaligned
         return False
-    # From here on no Python code runs, so no other thread can change what has been checked.
-    storage = to.storage
+    # From here on no Python code runs, so no other thread can change what has been checked; those
+    # that read it without the GIL lock it, too.
+    with cython.critical_section(to):
+        return _copied_into(to, source)
+
+
+cdef bint _copied_into(TensorImpl to, TensorImpl source) except -1:
+    cdef Storage storage = to.storage
+    cdef int64_t nbytes
+    cdef char* data
     if storage is None or storage.data == NULL \
             or storage.flags & EXTERNAL or storage.device_type != DL_CPU or not to.c_dtype.c_is_pod:
         return False
@@ -67,7 +71,7 @@ cdef bint _copied(TensorImpl to, object array) except -1:
         return False
     nbytes = to.c_numel * to.c_dtype.itemsize
     data = to.data("FeedBlob")
-    _keep = storage.ctx          # another thread may replace the storage's buffer meanwhile
+    _keep = owner_of(storage)          # another thread may replace the storage's buffer meanwhile
     if nbytes > RELEASE_GIL_NBYTES:
         with nogil:
             memmove(data, source.storage.data, nbytes)

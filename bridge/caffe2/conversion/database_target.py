@@ -16,6 +16,7 @@ from bridge.caffe2.blobs.serialize import DEFAULT_CHUNK_SIZE, serialize_chunks
 from bridge.caffe2.blobs.write_tensor import chunk_message
 from bridge.caffe2.files.blob_files import require_names
 from bridge.caffe2.tensor.tensor import Tensor
+from bridge.exchange.import_tensor import import_tensor
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -61,7 +62,8 @@ def _records(entry: Entry) -> Iterator[tuple[bytes, bytes]]:
         read_blob(blob, BlobMessage(message), message)
         yield from serialize_chunks(blob, entry.name, DEFAULT_CHUNK_SIZE, _CALLER, entry.name)
     elif entry.kind == "int8 tensor":
-        ((_, values),) = _parts(entry, max(entry.numel, 1))
+        ((_, part),) = _parts(entry, max(entry.numel, 1))
+        values = Tensor(part, "cpu")  # a copy, which can have other sizes
         values.Resize(list(entry.sizes))
         blob = Blob()
         quantized = Int8TensorCPU(values, entry.scale, entry.zero_point)
@@ -75,33 +77,32 @@ def _records(entry: Entry) -> Iterator[tuple[bytes, bytes]]:
 def _parts(entry: Entry, size: int) -> Iterator[tuple[int, Tensor]]:
     """Yield the elements of an entry as tensors of `size` elements, the last one of fewer.
 
-    Each comes with the position of its first element; an empty entry is one empty tensor. All but
-    the last share one tensor.
+    Each comes with the position of its first element, and is valid until the next one; an empty
+    entry is one empty tensor. A chunk of the source with all elements of a part is not copied.
     """
-    meta = TypeMeta.Make(entry.dtype)
-    values = _new(meta, min(size, entry.numel))
-    if not entry.numel:
-        yield 0, values
-        return
-    room = memoryview(values).cast("B")
+    import numpy as np
+
+    dtype = np.dtype(entry.dtype)
     begin = filled = 0
-    for chunk in entry.chunks():
+    room = bytearray()
+    for chunk in entry.chunks() if entry.numel else ():
         rest = memoryview(chunk).cast("B")
         while len(rest):
-            taken = rest[: len(room) - filled]
-            room[filled : filled + len(taken)] = taken
-            filled += len(taken)
-            rest = rest[len(taken) :]
-            if filled == len(room):
-                yield begin, values
-                begin += values.numel()
-                filled = 0
-                if 0 < entry.numel - begin < size:
-                    values = _new(meta, entry.numel - begin)
-                    room = memoryview(values).cast("B")
-
-
-def _new(meta: TypeMeta, numel: int) -> Tensor:
-    values = Tensor([numel], "cpu")
-    values.raw_mutable_data(meta)
-    return values
+            n = min(size, entry.numel - begin)
+            nbytes = n * dtype.itemsize
+            if not filled and len(rest) >= nbytes:
+                part, rest = rest[:nbytes], rest[nbytes:]
+            else:
+                if len(room) != nbytes:
+                    room = bytearray(nbytes)
+                taken = rest[: nbytes - filled]
+                room[filled : filled + len(taken)] = taken
+                filled += len(taken)
+                rest = rest[len(taken) :]
+                if filled < nbytes:
+                    break
+                part, filled = memoryview(room), 0
+            yield begin, Tensor._wrap(import_tensor(np.frombuffer(part, dtype)))
+            begin += n
+    if not entry.numel:
+        yield 0, Tensor._wrap(import_tensor(np.empty(0, dtype)))

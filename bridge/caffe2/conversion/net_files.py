@@ -37,7 +37,7 @@ def write_net(path: str, kind: str, module: Any, inputs: tuple[Any, ...], title:
 
     inputs: tensors of the inputs' sizes. title: what the net was made from. What was at the path is
     replaced when all is on the disk. Raises EnforceNotMet: torch cannot export the net, a package
-    is missing (also an ImportError), or the file cannot be written (also an OSError).
+    is missing, or the file cannot be written (also an OSError).
     """
     if kind == "onnx":
         _require("onnxscript", "ONNX files")
@@ -52,8 +52,7 @@ def write_net(path: str, kind: str, module: Any, inputs: tuple[Any, ...], title:
 
 def _require(package: str, what: str) -> None:
     if find_spec(package) is None:
-        error = ImportError(f"pip install {package}")
-        raise wrap_error(f"{what} need the package {package}", _CALLER, error)
+        raise EnforceNotMet(f"{what} need the package {package}: pip install {package}.", _CALLER)
 
 
 def _write_file(path: str, kind: str, module: Any, inputs: tuple[Any, ...]) -> None:

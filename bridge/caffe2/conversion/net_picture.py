@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-from bridge.caffe2.base.errors import wrap_error
+from bridge.c10.errors import EnforceNotMet
 from bridge.svg import Drawing, clipped
 
 TYPE_CHECKING = False
@@ -136,7 +136,7 @@ def _arguments(operator: Any) -> list[str]:
 
 
 def net_picture(net: Any, title: str) -> str:
-    """Return a NetDef as SVG. Raises EnforceNotMet, also an ImportError: igraph is missing."""
+    """Return a NetDef as SVG. Raises EnforceNotMet: igraph is missing."""
     graph = _Graph(net)
     routes = graph.routes()
     _place(graph, routes)
@@ -168,8 +168,8 @@ def _place(graph: _Graph, routes: Sequence[Sequence[int]]) -> None:
     try:
         import igraph
     except ImportError as cause:
-        raise wrap_error(
-            "Nets are laid out by igraph: pip install 'bridge-tensor[cli]'", _CALLER, cause
+        raise EnforceNotMet(
+            "Nets are laid out by igraph: pip install 'bridge-tensor[cli]'.", _CALLER
         ) from cause
     steps = [pair for route in routes for pair in pairwise(route)]
     found = igraph.Graph(len(graph.nodes), steps, directed=True).layout_sugiyama(

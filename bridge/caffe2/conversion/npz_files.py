@@ -82,6 +82,7 @@ class NpzEntries(Entries):
         def chunks() -> Iterator[Buffer]:
             import numpy as np
 
+            stream: Any  # zipfile's stubs do not have its read1
             with self._zip.open(member) as stream:
                 _head(stream)
                 plain = dtype.newbyteorder("<")
@@ -92,7 +93,7 @@ class NpzEntries(Entries):
                     return
                 left = nbytes
                 while left:
-                    chunk = stream.read(min(left, CHUNK_NBYTES))
+                    chunk = stream.read1(min(left, CHUNK_NBYTES))  # read() would copy
                     if not chunk:
                         raise EnforceValueError(
                             f"File {self._path!r} ends {left} bytes too early.", _CALLER

@@ -8,7 +8,7 @@ method for each type. The first look-up of a type that is not in the table loads
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Set
+from collections.abc import Callable, Iterator, Set
 
 __all__ = [
     "IsOperator",
@@ -16,6 +16,7 @@ __all__ = [
     "RefreshRegisteredOperators",
     "RegisteredOperators",
     "RegisteredTypes",
+    "after_loading",
     "built_in_packages",
     "classes",
     "classes_of",
@@ -28,6 +29,8 @@ __all__ = [
 classes: dict[str, dict[str, type]] = {}
 # The packages whose modules register the built-in operators; `bridge.caffe2` names them.
 built_in_packages: list[str] = []
+# Called once these modules are imported.
+after_loading: list[Callable[[], None]] = []
 
 
 class RegisteredTypes(Set[str]):
@@ -117,4 +120,6 @@ def _load_built_in() -> None:
         package = importlib.import_module(name)
         for module in pkgutil.walk_packages(package.__path__, f"{name}."):
             importlib.import_module(module.name)
+    for function in after_loading:
+        function()
     built_in_packages.clear()

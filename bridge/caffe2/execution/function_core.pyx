@@ -21,7 +21,7 @@ from bridge.c10 cimport resizing
 from bridge.c10.storage cimport EXTERNAL, READONLY
 from bridge.c10.tensor_impl cimport CONTIGUOUS, TensorImpl
 from bridge.c10.type_meta cimport undefined_type
-from bridge.caffe2.blobs.core cimport BlobCore
+from bridge.caffe2.blobs.core cimport BlobCore, tensor_of
 from bridge.caffe2.execution.operator_core cimport OperatorCore, output_sized
 from bridge.caffe2.execution.program cimport (
     WORTH_ADOPTING,
@@ -132,8 +132,8 @@ cdef class ProgramCore(OperatorCore):
             return False
         n = len(self._inputs)
         for i in range(len(program.operands)):
-            tensor = (<BlobCore>(
-                self._inputs[i] if i < n else self._outputs[i - n]))._tensor
+            tensor = tensor_of(<BlobCore>(
+                self._inputs[i] if i < n else self._outputs[i - n]))
             if tensor is None:
                 return False
             operand = <Operand>program.operands[i]
@@ -296,10 +296,10 @@ cdef class FunctionCore(ProgramCore):
         return 0
 
     cdef Program _program_of(self, Recording recording, bint has_buffers):
-        cdef list inputs = [(<BlobCore>blob)._tensor for blob in self._inputs]
+        cdef list inputs = [tensor_of(<BlobCore>blob) for blob in self._inputs]
         cdef list outputs = []
         if has_buffers:
-            outputs = [(<BlobCore>blob)._tensor for blob in self._outputs]
+            outputs = [tensor_of(<BlobCore>blob) for blob in self._outputs]
         program = Program(recording.calls, inputs, outputs, recording.slots, recording.results)
         n = len(inputs)
         buffers = program.values[n:n + len(outputs)]
@@ -331,7 +331,7 @@ cdef class FunctionCore(ProgramCore):
         cdef object allowed
         cdef bint has_objects = self._bound.has_strings
         for i in range(len(self._inputs)):
-            tensor = self.input_blob(i, "Operator.Input")._tensor
+            tensor = tensor_of(self.input_blob(i, "Operator.Input"))
             if tensor is None:
                 self.Input(i)           # raises
             impl = tensor.impl
@@ -453,16 +453,18 @@ cdef class FunctionCore(ProgramCore):
     cdef list _output_impls(self):
         cdef list found = []
         cdef BlobCore blob
+        cdef Tensor tensor
         for blob in self._outputs:
-            if blob._tensor is None or blob._tensor.impl.storage is None \
-                    or not blob._tensor.impl.c_dtype.c_is_pod:      # torch cannot write there
+            tensor = tensor_of(blob)
+            if tensor is None or tensor.impl.storage is None \
+                    or not tensor.impl.c_dtype.c_is_pod:    # torch cannot write there
                 return None
-            found.append(blob._tensor.impl)
+            found.append(tensor.impl)
         return found
 
     cdef int _put_one(self, Py_ssize_t o, object value, TensorImpl fresh, list impls) except -1:
         cdef BlobCore blob = self.output_blob(o, "Operator.Output")
-        cdef Tensor tensor = blob._tensor
+        cdef Tensor tensor = tensor_of(blob)
         cdef TensorImpl impl
         cdef object place = self._bound.in_place.get(o)
         if tensor is not None and tensor.impl.storage is not None \

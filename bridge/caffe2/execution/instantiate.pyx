@@ -2,11 +2,10 @@
 # cython: language_level=3, boundscheck=False, wraparound=False
 """Instantiating operators whose class has been looked up, as `Operator.__init__` does but in C."""
 
-from cpython.object cimport PyObject
 from cpython.ref cimport Py_INCREF
 from cpython.tuple cimport PyTuple_New, PyTuple_SET_ITEM
 
-from bridge.c10.python_api cimport PyDict_GetItemWithError
+from bridge.c10.python_api cimport find_in
 from bridge.c10.slots cimport new_instance
 from bridge.caffe2.execution.operator_core cimport DefinitionCore, OperatorCore
 
@@ -23,28 +22,25 @@ cdef OperatorCore instantiate(DefinitionCore definition, object table, dict blob
     """
     cdef OperatorCore operator
     cdef tuple inputs = None, outputs = None
-    cdef PyObject* found
     cdef Py_ssize_t i
     cdef object blob, name
     if definition.plain:    # the class has Operator's own __init__
         inputs = PyTuple_New(len(definition.inputs))
         for i in range(len(definition.inputs)):
-            found = PyDict_GetItemWithError(blobs, definition.inputs[i])
-            if found == NULL:
+            blob = find_in(blobs, definition.inputs[i])
+            if blob is None:
                 return None
-            Py_INCREF(<object>found)
-            PyTuple_SET_ITEM(inputs, i, <object>found)
+            Py_INCREF(blob)
+            PyTuple_SET_ITEM(inputs, i, blob)
         outputs = PyTuple_New(len(definition.outputs))
     for i in range(len(definition.outputs)):
         name = definition.outputs[i]
-        found = PyDict_GetItemWithError(blobs, name)
-        if found == NULL:
+        blob = find_in(blobs, name)
+        if blob is None:
             new.append(name)
             if outputs is None:
                 continue
             blob = blobs.setdefault(name, _Blob())
-        else:
-            blob = <object>found
         if outputs is not None:
             Py_INCREF(blob)
             PyTuple_SET_ITEM(outputs, i, blob)

@@ -13,7 +13,7 @@ from bridge.c10.python_api cimport PyDict_GetItemWithError
 from bridge.c10.storage cimport READONLY, new_storage
 from bridge.c10.tensor_impl cimport TensorImpl, allocated, new_impl
 from bridge.c10.type_meta cimport TypeMeta, undefined_type
-from bridge.caffe2.blobs.core cimport BlobCore
+from bridge.caffe2.blobs.core cimport BlobCore, hold_tensor, tensor_of
 from bridge.caffe2.execution.output_backup cimport back_up, restore_all
 from bridge.caffe2.execution.torch_state cimport is_neutral
 from bridge.caffe2.tensor.tensor cimport Tensor, wrap
@@ -98,9 +98,10 @@ cdef class OperatorCore:
         cdef BlobCore blob = self.input_blob(i, "Operator.Input")
         if T is not None:
             return self._get(blob, i, T)
-        if blob._tensor is None:
+        tensor = tensor_of(blob)
+        if tensor is None:
             _refuse_input(self, blob, i)
-        return blob._tensor
+        return tensor
 
     def InputBlob(self, i):
         """Return the Blob of input `i`. Raises EnforceNotMet, also an IndexError: no such input."""
@@ -171,7 +172,8 @@ cdef class OperatorCore:
     def OutputTensorOrUndefined(self, i):
         """Return the tensor of output `i` as it is, or an undefined one if the blob has none."""
         cdef BlobCore blob = self.output_blob(i, "Operator.OutputTensorOrUndefined")
-        return Tensor() if blob._tensor is None else wrap(blob._tensor.impl)
+        cdef Tensor tensor = tensor_of(blob)
+        return Tensor() if tensor is None else wrap(tensor.impl)
 
     def SetOutputTensor(self, i, tensor):
         """Set output `i` to `tensor`, a caffe2.Tensor; nothing is copied."""
@@ -346,7 +348,7 @@ cdef int _run_each(list operators, list position) except -1:
 
 cdef Tensor _plain(OperatorCore operator, BlobCore blob):
     """Return the tensor of the blob, or an empty one on the operator's device."""
-    cdef Tensor tensor = blob._tensor
+    cdef Tensor tensor = tensor_of(blob)
     if tensor is None or tensor.impl.storage is None \
             or tensor.impl.storage.device_type != operator._definition.device_type:
         if tensor is not None and tensor.impl.storage_initialized():
@@ -355,7 +357,7 @@ cdef Tensor _plain(OperatorCore operator, BlobCore blob):
         _set(blob, tensor)
     elif tensor.impl.storage.flags & READONLY:
         tensor = _empty(operator._definition.device_type, operator._definition.device_index)
-        tensor.Resize(blob._tensor.sizes())
+        tensor.Resize(tensor_of(blob).sizes())
         _set(blob, tensor)
     return tensor
 
@@ -365,7 +367,7 @@ cdef int _refuse_input_elsewhere(OperatorCore operator, BlobCore blob) except -1
     cdef Py_ssize_t i
     for i in range(len(operator._inputs)):
         if operator._inputs[i] is blob:
-            on = blob._tensor.device()
+            on = tensor_of(blob).device()
             to_host = operator._definition.device_type == DL_CPU
             raise EnforceNotMet(
                 f"Input {i}, blob {operator._definition.inputs[i]!r}, is on {on}, and the operator "
@@ -416,7 +418,7 @@ cdef Tensor _allocated(
         BlobCore blob, const int64_t* sizes, int ndim, TypeMeta dtype, int device_type,
         int device_index, str caller):
     """Return the blob's tensor; its buffer is reused if it is on the device and not read-only."""
-    cdef Tensor tensor = blob._tensor
+    cdef Tensor tensor = tensor_of(blob)
     cdef TensorImpl impl
     if tensor is not None:
         impl = tensor.impl
@@ -435,11 +437,7 @@ cdef Tensor _allocated(
 
 cdef int _set(BlobCore blob, Tensor tensor) except -1:
     """Set the blob to a tensor that an operator created."""
-    blob._own = False
-    blob._tensor = tensor
-    blob._object = None
-    blob._own = True
-    return 0
+    return hold_tensor(blob, tensor, True)
 
 
 cdef Tensor _tensor(object src, str caller):

@@ -17,7 +17,7 @@ from bridge.c10.dims cimport Dims, parse_dims
 from bridge.c10.storage cimport READONLY, Elements, Storage
 from bridge.c10.tensor_impl cimport TensorImpl
 from bridge.c10.type_meta cimport undefined_type
-from bridge.caffe2.blobs.core cimport BlobCore
+from bridge.caffe2.blobs.core cimport BlobCore, tensor_of
 from bridge.caffe2.tensor.tensor cimport Tensor
 from bridge.dlpack.abi cimport DL_CPU
 
@@ -80,7 +80,7 @@ cdef OutputBackup back_up(BlobCore blob, bint writes_last):
     """Return a backup of `blob`, with a copy of its elements unless the operator writes last."""
     global _backups_so_far
     cdef OutputBackup backup = OutputBackup.__new__(OutputBackup)
-    cdef Tensor tensor = blob._tensor
+    cdef Tensor tensor = tensor_of(blob)
     cdef TensorImpl impl
     cdef Storage storage
     _backups_so_far += 1

@@ -18,8 +18,9 @@ from libc.stdint cimport int64_t
 from libc.string cimport memcmp, memcpy, memmove
 
 from bridge.c10.storage cimport BORROWED, READONLY, UNVERIFIED
-from bridge.c10.tensor_impl cimport CONTIGUOUS, OWN_ORIGIN, RESERVED, TensorImpl
-from bridge.caffe2.blobs.core cimport BlobCore
+from bridge.c10.tensor_impl cimport CONTIGUOUS, TensorImpl
+from bridge.caffe2.blobs.core cimport BlobCore, hold_tensor, tensor_of
+from bridge.caffe2.blobs.replace cimport become
 from bridge.caffe2.tensor.tensor cimport Tensor, wrap
 from bridge.c10.python_api cimport owned, take_pending
 from bridge.dlpack.abi cimport DL_CPU, DLDataType, DLTensor
@@ -277,7 +278,7 @@ cdef int put_result(object blob, object result, TensorImpl fresh) except -1:
     since its tensor then stays as it is. Otherwise the memory of the result becomes the blob's.
     """
     cdef BlobCore target = <BlobCore?>blob
-    cdef Tensor tensor = target._tensor
+    cdef Tensor tensor = tensor_of(target)
     cdef TensorImpl impl
     cdef int64_t nbytes = fresh.c_numel * fresh.c_dtype.itemsize
     fresh.storage.flags &= ~UNVERIFIED      # the result of an operation is as large as its sizes
@@ -287,10 +288,7 @@ cdef int put_result(object blob, object result, TensorImpl fresh) except -1:
     if tensor is None or tensor.impl.storage is None or tensor.impl.storage.flags & READONLY \
             or tensor.impl.storage.device_type != fresh.storage.device_type \
             or tensor.impl.storage.device_index != fresh.storage.device_index:
-        target._own = False
-        target._tensor = wrap(fresh)
-        target._object = None
-        target._own = True
+        hold_tensor(target, wrap(fresh), True)
         return 0
     impl = tensor.impl
     if nbytes <= WORTH_ADOPTING and impl.storage.device_type == DL_CPU \
@@ -300,10 +298,4 @@ cdef int put_result(object blob, object result, TensorImpl fresh) except -1:
         if nbytes:
             memmove(impl.data("Operator.Output"), fresh.data("Operator.Output"), nbytes)
         return 0
-    impl.set_contiguous(fresh.c_sizes, fresh.ndim, fresh.c_numel)
-    impl.set_storage(fresh.storage)
-    impl.c_dtype = fresh.c_dtype
-    impl.offset = fresh.offset
-    impl.origin = fresh.origin
-    impl.flags = (impl.flags & ~(OWN_ORIGIN | RESERVED)) | (fresh.flags & OWN_ORIGIN)
-    return 0
+    return become(impl, fresh)

@@ -7,10 +7,9 @@ Compiled, since ``Workspace.blobs`` makes one at each use.
 
 from collections.abc import ItemsView, KeysView, Mapping, ValuesView
 
-from cpython.object cimport PyObject
 from cpython.unicode cimport PyUnicode_CheckExact
 
-from bridge.c10.python_api cimport PyDict_GetItemWithError
+from bridge.c10.python_api cimport find_in
 
 from bridge.caffe2.execution.blob_table import find_blob, visible_names
 from bridge.caffe2.workspaces.named_blobs import find_named
@@ -30,11 +29,10 @@ cdef class BlobMap:
         self._blobs = workspace._blobs
 
     def __getitem__(self, name):
-        cdef PyObject* found
         if PyUnicode_CheckExact(name):
-            found = PyDict_GetItemWithError(self._blobs, name)
-            if found != NULL:
-                return <object>found
+            found = find_in(self._blobs, name)
+            if found is not None:
+                return found
         return find_named(self._workspace, name, "Workspace.blobs")
 
     def __contains__(self, name):

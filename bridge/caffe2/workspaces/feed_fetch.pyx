@@ -6,13 +6,13 @@ Their time does not depend on the number of blobs.
 """
 
 from cpython.list cimport PyList_GET_SIZE
-from cpython.object cimport PyObject
 from cpython.unicode cimport PyUnicode_CheckExact
 
-from bridge.c10.python_api cimport PyDict_GetItemWithError
+from bridge.c10.python_api cimport find_in
 from bridge.c10.reports cimport observed, unlikely
-from bridge.caffe2.blobs.core cimport BlobCore
+from bridge.caffe2.blobs.core cimport BlobCore, tensor_of
 from bridge.caffe2.blobs.put cimport put
+from bridge.caffe2.tensor.tensor cimport Tensor
 from bridge.caffe2.workspaces.current cimport Current
 from bridge.exchange.numpy cimport copy_to_array
 from bridge.exchange.torch_export cimport export_torch
@@ -31,11 +31,8 @@ cdef list _open_device_scopes = _scopes
 
 cdef BlobCore _known(object name):
     """Return the current workspace's own blob of that name; None: no such blob, or not a str."""
-    cdef PyObject* found
     if PyUnicode_CheckExact(name):
-        found = PyDict_GetItemWithError(_current.blobs, name)
-        if found != NULL:
-            return <BlobCore><object>found
+        return <BlobCore>find_in(_current.blobs, name)
     return None
 
 
@@ -104,11 +101,13 @@ def FetchBlob(name):
     array([0., 1., 2.])
     """
     cdef BlobCore blob = _known(name)
+    cdef Tensor tensor
     if blob is None:
         blob = find_named(_current.workspace, name, "FetchBlob")
-    if not unlikely(observed) and blob._tensor is not None and blob._tensor.impl.c_dtype.c_is_pod:
+    tensor = tensor_of(blob)
+    if not unlikely(observed) and tensor is not None and tensor.impl.c_dtype.c_is_pod:
         try:
-            return copy_to_array(blob._tensor.impl, "FetchBlob")
+            return copy_to_array(tensor.impl, "FetchBlob")
         except Exception:       # _fetched has another way, or the error to raise
             return _fetched(blob, name)
     return _fetched(blob, name)
@@ -141,11 +140,13 @@ def FetchTorch(name):
     array([5., 0.])
     """
     cdef BlobCore blob = _known(name)
+    cdef Tensor tensor
     if blob is None:
         blob = find_named(_current.workspace, name, "FetchTorch")
-    if not unlikely(observed) and blob._tensor is not None:
+    tensor = tensor_of(blob)
+    if not unlikely(observed) and tensor is not None:
         try:
-            return export_torch(blob._tensor.impl)
+            return export_torch(tensor.impl)
         except Exception:       # its error names the blob
             return blob._to_torch(name, "FetchTorch")
     return blob._to_torch(name, "FetchTorch")

@@ -7,9 +7,7 @@ a tenth of a microsecond to serialize. An operator whose calls are recorded is k
 if its blobs are small, until one of the workspace's blobs is removed; so its program can run again.
 """
 
-from cpython.object cimport PyObject
-
-from bridge.c10.python_api cimport PyDict_GetItemWithError
+from bridge.c10.python_api cimport find_in
 from bridge.caffe2.execution.instantiate cimport instantiate
 from bridge.caffe2.execution.operator_core cimport DefinitionCore, OperatorCore, run
 from bridge.caffe2.execution.torch_state cimport is_neutral
@@ -71,20 +69,15 @@ def RunOperatorOnce(operator):
     """
     cdef DefinitionCore definition = None
     cdef OperatorCore kept
-    cdef PyObject* found
     cdef bytes data = _bytes_of(operator)
     if data is not None:
-        found = PyDict_GetItemWithError(_definitions, data)
-        if found != NULL:
-            definition = <DefinitionCore><object>found
+        definition = <DefinitionCore>find_in(_definitions, data)
     if definition is None:
         definition = definition_of(operator, "RunOperatorOnce")
     elif definition.generation == <long>_registry.generation:
-        found = PyDict_GetItemWithError(_current.ready, definition)
-        if found != NULL:
-            kept = <OperatorCore><object>found      # held, whatever becomes of the dict meanwhile
-            if _run_again(definition, kept, _current.blobs):
-                return True
+        kept = <OperatorCore>find_in(_current.ready, definition)
+        if kept is not None and _run_again(definition, kept, _current.blobs):
+            return True
         if _run_known(definition, _current.workspace, _current.blobs):
             return True
     return run_operator(_current.workspace, definition, 1, "RunOperatorOnce")

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests of `bridge.caffe2.blobs`; the modules whose tests have another name::
 
-- copies, put, put_by_type, feed: test_blob, caffe2/workspaces/test_feed_fetch
+- copies, put, put_by_type, feed, replace: test_blob, caffe2/workspaces/test_feed_fetch
 - core, int8, objects: test_blob
 - dlpack_tensor: caffe2/operators/control/test_python_operator
 - read_tensor: test_deserialize

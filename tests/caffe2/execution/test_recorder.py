@@ -10,6 +10,7 @@ import pytest
 import torch
 
 from bridge import caffe2
+from bridge.c10.errors import EnforceNotMet
 from bridge.caffe2 import core, workspace
 from bridge.caffe2.execution.recorder import compile_calls, record
 
@@ -83,3 +84,50 @@ def test_what_reads_values_is_refused(function: Any, is_accepted: bool) -> None:
     x, out = torch.ones(2, 3), torch.empty(2, 3)
     result, calls = record(function, [x], {"out": out})
     assert (compile_calls(calls, [x], [out], [result], {}) is not None) == is_accepted
+
+
+def test_sizes_that_alternate_are_recorded_once_each(monkeypatch: pytest.MonkeyPatch) -> None:
+    net = core.Net("alternating")
+    net.ReduceFrontSum(net.Gather(["x", "rows"], "picked"), "total")
+    net.TopK("picked", ["largest", "places"], k=1)
+    x = np.arange(12, dtype=np.float32).reshape(4, 3)
+    workspace.FeedBlob("x", x)
+    workspace.FeedBlob("rows", np.array([0]))
+    workspace.CreateNet(net)
+    calls = []
+    real = record
+
+    def counted(*arguments: Any) -> Any:
+        calls.append(arguments)
+        return real(*arguments)
+
+    monkeypatch.setattr("bridge.caffe2.execution.function_core.record", counted)
+    counts = []
+    for _ in range(4):
+        for rows in ([0], [1, 3], [2, 0, 1]):
+            workspace.FeedBlob("rows", np.array(rows))
+            workspace.RunNet(net.Proto().name)
+            assert workspace.FetchBlob("total").tolist() == x[rows].sum(0).tolist()
+            assert workspace.FetchBlob("largest").tolist() == x[rows].max(1, keepdims=True).tolist()
+        counts.append(len(calls))
+    # each operator has been recorded for each of the sizes by the second round
+    assert counts[-1] == counts[1] > 0
+
+
+def test_rows_out_of_range_change_nothing_in_a_recorded_run() -> None:
+    net = core.Net("step on rows")
+    net.SparseAdagrad(["w", "h", "rows", "g", "lr"], ["w", "h"])
+    for name in ("w", "h"):
+        workspace.FeedBlob(name, np.ones((4, 3), np.float32))
+    workspace.FeedBlob("g", np.ones((2, 3), np.float32))
+    workspace.FeedBlob("lr", np.ones(1, np.float32))
+    workspace.FeedBlob("rows", np.array([0, 1]))
+    workspace.CreateNet(net)
+    for _ in range(4):
+        workspace.RunNet(net.Proto().name)
+    before = workspace.FetchBlob("w"), workspace.FetchBlob("h")
+    workspace.FeedBlob("rows", np.array([0, 4]))
+    with pytest.raises(EnforceNotMet, match="rows are from 0 to below 4"):
+        workspace.RunNet(net.Proto().name)
+    assert np.array_equal(before[0], workspace.FetchBlob("w"))
+    assert np.array_equal(before[1], workspace.FetchBlob("h"))

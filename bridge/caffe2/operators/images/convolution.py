@@ -106,12 +106,14 @@ _convolve = recordable(convolution_kernels.convolve)
 
 def _is_small(x: Tensor, w: Tensor, bias: Tensor | None, window: Window) -> bool:
     """Return whether the kernel for small images computes this."""
-    if x.dim() != 4 or {*window.stride, *window.dilation} != {1}:
+    if x.dim() != 4 or not takes_kernels(x, w, *(() if bias is None else (bias,))):
+        return False  # (asked first: sizes may be symbols where torch traces)
+    if {*window.stride, *window.dilation} != {1}:
         return False
     # (a row of the result is computed with what lies between it and the next)
     products = x.shape[0] * w.numel() * window.sizes[0] * (window.sizes[1] + w.shape[3] - 1)
     most = _MOST_PRODUCTS if w.shape[2] * w.shape[3] > 1 else _MOST_PRODUCTS // 4
-    return products <= most and takes_kernels(x, w, *(() if bias is None else (bias,)))
+    return products <= most
 
 
 def _is_pointwise(window: Window) -> bool:

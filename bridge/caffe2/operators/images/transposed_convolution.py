@@ -49,6 +49,11 @@ class TransposedWindows(Windows):
         require(min(pads) >= 0, "pads are not negative", pads)
         self.head, self.tail = pads[: len(pads) // 2], pads[len(pads) // 2 :]
 
+    @classmethod
+    def from_arguments(cls, arguments: Arguments) -> TransposedWindows:
+        """Return the windows that arguments describe. Raises EnforceNotMet: there are none such."""
+        return cls(arguments)
+
     def sizes(self, x: Tensor) -> list[int]:
         """Return height and width of the output. Raises EnforceNotMet: pads are too large."""
         found = [

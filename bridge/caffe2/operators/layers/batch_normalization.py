@@ -155,7 +155,7 @@ def _in_training(
         own, spread = torch.empty_like(scale), torch.empty_like(scale)
         own = _moments(x, own, spread)
         y = torch.empty_like(x) if out is None or out[0] is None else out[0]
-        y = _normalize(x, y, scale, bias, own, spread, epsilon)
+        y = _normalize(x, y, scale, bias, own, spread, epsilon, *_planes(x))
         rstd = torch.rsqrt(spread + epsilon)
         mean = mean.mul_(momentum).add_(own, alpha=1 - momentum)
         var = var.mul_(momentum).add_(spread, alpha=(1 - momentum) * count / (count - 1))

@@ -17,6 +17,7 @@ from bridge.caffe2.execution.torch_io import adopt, operand
 from bridge.caffe2.operators.base.checks import require, single
 from bridge.caffe2.operators.base.lazy_torch import torch
 from bridge.caffe2.operators.base.torch_operator import TorchOperator
+from bridge.caffe2.operators.quantized import int8_kernels
 from bridge.caffe2.tensor.tensor import Tensor as BlobTensor
 
 TYPE_CHECKING = False
@@ -127,11 +128,20 @@ def clamped(values: Tensor, zero_point: int, lowest: int) -> Tensor:
 def rescaled(sums: Tensor, scale: float, zero_point: int, lowest: int) -> Tensor:
     """Return sums of products, int64, times `scale` as bytes: a product of 31 bits, then a shift.
 
-    Raises EnforceNotMet: the scale is not below 1.
+    Raises EnforceNotMet: the scale is not below 1, or far too small.
     """
     scale = single(scale)
-    require(0 < scale < 1, "the scale of the sums over that of the output is below 1", scale)
+    require(
+        2.0**-32 <= scale < 1,
+        "the scale of the sums over that of the output is from 2**-32 to below 1",
+        scale,
+    )
     bits = float32_bits(scale)
     multiplier = ((bits & 0x007FFFFF) | 0x00800000) << 7
-    products = (sums * multiplier + (1 << 30)) >> 31
-    return clamped(shifted(products, 127 + 31 - 32 - (bits >> 23)), zero_point, lowest)
+    sums = sums.contiguous()
+    made = torch.empty(sums.shape, dtype=torch.uint8, device="cpu")
+    shift = 127 + 31 - 32 - (bits >> 23)
+    int8_kernels.rescale(
+        sums.data_ptr(), sums.numel(), multiplier, shift, zero_point, lowest, made.data_ptr()
+    )
+    return made

@@ -336,15 +336,15 @@ def sparse_adam(
     )
     inputs = param, moment_1, moment_2
     if _has_kernel(indices, *inputs, grad, lr):
-        steps = torch.empty_like(grad) if outputs == 4 else None
         made = [_writable(out, o, one) for o, one in enumerate(inputs)]
-        _adam_by_kernel(*made, indices, grad, lr, iteration, steps, rule)
-        return (*made, steps)
+        steps = [torch.empty_like(grad)] if outputs == 4 else []
+        _adam_by_kernel(*made, indices, grad, lr, iteration, steps[0] if steps else None, rule)
+        return (*made, *steps)
     factor, divides = rule.scale(iteration)
     rounds = rounds_of_rows(param, indices, grad)
     made = [_writable(out, o, one) for o, one in enumerate(inputs)]
     params, first, second = (_matrix(one, n) for one in made)
-    steps = torch.empty_like(grad)
+    by_row_steps = torch.empty_like(grad)
     for rows, places, g in rounds:
         m = first[rows] * rule.beta1 + g * (1 - rule.beta1)
         v = second[rows] * rule.beta2 + _squares(g, by_row) * (1 - rule.beta2)
@@ -352,8 +352,8 @@ def sparse_adam(
         first[rows], second[rows] = m, v
         params[rows] += rate * step
         if outputs == 4:
-            steps.view(indices.numel(), params.shape[1])[places] = step
-    return (*made, steps)
+            by_row_steps.view(indices.numel(), params.shape[1])[places] = step
+    return (*made, by_row_steps)
 
 
 @_on_rows(

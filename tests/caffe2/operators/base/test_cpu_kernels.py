@@ -11,7 +11,6 @@ from bridge.caffe2.execution.recorder import compile_calls, record
 from bridge.caffe2.operators.base.cpu_kernels import recordable, takes_kernels
 from bridge.caffe2.operators.elementwise import small_kernels
 
-
 relu_kernel = recordable(small_kernels.relu)
 
 

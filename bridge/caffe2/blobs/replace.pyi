@@ -1,0 +1,7 @@
+# SPDX-License-Identifier: Apache-2.0
+from typing import Any
+
+from bridge.caffe2.tensor.tensor import Tensor
+
+def copy_array(tensor: Tensor, array: Any) -> None: ...
+def adopt(tensor: Tensor, fresh: Tensor) -> None: ...

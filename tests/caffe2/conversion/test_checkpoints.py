@@ -1,0 +1,258 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Checkpoints as streams of blobs: five formats there and back, damage, memory, and atomicity."""
+
+from __future__ import annotations
+
+import json
+import os
+import pickle
+import zipfile
+from collections import OrderedDict
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from bridge.c10.errors import EnforceNotMet
+from bridge.caffe2 import save_checkpoint, workspace
+from bridge.caffe2.conversion.checkpoints import open_entries, write_entries
+from bridge.caffe2.conversion.entries import Entry
+from bridge.caffe2.conversion.file_kinds import kind_of_file
+from bridge.caffe2.files.minidb import MiniDBReader, MiniDBWriter
+from tests.helpers.isolate import run_python
+
+pytestmark = pytest.mark.usefixtures("fresh_workspace")
+
+GOLDEN = Path(__file__).parents[2] / "golden"
+CHECKPOINT = GOLDEN / "checkpoint.minidb"
+CHUNKS = GOLDEN / "checkpoint_chunks.minidb"
+KINDS = ("safetensors", "npz", "minidb", "lmdb")
+
+
+def convert(source: Path, target: Path, kind: str) -> list[dict[str, Any]]:
+    """Convert a file; return the descriptions of its blobs."""
+    if kind == "lmdb" or source.is_dir():
+        pytest.importorskip("lmdb")
+    with open_entries(str(source), kind_of_file(str(source))) as opened:
+        write_entries(str(target), kind, opened.entries)
+        return [entry.to_dict() for entry in opened.entries]
+
+
+def numpy_of(path: Path) -> dict[str, Any]:
+    """Return the tensors of a file of any kind, read by it."""
+    found = {}
+    with open_entries(str(path), kind_of_file(str(path))) as opened:
+        for entry in opened.entries:
+            if entry.message is None:
+                data = b"".join(bytes(chunk) for chunk in entry.chunks())
+                found[entry.name] = np.frombuffer(data, entry.dtype).reshape(entry.sizes)
+    return found
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_there_and_back_byte_for_byte(kind: str, tmp_path: Path) -> None:
+    first = convert(CHECKPOINT, tmp_path / "there", kind)
+    assert kind_of_file(str(tmp_path / "there")) == kind
+    second = convert(tmp_path / "there", tmp_path / "back.minidb", "minidb")
+    if kind == "lmdb":  # in the order of the keys
+        key = lambda one: one["name"]  # noqa: E731
+        assert sorted(first, key=key) == sorted(second, key=key)
+    else:
+        assert (tmp_path / "back.minidb").read_bytes() == CHECKPOINT.read_bytes()
+    assert {one["kind"] for one in first} == {"tensor", "strings", "std::string", "int8 tensor"}
+
+
+def test_chunks_in_any_order(tmp_path: Path) -> None:
+    with MiniDBReader(str(CHUNKS)) as db:
+        records = [(record.key, record.read()) for record in db.records()]
+    with MiniDBWriter(str(tmp_path / "shuffled.minidb")) as out:
+        for key, value in reversed(records):
+            out.put(key, value)
+    convert(tmp_path / "shuffled.minidb", tmp_path / "x.npz", "npz")
+    found, wanted = numpy_of(tmp_path / "x.npz"), numpy_of(CHUNKS)
+    assert found.keys() == wanted.keys()
+    for name, value in wanted.items():
+        np.testing.assert_array_equal(found[name], value)
+
+
+def test_other_programs_read_what_is_written(tmp_path: Path) -> None:
+    load_file = pytest.importorskip("safetensors.numpy").load_file
+    arrays = {
+        "f": np.arange(6, dtype=np.float32).reshape(2, 3),
+        "d": np.array(2.5),
+        "i": np.arange(-3, 3),
+        "b": np.array([True, False, True]),
+        "h": np.arange(3, dtype=np.float16),
+        "u": np.arange(5, dtype=np.uint8),
+        "empty": np.zeros((0, 4), np.float32),
+    }
+    for name, value in arrays.items():
+        workspace.FeedBlob(name, value)
+    save_checkpoint(str(tmp_path / "x.minidb"), list(arrays))
+    convert(tmp_path / "x.minidb", tmp_path / "x.safetensors", "safetensors")
+    convert(tmp_path / "x.minidb", tmp_path / "x.npz", "npz")
+    with np.load(tmp_path / "x.npz") as npz:
+        assert list(npz) == list(arrays)
+        for found in (load_file(tmp_path / "x.safetensors"), npz):
+            for name, value in arrays.items():
+                assert (found[name].dtype, found[name].shape) == (value.dtype, value.shape)
+                np.testing.assert_array_equal(found[name], value)
+    np.savez_compressed(tmp_path / "z.npz", **arrays, by_column=np.asfortranarray(np.eye(3, 2)))
+    convert(tmp_path / "z.npz", tmp_path / "z.minidb", "minidb")
+    np.testing.assert_array_equal(numpy_of(tmp_path / "z.minidb")["by_column"], np.eye(3, 2))
+
+
+@pytest.mark.parametrize("protocol", range(pickle.HIGHEST_PROTOCOL + 1))
+def test_detectron_weights(protocol: int, tmp_path: Path) -> None:
+    blobs = OrderedDict(
+        conv_w=np.arange(600, dtype=np.float32).reshape(2, 300),
+        by_column=np.asfortranarray(np.arange(600.0).reshape(2, 300)),
+        big_endian=np.arange(3, dtype=">i4"),
+        scalar=np.float32(2.5),
+    )
+    path = tmp_path / "R-50.pkl"
+    path.write_bytes(pickle.dumps({"blobs": blobs, "cfg": "x" * 1000}, protocol=protocol))
+    assert kind_of_file(str(path)) == "pickle"
+    convert(path, tmp_path / "x.npz", "npz")
+    with np.load(tmp_path / "x.npz") as found:
+        assert list(found) == list(blobs)
+        for name, value in blobs.items():
+            np.testing.assert_array_equal(found[name], value)
+
+
+def test_a_pickle_of_python_2(tmp_path: Path) -> None:
+    """Whose arrays are text, as Detectron's own files are."""
+    data = np.arange(300, dtype=np.float32).tobytes()
+    opcodes = (
+        b"\x80\x02}U\x05blobs}U\x01wcnumpy.core.multiarray\n_reconstruct\ncnumpy\nndarray\n"
+        b"K\x00\x85U\x01b\x87R(K\x01K\x96K\x02\x86cnumpy\ndtype\nU\x02f4K\x00K\x01\x87R"
+        b"(K\x03U\x01<NNNJ\xff\xff\xff\xffJ\xff\xff\xff\xffK\x00tb\x89T"
+        + len(data).to_bytes(4, "little")
+        + data
+        + b"tbss."
+    )
+    (tmp_path / "x.pkl").write_bytes(opcodes)
+    found = numpy_of(tmp_path / "x.pkl")
+    np.testing.assert_array_equal(found["w"], np.arange(300, dtype=np.float32).reshape(150, 2))
+
+
+class Evil:
+    def __init__(self, path: str) -> None:
+        self.path = path
+
+    def __reduce__(self) -> Any:
+        return os.mkdir, (self.path,)
+
+
+@pytest.mark.parametrize("protocol", [0, 2, 5])
+def test_no_code_of_a_pickle_runs(protocol: int, tmp_path: Path) -> None:
+    path = tmp_path / "x.pkl"
+    blobs = {"blobs": {"a": np.zeros(3), "b": Evil(str(tmp_path / "evil"))}}
+    path.write_bytes(pickle.dumps(blobs, protocol=protocol))
+    with pytest.raises(EnforceNotMet, match=r"would import \w+\.mkdir"):
+        open_entries(str(path), "pickle")
+    assert not (tmp_path / "evil").exists()
+
+
+def damaged(path: Path, kind: str, tmp_path: Path) -> list[Path]:
+    """Return files with the first part of `path`, and with bytes replaced in its head."""
+    data = path.read_bytes()
+    found = []
+    for i, broken in enumerate(
+        [data[: len(data) // 2], data[:-1], data[:12] + b"\xff" * 20 + data[32:]]
+    ):
+        found.append(tmp_path / f"damaged{i}.{kind}")
+        found[-1].write_bytes(broken)
+    return found
+
+
+@pytest.mark.parametrize("kind", ["safetensors", "npz", "minidb", "pickle"])
+def test_damaged_files_leave_the_target_as_it_was(kind: str, tmp_path: Path) -> None:
+    source = tmp_path / "x"
+    if kind == "pickle":
+        source.write_bytes(pickle.dumps({"w": np.arange(1000.0)}, protocol=2))
+    else:
+        convert(CHECKPOINT, source, kind)
+    target = tmp_path / "target.npz"
+    target.write_bytes(b"before")
+    for path in damaged(source, kind, tmp_path):
+        try:
+            with open_entries(str(path), kind) as opened:
+                write_entries(str(target), "npz", opened.entries)
+        except (EnforceNotMet, OSError):
+            assert target.read_bytes() == b"before"
+            assert not list(tmp_path.glob(".*.tmp"))
+        else:  # the bytes were those of values
+            target.write_bytes(b"before")
+
+
+def test_types_that_a_format_does_not_have(tmp_path: Path) -> None:
+    def entries(dtype: str) -> Sequence[Entry]:
+        return [Entry("x", dtype, [1], 2, lambda: iter([b"\0\0"]))]
+
+    for kind in ("npz", "minidb"):
+        with pytest.raises(EnforceNotMet, match="no elements of bfloat16"):
+            write_entries(str(tmp_path / "x"), kind, entries("bfloat16"))
+    with pytest.raises(EnforceNotMet, match="no elements of quint8"):
+        write_entries(str(tmp_path / "x"), "safetensors", entries("quint8"))
+    assert not list(tmp_path.iterdir())
+    np.savez(tmp_path / "x.npz", text=np.array(["a"]))
+    with pytest.raises(EnforceNotMet, match="not numbers"):
+        open_entries(str(tmp_path / "x.npz"), "npz")
+
+
+def test_a_folder_that_is_no_database_is_not_replaced(tmp_path: Path) -> None:
+    pytest.importorskip("lmdb")
+    (tmp_path / "x").mkdir()
+    (tmp_path / "x" / "mine").write_text("kept")
+    with pytest.raises(EnforceNotMet, match="is not replaced"):
+        convert(CHECKPOINT, tmp_path / "x", "lmdb")
+    assert (tmp_path / "x" / "mine").read_text() == "kept"
+    convert(CHECKPOINT, tmp_path / "y.lmdb", "lmdb")
+    convert(CHUNKS, tmp_path / "y.lmdb", "lmdb")  # replaces it
+    assert len(list(tmp_path.iterdir())) == 2
+
+
+def test_memory_is_that_of_a_chunk(tmp_path: Path) -> None:
+    """A checkpoint of 128 MiB in blobs of 16 goes through where 48 MiB more can be mapped."""
+    program = f"""
+import os, resource
+from pathlib import Path
+import numpy as np
+from bridge.caffe2 import save_checkpoint, workspace
+from bridge.caffe2.conversion.checkpoints import open_entries, write_entries
+os.chdir({str(tmp_path)!r})
+names = [f"w{{i}}" for i in range(8)]
+for name in names:
+    workspace.FeedBlob(name, np.full(4 << 20, 1.5, np.float32))
+save_checkpoint("small.minidb", names[:1])
+save_checkpoint("large.minidb", names)
+workspace.ResetWorkspace()
+
+def convert(source, kind, target, target_kind):
+    with open_entries(source, kind) as opened:
+        write_entries(target, target_kind, opened.entries)
+
+def all_of(name):
+    for kind in ("npz", "safetensors"):
+        convert(f"{{name}}.minidb", "minidb", f"{{name}}.{{kind}}", kind)
+        convert(f"{{name}}.{{kind}}", kind, f"{{name}}.back", "minidb")
+
+all_of("small")
+mapped = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+resource.setrlimit(resource.RLIMIT_AS, (mapped + (48 << 20), -1))
+all_of("large")
+with open("large.back", "rb") as back, open("large.minidb", "rb") as first:
+    assert all(back.read(1 << 20) == first.read(1 << 20) for _ in range(130))
+print("through")
+"""
+    assert run_python(program).strip().endswith("through")
+
+
+def test_metadata_that_is_damaged(tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "x.npz", "w") as archive:
+        archive.writestr("caffe2.json", json.dumps({"caffe2.int8": '{"nothing": {}}'}))
+    with pytest.raises(EnforceNotMet, match="metadata"):
+        open_entries(str(tmp_path / "x.npz"), "npz")

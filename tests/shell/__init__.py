@@ -1,0 +1,6 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tests of `bridge.shell`; the modules whose tests have another name::
+
+- diagnosis, probe: test_doctor
+- errors, tables: test_main
+"""

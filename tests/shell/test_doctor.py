@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: Apache-2.0
+"""bridge doctor: frameworks that work, that fail, that crash and that hang."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bridge.exchange.registry import exporting_names
+from bridge.shell.diagnosis import diagnose
+from tests.helpers.shell import bridge
+
+# Names of frameworks that stand for broken ones here; each as a module that is found first.
+BROKEN = {
+    "polars": ("raise ImportError('libcudart.so.12: cannot open shared object file')", "libcudart"),
+    "openvino": ("import os; os.abort()", "SIGABRT"),
+    "paddle": ("import sys; sys.exit(3)", "SystemExit: 3"),
+    "warp": ("import time; time.sleep(1000)", "did not end within 8 seconds"),
+    "tinygrad": ("import os; os._exit(7)", "status 7"),
+}
+
+
+@pytest.fixture
+def broken(tmp_path: Path) -> str:
+    for name, (code, _) in BROKEN.items():
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "__init__.py").write_text(code)
+    return str(tmp_path)
+
+
+def test_frameworks_that_work() -> None:
+    done = bridge("doctor", "--json", "numpy", "torch", "at", "caffe2")
+    assert done.status == 0, done.err
+    found = json.loads(done.out)
+    assert found["ok"] is True
+    assert [one["name"] for one in found["frameworks"]] == ["at", "caffe2", "numpy", "torch"]
+    assert all(one["version"] and one["reason"] is None for one in found["frameworks"])
+    pairs = {(one["source"], one["target"]): one for one in found["conversions"]}
+    assert len(pairs) == 16
+    assert {one["result"] for one in pairs.values()} == {"shared"}
+    assert all(0 < one["seconds"] < 60 for one in pairs.values())
+
+
+def test_broken_frameworks_are_rows(broken: str) -> None:
+    names = ["numpy", *BROKEN]
+    done = bridge(
+        "doctor", "--json", "--timeout", "8", *names, PYTHONPATH=f"{broken}:{os.getcwd()}"
+    )
+    assert done.status == 1, done.err
+    found = json.loads(done.out)
+    reasons = {one["name"]: one["reason"] for one in found["frameworks"]}
+    assert reasons["numpy"] is None
+    for name, (_, reason) in BROKEN.items():
+        assert reason in reasons[name]
+    assert [(one["source"], one["target"]) for one in found["conversions"]] == [("numpy", "numpy")]
+
+
+def test_the_table(broken: str) -> None:
+    done = bridge("doctor", "numpy", "polars", "at", PYTHONPATH=f"{broken}:{os.getcwd()}")
+    assert done.status == 1
+    assert done.err == ""
+    assert "broken: ImportError: libcudart.so.12" in done.out
+    (row,) = [line for line in done.out.splitlines() if line.startswith("numpy") and "us" in line]
+    assert row.count("shared") == 2
+
+
+def test_what_is_not_installed_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("bridge.shell.diagnosis._is_installed", lambda name: name == "numpy")
+    found: Any = diagnose([], 60)
+    assert [one["name"] for one in found["frameworks"]] == ["at", "caffe2", "numpy"]
+    assert set(found["missing"]) == {"torch", *exporting_names()} - {"numpy"}
