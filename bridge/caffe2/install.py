@@ -10,9 +10,7 @@ from __future__ import annotations
 
 import importlib
 import sys
-from functools import partial
 from importlib.machinery import ModuleSpec
-from opcode import opname
 
 from bridge.c10.errors import EnforceNotMet
 
@@ -137,7 +135,7 @@ class _Caffe2:
         if ours is not None:
             sys.modules[module.__name__] = importlib.import_module(ours)
         else:
-            vars(module)["__getattr__"] = partial(_missing, module.__name__)
+            vars(module)["__getattr__"] = lambda name: _missing(module.__name__, name)
 
 
 def _missing(package: str, name: str) -> Any:
@@ -146,7 +144,9 @@ def _missing(package: str, name: str) -> Any:
     For ``from caffe2.python import name`` it is that of the module, which Python has dropped by
     then: it asks the package once more.
     """
-    asking = sys._getframe(1)
+    from opcode import opname
+
+    asking = sys._getframe(2)
     if opname[asking.f_code.co_code[asking.f_lasti]] == "IMPORT_FROM":
         _finder.find_spec(f"{package}.{name}", None)
     raise AttributeError(f"module {package!r} has no attribute {name!r}")
