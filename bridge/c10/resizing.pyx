@@ -13,7 +13,6 @@ from libc.stdint cimport INT64_MAX, int64_t, uint64_t
 from libc.string cimport memcpy
 
 from bridge.c10.allocation cimport (
-    free_memory,
     keeps_buffer,
     max_idle_nbytes,
     mutable_data,
@@ -25,7 +24,7 @@ from bridge.c10.allocation cimport (
 from bridge.c10.copy cimport copy_elements, require_alike
 from bridge.c10.dims cimport Dims, new_dims, parse_dims, require_numel
 from bridge.c10.layout cimport contiguous_strides
-from bridge.c10.storage cimport Elements, Storage, allocate_buffer, install
+from bridge.c10.storage cimport Elements, Storage, allocate_buffer, install, new_storage
 from bridge.c10.tensor_impl cimport CONTIGUOUS, RESERVED, TensorImpl, allocated
 from bridge.c10.type_meta cimport TypeMeta
 
@@ -39,20 +38,23 @@ cdef int resize(TensorImpl self, const int64_t* sizes, int ndim, str caller) exc
     Raises EnforceNotMet: undefined, negative sizes, or too many elements.
     """
     cdef int64_t numel, needed
-    cdef bint changed, drop
+    cdef bint drop
+    cdef Storage empty = None
     self.require_defined(caller)
     numel = require_numel(sizes, ndim, caller)
     needed = nbytes_needed(self, numel, caller)
-    changed = numel != self.c_numel
+    if numel != self.c_numel:
+        drop = self.storage.c_nbytes < needed
+        if not drop and not self.flags & RESERVED:
+            drop = (not FLAGS.caffe2_keep_on_shrink
+                    or self.storage.c_nbytes - needed > max_idle_nbytes())
+        if drop and (numel == 0 or self.storage.data != NULL):
+            # created before the sizes change: there may be no memory for it
+            empty = new_storage(self.storage.device_type, self.storage.device_index)
     self.set_contiguous(sizes, ndim, numel)
-    if not changed:
-        return 0
-    drop = self.storage.c_nbytes < needed
-    if not drop and not self.flags & RESERVED:
-        drop = (not FLAGS.caffe2_keep_on_shrink
-                or self.storage.c_nbytes - needed > max_idle_nbytes())
-    if drop and self.storage_initialized():
-        free_memory(self, caller)
+    if empty is not None:
+        self.set_storage(empty)
+        self.offset = 0
     return 0
 
 

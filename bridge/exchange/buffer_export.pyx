@@ -19,6 +19,7 @@ from bridge.c10.device cimport host_accessible
 from bridge.c10.retained cimport retained_data
 from bridge.c10.storage cimport READONLY, Storage, owner_of
 from bridge.c10.tensor_impl cimport CONTIGUOUS, TensorImpl
+from bridge.c10.wrapping cimport wrapped_mul
 from bridge.exchange.dlpack_export cimport refuse_non_pod
 
 from bridge.c10.errors import EnforceBufferError
@@ -94,7 +95,7 @@ cdef int fill_buffer(TensorImpl impl, object exporter, Py_buffer* buffer, int fl
     dims = block + 1
     for i in range(impl.ndim):
         dims[i] = impl.c_sizes[i]
-        dims[impl.ndim + i] = impl.c_strides()[i] * itemsize
+        dims[impl.ndim + i] = wrapped_mul(impl.c_strides()[i], itemsize)
     buffer.buf = data if data != NULL else <void*>block
     buffer.len = impl.c_numel * itemsize
     buffer.itemsize = itemsize

@@ -27,6 +27,7 @@ from bridge.c10.retained cimport retained_data
 from bridge.c10.storage cimport BORROWED, EXTERNAL, READONLY, Storage, install, owner_of
 from bridge.c10.tensor_impl cimport TensorImpl, allocated, new_pair
 from bridge.c10.type_meta cimport TypeMeta, as_type
+from bridge.c10.wrapping cimport wrapped_mul
 from bridge.dlpack.abi cimport DL_CPU
 from bridge.exchange.dlpack_export cimport refuse_non_pod
 
@@ -287,7 +288,7 @@ cpdef object export_array(TensorImpl impl, str caller):
         if strides == NULL:
             raise MemoryError()
     for i in range(impl.ndim):
-        strides[i] = impl.c_strides()[i] * itemsize
+        strides[i] = wrapped_mul(impl.c_strides()[i], itemsize)
     flags = ARRAY_ALIGNED if storage.flags & READONLY else ARRAY_ALIGNED | ARRAY_WRITEABLE
     try:
         return _wrap(impl, impl.ndim, <const Py_ssize_t*>impl.c_sizes, strides, data, flags)
