@@ -3,13 +3,12 @@
 """Inputs and outputs of an operator while it runs."""
 
 from cpython.object cimport PyObject
-from libc.stdint cimport int64_t
 from libc.string cimport memcmp
 
 from bridge.c10 cimport allocation, resizing
 from bridge.c10.dims cimport Dims, parse_dims
 from bridge.c10.device cimport Device, as_device
-from bridge.c10.python_api cimport PyDict_GetItemWithError
+from bridge.c10.python_api cimport find_in
 from bridge.c10.storage cimport READONLY, new_storage
 from bridge.c10.tensor_impl cimport TensorImpl, allocated, new_impl
 from bridge.c10.type_meta cimport TypeMeta, undefined_type
@@ -251,14 +250,11 @@ cdef class OperatorCore:
     cdef bint has_blobs_of(self, dict blobs) except -1:
         """Return whether its blobs are those that have their names now."""
         cdef Py_ssize_t i
-        cdef PyObject* found
         for i in range(len(self._inputs)):
-            found = PyDict_GetItemWithError(blobs, self._definition.inputs[i])
-            if found != <PyObject*>self._inputs[i]:
+            if find_in(blobs, self._definition.inputs[i]) is not self._inputs[i]:
                 return False
         for i in range(len(self._outputs)):
-            found = PyDict_GetItemWithError(blobs, self._definition.outputs[i])
-            if found != <PyObject*>self._outputs[i]:
+            if find_in(blobs, self._definition.outputs[i]) is not self._outputs[i]:
                 return False
         return True
 
