@@ -2,7 +2,6 @@
 # cython: language_level=3, boundscheck=False, wraparound=False
 """Inputs and outputs of an operator while it runs."""
 
-from cpython.object cimport PyObject
 from libc.string cimport memcmp
 
 from bridge.c10 cimport allocation, resizing

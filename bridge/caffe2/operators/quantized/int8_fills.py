@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from math import prod
+
 from bridge import c10
 from bridge.caffe2.execution.registry import register_operator
 from bridge.caffe2.operators.base.checks import require
@@ -34,8 +36,18 @@ class Int8Dequantize(Int8Operator):
         self.put(0, (x.bytes.int() - x.zero_point).float() * x.scale)
 
 
+class _Given(Int8Operator):
+    """Values that are given as arguments."""
+
+    def _shaped(self, made: Tensor) -> Tensor:
+        shape = self.GetRepeatedArgument("shape", (0,))
+        count = prod(shape)
+        require(made.numel() == count, "there are as many values as the shape says", shape, made)
+        return made.view(shape)
+
+
 @register_operator("Int8GivenTensorFill")
-class Int8GivenTensorFill(Int8Operator):
+class Int8GivenTensorFill(_Given):
     """The bytes `values`, a string, in the shape `shape`."""
 
     def computed(self) -> Tensor:
@@ -48,17 +60,9 @@ class Int8GivenTensorFill(Int8Operator):
         )
         return self._shaped(made)
 
-    def _shaped(self, made: Tensor) -> Tensor:
-        shape = self.GetRepeatedArgument("shape", (0,))
-        count = 1
-        for size in shape:
-            count *= size
-        require(made.numel() == count, "there are as many values as the shape says", shape, made)
-        return made.view(shape)
-
 
 @register_operator("Int8GivenIntTensorFill")
-class Int8GivenIntTensorFill(Int8GivenTensorFill):
+class Int8GivenIntTensorFill(_Given):
     """The int32 `values`, such as biases, in the shape `shape`."""
 
     def computed(self) -> None:
