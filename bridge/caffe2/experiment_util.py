@@ -3,13 +3,15 @@
 
 Follows caffe2/python/experiment_util.py, PyTorch 1.8.1.
 
->>> import os, tempfile
+>>> import os, pathlib, tempfile
 >>> from bridge.caffe2.experiment_util import ModelTrainerLog
+>>> before = os.getcwd()
 >>> os.chdir(tempfile.mkdtemp())
 >>> log = ModelTrainerLog("doc", {"batch_size": 32})
 >>> log.log(input_count=320, batch_count=10, additional_values={"loss": 0.5})
->>> open(log.filename).read().splitlines()[1].split(",")[-2:]
+>>> pathlib.Path(log.filename).read_text().splitlines()[1].split(",")[-2:]
 ['inputs_per_sec', 'loss']
+>>> os.chdir(before)
 """
 
 from __future__ import annotations

@@ -5,10 +5,10 @@ Takes a Net, a NetDef, an OperatorDef or an ExecutionStep; and, of the old PyTor
 Task, a TaskGroup or a Job. Follows caffe2/python/net_printer.py, PyTorch 1.8.1.
 
 >>> from bridge.caffe2 import core, net_printer
->>> net = core.Net("printed")
+>>> net = core.Net("printed_doc")
 >>> y = net.Relu("x", "y")
 >>> print(net_printer.to_string(net, c2_syntax=False))
-# net: printed
+# net: printed_doc
 y = Relu(x)
 """
 

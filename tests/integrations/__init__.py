@@ -1,2 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tests of `bridge.integrations`, with the packages themselves."""
+"""Tests of `bridge.integrations`, with the packages themselves.
+
+Files elsewhere that have a module's tests:
+
+- torch_schemas: test_torch_operators
+"""

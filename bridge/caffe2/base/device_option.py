@@ -19,6 +19,7 @@ __all__ = [
     "device_kind",
     "device_of_option",
     "device_option_equal",
+    "asked_device",
     "tensor_device",
 ]
 
@@ -27,9 +28,9 @@ __all__ = [
 _NAMES = ("CPU", "CUDA", "MKLDNN", "OPENGL", "OPENCL", "IDEEP", "HIP", "FPGA", "MSNPU", "XLA")
 CPU, CUDA, HIP = 0, 1, 6
 _CPU = Device(DeviceType.CPU)
-# The CPU by Intel's library, which Caffe2 keeps apart since its tensors had a layout of their own;
-# torch calls that library where it is faster.
-_ON_CPU = (CPU, 2, 5)
+# MKLDNN and IDEEP: the CPU by Intel's library, which Caffe2 keeps apart since its tensors had a
+# layout of their own; torch calls that library where it is faster.
+_ON_CPU = (2, 5)
 
 
 def device_kind(number: int) -> str | None:
@@ -38,16 +39,21 @@ def device_kind(number: int) -> str | None:
 
 
 def tensor_device(number: Any, index: int) -> Device | None:
-    """Return the device with Caffe2's number of its type and this index.
+    """Return the device of a saved tensor, by Caffe2's number of its type and its index.
 
     None where tensors cannot be on devices of that type: they can be on the CPU, whose index is
-    ignored, and on CUDA devices. MKLDNN and IDEEP are the CPU.
+    ignored, and on CUDA devices.
     """
     if not isinstance(number, int):
         return None
-    if number in _ON_CPU:
+    if number == CPU:
         return _CPU
     return Device(DeviceType.CUDA, index) if number == CUDA else None
+
+
+def asked_device(number: Any, index: int) -> Device | None:
+    """Return the device that a device option asks for: as `tensor_device`; MKLDNN is the CPU."""
+    return _CPU if number in _ON_CPU else tensor_device(number, index)
 
 
 def device_of_option(option: Any) -> Device:
@@ -55,7 +61,7 @@ def device_of_option(option: Any) -> Device:
 
     Raises EnforceNotMet, also a ValueError: operators do not run on such devices.
     """
-    device = tensor_device(option.device_type, option.device_id)
+    device = asked_device(option.device_type, option.device_id)
     if device is None:
         kind = device_kind(option.device_type)
         raise EnforceValueError(

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from bridge.c10 import Device, DeviceType, EnforceNotMet
 from bridge.c10.errors import EnforceValueError
-from bridge.caffe2.base.device_option import tensor_device
+from bridge.caffe2.base.device_option import asked_device
 from bridge.caffe2.base.errors import wrap_error
 from bridge.caffe2.blobs.copies import tensor_of_array
 from bridge.caffe2.blobs.core import BlobCore
@@ -92,7 +92,7 @@ def _device_of(option: Any) -> Device | None:
     number = getattr(option, "device_type", None)
     if number is None:
         return Device(option)
-    device = tensor_device(number, getattr(option, "device_id", 0))
+    device = asked_device(number, getattr(option, "device_id", 0))
     if device is None:
         raise EnforceValueError(
             f"device_option.device_type is {number!r}; tensors live on 0 (CPU) and 1 (CUDA)",
