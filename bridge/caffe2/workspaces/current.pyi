@@ -5,6 +5,7 @@ from typing_extensions import disjoint_base
 
 from bridge.caffe2.blobs.blob import Blob
 from bridge.caffe2.execution.blob_table import BlobTable
+from bridge.caffe2.execution.operator_core import DefinitionCore, OperatorCore
 
 @disjoint_base
 class Current:
@@ -13,6 +14,8 @@ class Current:
     def workspace(self) -> BlobTable: ...
     @property
     def blobs(self) -> dict[str, Blob]: ...
+    @property
+    def ready(self) -> dict[DefinitionCore, OperatorCore]: ...
     @property
     def name(self) -> str: ...
     @property

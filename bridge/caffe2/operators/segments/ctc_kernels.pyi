@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 import numpy as np
 from numpy.typing import NDArray
+from typing_extensions import disjoint_base
 
+@disjoint_base
 class Search:
     ranked: list[tuple[int, ...]]
     def __init__(self, width: int, threshold: float) -> None: ...
