@@ -50,6 +50,23 @@ cdef extern from *:
     #endif
     """
 
+# lock_object(owner) ... unlock_object(): a critical section that costs nothing with the GIL, where
+# `with cython.critical_section` takes 40 ns. Nothing between the two raises or returns.
+cdef extern from *:
+    """
+    #ifdef Py_GIL_DISABLED
+    #define BRIDGE_LOCK(owner) \\
+        PyCriticalSection bridge_section; \\
+        PyCriticalSection_Begin(&bridge_section, (PyObject *)(owner))
+    #define BRIDGE_UNLOCK() PyCriticalSection_End(&bridge_section)
+    #else
+    #define BRIDGE_LOCK(owner) ((void)0)
+    #define BRIDGE_UNLOCK() ((void)0)
+    #endif
+    """
+    void lock_object "BRIDGE_LOCK"(object owner) noexcept
+    void unlock_object "BRIDGE_UNLOCK"() noexcept
+
 cdef enum:
     RELEASE_GIL_NBYTES = 1 << 16    # copying at least this many bytes is worth releasing the GIL
 

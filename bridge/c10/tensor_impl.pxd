@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 from libc.stdint cimport int32_t, int64_t, uint8_t
 
+cimport bridge.c10.python_api   # BRIDGE_LOAD
+
 from bridge.c10.array_ref cimport ArrayRef
 from bridge.c10.storage cimport Storage
 from bridge.c10.type_meta cimport TypeMeta
@@ -43,6 +45,13 @@ cdef class TensorImpl:
     cdef int require_defined(self, str caller) except -1
     cdef bint storage_initialized(self) noexcept
     cdef ArrayRef sizes_view(self)
+
+cdef extern from *:
+    """
+    #define BRIDGE_ORIGIN(impl) BRIDGE_LOAD(impl, origin)
+    """
+    # Return `impl.origin`, which an export in another thread may set.
+    object origin_of "BRIDGE_ORIGIN"(TensorImpl impl)
 
 cdef TensorImpl undefined_impl
 cdef TensorImpl new_impl(Storage storage, TypeMeta dtype)

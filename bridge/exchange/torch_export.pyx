@@ -16,7 +16,7 @@ from bridge.c10.dims cimport Dims, new_dims
 from bridge.c10.copy cimport reported_copy, requested_copy
 from bridge.c10.python_api cimport owned, take_pending
 from bridge.c10.storage cimport BORROWED, EXTERNAL, READONLY
-from bridge.c10.tensor_impl cimport OWN_ORIGIN, TensorImpl
+from bridge.c10.tensor_impl cimport OWN_ORIGIN, TensorImpl, origin_of
 from bridge.c10.type_meta cimport TypeMeta, as_type
 from bridge.c10.views cimport alias
 from bridge.dlpack.abi cimport (
@@ -47,9 +47,8 @@ cpdef object export_torch(TensorImpl impl, object copy=None, bint writable=False
     """
     cdef bint own
     if copy is not True and impl.origin is not None:
-        with cython.critical_section(impl):     # which another thread may export as well
-            origin = impl.origin
-            own = impl.flags & OWN_ORIGIN
+        origin = origin_of(impl)
+        own = impl.flags & OWN_ORIGIN   # (read last, since `_cached` writes it first)
         if own:
             if not impl.storage.flags & READONLY and _is_unchanged(impl, origin):
                 return _alias(origin)
@@ -72,8 +71,7 @@ cpdef object torch_operand(TensorImpl impl):
     The imported tensor is returned if it is unchanged; torch may have resized it, replaced its
     memory, or made it require grad.
     """
-    with cython.critical_section(impl):
-        origin = impl.origin
+    origin = origin_of(impl)
     if origin is not None and torch_c.tensor_type != NULL \
             and isinstance(origin, <object>torch_c.tensor_type) \
             and _is_unchanged(impl, origin) \
@@ -176,8 +174,8 @@ cdef object _cached(TensorImpl impl, object tensor, bint writable):
     # Memory of the bridge's own: this tensor stays here, and aliases of it go out, now and the
     # next time, so that a change of an alias's metadata concerns that alias only.
     with cython.critical_section(impl):
-        impl.origin = tensor
         impl.flags |= OWN_ORIGIN
+        impl.origin = tensor
     return _alias(tensor)
 
 

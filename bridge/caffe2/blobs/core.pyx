@@ -4,6 +4,7 @@
 
 cimport cython
 
+from bridge.c10.python_api cimport lock_object, unlock_object
 from bridge.c10.reports cimport observed, unlikely
 from bridge.c10.type_meta cimport string_type
 from bridge.caffe2.tensor.tensor cimport Tensor
@@ -104,10 +105,12 @@ cdef class BlobCore:
 
 cdef int hold_tensor(BlobCore blob, Tensor tensor, bint own) except -1:
     """Make the blob hold `tensor`; `own` as the field `_own`."""
-    with cython.critical_section(blob):
-        _tensor, _object = blob._tensor, blob._object   # released on return
-        blob._own = False
-        blob._tensor = tensor
-        blob._object = None
-        blob._own = own
+    _tensor, _object = None, None       # what the blob had, released on return
+    lock_object(blob)
+    _tensor, _object = blob._tensor, blob._object
+    blob._own = False
+    blob._tensor = tensor
+    blob._object = None
+    blob._own = own
+    unlock_object()
     return 0
