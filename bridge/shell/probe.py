@@ -51,7 +51,8 @@ def _source(name: str) -> Any:
 
     if name in _NATIVE:
         return _NATIVE[name](import_module(name))
-    return bridge.convert(bridge.at.tensor(_VALUES), name)
+    # (not at.tensor, which needs torch)
+    return bridge.convert(bridge.asarray(_VALUES, dtype="float32"), name)
 
 
 def _convert(source: str, target: str) -> dict[str, Any]:

@@ -73,3 +73,13 @@ def test_what_is_not_installed_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     found: Any = diagnose([], 60)
     assert [one["name"] for one in found["frameworks"]] == ["at", "caffe2", "numpy"]
     assert set(found["missing"]) == {"torch", *exporting_names()} - {"numpy"}
+
+
+def test_without_torch(tmp_path: Path) -> None:
+    (tmp_path / "torch.py").write_text("raise ModuleNotFoundError('no torch', name='torch')")
+    done = bridge(
+        "doctor", "--json", "numpy", "at", "caffe2", PYTHONPATH=f"{tmp_path}:{os.getcwd()}"
+    )
+    assert done.status == 0, done.err
+    conversions = json.loads(done.out)["conversions"]
+    assert [one["result"] for one in conversions] == ["shared"] * 9
