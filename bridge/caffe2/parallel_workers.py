@@ -209,7 +209,7 @@ class GlobalWorkerCoordinator:
             coordinator._wait_finish()
 
     def register_shutdown_handler(self) -> None:
-        """Have `stop` called when the process ends."""
+        """Register `stop` to be called when the process ends."""
         atexit.register(self.stop)
 
 

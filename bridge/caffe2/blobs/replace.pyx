@@ -58,12 +58,12 @@ cdef bint _put(TensorImpl impl, TensorImpl source, int64_t most_spare) except -1
 
 
 def adopt(Tensor tensor not None, Tensor fresh not None):
-    """Give the tensor the sizes, the type and the memory of `fresh`, new, which they then share."""
+    """Set the tensor to the sizes, type and memory of `fresh`, new, which they then share."""
     become(tensor.impl, fresh.impl)
 
 
 cdef int become(TensorImpl impl, TensorImpl fresh) except -1:
-    """Give `impl` the sizes, the type and the memory of `fresh`, which they then share.
+    """Set `impl` to the sizes, the type and the memory of `fresh`, which they then share.
 
     Raises MemoryError: no room for the sizes; `impl` is then unchanged.
     """

@@ -107,7 +107,7 @@ def _mode_of_existing(path: str) -> int | None:
 
 
 def replace_folder(temporary: str, path: str) -> None:
-    """Give a finished folder its name, `path`; the folder that had the name is then removed.
+    """Rename a finished folder to `path`; the folder that had the name is then removed.
 
     Both are in one folder. They are exchanged in one step where the system can do that. Raises
     OSError; `path` is then as it was.

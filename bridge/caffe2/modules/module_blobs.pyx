@@ -18,7 +18,7 @@ from bridge.exchange.torch_import cimport import_torch
 
 
 def share_parameters(tuple blobs not None, list tensors not None, bint with_grad):
-    """Have the blobs share the memory of torch tensors; return whether they can.
+    """Share the memory of torch tensors with the blobs; return whether that is possible.
 
     A blob that has the memory of its tensor, with its type and sizes, stays as it is. False: a
     tensor is of a subclass, is not row-major on the CPU, or, if `with_grad`, requires gradients.
@@ -38,7 +38,7 @@ def share_parameters(tuple blobs not None, list tensors not None, bint with_grad
 
 
 def share_inputs(tuple blobs not None, list tensors not None, bint with_grad):
-    """Have the blobs share the memory of torch tensors, as `share_parameters`, of any strides."""
+    """Share the memory of torch tensors with the blobs, as `share_parameters`, of any strides."""
     cdef Py_ssize_t i
     for i in range(len(blobs)):
         if not _is_plain(tensors[i], with_grad):
@@ -49,7 +49,7 @@ def share_inputs(tuple blobs not None, list tensors not None, bint with_grad):
 
 
 def put_buffers(tuple blobs not None, list tensors not None):
-    """Have the blobs share the memory of new torch tensors, for operators to write."""
+    """Share the memory of new torch tensors with the blobs, for operators to write."""
     cdef Py_ssize_t i
     for i in range(len(blobs)):
         _put(<BlobCore>blobs[i], tensors[i])

@@ -131,7 +131,7 @@ def _fuse_conv_bn(net: Any) -> None:
 
 
 def _fuse_norm(net: Any, conv: Any, norm: Any) -> None:
-    """Give a convolution the filter and bias that include a normalization."""
+    """Replace the filter and bias of a convolution by those that include a normalization."""
     from bridge.caffe2.nets.transforms import new_blob_name
 
     epsilon = float(ArgsToDict(norm.arg).get("epsilon", 1e-5))

@@ -35,8 +35,6 @@ def test_all_are_recorded() -> None:
     ("question", "theirs"), RECORDED, ids=[f"{n}-{one[0][0]}" for n, one in enumerate(RECORDED)]
 )
 def test_optimizer(question: list[Any], theirs: dict[str, Any] | None) -> None:
-    if question[0] == "build_yellowfin" and not core.IsOperator("YellowFin"):
-        pytest.skip("there is no operator YellowFin")
     if theirs is None:
         with pytest.raises(EnforceNotMet) as error:
             answer(MODULES, *question)

@@ -105,7 +105,7 @@ class RecurrentNetwork(TorchOperator):
         return found
 
     def _start_state(self, name: str, i: int, steps: int, n: int) -> None:
-        """Give a state its sizes, and set its first rows."""
+        """Resize a state, and set its first rows."""
         initial = self.x(i)
         enforce(
             initial.dim() >= 1 and (initial.dim() == 1 or initial.shape[-2] == n),
