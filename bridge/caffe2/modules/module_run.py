@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
 
-    Signature = tuple[tuple[torch.Size, torch.dtype], ...]
+    Signature = tuple[tuple[torch.Size, torch.dtype] | type, ...]
     # Of each tensor the sizes, strides and type.
     Layouts = tuple[tuple[tuple[tuple[int, ...], tuple[int, ...]], torch.dtype], ...]
 
@@ -194,8 +194,9 @@ def _net_of(steps: Sequence[Step], kept: set[str]) -> tuple[Any, dict[str, str]]
     return message, names
 
 
-def _signature(tensors: Sequence[Any]) -> Signature:
-    return tuple([(tensor.shape, tensor.dtype) for tensor in tensors])
+def _signature(inputs: Sequence[Any]) -> Signature:
+    """Return the sizes and types of tensors; of other objects, which no net takes, their class."""
+    return tuple([(x.shape, x.dtype) if isinstance(x, torch.Tensor) else type(x) for x in inputs])
 
 
 def _row_major(sizes: Sequence[int]) -> tuple[int, ...]:

@@ -228,3 +228,16 @@ def test_calls_at_once() -> None:
     for thread in threads:
         thread.join()
     assert not failed
+
+
+def test_an_input_that_is_no_tensor_is_refused_by_the_operator() -> None:
+    workspace.FeedBlob("w", np.ones((4, 3), np.float32))
+    workspace.FeedBlob("b", np.zeros(4, np.float32))
+    net = core.Net("refusing")
+    net.FC(["x", "w", "b"], "y")
+    module = caffe2.to_module(net, inputs=["x"], outputs=["y"])
+    with torch.no_grad():
+        for _ in range(3):
+            assert module(torch.ones(2, 3)).tolist() == [[3.0] * 4] * 2
+        with pytest.raises(EnforceNotMet, match="FC"):
+            module("text")
