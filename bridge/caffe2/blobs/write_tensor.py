@@ -101,7 +101,7 @@ def _tensor_message(
 def _frame(
     values: Tensor, at: int, dims: bytes, name: bytes, device: bytes, begin: int, n: int
 ) -> tuple[bytes, int, bytes]:
-    """Return what `_tensor_message` has before the elements, their bytes, and what is after them."""
+    """Return the bytes before the elements, the number of theirs, and the bytes after them."""
     impl = values.unsafeGetTensorImpl()
     number, field = _number_and_field(values)
     nbytes = packed_nbytes(impl, at, n) if number else 0

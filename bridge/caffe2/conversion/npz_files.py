@@ -154,7 +154,8 @@ class NpzEntries(Entries):
                 at = stop
                 if at == end and checksum != info.CRC:
                     raise EnforceValueError(
-                        f"File {self._path!r} is damaged: the checksum of {info.filename!r} differs.",
+                        f"File {self._path!r} is damaged: the checksum of {info.filename!r} "
+                        "differs.",
                         _CALLER,
                     )
                 if nbytes:
