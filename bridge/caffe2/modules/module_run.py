@@ -25,8 +25,7 @@ from bridge.caffe2.execution.runnable_net import RunnableNet
 from bridge.caffe2.execution.torch_state import is_neutral_here, is_observed
 from bridge.caffe2.modules.module_blobs import (
     put_buffers,
-    share_inputs,
-    share_parameters,
+    share,
     take_results,
 )
 
@@ -147,8 +146,8 @@ class _OwnNet:
     ) -> list[torch.Tensor] | None:
         """Return the outputs; None if the net cannot compute on these tensors."""
         with_grad = torch.is_grad_enabled()
-        if not share_parameters(self._parameters, parameters, with_grad) or not share_inputs(
-            self._inputs, inputs, with_grad
+        if not share(self._parameters, parameters, with_grad, False) or not share(
+            self._inputs, inputs, with_grad, True
         ):
             return None
         put_buffers(
