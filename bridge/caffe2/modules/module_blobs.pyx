@@ -48,19 +48,28 @@ def share(tuple blobs not None, list tensors not None, bint with_grad, bint any_
     return True
 
 
+def clear(tuple blobs not None):
+    """Have the blobs hold nothing."""
+    cdef BlobCore blob
+    for blob in blobs:
+        blob._tensor = None
+
+
 def put_buffers(tuple blobs not None, list tensors not None):
-    """Share the memory of new torch tensors with the blobs, for operators to write."""
+    """Share the memory of new torch tensors, unless None, with the blobs, for operators to write.
+    """
     cdef Py_ssize_t i
     for i in range(len(blobs)):
-        _put(<BlobCore>blobs[i], tensors[i])
+        if tensors[i] is not None:
+            _put(<BlobCore>blobs[i], tensors[i])
 
 
 def take_results(tuple blobs not None):
-    """Return the torch tensors of the blobs, which hold nothing afterwards."""
+    """Return the torch tensors of the blobs, or None; they hold nothing afterwards."""
     cdef list found = []
     cdef BlobCore blob
     for blob in blobs:
-        found.append(export_torch(blob._tensor.impl))
+        found.append(None if blob._tensor is None else export_torch(blob._tensor.impl))
     for blob in blobs:
         blob._tensor = None
     return found
