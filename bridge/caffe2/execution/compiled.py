@@ -6,10 +6,10 @@ traced and compiled for the types and sizes of its inputs, again where they chan
 call that computes what is needed outside of it. A blob that it overwrites is written in place. What
 cannot be traced or compiled runs operator by operator.
 
-Compiled code is not always faster: an operator may have a kernel of its own, and compiled code calls
-torch for convolutions and large products. So the first runs of a segment take turns, and then the
-faster way is kept; under ``torch.use_deterministic_algorithms(True)``, which forbids results that
-differ in their last bits from run to run, all runs are compiled. Inner blobs are empty after a
+Compiled code is not always faster: an operator may have a kernel of its own, and compiled code
+calls torch for convolutions and large products. So the first runs of a segment take turns, and then
+the faster way is kept; under ``torch.use_deterministic_algorithms(True)``, which forbids results
+that differ in their last bits from run to run, all runs are compiled. Inner blobs are empty after a
 compiled run.
 
 torch keeps compiled code on disk, for other processes too (``TORCHINDUCTOR_CACHE_DIR``).
@@ -29,7 +29,7 @@ from bridge.caffe2.execution.blob_table import BlobTable
 from bridge.caffe2.execution.definition import Definition
 from bridge.caffe2.execution.net_function import Step, names_of
 from bridge.caffe2.execution.operator import Operator, assign
-from bridge.caffe2.execution.operator_core import run_one
+from bridge.caffe2.execution.operator_core import run_all, run_one
 from bridge.caffe2.execution.program import Call, Program, Slot
 from bridge.caffe2.execution.program_core import ProgramCore
 from bridge.caffe2.execution.torch_io import operand
@@ -47,7 +47,7 @@ __all__ = ["CompiledRun"]
 
 _CALLER = "RunNet"
 _SHORTEST = 2  # operators that are worth compiling
-# Which way the first runs of a segment take: c: compiled, o: the operators, which are recorded first.
+# Which way the first runs of a segment take: c: compiled, o: the operators, recorded in two runs.
 _TURNS = "cccccoooocccooo"
 _SMALL_PRODUCT = 1 << 14  # multiplications; larger matrix products are left to a library
 
@@ -74,9 +74,6 @@ class CompiledRun:
             if part[0].reason is None and len(part) >= _SHORTEST:
                 needed = _needed(part, steps[end:], outputs)
                 segment = _segment(part, needed, table)
-                segment.inner = [
-                    table._blobs[name] for name in names_of(part)[1] if name not in needed
-                ]
             self._parts.append((start, list(operators[start:end]), segment))
 
     def run(self, position: list[int]) -> None:
@@ -86,9 +83,12 @@ class CompiledRun:
             began = perf_counter()
             is_compiled = segment is not None and segment.run()
             if not is_compiled:
-                for i, one in enumerate(operators):
-                    position[0] = start + i
-                    run_one(one)
+                at = [0]
+                try:
+                    run_all(operators, at)
+                except BaseException:
+                    position[0] = start + at[0]
+                    raise
             if segment is not None:
                 segment.note(is_compiled, perf_counter() - began)
 
@@ -120,7 +120,7 @@ def _needed(part: Sequence[Step], later: Sequence[Step], outputs: Sequence[str])
     return [name for name in writes if name in wanted]
 
 
-def _segment(part: Sequence[Step], needed: list[str], table: BlobTable) -> _Segment | None:
+def _segment(part: Sequence[Step], needed: list[str], table: BlobTable) -> _Segment:
     message = caffe2_pb2().OperatorDef()
     message.type = "Compiled"
     message.input.extend(names_of(part)[0])
@@ -130,6 +130,7 @@ def _segment(part: Sequence[Step], needed: list[str], table: BlobTable) -> _Segm
     assign(definition, _Segment, 0)
     segment = _Segment(definition, table)
     segment.steps = list(part)
+    segment.inner = [table._blobs[name] for name in names_of(part)[1] if name not in needed]
     return segment
 
 
