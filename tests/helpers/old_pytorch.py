@@ -47,11 +47,11 @@ FILES = {
     "caffe2/proto/empty_pb2.py": "",
     "caffe2/python/__init__.py": "raise ImportError('the bridge has its own')\n",
     "caffe2/python/core.py": "raise ImportError('the bridge has its own')\n",
-    "caffe2/python/task.py": (
+    "caffe2/python/pipeline.py": (
         "from caffe2.python import core, workspace\n"
         "from caffe2.python.old_layers.fc import FC\n"
         "def make():\n"
-        "    net = core.Net('task')\n"
+        "    net = core.Net('pipeline')\n"
         "    net.Relu('x', 'y')\n"
         "    return net, FC\n"
     ),
