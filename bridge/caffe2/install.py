@@ -70,6 +70,7 @@ _MODULES: dict[str, str | None] = {
     "caffe2.python.predictor.serde": "bridge.caffe2.serde",
     "caffe2.python.predictor_constants": "bridge.caffe2.predictor_constants",
     "caffe2.python.regularizer_context": "bridge.caffe2.regularizer_context",
+    "caffe2.python.schema": "bridge.caffe2.schema",
     "caffe2.python.scope": "bridge.caffe2.scope",
     "caffe2.python.timeout_guard": "bridge.caffe2.timeout_guard",
     "caffe2.python.transformations": "bridge.caffe2.transformations",

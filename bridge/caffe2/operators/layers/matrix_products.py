@@ -7,7 +7,7 @@ import math
 
 from bridge.caffe2.execution.function_operator import operator
 from bridge.caffe2.operators.base.checks import axis_from_front, require
-from bridge.caffe2.operators.base.cpu_kernels import address_of, recordable, takes_kernels
+from bridge.caffe2.operators.base.cpu_kernels import recordable, takes_kernels
 from bridge.caffe2.operators.base.lazy_torch import torch
 from bridge.caffe2.operators.layers import matrix_kernels
 
@@ -58,18 +58,7 @@ def _connected(
     return torch.addmm(b, matrix, weights).view(*outer, b.shape[0])
 
 
-@recordable
-def _by_kernel(
-    x: Tensor, w: Tensor, b: Tensor, y: Tensor, rows: int, depth: int, columns: int
-) -> Tensor:
-    addresses = (
-        address_of(x, rows * depth),
-        address_of(w, columns * depth),
-        address_of(b, columns),
-        address_of(y, rows * columns),
-    )
-    matrix_kernels.fully_connected(*addresses, rows, depth, columns)
-    return y
+_by_kernel = recordable(matrix_kernels.fully_connected)
 
 
 @operator("FC", gradient="FCGradient i0 i1 g0 > 1 2 0")
