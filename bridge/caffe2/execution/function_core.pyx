@@ -316,13 +316,13 @@ cdef class FunctionCore(ProgramCore):
             if value is None or (buffers is not None and value is buffers[o]):
                 fresh.append(None)
                 continue
-            if type(value) is ndarray:
+            if type(value) is ndarray and value.dtype.kind in "SO":
                 fresh.append((value, None))
                 continue
             if not hasattr(value, "untyped_storage"):
                 raise EnforceTypeError(
                     f"The function returned {type(value).__name__} as output {o}, which must be a "
-                    "torch.Tensor, or a numpy.ndarray of strings.", self._definition.type)
+                    "torch.Tensor, or a numpy.ndarray of bytes.", self._definition.type)
             if value.requires_grad:
                 value = value.detach()
             impl = import_torch(value, None)
