@@ -177,6 +177,26 @@ def test_onnxruntime_values() -> None:
     assert bridge.to_numpy(inner).tolist() == [1, 2]
 
 
+def test_mindspore_values() -> None:
+    mindspore = pytest.importorskip("mindspore")
+    x = mindspore.Tensor(np.complex64([1, 2j]))
+    assert bridge.from_dlpack(x, copy=False).tolist() == [1, 2j]
+    lazy = mindspore.Tensor(
+        shape=(2, 2), dtype=mindspore.float32, init=mindspore.common.initializer.One()
+    )
+    with pytest.raises(BufferError, match="init_data"):
+        bridge.from_dlpack(lazy)
+
+
+def test_tinygrad_values() -> None:
+    tinygrad = pytest.importorskip("tinygrad")
+    half = tinygrad.Tensor([0.0, 1.0, 2.0], dtype="bfloat16", device="PYTHON").realize()
+    assert bridge.from_dlpack(half).dtype() == "bfloat16"
+    assert bridge.from_dlpack(half).tolist() == [0, 1, 2]
+    nothing = tinygrad.Tensor(np.zeros((0, 3), np.float32), device="NPY")
+    assert bridge.from_dlpack(nothing).sizes() == (0, 3)
+
+
 def test_openvino_types_that_numpy_lacks() -> None:
     openvino = pytest.importorskip("openvino")
     half = openvino.Tensor(openvino.Type.bf16, [2])
@@ -191,6 +211,10 @@ def test_onnx_messages() -> None:
     with bridge.audit() as log:
         assert bridge.to_torch(message).tolist() == [1, 2]
     assert log.copied_bytes == 8
+    strings = onnx.helper.make_tensor("s", onnx.TensorProto.STRING, [1], [b"a"])
+    for x, match in ((strings, "string_data"), (onnx.TensorProto(), "no element type")):
+        with pytest.raises(BufferError, match=match):
+            bridge.from_dlpack(x)
     # whether a message has its bytes, or makes them at each call, depends on protobuf
     assert bridge.from_dlpack(message).readonly or message.raw_data is not message.raw_data
 
