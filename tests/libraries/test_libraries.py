@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import bridge
+from tests.helpers import alone
 
 # tinygrad looks for a compiler otherwise
 os.environ.setdefault("DEV", "PYTHON")
@@ -46,7 +47,7 @@ IMMUTABLE = {"awkward", "pandas", "polars", "pyarrow"}
 @pytest.fixture(params=sorted(LIBRARIES))
 def library(request: pytest.FixtureRequest) -> str:
     name: str = request.param
-    pytest.importorskip(MODULES.get(name, name), exc_type=ImportError)
+    alone.importorskip(MODULES.get(name, name))
     return name
 
 
@@ -157,7 +158,7 @@ def test_a_library_that_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_paddle_gradients_and_sparse() -> None:
-    paddle = pytest.importorskip("paddle")
+    paddle = alone.importorskip("paddle")
     w = paddle.to_tensor([1.0, 2.0], stop_gradient=False)
     for call in (bridge.from_dlpack, bridge.to_torch, bridge.to_numpy, bridge.asarray):
         with pytest.raises(BufferError, match=r"detach\(\)"):
@@ -178,7 +179,7 @@ def test_onnxruntime_values() -> None:
 
 
 def test_mindspore_values() -> None:
-    mindspore = pytest.importorskip("mindspore")
+    mindspore = alone.importorskip("mindspore")
     x = mindspore.Tensor(np.complex64([1, 2j]))
     assert bridge.from_dlpack(x, copy=False).tolist() == [1, 2j]
     lazy = mindspore.Tensor(
