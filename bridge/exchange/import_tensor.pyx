@@ -246,12 +246,13 @@ cdef TensorImpl _by_object(object x, object copy):
                 break
     if protocol != NOTHING:
         return _by(protocol, x, copy)
-    if call_all():
+    called, failures = call_all()
+    if called:
         adapter = _adapter(type(x))
         if adapter is not None:
             return _by_adapter(adapter, x, copy)
     from bridge.exchange.refusal import no_memory
-    raise TypeError(no_memory(x, has_door))
+    raise TypeError(f"{no_memory(x, has_door)} {failures}".rstrip())
 
 
 cdef bint _has_own(object x, str name) except -1:
