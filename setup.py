@@ -26,7 +26,11 @@ if sys.platform == "linux":
 elif sys.platform == "darwin":
     LINK_FLAGS = ["-Wl,-x"]
 
+# docs/threads.md says what is safe without the lock that most Pythons have.
+DIRECTIVES = {"freethreading_compatible": True}
+
 setup(
+    options={"build_ext": {"cython_directives": DIRECTIVES}},
     ext_modules=[
         Extension(
             ".".join(path.with_suffix("").parts),
@@ -35,5 +39,5 @@ setup(
             extra_link_args=LINK_FLAGS,
         )
         for path in sorted(Path("bridge").rglob("*.pyx"))
-    ]
+    ],
 )

@@ -11,6 +11,7 @@ torch keeps compiled code on disk, for other processes too (``TORCHINDUCTOR_CACH
 
 from __future__ import annotations
 
+import threading
 import warnings
 from collections.abc import Callable, Sequence
 
@@ -127,12 +128,21 @@ class _Segment(ProgramCore, Operator):
         # By the types and sizes of the inputs; None: they could not be compiled.
         self._compiled: dict[Any, Compiled | None] = {}
         self._runs = False
+        self._lock = threading.Lock()
 
     def run(self) -> bool:
-        """Run the segment; return False if it has to run operator by operator."""
-        self._runs = True
-        run_one(self)
-        return self._runs
+        """Run the segment; return False if it has to run operator by operator.
+
+        It has to while another thread runs the segment.
+        """
+        if not self._lock.acquire(blocking=False):
+            return False
+        try:
+            self._runs = True
+            run_one(self)
+            return self._runs
+        finally:
+            self._lock.release()
 
     def RunOnDevice(self) -> None:
         """Compile for the present types and sizes, if that is not done, and run."""
