@@ -10,7 +10,10 @@ from setuptools import Extension, setup
 # `make sanitize` sets its own, and line numbers for the reports.
 SANITIZED = "-fsanitize" in os.environ.get("CFLAGS", "")
 OPTIMIZED = [] if SANITIZED else ["-O3", "-g0"]
+# Corrects a function of Cython's.
+FIRST_INCLUDED = "bridge/c10/list_append.h"
 FLAGS = [
+    *("-include", FIRST_INCLUDED),
     *OPTIMIZED,
     "-fno-math-errno",  # nobody reads it, and with it sqrt() is a call for each element
     # bridge/c10/slots.pxd sets tp_new and tp_vectorcall of some types; Cython's own
@@ -36,6 +39,7 @@ setup(
         Extension(
             ".".join(path.with_suffix("").parts),
             [str(path)],
+            depends=[FIRST_INCLUDED],
             extra_compile_args=FLAGS,
             extra_link_args=LINK_FLAGS,
         )
