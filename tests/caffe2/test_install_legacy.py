@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.helpers.old_pytorch import write_folder, write_wheel
+from tests.helpers.old_pytorch import REAL, write_folder, write_wheel
 
 ROOT = Path(__file__).parents[2]
 
@@ -218,9 +218,6 @@ def test_a_script_with_an_old_pytorch(old: Path, tmp_path: Path) -> None:
     assert "Traceback" not in done.stderr
     done = python("-m", "bridge.caffe2", "--legacy")
     assert done.returncode == 2 and "usage" in done.stderr
-
-
-REAL = os.environ.get("CAFFE2_LEGACY", "")
 
 
 @pytest.mark.skipif(not REAL, reason="CAFFE2_LEGACY does not name an old PyTorch")

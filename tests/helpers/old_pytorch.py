@@ -1,14 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A small tree like that of an old PyTorch: a few modules of Caffe2, written as theirs are."""
+"""An old PyTorch: a real one if there is one, and a small tree like that of one.
+
+The environment variable CAFFE2_LEGACY is the path of a real one that has Caffe2, such as the wheel
+of PyTorch 1.8.1; `REAL` is "" without it. The small tree has a few modules, written as theirs are.
+"""
 
 from __future__ import annotations
 
+import os
 import zipfile
 from pathlib import Path
 
 from google.protobuf.descriptor_pb2 import FileDescriptorProto
 
-__all__ = ["FILES", "write_folder", "write_wheel"]
+__all__ = ["FILES", "REAL", "write_folder", "write_wheel"]
+
+REAL = os.environ.get("CAFFE2_LEGACY", "")
 
 
 def _generated(constructor: str) -> str:
