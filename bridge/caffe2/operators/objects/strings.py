@@ -77,6 +77,7 @@ def string_join(x: Tensor | Strings, *, axis: int = 0, delimiter: bytes = b",") 
     require(axis in (0, 1), "axis is 0 or 1", axis)
     require(len(sizes) in (1, 2), "X has one or two dimensions", sizes)
     require(len(sizes) == 2 or axis == 0, "axis is 0 with one dimension", axis)
+    require(0 not in sizes, "X has elements", sizes)
     flat = _texts(x)
     rows, columns = sizes if len(sizes) == 2 else [sizes[0], 1]
     if axis == 0:

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from bridge.caffe2.execution.function_operator import operator
-from bridge.caffe2.operators.base.checks import axis_from_front
+from bridge.caffe2.operators.base.checks import axis_from_front, require
 from bridge.caffe2.operators.base.lazy_torch import torch
 from bridge.caffe2.operators.reductions.reduce_gradients import kept_sizes
 
@@ -40,6 +40,7 @@ def moments_gradient(
     dmean: Tensor, dvariance: Tensor, x: Tensor, mean: Tensor, *, axes: list[int] | None = None
 ) -> Tensor:
     """(dmean, dvariance, X, mean) -> dX."""
+    require(axes is None or min(axes, default=0) >= 0, "axes are not negative", axes)
     sizes = kept_sizes(x, axes)
     dmean, dvariance, mean = (one.reshape(sizes) for one in (dmean, dvariance, mean))
     share = mean.numel() / max(x.numel(), 1)

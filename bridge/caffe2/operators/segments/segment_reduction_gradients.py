@@ -65,31 +65,64 @@ def _spread(dy: Tensor, ids: Tensor) -> Tensor:
     return select_rows(dy, ids)
 
 
-@operator("SortedSegmentSumGradient", types=BY_IDS)
+def _require_sorted(dy: Tensor, ids: Tensor) -> None:
+    """Raise EnforceNotMet unless the ids are 0, 1, ... in order, as many as gradients."""
+    _check(dy, ids)
+    if not ids.shape[0] or not has_values(ids):
+        return
+    steps = ids.diff()
+    require(
+        int(ids[0]) == 0
+        and int(ids[-1]) == dy.shape[0] - 1
+        and not bool(((steps != 0) & (steps != 1)).any()),
+        "the segment ids begin with 0, are sorted and have no gaps",
+        ids.tolist(),
+    )
+
+
 @operator("UnsortedSegmentSumGradient", types=BY_IDS)
-@operator("SparseSortedSegmentSumGradient", types=BY_IDS)
 @operator("SparseUnsortedSegmentSumGradient", types=BY_IDS)
 def segment_sum_gradient(dy: Tensor, ids: Tensor) -> Tensor:
     """The gradient of each row: that of its segment."""
     return _spread(dy, ids)
 
 
-@operator("SortedSegmentMeanGradient", types=BY_IDS)
 @operator("UnsortedSegmentMeanGradient", types=BY_IDS)
-@operator("SparseSortedSegmentMeanGradient", types=BY_IDS)
 @operator("SparseUnsortedSegmentMeanGradient", types=BY_IDS)
 def segment_mean_gradient(dy: Tensor, ids: Tensor) -> Tensor:
     """The gradient of each row: that of its segment over the number of its rows."""
     return _over_counts(_spread(dy, ids), ids, dy.shape[0])
 
 
-@operator("SortedSegmentWeightedSumGradient", types=BY_IDS)
 @operator("UnsortedSegmentWeightedSumGradient", types=BY_IDS)
-@operator("SparseSortedSegmentWeightedSumGradient", types=BY_IDS)
 @operator("SparseUnsortedSegmentWeightedSumGradient", types=BY_IDS)
 def segment_weighted_sum_gradient(weights: Tensor, dy: Tensor, ids: Tensor) -> Tensor:
     """The gradient of each row: that of its segment times its weight."""
     return _weighted(_spread(dy, ids), weights)
+
+
+@operator("SortedSegmentSumGradient", types=BY_IDS)
+@operator("SparseSortedSegmentSumGradient", types=BY_IDS)
+def sorted_segment_sum_gradient(dy: Tensor, ids: Tensor) -> Tensor:
+    """The gradient of each row: that of its segment."""
+    _require_sorted(dy, ids)
+    return segment_sum_gradient(dy, ids)
+
+
+@operator("SortedSegmentMeanGradient", types=BY_IDS)
+@operator("SparseSortedSegmentMeanGradient", types=BY_IDS)
+def sorted_segment_mean_gradient(dy: Tensor, ids: Tensor) -> Tensor:
+    """The gradient of each row: that of its segment over the number of its rows."""
+    _require_sorted(dy, ids)
+    return segment_mean_gradient(dy, ids)
+
+
+@operator("SortedSegmentWeightedSumGradient", types=BY_IDS)
+@operator("SparseSortedSegmentWeightedSumGradient", types=BY_IDS)
+def sorted_segment_weighted_sum_gradient(weights: Tensor, dy: Tensor, ids: Tensor) -> Tensor:
+    """The gradient of each row: that of its segment times its weight."""
+    _require_sorted(dy, ids)
+    return segment_weighted_sum_gradient(weights, dy, ids)
 
 
 @operator("LengthsSumGradient", types=BY_LENGTHS, effects=("values",))
@@ -177,6 +210,7 @@ def lengths_max_gradient(y: Tensor, dy: Tensor, lengths: Tensor, x: Tensor) -> T
 
 def _of_range(x: Tensor, y: Tensor, dy: Tensor, ids: Tensor) -> tuple[Tensor, Tensor]:
     """Return for each row the gradient of its segment, and the result of its segment."""
+    _require_sorted(dy, ids)
     rows = _spread(dy, ids)
     _check_data(x, rows)
     require(y.shape == dy.shape, "Y and dY have the same sizes", y, dy)

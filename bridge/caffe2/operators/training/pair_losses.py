@@ -114,6 +114,7 @@ def pair_wise_loss(x: Tensor, label: Tensor, lengths: Tensor | None = None) -> T
     sessions; by default there is one.
     Follows PairWiseLossOp, caffe2/operators/rank_loss_op.cc, PyTorch 1.8.1.
     """
+    require(label.dim() == 1 or label.shape[1:] == (1,), "there is a label per number", label, x)
     if not x.numel():  # lengths are ignored
         return x.new_zeros((0,))
     losses = []
