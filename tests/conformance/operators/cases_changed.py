@@ -72,6 +72,27 @@ def accumulated(name: str, before: np.ndarray) -> Case:
     )
 
 
+def large_scores() -> list[Case]:
+    """Losses of classes whose softmax is below 1e-20, which some losses have as the least."""
+    odds = np.array([[0.125, 0.375, 0.25, 0.25]], f32)
+    label, weight = ints(1), np.array([0.5], f32)
+    found = []
+    for score in (40, 47, 80):
+        x = np.array([[score, 0, 0, 0]], f32)
+        image = x.reshape(1, 4, 1, 1)
+        found += [
+            case(
+                f"score {score} probabilities", "SoftmaxWithLoss", x, odds, outputs=2, label_prob=1
+            ),
+            case(f"score {score}", "SoftmaxWithLoss", x, label, outputs=2),
+            case(f"score {score} weight", "SoftmaxWithLoss", x, label, weight, outputs=2),
+            case(
+                f"score {score}", "SpatialSoftmaxWithLoss", image, label.reshape(1, 1, 1), outputs=2
+            ),
+        ]
+    return found
+
+
 CASES = [
     *weighted_losses(),
     *unsorted_ids(),
@@ -190,5 +211,71 @@ CASES = [
         floats(2, 2, 4),
         floats(1),
         outputs=["X0", "X1"],
+    ),
+    case(
+        "column index (1, 2)",
+        "BatchBucketize",
+        floats(4, 6),
+        ints(0, 1).reshape(1, 2),
+        parts(4).cumsum(),
+        ints(3, 1),
+    ),
+    case(
+        "flat gradient",
+        "EnsureClipped",
+        floats(5, 4),
+        ints(3, 0),
+        floats(8),
+        outputs=["X0"],
+        min=0.0,
+    ),
+    case(
+        "gradient (N, 1)", "LabelCrossEntropyGradient", parts(4, 5), ints(1, 2, 3, 0), floats(4, 1)
+    ),
+    case(
+        "fewer gradients",
+        "SigmoidCrossEntropyWithLogitsGradient",
+        floats(1),
+        floats(4, 3),
+        parts(4, 3),
+    ),
+    case(
+        "weights (1, 6)", "LengthsWeightedSumGradient", parts(1, 6), floats(4, 3), ints(2, 0, 3, 1)
+    ),
+    case("axis -1", "Moments", floats(2, 3), axes=[-1], outputs=2),
+    case(
+        "gradient (1, 1)", "PairWiseLossGradient", floats(3), ints(1, 0, 2, dtype=f32), floats(1, 1)
+    ),
+    case(
+        "two outputs in test",
+        "RoIPool",
+        floats(1, 2, 6, 6),
+        ints(0, 1, 1, 4, 4, dtype=f32)[None],
+        outputs=2,
+        is_test=1,
+        pooled_h=2,
+        pooled_w=2,
+    ),
+    case("scale (1, 3)", "SquareRootDivide", floats(3, 2), parts(1, 3)),
+    case("length -1", "StringSuffix", strings(b"abc"), length=-1),
+    case("labels (1, 3)", "HuffmanTreeHierarchy", ints(0, 1, 2, dtype=i64)[None], num_classes=3),
+    *large_scores(),
+    *(
+        Case(
+            f"Int8LeakyRelu alpha {alpha}",
+            {"X": floats(3, 4)},
+            [
+                ("Int8Quantize", ["X"], ["Q"], {"Y_scale": 0.02, "Y_zero_point": 120}),
+                (
+                    "Int8LeakyRelu",
+                    ["Q"],
+                    ["R"],
+                    {"alpha": alpha, "Y_scale": 0.02, "Y_zero_point": 120},
+                ),
+                ("Int8Dequantize", ["R"], ["Y"], {}),
+            ],
+            ["Y"],
+        )
+        for alpha in (0.0, 0.5, 1.0)
     ),
 ]

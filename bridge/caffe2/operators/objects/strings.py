@@ -33,7 +33,8 @@ def string_prefix(strings: Strings, *, length: int = 3) -> Strings:
 @operator("StringSuffix", types=STRINGS, gradient="undefined", outputs=1)
 def string_suffix(strings: Strings, *, length: int = 3) -> Strings:
     """The last `length` bytes of each string."""
-    n = max(length, 0)
+    require(length >= 0, "length is not negative", length)
+    n = length
     return Strings(strings.shape, [one[max(len(one) - n, 0) :] for one in strings.items])
 
 

@@ -51,7 +51,12 @@ def _over_counts(rows: Tensor, ids: Tensor, n: int) -> Tensor:
 
 
 def _weighted(rows: Tensor, weights: Tensor) -> Tensor:
-    require(weights.numel() == rows.shape[0], "there is one weight per row", weights, rows)
+    require(
+        weights.dim() > 0 and weights.shape[0] == weights.numel() == rows.shape[0],
+        "there is one weight per row",
+        weights,
+        rows,
+    )
     return rows * along_rows(weights, rows)
 
 

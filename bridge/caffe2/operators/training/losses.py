@@ -57,8 +57,8 @@ def label_cross_entropy(x: Tensor, label: Tensor, *, out: Out = None) -> Tensor:
 def label_cross_entropy_gradient(x: Tensor, label: Tensor, dy: Tensor) -> Tensor:
     """(X, label, dY: (N)) -> dX."""
     rows, at = _labelled(x, label)
+    require(dy.dim() == 1 and dy.numel() == at.numel(), "there is one gradient per row", dy)
     dy = dy.view(-1, 1)
-    require(dy.shape == at.shape, "there is one gradient per row", dy)
     slopes = -dy / gathered("labels", rows, at).clamp(min=SMALLEST)
     return torch.zeros_like(rows).scatter_add(1, at, slopes).view(x.shape)
 
@@ -154,6 +154,7 @@ def _logits_gradient(
 ) -> Tensor:
     """Return the gradient of the logits; dY: (N...)."""
     x, t, *given = _matrices(logits, targets, weights, log_d_trick=trick, unjoined_lr_loss=unjoined)
+    require(dy.numel() == x.shape[0], "there is one gradient per row", dy, logits)
     if trick:
         slopes = (2 * t - 1) * torch.sigmoid(-x)
     elif unjoined:

@@ -140,6 +140,7 @@ def pair_wise_loss_gradient(
     x: Tensor, label: Tensor, dy: Tensor, lengths: Tensor | None = None
 ) -> Tensor:
     """(X, labels, dY, optionally lengths) -> dX."""
+    require(dy.dim() == 1, "there is a gradient per session", dy)
     found = []
     for i, (part, labels) in enumerate(_sessions(x, label, lengths)):
         pairs = _ordered_pairs(labels)
