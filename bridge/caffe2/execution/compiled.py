@@ -6,23 +6,32 @@ traced and compiled for the types and sizes of its inputs, again where they chan
 call that computes what is needed outside of it. A blob that it overwrites is written in place. What
 cannot be traced or compiled runs operator by operator.
 
+Compiled code is not always faster: an operator may have a kernel of its own, and compiled code
+calls torch for convolutions and large products. So the first runs of a segment take turns, and then
+the faster way is kept; under ``torch.use_deterministic_algorithms(True)``, which forbids results
+that differ in their last bits from run to run, all runs are compiled. Inner blobs are empty after a
+compiled run.
+
 torch keeps compiled code on disk, for other processes too (``TORCHINDUCTOR_CACHE_DIR``).
 """
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Callable, Sequence
+from time import perf_counter
 
 from bridge.c10.errors import EnforceNotMet
 from bridge.caffe2.base.messages import caffe2_pb2
+from bridge.caffe2.blobs.blob import Blob
 from bridge.caffe2.execution.blob_table import BlobTable
 from bridge.caffe2.execution.definition import Definition
-from bridge.caffe2.execution.function_core import ProgramCore
 from bridge.caffe2.execution.net_function import Step, names_of
 from bridge.caffe2.execution.operator import Operator, assign
-from bridge.caffe2.execution.operator_core import run_one
+from bridge.caffe2.execution.operator_core import run_all, run_one
 from bridge.caffe2.execution.program import Call, Program, Slot
+from bridge.caffe2.execution.program_core import ProgramCore
 from bridge.caffe2.execution.torch_io import operand
 
 TYPE_CHECKING = False
@@ -38,6 +47,8 @@ __all__ = ["CompiledRun"]
 
 _CALLER = "RunNet"
 _SHORTEST = 2  # operators that are worth compiling
+# Which way the first runs of a segment take: c: compiled, o: the operators, recorded in two runs.
+_TURNS = "cccccoooocccooo"
 _SMALL_PRODUCT = 1 << 14  # multiplications; larger matrix products are left to a library
 
 
@@ -69,11 +80,17 @@ class CompiledRun:
         """Run all parts in order; if one fails, set ``position[0]`` to that of its operator."""
         for start, operators, segment in self._parts:
             position[0] = start
-            if segment is not None and segment.run():
-                continue
-            for i, one in enumerate(operators):
-                position[0] = start + i
-                run_one(one)
+            began = perf_counter()
+            is_compiled = segment is not None and segment.run()
+            if not is_compiled:
+                at = [0]
+                try:
+                    run_all(operators, at)
+                except BaseException:
+                    position[0] = start + at[0]
+                    raise
+            if segment is not None:
+                segment.note(is_compiled, perf_counter() - began)
 
 
 def _ranges(steps: Sequence[Step]) -> list[tuple[int, int]]:
@@ -103,7 +120,7 @@ def _needed(part: Sequence[Step], later: Sequence[Step], outputs: Sequence[str])
     return [name for name in writes if name in wanted]
 
 
-def _segment(part: Sequence[Step], needed: list[str], table: BlobTable) -> _Segment | None:
+def _segment(part: Sequence[Step], needed: list[str], table: BlobTable) -> _Segment:
     message = caffe2_pb2().OperatorDef()
     message.type = "Compiled"
     message.input.extend(names_of(part)[0])
@@ -113,7 +130,27 @@ def _segment(part: Sequence[Step], needed: list[str], table: BlobTable) -> _Segm
     assign(definition, _Segment, 0)
     segment = _Segment(definition, table)
     segment.steps = list(part)
+    segment.inner = [table._blobs[name] for name in names_of(part)[1] if name not in needed]
     return segment
+
+
+class _Trial:
+    """How long compiled code and the operators take, on inputs of some types and sizes."""
+
+    def __init__(self) -> None:
+        self.turn = 0
+        self.least = {True: math.inf, False: math.inf}
+
+    def prefers_operators(self) -> bool:
+        """Return whether the operators run next."""
+        if self.turn < len(_TURNS):
+            return _TURNS[self.turn] == "o"
+        return self.least[False] < self.least[True]
+
+    def note(self, is_compiled: bool, seconds: float) -> None:
+        """Count a run."""
+        self.turn = min(self.turn + 1, len(_TURNS))
+        self.least[is_compiled] = min(self.least[is_compiled], seconds)
 
 
 class _Segment(ProgramCore, Operator):
@@ -121,21 +158,40 @@ class _Segment(ProgramCore, Operator):
 
     writes_last = True
     steps: list[Step]
+    inner: list[Blob]
 
     def __init__(self, definition: Definition, table: BlobTable) -> None:
         super().__init__(definition, table)
         # By the types and sizes of the inputs; None: they could not be compiled.
         self._compiled: dict[Any, Compiled | None] = {}
+        self._trials: dict[Any, _Trial] = {}
+        self._trial: _Trial | None = None  # of the latest run
         self._runs = False
+        self._inner_is_written = False
 
     def run(self) -> bool:
         """Run the segment; return False if it has to run operator by operator."""
-        self._runs = True
-        run_one(self)
+        if self._trial is not None and self._trial.prefers_operators() and self._has_sizes():
+            self._runs = False
+        else:
+            self._runs = True
+            run_one(self)
+        if not self._runs:
+            self._inner_is_written = True
+        elif self._inner_is_written:
+            self._inner_is_written = False
+            for blob in self.inner:  # their values are not those of this run
+                blob.Reset()
         return self._runs
+
+    def note(self, is_compiled: bool, seconds: float) -> None:
+        """Count how long the run took, in which way."""
+        if self._trial is not None and self._trial.turn < len(_TURNS):
+            self._trial.note(is_compiled, seconds)
 
     def RunOnDevice(self) -> None:
         """Compile for the present types and sizes, if that is not done, and run."""
+        self._trial = None
         inputs = [blob._tensor for blob in self.Inputs()]
         found = [one for one in inputs if one is not None and one.storage_initialized()]
         if len(found) < len(inputs):
@@ -152,6 +208,11 @@ class _Segment(ProgramCore, Operator):
         compiled = self._compiled[key]
         if compiled is None:
             self._runs = False
+            return
+        self._trial = self._trial_of(key)
+        if self._trial is not None and self._trial.prefers_operators():
+            self._runs = False
+            self._set_program(None)  # which holds the memory of the inputs
             return
         function, returned = compiled
         count = len(inputs)
@@ -171,6 +232,14 @@ class _Segment(ProgramCore, Operator):
             self._runs = False
             return
         self._set_program(program)
+
+    def _trial_of(self, key: Any) -> _Trial | None:
+        """Return how the ways compare on inputs of these types and sizes; None: do not compare."""
+        import torch
+
+        if torch.are_deterministic_algorithms_enabled() or not self._remember_sizes():
+            return None
+        return self._trials.setdefault(key, _Trial())
 
     def _compile(self, tensors: Sequence[torch.Tensor]) -> Compiled | None:
         import torch

@@ -48,6 +48,18 @@ def share(tuple blobs not None, list tensors not None, bint with_grad, bint any_
     return True
 
 
+def have_memory_of(tuple blobs not None, list tensors not None):
+    """Return whether the blobs have the memory, types and sizes of row-major tensors."""
+    cdef BlobCore blob
+    cdef Py_ssize_t i
+    for i in range(len(blobs)):
+        blob = <BlobCore>blobs[i]
+        if blob._tensor is None or not _is_plain(tensors[i], False) \
+                or not _has_memory_of(tensors[i], blob._tensor.impl, False):
+            return False
+    return True
+
+
 def clear(tuple blobs not None):
     """Have the blobs hold nothing."""
     cdef BlobCore blob

@@ -26,6 +26,7 @@ from bridge.caffe2.execution.runnable_net import RunnableNet
 from bridge.caffe2.execution.torch_state import is_neutral_here, is_observed
 from bridge.caffe2.modules.module_blobs import (
     clear,
+    have_memory_of,
     put_buffers,
     share,
     take_results,
@@ -80,18 +81,30 @@ class ModuleRun:
         """Return the outputs, or None if the call has to compute in another way."""
         if not self._outputs or not self._is_possible or is_observed():
             return None
-        signature = _signature(inputs)
-        expected = self._outputs.get(signature)
-        if expected is None or not self._lock.acquire(blocking=False):
+        if not self._lock.acquire(blocking=False):
             return None
+        signature: Signature | None = None
         try:
+            net = self._net
+            if net is None or not net.has_inputs(inputs):
+                signature = _signature(inputs)
+            else:
+                signature = net.signature
+            expected = self._outputs.get(signature)
+            if expected is None:
+                return None
+            if is_neutral_here():
+                return self._compute(inputs, parameters, signature, expected)
             if not torch.is_inference_mode_enabled():
-                return self._compute(inputs, parameters, expected)
+                return None
             # Tensors that are made in this mode cannot be written outside.
             with torch.inference_mode(False), torch.no_grad():
-                return self._compute(inputs, parameters, expected)
+                if is_neutral_here():
+                    return self._compute(inputs, parameters, signature, expected)
+            return None
         except Exception:  # noqa: BLE001  # the functions of the operators say what is wrong
-            self._outputs[signature] = None
+            if signature is not None:
+                self._outputs[signature] = None
             self._net = None
             self._failures += 1
             self._is_possible = self._failures < _MOST_FAILURES
@@ -100,12 +113,15 @@ class ModuleRun:
             self._lock.release()
 
     def _compute(
-        self, inputs: list[Any], parameters: list[Any], expected: Layouts
+        self,
+        inputs: list[Any],
+        parameters: list[Any],
+        signature: Signature,
+        expected: Layouts,
     ) -> list[Any] | None:
-        if not is_neutral_here():
-            return None
         if self._net is None:
             self._net = _OwnNet(self._steps, self._arguments, *self._names)
+        self._net.signature = signature
         found = self._net.run(inputs, parameters, expected)
         self._failures = 0
         return found
@@ -130,7 +146,12 @@ class ModuleRun:
 
 
 class _OwnNet:
-    """A net that computes the outputs of steps, on blobs of its own."""
+    """A net that computes the outputs of steps, on blobs of its own.
+
+    signature: that of the inputs of the latest run.
+    """
+
+    signature: Signature
 
     def __init__(
         self,
@@ -160,6 +181,10 @@ class _OwnNet:
         looked_at = unsure.intersection(outputs, *(step.inputs for step in steps))
         self._unsure = tuple([blobs[names[name]] for name in unsure & looked_at])
         self._sure = tuple([name not in unsure for name in outputs])
+
+    def has_inputs(self, inputs: list[Any]) -> bool:
+        """Return whether these have the memory, types and sizes of the latest run's."""
+        return have_memory_of(self._inputs, inputs)
 
     def run(self, inputs: list[Any], parameters: list[Any], expected: Layouts) -> list[Any] | None:
         """Return the outputs; None if the net cannot compute on these tensors."""

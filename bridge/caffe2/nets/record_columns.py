@@ -145,7 +145,7 @@ def as_record(value: Any) -> Any:
     return Tuple(*[as_record(one) for one in pairs])
 
 
-def required_blobs(record: Any, caller: str) -> list[BlobReference]:
+def required_blobs(record: Any, caller: str) -> list[Any]:
     """Return the blobs of a record.
 
     Raises EnforceNotMet, also an AssertionError: not a Field, or a value is not a BlobReference.

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
 from bridge import c10
 from bridge.caffe2 import core, workspace
@@ -70,6 +71,46 @@ def test_overwritten_inputs_keep_their_memory_and_inner_blobs_are_not_written() 
         assert workspace.FetchTorch("state").data_ptr() == held.data_ptr()
         assert held.abs().sum() > 0
     assert not workspace.Workspace.current.blobs["h"].IsType(c10.tensor)
+
+
+@pytest.mark.parametrize("faster", ["compiled code", "operators"])
+def test_the_faster_way_is_kept(faster: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def is_written() -> bool:
+        return bool(workspace.Workspace.current.blobs["h"].IsType(c10.tensor))
+
+    ticks: list[float] = []
+
+    def clock() -> float:  # called before and after each run of the one segment
+        if len(ticks) % 2:
+            ticks.append(ticks[-1] + (1 if is_written() == (faster == "operators") else 2))
+        else:
+            ticks.append(0)
+        return ticks[-1]
+
+    monkeypatch.setattr("bridge.caffe2.execution.compiled.perf_counter", clock)
+    feed(2)
+    workspace.CreateNet(built("compiled", "y"))
+    for rows in (2, 3):
+        feed(rows)
+        x, w, b, w2, b2 = map(workspace.FetchBlob, ("x", *SIZES))
+        expected = np.maximum(x @ w.T + b, 0) @ w2.T + b2
+        for _ in range(25):
+            workspace.RunNet("compiled")
+            np.testing.assert_allclose(workspace.FetchBlob("y"), expected, rtol=1e-5, atol=1e-6)
+        assert is_written() == (faster == "operators")
+
+
+def test_deterministic_algorithms_are_one_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("bridge.caffe2.execution.compiled.perf_counter", lambda: 0)
+    feed(2)
+    workspace.CreateNet(built("compiled", "y"))
+    torch.use_deterministic_algorithms(True)
+    try:
+        for _ in range(25):
+            workspace.RunNet("compiled")
+            assert not workspace.Workspace.current.blobs["h"].IsType(c10.tensor)
+    finally:
+        torch.use_deterministic_algorithms(False)
 
 
 def test_an_error_is_that_of_the_operator() -> None:

@@ -3,8 +3,6 @@
 
 from __future__ import annotations
 
-import sys
-from types import ModuleType
 from typing import Any
 
 import pytest
@@ -90,19 +88,3 @@ def test_records_are_recovered_from_the_names_of_blobs() -> None:
     net.AddExternalOutput(net.Relu("in/a", "out/y"))
     net.recover_output_record_by_prefix("out/")
     assert names(net.output_record()) == ["out/y"]
-
-
-def test_nets_are_named_after_the_open_builder(monkeypatch: pytest.MonkeyPatch) -> None:
-    module: Any = ModuleType("caffe2.python.net_builder")
-
-    class NetBuilder:
-        name = "builder"
-
-        @staticmethod
-        def current(required: bool = True) -> Any:
-            return NetBuilder
-
-    module.NetBuilder = NetBuilder
-    monkeypatch.setitem(sys.modules, module.__name__, module)
-    assert core.Net.current_prefix() == "builder"
-    assert core.Net("inner_of_builder").Name() == "builder/inner_of_builder"
