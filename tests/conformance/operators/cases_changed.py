@@ -11,6 +11,9 @@ RANDOM = np.random.RandomState(16)
 f32, f64, u16, i32, i64 = np.float32, np.float64, np.uint16, np.int32, np.int64
 
 
+TEXTS = strings(b"a", b"b", b"c", b"d")
+
+
 def floats(*sizes: int) -> np.ndarray:
     return RANDOM.randn(*sizes).astype(f32)
 
@@ -260,7 +263,7 @@ CASES = [
     case("length -1", "StringSuffix", strings(b"abc"), length=-1),
     case("labels (1, 3)", "HuffmanTreeHierarchy", ints(0, 1, 2, dtype=i64)[None], num_classes=3),
     *large_scores(),
-    *(
+    *[
         Case(
             f"Int8LeakyRelu alpha {alpha}",
             {"X": floats(3, 4)},
@@ -277,5 +280,34 @@ CASES = [
             ["Y"],
         )
         for alpha in (0.0, 0.5, 1.0)
+    ],
+    case(
+        "uint16",
+        "GatherRanges",
+        np.arange(6, dtype=u16),
+        ints(0, 1, 2, 2).reshape(1, 2, 2),
+        outputs=2,
     ),
+    case(
+        "uint16",
+        "Scatter",
+        np.arange(12, dtype=u16).reshape(4, 3),
+        ints(0, 1, 2).reshape(1, 3),
+        ints(6, 7, 8, dtype=u16)[None],
+        outputs=["X0"],
+    ),
+    case(
+        "uint16",
+        "GatherByKey",
+        ints(0, 0, 1),
+        np.arange(6, dtype=u16).reshape(2, 3),
+        ints(6, 7, 8, dtype=u16)[None],
+    ),
+    case("sizes of strings", "ResizeLike", floats(4), TEXTS.reshape(2, 2)),
+    case("strings", "ResizeLike", TEXTS, floats(2, 2)),
+    case("beside strings", "CopyOnDeviceLike", floats(4), TEXTS),
+    case("rows of strings", "SegmentIdsToLengths", ints(0, 0, 1), TEXTS),
+    case("rows of strings", "SegmentIdsToRanges", ints(0, 0, 1), TEXTS),
+    case("rows of strings", "SparseToDense", ints(0, 2), floats(2), TEXTS),
+    case("rows of strings", "LengthsIndicesInGradientSumGradient", floats(2, 3), ints(1, 3), TEXTS),
 ]

@@ -53,7 +53,7 @@ def slice_gradient(
     return torch.constant_pad_nd(gradient, pads)
 
 
-@operator("ExpandGradient", types={"dy": NUMBERS, "x": None})
+@operator("ExpandGradient", types={"dy": NUMBERS, "x": None}, rearranges=())
 def expand_gradient(dy: Tensor, x: Tensor) -> Tensor:
     """The gradient of Expand, from that of its output and its input."""
     spare = dy.dim() - x.dim()

@@ -35,7 +35,7 @@ def reduce_front_weighted_sum(x: Tensor, weights: Tensor, *, num_reduce_dim: int
     return torch.sum(rows * weights.reshape(-1, 1), 0).reshape(x.shape[n:])
 
 
-@operator("SumReduceLike", types={"a": FLOATS, "b": None})
+@operator("SumReduceLike", types={"a": FLOATS, "b": None}, rearranges=())
 def sum_reduce_like(
     a: Tensor,
     b: Tensor,

@@ -145,15 +145,15 @@ def lengths_mean_gradient(dy: Tensor, lengths: Tensor) -> Tensor:
     return _over_counts(_spread(dy, ids), ids, dy.shape[0])
 
 
-@operator("LengthsIndicesInGradientSumGradient", types=BY_ROWS)
-@operator("SparseLengthsIndicesInGradientSumGradient", types=BY_ROWS)
+@operator("LengthsIndicesInGradientSumGradient", types=BY_ROWS, rearranges=())
+@operator("SparseLengthsIndicesInGradientSumGradient", types=BY_ROWS, rearranges=())
 def lengths_indices_in_gradient_sum_gradient(dy: Tensor, lengths: Tensor, rows: Tensor) -> Tensor:
     """The gradient of each row: that of its segment."""
     return _spread(dy, _ids_of(dy, lengths, rows.shape[0]))
 
 
-@operator("LengthsIndicesInGradientMeanGradient", types=BY_ROWS)
-@operator("SparseLengthsIndicesInGradientMeanGradient", types=BY_ROWS)
+@operator("LengthsIndicesInGradientMeanGradient", types=BY_ROWS, rearranges=())
+@operator("SparseLengthsIndicesInGradientMeanGradient", types=BY_ROWS, rearranges=())
 def lengths_indices_in_gradient_mean_gradient(dy: Tensor, lengths: Tensor, rows: Tensor) -> Tensor:
     """The gradient of each row: that of its segment over the number of its rows."""
     ids = _ids_of(dy, lengths, rows.shape[0])
@@ -167,7 +167,7 @@ def lengths_weighted_sum_gradient(weights: Tensor, dy: Tensor, lengths: Tensor) 
     return _weighted(_spread(dy, _ids_of(dy, lengths, weights.numel())), weights)
 
 
-@operator("SparseLengthsIndicesInGradientWeightedSumGradient", types=BY_ROWS)
+@operator("SparseLengthsIndicesInGradientWeightedSumGradient", types=BY_ROWS, rearranges=())
 def sparse_lengths_indices_in_gradient_weighted_sum_gradient(
     weights: Tensor, dy: Tensor, lengths: Tensor, rows: Tensor
 ) -> Tensor:
