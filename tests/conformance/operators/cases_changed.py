@@ -310,4 +310,36 @@ CASES = [
     case("rows of strings", "SegmentIdsToRanges", ints(0, 0, 1), TEXTS),
     case("rows of strings", "SparseToDense", ints(0, 2), floats(2), TEXTS),
     case("rows of strings", "LengthsIndicesInGradientSumGradient", floats(2, 3), ints(1, 3), TEXTS),
+    case(
+        "no rows",
+        "SparseAdagradFusedWithSparseLengthsSumGradientApprox",
+        *[floats(0, 5)] * 2,
+        ints(dtype=i64),
+        floats(0, 5),
+        floats(1),
+        ints(),
+        outputs=["X0", "X1"],
+    ),
+    case(
+        "no segments",
+        "SparseAdagradFusedWithSparseLengthsSumGradient",
+        *[parts(3, 5)] * 2,
+        ints(dtype=i64),
+        floats(0, 5),
+        floats(1),
+        ints(),
+        outputs=["X0", "X1"],
+    ),
+    *[
+        Case(
+            f"FbFCPacked {name}",
+            {"X": x, "W": w, "B": b},
+            [("FbGemmPack", ["W"], ["P"], {}), ("FbFCPacked", ["X", "P", "B"], ["Y"], {})],
+            ["Y"],
+        )
+        for name, x, w, b in (
+            ("no rows", floats(0, 4), floats(3, 4), floats(3)),
+            ("b (3, 1)", floats(2, 4), floats(3, 4), floats(3, 1)),
+        )
+    ],
 ]
