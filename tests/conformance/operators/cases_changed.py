@@ -96,6 +96,24 @@ def large_scores() -> list[Case]:
     return found
 
 
+def other_sizes() -> list[Case]:
+    """Gradients with a dimension more, or less, than the data."""
+    found = []
+    ids, lengths = ints(0, 0, 1, 2, 2, 2), ints(2, 1, 3)
+    for sizes, gradient in (((4,), (1, 4)), ((1, 4), (4,)), ((2, 2), (4,))):
+        x, y, dy = floats(6, *sizes), floats(3, *sizes), floats(3, *gradient)
+        name = f"{sizes} {gradient}"
+        for kind in ("Max", "Sum", "LogSumExp"):
+            found.append(case(name, f"SortedSegmentRange{kind}Gradient", x, y, dy, ids))
+        found += [
+            case(name, "LengthsMaxWithMainInputAndForwardOutputGradient", y, dy, lengths, x),
+            case(
+                name, "LengthsWeightedSumWithMainInputGradient", parts(6), dy, lengths, x, outputs=2
+            ),
+        ]
+    return found
+
+
 CASES = [
     *weighted_losses(),
     *unsorted_ids(),
@@ -342,4 +360,24 @@ CASES = [
             ("b (3, 1)", floats(2, 4), floats(3, 4), floats(3, 1)),
         )
     ],
+    *[
+        case(
+            engine,
+            op_type,
+            parts(3, 4) - f32(0.5),
+            parts(2, 4),
+            parts(*last),
+            outputs=count,
+            engine=engine,
+        )
+        for engine in (
+            "FAKE_FP16",
+            "FAKE_BFP_14",
+            "FAKE_BFP_16",
+            "FAKE_BFP_16_ROUND",
+            "FAKE_BFP_24",
+        )
+        for op_type, last, count in (("FC", (2,), 1), ("FCGradient", (3, 2), 3))
+    ],
+    *other_sizes(),
 ]

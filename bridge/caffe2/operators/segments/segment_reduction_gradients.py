@@ -60,8 +60,11 @@ def _weighted(rows: Tensor, weights: Tensor) -> Tensor:
     return rows * along_rows(weights, rows)
 
 
-def _check_data(data: Tensor, rows: Tensor) -> None:
-    require(data.shape == rows.shape, "the data have the sizes of their gradient", data, rows)
+def _as_gradient(data: Tensor, rows: Tensor) -> Tensor:
+    """Return the data in the sizes of their gradient, which may differ by dimensions of 1."""
+    fits = data.shape[:1] == rows.shape[:1] and data.numel() == rows.numel()
+    require(fits, "the data have the sizes of their gradient", data, rows)
+    return data.reshape(rows.shape)
 
 
 def _spread(dy: Tensor, ids: Tensor) -> Tensor:
@@ -182,7 +185,7 @@ def lengths_weighted_sum_with_main_input_gradient(
     """The gradients of the rows and of their weights."""
     rows = _spread(dy, _ids_of(dy, lengths, weights.numel()))
     dx = _weighted(rows, weights)
-    _check_data(data, rows)
+    data = _as_gradient(data, rows)
     return dx, (rows * data).flatten(1).sum(1) if rows.dim() > 1 else rows * data
 
 
@@ -206,20 +209,16 @@ def sparse_lengths_weighted_sum_with_main_input_gradient(
 @operator("LengthsMaxWithMainInputAndForwardOutputGradient", types=BY_LENGTHS, outputs="1-*")
 def lengths_max_gradient(y: Tensor, dy: Tensor, lengths: Tensor, x: Tensor) -> Tensor:
     """dX: dY where an element is the maximum of its segment, else 0."""
-    require(y.shape == dy.shape, "Y and dY have the same sizes", y, dy)
     ids = _ids_of(dy, lengths, x.shape[0] if x.dim() else 0)
     rows = _spread(dy, ids)
-    _check_data(x, rows)
-    return torch.where(x == y[ids], rows, 0.0)
+    return torch.where(_as_gradient(x, rows) == _as_gradient(y, dy)[ids], rows, 0.0)
 
 
-def _of_range(x: Tensor, y: Tensor, dy: Tensor, ids: Tensor) -> tuple[Tensor, Tensor]:
-    """Return for each row the gradient of its segment, and the result of its segment."""
+def _of_range(x: Tensor, y: Tensor, dy: Tensor, ids: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Return for each row the gradient of its segment, the row, and its segment's result."""
     _require_sorted(dy, ids)
     rows = _spread(dy, ids)
-    _check_data(x, rows)
-    require(y.shape == dy.shape, "Y and dY have the same sizes", y, dy)
-    return rows, y.index_select(0, ids)
+    return rows, _as_gradient(x, rows), _as_gradient(y, dy).index_select(0, ids)
 
 
 @operator("SortedSegmentRangeSumGradient", types=BY_IDS)
@@ -237,7 +236,7 @@ def sorted_segment_range_mean_gradient(x: Tensor, y: Tensor, dy: Tensor, ids: Te
 @operator("SortedSegmentRangeMaxGradient", types=BY_IDS)
 def sorted_segment_range_max_gradient(x: Tensor, y: Tensor, dy: Tensor, ids: Tensor) -> Tensor:
     """dX: dY where an element is the maximum of its segment, else 0."""
-    rows, results = _of_range(x, y, dy, ids)
+    rows, x, results = _of_range(x, y, dy, ids)
     return torch.where(x == results, rows, 0.0)
 
 
@@ -246,7 +245,7 @@ def sorted_segment_range_log_sum_exp_gradient(
     x: Tensor, y: Tensor, dy: Tensor, ids: Tensor
 ) -> Tensor:
     """dX = dY exp(X - Y)."""
-    rows, results = _of_range(x, y, dy, ids)
+    rows, x, results = _of_range(x, y, dy, ids)
     return rows * torch.exp(x - results)
 
 
@@ -255,7 +254,7 @@ def sorted_segment_range_log_mean_exp_gradient(
     x: Tensor, y: Tensor, dy: Tensor, ids: Tensor
 ) -> Tensor:
     """dX = dY exp(X - Y) over the number of rows of the segment."""
-    rows, results = _of_range(x, y, dy, ids)
+    rows, x, results = _of_range(x, y, dy, ids)
     return _over_counts(rows * torch.exp(x - results), ids, dy.shape[0])
 
 
