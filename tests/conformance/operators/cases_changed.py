@@ -380,4 +380,18 @@ CASES = [
         for op_type, last, count in (("FC", (2,), 1), ("FCGradient", (3, 2), 3))
     ],
     *other_sizes(),
+    *[
+        case(f"gradient {sizes}", op_type, *operands, outputs=2)
+        for sizes in ((12,), (3, 4, 1))
+        for op_type, operands in (
+            ("AddGradient", [floats(*sizes), floats(3, 4), floats(4)]),
+            ("SubGradient", [floats(*sizes), floats(3, 4), floats(3, 4)]),
+            ("MulGradient", [floats(*sizes), floats(3, 4), floats(4)]),
+            ("DivGradient", [floats(*sizes), floats(3, 4), parts(4), floats(3, 4)]),
+            (
+                "MaxGradient",
+                [np.ones((3, 4), f32), floats(*sizes), np.ones((3, 4), f32), parts(3, 4)],
+            ),
+        )
+    ],
 ]
