@@ -97,7 +97,7 @@ cdef class BoundCore:
         return recording if recording is not None and recording.seen is seen else None
 
     @cython.critical_section
-    cdef int record(self, Recording recording) except -1:
+    cdef int set_recording(self, Recording recording) except -1:
         """Set what was recorded last; None: it cannot be recorded."""
         self.recordings += 1
         self.recording = recording
@@ -290,7 +290,7 @@ cdef class FunctionCore(ProgramCore):
         if seen is None:
             bound.remember(seen_in(impls, outputs) if outputs is not None else None)
         elif calls is not None and outputs is not None:
-            bound.record(recording_of(
+            bound.set_recording(recording_of(
                 seen, calls, operands, buffers or [], results, bound.in_place))
         self._last = bound.latest()
         return None
