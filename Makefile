@@ -72,7 +72,7 @@ sources := bridge tests tools examples docs pyproject.toml setup.py README.md LI
 define sanitize
 	rm -rf "$(SANITIZED)/$(1)"
 	mkdir -p "$(SANITIZED)/$(1)"
-	tar -c --exclude='*.so' --exclude='*.c' --exclude=__pycache__ $(sources) | tar -x -C "$(SANITIZED)/$(1)"
+	tar -c --exclude='*.so' --exclude='bridge/*.c' --exclude=__pycache__ $(sources) | tar -x -C "$(SANITIZED)/$(1)"
 	cd "$(SANITIZED)/$(1)" && CFLAGS="$(2) -O1 -g1 -fno-omit-frame-pointer" LDFLAGS="$(2)" \
 		"$(abspath $(run))" setup.py -q build_ext --inplace --parallel $$(nproc) 2>build.log || { tail build.log >&2; exit 1; }
 	cd "$(SANITIZED)/$(1)" && LD_PRELOAD="$$($${CC:-cc} -print-file-name=$(3)) $$($${CC:-cc} -print-file-name=libstdc++.so)" \

@@ -172,9 +172,10 @@ cdef object _call_importer(object adapter, object x):
     except (BufferError, TypeError, ImportError, MemoryError):
         raise
     except Exception as error:
+        from bridge.exchange.refusal import reason_of
         raise BufferError(
             f"The importer of {adapter.name} does not take this {type(x).__name__}: "
-            f"{type(error).__name__}: {error}") from error
+            f"{type(error).__name__}: {reason_of(error)}") from error
 
 
 cdef TensorImpl _import_by_protocol(object x, object copy):
@@ -250,17 +251,30 @@ cdef TensorImpl _by_object(object x, object copy):
     cdef int protocol = NOTHING
     if not isinstance(x, type):
         for name, door in _DOORS:
-            if hasattr(x, name):
+            if _has_own(x, name):
                 protocol = door
                 break
     if protocol != NOTHING:
         return _by(protocol, x, copy)
-    if call_all():
+    called, failures = call_all()
+    if called:
         adapter = _adapter(type(x))
         if adapter is not None:
             return _by_adapter(adapter, x, copy)
     from bridge.exchange.refusal import no_memory
-    raise TypeError(no_memory(x, has_door))
+    raise TypeError(f"{no_memory(x, has_door)} {failures}".rstrip())
+
+
+cdef bint _has_own(object x, str name) except -1:
+    """Return whether `x` has an attribute that its class lacks."""
+    if name == "__dlpack_c_exchange_api__":     # of classes only
+        return False
+    if name == "to_dlpack":     # some make an attribute of every name, except of Python's own
+        return name in getattr(x, "__dict__", ())
+    try:
+        return hasattr(x, name) and not hasattr(x, "__no_such_attribute__")
+    except Exception:           # of a __getattr__ of any library: it is not there
+        return False
 
 
 # The attributes of doors, in their order.

@@ -151,7 +151,8 @@ cdef TypeMeta _type_of(object array, bridge_descr* descr):
 def _why_not(dtype):
     kind = dtype.kind
     if kind == "O":
-        return "their elements are Python objects, not memory."
+        return ("their elements are Python objects, not memory. Use astype(), as in "
+                "array.astype('float64'); bridge.asarray takes strings.")
     if kind in "SU":
         return ("their elements are strings. Feed them with caffe2.workspace.FeedBlob, or use "
                 "view('uint8').")

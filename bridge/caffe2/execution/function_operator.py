@@ -14,7 +14,7 @@ from bridge.caffe2.execution.definition import Definition
 from bridge.caffe2.execution.function_core import FunctionCore
 from bridge.caffe2.execution.operator import Operator
 from bridge.caffe2.execution.registry import register_operator
-from bridge.caffe2.gradients.declared import declare_gradient
+from bridge.caffe2.gradients.declared import declared, gradient_maker
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -107,10 +107,11 @@ def operator(
             "_declaration": declaration,
             "_has_effects": bool(declaration.effects & {"io", "state"}),
         }
+        maker = None if gradient is None else gradient_maker(gradient)
         register_operator(name, devices, engine)(type(name, (FunctionOperator,), members))
         declare_schema(name, declaration.schema)
-        if gradient is not None:
-            declare_gradient(name, gradient)
+        if maker is not None:
+            declared[name] = maker
         return function
 
     return declare

@@ -243,8 +243,14 @@ cdef class OperatorCore:
         return run(self)
 
     cdef object compute(self):
-        """Compute the outputs; a false result other than None means that it failed."""
-        return self.RunOnDevice()
+        """Compute the outputs, whatever settings of torch are in effect.
+
+        A false result other than None means that it failed.
+        """
+        if is_neutral():
+            return self.RunOnDevice()
+        with neutral():
+            return self.RunOnDevice()
 
     cdef bint repeat(self) except -1:
         """Run again in a faster way, if there is one; return whether there was."""

@@ -136,12 +136,46 @@ cdef class Slot:
         self.index = index
 
 
+cdef class Memory:
+    """The address of the elements of a torch tensor, and their number; see `take_memory`."""
+
+
+cdef Memory memory_of(object tensor):
+    """Return the memory of a row-major tensor; None if torch does not say where it is."""
+    cdef Memory memory = Memory.__new__(Memory)
+    cdef DLTensor now
+    cdef int i
+    if torch_c.dlpack == NULL:      # before torch 2.10
+        return None
+    if torch_c.dlpack.dltensor_from_py_object_no_sync(<PyObject*>tensor, &now) != 0:
+        take_pending()
+        return None
+    memory.data = now.data
+    memory.numel = 1
+    for i in range(now.ndim):
+        memory.numel *= now.shape[i]
+    memory.owner = tensor
+    return memory
+
+
+cdef set _kernels = set()
+
+
+def take_memory(kernel):
+    """Have programs call `kernel` with a `Memory` in the place of each tensor that they know.
+
+    The kernel returns one of the tensors that it was given, which is not looked at.
+    """
+    _kernels.add(kernel)
+
+
 cdef class Call:
     """A recorded call of a torch function; see `Program`."""
 
     def __init__(self, function, tuple arguments, dict keywords, result, bint is_view,
                  bint is_bound, tuple last):
         self.function = function
+        self.is_kernel = function in _kernels
         self.arguments = arguments
         self.keywords = keywords or None
         self.result = result
@@ -188,6 +222,8 @@ cdef class Program:
             if not call.is_bound:
                 continue
             call.bound_arguments = <tuple>_filled(call.arguments, self.values)
+            if call.is_kernel:
+                call.bound_arguments = <tuple>_with_memory(call.bound_arguments)
             if call.keywords is not None:
                 call.bound_keywords = <dict>_filled(call.keywords, self.values)
             if call.is_view:
@@ -281,6 +317,19 @@ cdef object _filled(object template, list values):
             found[name] = _filled(one, values)
         return found
     return template
+
+
+cdef object _with_memory(object value):
+    """Return arguments of a kernel, with `Memory` in the places of tensors."""
+    cdef Memory memory
+    if type(value) is tuple:
+        return tuple([_with_memory(one) for one in <tuple>value])
+    if type(value) is list:
+        return [_with_memory(one) for one in <list>value]
+    if type(value) is <object>torch_c.tensor_type:
+        memory = memory_of(value)
+        return value if memory is None else memory
+    return value
 
 
 cdef int put_result(object blob, object result, TensorImpl fresh) except -1:

@@ -208,6 +208,20 @@ def test_steps_of_plans_that_report_run_after_the_others_and_instances_repeat() 
     assert order == ["work", "work", "report"]
 
 
+def test_instances_of_a_step_wait_for_one_another() -> None:
+    meeting = threading.Barrier(3, timeout=60)
+
+    def wait(inputs: Any, outputs: Any) -> None:
+        meeting.wait()
+
+    net = core.Net("waits")
+    net.Python(wait)([], [])
+    inner = core.execution_step("instance", net)
+    plan = core.Plan("of_instances")
+    plan.AddStep(core.execution_step("all", [inner], num_concurrent_instances=3))
+    assert workspace.RunPlan(plan)
+
+
 def test_a_plan_of_many_instances_takes_no_memory_for_them() -> None:
     workspace.FeedBlob("stop", np.array([False]))
     runs: list[None] = []

@@ -7,7 +7,12 @@ Follows BinaryElementwiseWithArgsGradientOp, caffe2/operators/elementwise_ops.h,
 from __future__ import annotations
 
 from bridge.caffe2.execution.function_operator import operator
-from bridge.caffe2.operators.base.checks import NUMBERS, has_values, require
+from bridge.caffe2.operators.base.checks import (
+    NUMBERS,
+    broadcast_sizes,
+    has_values,
+    require,
+)
 from bridge.caffe2.operators.base.lazy_torch import torch
 from bridge.caffe2.operators.elementwise.legacy_broadcast import Broadcast
 
@@ -24,7 +29,7 @@ def _wide(dc: Tensor, a: Tensor, b: Tensor, broadcast: Broadcast) -> Tensor:
     """Return B as a view that broadcasts with A to the shape of dC."""
     wide = broadcast.view(a, b)
     try:
-        fits = torch.broadcast_shapes(a.shape, wide.shape) == dc.shape
+        fits = broadcast_sizes(a.shape, wide.shape) == dc.shape
     except RuntimeError:
         fits = False
     require(fits, "A and B broadcast to the shape of dC", a, b, dc)

@@ -76,7 +76,7 @@ def clip(x: Tensor, *, min: float = -LARGEST, max: float = LARGEST, out: Out = N
 @operator(
     "EnsureClipped",
     inplace="0>0",
-    types={"indices": INTS},
+    types={"indices": INTS, "gradient": None},
     gradient="undefined",
 )
 def ensure_clipped(
