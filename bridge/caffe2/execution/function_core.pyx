@@ -26,7 +26,7 @@ from bridge.c10.storage cimport EXTERNAL, READONLY
 from bridge.c10.tensor_impl cimport CONTIGUOUS, TensorImpl, seen as seen_impl
 from bridge.c10.type_meta cimport undefined_type
 from bridge.caffe2.blobs.core cimport BlobCore, tensor_of
-from bridge.caffe2.execution.operator_core cimport output_sized
+from bridge.caffe2.execution.operator_core cimport OperatorCore, output_sized
 from bridge.caffe2.execution.program cimport (
     WORTH_ADOPTING,
     Layout,
