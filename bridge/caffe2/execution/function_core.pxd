@@ -33,7 +33,7 @@ cdef class BoundCore:
     cdef Seen seen_of(self, list impls)
     cdef int remember(self, Seen seen) except -1
     cdef Recording recording_of(self, Seen seen)
-    cdef int record(self, Recording recording) except -1
+    cdef int set_recording(self, Recording recording) except -1
     cdef Seen latest(self)
 
 cdef class FunctionCore(ProgramCore):

@@ -26,7 +26,7 @@ from bridge.c10.storage cimport EXTERNAL, READONLY
 from bridge.c10.tensor_impl cimport CONTIGUOUS, TensorImpl, seen as seen_impl
 from bridge.c10.type_meta cimport undefined_type
 from bridge.caffe2.blobs.core cimport BlobCore, tensor_of
-from bridge.caffe2.execution.operator_core cimport output_sized
+from bridge.caffe2.execution.operator_core cimport OperatorCore, output_sized
 from bridge.caffe2.execution.program cimport (
     WORTH_ADOPTING,
     Layout,
@@ -96,7 +96,7 @@ cdef class BoundCore:
         return recording if recording is not None and recording.seen is seen else None
 
     @cython.critical_section
-    cdef int record(self, Recording recording) except -1:
+    cdef int set_recording(self, Recording recording) except -1:
         """Set what was recorded last; None: it cannot be recorded."""
         self.recordings += 1
         self.recording = recording
@@ -186,7 +186,7 @@ cdef class FunctionCore(ProgramCore):
         if seen is None:
             bound.remember(seen_in(impls, outputs) if outputs is not None else None)
         elif calls is not None and outputs is not None:
-            bound.record(recording_of(
+            bound.set_recording(recording_of(
                 seen, calls, operands, buffers or [], results, bound.in_place))
         self._last = bound.latest()
         return None
