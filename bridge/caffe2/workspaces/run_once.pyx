@@ -102,12 +102,15 @@ cdef bint _run_known(DefinitionCore definition, object workspace, dict blobs) ex
         if isinstance(cause, Exception):
             raise failure(definition, cause, "RunOperatorOnce") from cause
         raise
-    if operator.is_repeatable():
-        if len(_current.ready) >= MOST_READY:
-            _current.ready.clear()
-        if _current.workspace is workspace:
-            operator._workspace = None      # which would keep itself alive
-            _current.ready[definition] = operator
+    try:
+        if operator.is_repeatable():
+            if len(_current.ready) >= MOST_READY:
+                _current.ready.clear()
+            if _current.workspace is workspace:
+                operator._workspace = None      # which would keep itself alive
+                _current.ready[definition] = operator
+    except MemoryError:
+        pass        # it has run, and is kept only to run faster again
     return True
 
 
