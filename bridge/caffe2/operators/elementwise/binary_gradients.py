@@ -6,8 +6,15 @@ Follows BinaryElementwiseWithArgsGradientOp, caffe2/operators/elementwise_ops.h,
 
 from __future__ import annotations
 
+import math
+
 from bridge.caffe2.execution.function_operator import operator
-from bridge.caffe2.operators.base.checks import NUMBERS, has_values, require
+from bridge.caffe2.operators.base.checks import (
+    NUMBERS,
+    broadcast_sizes,
+    has_values,
+    require,
+)
 from bridge.caffe2.operators.base.lazy_torch import torch
 from bridge.caffe2.operators.elementwise.legacy_broadcast import Broadcast
 
@@ -29,12 +36,12 @@ def _wide(
     """
     wide = broadcast.view(a, b)
     try:
-        shape = torch.broadcast_shapes(a.shape, wide.shape)
+        shape: tuple[int, ...] | None = broadcast_sizes(a.shape, wide.shape)
     except RuntimeError:
         shape = None
     if shape == dc.shape:
         return wide, dc, out
-    fits = shape is not None and shape.numel() == dc.numel()
+    fits = shape is not None and math.prod(shape) == dc.numel()
     require(fits, "A and B broadcast to the shape of dC", a, b, dc)
     return wide, dc.reshape(shape), None
 
