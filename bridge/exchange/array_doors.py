@@ -83,9 +83,10 @@ def _array(x: Any) -> numpy.ndarray[Any, Any]:
             f"{type(x).__name__}.__array__ does not return an array: {reason_of(error)}"
         ) from error
     if isinstance(array, numpy.ma.MaskedArray):
-        nulls = int(numpy.ma.count_masked(array))
+        nulls = array.size - int(array.count())
         refuse_nulls(type(x).__name__, nulls, "numpy.ma.filled(x[...], value)")
-        return array.data
+        plain: numpy.ndarray[Any, Any] = array.data
+        return plain
     return array
 
 

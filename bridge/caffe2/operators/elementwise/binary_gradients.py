@@ -6,6 +6,7 @@ Follows BinaryElementwiseWithArgsGradientOp, caffe2/operators/elementwise_ops.h,
 
 from __future__ import annotations
 
+import contextlib
 import math
 
 from bridge.caffe2.execution.function_operator import operator
@@ -35,14 +36,12 @@ def _wide(
     dC may have another shape with as many elements; `out` is left out then.
     """
     wide = broadcast.view(a, b)
-    try:
-        shape: tuple[int, ...] | None = broadcast_sizes(a.shape, wide.shape)
-    except RuntimeError:
-        shape = None
+    shape: tuple[int, ...] = (-1,)  # that of no tensor
+    with contextlib.suppress(RuntimeError):
+        shape = broadcast_sizes(a.shape, wide.shape)
     if shape == dc.shape:
         return wide, dc, out
-    fits = shape is not None and math.prod(shape) == dc.numel()
-    require(fits, "A and B broadcast to the shape of dC", a, b, dc)
+    require(math.prod(shape) == dc.numel(), "A and B broadcast to the shape of dC", a, b, dc)
     return wide, dc.reshape(shape), None
 
 
