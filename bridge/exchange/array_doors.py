@@ -77,7 +77,7 @@ def _imported(array: Any, x: Any, copy: bool | None, reason: str | None) -> Tens
 
 def _array(x: Any) -> numpy.ndarray[Any, Any]:
     try:
-        array = numpy.asanyarray(x)
+        array: numpy.ndarray[Any, Any] = numpy.asanyarray(x)
     except Exception as error:
         raise BufferError(
             f"{type(x).__name__}.__array__ does not return an array: {reason_of(error)}"
