@@ -36,6 +36,7 @@ from bridge.exchange.torch_api cimport is_torch_tensor
 from bridge.c10.errors import EnforceBufferError
 from bridge.c10.reports import ASKED as _ASKED
 from bridge.c10.raw_parts import items_of
+from bridge.exchange.refusal import reason_of
 from bridge.exchange.registry import register
 from bridge.exchange.streams import synchronise_host
 from bridge.exchange.strings import import_strings
@@ -148,7 +149,7 @@ def _value(variable):
     try:
         return variable.value()
     except Exception as error:
-        raise BufferError(f"The variable has no value here: {error}") from error
+        raise BufferError(f"The variable has no value here: {reason_of(error)}") from error
 
 
 def _special(x, copy):
@@ -219,7 +220,8 @@ def export(x, copy):
         return _from_capsule_in_context(capsule)
     except Exception as error:
         raise BufferError(
-            f"TensorFlow does not take a tensor of {impl.c_dtype} on {impl.device()}: {error}. "
+            f"TensorFlow does not take a tensor of {impl.c_dtype} on {impl.device()}: "
+            f"{reason_of(error)}. "
             "Convert it first, as with bridge.asarray(x, dtype='float32', device='cpu')."
         ) from error
 

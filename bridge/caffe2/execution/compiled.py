@@ -18,6 +18,7 @@ torch keeps compiled code on disk, for other processes too (``TORCHINDUCTOR_CACH
 from __future__ import annotations
 
 import math
+import threading
 import warnings
 from collections.abc import Callable, Sequence
 from time import perf_counter
@@ -40,8 +41,9 @@ if TYPE_CHECKING:
 
     import torch
 
-    # A compiled function of the inputs' tensors, and the outputs that it returns in this order.
-    Compiled = tuple[Callable[..., Any], tuple[str, ...]]
+    # A compiled function of the inputs' tensors, the outputs that it returns in this order, and
+    # whether it has written no input if it raises an error.
+    Compiled = tuple[Callable[..., Any], tuple[str, ...], bool]
 
 __all__ = ["CompiledRun"]
 
@@ -49,6 +51,11 @@ _CALLER = "RunNet"
 _SHORTEST = 2  # operators that are worth compiling
 # Which way the first runs of a segment take: c: compiled, o: the operators, recorded in two runs.
 _TURNS = "cccccoooocccooo"
+# torch functions that raise an error for some values of elements, even when compiled.
+_RAISING = {
+    *("index", "index_put", "index_select", "index_add", "index_copy", "index_fill", "gather"),
+    *("scatter", "scatter_add", "scatter_reduce", "take", "put", "embedding", "_embedding_bag"),
+}
 _SMALL_PRODUCT = 1 << 14  # multiplications; larger matrix products are left to a library
 
 
@@ -168,14 +175,31 @@ class _Segment(ProgramCore, Operator):
         self._trial: _Trial | None = None  # of the latest run
         self._runs = False
         self._inner_is_written = False
+        self._raises_first = True  # whether compiled code that raises has written no blob
+        # Of the latest graph: the inputs that it writes, and whether with values of inputs.
+        self._written: list[int] = []
+        self._swaps = False
+        self._lock = threading.Lock()
 
     def run(self) -> bool:
-        """Run the segment; return False if it has to run operator by operator."""
+        """Run the segment; return False if it has to run operator by operator.
+
+        It has to while another thread runs the segment.
+        """
+        if not self._lock.acquire(blocking=False):
+            self._inner_is_written = True
+            return False
+        try:
+            return self._run_either_way()
+        finally:
+            self._lock.release()
+
+    def _run_either_way(self) -> bool:
         if self._trial is not None and self._trial.prefers_operators() and self._has_sizes():
             self._runs = False
         else:
             self._runs = True
-            run_one(self)
+            self._run_compiled()
         if not self._runs:
             self._inner_is_written = True
         elif self._inner_is_written:
@@ -183,6 +207,15 @@ class _Segment(ProgramCore, Operator):
             for blob in self.inner:  # their values are not those of this run
                 blob.Reset()
         return self._runs
+
+    def _run_compiled(self) -> None:
+        """Run compiled code. If it raises, the operators run, which say what is wrong."""
+        try:
+            run_one(self)
+        except Exception:
+            if not self._raises_first:
+                raise
+            self._runs = False
 
     def note(self, is_compiled: bool, seconds: float) -> None:
         """Count how long the run took, in which way."""
@@ -214,7 +247,7 @@ class _Segment(ProgramCore, Operator):
             self._runs = False
             self._set_program(None)  # which holds the memory of the inputs
             return
-        function, returned = compiled
+        function, returned, self._raises_first = compiled
         count = len(inputs)
         slots = {name: count + i for i, name in enumerate(returned)}
         call = Call(
@@ -243,23 +276,23 @@ class _Segment(ProgramCore, Operator):
 
     def _compile(self, tensors: Sequence[torch.Tensor]) -> Compiled | None:
         import torch
-        from torch.fx.experimental.proxy_tensor import make_fx
 
-        returned: list[str] = []
+        names: list[str] = []
         try:
-            with torch.no_grad():
-                traced = make_fx(
-                    lambda *given: self._traced(given, returned),
-                    decomposition_table={torch.ops.aten.addmm.default: _small_product},
-                    tracing_mode="fake",
-                )(*[tensor.detach() for tensor in tensors])
+            traced = self._trace(tensors, names, True)
+            writes = len(names) < len(self._definition.outputs)
+            # What it writes is written when it has not raised an error. And torch 2.13 leaves out a
+            # copy of an input into another, though the first is overwritten before.
+            last = writes and (self._swaps or any(map(_raises, traced.graph.nodes)))
+            if last:
+                traced = self._trace(tensors, names, False)
         except Exception:  # noqa: BLE001  # the operators, run one by one, raise what is wrong with the inputs
             return None
         try:
             with torch.no_grad(), warnings.catch_warnings():
                 # torch's compiler calls what torch itself deprecates.
                 warnings.simplefilter("ignore", DeprecationWarning)
-                return _compiled_graph(traced, tensors), tuple(returned)
+                function = _compiled_graph(traced, tensors)
         except Exception as cause:  # noqa: BLE001  # whatever it is, the operators run
             warnings.warn(
                 f"torch could not compile the operators {self.steps[0].position} to "
@@ -268,9 +301,43 @@ class _Segment(ProgramCore, Operator):
                 stacklevel=2,
             )
             return None
+        if last:
+            function = self._writing_last(function, len(names))
+        return function, tuple(names), last or not writes
 
-    def _traced(self, tensors: Sequence[torch.Tensor], returned: list[str]) -> tuple[Any, ...]:
-        """Return what the steps compute; blobs that keep their sizes are written in place."""
+    def _trace(self, tensors: Sequence[torch.Tensor], names: list[str], writes: bool) -> Any:
+        """Return the graph of the steps; see `_traced`."""
+        import torch
+        from torch.fx.experimental.proxy_tensor import make_fx
+
+        with torch.no_grad():
+            return make_fx(
+                lambda *given: self._traced(given, names, writes),
+                decomposition_table={torch.ops.aten.addmm.default: _small_product},
+                tracing_mode="fake",
+            )(*[tensor.detach() for tensor in tensors])
+
+    def _writing_last(self, function: Callable[..., Any], count: int) -> Callable[..., Any]:
+        """Return a function that writes what `function` returns after its first `count` results."""
+
+        places = self._written
+
+        def call(*tensors: torch.Tensor) -> Any:
+            results = function(*tensors)
+            for place, value in zip(places, results[count:], strict=True):
+                tensors[place].copy_(value)
+            return results[:count]
+
+        return call
+
+    def _traced(
+        self, tensors: Sequence[torch.Tensor], returned: list[str], writes: bool
+    ) -> tuple[Any, ...]:
+        """Return what the steps compute; blobs that keep their sizes are written in place.
+
+        Unless `writes`: then their values are returned too, and `_written` are the inputs.
+        returned: becomes the names of the other outputs.
+        """
         given = dict(zip(self._definition.inputs, tensors, strict=True))
         values: dict[str, Any] = dict(given)
         for step in self.steps:
@@ -287,15 +354,32 @@ class _Segment(ProgramCore, Operator):
                 continue
             returned.append(name)
             results.append(value)
-        owned = {one.untyped_storage()._cdata for one in tensors}
+        given_memory = {one.untyped_storage()._cdata for one in tensors}
+        owned = set(given_memory)
         for i, value in enumerate(results):
             if value.untyped_storage()._cdata in owned or not value.is_contiguous():
                 results[i] = value.clone(memory_format=_row_major())
             owned.add(results[i].untyped_storage()._cdata)
-        for before, value in written:
-            if value is not before:
-                before.copy_(value)
+        changes = [(before, value) for before, value in written if value is not before]
+        self._swaps = False
+        for i, (before, value) in enumerate(changes):
+            if value.untyped_storage()._cdata in given_memory:  # which may be overwritten itself
+                changes[i] = before, value.clone()
+                self._swaps = True
+        if not writes:
+            self._written = [
+                next(i for i, one in enumerate(tensors) if one is before) for before, _ in changes
+            ]
+            return (*results, *(value for _, value in changes))
+        for before, value in changes:
+            before.copy_(value)
         return tuple(results)
+
+
+def _raises(node: Any) -> bool:
+    """Return whether a call in a graph may raise an error for the values of elements."""
+    packet = getattr(node.target, "overloadpacket", None)
+    return packet is not None and packet.__name__ in _RAISING
 
 
 def _row_major() -> Any:

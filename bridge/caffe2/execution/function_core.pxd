@@ -32,6 +32,9 @@ cdef class BoundCore:
 
     cdef Seen seen_of(self, list impls)
     cdef int remember(self, Seen seen) except -1
+    cdef Recording recording_of(self, Seen seen)
+    cdef int record(self, Recording recording) except -1
+    cdef Seen latest(self)
 
 cdef class FunctionCore(ProgramCore):
     cdef BoundCore _bound       # None: not run yet

@@ -118,8 +118,9 @@ def module_on(
     wanted = list(message.external_output) if outputs is None else _names(outputs, "outputs")
     if not wanted:
         wanted = _leaves(function)
+    known = {*function.writes, *function.reads, *given, *message.external_input}
     for name in wanted:
-        if name not in function.writes and name not in function.reads and name not in given:
+        if name not in known:
             raise EnforceKeyError(
                 f"Net {function.name!r} has no blob {name!r} to be an output; it writes "
                 f"{listed(function.writes)}.",
@@ -343,8 +344,9 @@ class NetModule(torch.nn.Module):
         if torch.compiler.is_compiling():
             if step.reason is not None:
                 _refuse_tracing(step)
-            step.call(values, step.placed(arguments, device))
-            return
+            if torch.compiler.is_dynamo_compiling():
+                step.call(values, step.placed(arguments, device))
+                return
         try:
             step.call(values, step.placed(arguments, device))
         except Exception as cause:

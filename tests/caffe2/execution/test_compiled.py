@@ -124,6 +124,45 @@ def test_an_error_is_that_of_the_operator() -> None:
     workspace.RunNet(net)
 
 
+def test_an_error_for_values_is_that_of_the_operator_and_nothing_is_written_before() -> None:
+    net = core.Net("rows")
+    net.Proto().type = "compiled"
+    net.Add(["w", "step"], "w")
+    net.Gather(["w", "indices"], "rows")
+    net.Scale("rows", "y", scale=2.0)
+    net.Proto().external_output.extend(["w", "y"])
+    workspace.FeedBlob("w", np.zeros((4, 2), np.float32))
+    workspace.FeedBlob("step", np.ones((4, 2), np.float32))
+    workspace.FeedBlob("indices", np.array([1, 2], np.int32))
+    workspace.CreateNet(net)
+    for runs in range(1, 4):
+        workspace.FeedBlob("indices", np.array([1, 2], np.int32))
+        workspace.RunNet(net)
+        assert workspace.FetchBlob("w").tolist() == [[2 * runs - 1] * 2] * 4
+        workspace.FeedBlob("indices", np.array([1, 9], np.int32))
+        with pytest.raises(c10.EnforceNotMet, match=r"'Gather'.*position 1 of net 'rows'"):
+            workspace.RunNet(net)
+        assert workspace.FetchBlob("y").tolist() == [[4 * runs - 2] * 2] * 2
+        # as of a simple net, whose operators before have run
+        assert workspace.FetchBlob("w").tolist() == [[2 * runs] * 2] * 4
+
+
+def test_blobs_that_swap_their_values() -> None:
+    net = core.Net("swap")
+    net.Proto().type = "compiled"
+    net.StopGradient("x", "old")
+    net.Negative("x", "x")
+    net.StopGradient("y", "kept")
+    net.StopGradient("old", "y")
+    net.Add(["kept", "x"], "x")
+    net.Proto().external_output.extend(["x", "y"])
+    workspace.FeedBlob("x", np.array([1, 2], np.float32))
+    workspace.FeedBlob("y", np.array([30, 40], np.float32))
+    workspace.RunNetOnce(net)
+    assert workspace.FetchBlob("x").tolist() == [29, 38]
+    assert workspace.FetchBlob("y").tolist() == [1, 2]
+
+
 def test_operators_that_cannot_be_compiled_run_between_segments() -> None:
     seen = []
     net = core.Net("mixed")

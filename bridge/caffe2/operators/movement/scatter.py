@@ -118,7 +118,10 @@ def scatter(data: Tensor, indices: Tensor, updates: Tensor, *, axis: int = 1) ->
         indices,
         data,
     )
-    return runs.scatter(1, places, updates.reshape(places.shape)).view(data.shape)
+    updates = updates.reshape(places.shape)
+    if data.dtype == torch.uint16:  # torch computes with its bits, not with the type
+        runs, updates = runs.view(torch.int16), updates.view(torch.int16)
+    return runs.scatter(1, places, updates).view(data.dtype).view(data.shape)
 
 
 def _in_runs(x: Tensor, axis: int) -> Tensor:

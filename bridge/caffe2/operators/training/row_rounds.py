@@ -20,8 +20,10 @@ def row_width(param: Tensor, indices: Tensor, grad: Tensor) -> int:
     """Return the width of a row. Raises EnforceNotMet: a gradient is not as wide."""
     require(param.dim() > 0, "parameters have at least one dimension", param)
     width = param.numel() // max(param.shape[0], 1)
-    if grad.numel() != indices.numel() * width:
+    if grad.numel() != indices.numel() * width or grad.dim() < indices.dim():
         require(False, "there is one gradient per row", grad, indices, param)
+    if width != grad.shape[indices.dim() :].numel() and indices.numel():
+        require(False, "a gradient is as wide as a row", grad, indices, param)
     return width
 
 

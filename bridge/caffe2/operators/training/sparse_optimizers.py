@@ -363,6 +363,7 @@ def sparse_adadelta(
     out: Out = None,
 ) -> tuple[Tensor, Tensor, Tensor]:
     """(parameters, squares of gradients, squares of steps, rows, gradient, rate)."""
+    require(0 < decay < 1, "decay is between 0 and 1", decay)
     rate = learning_rate_of(lr)
     sizes = _rows_for_kernel(param, indices, grad, lr, moment, moment_delta)
     made = [_writable(out, o, one) for o, one in enumerate((param, moment, moment_delta))]
