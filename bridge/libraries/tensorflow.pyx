@@ -70,11 +70,14 @@ cdef object _to_capsule = tf.experimental.dlpack.to_dlpack
 cdef object _from_capsule = tf.experimental.dlpack.from_dlpack
 # TensorFlow's context, whose handle TFE_FromDlpackCapsule takes; None: use the public function.
 cdef object _context = None
+cdef dict _module = {}
 cdef object _last_context = None
 cdef object _handle = None
 try:
     from tensorflow.python import pywrap_tfe
-    from tensorflow.python.eager.context import context as _context
+    from tensorflow.python.eager import context as _eager_context
+    _context = _eager_context.context
+    _module = vars(_eager_context)
     _context().ensure_initialized()
     _context()._handle
     _to_capsule = pywrap_tfe.TFE_ToDlpackCapsule
@@ -88,8 +91,9 @@ cdef object _from_capsule_in_context(object capsule):
     global _last_context, _handle
     if _context is None:
         return _from_capsule(capsule)
-    now = _context()
-    if now is not _last_context:
+    now = _module.get("_context")       # what context() returns, in less time
+    if now is None or now is not _last_context:
+        now = _context()
         now.ensure_initialized()
         _handle = now._handle
         _last_context = now
