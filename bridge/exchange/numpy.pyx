@@ -174,6 +174,8 @@ cpdef TensorImpl import_array(object array, object copy):
     cdef int64_t* strides
     cdef int i
     cdef bint whole = True
+    if numpy_array_type is None:
+        _fetch()
     if type(array) is not numpy_array_type and isinstance(array, _masked_array):
         raise BufferError(
             "A masked array has no plain memory for what is masked. Use filled(value), or "

@@ -14,6 +14,7 @@ from bridge.c10 import EnforceNotMet
 from bridge.caffe2 import core, workspace
 from bridge.caffe2.proto import caffe2_pb2
 from bridge.caffe2.proto.caffe2_descriptor import SERIALIZED
+from tests.helpers.isolate import run_python
 from tests.helpers.operators import operator_of
 from tests.helpers.workspaces import refused
 
@@ -189,6 +190,20 @@ def test_predictor_takes_and_gives_arrays_apart_from_the_workspace() -> None:
         predictor.run({"other": tensor})
     refused(raised.value, "'other'", kind=KeyError)
     assert workspace.Blobs() == [] and workspace.Nets() == []
+
+
+def test_a_predictor_may_be_the_first_to_see_an_array() -> None:
+    printed = run_python("""
+import numpy as np
+from bridge.caffe2 import core, workspace
+
+init, net = core.Net("fills"), core.Net("adds")
+init.ConstantFill([], ["x"], shape=[2])
+net.AddExternalOutput(net.Add(["x", "x"], "y"))
+predictor = workspace.Predictor(init.Proto(), net.Proto())
+print(predictor.run([np.array([1, 2], np.float32)])[0].tolist())
+""")
+    assert printed == "[2.0, 4.0]\n"
 
 
 def test_steps_of_plans_that_report_run_after_the_others_and_instances_repeat() -> None:
