@@ -8,6 +8,10 @@
 #   make fuzz            build the package with clang and fuzz the reader of blobs
 #   make sanitize        build the package with AddressSanitizer and UBSan, and run the tests of the
 #                        core, exchange and blobs on it; make sanitize-quick runs a selection
+#   make stress          build the package and have eight threads do random things to shared objects
+#                        for ten minutes; a Python without the GIL (PYTHON=python3.14t) says most
+#   make matrix          build the package and run the core suite with each Python from 3.10 to 3.15
+#                        that is here, with and without the GIL, and say which were not found
 #   make clean           remove the virtual environment and what the build left
 #
 # All of it happens in one virtual environment inside the checkout, so that the large packages are
@@ -19,6 +23,9 @@
 #   WORKERS=0 make test             one process (the default is one per core, eight at most)
 #   PYTEST_ARGS='-k extend' make test
 #                                   more arguments of pytest
+#   STRESS_SECONDS=60 make stress   another time
+#   MATRIX='3.10 3.14t' make matrix
+#                                   only these
 #   FUZZ_SECONDS=3600 make fuzz     longer than a minute; what is found stays in .venv-fuzz
 
 PYTHON ?= python3
@@ -28,6 +35,8 @@ PYTEST_ARGS ?=
 WORKERS ?= auto
 FUZZ_VENV ?= .venv-fuzz
 FUZZ_SECONDS ?= 60
+STRESS_SECONDS ?= 600
+MATRIX ?=
 SANITIZED ?= $(VENV)/sanitized
 SANITIZED_TESTS ?= tests/dlpack tests/c10 tests/wire tests/exchange tests/at tests/see tests/tf \
 	tests/libraries tests/caffe2/tensor tests/caffe2/blobs tests/caffe2/files \
@@ -71,7 +80,7 @@ define sanitize
 		"$(abspath $(run))" $(pytest) -s -p no:cacheprovider $(PYTEST_ARGS) $(5)
 endef
 
-.PHONY: demo test test-shuffled bench docs fuzz sanitize sanitize-quick clean help
+.PHONY: demo test test-shuffled bench docs fuzz sanitize sanitize-quick stress matrix clean help
 
 help:
 	@sed -n '3,/^$$/s/^# \{0,1\}//p' Makefile
@@ -108,6 +117,13 @@ sanitize: $(installed)
 
 sanitize-quick: $(installed)
 	$(call addresses,$(SANITIZED_QUICKLY))
+
+stress: $(installed)
+	OMP_NUM_THREADS=1 $(run) -m tests.helpers.stress $(STRESS_SECONDS)
+
+# Environments of its own, in build/matrix; $(PYTHON) only runs the tool.
+matrix:
+	$(PYTHON) tools/matrix.py $(MATRIX)
 
 clean:
 	rm -rf $(VENV) $(FUZZ_VENV) build dist *.egg-info

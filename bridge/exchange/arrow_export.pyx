@@ -8,7 +8,7 @@ whose child has the numbers. The structure with the numbers refers to the owner 
 move a child out of its parent, so each structure has a block of its own.
 """
 
-from cpython.pycapsule cimport PyCapsule_GetPointer, PyCapsule_New
+from cpython.pycapsule cimport PyCapsule_Destructor, PyCapsule_GetPointer, PyCapsule_New
 from cpython.ref cimport Py_INCREF
 from libc.stdint cimport int32_t, int64_t, uint8_t
 from libc.stdlib cimport calloc, free
@@ -17,9 +17,8 @@ from libc.string cimport memcpy
 from bridge.c10.device cimport host_accessible
 from bridge.c10.layout cimport checked_numel
 from bridge.c10.reports cimport report_copy
-from bridge.c10.retained cimport retained_data
-from bridge.c10.storage cimport owner_of
-from bridge.c10.tensor_impl cimport CONTIGUOUS, TensorImpl, allocated
+from bridge.c10.retained cimport retained_owner
+from bridge.c10.tensor_impl cimport CONTIGUOUS, TensorImpl, allocated, seen
 from bridge.c10.type_meta cimport uint8_type
 from bridge.dlpack.abi cimport DL_CPU, has_streams
 from bridge.exchange.arrow_abi cimport (
@@ -161,17 +160,27 @@ cdef int _require(TensorImpl impl, str caller) except -1:
     return 0
 
 
+cdef object _capsule(void* structure, const char* name, PyCapsule_Destructor destructor):
+    """Return a capsule of a structure that is all zeros; without memory, free it."""
+    try:
+        return PyCapsule_New(structure, name, destructor)
+    except MemoryError:
+        free(structure)
+        raise
+
+
 cdef object arrow_schema(TensorImpl impl):
     """Return a capsule of the ArrowSchema of a tensor. Raises BufferError: see `_require`."""
     cdef ArrowSchema* schema
     cdef SchemaBlock* block
     cdef bytes text
+    impl = seen(impl)
     _require(impl, "__arrow_c_schema__")
     text = _FORMATS[impl.c_dtype.name]
     schema = <ArrowSchema*>calloc(1, sizeof(ArrowSchema))
     if schema == NULL:
         raise MemoryError()
-    capsule = PyCapsule_New(schema, "arrow_schema", _delete_schema)
+    capsule = _capsule(schema, "arrow_schema", _delete_schema)
     if impl.ndim == 1:
         _fill_schema(schema, text, b"")
         return capsule
@@ -228,9 +237,12 @@ cdef TensorImpl _with_bits(TensorImpl impl):
 
 
 cdef int _export_memory(TensorImpl impl, ArrowArray* array, str caller) except -1:
-    cdef TensorImpl memory = _with_bits(impl) if impl.c_dtype.name == "bool" else impl
-    cdef char* data = retained_data(memory, caller)
-    return _export(impl, data, owner_of(memory.storage), array)
+    cdef TensorImpl memory
+    cdef char* data
+    impl = seen(impl)
+    memory = _with_bits(impl) if impl.c_dtype.name == "bool" else impl
+    owner = retained_owner(memory, &data, caller)
+    return _export(impl, data, owner, array)
 
 
 cdef TensorImpl _as_requested(TensorImpl impl, object requested, str caller):
@@ -276,7 +288,7 @@ cdef tuple arrow_array(TensorImpl impl, object requested):
     array = <ArrowArray*>calloc(1, sizeof(ArrowArray))
     if array == NULL:
         raise MemoryError()
-    capsule = PyCapsule_New(array, "arrow_array", _delete_array)
+    capsule = _capsule(array, "arrow_array", _delete_array)
     _export_memory(impl, array, "__arrow_c_array__")
     return schema, capsule
 
@@ -300,7 +312,7 @@ cdef tuple arrow_device_array(TensorImpl impl, object requested):
     array = <ArrowDeviceArray*>calloc(1, sizeof(ArrowDeviceArray))
     if array == NULL:
         raise MemoryError()
-    capsule = PyCapsule_New(array, "arrow_device_array", _delete_device_array)
+    capsule = _capsule(array, "arrow_device_array", _delete_device_array)
     _export_memory(impl, &array.array, "__arrow_c_device_array__")
     if impl.c_dtype.name == "bool":
         kind = DL_CPU           # where the bits are

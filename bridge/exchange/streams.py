@@ -126,25 +126,47 @@ def wait_for_event(index: int, event: int) -> None:
     Raises BufferError: CUDA does not know the event, or the stream is being captured into a CUDA
     graph.
     """
-    from ctypes import CDLL, c_uint, c_void_p
-
     if not event:
         return
     torch = _torch_in_use()
-    if torch is not None and _is_captured(torch, torch.cuda.current_stream(index)):
-        raise BufferError(
-            "The stream is being captured into a CUDA graph, which an event of outside would end. "
-            "Convert before or after."
-        )
-    try:
-        # by the driver, whose events are those of the runtime; torch waits for its own ones only
-        status = CDLL("libcuda.so.1").cuStreamWaitEvent(
-            c_void_p(current_handle(index)), c_void_p(event), c_uint(0)
-        )
-    except (OSError, AttributeError) as error:
-        raise BufferError(f"The memory is not ready, and CUDA cannot be asked: {error}") from error
+    if torch is None:
+        status = _queue_event(_LEGACY, event)
+    else:
+        ours = torch.cuda.current_stream(index)
+        if _is_captured(torch, ours):
+            raise BufferError(
+                "The stream is being captured into a CUDA graph, which an event of outside would "
+                "end. Convert before or after."
+            )
+        # the legacy default stream is that of the current device
+        with torch.cuda.device(index):
+            status = _queue_event(ours.cuda_stream, event)
     if status:
         raise BufferError(f"CUDA cannot wait for the event {event:#x}: error {status}.")
+
+
+def _queue_event(stream: int, event: int) -> int:
+    """Make a stream wait for an event; CUDA's error number. Raises BufferError: no CUDA here."""
+    from ctypes import CDLL, c_uint, c_void_p
+
+    # torch waits for its own events only; those of the driver are those of the runtime
+    try:
+        wait = CDLL("libcuda.so.1").cuStreamWaitEvent
+    except (OSError, AttributeError) as error:
+        try:
+            wait = CDLL(_runtime_library()).cudaStreamWaitEvent
+        except (OSError, AttributeError):
+            raise BufferError(
+                f"The memory is not ready, and CUDA cannot be asked: {error}"
+            ) from error
+    return int(wait(c_void_p(stream), c_void_p(event), c_uint(0)))
+
+
+def _runtime_library() -> str:
+    """Return the name of the runtime that torch has loaded; of none for a torch without CUDA."""
+    torch: Any = sys.modules.get("torch")
+    version = getattr(getattr(torch, "version", None), "cuda", None)
+    return f"libcudart.so.{str(version).partition('.')[0]}"
 
 
 def _handle(stream: int | None, device_type: int) -> int:

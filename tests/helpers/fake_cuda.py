@@ -67,6 +67,7 @@ class FakeCuda:
             "current_device",
             "current_stream",
             "default_stream",
+            "device",
             "device_count",
             "init",
             "is_available",
@@ -111,6 +112,11 @@ class FakeCuda:
 
     def external_stream(self, handle: int, device: Any = None) -> Stream:
         return Stream(self, self._index(device), handle)
+
+    @contextlib.contextmanager
+    def device(self, index: int) -> Iterator[None]:
+        self._index(index)
+        yield
 
     @contextlib.contextmanager
     def stream(self, stream: Stream) -> Iterator[None]:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How often the host waited for a CUDA device.
+"""How often the host waited for a CUDA device, and streams for one another.
 
 torch reports its own waits (`torch.cuda.set_sync_debug_mode`). Where a stand-in for CUDA's runtime
 is loaded that counts the calls, all are counted: those of the bridge's other ways, too.
@@ -17,7 +17,10 @@ import torch
 _WAITS = (0, 1, 2)  # of a stream or an event, of a device, of a copy from or to pageable memory
 
 
-def counter() -> Callable[[], int] | None:
+_ORDERS = (6, 7)  # events recorded on streams, and streams that wait for them
+
+
+def counter(which: tuple[int, ...] = _WAITS) -> Callable[[], int] | None:
     """A function that returns the number of waits so far; None on a real device."""
     try:
         runtime = ctypes.CDLL(f"libcudart.so.{str(torch.version.cuda).partition('.')[0]}")
@@ -25,7 +28,7 @@ def counter() -> Callable[[], int] | None:
     except (OSError, AttributeError):
         return None
     count.restype = ctypes.c_longlong
-    return lambda: sum(int(count(which)) for which in _WAITS)
+    return lambda: sum(int(count(one)) for one in which)
 
 
 @contextlib.contextmanager
@@ -42,3 +45,13 @@ def no_host_waits() -> Iterator[None]:
         torch.cuda.set_sync_debug_mode("default")
     if count is not None:
         assert count() == before, f"the host waited {count() - before} times"
+
+
+@contextlib.contextmanager
+def no_orders() -> Iterator[None]:
+    """Fail if a stream is made to wait for another inside; on a real device nothing is counted."""
+    count = counter(_ORDERS)
+    before = 0 if count is None else count()
+    yield
+    if count is not None:
+        assert count() == before, f"{count() - before} events were recorded or waited for"

@@ -18,6 +18,7 @@ torch keeps compiled code on disk, for other processes too (``TORCHINDUCTOR_CACH
 from __future__ import annotations
 
 import math
+import threading
 import warnings
 from collections.abc import Callable, Sequence
 from time import perf_counter
@@ -180,9 +181,22 @@ class _Segment(ProgramCore, Operator):
         # Of the latest graph: the inputs that it writes, and whether with values of inputs.
         self._written: list[int] = []
         self._swaps = False
+        self._lock = threading.Lock()
 
     def run(self) -> bool:
-        """Run the segment; return False if it has to run operator by operator."""
+        """Run the segment; return False if it has to run operator by operator.
+
+        It has to while another thread runs the segment.
+        """
+        if not self._lock.acquire(blocking=False):
+            self._inner_is_written = True
+            return False
+        try:
+            return self._run_either_way()
+        finally:
+            self._lock.release()
+
+    def _run_either_way(self) -> bool:
         if self._trial is not None and self._trial.prefers_operators() and self._has_sizes():
             self._runs = False
         else:

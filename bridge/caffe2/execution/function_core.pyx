@@ -17,12 +17,16 @@ that must be in place always, others from a run on inputs of the same types and 
 run is recorded; see `program`.
 """
 
+cimport cython
+
 from bridge.c10 cimport resizing
+from bridge.c10.python_api cimport FREE_THREADED
+from bridge.c10.slots cimport new_instance
 from bridge.c10.storage cimport EXTERNAL, READONLY
-from bridge.c10.tensor_impl cimport CONTIGUOUS, TensorImpl
+from bridge.c10.tensor_impl cimport CONTIGUOUS, TensorImpl, seen as seen_impl
 from bridge.c10.type_meta cimport undefined_type
 from bridge.caffe2.blobs.core cimport BlobCore, tensor_of
-from bridge.caffe2.execution.operator_core cimport output_sized
+from bridge.caffe2.execution.operator_core cimport OperatorCore, output_sized
 from bridge.caffe2.execution.program cimport (
     WORTH_ADOPTING,
     Layout,
@@ -57,6 +61,7 @@ cdef enum:
 cdef class BoundCore:
     """The fields of a `Bound`."""
 
+    @cython.critical_section
     cdef Seen seen_of(self, list impls):
         """Return what was seen of inputs with these types and sizes, or None; it is `seen` then."""
         cdef Seen seen = self.seen
@@ -72,6 +77,7 @@ cdef class BoundCore:
                     return seen
         return None
 
+    @cython.critical_section
     cdef int remember(self, Seen seen) except -1:
         """Set `seen`, which is not recorded; what it was is kept for another run."""
         if self.seen is not None:
@@ -82,6 +88,26 @@ cdef class BoundCore:
             self.others.append((self.seen, self.recording))
         self.seen, self.recording = seen, None
         return 0
+
+    @cython.critical_section
+    cdef Recording recording_of(self, Seen seen):
+        """Return the recording for `seen`; None if there is none."""
+        cdef Recording recording = self.recording
+        return recording if recording is not None and recording.seen is seen else None
+
+    @cython.critical_section
+    cdef int set_recording(self, Recording recording) except -1:
+        """Set what was recorded last; None: it cannot be recorded."""
+        self.recordings += 1
+        self.recording = recording
+        if recording is None or self.recordings > MOST_RECORDINGS:
+            self.is_recorded = False
+        return 0
+
+    @cython.critical_section
+    cdef Seen latest(self):
+        """Return what was seen last."""
+        return self.seen
 
 
 cdef class Recording:
@@ -139,9 +165,8 @@ cdef class FunctionCore(ProgramCore):
                 buffers = self._buffers(self._layouts_in_place(impls), impls, operands)
         if seen is not None and not _have_layouts(operands, buffers, seen):
             seen, buffers = None, None      # another thread changed a blob meanwhile
-        recording = bound.recording
-        if recording is not None and recording.seen is seen and seen is not None \
-                and may_record and self._are_plain(impls):
+        recording = bound.recording_of(seen) if seen is not None else None
+        if recording is not None and may_record and self._are_plain(impls):
             self._repeat(recording, operands, buffers)
             if self._last is seen:      # of a net, whose operators run again
                 self._program = self._program_of(recording, buffers is not None)
@@ -157,16 +182,17 @@ cdef class FunctionCore(ProgramCore):
         else:
             returned = bound.function(*operands, **arguments)
         results = self._checked(returned)
-        outputs = self._put(results, impls, operands, buffers)
-        if seen is None:
-            bound.remember(seen_in(impls, outputs) if outputs is not None else None)
-        elif calls is not None and outputs is not None:
-            bound.recordings += 1
-            bound.recording = recording_of(
-                seen, calls, operands, buffers or [], results, bound.in_place)
-            if bound.recording is None or bound.recordings > MOST_RECORDINGS:
-                bound.is_recorded = False
-        self._last = bound.seen
+        self._put(results, impls, operands, buffers)
+        try:
+            outputs = self._output_impls()
+            if seen is None:
+                bound.remember(seen_in(impls, outputs) if outputs is not None else None)
+            elif calls is not None and outputs is not None:
+                bound.set_recording(recording_of(
+                    seen, calls, operands, buffers or [], results, bound.in_place))
+            self._last = bound.latest()
+        except MemoryError:
+            pass        # the outputs are there, and the next run can learn as well
         return None
 
     cdef bint _are_plain(self, list impls) noexcept:
@@ -203,14 +229,25 @@ cdef class FunctionCore(ProgramCore):
             return program
         return None
 
+    cdef OperatorCore another(self):
+        cdef FunctionCore made
+        if not self._definition.plain:
+            return self
+        made = <FunctionCore>new_instance(type(self), ())
+        made._definition = self._definition
+        made._workspace = self._workspace
+        made._inputs = self._inputs
+        made._outputs = self._outputs
+        return made
+
     cdef bint is_repeatable(self) noexcept:
         if self._bound is None or self._bound.recording is None:
             return False
         for blob in self._inputs:
-            if not _is_little((<BlobCore>blob)._tensor, EXTERNAL):
+            if not _is_little(tensor_of(<BlobCore>blob), EXTERNAL):
                 return False
         for blob in self._outputs:      # which may have the memory of a torch function's result
-            if not _is_little((<BlobCore>blob)._tensor, 0):
+            if not _is_little(tensor_of(<BlobCore>blob), 0):
                 return False
         return True
 
@@ -305,8 +342,8 @@ cdef class FunctionCore(ProgramCore):
                 self._definition.type)
         return results
 
-    cdef list _put(self, list results, list impls, list operands, list buffers):
-        """Set the outputs to results; return their TensorImpls, or None if one has none."""
+    cdef int _put(self, list results, list impls, list operands, list buffers) except -1:
+        """Set the outputs to results."""
         cdef list fresh = []
         cdef Py_ssize_t o
         cdef object value, place
@@ -344,9 +381,10 @@ cdef class FunctionCore(ProgramCore):
                     self._put_strings(o, value)
                 else:
                     self._put_one(o, value, impl, impls)
-        return self._output_impls()
+        return 0
 
     cdef list _output_impls(self):
+        """Return the TensorImpls of the outputs, or None if one has none."""
         cdef list found = []
         cdef BlobCore blob
         cdef Tensor tensor
@@ -396,6 +434,8 @@ cdef object _own_operand(TensorImpl impl):
     threads run operators on one blob.
     """
     cdef object tensor = torch_operand(impl)
+    if FREE_THREADED:       # other threads come and go
+        return tensor.detach()
     if tensor is impl.origin and PyThreadState_Next(
             PyInterpreterState_ThreadHead(PyInterpreterState_Get())) != NULL:
         return tensor.detach()
@@ -421,8 +461,9 @@ cdef object _row_major_copy(object tensor):
     return tensor.clone(memory_format=torch.contiguous_format)
 
 
-cdef bint _same_sizes(TensorImpl a, TensorImpl b) noexcept:
+cdef bint _same_sizes(TensorImpl a, TensorImpl b):
     cdef int i
+    a, b = seen_impl(a), seen_impl(b)
     if a.ndim != b.ndim:
         return False
     for i in range(a.ndim):

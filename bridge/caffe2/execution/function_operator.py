@@ -154,11 +154,13 @@ class FunctionOperator(FunctionCore, Operator):
         items: list[Any] = [b""]  # so that 0 stands for the empty string
         operands: list[Any] = []
         objects: dict[int, Any] = {}
+        taken: set[int] = set()  # the memory of inputs and earlier outputs
         for i in range(self.InputSize()):
             tensor = self.Input(i)
             dtype = tensor.dtype()
             if not dtype or dtype.is_pod:
                 operands.append(operand(tensor))
+                taken.add(operands[-1].untyped_storage().data_ptr())
                 continue
             objects[i] = dtype
             given = tensor.data(dtype)[:]
@@ -186,7 +188,9 @@ class FunctionOperator(FunctionCore, Operator):
                 found = [items[place] for place in result.reshape(-1).tolist()]
                 self._put_objects(o, result.shape, found, kind)
             elif result is not None:
-                self._put_tensor(o, result)
+                memory = result.untyped_storage().data_ptr()
+                self._put_tensor(o, result.clone() if memory in taken else result)
+                taken.add(memory)
 
     def _put_objects(self, o: int, sizes: Iterable[int], items: list[Any], kind: Any) -> None:
         output = self.Output(o)

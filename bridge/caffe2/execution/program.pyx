@@ -17,8 +17,15 @@ from cpython.tuple cimport PyTuple_New, PyTuple_SET_ITEM
 from libc.stdint cimport int64_t
 from libc.string cimport memcmp, memcpy, memmove
 
-from bridge.c10.storage cimport BORROWED, READONLY, UNVERIFIED
-from bridge.c10.tensor_impl cimport CONTIGUOUS, TensorImpl
+from bridge.c10.storage cimport BORROWED, READONLY, UNVERIFIED, owner_of
+from bridge.c10.tensor_impl cimport (
+    CONTIGUOUS,
+    FEW_DIMS,
+    TensorImpl,
+    read_sizes,
+    seen,
+    storage_of,
+)
 from bridge.caffe2.blobs.core cimport BlobCore, hold_tensor, tensor_of
 from bridge.caffe2.blobs.replace cimport become
 from bridge.caffe2.tensor.tensor cimport Tensor, wrap
@@ -39,6 +46,7 @@ cdef class Layout:
 
     cdef bint set(self, TensorImpl impl):
         """Remember the type and sizes of `impl`; return whether they could be remembered."""
+        impl = seen(impl)
         if impl.ndim > MAX_NDIM:
             self.ndim = -1
             return False
@@ -49,8 +57,12 @@ cdef class Layout:
 
     cdef bint fits(self, TensorImpl impl) noexcept:
         """Return whether `impl` has this type and these sizes."""
-        return impl.c_dtype is self.dtype and impl.ndim == self.ndim \
-            and memcmp(impl.c_sizes, self.sizes, self.ndim * sizeof(int64_t)) == 0
+        cdef int64_t[FEW_DIMS] room
+        cdef int64_t* sizes
+        cdef int ndim
+        read_sizes(impl, room, &sizes, &ndim)
+        return impl.c_dtype is self.dtype and ndim == self.ndim \
+            and memcmp(sizes, self.sizes, ndim * sizeof(int64_t)) == 0
 
 
 cdef bint has_layout(object tensor, Layout layout) except -1:
@@ -103,8 +115,8 @@ cdef class Operand:
         if not has_layout(tensor, self.layout):
             return None                 # another thread gave it other sizes in the meantime
         self.impl = impl
-        self.storage = impl.storage
-        self.data = impl.storage.data
+        self.storage = storage_of(impl)
+        self.data = self.storage.data
         self.offset = impl.offset
         return tensor
 
@@ -345,6 +357,7 @@ cdef int put_result(object blob, object result, TensorImpl fresh) except -1:
             and impl.storage.data != NULL and impl.flags & CONTIGUOUS \
             and memcmp(impl.c_sizes, fresh.c_sizes, fresh.ndim * sizeof(int64_t)) == 0:
         if nbytes:
+            _keep = owner_of(storage_of(impl))
             memmove(impl.data("Operator.Output"), fresh.data("Operator.Output"), nbytes)
         return 0
     return become(impl, fresh)

@@ -30,7 +30,7 @@ from bridge.caffe2.definitions.create_operator import CreateOperator
 from bridge.caffe2.definitions.operator_types import RegisteredOperators, is_registered
 from bridge.caffe2.definitions.python_functions import python_arguments
 from bridge.caffe2.definitions.tracebacks import extract_stacktrace, operator_tracebacks
-from bridge.caffe2.gradients.backward_pass import GradientRegistry
+from bridge.caffe2.gradients.backward_pass import IR
 from bridge.caffe2.gradients.gradient_slice import GradientSlice
 from bridge.caffe2.nets.cloning import blob_names, net_names_used
 from bridge.caffe2.nets.name_prefix import current_prefix
@@ -258,7 +258,7 @@ class Net(NetRewriting):
             raise EnforceTypeError(
                 f"skip is an int, not {type(skip).__name__}.", "Net.AddGradientOperators"
             )
-        operators, gradients = GradientRegistry.GetBackwardPass(self._net.op[skip:], ys)
+        operators, gradients = IR(self._net.op[skip:]).GetBackwardPass(ys)
         self._ExtendOps(operators)
         return gradients
 

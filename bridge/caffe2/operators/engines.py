@@ -3,8 +3,8 @@
 
 An operator that asks for one of these runs the implementation that there is, on the CPU and on
 CUDA: results agree to the precision of float32. Operators of the quantized arithmetic DNNLOWP are
-in `quantized.dnnlowp`. Other engines that compute in a smaller type on purpose, 16 bits instead of
-8 (DNNLOWP_16), and types that exist for an engine only, are refused by name.
+in `quantized.dnnlowp`, those that round their operands (FAKE_FP16) in `quantized`, too. Quantized
+arithmetic of 16 bits (DNNLOWP_16), and types that exist for an engine only, are refused by name.
 """
 
 from __future__ import annotations

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory, text_format
+from google.protobuf.internal import api_implementation
 
 from bridge.c10 import EnforceNotMet
 from bridge.caffe2 import core, workspace
@@ -119,7 +120,8 @@ def test_names_that_are_not_utf8_are_refused(word: bytes) -> None:
         lambda: workspace.CreateNet(net),
         lambda: workspace.Predictor(caffe2_pb2.NetDef(), net),
     ]
-    if word != b"Relu":
+    # protobuf without its compiled module refuses the message itself
+    if word != b"Relu" and api_implementation.Type() != "python":
         calls.append(lambda: core.Net(caffe2_pb2.NetDef.FromString(net)))
     for call in calls:
         with pytest.raises(EnforceNotMet) as raised:

@@ -93,7 +93,9 @@ def ensure_clipped(
         return clipped
     n = x.shape[0]
     require(
-        gradient is not None and gradient.numel() == x.numel() // (n or 1) * indices.numel(),
+        gradient is not None
+        and gradient.shape[: indices.dim()] == indices.shape
+        and gradient.shape[indices.dim() :].numel() == x.shape[1:].numel(),
         "the gradient has one row per index",
         gradient,
         indices,

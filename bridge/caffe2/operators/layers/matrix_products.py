@@ -6,7 +6,11 @@ from __future__ import annotations
 import math
 
 from bridge.caffe2.execution.function_operator import operator
-from bridge.caffe2.operators.base.checks import axis_from_front, require
+from bridge.caffe2.operators.base.checks import (
+    axis_from_front,
+    broadcast_sizes,
+    require,
+)
 from bridge.caffe2.operators.base.cpu_kernels import recordable, takes_kernels
 from bridge.caffe2.operators.base.lazy_torch import torch
 from bridge.caffe2.operators.layers import matrix_kernels
@@ -206,7 +210,7 @@ def batch_mat_mul(
         same = (1,) * (rank - len(batch)) + batch == (1,) * (rank - len(others)) + others
         require(same, "A and B have the same batch dimensions, unless `broadcast` is set", a, b)
     try:
-        sizes = torch.broadcast_shapes(batch, others)
+        sizes = broadcast_sizes(batch, others)
     except RuntimeError:
         require(False, "the batch dimensions of A and B broadcast", a, b)
     rows = () if a.dim() == 1 else (left.shape[-2],)

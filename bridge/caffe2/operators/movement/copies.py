@@ -30,7 +30,7 @@ def copy(x: Tensor, *, out: Out = None) -> Tensor:
     return _copied(x, out)
 
 
-@operator("CopyOnDeviceLike", types=None, on_host=("x",))
+@operator("CopyOnDeviceLike", types=None, rearranges={0: 0}, on_host=("x",))
 def copy_on_device_like(x: Tensor, like: Tensor) -> Tensor:
     """A copy of X, of any type, on the device of `like`."""
     return x.to(like.device)

@@ -1,0 +1,183 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Make each allocation of a call fail in turn, and compare the state after it with that before.
+
+`check_calls` runs each call again and again; in the n-th run the n-th allocation fails, for every n
+until a run needs no more. Memory of Python's objects fails by CPython's own test module, memory of
+elements by an allocator that raises.
+"""
+
+from __future__ import annotations
+
+import gc
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+from bridge import at, c10, caffe2
+from bridge.caffe2 import workspace
+
+# What is made before a call, and the call itself. Its result is thrown away.
+Call = tuple[Callable[[], Any], Callable[[Any], object]]
+
+MOST = 3000  # allocations of one call; far more than any has
+ENOUGH = 6  # runs without a failure, after which there is nothing left to fail
+
+
+def require_failing_allocations() -> Any:
+    """Return CPython's `_testcapi`, or skip."""
+    testcapi = pytest.importorskip("_testcapi", reason="this Python has no _testcapi")
+    if not hasattr(testcapi, "set_nomemory"):
+        pytest.skip("this Python's _testcapi cannot make allocations fail")
+    return testcapi
+
+
+def state(value: Any) -> Any:
+    """Return what a user can see of a tensor; of a list or tuple, of each of its items."""
+    if value is None:
+        return None
+    if isinstance(value, (list, tuple)):
+        return [state(item) for item in value]
+    if isinstance(value, caffe2.Tensor):
+        if not value.defined():
+            return None
+        held = list(value.data()) if value.storage_initialized() else None
+    elif isinstance(value, at.Tensor):
+        held = value.tolist()
+    else:
+        return sys.getrefcount(value)
+    storage = value.storage()
+    return (
+        str(value.dtype()),
+        list(value.sizes()),
+        list(value.strides()),
+        (storage.use_count(), storage.nbytes(), storage.data_ptr(), str(storage.dtype())),
+        held,
+    )
+
+
+def blobs() -> Any:
+    """Return the contents of the current workspace."""
+    found = []
+    for name in workspace.Blobs():
+        blob = workspace.FetchBlob(name)
+        found.append((name, blob.tolist() if hasattr(blob, "tolist") else blob))
+    return workspace.CurrentWorkspace(), found, workspace.Nets()
+
+
+def nothing() -> None:
+    """Return None: there is no state beside that of the arguments."""
+
+
+class _Meter(c10.Allocator):
+    """Hands on to the usual allocator, and fails at the allocation that is asked for."""
+
+    def __init__(self, real: c10.Allocator) -> None:
+        super().__init__()
+        self.real, self.left = real, -1
+        self.held: dict[int, c10.DataPtr] = {}
+
+    def raw_allocate(self, nbytes: int) -> int:
+        self.left -= 1
+        if self.left == -1:
+            raise MemoryError("as asked for")
+        ptr = self.real.allocate(nbytes)
+        self.held[ptr.address] = ptr
+        return ptr.address
+
+    def raw_deallocate(self, address: int) -> None:
+        del self.held[address]
+
+
+@contextmanager
+def _metered() -> Iterator[_Meter]:
+    real = c10.GetAllocator("cpu")
+    meter = _Meter(real)
+    c10.SetAllocator("cpu", meter)
+    try:
+        yield meter
+    finally:
+        c10.SetAllocator("cpu", real)
+
+
+def _is_for_memory(error: BaseException | None) -> bool:
+    """Return whether memory was the reason, though others report it by errors of their own."""
+    while error is not None:
+        # SystemError: CPython and NumPy lose some MemoryErrors on the way
+        if isinstance(error, (MemoryError, SystemError)) or "Failed to allocate" in str(error):
+            return True
+        error = error.__cause__ or error.__context__
+    return False
+
+
+def _attempt(
+    call: Callable[[Any], object], value: Any, start: Callable[[], None], stop: Callable[[], None]
+) -> str | None:
+    """Run the call with a failure; None if it needed no memory that failed."""
+    verdict: str | None = None
+    start()
+    try:
+        call(value)
+    except BaseException as error:  # noqa: BLE001 - looked at below
+        stop()
+        verdict = "" if _is_for_memory(error) else repr(error)
+    else:
+        stop()
+    return verdict
+
+
+def _check(
+    call: Call,
+    prepare: Callable[[], object],
+    around: Callable[[], Any],
+    fail_at: Callable[[int], None],
+    stop: Callable[[], None],
+) -> list[str]:
+    """Return what was wrong after any of the failures."""
+    make, function = call
+    untouched, wrong = 0, []
+    for n in range(MOST):
+        prepare()
+        value = make()
+        before = state(value), around()
+        verdict = _attempt(function, value, lambda n=n: fail_at(n), stop)  # type: ignore[misc]
+        if verdict is None:
+            untouched += 1
+            if untouched == ENOUGH:
+                return wrong
+            continue
+        untouched = 0
+        if verdict:
+            wrong.append(f"allocation {n}: not a MemoryError: {verdict}")
+        after = state(value), around()
+        if after != before:
+            wrong.append(f"allocation {n}: changed from {before} to {after}")
+    raise AssertionError(f"more than {MOST} allocations")
+
+
+def check_call(
+    call: Call, prepare: Callable[[], object] = nothing, around: Callable[[], Any] = nothing
+) -> list[str]:
+    """Return what was wrong when allocations of the call failed; nothing, if all is as it should.
+
+    `prepare` is run before `call[0]`, `around` returns the state that its result does not have.
+    """
+    testcapi = require_failing_allocations()
+    prepare()
+    call[1](call[0]())  # what is loaded and cached once
+    gc.freeze()  # what is loaded now stays, and is not looked through again and again
+
+    def fail_python(n: int) -> None:
+        testcapi.set_nomemory(n, n + 1)
+
+    found = _check(call, prepare, around, fail_python, testcapi.remove_mem_hooks)
+    wrong = [f"Python's {line}" for line in found]
+    with _metered() as meter:
+
+        def fail_elements(n: int) -> None:
+            meter.left = n
+
+        found = _check(call, prepare, around, fail_elements, lambda: fail_elements(-1))
+    return [*wrong, *(f"the elements' {line}" for line in found)]
