@@ -154,7 +154,7 @@ class _Trial:
         """Return whether the operators run next."""
         if self.turn < len(_TURNS):
             return _TURNS[self.turn] == "o"
-        return self.least[False] < self.least[True]
+        return self.least[False] < 0.9 * self.least[True]
 
     def note(self, is_compiled: bool, seconds: float) -> None:
         """Count a run."""

@@ -99,7 +99,7 @@ def h_softmax_gradient(
     return dx.view(x.shape), dw, db, dkept
 
 
-@operator("HSoftmaxSearch", gradient="undefined", effects=("values",))
+@operator("HSoftmaxSearch", gradient="undefined", effects=("values",), devices=("cpu",))
 def h_softmax_search(
     x: Tensor, w: Tensor, b: Tensor, *, tree: bytes = b"", beam: float = 0.01, topN: int = 5
 ) -> tuple[Any, Tensor]:
@@ -142,7 +142,11 @@ def _search(
 
 
 @operator(
-    "HuffmanTreeHierarchy", types={"labels": INT64}, gradient="undefined", effects=("values",)
+    "HuffmanTreeHierarchy",
+    types={"labels": INT64},
+    gradient="undefined",
+    effects=("values",),
+    devices=("cpu",),
 )
 def huffman_tree_hierarchy(labels: Tensor, *, num_classes: int = -1) -> Any:
     """The Huffman tree of labels, from 0 to below `num_classes`, as a TreeProto: one string."""

@@ -119,7 +119,7 @@ def lambda_rank_ndcg_gradient(
     )
     lengths = _sessions(session_lengths, n)
     require(dloss.numel() == len(lengths), "there is one loss per session", dloss)
-    counts = session_lengths.reshape(-1).long()
-    factors = torch.repeat_interleave(dloss.reshape(-1), counts, output_size=sum(lengths))
+    of_items = [session for session, count in enumerate(lengths) for _ in range(count)]
+    factors = dloss.reshape(-1)[torch.tensor(of_items, dtype=torch.long, device=dloss.device)]
     factors = torch.constant_pad_nd(factors, (0, n - sum(lengths)))
     return torch.mul(factors, dy_cache, out=out)
