@@ -16,6 +16,7 @@ from bridge.c10.device import as_device
 from bridge.c10.errors import EnforceNotMet, EnforceTypeError
 from bridge.c10.options import as_options
 from bridge.exchange.to_device import to_device
+from bridge.exchange.torch_devices import lacks_memory
 
 
 cdef int require_pod(TensorImpl impl, str caller) except -1:
@@ -40,6 +41,8 @@ cdef TensorImpl scalar(object value, TypeMeta dtype, str caller):
     except NotImplementedError:
         pass                    # a type that torch cannot fill, but NumPy can
     except (TypeError, ValueError, RuntimeError, OverflowError) as error:
+        if lacks_memory(error):
+            raise MemoryError(f"{caller}: {error}") from error
         raise EnforceTypeError(
             f"{value!r} is not a value of {dtype}: {error}", caller) from error
     import numpy

@@ -11,6 +11,7 @@ from bridge.c10.device import Device
 from bridge.c10.errors import EnforceTypeError, EnforceValueError
 from bridge.c10.options import TensorOptions, as_options
 from bridge.exchange.import_tensor import import_tensor
+from bridge.exchange.torch_devices import lacks_memory
 from bridge.wrapper import Wrapper
 
 TYPE_CHECKING = False
@@ -44,6 +45,8 @@ def _computed(name: str, args: tuple[Any, ...], options: TensorOptions) -> Tenso
     except TypeError as error:
         raise EnforceTypeError(str(error), caller) from error
     except (ValueError, RuntimeError) as error:
+        if lacks_memory(error):
+            raise MemoryError(f"{caller}: {error}") from error
         raise EnforceValueError(str(error), caller) from error
     # copied into memory of the current allocator, as every other factory uses
     return Tensor._wrap(import_tensor(result, page_locked, True))

@@ -160,7 +160,11 @@ cdef class Allocator:
         cdef void* data = NULL
         if n:
             data = host_allocate(n, _alignment(self))
-            self.sizes[<uintptr_t>data] = n
+            try:
+                self.sizes[<uintptr_t>data] = n
+            except MemoryError:
+                free(data)
+                raise
             self.stats.add(n)
             thread = PyThread_get_thread_ident()
             if thread in self.base_called:

@@ -115,12 +115,13 @@ cdef int copy_from(TensorImpl self, TensorImpl src, str caller) except -1:
     allocator. MemoryError.
     """
     cdef Storage storage
-    cdef TensorImpl target
+    cdef TensorImpl target, given
     cdef bint same_type
     if self is src:
         src.require_defined(caller)
         _require_copyable(src, caller)
         return 0
+    given = src
     src = seen(src)
     self.require_defined(caller)
     src.require_defined(caller)
@@ -152,7 +153,7 @@ cdef int copy_from(TensorImpl self, TensorImpl src, str caller) except -1:
     # Copy into new memory first; nothing after that can fail.
     target = allocated(src.c_sizes, src.ndim, src.c_dtype, storage.device_type,
                        storage.device_index, caller)
-    copy_elements(target, src, caller)
+    copy_elements(target, given, caller)    # which refuses it if it has other sizes by now
     return _become_copy(self, target, storage if same_type else None)
 
 

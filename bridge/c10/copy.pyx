@@ -192,12 +192,11 @@ cdef TensorImpl contiguous_copy(TensorImpl src, str caller):
 
     CUDA memory if `src` is in managed memory.
     """
-    cdef TensorImpl out
-    src = seen(src)
-    src.data(caller)
-    out = allocated(src.c_sizes, src.ndim, src.c_dtype, allocatable(src.storage.device_type),
-                    src.storage.device_index, caller)
-    copy_elements(out, src, caller)
+    cdef TensorImpl out, now = seen(src)
+    now.data(caller)
+    out = allocated(now.c_sizes, now.ndim, now.c_dtype, allocatable(now.storage.device_type),
+                    now.storage.device_index, caller)
+    copy_elements(out, src, caller)     # which refuses it if it has other sizes by now
     return out
 
 
@@ -206,8 +205,8 @@ cpdef TensorImpl reported_copy(TensorImpl src, str reason, str caller):
 
     Raises BufferError inside no_copy().
     """
-    src = seen(src)
-    report_copy(src.c_numel * src.c_dtype.itemsize, reason)
+    cdef TensorImpl now = seen(src)
+    report_copy(now.c_numel * now.c_dtype.itemsize, reason)
     return contiguous_copy(src, caller)
 
 

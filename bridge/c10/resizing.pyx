@@ -96,8 +96,8 @@ def resize_allocated(TensorImpl self, sizes, caller):
 
 cdef int _take_buffer(TensorImpl self, TensorImpl target) except -1:
     """Put the buffer of `target`, new, into the Storage."""
-    return install(
-        self.storage, target.storage.ctx, target.storage.data, target.c_dtype, target.storage.c_nbytes, 0)
+    cdef Storage fresh = target.storage
+    return install(self.storage, fresh.ctx, fresh.data, target.c_dtype, fresh.c_nbytes, 0)
 
 
 @cython.critical_section

@@ -376,7 +376,6 @@ cdef int install(
 ) except -1:
     """Replace the buffer of `storage`."""
     # The old owner is released last: that may run Python, which must not see a half-set Storage.
-    old = None
     lock_object(storage)
     old = storage.ctx
     storage.ctx = ctx

@@ -220,7 +220,9 @@ cdef class TensorImpl:
         if self.c_numel == 0:
             if storage.data == NULL:
                 return NULL
-            return storage.data + self.offset * self.c_dtype.itemsize
+            # unsigned: an offset may be anything where nothing is read
+            return <char*>(<uintptr_t>storage.data
+                           + <uintptr_t>self.offset * <uintptr_t>self.c_dtype.itemsize)
         if storage.data == NULL:
             raise EnforceBufferError(
                 "The tensor is not allocated: it was resized, freed, or never allocated. "

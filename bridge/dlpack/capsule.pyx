@@ -83,9 +83,14 @@ cdef ManagedTensor own_versioned(DLManagedTensorVersioned* managed):
     Raises BufferError: NULL, or another major version. The latter is deleted, since all major
     versions have the version and the deleter at the same place (DLPack 1.3, DLPackVersion).
     """
-    cdef ManagedTensor owner = ManagedTensor.__new__(ManagedTensor)
+    cdef ManagedTensor owner
     if managed == NULL:
         raise BufferError("The producer returned a NULL DLManagedTensorVersioned.")
+    try:
+        owner = ManagedTensor.__new__(ManagedTensor)
+    except MemoryError:
+        call_deleter(managed, True)
+        raise
     return _own(owner, managed)
 
 

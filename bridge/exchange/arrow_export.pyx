@@ -8,7 +8,7 @@ whose child has the numbers. The structure with the numbers refers to the owner 
 move a child out of its parent, so each structure has a block of its own.
 """
 
-from cpython.pycapsule cimport PyCapsule_GetPointer, PyCapsule_New
+from cpython.pycapsule cimport PyCapsule_Destructor, PyCapsule_GetPointer, PyCapsule_New
 from cpython.ref cimport Py_INCREF
 from libc.stdint cimport int32_t, int64_t, uint8_t
 from libc.stdlib cimport calloc, free
@@ -160,6 +160,15 @@ cdef int _require(TensorImpl impl, str caller) except -1:
     return 0
 
 
+cdef object _capsule(void* structure, const char* name, PyCapsule_Destructor destructor):
+    """Return a capsule of a structure that is all zeros; without memory, free it."""
+    try:
+        return PyCapsule_New(structure, name, destructor)
+    except MemoryError:
+        free(structure)
+        raise
+
+
 cdef object arrow_schema(TensorImpl impl):
     """Return a capsule of the ArrowSchema of a tensor. Raises BufferError: see `_require`."""
     cdef ArrowSchema* schema
@@ -171,7 +180,7 @@ cdef object arrow_schema(TensorImpl impl):
     schema = <ArrowSchema*>calloc(1, sizeof(ArrowSchema))
     if schema == NULL:
         raise MemoryError()
-    capsule = PyCapsule_New(schema, "arrow_schema", _delete_schema)
+    capsule = _capsule(schema, "arrow_schema", _delete_schema)
     if impl.ndim == 1:
         _fill_schema(schema, text, b"")
         return capsule
@@ -279,7 +288,7 @@ cdef tuple arrow_array(TensorImpl impl, object requested):
     array = <ArrowArray*>calloc(1, sizeof(ArrowArray))
     if array == NULL:
         raise MemoryError()
-    capsule = PyCapsule_New(array, "arrow_array", _delete_array)
+    capsule = _capsule(array, "arrow_array", _delete_array)
     _export_memory(impl, array, "__arrow_c_array__")
     return schema, capsule
 
@@ -303,7 +312,7 @@ cdef tuple arrow_device_array(TensorImpl impl, object requested):
     array = <ArrowDeviceArray*>calloc(1, sizeof(ArrowDeviceArray))
     if array == NULL:
         raise MemoryError()
-    capsule = PyCapsule_New(array, "arrow_device_array", _delete_device_array)
+    capsule = _capsule(array, "arrow_device_array", _delete_device_array)
     _export_memory(impl, &array.array, "__arrow_c_device_array__")
     if impl.c_dtype.name == "bool":
         kind = DL_CPU           # where the bits are

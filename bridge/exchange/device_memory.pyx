@@ -11,6 +11,7 @@ from bridge.dlpack.abi cimport DL_CPU, DL_CUDA
 from bridge.c10.allocator import Allocator, GetAllocator, register_default_allocator
 from bridge.c10.device import DeviceType
 from bridge.c10.errors import EnforceBufferError, EnforceNotMet
+from bridge.exchange.torch_devices import lacks_memory
 
 
 def current_index(device):
@@ -96,7 +97,7 @@ class TorchAllocator(Allocator):
         except RuntimeError as error:
             what = f"{nbytes} bytes of page-locked memory" if self._pinned else \
                 f"{nbytes} bytes on {self._device}"
-            if isinstance(error, torch.cuda.OutOfMemoryError) or _is_about_memory(str(error)):
+            if lacks_memory(error):
                 raise MemoryError(f"{what}: {error}") from error
             raise EnforceBufferError(
                 f"torch does not allocate {what}: {error}", "Allocator.raw_allocate") from error
@@ -115,11 +116,6 @@ class TorchAllocator(Allocator):
         # The DataPtr owns the tensor; it is not looked up by address, since torch may resize the
         # storage and then allocate at the same address again.
         return self._tensors.pop(address)
-
-
-def _is_about_memory(text):
-    # of page-locked memory, and by allocators that users plug into torch
-    return "out of memory" in text or "allocate memory" in text
 
 
 def _cuda(index):

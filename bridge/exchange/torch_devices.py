@@ -13,7 +13,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-__all__ = ["require_torch_device"]
+__all__ = ["lacks_memory", "require_torch_device"]
 
 _HOST = (DeviceType.CPU, DeviceType.CUDAHost, DeviceType.ROCMHost)
 # The modules of torch that know how many devices there are; the one of ext_dev is whatever was
@@ -26,6 +26,22 @@ _MODULES = {
     DeviceType.OneAPI: "xpu",
     DeviceType.MAIA: "maia",
 }
+
+
+def lacks_memory(error: BaseException) -> bool:
+    """Return whether torch failed because there was not enough memory.
+
+    Only for memory of CUDA does it say so by the class of the error.
+    """
+    import torch
+
+    text = str(error)
+    return (
+        isinstance(error, (MemoryError, torch.cuda.OutOfMemoryError))
+        or "out of memory" in text  # page-locked memory, and allocators that users plug in
+        or "allocate memory" in text  # memory of the CPU
+        or text.startswith("Failed to allocate")  # Python's objects
+    )
 
 
 def require_torch_device(kind: int, index: int) -> None:

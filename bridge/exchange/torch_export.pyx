@@ -36,7 +36,7 @@ from bridge.exchange.torch_storage cimport torch_owner
 
 from bridge.c10.copy import register_device_copy
 from bridge.c10.errors import EnforceBufferError
-from bridge.exchange.torch_devices import require_torch_device
+from bridge.exchange.torch_devices import lacks_memory, require_torch_device
 
 
 cpdef object export_torch(TensorImpl impl, object copy=None, bint writable=False):
@@ -62,7 +62,13 @@ cdef object _alias(object tensor):
 
     torch's dispatcher does not see that, so it takes two thirds of the time of ``detach()``.
     """
-    return owned(torch_c.data(<PyObject*>tensor, torch_c.data_closure))
+    cdef PyObject* made = torch_c.data(<PyObject*>tensor, torch_c.data_closure)
+    if made == NULL:
+        error = take_pending()
+        if lacks_memory(error):
+            raise MemoryError(f"torch has no memory for a tensor: {error}") from error
+        raise error
+    return owned(made)
 
 
 cpdef object torch_operand(TensorImpl impl):
@@ -133,6 +139,8 @@ cdef object _new_tensor(TensorImpl impl, object copy, bint writable):
         call_deleter(managed, True)
     if not accepted:
         error = take_pending()
+        if lacks_memory(error):
+            raise MemoryError(f"torch has no memory for a tensor: {error}") from error
         reason = str(error).partition("\n")[0]      # the others are frames of C++
         raise BufferError(
             f"torch does not take a tensor of {impl.c_dtype} on {impl.device()}: {reason}. "

@@ -107,6 +107,8 @@ def _ranges(steps: Sequence[Step]) -> list[tuple[int, int]]:
         effects = step.declaration.effects if step.declaration is not None else ()
         if "random" in effects and step.reason is None:
             step.reason = "draws random numbers"
+        if step.declaration is None and step.reason is None:
+            step.reason = "shares the memory of its blobs"
         return (step.reason is None, str(step.definition.device))
 
     found: list[tuple[int, int]] = []

@@ -33,7 +33,7 @@ cdef class BoundCore:
     cdef Seen seen_of(self, list impls)
     cdef int remember(self, Seen seen) except -1
     cdef Recording recording_of(self, Seen seen)
-    cdef int record(self, Recording recording) except -1
+    cdef int set_recording(self, Recording recording) except -1
     cdef Seen latest(self)
 
 cdef class FunctionCore(ProgramCore):
@@ -49,7 +49,7 @@ cdef class FunctionCore(ProgramCore):
     cdef list _layouts_in_place(self, list impls)
     cdef list _buffers(self, list layouts, list impls, list operands)
     cdef list _checked(self, object returned)
-    cdef list _put(self, list results, list impls, list operands, list buffers)
+    cdef int _put(self, list results, list impls, list operands, list buffers) except -1
     cdef list _output_impls(self)
     cdef int _put_one(self, Py_ssize_t o, object value, TensorImpl fresh, list impls) except -1
     cdef list _input_impls(self)

@@ -26,7 +26,7 @@ from bridge.c10.storage cimport EXTERNAL, READONLY
 from bridge.c10.tensor_impl cimport CONTIGUOUS, TensorImpl, seen as seen_impl
 from bridge.c10.type_meta cimport undefined_type
 from bridge.caffe2.blobs.core cimport BlobCore, tensor_of
-from bridge.caffe2.execution.operator_core cimport output_sized
+from bridge.caffe2.execution.operator_core cimport OperatorCore, output_sized
 from bridge.caffe2.execution.program cimport (
     WORTH_ADOPTING,
     Layout,
@@ -96,7 +96,7 @@ cdef class BoundCore:
         return recording if recording is not None and recording.seen is seen else None
 
     @cython.critical_section
-    cdef int record(self, Recording recording) except -1:
+    cdef int set_recording(self, Recording recording) except -1:
         """Set what was recorded last; None: it cannot be recorded."""
         self.recordings += 1
         self.recording = recording
@@ -182,13 +182,17 @@ cdef class FunctionCore(ProgramCore):
         else:
             returned = bound.function(*operands, **arguments)
         results = self._checked(returned)
-        outputs = self._put(results, impls, operands, buffers)
-        if seen is None:
-            bound.remember(seen_in(impls, outputs) if outputs is not None else None)
-        elif calls is not None and outputs is not None:
-            bound.record(recording_of(
-                seen, calls, operands, buffers or [], results, bound.in_place))
-        self._last = bound.latest()
+        self._put(results, impls, operands, buffers)
+        try:
+            outputs = self._output_impls()
+            if seen is None:
+                bound.remember(seen_in(impls, outputs) if outputs is not None else None)
+            elif calls is not None and outputs is not None:
+                bound.set_recording(recording_of(
+                    seen, calls, operands, buffers or [], results, bound.in_place))
+            self._last = bound.latest()
+        except MemoryError:
+            pass        # the outputs are there, and the next run can learn as well
         return None
 
     cdef bint _are_plain(self, list impls) noexcept:
@@ -338,8 +342,8 @@ cdef class FunctionCore(ProgramCore):
                 self._definition.type)
         return results
 
-    cdef list _put(self, list results, list impls, list operands, list buffers):
-        """Set the outputs to results; return their TensorImpls, or None if one has none."""
+    cdef int _put(self, list results, list impls, list operands, list buffers) except -1:
+        """Set the outputs to results."""
         cdef list fresh = []
         cdef Py_ssize_t o
         cdef object value, place
@@ -377,9 +381,10 @@ cdef class FunctionCore(ProgramCore):
                     self._put_strings(o, value)
                 else:
                     self._put_one(o, value, impl, impls)
-        return self._output_impls()
+        return 0
 
     cdef list _output_impls(self):
+        """Return the TensorImpls of the outputs, or None if one has none."""
         cdef list found = []
         cdef BlobCore blob
         cdef Tensor tensor

@@ -317,7 +317,6 @@ cdef object run(OperatorCore operator):
     if operator._outputs is None:
         _refuse_unbound(operator, "Operator.Run")
     backups = [None] * len(operator._outputs)
-    outer = None
     lock_object(operator)
     outer = operator._backups
     operator._backups = backups
@@ -337,9 +336,8 @@ cdef object run(OperatorCore operator):
 
 
 cdef int _set_backups(OperatorCore operator, list backups) except -1:
-    _before = None      # released on return
     lock_object(operator)
-    _before = operator._backups
+    _before = operator._backups     # released on return
     operator._backups = backups
     unlock_object()
     return 0

@@ -2,11 +2,12 @@
 # cython: language_level=3, boundscheck=False, wraparound=False
 """The elements of a contiguous tensor as a flat view, for ``Tensor.data()`` and its kin."""
 
-from libc.stdint cimport int64_t
+from libc.stdint cimport int64_t, uintptr_t
 
-from bridge.c10 cimport views
-from bridge.c10.storage cimport Elements, owner_of
+from bridge.c10 cimport allocation, views
+from bridge.c10.storage cimport Elements, Storage, install, owner_of
 from bridge.c10.tensor_impl cimport TensorImpl, seen
+from bridge.c10.type_meta cimport TypeMeta, as_type
 from bridge.dlpack.abi cimport DL_CPU
 from bridge.exchange.numpy cimport flat_array
 
@@ -31,3 +32,31 @@ cdef object flat_view(TensorImpl impl, bint writable, str caller):
         return flat_array(impl, writable, caller)
     # Detached: a Storage of its own, which does not count as sharing the tensor's.
     return AtTensor._wrap(detached(views.view(impl, &n, 1, caller)))
+
+
+cdef object mutable_view(TensorImpl impl, object T, bint as_address, str caller):
+    """Allocate the elements as type `T`; return `flat_view` of them, or their address.
+
+    If there is no memory for what is returned, the buffer is again what it was.
+    """
+    cdef TypeMeta wanted = impl.c_dtype if T is None else as_type(T)
+    cdef TypeMeta dtype = impl.c_dtype
+    cdef Storage storage = impl.storage
+    cdef TypeMeta storage_dtype
+    cdef int64_t nbytes, offset
+    cdef char* data
+    cdef int flags
+    if storage is None:
+        impl.require_defined(caller)
+    ctx, data, storage_dtype = storage.ctx, storage.data, storage.c_dtype
+    nbytes, flags = storage.c_nbytes, storage.flags
+    origin, offset = impl.origin, impl.offset
+    allocation.mutable_data(impl, wanted, caller)
+    try:
+        if as_address:
+            return <uintptr_t>impl.data(caller) if impl.c_numel else 0
+        return flat_view(impl, True, caller)
+    except MemoryError:
+        impl.c_dtype, impl.origin, impl.offset = dtype, origin, offset
+        install(storage, ctx, data, storage_dtype, nbytes, flags)
+        raise

@@ -26,7 +26,7 @@ from bridge.c10.tensor_impl cimport (
 )
 from bridge.c10.type_meta cimport as_type, set_element_class, tensor_type, undefined_type
 from bridge.caffe2.tensor.construct cimport from_arguments, unallocated
-from bridge.caffe2.tensor.flat_view cimport flat_view
+from bridge.caffe2.tensor.flat_view cimport flat_view, mutable_view
 from bridge.caffe2.tensor.metadata cimport TensorMetadata
 from bridge.dlpack.abi cimport DLManagedTensorVersioned, DLPackExchangeAPI
 from bridge.exchange_table cimport exchange_table, import_object
@@ -359,10 +359,7 @@ cdef class Tensor(TensorMetadata):
         Raises EnforceNotMet: an undefined tensor, read-only memory, or no type. MemoryError.
         Follows TensorImpl::mutable_data.
         """
-        cdef TensorImpl impl = self.impl
-        allocation.mutable_data(
-            impl, impl.c_dtype if T is None else as_type(T), "Tensor.mutable_data")
-        return flat_view(impl, True, "Tensor.mutable_data")
+        return mutable_view(self.impl, T, False, "Tensor.mutable_data")
 
     def data(self, T=None):
         """Return the elements as a flat view, as `mutable_data` does, without allocating.
@@ -388,10 +385,7 @@ cdef class Tensor(TensorMetadata):
         Raises EnforceNotMet: an undefined tensor, read-only memory, or no type. MemoryError.
         Follows TensorImpl::raw_mutable_data.
         """
-        cdef TensorImpl impl = self.impl
-        allocation.mutable_data(
-            impl, impl.c_dtype if T is None else as_type(T), "Tensor.raw_mutable_data")
-        return <uintptr_t>impl.data("Tensor.raw_mutable_data") if impl.c_numel else 0
+        return mutable_view(self.impl, T, True, "Tensor.raw_mutable_data")
 
     def raw_data(self):
         """Return the address of the first element; 0 if there are none.

@@ -17,7 +17,6 @@ cdef extern from "<unistd.h>" nogil:
     int usleep(unsigned int)
 
 
-
 cdef class Current:
     """The process-wide state of workspaces; `current` is the only instance.
 

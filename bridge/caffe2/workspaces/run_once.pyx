@@ -109,12 +109,15 @@ cdef bint _run_known(DefinitionCore definition, object workspace, dict blobs) ex
         if isinstance(cause, Exception):
             raise failure(definition, cause, "RunOperatorOnce") from cause
         raise
-    if operator.is_repeatable():
-        ready = <dict>workspace._ready
-        if len(ready) >= MOST_READY:
-            ready.clear()
-        operator._workspace = None      # which would keep itself alive
-        ready[definition] = operator
+    try:
+        if operator.is_repeatable():
+            ready = <dict>workspace._ready
+            if len(ready) >= MOST_READY:
+                ready.clear()
+            operator._workspace = None      # which would keep itself alive
+            ready[definition] = operator
+    except MemoryError:
+        pass        # it has run, and is kept only to run faster again
     return True
 
 

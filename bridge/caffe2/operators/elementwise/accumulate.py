@@ -13,7 +13,10 @@ __all__: list[str] = []
 
 @register_operator("Accumulate")
 class Accumulate(TorchOperator):
-    """Input 0 plus `gamma` (1) times the output's former elements, if it has as many."""
+    """Input 0 plus `gamma` (1) times the output's former elements, if it has as many.
+
+    A class, since a function does not see what its output held.
+    """
 
     def RunOnDevice(self) -> None:
         x = self.x(0, FLOAT)

@@ -72,15 +72,20 @@ def ensure_dense(x: Tensor, *, out: Out = None) -> Tensor:
     return _copied(x, out)
 
 
-# Outputs of functions have memory of their own: what shares an input's memory is a class.
-
-
 @register_operator("Alias")
 class Alias(TorchOperator):
-    """A tensor with its own sizes that shares the memory of input 0."""
+    """A tensor with its own sizes that shares the memory of input 0.
+
+    A class, since results of functions have memory of their own.
+    """
 
     def RunOnDevice(self) -> None:
         self.OutputTensorAlias(0, self.Input(0))
+
+    @staticmethod
+    def as_function(x: Tensor) -> Tensor:
+        """Return the value."""
+        return x
 
 
 @register_operator("AliasWithName")

@@ -215,10 +215,15 @@ def lengths_max_gradient(y: Tensor, dy: Tensor, lengths: Tensor, x: Tensor) -> T
 
 
 def _of_range(x: Tensor, y: Tensor, dy: Tensor, ids: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Return for each row the gradient of its segment, the row, and its segment's result."""
+    """Return for each row of X the row, the gradient of its segment, and the segment's result.
+
+    All have the sizes of a row of dY; those of X and Y only need as many elements.
+    """
     _require_sorted(dy, ids)
     rows = _spread(dy, ids)
-    return rows, _as_gradient(x, rows), _as_gradient(y, dy).index_select(0, ids)
+    require(x.numel() == rows.numel(), "the data have the size of their gradient", x, rows)
+    require(y.numel() == dy.numel(), "Y and dY have the same size", y, dy)
+    return x.view(rows.shape), rows, y.view(dy.shape).index_select(0, ids)
 
 
 @operator("SortedSegmentRangeSumGradient", types=BY_IDS)
@@ -236,7 +241,7 @@ def sorted_segment_range_mean_gradient(x: Tensor, y: Tensor, dy: Tensor, ids: Te
 @operator("SortedSegmentRangeMaxGradient", types=BY_IDS)
 def sorted_segment_range_max_gradient(x: Tensor, y: Tensor, dy: Tensor, ids: Tensor) -> Tensor:
     """dX: dY where an element is the maximum of its segment, else 0."""
-    rows, x, results = _of_range(x, y, dy, ids)
+    x, rows, results = _of_range(x, y, dy, ids)
     return torch.where(x == results, rows, 0.0)
 
 
@@ -245,7 +250,7 @@ def sorted_segment_range_log_sum_exp_gradient(
     x: Tensor, y: Tensor, dy: Tensor, ids: Tensor
 ) -> Tensor:
     """dX = dY exp(X - Y)."""
-    rows, x, results = _of_range(x, y, dy, ids)
+    x, rows, results = _of_range(x, y, dy, ids)
     return rows * torch.exp(x - results)
 
 
@@ -254,7 +259,7 @@ def sorted_segment_range_log_mean_exp_gradient(
     x: Tensor, y: Tensor, dy: Tensor, ids: Tensor
 ) -> Tensor:
     """dX = dY exp(X - Y) over the number of rows of the segment."""
-    rows, x, results = _of_range(x, y, dy, ids)
+    x, rows, results = _of_range(x, y, dy, ids)
     return _over_counts(rows * torch.exp(x - results), ids, dy.shape[0])
 
 

@@ -5,8 +5,16 @@ from __future__ import annotations
 
 from bridge.caffe2.execution.function_operator import operator
 from bridge.caffe2.operators.base.checks import require, single
+from bridge.caffe2.operators.base.cpu_kernels import recordable
 from bridge.caffe2.operators.base.lazy_torch import torch
-from bridge.caffe2.operators.training.optimizers import alike, learning_rate_of, written
+from bridge.caffe2.operators.training import step_kernels
+from bridge.caffe2.operators.training.optimizers import (
+    alike,
+    are_few,
+    learning_rate_of,
+    rooms,
+    written,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -15,6 +23,8 @@ if TYPE_CHECKING:
     from bridge.caffe2.execution.declaration import Arguments, Out
 
 __all__ = ["FtrlSettings", "ftrl_step"]
+
+_ftrl = recordable(step_kernels.ftrl)
 
 
 class FtrlSettings:
@@ -80,6 +90,14 @@ def _stepped(
 ) -> tuple[Tensor, ...]:
     w, g = alike(var, grad)
     require(n_z.numel() == 2 * w.numel(), "there is one pair of n and z per parameter", n_z, w)
+    given = (w, n_z, g) if alpha is None else (w, n_z, g, alpha)
+    if matrix is None and are_few(*given):
+        inverse = settings.inverse(alpha)
+        made = rooms(out, var, n_z)
+        numbers = (1.0 if alpha is not None else inverse, settings.beta)
+        of_zero = (settings.lambda1, settings.lambda2)
+        _ftrl(*made, w, n_z, g, alpha, w.numel(), *numbers, *of_zero)
+        return made
     n, z = n_z.reshape(-1, 2).unbind(1)
     new, n, z = ftrl_step(w.view(-1), n, z, g.view(-1), alpha, settings, matrix)
     return written(out, new.view(w.shape), torch.stack([n, z], 1).view(n_z.shape))

@@ -22,7 +22,7 @@ from bridge.caffe2.operators.base.checks import (
 )
 from bridge.caffe2.operators.base.cpu_kernels import address_of, recordable, takes_kernels
 from bridge.caffe2.operators.base.lazy_torch import torch
-from bridge.caffe2.operators.training import sparse_kernels
+from bridge.caffe2.operators.training import row_step_kernels, sparse_kernels
 from bridge.caffe2.operators.training.ftrl import FtrlSettings, ftrl_step
 from bridge.caffe2.operators.training.optimizers import (
     adadelta_step,
@@ -30,6 +30,7 @@ from bridge.caffe2.operators.training.optimizers import (
     momentum_step,
     storm_rate,
 )
+from bridge.caffe2.operators.training.row_rounds import rounds_of_rows, row_width
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -41,10 +42,7 @@ if TYPE_CHECKING:
 
     Function = TypeVar("Function", bound=Callable[..., Any])
 
-    # Different rows, their positions in the indices, and their gradients.
-    Round = tuple[Tensor, Tensor, Tensor]
-
-__all__ = ["AdagradRule", "rounds_of_rows", "sparse_adagrad"]
+__all__ = ["AdagradRule", "sparse_adagrad"]
 
 
 def _on_rows(
@@ -58,42 +56,6 @@ def _on_rows(
     return operator(
         name, inplace=inplace, types=types, effects=("values",), gradient="undefined", **declared
     )
-
-
-def _check(param: Tensor, indices: Tensor, grad: Tensor) -> int:
-    """Return the width of a row. Raises EnforceNotMet: a gradient is not as wide."""
-    require(param.dim() > 0, "parameters have at least one dimension", param)
-    width = param.numel() // max(param.shape[0], 1)
-    if grad.numel() != indices.numel() * width or grad.dim() < indices.dim():
-        require(False, "there is one gradient per row", grad, indices, param)
-    if width != grad.shape[indices.dim() :].numel() and indices.numel():
-        require(False, "a gradient is as wide as a row", grad, indices, param)
-    return width
-
-
-def rounds_of_rows(param: Tensor, indices: Tensor, grad: Tensor) -> list[Round]:
-    """Return rounds of different rows; repeated rows follow in further rounds.
-
-    Raises EnforceNotMet: a row is out of range, or a gradient is not as wide as a row.
-    """
-    width = _check(param, indices, grad)
-    flat = indices.reshape(-1).long()
-    require_range("rows", flat, param.shape[0])
-    seen: dict[int, int] = {}
-    turns: list[list[int]] = []
-    for place, row in enumerate(flat.tolist()):
-        turn = seen[row] = seen.get(row, -1) + 1
-        if turn == len(turns):
-            turns.append([])
-        turns[turn].append(place)
-    rows = grad.reshape(flat.numel(), width) if flat.numel() else grad
-    if len(turns) == 1:
-        return [(flat, torch.arange(flat.numel(), device=flat.device), rows)]
-    found = []
-    for turn_places in turns:
-        places = torch.tensor(turn_places, device=flat.device)
-        found.append((flat[places], places, rows[places]))
-    return found
 
 
 def _writable(out: Out, o: int, x: Tensor) -> Tensor:
@@ -131,6 +93,13 @@ def sparse_momentum_sgd_update(
 ) -> tuple[Tensor, ...]:
     """(gradient, momentum, rate, parameters, rows) -> steps, momentum, parameters."""
     rate = learning_rate_of(lr)
+    sizes = _rows_for_kernel(param, indices, grad, lr, moment)
+    if sizes is not None and moment.numel() == param.numel():
+        made = _writable(out, 2, param), _writable(out, 1, moment)
+        room = None if out is None else out[0]
+        steps = torch.empty_like(grad) if room is None else room
+        _momentum(*made, steps, indices, grad, lr, *sizes, momentum, nesterov)
+        return steps, made[1], made[0]
     rounds = rounds_of_rows(param, indices, grad)
     new_param, new_moment = _writable(out, 2, param), _writable(out, 1, moment)
     n = param.shape[0]
@@ -155,6 +124,24 @@ def _squares(g: Tensor, by_row: bool) -> Tensor:
 def _has_kernel(indices: Tensor, *tables: Tensor) -> bool:
     """Return whether a kernel of `sparse_kernels` can update these tables."""
     return takes_kernels(*tables) and indices.is_cpu and indices.is_contiguous()
+
+
+def _rows_for_kernel(
+    param: Tensor, indices: Tensor, grad: Tensor, lr: Tensor | None, *tables: Tensor
+) -> tuple[int, int, int, bool] | None:
+    """Return what kernels of `row_step_kernels` take as sizes; None: they cannot be used."""
+    width = row_width(param, indices, grad)
+    given = (param, grad, *tables) if lr is None else (param, grad, lr, *tables)
+    if not _has_kernel(indices, *given):
+        return None
+    return indices.numel(), param.shape[0], width, indices.dtype is torch.int64
+
+
+_momentum = recordable(row_step_kernels.momentum)
+_adadelta = recordable(row_step_kernels.adadelta)
+_ftrl = recordable(row_step_kernels.ftrl)
+_wngrad = recordable(row_step_kernels.wngrad)
+_storm = recordable(row_step_kernels.storm)
 
 
 class AdagradRule:
@@ -215,7 +202,7 @@ def sparse_adagrad(
 
     Follows SparseAdagradOp, caffe2/sgd/adagrad_op.h, PyTorch 1.8.1.
     """
-    _check(param, indices, grad)
+    row_width(param, indices, grad)
     rate, by_row = learning_rate_of(lr), rule.by_row
     n = param.shape[0]
     require(
@@ -329,7 +316,7 @@ def sparse_adam(
 
     An optional fourth output are the steps without the rate.
     """
-    _check(param, indices, grad)
+    row_width(param, indices, grad)
     rate, by_row, n = learning_rate_of(lr), rule.by_row, param.shape[0]
     require(
         moment_1.numel() == param.numel() and moment_2.numel() == (n if by_row else param.numel()),
@@ -378,8 +365,12 @@ def sparse_adadelta(
     """(parameters, squares of gradients, squares of steps, rows, gradient, rate)."""
     require(0 < decay < 1, "decay is between 0 and 1", decay)
     rate = learning_rate_of(lr)
-    rounds = rounds_of_rows(param, indices, grad)
+    sizes = _rows_for_kernel(param, indices, grad, lr, moment, moment_delta)
     made = [_writable(out, o, one) for o, one in enumerate((param, moment, moment_delta))]
+    if sizes is not None and moment.numel() == moment_delta.numel() == param.numel():
+        _adadelta(*made, indices, grad, lr, *sizes, epsilon, decay)
+        return made[0], made[1], made[2]
+    rounds = rounds_of_rows(param, indices, grad)
     w, h, d = (_matrix(one, param.shape[0]) for one in made)
     for rows, _, g in rounds:
         w[rows], h[rows], d[rows] = adadelta_step(
@@ -400,9 +391,15 @@ def sparse_ftrl(
     out: Out = None,
 ) -> tuple[Tensor, Tensor]:
     """(parameters, pairs of n and z, rows, gradient, optionally alpha) -> parameters, pairs."""
-    rounds = rounds_of_rows(var, indices, grad)
-    settings.inverse(alpha)  # raises before anything is written
+    inverse = settings.inverse(alpha)  # raises before anything is written
+    sizes = _rows_for_kernel(var, indices, grad, alpha, n_z)
     new_var, new_pairs = _writable(out, 0, var), _writable(out, 1, n_z)
+    if sizes is not None and n_z.numel() == 2 * var.numel():
+        numbers = (1.0 if alpha is not None else inverse, settings.beta)
+        of_zero = (settings.lambda1, settings.lambda2)
+        _ftrl(new_var, new_pairs, indices, grad, alpha, *sizes, *numbers, *of_zero)
+        return new_var, new_pairs
+    rounds = rounds_of_rows(var, indices, grad)
     params = _matrix(new_var, var.shape[0])
     pairs = new_pairs.view(*params.shape, 2)
     for rows, _, g in rounds:
@@ -424,9 +421,14 @@ def sparse_wngrad(
     out: Out = None,
 ) -> tuple[Tensor, Tensor]:
     """(parameters, b, rows, gradient, rate) -> parameters, b."""
-    rate = learning_rate_of(lr) / (moment.view(()) + epsilon)
-    rounds = rounds_of_rows(param, indices, grad)
+    rate, scale = learning_rate_of(lr), moment.view(())
+    sizes = _rows_for_kernel(param, indices, grad, lr, moment)
     new_param, new_moment = _writable(out, 0, param), _writable(out, 1, moment)
+    if sizes is not None:
+        _wngrad(new_param, new_moment, indices, grad, lr, *sizes, epsilon)
+        return new_param, new_moment
+    rate = rate / (scale + epsilon)
+    rounds = rounds_of_rows(param, indices, grad)
     params = _matrix(new_param, param.shape[0])
     for rows, _, part in rounds:
         params[rows] += rate * part
@@ -454,9 +456,14 @@ def sparse_storm(
     out: Out = None,
 ) -> tuple[Tensor, Tensor, Tensor]:
     """(parameters, moment, sum of squares, gradient, rows, rate) -> the first three."""
-    rounds = rounds_of_rows(param, indices, grad)
-    rate, alpha, total = storm_rate(grad_sq_sum, grad, learning_rate_of(lr), momentum, beta)
+    rate = learning_rate_of(lr)
+    sizes = _rows_for_kernel(param, indices, grad, lr, moment, grad_sq_sum)
     made = [_writable(out, o, one) for o, one in enumerate((param, moment, grad_sq_sum))]
+    if sizes is not None and moment.numel() == param.numel() and grad_sq_sum.numel() == 1:
+        _storm(*made, indices, grad, lr, *sizes, momentum, beta)
+        return made[0], made[1], made[2]
+    rounds = rounds_of_rows(param, indices, grad)
+    rate, alpha, total = storm_rate(grad_sq_sum, grad, rate, momentum, beta)
     params, moments = (_matrix(one, param.shape[0]) for one in made[:2])
     for rows, _, g in rounds:
         m = g + (1 - alpha) * (moments[rows] - g)

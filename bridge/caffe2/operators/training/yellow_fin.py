@@ -5,14 +5,18 @@ from __future__ import annotations
 
 from bridge.caffe2.execution.function_operator import operator
 from bridge.caffe2.operators.base.checks import FLOAT, INT64, require
+from bridge.caffe2.operators.base.cpu_kernels import recordable
 from bridge.caffe2.operators.base.lazy_torch import torch
-from bridge.caffe2.operators.training.optimizers import alike
+from bridge.caffe2.operators.training import step_kernels
+from bridge.caffe2.operators.training.optimizers import alike, are_few
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from torch import Tensor
 
 __all__: list[str] = []
+
+_yellow_fin = recordable(step_kernels.yellow_fin)
 
 _FLOATS = (
     *("param", "moment", "lr_avg", "mu_avg", "curv_win", "g_avg", "g2_avg", "scalars_memory"),
@@ -58,7 +62,7 @@ def yellow_fin(
     epsilon: float = 1e-6,
     nesterov: bool = False,
     zero_debias: bool = True,
-) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]:
+) -> tuple[Tensor, ...]:
     """(parameters, momentum, rate, its weight, window, averages ..., gradient, iteration).
 
     Returns new values of the first eight. The averages are those of the gradient, of its squares,
@@ -71,6 +75,13 @@ def yellow_fin(
     require(scalars_memory.numel() == 5, "there are five numbers", scalars_memory)
     n = int(iteration.view(-1)[0])
     require(n >= 1, "iterations begin at 1", n)
+    olds = [moment, lr_avg, mu_avg, curv_win, g_avg, g2_avg, scalars_memory]
+    if are_few(w, g, *olds) and lr_avg.numel() == mu_avg.numel() == 1:
+        others = list(map(torch.empty_like, olds))
+        others[3].copy_(curv_win)
+        settings = (n, curv_win_width, beta, epsilon, nesterov, zero_debias)
+        made = _yellow_fin(torch.empty_like(w), others, w, olds, g, w.numel(), *settings)
+        return made, *others
     debias = 1 / (1 - beta**n) if zero_debias else 1.0
     lr, mu = lr_avg.view(()), mu_avg.view(())
     new_moment = mu * m + lr * g

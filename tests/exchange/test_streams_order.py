@@ -259,10 +259,9 @@ def test_copies_from_the_host_are_queued_on_the_stream_of_their_device(
         host = at.ones(N).pin_memory() if pinned else at.ones(N)
         t = zeros(device)
         there = bridge.from_dlpack(t)
-        with torch.cuda.stream(side), torch.cuda.device(0):
-            with torch.cuda.stream(side):
-                torch.cuda._sleep(100_000_000)
-                t.fill_(5)
-                write(host, there)
-                host.zero_()  # it was read before the call returned
+        with torch.cuda.stream(side), torch.cuda.device(0), torch.cuda.stream(side):
+            torch.cuda._sleep(100_000_000)
+            t.fill_(5)
+            write(host, there)
+            host.zero_()  # it was read before the call returned
         assert total(t, side) == N
