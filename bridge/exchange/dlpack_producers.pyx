@@ -31,6 +31,7 @@ from bridge.exchange.torch_api cimport torch_loaded
 from bridge.exchange.torch_export cimport export_torch
 
 from bridge.c10.reports import PRODUCER as _PRODUCER
+from bridge.exchange.fresh_memory import FreshMemoryError
 
 MAX_VERSION = (DLPACK_MAJOR, DLPACK_MINOR)
 cdef tuple _STREAMED = (DL_CUDA, DL_ROCM, DL_CUDA_MANAGED)   # device types, see has_streams
@@ -162,6 +163,10 @@ cdef TensorImpl import_by_method(object x, object copy, int flags=0, bint on_hos
         wait_for_producer(where[1], 0 if where[0] == DL_ROCM else 1, where[0])
     impl = adopt_managed(managed, flags, copy)
     if managed.copied():
+        if copy is False and impl.c_numel:
+            raise FreshMemoryError(
+                f"{type(x).__name__}.__dlpack__ returned a copy, as its flag says. Allow it with "
+                "copy=None.")
         report_copy(impl.c_numel * impl.c_dtype.itemsize, _PRODUCER)
     return impl
 

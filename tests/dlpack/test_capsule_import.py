@@ -168,6 +168,18 @@ def test_a_read_only_copy_is_read_only() -> None:
     assert not bridge.from_dlpack(producer).readonly
 
 
+def test_a_copy_that_says_so_is_not_shared() -> None:
+    source = array(3)
+    producer = Producer(TensorSpec.of_array(source, flags=abi.IS_COPIED))
+    with pytest.raises(BufferError, match="returned a copy"):
+        bridge.from_dlpack(producer, copy=False)
+    assert [made.deleted for made in producer.made] == [1]
+    with bridge.audit() as log:
+        bridge.from_dlpack(producer)
+    assert log.copied_bytes == source.nbytes
+    assert not bridge.shares_memory(producer, source)
+
+
 @pytest.mark.parametrize("version", [(1, 0), (1, 1), (1, 3), (1, 99)])
 def test_every_minor_version(version: tuple[int, int]) -> None:
     source = array(3)
