@@ -35,7 +35,7 @@ changed it. So `data` checks both before each access.
 
 cimport cython
 from cpython.object cimport PyObject, PyTypeObject
-from libc.stdint cimport INT64_MAX, int32_t, int64_t, uint8_t
+from libc.stdint cimport INT64_MAX, int32_t, int64_t, uint8_t, uintptr_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy
 

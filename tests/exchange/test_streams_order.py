@@ -111,14 +111,26 @@ def test_the_host_waits_before_arrow_has_the_memory(wrap: type, device: int) -> 
     side = torch.cuda.Stream(device)
     t = zeros(device)
     x = wrap(bridge.from_dlpack(t))
+    fill_late(t, side)
     with torch.cuda.stream(side), torch.cuda.device(0):
-        fill_late(t, side)
-        with torch.cuda.stream(side):
-            _, capsule = x.__arrow_c_device_array__()
+        _, capsule = x.__arrow_c_device_array__()
     assert side.query()
     found = arrow.ArrowDeviceArray.from_address(arrow.pointer(capsule, b"arrow_device_array"))
     assert (found.device_type, found.device_id) == (abi.CUDA, device)
     assert found.array.buffers[1] == t.data_ptr()
+
+
+@both_wrappers
+def test_the_host_does_not_wait_for_a_capture(wrap: type) -> None:
+    x = at.ones(4, device="cuda")
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph, capture_error_mode="thread_local"):
+        x.add_(1)
+        with pytest.raises(BufferError, match="captured"):
+            wrap(x).__arrow_c_device_array__()
+        x.add_(1)
+    graph.replay()
+    assert x.tolist() == [3, 3, 3, 3]
 
 
 @devices
