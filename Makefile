@@ -8,6 +8,10 @@
 #   make fuzz            build the package with clang and fuzz the reader of blobs and the doors
 #   make sanitize        build the package with AddressSanitizer and UBSan, and run the tests of the
 #                        core, exchange and blobs on it; make sanitize-quick runs a selection
+#   make stress          build the package and have eight threads do random things to shared objects
+#                        for ten minutes; a Python without the GIL (PYTHON=python3.14t) says most
+#   make matrix          build the package and run the core suite with each Python from 3.10 to 3.15
+#                        that is here, with and without the GIL, and say which were not found
 #   make clean           remove the virtual environment and what the build left
 #
 # All of it happens in one virtual environment inside the checkout, so that the large packages are
@@ -21,6 +25,9 @@
 #                                   more arguments of pytest
 #   FUZZ_SECONDS=3600 make fuzz     longer than a minute each; what is found stays in .venv-fuzz
 #   FUZZ_DOORS=minidb make fuzz     some of the doors of tests/fuzz/doors.py
+#   STRESS_SECONDS=60 make stress   another time
+#   MATRIX='3.10 3.14t' make matrix
+#                                   only these
 
 PYTHON ?= python3
 VENV ?= .venv
@@ -30,6 +37,8 @@ WORKERS ?= auto
 FUZZ_VENV ?= .venv-fuzz
 FUZZ_SECONDS ?= 60
 FUZZ_DOORS ?= capsule array_interface buffer arrow_array tensor_proto net minidb pickled shell
+STRESS_SECONDS ?= 600
+MATRIX ?=
 SANITIZED ?= $(VENV)/sanitized
 SANITIZED_TESTS ?= tests/dlpack tests/c10 tests/wire tests/exchange tests/at tests/see tests/tf \
 	tests/libraries tests/caffe2/tensor tests/caffe2/blobs tests/caffe2/files \
@@ -65,7 +74,7 @@ sources := bridge tests tools examples docs pyproject.toml setup.py README.md LI
 define sanitize
 	rm -rf "$(SANITIZED)/$(1)"
 	mkdir -p "$(SANITIZED)/$(1)"
-	tar -c --exclude='*.so' --exclude='*.c' --exclude=__pycache__ $(sources) | tar -x -C "$(SANITIZED)/$(1)"
+	tar -c --exclude='*.so' --exclude='bridge/*.c' --exclude=__pycache__ $(sources) | tar -x -C "$(SANITIZED)/$(1)"
 	cd "$(SANITIZED)/$(1)" && CFLAGS="$(2) -O1 -g1 -fno-omit-frame-pointer" LDFLAGS="$(2)" \
 		"$(abspath $(run))" setup.py -q build_ext --inplace --parallel $$(nproc) 2>build.log || { tail build.log >&2; exit 1; }
 	cd "$(SANITIZED)/$(1)" && LD_PRELOAD="$$($${CC:-cc} -print-file-name=$(3)) $$($${CC:-cc} -print-file-name=libstdc++.so)" \
@@ -73,7 +82,7 @@ define sanitize
 		"$(abspath $(run))" $(pytest) -s -p no:cacheprovider $(PYTEST_ARGS) $(5)
 endef
 
-.PHONY: demo test test-shuffled bench docs fuzz sanitize sanitize-quick clean help
+.PHONY: demo test test-shuffled bench docs fuzz sanitize sanitize-quick stress matrix clean help
 
 help:
 	@sed -n '3,/^$$/s/^# \{0,1\}//p' Makefile
@@ -113,6 +122,13 @@ sanitize: $(installed)
 
 sanitize-quick: $(installed)
 	$(call addresses,$(SANITIZED_QUICKLY))
+
+stress: $(installed)
+	OMP_NUM_THREADS=1 $(run) -m tests.helpers.stress $(STRESS_SECONDS)
+
+# Environments of its own, in build/matrix; $(PYTHON) only runs the tool.
+matrix:
+	$(PYTHON) tools/matrix.py $(MATRIX)
 
 clean:
 	rm -rf $(VENV) $(FUZZ_VENV) build dist *.egg-info

@@ -107,6 +107,8 @@ cdef object _export(str name):
             from bridge.library_export import export_to
             export = partial(export_to, adapter)
         _exports[name] = export
+        if adapter_named(name) is not adapter:      # another thread has just registered the name
+            _exports.pop(name, None)
     return export
 
 

@@ -9,6 +9,7 @@ from bridge.c10.reports import ASKED, report_copy
 from bridge.exchange.conversion import export_source, remaining_copy
 from bridge.exchange.fresh_memory import FreshMemoryError, is_same, must_prove
 from bridge.exchange.import_tensor import import_tensor
+from bridge.exchange.refusal import reason_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ def export_to(adapter: Adapter, x: Any, copy: bool | None) -> Any:
     except (BufferError, ImportError, MemoryError):
         raise
     except Exception as error:
-        reason = str(error).partition("\n")[0]
+        reason = reason_of(error)
         raise BufferError(
             f"{adapter.name} does not take a tensor of {impl.dtype()} on {impl.device()}: "
             f"{type(error).__name__}: {reason}. Convert it first, as with "

@@ -61,7 +61,7 @@ def strings_of(x: Any) -> list[Any] | None:
 
     Raises BufferError: it has nulls.
     """
-    dtype = str(getattr(x, "dtype", None) or getattr(x, "type", "")).lower()
+    dtype = str(_attribute(x, "dtype") or _attribute(x, "type")).lower()
     if "dictionary" in dtype or not any(part in dtype for part in _STRING_TYPES):
         return None
     for name in ("to_pylist", "to_list", "tolist"):
@@ -70,7 +70,11 @@ def strings_of(x: Any) -> list[Any] | None:
             values = method()
             break
     else:
-        return None
+        if not hasattr(type(x), "__array__"):
+            return None
+        import numpy
+
+        values = numpy.asarray(x).tolist()
     if not isinstance(values, list):
         return None
     kinds = [_kind(leaf) for leaf in _leaves(values)]
@@ -100,6 +104,14 @@ def _leaves(values: list[Any]) -> Iterator[Any]:
             yield value
 
 
+def _attribute(x: Any, name: str) -> Any:
+    """Return an attribute of an object of any library; None if it has none or fails."""
+    try:
+        return getattr(x, name, None)
+    except Exception:  # noqa: BLE001  a closed file, a placeholder: its own door says what is wrong
+        return None
+
+
 def is_numbers(x: Any) -> bool:
     """Return whether `x` is a Python number, list, tuple or range."""
     return isinstance(x, (bool, int, float, complex, list, tuple, range))
@@ -117,7 +129,7 @@ def is_strings(x: Any, dtype: Any) -> bool:
         return True
     if hasattr(type(x), "__torch_function__"):  # not for a subclass of torch.Tensor to answer
         return False
-    if getattr(getattr(x, "dtype", None), "kind", "") in ("S", "U") and hasattr(x, "tolist"):
+    if getattr(_attribute(x, "dtype"), "kind", "") in ("S", "U") and hasattr(x, "tolist"):
         return True
     return isinstance(first_leaf(x), (str, bytes))
 

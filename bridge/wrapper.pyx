@@ -5,8 +5,9 @@
 
 from cpython.ref cimport Py_INCREF
 from cpython.tuple cimport PyTuple_GET_SIZE, PyTuple_New, PyTuple_SET_ITEM
+from libc.stdint cimport int64_t
 
-from bridge.c10.array_ref cimport array_ref_of
+from bridge.c10.array_ref cimport ArrayRef
 from bridge.c10.attribute cimport callable_attribute
 from bridge.c10.device cimport device_of
 from bridge.c10.handle cimport Handle
@@ -20,7 +21,13 @@ from bridge.c10.reports cimport (
 )
 from bridge.c10.slots cimport add_to_class, own_methods
 from bridge.c10.storage cimport Storage
-from bridge.c10.tensor_impl cimport TensorImpl
+from bridge.c10.tensor_impl cimport (
+    FEW_DIMS,
+    TensorImpl,
+    read_sizes,
+    sizes_ref_of,
+    storage_of,
+)
 from bridge.dlpack.abi cimport DL_CPU
 from bridge.exchange.array_interface_export cimport export_array_interface
 from bridge.exchange.arrow_export cimport arrow_array, arrow_device_array, arrow_schema
@@ -71,15 +78,16 @@ cdef class Wrapper(Handle):
     def sizes(self):
         """Return the sizes as an ArrayRef: a snapshot, which later changes leave as it is."""
         cdef TensorImpl impl = self.impl
-        if impl.sizes_ref is not None:
-            return impl.sizes_ref
+        cdef ArrayRef known = sizes_ref_of(impl)
+        if known is not None:
+            return known
         impl.require_defined("Tensor.sizes")
         return impl.sizes_view()
 
     def strides(self):
         """Return the strides, in elements, as an ArrayRef: a snapshot."""
         self.impl.require_defined("Tensor.strides")
-        return array_ref_of(self.impl.c_strides(), self.impl.ndim)
+        return self.impl.strides_view()
 
     @property
     def shape(self):
@@ -87,14 +95,18 @@ cdef class Wrapper(Handle):
         cdef TensorImpl impl = self.impl
         cdef tuple shape
         cdef object size
-        cdef int i
+        cdef int64_t[FEW_DIMS] room
+        cdef int64_t* sizes
+        cdef int i, ndim
         if impl.storage is None:
             impl.require_defined("Tensor.shape")
         shape = PyTuple_New(impl.ndim)
-        while PyTuple_GET_SIZE(shape) != impl.ndim:     # the garbage collector has run Python
-            shape = PyTuple_New(impl.ndim)
-        for i in range(impl.ndim):
-            size = impl.c_sizes[i]
+        read_sizes(impl, room, &sizes, &ndim)
+        if sizes == NULL or PyTuple_GET_SIZE(shape) != ndim:
+            # of many dimensions, or it was changed meanwhile: the garbage collector runs Python
+            return tuple(impl.sizes_view())
+        for i in range(ndim):
+            size = sizes[i]
             Py_INCREF(size)                     # the tuple takes the reference
             PyTuple_SET_ITEM(shape, i, size)
         return shape
@@ -116,7 +128,7 @@ cdef class Wrapper(Handle):
     def storage(self):
         """Return the Storage, shared."""
         self.impl.require_defined("Tensor.storage")
-        return self.impl.storage
+        return storage_of(self.impl)
 
     # Export.
 
@@ -184,7 +196,7 @@ cdef class Wrapper(Handle):
 
     def __dlpack_device__(self):
         """Return DLPack's (device type, index) of the memory."""
-        cdef Storage storage = self.impl.storage
+        cdef Storage storage = storage_of(self.impl)
         if storage is None:
             self.impl.require_defined("__dlpack_device__")
         if storage.device_type != DL_CPU:
@@ -322,7 +334,7 @@ cdef object _dtype(object wrapper):
 
 
 cdef object _device(object wrapper):
-    cdef Storage storage = (<Wrapper>wrapper).impl.storage
+    cdef Storage storage = storage_of((<Wrapper>wrapper).impl)
     if storage is None:
         (<Wrapper>wrapper).impl.require_defined("Tensor.device")
     return device_of(storage.device_type, storage.device_index)

@@ -7,5 +7,5 @@
 - python_values: test_front
 - typing: test_docstrings
 - *: test_architecture, test_caffe2_checkpoint, test_docstrings, test_errors, test_examples,
-  test_import, test_mirror, test_readme, test_readme_table
+  test_import, test_mirror, test_readme, test_readme_table, test_threads
 """

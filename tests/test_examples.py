@@ -130,19 +130,63 @@ def test_caffe2_training_gives_what_the_real_caffe2_gives() -> None:
     assert float(accuracy) == pytest.approx(0.956, abs=0.02)
 
 
+def compiled(c_file: Path, folder: Path, *options: str) -> ModuleType:
+    """Compile a C extension without optimisation, as the heads of the examples say, and load it."""
+    module_file = folder / f"{c_file.stem}.so"
+    compiler = [*(os.environ.get("CC") or "cc").split(), "-shared", "-fPIC", "-O0", *options]
+    include = f"-I{sysconfig.get_path('include')}"
+    command = [*compiler, include, str(c_file), "-o", str(module_file)]
+    subprocess.run(command, check=True, timeout=600)
+    return load(c_file.stem, module_file)
+
+
 @pytest.fixture(scope="module")
 def native_sum(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ModuleType]:
-    """Build the example in Cython as its head says, without the optimisation."""
     pytest.importorskip("Cython", reason="the example is compiled by Cython")
     folder = tmp_path_factory.mktemp("native_sum")
-    c_file, module_file = folder / "native_sum.c", folder / "native_sum.so"
+    c_file = folder / "native_sum.c"
     cython = [sys.executable, "-m", "cython", str(EXAMPLES / "native_sum.pyx"), "-o", str(c_file)]
-    compiler = [*(os.environ.get("CC") or "cc").split(), "-shared", "-fPIC", "-O0", "-w"]
-    include = f"-I{sysconfig.get_path('include')}"
-    for command in (cython, [*compiler, include, str(c_file), "-o", str(module_file)]):
-        subprocess.run(command, check=True, timeout=600)
-    yield load("native_sum", module_file)
+    subprocess.run(cython, check=True, timeout=600)
+    yield compiled(c_file, folder, "-w")
     del sys.modules["native_sum"]
+
+
+@pytest.fixture(scope="module")
+def native_scale(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ModuleType]:
+    headers = Path(torch.__file__).parent / "include" / "ATen"
+    folder = tmp_path_factory.mktemp("native_scale")
+    yield compiled(EXAMPLES / "native_scale.c", folder, "-Wall", "-Werror", f"-I{headers}")
+    del sys.modules["native_scale"]
+
+
+def test_native_scale_multiplies_any_tensor_in_place(native_scale: ModuleType) -> None:
+    matrix = np.arange(6.0).reshape(2, 3)
+    for tensor in (
+        matrix[:, 1],
+        matrix[1, ::-1],
+        torch.from_numpy(matrix)[0],
+        at.arange(3, dtype="float64"),
+        caffe2.Tensor([2], [1.5, 2.5]),
+        array.array("d", [1, 2]),
+    ):
+        before = bridge.to_numpy(tensor).copy()
+        native_scale.scale(tensor, 2.0)
+        assert bridge.to_numpy(tensor).tolist() == (2 * before).tolist()
+
+
+def test_native_scale_says_what_it_refuses(native_scale: ModuleType) -> None:
+    for refused in (np.ones((2, 2)), torch.ones(2)):
+        with pytest.raises(TypeError, match="one dimension of float64"):
+            native_scale.scale(refused, 2.0)
+    fixed = np.ones(2)
+    fixed.setflags(write=False)
+    with pytest.raises(ValueError, match="read-only"):
+        native_scale.scale(fixed, 2.0)
+    assert fixed.tolist() == [1, 1]
+    with pytest.raises(BufferError, match="byte order"):
+        native_scale.scale(np.arange(3.0).astype(">f8"), 2.0)
+    with pytest.raises(TypeError):
+        native_scale.scale([1.0], 2.0)
 
 
 def test_native_sum_takes_any_tensor(native_sum: ModuleType) -> None:

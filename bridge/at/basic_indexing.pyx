@@ -5,7 +5,7 @@
 from libc.stdint cimport INT64_MAX, int64_t
 
 from bridge.c10.dims cimport wrap_dim
-from bridge.c10.tensor_impl cimport TensorImpl
+from bridge.c10.tensor_impl cimport TensorImpl, seen
 from bridge.c10 cimport views
 
 from bridge.c10.errors import (
@@ -127,6 +127,7 @@ cdef TensorImpl sliced(
     cdef int64_t first, last, size
     # First, since an __index__ may change `impl`.
     start, end = _end(start, caller), _end(end, caller)
+    impl = seen(impl)
     require_dim(impl, caller)
     dim = wrap_dim(dim, impl.ndim, caller)
     size = impl.c_sizes[dim]

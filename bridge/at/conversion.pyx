@@ -4,7 +4,7 @@
 
 from bridge.c10.copy cimport requested_copy
 from bridge.c10.reports cimport observed, report_copy, unlikely
-from bridge.c10.tensor_impl cimport TensorImpl, allocatable, allocated
+from bridge.c10.tensor_impl cimport TensorImpl, allocatable, allocated, seen
 from bridge.c10.type_meta cimport TypeMeta, as_type
 from bridge.exchange.import_tensor cimport import_tensor
 from bridge.exchange.numpy cimport export_array
@@ -59,6 +59,7 @@ cdef TensorImpl converted(TensorImpl src, TypeMeta dtype, str caller):
         raise EnforceNotMet(
             f"Plain memory cannot be converted to {dtype}.", caller, condition="T.is_pod")
     target = dtype.torch
+    src = seen(src)
     if target is not None and src.c_dtype.torch is not None:
         out = allocated(src.c_sizes, src.ndim, dtype, allocatable(src.storage.device_type),
                         src.storage.device_index, caller)

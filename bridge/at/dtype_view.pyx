@@ -6,7 +6,7 @@ from libc.stdint cimport int64_t
 
 from bridge.at.conversion cimport require_pod
 from bridge.c10.layout cimport checked_mul
-from bridge.c10.tensor_impl cimport TensorImpl
+from bridge.c10.tensor_impl cimport TensorImpl, seen
 from bridge.c10.type_meta cimport TypeMeta, as_type
 from bridge.c10.wrapping cimport wrapped_mul
 from bridge.c10 cimport views
@@ -22,6 +22,7 @@ cdef TensorImpl view_as_dtype(TensorImpl impl, object spec):
         dtype = as_type(spec)
     except TypeError:
         return None
+    impl = seen(impl)
     impl.data("Tensor.view")
     require_pod(impl, "Tensor.view")
     if not dtype.c_is_pod:

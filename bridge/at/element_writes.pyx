@@ -7,7 +7,8 @@ from libc.string cimport memset
 from bridge.at.conversion cimport as_source, converted, require_pod, scalar
 from bridge.c10.copy cimport copy_elements
 from bridge.c10.device cimport host_accessible
-from bridge.c10.tensor_impl cimport CONTIGUOUS, TensorImpl, allocated
+from bridge.c10.storage cimport owner_of
+from bridge.c10.tensor_impl cimport CONTIGUOUS, TensorImpl, allocated, seen
 from bridge.c10 cimport views
 from bridge.dlpack.abi cimport DL_CPU
 from bridge.exchange.import_tensor cimport import_tensor
@@ -24,6 +25,7 @@ cdef int copy_into(TensorImpl dst, object value, str caller) except -1:
 
 
 cdef int _copy_elements(TensorImpl dst, TensorImpl src, str caller) except -1:
+    dst = seen(dst)
     require_pod(dst, caller)
     require_pod(src, caller)
     dst.writable(caller)
@@ -78,8 +80,11 @@ cdef int fill(TensorImpl dst, object value) except -1:
 
 cdef int zero(TensorImpl dst) except -1:
     """Set every element to zero; see at.Tensor.zero_."""
-    cdef char* to = dst.data("Tensor.zero_")
+    cdef char* to
     cdef TensorImpl src
+    dst = seen(dst)
+    _keep = owner_of(dst.storage) if dst.storage is not None else None
+    to = dst.data("Tensor.zero_")
     require_pod(dst, "Tensor.zero_")
     dst.writable("Tensor.zero_")
     if dst.c_numel == 0:
@@ -106,4 +111,5 @@ cpdef write_back(TensorImpl impl, tensor):
         return
     back = import_tensor(tensor)
     if back.c_dtype is impl.c_dtype:
+        impl = seen(impl)
         copy_elements(impl, views.expand(back, impl.c_sizes, impl.ndim, "Tensor"), "Tensor")

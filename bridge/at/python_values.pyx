@@ -16,8 +16,8 @@ from libc.stdint cimport (
 from bridge.at.conversion cimport as_source, require_pod
 from bridge.c10.copy cimport contiguous_copy
 from bridge.c10.device cimport host_accessible
-from bridge.c10.storage cimport BORROWED, Elements
-from bridge.c10.tensor_impl cimport CONTIGUOUS, TensorImpl
+from bridge.c10.storage cimport BORROWED, Elements, owner_of
+from bridge.c10.tensor_impl cimport CONTIGUOUS, TensorImpl, seen
 from bridge.c10.type_meta cimport TypeMeta
 from bridge.dlpack.abi cimport DL_BOOL, DL_FLOAT, DL_INT, DL_UINT
 from bridge.exchange.numpy cimport export_array
@@ -93,10 +93,11 @@ cdef object _nested(list items, const int64_t* sizes, int ndim):
 
 cdef object _listed(TensorImpl impl, str caller):
     cdef TypeMeta dtype = impl.c_dtype
+    impl = seen(impl)
     if not dtype.c_is_pod:
         if not impl.flags & CONTIGUOUS:
             require_pod(impl, caller)
-        items = (<Elements>impl.storage.ctx).items if impl.c_numel else []
+        items = (<Elements?>owner_of(impl.storage)).items if impl.c_numel else []
         return _nested(items[impl.offset:impl.offset + impl.c_numel], impl.c_sizes, impl.ndim)
     if not host_accessible(impl.storage.device_type):
         impl = <TensorImpl>to_device(impl, Device("cpu"))

@@ -2,6 +2,7 @@
 # cython: language_level=3, boundscheck=False, wraparound=False
 """Changes of the storage and metadata of an at.Tensor in place: resize_ and set_."""
 
+cimport cython
 from libc.stdint cimport INT64_MAX, int64_t
 
 from bridge.at.conversion cimport require_pod
@@ -11,7 +12,7 @@ from bridge.c10.copy cimport copy_elements
 from bridge.c10.device cimport host_accessible
 from bridge.c10.layout cimport checked_mul, contiguous_strides
 from bridge.c10.storage cimport EXTERNAL, READONLY, Storage, install, new_storage
-from bridge.c10.tensor_impl cimport OWN_ORIGIN, TensorImpl, allocated
+from bridge.c10.tensor_impl cimport OWN_ORIGIN, TensorImpl, allocated, seen
 from bridge.c10.type_meta cimport TypeMeta, as_type
 from bridge.c10 cimport views
 from bridge.exchange.import_tensor cimport import_tensor
@@ -21,6 +22,7 @@ from bridge.c10.errors import EnforceNotMet, EnforceTypeError, EnforceValueError
 from bridge.c10.tensor_impl import over_storage
 
 
+@cython.critical_section
 cdef int resize(TensorImpl impl, Dims dims) except -1:
     """Set the sizes; see at.Tensor.resize_."""
     cdef Storage storage
@@ -60,6 +62,7 @@ cdef TensorImpl _grown(Storage storage, int64_t nbytes):
     return out
 
 
+@cython.critical_section
 cdef int set_source(
     TensorImpl impl, object source, object storage_offset, object size, object stride,
 ) except -1:
@@ -79,15 +82,12 @@ cdef int set_source(
         impl.offset = 0
         impl.set_storage(new_storage(impl.storage.device_type, impl.storage.device_index))
         return 0
-    src = _source(source, impl.c_dtype)
+    src = seen(_source(source, impl.c_dtype))
     if (src.storage.device_type != impl.storage.device_type
             or src.storage.device_index != impl.storage.device_index) and not (
                 host_accessible(src.storage.device_type)
                 and host_accessible(impl.storage.device_type)):
-        raise EnforceNotMet(
-            f"The source is on {src.device()}, the tensor on {impl.device()}. Copy it there first, "
-            f"as with source.to({str(impl.device())!r}).", "Tensor.set_",
-            condition="source.device() == device()")
+        _refuse_device(src.storage, impl.storage)
     if size is not None:
         sizes = parse_dims(size, "Tensor.set_")
         src = _strided(src, sizes, offset, stride)
@@ -98,6 +98,13 @@ cdef int set_source(
         impl.flags &= ~OWN_ORIGIN
         impl.origin = src.origin
     return 0
+
+
+cdef int _refuse_device(Storage source, Storage storage) except -1:
+    raise EnforceNotMet(
+        f"The source is on {source.device()}, the tensor on {storage.device()}. Copy it there "
+        f"first, as with source.to({str(storage.device())!r}).", "Tensor.set_",
+        condition="source.device() == device()")
 
 
 cdef TensorImpl _source(object source, TypeMeta dtype):
@@ -157,6 +164,7 @@ cpdef TensorImpl import_result(object tensor):
     return impl
 
 
+@cython.critical_section
 def set_metadata(TensorImpl impl, TensorImpl view):
     """Set the sizes, strides and offset of `impl` to those of `view`, of the same Storage."""
     impl.set_strided(view.c_sizes, view.c_strides(), view.ndim, view.c_numel)

@@ -3,6 +3,7 @@
 # cython: binding=False, embedsignature=True, embedsignature.format=clinic
 """at.Tensor, the ATen-style wrapper: views implemented here, all other operations run by torch."""
 
+cimport cython
 from cpython.object cimport PyObject, PyTypeObject
 from cpython.ref cimport Py_INCREF
 from libc.stdint cimport int64_t, uintptr_t
@@ -13,7 +14,6 @@ from bridge.at.conversion cimport convert_to
 from bridge.at.dtype_view cimport view_as_dtype
 from bridge.at.element_writes cimport copy_into, fill, zero
 from bridge.at.storage_ops cimport resize, set_source
-from bridge.c10.array_ref cimport array_ref_of
 from bridge.c10.dims cimport Dims, parse_dims, parse_dims_args, wrap_dim
 from bridge.c10.integers cimport to_int64
 from bridge.c10.copy cimport contiguous_copy
@@ -33,7 +33,7 @@ from bridge.c10.slots cimport (
     untrack,
 )
 from bridge.c10.storage cimport READONLY
-from bridge.c10.tensor_impl cimport CONTIGUOUS, TensorImpl
+from bridge.c10.tensor_impl cimport CONTIGUOUS, TensorImpl, seen
 from bridge.c10 cimport views
 from bridge.dlpack.abi cimport DLManagedTensorVersioned, DLPackExchangeAPI
 from bridge.exchange_table cimport exchange_table, import_object
@@ -172,7 +172,8 @@ cdef class Tensor(Wrapper):
         self.impl.require_defined("Tensor.size")
         if dim is None:
             return self.impl.sizes_view()
-        return self.impl.c_sizes[_dim(dim, self.impl, "Tensor.size")]
+        with cython.critical_section(self.impl):
+            return self.impl.c_sizes[_dim(dim, self.impl, "Tensor.size")]
 
     def stride(self, dim=None):
         """Return the stride of dimension `dim`, in elements; without `dim`, all as an ArrayRef.
@@ -181,8 +182,9 @@ cdef class Tensor(Wrapper):
         """
         self.impl.require_defined("Tensor.stride")
         if dim is None:
-            return array_ref_of(self.impl.c_strides(), self.impl.ndim)
-        return self.impl.c_strides()[_dim(dim, self.impl, "Tensor.stride")]
+            return self.impl.strides_view()
+        with cython.critical_section(self.impl):
+            return self.impl.c_strides()[_dim(dim, self.impl, "Tensor.stride")]
 
     @property
     def ndim(self):
@@ -343,9 +345,10 @@ cdef class Tensor(Wrapper):
 
         Raises EnforceNotMet: the indices are not all inside. Also an IndexError: no such dimension.
         """
-        cdef TensorImpl impl = self.impl
+        cdef TensorImpl impl
         cdef int64_t d, n = to_int64(length, "Tensor.narrow")
         cdef int64_t first = to_int64(start, "Tensor.narrow")
+        impl = seen(self.impl)
         d = _dim(dim, impl, "Tensor.narrow")
         if first < 0:
             first += impl.c_sizes[d]
@@ -463,13 +466,15 @@ cdef class Tensor(Wrapper):
 
     def __iter__(self):
         cdef int64_t i
+        cdef TensorImpl impl
         self.impl.require_defined("Tensor.__iter__")
         if self.impl.ndim == 0:
             raise EnforceTypeError(
                 "A 0-d tensor cannot be iterated over; use item().",
                 "Tensor.__iter__", condition="dim() > 0")
-        return iter([wrap(views.select(self.impl, 0, i, "Tensor.__iter__"))
-                     for i in range(self.impl.c_sizes[0])])
+        impl = seen(self.impl)
+        return iter([wrap(views.select(impl, 0, i, "Tensor.__iter__"))
+                     for i in range(impl.c_sizes[0])])
 
     # Data.
 

@@ -8,6 +8,7 @@ PyTorch 1.8.1; where those would access freed memory or memory out of bounds, th
 reallocated or the call refused, and a comment says so.
 """
 
+cimport cython
 from libc.stdint cimport INT64_MAX, int64_t
 
 from bridge.c10.allocator cimport allocator_of
@@ -111,6 +112,7 @@ cdef bint _buffer_fits(TensorImpl self):
     return (self.offset + self.c_numel) * self.c_dtype.itemsize <= self.storage.c_nbytes
 
 
+@cython.critical_section
 cdef int mutable_data(TensorImpl self, TypeMeta dtype, str caller) except -1:
     """Make the tensor hold memory for its elements as `dtype`.
 
@@ -165,6 +167,7 @@ cdef int mutable_data(TensorImpl self, TypeMeta dtype, str caller) except -1:
     return 0
 
 
+@cython.critical_section
 cdef int free_memory(TensorImpl self, str caller) except -1:
     """Replace the Storage by an empty one; tensors that share the old one keep it."""
     self.require_defined(caller)

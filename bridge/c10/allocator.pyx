@@ -6,6 +6,7 @@ The name, alignment and raw/typed split follow TensorFlow's ``tsl::Allocator``;
 registry and DataPtr follow c10/core/Allocator.h, PyTorch 1.8.1.
 """
 
+import threading
 from operator import index as to_index
 
 cimport cython
@@ -14,6 +15,13 @@ from libc.stdlib cimport free
 
 from bridge.c10.device cimport Device, as_device
 from bridge.c10.madvise cimport advise_huge_pages
+from bridge.c10.python_api cimport (
+    FREE_THREADED,
+    add_to,
+    lock_object,
+    make_immortal,
+    unlock_object,
+)
 from bridge.c10.type_meta cimport TypeMeta, as_type
 from bridge.dlpack.abi cimport DL_CPU, DL_CUDA
 
@@ -55,13 +63,16 @@ cdef class AllocatorStats:
         return self.c_allocations
 
     cdef void add(self, int64_t nbytes) noexcept:
-        self.c_allocations += 1
-        self.c_allocated += nbytes
-        if self.c_allocated > self.c_peak:
-            self.c_peak = self.c_allocated
+        cdef int64_t now
+        add_to(&self.c_allocations, 1)
+        now = add_to(&self.c_allocated, nbytes)
+        lock_object(self)
+        if now > self.c_peak:
+            self.c_peak = now
+        unlock_object()
 
     cdef void remove(self, int64_t nbytes) noexcept:
-        self.c_allocated -= nbytes
+        add_to(&self.c_allocated, -nbytes)
 
     def __repr__(self):
         return (f"AllocatorStats(allocated_bytes={self.c_allocated}, "
@@ -302,6 +313,10 @@ cdef int64_t _count(object nbytes) except -1:
 
 
 cdef Allocator _cpu = Allocator()
+make_immortal(_cpu)
+# Those that were replaced: another thread may be about to use one.
+cdef list _replaced = []
+_set_lock = threading.Lock()
 # Set by SetAllocator, except for the CPU: (device type, index) -> Allocator; index -1 is the whole
 # type.
 cdef dict _set = {}
@@ -369,12 +384,16 @@ def SetAllocator(D, allocator):
             f"An allocator must be a c10.Allocator, not {type(allocator).__name__}.",
             "SetAllocator")
     if device.c_type == DL_CPU:
-        _cpu = <Allocator>allocator
+        with _set_lock:
+            if FREE_THREADED and not any([_cpu is one for one in _replaced]):
+                _replaced.append(_cpu)
+            _cpu = <Allocator>allocator
     elif device.c_index > 0 or (device.c_type == DL_CUDA and device.c_index == 0) or (
             isinstance(D, str) and ":" in D):
         _set[(device.c_type, device.c_index)] = allocator
     else:
         # Except for CUDA, "ext_dev" and "ext_dev:0" are the same Device: all of the type.
-        for place in [place for place in _set if place[0] == device.c_type]:
-            del _set[place]
-        _set[(device.c_type, -1)] = allocator
+        with _set_lock:
+            for place in [place for place in list(_set) if place[0] == device.c_type]:
+                _set.pop(place, None)
+            _set[(device.c_type, -1)] = allocator

@@ -8,6 +8,7 @@ PyTorch 1.8.1; where those would access freed memory or memory out of bounds, th
 reallocated or the call refused, and a comment says so.
 """
 
+cimport cython
 from libc.stdint cimport int64_t
 
 from bridge.c10.allocation cimport (
@@ -20,7 +21,14 @@ from bridge.c10.copy cimport copy_elements
 from bridge.c10.device cimport host_accessible
 from bridge.c10.resizing cimport resize
 from bridge.c10.storage cimport EXTERNAL, Storage, install, new_storage
-from bridge.c10.tensor_impl cimport CONTIGUOUS, TensorImpl, allocated, like
+from bridge.c10.tensor_impl cimport (
+    CONTIGUOUS,
+    TensorImpl,
+    allocated,
+    like,
+    seen,
+    storage_of,
+)
 from bridge.c10.type_meta cimport TypeMeta
 
 from bridge.c10.errors import EnforceNotMet
@@ -34,12 +42,14 @@ cdef int _require_content(TensorImpl src, str caller) except -1:
     return 0
 
 
+@cython.critical_section
 cdef int share_data(TensorImpl self, TensorImpl src, str caller) except -1:
     """Share the storage of `src`, its type and its offset; the sizes do not change.
 
     Raises EnforceNotMet: undefined, another number of elements, not contiguous, or `src` has no
     memory.
     """
+    src = seen(src)
     self.require_defined(caller)
     src.require_defined(caller)
     if src.c_numel != self.c_numel:
@@ -57,6 +67,7 @@ cdef int share_data(TensorImpl self, TensorImpl src, str caller) except -1:
     return 0
 
 
+@cython.critical_section
 cdef int share_external(
     TensorImpl self, object ctx, char* data, TypeMeta dtype, int64_t nbytes, str caller,
 ) except -1:
@@ -80,6 +91,20 @@ cdef int share_external(
     return 0
 
 
+@cython.critical_section
+cdef int _set_sizes(TensorImpl self, TensorImpl other) except -1:
+    """Set the sizes to those of a contiguous tensor; memory and type stay."""
+    return self.set_contiguous(other.c_sizes, other.ndim, other.c_numel)
+
+
+cdef int _require_copyable(TensorImpl src, str caller) except -1:
+    if not src.flags & CONTIGUOUS:
+        raise EnforceNotMet(
+            "CopyFrom takes contiguous tensors; call contiguous() on the source.", caller,
+            condition="src.is_contiguous()")
+    return _require_content(src, caller)
+
+
 cdef int copy_from(TensorImpl self, TensorImpl src, str caller) except -1:
     """Copy the sizes, the type and the elements of `src`; the device of `self` stays.
 
@@ -90,17 +115,17 @@ cdef int copy_from(TensorImpl self, TensorImpl src, str caller) except -1:
     allocator. MemoryError.
     """
     cdef Storage storage
-    cdef TensorImpl target
+    cdef TensorImpl target, given
     cdef bint same_type
+    if self is src:
+        src.require_defined(caller)
+        _require_copyable(src, caller)
+        return 0
+    given = src
+    src = seen(src)
     self.require_defined(caller)
     src.require_defined(caller)
-    if not src.flags & CONTIGUOUS:
-        raise EnforceNotMet(
-            "CopyFrom takes contiguous tensors; call contiguous() on the source.", caller,
-            condition="src.is_contiguous()")
-    _require_content(src, caller)
-    if self is src:
-        return 0
+    _require_copyable(src, caller)
     same_type = self.c_dtype is src.c_dtype
     if src.c_numel == 0:
         require_allocator(self.storage)
@@ -109,12 +134,12 @@ cdef int copy_from(TensorImpl self, TensorImpl src, str caller) except -1:
             self.c_dtype = src.c_dtype
         return resize(self, src.c_sizes, src.ndim, caller)
     src.data(caller)
-    storage = self.storage
+    storage = storage_of(self)
     if same_type and keeps_buffer(self, src.c_numel):
         storage.check()
         if src.c_dtype.c_is_pod and host_accessible(storage.device_type) \
                 and host_accessible(src.storage.device_type):
-            self.set_contiguous(src.c_sizes, src.ndim, src.c_numel)
+            _set_sizes(self, src)
             return copy_elements(self, src, caller)     # cannot fail here
         # Copy into a temporary TensorImpl, since this may fail; the sizes are set afterwards.
         target = like(self)
@@ -124,18 +149,26 @@ cdef int copy_from(TensorImpl self, TensorImpl src, str caller) except -1:
             raise EnforceNotMet(
                 "Copying an element replaced the memory of the tensor.", caller,
                 condition="storage() is kept")
-        self.set_contiguous(target.c_sizes, target.ndim, target.c_numel)
-        return 0
+        return _set_sizes(self, target)
     # Copy into new memory first; nothing after that can fail.
     target = allocated(src.c_sizes, src.ndim, src.c_dtype, storage.device_type,
                        storage.device_index, caller)
-    copy_elements(target, src, caller)
+    copy_elements(target, given, caller)    # which refuses it if it has other sizes by now
+    return _become_copy(self, target, storage if same_type else None)
+
+
+@cython.critical_section
+cdef int _become_copy(TensorImpl self, TensorImpl target, Storage storage) except -1:
+    """Set `self` to the sizes and the memory of `target`, a new copy.
+
+    storage: the one that `self` had, if it has the same type. Tensors that share it get the memory,
+    too, if it is empty.
+    """
     # The sizes of what was copied: the source may have others by now, in another thread.
     self.set_contiguous(target.c_sizes, target.ndim, target.c_numel)
     self.offset = 0
     self.c_dtype = target.c_dtype
-    if same_type and storage is self.storage and storage.data == NULL:
-        # Tensors that share the empty storage get the memory, too.
+    if storage is not None and storage is self.storage and storage.data == NULL:
         self.origin = None
         install(storage, target.storage.ctx, target.storage.data, target.c_dtype,
                 target.storage.c_nbytes, 0)

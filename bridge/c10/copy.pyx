@@ -11,7 +11,7 @@ from bridge.c10.layout cimport extent
 from bridge.c10.python_api cimport RELEASE_GIL_NBYTES
 from bridge.c10.reports cimport report_copy
 from bridge.c10.storage cimport Elements, owner_of
-from bridge.c10.tensor_impl cimport CONTIGUOUS, TensorImpl, allocatable, allocated
+from bridge.c10.tensor_impl cimport CONTIGUOUS, TensorImpl, allocatable, allocated, seen
 
 from bridge.c10.errors import EnforceNotMet
 from bridge.c10.reports import ASKED as _ASKED
@@ -126,10 +126,12 @@ cdef int copy_elements(TensorImpl dst, TensorImpl src, str caller) except -1:
     cdef char* to
     cdef char* source
     cdef int64_t nbytes, itemsize, begin
-    cdef int ndim = src.ndim
+    cdef int ndim
     cdef list places
     cdef Dims layout
     cdef TensorImpl whole
+    src, dst = seen(src), seen(dst)
+    ndim = src.ndim
     src.require_defined(caller)
     dst.require_defined(caller)
     # While the GIL is released, here or by a framework that checks its memory, another thread may
@@ -146,8 +148,8 @@ cdef int copy_elements(TensorImpl dst, TensorImpl src, str caller) except -1:
         return 0
     if not src.c_dtype.c_is_pod:
         # Copying an element runs Python, which may replace the buffers of the storages.
-        places, begin = (<Elements>dst.storage.ctx).items, dst.offset
-        items = (<Elements>src.storage.ctx).items[src.offset:src.offset + src.c_numel]
+        places, begin = (<Elements?>_keep_dst).items, dst.offset
+        items = (<Elements?>_keep_src).items[src.offset:src.offset + src.c_numel]
         copy_element = src.c_dtype.copy_element
         if copy_element is not None:
             items = [copy_element(item) for item in items]
@@ -190,11 +192,11 @@ cdef TensorImpl contiguous_copy(TensorImpl src, str caller):
 
     CUDA memory if `src` is in managed memory.
     """
-    cdef TensorImpl out
-    src.data(caller)
-    out = allocated(src.c_sizes, src.ndim, src.c_dtype, allocatable(src.storage.device_type),
-                    src.storage.device_index, caller)
-    copy_elements(out, src, caller)
+    cdef TensorImpl out, now = seen(src)
+    now.data(caller)
+    out = allocated(now.c_sizes, now.ndim, now.c_dtype, allocatable(now.storage.device_type),
+                    now.storage.device_index, caller)
+    copy_elements(out, src, caller)     # which refuses it if it has other sizes by now
     return out
 
 
@@ -203,7 +205,8 @@ cpdef TensorImpl reported_copy(TensorImpl src, str reason, str caller):
 
     Raises BufferError inside no_copy().
     """
-    report_copy(src.c_numel * src.c_dtype.itemsize, reason)
+    cdef TensorImpl now = seen(src)
+    report_copy(now.c_numel * now.c_dtype.itemsize, reason)
     return contiguous_copy(src, caller)
 
 

@@ -9,6 +9,7 @@ from cpython.object cimport PyObject
 from cpython.ref cimport Py_INCREF
 from libc.stdint cimport int32_t
 
+from bridge.c10.python_api cimport make_immortal
 from bridge.c10.slots cimport new_function, new_of, set_new
 from bridge.dlpack.abi cimport DL_CPU, DL_CUDA_HOST, DL_EXT_DEV, DL_ROCM_HOST
 
@@ -218,6 +219,7 @@ cdef Device _cached(object key):
     if found is None:
         found = Device(key)
         if len(_known) < 4096:
+            make_immortal(found)
             _known[key] = found
     return <Device>found
 

@@ -2,6 +2,7 @@
 """CPython's C API where Cython's `cpython` package lacks a function, or checks at a cost."""
 
 from cpython.object cimport PyObject, PyTypeObject
+from libc.stdint cimport int64_t
 
 cdef extern from "Python.h":
     PyTypeObject* Py_TYPE(object)
@@ -50,6 +51,17 @@ cdef extern from *:
     #endif
     """
 
+# Whether threads run at once; a constant of the compiler.
+cdef extern from *:
+    """
+    #ifdef Py_GIL_DISABLED
+    #define BRIDGE_FREE_THREADED 1
+    #else
+    #define BRIDGE_FREE_THREADED 0
+    #endif
+    """
+    bint FREE_THREADED "BRIDGE_FREE_THREADED"
+
 # lock_object(owner) ... unlock_object(): a critical section that costs nothing with the GIL, where
 # `with cython.critical_section` takes 40 ns. Nothing between the two raises or returns.
 cdef extern from *:
@@ -66,6 +78,39 @@ cdef extern from *:
     """
     void lock_object "BRIDGE_LOCK"(object owner) noexcept
     void unlock_object "BRIDGE_UNLOCK"() noexcept
+
+# Objects that live as long as the process and that all threads use. Without the GIL a reference to
+# one is counted in memory that the processors pass to each other: two threads that import torch
+# tensors ran no faster than one.
+cdef extern from *:
+    """
+    #ifdef Py_GIL_DISABLED
+    #define BRIDGE_IMMORTAL(one) Py_SET_REFCNT((PyObject *)(one), PY_SSIZE_T_MAX)
+    #else
+    #define BRIDGE_IMMORTAL(one) ((void)0)
+    #endif
+    """
+    # Keep an object that this thread has created for good, without counting references to it.
+    void make_immortal "BRIDGE_IMMORTAL"(object one) noexcept
+
+# A flag that one thread at a time sets; with the GIL no other runs between the two steps.
+cdef extern from *:
+    """
+    #ifdef Py_GIL_DISABLED
+    #define BRIDGE_CLAIM(flag) (!__atomic_exchange_n(flag, 1, __ATOMIC_ACQ_REL))
+    #define BRIDGE_LET_GO(flag) __atomic_store_n(flag, 0, __ATOMIC_RELEASE)
+    #define BRIDGE_ADD_TO(number, n) __atomic_add_fetch(number, n, __ATOMIC_ACQ_REL)
+    #else
+    #define BRIDGE_CLAIM(flag) (*(flag) ? 0 : (*(flag) = 1))
+    #define BRIDGE_LET_GO(flag) ((void)(*(flag) = 0))
+    #define BRIDGE_ADD_TO(number, n) (*(number) += (n))
+    #endif
+    """
+    # Set a flag; return whether it was not set before.
+    bint claim "BRIDGE_CLAIM"(int* flag) noexcept
+    void let_go "BRIDGE_LET_GO"(int* flag) noexcept
+    # Add to a count of int64; return the sum.
+    int64_t add_to "BRIDGE_ADD_TO"(int64_t* number, int64_t n) noexcept
 
 cdef enum:
     RELEASE_GIL_NBYTES = 1 << 16    # copying at least this many bytes is worth releasing the GIL

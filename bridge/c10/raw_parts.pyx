@@ -17,7 +17,7 @@ from bridge.c10.dims cimport Dims, parse_dims, require_numel
 from bridge.c10.copy cimport contiguous_copy
 from bridge.c10.device cimport Device
 from bridge.c10.layout cimport checked_mul
-from bridge.c10.retained cimport retained_data
+from bridge.c10.retained cimport retained_owner
 from bridge.c10.storage cimport (
     EXTERNAL,
     READONLY,
@@ -28,7 +28,7 @@ from bridge.c10.storage cimport (
     new_storage,
     owner_of,
 )
-from bridge.c10.tensor_impl cimport CONTIGUOUS, TensorImpl, new_impl
+from bridge.c10.tensor_impl cimport CONTIGUOUS, TensorImpl, new_impl, seen
 from bridge.c10.type_meta cimport TypeMeta, undefined_type
 from bridge.dlpack.abi cimport DL_CPU
 
@@ -69,10 +69,10 @@ def byte_view(TensorImpl impl):
     Raises EnforceNotMet: no memory, or not POD.
     """
     cdef ByteView view = ByteView.__new__(ByteView)
+    impl = seen(impl)
     if not impl.flags & CONTIGUOUS:
         impl = contiguous_copy(impl, "byte_view")
-    view.data = retained_data(impl, "byte_view")
-    view.ctx = owner_of(impl.storage)
+    view.ctx = retained_owner(impl, &view.data, "byte_view")
     view.nbytes = impl.c_numel * impl.c_dtype.itemsize
     view.readonly = impl.storage.flags & READONLY
     return view
@@ -159,7 +159,8 @@ def sized(sizes, TypeMeta dtype, Device device):
 
 def items_of(TensorImpl impl):
     """Return the elements of a non-POD tensor in a new list; the elements are not copied."""
+    impl = seen(impl)
     impl.data("items_of")
     if impl.c_numel == 0:
         return []
-    return (<Elements>impl.storage.ctx).items[impl.offset:impl.offset + impl.c_numel]
+    return (<Elements?>owner_of(impl.storage)).items[impl.offset:impl.offset + impl.c_numel]

@@ -8,6 +8,7 @@ PyTorch 1.8.1; where those would access freed memory or memory out of bounds, th
 reallocated or the call refused, and a comment says so.
 """
 
+cimport cython
 from libc.math cimport ceil
 from libc.stdint cimport INT64_MAX, int64_t, uint64_t
 from libc.string cimport memcpy
@@ -24,7 +25,15 @@ from bridge.c10.allocation cimport (
 from bridge.c10.copy cimport copy_elements, require_alike
 from bridge.c10.dims cimport Dims, new_dims, parse_dims, require_numel
 from bridge.c10.layout cimport contiguous_strides
-from bridge.c10.storage cimport Elements, Storage, allocate_buffer, install, new_storage
+from bridge.c10.python_api cimport lock_object, unlock_object
+from bridge.c10.storage cimport (
+    Elements,
+    Storage,
+    allocate_buffer,
+    install,
+    new_storage,
+    owner_of,
+)
 from bridge.c10.tensor_impl cimport CONTIGUOUS, RESERVED, TensorImpl, allocated
 from bridge.c10.type_meta cimport TypeMeta
 
@@ -32,11 +41,16 @@ from bridge.c10.errors import EnforceNotMet, EnforceValueError
 from bridge.c10.flags import FLAGS
 
 
+@cython.critical_section
 cdef int resize(TensorImpl self, const int64_t* sizes, int ndim, str caller) except -1:
     """Set new sizes, row-major; drop the buffer if it is too small, or as the flags demand.
 
     Raises EnforceNotMet: undefined, negative sizes, or too many elements.
     """
+    return _resize(self, sizes, ndim, caller)
+
+
+cdef int _resize(TensorImpl self, const int64_t* sizes, int ndim, str caller) except -1:
     cdef int64_t numel, needed
     cdef bint drop
     cdef Storage empty = None
@@ -72,14 +86,21 @@ def resize_allocated(TensorImpl self, sizes, caller):
         return
     target = allocated(dims.data, dims.n, self.c_dtype, self.storage.device_type,
                        self.storage.device_index, caller)
-    resize(self, dims.data, dims.n, caller)
-    self.offset = 0
-    self.origin = None
-    self.c_dtype = target.c_dtype
-    install(self.storage, target.storage.ctx, target.storage.data, target.c_dtype,
-            target.storage.c_nbytes, 0)
+    with cython.critical_section(self):
+        _resize(self, dims.data, dims.n, caller)
+        self.offset = 0
+        self.origin = None
+        self.c_dtype = target.c_dtype
+        _take_buffer(self, target)
 
 
+cdef int _take_buffer(TensorImpl self, TensorImpl target) except -1:
+    """Put the buffer of `target`, new, into the Storage."""
+    cdef Storage fresh = target.storage
+    return install(self.storage, fresh.ctx, fresh.data, target.c_dtype, fresh.c_nbytes, 0)
+
+
+@cython.critical_section
 cdef int reshape(TensorImpl self, const int64_t* sizes, int ndim, str caller) except -1:
     """Set other sizes of the same number of elements; the buffer stays.
 
@@ -119,9 +140,17 @@ cdef enum:
 cdef bint extend_in_place(TensorImpl self, int64_t num) noexcept:
     """Append `num` rows if that needs no new buffer; return whether it was done.
 
-    For the common case only, without references or errors; `extend` does the rest. Growing a
-    tensor row by row spends its time here.
+    For the common case only, without errors; `extend` does the rest. Growing a tensor row by row
+    spends its time here.
     """
+    cdef bint done
+    lock_object(self)
+    done = _extend_in_place(self, num)
+    unlock_object()
+    return done
+
+
+cdef inline bint _extend_in_place(TensorImpl self, int64_t num) noexcept:
     cdef int64_t row = 1
     cdef int64_t numel
     cdef int i
@@ -149,6 +178,7 @@ cdef bint extend_in_place(TensorImpl self, int64_t num) noexcept:
     return True
 
 
+@cython.critical_section
 cdef int extend(TensorImpl self, int64_t num, double growth_pct, str caller) except -1:
     """Append `num` rows, (d0, ...) -> (d0 + num, ...), keeping the data.
 
@@ -163,7 +193,7 @@ cdef int extend(TensorImpl self, int64_t num, double growth_pct, str caller) exc
     cdef int64_t numel, outer, rows, kept
     cdef double grown
     cdef TensorImpl target
-    if extend_in_place(self, num):
+    if _extend_in_place(self, num):
         return 0
     require_contiguous(self, caller)
     _require_outer(self, "extend", caller)
@@ -177,7 +207,7 @@ cdef int extend(TensorImpl self, int64_t num, double growth_pct, str caller) exc
     storage = self.storage
     dims = _with_outer(self, self.c_sizes[0] + num)
     if storage.data == NULL:
-        return resize(self, dims.data, dims.n, caller)
+        return _resize(self, dims.data, dims.n, caller)
     numel = require_numel(dims.data, dims.n, caller)
     if nbytes_needed(self, numel, caller) <= storage.c_nbytes and (numel == 0 or same_kind(self)):
         self.set_contiguous(dims.data, dims.n, numel)
@@ -202,8 +232,8 @@ cdef int extend(TensorImpl self, int64_t num, double growth_pct, str caller) exc
         # No other tensor shares the elements, so they are moved, which needs no copy method.
         self.data(caller)
         require_alike(target, self, caller)
-        (<Elements>target.storage.ctx).items[:kept] = \
-            (<Elements>self.storage.ctx).items[self.offset:self.offset + kept]
+        (<Elements?>target.storage.ctx).items[:kept] = \
+            (<Elements?>owner_of(self.storage)).items[self.offset:self.offset + kept]
     dims.data[0] = outer
     # A storage of its own from here on; tensors that share the old one keep it. (Upstream leaves
     # them with freed memory.)
@@ -214,6 +244,7 @@ cdef int extend(TensorImpl self, int64_t num, double growth_pct, str caller) exc
     return 0
 
 
+@cython.critical_section
 cdef int shrink_to(TensorImpl self, int64_t outer_dim, str caller) except -1:
     """Keep the first `outer_dim` rows, (d0, ...) -> (outer_dim, ...), in the same buffer.
 
@@ -236,6 +267,7 @@ cdef int shrink_to(TensorImpl self, int64_t outer_dim, str caller) except -1:
     return 0
 
 
+@cython.critical_section
 cdef int reserve_space(TensorImpl self, int64_t outer_dim, str caller) except -1:
     """Reserve memory for `outer_dim` rows; a new buffer, where needed, drops the old data.
 

@@ -2,7 +2,8 @@
 """Addresses that are handed out, whose memory therefore must not move."""
 
 from bridge.c10.allocator cimport DataPtr
-from bridge.c10.storage cimport BORROWED, RETAINED, Storage
+from bridge.c10.python_api cimport FREE_THREADED
+from bridge.c10.storage cimport BORROWED, RETAINED, Storage, owner_of
 from bridge.c10.tensor_impl cimport TensorImpl
 
 
@@ -26,3 +27,14 @@ cdef inline char* retained_data(TensorImpl impl, str caller) except? NULL:
             f"The tensor was given elements of {impl.c_dtype}, which are not plain memory.", caller,
             condition="dtype().is_pod")
     return data
+
+
+cdef inline object retained_owner(TensorImpl impl, char** data, str caller):
+    # Return the owner of the memory, and set `data` to the address of the first element.
+    #
+    # Where another thread may replace the buffer between the two, they are read until they agree.
+    while True:
+        data[0] = retained_data(impl, caller)
+        owner = owner_of(impl.storage)
+        if not FREE_THREADED or impl.data(caller) == data[0]:
+            return owner

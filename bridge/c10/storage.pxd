@@ -53,7 +53,7 @@ cdef extern from *:
     """
     #define BRIDGE_OWNER(storage) BRIDGE_LOAD(storage, ctx)
     """
-    # Return `storage.ctx`, which `retain` may replace in another thread.
+    # Return `storage.ctx`, which `install` and `retain` may replace in another thread.
     object owner_of "BRIDGE_OWNER"(Storage storage)
 
 cdef Storage new_storage(int32_t device_type, int32_t device_index)

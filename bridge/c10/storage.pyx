@@ -37,6 +37,7 @@ from libc.stdint cimport INT64_MAX, int32_t, int64_t, uintptr_t
 
 from bridge.c10.allocator cimport DataPtr, allocator_of
 from bridge.c10.device cimport device_of
+from bridge.c10.python_api cimport lock_object, unlock_object
 from bridge.c10.slots cimport forbid_calling
 from bridge.c10.type_meta cimport (
     TypeMeta,
@@ -94,7 +95,7 @@ cdef class Storage:
         return 0
 
     cdef void clear(self) noexcept:
-        """Drop the buffer."""
+        """Drop the buffer of a Storage that no other thread uses."""
         self.data = NULL
         self.c_nbytes = 0
         self.flags = 0
@@ -151,7 +152,7 @@ cdef class Storage:
 
         NumPy views and DLPack capsules keep the buffer alive.
         """
-        self.clear()
+        install(self, None, NULL, self.c_dtype, 0, 0)
 
     def UniqueStorageShareExternalPointer(self, src, T, capacity, deleter=None):
         """Use `capacity` bytes of memory from outside at `src`, as elements of type `T`; no copy.
@@ -375,11 +376,13 @@ cdef int install(
 ) except -1:
     """Replace the buffer of `storage`."""
     # The old owner is released last: that may run Python, which must not see a half-set Storage.
+    lock_object(storage)
     old = storage.ctx
     storage.ctx = ctx
     storage.data = data
     storage.c_dtype = dtype
     storage.c_nbytes = nbytes
     storage.flags = flags
+    unlock_object()
     del old
     return 0

@@ -4,6 +4,7 @@ from libc.stdint cimport int32_t, int64_t, uint8_t
 cimport bridge.c10.python_api   # BRIDGE_LOAD
 
 from bridge.c10.array_ref cimport ArrayRef
+from bridge.c10.python_api cimport FREE_THREADED
 from bridge.c10.storage cimport Storage
 from bridge.c10.type_meta cimport TypeMeta
 from bridge.dlpack.abi cimport DL_CUDA, DL_CUDA_MANAGED
@@ -16,6 +17,10 @@ cdef enum:
     CONTIGUOUS = 1      # row-major without gaps
     RESERVED = 2        # Resize keeps the buffer as long as it is large enough
     OWN_ORIGIN = 4      # `origin` was created here and is never exported, only aliases of it
+    SNAPSHOT = 8        # not counted among the users of the Storage; see `seen`
+
+cdef enum:
+    FEW_DIMS = 16       # sizes that `read_sizes` copies
 
 cdef class TensorImpl:
     cdef Storage storage        # None: undefined
@@ -45,18 +50,51 @@ cdef class TensorImpl:
     cdef int require_defined(self, str caller) except -1
     cdef bint storage_initialized(self) noexcept
     cdef ArrayRef sizes_view(self)
+    cdef ArrayRef strides_view(self)
 
 cdef extern from *:
     """
     #define BRIDGE_ORIGIN(impl) BRIDGE_LOAD(impl, origin)
+    #define BRIDGE_STORAGE(impl) BRIDGE_LOAD(impl, storage)
+    #define BRIDGE_SIZES_REF(impl) BRIDGE_LOAD(impl, sizes_ref)
+    #ifdef Py_GIL_DISABLED
+    #define BRIDGE_READ_SIZES(impl, room, sizes, n) do { \
+        PyCriticalSection section; \
+        PyCriticalSection_Begin(&section, (PyObject *)(impl)); \
+        *(n) = (impl)->ndim; \
+        *(sizes) = NULL; \
+        if (*(n) <= 16) { \
+            memcpy(room, (impl)->c_sizes, *(n) * sizeof(int64_t)); \
+            *(sizes) = room; \
+        } \
+        PyCriticalSection_End(&section); \
+    } while (0)
+    #else
+    #define BRIDGE_READ_SIZES(impl, room, sizes, n) \
+        ((void)(room), *(n) = (impl)->ndim, *(sizes) = (impl)->c_sizes)
+    #endif
     """
     # Return `impl.origin`, which an export in another thread may set.
     object origin_of "BRIDGE_ORIGIN"(TensorImpl impl)
+    # Return `impl.storage`, which another thread may replace.
+    Storage storage_of "BRIDGE_STORAGE"(TensorImpl impl)
+    # Return `impl.sizes_ref`; None if the sizes were not asked for.
+    ArrayRef sizes_ref_of "BRIDGE_SIZES_REF"(TensorImpl impl)
+    # Set `sizes` to the sizes and `ndim` to their number; NULL if there are more than FEW_DIMS.
+    # `room`, of FEW_DIMS, has them where another thread may change the tensor.
+    void read_sizes "BRIDGE_READ_SIZES"(
+        TensorImpl impl, int64_t* room, int64_t** sizes, int* ndim) noexcept
 
 cdef TensorImpl undefined_impl
 cdef TensorImpl new_impl(Storage storage, TypeMeta dtype)
 cdef TensorImpl new_pair(int32_t device_type, int32_t device_index, TypeMeta dtype)
 cdef TensorImpl like(TensorImpl source)
+cdef TensorImpl snapshot(TensorImpl source)
+
+cdef inline TensorImpl seen(TensorImpl impl):
+    """Return what an export reads: `impl`, or a copy of it where other threads may change it."""
+    return snapshot(impl) if FREE_THREADED and not impl.flags & SNAPSHOT else impl
+
 cdef inline int32_t allocatable(int32_t device_type) noexcept nogil:
     """Return the type of the memory for a copy of memory of this type on the same device.
 

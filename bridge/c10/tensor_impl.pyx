@@ -29,6 +29,10 @@ Note: Invariants
 - `storage.users` is the number of TensorImpls that share the Storage.
 - `sizes_ref` and `origin`, where they are not None, agree with the sizes and the memory.
 
+Without the GIL a change of a tensor is made in a critical section of its TensorImpl, and what reads
+more than one number reads in one, or reads a snapshot (`seen`). The buffer of a Storage is replaced
+in a critical section of the Storage, by `install`.
+
 The storage may be too small or of another type, since another tensor that shares it may have
 changed it. So `data` checks both before each access.
 """
@@ -48,6 +52,7 @@ from bridge.c10.layout cimport (
     extent,
     is_contiguous,
 )
+from bridge.c10.python_api cimport make_immortal
 from bridge.c10.slots cimport (
     MAX_CACHED,
     clear_weakrefs,
@@ -262,6 +267,11 @@ cdef class TensorImpl:
                 self.sizes_ref = array_ref_of(self.c_sizes, self.ndim)
             return self.sizes_ref
 
+    @cython.critical_section
+    cdef ArrayRef strides_view(self):
+        """Return the strides, in a new ArrayRef."""
+        return array_ref_of(self.c_strides(), self.ndim)
+
     def defined(self):
         """Return whether there is a storage; False for UndefinedTensorImpl.singleton()."""
         return self.storage is not None
@@ -284,7 +294,7 @@ cdef class TensorImpl:
     def strides(self):
         """Return the strides, in elements; the ArrayRef does not change with the tensor."""
         self.require_defined("TensorImpl.strides")
-        return array_ref_of(self.c_strides(), self.ndim)
+        return self.strides_view()
 
     def storage_offset(self):
         """Return the number of elements from the beginning of the Storage to the first one."""
@@ -302,18 +312,20 @@ cdef class TensorImpl:
 
     def device(self):
         """Return the Device that the memory is on, or will be."""
-        self.require_defined("TensorImpl.device")
-        return device_of(self.storage.device_type, self.storage.device_index)
+        cdef Storage storage = storage_of(self)
+        if storage is None:
+            self.require_defined("TensorImpl.device")
+        return device_of(storage.device_type, storage.device_index)
 
     def get_storage(self):
         """Return the Storage, shared and not copied."""
         self.require_defined("TensorImpl.storage")
-        return self.storage
+        return storage_of(self)
 
     def owns_memory(self):
         """Return whether the buffer came from an Allocator of the bridge, not from outside."""
-        return (self.storage is not None and self.storage.data != NULL
-                and not self.storage.flags & EXTERNAL)
+        cdef Storage storage = storage_of(self)
+        return storage is not None and storage.data != NULL and not storage.flags & EXTERNAL
 
     def __repr__(self):
         if self.storage is None:
@@ -353,7 +365,7 @@ cdef void _dealloc(PyObject* dying) noexcept:
         free((<TensorImpl>dying).c_sizes)
         (<TensorImpl>dying).c_sizes = NULL
         (<TensorImpl>dying).ndim = 0
-    if storage != <PyObject*>None:
+    if storage != <PyObject*>None and not (<TensorImpl>dying).flags & SNAPSHOT:
         add_users(&(<Storage>storage).users, -1)
         if type_of(dying) == _paired_type:
             # Before the number of pairs is read: the callback of a weak reference runs Python,
@@ -415,9 +427,29 @@ cdef TensorImpl new_pair(int32_t device_type, int32_t device_index, TypeMeta dty
     return impl
 
 
+@cython.critical_section
+cdef TensorImpl snapshot(TensorImpl source):
+    """Return a TensorImpl with the storage and the metadata that `source` has now.
+
+    It is not counted among those that share the Storage, and other threads do not change it.
+    """
+    cdef TensorImpl impl = TensorImpl.__new__(TensorImpl)
+    impl.storage = source.storage
+    impl.c_dtype = source.c_dtype
+    impl.origin = source.origin
+    impl.sizes_ref = source.sizes_ref
+    impl.offset = source.offset
+    impl.set_ndim(source.ndim)
+    memcpy(impl.c_sizes, source.c_sizes, 2 * source.ndim * sizeof(int64_t))
+    impl.c_numel = source.c_numel
+    impl.flags = source.flags | SNAPSHOT
+    return impl
+
+
 cdef TensorImpl undefined_impl = UndefinedTensorImpl.__new__(UndefinedTensorImpl)
 undefined_impl.c_dtype = undefined_type
 undefined_impl.set_ndim(0)
+make_immortal(undefined_impl)
 
 
 cdef TensorImpl new_impl(Storage storage, TypeMeta dtype):
@@ -463,8 +495,10 @@ def over_storage(Storage storage, TypeMeta dtype, int64_t n):
 
 def detached(TensorImpl source):
     """Return a TensorImpl of the same memory in another Storage, so not a share of the one."""
-    cdef Storage now = source.storage
+    cdef Storage now
     cdef TensorImpl impl
+    source = seen(source)
+    now = source.storage
     now.retain()
     impl = new_pair(now.device_type, now.device_index, source.c_dtype)
     install(impl.storage, now.ctx, now.data, now.c_dtype, now.c_nbytes, now.flags)

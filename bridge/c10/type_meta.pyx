@@ -5,6 +5,7 @@
 import sys
 from copy import deepcopy
 
+from bridge.c10.python_api cimport make_immortal
 from bridge.c10.slots cimport forbid_calling
 from bridge.dlpack.abi cimport (
     DL_BFLOAT,
@@ -190,6 +191,7 @@ cdef TypeMeta _new(str name, int itemsize, bint is_pod):
     meta.name = name
     meta.itemsize = itemsize
     meta.c_is_pod = is_pod
+    make_immortal(meta)     # `_by_spec` or `_by_class` keeps it
     return meta
 
 

@@ -7,6 +7,7 @@ that steps may be negative, as in NumPy. Every function raises EnforceNotMet (al
 ValueError) for an undefined tensor, a dimension out of range, or sizes that make no view.
 """
 
+cimport cython
 from libc.stdint cimport INT64_MAX, int64_t
 from libc.string cimport memcpy
 
@@ -18,7 +19,7 @@ from bridge.c10.layout cimport (
     extent,
     view_strides,
 )
-from bridge.c10.tensor_impl cimport CONTIGUOUS, TensorImpl, like
+from bridge.c10.tensor_impl cimport CONTIGUOUS, TensorImpl, like, seen
 from bridge.c10.wrapping cimport wrapped_add, wrapped_mul
 
 from bridge.c10.errors import EnforceIndexError, EnforceNotMet, EnforceValueError
@@ -39,12 +40,14 @@ cdef list _list(const int64_t* values, int n):
     return [values[i] for i in range(n)]
 
 
+@cython.critical_section
 cdef TensorImpl alias(TensorImpl self, str caller):
     """Return a view of the whole tensor, with metadata of its own."""
     self.require_defined(caller)
     return _same(self)
 
 
+@cython.critical_section
 cdef TensorImpl as_strided(
     TensorImpl self, const int64_t* sizes, const int64_t* strides, int ndim, int64_t offset,
     str caller,
@@ -73,6 +76,7 @@ cdef TensorImpl as_strided(
     return out
 
 
+@cython.critical_section
 cdef TensorImpl view(TensorImpl self, const int64_t* sizes, int ndim, str caller):
     """Return a view in other sizes of the same number of elements.
 
@@ -122,6 +126,7 @@ cdef TensorImpl view(TensorImpl self, const int64_t* sizes, int ndim, str caller
     return out
 
 
+@cython.critical_section
 cdef TensorImpl transpose(TensorImpl self, int64_t dim0, int64_t dim1, str caller):
     """Return a view with two dimensions exchanged."""
     cdef TensorImpl out
@@ -138,6 +143,7 @@ cdef TensorImpl transpose(TensorImpl self, int64_t dim0, int64_t dim1, str calle
     return out
 
 
+@cython.critical_section
 cdef TensorImpl permute(TensorImpl self, const int64_t* order, int n, str caller):
     """Return a view with the dimensions in another order; `order` names each of them once."""
     cdef TensorImpl out
@@ -185,6 +191,7 @@ cdef int _require_dims(TensorImpl self, str caller) except -1:
     return 0
 
 
+@cython.critical_section
 cdef TensorImpl select(TensorImpl self, int64_t dim, int64_t index, str caller):
     """Return a view of one index of dimension `dim`, without that dimension."""
     cdef TensorImpl out
@@ -203,6 +210,7 @@ cdef TensorImpl select(TensorImpl self, int64_t dim, int64_t index, str caller):
     return out
 
 
+@cython.critical_section
 cdef TensorImpl slice_dim(
     TensorImpl self, int64_t dim, int64_t start, int64_t length, int64_t step, str caller,
 ):
@@ -221,6 +229,7 @@ cdef TensorImpl slice_dim(
     return out
 
 
+@cython.critical_section
 cdef TensorImpl squeeze(TensorImpl self, int64_t dim, bint every, str caller):
     """Return a view without dimension `dim`, or without `every` dimension, of size one."""
     cdef TensorImpl out
@@ -249,6 +258,7 @@ cdef TensorImpl squeeze(TensorImpl self, int64_t dim, bint every, str caller):
     return out
 
 
+@cython.critical_section
 cdef TensorImpl unsqueeze(TensorImpl self, int64_t dim, str caller):
     """Return a view with a new dimension of size one before dimension `dim`."""
     cdef TensorImpl out
@@ -270,6 +280,7 @@ cdef TensorImpl unsqueeze(TensorImpl self, int64_t dim, str caller):
     return out
 
 
+@cython.critical_section
 cdef TensorImpl expand(TensorImpl self, const int64_t* sizes, int ndim, str caller):
     """Return a view that repeats dimensions of size one; new ones come first; -1 keeps a size."""
     cdef TensorImpl out
@@ -314,6 +325,7 @@ cdef TensorImpl flatten(TensorImpl self, int64_t start, int64_t end, str caller)
     cdef int64_t run = 1
     cdef int i
     self.require_defined(caller)
+    self = seen(self)
     start = wrap_dim(start, self.ndim, caller)
     end = wrap_dim(end, self.ndim, caller)
     if start > end:
@@ -335,6 +347,7 @@ cdef TensorImpl flatten(TensorImpl self, int64_t start, int64_t end, str caller)
     return view(self, dims.data, dims.n, caller)
 
 
+@cython.critical_section
 cdef TensorImpl diagonal(TensorImpl self, int64_t offset, int64_t dim1, int64_t dim2, str caller):
     """Return a view of a diagonal of two dimensions, as a new last dimension in place of them."""
     cdef TensorImpl out, rest
@@ -367,6 +380,7 @@ cdef TensorImpl diagonal(TensorImpl self, int64_t offset, int64_t dim1, int64_t 
     return out
 
 
+@cython.critical_section
 cdef TensorImpl unfold(TensorImpl self, int64_t dim, int64_t size, int64_t step, str caller):
     """Return a view of windows of `size` along `dim`, `step` apart, as a new last dimension."""
     cdef TensorImpl out

@@ -167,6 +167,7 @@ class GlobalWorkerCoordinator:
     def __init__(self) -> None:
         self._coordinators: list[WorkerCoordinator] = []
         self._worker_ids: list[int] = []
+        self._fetcher_id_seq = 0  # the next number; modules of an old PyTorch read it
         self.register_shutdown_handler()
 
     def add(self, coordinator: WorkerCoordinator) -> None:
@@ -175,7 +176,8 @@ class GlobalWorkerCoordinator:
 
     def get_new_worker_id(self) -> int:
         """Return the next number of a worker: 0, 1, ..."""
-        self._worker_ids.append(len(self._worker_ids))
+        self._worker_ids.append(self._fetcher_id_seq)
+        self._fetcher_id_seq += 1
         return self._worker_ids[-1]
 
     def get_worker_ids(self) -> list[int]:

@@ -105,6 +105,7 @@ from bridge.caffe2.workspaces.immediate import (
     RunOperatorImmediate,
     StartImmediate,
     StopImmediate,
+    root_folder,
 )
 from bridge.caffe2.workspaces.names import (
     GetNameScope,
@@ -134,6 +135,8 @@ from bridge.caffe2.workspaces.workspace import Workspace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from bridge.caffe2 import c_extension as C
     from bridge.caffe2.base.hardware import (
         GetCUDAVersion,
@@ -238,7 +241,7 @@ __all__ = [
 GpuDeviceType = 1
 
 # Loaded at first use, since they load torch or protobuf.
-__getattr__, __dir__ = lazily(
+_get, __dir__ = lazily(
     __name__,
     {
         "bridge.caffe2.base.hardware": (
@@ -250,3 +253,8 @@ __getattr__, __dir__ = lazily(
         "bridge.caffe2.proto.caffe2_pb2": "caffe2_pb2",
     },
 )
+
+
+def __getattr__(name: str) -> Any:
+    # Caffe2 has no public name for it, so scripts read this one.
+    return root_folder() if name == "_immediate_root_folder" else _get(name)

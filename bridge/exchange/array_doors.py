@@ -9,8 +9,10 @@ import numpy
 
 from bridge.c10.tensor_impl import TensorImpl
 from bridge.exchange.array_interface import check_interface, interface_of
-from bridge.exchange.fresh_memory import as_copy, is_same, must_prove
+from bridge.exchange.fresh_memory import FreshMemoryError, as_copy, must_prove, was_copied
+from bridge.exchange.library_fit import refuse_nulls
 from bridge.exchange.numpy import import_array
+from bridge.exchange.refusal import reason_of
 
 __all__ = ["import_array_interface", "import_array_method"]
 
@@ -21,10 +23,9 @@ def import_array_interface(x: Any, copy: bool | None) -> TensorImpl:
     Shared; copied if each read describes new memory (see `fresh_memory`). Raises BufferError: the
     description is invalid, or a copy is needed and `copy` is False.
     """
-    impl = import_array(_described(x), None if copy is True else copy)
-    if must_prove(copy) and not is_same(impl, import_array(_described(x), None)):
-        return as_copy(impl, x, copy)
-    return impl
+    array = _described(x)
+    reason = _why_new(x, array, _described(x)) if must_prove(copy) else None
+    return _imported(array, x, copy, reason)
 
 
 class _Description:
@@ -47,42 +48,62 @@ def _described(x: Any) -> numpy.ndarray[Any, Any]:
         return numpy.asarray(described)
     except Exception as error:
         raise BufferError(
-            f"{type(x).__name__}.__array_interface__ describes no array: {error}"
+            f"{type(x).__name__}.__array_interface__ describes no array: {reason_of(error)}"
         ) from error
 
 
 def import_array_method(x: Any, copy: bool | None) -> TensorImpl:
     """Return the TensorImpl of the array that ``x.__array__()`` returns.
 
-    Shared; copied if `x` makes a new array at each call. Raises BufferError: it returns none, or a
-    copy is needed and `copy` is False.
+    Shared; copied if `x` makes a new array at each call. Raises BufferError: it returns none, some
+    of its elements are masked, or a copy is needed and `copy` is False.
     """
-    impl = import_array(_array(x), None if copy is True else copy)
-    if must_prove(copy):
-        reason = _why_copied(x, impl)
-        if reason is not None:
-            return as_copy(impl, x, copy, reason)
-    return impl
+    array = _array(x)
+    reason = _why_copied(x, array) if must_prove(copy) else None
+    return _imported(array, x, copy, reason)
+
+
+def _imported(array: Any, x: Any, copy: bool | None, reason: str | None) -> TensorImpl:
+    """Return the TensorImpl of an array of `x`; `reason`: why it is a copy, None if it is not."""
+    if reason is None:
+        return import_array(array, None if copy is True else copy)
+    if copy is False and array.size and array.dtype.kind in "biufcV":
+        raise FreshMemoryError(f"It cannot be shared: {reason}. Allow a copy with copy=None.")
+    impl = import_array(array, None)
+    if was_copied(impl):
+        return impl  # it was copied once more, and that is reported
+    return as_copy(impl, x, copy, reason)
 
 
 def _array(x: Any) -> numpy.ndarray[Any, Any]:
     try:
-        return numpy.asarray(x)
+        array = numpy.asanyarray(x)
     except Exception as error:
         raise BufferError(
-            f"{type(x).__name__}.__array__ does not return an array: {error}"
+            f"{type(x).__name__}.__array__ does not return an array: {reason_of(error)}"
         ) from error
+    if isinstance(array, numpy.ma.MaskedArray):
+        nulls = int(numpy.ma.count_masked(array))
+        refuse_nulls(type(x).__name__, nulls, "numpy.ma.filled(x[...], value)")
+        return array.data
+    return array
 
 
-def _why_copied(x: Any, impl: TensorImpl) -> str | None:
-    """Return why the array that `impl` was imported from is a copy; None if it is not."""
+def _why_copied(x: Any, array: numpy.ndarray[Any, Any]) -> str | None:
+    """Return why `array`, which `x` returned, is a copy; None if it is not."""
     again = None
     if _takes_copy(x):
         try:
-            again = numpy.asarray(x, copy=False)
+            again = numpy.asanyarray(x, copy=False)
         except ValueError as error:
-            return f"{type(x).__name__}.__array__ copies: {error}"
-    return None if is_same(impl, import_array(_array(x) if again is None else again, None)) else ""
+            return f"{type(x).__name__}.__array__ copies: {reason_of(error)}"
+    return _why_new(x, array, _array(x) if again is None else again)
+
+
+def _why_new(x: Any, array: Any, again: Any) -> str | None:
+    if array.size == again.size and (not array.size or array.ctypes.data == again.ctypes.data):
+        return None
+    return f"{type(x).__name__} returns new memory at each call"
 
 
 def _takes_copy(x: Any) -> bool:

@@ -23,8 +23,10 @@ def interface_of(x: Any, name: str) -> Any:
     try:
         return getattr(x, name, None)
     except Exception as error:
+        from bridge.exchange.refusal import reason_of
+
         raise BufferError(
-            f"{type(x).__name__}.{name} does not describe the memory: {error}"
+            f"{type(x).__name__}.{name} does not describe the memory: {reason_of(error)}"
         ) from error
 
 

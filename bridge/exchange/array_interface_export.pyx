@@ -7,9 +7,9 @@ from libc.stdint cimport int64_t, uintptr_t
 from weakref import WeakKeyDictionary
 
 from bridge.c10.device cimport host_accessible
-from bridge.c10.retained cimport retained_data
+from bridge.c10.retained cimport retained_owner
 from bridge.c10.storage cimport READONLY
-from bridge.c10.tensor_impl cimport CONTIGUOUS, TensorImpl
+from bridge.c10.tensor_impl cimport CONTIGUOUS, TensorImpl, seen
 
 from bridge.c10.errors import EnforceNotMet
 
@@ -21,8 +21,11 @@ cdef object _owners = WeakKeyDictionary()
 cdef dict export_array_interface(TensorImpl impl):
     """Return the description of host memory. Raises AttributeError: the memory is not the host's,
     not allocated, or the interface has no name for its element type."""
-    cdef int64_t itemsize = impl.c_dtype.itemsize
+    cdef TensorImpl exported = impl
+    cdef int64_t itemsize
     cdef char* data
+    impl = seen(impl)
+    itemsize = impl.c_dtype.itemsize
     try:
         impl.require_defined("__array_interface__")
         dtype = impl.c_dtype.numpy if impl.c_dtype.c_is_pod else None
@@ -34,12 +37,12 @@ cdef dict export_array_interface(TensorImpl impl):
         if not host_accessible(impl.storage.device_type):
             raise AttributeError(
                 f"__array_interface__ is for host memory, and this tensor is on {impl.device()}.")
-        data = retained_data(impl, "__array_interface__")
+        owner = retained_owner(impl, &data, "__array_interface__")
     except (EnforceNotMet, ImportError) as error:
         raise AttributeError(f"__array_interface__: {error}") from error
-    owners = _owners.setdefault(impl, [])
-    if not any([owner is impl.storage.ctx for owner in owners]):
-        owners.append(impl.storage.ctx)
+    owners = _owners.setdefault(exported, [])
+    if not any([one is owner for one in owners]):
+        owners.append(owner)
     return {
         "shape": tuple(impl.sizes()),
         "typestr": dtype.str,

@@ -17,9 +17,8 @@ from libc.string cimport memcpy
 from bridge.c10.device cimport host_accessible
 from bridge.c10.layout cimport checked_numel
 from bridge.c10.reports cimport report_copy
-from bridge.c10.retained cimport retained_data
-from bridge.c10.storage cimport owner_of
-from bridge.c10.tensor_impl cimport CONTIGUOUS, TensorImpl, allocated
+from bridge.c10.retained cimport retained_owner
+from bridge.c10.tensor_impl cimport CONTIGUOUS, TensorImpl, allocated, seen
 from bridge.c10.type_meta cimport uint8_type
 from bridge.dlpack.abi cimport DL_CPU, has_streams
 from bridge.exchange.arrow_abi cimport (
@@ -175,6 +174,7 @@ cdef object arrow_schema(TensorImpl impl):
     cdef ArrowSchema* schema
     cdef SchemaBlock* block
     cdef bytes text
+    impl = seen(impl)
     _require(impl, "__arrow_c_schema__")
     text = _FORMATS[impl.c_dtype.name]
     schema = <ArrowSchema*>calloc(1, sizeof(ArrowSchema))
@@ -237,9 +237,12 @@ cdef TensorImpl _with_bits(TensorImpl impl):
 
 
 cdef int _export_memory(TensorImpl impl, ArrowArray* array, str caller) except -1:
-    cdef TensorImpl memory = _with_bits(impl) if impl.c_dtype.name == "bool" else impl
-    cdef char* data = retained_data(memory, caller)
-    return _export(impl, data, owner_of(memory.storage), array)
+    cdef TensorImpl memory
+    cdef char* data
+    impl = seen(impl)
+    memory = _with_bits(impl) if impl.c_dtype.name == "bool" else impl
+    owner = retained_owner(memory, &data, caller)
+    return _export(impl, data, owner, array)
 
 
 cdef TensorImpl _as_requested(TensorImpl impl, object requested, str caller):

@@ -24,6 +24,7 @@ from bridge.exchange.arrow_capsules cimport (
 from bridge.exchange.arrow_layout cimport import_column, import_table
 from bridge.exchange.arrow_schema cimport is_struct, read_columns, read_field
 from bridge.exchange.buffer_import cimport fast_import_buffer
+from bridge.exchange.fresh_memory cimport as_copy, is_same, must_prove
 
 cdef tuple _METHODS = ("__arrow_c_device_array__", "__arrow_c_array__", "__arrow_c_stream__")
 
@@ -37,6 +38,13 @@ cdef str arrow_method(object x):
         if getattr(x, name, None) is not None:
             return name
     return None
+
+
+def is_reader(x):
+    """Return whether `x` is a stream of tables that can be read once: reading it uses it up."""
+    cls = type(x)
+    return arrow_method(cls) == "__arrow_c_stream__" and (
+        hasattr(cls, "__next__") or hasattr(cls, "read_all")) and not hasattr(cls, "columns")
 
 
 def import_pyarrow(x, copy):
@@ -69,20 +77,39 @@ cpdef TensorImpl import_arrow(object x, object copy=None):
     name = arrow_method(type(x)) or arrow_method(x)
     if name is None:
         raise TypeError(f"{type(x).__name__} has none of {', '.join(_METHODS)}.")
+    impl = _by_method(x, name, None if copy is True else copy)
+    if impl.storage.flags & EXTERNAL and must_prove(copy) and _is_fresh(x, name, impl):
+        return as_copy(impl, x, copy)
+    if copy is True and impl.storage.flags & EXTERNAL:
+        return requested_copy(impl, "from_dlpack")
+    return impl
+
+
+cdef TensorImpl _by_method(object x, str name, object copy):
     try:
         exported = getattr(x, name)()
     except BufferError:
         raise
     except Exception as error:
+        from bridge.exchange.refusal import reason_of
         raise BufferError(
-            f"{type(x).__name__}.{name} does not export the data: {error}") from error
+            f"{type(x).__name__}.{name} does not export the data: {reason_of(error)}") from error
     if name == "__arrow_c_stream__":
-        impl = _by_stream(x, exported, copy)
-    else:
-        impl = _by_array(x, name, exported, copy)
-    if copy is True and impl.storage.flags & EXTERNAL:
-        return requested_copy(impl, "from_dlpack")
-    return impl
+        return _by_stream(x, exported, copy)
+    return _by_array(x, name, exported, copy)
+
+
+cdef bint _is_fresh(object x, str name, TensorImpl impl) except -1:
+    """Return whether `x` exports new memory at each call, as a query of DuckDB does.
+
+    False for what can be read only once: nobody else has its memory.
+    """
+    if is_reader(x):
+        return False
+    try:
+        return not is_same(impl, _by_method(x, name, None))
+    except BufferError:
+        return False
 
 
 cdef TensorImpl _by_array(object x, str name, object exported, object copy):
@@ -133,15 +160,19 @@ cdef TensorImpl _by_stream(object x, object exported, object copy):
         if owner.array.release != NULL:
             break
         owner = another
+    # what has no such call itself goes through pyarrow
+    through = "" if hasattr(x, "combine_chunks") or hasattr(x, "rechunk") else \
+        " (pyarrow.table(x).combine_chunks())" if hasattr(x, "columns") or is_reader(x) else \
+        " (pyarrow.chunked_array(x).combine_chunks())"
     raise BufferError(
         f"{type(x).__name__} has more than one chunk, so it is not one block of memory. Join them "
-        "first: combine_chunks() in pyarrow, rechunk() in polars.")
+        f"first: combine_chunks() in pyarrow{through}, rechunk() in polars.")
 
 
 cdef TensorImpl _import(
     object x, const ArrowSchema* schema, ArrowOwner owner, DLDevice where, object copy,
 ):
-    # a column of structures looks like a table, which has columns
-    if is_struct(schema) and hasattr(x, "columns"):
+    # a column of structures looks like a table, which has columns, or a reader of one a schema
+    if is_struct(schema) and (hasattr(x, "columns") or is_reader(x)):
         return import_table(read_columns(schema, owner.source), owner, where, copy)
     return import_column(read_field(schema, owner.source), owner, where, copy)

@@ -22,6 +22,7 @@ from bridge.exchange.dlpack_import cimport adopt
 from bridge.exchange.numpy cimport export_array, import_array
 
 from bridge.exchange.device_memory import copied_to
+from bridge.exchange.fresh_memory import ScatteredMemoryError
 
 cdef extern from *:
     int popcount "__builtin_popcountll"(unsigned long long) nogil
@@ -51,7 +52,7 @@ cdef TensorImpl import_table(list columns, ArrowOwner owner, DLDevice where, obj
     cdef Py_ssize_t i, n = len(columns)
     cdef int64_t rows = array.length
     cdef bint empty = array.release == NULL
-    cdef list parts = []
+    cdef list parts = [], blocks = []
     if not empty:
         _check(array, 1, n, owner)
         _refuse_nulls(array, array.offset, rows, where, owner)
@@ -65,15 +66,28 @@ cdef TensorImpl import_table(list columns, ArrowOwner owner, DLDevice where, obj
             parts.append(_column(field, array, 0, 0, owner, where, copy, n == 1))
             continue
         child = array.children[i]
-        parts.append(_column(field, child, _inside(child, array.offset, rows, owner), rows, owner,
-                             where, copy, n == 1))
+        try:
+            parts.append(_column(field, child, _inside(child, array.offset, rows, owner), rows,
+                                 owner, where, copy, n == 1))
+        except ScatteredMemoryError as error:
+            if n == 1:
+                raise
+            blocks.extend(error.blocks)
     if n == 1:
         return unsqueeze(<TensorImpl>parts[0], 1, "from_dlpack")
-    if copy is False:
-        raise BufferError(
+    if copy is False and rows and not empty:
+        for i in range(len(parts)):
+            blocks.append(_block(<TensorImpl>parts[i]))
+        raise ScatteredMemoryError(
             f"The {n} columns of {owner.source.__name__} are separate blocks of memory, so they "
-            "cannot be shared as one tensor. Take a column, or allow a copy with copy=None.")
-    return _joined(parts, rows)
+            "cannot be shared as one tensor. Take a column, or allow a copy with copy=None.",
+            blocks)
+    return _joined(parts, 0 if empty else rows)
+
+
+cdef tuple _block(TensorImpl impl):
+    """Return the address and the number of bytes of a contiguous tensor."""
+    return <size_t>impl.data("from_dlpack"), impl.c_numel * impl.c_dtype.itemsize
 
 
 cdef TensorImpl _joined(list parts, int64_t rows):
@@ -92,7 +106,8 @@ cdef TensorImpl _joined(list parts, int64_t rows):
     sizes[1] = len(parts)
     if checked_numel(sizes, 2) < 0 or checked_mul(rows * sizes[1], dtype.itemsize) < 0:
         raise BufferError(f"A table of {rows} rows has more bytes than an int64 counts.")
-    report_copy(rows * sizes[1] * dtype.itemsize, "its columns are separate blocks of memory")
+    if rows:
+        report_copy(rows * sizes[1] * dtype.itemsize, "its columns are separate blocks of memory")
     out = allocated(sizes, 2, dtype, first.storage.device_type, first.storage.device_index,
                     "from_dlpack")
     for i in range(sizes[1]):
@@ -288,11 +303,12 @@ cdef TensorImpl _from_bits(
         raise BufferError(
             "Arrow packs booleans into bits, which are unpacked in host memory only. Cast them to "
             "uint8.")
-    if copy is False:
-        raise BufferError(
+    if copy is False and count:
+        raise ScatteredMemoryError(
             "Arrow packs booleans into bits, and here each takes a byte, so they cannot be "
-            "shared. Allow a copy with copy=None.")
-    if report:
+            "shared. Allow a copy with copy=None.",
+            [(<size_t>(bits + first // 8), (first + count + 7) // 8 - first // 8)])
+    if report and count:
         report_copy(count, "Arrow packs booleans into bits, and here each takes a byte")
     out = allocated(sizes, ndim, as_type("bool"), DL_CPU, 0, "from_dlpack")
     to = <uint8_t*>out.data("from_dlpack")

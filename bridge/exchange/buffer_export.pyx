@@ -16,9 +16,9 @@ from libc.stdint cimport int64_t, uintptr_t
 from libc.stdlib cimport free, malloc
 
 from bridge.c10.device cimport host_accessible
-from bridge.c10.retained cimport retained_data
-from bridge.c10.storage cimport READONLY, Storage, owner_of
-from bridge.c10.tensor_impl cimport CONTIGUOUS, TensorImpl
+from bridge.c10.retained cimport retained_owner
+from bridge.c10.storage cimport READONLY, Storage
+from bridge.c10.tensor_impl cimport CONTIGUOUS, TensorImpl, seen
 from bridge.c10.wrapping cimport wrapped_mul
 from bridge.exchange.dlpack_export cimport refuse_non_pod
 
@@ -76,20 +76,20 @@ cdef int fill_buffer(TensorImpl impl, object exporter, Py_buffer* buffer, int fl
     """
     cdef Py_ssize_t* block
     cdef Py_ssize_t* dims
-    cdef Storage storage = impl.storage
+    cdef Storage storage
     cdef Py_ssize_t itemsize
     cdef char* data
     cdef int i
     buffer.obj = None
+    impl = seen(impl)
     _require_buffer(impl, flags)
-    data = retained_data(impl, "memoryview")
+    # The owner of the memory rides along, since the exporter may get other memory.
+    ctx = retained_owner(impl, &data, "memoryview")
     storage = impl.storage
     itemsize = impl.c_dtype.itemsize
     block = <Py_ssize_t*>malloc((2 * impl.ndim + 1) * sizeof(Py_ssize_t))
     if block == NULL:
         raise MemoryError()
-    # The owner of the memory rides along, since the exporter may get other memory.
-    ctx = owner_of(storage)
     Py_INCREF(ctx)
     block[0] = <Py_ssize_t><uintptr_t><void*>ctx
     dims = block + 1

@@ -132,8 +132,10 @@ cdef TensorImpl import_buffer(object x, object copy):
     cdef TensorImpl impl
     try:
         view = PyMemoryView_FromObject(x)
-    except (TypeError, ValueError) as error:
-        raise BufferError(f"{type(x).__name__} exports no buffer: {error}") from error
+    except (BufferError, TypeError, ValueError) as error:
+        raise BufferError(
+            f"{type(x).__name__} exports no buffer, as those without elements or of other types "
+            f"than numbers may do: {error}") from error
     impl = _plain(PyMemoryView_GET_BUFFER(view), view)
     if impl is not None:
         return requested_copy(impl, "from_dlpack") if copy is True else impl

@@ -6,7 +6,7 @@ from libc.stdint cimport int64_t, uintptr_t
 
 from bridge.c10.retained cimport retained_data
 from bridge.c10.storage cimport READONLY
-from bridge.c10.tensor_impl cimport CONTIGUOUS, TensorImpl
+from bridge.c10.tensor_impl cimport CONTIGUOUS, TensorImpl, seen
 from bridge.dlpack.abi cimport DL_CUDA, DL_CUDA_MANAGED
 
 
@@ -14,7 +14,9 @@ cdef dict export_cuda_interface(TensorImpl impl):
     """Return the description of CUDA memory. Raises AttributeError: it is not CUDA memory, or
     the interface has no name for its element type."""
     cdef char* data
-    cdef int64_t itemsize = impl.c_dtype.itemsize
+    cdef int64_t itemsize
+    impl = seen(impl)
+    itemsize = impl.c_dtype.itemsize
     if impl.storage is None or impl.storage.device_type not in (DL_CUDA, DL_CUDA_MANAGED):
         where = "undefined" if impl.storage is None else f"on {impl.device()}"
         raise AttributeError(

@@ -9,9 +9,9 @@ valid whatever becomes of the tensor and its Storage; see `dlpack_deleters`.
 from libc.stdint cimport int64_t
 from libc.string cimport memcpy
 
-from bridge.c10.retained cimport retained_data
-from bridge.c10.storage cimport READONLY, Storage, owner_of
-from bridge.c10.tensor_impl cimport CONTIGUOUS, TensorImpl
+from bridge.c10.retained cimport retained_owner
+from bridge.c10.storage cimport READONLY, Storage
+from bridge.c10.tensor_impl cimport CONTIGUOUS, TensorImpl, seen
 from bridge.c10.type_meta cimport TypeMeta
 from bridge.dlpack.abi cimport (
     DLPACK_MAJOR,
@@ -85,10 +85,11 @@ cdef DLManagedTensorVersioned* export_versioned(
     """
     cdef DLManagedTensorVersioned* managed
     cdef char* data
+    impl = seen(impl)
     if not impl.c_dtype.c_is_pod:
         refuse_non_pod(impl, "__dlpack__")
-    data = retained_data(impl, "__dlpack__")
-    managed = new_versioned(owner_of(impl.storage), impl.ndim, use)
+    ctx = retained_owner(impl, &data, "__dlpack__")
+    managed = new_versioned(ctx, impl.ndim, use)
     _describe(impl, data, &managed.dl_tensor, managed.dl_tensor.shape)
     managed.version.major = DLPACK_MAJOR
     managed.version.minor = DLPACK_MINOR
@@ -108,6 +109,7 @@ cdef DLManagedTensor* export_legacy(TensorImpl impl, bint immutable=False) excep
     """
     cdef DLManagedTensor* managed
     cdef char* data
+    impl = seen(impl)
     if impl.storage is not None and impl.storage.flags & READONLY and not immutable:
         raise EnforceBufferError(
             "The memory is read-only, which a legacy DLPack capsule cannot express. Ask for "
@@ -118,8 +120,8 @@ cdef DLManagedTensor* export_legacy(TensorImpl impl, bint immutable=False) excep
         raise EnforceBufferError(
             f"Each {impl.c_dtype} takes a byte of its own here, which a legacy DLPack capsule "
             "cannot express. Ask for max_version=(1, 1) or later.", "__dlpack__")
-    data = retained_data(impl, "__dlpack__")
-    managed = new_legacy(owner_of(impl.storage), impl.ndim)
+    ctx = retained_owner(impl, &data, "__dlpack__")
+    managed = new_legacy(ctx, impl.ndim)
     _describe(impl, data, &managed.dl_tensor, managed.dl_tensor.shape)
     return managed
 

@@ -19,7 +19,7 @@ from bridge.c10.reports cimport report_copy
 from bridge.c10.storage cimport EXTERNAL, READONLY, Storage, install
 from bridge.c10.tensor_impl cimport CONTIGUOUS, TensorImpl, allocated, new_pair
 from bridge.c10.type_meta cimport TypeMeta, from_dlpack_type
-from bridge.dlpack.abi cimport DL_COMPLEX, DL_CUDA, DLDataType, DLTensor
+from bridge.dlpack.abi cimport DL_COMPLEX, DL_CPU, DL_CUDA, DLDataType, DLTensor
 from bridge.dlpack.capsule cimport ManagedTensor
 
 from bridge.c10.device import DeviceType
@@ -62,7 +62,7 @@ cdef TensorImpl adopt(
     cdef Storage storage
     cdef TypeMeta dtype
     cdef int ndim = tensor.ndim
-    cdef int i
+    cdef int i, index = tensor.device.device_id
     cdef int64_t numel, low = 0, high = -1, nbytes = 0
     cdef uintptr_t first, begin
     if ndim < 0 or ndim > MAX_NDIM:
@@ -84,7 +84,9 @@ cdef TensorImpl adopt(
     if checked_mul(numel, dtype.itemsize) < 0:
         raise BufferError(
             f"The DLPack tensor's {numel} elements of {dtype} are more bytes than an int64 counts.")
-    impl = new_pair(tensor.device.device_type, tensor.device.device_id, dtype)
+    if tensor.device.device_type == DL_CPU:
+        index = 0       # JAX counts parts of the CPU, whose memory is the same
+    impl = new_pair(tensor.device.device_type, index, dtype)
     storage = impl.storage
     impl.set_ndim(ndim)
     if ndim:                    # shape may be NULL without dimensions, which memcpy does not allow

@@ -101,8 +101,9 @@ cdef int _translate(object x) except -1:
     except BufferError:
         raise
     except Exception as error:
+        from bridge.exchange.refusal import reason_of
         raise BufferError(
-            f"{type(x).__name__} does not export its memory: {error}") from error
+            f"{type(x).__name__} does not export its memory: {reason_of(error)}") from error
 
 
 def import_by_dlpack(x, *, readonly=False, on_host=False):
@@ -133,9 +134,10 @@ cdef TensorImpl import_by_method(object x, object copy, int flags=0, bint on_hos
     except (BufferError, TypeError):
         raise
     except Exception as error:
+        from bridge.exchange.refusal import reason_of
         raise BufferError(
             f"{type(x).__name__}.__dlpack__ does not export its memory: "
-            f"{type(error).__name__}: {error}") from error
+            f"{type(error).__name__}: {reason_of(error)}") from error
     if not PyCapsule_CheckExact(capsule):
         raise BufferError(
             f"{type(x).__name__}.__dlpack__ returned {type(capsule).__name__}, not a capsule.")
@@ -189,8 +191,9 @@ def _call_dlpack(x, arguments):
             # some producers deprecate calls without max_version.
             if type(error) is not TypeError or "argument" not in str(error):
                 break
+    from bridge.exchange.refusal import reason_of
     raise BufferError(
-        f"{type(x).__name__}.__dlpack__ does not export its memory: {first}") from first
+        f"{type(x).__name__}.__dlpack__ does not export its memory: {reason_of(first)}") from first
 
 
 def _device_of(x):
@@ -203,9 +206,10 @@ def _device_of(x):
     except BufferError:
         raise
     except Exception as error:
+        from bridge.exchange.refusal import reason_of
         raise BufferError(
             f"{type(x).__name__}.__dlpack_device__ does not report the device: "
-            f"{error}") from error
+            f"{reason_of(error)}") from error
     try:
         kind, index = where
         return int(kind), int(index)
@@ -223,9 +227,10 @@ cdef TensorImpl import_capsule_method(object x, object copy):
     except (BufferError, TypeError):
         raise
     except Exception as error:
+        from bridge.exchange.refusal import reason_of
         raise BufferError(
             f"{type(x).__name__}.to_dlpack() does not export its memory: "
-            f"{type(error).__name__}: {error}") from error
+            f"{type(error).__name__}: {reason_of(error)}") from error
     if not PyCapsule_CheckExact(capsule):
         raise BufferError(
             f"{type(x).__name__}.to_dlpack() returned {type(capsule).__name__}, not a capsule.")

@@ -29,6 +29,14 @@ class FreshMemoryError(BufferError):
     """The memory is new at each call, so it cannot be shared."""
 
 
+class ScatteredMemoryError(BufferError):
+    """The memory cannot be shared as one tensor. `blocks`: where it is, as (address, bytes)."""
+
+    def __init__(self, message, blocks):
+        super().__init__(message)
+        self.blocks = blocks
+
+
 cpdef bint must_prove(object copy) except -1:
     """Return whether somebody is told if the memory is shared (Note: Shared is proven)."""
     return copy is not None or observed != 0
@@ -40,6 +48,11 @@ cpdef bint is_same(TensorImpl first, TensorImpl second) except -1:
         return second.c_numel == 0
     return second.c_numel == first.c_numel \
         and first.data("from_dlpack") == second.data("from_dlpack")
+
+
+cpdef bint was_copied(TensorImpl impl) except -1:
+    """Return whether an import copied the memory, so that it is the bridge's own."""
+    return not impl.storage.flags & EXTERNAL
 
 
 cpdef TensorImpl as_copy(TensorImpl impl, object x, object copy, str reason=""):

@@ -9,6 +9,7 @@ cimport cython
 from cpython.buffer cimport PyObject_CheckBuffer
 from cpython.object cimport PyObject, PyTypeObject
 from cpython.pycapsule cimport PyCapsule_CheckExact
+from libc.stdint cimport int64_t
 
 from bridge.c10.copy cimport requested_copy
 from bridge.c10.device cimport as_device
@@ -37,6 +38,7 @@ from bridge.exchange.torch_api cimport torch_c, torch_loaded
 from bridge.exchange.torch_import cimport import_any_torch, import_torch
 
 import sys
+import threading
 from weakref import WeakKeyDictionary
 
 from bridge.exchange.array_interface import interface_of
@@ -71,6 +73,9 @@ cdef dict _static_protocols = {}
 cdef dict _adapters = {}
 # the same for classes that may be deleted
 cdef object _other_adapters = WeakKeyDictionary()
+# How often libraries were registered: what was found before the last time is not remembered.
+cdef int64_t _generation = 0
+cdef object _remembering = threading.RLock()
 # Classes of libraries with a C function, which returns None for what needs a closer look.
 cdef (PyTypeObject*)[MAX_FAST] _fast_types
 cdef fast_import[MAX_FAST] _fast_imports
@@ -167,22 +172,28 @@ cdef object _call_importer(object adapter, object x):
     except (BufferError, TypeError, ImportError, MemoryError):
         raise
     except Exception as error:
+        from bridge.exchange.refusal import reason_of
         raise BufferError(
             f"The importer of {adapter.name} does not take this {type(x).__name__}: "
-            f"{type(error).__name__}: {error}") from error
+            f"{type(error).__name__}: {reason_of(error)}") from error
 
 
 cdef TensorImpl _import_by_protocol(object x, object copy):
     cdef object cls = type(x)
+    cdef int64_t generation
     cdef int protocol = _static_protocols.get(cls, UNKNOWN)
     if protocol == UNKNOWN:
         protocol = _protocols.get(cls, UNKNOWN)
     if protocol == UNKNOWN:
+        generation = _generation
         protocol = _find_protocol(x, True)
-        if not cls.__flags__ & HEAP_TYPE:
-            _static_protocols[cls] = protocol
-        elif not isinstance(x, type):
-            _protocols[cls] = protocol
+        with _remembering:
+            if generation != _generation:
+                pass            # a library was registered meanwhile, maybe for this class
+            elif not cls.__flags__ & HEAP_TYPE:
+                _static_protocols[cls] = protocol
+            elif not isinstance(x, type):
+                _protocols[cls] = protocol
     return _by(protocol, x, copy)
 
 
@@ -240,17 +251,30 @@ cdef TensorImpl _by_object(object x, object copy):
     cdef int protocol = NOTHING
     if not isinstance(x, type):
         for name, door in _DOORS:
-            if hasattr(x, name):
+            if _has_own(x, name):
                 protocol = door
                 break
     if protocol != NOTHING:
         return _by(protocol, x, copy)
-    if call_all():
+    called, failures = call_all()
+    if called:
         adapter = _adapter(type(x))
         if adapter is not None:
             return _by_adapter(adapter, x, copy)
     from bridge.exchange.refusal import no_memory
-    raise TypeError(no_memory(x, has_door))
+    raise TypeError(f"{no_memory(x, has_door)} {failures}".rstrip())
+
+
+cdef bint _has_own(object x, str name) except -1:
+    """Return whether `x` has an attribute that its class lacks."""
+    if name == "__dlpack_c_exchange_api__":     # of classes only
+        return False
+    if name == "to_dlpack":     # some make an attribute of every name, except of Python's own
+        return name in getattr(x, "__dict__", ())
+    try:
+        return hasattr(x, name) and not hasattr(x, "__no_such_attribute__")
+    except Exception:           # of a __getattr__ of any library: it is not there
+        return False
 
 
 # The attributes of doors, in their order.
@@ -298,11 +322,14 @@ cdef list _fast_classes = []
 
 def _forget():
     """Forget which protocol classes are imported by: a library was registered."""
+    global _generation
     cdef int i
-    _adapters.clear()
-    _other_adapters.clear()
-    _protocols.clear()
-    _static_protocols.clear()
+    with _remembering:
+        _generation += 1
+        _adapters.clear()
+        _other_adapters.clear()
+        _protocols.clear()
+        _static_protocols.clear()
     for i in range(_n_fast):
         adapter = adapter_of(_fast_classes[i])
         # else the library's module is in force
@@ -315,18 +342,23 @@ on_change(_forget)
 
 cdef object _adapter(object cls):
     """Return the Adapter for a class of a library; None if there is none."""
+    cdef int64_t generation
     adapter = _adapters.get(cls)
     if adapter is None:
         adapter = _other_adapters.get(cls)
     if adapter is not None:
         return adapter
+    generation = _generation
     adapter = adapter_of(cls)
     if adapter is None:
         return None
-    if not _is_lasting(cls):
-        _other_adapters[cls] = adapter
+    lasting = _is_lasting(cls)
+    with _remembering:
+        if generation != _generation:
+            return adapter
+        (_adapters if lasting else _other_adapters)[cls] = adapter
+    if not lasting:
         return adapter
-    _adapters[cls] = adapter
     if adapter.prefers_buffer and adapter_of(cls, own=True) is adapter:
         register_fast_import(cls, fast_import_buffer)
     return adapter

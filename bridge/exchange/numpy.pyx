@@ -23,9 +23,9 @@ from bridge.c10.device cimport host_accessible
 from bridge.c10.layout cimport extent
 from bridge.c10.python_api cimport RELEASE_GIL_NBYTES, owned, raise_pending
 from bridge.c10.reports cimport report_copy
-from bridge.c10.retained cimport retained_data
+from bridge.c10.retained cimport retained_owner
 from bridge.c10.storage cimport BORROWED, EXTERNAL, READONLY, Storage, install, owner_of
-from bridge.c10.tensor_impl cimport TensorImpl, allocated, new_pair
+from bridge.c10.tensor_impl cimport TensorImpl, allocated, new_pair, seen
 from bridge.c10.type_meta cimport TypeMeta, as_type
 from bridge.c10.wrapping cimport wrapped_mul
 from bridge.dlpack.abi cimport DL_CPU
@@ -151,7 +151,8 @@ cdef TypeMeta _type_of(object array, bridge_descr* descr):
 def _why_not(dtype):
     kind = dtype.kind
     if kind == "O":
-        return "their elements are Python objects, not memory."
+        return ("their elements are Python objects, not memory. Use astype(), as in "
+                "array.astype('float64'); bridge.asarray takes strings.")
     if kind in "SU":
         return ("their elements are strings. Feed them with caffe2.workspace.FeedBlob, or use "
                 "view('uint8').")
@@ -241,11 +242,10 @@ cdef object _new_array(
 
 cdef object _wrap(
     TensorImpl impl, int nd, const Py_ssize_t* sizes, const Py_ssize_t* strides, char* data,
-    int flags,
+    int flags, object ctx,
 ):
-    """Return an array over `data`; it keeps the owner of the memory of `impl`."""
+    """Return an array over `data`; it keeps `ctx`, the owner of the memory."""
     array = _new_array(impl, nd, sizes, strides, data, flags)
-    ctx = owner_of(impl.storage)
     if data != NULL:
         Py_INCREF(ctx)          # SetBaseObject steals a reference
         if _set_base_object(<PyObject*>array, <PyObject*>ctx) != 0:
@@ -279,8 +279,9 @@ cpdef object export_array(TensorImpl impl, str caller):
     cdef char* data
     cdef int64_t itemsize
     cdef int i, flags
+    impl = seen(impl)
     _require_array(impl, caller)
-    data = retained_data(impl, caller)
+    ctx = retained_owner(impl, &data, caller)
     storage = impl.storage
     itemsize = impl.c_dtype.itemsize
     if impl.ndim > 16:
@@ -291,7 +292,7 @@ cpdef object export_array(TensorImpl impl, str caller):
         strides[i] = wrapped_mul(impl.c_strides()[i], itemsize)
     flags = ARRAY_ALIGNED if storage.flags & READONLY else ARRAY_ALIGNED | ARRAY_WRITEABLE
     try:
-        return _wrap(impl, impl.ndim, <const Py_ssize_t*>impl.c_sizes, strides, data, flags)
+        return _wrap(impl, impl.ndim, <const Py_ssize_t*>impl.c_sizes, strides, data, flags, ctx)
     finally:
         if strides != small:
             free(strides)
@@ -324,11 +325,12 @@ cdef object copy_to_array(TensorImpl impl, str caller):
 
 cdef object flat_array(TensorImpl impl, bint writable, str caller):
     """Return a one-dimensional NumPy array over a contiguous tensor in host memory."""
-    cdef Py_ssize_t n = impl.c_numel
-    cdef Py_ssize_t step = impl.c_dtype.itemsize
+    cdef Py_ssize_t n, step
     cdef char* data
     if numpy_array_type is None:
         _fetch()
-    data = retained_data(impl, caller)
+    impl = seen(impl)
+    n, step = impl.c_numel, impl.c_dtype.itemsize
+    ctx = retained_owner(impl, &data, caller)
     return _wrap(impl, 1, &n, &step, data,
-                 ARRAY_ALIGNED | (ARRAY_WRITEABLE if writable else 0))
+                 ARRAY_ALIGNED | (ARRAY_WRITEABLE if writable else 0), ctx)

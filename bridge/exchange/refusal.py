@@ -11,12 +11,17 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-__all__ = ["no_memory"]
+__all__ = ["no_memory", "reason_of"]
 
 # Attributes by which libraries give access to the memory of an object, in order of preference.
 _ATTRIBUTES = ("data", "values", "value", "planes", "array", "tensor", "buffer")
+# Numbers of a library may have a buffer, but are no tensor.
+_SIZES = ("shape", "strides", "size", "nbytes", "nrows", "ndim", "itemsize", "extdim", "rowsize")
 # Methods that return such an object, usually a copy.
-_METHODS = ("numpy", "to_numpy", "asnumpy", "to_ndarray", "toarray", "to_dense", "detach", "arrow")
+_METHODS = (
+    *("numpy", "to_numpy", "asnumpy", "to_ndarray", "toarray", "to_dense", "todense", "detach"),
+    *("arrow", "collect", "compute", "result", "read"),
+)
 
 
 def no_memory(x: Any, has_door: Callable[[Any], bool]) -> str:
@@ -49,18 +54,38 @@ def no_memory(x: Any, has_door: Callable[[Any], bool]) -> str:
     )
 
 
+def reason_of(error: BaseException) -> str:
+    """Return the first line of the text of an error of another library; its type if it has none.
+
+    >>> from bridge.exchange.refusal import reason_of
+    >>> reason_of(RuntimeError("no such type\\nframe 1 of C++"))
+    'no such type'
+    """
+    lines = str(error).strip().splitlines()
+    return lines[0].rstrip(" :") if lines else type(error).__name__
+
+
 def _ways_in(x: Any, has_door: Callable[[Any], bool]) -> Iterator[str]:
     """Yield the attributes of `x` that can be imported, as they are written behind ``x.``."""
+    yield from _attributes(x, has_door)
+    for name in _METHODS:
+        if callable(getattr(type(x), name, None)):
+            yield f"{name}()"
+    for name in _ATTRIBUTES:
+        with suppress(Exception):
+            value = getattr(x, name, None)
+            if value is not None and not callable(value):
+                yield from (f"{name}.{inner}" for inner in _attributes(value, has_door))
+
+
+def _attributes(x: Any, has_door: Callable[[Any], bool]) -> Iterator[str]:
     own = [name for name in getattr(x, "__dict__", ()) if not name.startswith("_")]
     for name in dict.fromkeys([*_ATTRIBUTES, *own]):
         with suppress(Exception):  # a property of any library; what fails is no way in
             value = getattr(x, name, None)
-            if value is None or callable(value):
+            if value is None or callable(value) or name in _SIZES:
                 continue
             if has_door(value):
                 yield name
             elif isinstance(value, (list, tuple)) and value and has_door(value[0]):
                 yield f"{name}[0]"
-    for name in _METHODS:
-        if callable(getattr(type(x), name, None)):
-            yield f"{name}()"

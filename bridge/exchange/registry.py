@@ -206,7 +206,7 @@ def _load(name: str) -> Adapter | None:
 def exporting_names() -> list[str]:
     """Return the names of libraries that can be exported to, registered or offered."""
     known = [name for name in _names_of_modules() if name not in _folder[2]]
-    registered = [name for name, adapter in _adapters.items() if adapter.exporter is not None]
+    registered = [name for name, adapter in list(_adapters.items()) if adapter.exporter is not None]
     return list(dict.fromkeys([*known, *registered, *entry_points.names()]))
 
 

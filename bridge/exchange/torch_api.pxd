@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 from cpython.object cimport PyTypeObject
+from libc.stdint cimport uintptr_t
 
 from bridge.dlpack.abi cimport DLPackExchangeAPI
 from bridge.c10.slots cimport c_getter, c_method
@@ -18,6 +19,7 @@ cdef struct TorchC:
     void* data_closure
     c_method untyped_storage        # NULL, as the next: not in C
     c_method resizable              # of torch.UntypedStorage
+    c_method address                # of torch.UntypedStorage
 
 cdef TorchC torch_c
 cdef object torch                   # the module; None until it is loaded
@@ -26,3 +28,4 @@ cdef int load_torch() except -1
 cpdef bint is_torch_tensor(object x)
 cdef object untyped_storage(object tensor)
 cdef bint is_resizable(object untyped) except -1
+cdef uintptr_t address_of(object untyped) except? 1

@@ -6,6 +6,7 @@ import sys
 
 from cpython.object cimport PyObject, PyTypeObject
 from cpython.pycapsule cimport PyCapsule_GetPointer, PyCapsule_IsValid
+from libc.stdint cimport uintptr_t
 
 from bridge.c10.python_api cimport Py_TYPE, owned
 from bridge.dlpack.abi cimport DLPACK_MAJOR, DLPackExchangeAPI
@@ -43,12 +44,14 @@ cdef int load_torch() except -1:
     is_neg, is_conj, requires_grad = base.is_neg, base.is_conj, base.requires_grad
     data = base.data
     storage, resizable = base.untyped_storage, module.UntypedStorage.resizable
-    _descriptors[:] = [capsule, is_neg, is_conj, requires_grad, data, storage, resizable]
+    address = module.UntypedStorage.data_ptr
+    _descriptors[:] = [capsule, is_neg, is_conj, requires_grad, data, storage, resizable, address]
     torch_c.data = getter_function(<PyObject*>data, &torch_c.data_closure)
     torch_c.is_neg = noargs_function(<PyObject*>is_neg)
     torch_c.is_conj = noargs_function(<PyObject*>is_conj)
     torch_c.untyped_storage = noargs_function(<PyObject*>storage)
     torch_c.resizable = noargs_function(<PyObject*>resizable)
+    torch_c.address = noargs_function(<PyObject*>address)
     torch_c.requires_grad = getter_function(
         <PyObject*>requires_grad, &torch_c.requires_grad_closure)
     if torch_c.is_neg != NULL and torch_c.is_conj != NULL and torch_c.requires_grad != NULL:
@@ -103,3 +106,10 @@ cdef bint is_resizable(object untyped) except -1:
     if torch_c.resizable != NULL:
         return owned(torch_c.resizable(<PyObject*>untyped, NULL))
     return untyped.resizable()
+
+
+cdef uintptr_t address_of(object untyped) except? 1:
+    """Return the address of the memory of a torch.UntypedStorage."""
+    if torch_c.address != NULL:
+        return owned(torch_c.address(<PyObject*>untyped, NULL))
+    return untyped.data_ptr()

@@ -7,9 +7,11 @@ later, and memory of OpenCL ends the process (torch 2.13).
 
 from __future__ import annotations
 
-from typing import Any
-
 from bridge.c10.device import Device, DeviceType
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 __all__ = ["lacks_memory", "require_torch_device"]
 

@@ -16,7 +16,7 @@ from bridge.c10.dims cimport Dims, new_dims
 from bridge.c10.copy cimport reported_copy, requested_copy
 from bridge.c10.python_api cimport owned, take_pending
 from bridge.c10.storage cimport BORROWED, EXTERNAL, READONLY
-from bridge.c10.tensor_impl cimport OWN_ORIGIN, TensorImpl, origin_of
+from bridge.c10.tensor_impl cimport OWN_ORIGIN, TensorImpl, origin_of, storage_of
 from bridge.c10.type_meta cimport TypeMeta, as_type
 from bridge.c10.views cimport alias
 from bridge.dlpack.abi cimport (
@@ -50,7 +50,7 @@ cpdef object export_torch(TensorImpl impl, object copy=None, bint writable=False
         origin = origin_of(impl)
         own = impl.flags & OWN_ORIGIN   # (read last, since `_cached` writes it first)
         if own:
-            if not impl.storage.flags & READONLY and _is_unchanged(impl, origin):
+            if not storage_of(impl).flags & READONLY and _is_unchanged(impl, origin):
                 return _alias(origin)
         elif torch_c.tensor_type != NULL and isinstance(origin, <object>torch_c.tensor_type):
             return origin
@@ -82,12 +82,13 @@ cpdef object torch_operand(TensorImpl impl):
             and isinstance(origin, <object>torch_c.tensor_type) \
             and _is_unchanged(impl, origin) \
             and not origin.requires_grad:
-        impl.storage.check()
+        storage_of(impl).check()
         return origin
     impl.require_defined("Tensor")
-    return _new_tensor(impl, None, (impl.storage.flags & READONLY) != 0)
+    return _new_tensor(impl, None, (storage_of(impl).flags & READONLY) != 0)
 
 
+@cython.critical_section
 cdef bint _is_unchanged(TensorImpl impl, object origin) except -1:
     """Return whether torch.Tensor `origin` still has the metadata and memory of `impl`."""
     cdef DLTensor now
@@ -121,7 +122,7 @@ cdef object _new_tensor(TensorImpl impl, object copy, bint writable):
     fitting = fit_for_torch(impl, copy, writable)
     if fitting is not impl:
         return export_torch(fitting)
-    if impl.storage.device_type != DL_CPU:
+    if storage_of(impl).device_type != DL_CPU:
         tensor = _of_torch_storage(impl)
         if tensor is not None:
             return _cached(impl, tensor, writable)
@@ -130,7 +131,8 @@ cdef object _new_tensor(TensorImpl impl, object copy, bint writable):
         # Before torch 2.10. Read-only memory gets here only if the caller said writable=True.
         return torch.utils.dlpack.from_dlpack(new_capsule(export_legacy(impl, True), False))
     managed = export_versioned(impl, 0, HELD)
-    managed.dl_tensor.device.device_type = _torch_device_type(impl.storage.device_type)
+    managed.dl_tensor.device.device_type = _torch_device_type(
+        managed.dl_tensor.device.device_type)
     accepted = torch_c.dlpack.managed_tensor_to_py_object_no_sync(managed, &out) == 0 \
         and out != NULL
     if not release_versioned(managed, accepted) and not accepted:
@@ -175,7 +177,7 @@ cdef object _of_torch_storage(TensorImpl impl):
 
 cdef object _cached(TensorImpl impl, object tensor, bint writable):
     """Return `tensor`, new of the memory of `impl`, or an alias of it if it serves again."""
-    if impl.storage.flags & (EXTERNAL | READONLY) or writable or torch_c.data == NULL \
+    if storage_of(impl).flags & (EXTERNAL | READONLY) or writable or torch_c.data == NULL \
             or tensor.is_inference():
         # (a tensor made in inference mode cannot be written outside of it)
         return tensor
@@ -197,7 +199,7 @@ cdef TensorImpl fit_for_torch(
     `copy` is False.
     """
     cdef str why, instead = ""
-    if impl.storage.flags & READONLY and not writable:
+    if storage_of(impl).flags & READONLY and not writable:
         why = f"the memory is read-only, which a {library} tensor cannot be"
         if library == "torch":
             instead = ", or share it with to_torch(writable=True) and do not write"
@@ -211,6 +213,7 @@ cdef TensorImpl fit_for_torch(
     return reported_copy(impl, why, "to_torch")
 
 
+@cython.critical_section
 cdef bint has_negative_strides(TensorImpl impl) noexcept:
     """Return whether some dimension of more than one element has a negative stride."""
     cdef int i

@@ -212,7 +212,9 @@ cdef object clone_torch(object tensor):
     try:
         return tensor.clone()
     except Exception as error:
-        raise BufferError(f"torch does not copy this {type(tensor).__name__}: {error}") from error
+        from bridge.exchange.refusal import reason_of
+        raise BufferError(
+            f"torch does not copy this {type(tensor).__name__}: {reason_of(error)}") from error
 
 
 # The one call from c10 up to exchange: a Storage with BORROWED memory has it checked here.

@@ -23,7 +23,13 @@ from bridge.c10.device cimport host_accessible
 from bridge.c10.python_api cimport take_pending
 from bridge.c10.storage cimport BORROWED, RETAINED, UNVERIFIED, Storage, owner_of
 from bridge.dlpack.abi cimport DLTensor
-from bridge.exchange.torch_api cimport is_resizable, torch, torch_c, untyped_storage
+from bridge.exchange.torch_api cimport (
+    address_of,
+    is_resizable,
+    torch,
+    torch_c,
+    untyped_storage,
+)
 
 from bridge.c10.errors import EnforceBufferError
 
@@ -40,8 +46,6 @@ cdef object torch_owner(Storage storage):
 
 cdef int check_borrowed(Storage storage) except -1:
     """Raise EnforceBufferError unless the memory is still where the Storage has it."""
-    cdef DLTensor now
-    cdef uintptr_t begin, end
     owner = owner_of(storage)   # another thread may retain the memory meanwhile
     if storage.c_nbytes == 0 or not storage.flags & BORROWED:
         return 0
@@ -52,6 +56,15 @@ cdef int check_borrowed(Storage storage) except -1:
                 "returned; the memory is gone.", "Storage",
                 condition="tensor.data_ptr() as allocated")
         return 0
+    _require_in_place(storage, owner)
+    if storage.flags & UNVERIFIED:
+        _verify(storage, owner, untyped_storage(owner))
+    return 0
+
+
+cdef int _require_in_place(Storage storage, object owner) except -1:
+    """Raise EnforceBufferError unless the tensor `owner` has the memory still."""
+    cdef DLTensor now
     if torch_c.dlpack.dltensor_from_py_object_no_sync(<PyObject*>owner, &now) != 0:
         raise EnforceBufferError(
             "The torch tensor that this memory came from has no memory any more.",
@@ -61,30 +74,35 @@ cdef int check_borrowed(Storage storage) except -1:
             "The torch tensor that this memory came from was resized or given other memory "
             "after it was imported; the memory is gone. Import it again.", "Storage",
             condition="tensor.data_ptr() as at import")
-    if storage.flags & UNVERIFIED:
-        untyped = untyped_storage(owner)
-        begin = untyped.data_ptr()
-        end = begin + <uintptr_t>len(untyped)
-        if <uintptr_t>storage.data < begin \
-                or <uintptr_t>storage.data + <uintptr_t>storage.c_nbytes > end:
-            raise EnforceBufferError(
-                f"The storage of the torch tensor has {end - begin} bytes, fewer than the "
-                "tensor's sizes and strides reach: it was resized under the tensor.", "Storage",
-                condition="sizes and strides lie within the storage")
-        with cython.critical_section(storage):
-            if storage.ctx is owner:
-                storage.flags &= ~UNVERIFIED
+    return 0
+
+
+cdef int _verify(Storage storage, object owner, object untyped) except -1:
+    """Raise EnforceBufferError unless the memory lies within torch's storage `untyped`."""
+    cdef uintptr_t begin = address_of(untyped)
+    cdef uintptr_t end = begin + <uintptr_t>len(untyped)
+    if <uintptr_t>storage.data < begin \
+            or <uintptr_t>storage.data + <uintptr_t>storage.c_nbytes > end:
+        raise EnforceBufferError(
+            f"The storage of the torch tensor has {end - begin} bytes, fewer than the "
+            "tensor's sizes and strides reach: it was resized under the tensor.", "Storage",
+            condition="sizes and strides lie within the storage")
+    with cython.critical_section(storage):
+        if storage.ctx is owner:
+            storage.flags &= ~UNVERIFIED
     return 0
 
 
 cdef int retain_borrowed(Storage storage) except -1:
     """Keep the memory in place for good, whatever becomes of the tensor it came from."""
-    check_borrowed(storage)
     owner = owner_of(storage)
     if storage.c_nbytes == 0 or storage.flags & (BORROWED | RETAINED) != BORROWED \
             or type(owner) is DataPtr:
-        return 0
+        return check_borrowed(storage)
+    _require_in_place(storage, owner)
     untyped = untyped_storage(owner)
+    if storage.flags & UNVERIFIED:
+        _verify(storage, owner, untyped)
     if host_accessible(storage.device_type):
         if is_resizable(untyped):
             _forbid_resizing(untyped)

@@ -16,7 +16,9 @@ def _import(x: Any) -> Any:
     try:
         array = awkward.to_numpy(x, allow_missing=False)
     except ValueError as error:
-        nulls = int(awkward.sum(awkward.is_none(x, axis=-1), axis=None))
+        nulls = sum(
+            int(awkward.sum(awkward.is_none(x, axis=axis), axis=None)) for axis in range(x.ndim)
+        )
         refuse_nulls("Awkward array", nulls, "ak.fill_none(x, value) or ak.drop_none(x)")
         reason = str(error).partition(" (in ")[0]
         raise BufferError(

@@ -16,6 +16,7 @@ from bridge.c10.reports import ASKED, report_copy
 from bridge.c10.tensor_impl import TensorImpl
 from bridge.exchange.dlpack_capsule import DLPackProducer
 from bridge.exchange.import_tensor import import_tensor
+from bridge.exchange.refusal import reason_of
 from bridge.exchange.registry import register
 from bridge.exchange.to_device import to_device
 
@@ -49,7 +50,9 @@ def export(x: Any, copy: bool | None) -> Any:
     except (BufferError, MemoryError):
         raise
     except Exception as error:
-        raise BufferError(f"CuPy does not take a tensor of {impl.dtype()}: {error}") from error
+        raise BufferError(
+            f"CuPy does not take a tensor of {impl.dtype()}: {reason_of(error)}"
+        ) from error
 
 
 register("cupy", types=("cupy.ndarray",), exporter=export, export_takes_copy=True)

@@ -22,6 +22,7 @@ from bridge.exchange.dlpack_capsule import DLPackProducer
 from bridge.exchange.dlpack_producers import import_by_dlpack
 from bridge.exchange.import_tensor import import_tensor
 from bridge.exchange.numpy import export_array
+from bridge.exchange.refusal import reason_of
 from bridge.exchange.registry import register
 
 __all__ = ["export", "import_"]
@@ -103,8 +104,8 @@ def export(x: Any, copy: bool | None) -> Any:
         raise
     except Exception as error:
         raise BufferError(
-            f"JAX does not take a tensor of {name} on {impl.device()}: {error}. Convert it first, "
-            "as with bridge.asarray(x, dtype='float32', device='cpu')."
+            f"JAX does not take a tensor of {name} on {impl.device()}: {reason_of(error)}. "
+            "Convert it first, as with bridge.asarray(x, dtype='float32', device='cpu')."
         ) from error
 
 
@@ -113,7 +114,7 @@ def _copied(x: Any) -> Any:
     try:
         return x.copy()
     except RuntimeError as error:
-        raise BufferError(f"The JAX array cannot be copied: {error}") from error
+        raise BufferError(f"The JAX array cannot be copied: {reason_of(error)}") from error
 
 
 def _narrowed(impl: TensorImpl, copy: bool | None) -> Any:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""MindSpore, whose tensors are exported by to_dlpack(), except for booleans."""
+"""MindSpore, whose tensors are exported by to_dlpack(), except for booleans and complex numbers."""
 
 from __future__ import annotations
 
@@ -12,7 +12,10 @@ from bridge.exchange.registry import register
 def _import(x: Any) -> Any:
     import mindspore
 
-    return x.asnumpy() if x.dtype == mindspore.bool_ else x
+    if getattr(x, "has_init", False):  # its to_dlpack() would end the process
+        raise BufferError("The MindSpore tensor is not initialised. Call x.init_data() first.")
+    by_numpy = (mindspore.bool_, mindspore.complex64, mindspore.complex128)
+    return x.asnumpy() if x.dtype in by_numpy else x
 
 
 def _export(tensor: Any) -> Any:

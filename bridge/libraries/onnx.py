@@ -9,8 +9,15 @@ from bridge.exchange.registry import register
 
 
 def _import(x: Any) -> Any:
-    from onnx import numpy_helper
+    from onnx import TensorProto, numpy_helper
 
+    if x.data_type == TensorProto.STRING:
+        raise BufferError(
+            "The TensorProto has strings. Use bridge.asarray(list(x.string_data)), which copies "
+            "them."
+        )
+    if x.data_type == TensorProto.UNDEFINED:
+        raise BufferError("The TensorProto has no element type (data_type is UNDEFINED).")
     return numpy_helper.to_array(x)
 
 

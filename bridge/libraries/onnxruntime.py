@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from bridge.exchange.library_fit import fit
+from bridge.exchange.library_fit import fit, refuse_types
 from bridge.exchange.registry import register
 
 
@@ -15,7 +15,7 @@ def _import(x: Any) -> Any:
         return x.numpy()
     if not kind.startswith("tensor(") or kind == "tensor(string)":
         raise BufferError(
-            f"An OrtValue of {kind} is not one block of memory. Use its numpy() or its items."
+            f"An OrtValue of {kind} is not one block of memory. Use its numpy(), or its items."
         )
     return x.__dlpack__(stream=None)
 
@@ -23,6 +23,7 @@ def _import(x: Any) -> Any:
 def _export(tensor: Any) -> Any:
     import onnxruntime
 
+    refuse_types(tensor, "ONNX Runtime", "complex64", "complex128")
     return onnxruntime.OrtValue.from_dlpack(fit(tensor, writable=True, row_major=True))
 
 

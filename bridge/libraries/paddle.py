@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 from bridge.exchange.library_fit import fit, refuse_types
@@ -24,6 +25,11 @@ def _import(x: Any) -> Any:
 
 
 def _export(tensor: Any) -> Any:
+    if "paddle" not in sys.modules and "tensorflow" in sys.modules:
+        # Paddle 3.3 with TensorFlow 2.21: signal 11 in the loader
+        raise ImportError(
+            "Importing Paddle after TensorFlow ends the process. Import Paddle first."
+        )
     import paddle
 
     # Paddle's uint16 is its name for bfloat16

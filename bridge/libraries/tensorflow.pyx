@@ -36,6 +36,7 @@ from bridge.exchange.torch_api cimport is_torch_tensor
 from bridge.c10.errors import EnforceBufferError
 from bridge.c10.reports import ASKED as _ASKED
 from bridge.c10.raw_parts import items_of
+from bridge.exchange.refusal import reason_of
 from bridge.exchange.registry import register
 from bridge.exchange.streams import synchronise_host
 from bridge.exchange.strings import import_strings
@@ -69,11 +70,14 @@ cdef object _to_capsule = tf.experimental.dlpack.to_dlpack
 cdef object _from_capsule = tf.experimental.dlpack.from_dlpack
 # TensorFlow's context, whose handle TFE_FromDlpackCapsule takes; None: use the public function.
 cdef object _context = None
+cdef dict _module = {}
 cdef object _last_context = None
 cdef object _handle = None
 try:
     from tensorflow.python import pywrap_tfe
-    from tensorflow.python.eager.context import context as _context
+    from tensorflow.python.eager import context as _eager_context
+    _context = _eager_context.context
+    _module = vars(_eager_context)
     _context().ensure_initialized()
     _context()._handle
     _to_capsule = pywrap_tfe.TFE_ToDlpackCapsule
@@ -87,8 +91,9 @@ cdef object _from_capsule_in_context(object capsule):
     global _last_context, _handle
     if _context is None:
         return _from_capsule(capsule)
-    now = _context()
-    if now is not _last_context:
+    now = _module.get("_context")       # what context() returns, in less time
+    if now is None or now is not _last_context:
+        now = _context()
         now.ensure_initialized()
         _handle = now._handle
         _last_context = now
@@ -148,7 +153,7 @@ def _value(variable):
     try:
         return variable.value()
     except Exception as error:
-        raise BufferError(f"The variable has no value here: {error}") from error
+        raise BufferError(f"The variable has no value here: {reason_of(error)}") from error
 
 
 def _special(x, copy):
@@ -219,7 +224,8 @@ def export(x, copy):
         return _from_capsule_in_context(capsule)
     except Exception as error:
         raise BufferError(
-            f"TensorFlow does not take a tensor of {impl.c_dtype} on {impl.device()}: {error}. "
+            f"TensorFlow does not take a tensor of {impl.c_dtype} on {impl.device()}: "
+            f"{reason_of(error)}. "
             "Convert it first, as with bridge.asarray(x, dtype='float32', device='cpu')."
         ) from error
 

@@ -39,6 +39,10 @@ def _import(x: Any) -> Any:
         raise BufferError(
             f"The tinygrad tensor is sharded over {len(x.device)} devices. Use x.to(device)."
         )
+    if 0 in x.shape:
+        return numpy.empty(x.shape, _numpy_type(x.dtype))
+    if x.device is None:  # a constant, which has no memory
+        return x.numpy()
     if str(x.device).partition(":")[0] not in _HOST:
         raise BufferError(f"The tinygrad tensor is on {x.device}. Use x.to('CPU').")
     buffer = x.contiguous().realize()._buffer()
@@ -49,14 +53,14 @@ def _import(x: Any) -> Any:
 
 def _numpy_type(dtype: Any) -> Any:
     import numpy
-    from tinygrad.dtype import _to_np_dtype
+    from tinygrad.dtype import _to_np_dtype, dtypes
 
-    found = _to_np_dtype(dtype)
-    if found is not None and dtype.name not in _TYPES:
-        return numpy.dtype(found)
-    import ml_dtypes
+    for name, numpy_name in _TYPES.items():
+        if dtype == getattr(dtypes, name, None):
+            import ml_dtypes
 
-    return numpy.dtype(getattr(ml_dtypes, _TYPES[dtype.name]))
+            return numpy.dtype(getattr(ml_dtypes, numpy_name))
+    return numpy.dtype(_to_np_dtype(dtype))
 
 
 def _export(tensor: Any) -> Any:

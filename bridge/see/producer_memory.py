@@ -6,7 +6,8 @@ from __future__ import annotations
 import sys
 
 from bridge.c10.errors import EnforceNotMet
-from bridge.exchange.fresh_memory import FreshMemoryError
+from bridge.exchange.arrow_import import is_reader
+from bridge.exchange.fresh_memory import FreshMemoryError, ScatteredMemoryError
 from bridge.exchange.import_tensor import import_tensor
 from bridge.see.impl_memory import impl_memory
 from bridge.see.owner_links import owner_links
@@ -36,6 +37,8 @@ def producer_memory(x: Any) -> TensorMemory:
     impl = None
     if _has_no_elements(x):
         refusal = BufferError(f"A {kind} has no memory here: it was deleted, or is being traced.")
+    elif is_reader(x):
+        refusal = BufferError(f"A {kind} is read once, so its memory is not looked at.")
     elif not opaque:
         try:
             impl = import_tensor(x, None, False)
@@ -67,7 +70,10 @@ def _described(x: Any, kind: str, refusal: BufferError | None) -> TensorMemory:
         memory.sizes = [int(n) for n in shape] if shape is not None else [len(x)]
     except (TypeError, ValueError, RuntimeError, AttributeError):
         memory.sizes = None
-    if memory.unknown:
+    if isinstance(refusal, ScatteredMemoryError):
+        memory.blocks = [Block("host", first, (n,), (1,), 1) for first, n in refusal.blocks]
+        memory.unknown = False
+    elif memory.unknown:
         _find_packed(x, memory)
     dtype = _dtype_of(x)
     memory.dtype = None if dtype is None else str(getattr(dtype, "name", dtype))
@@ -100,5 +106,6 @@ def _has_no_elements(x: Any) -> bool:
     """Return whether `x` is a tracing placeholder or a deleted array."""
     if {cls.__name__ for cls in type(x).__mro__} & _PLACEHOLDERS:
         return True
-    deleted = getattr(x, "is_deleted", None)
-    return callable(deleted) and bool(deleted())
+    # only JAX's is a question; others answer to any name
+    deleted = getattr(type(x), "is_deleted", None)
+    return callable(deleted) and deleted(x) is True

@@ -182,6 +182,8 @@ class TensorMemory:
         """The size of all elements in bytes."""
         if self.sizes is None or (not self.itemsize and (self.unknown or self.dtype is not None)):
             return None
+        if not self.itemsize and self.device is None and 0 not in self.sizes:
+            return None
         total = self.itemsize
         for n in self.sizes:
             total *= n

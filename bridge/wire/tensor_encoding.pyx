@@ -47,7 +47,7 @@ def packed_nbytes(TensorImpl impl not None, int64_t begin, int64_t n):
     if coding == FIXED or not n:
         return n * impl.c_dtype.itemsize
     if coding == STRING:
-        return _strings_nbytes((<Elements>impl.storage.ctx).items, impl.offset + begin, n)
+        return _strings_nbytes((<Elements?>owner_of(impl.storage)).items, impl.offset + begin, n)
     _keep = owner_of(impl.storage)
     if n < RELEASE_GIL_NBYTES or impl.storage.flags & BORROWED:
         return packed_size(kind, data, n)
@@ -78,7 +78,7 @@ def joined(
     memcpy(out + before + nbytes, PyBytes_AS_STRING(tail), len(tail))
     if coding == STRING:
         fits = not n or _write_strings(
-            (<Elements>impl.storage.ctx).items, impl.offset + begin, n, out + before, nbytes)
+            (<Elements?>owner_of(impl.storage)).items, impl.offset + begin, n, out + before, nbytes)
     elif nbytes < RELEASE_GIL_NBYTES or impl.storage.flags & BORROWED:
         fits = _write(coding, kind, data, n, n * impl.c_dtype.itemsize, out + before, nbytes)
     else:

@@ -59,6 +59,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.benchmarks")
     parser.add_argument("group", nargs="*", help=f"what to measure, of {', '.join(GROUPS)}")
     parser.add_argument("--rounds", type=int, default=Effort.rounds)
+    parser.add_argument("--only", default="", metavar="REGEX", help="of the nets, these alone")
     into = "put the table between the markers of FILE too, such as tests/benchmarks/README.md"
     parser.add_argument("--write", type=Path, metavar="FILE", help=into)
     arguments = parser.parse_args()
@@ -66,7 +67,8 @@ def main() -> int:
     if unknown:
         parser.error(f"no such group: {', '.join(sorted(unknown))}")
 
-    rows = list(measure(arguments.group or list(GROUPS), Effort(rounds=arguments.rounds)))
+    effort = Effort(rounds=arguments.rounds, only=arguments.only)
+    rows = list(measure(arguments.group or list(GROUPS), effort))
     text = table(rows)
     print(f"\nPython {platform.python_version()}, {arguments.rounds} rounds\n\n{text}")
     if not os.environ.get(real_caffe2.VARIABLE):

@@ -33,6 +33,7 @@ class Effort:
     cycles: int = 1_000_000
     held: int = 200_000
     compiles: bool = True  # nets, which takes a minute for a large one
+    only: str = ""  # a regular expression; other nets are left out
 
 
 # Enough to see that every benchmark still runs; its figures mean nothing.

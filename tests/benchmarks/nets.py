@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import os
+import re
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
@@ -31,6 +32,7 @@ from tests.benchmarks.zoo_weights import INPUTS, weights
 
 NETS = "CAFFE2_NETS"
 REAL = "real Caffe2"
+BRANCHES = "a `dag` net of two branches"
 
 Bounds = tuple[float, float]
 NO_BOUNDS = (math.inf, math.inf)
@@ -182,7 +184,7 @@ def compiled(what: str, made: Made, bounds: Bounds, theirs: Timer, effort: Effor
 def two_branches(effort: Effort) -> Iterator[Row]:
     """Measure a net that can use two cores over one that cannot."""
     if (os.cpu_count() or 1) < 2:
-        absent("a `dag` net", "two cores")
+        absent(BRANCHES, "two cores")
         return
     made = branches("simple")
     workspace.ResetWorkspace()
@@ -191,7 +193,7 @@ def two_branches(effort: Effort) -> Iterator[Row]:
     workspace.CreateNet(made.net)
     workspace.CreateNet(branches("dag").net)
     ours, simple = running("branches dag"), running("branches simple")
-    yield Row("a `dag` net of two branches", "`simple`", 0.7, 0.55, compare(ours, simple, effort))
+    yield Row(BRANCHES, "`simple`", 0.7, 0.55, compare(ours, simple, effort))
 
 
 @contextmanager
@@ -212,7 +214,8 @@ def measured(
     """Measure these nets."""
     with tempfile.TemporaryDirectory() as folder:
         for what, subject in subjects.items():
-            yield from of_subject(what, subject, real, effort, Path(folder))
+            if re.search(effort.only, what):
+                yield from of_subject(what, subject, real, effort, Path(folder))
 
 
 def rows(effort: Effort) -> Iterator[Row]:
@@ -227,4 +230,5 @@ def rows(effort: Effort) -> Iterator[Row]:
                 subjects |= zoo_subjects(Path(nets))
             with real_caffe2(python) as real:
                 yield from measured(subjects, real, effort)
-        yield from two_branches(replace(effort, rounds=min(effort.rounds, 11)))
+        if re.search(effort.only, BRANCHES):
+            yield from two_branches(replace(effort, rounds=min(effort.rounds, 11)))

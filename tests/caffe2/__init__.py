@@ -6,6 +6,9 @@
   conformance/test_workspace_replay
 - initializers, optimizer, parameter_info: conformance/optimizers/test_optimizers
 - cnn: conformance/models/test_models
+- net_builder: caffe2/tasks/test_builder_blocks
+- session: caffe2/tasks/test_session
+- task: caffe2/tasks/test_task
 - context: caffe2/models/test_context
 - control_ops_util: caffe2/models/test_control_operators
 - modifier_context, normalizer_context, optimizer_context, regularizer_context:

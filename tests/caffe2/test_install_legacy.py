@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.helpers.old_pytorch import write_folder, write_wheel
+from tests.helpers.old_pytorch import REAL, write_folder, write_wheel
 
 ROOT = Path(__file__).parents[2]
 
@@ -46,13 +46,13 @@ def test_modules_come_from_there_and_the_bridges_own_do_not(old: Path) -> None:
     out = check(f"""
 from bridge import caffe2
 caffe2.install(legacy={str(old)!r})
-from caffe2.python import task, core, workspace
+from caffe2.python import pipeline, core, workspace
 from caffe2.python.old_layers import fc, names
 import caffe2.python.no_init.inner
 assert core is caffe2.core if hasattr(caffe2, "core") else True
 import bridge.caffe2.core
 assert core is bridge.caffe2.core
-net, layer = task.make()
+net, layer = pipeline.make()
 print(type(net).__module__, layer, names, caffe2.python.no_init.inner.value, fc.here)
 import inspect, linecache, traceback
 from caffe2.python import raises
@@ -144,17 +144,17 @@ def failing(code):
     except ModuleNotFoundError as error:
         return error
     raise AssertionError(code)
-for code in ("from caffe2.python import task", "import caffe2.python.task",
-             "from caffe2.python.task import make"):
+for code in ("from caffe2.python import pipeline", "import caffe2.python.pipeline",
+             "from caffe2.python.pipeline import make"):
     error = failing(code)
-    assert error.name == "caffe2.python.task"
+    assert error.name == "caffe2.python.pipeline"
     for way in ("install(legacy=", "--legacy", "wheel", "site-packages"):
         assert way in str(error), (code, error)
 import caffe2.python
-assert not hasattr(caffe2.python, "task") and caffe2.python.__name__ == "caffe2.python"
+assert not hasattr(caffe2.python, "pipeline") and caffe2.python.__name__ == "caffe2.python"
 from bridge import caffe2 as bridged
 bridged.install(legacy={str(old)!r})
-from caffe2.python import task
+from caffe2.python import pipeline
 error = failing("from caffe2.python import nothing")
 assert {str(old)!r} in str(error) and error.name == "caffe2.python.nothing"
 error = failing("from caffe2.python import needs")
@@ -181,9 +181,9 @@ else:
 bridged.install()
 from caffe2.python import raises
 bridged.install(legacy={str(second)!r})
-from caffe2.python import task, numbers
+from caffe2.python import pipeline, numbers
 assert fc.__file__.startswith({str(first)!r}) and raises.__file__.startswith({str(first)!r})
-assert task.__file__.startswith({str(second)!r})
+assert pipeline.__file__.startswith({str(second)!r})
 """)
 
 
@@ -208,7 +208,7 @@ else:
 def test_a_script_with_an_old_pytorch(old: Path, tmp_path: Path) -> None:
     script = tmp_path / "main.py"
     script.write_text(
-        "import sys\nfrom caffe2.python import task\nprint(task.make()[1], sys.argv[1:])\n"
+        "import sys\nfrom caffe2.python import pipeline\nprint(pipeline.make()[1], sys.argv[1:])\n"
     )
     for options in (["--legacy", str(old)], [f"--legacy={old}"], ["--force", "--legacy", str(old)]):
         done = python("-m", "bridge.caffe2", *options, str(script), "--legacy")
@@ -218,9 +218,6 @@ def test_a_script_with_an_old_pytorch(old: Path, tmp_path: Path) -> None:
     assert "Traceback" not in done.stderr
     done = python("-m", "bridge.caffe2", "--legacy")
     assert done.returncode == 2 and "usage" in done.stderr
-
-
-REAL = os.environ.get("CAFFE2_LEGACY", "")
 
 
 @pytest.mark.skipif(not REAL, reason="CAFFE2_LEGACY does not name an old PyTorch")

@@ -38,6 +38,7 @@ def test_each_thread_has_a_number() -> None:
     assert meeting.complete.wait(LONG)
     assert coordinator.stop()
     assert meeting.ids <= set(coordinator.get_worker_ids())
+    assert parallel_workers.global_coordinator._fetcher_id_seq >= 3  # data_workers reads it
 
 
 def test_functions_at_the_begin_and_the_end() -> None:

@@ -58,6 +58,17 @@ def test_every_element_type(element: ElementType, versioned: bool) -> None:
     assert managed.deleted == 1
 
 
+@either_kind
+def test_parts_of_the_cpu_are_the_cpu(versioned: bool) -> None:
+    # JAX exports arrays of its second CPU "device" so
+    source = array(3)
+    spec = TensorSpec.of_array(source, device=(abi.CPU, 1))
+    x = bridge.from_dlpack(ManagedTensor(spec, versioned=versioned).capsule())
+    assert x.device() == "cpu"
+    assert x.data_ptr() == source.ctypes.data
+    assert bridge.to_torch(x).tolist() == [0, 1, 2]
+
+
 LAYOUTS: dict[str, np.ndarray] = {
     "0-d": array(1)[0:1].reshape(()),
     "one": array(1),

@@ -11,6 +11,7 @@ import pytest
 import torch
 
 import bridge
+from bridge import c10
 from bridge.caffe2 import workspace
 
 DOORS = [
@@ -138,6 +139,73 @@ def test_what_says_that_it_copies() -> None:
     assert log.copied_bytes == 8
 
 
+def test_new_memory_of_foreign_byte_order_is_copied_once() -> None:
+    x = doors(__array__=lambda self, dtype=None, copy=None: np.arange(3, dtype=">i4"))
+    with bridge.audit() as log:
+        assert bridge.from_dlpack(x).tolist() == [0, 1, 2]
+    assert log.copied_bytes == 12
+    with pytest.raises(BufferError, match="new memory"):
+        bridge.from_dlpack(x, copy=False)
+    assert not bridge.shares_memory(x, np.arange(3))
+
+
+def test_masked_elements_of_an_array_method_are_refused() -> None:
+    masked = np.ma.array([1, 2, 3], mask=[False, True, True])
+    x = doors(__array__=array(masked))
+    for call in (bridge.from_dlpack, bridge.asarray, bridge.to_torch):
+        with pytest.raises(BufferError, match=r"2 nulls.*filled"):
+            call(x)
+    unmasked = np.ma.array([1, 2, 3])
+    y = bridge.from_dlpack(doors(__array__=array(unmasked)))
+    assert y.data_ptr() == unmasked.data.ctypes.data
+
+
+def test_strings_of_an_array_method() -> None:
+    x = doors(__array__=array(np.array(["a", b"b"], object)), dtype=np.dtype(object))
+    assert bridge.asarray(x).tolist() == [b"a", b"b"]
+
+
+def fails_of_any_kind(self: Any, name: str) -> Any:
+    raise KeyError(name)
+
+
+def test_objects_that_fail_to_say_what_they_have() -> None:
+    x = doors(__getattr__=fails_of_any_kind)
+    for call in (bridge.from_dlpack, bridge.asarray, bridge.to_torch, bridge.explain):
+        with pytest.raises(TypeError, match="no tensor's memory"):
+            call(x)
+    with pytest.raises(c10.EnforceNotMet):
+        workspace.FeedBlob("door", x)
+    # an attribute for any name is none
+    with pytest.raises(TypeError, match="no tensor's memory"):
+        bridge.from_dlpack(doors(__getattr__=lambda self, name: lambda: None))
+
+
+LONG = "no such type\nframe 1 of C++\nframe 2 of C++"
+
+
+def fails_at_length(*args: Any, **kwargs: Any) -> Any:
+    raise RuntimeError(LONG)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: doors(__array__=fails_at_length),
+        lambda: doors(__array_interface__=property(fails_at_length)),
+        lambda: doors(to_dlpack=fails_at_length),
+        lambda: doors(__dlpack__=fails_at_length, __dlpack_device__=lambda self: (1, 0)),
+        lambda: doors(__dlpack__=fails_at_length, __dlpack_device__=fails_at_length),
+        lambda: doors(__arrow_c_array__=fails_at_length),
+    ],
+)
+def test_errors_of_libraries_are_one_line(make: Any) -> None:
+    for call in (bridge.from_dlpack, bridge.asarray, bridge.to_numpy):
+        with pytest.raises(BufferError, match="no such type") as caught:
+            call(make())
+        assert "frame" not in str(caught.value)
+
+
 def test_copies_of_producers_count_once() -> None:
     class Producer:
         def __init__(self) -> None:
@@ -182,6 +250,12 @@ def test_a_type_error_names_what_works(x: Any, named: str) -> None:
     for call in (bridge.from_dlpack, bridge.to_torch, bridge.to_numpy, bridge.explain):
         with pytest.raises(TypeError, match=named):
             call(x)
+
+
+def test_numbers_that_describe_it_are_no_way_in() -> None:
+    x = doors(shape=np.int64(3), nrows=np.int64(3), data=doors(values=ONE))
+    with pytest.raises(TypeError, match=r"Convert its data\.values\."):
+        bridge.from_dlpack(x)
 
 
 def test_attributes_that_fail_are_no_way_in() -> None:

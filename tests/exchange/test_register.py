@@ -282,3 +282,81 @@ assert bridge.from_dlpack(np.ones(1)).tolist() == [1]
 """,
         package(tmp_path, "offered = offered.missing:offer"),
     )
+
+
+def test_an_entry_point_that_fails_breaks_nothing_else(tmp_path: Path) -> None:
+    # warnings are errors here
+    run_python(
+        USE
+        + """
+for call in (bridge.from_dlpack, bridge.asarray, bridge.explain):
+    try:
+        call(object())
+    except TypeError as error:
+        assert "no tensor's memory" in str(error)
+        assert "offered.missing" in str(error)
+        assert "\\n" not in str(error)
+    else:
+        raise AssertionError
+assert bridge.convert(np.ones(1), "torch").tolist() == [1]
+""",
+        package(tmp_path, "offered = offered.missing:offer"),
+    )
+
+
+@pytest.mark.parametrize("body", ["sys.exit(3)", "raise ValueError('no\\n more')"])
+def test_an_entry_point_that_ends_the_process_or_raises(tmp_path: Path, body: str) -> None:
+    path = package(tmp_path, "offered = stops:offer")
+    (tmp_path / "stops.py").write_text(f"import sys\ndef offer():\n    {body}\n")
+    run_python(
+        USE
+        + """
+for _ in range(2):
+    try:
+        bridge.convert(np.ones(1), "offered")
+    except ImportError as error:
+        assert "stops:offer" in str(error) and "\\n" not in str(error)
+    else:
+        raise AssertionError
+""",
+        path,
+    )
+
+
+def test_an_entry_point_that_registers_nothing(tmp_path: Path) -> None:
+    path = package(tmp_path, "offered = elsewhere:nothing")
+    (tmp_path / "elsewhere.py").write_text("def nothing():\n    pass\n")
+    run_python(
+        USE
+        + """
+try:
+    bridge.convert(np.ones(1), "offered")
+except ValueError as error:
+    known = str(error).partition("it converts to")[2]
+    assert "warp" in known and "offered" not in known
+else:
+    raise AssertionError
+""",
+        path,
+    )
+
+
+@pytest.mark.parametrize("how", ["top_level.txt", "RECORD"])
+def test_an_entry_point_for_a_class_with_a_door_of_its_own(tmp_path: Path, how: str) -> None:
+    # neither the name nor the module of the entry point is the package's
+    path = package(tmp_path, "whatever = elsewhere:offer")
+    with (tmp_path / "offered" / "__init__.py").open("a") as file:
+        file.write("    def __array__(self, dtype=None, copy=None):\n        raise ValueError\n")
+    info = tmp_path / "offered-1.0.dist-info"
+    info.rename(tmp_path / "another-1.0.dist-info")
+    info = tmp_path / "another-1.0.dist-info"
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: another\nVersion: 1.0\n")
+    (info / how).write_text("offered" if how == "top_level.txt" else "offered/__init__.py,,\n")
+    run_python(
+        USE
+        + """
+import offered
+assert bridge.asarray(offered.Tensor(bytearray(b"a"))).tolist() == [97]
+""",
+        path,
+    )

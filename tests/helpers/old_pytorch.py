@@ -1,14 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A small tree like that of an old PyTorch: a few modules of Caffe2, written as theirs are."""
+"""An old PyTorch: a real one if there is one, and a small tree like that of one.
+
+The environment variable CAFFE2_LEGACY is the path of a real one that has Caffe2, such as the wheel
+of PyTorch 1.8.1; `REAL` is "" without it. The small tree has a few modules, written as theirs are.
+"""
 
 from __future__ import annotations
 
+import os
 import zipfile
 from pathlib import Path
 
 from google.protobuf.descriptor_pb2 import FileDescriptorProto
 
-__all__ = ["FILES", "write_folder", "write_wheel"]
+__all__ = ["FILES", "REAL", "write_folder", "write_wheel"]
+
+REAL = os.environ.get("CAFFE2_LEGACY", "")
 
 
 def _generated(constructor: str) -> str:
@@ -40,11 +47,11 @@ FILES = {
     "caffe2/proto/empty_pb2.py": "",
     "caffe2/python/__init__.py": "raise ImportError('the bridge has its own')\n",
     "caffe2/python/core.py": "raise ImportError('the bridge has its own')\n",
-    "caffe2/python/task.py": (
+    "caffe2/python/pipeline.py": (
         "from caffe2.python import core, workspace\n"
         "from caffe2.python.old_layers.fc import FC\n"
         "def make():\n"
-        "    net = core.Net('task')\n"
+        "    net = core.Net('pipeline')\n"
         "    net.Relu('x', 'y')\n"
         "    return net, FC\n"
     ),

@@ -47,6 +47,23 @@ def together(n: int, function: Callable[..., Any], folder: Path, *arguments: Any
     return ends
 
 
+def trains_as_one_process(train: Callable[..., Any], folder: Path, n_weights: int) -> None:
+    """Assert that 2 and 4 processes train to the weights of one.
+
+    ``train(rank, n, folder)`` saves them as ``weights-{rank}.npz``.
+    """
+    for n in (1, 2, 4):
+        (folder / str(n)).mkdir()
+        together(n, train, folder / str(n))
+    alone = np.load(folder / "1" / "weights-0.npz")
+    assert len(alone.files) == n_weights
+    for n in (2, 4):
+        for rank in range(n):
+            found = np.load(folder / str(n) / f"weights-{rank}.npz")
+            for name in alone.files:
+                np.testing.assert_allclose(found[name], alone[name], rtol=1e-5, atol=1e-6)
+
+
 def killed() -> None:
     """End this process as a machine that fails does."""
     os.kill(os.getpid(), signal.SIGKILL)

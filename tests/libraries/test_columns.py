@@ -86,6 +86,40 @@ def test_pandas_what_is_no_number() -> None:
         bridge.asarray(pd.Series(pd.to_datetime(["2020-01-01"])))
 
 
+def test_pandas_frames_of_masked_columns() -> None:
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame({"a": pd.array([1, 2], dtype="Int64"), "b": [True, False]})
+    assert copied(frame)
+    assert bridge.asarray(frame).tolist() == [[1, 1], [2, 0]]
+    assert bridge.asarray(frame).dtype() == "int64"
+    with pytest.raises(BufferError, match=r"no common type.*select_dtypes"):
+        bridge.asarray(pd.DataFrame({"a": ["x"], "b": [1]}))
+
+
+def test_pandas_errors_name_the_call() -> None:
+    pd = pytest.importorskip("pandas")
+    times = pd.Series(pd.to_datetime(["2020-01-01"]))
+    for x in (times, times.dt.tz_localize("UTC"), pd.DatetimeIndex(times)):
+        with pytest.raises(BufferError, match=r"astype\('int64'\)"):
+            bridge.from_dlpack(x)
+        assert bridge.from_dlpack(x.astype("int64")).numel() == 1
+    for x in (pd.Series([object()]), pd.Series(pd.interval_range(0, 2)), pd.Series(["a"])):
+        with pytest.raises(BufferError, match=r"not numbers.*astype"):
+            bridge.from_dlpack(x)
+
+
+def test_what_is_not_computed_yet_names_the_call() -> None:
+    pl = pytest.importorskip("polars")
+    with pytest.raises(TypeError, match=r"collect\(\)"):
+        bridge.from_dlpack(pl.LazyFrame({"a": [1]}))
+
+
+def test_explain_of_what_is_copied_has_no_bytes() -> None:
+    pd = pytest.importorskip("pandas")
+    found = bridge.explain(pd.DataFrame({"a": [1, 2], "b": [0.5, 1.5]}))
+    assert (found.sizes, found.nbytes, found.address) == ([2, 2], None, None)
+
+
 def test_polars_columns() -> None:
     pl = pytest.importorskip("polars")
     column = pl.Series([1, 2, 3])
@@ -122,8 +156,9 @@ def test_awkward() -> None:
     assert bridge.from_dlpack(x).readonly
     assert bridge.to_torch(x).tolist() == [[1, 2], [3, 4]]
     assert not copied(ak.from_numpy(np.arange(3.0)))
-    with pytest.raises(BufferError, match=r"1 null\b.*fill_none"):
-        bridge.from_dlpack(ak.Array([1, None]))
+    for x in (ak.Array([1, None]), ak.Array([[1, 2], None]), ak.Array([[1, None], [2, 3]])):
+        with pytest.raises(BufferError, match=r"1 null\b.*fill_none"):
+            bridge.from_dlpack(x)
     with pytest.raises(BufferError, match="not one block"):
         bridge.from_dlpack(ak.Array([[1], [2, 3]]))
 

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import bridge
+from tests.helpers import alone
 
 # tinygrad looks for a compiler otherwise
 os.environ.setdefault("DEV", "PYTHON")
@@ -46,7 +47,7 @@ IMMUTABLE = {"awkward", "pandas", "polars", "pyarrow"}
 @pytest.fixture(params=sorted(LIBRARIES))
 def library(request: pytest.FixtureRequest) -> str:
     name: str = request.param
-    pytest.importorskip(MODULES.get(name, name), exc_type=ImportError)
+    alone.importorskip(MODULES.get(name, name))
     return name
 
 
@@ -157,7 +158,7 @@ def test_a_library_that_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_paddle_gradients_and_sparse() -> None:
-    paddle = pytest.importorskip("paddle")
+    paddle = alone.importorskip("paddle")
     w = paddle.to_tensor([1.0, 2.0], stop_gradient=False)
     for call in (bridge.from_dlpack, bridge.to_torch, bridge.to_numpy, bridge.asarray):
         with pytest.raises(BufferError, match=r"detach\(\)"):
@@ -177,6 +178,26 @@ def test_onnxruntime_values() -> None:
     assert bridge.to_numpy(inner).tolist() == [1, 2]
 
 
+def test_mindspore_values() -> None:
+    mindspore = alone.importorskip("mindspore")
+    x = mindspore.Tensor(np.complex64([1, 2j]))
+    assert bridge.from_dlpack(x, copy=False).tolist() == [1, 2j]
+    lazy = mindspore.Tensor(
+        shape=(2, 2), dtype=mindspore.float32, init=mindspore.common.initializer.One()
+    )
+    with pytest.raises(BufferError, match="init_data"):
+        bridge.from_dlpack(lazy)
+
+
+def test_tinygrad_values() -> None:
+    tinygrad = pytest.importorskip("tinygrad")
+    half = tinygrad.Tensor([0.0, 1.0, 2.0], dtype="bfloat16", device="PYTHON").realize()
+    assert bridge.from_dlpack(half).dtype() == "bfloat16"
+    assert bridge.from_dlpack(half).tolist() == [0, 1, 2]
+    nothing = tinygrad.Tensor(np.zeros((0, 3), np.float32), device="NPY")
+    assert bridge.from_dlpack(nothing).sizes() == (0, 3)
+
+
 def test_openvino_types_that_numpy_lacks() -> None:
     openvino = pytest.importorskip("openvino")
     half = openvino.Tensor(openvino.Type.bf16, [2])
@@ -191,6 +212,10 @@ def test_onnx_messages() -> None:
     with bridge.audit() as log:
         assert bridge.to_torch(message).tolist() == [1, 2]
     assert log.copied_bytes == 8
+    strings = onnx.helper.make_tensor("s", onnx.TensorProto.STRING, [1], [b"a"])
+    for x, match in ((strings, "string_data"), (onnx.TensorProto(), "no element type")):
+        with pytest.raises(BufferError, match=match):
+            bridge.from_dlpack(x)
     # whether a message has its bytes, or makes them at each call, depends on protobuf
     assert bridge.from_dlpack(message).readonly or message.raw_data is not message.raw_data
 

@@ -19,7 +19,7 @@ from cpython.unicode cimport (
 from libc.stdint cimport int64_t, uint32_t, uintptr_t
 
 from bridge.c10 cimport allocation
-from bridge.c10.storage cimport Elements
+from bridge.c10.storage cimport Elements, owner_of
 from bridge.c10.tensor_impl cimport TensorImpl
 from bridge.c10.type_meta cimport string_type
 from bridge.wrapper cimport Wrapper
@@ -112,7 +112,7 @@ cdef PyObject** _strings(TensorImpl impl) except NULL:
         raise EnforceNotMet(
             f"The tensor holds {impl.c_dtype}, not strings.", "Tensor.data",
             condition="IsType(string)")
-    items = (<Elements>impl.storage.ctx).items
+    items = (<Elements?>owner_of(impl.storage)).items
     if len(items) < impl.offset + impl.c_numel:
         raise RuntimeError("The list of the tensor's elements was changed from outside.")
     return (<ListFields*><PyObject*>items).ob_item + impl.offset

@@ -33,6 +33,8 @@ _FIELD_NUMBERS = {
     "double_data": 9,
     "int64_data": 10,
 }
+# Those of them that have the elements as they are in memory.
+_AS_IN_MEMORY = (_FIELD_NUMBERS["float_data"], _FIELD_NUMBERS["double_data"])
 # Fields with this number and higher ones follow the name and the device.
 _AFTER_NAME = 7
 _INT8_TYPES = ("int32", "uint8")
@@ -63,14 +65,24 @@ def tensor_messages(
         )
 
 
-def chunk_message(values: Tensor, sizes: Sequence[int], name: bytes, begin: int) -> bytes:
+def chunk_message(
+    values: Tensor, sizes: Sequence[int], name: bytes, begin: int
+) -> tuple[bytes | memoryview, ...]:
     """Return the BlobProto of one chunk of a tensor of `sizes`, whose other elements are elsewhere.
 
+    It is in parts, to be written one after the other; one of them may be the memory of `values`.
     values: the elements from `begin` on, contiguous and on the CPU. Raises as `tensor_messages`.
     """
     dims = b"".join(varint_field(1, size) for size in sizes)
     device = _device_detail(values)
-    return _tensor_message(values, 0, dims, name, device, begin, values.numel())
+    n = values.numel()
+    _, field = _number_and_field(values)
+    if n and field in _AS_IN_MEMORY:
+        head, nbytes, tail = _frame(values, 0, dims, name, device, begin, n)
+        elements = memoryview(values).cast("B")
+        assert elements.nbytes == nbytes
+        return head, elements, tail
+    return (_tensor_message(values, 0, dims, name, device, begin, n),)
 
 
 def _tensor_message(
@@ -80,6 +92,16 @@ def _tensor_message(
 
     They are those of `values`, contiguous and on the CPU, from its element `at` on.
     """
+    head, nbytes, tail = _frame(values, at, dims, name, device, begin, n)
+    if not values.dtype():
+        return head + tail
+    return joined(head, values.unsafeGetTensorImpl(), at, n, nbytes, tail)
+
+
+def _frame(
+    values: Tensor, at: int, dims: bytes, name: bytes, device: bytes, begin: int, n: int
+) -> tuple[bytes, int, bytes]:
+    """Return the bytes before the elements, the number of theirs, and the bytes after them."""
     impl = values.unsafeGetTensorImpl()
     number, field = _number_and_field(values)
     nbytes = packed_nbytes(impl, at, n) if number else 0
@@ -96,7 +118,7 @@ def _tensor_message(
     size = len(head) + nbytes + len(tail)
     head = tagged(1, name) + tagged(2, b"Tensor") + length_head(3, size) + head
     require_message_size(len(head) + nbytes + len(tail))
-    return joined(head, impl, at, n, nbytes, tail) if number else head + tail
+    return head, nbytes, tail
 
 
 def _number_and_field(tensor: Tensor) -> tuple[int, int]:

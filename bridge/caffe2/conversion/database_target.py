@@ -43,8 +43,8 @@ def write_records(db: Writer, entries: Sequence[Entry], streams: Iterable[Entry]
                 f"Caffe2's files have no elements of {entry.dtype}, as {entry.name!r} has.", _CALLER
             )
     for entry in streams:
-        for key, message in _records(entry):
-            db.put(key, message)
+        for key, parts in _records(entry):
+            db.put(key, *parts)
 
 
 def _type_of(entry: Entry) -> TypeMeta | None:
@@ -54,13 +54,14 @@ def _type_of(entry: Entry) -> TypeMeta | None:
         return None
 
 
-def _records(entry: Entry) -> Iterator[tuple[bytes, bytes]]:
+def _records(entry: Entry) -> Iterator[tuple[bytes, tuple[bytes | memoryview, ...]]]:
+    """Yield the records of an entry: each key, and the parts of its value."""
     name = entry.name.encode()
     if entry.message is not None:
         message = entry.message()
         blob = Blob()
         read_blob(blob, BlobMessage(message), message)
-        yield from serialize_chunks(blob, entry.name, DEFAULT_CHUNK_SIZE, _CALLER, entry.name)
+        yield from _whole_records(blob, entry.name)
     elif entry.kind == "int8 tensor":
         ((_, part),) = _parts(entry, max(entry.numel, 1))
         values = Tensor(part, "cpu")  # a copy, which can have other sizes
@@ -68,10 +69,15 @@ def _records(entry: Entry) -> Iterator[tuple[bytes, bytes]]:
         blob = Blob()
         quantized = Int8TensorCPU(values, entry.scale, entry.zero_point)
         blob._set_object(quantized, TypeMeta.Make(Int8TensorCPU))
-        yield from serialize_chunks(blob, entry.name, DEFAULT_CHUNK_SIZE, _CALLER, entry.name)
+        yield from _whole_records(blob, entry.name)
     else:
         for index, (begin, values) in enumerate(_parts(entry, DEFAULT_CHUNK_SIZE)):
             yield b"%s#%%%d" % (name, index), chunk_message(values, entry.sizes, name, begin)
+
+
+def _whole_records(blob: Blob, name: str) -> Iterator[tuple[bytes, tuple[bytes]]]:
+    for key, message in serialize_chunks(blob, name, DEFAULT_CHUNK_SIZE, _CALLER, name):
+        yield key, (message,)
 
 
 def _parts(entry: Entry, size: int) -> Iterator[tuple[int, Tensor]]:

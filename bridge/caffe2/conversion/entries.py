@@ -20,8 +20,9 @@ if TYPE_CHECKING:
 
 __all__ = ["CHUNK_NBYTES", "Entry", "Entries", "read_range", "with_progress"]
 
-# A million float32, as a record of Caffe2's files has: such chunks are written without a copy.
-CHUNK_NBYTES = 4_000_000
+# A record of Caffe2's files has a million elements, of 1, 2, 4 or 8 bytes: a chunk is whole records
+# of any type, which are written without being put together first.
+CHUNK_NBYTES = 8_000_000
 
 
 class Entry:

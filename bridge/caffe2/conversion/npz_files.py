@@ -9,7 +9,11 @@ from __future__ import annotations
 
 import json
 import math
+import mmap
+import os
+import struct
 import zipfile
+import zlib
 from collections.abc import Iterator
 
 from bridge.c10.errors import EnforceTypeError, EnforceValueError
@@ -28,6 +32,9 @@ __all__ = ["NpzEntries", "write_npz"]
 
 _CALLER = "convert"
 _METADATA = "caffe2.json"
+# Of a member's own head: how long its name and the field after it are.
+_LOCAL_HEAD = struct.Struct("<26xHH")
+_ENCRYPTED = 1
 _TYPES = frozenset(
     {
         *("bool", "complex128", "complex64", "float16", "float32", "float64", "int16", "int32"),
@@ -82,30 +89,81 @@ class NpzEntries(Entries):
         def chunks() -> Iterator[Buffer]:
             import numpy as np
 
-            stream: Any  # zipfile's stubs do not have its read1
-            with self._zip.open(member) as stream:
-                _head(stream)
-                plain = dtype.newbyteorder("<")
-                if by_column and len(sizes) > 1:
-                    whole = np.frombuffer(stream.read(nbytes), dtype)
-                    rows = np.ascontiguousarray(whole.reshape(sizes, order="F"), plain)
-                    yield rows.data.cast("B") if rows.size else b""
-                    return
-                left = nbytes
-                while left:
-                    chunk = stream.read1(min(left, CHUNK_NBYTES))  # read() would copy
-                    if not chunk:
-                        raise EnforceValueError(
-                            f"File {self._path!r} ends {left} bytes too early.", _CALLER
-                        )
-                    left -= len(chunk)
-                    yield (
-                        chunk
-                        if plain == dtype
-                        else np.frombuffer(chunk, dtype).astype(plain).tobytes()
-                    )
+            plain = dtype.newbyteorder("<")
+            if by_column and len(sizes) > 1:
+                whole = np.frombuffer(b"".join(self._elements(member, nbytes)), dtype)
+                rows = np.ascontiguousarray(whole.reshape(sizes, order="F"), plain)
+                yield rows.data.cast("B") if rows.size else b""
+                return
+            for chunk in self._elements(member, nbytes):
+                yield (
+                    chunk if plain == dtype else np.frombuffer(chunk, dtype).astype(plain).tobytes()
+                )
 
         return Entry(member.removesuffix(".npy"), dtype.name, sizes, nbytes, chunks)
+
+    def _elements(self, member: str, nbytes: int) -> Iterator[Buffer]:
+        """Yield the elements of an array in chunks, as they are in the file."""
+        info = self._zip.getinfo(member)
+        if info.compress_type == zipfile.ZIP_STORED and not info.flag_bits & _ENCRYPTED:
+            yield from self._mapped(info, nbytes)
+            return
+        try:
+            with self._zip.open(member) as stream:
+                _head(stream)
+                while nbytes:
+                    chunk = stream.read(min(nbytes, CHUNK_NBYTES))
+                    if not chunk:
+                        raise self._too_short(nbytes)
+                    nbytes -= len(chunk)
+                    yield chunk
+        except (zipfile.BadZipFile, zlib.error, EOFError) as cause:
+            raise wrap_error(f"File {self._path!r} is damaged", _CALLER, cause) from cause
+
+    def _mapped(self, info: zipfile.ZipInfo, nbytes: int) -> Iterator[Buffer]:
+        """Yield the elements of a member that is not compressed, mapped into memory.
+
+        zipfile would copy them twice. Raises EnforceNotMet, also a ValueError: the file is shorter,
+        or the checksum differs.
+        """
+        with open(self._path, "rb") as file:
+            file.seek(info.header_offset)
+            head = file.read(_LOCAL_HEAD.size)
+            if len(head) < _LOCAL_HEAD.size:
+                raise self._too_short(nbytes)
+            name_nbytes, extra_nbytes = _LOCAL_HEAD.unpack(head)
+            begin = file.tell() + name_nbytes + extra_nbytes
+            end = begin + info.file_size
+            if end > os.fstat(file.fileno()).st_size:
+                raise self._too_short(nbytes)
+            file.seek(begin)
+            _head(file)
+            at = file.tell()
+            file.seek(begin)
+            checksum = zlib.crc32(file.read(at - begin))
+            if end - at < nbytes:
+                raise self._too_short(nbytes)
+            while at < end:
+                first = at - at % mmap.ALLOCATIONGRANULARITY
+                stop = min(at + CHUNK_NBYTES, end)
+                pages = mmap.mmap(
+                    file.fileno(), stop - first, offset=first, access=mmap.ACCESS_READ
+                )
+                chunk = memoryview(pages)[at - first :]
+                checksum = zlib.crc32(chunk, checksum)
+                at = stop
+                if at == end and checksum != info.CRC:
+                    raise EnforceValueError(
+                        f"File {self._path!r} is damaged: the checksum of {info.filename!r} "
+                        "differs.",
+                        _CALLER,
+                    )
+                if nbytes:
+                    yield chunk[:nbytes]
+                    nbytes -= min(nbytes, len(chunk))
+
+    def _too_short(self, nbytes: int) -> EnforceValueError:
+        return EnforceValueError(f"File {self._path!r} ends {nbytes} bytes too early.", _CALLER)
 
 
 def _head(stream: Any) -> tuple[tuple[int, ...], bool, Any]:

@@ -10,6 +10,11 @@ registered in PyTorch 1.8.1, for the first six inputs and four outputs.
 __all__ = ["TABLE"]
 
 TABLE = """
+NCCLAllGather:1-16:1-16: NCCLAllreduce:1-16:1-16:0>0* NCCLBroadcast:1-16:1-16:0>0*!
+NCCLReduce:1-16:1:0>0,1>0,2>0,3>0,4>0,5>0 NCCLReduceScatter:1-16:1-16:
+Dequantize:1:1: Int8BatchMatMul:2:1: Int8ConvPackWeight:1-2:1: Int8ElementwiseLinear:3:1:
+Int8FCRelu:3-4:1: Int8Gather:2:1: Int8GroupNorm:3:1|3: Int8LSTMUnit:4-5:2: Int8Mul:2:1:
+Int8SpatialBN:5:1: Int8SpatialBNRelu:5:1: Int8Tanh:1:1: Quantize:1-2:1: SumRelu:1-*:1:0>0
 APMeter:2:1: ATen:0-*:0-*: Accumulate:1:1: AccumulateHistogram:1:2: Alias:1:1: AliasWithName:1:1:0>0
 Allgather:2-*:1: Allreduce:2-*:1-*:1>0*! Append:2:1:0>0! AsyncNetBarrier:1-*:1-*:0>0*
 AtomicAppend:3-*:1-*:1>0* AtomicFetchAdd64:3:2:1>0 AtomicFetchAdd:3:2:1>0 AtomicIter:2:1:1>0!

@@ -6,23 +6,33 @@ traced and compiled for the types and sizes of its inputs, again where they chan
 call that computes what is needed outside of it. A blob that it overwrites is written in place. What
 cannot be traced or compiled runs operator by operator.
 
+Compiled code is not always faster: an operator may have a kernel of its own, and compiled code
+calls torch for convolutions and large products. So the first runs of a segment take turns, and then
+the faster way is kept; under ``torch.use_deterministic_algorithms(True)``, which forbids results
+that differ in their last bits from run to run, all runs are compiled. Inner blobs are empty after a
+compiled run.
+
 torch keeps compiled code on disk, for other processes too (``TORCHINDUCTOR_CACHE_DIR``).
 """
 
 from __future__ import annotations
 
+import math
+import threading
 import warnings
 from collections.abc import Callable, Sequence
+from time import perf_counter
 
 from bridge.c10.errors import EnforceNotMet
 from bridge.caffe2.base.messages import caffe2_pb2
+from bridge.caffe2.blobs.blob import Blob
 from bridge.caffe2.execution.blob_table import BlobTable
 from bridge.caffe2.execution.definition import Definition
-from bridge.caffe2.execution.function_core import ProgramCore
 from bridge.caffe2.execution.net_function import Step, names_of
 from bridge.caffe2.execution.operator import Operator, assign
-from bridge.caffe2.execution.operator_core import run_one
+from bridge.caffe2.execution.operator_core import run_all, run_one
 from bridge.caffe2.execution.program import Call, Program, Slot
+from bridge.caffe2.execution.program_core import ProgramCore
 from bridge.caffe2.execution.torch_io import operand
 
 TYPE_CHECKING = False
@@ -31,13 +41,21 @@ if TYPE_CHECKING:
 
     import torch
 
-    # A compiled function of the inputs' tensors, and the outputs that it returns in this order.
-    Compiled = tuple[Callable[..., Any], tuple[str, ...]]
+    # A compiled function of the inputs' tensors, the outputs that it returns in this order, and
+    # whether it has written no input if it raises an error.
+    Compiled = tuple[Callable[..., Any], tuple[str, ...], bool]
 
 __all__ = ["CompiledRun"]
 
 _CALLER = "RunNet"
 _SHORTEST = 2  # operators that are worth compiling
+# Which way the first runs of a segment take: c: compiled, o: the operators, recorded in two runs.
+_TURNS = "cccccoooocccooo"
+# torch functions that raise an error for some values of elements, even when compiled.
+_RAISING = {
+    *("index", "index_put", "index_select", "index_add", "index_copy", "index_fill", "gather"),
+    *("scatter", "scatter_add", "scatter_reduce", "take", "put", "embedding", "_embedding_bag"),
+}
 _SMALL_PRODUCT = 1 << 14  # multiplications; larger matrix products are left to a library
 
 
@@ -69,11 +87,17 @@ class CompiledRun:
         """Run all parts in order; if one fails, set ``position[0]`` to that of its operator."""
         for start, operators, segment in self._parts:
             position[0] = start
-            if segment is not None and segment.run():
-                continue
-            for i, one in enumerate(operators):
-                position[0] = start + i
-                run_one(one)
+            began = perf_counter()
+            is_compiled = segment is not None and segment.run()
+            if not is_compiled:
+                at = [0]
+                try:
+                    run_all(operators, at)
+                except BaseException:
+                    position[0] = start + at[0]
+                    raise
+            if segment is not None:
+                segment.note(is_compiled, perf_counter() - began)
 
 
 def _ranges(steps: Sequence[Step]) -> list[tuple[int, int]]:
@@ -83,6 +107,8 @@ def _ranges(steps: Sequence[Step]) -> list[tuple[int, int]]:
         effects = step.declaration.effects if step.declaration is not None else ()
         if "random" in effects and step.reason is None:
             step.reason = "draws random numbers"
+        if step.declaration is None and step.reason is None:
+            step.reason = "shares the memory of its blobs"
         return (step.reason is None, str(step.definition.device))
 
     found: list[tuple[int, int]] = []
@@ -103,7 +129,7 @@ def _needed(part: Sequence[Step], later: Sequence[Step], outputs: Sequence[str])
     return [name for name in writes if name in wanted]
 
 
-def _segment(part: Sequence[Step], needed: list[str], table: BlobTable) -> _Segment | None:
+def _segment(part: Sequence[Step], needed: list[str], table: BlobTable) -> _Segment:
     message = caffe2_pb2().OperatorDef()
     message.type = "Compiled"
     message.input.extend(names_of(part)[0])
@@ -113,7 +139,27 @@ def _segment(part: Sequence[Step], needed: list[str], table: BlobTable) -> _Segm
     assign(definition, _Segment, 0)
     segment = _Segment(definition, table)
     segment.steps = list(part)
+    segment.inner = [table._blobs[name] for name in names_of(part)[1] if name not in needed]
     return segment
+
+
+class _Trial:
+    """How long compiled code and the operators take, on inputs of some types and sizes."""
+
+    def __init__(self) -> None:
+        self.turn = 0
+        self.least = {True: math.inf, False: math.inf}
+
+    def prefers_operators(self) -> bool:
+        """Return whether the operators run next."""
+        if self.turn < len(_TURNS):
+            return _TURNS[self.turn] == "o"
+        return self.least[False] < self.least[True]
+
+    def note(self, is_compiled: bool, seconds: float) -> None:
+        """Count a run."""
+        self.turn = min(self.turn + 1, len(_TURNS))
+        self.least[is_compiled] = min(self.least[is_compiled], seconds)
 
 
 class _Segment(ProgramCore, Operator):
@@ -121,21 +167,66 @@ class _Segment(ProgramCore, Operator):
 
     writes_last = True
     steps: list[Step]
+    inner: list[Blob]
 
     def __init__(self, definition: Definition, table: BlobTable) -> None:
         super().__init__(definition, table)
         # By the types and sizes of the inputs; None: they could not be compiled.
         self._compiled: dict[Any, Compiled | None] = {}
+        self._trials: dict[Any, _Trial] = {}
+        self._trial: _Trial | None = None  # of the latest run
         self._runs = False
+        self._inner_is_written = False
+        self._raises_first = True  # whether compiled code that raises has written no blob
+        # Of the latest graph: the inputs that it writes, and whether with values of inputs.
+        self._written: list[int] = []
+        self._swaps = False
+        self._lock = threading.Lock()
 
     def run(self) -> bool:
-        """Run the segment; return False if it has to run operator by operator."""
-        self._runs = True
-        run_one(self)
+        """Run the segment; return False if it has to run operator by operator.
+
+        It has to while another thread runs the segment.
+        """
+        if not self._lock.acquire(blocking=False):
+            self._inner_is_written = True
+            return False
+        try:
+            return self._run_either_way()
+        finally:
+            self._lock.release()
+
+    def _run_either_way(self) -> bool:
+        if self._trial is not None and self._trial.prefers_operators() and self._has_sizes():
+            self._runs = False
+        else:
+            self._runs = True
+            self._run_compiled()
+        if not self._runs:
+            self._inner_is_written = True
+        elif self._inner_is_written:
+            self._inner_is_written = False
+            for blob in self.inner:  # their values are not those of this run
+                blob.Reset()
         return self._runs
+
+    def _run_compiled(self) -> None:
+        """Run compiled code. If it raises, the operators run, which say what is wrong."""
+        try:
+            run_one(self)
+        except Exception:
+            if not self._raises_first:
+                raise
+            self._runs = False
+
+    def note(self, is_compiled: bool, seconds: float) -> None:
+        """Count how long the run took, in which way."""
+        if self._trial is not None and self._trial.turn < len(_TURNS):
+            self._trial.note(is_compiled, seconds)
 
     def RunOnDevice(self) -> None:
         """Compile for the present types and sizes, if that is not done, and run."""
+        self._trial = None
         inputs = [blob._tensor for blob in self.Inputs()]
         found = [one for one in inputs if one is not None and one.storage_initialized()]
         if len(found) < len(inputs):
@@ -153,7 +244,12 @@ class _Segment(ProgramCore, Operator):
         if compiled is None:
             self._runs = False
             return
-        function, returned = compiled
+        self._trial = self._trial_of(key)
+        if self._trial is not None and self._trial.prefers_operators():
+            self._runs = False
+            self._set_program(None)  # which holds the memory of the inputs
+            return
+        function, returned, self._raises_first = compiled
         count = len(inputs)
         slots = {name: count + i for i, name in enumerate(returned)}
         call = Call(
@@ -172,25 +268,33 @@ class _Segment(ProgramCore, Operator):
             return
         self._set_program(program)
 
+    def _trial_of(self, key: Any) -> _Trial | None:
+        """Return how the ways compare on inputs of these types and sizes; None: do not compare."""
+        import torch
+
+        if torch.are_deterministic_algorithms_enabled() or not self._remember_sizes():
+            return None
+        return self._trials.setdefault(key, _Trial())
+
     def _compile(self, tensors: Sequence[torch.Tensor]) -> Compiled | None:
         import torch
-        from torch.fx.experimental.proxy_tensor import make_fx
 
-        returned: list[str] = []
+        names: list[str] = []
         try:
-            with torch.no_grad():
-                traced = make_fx(
-                    lambda *given: self._traced(given, returned),
-                    decomposition_table={torch.ops.aten.addmm.default: _small_product},
-                    tracing_mode="fake",
-                )(*[tensor.detach() for tensor in tensors])
+            traced = self._trace(tensors, names, True)
+            writes = len(names) < len(self._definition.outputs)
+            # What it writes is written when it has not raised an error. And torch 2.13 leaves out a
+            # copy of an input into another, though the first is overwritten before.
+            last = writes and (self._swaps or any(map(_raises, traced.graph.nodes)))
+            if last:
+                traced = self._trace(tensors, names, False)
         except Exception:  # noqa: BLE001  # the operators, run one by one, raise what is wrong with the inputs
             return None
         try:
             with torch.no_grad(), warnings.catch_warnings():
                 # torch's compiler calls what torch itself deprecates.
                 warnings.simplefilter("ignore", DeprecationWarning)
-                return _compiled_graph(traced, tensors), tuple(returned)
+                function = _compiled_graph(traced, tensors)
         except Exception as cause:  # noqa: BLE001  # whatever it is, the operators run
             warnings.warn(
                 f"torch could not compile the operators {self.steps[0].position} to "
@@ -199,9 +303,43 @@ class _Segment(ProgramCore, Operator):
                 stacklevel=2,
             )
             return None
+        if last:
+            function = self._writing_last(function, len(names))
+        return function, tuple(names), last or not writes
 
-    def _traced(self, tensors: Sequence[torch.Tensor], returned: list[str]) -> tuple[Any, ...]:
-        """Return what the steps compute; blobs that keep their sizes are written in place."""
+    def _trace(self, tensors: Sequence[torch.Tensor], names: list[str], writes: bool) -> Any:
+        """Return the graph of the steps; see `_traced`."""
+        import torch
+        from torch.fx.experimental.proxy_tensor import make_fx
+
+        with torch.no_grad():
+            return make_fx(
+                lambda *given: self._traced(given, names, writes),
+                decomposition_table={torch.ops.aten.addmm.default: _small_product},
+                tracing_mode="fake",
+            )(*[tensor.detach() for tensor in tensors])
+
+    def _writing_last(self, function: Callable[..., Any], count: int) -> Callable[..., Any]:
+        """Return a function that writes what `function` returns after its first `count` results."""
+
+        places = self._written
+
+        def call(*tensors: torch.Tensor) -> Any:
+            results = function(*tensors)
+            for place, value in zip(places, results[count:], strict=True):
+                tensors[place].copy_(value)
+            return results[:count]
+
+        return call
+
+    def _traced(
+        self, tensors: Sequence[torch.Tensor], returned: list[str], writes: bool
+    ) -> tuple[Any, ...]:
+        """Return what the steps compute; blobs that keep their sizes are written in place.
+
+        Unless `writes`: then their values are returned too, and `_written` are the inputs.
+        returned: becomes the names of the other outputs.
+        """
         given = dict(zip(self._definition.inputs, tensors, strict=True))
         values: dict[str, Any] = dict(given)
         for step in self.steps:
@@ -218,15 +356,32 @@ class _Segment(ProgramCore, Operator):
                 continue
             returned.append(name)
             results.append(value)
-        owned = {one.untyped_storage()._cdata for one in tensors}
+        given_memory = {one.untyped_storage()._cdata for one in tensors}
+        owned = set(given_memory)
         for i, value in enumerate(results):
             if value.untyped_storage()._cdata in owned or not value.is_contiguous():
                 results[i] = value.clone(memory_format=_row_major())
             owned.add(results[i].untyped_storage()._cdata)
-        for before, value in written:
-            if value is not before:
-                before.copy_(value)
+        changes = [(before, value) for before, value in written if value is not before]
+        self._swaps = False
+        for i, (before, value) in enumerate(changes):
+            if value.untyped_storage()._cdata in given_memory:  # which may be overwritten itself
+                changes[i] = before, value.clone()
+                self._swaps = True
+        if not writes:
+            self._written = [
+                next(i for i, one in enumerate(tensors) if one is before) for before, _ in changes
+            ]
+            return (*results, *(value for _, value in changes))
+        for before, value in changes:
+            before.copy_(value)
         return tuple(results)
+
+
+def _raises(node: Any) -> bool:
+    """Return whether a call in a graph may raise an error for the values of elements."""
+    packet = getattr(node.target, "overloadpacket", None)
+    return packet is not None and packet.__name__ in _RAISING
 
 
 def _row_major() -> Any:

@@ -59,6 +59,7 @@ _FILLED = ("Out", "OutputCount", "InPlace", "RandomGenerator", "TargetDevice")
 _SINGLE = {"int": int, "float": float, "bool": bool, "str": str, "bytes": bytes}
 _REPEATED = {f"list[{name}]": kind for name, kind in _SINGLE.items()}
 _LIKE: dict[type, Any] = {int: 0, float: 0.0, bool: False, str: "", bytes: b""}
+_PAIR = re.compile(r"(\d+)>(\d+)!?", re.ASCII)
 _EFFECTS = {"io", "random", "state", "values"}
 _REQUIRED = object()
 
@@ -254,7 +255,7 @@ class Declaration:
         self.filled: dict[str, str] = {}
         self.arguments = self._arguments(names[positional : positional + keywords], defaults)
         self.types = _types_by_input(types, self.inputs)
-        self.effects = frozenset(effects)
+        self.effects = frozenset([effects] if isinstance(effects, str) else effects)
         if not self.effects <= _EFFECTS:
             raise EnforceValueError(
                 f"{sorted(self.effects - _EFFECTS)} are not effects; those are {sorted(_EFFECTS)}.",
@@ -275,9 +276,27 @@ class Declaration:
             (
                 inputs or _count(required, None if self.variadic else positional),
                 _outputs(name, outputs, function.__annotations__.get("return", "")),
-                _pairs(inplace),
+                self._pairs(name, inplace),
             )
         )
+
+    def _pairs(self, name: str, inplace: Any) -> str:
+        """Return the pairs of an input and an output that may be one blob, as in a schema."""
+        text = _pairs(inplace)
+        for pair in text.split(",") if text else ():
+            found = _PAIR.fullmatch(pair)
+            if found is None:
+                raise EnforceValueError(
+                    f"{inplace!r} are not pairs of an input and an output, as in [(0, 0)].",
+                    "operator",
+                )
+            if int(found[1]) >= self.most:
+                raise EnforceValueError(
+                    f"{name!r} has {self.most} inputs, so input {found[1]} cannot be output "
+                    f"{found[2]} in place.",
+                    "operator",
+                )
+        return text
 
     def _arguments(
         self, names: Sequence[str], source: Callable[..., Any] | None

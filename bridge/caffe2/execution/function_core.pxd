@@ -1,14 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 from bridge.c10.tensor_impl cimport TensorImpl
-from bridge.caffe2.execution.operator_core cimport OperatorCore
-from bridge.caffe2.execution.program cimport Operand, Program
-
-# The types and sizes of the inputs and outputs of a run of a definition.
-cdef class Seen:
-    cdef list inputs            # of Layout
-    cdef list outputs           # of Layout; empty: outputs cannot be requested before a run
-
-    cdef bint fits(self, list impls)
+from bridge.caffe2.execution.program cimport Program
+from bridge.caffe2.execution.program_core cimport ProgramCore, Seen
 
 # The calls of a run on inputs of some types and sizes; see `program`.
 cdef class Recording:
@@ -39,15 +32,9 @@ cdef class BoundCore:
 
     cdef Seen seen_of(self, list impls)
     cdef int remember(self, Seen seen) except -1
-
-# An operator that may have a recorded program.
-cdef class ProgramCore(OperatorCore):
-    cdef Program _program       # None: not recorded
-
-    cdef bint _can_rebind(self, Operand operand, TensorImpl impl) except -1
-    cdef int _put_results(self, Program program) except -1
-    cdef int _put_result(self, Py_ssize_t o, object result) except -1
-    cdef bint _is_on_device(self, TensorImpl impl) noexcept
+    cdef Recording recording_of(self, Seen seen)
+    cdef int set_recording(self, Recording recording) except -1
+    cdef Seen latest(self)
 
 cdef class FunctionCore(ProgramCore):
     cdef BoundCore _bound       # None: not run yet

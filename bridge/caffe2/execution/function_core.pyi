@@ -4,8 +4,7 @@ from typing import Any
 
 from typing_extensions import disjoint_base
 
-from bridge.caffe2.execution.operator_core import OperatorCore
-from bridge.caffe2.execution.program import Program
+from bridge.caffe2.execution.program_core import ProgramCore
 
 @disjoint_base
 class BoundCore:
@@ -24,14 +23,7 @@ class BoundCore:
     is_filled: bool
 
 @disjoint_base
-class Seen: ...
-
-@disjoint_base
 class Recording: ...
-
-@disjoint_base
-class ProgramCore(OperatorCore):
-    def _set_program(self, program: Program | None) -> None: ...
 
 @disjoint_base
 class FunctionCore(ProgramCore):

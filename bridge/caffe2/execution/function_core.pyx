@@ -17,24 +17,27 @@ that must be in place always, others from a run on inputs of the same types and 
 run is recorded; see `program`.
 """
 
+cimport cython
+
 from bridge.c10 cimport resizing
+from bridge.c10.python_api cimport FREE_THREADED
+from bridge.c10.slots cimport new_instance
 from bridge.c10.storage cimport EXTERNAL, READONLY
-from bridge.c10.tensor_impl cimport CONTIGUOUS, TensorImpl
+from bridge.c10.tensor_impl cimport CONTIGUOUS, TensorImpl, seen as seen_impl
 from bridge.c10.type_meta cimport undefined_type
 from bridge.caffe2.blobs.core cimport BlobCore, tensor_of
 from bridge.caffe2.execution.operator_core cimport OperatorCore, output_sized
 from bridge.caffe2.execution.program cimport (
     WORTH_ADOPTING,
     Layout,
-    Operand,
     Program,
     has_layout,
     make_calls,
     put_result,
 )
+from bridge.caffe2.execution.program_core cimport ProgramCore, Seen, seen_in
 from bridge.caffe2.execution.torch_state cimport is_neutral
 from bridge.caffe2.tensor.tensor cimport Tensor
-from bridge.dlpack.abi cimport DL_CPU
 from bridge.exchange.torch_export cimport torch_operand
 from bridge.exchange.torch_import cimport import_torch
 
@@ -58,6 +61,7 @@ cdef enum:
 cdef class BoundCore:
     """The fields of a `Bound`."""
 
+    @cython.critical_section
     cdef Seen seen_of(self, list impls):
         """Return what was seen of inputs with these types and sizes, or None; it is `seen` then."""
         cdef Seen seen = self.seen
@@ -73,6 +77,7 @@ cdef class BoundCore:
                     return seen
         return None
 
+    @cython.critical_section
     cdef int remember(self, Seen seen) except -1:
         """Set `seen`, which is not recorded; what it was is kept for another run."""
         if self.seen is not None:
@@ -84,112 +89,29 @@ cdef class BoundCore:
         self.seen, self.recording = seen, None
         return 0
 
+    @cython.critical_section
+    cdef Recording recording_of(self, Seen seen):
+        """Return the recording for `seen`; None if there is none."""
+        cdef Recording recording = self.recording
+        return recording if recording is not None and recording.seen is seen else None
 
-cdef class Seen:
-    """The types and sizes of the inputs and outputs of a run."""
+    @cython.critical_section
+    cdef int set_recording(self, Recording recording) except -1:
+        """Set what was recorded last; None: it cannot be recorded."""
+        self.recordings += 1
+        self.recording = recording
+        if recording is None or self.recordings > MOST_RECORDINGS:
+            self.is_recorded = False
+        return 0
 
-    cdef bint fits(self, list impls):
-        """Return whether inputs have these types and sizes."""
-        cdef Py_ssize_t i
-        if len(impls) != len(self.inputs):
-            return False
-        for i in range(len(impls)):
-            if not (<Layout>self.inputs[i]).fits(<TensorImpl>impls[i]):
-                return False
-        return True
+    @cython.critical_section
+    cdef Seen latest(self):
+        """Return what was seen last."""
+        return self.seen
 
 
 cdef class Recording:
     """The recorded calls of a function, for inputs of the types and sizes in `seen`."""
-
-
-cdef Seen seen_in(list inputs, list outputs):
-    """Return the layouts of TensorImpls; None if they cannot be remembered."""
-    cdef Seen seen = Seen.__new__(Seen)
-    cdef TensorImpl impl
-    cdef Layout layout
-    seen.inputs, seen.outputs = [], []
-    for impls, layouts in ((inputs, seen.inputs), (outputs, seen.outputs)):
-        for impl in impls:
-            layout = Layout.__new__(Layout)
-            if not layout.set(impl):
-                return None
-            layouts.append(layout)
-    return seen
-
-
-cdef class ProgramCore(OperatorCore):
-    """An operator that runs a recorded program as long as it fits the blobs."""
-
-    cdef bint repeat(self) except -1:
-        """Run the recorded program if it still fits the blobs; return whether it did."""
-        cdef Program program = self._program
-        cdef Operand operand
-        cdef Tensor tensor
-        cdef Py_ssize_t i, n
-        cdef bint is_bound = True
-        if program is None:
-            return False
-        n = len(self._inputs)
-        for i in range(len(program.operands)):
-            tensor = tensor_of(<BlobCore>(
-                self._inputs[i] if i < n else self._outputs[i - n]))
-            if tensor is None:
-                return False
-            operand = <Operand>program.operands[i]
-            if operand.holds(tensor.impl):
-                continue
-            if not self._can_rebind(operand, tensor.impl):
-                return False
-            value = operand.rebind(tensor.impl)
-            if value is None:
-                self._program = None
-                return False
-            program.values[i] = value
-            is_bound = False
-        if not is_bound:
-            program.bind()
-        program.run()
-        if program.results is not None:
-            self._put_results(program)
-        return True
-
-    cdef bint _can_rebind(self, Operand operand, TensorImpl impl) except -1:
-        return impl.storage is not None and operand.layout.fits(impl) \
-            and impl.flags & CONTIGUOUS and impl.storage.data != NULL \
-            and self._is_on_device(impl) \
-            and not (operand.written and impl.storage.flags & READONLY)
-
-    cdef int _put_results(self, Program program) except -1:
-        cdef Py_ssize_t o, slot
-        cdef object result
-        for o in range(len(program.results)):
-            slot = program.results[o]
-            if slot >= 0:
-                result = program.values[slot]
-                program.values[slot] = None
-                self._put_result(o, result)
-        return 0
-
-    cdef int _put_result(self, Py_ssize_t o, object result) except -1:
-        cdef TensorImpl fresh = import_torch(result, None)
-        if not fresh.flags & CONTIGUOUS:
-            result = result.contiguous()
-            fresh = import_torch(result, None)
-        return put_result(self._outputs[o], result, fresh)
-
-    cdef bint _is_on_device(self, TensorImpl impl) noexcept:
-        return impl.storage.device_type == self._definition.device_type and (
-            impl.storage.device_type == DL_CPU
-            or impl.storage.device_index == self._definition.device_index)
-
-    def _set_program(self, Program program):
-        """Set the program that repeats the operator, or None; run it if there is one."""
-        self._program = program
-        if program is not None and program.is_complete:
-            program.run()
-            if program.results is not None:
-                self._put_results(program)
 
 
 cdef class FunctionCore(ProgramCore):
@@ -243,9 +165,8 @@ cdef class FunctionCore(ProgramCore):
                 buffers = self._buffers(self._layouts_in_place(impls), impls, operands)
         if seen is not None and not _have_layouts(operands, buffers, seen):
             seen, buffers = None, None      # another thread changed a blob meanwhile
-        recording = bound.recording
-        if recording is not None and recording.seen is seen and seen is not None \
-                and may_record and self._are_plain(impls):
+        recording = bound.recording_of(seen) if seen is not None else None
+        if recording is not None and may_record and self._are_plain(impls):
             self._repeat(recording, operands, buffers)
             if self._last is seen:      # of a net, whose operators run again
                 self._program = self._program_of(recording, buffers is not None)
@@ -267,12 +188,9 @@ cdef class FunctionCore(ProgramCore):
             if seen is None:
                 bound.remember(seen_in(impls, outputs) if outputs is not None else None)
             elif calls is not None and outputs is not None:
-                bound.recordings += 1
-                bound.recording = recording_of(
-                    seen, calls, operands, buffers or [], results, bound.in_place)
-                if bound.recording is None or bound.recordings > MOST_RECORDINGS:
-                    bound.is_recorded = False
-            self._last = bound.seen
+                bound.set_recording(recording_of(
+                    seen, calls, operands, buffers or [], results, bound.in_place))
+            self._last = bound.latest()
         except MemoryError:
             pass        # the outputs are there, and the next run can learn as well
         return None
@@ -311,14 +229,25 @@ cdef class FunctionCore(ProgramCore):
             return program
         return None
 
+    cdef OperatorCore another(self):
+        cdef FunctionCore made
+        if not self._definition.plain:
+            return self
+        made = <FunctionCore>new_instance(type(self), ())
+        made._definition = self._definition
+        made._workspace = self._workspace
+        made._inputs = self._inputs
+        made._outputs = self._outputs
+        return made
+
     cdef bint is_repeatable(self) noexcept:
         if self._bound is None or self._bound.recording is None:
             return False
         for blob in self._inputs:
-            if not _is_little((<BlobCore>blob)._tensor, EXTERNAL):
+            if not _is_little(tensor_of(<BlobCore>blob), EXTERNAL):
                 return False
         for blob in self._outputs:      # which may have the memory of a torch function's result
-            if not _is_little((<BlobCore>blob)._tensor, 0):
+            if not _is_little(tensor_of(<BlobCore>blob), 0):
                 return False
         return True
 
@@ -424,13 +353,13 @@ cdef class FunctionCore(ProgramCore):
             if value is None or (buffers is not None and value is buffers[o]):
                 fresh.append(None)
                 continue
-            if type(value) is ndarray:
+            if type(value) is ndarray and value.dtype.kind in "SO":
                 fresh.append((value, None))
                 continue
             if not hasattr(value, "untyped_storage"):
                 raise EnforceTypeError(
                     f"The function returned {type(value).__name__} as output {o}, which must be a "
-                    "torch.Tensor, or a numpy.ndarray of strings.", self._definition.type)
+                    "torch.Tensor, or a numpy.ndarray of bytes.", self._definition.type)
             if value.requires_grad:
                 value = value.detach()
             impl = import_torch(value, None)
@@ -505,6 +434,8 @@ cdef object _own_operand(TensorImpl impl):
     threads run operators on one blob.
     """
     cdef object tensor = torch_operand(impl)
+    if FREE_THREADED:       # other threads come and go
+        return tensor.detach()
     if tensor is impl.origin and PyThreadState_Next(
             PyInterpreterState_ThreadHead(PyInterpreterState_Get())) != NULL:
         return tensor.detach()
@@ -530,8 +461,9 @@ cdef object _row_major_copy(object tensor):
     return tensor.clone(memory_format=torch.contiguous_format)
 
 
-cdef bint _same_sizes(TensorImpl a, TensorImpl b) noexcept:
+cdef bint _same_sizes(TensorImpl a, TensorImpl b):
     cdef int i
+    a, b = seen_impl(a), seen_impl(b)
     if a.ndim != b.ndim:
         return False
     for i in range(a.ndim):

@@ -14,7 +14,7 @@ from bridge.caffe2.execution.definition import Definition
 from bridge.caffe2.execution.function_core import FunctionCore
 from bridge.caffe2.execution.operator import Operator
 from bridge.caffe2.execution.registry import register_operator
-from bridge.caffe2.gradients.declared import declare_gradient
+from bridge.caffe2.gradients.declared import declared, gradient_maker
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -107,10 +107,11 @@ def operator(
             "_declaration": declaration,
             "_has_effects": bool(declaration.effects & {"io", "state"}),
         }
+        maker = None if gradient is None else gradient_maker(gradient)
         register_operator(name, devices, engine)(type(name, (FunctionOperator,), members))
         declare_schema(name, declaration.schema)
-        if gradient is not None:
-            declare_gradient(name, gradient)
+        if maker is not None:
+            declared[name] = maker
         return function
 
     return declare
@@ -153,11 +154,13 @@ class FunctionOperator(FunctionCore, Operator):
         items: list[Any] = [b""]  # so that 0 stands for the empty string
         operands: list[Any] = []
         objects: dict[int, Any] = {}
+        taken: set[int] = set()  # the memory of inputs and earlier outputs
         for i in range(self.InputSize()):
             tensor = self.Input(i)
             dtype = tensor.dtype()
             if not dtype or dtype.is_pod:
                 operands.append(operand(tensor))
+                taken.add(operands[-1].untyped_storage().data_ptr())
                 continue
             objects[i] = dtype
             given = tensor.data(dtype)[:]
@@ -185,7 +188,9 @@ class FunctionOperator(FunctionCore, Operator):
                 found = [items[place] for place in result.reshape(-1).tolist()]
                 self._put_objects(o, result.shape, found, kind)
             elif result is not None:
-                self._put_tensor(o, result)
+                memory = result.untyped_storage().data_ptr()
+                self._put_tensor(o, result.clone() if memory in taken else result)
+                taken.add(memory)
 
     def _put_objects(self, o: int, sizes: Iterable[int], items: list[Any], kind: Any) -> None:
         output = self.Output(o)

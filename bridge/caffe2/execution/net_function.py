@@ -30,7 +30,9 @@ __all__ = ["NetFunction", "Step"]
 class Step:
     """One operator of a net: its function and arguments, and the names of its blobs.
 
-    `function` is None for an operator that is a class; `run` runs it on a workspace of its own.
+    `function` is None for an operator that is a class; `run` runs it on a workspace of its own. A
+    class whose values are those of a function has it as its attribute `as_function`; that blobs
+    share memory then is not seen.
     `reason`: why torch cannot trace it, or None. `inputs`, `outputs`: also those of nets that the
     operator runs. `kept`: outputs that keep a former value if such a net does not write them.
     """
@@ -73,11 +75,17 @@ class Step:
                 self.reason = "reads the values of elements"
             elif effects & {"io", "state"}:
                 self.reason = "has state or effects"
+        else:
+            self.function = getattr(cls, "as_function", None)
+            if self.function is not None:
+                self.reason = None
 
     @property
     def is_pure(self) -> bool:
         """Whether it does nothing but compute its outputs."""
-        return self.declaration is not None and not self.declaration.effects & {"io", "state"}
+        if self.declaration is None:
+            return self.function is not None
+        return not self.declaration.effects & {"io", "state"}
 
     def with_is_test(self, is_test: bool | None) -> dict[str, Any]:
         """Return the arguments, with `is_test` replaced unless it is None or not an argument."""
@@ -109,7 +117,10 @@ class Step:
         return {**arguments, filled["TargetDevice"]: device}
 
     def check_types(self, values: dict[str, Any]) -> None:
-        """Raise EnforceNotMet unless the inputs have types that the operator accepts."""
+        """Raise EnforceNotMet unless the inputs have types that the operator accepts.
+
+        It is one that is declared as a function.
+        """
         types = [TypeMeta.Make(values[name].dtype) for name in self.inputs]
         for i, allowed in enumerate(self.definition.checked.types):
             if isinstance(allowed, int):
@@ -188,7 +199,17 @@ class NetFunction:
             except Exception as cause:
                 where = f", position {position} of net {self.name!r},"
                 raise failure(definition, cause, caller, where) from cause
+        self._refuse_shared_memory()
         self.reads, self.writes = names_of(self.steps)
+
+    def _refuse_shared_memory(self) -> None:
+        """Take the function from steps whose outputs share memory that is overwritten later."""
+        written: set[str] = set()
+        for step in reversed(self.steps):
+            others = set(step.outputs).symmetric_difference(step.inputs)
+            if step.declaration is None and step.function is not None and written & others:
+                step.function, step.reason = None, "shares memory that is overwritten later"
+            written.update(step.outputs)
 
     def needed_for(self, outputs: Iterable[str]) -> list[Step]:
         """Return the steps that compute `outputs`, and those that have effects."""

@@ -26,12 +26,13 @@ cdef class OperatorCore:
     cdef tuple _inputs                  # of BlobCore
     cdef tuple _outputs
     cdef list _backups                  # an OutputBackup or None per output; None: not running
-    cdef bint is_busy                   # of an operator that is kept: a thread runs it
+    cdef int is_busy                    # a thread runs it; the flag of `claim`
 
     cdef BlobCore input_blob(self, object i, str caller)
     cdef BlobCore output_blob(self, object i, str caller)
     cdef object compute(self)
     cdef bint repeat(self) except -1
+    cdef OperatorCore another(self)
     cdef bint is_repeatable(self) noexcept
     cdef bint has_blobs_of(self, dict blobs) except -1
 

@@ -7,7 +7,7 @@ from libc.string cimport memcmp
 from bridge.c10 cimport allocation, resizing
 from bridge.c10.dims cimport Dims, parse_dims
 from bridge.c10.device cimport Device, as_device
-from bridge.c10.python_api cimport find_in
+from bridge.c10.python_api cimport claim, find_in, let_go, lock_object, unlock_object
 from bridge.c10.storage cimport READONLY, new_storage
 from bridge.c10.tensor_impl cimport TensorImpl, allocated, new_impl
 from bridge.c10.type_meta cimport TypeMeta, undefined_type
@@ -26,6 +26,13 @@ from bridge.caffe2.execution.torch_state import neutral
 from bridge.exchange.device_memory import current_index
 
 cdef TypeMeta float32_type = _float32
+
+cdef extern from *:
+    """
+    #define BRIDGE_BACKUPS(operator) BRIDGE_LOAD(operator, _backups)
+    """
+    # Return `operator._backups`, which another thread that runs the operator may set.
+    list backups_of "BRIDGE_BACKUPS"(OperatorCore operator)
 
 
 cdef extern from "<fenv.h>":
@@ -81,8 +88,9 @@ cdef class OperatorCore:
         cdef tuple blobs = self._outputs
         cdef Py_ssize_t index = _place(self, blobs, i, "output", caller)
         cdef BlobCore blob = <BlobCore>blobs[index]
-        if self._backups is not None and self._backups[index] is None:
-            self._backups[index] = back_up(blob, self._definition.writes_last)
+        cdef list backups = backups_of(self)
+        if backups is not None and backups[index] is None:
+            backups[index] = back_up(blob, self._definition.writes_last)
         return blob
 
     def Input(self, i, T=None):
@@ -235,12 +243,25 @@ cdef class OperatorCore:
         return run(self)
 
     cdef object compute(self):
-        """Compute the outputs; a false result other than None means that it failed."""
-        return self.RunOnDevice()
+        """Compute the outputs, whatever settings of torch are in effect.
+
+        A false result other than None means that it failed.
+        """
+        if is_neutral():
+            return self.RunOnDevice()
+        with neutral():
+            return self.RunOnDevice()
 
     cdef bint repeat(self) except -1:
         """Run again in a faster way, if there is one; return whether there was."""
         return False
+
+    cdef OperatorCore another(self):
+        """Return an operator on the same blobs that runs while this one runs in another thread.
+
+        The operator itself if it has a state: its class sees to it that two threads can run it.
+        """
+        return self
 
     cdef bint is_repeatable(self) noexcept:
         """Return whether it is worth keeping for another run, and keeps little memory."""
@@ -296,8 +317,10 @@ cdef object run(OperatorCore operator):
     if operator._outputs is None:
         _refuse_unbound(operator, "Operator.Run")
     backups = [None] * len(operator._outputs)
+    lock_object(operator)
     outer = operator._backups
     operator._backups = backups
+    unlock_object()
     try:
         result = _watched(operator) if _throws else operator.compute()
         if result is not None and not result:
@@ -308,14 +331,38 @@ cdef object run(OperatorCore operator):
         restore_all(backups)
         raise
     finally:
-        operator._backups = outer
+        _set_backups(operator, outer)
     return True
+
+
+cdef int _set_backups(OperatorCore operator, list backups) except -1:
+    lock_object(operator)
+    _before = operator._backups     # released on return
+    operator._backups = backups
+    unlock_object()
+    return 0
 
 
 def run_one(OperatorCore operator not None):
     """Run one operator, in its faster way if there is one."""
-    if _throws or not operator.repeat():
-        run(operator)
+    _run_claimed(operator)
+
+
+cdef int _run_claimed(OperatorCore operator) except -1:
+    """Run one operator, in its faster way if there is one.
+
+    What it keeps from run to run is for one thread. So if another thread runs it now, as two runs
+    of one net do, this one runs an operator of its own on the same blobs.
+    """
+    if not claim(&operator.is_busy):
+        run(operator.another())
+        return 0
+    try:
+        if _throws or not operator.repeat():
+            run(operator)
+    finally:
+        let_go(&operator.is_busy)
+    return 0
 
 
 def run_all(list operators not None, list position not None):
@@ -329,12 +376,9 @@ def run_all(list operators not None, list position not None):
 
 cdef int _run_each(list operators, list position) except -1:
     cdef Py_ssize_t i = 0
-    cdef OperatorCore operator
     try:
         for i in range(len(operators)):
-            operator = <OperatorCore>operators[i]
-            if _throws or not operator.repeat():
-                run(operator)
+            _run_claimed(<OperatorCore>operators[i])
     except BaseException:
         position[0] = i
         raise

@@ -14,8 +14,9 @@ from libc.string cimport memcpy
 
 from bridge.c10 cimport content
 from bridge.c10.dims cimport Dims, parse_dims
-from bridge.c10.storage cimport READONLY, Elements, Storage
-from bridge.c10.tensor_impl cimport TensorImpl
+from bridge.c10.python_api cimport add_to
+from bridge.c10.storage cimport READONLY, Elements, Storage, install
+from bridge.c10.tensor_impl cimport SNAPSHOT, TensorImpl, seen
 from bridge.c10.type_meta cimport undefined_type
 from bridge.caffe2.blobs.core cimport BlobCore, tensor_of
 from bridge.caffe2.tensor.tensor cimport Tensor
@@ -34,25 +35,24 @@ cdef class OutputBackup:
         cdef Storage storage = self.storage
         cdef Dims dims
         cdef Elements elements
-        blob._own = False
-        blob._tensor = self.tensor
-        blob._object = self.object
-        blob._meta = self.meta
-        blob._own = self.own
+        with cython.critical_section(blob):
+            blob._own = False
+            blob._tensor = self.tensor
+            blob._object = self.object
+            blob._meta = self.meta
+            blob._own = self.own
         if impl is not None:
             dims = parse_dims(self.sizes, "Operator")
-            if impl.storage is not storage:
-                impl.set_storage(storage)
-            storage.data = self.data
-            storage.c_nbytes = self.nbytes
-            storage.ctx = self.ctx
-            storage.c_dtype = self.storage_dtype
-            storage.flags = self.storage_flags
-            impl.c_dtype = self.dtype
-            impl.set_contiguous(dims.data, dims.n, _numel(dims))
-            impl.offset = self.offset
-            impl.origin = self.origin
-            impl.flags = self.flags
+            with cython.critical_section(impl):
+                if impl.storage is not storage:
+                    impl.set_storage(storage)
+                install(storage, self.ctx, self.data, self.storage_dtype, self.nbytes,
+                        self.storage_flags)
+                impl.c_dtype = self.dtype
+                impl.set_contiguous(dims.data, dims.n, _numel(dims))
+                impl.offset = self.offset
+                impl.origin = self.origin
+                impl.flags = self.flags
             if self.content is None:
                 pass
             elif type(self.content) is bytes:
@@ -78,38 +78,38 @@ cdef int64_t _numel(Dims dims):
 
 cdef OutputBackup back_up(BlobCore blob, bint writes_last):
     """Return a backup of `blob`, with a copy of its elements unless the operator writes last."""
-    global _backups_so_far
     cdef OutputBackup backup = OutputBackup.__new__(OutputBackup)
     cdef Tensor tensor = tensor_of(blob)
     cdef TensorImpl impl
     cdef Storage storage
-    _backups_so_far += 1
-    backup.number = _backups_so_far
+    backup.number = add_to(&_backups_so_far, 1)
     backup.blob = blob
     backup.tensor = tensor
-    backup.own = blob._own
-    backup.object = blob._object
-    backup.meta = blob._meta
+    with cython.critical_section(blob):
+        backup.own = blob._own
+        backup.object = blob._object
+        backup.meta = blob._meta
     if tensor is None or tensor.impl.storage is None:
         return backup
-    impl = tensor.impl
+    backup.impl = tensor.impl
+    impl = seen(tensor.impl)
     storage = impl.storage
-    backup.impl = impl
     backup.dtype = impl.c_dtype
     backup.origin = impl.origin
     backup.offset = impl.offset
     backup.sizes = impl.sizes_view()
-    backup.flags = impl.flags
+    backup.flags = impl.flags & ~SNAPSHOT
     backup.storage = storage
-    backup.data = storage.data
-    backup.nbytes = storage.c_nbytes
-    backup.ctx = storage.ctx
-    backup.storage_dtype = storage.c_dtype
-    backup.storage_flags = storage.flags
+    with cython.critical_section(storage):
+        backup.data = storage.data
+        backup.nbytes = storage.c_nbytes
+        backup.ctx = storage.ctx
+        backup.storage_dtype = storage.c_dtype
+        backup.storage_flags = storage.flags
     if not writes_last and impl.c_numel and storage.data != NULL \
             and not storage.flags & READONLY and impl.c_dtype is not undefined_type:
         if not impl.c_dtype.c_is_pod:
-            backup.content = list((<Elements>storage.ctx).items)
+            backup.content = list((<Elements?>backup.ctx).items)
         elif storage.device_type == DL_CPU:
             backup.content = PyBytes_FromStringAndSize(
                 impl.data("Operator"), impl.c_numel * impl.c_dtype.itemsize)

@@ -2,9 +2,9 @@
 """Running plans: steps of nets or of further steps, a number of times or until a blob is True.
 
 Substeps and instances run concurrently, each in a thread, if the step says so
-(``concurrent_substeps``), else one after the other; if one of them fails, the others are
-cancelled. Substeps and nets that report at intervals run
-once, after the others.
+(``concurrent_substeps``, or several ``num_concurrent_instances``), else one after the other; if one
+of them fails, the others are cancelled. Substeps and nets that report at intervals run once, after
+the others.
 
 Follows caffe2/core/plan_executor.cc, PyTorch 1.8.1.
 """
@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from bridge.caffe2.blobs.blob import Blob
 
 __all__ = ["plan_of", "run_plan"]
+
+_MOST_THREADS = 4096  # of one step; more instances take turns
 
 
 def plan_of(plan_or_step: Any, caller: str) -> Any:
@@ -95,6 +97,9 @@ class _Step:
             ready = step if step.create_workspace else self._ready(step)
             (self.reports if step.HasField("run_every_ms") else self.substeps).append(ready)
         self.instances = max(message.num_concurrent_instances, 1)
+        threads = self.instances * len(self.substeps)
+        several = message.concurrent_substeps or self.instances > 1
+        self.is_concurrent = several and 0 < threads <= _MOST_THREADS
         self.iterations = self._iterations()
         self.stop = self._stop_blob()
         # The substeps that run now; all are cancelled if one of several threads fails.
@@ -165,7 +170,7 @@ class _Step:
         for _ in itertools.count() if self.iterations is None else self.iterations:
             if self.cancelled:
                 return
-            if self.message.concurrent_substeps and self.substeps:
+            if self.is_concurrent:
                 self._run_concurrently()
                 if self._should_stop():
                     return

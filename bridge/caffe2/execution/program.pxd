@@ -33,8 +33,15 @@ cdef class Operand:
 cdef class Slot:
     cdef readonly int index
 
+# The elements of a tensor, for a kernel: what it asks a torch tensor for at each call.
+cdef class Memory:
+    cdef void* data
+    cdef int64_t numel
+    cdef object owner           # the torch tensor
+
 cdef class Call:
     cdef object function
+    cdef bint is_kernel         # which takes Memory in the place of a tensor
     cdef tuple arguments
     cdef dict keywords
     cdef object result          # a slot's number, a tuple of them, or None

@@ -16,6 +16,11 @@ class Slot:
     def __init__(self, index: int) -> None: ...
 
 @disjoint_base
+class Memory: ...
+
+def take_memory(kernel: Callable[..., Any]) -> None: ...
+
+@disjoint_base
 class Call:
     def __init__(
         self,

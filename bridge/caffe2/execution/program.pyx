@@ -17,8 +17,15 @@ from cpython.tuple cimport PyTuple_New, PyTuple_SET_ITEM
 from libc.stdint cimport int64_t
 from libc.string cimport memcmp, memcpy, memmove
 
-from bridge.c10.storage cimport BORROWED, READONLY, UNVERIFIED
-from bridge.c10.tensor_impl cimport CONTIGUOUS, TensorImpl
+from bridge.c10.storage cimport BORROWED, READONLY, UNVERIFIED, owner_of
+from bridge.c10.tensor_impl cimport (
+    CONTIGUOUS,
+    FEW_DIMS,
+    TensorImpl,
+    read_sizes,
+    seen,
+    storage_of,
+)
 from bridge.caffe2.blobs.core cimport BlobCore, hold_tensor, tensor_of
 from bridge.caffe2.blobs.replace cimport become
 from bridge.caffe2.tensor.tensor cimport Tensor, wrap
@@ -39,6 +46,7 @@ cdef class Layout:
 
     cdef bint set(self, TensorImpl impl):
         """Remember the type and sizes of `impl`; return whether they could be remembered."""
+        impl = seen(impl)
         if impl.ndim > MAX_NDIM:
             self.ndim = -1
             return False
@@ -49,8 +57,12 @@ cdef class Layout:
 
     cdef bint fits(self, TensorImpl impl) noexcept:
         """Return whether `impl` has this type and these sizes."""
-        return impl.c_dtype is self.dtype and impl.ndim == self.ndim \
-            and memcmp(impl.c_sizes, self.sizes, self.ndim * sizeof(int64_t)) == 0
+        cdef int64_t[FEW_DIMS] room
+        cdef int64_t* sizes
+        cdef int ndim
+        read_sizes(impl, room, &sizes, &ndim)
+        return impl.c_dtype is self.dtype and ndim == self.ndim \
+            and memcmp(sizes, self.sizes, ndim * sizeof(int64_t)) == 0
 
 
 cdef bint has_layout(object tensor, Layout layout) except -1:
@@ -103,8 +115,8 @@ cdef class Operand:
         if not has_layout(tensor, self.layout):
             return None                 # another thread gave it other sizes in the meantime
         self.impl = impl
-        self.storage = impl.storage
-        self.data = impl.storage.data
+        self.storage = storage_of(impl)
+        self.data = self.storage.data
         self.offset = impl.offset
         return tensor
 
@@ -124,12 +136,46 @@ cdef class Slot:
         self.index = index
 
 
+cdef class Memory:
+    """The address of the elements of a torch tensor, and their number; see `take_memory`."""
+
+
+cdef Memory memory_of(object tensor):
+    """Return the memory of a row-major tensor; None if torch does not say where it is."""
+    cdef Memory memory = Memory.__new__(Memory)
+    cdef DLTensor now
+    cdef int i
+    if torch_c.dlpack == NULL:      # before torch 2.10
+        return None
+    if torch_c.dlpack.dltensor_from_py_object_no_sync(<PyObject*>tensor, &now) != 0:
+        take_pending()
+        return None
+    memory.data = now.data
+    memory.numel = 1
+    for i in range(now.ndim):
+        memory.numel *= now.shape[i]
+    memory.owner = tensor
+    return memory
+
+
+cdef set _kernels = set()
+
+
+def take_memory(kernel):
+    """Have programs call `kernel` with a `Memory` in the place of each tensor that they know.
+
+    The kernel returns one of the tensors that it was given, which is not looked at.
+    """
+    _kernels.add(kernel)
+
+
 cdef class Call:
     """A recorded call of a torch function; see `Program`."""
 
     def __init__(self, function, tuple arguments, dict keywords, result, bint is_view,
                  bint is_bound, tuple last):
         self.function = function
+        self.is_kernel = function in _kernels
         self.arguments = arguments
         self.keywords = keywords or None
         self.result = result
@@ -176,6 +222,8 @@ cdef class Program:
             if not call.is_bound:
                 continue
             call.bound_arguments = <tuple>_filled(call.arguments, self.values)
+            if call.is_kernel:
+                call.bound_arguments = <tuple>_with_memory(call.bound_arguments)
             if call.keywords is not None:
                 call.bound_keywords = <dict>_filled(call.keywords, self.values)
             if call.is_view:
@@ -271,6 +319,19 @@ cdef object _filled(object template, list values):
     return template
 
 
+cdef object _with_memory(object value):
+    """Return arguments of a kernel, with `Memory` in the places of tensors."""
+    cdef Memory memory
+    if type(value) is tuple:
+        return tuple([_with_memory(one) for one in <tuple>value])
+    if type(value) is list:
+        return [_with_memory(one) for one in <list>value]
+    if type(value) is <object>torch_c.tensor_type:
+        memory = memory_of(value)
+        return value if memory is None else memory
+    return value
+
+
 cdef int put_result(object blob, object result, TensorImpl fresh) except -1:
     """Set a blob to `result`, a new contiguous torch tensor, which `fresh` describes.
 
@@ -296,6 +357,7 @@ cdef int put_result(object blob, object result, TensorImpl fresh) except -1:
             and impl.storage.data != NULL and impl.flags & CONTIGUOUS \
             and memcmp(impl.c_sizes, fresh.c_sizes, fresh.ndim * sizeof(int64_t)) == 0:
         if nbytes:
+            _keep = owner_of(storage_of(impl))
             memmove(impl.data("Operator.Output"), fresh.data("Operator.Output"), nbytes)
         return 0
     return become(impl, fresh)

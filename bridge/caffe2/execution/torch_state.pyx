@@ -22,7 +22,7 @@ cdef bint is_neutral() except -1:
     global _function_modes, _autocast, _inference
     if _inference is None:
         torch = sys.modules.get("torch")
-        if torch is None:
+        if torch is None or torch.__spec__._initializing:   # by another thread
             return True
         _function_modes = torch._C._len_torch_function_stack
         _autocast = torch._C._is_any_autocast_enabled

@@ -117,10 +117,10 @@ class LMDBWriter(Writer):
                 raise self._error(cause) from cause
             raise
 
-    def put(self, key: bytes, value: bytes) -> None:
+    def put(self, key: bytes, *value: bytes | memoryview) -> None:
         """Write a record. Raises EnforceNotMet: the key is empty or too long, or the disk full."""
         try:
-            self._transaction.put(key, value)
+            self._transaction.put(key, value[0] if len(value) == 1 else b"".join(value))
         except self._errors as cause:
             raise self._error(cause) from cause
 

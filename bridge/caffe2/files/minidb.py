@@ -143,13 +143,14 @@ class MiniDBWriter(Writer):
             raise self._error(cause) from cause
         self._broken: OSError | None = None
 
-    def put(self, key: bytes, value: bytes) -> None:
-        """Write a record.
+    def put(self, key: bytes, *value: bytes | memoryview) -> None:
+        """Write a record; its value is these bytes, one after the other.
 
         Raises EnforceNotMet: the disk is full, or (also a ValueError) the key or value is empty or
         has 2 GiB or more.
         """
-        for what, nbytes in (("key", len(key)), ("value", len(value))):
+        value_nbytes = sum(len(part) for part in value)
+        for what, nbytes in (("key", len(key)), ("value", value_nbytes)):
             if not 0 < nbytes <= _MAX_LENGTH:
                 raise EnforceValueError(
                     f"The {what} of a record in a minidb file has 1 to {_MAX_LENGTH} bytes, not "
@@ -157,8 +158,9 @@ class MiniDBWriter(Writer):
                     _CALLER,
                 )
         try:
-            self._whole.file.write(_LENGTHS.pack(len(key), len(value)) + key)
-            self._whole.file.write(value)
+            self._whole.file.write(_LENGTHS.pack(len(key), value_nbytes) + key)
+            for part in value:
+                self._whole.file.write(part)
         except OSError as cause:
             self._broken = cause  # the file may end in a part of a record
             raise self._error(cause) from cause

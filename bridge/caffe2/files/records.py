@@ -68,8 +68,11 @@ class Writer:
     It replaces an existing database of that name when it is finished, not before.
     """
 
-    def put(self, key: bytes, value: bytes) -> None:
-        """Write a record. Raises EnforceNotMet: it cannot be written."""
+    def put(self, key: bytes, *value: bytes | memoryview) -> None:
+        """Write a record; its value is these bytes, one after the other.
+
+        Raises EnforceNotMet: it cannot be written.
+        """
         raise NotImplementedError
 
     def finish(self) -> None:

@@ -100,12 +100,13 @@ class IR:
                     _CALLER,
                 )
 
-    def GetBackwardPass(self, ys: Any) -> tuple[list[Any], dict[Any, Any]]:
+    def GetBackwardPass(self, ys: Any, adds_given: bool = True) -> tuple[list[Any], dict[Any, Any]]:
         """Return the gradient operators, and the gradients by blob; to be called once.
 
-        See `GradientRegistry.GetBackwardPass`.
+        adds_given: whether the given gradient of a blob is added to those of the operators that
+        read the blob; otherwise these replace it. See `GradientRegistry.GetBackwardPass`.
         """
-        gradient_ops = self._start(ys)
+        gradient_ops = self._start(ys, adds_given)
         for position in reversed(range(len(self._steps))):
             gradient_ops += self._step_back(position)
             gradient_ops += self._sum_gradients(position)
@@ -117,7 +118,7 @@ class IR:
                 gradients[BlobReference(name)] = BlobReference(gradient)
         return gradient_ops, gradients
 
-    def _start(self, ys: Any) -> list[Any]:
+    def _start(self, ys: Any, adds_given: bool) -> list[Any]:
         """Register the gradients of `ys`; return operators that fill those not given with ones."""
         if isinstance(ys, list):
             try:
@@ -131,6 +132,7 @@ class IR:
             name = str(y)
             version = self._versions.setdefault(name, 0)
             self._gradient_versions[name] = version
+            is_read = (name, version) in self._users
             self._users.setdefault((name, version), []).append(len(self._steps))
             if given is None:
                 blob = name + self.AUTOGEN_GRAD_SUFFIX
@@ -144,7 +146,8 @@ class IR:
                     GradientSlice(*map(str, given)) if isinstance(given, tuple) else str(given)
                 )
                 parts = tuple(Part(blob, is_given=True) for blob in _blobs(gradient))
-                self._contribute((name, version), parts, None)
+                if adds_given or not is_read:
+                    self._contribute((name, version), parts, None)
             self._gradients[name] = gradient
         return gradient_ops
 
@@ -338,9 +341,10 @@ class GradientRegistry(OperatorGradients):
 
         The second result is a dict of blobs and their gradients, each a BlobReference or, if it is
         sparse, a `GradientSlice`. ys: a list of blobs whose gradients are ones, or a dict of blobs
-        and the names of their gradients. ys_generate_gradient has no effect.
+        and the names of their gradients; such a gradient is replaced, not added to, if operators
+        among `operators` read the blob, as in Caffe2. ys_generate_gradient has no effect.
 
         Raises EnforceNotMet: as `GetGradientForOp`; `ys` is neither a list nor a dict (also a
         TypeError); a gradient operator needs a blob that another operator overwrote.
         """
-        return IR(operators).GetBackwardPass(ys)
+        return IR(operators).GetBackwardPass(ys, adds_given=False)

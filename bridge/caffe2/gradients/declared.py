@@ -15,14 +15,14 @@ if TYPE_CHECKING:
 
     from bridge.caffe2.gradients.maker import GradientMaker
 
-__all__ = ["declare_gradient", "declared"]
+__all__ = ["declare_gradient", "declared", "gradient_maker"]
 
 # By operator type; each adds the gradient operators to a maker.
 declared: dict[str, Callable[[GradientMaker], None]] = {}
 
 
-def declare_gradient(op_type: str, gradient: Any) -> None:
-    """Set the gradient of an operator type.
+def gradient_maker(gradient: Any) -> Callable[[GradientMaker], None]:
+    """Return the maker of a declared gradient.
 
     gradient: a pattern, or "none", "undefined" or "unimplemented"; or a function of the operator
     and the gradients of its outputs, as `GradientRegistry.RegisterGradient` takes.
@@ -30,17 +30,21 @@ def declare_gradient(op_type: str, gradient: Any) -> None:
     Raises EnforceNotMet, also a ValueError: it is none of these.
     """
     if callable(gradient):
-        declared[op_type] = partial(_by_function, gradient)
-    elif isinstance(gradient, str) and gradient in _WORDS:
-        declared[op_type] = _WORDS[gradient]
-    elif isinstance(gradient, str) and ">" in gradient:
-        declared[op_type] = partial(add_pattern, gradient)
-    else:
-        raise EnforceValueError(
-            f"{gradient!r} is not a gradient: give a pattern, such as 'ReluGradient o0 g0 > 0', "
-            f"one of {sorted(_WORDS)}, or a function.",
-            "operator",
-        )
+        return partial(_by_function, gradient)
+    if isinstance(gradient, str) and gradient in _WORDS:
+        return _WORDS[gradient]
+    if isinstance(gradient, str) and ">" in gradient:
+        return partial(add_pattern, gradient)
+    raise EnforceValueError(
+        f"{gradient!r} is not a gradient: give a pattern, such as 'ReluGradient o0 g0 > 0', one of "
+        f"{sorted(_WORDS)}, or a function.",
+        "operator",
+    )
+
+
+def declare_gradient(op_type: str, gradient: Any) -> None:
+    """Set the gradient of an operator type; it is given, and refused, as by `gradient_maker`."""
+    declared[op_type] = gradient_maker(gradient)
 
 
 def _by_function(function: Callable[..., Any], maker: GradientMaker) -> None:

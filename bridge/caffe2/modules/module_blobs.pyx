@@ -17,11 +17,20 @@ from bridge.exchange.torch_export cimport export_torch
 from bridge.exchange.torch_import cimport import_torch
 
 
-def share_parameters(tuple blobs not None, list tensors not None, bint with_grad):
+def tensors_of(dict keys not None, dict parameters not None, dict buffers not None):
+    """Return the parameters and buffers of a module, in the order of the values of `keys`."""
+    cdef list found = []
+    for key in keys.values():
+        found.append(parameters[key] if key in parameters else buffers[key])
+    return found
+
+
+def share(tuple blobs not None, list tensors not None, bint with_grad, bint any_strides):
     """Share the memory of torch tensors with the blobs; return whether that is possible.
 
     A blob that has the memory of its tensor, with its type and sizes, stays as it is. False: a
-    tensor is of a subclass, is not row-major on the CPU, or, if `with_grad`, requires gradients.
+    tensor is of a subclass, is not on the CPU, not row-major unless `any_strides`, or, if
+    `with_grad`, requires gradients.
     """
     cdef BlobCore blob
     cdef Py_ssize_t i
@@ -30,37 +39,49 @@ def share_parameters(tuple blobs not None, list tensors not None, bint with_grad
         tensor = tensors[i]
         if not _is_plain(tensor, with_grad):
             return False
-        if blob._tensor is not None and _has_memory_of(tensor, blob._tensor.impl):
+        if blob._tensor is not None and _has_memory_of(
+                tensor, blob._tensor.impl, any_strides):
             continue
-        if not _share(blob, tensor, True) or not blob._tensor.impl.flags & CONTIGUOUS:
+        if not _share(blob, tensor, not any_strides) \
+                or not (any_strides or blob._tensor.impl.flags & CONTIGUOUS):
             return False
     return True
 
 
-def share_inputs(tuple blobs not None, list tensors not None, bint with_grad):
-    """Share the memory of torch tensors with the blobs, as `share_parameters`, of any strides."""
+def have_memory_of(tuple blobs not None, list tensors not None):
+    """Return whether the blobs have the memory, types and sizes of row-major tensors."""
+    cdef BlobCore blob
     cdef Py_ssize_t i
     for i in range(len(blobs)):
-        if not _is_plain(tensors[i], with_grad):
-            return False
-        if not _share(<BlobCore>blobs[i], tensors[i], False):
+        blob = <BlobCore>blobs[i]
+        if blob._tensor is None or not _is_plain(tensors[i], False) \
+                or not _has_memory_of(tensors[i], blob._tensor.impl, False):
             return False
     return True
+
+
+def clear(tuple blobs not None):
+    """Have the blobs hold nothing."""
+    cdef BlobCore blob
+    for blob in blobs:
+        blob._tensor = None
 
 
 def put_buffers(tuple blobs not None, list tensors not None):
-    """Share the memory of new torch tensors with the blobs, for operators to write."""
+    """Share the memory of new torch tensors, unless None, with the blobs, for operators to write.
+    """
     cdef Py_ssize_t i
     for i in range(len(blobs)):
-        _put(<BlobCore>blobs[i], tensors[i])
+        if tensors[i] is not None:
+            _put(<BlobCore>blobs[i], tensors[i])
 
 
 def take_results(tuple blobs not None):
-    """Return the torch tensors of the blobs, which hold nothing afterwards."""
+    """Return the torch tensors of the blobs, or None; they hold nothing afterwards."""
     cdef list found = []
     cdef BlobCore blob
     for blob in blobs:
-        found.append(export_torch(blob._tensor.impl))
+        found.append(None if blob._tensor is None else export_torch(blob._tensor.impl))
     for blob in blobs:
         blob._tensor = None
     return found
@@ -75,11 +96,14 @@ cdef bint _is_plain(object tensor, bint with_grad) except -1:
         torch_c.requires_grad(<PyObject*>tensor, torch_c.requires_grad_closure))
 
 
-cdef bint _has_memory_of(object tensor, TensorImpl impl) except -1:
-    """Return whether `impl`, which is row-major, has the memory, type and sizes of a tensor."""
+cdef bint _has_memory_of(object tensor, TensorImpl impl, bint may_be_negated) except -1:
+    """Return whether `impl` is row-major and has the memory, type and sizes of a tensor."""
     cdef DLTensor now
     cdef int64_t step = 1
+    cdef bint is_single = True
     cdef int i
+    if not impl.flags & CONTIGUOUS:
+        return False
     if torch_c.dlpack.dltensor_from_py_object_no_sync(<PyObject*>tensor, &now) != 0:
         take_pending()
         return False
@@ -90,8 +114,12 @@ cdef bint _has_memory_of(object tensor, TensorImpl impl) except -1:
     for i in range(now.ndim - 1, -1, -1):
         if now.shape[i] != impl.c_sizes[i] or (now.shape[i] > 1 and now.strides[i] != step):
             return False
+        is_single = is_single and now.shape[i] == 1
         step *= max(now.shape[i], 1)
-    return not owned(torch_c.is_neg(<PyObject*>tensor, NULL))
+    # A parameter that stands for its negative is the imaginary part of complex elements, which is
+    # row-major only if it is a single one.
+    return not (may_be_negated or is_single) \
+        or not owned(torch_c.is_neg(<PyObject*>tensor, NULL))
 
 
 cdef bint _share(BlobCore blob, object tensor, bint checks) except -1:

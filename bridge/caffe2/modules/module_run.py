@@ -20,13 +20,15 @@ import torch
 from bridge.caffe2.base.messages import caffe2_pb2
 from bridge.caffe2.blobs.blob import Blob
 from bridge.caffe2.execution.blob_table import BlobTable
-from bridge.caffe2.execution.net_function import Step
+from bridge.caffe2.execution.net_function import NetFunction, Step
+from bridge.caffe2.execution.registry import class_for
 from bridge.caffe2.execution.runnable_net import RunnableNet
 from bridge.caffe2.execution.torch_state import is_neutral_here, is_observed
 from bridge.caffe2.modules.module_blobs import (
+    clear,
+    have_memory_of,
     put_buffers,
-    share_inputs,
-    share_parameters,
+    share,
     take_results,
 )
 
@@ -36,8 +38,8 @@ if TYPE_CHECKING:
     from typing import Any
 
     Signature = tuple[tuple[torch.Size, torch.dtype] | type, ...]
-    # Of each tensor the sizes, strides and type.
-    Layouts = tuple[tuple[tuple[tuple[int, ...], tuple[int, ...]], torch.dtype], ...]
+    # Of each tensor the sizes, strides and type; None of one that was not written.
+    Layouts = tuple[tuple[tuple[tuple[int, ...], tuple[int, ...]], torch.dtype] | None, ...]
 
 __all__ = ["ModuleRun"]
 
@@ -64,29 +66,45 @@ class ModuleRun:
         self._arguments = arguments
         self._names = tuple(inputs), tuple(parameters), tuple(outputs)
         written = set().union(*(step.outputs for step in steps))
-        self._is_possible = all(map(_is_possible, steps)) and written.issuperset(outputs)
+        self._is_possible = (
+            all(map(_is_possible, steps))
+            and written.issuperset(outputs)
+            and not _nets_mention(steps, written.intersection((*inputs, *parameters)))
+        )
         self._failures = 0
         self._net: _OwnNet | None = None
         self._lock = threading.Lock()
         # What the outputs are like for inputs of these types and sizes; None: the run failed.
         self._outputs: dict[Signature, Layouts | None] = {}
 
-    def __call__(self, inputs: list[Any], parameters: list[Any]) -> list[torch.Tensor] | None:
+    def __call__(self, inputs: list[Any], parameters: list[Any]) -> list[Any] | None:
         """Return the outputs, or None if the call has to compute in another way."""
         if not self._outputs or not self._is_possible or is_observed():
             return None
-        signature = _signature(inputs)
-        expected = self._outputs.get(signature)
-        if expected is None or not self._lock.acquire(blocking=False):
+        if not self._lock.acquire(blocking=False):
             return None
+        signature: Signature | None = None
         try:
+            net = self._net
+            if net is None or not net.has_inputs(inputs):
+                signature = _signature(inputs)
+            else:
+                signature = net.signature
+            expected = self._outputs.get(signature)
+            if expected is None:
+                return None
+            if is_neutral_here():
+                return self._compute(inputs, parameters, signature, expected)
             if not torch.is_inference_mode_enabled():
-                return self._compute(inputs, parameters, expected)
+                return None
             # Tensors that are made in this mode cannot be written outside.
             with torch.inference_mode(False), torch.no_grad():
-                return self._compute(inputs, parameters, expected)
+                if is_neutral_here():
+                    return self._compute(inputs, parameters, signature, expected)
+            return None
         except Exception:  # noqa: BLE001  # the functions of the operators say what is wrong
-            self._outputs[signature] = None
+            if signature is not None:
+                self._outputs[signature] = None
             self._net = None
             self._failures += 1
             self._is_possible = self._failures < _MOST_FAILURES
@@ -95,19 +113,24 @@ class ModuleRun:
             self._lock.release()
 
     def _compute(
-        self, inputs: list[Any], parameters: list[Any], expected: Layouts
-    ) -> list[torch.Tensor] | None:
-        if not is_neutral_here():
-            return None
+        self,
+        inputs: list[Any],
+        parameters: list[Any],
+        signature: Signature,
+        expected: Layouts,
+    ) -> list[Any] | None:
         if self._net is None:
             self._net = _OwnNet(self._steps, self._arguments, *self._names)
+        self._net.signature = signature
         found = self._net.run(inputs, parameters, expected)
         self._failures = 0
         return found
 
     def learn(self, inputs: Sequence[Any], outputs: Sequence[Any]) -> None:
         """Remember what the outputs are like for these inputs."""
-        if not self._is_possible or not all(type(one) is torch.Tensor for one in outputs):
+        if not self._is_possible or not all(
+            one is None or type(one) is torch.Tensor for one in outputs
+        ):
             return
         signature = _signature(inputs)
         if signature not in self._outputs:
@@ -115,12 +138,20 @@ class ModuleRun:
                 self._outputs.clear()
             # (in half the time of `empty`, which parses a torch.Size slowly)
             self._outputs[signature] = tuple(
-                [((tuple(one.shape), _row_major(one.shape)), one.dtype) for one in outputs]
+                [
+                    None if one is None else ((tuple(one.shape), _row_major(one.shape)), one.dtype)
+                    for one in outputs
+                ]
             )
 
 
 class _OwnNet:
-    """A net that computes the outputs of steps, on blobs of its own."""
+    """A net that computes the outputs of steps, on blobs of its own.
+
+    signature: that of the inputs of the latest run.
+    """
+
+    signature: Signature
 
     def __init__(
         self,
@@ -136,25 +167,40 @@ class _OwnNet:
         for name in (*inputs, *parameters):
             blobs[name] = Blob()
         self._runnable = RunnableNet(message, table, "Module")
-        for definition, given in zip(self._runnable._definitions, arguments, strict=True):
-            definition.checked.arguments = given
+        for step, definition, given in zip(
+            steps, self._runnable._definitions, arguments, strict=True
+        ):
+            if step.declaration is not None:
+                definition.checked.arguments = given
         self._inputs = tuple([blobs[name] for name in inputs])
         self._parameters = tuple([blobs[name] for name in parameters])
         self._outputs = tuple([blobs[names[name]] for name in outputs])
+        # What a branch writes that may not be taken, and is looked at: a value of an earlier call
+        # would be taken for one of this.
+        unsure: set[str] = set().union(*(step.kept for step in steps))
+        looked_at = unsure.intersection(outputs, *(step.inputs for step in steps))
+        self._unsure = tuple([blobs[names[name]] for name in unsure & looked_at])
+        self._sure = tuple([name not in unsure for name in outputs])
 
-    def run(
-        self, inputs: list[Any], parameters: list[Any], expected: Layouts
-    ) -> list[torch.Tensor] | None:
+    def has_inputs(self, inputs: list[Any]) -> bool:
+        """Return whether these have the memory, types and sizes of the latest run's."""
+        return have_memory_of(self._inputs, inputs)
+
+    def run(self, inputs: list[Any], parameters: list[Any], expected: Layouts) -> list[Any] | None:
         """Return the outputs; None if the net cannot compute on these tensors."""
         with_grad = torch.is_grad_enabled()
-        if not share_parameters(self._parameters, parameters, with_grad) or not share_inputs(
-            self._inputs, inputs, with_grad
+        if not share(self._parameters, parameters, with_grad, False) or not share(
+            self._inputs, inputs, with_grad, True
         ):
             return None
+        clear(self._unsure)
         put_buffers(
             self._outputs,
             # (no default device is set: it is a mode of torch)
-            [torch.empty_strided(*sizes, dtype=dtype) for sizes, dtype in expected],
+            [
+                torch.empty_strided(*one[0], dtype=one[1]) if is_sure and one else None
+                for one, is_sure in zip(expected, self._sure, strict=True)
+            ],
         )
         self._runnable._run("Module")
         return take_results(self._outputs)
@@ -163,13 +209,33 @@ class _OwnNet:
 def _is_possible(step: Step) -> bool:
     """Return whether a net of its own can run a step, and computes what its function does."""
     definition, declaration = step.definition, step.declaration
+    if declaration is None:
+        only_runs_nets = getattr(class_for(definition, "Module"), "only_runs_nets", False)
+        return only_runs_nets and all(map(_is_possible, _inner_steps(step)))
     return (
-        declaration is not None
-        and not declaration.effects & {"io", "state"}
+        not declaration.effects & {"io", "state"}
         and not declaration.strings
         and definition.kind == "cpu"
         # The functions draw from torch's generator, an operator with a seed from one of its own.
         and ("random" not in declaration.effects or definition.random_seed is None)
+    )
+
+
+def _inner_steps(step: Step) -> list[Step]:
+    """Return the operators of the nets that a step runs."""
+    found = []
+    for held in step.definition.arguments.values():
+        for net in [held["n"]] if "n" in held else held.get("nets", ()):
+            found += NetFunction(net, "Module").steps
+    return found
+
+
+def _nets_mention(steps: Sequence[Step], names: set[str]) -> bool:
+    """Return whether a net that a step runs has blobs of these names: it reads no others."""
+    return any(
+        not names.isdisjoint((*inner.inputs, *inner.outputs))
+        for step in steps
+        for inner in _inner_steps(step)
     )
 
 
@@ -182,7 +248,7 @@ def _net_of(steps: Sequence[Step], kept: set[str]) -> tuple[Any, dict[str, str]]
         operator = message.op.add()
         operator.CopyFrom(step.definition.message())
         del operator.input[:], operator.output[:]
-        operator.input.extend([names.get(name, name) for name in step.inputs])
+        operator.input.extend([names.get(name, name) for name in step.definition.inputs])
         for name in step.outputs:
             if name not in names:
                 other = name
@@ -190,7 +256,7 @@ def _net_of(steps: Sequence[Step], kept: set[str]) -> tuple[Any, dict[str, str]]
                     other += "'"
                 used.add(other)
                 names[name] = other
-        operator.output.extend([names[name] for name in step.outputs])
+        operator.output.extend([names[name] for name in step.definition.outputs])
     return message, names
 
 

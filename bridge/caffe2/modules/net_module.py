@@ -33,6 +33,7 @@ from bridge.caffe2.execution.net_function import NetFunction, Step, last_uses, n
 from bridge.caffe2.execution.nets import run_net_once
 from bridge.caffe2.execution.torch_io import operand
 from bridge.caffe2.modules.loading import net_message
+from bridge.caffe2.modules.module_blobs import tensors_of
 from bridge.caffe2.modules.module_run import ModuleRun
 from bridge.caffe2.operators.base.lazy_torch import settle
 from bridge.caffe2.workspaces.current import current
@@ -117,8 +118,9 @@ def module_on(
     wanted = list(message.external_output) if outputs is None else _names(outputs, "outputs")
     if not wanted:
         wanted = _leaves(function)
+    known = {*function.writes, *function.reads, *given, *message.external_input}
     for name in wanted:
-        if name not in function.writes and name not in function.reads and name not in given:
+        if name not in known:
             raise EnforceKeyError(
                 f"Net {function.name!r} has no blob {name!r} to be an output; it writes "
                 f"{listed(function.writes)}.",
@@ -281,10 +283,13 @@ class NetModule(torch.nn.Module):
 
     def _tensors(self) -> list[Any]:
         """Return the parameters and buffers, in the order of `_keys`."""
-        parameters, buffers = self._parameters, self._buffers
-        return [
-            parameters[key] if key in parameters else buffers[key] for key in self._keys.values()
-        ]
+        if torch.compiler.is_compiling():  # which traces no compiled function
+            parameters, buffers = self._parameters, self._buffers
+            return [
+                parameters[key] if key in parameters else buffers[key]
+                for key in self._keys.values()
+            ]
+        return tensors_of(self._keys, self._parameters, self._buffers)
 
     def _new_run(self) -> ModuleRun:
         return ModuleRun(
@@ -339,8 +344,9 @@ class NetModule(torch.nn.Module):
         if torch.compiler.is_compiling():
             if step.reason is not None:
                 _refuse_tracing(step)
-            step.call(values, step.placed(arguments, device))
-            return
+            if torch.compiler.is_dynamo_compiling():
+                step.call(values, step.placed(arguments, device))
+                return
         try:
             step.call(values, step.placed(arguments, device))
         except Exception as cause:

@@ -291,12 +291,16 @@ def add_nets_in_order(step: ExecutionStep, net_list: list[str]) -> None:
 def to_execution_step(step_or_nets: Any, default_name: str | None = None) -> ExecutionStep:
     """Return an ExecutionStep of a net or a list of them; return an ExecutionStep unchanged.
 
-    An object with ``get`` and ``_stop_blob``, as Caffe2's NetBuilder, stands for the list that
-    ``get()`` returns and runs until the blob is True. default_name: None is the attribute ``name``
+    An object with ``get`` and ``_stop_blob``, as a NetBuilder, stands for the list that ``get()``
+    returns and runs until the blob is True; one with ``to_task``, as a TaskGroup, for the step of
+    that task. default_name: None is the attribute ``name``
     of the object, if it has one.
     """
     if isinstance(step_or_nets, ExecutionStep):
         return step_or_nets
+    if hasattr(step_or_nets, "to_task"):
+        made: ExecutionStep = step_or_nets.to_task().get_step()
+        return made
     name = default_name or getattr(step_or_nets, "name", None)
     if hasattr(step_or_nets, "_stop_blob") and hasattr(step_or_nets, "get"):
         return execution_step(name, step_or_nets.get(), should_stop_blob=step_or_nets._stop_blob)

@@ -6,7 +6,6 @@ Follows Net, caffe2/python/core.py, PyTorch 1.8.1.
 
 from __future__ import annotations
 
-import sys
 from collections import defaultdict
 from collections.abc import Callable, Iterable
 
@@ -31,9 +30,10 @@ from bridge.caffe2.definitions.create_operator import CreateOperator
 from bridge.caffe2.definitions.operator_types import RegisteredOperators, is_registered
 from bridge.caffe2.definitions.python_functions import python_arguments
 from bridge.caffe2.definitions.tracebacks import extract_stacktrace, operator_tracebacks
-from bridge.caffe2.gradients.backward_pass import GradientRegistry
+from bridge.caffe2.gradients.backward_pass import IR
 from bridge.caffe2.gradients.gradient_slice import GradientSlice
 from bridge.caffe2.nets.cloning import blob_names, net_names_used
+from bridge.caffe2.nets.name_prefix import current_prefix
 from bridge.caffe2.nets.net_rewriting import NetRewriting
 
 TYPE_CHECKING = False
@@ -104,10 +104,7 @@ class Net(NetRewriting):
     @staticmethod
     def current_prefix() -> str:
         """Return the prefix of the names of nets: the current NetBuilder's, or an empty str."""
-        # Caffe2's module, which an old PyTorch provides; no builder is open before it is imported.
-        module = sys.modules.get("caffe2.python.net_builder")
-        builder = module and module.NetBuilder.current(required=False)
-        return builder.name if builder else ""
+        return current_prefix()
 
     @staticmethod
     def _get_next_net_name(basename: str) -> str:
@@ -261,7 +258,7 @@ class Net(NetRewriting):
             raise EnforceTypeError(
                 f"skip is an int, not {type(skip).__name__}.", "Net.AddGradientOperators"
             )
-        operators, gradients = GradientRegistry.GetBackwardPass(self._net.op[skip:], ys)
+        operators, gradients = IR(self._net.op[skip:]).GetBackwardPass(ys)
         self._ExtendOps(operators)
         return gradients
 

@@ -1,13 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""NetRecords: the records of a net, which name its inputs and outputs by fields.
-
-The classes of records are those of ``caffe2.python.schema``, which comes from an old PyTorch; see
-`bridge.caffe2.install`.
-"""
+"""NetRecords: the records of a net, which name its inputs and outputs by fields."""
 
 from __future__ import annotations
-
-from importlib import import_module
 
 from bridge.c10.errors import EnforceAssertionError
 from bridge.caffe2.definitions.blob_reference import BlobReference
@@ -21,9 +15,11 @@ if TYPE_CHECKING:
 __all__ = ["NetRecords", "bind_record"]
 
 
-def _schema() -> Any:
-    """Return the module of records."""
-    return import_module("caffe2.python.schema")
+def _columns() -> Any:
+    """Return the module of records; it loads NumPy, which nets alone do not need."""
+    from bridge.caffe2.nets import record_columns
+
+    return record_columns
 
 
 class NetRecords:
@@ -60,7 +56,7 @@ class NetRecords:
         self._check_same_blobs(self._input_record, record, "Net.set_input_record")
         if not record.has_blobs():
             with NameScope(self.Name()):
-                record = _schema().NewRecord(self, record)
+                record = _columns().NewRecord(self, record)
         self._input_record = record
         for blob in record.field_blobs():
             if not self.is_external_input(blob):
@@ -91,7 +87,7 @@ class NetRecords:
             raise EnforceAssertionError("Tried to append to missing output record", caller)
         self._check_defined(record, caller)
         self.AddExternalOutput(*record.field_blobs())
-        self._output_record = self._output_record + _schema().Struct((field_name, record))
+        self._output_record = self._output_record + _columns().as_record({field_name: record})
 
     def recover_input_record_by_prefix(self, prefix: str) -> None:
         """Set the record of the inputs to the external inputs whose names begin with `prefix`.
@@ -132,7 +128,7 @@ class NetRecords:
         if not record:
             return None
         names = [str(blob_remap.get(str(blob), blob)) for blob in record.field_blobs()]
-        return _schema().from_blob_list(record, [BlobReference(name, self) for name in names])
+        return _columns().from_blob_list(record, [BlobReference(name, self) for name in names])
 
 
 def _by_prefix(names: Iterable[str], prefix: str) -> Any:
@@ -140,7 +136,9 @@ def _by_prefix(names: Iterable[str], prefix: str) -> Any:
     blobs = [BlobReference(name) for name in names if name.startswith(prefix)]
     if not blobs:
         return None
-    return _schema().from_column_list([str(blob)[len(prefix) :] for blob in blobs], col_blobs=blobs)
+    return _columns().from_column_list(
+        [str(blob)[len(prefix) :] for blob in blobs], col_blobs=blobs
+    )
 
 
 def bind_record(net: NetRecords, inputs: Any, blob_remap: dict[str, Any]) -> None:

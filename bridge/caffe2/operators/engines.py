@@ -2,9 +2,9 @@
 """The engines of Caffe2: other implementations of operator types, by the names they register.
 
 An operator that asks for one of these runs the implementation that there is, on the CPU and on
-CUDA: results agree to the precision of float32, for the engines of quantized arithmetic (DNNLOWP)
-to that of its quantization. Engines that compute in a smaller type on purpose, and types that exist
-for an engine only, are refused by name.
+CUDA: results agree to the precision of float32. Operators of the quantized arithmetic DNNLOWP are
+in `quantized.dnnlowp`, those that round their operands (FAKE_FP16) in `quantized`, too. Quantized
+arithmetic of 16 bits (DNNLOWP_16), and types that exist for an engine only, are refused by name.
 """
 
 from __future__ import annotations
@@ -117,7 +117,7 @@ class RefusedEngine(Operator):
 def _register() -> None:
     for engine, types in _TYPES.items():
         for op_type in types.split():
-            plain = None if engine.startswith("FAKE_") else classes.get(op_type)
+            plain = None if engine.startswith(("FAKE_", "DNNLOWP")) else classes.get(op_type)
             refused: dict[str, type] = {"cpu": RefusedEngine, "cuda": RefusedEngine}
             classes.setdefault(registry_key(op_type, engine), refused if plain is None else plain)
 

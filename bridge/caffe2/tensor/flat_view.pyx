@@ -5,8 +5,8 @@
 from libc.stdint cimport int64_t, uintptr_t
 
 from bridge.c10 cimport allocation, views
-from bridge.c10.storage cimport Elements, Storage, install
-from bridge.c10.tensor_impl cimport TensorImpl
+from bridge.c10.storage cimport Elements, Storage, install, owner_of
+from bridge.c10.tensor_impl cimport TensorImpl, seen
 from bridge.c10.type_meta cimport TypeMeta, as_type
 from bridge.dlpack.abi cimport DL_CPU
 from bridge.exchange.numpy cimport flat_array
@@ -20,12 +20,14 @@ cdef object flat_view(TensorImpl impl, bint writable, str caller):
     """Return the elements, shared: a NumPy array, an ElementView of non-POD elements, or, where
     NumPy lacks the device or the type, an at.Tensor.
     """
-    cdef int64_t n = impl.c_numel
+    cdef int64_t n
+    impl = seen(impl)
+    n = impl.c_numel
     if not impl.c_dtype.c_is_pod:
         impl.data(caller)
         if n == 0:
             return ElementView([], impl.c_dtype, 0, 0)
-        return ElementView((<Elements>impl.storage.ctx).items, impl.c_dtype, impl.offset, n)
+        return ElementView((<Elements?>owner_of(impl.storage)).items, impl.c_dtype, impl.offset, n)
     if impl.storage.device_type == DL_CPU and impl.c_dtype.numpy is not None:
         return flat_array(impl, writable, caller)
     # Detached: a Storage of its own, which does not count as sharing the tensor's.

@@ -8,8 +8,7 @@ import warnings
 from libc.stdint cimport int64_t
 
 from bridge.c10.integers cimport to_int64
-from bridge.c10.device cimport device_of
-from bridge.c10.tensor_impl cimport CONTIGUOUS, TensorImpl
+from bridge.c10.tensor_impl cimport CONTIGUOUS, TensorImpl, seen
 from bridge.c10.type_meta cimport as_type, undefined_type
 from bridge.wrapper cimport Wrapper
 
@@ -39,19 +38,23 @@ cdef class TensorMetadata(Wrapper):
         Without `i`: the deprecated name of ``numel()``. Raises EnforceNotMet, also an IndexError:
         there is no such dimension.
         """
+        cdef TensorImpl impl
         self.impl.require_defined("Tensor.size")
         if i is None:
             _deprecated("size()", "numel()")
             return self.impl.c_numel
-        return self.impl.c_sizes[_dim(self.impl, i, "Tensor.size")]
+        impl = seen(self.impl)
+        return impl.c_sizes[_dim(impl, i, "Tensor.size")]
 
     def stride(self, i):
         """Return the stride of dimension `i` in elements; a negative `i` counts from the end.
 
         Raises EnforceNotMet, also an IndexError: there is no such dimension.
         """
+        cdef TensorImpl impl
         self.impl.require_defined("Tensor.stride")
-        return self.impl.c_strides()[_dim(self.impl, i, "Tensor.stride")]
+        impl = seen(self.impl)
+        return impl.c_strides()[_dim(impl, i, "Tensor.stride")]
 
     def capacity_nbytes(self):
         """Return the size of the storage in bytes, which may be more than ``nbytes()``."""
@@ -70,7 +73,7 @@ cdef class TensorMetadata(Wrapper):
     def GetDevice(self):
         """Return the Device on which the memory is, or will be allocated."""
         self.impl.require_defined("Tensor.GetDevice")
-        return device_of(self.impl.storage.device_type, self.impl.storage.device_index)
+        return self.impl.device()
 
     def GetDeviceType(self):
         """Return the DeviceType of `GetDevice`."""
@@ -92,8 +95,10 @@ cdef class TensorMetadata(Wrapper):
         such dimension.
         """
         cdef int64_t size
+        cdef TensorImpl impl
         self.impl.require_defined("Tensor.dim32")
-        size = self.impl.c_sizes[_dim(self.impl, i, "Tensor.dim32", False)]
+        impl = seen(self.impl)
+        size = impl.c_sizes[_dim(impl, i, "Tensor.dim32", False)]
         if size >= 0x7FFFFFFF:
             raise EnforceNotMet(
                 f"Size {size} does not fit an int32; use size(i).",
@@ -190,6 +195,7 @@ cdef object _product(TensorImpl impl, object first, object end, str caller):
     cdef int64_t a = to_int64(first, caller)
     cdef int64_t b = to_int64(end, caller)
     cdef int64_t i
+    impl = seen(impl)
     impl.require_defined(caller)
     if a < 0 or b > impl.ndim or a > impl.ndim or b < 0:
         raise EnforceIndexError(

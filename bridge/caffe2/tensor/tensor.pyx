@@ -15,8 +15,15 @@ from bridge.c10.integers cimport to_int64
 from bridge.c10.handle cimport Handle
 from bridge.c10.reports cimport observed, report_shared, unlikely
 from bridge.c10.slots cimport call_init, dealloc_of, own_methods, set_constructor, set_dealloc
-from bridge.c10.storage cimport READONLY
-from bridge.c10.tensor_impl cimport CONTIGUOUS, TensorImpl, allocatable, undefined_impl
+from bridge.c10.storage cimport READONLY, Storage
+from bridge.c10.tensor_impl cimport (
+    CONTIGUOUS,
+    TensorImpl,
+    allocatable,
+    seen,
+    storage_of,
+    undefined_impl,
+)
 from bridge.c10.type_meta cimport as_type, set_element_class, tensor_type, undefined_type
 from bridge.caffe2.tensor.construct cimport from_arguments, unallocated
 from bridge.caffe2.tensor.flat_view cimport flat_view, mutable_view
@@ -176,9 +183,9 @@ cdef class Tensor(TensorMetadata):
         """
         cdef TensorImpl impl = self.impl
         cdef TensorImpl out
+        cdef Storage storage = storage_of(impl)
         impl.require_defined("Tensor.Clone")
-        out = unallocated(
-            allocatable(impl.storage.device_type), impl.storage.device_index)
+        out = unallocated(allocatable(storage.device_type), storage.device_index)
         content.copy_from(out, impl, "Tensor.Clone")
         return wrap(out)
 
@@ -251,6 +258,8 @@ cdef class Tensor(TensorMetadata):
         """
         cdef TensorImpl other = _tensor(src, "Tensor.ResizeLike")
         other.require_defined("Tensor.ResizeLike")
+        if other is not self.impl:
+            other = seen(other)
         if not other.flags & CONTIGUOUS:
             raise EnforceNotMet(
                 "ResizeLike takes a contiguous tensor.",

@@ -8,6 +8,14 @@ module that defines the class, `bridge.caffe2.workspaces.workspace`.
 
 import threading
 
+cimport cython
+from libc.stdlib cimport calloc
+
+from bridge.c10.python_api cimport FREE_THREADED, make_immortal
+
+cdef extern from "<unistd.h>" nogil:
+    int usleep(unsigned int)
+
 
 cdef class Current:
     """The process-wide state of workspaces; `current` is the only instance.
@@ -21,6 +29,10 @@ cdef class Current:
     def __cinit__(self):
         self.workspaces = {}
         self.lock = threading.RLock()
+        if FREE_THREADED:
+            self.readers = <long*>calloc(1, READERS_NBYTES)
+            if self.readers == NULL:
+                raise MemoryError()
 
     def put(self, str name not None, workspace not None):
         """Set `workspace` as the workspace of that name and as the current one."""
@@ -31,10 +43,17 @@ cdef class Current:
     def enter(self, workspace not None):
         """Set `workspace` as the current one; `name` and `workspaces` stay as they are."""
         cdef dict blobs = workspace._blobs
-        _before = self.workspace    # destroyed, if at all, after both fields have been set
-        self.workspace = workspace
-        self.blobs = blobs
-        self.ready = workspace._ready
+        cdef dict ready = workspace._ready
+        # destroyed, if at all, after all fields have been set
+        _before = self.workspace, self.blobs, self.ready
+        with cython.critical_section(self):
+            self.workspace = workspace
+            self.blobs = blobs
+            self.ready = ready
+        with nogil:
+            while FREE_THREADED and is_read(self.readers):
+                usleep(10)
 
 
-current = Current()
+current = Current()     # for good
+make_immortal(current)

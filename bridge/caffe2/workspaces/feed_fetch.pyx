@@ -8,12 +8,12 @@ Their time does not depend on the number of blobs.
 from cpython.list cimport PyList_GET_SIZE
 from cpython.unicode cimport PyUnicode_CheckExact
 
-from bridge.c10.python_api cimport find_in
+from bridge.c10.python_api cimport make_immortal
 from bridge.c10.reports cimport observed, unlikely
 from bridge.caffe2.blobs.core cimport BlobCore, tensor_of
 from bridge.caffe2.blobs.put cimport put
 from bridge.caffe2.tensor.tensor cimport Tensor
-from bridge.caffe2.workspaces.current cimport Current
+from bridge.caffe2.workspaces.current cimport Current, find_blob_in, workspace_of
 from bridge.exchange.numpy cimport copy_to_array
 from bridge.exchange.torch_export cimport export_torch
 
@@ -27,12 +27,13 @@ from bridge.caffe2.workspaces.named_blobs import feed_failure, feed_named, find_
 
 cdef Current _current = _instance
 cdef list _open_device_scopes = _scopes
+make_immortal(_open_device_scopes)
 
 
 cdef BlobCore _known(object name):
     """Return the current workspace's own blob of that name; None: no such blob, or not a str."""
     if PyUnicode_CheckExact(name):
-        return <BlobCore>find_in(_current.blobs, name)
+        return <BlobCore>find_blob_in(_current, name)
     return None
 
 
@@ -45,7 +46,7 @@ def HasBlob(name):
     """
     if _known(name) is not None:
         return True
-    return find_blob(_current.workspace, name_of(name, "HasBlob")) is not None
+    return find_blob(workspace_of(_current), name_of(name, "HasBlob")) is not None
 
 
 def FeedBlob(name, value, device_option=None):
@@ -72,7 +73,7 @@ def FeedBlob(name, value, device_option=None):
     """
     cdef BlobCore blob
     if unlikely(observed):
-        return feed_named(_current.workspace, name, value, device_option, "FeedBlob")
+        return feed_named(workspace_of(_current), name, value, device_option, "FeedBlob")
     if device_option is None and not unlikely(PyList_GET_SIZE(_open_device_scopes)):
         blob = _known(name)
         if blob is not None:
@@ -81,7 +82,7 @@ def FeedBlob(name, value, device_option=None):
             except Exception as cause:
                 raise feed_failure(name, value, cause, "FeedBlob") from cause
             return True
-    return feed_named(_current.workspace, name, value, device_option, "FeedBlob")
+    return feed_named(workspace_of(_current), name, value, device_option, "FeedBlob")
 
 
 def FetchBlob(name):
@@ -103,7 +104,7 @@ def FetchBlob(name):
     cdef BlobCore blob = _known(name)
     cdef Tensor tensor
     if blob is None:
-        blob = find_named(_current.workspace, name, "FetchBlob")
+        blob = find_named(workspace_of(_current), name, "FetchBlob")
     tensor = tensor_of(blob)
     if not unlikely(observed) and tensor is not None and tensor.impl.c_dtype.c_is_pod:
         try:
@@ -142,7 +143,7 @@ def FetchTorch(name):
     cdef BlobCore blob = _known(name)
     cdef Tensor tensor
     if blob is None:
-        blob = find_named(_current.workspace, name, "FetchTorch")
+        blob = find_named(workspace_of(_current), name, "FetchTorch")
     tensor = tensor_of(blob)
     if not unlikely(observed) and tensor is not None:
         try:

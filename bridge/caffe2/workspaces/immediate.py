@@ -37,6 +37,7 @@ __all__ = [
     "RunOperatorImmediate",
     "StartImmediate",
     "StopImmediate",
+    "root_folder",
 ]
 
 _WORKSPACE = "_CAFFE2_IMMEDIATE"
@@ -53,6 +54,11 @@ _mode = _Mode()
 def IsImmediate() -> bool:
     """Return whether immediate mode is on."""
     return _mode.folder is not None
+
+
+def root_folder() -> str:
+    """Return the root folder of the mode's workspace; an empty str while the mode is off."""
+    return _mode.folder or ""
 
 
 def StartImmediate(i_know: bool = False) -> None:

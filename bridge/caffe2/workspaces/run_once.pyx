@@ -7,11 +7,17 @@ a tenth of a microsecond to serialize. An operator whose calls are recorded is k
 if its blobs are small, until one of the workspace's blobs is removed; so its program can run again.
 """
 
-from bridge.c10.python_api cimport find_in
+from bridge.c10.python_api cimport claim, find_in, let_go
 from bridge.caffe2.execution.instantiate cimport instantiate
 from bridge.caffe2.execution.operator_core cimport DefinitionCore, OperatorCore, run
 from bridge.caffe2.execution.torch_state cimport is_neutral
-from bridge.caffe2.workspaces.current cimport Current
+from bridge.caffe2.workspaces.current cimport (
+    Current,
+    blobs_of,
+    find_ready,
+    ready_of,
+    workspace_of,
+)
 
 from bridge.caffe2.base.messages import caffe2_pb2
 from bridge.caffe2.execution.definition import definition_of
@@ -75,12 +81,13 @@ def RunOperatorOnce(operator):
     if definition is None:
         definition = definition_of(operator, "RunOperatorOnce")
     elif definition.generation == <long>_registry.generation:
-        kept = <OperatorCore>find_in(_current.ready, definition)
-        if kept is not None and _run_again(definition, kept, _current.blobs):
+        kept = <OperatorCore>find_ready(_current, definition)
+        if kept is not None and _run_again(definition, kept, blobs_of(_current)):
             return True
-        if _run_known(definition, _current.workspace, _current.blobs):
+        workspace = workspace_of(_current)
+        if _run_known(definition, workspace, workspace._blobs):
             return True
-    return run_operator(_current.workspace, definition, 1, "RunOperatorOnce")
+    return run_operator(workspace_of(_current), definition, 1, "RunOperatorOnce")
 
 
 cdef bint _run_known(DefinitionCore definition, object workspace, dict blobs) except -1:
@@ -104,11 +111,11 @@ cdef bint _run_known(DefinitionCore definition, object workspace, dict blobs) ex
         raise
     try:
         if operator.is_repeatable():
-            if len(_current.ready) >= MOST_READY:
-                _current.ready.clear()
-            if _current.workspace is workspace:
-                operator._workspace = None      # which would keep itself alive
-                _current.ready[definition] = operator
+            ready = <dict>workspace._ready
+            if len(ready) >= MOST_READY:
+                ready.clear()
+            operator._workspace = None      # which would keep itself alive
+            ready[definition] = operator
     except MemoryError:
         pass        # it has run, and is kept only to run faster again
     return True
@@ -116,19 +123,20 @@ cdef bint _run_known(DefinitionCore definition, object workspace, dict blobs) ex
 
 cdef bint _run_again(DefinitionCore definition, OperatorCore operator, dict blobs) except -1:
     """Run an operator that has been kept; return False, with nothing done, if it cannot run now."""
-    if operator.is_busy or not operator.has_blobs_of(blobs) or not is_neutral():
+    if not operator.has_blobs_of(blobs) or not is_neutral():
         return False
-    operator.is_busy = True
+    if not claim(&operator.is_busy):    # by another thread
+        return False
     try:
         if not operator.repeat():
             run(operator)
             if not operator.is_repeatable():
-                _current.ready.pop(definition, None)
+                ready_of(_current).pop(definition, None)
     except BaseException as cause:
-        _current.ready.pop(definition, None)
+        ready_of(_current).pop(definition, None)
         if isinstance(cause, Exception):
             raise failure(definition, cause, "RunOperatorOnce") from cause
         raise
     finally:
-        operator.is_busy = False
+        let_go(&operator.is_busy)
     return True

@@ -8,7 +8,7 @@ import os
 import pickle
 import zipfile
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -186,6 +186,19 @@ def test_damaged_files_leave_the_target_as_it_was(kind: str, tmp_path: Path) -> 
             assert not list(tmp_path.glob(".*.tmp"))
         else:  # the bytes were those of values
             target.write_bytes(b"before")
+
+
+@pytest.mark.parametrize("save", [np.savez, np.savez_compressed])
+def test_npz_files_are_checked_by_their_checksums(
+    save: Callable[..., None], tmp_path: Path
+) -> None:
+    save(tmp_path / "x.npz", w=np.arange(5_000_000, dtype=np.int16), v=np.ones(3))
+    data = bytearray((tmp_path / "x.npz").read_bytes())
+    data[1000] ^= 1
+    (tmp_path / "x.npz").write_bytes(data)
+    with pytest.raises(EnforceNotMet, match=r"x\.npz' is damaged.*'w(\.npy)?'"):
+        convert(tmp_path / "x.npz", tmp_path / "y.minidb", "minidb")
+    assert not (tmp_path / "y.minidb").exists()
 
 
 def test_types_that_a_format_does_not_have(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
 from bridge import c10
 from bridge.caffe2 import core, workspace
@@ -72,6 +73,46 @@ def test_overwritten_inputs_keep_their_memory_and_inner_blobs_are_not_written() 
     assert not workspace.Workspace.current.blobs["h"].IsType(c10.tensor)
 
 
+@pytest.mark.parametrize("faster", ["compiled code", "operators"])
+def test_the_faster_way_is_kept(faster: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def is_written() -> bool:
+        return bool(workspace.Workspace.current.blobs["h"].IsType(c10.tensor))
+
+    ticks: list[float] = []
+
+    def clock() -> float:  # called before and after each run of the one segment
+        if len(ticks) % 2:
+            ticks.append(ticks[-1] + (1 if is_written() == (faster == "operators") else 2))
+        else:
+            ticks.append(0)
+        return ticks[-1]
+
+    monkeypatch.setattr("bridge.caffe2.execution.compiled.perf_counter", clock)
+    feed(2)
+    workspace.CreateNet(built("compiled", "y"))
+    for rows in (2, 3):
+        feed(rows)
+        x, w, b, w2, b2 = map(workspace.FetchBlob, ("x", *SIZES))
+        expected = np.maximum(x @ w.T + b, 0) @ w2.T + b2
+        for _ in range(25):
+            workspace.RunNet("compiled")
+            np.testing.assert_allclose(workspace.FetchBlob("y"), expected, rtol=1e-5, atol=1e-6)
+        assert is_written() == (faster == "operators")
+
+
+def test_deterministic_algorithms_are_one_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("bridge.caffe2.execution.compiled.perf_counter", lambda: 0)
+    feed(2)
+    workspace.CreateNet(built("compiled", "y"))
+    torch.use_deterministic_algorithms(True)
+    try:
+        for _ in range(25):
+            workspace.RunNet("compiled")
+            assert not workspace.Workspace.current.blobs["h"].IsType(c10.tensor)
+    finally:
+        torch.use_deterministic_algorithms(False)
+
+
 def test_an_error_is_that_of_the_operator() -> None:
     feed(2)
     net = built("compiled")
@@ -81,6 +122,45 @@ def test_an_error_is_that_of_the_operator() -> None:
         workspace.RunNet(net)
     feed(2)
     workspace.RunNet(net)
+
+
+def test_an_error_for_values_is_that_of_the_operator_and_nothing_is_written_before() -> None:
+    net = core.Net("rows")
+    net.Proto().type = "compiled"
+    net.Add(["w", "step"], "w")
+    net.Gather(["w", "indices"], "rows")
+    net.Scale("rows", "y", scale=2.0)
+    net.Proto().external_output.extend(["w", "y"])
+    workspace.FeedBlob("w", np.zeros((4, 2), np.float32))
+    workspace.FeedBlob("step", np.ones((4, 2), np.float32))
+    workspace.FeedBlob("indices", np.array([1, 2], np.int32))
+    workspace.CreateNet(net)
+    for runs in range(1, 4):
+        workspace.FeedBlob("indices", np.array([1, 2], np.int32))
+        workspace.RunNet(net)
+        assert workspace.FetchBlob("w").tolist() == [[2 * runs - 1] * 2] * 4
+        workspace.FeedBlob("indices", np.array([1, 9], np.int32))
+        with pytest.raises(c10.EnforceNotMet, match=r"'Gather'.*position 1 of net 'rows'"):
+            workspace.RunNet(net)
+        assert workspace.FetchBlob("y").tolist() == [[4 * runs - 2] * 2] * 2
+        # as of a simple net, whose operators before have run
+        assert workspace.FetchBlob("w").tolist() == [[2 * runs] * 2] * 4
+
+
+def test_blobs_that_swap_their_values() -> None:
+    net = core.Net("swap")
+    net.Proto().type = "compiled"
+    net.StopGradient("x", "old")
+    net.Negative("x", "x")
+    net.StopGradient("y", "kept")
+    net.StopGradient("old", "y")
+    net.Add(["kept", "x"], "x")
+    net.Proto().external_output.extend(["x", "y"])
+    workspace.FeedBlob("x", np.array([1, 2], np.float32))
+    workspace.FeedBlob("y", np.array([30, 40], np.float32))
+    workspace.RunNetOnce(net)
+    assert workspace.FetchBlob("x").tolist() == [29, 38]
+    assert workspace.FetchBlob("y").tolist() == [1, 2]
 
 
 def test_operators_that_cannot_be_compiled_run_between_segments() -> None:

@@ -199,6 +199,34 @@ def test_refused_functions(wrong: Any) -> None:
     assert not core.IsOperator("FnWrong")
 
 
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"inplace": [(5, 0)]}, r"has 1 inputs, so input 5"),
+        ({"inplace": "0=0"}, "are not pairs"),
+        ({"effects": "magic"}, r"\['magic'\] are not effects"),
+        ({"gradient": "magic"}, "'magic' is not a gradient"),
+    ],
+)
+def test_refused_options(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        caffe2.operator("FnWrong", **options)(lambda x: x)
+    assert not core.IsOperator("FnWrong")
+
+
+@caffe2.operator("FnNumPy")
+def in_numpy(x: Tensor) -> Any:
+    """What a function must not return: an array of numbers."""
+    return x.numpy()
+
+
+def test_arrays_of_numbers_are_no_results() -> None:
+    feed(x=np.float32([1]), y=[7])
+    with pytest.raises(TypeError, match=r"ndarray as output 0, which must be a torch\.Tensor"):
+        run("FnNumPy", ["x"], ["y"])
+    assert workspace.FetchBlob("y").tolist() == [7]
+
+
 def test_annotations_may_be_left_out() -> None:
     caffe2.operator("FnPlain", types=None)(lambda x, *, a=2, b=(1.5,): x * a + sum(b))
     feed(x=np.float64([1, 2]))

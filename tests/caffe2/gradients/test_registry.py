@@ -156,3 +156,20 @@ def test_the_place_of_a_gradient() -> None:
     ]
     assert core.GradGenMeta("op", 0, None, None).grad_op == "op"
     assert core.SparseGradGenMeta(*range(6)).idx_values == 3
+
+
+@pytest.mark.parametrize("name", ["a_grad", "given"])
+def test_gradient_of_a_pass_that_is_given_is_replaced_as_in_caffe2(name: str) -> None:
+    operators = [
+        core.CreateOperator(*one)
+        for one in (("Relu", "x", "a"), ("Tanh", "a", "y"), ("Sigmoid", "a", "z"))
+    ]
+    given = {"y": "y_grad", "z": "z_grad", "a": name}
+    found, gradients = core.GradientRegistry.GetBackwardPass(operators, given)
+    assert [(op.type, [*op.input], [*op.output]) for op in found] == [
+        ("SigmoidGradient", ["z", "z_grad"], ["a_grad"]),
+        ("TanhGradient", ["y", "y_grad"], ["_a_grad_autosplit_0"]),
+        ("Sum", ["a_grad", "_a_grad_autosplit_0"], ["a_grad"]),
+        ("ReluGradient", ["a", "a_grad"], ["x_grad"]),
+    ]
+    assert gradients["a"] == "a_grad"

@@ -19,8 +19,8 @@ def test_folders(tmp_path: Path, place: str) -> None:
     folder = write_folder(tmp_path)
     source = Source(folder / place, "test")
     assert source.folder == str(folder)
-    found = source.find_spec("caffe2.python.task")
-    assert found is not None and found.origin == str(folder / "caffe2/python/task.py")
+    found = source.find_spec("caffe2.python.pipeline")
+    assert found is not None and found.origin == str(folder / "caffe2/python/pipeline.py")
     package = source.find_spec("caffe2.python.old_layers")
     assert package is not None
     assert package.submodule_search_locations == [str(folder / "caffe2/python/old_layers")]
@@ -71,8 +71,8 @@ def test_files_that_python_compiled_are_not_loaded_either(tmp_path: Path) -> Non
     import py_compile
 
     folder = write_folder(tmp_path)
-    task = folder / "caffe2/python/task.py"
-    compiled = py_compile.compile(str(task), doraise=True)
-    shutil.move(compiled, task.with_suffix(".pyc"))
-    task.unlink()
-    assert Source(folder, "test").find_spec("caffe2.python.task") is None
+    pipeline = folder / "caffe2/python/pipeline.py"
+    compiled = py_compile.compile(str(pipeline), doraise=True)
+    shutil.move(compiled, pipeline.with_suffix(".pyc"))
+    pipeline.unlink()
+    assert Source(folder, "test").find_spec("caffe2.python.pipeline") is None

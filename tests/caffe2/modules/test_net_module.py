@@ -224,3 +224,33 @@ def test_functions_of_strings() -> None:
     module = caffe2.to_module(net, inputs=["lengths"])
     found = module(torch.tensor([2, 1, 1], dtype=torch.int32))
     assert found.tolist() == [True, True, False, True]
+
+
+def test_aliases_and_barriers_are_traced() -> None:
+    net = core.Net("aliases")
+    net.Alias("x", "same")
+    net.Scale("same", "twice", scale=2.0)
+    net.Copy("x", "other")
+    net.Proto().op.extend(
+        [
+            core.CreateOperator("DataCouple", ["twice", "other"], ["twice", "other"]),
+            core.CreateOperator("AsyncNetBarrier", ["twice"], ["twice"]),
+        ]
+    )
+    net.Add(["twice", "other"], "y")
+    module = caffe2.to_module(net, inputs=["x"], outputs=["y"])
+    x = torch.tensor([1.0, -2.0])
+    for mode in (torch.no_grad, torch.enable_grad, torch.no_grad):
+        with mode():
+            assert module(x).tolist() == [3.0, -6.0]
+    assert torch.export.export(module, (x,)).module()(x).tolist() == [3.0, -6.0]
+    assert x.tolist() == [1.0, -2.0]
+
+
+def test_an_alias_that_is_overwritten_is_not_traced() -> None:
+    net = core.Net("aliases")
+    net.Alias("x", "same")
+    net.Scale("same", "same", scale=2.0)  # and with it x
+    module = caffe2.to_module(net, inputs=["x"], outputs=["same"])
+    with pytest.raises(c10.EnforceNotMet, match=r"'Alias' at position 0.*overwritten later"):
+        torch.export.export(module, (torch.ones(2),))

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
 from bridge import caffe2
 from bridge.caffe2 import core, workspace
@@ -50,6 +51,46 @@ def test_branches(chosen: bool, yes: bool) -> None:
         np.testing.assert_array_equal(found[i].numpy(), workspace.FetchBlob(name))
         np.testing.assert_array_equal(again[i].numpy(), workspace.FetchBlob(name))
     np.testing.assert_array_equal(workspace.FetchBlob("w"), before)
+
+
+def test_branches_of_repeated_calls() -> None:
+    net = branches()
+    module = caffe2.to_module(net, inputs=["x", "chosen", "yes"])
+    cases = [(chosen, yes) for chosen in (True, False) for yes in (True, False)]
+    with torch.no_grad():
+        for turn, (chosen, yes) in enumerate(cases * 3):
+            given = {"x": X + turn, "chosen": np.array([chosen]), "yes": np.array([yes])}
+            found = module(**given)
+            for name, value in given.items():
+                workspace.FeedBlob(name, value)
+            workspace.RunNetOnce(net)
+            for i, name in enumerate(("y", "z")):
+                np.testing.assert_array_equal(found[i].numpy(), workspace.FetchBlob(name))
+    assert module._run._net is not None  # as fast as RunNet
+
+
+def test_what_an_earlier_call_wrote_is_not_seen() -> None:
+    then, net = core.Net("then"), core.Net("net")
+    then.Copy("x", "y")
+    net.If("chosen", [], then_net=then.Proto())
+    module = caffe2.to_module(net, inputs=["x", "chosen"], outputs=["y"])
+    with torch.no_grad():
+        for turn in (True, False, True, True, False, False):
+            found = module(torch.from_numpy(X), torch.tensor([turn]))
+            assert found is None if not turn else found.tolist() == X.tolist()
+
+
+def test_a_branch_that_overwrites_an_input() -> None:
+    then, net = core.Net("then"), core.Net("net")
+    then.Scale("x", "x", scale=2.0)
+    net.If("chosen", [], then_net=then.Proto())
+    net.Copy("x", "y")
+    module = caffe2.to_module(net, inputs=["x", "chosen"], outputs=["y"])
+    x = torch.from_numpy(X.copy())
+    with torch.no_grad():
+        for turn in (True, False, True, True, True, False):
+            assert module(x, torch.tensor([turn])).tolist() == (X * (1 + turn)).tolist()
+    assert x.tolist() == X.tolist()
 
 
 def test_a_loop_writes_no_blob() -> None:

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests of `bridge.caffe2.nets`; the modules whose tests have another name::
 
+- name_prefix: caffe2/tasks/test_builder_blocks
+- record_columns, record_containers, record_field: caffe2/test_schema
 - blob_devices, cloning, device_copies, execution_step, net, net_rewriting, mobile_export, plan,
   predictor_net: caffe2/definitions/test_refusals, conformance/test_workspace_replay
 """

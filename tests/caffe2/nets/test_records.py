@@ -1,57 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Nets keep records of their inputs and outputs, whose classes an old PyTorch provides."""
+"""Nets keep records of their inputs and outputs."""
 
 from __future__ import annotations
 
-import sys
-from types import ModuleType
 from typing import Any
 
 import pytest
 
-from bridge.caffe2 import core
+from bridge.caffe2 import core, schema
 
 
-class Record:
-    """A flat record, as those of Caffe2's schema: fields and, unless it is new, their blobs."""
-
-    def __init__(self, *fields: str, blobs: list[Any] | None = None) -> None:
-        self.fields, self.blobs = list(fields), blobs
-
-    def has_blobs(self) -> bool:
-        return self.blobs is not None
-
-    def field_names(self) -> list[str]:
-        return self.fields
-
-    def field_blobs(self) -> list[Any]:
-        return self.blobs or []
-
-    def __add__(self, other: Record) -> Record:
-        blobs = [*self.field_blobs(), *other.field_blobs()]
-        return Record(*self.fields, *other.fields, blobs=blobs)
-
-
-@pytest.fixture(autouse=True)
-def schema(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Put a small module in the place of Caffe2's schema."""
-    module: Any = ModuleType("caffe2.python.schema")
-
-    def NewRecord(net: core.Net, record: Record) -> Record:
-        return Record(*record.fields, blobs=[net.NextScopedBlob(one) for one in record.fields])
-
-    def from_blob_list(record: Record, blobs: list[Any]) -> Record:
-        return Record(*record.fields, blobs=blobs)
-
-    def from_column_list(names: list[str], col_blobs: list[Any]) -> Record:
-        return Record(*names, blobs=col_blobs)
-
-    def Struct(field: tuple[str, Record]) -> Record:
-        return Record(field[0], blobs=field[1].field_blobs())
-
-    for function in (NewRecord, from_blob_list, from_column_list, Struct):
-        setattr(module, function.__name__, function)
-    monkeypatch.setitem(sys.modules, "caffe2.python.schema", module)
+def Record(*fields: str, blobs: list[Any] | None = None) -> schema.Struct:
+    """Return a flat record: fields and, unless it is new, their blobs."""
+    given = [core.BlobReference(str(blob)) for blob in blobs or ()] or [None] * len(fields)
+    columns = zip(fields, given, strict=True)
+    return schema.Struct(*[(name, schema.Scalar(blob=blob)) for name, blob in columns])
 
 
 def names(record: Any) -> list[str]:
@@ -67,7 +30,7 @@ def test_a_net_has_no_records_at_first() -> None:
 def test_fields_without_blobs_get_external_inputs() -> None:
     net = core.Net("reads")
     record = net.set_input_record(Record("a", "b"))
-    assert net.input_record() is record
+    assert net.input_record() == record
     assert names(record) == [f"{net.Name()}/a", f"{net.Name()}/b"]
     assert list(net.Proto().external_input) == names(record)
     net.set_input_record(Record("a", "b", blobs=record.field_blobs()))
@@ -125,19 +88,3 @@ def test_records_are_recovered_from_the_names_of_blobs() -> None:
     net.AddExternalOutput(net.Relu("in/a", "out/y"))
     net.recover_output_record_by_prefix("out/")
     assert names(net.output_record()) == ["out/y"]
-
-
-def test_nets_are_named_after_the_open_builder(monkeypatch: pytest.MonkeyPatch) -> None:
-    module: Any = ModuleType("caffe2.python.net_builder")
-
-    class NetBuilder:
-        name = "builder"
-
-        @staticmethod
-        def current(required: bool = True) -> Any:
-            return NetBuilder
-
-    module.NetBuilder = NetBuilder
-    monkeypatch.setitem(sys.modules, module.__name__, module)
-    assert core.Net.current_prefix() == "builder"
-    assert core.Net("inner_of_builder").Name() == "builder/inner_of_builder"

@@ -23,7 +23,7 @@ def test_an_engine_with_the_same_results_runs_the_one_implementation():
     np.testing.assert_allclose(workspace.FetchBlob("y"), 1 / (1 + np.exp([1, -2])), rtol=1e-6)
 
 
-@pytest.mark.parametrize(("op_type", "engine"), [("FC", "FAKE_FP16"), ("Quantize", "DNNLOWP")])
+@pytest.mark.parametrize(("op_type", "engine"), [("FC", "DNNLOWP_16"), ("Sum", "DNNLOWP_16")])
 def test_an_engine_of_another_arithmetic_is_refused_by_name(op_type, engine):
     for name in ("x", "w", "b"):
         workspace.FeedBlob(name, np.ones((1, 1), np.float32))

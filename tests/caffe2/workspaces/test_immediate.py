@@ -25,6 +25,15 @@ def immediate() -> Iterator[None]:
     workspace.StopImmediate()
 
 
+def test_the_root_folder_lasts_as_long_as_the_mode() -> None:
+    assert workspace._immediate_root_folder == ""
+    workspace.StartImmediate(i_know=True)
+    folder = workspace._immediate_root_folder
+    assert os.path.isdir(folder)
+    workspace.StopImmediate()
+    assert workspace._immediate_root_folder == "" and not os.path.exists(folder)
+
+
 @pytest.mark.usefixtures("immediate")
 def test_operators_run_when_they_are_made() -> None:
     workspace.FeedImmediate("x", np.array([-1.0, 2.0], np.float32))

@@ -44,9 +44,10 @@ def reduced(prefix: str, names: tuple, by: np.ndarray, sparse: bool) -> list:
         op = prefix + name
         found += [
             case("matrix", op, data, *extra, *chosen, by),
+            # Sparse ones take int64, too, unlike Caffe2: see test_length_reductions.py.
+            *([] if sparse else [case("by int64", op, data, *extra, *chosen, by.astype(np.int64))]),
             case("vector", op, data[:, 0], *extra, *chosen, by),
             case("3-d", op, data.reshape(len(data), -1, 1), *extra, *chosen, by),
-            case("by int64", op, data, *extra, *chosen, by.astype(np.int64)),
             case("double", op, data.astype(np.float64), *extra, *chosen, by),
             case("too few", op, data, *extra, *chosen, by[:-1]),
             case(

@@ -11,6 +11,7 @@ from bridge.caffe2.operators.base.lazy_torch import torch
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from typing import Any
 
     from torch import Tensor
@@ -26,6 +27,7 @@ __all__ = [
     "NUMBERS",
     "NUMBERS_AND_BOOL",
     "axis_from_front",
+    "broadcast_sizes",
     "gathered",
     "has_values",
     "image_order",
@@ -102,6 +104,20 @@ def gathered(what: str, rows: Tensor, index: Tensor) -> Tensor:
     except (IndexError, RuntimeError):
         require_range(what, index, rows.shape[1])
         raise
+
+
+def broadcast_sizes(a: Sequence[int], b: Sequence[int]) -> tuple[int, ...]:
+    """Return the sizes that both broadcast to, as in NumPy. Raises EnforceNotMet: they do not.
+
+    The first call of torch's own function imports 500 modules, for sizes that are not known.
+    """
+    rank = max(len(a), len(b))
+    sizes = []
+    for x, y in zip((*(1,) * (rank - len(a)), *a), (*(1,) * (rank - len(b)), *b), strict=True):
+        if x != y and x != 1 and y != 1:
+            raise EnforceNotMet(f"Sizes {list(a)} and {list(b)} do not broadcast.")
+        sizes.append(y if x == 1 else x)
+    return tuple(sizes)
 
 
 def axis_from_front(axis: int, ndim: int) -> int:

@@ -13,8 +13,10 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
+from types import FunctionType
 
 from bridge.c10.errors import EnforceNotMet
+from bridge.caffe2.execution.program import take_memory
 from bridge.caffe2.execution.torch_state import is_observed
 from bridge.caffe2.operators.base.lazy_torch import torch
 
@@ -67,8 +69,11 @@ def address_of(x: Tensor, numel: int) -> int:
 def recordable(function: Callable[..., Any]) -> Callable[..., Any]:
     """Return a function whose calls are recorded as those of torch functions are.
 
-    Its first argument is a tensor. It returns a tensor that it was given, and has written.
+    Its first argument is a tensor. It returns a tensor that it was given, and has written. A
+    compiled function finds addresses by `kernel_memory` alone.
     """
+    if not isinstance(function, FunctionType):
+        take_memory(function)
 
     @functools.wraps(function)
     def call(x: Tensor, *arguments: Any) -> Any:

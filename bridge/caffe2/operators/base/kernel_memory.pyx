@@ -1,11 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 # cython: language_level=3, boundscheck=False, wraparound=False
-"""The addresses of torch tensors, for kernels."""
+"""The addresses of torch tensors, for kernels.
+
+A recorded program passes a `Memory`, which has the address; see `bridge.caffe2.execution.program`.
+"""
 
 from cpython.object cimport PyObject
 from libc.stdint cimport int64_t, uintptr_t
 
 from bridge.c10.python_api cimport take_pending
+from bridge.caffe2.execution.program cimport Memory
 from bridge.dlpack.abi cimport DLTensor
 from bridge.exchange.torch_api cimport torch_c
 
@@ -21,6 +25,10 @@ cdef float* floats_of(object tensor, int64_t numel) except? NULL:
     cdef DLTensor now
     cdef int64_t there = 1
     cdef int i
+    if type(tensor) is Memory:
+        if (<Memory>tensor).numel == numel:
+            return <float*>(<Memory>tensor).data
+        tensor = (<Memory>tensor).owner
     if torch_c.dlpack == NULL:
         there = tensor.numel()
         now.data = <void*><uintptr_t>tensor.data_ptr()

@@ -142,6 +142,8 @@ def sum_segments(
     rows is 0.
     Raises EnforceNotMet: as `check_lengths`; also an IndexError: an index is out of range.
     """
+    if lengths.dtype != torch.int32:
+        lengths = lengths.int()
     sizes = (lengths.shape[0], *data.shape[1:])
     integers = (lengths,) if indices is None else (lengths, indices)
     if (

@@ -6,7 +6,9 @@ Memory is given by address, contiguous.
 """
 
 from libc.stdint cimport int32_t, int64_t, uint64_t
-from libc.string cimport memset
+from libc.string cimport memcpy, memset
+
+from bridge.caffe2.operators.base.cloned cimport cloned_void, inlined_void
 
 cdef extern from *:
     """
@@ -21,6 +23,7 @@ cdef extern from *:
 cdef enum:
     AHEAD = 8       # rows that are fetched before it is their turn
     LINE = 16       # elements in a line of the cache
+    BLOCK = 64      # columns that are summed at once
 
 
 cdef inline int64_t row_at(const void *indices, bint wide, Py_ssize_t i) noexcept nogil:
@@ -29,69 +32,51 @@ cdef inline int64_t row_at(const void *indices, bint wide, Py_ssize_t i) noexcep
     return (<const int64_t *>indices)[i] if wide else (<const int32_t *>indices)[i]
 
 
-cdef inline const float *row_of(
-    const float *data, const void *indices, bint wide, Py_ssize_t i, Py_ssize_t n, Py_ssize_t width
-) noexcept nogil:
-    """Return a row, and fetch one whose turn comes later."""
-    cdef const float *row
+cdef inline void fetch(const float *row, Py_ssize_t columns) noexcept nogil:
     cdef Py_ssize_t c = 0
-    if i + AHEAD < n:
-        row = data + row_at(indices, wide, i + AHEAD) * width
-        while c < width:
-            PREFETCH(row + c)
-            c += LINE
-    return data + row_at(indices, wide, i) * width
+    while c < columns:
+        PREFETCH(row + c)
+        c += LINE
 
 
-cdef void add_row(const float *a, float by, Py_ssize_t width, float *y) noexcept nogil:
-    cdef Py_ssize_t c
-    for c in range(width):
-        y[c] += by * a[c]
-
-
-cdef void add_rows(
-    const float *a, const float *b, const float *c, const float *d, Py_ssize_t width, float *y
+cdef inline inlined_void sum_block(
+    const float *data, const void *indices, bint wide, const float *weights, Py_ssize_t start,
+    Py_ssize_t end, Py_ssize_t n, Py_ssize_t width, Py_ssize_t columns, float *y
 ) noexcept nogil:
-    cdef Py_ssize_t i
-    for i in range(width):
-        y[i] = y[i] + a[i] + b[i] + c[i] + d[i]
+    """Set `y` to the sum of some columns of the rows at some indices, in their order."""
+    cdef float[BLOCK] total      # in registers, if there are BLOCK columns
+    cdef const float *row
+    cdef float by
+    cdef Py_ssize_t i, c
+    memset(total, 0, BLOCK * sizeof(float))
+    for i in range(start, end):
+        if i + AHEAD < n:
+            fetch(data + row_at(indices, wide, i + AHEAD) * width, columns)
+        row = data + row_at(indices, wide, i) * width
+        if weights == NULL:
+            for c in range(columns):
+                total[c] += row[c]
+        else:
+            by = weights[i]
+            for c in range(columns):
+                total[c] += by * row[c]
+    memcpy(y, total, columns * sizeof(float))
 
 
-cdef void add_weighted_rows(
-    const float *a, const float *b, const float *c, const float *d, const float *by,
-    Py_ssize_t width, float *y
-) noexcept nogil:
-    cdef float first = by[0], second = by[1], third = by[2], fourth = by[3]
-    cdef Py_ssize_t i
-    for i in range(width):
-        y[i] = y[i] + first * a[i] + second * b[i] + third * c[i] + fourth * d[i]
-
-
-cdef void sum_rows(
+cdef cloned_void sum_rows(
     const float *data, const void *indices, bint wide, const float *weights, Py_ssize_t start,
     Py_ssize_t end, Py_ssize_t n, Py_ssize_t width, float *y
 ) noexcept nogil:
-    """Set `y` to the sum of the rows at some indices, in their order, four at a time."""
-    cdef const float *a
-    cdef const float *b
-    cdef const float *c
-    cdef const float *d
-    cdef Py_ssize_t i = start
-    memset(y, 0, width * sizeof(float))
-    while i + 4 <= end:
-        a = row_of(data, indices, wide, i, n, width)
-        b = row_of(data, indices, wide, i + 1, n, width)
-        c = row_of(data, indices, wide, i + 2, n, width)
-        d = row_of(data, indices, wide, i + 3, n, width)
-        if weights == NULL:
-            add_rows(a, b, c, d, width, y)
-        else:
-            add_weighted_rows(a, b, c, d, weights + i, width, y)
-        i += 4
-    while i < end:
-        a = row_of(data, indices, wide, i, n, width)
-        add_row(a, 1 if weights == NULL else weights[i], width, y)
-        i += 1
+    """Set `y` to the sum of the rows at some indices, in their order."""
+    cdef Py_ssize_t c = 0
+    while c + BLOCK <= width:
+        sum_block(data + c, indices, wide, weights, start, end, n, width, BLOCK, y + c)
+        c += BLOCK
+    while c + LINE <= width:
+        sum_block(data + c, indices, wide, weights, start, end, n, width, LINE, y + c)
+        c += LINE
+    if c < width:
+        sum_block(data + c, indices, wide, weights, start, end, n, width, width - c, y + c)
 
 
 def sum_segments(

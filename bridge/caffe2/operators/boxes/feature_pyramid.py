@@ -89,8 +89,9 @@ class Distributed:
         require(outputs == levels + 1, "there is an output per level, and one more", levels)
         sides = boxes[:, -2:] - boxes[:, -4:-2] + np.float32(self.plus_one)
         areas = sides[:, 0] * sides[:, 1]
+        require(not (areas < 0).any(), "no box has a negative area", boxes[areas < 0])
         scale = np.float32(self.scale)
-        doubled = np.log(np.sqrt(np.maximum(areas, 0)) / scale + np.float32(1e-6))
+        doubled = np.log(np.sqrt(areas) / scale + np.float32(1e-6))
         level = np.floor(np.float32(self.middle) + doubled / np.float32(math.log(2)))
         level = np.clip(level, self.low, self.high).astype(np.int64)
         places = [np.flatnonzero(level == self.low + i) for i in range(levels)]
@@ -122,11 +123,16 @@ def distribute_fpn_proposals(
 ) -> tuple[Tensor, ...]:
     """Distribute boxes (n, 5) by size -> the boxes of each level, then their order (n).
 
+    Boxes (n, 4) are those of image 0.
     The last output restores the input order from the concatenated levels. For the arguments see
     Distributed.
     Follows caffe2/operators/collect_and_distribute_fpn_rpn_proposals_op.cc, PyTorch 1.8.1.
     """
-    found = distributed.of(array_of("boxes", rois, None, None), outputs)
+    boxes = array_of("boxes", rois, None, None)
+    require(boxes.shape[1] in (4, 5), "a box has four numbers, or five with its image", rois)
+    if boxes.shape[1] == 4:
+        boxes = np.insert(boxes, 0, 0, 1)
+    found = distributed.of(boxes, outputs)
     return tuple(tensor_of(one, rois) for one in found)
 
 

@@ -3,7 +3,8 @@
 
 An output element of RoIAlign is a weighted sum of image elements. All of them together are one
 product with a sparse matrix, which torch computes by `embedding_bag`: the rows are the pixels of
-the images, each with all its channels. Upright regions on the CPU have a kernel of their own.
+the images, each with all its channels. Upright regions on the CPU have a kernel of their own, and
+what torch traces is in `roi_align_products`.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from bridge.caffe2.operators.base.checks import has_values, require
 from bridge.caffe2.operators.base.cpu_kernels import address_of, takes_kernels
 from bridge.caffe2.operators.base.lazy_torch import functional, torch
 from bridge.caffe2.operators.boxes import roi_align_kernels
+from bridge.caffe2.operators.boxes.roi_align_products import aligned_by_products
 from bridge.caffe2.operators.boxes.roi_rules import RoIRules, regions_of
 
 TYPE_CHECKING = False
@@ -165,6 +167,10 @@ def _aligned(x: Tensor, r: Tensor, rules: RoIRules, sides: int) -> Tensor:
     require(x.dim() == 4, "X has 4 dimensions", x)
     number, regions = regions_of(r, sides, x.shape[0])
     geometry = (_upright if sides == 4 else _rotated)(regions, rules)
+    if sides == 4 and not has_values(x, r):
+        corner, size, _ = geometry
+        made = aligned_by_products(x, number, corner, size, rules.bins, rules.ratio)
+        return made if rules.order == "NCHW" else made.movedim(1, -1)
     bags = _samples(rules, number, geometry, x.shape[2], x.shape[3])
     made = bags.summed(as_rows(x)).view(r.shape[0], *rules.bins, x.shape[1])
     return made.movedim(-1, 1) if rules.order == "NCHW" else made
@@ -178,7 +184,7 @@ def _are_of(rois: Tensor, images: int) -> bool:
     return bool(first.min() > -1 and first.max() < images)
 
 
-@operator("RoIAlign", gradient="RoIAlignGradient i0 i1 g0 > 0", effects=("values",))
+@operator("RoIAlign", gradient="RoIAlignGradient i0 i1 g0 > 0")
 def roi_align(x: Tensor, rois: Tensor, *, rules: RoIRules, out: Out = None) -> Tensor:
     """Sample regions: (X: (N, C, H, W), R: (n, 4) or (n, 5)) -> (n, C, pooled_h, pooled_w).
 

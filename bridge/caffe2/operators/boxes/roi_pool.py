@@ -27,7 +27,7 @@ def roi_pool(
     Follows RoIPoolOp, caffe2/operators/roi_pool_op.cc, PyTorch 1.8.1.
     """
     require(rules.order == "NCHW", "order is NCHW", rules.order)
-    require(bool(is_test) or outputs == 2, "in training there are two outputs")
+    require(outputs == (1 if is_test else 2), "there are two outputs, with is_test one", outputs)
     fits = x.dim() == 4 and rois.dim() == 2 and rois.shape[1] == 5
     require(fits, "X has 4 dimensions and R has sizes (n, 5)", x, rois)
     n, channels, height, width = x.shape

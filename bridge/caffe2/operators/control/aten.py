@@ -82,15 +82,17 @@ def _arguments(
     """Return what a function of this schema is called with; None if these are not its arguments."""
     left, called = list(tensors), {}
     unused = set(given)
-    for argument in schema.arguments:
+    for place, argument in enumerate(schema.arguments):
         kind = str(argument.type)
         if argument.name in given and "Tensor" not in kind:
             called[argument.name] = _as_kind(given[argument.name], kind)
             unused.discard(argument.name)
         elif kind in ("Tensor", "Optional[Tensor]") and left:
             called[argument.name] = left.pop(0)
-        elif kind == "List[Tensor]":
-            called[argument.name], left = left, []
+        elif kind in ("List[Tensor]", "List[Optional[Tensor]]"):
+            rest = [one for one in schema.arguments[place + 1 :] if str(one.type) == "Tensor"]
+            count = max(len(left) - len(rest), 0)
+            called[argument.name], left = left[:count], left[count:]
         elif not argument.has_default_value():
             return None
     return None if left or unused else ([], called)

@@ -6,14 +6,26 @@ from __future__ import annotations
 from bridge.caffe2.execution.registry import register_operator
 from bridge.caffe2.operators.base.torch_operator import TorchOperator
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
 __all__: list[str] = []
 
 
 class _Nothing(TorchOperator):
-    """No computation; the outputs are in place of inputs."""
+    """No computation; the outputs are in place of inputs.
+
+    A class, since the blobs may hold anything, as queues and counters.
+    """
 
     def RunOnDevice(self) -> None:
         """Do nothing."""
+
+    @staticmethod
+    def as_function(*values: Any) -> tuple[Any, ...]:
+        """Return the values."""
+        return values
 
 
 @register_operator("AsyncNetBarrier")
@@ -24,6 +36,8 @@ class AsyncNetBarrier(_Nothing):
 @register_operator("Free")
 class Free(_Nothing):
     """Reset the blobs."""
+
+    as_function = None  # type: ignore[assignment]  # it has no values, but an effect
 
     def RunOnDevice(self) -> None:
         for blob in self.Outputs():

@@ -168,8 +168,9 @@ class _BoundLink:
                 f"{self.link.internal!r}, which is a part of {self.link.external!r} of "
                 f"{self.part.dtype} of sizes {list(self.part.shape)}."
             )
-        self.part.view(-1).copy_(found.reshape(-1))
-        self.internal.feed(self.part)
+        if found.data_ptr() != self.address:
+            self.part.view(-1).copy_(found.reshape(-1))
+        self.internal.feed(self.part.view(found.shape))  # as large, maybe of other sizes
 
     def _find_part(self, external: Any, t: int) -> None:
         whole = operand(external)

@@ -267,7 +267,7 @@ class WeightedSampleDequeueBlobs(_OfQueue):
             min(weights) >= 0 and sum(weights) > 0,
             f"The weights must not be negative, and not all 0: {weights}.",
         )
-        self._weights = torch.tensor(weights)
+        self._weights = torch.tensor(weights, dtype=torch.float32, device="cpu")
 
     def RunOnDevice(self) -> None:
         chosen = int(torch.multinomial(self._weights, 1))

@@ -13,13 +13,16 @@ __all__: list[str] = []
 
 @register_operator("Accumulate")
 class Accumulate(TorchOperator):
-    """Input 0 plus `gamma` (1) times the output's former elements, if it has the same sizes."""
+    """Input 0 plus `gamma` (1) times the output's former elements, if it has as many.
+
+    A class, since a function does not see what its output held.
+    """
 
     def RunOnDevice(self) -> None:
         x = self.x(0, FLOAT)
         before = self.Output(0)
         known = before.dtype() is c10.float32 and before.storage_initialized()
-        if not known or list(before.sizes()) != list(x.shape):
+        if not known or before.numel() != x.numel():
             self.out(0, x.shape, c10.float32).copy_(x)
             return
         gamma = self.GetSingleArgument("gamma", 1.0)

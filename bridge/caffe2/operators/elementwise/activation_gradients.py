@@ -40,6 +40,7 @@ def relu_gradient(y: Tensor, dy: Tensor, *, out: Out = None) -> Tensor:
 @operator("ReluNGradient", inplace="1>0")
 def relu_n_gradient(y: Tensor, dy: Tensor, *, n: float = 6.0, out: Out = None) -> Tensor:
     """dx = dy where 0 < y < n, else 0."""
+    require(n > 0, "n is greater than 0", n)
     dy = shaped_like(dy, y)
     return torch.where((y > 0) & (y < n), dy, dy.new_zeros(()), out=out)
 

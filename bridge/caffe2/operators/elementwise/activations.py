@@ -129,5 +129,6 @@ def gelu(x: Tensor, *, fast_gelu: bool = False, out: Out = None) -> Tensor:
 @operator("Logit", inplace="0>0", gradient="LogitGradient i0! g0 > 0")
 def logit(x: Tensor, *, eps: float = 1e-6, out: Out = None) -> Tensor:
     """y = log(x / (1 - x)), x clamped to [eps, 1 - eps]."""
+    require(0 < eps < 0.5, "eps is greater than 0 and less than 0.5", eps)
     clamped = torch.clamp(x, eps, 1 - eps)
     return torch.log(clamped / (1 - clamped), out=out)

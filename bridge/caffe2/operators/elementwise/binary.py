@@ -14,6 +14,7 @@ from bridge.caffe2.operators.base.checks import (
     BOOL,
     NUMBERS,
     NUMBERS_AND_BOOL,
+    broadcast_sizes,
     has_values,
     require,
 )
@@ -54,7 +55,7 @@ def _matched(
         return broadcast.view(a, b)
     if a.shape != b.shape:
         try:
-            sizes = torch.broadcast_shapes(a.shape, b.shape)
+            sizes = broadcast_sizes(a.shape, b.shape)
         except RuntimeError as cause:
             raise EnforceNotMet(
                 f"Sizes {list(a.shape)} and {list(b.shape)} do not broadcast together."

@@ -6,8 +6,15 @@ Follows BinaryElementwiseWithArgsGradientOp, caffe2/operators/elementwise_ops.h,
 
 from __future__ import annotations
 
+import math
+
 from bridge.caffe2.execution.function_operator import operator
-from bridge.caffe2.operators.base.checks import NUMBERS, has_values, require
+from bridge.caffe2.operators.base.checks import (
+    NUMBERS,
+    broadcast_sizes,
+    has_values,
+    require,
+)
 from bridge.caffe2.operators.base.lazy_torch import torch
 from bridge.caffe2.operators.elementwise.legacy_broadcast import Broadcast
 
@@ -20,15 +27,23 @@ if TYPE_CHECKING:
 __all__: list[str] = []
 
 
-def _wide(dc: Tensor, a: Tensor, b: Tensor, broadcast: Broadcast) -> Tensor:
-    """Return B as a view that broadcasts with A to the shape of dC."""
+def _wide(
+    dc: Tensor, a: Tensor, b: Tensor, broadcast: Broadcast, out: Out = None
+) -> tuple[Tensor, Tensor, Out]:
+    """Return B as a view that broadcasts with A, dC in the shape of both, and `out`.
+
+    dC may have another shape with as many elements; `out` is left out then.
+    """
     wide = broadcast.view(a, b)
     try:
-        fits = torch.broadcast_shapes(a.shape, wide.shape) == dc.shape
+        shape: tuple[int, ...] | None = broadcast_sizes(a.shape, wide.shape)
     except RuntimeError:
-        fits = False
+        shape = None
+    if shape == dc.shape:
+        return wide, dc, out
+    fits = shape is not None and math.prod(shape) == dc.numel()
     require(fits, "A and B broadcast to the shape of dC", a, b, dc)
-    return wide
+    return wide, dc.reshape(shape), None
 
 
 def _folded(gradient: Tensor, wide: Tensor, shape: torch.Size, dc: Tensor) -> Tensor:
@@ -56,7 +71,7 @@ def add_gradient(
     out: Out = None,
 ) -> tuple[Tensor, Tensor]:
     """dA = dC, dB = dC."""
-    wide = _wide(dc, a, b, broadcast)
+    wide, dc, out = _wide(dc, a, b, broadcast, out)
     if _is_plain(out, a, b):
         da, db = (one if one is dc else one.copy_(dc) for one in out)
         return da, db
@@ -73,7 +88,7 @@ def sub_gradient(
     out: Out = None,
 ) -> tuple[Tensor, Tensor]:
     """dA = dC, dB = -dC."""
-    wide = _wide(dc, a, b, broadcast)
+    wide, dc, out = _wide(dc, a, b, broadcast, out)
     if _is_plain(out, a, b):
         da = out[0] if out[0] is dc else out[0].copy_(dc)
         return da, torch.neg(dc, out=out[1])
@@ -90,7 +105,7 @@ def mul_gradient(
     out: Out = None,
 ) -> tuple[Tensor, Tensor]:
     """dA = dC * B, dB = dC * A."""
-    wide = _wide(dc, a, b, broadcast)
+    wide, dc, out = _wide(dc, a, b, broadcast, out)
     if _is_plain(out, a, b):
         if out[1] is dc:
             return torch.mul(dc, b, out=out[0]), torch.mul(dc, a, out=out[1])
@@ -112,7 +127,8 @@ def div_gradient(
     if c is None:
         dc, a, b = b, a, dc
         c = a
-    wide = _wide(dc, a, b, broadcast)
+    wide, dc, _ = _wide(dc, a, b, broadcast)
+    c = c.reshape(dc.shape)
     if dc.is_floating_point():
         da, db = dc / wide, -dc * c / wide
     else:

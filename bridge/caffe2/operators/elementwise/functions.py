@@ -76,7 +76,7 @@ def clip(x: Tensor, *, min: float = -LARGEST, max: float = LARGEST, out: Out = N
 @operator(
     "EnsureClipped",
     inplace="0>0",
-    types={"indices": INTS},
+    types={"indices": INTS, "gradient": None},
     gradient="undefined",
 )
 def ensure_clipped(
@@ -93,7 +93,9 @@ def ensure_clipped(
         return clipped
     n = x.shape[0]
     require(
-        gradient is not None and gradient.numel() == x.numel() // (n or 1) * indices.numel(),
+        gradient is not None
+        and gradient.shape[: indices.dim()] == indices.shape
+        and gradient.shape[indices.dim() :].numel() == x.shape[1:].numel(),
         "the gradient has one row per index",
         gradient,
         indices,

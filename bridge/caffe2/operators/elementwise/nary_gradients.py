@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from bridge.caffe2.execution.function_operator import operator
-from bridge.caffe2.operators.base.checks import FLOATS, require
+from bridge.caffe2.operators.base.checks import FLOATS, require, shaped_like
 from bridge.caffe2.operators.base.lazy_torch import torch
 
 TYPE_CHECKING = False
@@ -18,10 +18,12 @@ __all__: list[str] = []
 
 def _chosen(y: Tensor, dy: Tensor, xs: tuple[Tensor, ...], outputs: int) -> tuple[Tensor, ...]:
     require(outputs == len(xs), "there is one output per X", outputs)
-    for x in xs:
-        require(x.shape == y.shape, "the inputs have the same shape", x, y)
     zero = dy.new_zeros(())
-    return tuple([torch.where(x == y, dy, zero) for x in xs])
+    found = []
+    for x in xs:
+        largest, slope = shaped_like(y, x), shaped_like(dy, x)
+        found.append(torch.where(x == largest, slope, zero))
+    return tuple(found)
 
 
 @operator("MaxGradient", inputs="3-*")

@@ -82,7 +82,7 @@ def im2col(x: Tensor, *, columns: Columns, order: str = "NCHW") -> Tensor:
     return cut.view(n, -1, up, across)
 
 
-@operator("Col2Im", types={"like": None}, gradient="Im2Col g0 > 0")
+@operator("Col2Im", types={"like": None}, rearranges=(), gradient="Im2Col g0 > 0")
 def col2im(x: Tensor, like: Tensor, *, columns: Columns, order: str = "NCHW") -> Tensor:
     """(the result of Im2Col, an image) -> an image of these sizes; overlaps are added."""
     order = image_order(order)

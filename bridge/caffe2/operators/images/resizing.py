@@ -208,6 +208,7 @@ def upsample_bilinear(
 def upsample_bilinear_gradient(dy: Tensor, x: Tensor, scales: Tensor | None = None) -> Tensor:
     """(dY, X, optionally scales) -> dX."""
     dy, x = _image(dy, "NCHW", 2), _image(x, "NCHW", 2)
+    _scales(scales, 1.0, 1.0)
     if not dy.numel():
         return torch.zeros_like(x)
     back = torch.ops.aten.upsample_bilinear2d_backward

@@ -162,7 +162,7 @@ def elementwise_linear_gradient(
 ) -> tuple[Tensor, Tensor, Tensor]:
     """(dY, X, a) -> dX, da, db."""
     rows = as_matrix(x, axis_from_front(axis, x.dim()))
-    require(a.numel() == rows.shape[1], "a has D elements", a, x)
+    require(a.dim() == 1 and a.numel() == rows.shape[1], "a has D elements", a, x)
     drows = dy.view(rows.shape)
     return (drows * a.view(-1)).view(x.shape), (drows * rows).sum(0), drows.sum(0)
 

@@ -10,7 +10,9 @@ from __future__ import annotations
 
 from bridge.caffe2.execution.function_operator import operator
 from bridge.caffe2.operators.base.checks import require
+from bridge.caffe2.operators.base.cpu_kernels import recordable, takes_kernels
 from bridge.caffe2.operators.base.lazy_torch import torch
+from bridge.caffe2.operators.layers import distance_kernels
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,6 +21,15 @@ if TYPE_CHECKING:
     from bridge.caffe2.execution.declaration import Out
 
 __all__: list[str] = []
+
+_FEW = 4096  # elements; for more, torch's wider vectors win
+
+_half_square = recordable(distance_kernels.half_square)
+_half_square_gradient = recordable(distance_kernels.half_square_gradient)
+
+
+def _are_few(x: Tensor, *others: Tensor) -> bool:
+    return x.numel() <= _FEW and takes_kernels(x, *others)
 
 
 def _pairs(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
@@ -34,6 +45,9 @@ def _pairs(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
 def squared_l2_distance(x: Tensor, y: Tensor, *, out: Out = None) -> Tensor:
     """Half the sum of (X - Y)^2."""
     x, y = _pairs(x, y)
+    if _are_few(x, y):
+        z = x.new_empty(x.shape[0]) if out is None else out
+        return _half_square(z, x, y, *x.shape)
     apart = x - y
     return torch.mul((apart * apart).sum(1), 0.5, out=out)
 
@@ -76,9 +90,14 @@ def _gradient_pairs(x: Tensor, y: Tensor, dz: Tensor) -> tuple[Tensor, Tensor, T
 
 
 @operator("SquaredL2DistanceGradient")
-def squared_l2_distance_gradient(x: Tensor, y: Tensor, dz: Tensor) -> tuple[Tensor, Tensor]:
+def squared_l2_distance_gradient(
+    x: Tensor, y: Tensor, dz: Tensor, *, out: Out = None
+) -> tuple[Tensor, Tensor]:
     """dX = (X - Y) * dZ, dY = -dX."""
     a, b, dz = _gradient_pairs(x, y, dz)
+    if _are_few(a, b, dz):
+        dx, dy = (torch.empty_like(x), torch.empty_like(y)) if out is None else out
+        return _half_square_gradient(dx, dy, a, b, dz, *a.shape), dy
     dx = ((a - b) * dz).view(x.shape)
     return dx, -dx
 

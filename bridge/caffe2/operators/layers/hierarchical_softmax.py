@@ -147,6 +147,7 @@ def _search(
 def huffman_tree_hierarchy(labels: Tensor, *, num_classes: int = -1) -> Any:
     """The Huffman tree of labels, from 0 to below `num_classes`, as a TreeProto: one string."""
     require(num_classes > 0, "num_classes is positive", num_classes)
+    require(labels.dim() == 1, "the labels have one dimension", labels)
     require_range("labels", labels, num_classes)
     counts = torch.bincount(labels.reshape(-1), minlength=num_classes).tolist()
     queue: list[tuple[int, int]] = []

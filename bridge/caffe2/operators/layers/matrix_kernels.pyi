@@ -1,4 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
+from torch import Tensor
+
 def fully_connected(
-    x: int, w: int, b: int, y: int, rows: int, depth: int, columns: int
-) -> None: ...
+    x: Tensor, w: Tensor, b: Tensor, y: Tensor, rows: int, depth: int, columns: int
+) -> Tensor: ...

@@ -2,6 +2,9 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
 """Products of small matrices, on the CPU, for which a call of torch takes longer than the work."""
 
+from libc.stdint cimport int64_t
+
+from bridge.caffe2.operators.base.kernel_memory cimport floats_of
 
 cdef enum:
     COLUMNS = 64    # of the result; so many are added at once
@@ -9,46 +12,55 @@ cdef enum:
 
 
 cdef void add_products(
-    const float *x, const float *turned, Py_ssize_t depth, Py_ssize_t columns, float *y
+    const float *x, const float *turned, int64_t depth, int64_t columns, float *y
 ) noexcept nogil:
-    """Add x times `turned`, (depth, columns), to a row."""
-    cdef Py_ssize_t j, k
-    cdef float by
-    for k in range(depth):
-        by = x[k]
+    """Add x times `turned`, (depth, columns), to a row; four at once, since `y` is in memory."""
+    cdef int64_t j, k = 0
+    cdef float a, b, c, d
+    cdef const float *more
+    while k + 4 <= depth:
+        a, b, c, d = x[k], x[k + 1], x[k + 2], x[k + 3]
+        more = turned + k * columns
         for j in range(columns):
-            y[j] += by * turned[k * columns + j]
+            y[j] += (a * more[j] + b * more[columns + j]) + (
+                c * more[2 * columns + j] + d * more[3 * columns + j])
+        k += 4
+    while k < depth:
+        a = x[k]
+        more = turned + k * columns
+        for j in range(columns):
+            y[j] += a * more[j]
+        k += 1
 
 
 def fully_connected(
-    size_t x, size_t w, size_t b, size_t y, Py_ssize_t rows, Py_ssize_t depth, Py_ssize_t columns,
+    x, w, b, y, int64_t rows, int64_t depth, int64_t columns,
 ):
-    """Set `y`, (rows, columns), to x times the transposed w, plus b.
+    """Set `y`, (rows, columns), to x times the transposed w, plus b, and return it.
 
-    Addresses of row-major float32: x: (rows, depth), w: (columns, depth), b: (columns); `y` is
-    none of them. Nothing is checked.
+    Row-major float32 torch tensors on the CPU: x: (rows, depth), w: (columns, depth), b: (columns);
+    `y` is none of them. Only the numbers of elements are checked.
     """
-    cdef const float *source = <const float *>x
-    cdef const float *weights = <const float *>w
-    cdef float *target = <float *>y
+    cdef const float *source = floats_of(x, rows * depth)
+    cdef const float *weights = floats_of(w, columns * depth)
+    cdef const float *plus = floats_of(b, columns)
+    cdef float *target = floats_of(y, rows * columns)
     cdef float turned[DEPTH * COLUMNS]
-    cdef Py_ssize_t i, j, k, first, start, many, deep
-    with nogil:
-        for i in range(rows):
-            for j in range(columns):
-                target[i * columns + j] = (<const float *>b)[j]
-        first = 0
-        while first < columns:
-            many = COLUMNS if columns - first > COLUMNS else columns - first
-            start = 0
-            while start < depth:
-                deep = DEPTH if depth - start > DEPTH else depth - start
-                for j in range(many):
-                    for k in range(deep):
-                        turned[k * many + j] = weights[(first + j) * depth + start + k]
-                for i in range(rows):
-                    add_products(
-                        source + i * depth + start, turned, deep, many,
-                        target + i * columns + first)
-                start += DEPTH
-            first += COLUMNS
+    cdef int64_t i, j, k, first = 0, start, many, deep
+    for i in range(rows):
+        for j in range(columns):
+            target[i * columns + j] = plus[j]
+    while first < columns:
+        many = COLUMNS if columns - first > COLUMNS else columns - first
+        start = 0
+        while start < depth:
+            deep = DEPTH if depth - start > DEPTH else depth - start
+            for j in range(many):
+                for k in range(deep):
+                    turned[k * many + j] = weights[(first + j) * depth + start + k]
+            for i in range(rows):
+                add_products(
+                    source + i * depth + start, turned, deep, many, target + i * columns + first)
+            start += DEPTH
+        first += COLUMNS
+    return y

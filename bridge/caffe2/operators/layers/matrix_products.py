@@ -6,8 +6,12 @@ from __future__ import annotations
 import math
 
 from bridge.caffe2.execution.function_operator import operator
-from bridge.caffe2.operators.base.checks import axis_from_front, require
-from bridge.caffe2.operators.base.cpu_kernels import address_of, recordable, takes_kernels
+from bridge.caffe2.operators.base.checks import (
+    axis_from_front,
+    broadcast_sizes,
+    require,
+)
+from bridge.caffe2.operators.base.cpu_kernels import recordable, takes_kernels
 from bridge.caffe2.operators.base.lazy_torch import torch
 from bridge.caffe2.operators.layers import matrix_kernels
 
@@ -58,18 +62,7 @@ def _connected(
     return torch.addmm(b, matrix, weights).view(*outer, b.shape[0])
 
 
-@recordable
-def _by_kernel(
-    x: Tensor, w: Tensor, b: Tensor, y: Tensor, rows: int, depth: int, columns: int
-) -> Tensor:
-    addresses = (
-        address_of(x, rows * depth),
-        address_of(w, columns * depth),
-        address_of(b, columns),
-        address_of(y, rows * columns),
-    )
-    matrix_kernels.fully_connected(*addresses, rows, depth, columns)
-    return y
+_by_kernel = recordable(matrix_kernels.fully_connected)
 
 
 @operator("FC", gradient="FCGradient i0 i1 g0 > 1 2 0")
@@ -217,7 +210,7 @@ def batch_mat_mul(
         same = (1,) * (rank - len(batch)) + batch == (1,) * (rank - len(others)) + others
         require(same, "A and B have the same batch dimensions, unless `broadcast` is set", a, b)
     try:
-        sizes = torch.broadcast_shapes(batch, others)
+        sizes = broadcast_sizes(batch, others)
     except RuntimeError:
         require(False, "the batch dimensions of A and B broadcast", a, b)
     rows = () if a.dim() == 1 else (left.shape[-2],)

@@ -48,6 +48,7 @@ def instance_norm_gradient(
 
     Follows InstanceNormGradientOp, caffe2/operators/instance_norm_gradient_op.cc, PyTorch 1.8.1.
     """
+    require(epsilon >= 0, "epsilon is not negative", epsilon)
     order = image_order(order)
     x, dy = channels_first(x, order), channels_first(dy, order)
     require(scale.numel() == x.shape[1], "there is one value per channel", scale, x)

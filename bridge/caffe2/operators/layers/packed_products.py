@@ -12,6 +12,7 @@ from bridge.caffe2.execution.registry import register_operator
 from bridge.caffe2.operators.base.checks import FLOAT, axis_from_front
 from bridge.caffe2.operators.base.lazy_torch import torch
 from bridge.caffe2.operators.base.torch_operator import TorchOperator, enforce
+from bridge.caffe2.operators.layers.matrix_products import as_matrix
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ class FbGemmPack(TorchOperator):
     def RunOnDevice(self) -> None:
         w = self.x(0, FLOAT)
         enforce(w.dim() >= 1, f"The weights are (N, K), not {list(w.shape)}.")
-        packed = PackedWeight(self._rounded(w.reshape(w.shape[0], -1)))
+        packed = PackedWeight(self._rounded(as_matrix(w, 1)))
         self.OutputBlob(0).Reset(packed)
 
     def _rounded(self, w: Tensor) -> Tensor:
@@ -67,11 +68,11 @@ class FbFCPacked(TorchOperator):
         matrix = self.Input(1, PackedWeight).matrix
         enforce(matrix is not None, "The weights were not packed.")
         axis = axis_from_front(self.GetSingleArgument("axis", 1), x.dim())
-        rows = x.reshape(x.shape[:axis].numel(), -1)
+        rows = as_matrix(x, axis)
         enforce(
-            rows.shape[1] == matrix.shape[0] and b.numel() == matrix.shape[1],
+            rows.shape[1] == matrix.shape[0] and list(b.shape) == [matrix.shape[1]],
             f"Weights of sizes {list(matrix.shape)} do not fit X of sizes {list(x.shape)} and b of "
             f"sizes {list(b.shape)}.",
         )
         y = torch.addmm(b.reshape(-1), rows, matrix)
-        self.put(0, y.view(*x.shape[:axis], -1))
+        self.put(0, y.view(*x.shape[:axis], y.shape[-1]))

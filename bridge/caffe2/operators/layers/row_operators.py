@@ -45,7 +45,7 @@ def scale_blobs(*xs: Tensor, scale: float = 1.0, outputs: OutputCount = 0) -> li
 def square_root_divide(x: Tensor, scale: Tensor, *, out: Out = None) -> Tensor:
     """Each row of X divided by the square root of its number in `scale`, unless that is 0."""
     require(
-        x.dim() > 0 and scale.dim() > 0 and scale.numel() == x.shape[0],
+        x.dim() > 0 and scale.dim() > 0 and scale.shape[0] == scale.numel() == x.shape[0],
         "there is one number per row of X",
         scale,
         x,

@@ -102,7 +102,7 @@ def tt_sparse_lengths_sum(
         slices = core.reshape(sizes[k], rank[k], parts[k] * rank[k + 1])[places[:, k]]
         if y is not None:
             slices = torch.bmm(y, slices)
-        y = slices.reshape(len(indices), -1, rank[k + 1])
+        y = slices.reshape(len(indices), math.prod(parts[: k + 1]), rank[k + 1])
         made.append(y)
     rows = made[2].reshape(len(indices), emb_size)
     return sum_segments(rows, None, lengths), made[0], made[1], places

@@ -30,7 +30,7 @@ def copy(x: Tensor, *, out: Out = None) -> Tensor:
     return _copied(x, out)
 
 
-@operator("CopyOnDeviceLike", types=None, on_host=("x",))
+@operator("CopyOnDeviceLike", types=None, rearranges={0: 0}, on_host=("x",))
 def copy_on_device_like(x: Tensor, like: Tensor) -> Tensor:
     """A copy of X, of any type, on the device of `like`."""
     return x.to(like.device)
@@ -72,15 +72,20 @@ def ensure_dense(x: Tensor, *, out: Out = None) -> Tensor:
     return _copied(x, out)
 
 
-# Outputs of functions have memory of their own: what shares an input's memory is a class.
-
-
 @register_operator("Alias")
 class Alias(TorchOperator):
-    """A tensor with its own sizes that shares the memory of input 0."""
+    """A tensor with its own sizes that shares the memory of input 0.
+
+    A class, since results of functions have memory of their own.
+    """
 
     def RunOnDevice(self) -> None:
         self.OutputTensorAlias(0, self.Input(0))
+
+    @staticmethod
+    def as_function(x: Tensor) -> Tensor:
+        """Return the value."""
+        return x
 
 
 @register_operator("AliasWithName")

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import math
 
+from bridge import c10
 from bridge.caffe2.execution.function_operator import operator
 from bridge.caffe2.operators.base.checks import (
     INTS,
@@ -52,7 +53,7 @@ def slice_gradient(
     return torch.constant_pad_nd(gradient, pads)
 
 
-@operator("ExpandGradient", types={"dy": NUMBERS, "x": None})
+@operator("ExpandGradient", types={"dy": NUMBERS, "x": None}, rearranges=())
 def expand_gradient(dy: Tensor, x: Tensor) -> Tensor:
     """The gradient of Expand, from that of its output and its input."""
     spare = dy.dim() - x.dim()
@@ -72,8 +73,8 @@ def tile_gradient(
     tiles_input: Tensor | None = None,
     axis_input: Tensor | None = None,
     *,
-    tiles: int = 1,
-    axis: int = 0,
+    tiles: int | None = None,
+    axis: int | None = None,
 ) -> Tensor:
     """The gradient of Tile, with its arguments, from that of its output."""
     tiles, axis = tiling(tiles, axis, tiles_input, axis_input)
@@ -91,11 +92,14 @@ def batch_gather_gradient(
     """The gradient of BatchGather along `axis`, from data, indices, and that of its output."""
     axis = axis_from_front(axis, data.dim())
     require(data.dim() >= 2, "the data have at least two dimensions", data)
+    require(dy.shape[:axis] == data.shape[:axis], "the outer dimensions are equal", dy, data)
     rows = data.shape[axis]
     require_range("the indices", indices, rows)
     outer, inner = math.prod(data.shape[:axis]), math.prod(data.shape[axis + 1 :])
     if match_outer:
-        places = indices.reshape(outer, -1, 1).long().expand(-1, -1, inner)
+        require(indices.shape[:axis] == data.shape[:axis], "the outer dimensions match", indices)
+        found = math.prod(indices.shape[axis:])
+        places = indices.reshape(outer, found, 1).long().expand(-1, -1, inner)
     else:
         places = indices.reshape(1, -1, 1).long().expand(outer, -1, inner)
     require(dy.numel() == places.numel(), "the gradient has the size of the output", dy)
@@ -103,7 +107,7 @@ def batch_gather_gradient(
     return empty.scatter_add(1, places, dy.reshape(places.shape)).view(data.shape)
 
 
-@operator("CopyRowsToTensorGradient", inplace="0>0", types=None)
+@operator("CopyRowsToTensorGradient", inplace="0>0", types=(c10.float16, *NUMBERS))
 def copy_rows_to_tensor_gradient(dy: Tensor) -> Tensor:
     """The gradient of CopyRowsToTensor: that of its output, unchanged."""
     return dy

@@ -6,7 +6,7 @@ from __future__ import annotations
 from bridge.caffe2.execution.function_operator import operator
 from bridge.caffe2.operators.base.checks import INT32, INTS, require
 from bridge.caffe2.operators.base.lazy_torch import torch
-from bridge.caffe2.operators.base.rows_and_segments import segment_ids
+from bridge.caffe2.operators.base.rows_and_segments import copied_rows, segment_ids
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -110,5 +110,5 @@ def gather_by_key(keys: Tensor, *parts: Tensor) -> Tensor:
         places = (flat == i).nonzero().view(-1)
         n = places.shape[0]
         require(n == part.shape[0], f"{n} rows belong to input {i + 1}", part)
-        result = result.index_copy(0, places, part)
+        result = copied_rows(result, places, part)
     return result

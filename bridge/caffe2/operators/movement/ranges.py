@@ -9,7 +9,11 @@ from bridge.caffe2.execution.registry import register_operator
 from bridge.caffe2.operators.base.any_type_operator import AnyTypeOperator
 from bridge.caffe2.operators.base.checks import INT64, INTS, require
 from bridge.caffe2.operators.base.lazy_torch import torch
-from bridge.caffe2.operators.base.rows_and_segments import positions_in_segments, segment_ids
+from bridge.caffe2.operators.base.rows_and_segments import (
+    positions_in_segments,
+    rows_at,
+    segment_ids,
+)
 from bridge.caffe2.operators.base.torch_operator import enforce
 
 TYPE_CHECKING = False
@@ -36,7 +40,7 @@ def gather_ranges(data: Tensor, ranges: Tensor) -> tuple[Tensor, Tensor]:
         ranges,
     )
     places = ranges_of(ranges.reshape(-1, 2), data.numel())
-    return data.index_select(0, places), ranges[:, :, 1].sum(1).int()
+    return rows_at(data, places), ranges[:, :, 1].sum(1).int()
 
 
 def ranges_of(ranges: Tensor, n: int) -> Tensor:

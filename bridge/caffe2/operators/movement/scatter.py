@@ -11,8 +11,10 @@ import math
 from bridge import c10
 from bridge.caffe2.execution.function_operator import operator
 from bridge.caffe2.operators.base.checks import INT64, INTS, axis_from_front, require
+from bridge.caffe2.operators.base.cpu_kernels import recordable, takes_kernels
 from bridge.caffe2.operators.base.lazy_torch import torch
 from bridge.caffe2.operators.base.rows_and_segments import row_indices
+from bridge.caffe2.operators.movement import row_kernels
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,6 +23,8 @@ if TYPE_CHECKING:
     from bridge.caffe2.execution.declaration import Out
 
 __all__: list[str] = []
+
+_add_weighted = recordable(row_kernels.add_weighted)
 
 
 @operator(
@@ -61,13 +65,16 @@ def scatter_weighted_sum(
     """
     require(x0.numel() > 0 and x0.dim() > 0, "input 0 has at least one dimension", x0)
     require(len(others) % 2 == 0, "each input of rows is followed by its weight")
-    places = row_indices(indices, x0.shape[0])
-    n = places.shape[0]
-    row = math.prod(x0.shape[1:])
+    n, rows, width = indices.numel(), x0.shape[0], math.prod(x0.shape[1:])
     for x in others[::2]:
-        require(x.numel() == n * row, f"there are {n} rows of {row} elements", x)
+        require(x.numel() == n * width, f"there are {n} rows of {width} elements", x)
     for weight in (w0, *others[1::2]):
         require(weight.numel() == 1, "a weight has one element", weight)
+    if takes_kernels(x0, w0, *others) and takes_kernels(indices, dtype=indices.dtype):
+        given = x0.clone() if out is None else out
+        sizes = (n, rows, width, indices.dtype is torch.int64)
+        return _add_weighted(given, w0, indices, [*others[::2]], [*others[1::2]], *sizes)
+    places = row_indices(indices, rows)
     factors = [float(weight.item()) for weight in others[1::2]]
     scale = float(w0.item())
     target = x0.clone() if out is None else out
@@ -111,7 +118,10 @@ def scatter(data: Tensor, indices: Tensor, updates: Tensor, *, axis: int = 1) ->
         indices,
         data,
     )
-    return runs.scatter(1, places, updates.reshape(places.shape)).view(data.shape)
+    updates = updates.reshape(places.shape)
+    if data.dtype == torch.uint16:  # torch computes with its bits, not with the type
+        runs, updates = runs.view(torch.int16), updates.view(torch.int16)
+    return runs.scatter(1, places, updates).view(data.dtype).view(data.shape)
 
 
 def _in_runs(x: Tensor, axis: int) -> Tensor:

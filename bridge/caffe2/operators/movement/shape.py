@@ -97,7 +97,7 @@ def reshape(
     return _resized(data, sizes, out[0]), out[1].copy_(former)
 
 
-@operator("ResizeLike", types=None, gradient="undefined")
+@operator("ResizeLike", types=None, rearranges={0: 0}, gradient="undefined")
 def resize_like(x: Tensor, like: Tensor, *, out: Out = None) -> Tensor:
     """X with the sizes of `like`."""
     return _resized(x, list(like.shape), out)

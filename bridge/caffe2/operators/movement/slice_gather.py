@@ -8,7 +8,9 @@ import math
 from bridge.c10.errors import EnforceIndexError, EnforceNotMet
 from bridge.caffe2.execution.function_operator import operator
 from bridge.caffe2.operators.base.checks import INTS, axis_from_front, has_values, require
+from bridge.caffe2.operators.base.cpu_kernels import recordable, takes_kernels
 from bridge.caffe2.operators.base.lazy_torch import torch
+from bridge.caffe2.operators.movement import row_kernels
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,6 +19,10 @@ if TYPE_CHECKING:
     from bridge.caffe2.execution.declaration import Out
 
 __all__ = ["slice_bounds"]
+
+_FEW = 1 << 14  # elements; for more, torch takes as long
+
+_take = recordable(row_kernels.take)
 
 
 def slice_bounds(start: int, end: int, size: int) -> tuple[int, int]:
@@ -126,6 +132,7 @@ def gather(
     axis: int = 0,
     wrap_indices: bool | None = None,
     match_outer: bool = False,
+    out: Out = None,
 ) -> Tensor:
     """The slices of the data along `axis` at the indices.
 
@@ -133,6 +140,16 @@ def gather(
     Raises EnforceNotMet, also an IndexError: an index is out of range.
     """
     wrap = axis == 0 if wrap_indices is None else wrap_indices
+    if axis == 0 and not match_outer and data.dim() and data.shape[0]:
+        n, width = indices.numel(), math.prod(data.shape[1:])
+        if (
+            n * width <= _FEW
+            and takes_kernels(data, dtype=data.dtype)
+            and takes_kernels(indices, dtype=indices.dtype)
+        ):
+            y = data.new_empty((*indices.shape, *data.shape[1:])) if out is None else out
+            sizes = (n, data.shape[0], width, data.element_size())
+            return _take(y, data, indices, *sizes, indices.dtype is torch.int64, wrap)
     return _gathered(data, indices, axis, wrap, match_outer)
 
 

@@ -18,6 +18,7 @@ __all__: list[str] = []
 @operator(
     "SparseToDense",
     types={"indices": INTS, "values": (c10.float32, *INTS), "like": None},
+    rearranges=(),
     gradient="Gather g0 i0 > 1",
 )
 def sparse_to_dense(
@@ -61,6 +62,7 @@ def _places(lengths: Tensor, indices: Tensor, width: int) -> Tensor:
 @operator(
     "BatchSparseToDense",
     types={"lengths": INT64, "indices": INT64, "values": (c10.float32,), "like": None},
+    rearranges=(),
     gradient="BatchDenseToSparse i0 i1 g0 > 2",
 )
 def batch_sparse_to_dense(

@@ -5,7 +5,14 @@ from __future__ import annotations
 
 from bridge.c10.errors import EnforceNotMet
 from bridge.caffe2.execution.function_operator import operator
-from bridge.caffe2.operators.base.checks import INT64, INTS, NUMBERS, axis_from_front, require
+from bridge.caffe2.operators.base.checks import (
+    INT64,
+    INTS,
+    NUMBERS,
+    axis_from_front,
+    broadcast_sizes,
+    require,
+)
 from bridge.caffe2.operators.base.lazy_torch import torch
 
 TYPE_CHECKING = False
@@ -81,7 +88,7 @@ def expand(x: Tensor, shape: Tensor) -> Tensor:
     """X broadcast with the sizes in input 1; a size below 1 keeps that of X."""
     wanted = [max(size, 1) for size in shape.reshape(-1).tolist()]
     try:
-        sizes = torch.broadcast_shapes(x.shape, wanted)
+        sizes = broadcast_sizes(x.shape, wanted)
     except RuntimeError as cause:
         raise EnforceNotMet(
             f"The sizes {list(x.shape)} do not expand to {wanted}.",

@@ -33,7 +33,8 @@ def string_prefix(strings: Strings, *, length: int = 3) -> Strings:
 @operator("StringSuffix", types=STRINGS, gradient="undefined", outputs=1)
 def string_suffix(strings: Strings, *, length: int = 3) -> Strings:
     """The last `length` bytes of each string."""
-    n = max(length, 0)
+    require(length >= 0, "length is not negative", length)
+    n = length
     return Strings(strings.shape, [one[max(len(one) - n, 0) :] for one in strings.items])
 
 
@@ -77,6 +78,7 @@ def string_join(x: Tensor | Strings, *, axis: int = 0, delimiter: bytes = b",") 
     require(axis in (0, 1), "axis is 0 or 1", axis)
     require(len(sizes) in (1, 2), "X has one or two dimensions", sizes)
     require(len(sizes) == 2 or axis == 0, "axis is 0 with one dimension", axis)
+    require(0 not in sizes, "X has elements", sizes)
     flat = _texts(x)
     rows, columns = sizes if len(sizes) == 2 else [sizes[0], 1]
     if axis == 0:

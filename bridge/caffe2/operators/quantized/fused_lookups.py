@@ -33,7 +33,8 @@ if TYPE_CHECKING:
 
 __all__: list[str] = []
 
-LOOK_UP = {"table": (c10.uint8,), "indices": INTS, "lengths": INT32, "mapping": INT32}
+# Caffe2 has lengths of int32; NumPy 2 makes int64 of them where NumPy 1 did not.
+LOOK_UP = {"table": (c10.uint8,), "indices": INTS, "lengths": INTS, "mapping": INT32}
 
 
 def _check(indices: Tensor, lengths: Tensor, weights: Tensor | None = None) -> None:
@@ -149,7 +150,7 @@ for _bits in (2, 4, 8):
 
 @operator(
     "SparseLengthsSumSparseLookup",
-    types={"indices": INTS, "lengths": INT32, "mapping": INT32},
+    types={"indices": INTS, "lengths": INTS, "mapping": INT32},
     gradient="none",
     outputs="2-3",
     effects=("values",),

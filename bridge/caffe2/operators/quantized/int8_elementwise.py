@@ -54,6 +54,7 @@ class Int8LeakyRelu(Int8Operator):
         x = self.quantized(0)
         values = _values(x) * single(x.scale / self.scale)
         alpha = single(self.GetSingleArgument("alpha", 0.01))
+        require(0 < alpha < 1, "alpha is greater than 0 and less than 1", alpha)
         values = torch.where(values < 0, values * alpha, values)
         return _looked_up(x, values.round() + self.zero_point)
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 import math
 
 from bridge.caffe2.execution.registry import register_operator
-from bridge.caffe2.operators.base.checks import axis_from_front, require, single
+from bridge.caffe2.operators.base.checks import axis_from_front, image_order, require, single
 from bridge.caffe2.operators.base.lazy_torch import torch
 from bridge.caffe2.operators.quantized.int8_operator import Int8Operator, Quantized
 
@@ -22,7 +22,7 @@ class _Move(Int8Operator):
 
     def computed(self) -> None:
         x = self.quantized(0)
-        if self.HasArgument("Y_scale"):
+        if self.HasArgument("Y_scale") or self.HasArgument("Y_zero_point"):
             self.require_same(x)
         made = self.moved(x.bytes).contiguous()
         made = made.clone() if made.data_ptr() == x.bytes.data_ptr() else made
@@ -83,6 +83,8 @@ class Int8ChannelShuffle(_Move):
 
     def moved(self, x: Tensor) -> Tensor:
         require(self.HasArgument("kernel"), "there is a kernel, as in all operators on images")
+        order = image_order(self.GetSingleArgument("order", "NCHW"))
+        require(order == "NHWC" and x.dim() == 4, "images have the order NHWC", order, x)
         group, channels = self.GetSingleArgument("group", 1), x.shape[-1]
         require(group > 0 and channels % group == 0, "group divides the channels", group, x)
         return x.reshape(*x.shape[:-1], group, channels // group).transpose(-1, -2).reshape(x.shape)
@@ -107,6 +109,7 @@ class Int8Reshape(_Move):
 
     def moved(self, x: Tensor) -> Tensor:
         by_input = self.InputSize() > 1
+        require(by_input or self.HasArgument("shape"), "there is a shape")
         shape = self.integers(1) if by_input else self.GetRepeatedArgument("shape", (0,))
         shape = [x.shape[i] if size == 0 else size for i, size in enumerate(shape)]
         require(shape.count(-1) <= 1, "one size is left open", shape)

@@ -143,9 +143,8 @@ def float_to_rowwise_quantized_8bits(x: Tensor) -> tuple[Tensor, Tensor]:
     require(x.dim() > 0 and x.numel() > 0, "X has elements, and at least one dimension", x)
     rows = x.reshape(x.shape[0], -1)
     low, high = rows.amin(1, keepdim=True), rows.amax(1, keepdim=True)
-    scale = (high - low) / 255
-    divisor = torch.where(scale > 1e-8 / 255, scale, 1.0)
-    numbers = ((rows - low) / divisor).round().clamp(0, 255).to(torch.uint8)
+    scale = torch.where(high - low > 1e-10, (high - low) / 255, 1.0)
+    numbers = ((rows - low) / scale).round().clamp(0, 255).to(torch.uint8)
     return numbers.view(x.shape), torch.cat([scale, low], 1)
 
 

@@ -48,6 +48,7 @@ def dot_product_with_padding(
     Shorter rows are padded with `pad_value`, or repeated with `replicate`.
     Follows DotProductWithPaddingOp, caffe2/operators/distance_op.cc, PyTorch 1.8.1.
     """
+    require(x.dim() == y.dim() and x.shape[:1] == y.shape[:1], "X and Y have the same rows", x, y)
     if not x.numel():
         return x.new_zeros(0)  # as in Caffe2, whatever the number of rows
     a, b = _rows(x, y, replicate)
@@ -94,6 +95,7 @@ def lp_norm(x: Tensor, *, p: int = 2, average: bool = False) -> Tensor:
     Follows LpNormOp, caffe2/operators/lpnorm_op.cc, PyTorch 1.8.1.
     """
     require(p in (1, 2), "p is 1 or 2", p)
+    require(x.numel() > 0 or not average, "a mean is of some elements", x)
     flat = x.reshape(-1)
     total = torch.dot(flat, flat) if p == 2 else torch.sum(torch.abs(flat))
     return (total * _scale(x, average)).view(1)
@@ -105,6 +107,6 @@ def lp_norm_gradient(
 ) -> Tensor:
     """(X, dY: (1)) -> dX."""
     require(p in (1, 2), "p is 1 or 2", p)
-    require(dy.numel() == 1, "the gradient has one element", dy)
+    require(dy.dim() == 1 and dy.numel() == 1, "the gradient has one element", dy)
     slope = torch.sign(x) if p == 1 else 2 * x
     return torch.mul(slope, dy.view(()) * _scale(x, average), out=out)

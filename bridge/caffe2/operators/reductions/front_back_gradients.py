@@ -11,7 +11,9 @@ import math
 
 from bridge.caffe2.execution.function_operator import operator
 from bridge.caffe2.operators.base.checks import INT32, NUMBERS, require
+from bridge.caffe2.operators.base.cpu_kernels import recordable, takes_kernels
 from bridge.caffe2.operators.base.lazy_torch import torch
+from bridge.caffe2.operators.movement import row_kernels
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,7 +21,13 @@ if TYPE_CHECKING:
 
     from torch import Tensor
 
+    from bridge.caffe2.execution.declaration import Out
+
 __all__: list[str] = []
+
+_FEW = 1 << 14  # elements; for more, torch takes as long
+
+_repeat = recordable(row_kernels.repeat)
 
 _TYPES = {"dy": NUMBERS, "x": None, "lengths": INT32}
 _MAX_TYPES = {"lengths": INT32}
@@ -69,9 +77,18 @@ def _back_of_maximum(
 
 @operator("ReduceFrontSumGradient", types=_TYPES)
 def reduce_front_sum_gradient(
-    dy: Tensor, x: Tensor, lengths: Tensor | None = None, *, num_reduce_dim: int = 1
+    dy: Tensor,
+    x: Tensor,
+    lengths: Tensor | None = None,
+    *,
+    num_reduce_dim: int = 1,
+    out: Out = None,
 ) -> Tensor:
     """(dY, X or its sizes, optionally lengths) -> dX of sums over the first dimensions."""
+    if lengths is None and num_reduce_dim == 1 and x.dim() and x.numel() <= _FEW:
+        rows, width = x.shape[0], dy.numel()
+        if x.is_floating_point() and x.numel() == rows * width and takes_kernels(dy):
+            return _repeat(dy.new_empty(x.shape) if out is None else out, dy, rows, width)
     return _back(dy, x, lengths, num_reduce_dim, True, False)
 
 

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from bridge.caffe2.execution.function_operator import operator
-from bridge.caffe2.operators.base.checks import axis_from_front
+from bridge.caffe2.operators.base.checks import axis_from_front, require
 from bridge.caffe2.operators.base.lazy_torch import torch
 from bridge.caffe2.operators.reductions.reduce_gradients import kept_sizes
 
@@ -23,6 +23,7 @@ def moments(
 
     Follows MomentsOp, caffe2/operators/moments_op.h, PyTorch 1.8.1.
     """
+    require(axes is None or min(axes, default=0) >= 0, "axes are not negative", axes)
     named = range(x.dim()) if axes is None else axes
     dims = sorted({axis_from_front(axis, x.dim()) for axis in named})
     if not dims:
@@ -40,6 +41,7 @@ def moments_gradient(
     dmean: Tensor, dvariance: Tensor, x: Tensor, mean: Tensor, *, axes: list[int] | None = None
 ) -> Tensor:
     """(dmean, dvariance, X, mean) -> dX."""
+    require(axes is None or min(axes, default=0) >= 0, "axes are not negative", axes)
     sizes = kept_sizes(x, axes)
     dmean, dvariance, mean = (one.reshape(sizes) for one in (dmean, dvariance, mean))
     share = mean.numel() / max(x.numel(), 1)

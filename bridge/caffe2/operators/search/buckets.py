@@ -45,6 +45,7 @@ def batch_bucketize(x: Tensor, indices: Tensor, boundaries: Tensor, lengths: Ten
     """The buckets of the columns of X at `indices`, with boundaries per column."""
     columns = indices.reshape(-1).tolist()
     require(x.dim() == 2, "X has two dimensions", x)
+    require(indices.dim() == 1, "the indices have one dimension", indices)
     lists = _lists(boundaries, lengths)
     require(
         len(lists) == len(columns),

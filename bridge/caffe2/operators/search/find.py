@@ -86,5 +86,5 @@ def is_member_of(x: Tensor | Strings, *, members: Members) -> Tensor:
         found = [one in wanted for one in x.items]
         return torch.tensor(found, dtype=torch.bool, device="cpu").reshape(x.shape)
     fits = members.type is None or members.type.torch == x.dtype
-    given = members.values if fits else []
+    given = [one for one in members.values if fits and not isinstance(one, (str, bytes))]
     return torch.isin(x.long(), torch.tensor(given, dtype=torch.int64, device=x.device))

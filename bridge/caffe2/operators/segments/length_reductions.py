@@ -28,7 +28,8 @@ if TYPE_CHECKING:
 __all__: list[str] = []
 
 BY_LENGTHS = {"lengths": INT32}
-LOOK_UP = {"data": (c10.float32, c10.float16), "indices": INTS, "lengths": INT32}
+# Caffe2 has lengths of int32; NumPy 2 makes int64 of them where NumPy 1 did not.
+LOOK_UP = {"data": (c10.float32, c10.float16), "indices": INTS, "lengths": INTS}
 
 
 def _check(data: Tensor, lengths: Tensor) -> None:

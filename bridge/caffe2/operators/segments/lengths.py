@@ -89,6 +89,7 @@ def _counts(ids: Tensor, data: Tensor | None) -> Tensor:
 @operator(
     "SegmentIdsToLengths",
     types={"ids": INTS, "data": None},
+    rearranges=(),
     gradient="undefined",
     effects=("values",),
 )
@@ -105,6 +106,7 @@ def segment_ids_to_lengths(ids: Tensor, data: Tensor | None = None) -> Tensor:
 @operator(
     "SegmentIdsToRanges",
     types={"ids": INTS, "data": None},
+    rearranges=(),
     gradient="undefined",
     effects=("values",),
 )

@@ -51,12 +51,20 @@ def _over_counts(rows: Tensor, ids: Tensor, n: int) -> Tensor:
 
 
 def _weighted(rows: Tensor, weights: Tensor) -> Tensor:
-    require(weights.numel() == rows.shape[0], "there is one weight per row", weights, rows)
+    require(
+        weights.dim() > 0 and weights.shape[0] == weights.numel() == rows.shape[0],
+        "there is one weight per row",
+        weights,
+        rows,
+    )
     return rows * along_rows(weights, rows)
 
 
-def _check_data(data: Tensor, rows: Tensor) -> None:
-    require(data.shape == rows.shape, "the data have the sizes of their gradient", data, rows)
+def _as_gradient(data: Tensor, rows: Tensor) -> Tensor:
+    """Return the data in the sizes of their gradient, which may differ by dimensions of 1."""
+    fits = data.shape[:1] == rows.shape[:1] and data.numel() == rows.numel()
+    require(fits, "the data have the sizes of their gradient", data, rows)
+    return data.reshape(rows.shape)
 
 
 def _spread(dy: Tensor, ids: Tensor) -> Tensor:
@@ -65,31 +73,64 @@ def _spread(dy: Tensor, ids: Tensor) -> Tensor:
     return select_rows(dy, ids)
 
 
-@operator("SortedSegmentSumGradient", types=BY_IDS)
+def _require_sorted(dy: Tensor, ids: Tensor) -> None:
+    """Raise EnforceNotMet unless the ids are 0, 1, ... in order, as many as gradients."""
+    _check(dy, ids)
+    if not ids.shape[0] or not has_values(ids):
+        return
+    steps = ids.diff()
+    require(
+        int(ids[0]) == 0
+        and int(ids[-1]) == dy.shape[0] - 1
+        and not bool(((steps != 0) & (steps != 1)).any()),
+        "the segment ids begin with 0, are sorted and have no gaps",
+        ids.tolist(),
+    )
+
+
 @operator("UnsortedSegmentSumGradient", types=BY_IDS)
-@operator("SparseSortedSegmentSumGradient", types=BY_IDS)
 @operator("SparseUnsortedSegmentSumGradient", types=BY_IDS)
 def segment_sum_gradient(dy: Tensor, ids: Tensor) -> Tensor:
     """The gradient of each row: that of its segment."""
     return _spread(dy, ids)
 
 
-@operator("SortedSegmentMeanGradient", types=BY_IDS)
 @operator("UnsortedSegmentMeanGradient", types=BY_IDS)
-@operator("SparseSortedSegmentMeanGradient", types=BY_IDS)
 @operator("SparseUnsortedSegmentMeanGradient", types=BY_IDS)
 def segment_mean_gradient(dy: Tensor, ids: Tensor) -> Tensor:
     """The gradient of each row: that of its segment over the number of its rows."""
     return _over_counts(_spread(dy, ids), ids, dy.shape[0])
 
 
-@operator("SortedSegmentWeightedSumGradient", types=BY_IDS)
 @operator("UnsortedSegmentWeightedSumGradient", types=BY_IDS)
-@operator("SparseSortedSegmentWeightedSumGradient", types=BY_IDS)
 @operator("SparseUnsortedSegmentWeightedSumGradient", types=BY_IDS)
 def segment_weighted_sum_gradient(weights: Tensor, dy: Tensor, ids: Tensor) -> Tensor:
     """The gradient of each row: that of its segment times its weight."""
     return _weighted(_spread(dy, ids), weights)
+
+
+@operator("SortedSegmentSumGradient", types=BY_IDS)
+@operator("SparseSortedSegmentSumGradient", types=BY_IDS)
+def sorted_segment_sum_gradient(dy: Tensor, ids: Tensor) -> Tensor:
+    """The gradient of each row: that of its segment."""
+    _require_sorted(dy, ids)
+    return segment_sum_gradient(dy, ids)
+
+
+@operator("SortedSegmentMeanGradient", types=BY_IDS)
+@operator("SparseSortedSegmentMeanGradient", types=BY_IDS)
+def sorted_segment_mean_gradient(dy: Tensor, ids: Tensor) -> Tensor:
+    """The gradient of each row: that of its segment over the number of its rows."""
+    _require_sorted(dy, ids)
+    return segment_mean_gradient(dy, ids)
+
+
+@operator("SortedSegmentWeightedSumGradient", types=BY_IDS)
+@operator("SparseSortedSegmentWeightedSumGradient", types=BY_IDS)
+def sorted_segment_weighted_sum_gradient(weights: Tensor, dy: Tensor, ids: Tensor) -> Tensor:
+    """The gradient of each row: that of its segment times its weight."""
+    _require_sorted(dy, ids)
+    return segment_weighted_sum_gradient(weights, dy, ids)
 
 
 @operator("LengthsSumGradient", types=BY_LENGTHS, effects=("values",))
@@ -107,15 +148,15 @@ def lengths_mean_gradient(dy: Tensor, lengths: Tensor) -> Tensor:
     return _over_counts(_spread(dy, ids), ids, dy.shape[0])
 
 
-@operator("LengthsIndicesInGradientSumGradient", types=BY_ROWS)
-@operator("SparseLengthsIndicesInGradientSumGradient", types=BY_ROWS)
+@operator("LengthsIndicesInGradientSumGradient", types=BY_ROWS, rearranges=())
+@operator("SparseLengthsIndicesInGradientSumGradient", types=BY_ROWS, rearranges=())
 def lengths_indices_in_gradient_sum_gradient(dy: Tensor, lengths: Tensor, rows: Tensor) -> Tensor:
     """The gradient of each row: that of its segment."""
     return _spread(dy, _ids_of(dy, lengths, rows.shape[0]))
 
 
-@operator("LengthsIndicesInGradientMeanGradient", types=BY_ROWS)
-@operator("SparseLengthsIndicesInGradientMeanGradient", types=BY_ROWS)
+@operator("LengthsIndicesInGradientMeanGradient", types=BY_ROWS, rearranges=())
+@operator("SparseLengthsIndicesInGradientMeanGradient", types=BY_ROWS, rearranges=())
 def lengths_indices_in_gradient_mean_gradient(dy: Tensor, lengths: Tensor, rows: Tensor) -> Tensor:
     """The gradient of each row: that of its segment over the number of its rows."""
     ids = _ids_of(dy, lengths, rows.shape[0])
@@ -129,7 +170,7 @@ def lengths_weighted_sum_gradient(weights: Tensor, dy: Tensor, lengths: Tensor) 
     return _weighted(_spread(dy, _ids_of(dy, lengths, weights.numel())), weights)
 
 
-@operator("SparseLengthsIndicesInGradientWeightedSumGradient", types=BY_ROWS)
+@operator("SparseLengthsIndicesInGradientWeightedSumGradient", types=BY_ROWS, rearranges=())
 def sparse_lengths_indices_in_gradient_weighted_sum_gradient(
     weights: Tensor, dy: Tensor, lengths: Tensor, rows: Tensor
 ) -> Tensor:
@@ -144,7 +185,7 @@ def lengths_weighted_sum_with_main_input_gradient(
     """The gradients of the rows and of their weights."""
     rows = _spread(dy, _ids_of(dy, lengths, weights.numel()))
     dx = _weighted(rows, weights)
-    _check_data(data, rows)
+    data = _as_gradient(data, rows)
     return dx, (rows * data).flatten(1).sum(1) if rows.dim() > 1 else rows * data
 
 
@@ -168,37 +209,34 @@ def sparse_lengths_weighted_sum_with_main_input_gradient(
 @operator("LengthsMaxWithMainInputAndForwardOutputGradient", types=BY_LENGTHS, outputs="1-*")
 def lengths_max_gradient(y: Tensor, dy: Tensor, lengths: Tensor, x: Tensor) -> Tensor:
     """dX: dY where an element is the maximum of its segment, else 0."""
-    require(y.shape == dy.shape, "Y and dY have the same sizes", y, dy)
     ids = _ids_of(dy, lengths, x.shape[0] if x.dim() else 0)
     rows = _spread(dy, ids)
-    _check_data(x, rows)
-    return torch.where(x == y[ids], rows, 0.0)
+    return torch.where(_as_gradient(x, rows) == _as_gradient(y, dy)[ids], rows, 0.0)
 
 
-def _of_range(x: Tensor, y: Tensor, dy: Tensor, ids: Tensor) -> tuple[Tensor, Tensor]:
-    """Return for each row the gradient of its segment, and the result of its segment."""
+def _of_range(x: Tensor, y: Tensor, dy: Tensor, ids: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Return for each row the gradient of its segment, the row, and its segment's result."""
+    _require_sorted(dy, ids)
     rows = _spread(dy, ids)
-    _check_data(x, rows)
-    require(y.shape == dy.shape, "Y and dY have the same sizes", y, dy)
-    return rows, y.index_select(0, ids)
+    return rows, _as_gradient(x, rows), _as_gradient(y, dy).index_select(0, ids)
 
 
 @operator("SortedSegmentRangeSumGradient", types=BY_IDS)
 def sorted_segment_range_sum_gradient(x: Tensor, y: Tensor, dy: Tensor, ids: Tensor) -> Tensor:
     """The gradient of each row: that of its segment."""
-    return _of_range(x, y, dy, ids)[0]
+    return _of_range(x, y, dy, ids)[1]
 
 
 @operator("SortedSegmentRangeMeanGradient", types=BY_IDS)
 def sorted_segment_range_mean_gradient(x: Tensor, y: Tensor, dy: Tensor, ids: Tensor) -> Tensor:
     """The gradient of each row: that of its segment over the number of its rows."""
-    return _over_counts(_of_range(x, y, dy, ids)[0], ids, dy.shape[0])
+    return _over_counts(_of_range(x, y, dy, ids)[1], ids, dy.shape[0])
 
 
 @operator("SortedSegmentRangeMaxGradient", types=BY_IDS)
 def sorted_segment_range_max_gradient(x: Tensor, y: Tensor, dy: Tensor, ids: Tensor) -> Tensor:
     """dX: dY where an element is the maximum of its segment, else 0."""
-    rows, results = _of_range(x, y, dy, ids)
+    rows, x, results = _of_range(x, y, dy, ids)
     return torch.where(x == results, rows, 0.0)
 
 
@@ -207,7 +245,7 @@ def sorted_segment_range_log_sum_exp_gradient(
     x: Tensor, y: Tensor, dy: Tensor, ids: Tensor
 ) -> Tensor:
     """dX = dY exp(X - Y)."""
-    rows, results = _of_range(x, y, dy, ids)
+    rows, x, results = _of_range(x, y, dy, ids)
     return rows * torch.exp(x - results)
 
 
@@ -216,7 +254,7 @@ def sorted_segment_range_log_mean_exp_gradient(
     x: Tensor, y: Tensor, dy: Tensor, ids: Tensor
 ) -> Tensor:
     """dX = dY exp(X - Y) over the number of rows of the segment."""
-    rows, results = _of_range(x, y, dy, ids)
+    rows, x, results = _of_range(x, y, dy, ids)
     return _over_counts(rows * torch.exp(x - results), ids, dy.shape[0])
 
 

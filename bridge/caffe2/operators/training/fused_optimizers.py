@@ -6,6 +6,8 @@ Follows adagrad_fused.h and rowwise_adagrad_fused.h in caffe2/sgd, PyTorch 1.8.1
 
 from __future__ import annotations
 
+import math
+
 from bridge.caffe2.execution.function_operator import operator
 from bridge.caffe2.operators.base.checks import FLOAT, INT32, INTS, require
 from bridge.caffe2.operators.base.rows_and_segments import (
@@ -79,7 +81,7 @@ def _by_row(indices: Tensor, grad: Tensor, lengths: Tensor) -> tuple[Tensor, Ten
         lengths,
     )
     ids = segment_ids(lengths, indices.shape[0])
-    return grad.reshape(lengths.shape[0], -1).index_select(0, ids), ids
+    return grad.reshape(lengths.shape[0], math.prod(grad.shape[1:])).index_select(0, ids), ids
 
 
 @_fused("Sum", "Mean", weighted=False)
@@ -123,7 +125,7 @@ def fused_with_weighted_sum(
     grads, ids = _by_row(indices, grad, lengths)
     check_rows(indices, param.shape[0])
     weighted = grads * aux[positions_in_segments(lengths, ids)].unsqueeze(1)
-    rows = param.reshape(param.shape[0], -1)
+    rows = param.reshape(param.shape[0], math.prod(param.shape[1:]))
     of_weights = (rows[indices] * grads).sum(1)
     if not rule.in_turn:
         made = sparse_adagrad(param, moment, indices, weighted, lr, rule=rule, out=out)

@@ -57,8 +57,8 @@ def label_cross_entropy(x: Tensor, label: Tensor, *, out: Out = None) -> Tensor:
 def label_cross_entropy_gradient(x: Tensor, label: Tensor, dy: Tensor) -> Tensor:
     """(X, label, dY: (N)) -> dX."""
     rows, at = _labelled(x, label)
+    require(dy.dim() == 1 and dy.numel() == at.numel(), "there is one gradient per row", dy)
     dy = dy.view(-1, 1)
-    require(dy.shape == at.shape, "there is one gradient per row", dy)
     slopes = -dy / gathered("labels", rows, at).clamp(min=SMALLEST)
     return torch.zeros_like(rows).scatter_add(1, at, slopes).view(x.shape)
 
@@ -71,6 +71,7 @@ def cross_entropy(x: Tensor, label: Tensor, *, out: Out = None) -> Tensor:
     """
     require(x.shape == label.shape, "X and the labels have the same shape", x, label)
     rows = _rows(x)
+    require(x.dim() > 1 or label.numel() == 1, "one dimension is one number", label)
     return torch.neg((_bounded(rows).log() * label.view(rows.shape)).sum(1), out=out)
 
 
@@ -79,6 +80,7 @@ def cross_entropy_gradient(x: Tensor, label: Tensor, dy: Tensor) -> Tensor:
     """(X, label, dY: (N)) -> dX."""
     require(x.shape == label.shape, "X and the labels have the same shape", x, label)
     rows = _rows(x)
+    require(dy.dim() == 1 and dy.shape[0] == rows.shape[0], "there is a gradient per row", dy, x)
     slope = -dy.view(-1, 1) * label.view(rows.shape)
     return (slope / rows.clamp(min=SMALLEST)).view(x.shape)
 
@@ -152,6 +154,7 @@ def _logits_gradient(
 ) -> Tensor:
     """Return the gradient of the logits; dY: (N...)."""
     x, t, *given = _matrices(logits, targets, weights, log_d_trick=trick, unjoined_lr_loss=unjoined)
+    require(dy.numel() == x.shape[0], "there is one gradient per row", dy, logits)
     if trick:
         slopes = (2 * t - 1) * torch.sigmoid(-x)
     elif unjoined:
@@ -188,12 +191,10 @@ def weighted_sigmoid_cross_entropy_with_logits(
     targets: Tensor,
     weights: Tensor,
     *,
-    log_D_trick: bool = False,
-    unjoined_lr_loss: bool = False,
     out: Out = None,
 ) -> Tensor:
     """(logits: (N..., D), targets, weights) -> the mean loss of each row (N...)."""
-    return _logits_loss(logits, targets, weights, log_D_trick, unjoined_lr_loss, out)
+    return _logits_loss(logits, targets, weights, False, False, out)
 
 
 @operator("SigmoidCrossEntropyWithLogitsGradient")
@@ -215,9 +216,6 @@ def weighted_sigmoid_cross_entropy_with_logits_gradient(
     logits: Tensor,
     targets: Tensor,
     weights: Tensor,
-    *,
-    log_D_trick: bool = False,
-    unjoined_lr_loss: bool = False,
 ) -> Tensor:
     """(dY: (N...), logits, targets, weights) -> the gradient of the logits."""
-    return _logits_gradient(dy, logits, targets, weights, log_D_trick, unjoined_lr_loss)
+    return _logits_gradient(dy, logits, targets, weights, False, False)

@@ -5,7 +5,9 @@ from __future__ import annotations
 
 from bridge.caffe2.execution.function_operator import operator
 from bridge.caffe2.operators.base.checks import FLOAT, INT32, gathered, require
+from bridge.caffe2.operators.base.cpu_kernels import recordable, takes_kernels
 from bridge.caffe2.operators.base.lazy_torch import torch
+from bridge.caffe2.operators.layers import distance_kernels
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -15,14 +17,21 @@ if TYPE_CHECKING:
 
 __all__: list[str] = []
 
+_FEW = 4096  # elements; for more, torch's wider vectors win
+
+_mean = recordable(distance_kernels.mean)
+
 
 @operator("AveragedLoss", gradient="AveragedLossGradient i0 g0 > 0")
-def averaged_loss(x: Tensor) -> Tensor:
+def averaged_loss(x: Tensor, *, out: Out = None) -> Tensor:
     """X -> the mean of all elements, 0-d; 0 if there are none.
 
     Follows AveragedLoss, caffe2/operators/loss_op.h, PyTorch 1.8.1.
     """
-    return x.mean() if x.numel() else x.new_zeros(())
+    n = x.numel()
+    if 0 < n <= _FEW and takes_kernels(x):
+        return _mean(x.new_empty(()) if out is None else out, x, n)
+    return x.mean() if n else x.new_zeros(())
 
 
 @operator("AveragedLossGradient")

@@ -114,6 +114,7 @@ def pair_wise_loss(x: Tensor, label: Tensor, lengths: Tensor | None = None) -> T
     sessions; by default there is one.
     Follows PairWiseLossOp, caffe2/operators/rank_loss_op.cc, PyTorch 1.8.1.
     """
+    require(label.dim() == 1 or label.shape[1:] == (1,), "there is a label per number", label, x)
     if not x.numel():  # lengths are ignored
         return x.new_zeros((0,))
     losses = []
@@ -139,6 +140,7 @@ def pair_wise_loss_gradient(
     x: Tensor, label: Tensor, dy: Tensor, lengths: Tensor | None = None
 ) -> Tensor:
     """(X, labels, dY, optionally lengths) -> dX."""
+    require(dy.dim() == 1, "there is a gradient per session", dy)
     found = []
     for i, (part, labels) in enumerate(_sessions(x, label, lengths)):
         pairs = _ordered_pairs(labels)

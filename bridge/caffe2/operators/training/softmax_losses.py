@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import math
+
 from bridge import c10
 from bridge.caffe2.execution.function_operator import operator
 from bridge.caffe2.operators.base.checks import (
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
 __all__: list[str] = []
 
 _LABELS = (c10.int32, c10.float32)
+LEAST_LOG = math.log(1e-20)  # of the softmax, in losses
 
 
 def _share(total: Tensor, count: Tensor, scale: float) -> Tensor:
@@ -43,6 +46,15 @@ def _factor(
     total = weight.sum()
     count = torch.full_like(total, max(n, 1)) if average_by_batch_size else total
     return _share(total, count, scale)
+
+
+def _bounded(logs: Tensor) -> Tensor:
+    """Return logarithms, at least that of 1e-20; their gradient is that of Caffe2, also below."""
+    bounded = logs.clamp(min=LEAST_LOG)
+    if not logs.requires_grad:
+        return bounded
+    found: Tensor = logs + (bounded - logs).detach()
+    return found
 
 
 def _probabilities(label: Tensor, rows: Tensor) -> Tensor:
@@ -104,7 +116,7 @@ def softmax_with_loss(
     logs = torch.log_softmax(rows, 1)
     if label_prob:
         target = _probabilities(label, rows)
-        terms = torch.where(target > 0, target * logs, logs.new_zeros(()))
+        terms = torch.where(target > 0, target * _bounded(logs), logs.new_zeros(()))
     else:
         terms = gathered("labels", logs, _classes(label, rows))
     if column is not None:
@@ -192,7 +204,7 @@ def spatial_softmax_with_loss(
     at, weights = _pixels(x, label, weight)
     logs = torch.log_softmax(x, 1)
     total = weights.sum()
-    loss = (logs.gather(1, at) * weights).sum() * -1.0
+    loss = (_bounded(logs.gather(1, at)) * weights).sum() * -1.0
     p = torch.exp(logs.detach() if logs.requires_grad else logs)
     loss = loss * _share(total, total, 1.0)
     if loss.requires_grad:

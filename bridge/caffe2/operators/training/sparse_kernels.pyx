@@ -9,6 +9,8 @@ is checked but the indices of the rows, all of them before anything is written.
 from libc.math cimport sqrtf
 from libc.stdint cimport int32_t, int64_t
 
+from bridge.caffe2.operators.base.cloned cimport cloned_void, inlined_void
+
 cdef extern from *:
     """
     #if defined(__GNUC__)
@@ -46,7 +48,7 @@ cdef inline void fetch(const float *row, Py_ssize_t width) noexcept nogil:
         i += LINE
 
 
-cdef float mean_square(const float *g, Py_ssize_t width) noexcept nogil:
+cdef inline float mean_square(const float *g, Py_ssize_t width) noexcept nogil:
     # Four sums, which become one vector; and four more, that they do not wait for each other.
     cdef float a = 0, b = 0, c = 0, d = 0, e = 0, f = 0, k = 0, m = 0
     cdef Py_ssize_t i = 0
@@ -66,7 +68,7 @@ cdef float mean_square(const float *g, Py_ssize_t width) noexcept nogil:
     return ((a + e) + (b + f) + (c + k) + (d + m)) / width
 
 
-cdef void adagrad_row(
+cdef inline inlined_void adagrad_row(
     float *w, float *h, const float *g, Py_ssize_t width, float rate, float epsilon
 ) noexcept nogil:
     cdef Py_ssize_t i
@@ -77,7 +79,7 @@ cdef void adagrad_row(
         w[i] += rate * g[i] / (sqrtf(grown) + epsilon)
 
 
-cdef void decayed_adagrad_row(
+cdef inline inlined_void decayed_adagrad_row(
     float *w, float *h, const float *grad, Py_ssize_t width, float rate, float epsilon, float decay
 ) noexcept nogil:
     cdef Py_ssize_t i
@@ -89,7 +91,7 @@ cdef void decayed_adagrad_row(
         w[i] += rate * g / (sqrtf(grown) + epsilon)
 
 
-cdef void scale_row(
+cdef inline inlined_void scale_row(
     float *w, const float *g, Py_ssize_t width, float factor, float decay
 ) noexcept nogil:
     cdef Py_ssize_t i
@@ -101,7 +103,7 @@ cdef void scale_row(
             w[i] += factor * (g[i] + decay * w[i])
 
 
-cdef float mean_square_of_decayed(
+cdef inline float mean_square_of_decayed(
     const float *grad, const float *w, Py_ssize_t width, float decay
 ) noexcept nogil:
     cdef float total = 0, g
@@ -110,6 +112,34 @@ cdef float mean_square_of_decayed(
         g = grad[i] + decay * w[i]
         total += g * g
     return total / width
+
+
+cdef cloned_void adagrad_rows(
+    float *w, float *h, const void *indices, bint wide, const float *g, float rate, Py_ssize_t n,
+    Py_ssize_t width, float epsilon, float weight_decay, bint by_row
+) noexcept nogil:
+    cdef float grown
+    cdef Py_ssize_t i
+    cdef int64_t row
+    for i in range(n):
+        if i + AHEAD < n:
+            row = row_at(indices, wide, i + AHEAD)
+            fetch(w + row * width, width)
+            fetch(h + (row if by_row else row * width), 1 if by_row else width)
+        row = row_at(indices, wide, i)
+        if by_row:
+            if weight_decay == 0:
+                grown = h[row] + mean_square(g, width)
+            else:
+                grown = h[row] + mean_square_of_decayed(g, w + row * width, width, weight_decay)
+            h[row] = grown
+            scale_row(w + row * width, g, width, rate / (sqrtf(grown) + epsilon), weight_decay)
+        elif weight_decay == 0:
+            adagrad_row(w + row * width, h + row * width, g, width, rate, epsilon)
+        else:
+            decayed_adagrad_row(
+                w + row * width, h + row * width, g, width, rate, epsilon, weight_decay)
+        g += width
 
 
 def adagrad(
@@ -122,36 +152,15 @@ def adagrad(
     param: (rows, width). moment: the same, or with `by_row` (rows). indices: (n), int64 if `wide`,
     else int32. grad: (n, width). lr: (1).
     """
-    cdef float *w = <float *>param
-    cdef float *h = <float *>moment
-    cdef const float *g = <const float *>grad
-    cdef float rate = (<const float *>lr)[0], grown
-    cdef Py_ssize_t i
-    cdef int64_t row
+    cdef const void *at = <const void *>indices
+    cdef bint there
     with nogil:
-        if not are_rows(<const void *>indices, wide, n, rows):
-            with gil:
-                return False
-        for i in range(n):
-            if i + AHEAD < n:
-                row = row_at(<const void *>indices, wide, i + AHEAD)
-                fetch(w + row * width, width)
-                fetch(h + (row if by_row else row * width), 1 if by_row else width)
-            row = row_at(<const void *>indices, wide, i)
-            if by_row:
-                if weight_decay == 0:
-                    grown = h[row] + mean_square(g, width)
-                else:
-                    grown = h[row] + mean_square_of_decayed(g, w + row * width, width, weight_decay)
-                h[row] = grown
-                scale_row(w + row * width, g, width, rate / (sqrtf(grown) + epsilon), weight_decay)
-            elif weight_decay == 0:
-                adagrad_row(w + row * width, h + row * width, g, width, rate, epsilon)
-            else:
-                decayed_adagrad_row(
-                    w + row * width, h + row * width, g, width, rate, epsilon, weight_decay)
-            g += width
-    return True
+        there = are_rows(at, wide, n, rows)
+        if there:
+            adagrad_rows(
+                <float *>param, <float *>moment, at, wide, <const float *>grad,
+                (<const float *>lr)[0], n, width, epsilon, weight_decay, by_row)
+    return there
 
 
 def adam(

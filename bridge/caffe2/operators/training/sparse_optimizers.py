@@ -64,8 +64,10 @@ def _check(param: Tensor, indices: Tensor, grad: Tensor) -> int:
     """Return the width of a row. Raises EnforceNotMet: a gradient is not as wide."""
     require(param.dim() > 0, "parameters have at least one dimension", param)
     width = param.numel() // max(param.shape[0], 1)
-    if grad.numel() != indices.numel() * width:
+    if grad.numel() != indices.numel() * width or grad.dim() < indices.dim():
         require(False, "there is one gradient per row", grad, indices, param)
+    if width != grad.shape[indices.dim() :].numel() and indices.numel():
+        require(False, "a gradient is as wide as a row", grad, indices, param)
     return width
 
 
@@ -374,6 +376,7 @@ def sparse_adadelta(
     out: Out = None,
 ) -> tuple[Tensor, Tensor, Tensor]:
     """(parameters, squares of gradients, squares of steps, rows, gradient, rate)."""
+    require(0 < decay < 1, "decay is between 0 and 1", decay)
     rate = learning_rate_of(lr)
     rounds = rounds_of_rows(param, indices, grad)
     made = [_writable(out, o, one) for o, one in enumerate((param, moment, moment_delta))]

@@ -112,6 +112,24 @@ def test_another_number_of_steps_is_run_by_the_same_net():
         np.testing.assert_allclose(workspace.FetchBlob("all"), expect, atol=1e-5)
 
 
+def test_a_step_may_give_other_sizes_to_what_is_linked():
+    feed()
+    step = net_of(
+        "step",
+        ("Mul", ["h_prev", "x_t"], ["h"]),
+        ("Reshape", ["h"], ["h", "old"], ("shape", [N, D])),
+        ("ReduceFrontSum", ["h"], ["sums"]),
+        ("Tile", ["sums"], ["tiled"], ("tiles", N), ("axis", 0)),
+        ("Reshape", ["tiled"], ["rows", "of_tiled"], ("shape", [N, D])),
+        ("Add", ["h", "rows"], ["h"]),
+    )
+    workspace.RunOperatorOnce(recurrent(step_net=step))
+    h, x = workspace.FetchBlob("h0"), workspace.FetchBlob("x")
+    for t in range(STEPS):
+        h = h * x[t] + (h * x[t]).sum(0)
+        np.testing.assert_allclose(workspace.FetchBlob("all")[t], h, rtol=1e-4)
+
+
 def test_the_step_net_may_be_text_and_then_two_workspaces_take_turns():
     blobs = feed()
     step = str(next(one.n for one in recurrent().arg if one.name == "step_net"))

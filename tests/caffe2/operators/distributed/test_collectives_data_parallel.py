@@ -1,13 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """The original's data_parallel_model, out of an old PyTorch, with several processes.
 
-`OLD_PYTORCH` is the path of one that has Caffe2, such as the wheel of PyTorch 1.8.1.
+It runs if the environment variable CAFFE2_LEGACY is set; see `tests.helpers.old_pytorch`.
 """
 
 from __future__ import annotations
 
 import importlib
-import os
 import warnings
 from pathlib import Path
 from typing import Any
@@ -19,12 +18,11 @@ from bridge import caffe2
 from bridge.caffe2 import brew, model_helper, optimizer, workspace
 from tests.caffe2.operators.distributed.test_collectives_training import BATCH, STEPS, a_batch
 from tests.helpers.isolate import isolated
+from tests.helpers.old_pytorch import REAL
 from tests.helpers.operators import run_operator
-from tests.helpers.processes import together
+from tests.helpers.processes import trains_as_one_process
 
-OLD_PYTORCH = os.environ.get("OLD_PYTORCH", "")
-
-pytestmark = pytest.mark.skipif(not OLD_PYTORCH, reason="OLD_PYTORCH names no old PyTorch")
+pytestmark = pytest.mark.skipif(not REAL, reason="CAFFE2_LEGACY does not name an old PyTorch")
 
 
 def forward(model: Any, loss_scale: float) -> list[Any]:
@@ -38,7 +36,7 @@ def forward(model: Any, loss_scale: float) -> list[Any]:
 
 def train(rank: int, n: int, folder: Path) -> None:
     warnings.simplefilter("ignore", DeprecationWarning)  # it is old
-    caffe2.install(legacy=OLD_PYTORCH)
+    caffe2.install(legacy=REAL)
     rendezvous = None
     if n > 1:
         run_operator("FileStoreHandlerCreate", [], ["store"], path=str(folder / "store"))
@@ -69,14 +67,4 @@ def train(rank: int, n: int, folder: Path) -> None:
 
 @isolated
 def test_two_and_four_processes_train_to_the_weights_of_one(tmp_path: Path) -> None:
-    for n in (1, 2, 4):
-        folder = tmp_path / str(n)
-        folder.mkdir()
-        together(n, train, folder)
-    alone = np.load(tmp_path / "1" / "weights-0.npz")
-    assert len(alone.files) == 4
-    for n in (2, 4):
-        for rank in range(n):
-            found = np.load(tmp_path / str(n) / f"weights-{rank}.npz")
-            for name in alone.files:
-                np.testing.assert_allclose(found[name], alone[name], rtol=1e-5, atol=1e-6)
+    trains_as_one_process(train, tmp_path, 4)

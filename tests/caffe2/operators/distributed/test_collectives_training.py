@@ -12,7 +12,7 @@ import pytest
 from bridge import c10
 from bridge.caffe2 import brew, core, model_helper, workspace
 from tests.helpers.isolate import isolated
-from tests.helpers.processes import KILLED, killed, meet, together
+from tests.helpers.processes import KILLED, killed, meet, together, trains_as_one_process
 
 BATCH, STEPS = 8, 6
 
@@ -76,22 +76,12 @@ def train(rank: int, n: int, folder: Path, dies_at: int = -1) -> None:
             return
         workspace.RunNet(helper.net)
     weights = {str(name): workspace.FetchBlob(name) for name in helper.params}
-    np.savez(folder / f"weights-{n}-{rank}.npz", **weights)
+    np.savez(folder / f"weights-{rank}.npz", **weights)
 
 
 @isolated
 def test_two_and_four_processes_train_to_the_weights_of_one(tmp_path: Path) -> None:
-    for n in (1, 2, 4):
-        folder = tmp_path / str(n)
-        folder.mkdir()
-        together(n, train, folder)
-    alone = np.load(tmp_path / "1" / "weights-1-0.npz")
-    assert len(alone.files) == 6
-    for n in (2, 4):
-        for rank in range(n):
-            found = np.load(tmp_path / str(n) / f"weights-{n}-{rank}.npz")
-            for name in alone.files:
-                np.testing.assert_allclose(found[name], alone[name], rtol=1e-5, atol=1e-6)
+    trains_as_one_process(train, tmp_path, 6)
 
 
 @isolated

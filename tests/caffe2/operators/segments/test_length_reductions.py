@@ -104,3 +104,23 @@ def test_export_of_any_number_of_indices() -> None:
     ).module()
     others = torch.tensor([4, 4, 7]), torch.tensor([1, 2], dtype=torch.int32)
     torch.testing.assert_close(exported(*others), module(*others), rtol=0, atol=0)
+
+
+@pytest.mark.parametrize("op_type", ["SparseLengthsSum", "SparseLengthsMean"])
+def test_lengths_of_int64(op_type: str) -> None:
+    """int32 lengths times a number of NumPy are int64 in NumPy 2, and int32 in NumPy 1."""
+    found = []
+    for lengths in (LENGTHS, LENGTHS * np.int64(1)):
+        workspace.FeedBlob("lengths", lengths)
+        workspace.FeedBlob("indices", INDICES)
+        workspace.FeedBlob("x", TABLE)
+        for x, name in (("x", op_type), ("bytes", f"{op_type}Fused8BitRowwise")):
+            workspace.RunOperatorsOnce(
+                [
+                    core.CreateOperator("FloatToFused8BitRowwiseQuantized", ["x"], ["bytes"]),
+                    core.CreateOperator(name, [x, "indices", "lengths"], ["y"]),
+                ]
+            )
+            found.append(workspace.FetchBlob("y"))
+    np.testing.assert_array_equal(found[0], found[2])
+    np.testing.assert_array_equal(found[1], found[3])

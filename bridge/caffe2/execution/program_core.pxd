@@ -1,0 +1,24 @@
+# SPDX-License-Identifier: Apache-2.0
+from bridge.c10.tensor_impl cimport TensorImpl
+from bridge.caffe2.execution.operator_core cimport OperatorCore
+from bridge.caffe2.execution.program cimport Operand, Program
+
+# The types and sizes of the inputs and outputs of a run of a definition.
+cdef class Seen:
+    cdef list inputs            # of Layout
+    cdef list outputs           # of Layout; empty: outputs cannot be requested before a run
+
+    cdef bint fits(self, list impls)
+
+cdef Seen seen_in(list inputs, list outputs)
+
+# An operator that may have a recorded program.
+cdef class ProgramCore(OperatorCore):
+    cdef Program _program       # None: not recorded
+    cdef Seen _sizes            # of inputs, remembered; None: not
+
+    cdef list _impls_now(self)
+    cdef bint _can_rebind(self, Operand operand, TensorImpl impl) except -1
+    cdef int _put_results(self, Program program) except -1
+    cdef int _put_result(self, Py_ssize_t o, object result) except -1
+    cdef bint _is_on_device(self, TensorImpl impl) noexcept

@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: Apache-2.0
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
+"""Distances of pairs of rows of a few float32 elements on the CPU, for which calls of torch take
+longer than the work.
+
+Operands are row-major torch tensors; only their numbers of elements are checked. The first one is
+set and returned.
+"""
+
+from libc.stdint cimport int64_t
+
+from bridge.caffe2.operators.base.kernel_memory cimport floats_of
+
+
+def half_square(z, x, y, int64_t rows, int64_t width):
+    """Set each z to half the sum of (x - y)^2 of a row."""
+    cdef float *target = floats_of(z, rows)
+    cdef const float *a = floats_of(x, rows * width)
+    cdef const float *b = floats_of(y, rows * width)
+    cdef double total, apart
+    cdef int64_t i, j
+    for i in range(rows):
+        total = 0
+        for j in range(i * width, (i + 1) * width):
+            apart = a[j] - b[j]
+            total += apart * apart
+        target[i] = <float>(total / 2)
+    return z
+
+
+def half_square_gradient(dx, dy, x, y, dz, int64_t rows, int64_t width):
+    """Set dx to (x - y) dz, row by row, and dy to -dx."""
+    cdef float *left = floats_of(dx, rows * width)
+    cdef float *right = floats_of(dy, rows * width)
+    cdef const float *a = floats_of(x, rows * width)
+    cdef const float *b = floats_of(y, rows * width)
+    cdef const float *by = floats_of(dz, rows)
+    cdef int64_t i, j
+    for i in range(rows):
+        for j in range(i * width, (i + 1) * width):
+            left[j] = (a[j] - b[j]) * by[i]
+            right[j] = -left[j]
+    return dx
+
+
+def mean(y, x, int64_t n):
+    """Set the one element of `y` to the mean of `n` elements, at least one."""
+    cdef float *target = floats_of(y, 1)
+    cdef const float *source = floats_of(x, n)
+    cdef double total = 0
+    cdef int64_t i
+    for i in range(n):
+        total += source[i]
+    target[0] = <float>(total / n)
+    return y

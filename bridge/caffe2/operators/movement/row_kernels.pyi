@@ -1,0 +1,26 @@
+# SPDX-License-Identifier: Apache-2.0
+from torch import Tensor
+
+def take(
+    y: Tensor,
+    data: Tensor,
+    indices: Tensor,
+    n: int,
+    rows: int,
+    width: int,
+    itemsize: int,
+    wide: bool,
+    wraps: bool,
+) -> Tensor: ...
+def repeat(y: Tensor, x: Tensor, rows: int, width: int) -> Tensor: ...
+def add_weighted(
+    y: Tensor,
+    weight: Tensor,
+    indices: Tensor,
+    xs: list[Tensor],
+    weights: list[Tensor],
+    n: int,
+    rows: int,
+    width: int,
+    wide: bool,
+) -> Tensor: ...

@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: Apache-2.0
+# cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
+"""Rows taken from, repeated in and added to tables on the CPU, for which calls of torch take longer
+than the work.
+
+Operands are row-major torch tensors; only their numbers of elements are checked. Indices, int32 or
+with `wide` int64, are checked before anything is written. The first operand is set and returned.
+"""
+
+from libc.stdint cimport int32_t, int64_t
+from libc.string cimport memcpy
+
+from bridge.caffe2.operators.base.kernel_memory cimport floats_of
+
+from bridge.c10.errors import EnforceIndexError
+
+
+cdef inline int64_t row_at(const void *indices, bint wide, int64_t i) noexcept nogil:
+    return (<const int64_t *>indices)[i] if wide else (<const int32_t *>indices)[i]
+
+
+cdef int check(const void *indices, bint wide, int64_t n, int64_t first, int64_t rows) except -1:
+    """Raise EnforceNotMet, also an IndexError, unless indices are from `first` to below `rows`."""
+    cdef int64_t i, row
+    for i in range(n):
+        row = row_at(indices, wide, i)
+        if row < first or row >= rows:
+            given = sorted({row_at(indices, wide, k) for k in range(n)})
+            raise EnforceIndexError(
+                f"An index of {given} is out of range for {rows} rows along axis 0.",
+                condition="0 <= idx && idx < indexing_axis_dim")
+    return 0
+
+
+def take(
+    y, data, indices, int64_t n, int64_t rows, int64_t width, int64_t itemsize, bint wide,
+    bint wraps,
+):
+    """Set `y` to the rows of `data` at `n` indices; with `wraps` -1 is the last row."""
+    cdef char *target = <char *>floats_of(y, n * width)
+    cdef const char *source = <const char *>floats_of(data, rows * width)
+    cdef const void *places = <const void *>floats_of(indices, n)
+    cdef int64_t i, row, size = width * itemsize
+    check(places, wide, n, -rows if wraps else 0, rows)
+    for i in range(n):
+        row = row_at(places, wide, i)
+        if row < 0:
+            row += rows
+        memcpy(target + i * size, source + row * size, size)
+    return y
+
+
+def repeat(y, x, int64_t rows, int64_t width):
+    """Set each of the rows of `y` to `x`, float32."""
+    cdef float *target = floats_of(y, rows * width)
+    cdef const float *source = floats_of(x, width)
+    cdef int64_t i, j
+    for i in range(rows):
+        for j in range(width):
+            target[i * width + j] = source[j]
+    return y
+
+
+def add_weighted(
+    y, weight, indices, list xs, list weights, int64_t n, int64_t rows, int64_t width, bint wide,
+):
+    """Scale rows of `y` by `weight`, then add those of each x times its weight; float32.
+
+    The rows are those at `n` indices; one that occurs twice is scaled and added to twice.
+    """
+    cdef float *target = floats_of(y, rows * width)
+    cdef const void *places = <const void *>floats_of(indices, n)
+    cdef const float *source
+    cdef float factor = floats_of(weight, 1)[0]
+    cdef float *row
+    cdef int64_t i, j
+    cdef Py_ssize_t k
+    check(places, wide, n, 0, rows)
+    for k in range(len(xs)):
+        floats_of(xs[k], n * width)
+        floats_of(weights[k], 1)
+    if factor != 1:
+        for i in range(n):
+            row = target + row_at(places, wide, i) * width
+            for j in range(width):
+                row[j] *= factor
+    for k in range(len(xs)):
+        source = floats_of(xs[k], n * width)
+        factor = floats_of(weights[k], 1)[0]
+        for i in range(n):
+            row = target + row_at(places, wide, i) * width
+            for j in range(width):
+                row[j] += source[i * width + j] * factor
+    return y

@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Recorded cases under settings of torch that change what its functions compute, or where.
+
+Each case runs under one of the settings, by turns; ``ALL_SETTINGS=1`` runs each under all of them.
+"""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from typing import Any
+
+import pytest
+import torch
+
+from bridge.caffe2 import core, workspace
+
+from .case import groups
+from .recorded import outcomes
+from .test_operators import check_same
+from .test_operators import test_recorded as check_recorded
+
+pytestmark = pytest.mark.usefixtures("fresh_workspace")
+
+RUNS = 4  # of a net: with new outputs, with buffers, recorded, repeated
+
+
+@contextmanager
+def default_dtype(dtype: torch.dtype) -> Iterator[None]:
+    before = torch.get_default_dtype()
+    torch.set_default_dtype(dtype)
+    try:
+        yield
+    finally:
+        torch.set_default_dtype(before)
+
+
+@contextmanager
+def deterministic() -> Iterator[None]:
+    torch.use_deterministic_algorithms(True)
+    try:
+        yield
+    finally:
+        torch.use_deterministic_algorithms(False)
+
+
+SETTINGS: dict[str, Callable[[], AbstractContextManager[Any]]] = {
+    "meta": lambda: torch.device("meta"),
+    "cpu": lambda: torch.device("cpu"),
+    "float64": lambda: default_dtype(torch.float64),
+    "bfloat16": lambda: default_dtype(torch.bfloat16),
+    "inference mode": torch.inference_mode,
+    "no grad": torch.no_grad,
+    "deterministic": deterministic,
+    "autocast": lambda: torch.autocast("cpu", torch.bfloat16),
+}
+EVERY = 1 if os.environ.get("ALL_SETTINGS") else len(SETTINGS)
+COUNTERS = {"Iter", "AtomicIter", "APMeter", "AccumulateHistogram"}  # each run counts
+
+
+@pytest.mark.parametrize("setting", SETTINGS)
+@pytest.mark.parametrize("group", groups())
+def test_recorded_under(group: str, setting: str) -> None:
+    first = 0 if EVERY == 1 else list(SETTINGS).index(setting)
+    for case, outcome in list(outcomes(group))[first::EVERY]:
+        workspace.ResetWorkspace()
+        with SETTINGS[setting](), warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # deterministic mode announces what is not
+            check_recorded(case, outcome)
+            if outcome.error is None and len(case.steps) == 1:
+                _check_net(case, outcome)
+
+
+def _check_net(case: Any, outcome: Any) -> None:
+    op_type, inputs, outputs, arguments = case.steps[0]
+    if op_type in COUNTERS or set(inputs) & set(outputs):
+        return
+    net = core.Net("net")
+    net.Proto().op.append(core.CreateOperator(op_type, inputs, outputs, **arguments))
+    workspace.CreateNet(net)
+    for _ in range(RUNS):
+        workspace.RunNet(net)
+    for name, expected in outcome.blobs.items():
+        if expected is not None:
+            check_same(workspace.FetchBlob(name), expected)
