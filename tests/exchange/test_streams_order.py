@@ -169,7 +169,10 @@ def test_nobody_waits_who_need_not(wrap: type) -> None:
     table = ExchangeTable(wrap)
     described = type("Described", (), {"__cuda_array_interface__": t.__cuda_array_interface__})()
     bridge.from_dlpack(described)
+    spec = TensorSpec(t.data_ptr(), (N,), (1,), device=(abi.CUDA, 0), owner=t)
+    alike = producer_type(Table(work_stream=side.cuda_stream))(spec)
     with torch.cuda.stream(side), no_host_waits(), no_orders():
+        bridge.from_dlpack(alike)
         x.__dlpack__(stream=-1, max_version=(1, 3))
         x.__dlpack__(stream=side.cuda_stream, max_version=(1, 3))
         x.__cuda_array_interface__  # noqa: B018  read for what it does
