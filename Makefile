@@ -5,7 +5,7 @@
 #   make test-shuffled   the same in a random order, which it prints as a seed
 #   make bench           build the package and print the table of ratios
 #   make docs            build the package and the site of docs/, in build/docs
-#   make fuzz            build the package with clang and fuzz the reader of blobs
+#   make fuzz            build the package with clang and fuzz the reader of blobs and the doors
 #   make sanitize        build the package with AddressSanitizer and UBSan, and run the tests of the
 #                        core, exchange and blobs on it; make sanitize-quick runs a selection
 #   make stress          build the package and have eight threads do random things to shared objects
@@ -23,10 +23,11 @@
 #   WORKERS=0 make test             one process (the default is one per core, eight at most)
 #   PYTEST_ARGS='-k extend' make test
 #                                   more arguments of pytest
+#   FUZZ_SECONDS=3600 make fuzz     longer than a minute each; what is found stays in .venv-fuzz
+#   FUZZ_DOORS=minidb make fuzz     some of the doors of tests/fuzz/doors.py
 #   STRESS_SECONDS=60 make stress   another time
 #   MATRIX='3.10 3.14t' make matrix
 #                                   only these
-#   FUZZ_SECONDS=3600 make fuzz     longer than a minute; what is found stays in .venv-fuzz
 
 PYTHON ?= python3
 VENV ?= .venv
@@ -35,6 +36,7 @@ PYTEST_ARGS ?=
 WORKERS ?= auto
 FUZZ_VENV ?= .venv-fuzz
 FUZZ_SECONDS ?= 60
+FUZZ_DOORS ?= capsule array_interface buffer arrow_array tensor_proto net minidb pickled shell
 STRESS_SECONDS ?= 600
 MATRIX ?=
 SANITIZED ?= $(VENV)/sanitized
@@ -104,6 +106,9 @@ docs: $(documented)
 fuzz: $(fuzzed)
 	$(FUZZ_VENV)/bin/python tests/fuzz/fuzz_blob.py -max_total_time=$(FUZZ_SECONDS) \
 		-artifact_prefix=$(FUZZ_VENV)/ $(FUZZ_VENV)/corpus
+	for door in $(FUZZ_DOORS); do \
+		$(FUZZ_VENV)/bin/python tests/fuzz/fuzz_door.py $$door -max_total_time=$(FUZZ_SECONDS) \
+			-artifact_prefix=$(FUZZ_VENV)/$$door- $(FUZZ_VENV)/corpus-$$door || exit 1; done
 
 # Leaks are not looked for: Python and the frameworks keep what they have until the process ends.
 # Sizes that nobody can allocate are asked for on purpose.

@@ -136,7 +136,7 @@ def step_of(draw: random.Random, x: at.Tensor) -> tuple[str, Step]:
         "the host and back": lambda t: t.cpu().to(t.device()).contiguous(),
         "NumPy and back": lambda t: bridge.from_dlpack(
             bridge.from_dlpack(t, device="cpu", copy=True).numpy(), device=str(t.device())
-        ),
+        ).clone(),
         f"FeedBlob {number}": lambda t: fed(t, f"{t.device()} {number % 3}"),
     }
     name = draw.choice(sorted(steps))

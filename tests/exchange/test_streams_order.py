@@ -111,14 +111,26 @@ def test_the_host_waits_before_arrow_has_the_memory(wrap: type, device: int) -> 
     side = torch.cuda.Stream(device)
     t = zeros(device)
     x = wrap(bridge.from_dlpack(t))
+    fill_late(t, side)
     with torch.cuda.stream(side), torch.cuda.device(0):
-        fill_late(t, side)
-        with torch.cuda.stream(side):
-            _, capsule = x.__arrow_c_device_array__()
+        _, capsule = x.__arrow_c_device_array__()
     assert side.query()
     found = arrow.ArrowDeviceArray.from_address(arrow.pointer(capsule, b"arrow_device_array"))
     assert (found.device_type, found.device_id) == (abi.CUDA, device)
     assert found.array.buffers[1] == t.data_ptr()
+
+
+@both_wrappers
+def test_the_host_does_not_wait_for_a_capture(wrap: type) -> None:
+    x = at.ones(4, device="cuda")
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph, capture_error_mode="thread_local"):
+        x.add_(1)
+        with pytest.raises(BufferError, match="captured"):
+            wrap(x).__arrow_c_device_array__()
+        x.add_(1)
+    graph.replay()
+    assert x.tolist() == [3, 3, 3, 3]
 
 
 @devices
@@ -157,7 +169,10 @@ def test_nobody_waits_who_need_not(wrap: type) -> None:
     table = ExchangeTable(wrap)
     described = type("Described", (), {"__cuda_array_interface__": t.__cuda_array_interface__})()
     bridge.from_dlpack(described)
+    spec = TensorSpec(t.data_ptr(), (N,), (1,), device=(abi.CUDA, 0), owner=t)
+    alike = producer_type(Table(work_stream=side.cuda_stream))(spec)
     with torch.cuda.stream(side), no_host_waits(), no_orders():
+        bridge.from_dlpack(alike)
         x.__dlpack__(stream=-1, max_version=(1, 3))
         x.__dlpack__(stream=side.cuda_stream, max_version=(1, 3))
         x.__cuda_array_interface__  # noqa: B018  read for what it does
