@@ -77,15 +77,15 @@ def _imported(array: Any, x: Any, copy: bool | None, reason: str | None) -> Tens
 
 def _array(x: Any) -> numpy.ndarray[Any, Any]:
     try:
-        array = numpy.asanyarray(x)
+        array: numpy.ndarray[Any, Any] = numpy.asanyarray(x)
     except Exception as error:
         raise BufferError(
             f"{type(x).__name__}.__array__ does not return an array: {reason_of(error)}"
         ) from error
     if isinstance(array, numpy.ma.MaskedArray):
-        nulls = int(numpy.ma.count_masked(array))
+        nulls = int(numpy.ma.getmaskarray(array).sum())
         refuse_nulls(type(x).__name__, nulls, "numpy.ma.filled(x[...], value)")
-        return array.data
+        array = array.view(numpy.ndarray)
     return array
 
 
