@@ -83,10 +83,9 @@ def _array(x: Any) -> numpy.ndarray[Any, Any]:
             f"{type(x).__name__}.__array__ does not return an array: {reason_of(error)}"
         ) from error
     if isinstance(array, numpy.ma.MaskedArray):
-        nulls = array.size - int(array.count())
+        nulls = int(numpy.ma.getmaskarray(array).sum())
         refuse_nulls(type(x).__name__, nulls, "numpy.ma.filled(x[...], value)")
-        plain: numpy.ndarray[Any, Any] = array.data
-        return plain
+        array = array.view(numpy.ndarray)
     return array
 
 

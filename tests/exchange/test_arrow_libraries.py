@@ -83,7 +83,7 @@ def test_nanoarrow() -> None:
 def test_duckdb() -> None:
     duckdb = pytest.importorskip("duckdb")
     relation = duckdb.sql("select range as a from range(5)")
-    assert bridge.from_dlpack(relation, copy=False).tolist() == [[0], [1], [2], [3], [4]]
+    assert bridge.from_dlpack(relation).tolist() == [[0], [1], [2], [3], [4]]
     relation = duckdb.sql("select range as a, range / 2 as b from range(3)")
     assert bridge.from_dlpack(relation).tolist() == [[0, 0], [1, 0.5], [2, 1]]
     with pytest.raises(BufferError, match="1 null"):
