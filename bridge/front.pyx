@@ -6,6 +6,7 @@ from bridge.at.tensor cimport Tensor as AtTensor
 from bridge.at.tensor cimport wrap
 from bridge.c10.copy cimport reported_copy
 from bridge.c10.python_api cimport Py_TYPE
+from bridge.c10.python_api cimport make_immortal
 from bridge.c10.reports cimport observed, outermost, report_copy, run_observed, unlikely
 from bridge.c10.tensor_impl cimport CONTIGUOUS, TensorImpl
 from bridge.exchange.import_tensor cimport import_tensor, tristate
@@ -444,3 +445,10 @@ cdef object _watched_to_torch(object x, object copy, object writable):
 
 cdef object _watched_to_numpy(object x, object copy):
     return run_observed("to_numpy", x, "numpy.ndarray", to_numpy, (x,), {"copy": copy})
+
+
+# Threads that call them count no references to them.
+make_immortal(from_dlpack)
+make_immortal(to_torch)
+make_immortal(to_numpy)
+make_immortal(convert)

@@ -9,12 +9,12 @@ the buffer. Memory of torch's CUDA allocator goes out as a tensor of torch's sto
 """
 
 cimport cython
-from cpython.object cimport PyObject
+from cpython.object cimport PyObject, PyTypeObject
 from libc.stdint cimport int64_t, uintptr_t
 
 from bridge.c10.dims cimport Dims, new_dims
 from bridge.c10.copy cimport reported_copy, requested_copy
-from bridge.c10.python_api cimport owned, take_pending
+from bridge.c10.python_api cimport Py_TYPE, owned, take_pending
 from bridge.c10.storage cimport BORROWED, EXTERNAL, READONLY
 from bridge.c10.tensor_impl cimport OWN_ORIGIN, TensorImpl, origin_of, storage_of
 from bridge.c10.type_meta cimport TypeMeta, as_type
@@ -38,6 +38,9 @@ from bridge.c10.copy import register_device_copy
 from bridge.c10.errors import EnforceBufferError
 from bridge.exchange.torch_devices import lacks_memory, require_torch_device
 
+cdef extern from "Python.h":
+    int PyType_IsSubtype(PyTypeObject*, PyTypeObject*)
+
 
 cpdef object export_torch(TensorImpl impl, object copy=None, bint writable=False):
     """Return a torch.Tensor of the same memory: the one that came in, or a new one.
@@ -52,9 +55,16 @@ cpdef object export_torch(TensorImpl impl, object copy=None, bint writable=False
         if own:
             if not storage_of(impl).flags & READONLY and _is_unchanged(impl, origin):
                 return _alias(origin)
-        elif torch_c.tensor_type != NULL and isinstance(origin, <object>torch_c.tensor_type):
+        elif _is_torch(origin):
             return origin
     return _new_tensor(impl, copy, writable)
+
+
+cdef inline bint _is_torch(object origin) noexcept:
+    """Return whether it is a torch.Tensor; takes no reference to the class, which threads share."""
+    return torch_c.tensor_type != NULL and (
+        Py_TYPE(origin) == torch_c.tensor_type
+        or PyType_IsSubtype(Py_TYPE(origin), torch_c.tensor_type) != 0)
 
 
 cdef object _alias(object tensor):

@@ -151,3 +151,10 @@ def FetchTorch(name):
         except Exception:       # its error names the blob
             return blob._to_torch(name, "FetchTorch")
     return blob._to_torch(name, "FetchTorch")
+
+
+# Threads that call them count no references to them.
+make_immortal(HasBlob)
+make_immortal(FeedBlob)
+make_immortal(FetchBlob)
+make_immortal(FetchTorch)
