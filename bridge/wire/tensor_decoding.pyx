@@ -81,7 +81,7 @@ cdef class Payload:
 
     cdef int add(self, const uint8_t* at, int64_t nbytes, int64_t n, bint packed) except -1:
         """Add `n` values in `nbytes` at `at`, which are in `source`. Raises MemoryError."""
-        cdef Range* last = self.ranges + self.used - 1
+        cdef Range* last = self.ranges + self.used - 1 if self.used else NULL
         cdef Range* grown
         self.n += n
         if self.used and not packed and not last.packed and last.at + last.nbytes == at:
