@@ -394,4 +394,5 @@ CASES = [
             ),
         )
     ],
+    case("no axes", "Moments", floats(2, 3, 4), axes=[], outputs=2),
 ]

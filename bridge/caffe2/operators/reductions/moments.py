@@ -24,7 +24,7 @@ def moments(
     Follows MomentsOp, caffe2/operators/moments_op.h, PyTorch 1.8.1.
     """
     require(axes is None or min(axes, default=0) >= 0, "axes are not negative", axes)
-    named = range(x.dim()) if axes is None else axes
+    named = axes or range(x.dim())
     dims = sorted({axis_from_front(axis, x.dim()) for axis in named})
     if not dims:
         return x.clone(), torch.zeros_like(x)
