@@ -42,7 +42,7 @@ def moments_gradient(
 ) -> Tensor:
     """(dmean, dvariance, X, mean) -> dX."""
     require(axes is None or min(axes, default=0) >= 0, "axes are not negative", axes)
-    sizes = kept_sizes(x, axes)
+    sizes = kept_sizes(x, axes or None)
     dmean, dvariance, mean = (one.reshape(sizes) for one in (dmean, dvariance, mean))
     share = mean.numel() / max(x.numel(), 1)
     return (dmean + 2 * (x - mean) * dvariance) * share
