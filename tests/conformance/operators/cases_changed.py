@@ -394,4 +394,6 @@ CASES = [
             ),
         )
     ],
+    case("no axes", "Moments", floats(2, 3, 4), axes=[], outputs=2),
+    case("no axes", "MomentsGradient", *[floats(1, 1)] * 2, floats(2, 3), floats(1, 1), axes=[]),
 ]

@@ -24,7 +24,7 @@ def moments(
     Follows MomentsOp, caffe2/operators/moments_op.h, PyTorch 1.8.1.
     """
     require(axes is None or min(axes, default=0) >= 0, "axes are not negative", axes)
-    named = range(x.dim()) if axes is None else axes
+    named = axes or range(x.dim())
     dims = sorted({axis_from_front(axis, x.dim()) for axis in named})
     if not dims:
         return x.clone(), torch.zeros_like(x)
@@ -42,7 +42,7 @@ def moments_gradient(
 ) -> Tensor:
     """(dmean, dvariance, X, mean) -> dX."""
     require(axes is None or min(axes, default=0) >= 0, "axes are not negative", axes)
-    sizes = kept_sizes(x, axes)
+    sizes = kept_sizes(x, axes or None)
     dmean, dvariance, mean = (one.reshape(sizes) for one in (dmean, dvariance, mean))
     share = mean.numel() / max(x.numel(), 1)
     return (dmean + 2 * (x - mean) * dvariance) * share
