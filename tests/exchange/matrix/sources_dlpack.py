@@ -69,7 +69,7 @@ HONEST = [
     of_producer("transposed", CUBE.T),
     of_producer("reversed", CUBE[::-1]),
     of_producer("read-only", PLAIN, flags=abi.READ_ONLY, readonly=True),
-    of_producer("flagged copied", PLAIN, flags=abi.IS_COPIED),
+    of_producer("flagged copied", PLAIN, flags=abi.IS_COPIED, shared=False),
     of_producer("of a later minor version", PLAIN, version=(1, 99)),
     of_producer("NULL deleter", PLAIN, has_deleter=False),
     of_producer("0-d", aligned(np.float32(3).reshape(()))),

@@ -32,7 +32,8 @@ __all__ = ["address_of", "recordable", "takes_kernels"]
 def takes_kernels(*tensors: Tensor, dtype: dtype | None = None) -> bool:
     """Return whether kernels may be called on these: row-major float32 on the CPU, and plain.
 
-    That is nobody traces, transforms or casts what is computed, or wants its gradients. dtype: the
+    That is nobody traces, transforms or casts what is computed, or wants its gradients. So it is
+    asked before sizes are compared: an exported module would be bound to the outcome. dtype: the
     type of elements, if it is not float32.
     """
     if torch.compiler.is_compiling():

@@ -29,7 +29,7 @@ _half_square_gradient = recordable(distance_kernels.half_square_gradient)
 
 
 def _are_few(x: Tensor, *others: Tensor) -> bool:
-    return x.numel() <= _FEW and takes_kernels(x, *others)
+    return takes_kernels(x, *others) and x.numel() <= _FEW
 
 
 def _pairs(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:

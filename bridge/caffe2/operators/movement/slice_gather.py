@@ -140,13 +140,16 @@ def gather(
     Raises EnforceNotMet, also an IndexError: an index is out of range.
     """
     wrap = axis == 0 if wrap_indices is None else wrap_indices
-    if axis == 0 and not match_outer and data.dim() and data.shape[0]:
+    if (
+        axis == 0
+        and not match_outer
+        and takes_kernels(data, dtype=data.dtype)
+        and takes_kernels(indices, dtype=indices.dtype)
+        and data.dim()
+        and data.shape[0]
+    ):
         n, width = indices.numel(), math.prod(data.shape[1:])
-        if (
-            n * width <= _FEW
-            and takes_kernels(data, dtype=data.dtype)
-            and takes_kernels(indices, dtype=indices.dtype)
-        ):
+        if n * width <= _FEW:
             y = data.new_empty((*indices.shape, *data.shape[1:])) if out is None else out
             sizes = (n, data.shape[0], width, data.element_size())
             return _take(y, data, indices, *sizes, indices.dtype is torch.int64, wrap)

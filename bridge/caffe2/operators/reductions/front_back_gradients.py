@@ -85,9 +85,9 @@ def reduce_front_sum_gradient(
     out: Out = None,
 ) -> Tensor:
     """(dY, X or its sizes, optionally lengths) -> dX of sums over the first dimensions."""
-    if lengths is None and num_reduce_dim == 1 and x.dim() and x.numel() <= _FEW:
+    if lengths is None and num_reduce_dim == 1 and x.dim() and takes_kernels(dy):
         rows, width = x.shape[0], dy.numel()
-        if x.is_floating_point() and x.numel() == rows * width and takes_kernels(dy):
+        if x.is_floating_point() and x.numel() == rows * width <= _FEW:
             return _repeat(dy.new_empty(x.shape) if out is None else out, dy, rows, width)
     return _back(dy, x, lengths, num_reduce_dim, True, False)
 

@@ -29,7 +29,7 @@ def averaged_loss(x: Tensor, *, out: Out = None) -> Tensor:
     Follows AveragedLoss, caffe2/operators/loss_op.h, PyTorch 1.8.1.
     """
     n = x.numel()
-    if 0 < n <= _FEW and takes_kernels(x):
+    if takes_kernels(x) and 0 < n <= _FEW:
         return _mean(x.new_empty(()) if out is None else out, x, n)
     return x.mean() if n else x.new_zeros(())
 

@@ -69,7 +69,7 @@ _rms_prop = recordable(step_kernels.rms_prop)
 
 def are_few(first: Tensor, *others: Tensor) -> bool:
     """Return whether kernels of `step_kernels` can make a step on these tensors."""
-    return first.numel() <= _FEW and takes_kernels(first, *others)
+    return takes_kernels(first, *others) and first.numel() <= _FEW
 
 
 def rooms(out: Out, *like: Tensor) -> tuple[Tensor, ...]:
