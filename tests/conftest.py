@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import gc
 import os
+import signal
 from collections.abc import Iterator
 from tempfile import TemporaryDirectory
 
@@ -15,6 +16,10 @@ from bridge.caffe2 import workspace
 
 # Where JAX has a GPU it would take most of the memory, of which other libraries need some here.
 os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
+
+# A shell starts what it runs in the background with SIGINT ignored, and tests press Ctrl-C.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # No deadline: the first example pays for imports. No example database: a run leaves nothing behind
 # and starts from the same place everywhere.
