@@ -3,8 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from typing import Any
 
 import numpy as np
@@ -13,36 +13,7 @@ import torch
 
 import bridge
 from bridge import at
-
-
-@contextmanager
-def default_dtype(dtype: torch.dtype) -> Iterator[None]:
-    before = torch.get_default_dtype()
-    torch.set_default_dtype(dtype)
-    try:
-        yield
-    finally:
-        torch.set_default_dtype(before)
-
-
-@contextmanager
-def deterministic() -> Iterator[None]:
-    torch.use_deterministic_algorithms(True)
-    try:
-        yield
-    finally:
-        torch.use_deterministic_algorithms(False)
-
-
-MODES: dict[str, Callable[[], AbstractContextManager[Any]]] = {
-    "default device": lambda: torch.device("meta"),
-    "float64": lambda: default_dtype(torch.float64),
-    "bfloat16": lambda: default_dtype(torch.bfloat16),
-    "inference_mode": torch.inference_mode,
-    "no_grad": torch.no_grad,
-    "autocast": lambda: torch.autocast("cpu", dtype=torch.bfloat16),
-    "deterministic": deterministic,
-}
+from tests.helpers.torch_settings import SETTINGS
 
 MAKE: dict[str, Callable[[], at.Tensor]] = {
     "arange": lambda: at.arange(3),
@@ -87,7 +58,7 @@ MAKE: dict[str, Callable[[], at.Tensor]] = {
 }
 
 
-@pytest.mark.parametrize("mode", MODES.values(), ids=MODES)
+@pytest.mark.parametrize("mode", SETTINGS.values(), ids=SETTINGS)
 @pytest.mark.parametrize("make", MAKE.values(), ids=MAKE)
 def test_the_same_in_every_mode(
     make: Callable[[], at.Tensor], mode: Callable[[], AbstractContextManager[Any]]
@@ -104,7 +75,7 @@ def test_the_same_in_every_mode(
 
 
 def test_what_is_said_stays() -> None:
-    with torch.device("meta"), default_dtype(torch.float64):
+    with SETTINGS["meta"](), SETTINGS["float64"]():
         assert at.linspace(0, 1, 3, dtype="float16").dtype == "float16"
         assert at.hann_window(3, dtype=torch.float32, device="cpu").dtype == "float32"
         given = torch.ones(2, device="cpu", dtype=torch.int8)

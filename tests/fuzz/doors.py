@@ -266,7 +266,7 @@ DOORS: dict[str, tuple[Callable[[bytes], None], Callable[[], list[bytes]]]] = {
 
 
 def enter(name: str, data: bytes) -> bool:
-    """Give bytes to a door; whether it took them. Raises what is not a documented refusal."""
+    """Pass bytes to a door; return whether it took them. Raises what is no documented refusal."""
     function, _ = DOORS[name]
     try:
         function(data)

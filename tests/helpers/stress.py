@@ -31,7 +31,7 @@ EXPECTED = (c10.EnforceNotMet, BufferError)
 
 
 def run(steps: Sequence[Step], each: int, seed: int, threads: int = THREADS) -> None:
-    """Have each thread take `each` random steps; raise the first error that is not expected."""
+    """Let each thread take `each` random steps; raise the first error that is not expected."""
     errors: list[BaseException] = []
     start = threading.Barrier(threads)
 

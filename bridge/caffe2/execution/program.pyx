@@ -162,7 +162,7 @@ cdef set _kernels = set()
 
 
 def take_memory(kernel):
-    """Have programs call `kernel` with a `Memory` in the place of each tensor that they know.
+    """Make programs call `kernel` with a `Memory` in the place of each tensor that they know.
 
     The kernel returns one of the tensors that it was given, which is not looked at.
     """

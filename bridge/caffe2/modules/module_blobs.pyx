@@ -61,7 +61,7 @@ def have_memory_of(tuple blobs not None, list tensors not None):
 
 
 def clear(tuple blobs not None):
-    """Have the blobs hold nothing."""
+    """Release what the blobs hold."""
     cdef BlobCore blob
     for blob in blobs:
         blob._tensor = None

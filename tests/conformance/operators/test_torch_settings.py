@@ -8,14 +8,12 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 import pytest
-import torch
 
 from bridge.caffe2 import core, workspace
+from tests.helpers.torch_settings import SETTINGS
 
 from .case import groups
 from .recorded import outcomes
@@ -27,35 +25,6 @@ pytestmark = pytest.mark.usefixtures("fresh_workspace")
 RUNS = 4  # of a net: with new outputs, with buffers, recorded, repeated
 
 
-@contextmanager
-def default_dtype(dtype: torch.dtype) -> Iterator[None]:
-    before = torch.get_default_dtype()
-    torch.set_default_dtype(dtype)
-    try:
-        yield
-    finally:
-        torch.set_default_dtype(before)
-
-
-@contextmanager
-def deterministic() -> Iterator[None]:
-    torch.use_deterministic_algorithms(True)
-    try:
-        yield
-    finally:
-        torch.use_deterministic_algorithms(False)
-
-
-SETTINGS: dict[str, Callable[[], AbstractContextManager[Any]]] = {
-    "meta": lambda: torch.device("meta"),
-    "cpu": lambda: torch.device("cpu"),
-    "float64": lambda: default_dtype(torch.float64),
-    "bfloat16": lambda: default_dtype(torch.bfloat16),
-    "inference mode": torch.inference_mode,
-    "no grad": torch.no_grad,
-    "deterministic": deterministic,
-    "autocast": lambda: torch.autocast("cpu", torch.bfloat16),
-}
 EVERY = 1 if os.environ.get("ALL_SETTINGS") else len(SETTINGS)
 COUNTERS = {"Iter", "AtomicIter", "APMeter", "AccumulateHistogram"}  # each run counts
 
