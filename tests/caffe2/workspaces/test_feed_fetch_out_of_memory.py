@@ -6,6 +6,7 @@ this alone does so, by a segmentation fault in its C core (7.36.2, CPython 3.11)
 
     import _testcapi
     from google.protobuf.descriptor_pb2 import FileDescriptorProto
+
     for n in range(60):
         _testcapi.set_nomemory(n, n + 1)
         try:
