@@ -168,8 +168,8 @@ cdef class FunctionCore(ProgramCore):
         recording = bound.recording_of(seen) if seen is not None else None
         if recording is not None and may_record and self._are_plain(impls):
             self._repeat(recording, operands, buffers)
-            if self._last is seen:      # of a net, whose operators run again
-                self._program = self._program_of(recording, buffers is not None)
+            if self._last is not None:      # of a net, whose operators run again
+                self.keep(self._program_of(recording, buffers is not None))
             self._last = seen
             return None
         if buffers is not None:
