@@ -100,6 +100,14 @@ cdef int retain_borrowed(Storage storage) except -1:
             or type(owner) is DataPtr:
         return check_borrowed(storage)
     _require_in_place(storage, owner)
+    return retain_imported(storage, owner)
+
+
+cdef int retain_imported(Storage storage, object owner) except -1:
+    """As `retain_borrowed`, for memory that was imported from `owner` and not exported yet.
+
+    No Python ran since the import, so that the tensor has the memory still.
+    """
     untyped = untyped_storage(owner)
     if storage.flags & UNVERIFIED:
         _verify(storage, owner, untyped)

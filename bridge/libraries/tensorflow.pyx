@@ -32,6 +32,7 @@ from bridge.exchange.import_tensor cimport register_fast_import
 from bridge.c10.slots cimport c_method, noargs_function
 from bridge.exchange.numpy cimport export_array, import_array, numpy_loaded
 from bridge.exchange.torch_api cimport is_torch_tensor
+from bridge.exchange.torch_storage cimport retain_imported
 
 from bridge.c10.errors import EnforceBufferError
 from bridge.c10.reports import ASKED as _ASKED
@@ -215,7 +216,11 @@ def export(x, copy):
     if impl.storage.device_type != DL_CPU:
         _require_device(impl)
     if copy is not True and impl.storage.flags & BORROWED and _fits(impl):
-        retained_data(impl, "to_tensorflow")    # at first, since every access before it is checked
+        # at first, since every access before it is checked
+        if impl.storage.ctx is x and impl.storage.c_nbytes:
+            retain_imported(impl.storage, x)
+        else:
+            retained_data(impl, "to_tensorflow")
     impl = row_major(impl, remaining_copy(x, impl, copy), ALIGNMENT)
     if has_streams(impl.storage.device_type):
         synchronise_host(impl.storage.device_index)     # TensorFlow works on a stream of its own
