@@ -130,7 +130,9 @@ cdef int retain_imported(Storage storage, object owner) except -1:
 
 
 cdef int _forbid_resizing(object untyped) except -1:
-    tensor = torch.empty(0, dtype=torch.uint8, device=untyped.device)
-    tensor.set_(untyped)
-    tensor.numpy()          # torch marks the storage: resize_ raises from now on
+    # (without the modes that trace what is called, or make fake tensors)
+    with torch.utils._python_dispatch._disable_current_modes():
+        tensor = torch.empty(0, dtype=torch.uint8, device=untyped.device)
+        tensor.set_(untyped)
+        tensor.numpy()          # torch marks the storage: resize_ raises from now on
     return 0

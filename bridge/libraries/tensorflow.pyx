@@ -63,7 +63,8 @@ for _dtype in (tf.bool, tf.int8, tf.int16, tf.int32, tf.int64, tf.uint8, tf.uint
                tf.complex128):
     _taken[_dtype.as_datatype_enum] = True
 
-cdef object _eager = type(tf.constant(0))
+# (a constant would be symbolic where the first tensor is met inside a tf.function)
+cdef object _eager = tf.__internal__.EagerTensor
 # The C function that returns the number of a tensor's type; NULL: use the public property.
 cdef object _kind_method = getattr(_eager, "_datatype_enum", None)
 cdef c_method _kind = noargs_function(<PyObject*>_kind_method)
