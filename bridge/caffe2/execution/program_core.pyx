@@ -27,13 +27,16 @@ cdef class Seen:
 
 
 cdef Seen seen_in(list inputs, list outputs):
-    """Return the layouts of TensorImpls; None if they cannot be remembered."""
+    """Return the layouts of TensorImpls, None for None; None if they cannot be remembered."""
     cdef Seen seen = Seen.__new__(Seen)
     cdef TensorImpl impl
     cdef Layout layout
     seen.inputs, seen.outputs = [], []
     for impls, layouts in ((inputs, seen.inputs), (outputs, seen.outputs)):
         for impl in impls:
+            if impl is None:
+                layouts.append(None)
+                continue
             layout = Layout.__new__(Layout)
             if not layout.set(impl):
                 return None
@@ -55,11 +58,13 @@ cdef class ProgramCore(OperatorCore):
             return False
         n = len(self._inputs)
         for i in range(len(program.operands)):
+            operand = <Operand>program.operands[i]
+            if operand is None:
+                continue
             tensor = tensor_of(<BlobCore>(
                 self._inputs[i] if i < n else self._outputs[i - n]))
             if tensor is None:
                 return False
-            operand = <Operand>program.operands[i]
             if operand.holds(tensor.impl):
                 continue
             if not self._can_rebind(operand, tensor.impl):
