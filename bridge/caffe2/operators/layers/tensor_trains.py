@@ -10,7 +10,14 @@ import math
 
 from bridge.c10.errors import EnforceNotMet
 from bridge.caffe2.execution.function_operator import operator
-from bridge.caffe2.operators.base.checks import FLOAT, INT32, INT64, require, require_range
+from bridge.caffe2.operators.base.checks import (
+    FLOAT,
+    INT32,
+    INT64,
+    has_values,
+    require,
+    require_range,
+)
 from bridge.caffe2.operators.base.lazy_torch import torch
 from bridge.caffe2.operators.base.rows_and_segments import segment_ids, sum_segments
 
@@ -105,6 +112,8 @@ def tt_sparse_lengths_sum(
         y = slices.reshape(len(indices), math.prod(parts[: k + 1]), rank[k + 1])
         made.append(y)
     rows = made[2].reshape(len(indices), emb_size)
+    if has_values(lengths):  # rows after the segments count nowhere
+        rows = rows[: min(int(lengths.sum()), len(rows))]
     return sum_segments(rows, None, lengths), made[0], made[1], places
 
 
