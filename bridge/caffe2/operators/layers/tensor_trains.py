@@ -135,14 +135,17 @@ def tt_sparse_lengths_sum_gradient(
     dy: Tensor,
 ) -> tuple[Tensor, Tensor, Tensor]:
     """The gradients of the cores."""
-    n = places.shape[0]
+    n, wide, rank = places.shape[0], *second.shape[1:]
     slices = [core[places[:, k]] for k, core in enumerate((core0, core1, core2))]
-    rows = dy.index_select(0, segment_ids(lengths)).view(n, second.shape[1], -1)
+    rows = dy.index_select(0, segment_ids(lengths))
+    if len(rows) < n:  # rows after the segments have no gradient
+        rows = torch.cat([rows, rows.new_zeros(n - len(rows), rows.shape[1])])
+    rows = rows.view(n, wide, dy.shape[1] // wide)
     d2 = torch.bmm(second.transpose(1, 2), rows)
-    rows = torch.bmm(rows, slices[2].reshape(n, second.shape[2], -1).transpose(1, 2))
-    rows = rows.view(n, first.shape[1], -1)
+    rows = torch.bmm(rows, slices[2].reshape(n, rank, dy.shape[1] // wide).transpose(1, 2))
+    rows = rows.view(n, first.shape[1], wide * rank // first.shape[1])
     d1 = torch.bmm(first.transpose(1, 2), rows)
-    d0 = torch.bmm(rows, slices[1].reshape(n, first.shape[2], -1).transpose(1, 2))
+    d0 = torch.bmm(rows, slices[1].reshape(n, first.shape[2], rows.shape[2]).transpose(1, 2))
     found = []
     for k, (core, d) in enumerate(zip((core0, core1, core2), (d0, d1, d2), strict=True)):
         added = d.reshape(n, *core.shape[1:])
