@@ -2,12 +2,13 @@
 """One tensor for all frameworks: at.Tensor and caffe2.Tensor around one TensorImpl,
 zero-copy to and from torch, NumPy and everything else that speaks DLPack.
 
-``import bridge`` imports no framework; each is loaded when its first tensor is seen.
+``import bridge`` imports no framework; each is loaded when its first tensor is seen. The parts of
+the package are loaded when they are first used.
 
 The package is built in layers. A module imports from its own layer and from the layers below,
 never from those above; ``tests/test_architecture.py`` checks it. The layers, lowest first::
 
-    _version typing svg dlpack c10 wire exchange libraries pickling wrapper exchange_table at
+    _version lazy typing svg dlpack c10 wire exchange libraries pickling wrapper exchange_table at
     python_values library_export
     caffe2.proto caffe2.base caffe2.tensor caffe2.blobs caffe2.files caffe2.definitions
     caffe2.gradients caffe2.nets caffe2.execution caffe2.operators caffe2.workspaces
@@ -17,30 +18,28 @@ never from those above; ``tests/test_architecture.py`` checks it. The layers, lo
 
 from __future__ import annotations
 
-from bridge import at, c10, caffe2
 from bridge import integrations as _integrations
 from bridge._version import __version__
-from bridge.front import (
-    asarray,
-    audit,
-    convert,
-    explain,
-    from_dlpack,
-    no_copy,
-    register,
-    shares_memory,
-    to_cupy,
-    to_jax,
-    to_numpy,
-    to_tensorflow,
-    to_torch,
-)
+from bridge.lazy import lazily
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
-    from bridge import tf
+    from bridge import at, c10, caffe2, tf
+    from bridge.front import (
+        asarray,
+        audit,
+        convert,
+        explain,
+        from_dlpack,
+        no_copy,
+        register,
+        shares_memory,
+        to_cupy,
+        to_jax,
+        to_numpy,
+        to_tensorflow,
+        to_torch,
+    )
 
 __all__ = [
     "__version__",
@@ -63,18 +62,19 @@ __all__ = [
     "to_torch",
 ]
 
-
 _integrations.prepare()
 
-
-def __getattr__(name: str) -> Any:
-    # Loaded at first use: it needs NumPy, which `import bridge` does without.
-    if name == "tf":
-        from importlib import import_module
-
-        return import_module("bridge.tf")
-    raise AttributeError(f"module 'bridge' has no attribute {name!r}")
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+# Loaded at first use, so that a library that only may meet a tensor pays nothing for the import.
+__getattr__, __dir__ = lazily(
+    __name__,
+    {
+        "bridge.at": "at",
+        "bridge.c10": "c10",
+        "bridge.caffe2": "caffe2",
+        "bridge.front": (
+            "asarray audit convert explain from_dlpack no_copy register shares_memory to_cupy "
+            "to_jax to_numpy to_tensorflow to_torch"
+        ),
+        "bridge.tf": "tf",
+    },
+)

@@ -3,6 +3,7 @@
 
 - __main__: shell/test_main
 - _version: test_docstrings
+- lazy: test_import
 - library_export: libraries/test_libraries
 - python_values: test_front
 - typing: test_docstrings

@@ -47,6 +47,24 @@ def test_import_bridge_loads_no_framework() -> None:
     assert loaded_after("import bridge") == set()
 
 
+def test_import_bridge_leaves_its_parts_until_they_are_used() -> None:
+    code = """
+import sys
+import bridge
+loaded = {name for name in sys.modules if name.startswith("bridge.")}
+assert not loaded & {"bridge.at", "bridge.c10", "bridge.caffe2", "bridge.front"}, loaded
+for name in bridge.__all__:
+    assert getattr(bridge, name) is vars(bridge)[name], name
+try:
+    bridge.from_dlpak
+except AttributeError as error:
+    assert "from_dlpak" in str(error), error
+else:
+    raise AssertionError("a misspelt name was found")
+"""
+    assert loaded_after(code) <= {"numpy", "ml_dtypes"}
+
+
 def test_front_door_is_listed_before_any_framework_is_loaded() -> None:
     code = "import bridge; assert {'from_dlpack', 'to_torch'} <= set(dir(bridge)), dir(bridge)"
     assert loaded_after(code) == set()

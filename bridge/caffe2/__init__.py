@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from bridge.c10.flags import FLAGS
-from bridge.caffe2.base.lazy import lazily
+from bridge.lazy import lazily
 from bridge.caffe2.blobs.blob import Blob
 from bridge.caffe2.definitions.operator_types import built_in_packages as _built_in_packages
 from bridge.caffe2.install import install

@@ -15,7 +15,7 @@ from bridge.caffe2 import scope, utils, workspace
 from bridge.caffe2.base.data_types import DataType
 from bridge.caffe2.base.device_option import IsGPUDeviceType, device_equal, device_option_equal
 from bridge.caffe2.base.global_init import GetGlobalInitArgs, GlobalInit
-from bridge.caffe2.base.lazy import lazily
+from bridge.lazy import lazily
 from bridge.caffe2.definitions.blob_reference import BlobReference, ScopedBlobReference, ScopedName
 from bridge.caffe2.definitions.create_operator import CreateOperator, DeviceOption
 from bridge.caffe2.definitions.operator_types import (

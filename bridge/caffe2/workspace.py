@@ -70,7 +70,7 @@ from __future__ import annotations
 
 from bridge.caffe2 import scope, utils
 from bridge.caffe2.base.global_init import GlobalInit
-from bridge.caffe2.base.lazy import lazily
+from bridge.lazy import lazily
 from bridge.caffe2.blobs.blob import Blob
 from bridge.caffe2.blobs.int8 import Int8Tensor, Int8TensorCPU
 from bridge.caffe2.definitions.operator_types import RegisteredOperators

@@ -120,6 +120,7 @@ class Bound(BoundCore):
         in_place: dict[int, int],
         on_host: frozenset[int],
         outputs: int,
+        has_seed: bool,
     ) -> None:
         self.declaration = declaration
         self.arguments = arguments
@@ -142,6 +143,8 @@ class Bound(BoundCore):
         # Values that decide about errors only do not matter: `recorder` refuses what reads them.
         writes_all = self.forced is not None and len(self.forced) == outputs
         harmless = {"errors", "values"} if writes_all else {"errors"}
+        if not has_seed:  # torch's generator is drawn from at each call, recorded or not
+            harmless.add("random")
         # Functions of users are called each time: they may do what nobody declared.
         self.is_recorded = (
             declaration.effects <= harmless
@@ -367,7 +370,9 @@ class Declaration:
             values[self.filled["OutputCount"]] = len(definition.outputs)
         if "InPlace" in self.filled:
             values[self.filled["InPlace"]] = in_place
-        return Bound(self, values, types[:count], in_place, on_host, len(definition.outputs))
+        has_seed = definition.random_seed is not None
+        outputs = len(definition.outputs)
+        return Bound(self, values, types[:count], in_place, on_host, outputs, has_seed)
 
 
 def _plain(annotation: Any) -> str:

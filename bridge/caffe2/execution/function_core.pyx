@@ -184,7 +184,7 @@ cdef class FunctionCore(ProgramCore):
         results = self._checked(returned)
         self._put(results, impls, operands, buffers)
         try:
-            outputs = self._output_impls()
+            outputs = self._output_impls(results)
             if seen is None:
                 bound.remember(seen_in(impls, outputs) if outputs is not None else None)
             elif calls is not None and outputs is not None:
@@ -221,7 +221,10 @@ cdef class FunctionCore(ProgramCore):
         cdef list inputs = [tensor_of(<BlobCore>blob) for blob in self._inputs]
         cdef list outputs = []
         if has_buffers:
-            outputs = [tensor_of(<BlobCore>blob) for blob in self._outputs]
+            for blob, layout in zip(self._outputs, recording.seen.outputs):
+                outputs.append(None if layout is None else tensor_of(<BlobCore>blob))
+                if layout is not None and outputs[-1] is None:
+                    return None     # another thread reset it meanwhile
         program = Program(recording.calls, inputs, outputs, recording.slots, recording.results)
         n = len(inputs)
         buffers = program.values[n:n + len(outputs)]
@@ -383,13 +386,19 @@ cdef class FunctionCore(ProgramCore):
                     self._put_one(o, value, impl, impls)
         return 0
 
-    cdef list _output_impls(self):
-        """Return the TensorImpls of the outputs, or None if one has none."""
+    cdef list _output_impls(self, list results):
+        """Return the TensorImpls of the outputs, or None if one has none.
+
+        It is None in the list for an output that the function does not write.
+        """
         cdef list found = []
-        cdef BlobCore blob
         cdef Tensor tensor
-        for blob in self._outputs:
-            tensor = tensor_of(blob)
+        cdef Py_ssize_t o
+        for o in range(len(self._outputs)):
+            if results[o] is None:
+                found.append(None)
+                continue
+            tensor = tensor_of(<BlobCore>self._outputs[o])
             if tensor is None or tensor.impl.storage is None \
                     or not tensor.impl.c_dtype.c_is_pod:    # torch cannot write there
                 return None

@@ -62,6 +62,8 @@ cdef class Program:
     cdef int run(self) except -1
     cdef int _keep(self, Call call, object result) except -1
 
+cdef object filled(object template, list values)
+cdef object with_memory(object value)
 cdef bint has_layout(object tensor, Layout layout) except -1
 cdef int make_calls(list calls, list values) except -1
 cdef int put_result(object blob, object result, TensorImpl fresh) except -1

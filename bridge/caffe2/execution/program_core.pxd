@@ -6,7 +6,8 @@ from bridge.caffe2.execution.program cimport Operand, Program
 # The types and sizes of the inputs and outputs of a run of a definition.
 cdef class Seen:
     cdef list inputs            # of Layout
-    cdef list outputs           # of Layout; empty: outputs cannot be requested before a run
+    # Of Layout; None: not written. Empty: outputs cannot be requested before a run.
+    cdef list outputs
 
     cdef bint fits(self, list impls)
 

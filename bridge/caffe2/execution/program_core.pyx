@@ -37,13 +37,16 @@ cdef class Seen:
 
 
 cdef Seen seen_in(list inputs, list outputs):
-    """Return the layouts of TensorImpls; None if they cannot be remembered."""
+    """Return the layouts of TensorImpls, None for None; None if they cannot be remembered."""
     cdef Seen seen = Seen.__new__(Seen)
     cdef TensorImpl impl
     cdef Layout layout
     seen.inputs, seen.outputs = [], []
     for impls, layouts in ((inputs, seen.inputs), (outputs, seen.outputs)):
         for impl in impls:
+            if impl is None:
+                layouts.append(None)
+                continue
             layout = Layout.__new__(Layout)
             if not layout.set(impl):
                 return None
@@ -121,11 +124,14 @@ cdef class ProgramCore(OperatorCore):
         cdef Py_ssize_t i, n = len(self._inputs)
         cdef bint is_bound = True
         for i in range(len(program.operands)):
+            operand = <Operand>program.operands[i]
+            if operand is None:
+                continue
             blob = <BlobCore>(self._inputs[i] if i < n else self._outputs[i - n])
             tensor = tensor_of(blob)
             if tensor is None:
+                restore_all(backups or [])
                 return False
-            operand = <Operand>program.operands[i]
             if operand.holds(tensor.impl):
                 continue
             if i >= n and backups is not None and not operand.layout.fits(tensor.impl):
@@ -219,8 +225,11 @@ cdef bint _holds_little(Program program, Program other):
     if len(program.operands) != len(other.operands):
         return False
     for i in range(len(program.operands)):
-        storage = (<Operand>program.operands[i]).storage
+        mine, others = program.operands[i], other.operands[i]
+        if mine is None:
+            continue
+        storage = (<Operand>mine).storage
         if storage.c_nbytes > WORTH_ADOPTING \
-                and storage is not (<Operand>other.operands[i]).storage:
+                and (others is None or storage is not (<Operand>others).storage):
             return False
     return True

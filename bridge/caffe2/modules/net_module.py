@@ -19,7 +19,7 @@ from __future__ import annotations
 import inspect
 import keyword
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import torch
 
@@ -262,19 +262,35 @@ class NetModule(torch.nn.Module):
         return self._forward(inputs, inputs_by_name)
 
     def _forward(self, inputs: tuple[Any, ...], inputs_by_name: dict[str, Any]) -> Any:
+        is_compiling = torch.compiler.is_compiling()
         if not inputs_by_name and len(inputs) == len(self.input_names):
+            if not is_compiling:
+                found = self._repeated(inputs)
+                if found is not None:
+                    return found
             given = [x if isinstance(x, torch.Tensor) else _as_value(x) for x in inputs]
         else:
             given = self._bind_inputs(inputs, inputs_by_name)
-        results = self._compute(given) if torch.compiler.is_compiling() else self._ran(given)
+        results = self._compute(given) if is_compiling else self._ran(given)
         return results[0] if len(results) == 1 else tuple(results)
 
-    def _ran(self, inputs: list[Any]) -> list[Any]:
+    def _repeated(self, inputs: tuple[Any, ...]) -> Any:
+        """Return the output or outputs by the program of the latest call, or None."""
+        run = self._run
+        if run is None or run.program is None:
+            return None
+        try:
+            return run.program(inputs, self._keys, self._parameters, self._buffers)
+        except Exception:  # noqa: BLE001  # the functions of the operators say what is wrong
+            run.forget()
+            return None
+
+    def _ran(self, inputs: list[Any]) -> Sequence[Any]:
         """Return the outputs, by a run of a net if that is possible."""
         run = self._run
         if run is None:
             self._run = run = self._new_run()
-        found = run(inputs, self._tensors())
+        found = run(inputs, (self._keys, self._parameters, self._buffers))
         if found is not None:
             return found
         results = self._compute(inputs)
