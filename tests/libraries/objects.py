@@ -13,6 +13,9 @@ import numpy as np
 
 from tests.helpers import alone
 
+# tinygrad looks for a compiler otherwise
+os.environ.setdefault("DEV", "PYTHON")
+
 TYPES = (
     *("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"),
     *("float16", "float32", "float64", "bfloat16", "complex64", "complex128"),
@@ -173,7 +176,6 @@ def _awkward() -> Iterator[Kind]:
 
 
 def _tinygrad() -> Iterator[Kind]:
-    os.environ.setdefault("DEV", "PYTHON")  # it looks for a compiler otherwise
     import tinygrad
 
     def make(array: Any) -> Any:
