@@ -189,7 +189,12 @@ def _tinygrad() -> Iterator[Kind]:
 def _mindspore() -> Iterator[Kind]:
     import mindspore
 
-    yield Kind("tensor", mindspore.Tensor, lambda x: x.asnumpy())
+    def read(x: Any) -> Any:
+        if x.dtype != mindspore.bfloat16:
+            return x.asnumpy()
+        return x.astype(mindspore.float32).asnumpy().astype(ml_dtypes.bfloat16)
+
+    yield Kind("tensor", mindspore.Tensor, read)
 
 
 def _taichi() -> Iterator[Kind]:
