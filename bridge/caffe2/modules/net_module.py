@@ -286,13 +286,17 @@ class NetModule(torch.nn.Module):
             return None
 
     def _ran(self, inputs: list[Any]) -> Sequence[Any]:
-        """Return the outputs, by a run of a net if that is possible."""
+        """Return the outputs, by recorded calls or a run of a net if that is possible."""
         run = self._run
         if run is None:
             self._run = run = self._new_run()
-        found = run(inputs, (self._keys, self._parameters, self._buffers))
+        held = self._keys, self._parameters, self._buffers
+        found = run.gradient_calls(inputs, held, self._compute)
         if found is not None:
             return found
+        of_net = run(inputs, held)
+        if of_net is not None:
+            return of_net
         results = self._compute(inputs)
         run.learn(inputs, results)
         return results
