@@ -444,17 +444,12 @@ def _empty_module(names: tuple[str, ...]) -> NetModule:
 
 def _as_value(value: Any) -> Any:
     """Return an input of any framework as a torch tensor, or as a blob if it is an object."""
-    try:
-        return export_torch(export_source(value, None))
-    except TypeError:
-        if (
-            isinstance(value, (bytes, str))
-            or getattr(getattr(value, "dtype", None), "kind", "") == "O"
-        ):
-            blob = Blob()
-            blob.feed(value)
-            return blob
-        raise
+    is_text = isinstance(value, (bytes, str))
+    if is_text or getattr(getattr(value, "dtype", None), "kind", "") in ("O", "S", "U"):
+        blob = Blob()
+        blob.feed(value)
+        return blob
+    return export_torch(export_source(value, None))
 
 
 def _device_of(values: dict[str, Any]) -> Any:
