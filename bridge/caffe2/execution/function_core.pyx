@@ -169,8 +169,8 @@ cdef class FunctionCore(ProgramCore):
         recording = bound.recording_of(seen) if seen is not None else None
         if recording is not None and may_record and self._are_plain(impls):
             self._repeat(recording, operands, buffers)
-            if self._last is seen:      # of a net, whose operators run again
-                self._program = self._program_of(recording, buffers is not None)
+            if self._last is not None:      # of a net, whose operators run again
+                self.keep(self._program_of(recording, buffers is not None))
             self._last = seen
             return None
         if buffers is not None:
@@ -219,6 +219,7 @@ cdef class FunctionCore(ProgramCore):
         return 0
 
     cdef Program _program_of(self, Recording recording, bint has_buffers):
+        cdef Program program
         cdef list inputs = [tensor_of(<BlobCore>blob) for blob in self._inputs]
         cdef list outputs = []
         if has_buffers:
@@ -227,6 +228,7 @@ cdef class FunctionCore(ProgramCore):
                 if layout is not None and outputs[-1] is None:
                     return None     # another thread reset it meanwhile
         program = Program(recording.calls, inputs, outputs, recording.slots, recording.results)
+        program.seen = recording.seen
         n = len(inputs)
         buffers = program.values[n:n + len(outputs)]
         if program.is_complete and _have_layouts(program.values[:n], buffers, recording.seen):

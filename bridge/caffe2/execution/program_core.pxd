@@ -16,8 +16,12 @@ cdef Seen seen_in(list inputs, list outputs)
 # An operator that may have a recorded program.
 cdef class ProgramCore(OperatorCore):
     cdef Program _program       # None: not recorded
+    cdef list _others           # programs of other sizes; None: there are none
     cdef Seen _sizes            # of inputs, remembered; None: not
 
+    cdef int keep(self, Program program) except -1
+    cdef bint _takes(self, Program program)
+    cdef bint _bind(self, Program program, list backups) except -1
     cdef list _impls_now(self)
     cdef bint _can_rebind(self, Operand operand, TensorImpl impl) except -1
     cdef int _put_results(self, Program program) except -1

@@ -31,6 +31,7 @@ from bridge.caffe2.execution.blob_table import find_blob, find_or_create
 from bridge.caffe2.execution.nets import create_net, run_net_once
 from bridge.caffe2.execution.runnable_net import RunnableNet
 from bridge.caffe2.execution.running import count_of
+from bridge.caffe2.nets.net_observing import find_created_by
 from bridge.caffe2.workspaces.current import current
 
 TYPE_CHECKING = False
@@ -142,3 +143,6 @@ def DeleteNet(name: Any) -> None:
     net = message_in(name)
     text = net.name if kind_of(net) == "NetDef" else name_of(name, caller)
     current.workspace._nets.pop(text, None)
+
+
+find_created_by(net_named)

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 __all__ = ["FtrlSettings", "ftrl_step"]
 
 _ftrl = recordable(step_kernels.ftrl)
+_gftrl = recordable(step_kernels.gftrl)
 
 
 class FtrlSettings:
@@ -91,12 +92,15 @@ def _stepped(
     w, g = alike(var, grad)
     require(n_z.numel() == 2 * w.numel(), "there is one pair of n and z per parameter", n_z, w)
     given = (w, n_z, g) if alpha is None else (w, n_z, g, alpha)
-    if matrix is None and are_few(*given):
+    if are_few(*given):
         inverse = settings.inverse(alpha)
         made = rooms(out, var, n_z)
         numbers = (1.0 if alpha is not None else inverse, settings.beta)
         of_zero = (settings.lambda1, settings.lambda2)
-        _ftrl(*made, w, n_z, g, alpha, w.numel(), *numbers, *of_zero)
+        if matrix is None:
+            _ftrl(*made, w, n_z, g, alpha, w.numel(), *numbers, *of_zero)
+        else:
+            _gftrl(*made, w, n_z, g, alpha, *matrix, *numbers, *of_zero)
         return made
     n, z = n_z.reshape(-1, 2).unbind(1)
     new, n, z = ftrl_step(w.view(-1), n, z, g.view(-1), alpha, settings, matrix)
