@@ -12,10 +12,10 @@ from types import ModuleType
 
 import numpy as np
 import pytest
-from safetensors.numpy import load_file
 
 from bridge.caffe2 import save_checkpoint, workspace
 
+load_file = pytest.importorskip("safetensors.numpy").load_file
 ROOT = Path(__file__).parents[1]
 GOLDEN = ROOT / "tests" / "golden" / "checkpoint_chunks.minidb"
 

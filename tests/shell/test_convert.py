@@ -64,6 +64,7 @@ def test_the_blobs_of_an_init_net(tmp_path: Path) -> None:
 
 
 def test_nets(tmp_path: Path) -> None:
+    pytest.importorskip("safetensors")
     given = nets(tmp_path)
     for target in ("x.pt2", "folder", "other/"):
         assert convert(*given, "-o", str(tmp_path / target), "--input", "x=2,4") == 0

@@ -3,13 +3,19 @@
 
 from __future__ import annotations
 
+import sys
+
 from bridge.caffe2.blobs.blob import Blob
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-__all__ = ["BlobTable", "find_blob", "find_or_create", "visible_names"]
+__all__ = ["BlobTable", "find_blob", "find_or_create", "put_new", "visible_names"]
+
+# Without the GIL a look-up by an equal name counts a reference to the key, in memory that it shares
+# with the keys of other threads; interned ones are not counted.
+_INTERNED = "t" in getattr(sys, "abiflags", "")
 
 
 class BlobTable:
@@ -67,7 +73,12 @@ def find_blob(table: BlobTable, name: str) -> Blob | None:
 def find_or_create(table: BlobTable, name: str) -> Blob:
     """Return the blob `name`, as `find_blob`; if there is none, create an empty one in `table`."""
     blob = find_blob(table, name)
-    return table._blobs.setdefault(name, Blob()) if blob is None else blob
+    return put_new(table._blobs, name, Blob()) if blob is None else blob
+
+
+def put_new(blobs: dict[str, Blob], name: str, blob: Blob) -> Blob:
+    """Return the blob of that name: `blob`, unless another thread has used the name meanwhile."""
+    return blobs.setdefault(sys.intern(name) if _INTERNED else name, blob)
 
 
 def visible_names(table: BlobTable) -> list[str]:

@@ -10,7 +10,7 @@ from bridge.c10.slots cimport new_instance
 from bridge.caffe2.execution.operator_core cimport DefinitionCore, OperatorCore
 
 from bridge.caffe2.blobs.blob import Blob
-from bridge.caffe2.execution.blob_table import find_blob
+from bridge.caffe2.execution.blob_table import find_blob, put_new
 
 cdef object _Blob = Blob
 
@@ -40,7 +40,7 @@ cdef OperatorCore instantiate(DefinitionCore definition, object table, dict blob
             new.append(name)
             if outputs is None:
                 continue
-            blob = blobs.setdefault(name, _Blob())
+            blob = put_new(blobs, name, _Blob())
         if outputs is not None:
             Py_INCREF(blob)
             PyTuple_SET_ITEM(outputs, i, blob)

@@ -16,7 +16,7 @@ from bridge.caffe2.blobs.feed import feed, feed_error
 from bridge.caffe2.blobs.int8 import Int8Tensor, Int8TensorCPU
 from bridge.caffe2.blobs.put_by_type import is_array
 from bridge.caffe2.definitions.scopes import CurrentDeviceScope, open_device_scopes
-from bridge.caffe2.execution.blob_table import BlobTable, find_blob
+from bridge.caffe2.execution.blob_table import BlobTable, find_blob, put_new
 from bridge.caffe2.workspaces.current import current
 
 TYPE_CHECKING = False
@@ -70,7 +70,7 @@ def feed_named(
         blob = Blob()
     feed(blob, value, device_option, text, caller)
     if not known:
-        workspace._blobs.setdefault(text, blob)
+        put_new(workspace._blobs, text, blob)
     return True
 
 
@@ -125,4 +125,4 @@ def deserialize_named(workspace: BlobTable, name: Any, data: Any, caller: str) -
     blob = Blob() if known is None else known
     deserialize(blob, data, f"Blob {text!r}", caller)
     if known is None:
-        workspace._blobs.setdefault(text, blob)
+        put_new(workspace._blobs, text, blob)

@@ -2,7 +2,6 @@
 """Tests of `bridge.caffe2.execution`; the modules whose tests have another name::
 
 - definition, instantiate, operator_core: test_operator
-- blob_table: caffe2/workspaces/test_workspace_children
 - output_backup: test_operator_failure
 - nets, plans, runnable_net, running: caffe2/workspaces/test_nets, test_operator_failure
 - torch_io: test_operator_memory

@@ -7,7 +7,6 @@ import os
 import sys
 from pathlib import Path
 
-import lmdb
 import numpy as np
 import pytest
 
@@ -17,6 +16,7 @@ from tests.caffe2.files.test_minidb import GOLDEN, records
 from tests.caffe2.operators.control.test_files import load, run
 from tests.helpers.workspaces import refused
 
+lmdb = pytest.importorskip("lmdb")
 pytestmark = pytest.mark.usefixtures("fresh_workspace")
 
 
