@@ -179,8 +179,8 @@ def _tinygrad() -> Iterator[Kind]:
     import tinygrad
 
     def make(array: Any) -> Any:
-        if array.ndim == 0 or not array.dtype.isnative:
-            raise TypeError("a constant; or numbers that tinygrad misreads")
+        if array.ndim == 0 or not array.dtype.isnative or array.dtype.kind == "V":
+            raise TypeError("a constant; or numbers that tinygrad misreads, or cannot fill in")
         return tinygrad.Tensor(array).realize()
 
     yield Kind("tensor", make, _numpy)
