@@ -30,6 +30,7 @@ from bridge.caffe2.execution.program cimport (
     has_layout,
     with_memory,
 )
+from bridge.caffe2.execution.program_core cimport Seen
 from bridge.caffe2.execution.torch_state cimport is_neutral, is_observed_now
 from bridge.caffe2.tensor.tensor cimport Tensor
 from bridge.dlpack.abi cimport DL_COMPLEX, DL_CPU, DLDataType, DLTensor
@@ -345,16 +346,16 @@ cdef class _Merger:
         cdef list local
         cdef bint has_buffers
         cdef list new_layouts
-        if program is None or not program.is_complete or operator._last is None \
-                or len(operator._last.inputs) != n \
-                or len(operator._last.outputs) != len(operator._outputs):
+        cdef Seen seen = None if program is None else <Seen?>program.seen
+        if seen is None or not program.is_complete \
+                or len(seen.outputs) != len(operator._outputs):
             return False
-        new_layouts = operator._last.outputs
+        new_layouts = seen.outputs
         has_buffers = len(program.operands) > n
         local = [None] * len(program.values)
         for i, blob in enumerate(operator._inputs):
             slot = self.slots.get(id(blob))
-            if slot is None or not _same(<Layout>self.layouts[slot], operator._last.inputs[i]) \
+            if slot is None or not _same(<Layout>self.layouts[slot], seen.inputs[i]) \
                     or not _same(<Layout>self.layouts[slot], (<Operand>program.operands[i]).layout):
                 return False
             local[i] = slot

@@ -55,6 +55,7 @@ cdef class Program:
     cdef list calls
     cdef list operands          # inputs, then outputs that are written
     cdef list values            # by slot
+    cdef object seen            # the sizes that it is for, a Seen; None: not known
     cdef readonly bint is_complete
     cdef readonly tuple results  # for each output the slot of a new tensor, or -1
 

@@ -26,6 +26,7 @@ from bridge.caffe2.execution.net_program import NetProgram, merge
 from bridge.caffe2.execution.registry import class_for
 from bridge.caffe2.execution.runnable_net import RunnableNet
 from bridge.caffe2.execution.torch_state import is_neutral_here, is_observed
+from bridge.caffe2.modules.gradient_calls import GradientCalls
 from bridge.caffe2.modules.module_blobs import (
     clear,
     have_memory_of,
@@ -83,6 +84,7 @@ class ModuleRun:
         # What the outputs are like for inputs of these types and sizes; None: the run failed.
         self._outputs: dict[Signature, Layouts | None] = {}
         self._programs: dict[Signature, NetProgram] = {}
+        self.gradient_calls = GradientCalls(steps)
         self.program: NetProgram | None = None  # of the latest call
 
     def forget(self) -> None:

@@ -286,13 +286,17 @@ class NetModule(torch.nn.Module):
             return None
 
     def _ran(self, inputs: list[Any]) -> Sequence[Any]:
-        """Return the outputs, by a run of a net if that is possible."""
+        """Return the outputs, by recorded calls or a run of a net if that is possible."""
         run = self._run
         if run is None:
             self._run = run = self._new_run()
-        found = run(inputs, (self._keys, self._parameters, self._buffers))
+        held = self._keys, self._parameters, self._buffers
+        found = run.gradient_calls(inputs, held, self._compute)
         if found is not None:
             return found
+        of_net = run(inputs, held)
+        if of_net is not None:
+            return of_net
         results = self._compute(inputs)
         run.learn(inputs, results)
         return results
@@ -440,17 +444,12 @@ def _empty_module(names: tuple[str, ...]) -> NetModule:
 
 def _as_value(value: Any) -> Any:
     """Return an input of any framework as a torch tensor, or as a blob if it is an object."""
-    try:
-        return export_torch(export_source(value, None))
-    except TypeError:
-        if (
-            isinstance(value, (bytes, str))
-            or getattr(getattr(value, "dtype", None), "kind", "") == "O"
-        ):
-            blob = Blob()
-            blob.feed(value)
-            return blob
-        raise
+    is_text = isinstance(value, (bytes, str))
+    if is_text or getattr(getattr(value, "dtype", None), "kind", "") in ("O", "S", "U"):
+        blob = Blob()
+        blob.feed(value)
+        return blob
+    return export_torch(export_source(value, None))
 
 
 def _device_of(values: dict[str, Any]) -> Any:

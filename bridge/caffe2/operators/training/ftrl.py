@@ -31,12 +31,12 @@ _gftrl = recordable(step_kernels.gftrl)
 class FtrlSettings:
     """Arguments `alpha` (0.005), `beta` (1), `lambda1`, `lambda2` (0.001)."""
 
-    __slots__ = ("alpha", "beta", "lambda1", "lambda2")
+    __slots__ = ("beta", "has_alpha", "lambda1", "lambda2", "reciprocal")
     takes = "float alpha, float beta, float lambda1, float lambda2"
 
     def __init__(self, arguments: Arguments) -> None:
-        given = arguments.has("alpha")
-        self.alpha = arguments.single("alpha", 0.005) if given else None
+        self.has_alpha = arguments.has("alpha")
+        self.reciprocal = 1 / single(arguments.single("alpha", 0.005))
         self.beta = arguments.single("beta", 1.0)
         self.lambda1 = single(arguments.single("lambda1", 0.001))
         self.lambda2 = single(arguments.single("lambda2", 0.001))
@@ -48,9 +48,9 @@ class FtrlSettings:
 
     def inverse(self, alpha: Tensor | None) -> Tensor | float:
         """Return 1 / alpha, of the input if it is given."""
-        require(alpha is None or self.alpha is None, "alpha is an input or an argument")
+        require(alpha is None or not self.has_alpha, "alpha is an input or an argument")
         if alpha is None:
-            return 1 / single(0.005 if self.alpha is None else self.alpha)
+            return self.reciprocal
         return torch.reciprocal(learning_rate_of(alpha).double())
 
 
