@@ -21,7 +21,8 @@ cdef class ProgramCore(OperatorCore):
 
     cdef int keep(self, Program program) except -1
     cdef bint _takes(self, Program program)
-    cdef bint _bind(self, Program program, list backups) except -1
+    cdef Program _chosen(self, list backups)
+    cdef bint _bind(self, Program program, bint resizes, list backups) except -1
     cdef list _impls_now(self)
     cdef bint _can_rebind(self, Operand operand, TensorImpl impl) except -1
     cdef int _put_results(self, Program program) except -1

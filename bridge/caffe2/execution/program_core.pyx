@@ -61,22 +61,22 @@ cdef class ProgramCore(OperatorCore):
         """Run a recorded program if one fits the blobs; return whether one did."""
         cdef Program program = self._program
         cdef list backups = None
-        cdef Py_ssize_t i
+        cdef Tensor tensor
+        cdef Py_ssize_t i, n
         if program is None:
             return False
-        if not self._takes(program):
-            if self._others is None:
+        n = len(self._inputs)
+        for i in range(len(program.operands)):
+            tensor = tensor_of(<BlobCore>(
+                self._inputs[i] if i < n else self._outputs[i - n]))
+            if tensor is None:
                 return False
-            for i in range(len(self._others)):
-                program = <Program>self._others[i]
-                if self._takes(program):
-                    self._others[i], self._program = self._program, program
-                    break
-            else:
-                return False
-            backups = []
-        if not self._bind(program, backups):
-            return False
+            if not (<Operand>program.operands[i]).holds(tensor.impl):
+                backups = []
+                program = self._chosen(backups)
+                if program is None:
+                    return False
+                break
         if not backups:
             program.run()
         else:
@@ -88,6 +88,27 @@ cdef class ProgramCore(OperatorCore):
         if program.results is not None:
             self._put_results(program)
         return True
+
+    cdef Program _chosen(self, list backups):
+        """Return a program that fits the inputs, bound to the blobs as they are now, or None.
+
+        Backups of outputs that get other sizes are added to the list.
+        """
+        cdef Program program = self._program
+        cdef Py_ssize_t i
+        cdef bint resizes = False
+        if not self._takes(program):
+            if self._others is None:
+                return None
+            for i in range(len(self._others)):
+                program = <Program>self._others[i]
+                if self._takes(program):
+                    self._others[i], self._program = self._program, program
+                    break
+            else:
+                return None
+            resizes = True
+        return program if self._bind(program, resizes, backups) else None
 
     cdef int keep(self, Program program) except -1:
         """Set the program that repeats the operator; the one that it had stays for its sizes.
@@ -114,10 +135,10 @@ cdef class ProgramCore(OperatorCore):
                 return False
         return True
 
-    cdef bint _bind(self, Program program, list backups) except -1:
+    cdef bint _bind(self, Program program, bint resizes, list backups) except -1:
         """Bind a program to the blobs as they are now; return whether that is possible.
 
-        backups: a list for those of outputs that get other sizes; None: they keep theirs.
+        resizes: whether outputs may get other sizes; backups of them are added to the list.
         """
         cdef Operand operand
         cdef Tensor tensor
@@ -130,11 +151,11 @@ cdef class ProgramCore(OperatorCore):
             blob = <BlobCore>(self._inputs[i] if i < n else self._outputs[i - n])
             tensor = tensor_of(blob)
             if tensor is None:
-                restore_all(backups or [])
+                restore_all(backups)
                 return False
             if operand.holds(tensor.impl):
                 continue
-            if i >= n and backups is not None and not operand.layout.fits(tensor.impl):
+            if i >= n and resizes and not operand.layout.fits(tensor.impl):
                 if blob in self._inputs:
                     restore_all(backups)
                     return False
@@ -144,13 +165,13 @@ cdef class ProgramCore(OperatorCore):
                 if operand.holds(tensor.impl):
                     continue
             if not self._can_rebind(operand, tensor.impl):
-                restore_all(backups or [])
+                restore_all(backups)
                 return False
             if operand.storage.c_nbytes > WORTH_ADOPTING:
                 self._others = None     # which hold that memory too
             value = operand.rebind(tensor.impl)
             if value is None:
-                restore_all(backups or [])
+                restore_all(backups)
                 self._program = None
                 return False
             program.values[i] = value

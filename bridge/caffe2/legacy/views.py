@@ -86,7 +86,7 @@ def _interp2d(x: Any, y: Any, z: Any, kind: str = "linear") -> Any:
     Raises NotImplementedError: they are not on a grid.
     """
     import numpy as np
-    from scipy.interpolate import RectBivariateSpline
+    from scipy.interpolate import RectBivariateSpline  # type: ignore[import-untyped]
 
     values = np.asarray(z)
     if values.size != len(x) * len(y):

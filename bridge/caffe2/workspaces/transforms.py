@@ -164,7 +164,7 @@ def _fuse_norm(net: Any, conv: Any, norm: Any) -> None:
     from bridge.caffe2.nets.transforms import new_blob_name
 
     factor, shift, *moments = (FetchTorch(name) for name in list(norm.input)[1:5])
-    mean = 0.0
+    mean: Any = 0.0
     if moments:
         epsilon = float(ArgsToDict(norm.arg).get("epsilon", 1e-5))
         mean, variance = moments

@@ -310,8 +310,7 @@ def yellow_fin(
 
 
 def rate(y, iteration, int64_t n, policy):
-    """Set the one element of `y` to the rate that a function returns for the first of `n` integers.
-    """
+    """Set the one element of `y` to what a function returns for the first of `n` integers."""
     cdef float *target = floats_of(y, 1)
     cdef const int64_t *at = <const int64_t *>floats_of(iteration, n)
     target[0] = <float><double>policy(at[0])
@@ -319,8 +318,7 @@ def rate(y, iteration, int64_t n, policy):
 
 
 def count(y, int64_t largest):
-    """Add one to the int64 in `y`, unless it is negative or the largest; return whether that was so.
-    """
+    """Add one to the int64 in `y` and return True, unless it is negative or the largest."""
     cdef int64_t *at = <int64_t *>floats_of(y, 1)
     if at[0] < 0 or at[0] >= largest:
         return False
