@@ -66,16 +66,17 @@ pytest := -m pytest --numprocesses=$(WORKERS) --maxprocesses=8 --dist=worksteal
 coverage := -fsanitize-coverage=inline-8bit-counters,pc-table,trace-cmp
 
 # Builds a copy of the tree in a place of its own, as neither build may see what the other left, and
-# runs the tests there: $(call sanitize,NAME,FLAGS,LIBRARY,OPTIONS,TESTS). Python itself is not
-# instrumented, so the library is loaded before it; libstdc++ too, whose exceptions it intercepts.
+# runs the tests there: $(call sanitize,NAME,FLAGS,LIBRARY,OPTIONS,TESTS). The C files are those of
+# the usual build, where it has made them. Python itself is not instrumented, so the library is
+# loaded before it; libstdc++ too, whose exceptions it intercepts.
 # pytest captures nothing (-s), or what a sanitizer says of a dying process would be lost.
 sources := bridge tests tools examples docs pyproject.toml setup.py README.md LICENSE CHANGELOG.md \
 	CONTRIBUTING.md Makefile
 define sanitize
 	rm -rf "$(SANITIZED)/$(1)"
 	mkdir -p "$(SANITIZED)/$(1)"
-	tar -c --exclude='*.so' --exclude='bridge/*.c' --exclude=__pycache__ $(sources) | tar -x -C "$(SANITIZED)/$(1)"
-	cd "$(SANITIZED)/$(1)" && CFLAGS="$(2) -O1 -g1 -fno-omit-frame-pointer" LDFLAGS="$(2)" \
+	tar -c --exclude='*.so' --exclude=__pycache__ $(sources) | tar -x -C "$(SANITIZED)/$(1)"
+	cd "$(SANITIZED)/$(1)" && CFLAGS="$(2) -g1 -fno-omit-frame-pointer" LDFLAGS="$(2)" \
 		"$(abspath $(run))" setup.py -q build_ext --inplace --parallel $$(nproc) 2>build.log || { tail build.log >&2; exit 1; }
 	cd "$(SANITIZED)/$(1)" && LD_PRELOAD="$$($${CC:-cc} -print-file-name=$(3)) $$($${CC:-cc} -print-file-name=libstdc++.so)" \
 		OMP_NUM_THREADS=1 PYTHONPATH=. PYTHONMALLOC=malloc $(4) \
@@ -112,16 +113,16 @@ fuzz: $(fuzzed)
 
 # Leaks are not looked for: Python and the frameworks keep what they have until the process ends.
 # Sizes that nobody can allocate are asked for on purpose.
-addresses = $(call sanitize,addresses,-fsanitize=address$(comma)undefined,libasan.so,\
+addresses = $(call sanitize,addresses,-fsanitize=address$(comma)undefined $(2),libasan.so,\
 	ASAN_OPTIONS=detect_leaks=0:detect_odr_violation=0:allocator_may_return_null=1 \
 	UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1,$(1))
 comma := ,
 
 sanitize: $(installed)
-	$(call addresses,$(SANITIZED_TESTS))
+	$(call addresses,$(SANITIZED_TESTS),-O1)
 
 sanitize-quick: $(installed)
-	$(call addresses,$(SANITIZED_QUICKLY))
+	$(call addresses,$(SANITIZED_QUICKLY),-O0)
 
 stress: $(installed)
 	OMP_NUM_THREADS=1 $(run) -m tests.helpers.stress $(STRESS_SECONDS)

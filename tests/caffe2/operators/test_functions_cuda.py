@@ -16,6 +16,7 @@ from bridge.caffe2.execution.registry import class_for
 from tests.caffe2.operators.test_functions import check, definition_of, function_cases, of_numbers
 from tests.conformance.operators.case import Case
 from tests.conformance.operators.recorded import Outcome
+from tests.helpers.host_waits import counter
 
 pytestmark = [
     pytest.mark.cuda,
@@ -35,6 +36,8 @@ CASES = list(filter(runs_on_cuda, function_cases(2))) if torch.cuda.is_available
 @pytest.mark.parametrize(("case", "outcome"), CASES)
 def test_on_cuda(case: Case, outcome: Outcome) -> None:
     op_type, inputs, outputs, args = case.steps[0]
+    if op_type == "InferenceLSTM" and counter() is not None:
+        pytest.skip("the stand-in for CUDA has no torch.lstm")
     cls = class_for(definition_of(case), "test")
     assert issubclass(cls, FunctionOperator)
     declaration = cls._declaration
