@@ -88,6 +88,7 @@ from bridge.caffe2.workspaces.transforms import (
     ApplyTransformIfFaster,
     transform_exists,
 )
+from bridge.caffe2.workspaces.transforms import optimize_for_mkldnn as _optimize_for_mkldnn
 from bridge.caffe2.workspaces.transforms import transform_bytes as run_transform
 from bridge.caffe2.workspaces.transforms import transform_bytes as run_workspace_transform
 from bridge.caffe2.workspaces.workspace import Workspace
@@ -173,6 +174,7 @@ __all__ = [
     "transform_exists",
     "transform_fuseConvBN",
     "transform_fuseNNPACKConvRelu",
+    "transform_optimizeForMKLDNN",
     "use_mkldnn",
     "use_rocm",
     "use_trt",
@@ -289,6 +291,14 @@ def workspace_transform_exists(name: str) -> bool:
 def transform_fuseConvBN(net: bytes) -> bytes:
     """Return the bytes of a NetDef whose convolutions include the SpatialBN that follow them."""
     return run_workspace_transform("FuseConvBN", net)
+
+
+def transform_optimizeForMKLDNN(net: bytes, training_mode: bool = False) -> bytes:
+    """Return the bytes of a NetDef whose convolutions on MKL-DNN include what normalizes them."""
+    changed = _as_message(net, "NetDef", "transform_optimizeForMKLDNN")
+    if not training_mode:
+        _optimize_for_mkldnn(changed)
+    return bytes(changed.SerializeToString())
 
 
 def transform_fuseNNPACKConvRelu(net: bytes) -> bytes:

@@ -123,7 +123,7 @@ class RunCountObserver(Observer):
 
 
 class ProfileObserver(Observer):
-    """Logs the operators, their tensors and their times, at level INFO, to the logger of this module."""
+    """Logs the operators, their tensors and times, at level INFO, to the logger of this module."""
 
     def _end_operator(self, position: int, operator: Operator, seconds: float) -> None:
         import logging

@@ -3,20 +3,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from bridge.caffe2.base.created_nets import created_net
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-__all__ = ["NetObserving", "find_created_by"]
-
-_find: list[Callable[[str, str], Any]] = []
-
-
-def find_created_by(find: Callable[[str, str], Any]) -> None:
-    """Set the function that returns the created net of a name; the second argument is a caller."""
-    _find[:] = [find]
+__all__ = ["NetObserving"]
 
 
 class NetObserving:
@@ -64,4 +57,4 @@ class NetObserving:
         return len(self._created("NumObservers").observers)
 
     def _created(self, method: str) -> Any:
-        return _find[0](self.Name(), f"Net.{method}")
+        return created_net(self.Name(), f"Net.{method}")

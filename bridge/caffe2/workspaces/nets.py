@@ -23,6 +23,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from bridge.c10.errors import EnforceKeyError, EnforceNotMet, EnforceValueError
+from bridge.caffe2.base.created_nets import find_created_by
 from bridge.caffe2.base.errors import ReturnedFalseError, wrap_error
 from bridge.caffe2.base.messages import as_message, kind_of, message_in
 from bridge.caffe2.base.names import name_of
@@ -31,7 +32,6 @@ from bridge.caffe2.execution.blob_table import find_blob, find_or_create
 from bridge.caffe2.execution.nets import create_net, run_net_once
 from bridge.caffe2.execution.runnable_net import RunnableNet
 from bridge.caffe2.execution.running import count_of
-from bridge.caffe2.nets.net_observing import find_created_by
 from bridge.caffe2.workspaces.current import current
 
 TYPE_CHECKING = False

@@ -53,6 +53,7 @@ def test_runs_of_operators_are_counted(kind: str) -> None:
 
 def test_an_operator_that_fails_counts() -> None:
     net = core.Net("fails")
+    name = net.Name()
     net.Relu("x", "y")
     net.Add(["x", "bad"], "z")
     net.Relu("x", "w")
@@ -60,7 +61,7 @@ def test_an_operator_that_fails_counts() -> None:
     workspace.FeedBlob("bad", np.zeros(7, np.float32))
     workspace.CreateNet(net)
     counts, times = net.AddObserver("RunCountObserver"), net.AddObserver("TimeObserver")
-    with pytest.raises(EnforceNotMet, match="position 1 of net 'fails'"):
+    with pytest.raises(EnforceNotMet, match=f"position 1 of net {name!r}"):
         workspace.RunNet(net)
     assert counts.debug_info() == "This operator runs 2 times."
     assert times.average_time() == 0
@@ -97,12 +98,12 @@ def test_what_is_wrong_is_named() -> None:
 
 def test_the_names_of_the_extension() -> None:
     c = workspace.C
-    created("named")
-    observer = c.add_observer_to_net("named", "TimeObserver")
+    name = created().Name()
+    observer = c.add_observer_to_net(name, "TimeObserver")
     assert isinstance(observer, c.Observer)
-    assert c.num_observers_on_net("named") == 1
-    c.remove_observer_from_net("named", observer)
-    assert c.num_observers_on_net("named") == 0
+    assert c.num_observers_on_net(name) == 1
+    c.remove_observer_from_net(name, observer)
+    assert c.num_observers_on_net(name) == 0
     assert c.clear_global_net_observer() is None
 
 
