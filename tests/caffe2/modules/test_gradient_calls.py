@@ -134,6 +134,29 @@ def test_second_derivatives_and_transforms() -> None:
     check(module, x)
 
 
+def test_of_equal_maxima_each_has_the_whole_gradient() -> None:
+    net = core.Net("pool")
+    net.MaxPool("x", "y", kernel=3, stride=2, pad=1)
+    net.Mul(["y", "y"], "z")
+    module = caffe2.to_module(net, inputs=["x"], outputs=["z"])
+    net.ConstantFill("z", "one", value=1.0)
+    gradients = net.AddGradientOperators({"z": "one"})
+    for seed in range(5):
+        x = drawn(seed, 2, 3, 7, 6).round().requires_grad_()
+        workspace.FeedBlob("x", x.detach())
+        workspace.RunNetOnce(net)
+        z = module(x)
+        torch.testing.assert_close(z.detach(), workspace.FetchTorch("z"))
+        (dx,) = torch.autograd.grad(z.sum(), x, create_graph=True)
+        torch.testing.assert_close(dx.detach(), workspace.FetchTorch(str(gradients["x"])))
+        assert dx.requires_grad
+    torch.autograd.gradcheck(
+        lambda x: module(x), drawn(9, 1, 1, 4, 4).double().requires_grad_(), check_batched_grad=True
+    )
+    transformed = torch.func.grad(lambda x: module(x).sum())(x.detach())
+    torch.testing.assert_close(transformed, dx.detach())
+
+
 def test_modes_of_torch_and_errors() -> None:
     module = conv_net()
     x = drawn(0, 2, 3, 8, 8)
