@@ -144,9 +144,10 @@ $(environment):
 	$(PYTHON) -m venv "$(VENV)"
 	@touch $@
 
-# Editable, so that a changed .py needs no step; a changed .pyx, .pxd or .h compiles again.
+# Editable, so that a changed .py needs no step; a changed .pyx, .pxd or .h compiles again. Python
+# compiles what is imported when it is imported: all of torch and SciPy would take half a minute.
 $(VENV)/made-package-%: $(environment) constraints.txt $(native)
-	$(run) -m pip install --disable-pip-version-check --constraint constraints.txt --editable '.[$*]'
+	$(run) -m pip install --disable-pip-version-check --no-compile --constraint constraints.txt --editable '.[$*]'
 	@touch $@
 
 # An environment of its own: the compiled modules tell libFuzzer what they cover, which only clang

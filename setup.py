@@ -5,11 +5,15 @@ import os
 import sys
 from pathlib import Path
 
+from Cython.Build import cythonize
 from setuptools import Extension, setup
+from setuptools.command.build_ext import build_ext
 
 # `make sanitize` sets its own, and line numbers for the reports.
 SANITIZED = "-fsanitize" in os.environ.get("CFLAGS", "")
 OPTIMIZED = [] if SANITIZED else ["-O3", "-g0"]
+# A loop of a few instructions takes up to twice as long when it crosses a line of the cache.
+LOOPS = [] if SANITIZED else ["-falign-loops=64"]
 # Corrects a function of Cython's.
 FIRST_INCLUDED = "bridge/c10/list_append.h"
 FLAGS = [
@@ -32,17 +36,52 @@ elif sys.platform == "darwin":
 # docs/threads.md says what is safe without the lock that most Pythons have.
 DIRECTIVES = {"freethreading_compatible": True}
 
-setup(
-    # On all cores, also when pip builds: a hundred modules take three minutes on one.
-    options={"build_ext": {"cython_directives": DIRECTIVES, "parallel": True}},
-    ext_modules=[
-        Extension(
-            ".".join(path.with_suffix("").parts),
-            [str(path)],
-            depends=[FIRST_INCLUDED],
-            extra_compile_args=FLAGS,
-            extra_link_args=LINK_FLAGS,
+# Cython's own functions, once for all modules: a third less to compile, and to load.
+SHARED = "bridge._cyutility"
+
+
+class BuildModules(build_ext):
+    """Write the C code of all modules, then compile them; both on all cores."""
+
+    def build_extensions(self):
+        """Do it; the modules that are up to date are left alone."""
+        # Cython has settings that are global: processes can share the work, threads cannot.
+        written = cythonize(
+            self.extensions,
+            nthreads=os.cpu_count(),
+            compiler_directives=DIRECTIVES,
+            shared_utility_qualified_name=SHARED,
+            force=self.force,
+            quiet=True,
         )
-        for path in sorted(Path("bridge").rglob("*.pyx"))
+        sources = {extension.name: extension.sources for extension in written}
+        for extension in self.extensions:
+            extension.sources = sources[extension.name]
+        super().build_extensions()
+
+
+def module(name, sources):
+    """Return what setuptools has to know of a compiled module."""
+    return Extension(
+        name,
+        sources,
+        depends=[FIRST_INCLUDED],
+        extra_compile_args=[
+            *FLAGS,
+            *(LOOPS if name.endswith("_kernels") or ".wire." in name else []),
+        ],
+        extra_link_args=LINK_FLAGS,
+    )
+
+
+setup(
+    cmdclass={"build_ext": BuildModules},
+    options={"build_ext": {"parallel": True}},
+    ext_modules=[
+        module(SHARED, []),
+        *(
+            module(".".join(path.with_suffix("").parts), [str(path)])
+            for path in sorted(Path("bridge").rglob("*.pyx"))
+        ),
     ],
 )

@@ -18,11 +18,8 @@ from bridge.exchange.torch_import cimport clone_torch, import_torch
 from bridge.wrapper cimport Wrapper
 
 from bridge.c10.reports import ASKED as _ASKED
-from bridge import libraries
-from bridge.exchange.registry import adapter_named, add_folder, exporting_names, on_change
+from bridge.exchange.registry import adapter_named, exporting_names, on_change
 from bridge.exchange.registry import register as _register
-
-add_folder(libraries.__name__, libraries.__path__, libraries.IMPORT_ONLY)
 
 
 def from_dlpack(x, *, device=None, copy=None):

@@ -3,6 +3,7 @@
 # cython: binding=False, embedsignature=True, embedsignature.format=clinic
 """The base of both tensor classes: metadata, and export to other frameworks."""
 
+from cpython.object cimport PyObject
 from cpython.ref cimport Py_INCREF
 from cpython.tuple cimport PyTuple_GET_SIZE, PyTuple_New, PyTuple_SET_ITEM
 from libc.stdint cimport int64_t
@@ -19,7 +20,7 @@ from bridge.c10.reports cimport (
     run_observed,
     unlikely,
 )
-from bridge.c10.slots cimport add_to_class, own_methods
+from bridge.c10.slots cimport add_to_class, keyword_method, own_methods, replace_method
 from bridge.c10.storage cimport Storage
 from bridge.c10.tensor_impl cimport (
     FEW_DIMS,
@@ -39,9 +40,13 @@ from bridge.exchange.import_tensor cimport tristate
 from bridge.exchange.numpy cimport export_array
 from bridge.exchange.torch_export cimport export_torch
 
+import bridge.libraries     # which says what they are called, and loads none
 from bridge.c10.errors import EnforceTypeError
 from bridge.c10.reports import ASKED as _ASKED
 from bridge.pickling import reduced
+
+cdef extern from "Python.h":
+    PyObject* Py_None
 
 
 cdef class Wrapper(Handle):
@@ -325,6 +330,34 @@ cdef class Wrapper(Handle):
         return reduced(self, 2)
 
 
+# How NumPy calls `__dlpack__`: always with the same tuple of names, which is kept.
+cdef tuple _NAMES = ("dl_device", "copy", "max_version")
+cdef PyObject* _known_names = NULL
+cdef keyword_method _any_dlpack = NULL
+
+
+cdef PyObject* _dlpack(
+    PyObject* self, PyObject** args, Py_ssize_t nargs, PyObject* names,
+) except NULL:
+    """Do as `Wrapper.__dlpack__`; NumPy's calls without reading the names."""
+    global _known_names
+    if names != NULL and nargs == 0:
+        if names == _known_names:
+            if args[0] == Py_None and args[1] == Py_None and not unlikely(observed):
+                capsule = dlpack_capsule(
+                    (<Wrapper>self).impl, None, <object>args[2], None, None)
+                Py_INCREF(capsule)
+                return <PyObject*>capsule
+        elif _known_names == NULL and <tuple><object>names == _NAMES:
+            Py_INCREF(<object>names)
+            _known_names = names
+    return _any_dlpack(self, args, nargs, names)
+
+
+_any_dlpack = <keyword_method>replace_method(
+    <PyObject*>Wrapper.__dict__["__dlpack__"], <void*>_dlpack)
+
+
 cdef object _watched(object self, str call, str target, object method, dict arguments):
     return run_observed(call, self, target, method, (self,), arguments)
 
@@ -352,4 +385,4 @@ cdef int inherit_metadata(object cls) except -1:
     ):
         add_to_class(cls, attribute.__name__, attribute)
     return own_methods(cls, Wrapper, (
-        "sizes", "strides", "numel", "itemsize", "nbytes", "storage"))
+        "sizes", "strides", "numel", "itemsize", "nbytes", "storage", "__dlpack__"))

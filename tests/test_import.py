@@ -112,6 +112,34 @@ assert (workspace.FetchBlob("x") == array).all()
     assert loaded_after(code) <= {"numpy", "ml_dtypes"}
 
 
+@pytest.mark.parametrize(
+    "use",
+    [
+        "from bridge.caffe2 import workspace\nworkspace.FeedBlob('x', given)\n"
+        "found = workspace.FetchBlob('x')",
+        "from bridge.caffe2 import Tensor\nfound = Tensor(given).numpy()",
+        "from bridge.at import Tensor\nfound = Tensor(given).numpy()",
+        "from bridge import from_dlpack\nfound = from_dlpack(given).numpy()",
+        "import bridge.at\nfound = bridge.at.add(bridge.from_dlpack(given), 0).numpy()",
+        "import bridge.caffe2\nfound = bridge.caffe2.Tensor(given).to_torch().numpy()",
+    ],
+)
+@pytest.mark.parametrize(
+    "given",
+    [
+        "import numpy\ngiven = numpy.arange(3.0)",
+        "import torch\ngiven = torch.arange(3.0)",
+        "import polars\ngiven = polars.Series([0.0, 1.0, 2.0])",
+        "import tensorflow\ngiven = tensorflow.constant([0.0, 1.0, 2.0])",
+    ],
+)
+def test_each_part_works_when_it_is_all_that_is_imported(given: str, use: str) -> None:
+    library = given.split()[1].strip()
+    pytest.importorskip(library)
+    code = f"{given}\n{use}\nassert found.tolist() == [0.0, 1.0, 2.0], found"
+    loaded_after(code)
+
+
 ABSENT = """
 import importlib.abc, sys
 class Absent(importlib.abc.MetaPathFinder):

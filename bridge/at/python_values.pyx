@@ -24,7 +24,8 @@ from bridge.exchange.numpy cimport export_array
 from bridge.exchange.torch_export cimport torch_operand
 
 from bridge.c10.device import Device
-from bridge.c10.errors import EnforceNotMet, EnforceValueError
+from bridge.c10.errors import EnforceBufferError, EnforceNotMet, EnforceValueError
+from bridge.exchange.refusal import reason_of
 from bridge.exchange.to_device import to_device
 
 cdef enum:
@@ -102,7 +103,12 @@ cdef object _listed(TensorImpl impl, str caller):
     if not host_accessible(impl.storage.device_type):
         impl = <TensorImpl>to_device(impl, Device("cpu"))
     if dtype.name == "complex32" or dtype.name.endswith("_x2") or impl.ndim > NUMPY_NDIM:
-        return torch_operand(impl).tolist()
+        try:
+            return torch_operand(impl).tolist()
+        except RuntimeError as error:
+            raise EnforceBufferError(
+                f"torch gives no numbers of {dtype}: {reason_of(error)}. Look at the bytes: "
+                "x.view('uint8').", caller) from error
     if impl.storage.flags & BORROWED:
         # A copy: the export of an array would retain the storage.
         impl = contiguous_copy(impl, caller)

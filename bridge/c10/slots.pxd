@@ -199,6 +199,25 @@ cdef extern from *:
     c_getter getter_function "bridge_getter"(PyObject* descr, void** closure)
 
 
+# ml_meth of `Wrapper.__dlpack__` (wrapper.pyx): a function that looks at the names of the arguments
+# by the identity of their tuple, of which NumPy has one, calls the compiled method for all others.
+
+ctypedef PyObject* (*keyword_method)(PyObject*, PyObject**, Py_ssize_t, PyObject*) except NULL
+
+cdef extern from *:
+    """
+    static CYTHON_UNUSED void *bridge_replace_method(PyObject *descr, void *function) {
+        PyMethodDef *def = ((PyMethodDescrObject *)descr)->d_method;
+        void *before = (void *)def->ml_meth;
+        if (def->ml_flags != (METH_FASTCALL | METH_KEYWORDS)) return NULL;
+        def->ml_meth = (PyCFunction)(void (*)(void))function;
+        return before;
+    }
+    """
+    # NULL where the method does not take its arguments so; it stays as it is.
+    void* replace_method "bridge_replace_method"(PyObject* descr, void* function)
+
+
 # tp_flags and tp_vectorcall_offset of CallableAttribute (c10/attribute.pyx): `x.dtype()` calls the
 # descriptor with `x`, as CPython calls methods, instead of reading the attribute and calling that.
 

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from bridge.c10.flags import FLAGS
-from bridge.lazy import lazily
 from bridge.caffe2.blobs.blob import Blob
 from bridge.caffe2.definitions.operator_types import built_in_packages as _built_in_packages
 from bridge.caffe2.install import install
@@ -15,6 +14,7 @@ from bridge.caffe2.tensor.factories import (
     empty,
 )
 from bridge.caffe2.tensor.tensor import Tensor
+from bridge.lazy import lazily
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -33,6 +33,7 @@ from bridge.caffe2.execution.engines import SetEnginePref as set_engine_pref
 from bridge.caffe2.execution.engines import SetGlobalEnginePref as set_global_engine_pref
 from bridge.caffe2.execution.engines import SetOpEnginePref as set_op_engine_pref
 from bridge.caffe2.execution.engines import SetPerOpEnginePref as set_per_op_engine_pref
+from bridge.caffe2.execution.observers import Observer
 from bridge.caffe2.execution.op_schema import OpSchema
 from bridge.caffe2.execution.runnable_net import RunnableNet as Net
 from bridge.caffe2.files.handles import (
@@ -53,6 +54,8 @@ from bridge.caffe2.workspaces.background import BackgroundPlan
 from bridge.caffe2.workspaces.background import RunPlanInBackground as run_plan_in_background
 from bridge.caffe2.workspaces.benchmark import BenchmarkNet as benchmark_net
 from bridge.caffe2.workspaces.benchmark import BenchmarkNetOnce as benchmark_net_once
+from bridge.caffe2.workspaces.benchmark import ClearGlobalNetObserver as clear_global_net_observer
+from bridge.caffe2.workspaces.benchmark import GetStats as get_stats
 from bridge.caffe2.workspaces.blob_functions import Blobs as blobs
 from bridge.caffe2.workspaces.blob_functions import CreateBlob as create_blob
 from bridge.caffe2.workspaces.blob_functions import DeserializeBlob as deserialize_blob
@@ -69,6 +72,7 @@ from bridge.caffe2.workspaces.nets import DeleteNet as _DeleteNet
 from bridge.caffe2.workspaces.nets import Nets as nets
 from bridge.caffe2.workspaces.nets import RunNet as run_net
 from bridge.caffe2.workspaces.nets import RunNetOnce as run_net_once
+from bridge.caffe2.workspaces.nets import net_named as _net_named
 from bridge.caffe2.workspaces.operator_cost import GetOperatorCost as get_operator_cost
 from bridge.caffe2.workspaces.plans import RunPlan as run_plan
 from bridge.caffe2.workspaces.predictor import Predictor
@@ -84,6 +88,7 @@ from bridge.caffe2.workspaces.transforms import (
     ApplyTransformIfFaster,
     transform_exists,
 )
+from bridge.caffe2.workspaces.transforms import optimize_for_mkldnn as _optimize_for_mkldnn
 from bridge.caffe2.workspaces.transforms import transform_bytes as run_transform
 from bridge.caffe2.workspaces.transforms import transform_bytes as run_workspace_transform
 from bridge.caffe2.workspaces.workspace import Workspace
@@ -100,16 +105,19 @@ __all__ = [
     "DummyName",
     "Mode",
     "Net",
+    "Observer",
     "OpSchema",
     "Predictor",
     "TensorCPU",
     "Transaction",
     "Workspace",
+    "add_observer_to_net",
     "apply_transform",
     "apply_transform_if_faster",
     "benchmark_net",
     "benchmark_net_once",
     "blobs",
+    "clear_global_net_observer",
     "create_blob",
     "create_child_workspace",
     "create_db",
@@ -128,6 +136,7 @@ __all__ = [
     "get_device_properties",
     "get_num_numa_nodes",
     "get_operator_cost",
+    "get_stats",
     "global_init",
     "has_blob",
     "has_cuda_support",
@@ -140,9 +149,11 @@ __all__ = [
     "nearby_opnames",
     "nets",
     "num_cuda_devices",
+    "num_observers_on_net",
     "op_registry_key",
     "registered_dbs",
     "registered_operators",
+    "remove_observer_from_net",
     "reset_blob",
     "reset_workspace",
     "root_folder",
@@ -163,6 +174,7 @@ __all__ = [
     "transform_exists",
     "transform_fuseConvBN",
     "transform_fuseNNPACKConvRelu",
+    "transform_optimizeForMKLDNN",
     "use_mkldnn",
     "use_rocm",
     "use_trt",
@@ -230,6 +242,22 @@ def delete_net(name: Any) -> bool:
     return True
 
 
+def add_observer_to_net(net_name: Any, observer_type: str) -> Observer:
+    """Add an observer to a created net, and return it; see ``core.Net.AddObserver``."""
+    caller = "add_observer_to_net"
+    return _net_named(net_name, caller).add_observer(observer_type, caller)
+
+
+def remove_observer_from_net(net_name: Any, observer: Observer) -> None:
+    """Remove an observer from a created net, if it is one of that net."""
+    _net_named(net_name, "remove_observer_from_net").remove_observer(observer)
+
+
+def num_observers_on_net(net_name: Any) -> int:
+    """Return the number of observers of a created net."""
+    return len(_net_named(net_name, "num_observers_on_net").observers)
+
+
 def apply_transform(transform_key: Any, net: bytes) -> bytes:
     """Return the bytes of a transformed NetDef; see `ApplyTransform`."""
     return bytes(ApplyTransform(transform_key, net).SerializeToString())
@@ -263,6 +291,14 @@ def workspace_transform_exists(name: str) -> bool:
 def transform_fuseConvBN(net: bytes) -> bytes:
     """Return the bytes of a NetDef whose convolutions include the SpatialBN that follow them."""
     return run_workspace_transform("FuseConvBN", net)
+
+
+def transform_optimizeForMKLDNN(net: bytes, training_mode: bool = False) -> bytes:
+    """Return the bytes of a NetDef whose convolutions on MKL-DNN include what normalizes them."""
+    changed = _as_message(net, "NetDef", "transform_optimizeForMKLDNN")
+    if not training_mode:
+        _optimize_for_mkldnn(changed)
+    return bytes(changed.SerializeToString())
 
 
 def transform_fuseNNPACKConvRelu(net: bytes) -> bytes:

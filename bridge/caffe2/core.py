@@ -15,7 +15,6 @@ from bridge.caffe2 import scope, utils, workspace
 from bridge.caffe2.base.data_types import DataType
 from bridge.caffe2.base.device_option import IsGPUDeviceType, device_equal, device_option_equal
 from bridge.caffe2.base.global_init import GetGlobalInitArgs, GlobalInit
-from bridge.lazy import lazily
 from bridge.caffe2.definitions.blob_reference import BlobReference, ScopedBlobReference, ScopedName
 from bridge.caffe2.definitions.create_operator import CreateOperator, DeviceOption
 from bridge.caffe2.definitions.operator_types import (
@@ -78,6 +77,7 @@ from bridge.caffe2.nets.execution_step import (
 from bridge.caffe2.nets.net import Net, get_net_name, output_to_list
 from bridge.caffe2.nets.net_rewriting import clone_and_bind_net
 from bridge.caffe2.nets.plan import Plan
+from bridge.lazy import lazily
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from bridge.c10.errors import EnforceNotMet
 from bridge.caffe2 import c_extension as C
 from bridge.caffe2.base.errors import EnforceAttributeError
 
@@ -61,7 +60,10 @@ def fuseConvBN(net: Any) -> None:
 
 
 def optimizeForMKLDNN(net: Any, training_mode: bool = False) -> None:
-    """Raise EnforceNotMet: operators are not run by Caffe2's MKL-DNN here."""
-    raise EnforceNotMet(
-        "There is no MKL-DNN device here; nets run as they are.", "optimizeForMKLDNN"
-    )
+    """Make normalizations part of convolutions on the device type MKLDNN (IDEEP), in place.
+
+    The weights in the current workspace stay, those of both are new blobs. training_mode: change
+    nothing; Caffe2 only converts filters to another layout then.
+    """
+    serialized = net.Proto().SerializeToString()
+    net.Proto().ParseFromString(C.transform_optimizeForMKLDNN(serialized, training_mode))

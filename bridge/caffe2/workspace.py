@@ -70,7 +70,6 @@ from __future__ import annotations
 
 from bridge.caffe2 import scope, utils
 from bridge.caffe2.base.global_init import GlobalInit
-from bridge.lazy import lazily
 from bridge.caffe2.blobs.blob import Blob
 from bridge.caffe2.blobs.int8 import Int8Tensor, Int8TensorCPU
 from bridge.caffe2.definitions.operator_types import RegisteredOperators
@@ -132,6 +131,7 @@ from bridge.caffe2.workspaces.switching import (
 )
 from bridge.caffe2.workspaces.transforms import ApplyTransform, ApplyTransformIfFaster
 from bridge.caffe2.workspaces.workspace import Workspace
+from bridge.lazy import lazily
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -65,17 +65,20 @@ cdef extern from *:
     static void *bridge_retired[RETIRED];
     static unsigned bridge_retirements = 0;
 
-    /* Return whether this is the first deletion; frees the block now or later. */
+    /* Return whether this is the first deletion; frees the block now or later. The second call for
+       a tensor IN_CAPSULE comes after the first has returned, so that a store marks it; threads
+       that take the same place of the retired replace each other's block there. */
     static int bridge_end(void *block, int64_t *use) {
-        if (__atomic_load_n(use, __ATOMIC_ACQUIRE) != CONSUMED) {
-            int64_t before = __atomic_exchange_n(use, DELETED, __ATOMIC_ACQ_REL);
+        int64_t before = __atomic_load_n(use, __ATOMIC_ACQUIRE);
+        if (before == IN_CAPSULE) {
+            unsigned at = __atomic_load_n(&bridge_retirements, __ATOMIC_RELAXED);
+            __atomic_store_n(use, DELETED, __ATOMIC_RELEASE);
+            __atomic_store_n(&bridge_retirements, at + 1, __ATOMIC_RELAXED);
+            block = __atomic_exchange_n(&bridge_retired[at % RETIRED], block, __ATOMIC_ACQ_REL);
+        } else if (before != CONSUMED) {
+            before = __atomic_exchange_n(use, DELETED, __ATOMIC_ACQ_REL);
             if (before == DELETED) return 0;
             if (before == HELD) return 1;
-            if (before == IN_CAPSULE) {
-                unsigned at = __atomic_fetch_add(&bridge_retirements, 1, __ATOMIC_RELAXED);
-                block = __atomic_exchange_n(
-                    &bridge_retired[at % RETIRED], block, __ATOMIC_ACQ_REL);
-            }
         }
         free(block);
         return 1;

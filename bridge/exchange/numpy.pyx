@@ -224,10 +224,11 @@ cdef TensorImpl _copied(object array, object copy, str why):
             "with numpy.ascontiguousarray or astype.")
     report_copy(array.nbytes, why)
     import numpy
-    # into memory of our own, which is aligned for every framework
+    # into memory of our own, which is aligned for every framework; a subclass is not asked, since
+    # it may not let go of what it adds, such as a unit
     out = allocated(
         <const int64_t*>a.dimensions, a.nd, _type_of(array, a.descr), DL_CPU, 0, "from_dlpack")
-    numpy.copyto(export_array(out, "from_dlpack"), array)
+    numpy.copyto(export_array(out, "from_dlpack"), numpy.ndarray.view(array, numpy.ndarray))
     return out
 
 

@@ -11,6 +11,8 @@ from typing import Any
 
 import torch
 
+from bridge.exchange.refusal import reason_of
+
 __all__ = [
     "is_without_memory",
     "is_one_block",
@@ -20,6 +22,13 @@ __all__ = [
     "is_placeholder",
     "why_not",
 ]
+
+
+_BITS = "torch's {dtype} is bits without a meaning, which DLPack lacks. Use view(torch.uint8)."
+
+
+def _is_bits(dtype: torch.dtype) -> bool:
+    return str(dtype).startswith("torch.bits")
 
 
 def is_placeholder(tensor: Any) -> bool:
@@ -81,9 +90,11 @@ def require_initialised(tensor: Any) -> None:
 def require_whole_bytes(tensor: Any) -> None:
     """Refuse elements of fewer than eight bits, which torch's DLPack exports as bytes."""
     dtype = tensor.dtype
+    if _is_bits(dtype):
+        raise BufferError(_BITS.format(dtype=dtype))
     if dtype.itemsize != 1 or dtype in (torch.uint8, torch.int8):
         return
-    if str(dtype).partition(".")[2].startswith(("int", "uint", "bits")):
+    if str(dtype).partition(".")[2].startswith(("int", "uint")):
         raise BufferError(
             f"torch's {dtype} is a type of fewer than eight bits, which its DLPack "
             "exports as whole bytes. View it as torch.uint8 or torch.int8 first."
@@ -107,6 +118,8 @@ def why_not(tensor: Any, error: BaseException | None) -> str:
             )
         if tensor.device.type == "meta":
             return "A meta tensor has sizes and no data."
+    if _is_bits(tensor.dtype):
+        return _BITS.format(dtype=tensor.dtype)
     if type(tensor).__name__ == "FakeTensor":
         return "A fake tensor has sizes and no data."
     if is_placeholder(tensor):
@@ -114,7 +127,7 @@ def why_not(tensor: Any, error: BaseException | None) -> str:
             "Inside torch.func transforms (vmap, grad, functionalize) and tracing a tensor "
             "stands for others and has no memory of its own. Convert outside of them."
         )
-    cause = f" ({error})" if error is not None else ""
+    cause = f" ({reason_of(error)})" if error is not None else ""
     return (
         f"The torch tensor has no memory to exchange{cause}: its storage is missing, was "
         "freed or resized, or torch's DLPack knows neither its type nor its device."

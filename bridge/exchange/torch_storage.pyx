@@ -100,6 +100,14 @@ cdef int retain_borrowed(Storage storage) except -1:
             or type(owner) is DataPtr:
         return check_borrowed(storage)
     _require_in_place(storage, owner)
+    return retain_imported(storage, owner)
+
+
+cdef int retain_imported(Storage storage, object owner) except -1:
+    """As `retain_borrowed`, for memory that was imported from `owner` and not exported yet.
+
+    No Python ran since the import, so that the tensor has the memory still.
+    """
     untyped = untyped_storage(owner)
     if storage.flags & UNVERIFIED:
         _verify(storage, owner, untyped)
@@ -122,7 +130,9 @@ cdef int retain_borrowed(Storage storage) except -1:
 
 
 cdef int _forbid_resizing(object untyped) except -1:
-    tensor = torch.empty(0, dtype=torch.uint8, device=untyped.device)
-    tensor.set_(untyped)
-    tensor.numpy()          # torch marks the storage: resize_ raises from now on
+    # (without the modes that trace what is called, or make fake tensors)
+    with torch.utils._python_dispatch._disable_current_modes():
+        tensor = torch.empty(0, dtype=torch.uint8, device=untyped.device)
+        tensor.set_(untyped)
+        tensor.numpy()          # torch marks the storage: resize_ raises from now on
     return 0

@@ -13,7 +13,11 @@ copy is allowed say so; see `registry`.
 
 from __future__ import annotations
 
+from bridge.exchange.registry import add_folder
+
 __all__ = ["IMPORT_ONLY"]
 
 # These only import: `convert` has no such names.
 IMPORT_ONLY = frozenset({"dask", "jaxlib", "keras", "onnx", "taichi", "xarray"})
+
+add_folder(__name__, __path__, IMPORT_ONLY)

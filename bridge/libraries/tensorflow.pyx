@@ -32,6 +32,7 @@ from bridge.exchange.import_tensor cimport register_fast_import
 from bridge.c10.slots cimport c_method, noargs_function
 from bridge.exchange.numpy cimport export_array, import_array, numpy_loaded
 from bridge.exchange.torch_api cimport is_torch_tensor
+from bridge.exchange.torch_storage cimport retain_imported
 
 from bridge.c10.errors import EnforceBufferError
 from bridge.c10.reports import ASKED as _ASKED
@@ -62,7 +63,8 @@ for _dtype in (tf.bool, tf.int8, tf.int16, tf.int32, tf.int64, tf.uint8, tf.uint
                tf.complex128):
     _taken[_dtype.as_datatype_enum] = True
 
-cdef object _eager = type(tf.constant(0))
+# (a constant would be symbolic where the first tensor is met inside a tf.function)
+cdef object _eager = tf.__internal__.EagerTensor
 # The C function that returns the number of a tensor's type; NULL: use the public property.
 cdef object _kind_method = getattr(_eager, "_datatype_enum", None)
 cdef c_method _kind = noargs_function(<PyObject*>_kind_method)
@@ -215,7 +217,11 @@ def export(x, copy):
     if impl.storage.device_type != DL_CPU:
         _require_device(impl)
     if copy is not True and impl.storage.flags & BORROWED and _fits(impl):
-        retained_data(impl, "to_tensorflow")    # at first, since every access before it is checked
+        # at first, since every access before it is checked
+        if impl.storage.ctx is x and impl.storage.c_nbytes:
+            retain_imported(impl.storage, x)
+        else:
+            retained_data(impl, "to_tensorflow")
     impl = row_major(impl, remaining_copy(x, impl, copy), ALIGNMENT)
     if has_streams(impl.storage.device_type):
         synchronise_host(impl.storage.device_index)     # TensorFlow works on a stream of its own

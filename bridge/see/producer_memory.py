@@ -32,7 +32,7 @@ def producer_memory(x: Any) -> TensorMemory:
     Raises TypeError: `x` is not a tensor.
     """
     kind = type_name(x)
-    opaque = kind.startswith("tf.") and getattr(x.dtype, "name", None) in _OPAQUE
+    opaque = kind.startswith("tf.") and getattr(_dtype_of(x), "name", None) in _OPAQUE
     refusal: BufferError | None = None
     impl = None
     if _has_no_elements(x):

@@ -126,7 +126,8 @@ def _parts_of(tensor: Any) -> list[Any] | None:
         return [getattr(tensor, name)() for name in _PARTS[tensor.layout]]
     if torch.utils._python_dispatch.is_traceable_wrapper_subclass(tensor):
         names, _ = tensor.__tensor_flatten__()
-        return [getattr(tensor, name) for name in names]
+        inner = [getattr(tensor, name) for name in names]
+        return [part for part in inner if isinstance(part, torch.Tensor)]
     if tensor.is_nested:
         return list(tensor.unbind())
     return None

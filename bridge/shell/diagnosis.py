@@ -14,6 +14,7 @@ import sys
 import time
 from importlib import metadata
 
+import bridge.libraries  # noqa: F401  so that their names are known
 from bridge._version import __version__
 from bridge.exchange.registry import exporting_names
 from bridge.shell import probe

@@ -21,6 +21,7 @@ from tests.benchmarks.harness import Effort, Row, table
 GROUPS = (
     "wrappers",
     "exchange",
+    "libraries",
     "real_caffe2",
     "nets",
     "operators",

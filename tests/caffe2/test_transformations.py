@@ -10,6 +10,7 @@ import pytest
 
 from bridge.c10 import EnforceNotMet
 from bridge.caffe2 import core, transformations, workspace
+from bridge.caffe2.proto import caffe2_pb2
 
 pytestmark = pytest.mark.usefixtures("fresh_workspace")
 
@@ -59,5 +60,35 @@ def test_what_does_not_exist() -> None:
     with pytest.raises(EnforceNotMet, match="Transformation NoSuch not found") as error:
         transformations.Transformer().NoSuch(core.Net("n"))
     assert isinstance(error.value, AttributeError)
-    with pytest.raises(EnforceNotMet, match="no MKL-DNN device"):
-        transformations.optimizeForMKLDNN(core.Net("n"))
+
+
+@pytest.mark.parametrize("following", ["SpatialBN", "AffineChannel"])
+@pytest.mark.parametrize("in_place", [False, True])
+def test_normalizations_become_part_of_convolutions_on_mkldnn(
+    following: str, in_place: bool
+) -> None:
+    random = np.random.RandomState(0)
+    names = ["w", "b", "scale", "bias", "mean", "var"]
+    sizes = [(3, 2, 3, 3), *[(3,)] * 5]
+    for name, size in zip(names, sizes, strict=True):
+        workspace.FeedBlob(name, random.rand(*size).astype(np.float32) + 0.5)
+    workspace.FeedBlob("x", random.randn(1, 2, 6, 6).astype(np.float32))
+    net = core.Net("folded")
+    net.Conv(["x", "w", "b"], "y", kernel=3)
+    inputs = ["y", *names[2:]] if following == "SpatialBN" else ["y", *names[2:4]]
+    arguments = {"is_test": 1} if following == "SpatialBN" else {}
+    getattr(net, following)(inputs, "y" if in_place else "z", **arguments)
+    transformations.optimizeForMKLDNN(net)
+    assert types(net) == ["Conv", following]  # on the CPU
+    workspace.RunNetOnce(net)
+    expected = workspace.FetchBlob("y" if in_place else "z")
+    for operator in net.Proto().op:
+        operator.device_option.device_type = caffe2_pb2.IDEEP
+    transformations.optimizeForMKLDNN(net, training_mode=True)
+    assert types(net) == ["Conv", following]
+    transformations.optimizeForMKLDNN(net)
+    assert types(net) == ["Conv"]
+    workspace.RunNetOnce(net)
+    np.testing.assert_allclose(
+        workspace.FetchBlob("y" if in_place else "z"), expected, rtol=1e-4, atol=1e-5
+    )

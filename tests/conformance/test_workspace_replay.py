@@ -16,6 +16,7 @@ from bridge.c10 import EnforceNotMet
 from bridge.caffe2 import core, scope, utils, workspace
 from bridge.caffe2.nets.cloning import net_names_used
 from bridge.caffe2.nets.execution_step import ExecutionStep
+from bridge.caffe2.operators.objects.stat_registry import registered_stats
 from bridge.caffe2.proto import caffe2_pb2
 from bridge.caffe2.workspaces.current import current
 from tests.conformance.workspace.record import sequences
@@ -45,6 +46,7 @@ def _as_in_a_new_process(
     monkeypatch.setattr(ExecutionStep, "_step_names_used", set())
     monkeypatch.setattr(current, "workspaces", {"default": current.workspace})
     monkeypatch.setattr(current.workspace, "_root_folder", ".")
+    monkeypatch.setattr(registered_stats, "counts", {})
     used = set(net_names_used)
     net_names_used.clear()  # in place: nets and their clones share the set
     yield

@@ -9,6 +9,7 @@ import pytest
 
 import bridge
 from bridge import at, c10, caffe2
+from bridge.caffe2 import workspace
 from tests.helpers.check import check_tensor
 from tests.helpers.element_types import BY_NAME, IN_BUFFERS, IN_NUMPY, ElementType
 
@@ -270,3 +271,22 @@ def test_the_array_that_comes_out_holds_the_memory(wrap: type) -> None:
     assert array.tolist() == list(range(1000))
     assert array.base is not None
     assert len(others) == 8
+
+
+class Measured(np.ndarray):
+    """Numbers with a unit, which NumPy's functions may not take away, as in Astropy."""
+
+    def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
+        raise ValueError("has a unit")
+
+
+@pytest.mark.parametrize("dtype", ["<f8", ">f8", {"names": ["pad", "a"], "formats": ["u1", "f8"]}])
+def test_a_subclass_is_not_asked_for_a_copy(dtype: Any) -> None:
+    made = np.zeros(3, dtype)
+    plain = made["a"] if made.dtype.names else made
+    plain[:] = [0, 1, 2]
+    array = plain.view(Measured)
+    for x in (bridge.from_dlpack(array), bridge.asarray(array), bridge.convert(array, "caffe2")):
+        assert bridge.to_numpy(x).tolist() == [0, 1, 2]
+    assert workspace.FeedBlob("x", array)
+    assert workspace.FetchBlob("x").tolist() == [0, 1, 2]

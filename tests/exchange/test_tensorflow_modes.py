@@ -12,6 +12,7 @@ import pytest
 import bridge
 from bridge import at, c10
 from tests.exchange.matrix.case import aligned
+from tests.helpers.isolate import isolated
 
 tf = pytest.importorskip("tensorflow")
 
@@ -127,3 +128,25 @@ def test_allocations_come_back() -> None:
     del tensors
     gc.collect()
     assert stats.allocated_bytes == before
+
+
+@isolated
+def test_the_first_tensor_may_be_symbolic() -> None:
+    @tf.function
+    def traced(x: Any) -> Any:
+        with pytest.raises(BufferError, match=r"tf\.py_function"):
+            bridge.from_dlpack(x)
+        return x
+
+    traced(tf.ones(3))
+    with tf.Graph().as_default(), pytest.raises(BufferError, match=r"tf\.py_function"):
+        bridge.from_dlpack(tf.constant(1.0))
+    assert bridge.from_dlpack(tf.ones(3)).tolist() == [1, 1, 1]
+    assert bridge.to_tensorflow(at.ones(2)).numpy().tolist() == [1, 1]
+
+
+def test_objects_of_tensorflow_that_are_no_tensors() -> None:
+    for x in (tf.TensorShape([2]), tf.float32, tf.data.Dataset.range(3)):
+        for call in (bridge.from_dlpack, bridge.explain, lambda x: bridge.shares_memory(x, x)):
+            with pytest.raises(TypeError):
+                call(x)

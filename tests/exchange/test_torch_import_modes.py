@@ -100,3 +100,42 @@ def test_small_integers_are_not_taken_for_bytes(sign: str, bits: int) -> None:
     except BufferError:
         return
     assert x.dtype().name == f"{sign}{bits}"
+
+
+def test_memory_is_kept_while_torch_traces_or_fakes() -> None:
+    from torch.fx.experimental.proxy_tensor import make_fx
+
+    t = torch.arange(3.0)
+    held = []
+
+    def traced(x: torch.Tensor) -> torch.Tensor:
+        held.append(bridge.to_numpy(t))
+        return x + 1
+
+    make_fx(traced)(torch.ones(2))
+    from torch._subclasses import FakeTensorMode
+
+    other = torch.arange(3.0)
+    with FakeTensorMode():
+        held.append(bridge.to_numpy(other))
+    for tensor, array in zip((t, other), held, strict=True):
+        assert array.ctypes.data == tensor.data_ptr()
+        with pytest.raises(RuntimeError, match="resiz"):
+            tensor.resize_(1 << 20)
+
+
+def test_bits_without_a_meaning() -> None:
+    t = torch.zeros(2, dtype=torch.uint8).view(torch.bits8)
+    for copy in (None, False, True):
+        with pytest.raises(BufferError, match=r"view\(torch\.uint8\)") as caught:
+            bridge.from_dlpack(t, copy=copy)
+        assert "\n" not in str(caught.value)
+
+
+def test_numbers_that_torch_does_not_unpack() -> None:
+    t = torch.zeros(2, dtype=torch.uint8).view(torch.float4_e2m1fn_x2)
+    x = bridge.from_dlpack(t)
+    assert "dtype=float4_e2m1fn_x2" in repr(x)
+    with pytest.raises(BufferError, match="view"):
+        x.tolist()
+    assert x.view("uint8").tolist() == [0, 0]

@@ -11,9 +11,10 @@ from tests.helpers.alone import ALONE, run_alone
 from tests.helpers.isolate import run_python
 
 
+@pytest.mark.parametrize("file", ["test_libraries.py", "test_objects.py"])
 @pytest.mark.parametrize("name", sorted(ALONE))
-def test_alone(name: str) -> None:
-    assert run_alone(name, "tests/libraries/test_libraries.py") > 20
+def test_alone(name: str, file: str) -> None:
+    assert run_alone(name, f"tests/libraries/{file}") > 20
 
 
 def test_paddle_after_tensorflow_is_an_error_and_no_crash() -> None:

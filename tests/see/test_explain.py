@@ -298,3 +298,19 @@ def test_the_owner_names_the_library_that_exported_it() -> None:
             return 1, 0
 
     assert "Producer" in str(bridge.explain(bridge.from_dlpack(Producer())).owner)
+
+
+def test_a_wrapper_of_a_tensor_and_of_other_things() -> None:
+    from torch.testing._internal.two_tensor import TwoTensor
+
+    class Placed(TwoTensor):  # as a DTensor, which has its mesh beside its local tensor
+        mesh = "no tensor"
+
+        def __tensor_flatten__(self) -> Any:
+            names, context = super().__tensor_flatten__()
+            return [*names, "mesh"], context
+
+    inner = torch.ones(3)
+    placed = Placed(inner, inner)
+    assert "2 tensors" in str(bridge.explain(placed))
+    assert bridge.shares_memory(placed, inner)

@@ -49,8 +49,12 @@ __all__ = ["CompiledRun"]
 
 _CALLER = "RunNet"
 _SHORTEST = 2  # operators that are worth compiling
-# Which way the first runs of a segment take: c: compiled, o: the operators, recorded in two runs.
-_TURNS = "cccccoooocccooo"
+# Which way the first runs of a segment take: c: compiled, o: the operators, which are recorded in
+# the first of them. Then both take turns, until one has been faster by this factor after so many
+# turns; in the end the faster one is kept.
+_FIRST = "cccccooooo"
+_TURN = "ccccoooo"
+_CLEAR = {2: 1.3, 4: 1.1, 8: 1.0}
 # torch functions that raise an error for some values of elements, even when compiled.
 _RAISING = {
     *("index", "index_put", "index_select", "index_add", "index_copy", "index_fill", "gather"),
@@ -105,7 +109,8 @@ def _ranges(steps: Sequence[Step]) -> list[tuple[int, int]]:
 
     def kind(step: Step) -> Any:
         effects = step.declaration.effects if step.declaration is not None else ()
-        if "random" in effects and step.reason is None:
+        # An operator that knows testing from training draws in training only.
+        if "random" in effects and step.reason is None and not step.arguments.get("is_test"):
             step.reason = "draws random numbers"
         if step.declaration is None and step.reason is None:
             step.reason = "shares the memory of its blobs"
@@ -147,19 +152,25 @@ class _Trial:
     """How long compiled code and the operators take, on inputs of some types and sizes."""
 
     def __init__(self) -> None:
-        self.turn = 0
+        self.runs = 0
+        self.is_decided = False
         self.least = {True: math.inf, False: math.inf}
 
     def prefers_operators(self) -> bool:
         """Return whether the operators run next."""
-        if self.turn < len(_TURNS):
-            return _TURNS[self.turn] == "o"
-        return self.least[False] < 0.9 * self.least[True]
+        if self.is_decided:
+            return self.least[False] < self.least[True]
+        turn = self.runs - len(_FIRST)
+        return (_FIRST[self.runs] if turn < 0 else _TURN[turn % len(_TURN)]) == "o"
 
     def note(self, is_compiled: bool, seconds: float) -> None:
-        """Count a run."""
-        self.turn = min(self.turn + 1, len(_TURNS))
+        """Count a run. The least time of each way is what it takes without other programs."""
+        self.runs += 1
         self.least[is_compiled] = min(self.least[is_compiled], seconds)
+        turns, rest = divmod(self.runs - len(_FIRST), len(_TURN))
+        if rest == 0 and turns in _CLEAR:
+            less, more = sorted(self.least.values())
+            self.is_decided = more >= _CLEAR[turns] * less
 
 
 class _Segment(ProgramCore, Operator):
@@ -178,7 +189,8 @@ class _Segment(ProgramCore, Operator):
         self._runs = False
         self._inner_is_written = False
         self._raises_first = True  # whether compiled code that raises has written no blob
-        # Of the latest graph: the inputs that it writes, and whether with values of inputs.
+        # Of the latest graph: whether it writes inputs, which, and whether with values of inputs.
+        self._writes = False
         self._written: list[int] = []
         self._swaps = False
         self._lock = threading.Lock()
@@ -221,7 +233,7 @@ class _Segment(ProgramCore, Operator):
 
     def note(self, is_compiled: bool, seconds: float) -> None:
         """Count how long the run took, in which way."""
-        if self._trial is not None and self._trial.turn < len(_TURNS):
+        if self._trial is not None and not self._trial.is_decided:
             self._trial.note(is_compiled, seconds)
 
     def RunOnDevice(self) -> None:
@@ -282,7 +294,7 @@ class _Segment(ProgramCore, Operator):
         names: list[str] = []
         try:
             traced = self._trace(tensors, names, True)
-            writes = len(names) < len(self._definition.outputs)
+            writes = self._writes
             # What it writes is written when it has not raised an error. And torch 2.13 leaves out a
             # copy of an input into another, though the first is overwritten before.
             last = writes and (self._swaps or any(map(_raises, traced.graph.nodes)))
@@ -349,7 +361,9 @@ class _Segment(ProgramCore, Operator):
         returned.clear()
         written = []
         for name in self._definition.outputs:
-            value = values[name]
+            value = values.get(name)
+            if value is None:  # no operator writes it, as the mask of a Dropout in test mode
+                continue
             before = given.get(name)
             if before is not None and before.shape == value.shape and before.dtype == value.dtype:
                 written.append((before, value))
@@ -362,6 +376,7 @@ class _Segment(ProgramCore, Operator):
             if value.untyped_storage()._cdata in owned or not value.is_contiguous():
                 results[i] = value.clone(memory_format=_row_major())
             owned.add(results[i].untyped_storage()._cdata)
+        self._writes = bool(written)
         changes = [(before, value) for before, value in written if value is not before]
         self._swaps = False
         for i, (before, value) in enumerate(changes):

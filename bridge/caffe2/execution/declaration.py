@@ -60,7 +60,7 @@ _SINGLE = {"int": int, "float": float, "bool": bool, "str": str, "bytes": bytes}
 _REPEATED = {f"list[{name}]": kind for name, kind in _SINGLE.items()}
 _LIKE: dict[type, Any] = {int: 0, float: 0.0, bool: False, str: "", bytes: b""}
 _PAIR = re.compile(r"(\d+)>(\d+)!?", re.ASCII)
-_EFFECTS = {"io", "random", "state", "values"}
+_EFFECTS = {"errors", "io", "random", "state", "values"}
 _REQUIRED = object()
 
 
@@ -120,6 +120,7 @@ class Bound(BoundCore):
         in_place: dict[int, int],
         on_host: frozenset[int],
         outputs: int,
+        has_seed: bool,
     ) -> None:
         self.declaration = declaration
         self.arguments = arguments
@@ -134,14 +135,16 @@ class Bound(BoundCore):
             ("RandomGenerator", "TargetDevice")
         )
         # Without knowing the values nobody knows the sizes of a buffer that is not an input's.
-        self.reads_values = declaration.reads_values(len(types))
+        self.reads_values = declaration.sizes_by_values(len(types))
         self.out_name = declaration.filled.get("Out")
         if self.reads_values and self.forced is None:
             self.out_name = None
         self.has_strings = bool(declaration.strings)
         # Values that decide about errors only do not matter: `recorder` refuses what reads them.
         writes_all = self.forced is not None and len(self.forced) == outputs
-        harmless = {"values"} if writes_all else set()
+        harmless = {"errors", "values"} if writes_all else {"errors"}
+        if not has_seed:  # torch's generator is drawn from at each call, recorded or not
+            harmless.add("random")
         # Functions of users are called each time: they may do what nobody declared.
         self.is_recorded = (
             declaration.effects <= harmless
@@ -319,7 +322,11 @@ class Declaration:
         return tuple(found)
 
     def reads_values(self, count: int) -> bool:
-        """Return whether elements decide what an operator with `count` inputs returns."""
+        """Return whether elements decide what an operator with `count` inputs returns or raises."""
+        return "errors" in self.effects or self.sizes_by_values(count)
+
+    def sizes_by_values(self, count: int) -> bool:
+        """Return whether elements may decide the sizes that one with `count` inputs returns."""
         return "values" in self.effects or any(i < count for i in self.sized_by)
 
     def kind_of(self, o: int, objects: Mapping[int, TypeMeta], count: int) -> TypeMeta | None:
@@ -363,7 +370,9 @@ class Declaration:
             values[self.filled["OutputCount"]] = len(definition.outputs)
         if "InPlace" in self.filled:
             values[self.filled["InPlace"]] = in_place
-        return Bound(self, values, types[:count], in_place, on_host, len(definition.outputs))
+        has_seed = definition.random_seed is not None
+        outputs = len(definition.outputs)
+        return Bound(self, values, types[:count], in_place, on_host, outputs, has_seed)
 
 
 def _plain(annotation: Any) -> str:

@@ -50,6 +50,6 @@ cdef class FunctionCore(ProgramCore):
     cdef list _buffers(self, list layouts, list impls, list operands)
     cdef list _checked(self, object returned)
     cdef int _put(self, list results, list impls, list operands, list buffers) except -1
-    cdef list _output_impls(self)
+    cdef list _output_impls(self, list results)
     cdef int _put_one(self, Py_ssize_t o, object value, TensorImpl fresh, list impls) except -1
     cdef list _input_impls(self)

@@ -156,6 +156,7 @@ cdef class FunctionCore(ProgramCore):
         if impls is None:
             return self._compute_objects()
         operands = [_own_operand(<TensorImpl>impl) for impl in impls]
+        _separate(operands, self._inputs)
         arguments = self._arguments
         seen = bound.seen_of(impls)
         if bound.out_name is not None:
@@ -168,8 +169,8 @@ cdef class FunctionCore(ProgramCore):
         recording = bound.recording_of(seen) if seen is not None else None
         if recording is not None and may_record and self._are_plain(impls):
             self._repeat(recording, operands, buffers)
-            if self._last is seen:      # of a net, whose operators run again
-                self._program = self._program_of(recording, buffers is not None)
+            if self._last is not None:      # of a net, whose operators run again
+                self.keep(self._program_of(recording, buffers is not None))
             self._last = seen
             return None
         if buffers is not None:
@@ -184,7 +185,7 @@ cdef class FunctionCore(ProgramCore):
         results = self._checked(returned)
         self._put(results, impls, operands, buffers)
         try:
-            outputs = self._output_impls()
+            outputs = self._output_impls(results)
             if seen is None:
                 bound.remember(seen_in(impls, outputs) if outputs is not None else None)
             elif calls is not None and outputs is not None:
@@ -218,11 +219,16 @@ cdef class FunctionCore(ProgramCore):
         return 0
 
     cdef Program _program_of(self, Recording recording, bint has_buffers):
+        cdef Program program
         cdef list inputs = [tensor_of(<BlobCore>blob) for blob in self._inputs]
         cdef list outputs = []
         if has_buffers:
-            outputs = [tensor_of(<BlobCore>blob) for blob in self._outputs]
+            for blob, layout in zip(self._outputs, recording.seen.outputs):
+                outputs.append(None if layout is None else tensor_of(<BlobCore>blob))
+                if layout is not None and outputs[-1] is None:
+                    return None     # another thread reset it meanwhile
         program = Program(recording.calls, inputs, outputs, recording.slots, recording.results)
+        program.seen = recording.seen
         n = len(inputs)
         buffers = program.values[n:n + len(outputs)]
         if program.is_complete and _have_layouts(program.values[:n], buffers, recording.seen):
@@ -310,11 +316,15 @@ cdef class FunctionCore(ProgramCore):
             tensor = output_sized(
                 self, self.output_blob(o, "Operator.Output"), layout.sizes, layout.ndim,
                 layout.dtype)
-            if o in self._bound.in_place and \
-                    tensor.impl is <TensorImpl>impls[self._bound.in_place[o]]:
-                buffers.append(operands[self._bound.in_place[o]])
-            else:
-                buffers.append(_own_operand(tensor.impl))
+            place = self._bound.in_place.get(o)
+            if place is not None and self._outputs[o] is self._inputs[place] \
+                    and tensor.impl is <TensorImpl>impls[place]:
+                buffers.append(operands[place])
+                continue
+            buffer = _own_operand(tensor.impl)
+            if _is_among(buffer, operands):     # another blob that has the same tensor now
+                buffer = buffer.detach()
+            buffers.append(buffer)
         return buffers
 
     def _checked_results(self, returned):
@@ -383,13 +393,19 @@ cdef class FunctionCore(ProgramCore):
                     self._put_one(o, value, impl, impls)
         return 0
 
-    cdef list _output_impls(self):
-        """Return the TensorImpls of the outputs, or None if one has none."""
+    cdef list _output_impls(self, list results):
+        """Return the TensorImpls of the outputs, or None if one has none.
+
+        It is None in the list for an output that the function does not write.
+        """
         cdef list found = []
-        cdef BlobCore blob
         cdef Tensor tensor
-        for blob in self._outputs:
-            tensor = tensor_of(blob)
+        cdef Py_ssize_t o
+        for o in range(len(self._outputs)):
+            if results[o] is None:
+                found.append(None)
+                continue
+            tensor = tensor_of(<BlobCore>self._outputs[o])
             if tensor is None or tensor.impl.storage is None \
                     or not tensor.impl.c_dtype.c_is_pod:    # torch cannot write there
                 return None
@@ -440,6 +456,28 @@ cdef object _own_operand(TensorImpl impl):
             PyInterpreterState_ThreadHead(PyInterpreterState_Get())) != NULL:
         return tensor.detach()
     return tensor
+
+
+cdef int _separate(list operands, tuple blobs) except -1:
+    """See to it that the operands of different blobs are different tensors, as in a later run.
+
+    Two blobs may have been fed one torch tensor, and a recording knows operands by their tensors.
+    """
+    cdef Py_ssize_t i, j
+    for i in range(1, len(operands)):
+        for j in range(i):
+            if operands[i] is operands[j] and blobs[i] is not blobs[j]:
+                operands[i] = operands[i].detach()
+                break
+    return 0
+
+
+cdef bint _is_among(object tensor, list operands) noexcept:
+    cdef Py_ssize_t i
+    for i in range(len(operands)):
+        if operands[i] is tensor:
+            return True
+    return False
 
 
 cdef bint _have_layouts(list operands, list buffers, Seen seen) except -1:

@@ -109,6 +109,8 @@ class Operator(OperatorCore):
 
     # Whether a run may do more than write outputs, as writing a file: shape inference skips these.
     _has_effects: bool = False
+    # The runs of operators in nets of its own, where observers are to count them.
+    _inner_runs: int = 0
 
     # Whether outputs in place keep their sizes, for those operators that inference skips.
     _keeps_sizes: bool = False

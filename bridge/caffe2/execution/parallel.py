@@ -111,16 +111,17 @@ class ParallelRun:
         )
         self._pool: ThreadPoolExecutor | None = None
 
-    def run(self) -> None:
+    def run(self, run_at: Callable[[int], None] | None = None) -> None:
         """Run the operators. If one fails, wait for those at work, and raise an `OperatorFailed`.
 
-        Operators that have not begun then do not run.
+        Operators that have not begun then do not run. run_at: what runs the operator at a position,
+        in the place of `run_one`.
         """
         if self._pool is None:
             from concurrent.futures import ThreadPoolExecutor  # loads logging
 
             self._pool = ThreadPoolExecutor(self._workers - 1, "caffe2-net")
-        run = _Run(self._operators, self._chains, self._waits)
+        run = _Run(self._operators, self._chains, self._waits, run_at)
         helpers = [self._pool.submit(run.work) for _ in range(self._workers - 1)]
         with nullcontext() if is_neutral_here() else neutral():
             run.work()
@@ -143,9 +144,14 @@ class _Run:
     """One run: the chains that are ready, and those that wait."""
 
     def __init__(
-        self, operators: list[Operator], chains: list[list[int]], waits: list[set[int]]
+        self,
+        operators: list[Operator],
+        chains: list[list[int]],
+        waits: list[set[int]],
+        run_at: Callable[[int], None] | None,
     ) -> None:
         self.operators = operators
+        self.run_at = run_at
         self.chains = chains
         self.missing = [len(wanted) for wanted in waits]
         self.after: list[list[int]] = [[] for _ in chains]
@@ -173,7 +179,10 @@ class _Run:
             if self.failure is not None:
                 return
             try:
-                run_one(self.operators[position])
+                if self.run_at is None:
+                    run_one(self.operators[position])
+                else:
+                    self.run_at(position)
             except BaseException as cause:  # noqa: BLE001  # raised by `run`
                 self._fail(position, cause)
                 return

@@ -55,6 +55,7 @@ cdef class Program:
     cdef list calls
     cdef list operands          # inputs, then outputs that are written
     cdef list values            # by slot
+    cdef object seen            # the sizes that it is for, a Seen; None: not known
     cdef readonly bint is_complete
     cdef readonly tuple results  # for each output the slot of a new tensor, or -1
 
@@ -62,6 +63,8 @@ cdef class Program:
     cdef int run(self) except -1
     cdef int _keep(self, Call call, object result) except -1
 
+cdef object filled(object template, list values)
+cdef object with_memory(object value)
 cdef bint has_layout(object tensor, Layout layout) except -1
 cdef int make_calls(list calls, list values) except -1
 cdef int put_result(object blob, object result, TensorImpl fresh) except -1

@@ -187,7 +187,8 @@ cdef class Call:
 cdef class Program:
     """Recorded calls on operands; see the module.
 
-    calls: a list of Call. inputs, outputs: the caffe2.Tensors of the operands. slots: the number of
+    calls: a list of Call. inputs, outputs: the caffe2.Tensors of the operands, None for an output
+    that the calls do not write. slots: the number of
     slots; operands have the first ones. results: for each output of the operator the slot of a
     tensor that becomes its value, or -1 where the calls write it.
 
@@ -205,10 +206,14 @@ cdef class Program:
         ]
         self.results = results
         self.operands = [new_operand(tensor.impl, False) for tensor in inputs]
-        self.operands += [new_operand(tensor.impl, True) for tensor in outputs]
+        self.operands += [
+            None if tensor is None else new_operand(tensor.impl, True) for tensor in outputs
+        ]
         self.values = [None] * slots
         self.is_complete = True
         for i, tensor in enumerate(inputs + outputs):
+            if tensor is None:
+                continue
             self.values[i] = (<Operand>self.operands[i]).rebind(tensor.impl)
             if self.values[i] is None:
                 self.is_complete = False
@@ -221,11 +226,11 @@ cdef class Program:
         for call in self.calls:
             if not call.is_bound:
                 continue
-            call.bound_arguments = <tuple>_filled(call.arguments, self.values)
+            call.bound_arguments = <tuple>filled(call.arguments, self.values)
             if call.is_kernel:
-                call.bound_arguments = <tuple>_with_memory(call.bound_arguments)
+                call.bound_arguments = <tuple>with_memory(call.bound_arguments)
             if call.keywords is not None:
-                call.bound_keywords = <dict>_filled(call.keywords, self.values)
+                call.bound_keywords = <dict>filled(call.keywords, self.values)
             if call.is_view:
                 self._keep(call, PyObject_Call(
                     call.function, call.bound_arguments, <PyObject*>call.bound_keywords
@@ -246,11 +251,12 @@ cdef class Program:
                 result = PyObject_Call(call.function, call.bound_arguments, keywords)
             elif call.keywords is None:
                 result = PyObject_Call(
-                    call.function, <tuple>_filled(call.arguments, self.values), NULL)
+                    call.function, <tuple>filled(call.arguments, self.values), NULL)
             else:
-                filled = _filled(call.keywords, self.values)
+                keywords_now = filled(call.keywords, self.values)
                 result = PyObject_Call(
-                    call.function, <tuple>_filled(call.arguments, self.values), <PyObject*>filled)
+                    call.function, <tuple>filled(call.arguments, self.values),
+                    <PyObject*>keywords_now)
             if call.result is not None:
                 self._keep(call, result)
             if call.last is not None:
@@ -278,11 +284,11 @@ cdef int make_calls(list calls, list values) except -1:
     cdef object result
     cdef Py_ssize_t i
     for call in calls:
-        arguments = <tuple>_filled(call.arguments, values)
+        arguments = <tuple>filled(call.arguments, values)
         if call.keywords is None:
             result = PyObject_Call(call.function, arguments, NULL)
         else:
-            keywords = _filled(call.keywords, values)
+            keywords = filled(call.keywords, values)
             result = PyObject_Call(call.function, arguments, <PyObject*>keywords)
         if type(call.result) is int:
             values[<Py_ssize_t>call.result] = result
@@ -293,39 +299,39 @@ cdef int make_calls(list calls, list values) except -1:
     return 0
 
 
-cdef object _filled(object template, list values):
+cdef object filled(object template, list values):
     """Return a copy of the arguments of a call, with the values of slots in their places."""
     cdef type kind = type(template)
     cdef object name, one
     cdef dict found
-    cdef tuple filled
+    cdef tuple copied
     cdef Py_ssize_t i
     if kind is Slot:
         return values[(<Slot>template).index]
     if kind is tuple:
-        filled = PyTuple_New(len(<tuple>template))
+        copied = PyTuple_New(len(<tuple>template))
         for i in range(len(<tuple>template)):
-            one = _filled((<tuple>template)[i], values)
+            one = filled((<tuple>template)[i], values)
             Py_INCREF(one)
-            PyTuple_SET_ITEM(filled, i, one)
-        return filled
+            PyTuple_SET_ITEM(copied, i, one)
+        return copied
     if kind is list:
-        return [_filled(one, values) for one in <list>template]
+        return [filled(one, values) for one in <list>template]
     if kind is dict:
         found = {}
         for name, one in (<dict>template).items():
-            found[name] = _filled(one, values)
+            found[name] = filled(one, values)
         return found
     return template
 
 
-cdef object _with_memory(object value):
+cdef object with_memory(object value):
     """Return arguments of a kernel, with `Memory` in the places of tensors."""
     cdef Memory memory
     if type(value) is tuple:
-        return tuple([_with_memory(one) for one in <tuple>value])
+        return tuple([with_memory(one) for one in <tuple>value])
     if type(value) is list:
-        return [_with_memory(one) for one in <list>value]
+        return [with_memory(one) for one in <list>value]
     if type(value) is <object>torch_c.tensor_type:
         memory = memory_of(value)
         return value if memory is None else memory

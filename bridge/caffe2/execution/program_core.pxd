@@ -6,7 +6,8 @@ from bridge.caffe2.execution.program cimport Operand, Program
 # The types and sizes of the inputs and outputs of a run of a definition.
 cdef class Seen:
     cdef list inputs            # of Layout
-    cdef list outputs           # of Layout; empty: outputs cannot be requested before a run
+    # Of Layout; None: not written. Empty: outputs cannot be requested before a run.
+    cdef list outputs
 
     cdef bint fits(self, list impls)
 
@@ -15,8 +16,13 @@ cdef Seen seen_in(list inputs, list outputs)
 # An operator that may have a recorded program.
 cdef class ProgramCore(OperatorCore):
     cdef Program _program       # None: not recorded
+    cdef list _others           # programs of other sizes; None: there are none
     cdef Seen _sizes            # of inputs, remembered; None: not
 
+    cdef int keep(self, Program program) except -1
+    cdef bint _takes(self, Program program)
+    cdef Program _chosen(self, list backups)
+    cdef bint _bind(self, Program program, bint resizes, list backups) except -1
     cdef list _impls_now(self)
     cdef bint _can_rebind(self, Operand operand, TensorImpl impl) except -1
     cdef int _put_results(self, Program program) except -1

@@ -2,14 +2,24 @@
 # cython: language_level=3, boundscheck=False, wraparound=False
 """ProgramCore: an operator that runs a recorded program, and the sizes that one fits."""
 
-from bridge.c10.storage cimport READONLY
+from bridge.c10.storage cimport READONLY, Storage
 from bridge.c10.tensor_impl cimport CONTIGUOUS, TensorImpl
 from bridge.caffe2.blobs.core cimport BlobCore, tensor_of
-from bridge.caffe2.execution.operator_core cimport OperatorCore
-from bridge.caffe2.execution.program cimport Layout, Operand, Program, put_result
+from bridge.caffe2.execution.operator_core cimport OperatorCore, output_sized
+from bridge.caffe2.execution.output_backup cimport back_up, restore_all
+from bridge.caffe2.execution.program cimport (
+    WORTH_ADOPTING,
+    Layout,
+    Operand,
+    Program,
+    put_result,
+)
 from bridge.caffe2.tensor.tensor cimport Tensor
 from bridge.dlpack.abi cimport DL_CPU
 from bridge.exchange.torch_import cimport import_torch
+
+cdef enum:
+    MOST_OTHERS = 15    # programs that an operator keeps for sizes that it had before
 
 
 cdef class Seen:
@@ -27,13 +37,16 @@ cdef class Seen:
 
 
 cdef Seen seen_in(list inputs, list outputs):
-    """Return the layouts of TensorImpls; None if they cannot be remembered."""
+    """Return the layouts of TensorImpls, None for None; None if they cannot be remembered."""
     cdef Seen seen = Seen.__new__(Seen)
     cdef TensorImpl impl
     cdef Layout layout
     seen.inputs, seen.outputs = [], []
     for impls, layouts in ((inputs, seen.inputs), (outputs, seen.outputs)):
         for impl in impls:
+            if impl is None:
+                layouts.append(None)
+                continue
             layout = Layout.__new__(Layout)
             if not layout.set(impl):
                 return None
@@ -45,12 +58,11 @@ cdef class ProgramCore(OperatorCore):
     """An operator that runs a recorded program as long as it fits the blobs."""
 
     cdef bint repeat(self) except -1:
-        """Run the recorded program if it still fits the blobs; return whether it did."""
+        """Run a recorded program if one fits the blobs; return whether one did."""
         cdef Program program = self._program
-        cdef Operand operand
+        cdef list backups = None
         cdef Tensor tensor
         cdef Py_ssize_t i, n
-        cdef bint is_bound = True
         if program is None:
             return False
         n = len(self._inputs)
@@ -59,22 +71,113 @@ cdef class ProgramCore(OperatorCore):
                 self._inputs[i] if i < n else self._outputs[i - n]))
             if tensor is None:
                 return False
+            if not (<Operand>program.operands[i]).holds(tensor.impl):
+                backups = []
+                program = self._chosen(backups)
+                if program is None:
+                    return False
+                break
+        if not backups:
+            program.run()
+        else:
+            try:
+                program.run()
+            except BaseException:
+                restore_all(backups)
+                raise
+        if program.results is not None:
+            self._put_results(program)
+        return True
+
+    cdef Program _chosen(self, list backups):
+        """Return a program that fits the inputs, bound to the blobs as they are now, or None.
+
+        Backups of outputs that get other sizes are added to the list.
+        """
+        cdef Program program = self._program
+        cdef Py_ssize_t i
+        cdef bint resizes = False
+        if not self._takes(program):
+            if self._others is None:
+                return None
+            for i in range(len(self._others)):
+                program = <Program>self._others[i]
+                if self._takes(program):
+                    self._others[i], self._program = self._program, program
+                    break
+            else:
+                return None
+            resizes = True
+        return program if self._bind(program, resizes, backups) else None
+
+    cdef int keep(self, Program program) except -1:
+        """Set the program that repeats the operator; the one that it had stays for its sizes.
+
+        Programs hold the memory of their operands, so it stays only if that is little, or the same.
+        """
+        if self._program is not None and program is not None \
+                and not self._takes(self._program) and _holds_little(self._program, program):
+            if self._others is None:
+                self._others = []
+            elif len(self._others) == MOST_OTHERS:
+                del self._others[0]
+            self._others.append(self._program)
+        self._program = program
+        return 0
+
+    cdef bint _takes(self, Program program):
+        """Return whether the inputs have the types and sizes of a program's."""
+        cdef Tensor tensor
+        cdef Py_ssize_t i
+        for i in range(len(self._inputs)):
+            tensor = tensor_of(<BlobCore>self._inputs[i])
+            if tensor is None or not (<Operand>program.operands[i]).layout.fits(tensor.impl):
+                return False
+        return True
+
+    cdef bint _bind(self, Program program, bint resizes, list backups) except -1:
+        """Bind a program to the blobs as they are now; return whether that is possible.
+
+        resizes: whether outputs may get other sizes; backups of them are added to the list.
+        """
+        cdef Operand operand
+        cdef Tensor tensor
+        cdef Py_ssize_t i, n = len(self._inputs)
+        cdef bint is_bound = True
+        for i in range(len(program.operands)):
             operand = <Operand>program.operands[i]
+            if operand is None:
+                continue
+            blob = <BlobCore>(self._inputs[i] if i < n else self._outputs[i - n])
+            tensor = tensor_of(blob)
+            if tensor is None:
+                restore_all(backups)
+                return False
             if operand.holds(tensor.impl):
                 continue
+            if i >= n and resizes and not operand.layout.fits(tensor.impl):
+                if blob in self._inputs:
+                    restore_all(backups)
+                    return False
+                backups.append(back_up(blob, True))
+                tensor = output_sized(
+                    self, blob, operand.layout.sizes, operand.layout.ndim, operand.layout.dtype)
+                if operand.holds(tensor.impl):
+                    continue
             if not self._can_rebind(operand, tensor.impl):
+                restore_all(backups)
                 return False
+            if operand.storage.c_nbytes > WORTH_ADOPTING:
+                self._others = None     # which hold that memory too
             value = operand.rebind(tensor.impl)
             if value is None:
+                restore_all(backups)
                 self._program = None
                 return False
             program.values[i] = value
             is_bound = False
         if not is_bound:
             program.bind()
-        program.run()
-        if program.results is not None:
-            self._put_results(program)
         return True
 
     cdef bint _can_rebind(self, Operand operand, TensorImpl impl) except -1:
@@ -129,8 +232,25 @@ cdef class ProgramCore(OperatorCore):
 
     def _set_program(self, Program program):
         """Set the program that repeats the operator, or None; run it if there is one."""
-        self._program = program
+        self._program, self._others = program, None
         if program is not None and program.is_complete:
             program.run()
             if program.results is not None:
                 self._put_results(program)
+
+
+cdef bint _holds_little(Program program, Program other):
+    """Return whether the operands of `program` that have much memory are operands of `other`."""
+    cdef Storage storage
+    cdef Py_ssize_t i
+    if len(program.operands) != len(other.operands):
+        return False
+    for i in range(len(program.operands)):
+        mine, others = program.operands[i], other.operands[i]
+        if mine is None:
+            continue
+        storage = (<Operand>mine).storage
+        if storage.c_nbytes > WORTH_ADOPTING \
+                and (others is None or storage is not (<Operand>others).storage):
+            return False
+    return True

@@ -326,6 +326,7 @@ class _Compiler:
         owned = {
             self.tensors[slot].untyped_storage().data_ptr()
             for slot in range(self.inputs + len(self.buffers))
+            if self.tensors[slot] is not None
         }
         for o, result in enumerate(results):
             if result is None or (o < len(self.buffers) and result is self.buffers[o]):

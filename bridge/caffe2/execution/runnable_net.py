@@ -12,6 +12,7 @@ from bridge.caffe2.execution.blob_table import BlobTable
 from bridge.caffe2.execution.compiled import CompiledRun
 from bridge.caffe2.execution.definition import Definition
 from bridge.caffe2.execution.instantiate import instantiate_in
+from bridge.caffe2.execution.observers import KINDS, ObservedRun, Observer
 from bridge.caffe2.execution.operator import Operator, failure
 from bridge.caffe2.execution.operator_core import run_all
 from bridge.caffe2.execution.parallel import OperatorFailed, ParallelRun
@@ -81,7 +82,8 @@ class RunnableNet:
             for name in new:
                 table._blobs.pop(name, None)
             raise
-        self._parallel: ParallelRun | None = None
+        # What runs the operators in another way than in order, or with observers.
+        self._parallel: ParallelRun | ObservedRun | None = None
         if message.type in _PARALLEL:
             workers = message.num_workers if message.num_workers > 0 else None
             parallel = ParallelRun(self._operators, self._definitions, workers)
@@ -140,6 +142,40 @@ class RunnableNet:
                     self._compiled.run(at)
         except Exception as cause:
             raise self._failure(at[0], self._definitions[at[0]], cause, caller) from cause
+
+    def add_observer(self, kind: str, caller: str) -> Observer:
+        """Add an observer of a kind in `KINDS`, and return it.
+
+        Raises EnforceNotMet, also a ValueError: there is no such kind.
+        """
+        if kind not in KINDS:
+            known = ", ".join(KINDS)
+            raise EnforceValueError(
+                f"There is no kind of observer {kind!r}; those are {known}.",
+                caller,
+                condition="observer != nullptr",
+            )
+        run = self._parallel
+        if not isinstance(run, ObservedRun):
+            run = ObservedRun(self._operators, run)
+        observer = KINDS[kind](self._operators)
+        run.observers.append(observer)
+        self._parallel = run
+        return observer
+
+    def remove_observer(self, observer: Observer) -> None:
+        """Remove an observer, if it is one of this net."""
+        run = self._parallel
+        if isinstance(run, ObservedRun):
+            run.observers[:] = [one for one in run.observers if one is not observer]
+            if not run.observers:
+                self._parallel = run.parallel
+
+    @property
+    def observers(self) -> list[Observer]:
+        """The observers of the net."""
+        run = self._parallel
+        return list(run.observers) if isinstance(run, ObservedRun) else []
 
     def _failure(
         self, position: int, definition: Definition, cause: Exception, caller: str

@@ -40,6 +40,10 @@ def is_observed():
 
     It does under dispatch modes, ``torch.jit.trace``, transforms and forward-mode autograd.
     """
+    return is_observed_now()
+
+
+cdef bint is_observed_now() except -1:
     global _observers, _forward_ad
     if _forward_ad is None:
         import torch

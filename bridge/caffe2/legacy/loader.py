@@ -11,7 +11,7 @@ import builtins
 from importlib.abc import InspectLoader
 
 from bridge.caffe2.legacy.messages import define_messages, serialized_file
-from bridge.caffe2.legacy.source_code import ITEM, compiled, item
+from bridge.caffe2.legacy.source_code import ASSIGN, ITEM, assign, compiled, item
 from bridge.caffe2.legacy.stand_ins import stand_in
 from bridge.caffe2.legacy.views import old_view
 
@@ -83,4 +83,4 @@ def _import(
     return old_view(found)
 
 
-_BUILTINS = {**vars(builtins), "__import__": _import, ITEM: item}
+_BUILTINS = {**vars(builtins), "__import__": _import, ITEM: item, ASSIGN: assign}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""NumPy and others as old modules know them: today's, with the names that were dropped since."""
+"""NumPy, SciPy and others as old modules know them, with the names that were dropped since."""
 
 from __future__ import annotations
 
@@ -29,6 +29,8 @@ class _View(ModuleType):
         module, renamed = self.__dict__["_module"], self.__dict__["_renamed"]
         # A version of the library that still has the old name knows best.
         value = getattr(module, name if hasattr(module, name) else renamed.get(name, name))
+        if isinstance(value, ModuleType):
+            value = old_view(value)
         self.__dict__[name] = value
         return value
 
@@ -78,6 +80,22 @@ def _sum(a: Any, *args: Any, **kwargs: Any) -> Any:
     return sum(a) if isinstance(a, Generator) else np.sum(a, *args, **kwargs)
 
 
+def _interp2d(x: Any, y: Any, z: Any, kind: str = "linear") -> Any:
+    """Return a function of points (x, y) that interpolates `z`, the values on a grid.
+
+    Raises NotImplementedError: they are not on a grid.
+    """
+    import numpy as np
+    from scipy.interpolate import RectBivariateSpline  # type: ignore[import-untyped]
+
+    values = np.asarray(z)
+    if values.size != len(x) * len(y):
+        raise NotImplementedError("interp2d interpolates values on a grid of x and y")
+    degree = {"linear": 1, "cubic": 3, "quintic": 5}[kind]
+    found = RectBivariateSpline(x, y, values.reshape(len(y), len(x)).T, kx=degree, ky=degree)
+    return lambda xs, ys: found(np.atleast_1d(xs), np.atleast_1d(ys)).T
+
+
 _ArgSpec = namedtuple("_ArgSpec", ["args", "varargs", "keywords", "defaults"])
 
 
@@ -90,6 +108,8 @@ def _getargspec(func: Any) -> _ArgSpec:
 
 _VIEWS: dict[str, tuple[dict[str, Any], dict[str, str]]] = {
     "inspect": ({"getargspec": _getargspec}, {}),
+    "scipy": ({}, {}),
+    "scipy.interpolate": ({"interp2d": _interp2d}, {}),
     "numpy": ({**_PYTHON_TYPES, "asscalar": _asscalar, "sum": _sum}, _RENAMED_IN_NUMPY),
 }
 _made: dict[str, _View] = {}

@@ -2,9 +2,10 @@
 """ModuleRun: the calls of a module that need no autograd, as runs of a net on blobs of its own.
 
 The operators of a net keep what they decided in earlier runs, and write into the same memory again;
-see `bridge.caffe2.execution.program`. So such a call costs what `RunNet` costs. The blobs share the
-memory of the parameters and inputs, and nothing is written there: an operator that overwrites one
-writes another blob. Each call has outputs of their own.
+see `bridge.caffe2.execution.program`. The blobs share the memory of the parameters and inputs, and
+nothing is written there: an operator that overwrites one writes another blob. Each call has outputs
+of their own. After some runs on inputs of the same types and sizes the operators become one program
+(`bridge.caffe2.execution.net_program`), unless one of them cannot be recorded.
 
 A call that torch records or changes computes with the functions of the operators instead: one that
 needs gradients, is traced, or runs in a mode of torch. So does the first call for inputs of some
@@ -21,15 +22,18 @@ from bridge.caffe2.base.messages import caffe2_pb2
 from bridge.caffe2.blobs.blob import Blob
 from bridge.caffe2.execution.blob_table import BlobTable
 from bridge.caffe2.execution.net_function import NetFunction, Step
+from bridge.caffe2.execution.net_program import NetProgram, merge
 from bridge.caffe2.execution.registry import class_for
 from bridge.caffe2.execution.runnable_net import RunnableNet
 from bridge.caffe2.execution.torch_state import is_neutral_here, is_observed
+from bridge.caffe2.modules.gradient_calls import GradientCalls
 from bridge.caffe2.modules.module_blobs import (
     clear,
     have_memory_of,
     put_buffers,
     share,
     take_results,
+    tensors_of,
 )
 
 TYPE_CHECKING = False
@@ -38,6 +42,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     Signature = tuple[tuple[torch.Size, torch.dtype] | type, ...]
+    Held = tuple[dict[str, str], dict[str, Any], dict[str, Any]]  # see `tensors_of`
     # Of each tensor the sizes, strides and type; None of one that was not written.
     Layouts = tuple[tuple[tuple[tuple[int, ...], tuple[int, ...]], torch.dtype] | None, ...]
 
@@ -45,6 +50,8 @@ __all__ = ["ModuleRun"]
 
 _MOST_SIGNATURES = 64
 _MOST_FAILURES = 3  # in turn
+_MOST_PROGRAMS = 2  # each has the memory of its inner results; inputs of other sizes run the net
+_RECORDED = (3, 4, 8)  # after so many runs on inputs of the same sizes operators may be recorded
 
 
 class ModuleRun:
@@ -76,8 +83,18 @@ class ModuleRun:
         self._lock = threading.Lock()
         # What the outputs are like for inputs of these types and sizes; None: the run failed.
         self._outputs: dict[Signature, Layouts | None] = {}
+        self._programs: dict[Signature, NetProgram] = {}
+        self.gradient_calls = GradientCalls(steps)
+        self.program: NetProgram | None = None  # of the latest call
 
-    def __call__(self, inputs: list[Any], parameters: list[Any]) -> list[Any] | None:
+    def forget(self) -> None:
+        """Release what runs have; it is made again."""
+        self._net = self.program = None
+        self._programs.clear()
+        self._failures += 1
+        self._is_possible = self._failures < _MOST_FAILURES
+
+    def __call__(self, inputs: list[Any], held: Held) -> Sequence[Any] | None:
         """Return the outputs, or None if the call has to compute in another way."""
         if not self._outputs or not self._is_possible or is_observed():
             return None
@@ -89,41 +106,47 @@ class ModuleRun:
             if net is None or not net.has_inputs(inputs):
                 signature = _signature(inputs)
             else:
+                assert net.signature is not None
                 signature = net.signature
             expected = self._outputs.get(signature)
             if expected is None:
                 return None
             if is_neutral_here():
-                return self._compute(inputs, parameters, signature, expected)
+                return self._compute(inputs, held, signature, expected)
             if not torch.is_inference_mode_enabled():
                 return None
             # Tensors that are made in this mode cannot be written outside.
             with torch.inference_mode(False), torch.no_grad():
                 if is_neutral_here():
-                    return self._compute(inputs, parameters, signature, expected)
+                    return self._compute(inputs, held, signature, expected)
             return None
         except Exception:  # noqa: BLE001  # the functions of the operators say what is wrong
             if signature is not None:
                 self._outputs[signature] = None
-            self._net = None
-            self._failures += 1
-            self._is_possible = self._failures < _MOST_FAILURES
+            self.forget()
             return None
         finally:
             self._lock.release()
 
     def _compute(
-        self,
-        inputs: list[Any],
-        parameters: list[Any],
-        signature: Signature,
-        expected: Layouts,
-    ) -> list[Any] | None:
-        if self._net is None:
-            self._net = _OwnNet(self._steps, self._arguments, *self._names)
-        self._net.signature = signature
-        found = self._net.run(inputs, parameters, expected)
+        self, inputs: list[Any], held: Held, signature: Signature, expected: Layouts
+    ) -> Sequence[Any] | None:
+        program = self._programs.get(signature)
+        if program is not None:
+            found = program(tuple(inputs), *held)
+            if found is not None:
+                self.program = program
+                return found if len(expected) > 1 else [found]
+        net = self._net
+        if net is None:
+            self._net = net = _OwnNet(self._steps, self._arguments, *self._names)
+        found = net.run(inputs, tensors_of(*held), expected, signature)
         self._failures = 0
+        if net.turns in _RECORDED and program is None and len(self._programs) < _MOST_PROGRAMS:
+            program = net.program()
+            if program is not None:
+                self._programs[signature] = self.program = program
+                self._net = None  # which has the memory of the inputs, and of inner results
         return found
 
     def learn(self, inputs: Sequence[Any], outputs: Sequence[Any]) -> None:
@@ -148,10 +171,11 @@ class ModuleRun:
 class _OwnNet:
     """A net that computes the outputs of steps, on blobs of its own.
 
-    signature: that of the inputs of the latest run.
+    signature: that of the inputs of the latest run. turns: the number of runs on such inputs.
     """
 
-    signature: Signature
+    signature: Signature | None = None
+    turns = 0
 
     def __init__(
         self,
@@ -186,8 +210,16 @@ class _OwnNet:
         """Return whether these have the memory, types and sizes of the latest run's."""
         return have_memory_of(self._inputs, inputs)
 
-    def run(self, inputs: list[Any], parameters: list[Any], expected: Layouts) -> list[Any] | None:
+    def program(self) -> NetProgram | None:
+        """Return the operators as one program, which has the memory of the blobs; None: not yet."""
+        return merge(self._runnable._operators, self._inputs, self._parameters, self._outputs)
+
+    def run(
+        self, inputs: list[Any], parameters: list[Any], expected: Layouts, signature: Signature
+    ) -> list[Any] | None:
         """Return the outputs; None if the net cannot compute on these tensors."""
+        self.turns = self.turns + 1 if signature == self.signature else 1
+        self.signature = signature
         with_grad = torch.is_grad_enabled()
         if not share(self._parameters, parameters, with_grad, False) or not share(
             self._inputs, inputs, with_grad, True

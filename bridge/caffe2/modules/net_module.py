@@ -19,7 +19,7 @@ from __future__ import annotations
 import inspect
 import keyword
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import torch
 
@@ -262,21 +262,41 @@ class NetModule(torch.nn.Module):
         return self._forward(inputs, inputs_by_name)
 
     def _forward(self, inputs: tuple[Any, ...], inputs_by_name: dict[str, Any]) -> Any:
+        is_compiling = torch.compiler.is_compiling()
         if not inputs_by_name and len(inputs) == len(self.input_names):
+            if not is_compiling:
+                found = self._repeated(inputs)
+                if found is not None:
+                    return found
             given = [x if isinstance(x, torch.Tensor) else _as_value(x) for x in inputs]
         else:
             given = self._bind_inputs(inputs, inputs_by_name)
-        results = self._compute(given) if torch.compiler.is_compiling() else self._ran(given)
+        results = self._compute(given) if is_compiling else self._ran(given)
         return results[0] if len(results) == 1 else tuple(results)
 
-    def _ran(self, inputs: list[Any]) -> list[Any]:
-        """Return the outputs, by a run of a net if that is possible."""
+    def _repeated(self, inputs: tuple[Any, ...]) -> Any:
+        """Return the output or outputs by the program of the latest call, or None."""
+        run = self._run
+        if run is None or run.program is None:
+            return None
+        try:
+            return run.program(inputs, self._keys, self._parameters, self._buffers)
+        except Exception:  # noqa: BLE001  # the functions of the operators say what is wrong
+            run.forget()
+            return None
+
+    def _ran(self, inputs: list[Any]) -> Sequence[Any]:
+        """Return the outputs, by recorded calls or a run of a net if that is possible."""
         run = self._run
         if run is None:
             self._run = run = self._new_run()
-        found = run(inputs, self._tensors())
+        held = self._keys, self._parameters, self._buffers
+        found = run.gradient_calls(inputs, held, self._compute)
         if found is not None:
             return found
+        of_net = run(inputs, held)
+        if of_net is not None:
+            return of_net
         results = self._compute(inputs)
         run.learn(inputs, results)
         return results
@@ -424,17 +444,12 @@ def _empty_module(names: tuple[str, ...]) -> NetModule:
 
 def _as_value(value: Any) -> Any:
     """Return an input of any framework as a torch tensor, or as a blob if it is an object."""
-    try:
-        return export_torch(export_source(value, None))
-    except TypeError:
-        if (
-            isinstance(value, (bytes, str))
-            or getattr(getattr(value, "dtype", None), "kind", "") == "O"
-        ):
-            blob = Blob()
-            blob.feed(value)
-            return blob
-        raise
+    is_text = isinstance(value, (bytes, str))
+    if is_text or getattr(getattr(value, "dtype", None), "kind", "") in ("O", "S", "U"):
+        blob = Blob()
+        blob.feed(value)
+        return blob
+    return export_torch(export_source(value, None))
 
 
 def _device_of(values: dict[str, Any]) -> Any:

@@ -34,6 +34,7 @@ from bridge.caffe2.gradients.backward_pass import IR
 from bridge.caffe2.gradients.gradient_slice import GradientSlice
 from bridge.caffe2.nets.cloning import blob_names, net_names_used
 from bridge.caffe2.nets.name_prefix import current_prefix
+from bridge.caffe2.nets.net_observing import NetObserving
 from bridge.caffe2.nets.net_rewriting import NetRewriting
 
 TYPE_CHECKING = False
@@ -43,7 +44,7 @@ if TYPE_CHECKING:
 __all__ = ["Net", "get_net_name", "output_to_list"]
 
 
-class Net(NetRewriting):
+class Net(NetObserving, NetRewriting):
     """A net under construction: operators that run in order, and its external inputs and outputs.
 
     ``net.Relu("x", "y")`` adds an operator and returns a reference to its output, or a tuple of

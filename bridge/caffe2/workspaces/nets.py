@@ -23,6 +23,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from bridge.c10.errors import EnforceKeyError, EnforceNotMet, EnforceValueError
+from bridge.caffe2.base.created_nets import find_created_by
 from bridge.caffe2.base.errors import ReturnedFalseError, wrap_error
 from bridge.caffe2.base.messages import as_message, kind_of, message_in
 from bridge.caffe2.base.names import name_of
@@ -142,3 +143,6 @@ def DeleteNet(name: Any) -> None:
     net = message_in(name)
     text = net.name if kind_of(net) == "NetDef" else name_of(name, caller)
     current.workspace._nets.pop(text, None)
+
+
+find_created_by(net_named)

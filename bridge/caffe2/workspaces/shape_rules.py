@@ -10,6 +10,7 @@ from math import prod
 
 from bridge import c10
 from bridge.c10 import TypeMeta
+from bridge.caffe2.base.messages import caffe2_pb2
 from bridge.caffe2.execution.declaration import Arguments
 
 TYPE_CHECKING = False
@@ -72,6 +73,13 @@ def _concat(arguments: Arguments, inputs: list[Any]) -> list[Described | None]:
     return [([*sizes[:axis], len(inputs), *sizes[axis:]], kind), ([len(inputs)], c10.int32)]
 
 
+def _constant_fill(arguments: Arguments, inputs: list[Any]) -> list[Described | None]:
+    # Of float16, which Caffe2 knows here, and its operator leaves to Float16ConstantFill.
+    if inputs or arguments.single("dtype", 1) != caffe2_pb2().TensorProto.FLOAT16:
+        return []
+    return [(arguments.repeated("shape", (0,)), c10.float16)]
+
+
 def _gather_ranges(_: Arguments, inputs: list[Any]) -> list[Described | None]:
     data, ranges = inputs
     everything = None if data is None else ([prod(data[0])], data[1])
@@ -111,6 +119,15 @@ def _sparse_to_dense_mask(arguments: Arguments, inputs: list[Any]) -> list[Descr
     return [([*shape, *sizes], kind), (shape, c10.bool)]
 
 
+def _top_k(arguments: Arguments, inputs: list[Any]) -> list[Described | None]:
+    # The indices are int64; Caffe2 says int32.
+    if inputs[0] is None:
+        return []
+    sizes, kind = inputs[0]
+    found = [*sizes[:-1], arguments.single("k", -1)]
+    return [(found, kind), (found, c10.int32), ([prod(found)], c10.int32)]
+
+
 def _unique(_: Arguments, inputs: list[Any]) -> list[Described | None]:
     return [None, None if inputs[0] is None else (inputs[0][0], c10.int32)]
 
@@ -118,6 +135,7 @@ def _unique(_: Arguments, inputs: list[Any]) -> list[Described | None]:
 _RULES: dict[str, Callable[[Arguments, list[Any]], list[Described | None]]] = {
     "BatchBucketOneHot": _batch_bucket_one_hot,
     "Concat": _concat,
+    "ConstantFill": _constant_fill,
     "GatherRanges": _gather_ranges,
     "HalfToFloat": _half_to_float,
     "IndexHash": _like_input,
@@ -126,5 +144,6 @@ _RULES: dict[str, Callable[[Arguments, list[Any]], list[Described | None]]] = {
     "Percentile": _like_input,
     "Reshape": _reshape,
     "SparseToDenseMask": _sparse_to_dense_mask,
+    "TopK": _top_k,
     "Unique": _unique,
 }

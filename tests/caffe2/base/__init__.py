@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests of `bridge.caffe2.base`; the modules whose tests have another name::
 
+- created_nets: caffe2/execution/test_observers
 - data_types, messages: caffe2/definitions/test_arguments
 - debugging, message_text: conformance/test_workspace_replay
 - device_option: caffe2/workspaces/test_feed_fetch_devices

@@ -94,10 +94,23 @@ def test_the_faster_way_is_kept(faster: str, monkeypatch: pytest.MonkeyPatch) ->
         feed(rows)
         x, w, b, w2, b2 = map(workspace.FetchBlob, ("x", *SIZES))
         expected = np.maximum(x @ w.T + b, 0) @ w2.T + b2
-        for _ in range(25):
+        for _ in range(40):
             workspace.RunNet("compiled")
             np.testing.assert_allclose(workspace.FetchBlob("y"), expected, rtol=1e-5, atol=1e-6)
         assert is_written() == (faster == "operators")
+
+
+def test_dropout_in_test_mode_is_a_part_of_a_segment() -> None:
+    feed(2)
+    net = built("compiled", "y", "z")
+    net.Dropout("y", ["y", "mask"], is_test=1)
+    net.Relu("y", "z")
+    workspace.CreateNet(net)
+    run = workspace.Workspace.current.nets["compiled"]._compiled
+    assert len(run._parts) == 1
+    workspace.RunNet("compiled")
+    expected = np.maximum(workspace.FetchBlob("y"), 0)
+    np.testing.assert_array_equal(workspace.FetchBlob("z"), expected)
 
 
 def test_deterministic_algorithms_are_one_way(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -106,7 +119,7 @@ def test_deterministic_algorithms_are_one_way(monkeypatch: pytest.MonkeyPatch) -
     workspace.CreateNet(built("compiled", "y"))
     torch.use_deterministic_algorithms(True)
     try:
-        for _ in range(25):
+        for _ in range(40):
             workspace.RunNet("compiled")
             assert not workspace.Workspace.current.blobs["h"].IsType(c10.tensor)
     finally:

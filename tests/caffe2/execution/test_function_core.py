@@ -3,10 +3,13 @@
 
 from __future__ import annotations
 
+import weakref
+
 import numpy as np
 import pytest
 import torch
 
+from bridge.c10.errors import EnforceNotMet
 from bridge.caffe2 import core, workspace
 
 pytestmark = pytest.mark.usefixtures("fresh_workspace")
@@ -23,3 +26,101 @@ def test_every_run_computes_under_another_default_device() -> None:
         for _ in range(5):
             workspace.RunNet(net)
             np.testing.assert_array_equal(workspace.FetchBlob("y"), [1, 0, 3])
+
+
+@pytest.mark.parametrize("once", [False, True])
+def test_two_blobs_that_are_fed_one_tensor_and_then_another(once: bool) -> None:
+    net = core.Net("product")
+    net.Mul(["a", "b"], "c")
+    tensor = torch.ones(3)
+    workspace.FeedBlob("a", tensor)
+    workspace.FeedBlob("b", tensor)
+    workspace.CreateNet(net)
+
+    def check(expected: float) -> None:
+        if once:
+            workspace.RunOperatorOnce(net.Proto().op[0])
+        else:
+            workspace.RunNet(net)
+        np.testing.assert_array_equal(workspace.FetchBlob("c"), [expected] * 3)
+
+    for _ in range(5):
+        check(1)
+    workspace.FeedBlob("b", torch.full((3,), 5.0))
+    check(5)
+    workspace.FeedBlob("a", torch.full((3,), 7.0))
+    check(35)
+
+
+def test_sizes_that_come_again_run_their_own_program() -> None:
+    net = core.Net("rows")
+    net.Gather(["w", "indices"], "picked")
+    net.ReduceFrontSum("picked", "sum")
+    net.Relu("picked", "picked_too")
+    net.SparseAdagrad(["w", "h", "indices", "picked_too", "rate"], ["w", "h"])
+    w, h = np.arange(1, 6, dtype=np.float32), np.full(5, 0.5, np.float32)
+    workspace.FeedBlob("w", w)
+    workspace.FeedBlob("h", h)
+    workspace.FeedBlob("rate", np.full(1, -0.1, np.float32))
+    workspace.FeedBlob("indices", np.arange(2))
+    workspace.CreateNet(net)
+    random = np.random.RandomState(0)
+    for turn in range(200):
+        indices = random.permutation(5)[: random.randint(6)].astype([np.int64, np.int32][turn % 2])
+        workspace.FeedBlob("indices", indices)
+        workspace.RunNet(net)
+        picked = w[indices]
+        np.testing.assert_allclose(workspace.FetchBlob("picked"), picked, rtol=1e-5)
+        np.testing.assert_allclose(workspace.FetchBlob("sum"), picked.sum(), rtol=1e-5)
+        h[indices] += picked * picked
+        w[indices] -= 0.1 * picked / (np.sqrt(h[indices]) + 1e-5)
+        np.testing.assert_allclose(workspace.FetchBlob("w"), w, rtol=1e-5)
+
+
+def test_a_program_of_other_sizes_that_fails_leaves_the_output() -> None:
+    net = core.Net("rows")
+    net.Gather(["w", "indices"], "picked")
+    workspace.FeedBlob("w", np.arange(5, dtype=np.float32))
+    sizes = [np.arange(2), np.arange(4)]
+    workspace.FeedBlob("indices", sizes[0])
+    workspace.CreateNet(net)
+    for turn in range(12):
+        workspace.FeedBlob("indices", sizes[turn % 2])
+        workspace.RunNet(net)
+    workspace.FeedBlob("indices", np.array([1, 9]))
+    with pytest.raises(EnforceNotMet, match="9"):
+        workspace.RunNet(net)
+    np.testing.assert_array_equal(workspace.FetchBlob("picked"), np.arange(4))
+    workspace.FeedBlob("indices", sizes[0])
+    workspace.RunNet(net)
+    np.testing.assert_array_equal(workspace.FetchBlob("picked"), np.arange(2))
+
+
+def test_programs_of_other_sizes_do_not_hold_large_tensors() -> None:
+    net = core.Net("relu")
+    net.Relu("x", "y")
+    workspace.FeedBlob("x", np.ones(1, np.float32))
+    workspace.CreateNet(net)
+    released = []
+    for turn in range(12):
+        x = torch.ones(100_000 + turn % 2)
+        weakref.finalize(x.untyped_storage(), released.append, turn)
+        workspace.FeedBlob("x", x)
+        workspace.RunNet(net)
+    del x
+    assert len(released) >= 10
+
+
+def test_a_failed_step_that_was_recorded_changes_nothing() -> None:
+    net = core.Net("rate")
+    net.LearningRate("n", "rate", base_lr=1.0, policy="composite", sub_policy_num_iters=[5],
+                     sub_policy_0_policy="fixed")  # fmt: skip
+    workspace.FeedBlob("n", np.array([1]))
+    workspace.CreateNet(net)
+    for _ in range(5):
+        workspace.RunNet(net)
+    workspace.FeedBlob("rate", np.array(7, np.float32))
+    workspace.FeedBlob("n", np.array([0]))
+    with pytest.raises(EnforceNotMet, match="begin at iteration 1"):
+        workspace.RunNet(net)
+    assert workspace.FetchBlob("rate") == 7

@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bridge.caffe2.legacy.source_code import ITEM, compiled, item
+from bridge.caffe2.legacy.source_code import ASSIGN, ITEM, assign, compiled, item
 
 
 def run(source: str, **names: Any) -> Any:
     names[ITEM] = item
+    names[ASSIGN] = assign
     exec(compiled(source, "old.py"), names)
     return names["result"]
 
@@ -33,3 +34,26 @@ def test_lines_are_those_of_the_source() -> None:
     with pytest.raises(ValueError, match="abc") as info:
         run("\n\nresult = int(\n'abc')\n")
     assert info.traceback[-1].lineno + 1 == 3
+
+
+def test_arrays_of_one_element_are_assigned_to_elements() -> None:
+    source = """
+y, z, d, some = np.zeros(3), np.zeros((2, 2)), {}, [0, 0]
+y[1] = np.array([5.0])
+y[0], z[1, 0], d["key"], some[1] = np.ones((1, 1)), np.array([7.0]), np.array([8.0]), np.array([9])
+z[0] = np.array([6.0])
+y[2:] = np.array([4.0])
+a = y[2] = 3.5
+result = y, z, d, some, a
+"""
+    y, z, d, some, a = run(source, np=np)
+    assert (y.tolist(), z.tolist(), a) == ([1.0, 5.0, 3.5], [[6.0, 6.0], [7.0, 0.0]], 3.5)
+    assert isinstance(d["key"], np.ndarray)
+    assert isinstance(some[1], np.ndarray)
+    with pytest.raises(ValueError, match="sequence"):
+        run("result = 0\ny = np.zeros(2)\ny[0] = np.ones(2)", np=np)
+
+
+def test_values_are_there_before_the_first_is_assigned() -> None:
+    source = "x = [1, 2]\nx[0], x[1] = x[1], x[0]\nresult = x"
+    assert run(source) == [2, 1]

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import importlib
 import inspect
 import json
 
@@ -32,3 +33,16 @@ def test_getargspec() -> None:
     spec = old_view(inspect).getargspec(function)
     assert spec == (["a", "b"], "c", "d", (2,)) and spec.keywords == "d"
     assert old_view(inspect).isfunction is inspect.isfunction
+
+
+def test_interp2d_of_a_grid() -> None:
+    scipy = pytest.importorskip("scipy")
+    importlib.import_module("scipy.interpolate")
+    old = old_view(scipy).interpolate
+    x, y = np.arange(5.0), np.arange(4.0)
+    values = x[None, :] ** 2 + 3 * y[:, None]
+    function = old.interp2d(x, y, values, kind="cubic")
+    expected = np.array([[0.25 + 3, 2.25 + 3]])
+    np.testing.assert_allclose(function([0.5, 1.5], [1.0]), expected, rtol=1e-6)
+    with pytest.raises(NotImplementedError, match="grid"):
+        old.interp2d(x, x, values[0])

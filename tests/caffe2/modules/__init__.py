@@ -3,5 +3,6 @@
 
 - loading: test_net_module
 - module_blobs: test_module_run
+- recorded_calls: test_gradient_calls
 - *: test_nets_as_modules
 """

@@ -403,3 +403,48 @@ def test_nets_of_the_zoo(path: Path) -> None:
     workspace.RunNetOnce(net)
     for name, one in zip(module.output_names, found, strict=True):
         close(one, workspace.FetchBlob(name), 1e-6)
+
+
+def test_inputs_of_strings() -> None:
+    net = core.Net("strings")
+    net.StringPrefix("texts", "short", length=2)
+    net.LengthsTile(["texts", "lengths"], "tiled")
+    module = caffe2.to_module(net, inputs=["texts", "lengths"], outputs=["short", "tiled"])
+    lengths = torch.tensor([2, 0, 1], dtype=torch.int32)
+    for kind in (object, "S", "U"):
+        for _ in range(5):
+            short, tiled = module(np.array(["abc", "d", ""], kind), lengths)
+            assert short.fetch().tolist() == [b"ab", b"d", b""]
+            assert tiled.fetch().tolist() == [b"abc", b"abc", b""]
+
+
+def test_an_operator_that_has_no_gradient_takes_inputs_that_require_them() -> None:
+    net = core.Net("beams")
+    net.CTCBeamSearchDecoder("x", ["lengths", "values", "p"])
+    module = caffe2.to_module(net, inputs=["x"], outputs=["values"])
+    x = torch.rand(4, 1, 3, generator=torch.Generator().manual_seed(0))
+    torch.testing.assert_close(module(x.clone().requires_grad_()), module(x))
+
+
+COMPILED: list[tuple[str, list[Any], int, dict[str, Any]]] = [
+    ("Split", [np.ones((4, 6), np.float32)], 2, {"axis": 1, "split": [2, 4]}),
+    ("Reshape", [np.ones((4, 6), np.float32)], 2, {"shape": [6, 4]}),
+    ("Moments", [np.ones((4, 6), np.float32)], 2, {"axes": [1]}),
+    ("Ftrl", [np.ones(3, np.float32), np.ones(6, np.float32), np.ones(3, np.float32)], 2, {}),
+    ("PackSegments", [np.array([2, 1], np.int32), np.ones((3, 2), np.float32)], 1, {}),
+]
+
+
+@pytest.mark.parametrize(("op_type", "inputs", "count", "arguments"), COMPILED)
+def test_operators_without_a_graph_break(
+    op_type: str, inputs: list[Any], count: int, arguments: dict[str, Any]
+) -> None:
+    names = [f"x{i}" for i in range(len(inputs))]
+    outputs = [f"y{i}" for i in range(count)]
+    net = core.Net("one")
+    net.Proto().op.append(core.CreateOperator(op_type, names, outputs, **arguments))
+    module = caffe2.to_module(net, inputs=names, outputs=outputs)
+    tensors = [torch.from_numpy(one) for one in inputs]
+    torch._dynamo.reset()
+    compiled = torch.compile(module, fullgraph=True, backend="eager")
+    torch.testing.assert_close(compiled(*tensors), module(*tensors))

@@ -220,6 +220,8 @@ def test_refusals(arguments: dict[str, Any], kind: type[Exception]) -> None:
          [([2, 3, 4], "f"), ([2, 3], "b")]),
         ("SparseToDenseMask", [[5], [5, 4], [4]], "iff", {"mask": [1, 2, 3]}, [([3, 4], "f")]),
         ("Unique", [[5]], "f", {}, [None, ([5], "i")]),
+        ("TopK", [[2, 5]], "f", {"k": 3}, [([2, 3], "f"), ([2, 3], "i"), ([6], "i")]),
+        ("ConstantFill", [], "", {"shape": [0, 3], "dtype": 12}, [([0, 3], "h")]),
         ("Split", [[10, 4], [2]], "fi", {"axis": 0}, [None, None]),
         ("Expand", [[10, 4], [2]], "fl", {}, [None]),
         ("Range", [[1]], "f", {}, [None]),
@@ -229,7 +231,7 @@ def test_refusals(arguments: dict[str, Any], kind: type[Exception]) -> None:
 def test_sizes_that_values_decide_follow_rules_or_are_left_out(
     op_type, sizes, types, arguments, expected
 ):
-    numbers = {"f": 1, "i": 2, "l": 10, "b": 5}
+    numbers = {"f": 1, "i": 2, "l": 10, "b": 5, "h": 12}
     inputs = [f"i{k}" for k in range(len(sizes))]
     outputs = [f"o{k}" for k in range(len(expected))]
     net = core.Net("ruled")

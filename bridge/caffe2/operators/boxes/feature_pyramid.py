@@ -26,7 +26,8 @@ __all__: list[str] = []
 class Collected:
     """Which boxes of the levels are collected.
 
-    Arguments: `rpn_min_level` (2), `rpn_max_level` (6), `rpn_post_nms_topN` (2000): the most boxes.
+    Arguments: `rpn_min_level` (2), `rpn_max_level` (6), `rpn_post_nms_topN` (2000): the most boxes,
+    or 0 for all.
     """
 
     __slots__ = ("levels", "most")
@@ -49,7 +50,7 @@ class Collected:
         boxes = np.concatenate([array_of("boxes", x, None, 5) for x in inputs[:levels]])
         scores = np.concatenate([array_of("scores", x, None) for x in inputs[levels:]])
         require(len(boxes) == len(scores), "there is one score per box", boxes, scores)
-        best: NDArray[np.float32] = boxes[by_score(scores, self.most)]
+        best: NDArray[np.float32] = boxes[by_score(scores, self.most or len(boxes))]
         return best
 
 

@@ -94,6 +94,7 @@ class RecurrentNetwork(TorchOperator):
             find_or_create(shared, name)
         for t in range(steps):
             self._net.run(scratch.steps[t % count], t)
+        _count_runs(self, self._net)
         for src, dst, offset in self._aliases:
             self._alias(src, dst, offset)
 
@@ -135,6 +136,12 @@ class RecurrentNetwork(TorchOperator):
             or list(tensor.sizes()) != list(part.shape)
         ):
             blob.feed(part)
+
+
+def _count_runs(operator: TorchOperator, net: StepNet) -> None:
+    """Let observers count the operators of the steps, as Caffe2 does if its executor runs them."""
+    if operator.GetSingleArgument("enable_rnn_executor", False):
+        operator._inner_runs = net.runs
 
 
 @register_operator("RecurrentNetworkBlobFetcher")
@@ -300,7 +307,9 @@ class RecurrentNetworkGradient(TorchOperator):
             for total, every in states:
                 if every is not None:
                     add_row(total, every, t, 1)
+                    self._net.runs += 1
             self._net.run(scratch.steps[t], t)
+        _count_runs(self, self._net)
         for i, (total, _) in enumerate(states):
             self._put_initial(1 + len(self._params) + i, self._initial[i], total)
 

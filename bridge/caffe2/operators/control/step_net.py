@@ -210,6 +210,7 @@ class StepNet:
         for definition in self._definitions:
             class_for(definition, caller)
         self._steps: dict[BlobTable, _Step] = {}
+        self.runs = 0  # of operators, and of links, which are operators of Caffe2's executor
 
     def outputs(self) -> list[str]:
         """Return the names of the blobs that the operators write."""
@@ -222,6 +223,7 @@ class StepNet:
         if step is None:
             step = self._steps[table] = _Step(self, table)
         step.run(t)
+        self.runs += len(self._definitions) + len(self.links)
 
     def failure(self, position: int, cause: Exception) -> EnforceNotMet:
         """Return the error of the operator at `position`, to be raised from `cause`."""

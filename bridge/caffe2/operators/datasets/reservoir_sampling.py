@@ -9,12 +9,13 @@ from __future__ import annotations
 from bridge import c10
 from bridge.caffe2.blobs.objects import Map, Mutex
 from bridge.caffe2.execution.registry import register_operator
+from bridge.caffe2.execution.torch_io import operand
 from bridge.caffe2.operators.base.lazy_torch import torch
 from bridge.caffe2.operators.base.torch_operator import TorchOperator, enforce
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from torch import Tensor
+    from typing import Any
 
 __all__ = ["ReservoirSampling"]
 
@@ -32,26 +33,46 @@ class ReservoirSampling(TorchOperator):
 
     def RunOnDevice(self) -> None:
         with self.Input(3, Mutex).lock:
-            self._collect(self.x(2), self.GetSingleArgument("num_to_collect", -1))
+            self._collect(self.Input(2), self.GetSingleArgument("num_to_collect", -1))
 
-    def _collect(self, data: Tensor, most: int) -> None:
+    def _rows(self, tensor: Any) -> list[Any]:
+        """Return a copy of the rows, as tensors, or lists of objects such as strings."""
+        kind = tensor.dtype()
+        if not kind or kind.is_pod:
+            return list(operand(tensor).clone())
+        items, count = list(tensor.data(kind)[:]), tensor.sizes()[0]
+        width = len(items) // max(count, 1)
+        return [items[i * width : (i + 1) * width] for i in range(count)]
+
+    def _put_rows(self, rows: list[Any], like: Any) -> None:
+        """Set the reservoir to rows; `like`: the data, which have their type and sizes."""
+        kind = like.dtype()
+        if kind.is_pod:
+            self.put(0, torch.stack(rows) if rows else operand(like)[:0].clone())
+            return
+        output = self.Output(0)
+        output.Resize([len(rows), *like.sizes()[1:]])
+        output.mutable_data(kind)[:] = [item for row in rows for item in row]
+
+    def _collect(self, data: Any, most: int) -> None:
         enforce(most > 0, f"num_to_collect is positive, not {most}.")
-        enforce(data.dim() >= 1, "The data have at least one dimension.")
+        sizes = list(data.sizes())
+        enforce(len(sizes) >= 1, "The data have at least one dimension.")
         reservoir = self.Input(0)
         is_new = not reservoir.storage_initialized() or not reservoir.numel()
         seen = self.Input(1)
         enforce(seen.numel() == 1, "The number of rows seen is one int64.")
         count = 0 if is_new else int(self.x(1, (c10.int64,)).reshape(-1)[0])
-        rows = [] if is_new else list(self.x(0, (reservoir.dtype(),)).clone())
-        enforce(
-            not rows or (rows[0].shape == data.shape[1:] and rows[0].dtype == data.dtype),
-            f"The data of sizes {list(data.shape)} do not fit the reservoir.",
+        fits = is_new or (
+            list(reservoir.sizes())[1:] == sizes[1:] and reservoir.dtype() == data.dtype()
         )
+        enforce(fits, f"The data of sizes {sizes} do not fit the reservoir.")
+        rows = [] if is_new else self._rows(reservoir)
         ids = self.integers(4, (c10.int64,)) if self.InputSize() > 4 else None
         places = self.Input(5, Map) if ids is not None else None
         kept = [] if is_new or ids is None else self.integers(6, (c10.int64,))
         known = {} if is_new or places is None else dict(places.items)
-        for i, row in enumerate(data):
+        for i, row in enumerate(self._rows(data)):
             if ids is not None and ids[i] in known:
                 continue
             place = count
@@ -70,7 +91,7 @@ class ReservoirSampling(TorchOperator):
                 kept += [] if ids is None else [ids[i]]
             if ids is not None:
                 known[ids[i]] = place
-        self.put(0, torch.stack(rows) if rows else data[:0].clone())
+        self._put_rows(rows, data)
         self.put(1, torch.tensor([count], dtype=torch.int64, device="cpu").view(list(seen.sizes())))
         if places is not None:
             places.items = known

@@ -118,7 +118,8 @@ def given_tensor_fill(
 for _name, _type in _TYPES.items():
     # Strings are on the CPU only.
     _devices = ("cpu", "cuda") if _type.is_pod else ("cpu",)
-    operator(_name, devices=_devices, **FILL)(given_tensor_fill)
+    _effects = () if _type.is_pod else ("values",)
+    operator(_name, devices=_devices, effects=_effects, **FILL)(given_tensor_fill)
 
 
 @operator("GivenTensorByteStringToUInt8Fill", **FILL)

@@ -104,6 +104,8 @@ def uniform_int_fill(
     if low > high:
         made[0] = 0
         high = low
+    if torch.compiler.is_compiling():  # which does not trace `random_`
+        return torch.randint(low, high + 1, made, dtype=torch.int32, device=device)
     return room(made, torch.int32, device, None).random_(low, high + 1, generator=generator)
 
 

@@ -2,6 +2,9 @@
 _Dimension = tuple[int, int, int, int, int]
 
 def max_pool(x: int, y: int, planes: int, height: _Dimension, width: _Dimension) -> None: ...
+def max_pool_gradient(
+    x: int, y: int, dy: int, dx: int, planes: int, height: _Dimension, width: _Dimension
+) -> None: ...
 def average_pool(
     x: int, y: int, planes: int, height: _Dimension, width: _Dimension, whole: bool
 ) -> None: ...

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
-"""Pooling of row-major float32 planes on the CPU: the maximum or the mean of each window.
+"""Pooling of row-major float32 planes on the CPU: the maximum or the mean of each window, and the
+gradient of the maximum.
 
 torch's own kernels take three to five times as long on this layout. A window is pooled along its
 columns first, a whole row of the image at a time, and then along the row. Windows may extend over
@@ -176,6 +177,20 @@ cdef void mean_of_plane(
             y[i * w.out + j] *= share * shares[j]
 
 
+cdef void max_gradient_of_plane(
+    const float *x, const float *y, const float *dy, float *dx, const Window *h, const Window *w
+) noexcept nogil:
+    cdef Py_ssize_t i, j, row, column, start, end
+    cdef float largest, gradient
+    for i in range(h.out):
+        for j in range(w.out):
+            largest, gradient = y[i * w.out + j], dy[i * w.out + j]
+            start, end = first(w, j), last(w, j)
+            for row in range(first(h, i), last(h, i)):
+                for column in range(row * w.size + start, row * w.size + end):
+                    dx[column] += gradient if x[column] == largest else 0
+
+
 cdef float sum_of(const float *x, Py_ssize_t n) noexcept nogil:
     """Return the sum of `n` values; eight are added at a time."""
     cdef float parts[8]
@@ -231,6 +246,26 @@ def max_pool(size_t x, size_t y, Py_ssize_t planes, height, width):
             else:
                 max_of_plane(image, out, &h, &w, row)
         free(row)
+
+
+def max_pool_gradient(
+    size_t x, size_t y, size_t dy, size_t dx, Py_ssize_t planes, height, width
+):
+    """Set `dx` to the sums of `dy` over the windows whose maximum, in `y`, an element equals.
+
+    x, dx and y, dy: addresses of images and of results, as of `max_pool`.
+    """
+    cdef Window h, w
+    cdef Py_ssize_t i, area, out
+    along(height, &h)
+    along(width, &w)
+    area, out = h.size * w.size, h.out * w.out
+    with nogil:
+        fill(<float *>dx, planes * area, 0)
+        for i in range(planes):
+            max_gradient_of_plane(
+                <const float *>x + i * area, <const float *>y + i * out,
+                <const float *>dy + i * out, <float *>dx + i * area, &h, &w)
 
 
 def average_pool(size_t x, size_t y, Py_ssize_t planes, height, width, bint whole):

@@ -7,6 +7,7 @@ last window that extends over the edge) is added to a copy of the image.
 
 from __future__ import annotations
 
+import functools
 import math
 
 from bridge.caffe2.execution.function_operator import operator
@@ -19,6 +20,8 @@ from bridge.caffe2.operators.images import pool_kernels as kernels
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from torch import Tensor
 
     from bridge.caffe2.execution.declaration import Arguments, Out
@@ -95,8 +98,11 @@ def max_pool(x: Tensor, *, windows: PoolWindows, order: str = "NCHW", out: Out =
         return channels_last(x.new_empty(*x.shape[:2], *window.sizes), order)
     if order == "NCHW" and _suits_kernels(x, window):
         return _max_by_kernel(x, _room(out, x, window), _dimensions(x, window))
+    wants_gradient = x.requires_grad and torch.is_grad_enabled()
+    if wants_gradient and order == "NCHW" and _suits_kernels(x.detach(), window):
+        return _max_with_gradient(x, window)
     y = _native_max(x, window)
-    if x.requires_grad and torch.is_grad_enabled() and not torch.compiler.is_exporting():
+    if wants_gradient and not torch.compiler.is_exporting():
         y = _with_gradient(x, y.detach(), window)
     return channels_last(y, order)
 
@@ -122,6 +128,52 @@ def _dimensions(x: Tensor, window: Window) -> tuple[_Dimension, _Dimension]:
 def _max_by_kernel(x: Tensor, y: Tensor, dimensions: tuple[_Dimension, _Dimension]) -> Tensor:
     kernels.max_pool(*_places(x, y, dimensions), *dimensions)
     return y
+
+
+@recordable
+def _max_with_gradient(x: Tensor, window: Window) -> Tensor:
+    found: Tensor = _max_function().apply(x, window)
+    return found
+
+
+@functools.cache
+def _max_function() -> Any:
+    class MaxPool(torch.autograd.Function):  # type: ignore[misc]
+        """The maxima by a kernel; of equal ones each has the whole gradient, as in Caffe2."""
+
+        @staticmethod
+        def forward(context: Any, x: Tensor, window: Window) -> Tensor:
+            x = x.detach()
+            y = _max_by_kernel(x, _room(None, x, window), _dimensions(x, window))
+            context.save_for_backward(x, y)
+            context.window = window
+            return y
+
+        @staticmethod
+        def backward(context: Any, dy: Tensor) -> tuple[Tensor, None]:
+            x, y = context.saved_tensors
+            return _max_gradient(x, y.detach(), dy.contiguous(), context.window), None
+
+    return MaxPool
+
+
+def _max_gradient(x: Tensor, y: Tensor, dy: Tensor, window: Window) -> Tensor:
+    """Return dX for X, Y and dY (N, C, ...)."""
+    if takes_kernels(x, y, dy) and _suits_kernels(x, window):
+        return _max_gradient_by_kernel(x, y, dy, torch.empty_like(x), _dimensions(x, window))
+    rank = x.dim() - 2
+    chosen = windows_of(window.padded(x, _lowest(x)), window) == _spread(y, rank)
+    return added_up(torch.where(chosen, _spread(dy, rank), dy.new_zeros(())), x.shape, window)
+
+
+@recordable
+def _max_gradient_by_kernel(
+    x: Tensor, y: Tensor, dy: Tensor, dx: Tensor, dimensions: tuple[_Dimension, _Dimension]
+) -> Tensor:
+    image, result, planes = _places(x, y, dimensions)
+    places = image, result, address_of(dy, y.numel()), address_of(dx, x.numel())
+    kernels.max_pool_gradient(*places, planes, *dimensions)
+    return dx
 
 
 def _places(
@@ -240,11 +292,9 @@ def max_pool_gradient(
     order = image_order(order)
     if x.numel() == 0:
         return torch.empty_like(x)
-    x, y, dy, window = _gradient_images(x, y, dy, windows, order)
-    chosen = windows_of(window.padded(x, _lowest(x)), window) == y
-    return channels_last(
-        added_up(torch.where(chosen, dy, dy.new_zeros(())), x.shape, window), order
-    )
+    x, y, dy = (channels_first(one, order) for one in (x, y, dy))
+    window = windows.on(x.shape[2:])
+    return channels_last(_max_gradient(x, y, dy, window), order)
 
 
 @by_rank("AveragePool", "Gradient")

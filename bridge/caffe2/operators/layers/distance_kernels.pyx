@@ -53,3 +53,13 @@ def mean(y, x, int64_t n):
         total += source[i]
     target[0] = <float>(total / n)
     return y
+
+
+def spread(y, x, int64_t n):
+    """Set the `n` elements of `y` to an `n`-th of the one of `x`."""
+    cdef float *target = floats_of(y, n)
+    cdef float share = floats_of(x, 1)[0] / <float>n
+    cdef int64_t i
+    for i in range(n):
+        target[i] = share
+    return y

@@ -10,7 +10,14 @@ import math
 
 from bridge.c10.errors import EnforceNotMet
 from bridge.caffe2.execution.function_operator import operator
-from bridge.caffe2.operators.base.checks import FLOAT, INT32, INT64, require, require_range
+from bridge.caffe2.operators.base.checks import (
+    FLOAT,
+    INT32,
+    INT64,
+    has_values,
+    require,
+    require_range,
+)
 from bridge.caffe2.operators.base.lazy_torch import torch
 from bridge.caffe2.operators.base.rows_and_segments import segment_ids, sum_segments
 
@@ -105,6 +112,8 @@ def tt_sparse_lengths_sum(
         y = slices.reshape(len(indices), math.prod(parts[: k + 1]), rank[k + 1])
         made.append(y)
     rows = made[2].reshape(len(indices), emb_size)
+    if has_values(lengths):  # rows after the segments count nowhere
+        rows = rows[: min(int(lengths.sum()), len(rows))]
     return sum_segments(rows, None, lengths), made[0], made[1], places
 
 
@@ -126,14 +135,17 @@ def tt_sparse_lengths_sum_gradient(
     dy: Tensor,
 ) -> tuple[Tensor, Tensor, Tensor]:
     """The gradients of the cores."""
-    n = places.shape[0]
+    n, wide, rank = places.shape[0], *second.shape[1:]
     slices = [core[places[:, k]] for k, core in enumerate((core0, core1, core2))]
-    rows = dy.index_select(0, segment_ids(lengths)).view(n, second.shape[1], -1)
+    rows = dy.index_select(0, segment_ids(lengths))
+    if len(rows) < n:  # rows after the segments have no gradient
+        rows = torch.cat([rows, rows.new_zeros(n - len(rows), rows.shape[1])])
+    rows = rows.view(n, wide, dy.shape[1] // wide)
     d2 = torch.bmm(second.transpose(1, 2), rows)
-    rows = torch.bmm(rows, slices[2].reshape(n, second.shape[2], -1).transpose(1, 2))
-    rows = rows.view(n, first.shape[1], -1)
+    rows = torch.bmm(rows, slices[2].reshape(n, rank, dy.shape[1] // wide).transpose(1, 2))
+    rows = rows.view(n, first.shape[1], wide * rank // first.shape[1])
     d1 = torch.bmm(first.transpose(1, 2), rows)
-    d0 = torch.bmm(rows, slices[1].reshape(n, first.shape[2], -1).transpose(1, 2))
+    d0 = torch.bmm(rows, slices[1].reshape(n, first.shape[2], rows.shape[2]).transpose(1, 2))
     found = []
     for k, (core, d) in enumerate(zip((core0, core1, core2), (d0, d1, d2), strict=True)):
         added = d.reshape(n, *core.shape[1:])

@@ -61,6 +61,20 @@ def repeat(y, x, int64_t rows, int64_t width):
     return y
 
 
+def sum_rows(y, x, int64_t rows, int64_t width):
+    """Set `y` to the sum of the rows of `x`, float32."""
+    cdef float *target = floats_of(y, width)
+    cdef const float *source = floats_of(x, rows * width)
+    cdef double total
+    cdef int64_t i, j
+    for j in range(width):
+        total = 0
+        for i in range(rows):
+            total += source[i * width + j]
+        target[j] = <float>total
+    return y
+
+
 def add_weighted(
     y, weight, indices, list xs, list weights, int64_t n, int64_t rows, int64_t width, bint wide,
 ):

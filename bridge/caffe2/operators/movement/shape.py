@@ -26,7 +26,7 @@ def _resized(x: Tensor, sizes: Sequence[int], out: Out) -> Tensor:
 
     Raises EnforceNotMet: the numbers of elements differ.
     """
-    if math.prod(sizes) != x.numel() or min(sizes, default=0) < 0:
+    if math.prod(sizes) != x.numel() or any(size < 0 for size in sizes):
         raise EnforceNotMet(
             f"{x.numel()} elements of sizes {list(x.shape)} cannot be reshaped to {list(sizes)}.",
             condition="numel() == new numel",

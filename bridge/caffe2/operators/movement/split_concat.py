@@ -103,7 +103,7 @@ def split(
 
 def _parts(x: Tensor, axis: int, sizes: list[int], narrow: bool, out: Out) -> tuple[Tensor, ...]:
     """Return as many slices along `axis` as `sizes` says; `narrow`: without the axis."""
-    require(min(sizes, default=0) >= 0, "the parts are not negative", sizes)
+    require(all(size >= 0 for size in sizes), "the parts are not negative", sizes)
     rows = x.shape[axis]
     require(sum(sizes) == rows, f"the parts add up to {rows} rows", sizes)
     parts, start = [], 0

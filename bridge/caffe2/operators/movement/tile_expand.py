@@ -74,7 +74,7 @@ def numpy_tile(x: Tensor, repeats: Tensor) -> Tensor:
     require(repeats.dim() == 1, "input 1 has one dimension", repeats)
     times: list[int] = repeats.tolist()
     require(len(times) == x.dim(), "there is one repeat per dimension of X", times, x)
-    require(min(times, default=0) >= 0, "the repeats are not negative", times)
+    require(all(time >= 0 for time in times), "the repeats are not negative", times)
     return x.repeat(times)
 
 

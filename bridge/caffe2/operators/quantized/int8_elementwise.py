@@ -16,7 +16,9 @@ from bridge.caffe2.operators.quantized.int8_operator import (
     Quantized,
     clamped,
     float32_bits,
+    require_byte,
     shifted,
+    wrapped,
 )
 
 TYPE_CHECKING = False
@@ -43,6 +45,7 @@ class Int8Relu(Int8Operator):
     def computed(self) -> Tensor:
         x = self.quantized(0)
         self.require_same(x)
+        require_byte(x)
         return x.bytes.clamp(min=x.zero_point)
 
 
@@ -52,6 +55,7 @@ class Int8LeakyRelu(Int8Operator):
 
     def computed(self) -> Tensor:
         x = self.quantized(0)
+        require_byte(x)
         values = _values(x) * single(x.scale / self.scale)
         alpha = single(self.GetSingleArgument("alpha", 0.01))
         require(0 < alpha < 1, "alpha is greater than 0 and less than 1", alpha)
@@ -64,7 +68,7 @@ class Int8Sigmoid(Int8Operator):
     """1 / (1 + exp(-X)), in steps of 1/256."""
 
     def computed(self) -> Tensor:
-        x = self.quantized(0)
+        x = wrapped(self.quantized(0))
         self.require_probabilities()
         return _looked_up(x, 256 / (1 + torch.exp(-(_values(x) * x.scale))))
 

@@ -22,6 +22,7 @@ from bridge.caffe2.operators.quantized.int8_operator import (
     clamped,
     float32_bits,
     rescaled,
+    wrapped,
 )
 
 TYPE_CHECKING = False
@@ -58,12 +59,14 @@ class _Layer(Int8Operator):
         """Return sums, whose last dimension is that of the biases, as bytes."""
         require(bias.shape == sums.shape[-1:], "there is one bias per output", bias, sums)
         scale = single(single(x.scale * w.scale) / self.scale)
-        return rescaled(sums.long() + bias, scale, self.zero_point, self.lowest)
+        lowest = self.wrapped_zero_point if self.lowest else 0
+        return rescaled(sums.long() + bias, scale, self.wrapped_zero_point, lowest)
 
     def operands(self) -> tuple[Quantized, Quantized, Tensor]:
         """Return X, the filter and the biases."""
         require(self.InputSize() == 3, "there are X, a filter and biases", self.InputSize())
-        return self.quantized(0), self.quantized(1), self.quantized(2, c10.int32).bytes
+        x, w = wrapped(self.quantized(0)), wrapped(self.quantized(1))
+        return x, w, self.quantized(2, c10.int32).bytes
 
 
 class _ImageOperator(_Layer):

@@ -6,7 +6,7 @@ from __future__ import annotations
 import math
 
 from bridge.caffe2.execution.registry import register_operator
-from bridge.caffe2.operators.base.checks import axis_from_front, image_order, require, single
+from bridge.caffe2.operators.base.checks import image_order, require, single
 from bridge.caffe2.operators.base.lazy_torch import torch
 from bridge.caffe2.operators.quantized.int8_operator import Int8Operator, Quantized
 
@@ -22,8 +22,7 @@ class _Move(Int8Operator):
 
     def computed(self) -> None:
         x = self.quantized(0)
-        if self.HasArgument("Y_scale") or self.HasArgument("Y_zero_point"):
-            self.require_same(x)
+        self.require_same(x)
         made = self.moved(x.bytes).contiguous()
         made = made.clone() if made.data_ptr() == x.bytes.data_ptr() else made
         self.put_quantized(0, Quantized(made, x.scale, x.zero_point))
@@ -124,17 +123,21 @@ class Int8Reshape(_Move):
 
 @register_operator("Int8Concat")
 class Int8Concat(Int8Operator):
-    """The inputs one after the other along `axis`, the last one of four by default."""
+    """The inputs one after the other along `axis`, by default that of the channels of `order`.
+
+    Without both it is the first dimension. The scale is that of the first input.
+    """
 
     def computed(self) -> Tensor:
         inputs = [self.quantized(i) for i in range(self.InputSize())]
-        for one in inputs:
-            self.require_same(one)
+        self.require_same(inputs[0])
         first = inputs[0].bytes
-        axis = 3
+        axis = 0
         if self.HasArgument("axis"):
-            axis = axis_from_front(self.GetSingleArgument("axis", -1), first.dim())
-        require(axis < first.dim(), "the axis is one of the dimensions", axis, first)
+            axis = self.GetSingleArgument("axis", 0)
+        elif self.HasArgument("order"):
+            axis = 3 if image_order(self.GetSingleArgument("order", "")) == "NHWC" else 1
+        require(0 <= axis < first.dim(), "the axis is one of the dimensions", axis, first)
         sizes = [one.bytes.shape[axis] for one in inputs]
         for one in inputs:
             rest = [*one.bytes.shape[:axis], *one.bytes.shape[axis + 1 :]]

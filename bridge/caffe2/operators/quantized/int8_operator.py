@@ -38,7 +38,7 @@ else:
 
     Quantized = namedtuple("Quantized", ["bytes", "scale", "zero_point"])
 
-__all__ = ["Int8Operator", "Quantized", "clamped", "rescaled"]
+__all__ = ["Int8Operator", "Quantized", "clamped", "require_byte", "rescaled", "wrapped"]
 
 
 class Int8Operator(TorchOperator):
@@ -88,6 +88,11 @@ class Int8Operator(TorchOperator):
         adopt(tensor, value.bytes.contiguous())
         self.OutputBlob(o).Reset(Int8TensorCPU(tensor, value.scale, value.zero_point))
 
+    @property
+    def wrapped_zero_point(self) -> int:
+        """The zero point of the output as a byte, as QNNPACK takes it."""
+        return self.zero_point & 0xFF
+
     def require_same(self, x: Quantized) -> None:
         """Raise EnforceNotMet unless the output has the scale and the zero point of `x`."""
         require(
@@ -103,6 +108,16 @@ class Int8Operator(TorchOperator):
             "Y_scale is 1 / 256, and Y_zero_point 0",
             *(self.scale, self.zero_point),
         )
+
+
+def wrapped(x: Quantized) -> Quantized:
+    """Return a tensor with its zero point as a byte, as QNNPACK takes it."""
+    return x._replace(zero_point=x.zero_point & 0xFF)
+
+
+def require_byte(x: Quantized) -> None:
+    """Raise EnforceNotMet unless the zero point is a byte."""
+    require(0 <= x.zero_point <= 255, "the zero point is from 0 to 255", x.zero_point)
 
 
 def float32_bits(value: float) -> int:

@@ -10,8 +10,10 @@ import math
 
 from bridge.caffe2.execution.function_operator import operator
 from bridge.caffe2.operators.base.checks import INT32, NUMBERS, has_values, require
+from bridge.caffe2.operators.base.cpu_kernels import recordable, takes_kernels
 from bridge.caffe2.operators.base.extremes import extreme_over
 from bridge.caffe2.operators.base.lazy_torch import torch
+from bridge.caffe2.operators.movement import row_kernels
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,6 +22,10 @@ if TYPE_CHECKING:
     from bridge.caffe2.execution.declaration import Out
 
 __all__: list[str] = []
+
+_FEW = 4096  # elements; for more, torch takes as long
+
+_sum_rows = recordable(row_kernels.sum_rows)
 
 _FLOAT_TYPES = {"lengths": INT32}
 _TYPES = {"x": NUMBERS, "lengths": INT32}
@@ -95,6 +101,10 @@ def reduce_front_sum(
     x: Tensor, lengths: Tensor | None = None, *, num_reduce_dim: int = 1, out: Out = None
 ) -> Tensor:
     """Sums over the first dimensions."""
+    is_plain = lengths is None and num_reduce_dim == 1 and x.dim() and takes_kernels(x)
+    if is_plain and 0 < x.numel() <= _FEW:
+        y = x.new_empty(x.shape[1:]) if out is None else out
+        return _sum_rows(y, x, x.shape[0], x.numel() // x.shape[0])
     return _total(x, lengths, num_reduce_dim, True, out)
 
 

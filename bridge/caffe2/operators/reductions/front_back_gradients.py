@@ -61,7 +61,7 @@ def _back(dy: Tensor, x: Tensor, lengths: Tensor | None, n: int, front: bool, me
     sizes = list(x.shape)
     if x.dim() == 1 and x.dtype == torch.int64:
         sizes = x.tolist()
-        require(min(sizes, default=0) >= 0, "sizes are not negative", sizes)
+        require(all(size >= 0 for size in sizes), "sizes are not negative", sizes)
     spread = _spread(dy, sizes, lengths, n, front, mean).reshape(sizes)
     return spread.to(dy.dtype).clone(memory_format=torch.contiguous_format)
 

@@ -23,7 +23,7 @@ def moments(
 
     Follows MomentsOp, caffe2/operators/moments_op.h, PyTorch 1.8.1.
     """
-    require(axes is None or min(axes, default=0) >= 0, "axes are not negative", axes)
+    require(axes is None or all(axis >= 0 for axis in axes), "axes are not negative", axes)
     named = axes or range(x.dim())
     dims = sorted({axis_from_front(axis, x.dim()) for axis in named})
     if not dims:
@@ -41,7 +41,7 @@ def moments_gradient(
     dmean: Tensor, dvariance: Tensor, x: Tensor, mean: Tensor, *, axes: list[int] | None = None
 ) -> Tensor:
     """(dmean, dvariance, X, mean) -> dX."""
-    require(axes is None or min(axes, default=0) >= 0, "axes are not negative", axes)
+    require(axes is None or all(axis >= 0 for axis in axes), "axes are not negative", axes)
     sizes = kept_sizes(x, axes or None)
     dmean, dvariance, mean = (one.reshape(sizes) for one in (dmean, dvariance, mean))
     share = mean.numel() / max(x.numel(), 1)

@@ -32,9 +32,13 @@ def top_k_gradient(dy: Tensor, indices: Tensor, x: Tensor, *, axis: int) -> Tens
     )
     if has_values(indices):
         require(not bool((indices >= x.shape[axis]).any()), "indices are in range", x)
-    # Where there were fewer than k elements, the index is -1; its gradient is dropped.
-    found = torch.where(indices >= 0, dy, 0.0)
-    return torch.zeros_like(x).scatter_add(axis, indices.clamp(min=0).long(), found)
+    # Where there were fewer than k elements, the index is -1; gradients from there on are dropped.
+    # Of gradients with one index the last counts.
+    size = x.shape[axis]
+    is_there = (indices >= 0).long().cumprod(axis).bool()
+    places = torch.where(is_there, indices, size).long()
+    sizes = [*x.shape[:axis], size + 1, *x.shape[axis + 1 :]]
+    return x.new_zeros(sizes).scatter(axis, places, dy).narrow(axis, 0, size).contiguous()
 
 
 @operator("FlexibleTopKGradient", types={"k": INTS, "indices": INTS}, effects=("values",))

@@ -51,7 +51,7 @@ def ctc_beam_search_decoder(
     require(
         all(0 <= one <= moments for one in steps[:n]), f"lengths are from 0 to {moments}", steps
     )
-    given = x.cpu().contiguous().numpy()
+    given = x.detach().cpu().contiguous().numpy()
     found: list[tuple[tuple[int, ...], float]] = []
     for i, length in enumerate(steps[:n]):
         search = Search(max(beam_width, 0), prune_threshold)

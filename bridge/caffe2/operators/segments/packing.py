@@ -44,7 +44,9 @@ def pack_segments(
     n, width = lengths.shape[0], max_length
     if width == -1:
         width = int(lengths.max()) if n else 0
-    require(width >= 0, "max_length is not negative", width)
+        torch._check(width >= 0)
+    else:
+        require(width >= 0, "max_length is not negative", width)
     within = positions_in_segments(lengths, ids)
     last = n * width  # for rows that have no place
     places = torch.where(within < width, ids * width + within, last)

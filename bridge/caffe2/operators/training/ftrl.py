@@ -25,17 +25,18 @@ if TYPE_CHECKING:
 __all__ = ["FtrlSettings", "ftrl_step"]
 
 _ftrl = recordable(step_kernels.ftrl)
+_gftrl = recordable(step_kernels.gftrl)
 
 
 class FtrlSettings:
     """Arguments `alpha` (0.005), `beta` (1), `lambda1`, `lambda2` (0.001)."""
 
-    __slots__ = ("alpha", "beta", "lambda1", "lambda2")
+    __slots__ = ("beta", "has_alpha", "lambda1", "lambda2", "reciprocal")
     takes = "float alpha, float beta, float lambda1, float lambda2"
 
     def __init__(self, arguments: Arguments) -> None:
-        given = arguments.has("alpha")
-        self.alpha = arguments.single("alpha", 0.005) if given else None
+        self.has_alpha = arguments.has("alpha")
+        self.reciprocal = 1 / single(arguments.single("alpha", 0.005))
         self.beta = arguments.single("beta", 1.0)
         self.lambda1 = single(arguments.single("lambda1", 0.001))
         self.lambda2 = single(arguments.single("lambda2", 0.001))
@@ -47,9 +48,9 @@ class FtrlSettings:
 
     def inverse(self, alpha: Tensor | None) -> Tensor | float:
         """Return 1 / alpha, of the input if it is given."""
-        require(alpha is None or self.alpha is None, "alpha is an input or an argument")
+        require(alpha is None or not self.has_alpha, "alpha is an input or an argument")
         if alpha is None:
-            return 1 / single(0.005 if self.alpha is None else self.alpha)
+            return self.reciprocal
         return torch.reciprocal(learning_rate_of(alpha).double())
 
 
@@ -91,12 +92,15 @@ def _stepped(
     w, g = alike(var, grad)
     require(n_z.numel() == 2 * w.numel(), "there is one pair of n and z per parameter", n_z, w)
     given = (w, n_z, g) if alpha is None else (w, n_z, g, alpha)
-    if matrix is None and are_few(*given):
+    if are_few(*given):
         inverse = settings.inverse(alpha)
         made = rooms(out, var, n_z)
         numbers = (1.0 if alpha is not None else inverse, settings.beta)
         of_zero = (settings.lambda1, settings.lambda2)
-        _ftrl(*made, w, n_z, g, alpha, w.numel(), *numbers, *of_zero)
+        if matrix is None:
+            _ftrl(*made, w, n_z, g, alpha, w.numel(), *numbers, *of_zero)
+        else:
+            _gftrl(*made, w, n_z, g, alpha, *matrix, *numbers, *of_zero)
         return made
     n, z = n_z.reshape(-1, 2).unbind(1)
     new, n, z = ftrl_step(w.view(-1), n, z, g.view(-1), alpha, settings, matrix)

@@ -6,8 +6,10 @@ from __future__ import annotations
 from bridge import c10
 from bridge.caffe2.blobs.objects import Mutex
 from bridge.caffe2.execution.registry import register_operator
+from bridge.caffe2.execution.torch_io import operand
 from bridge.caffe2.operators.base.float_operator import FloatOperator
 from bridge.caffe2.operators.objects.stat_registry import Stat
+from bridge.caffe2.operators.training import step_kernels
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -36,10 +38,12 @@ class Iter(FloatOperator):
     def count(self) -> None:
         """Add one to the output."""
         tensor = self.Output(0)
-        self.enforce(tensor.IsType(c10.int64) and tensor.numel() == 1, "the output holds one int64")
-        value = int(tensor.data(c10.int64)[0])
-        self.enforce(0 <= value < _LARGEST, "the count is in [0, 2**63 - 1)", value)
-        self.out(0, tensor.sizes(), c10.int64).fill_(value + 1)
+        holds_one = tensor.IsType(c10.int64) and tensor.numel() == 1
+        holds_one = holds_one and tensor.GetDeviceType() == c10.CPU
+        self.enforce(holds_one, "the output holds one int64, on the CPU")
+        room = operand(tensor)
+        if not step_kernels.count(room, _LARGEST):
+            self.enforce(False, "the count is in [0, 2**63 - 1)", int(room))
 
 
 @register_operator("AtomicIter")

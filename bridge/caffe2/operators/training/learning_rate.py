@@ -5,7 +5,9 @@ from __future__ import annotations
 
 from bridge.caffe2.execution.function_operator import operator
 from bridge.caffe2.operators.base.checks import INT64, require
+from bridge.caffe2.operators.base.cpu_kernels import recordable, takes_kernels
 from bridge.caffe2.operators.base.lazy_torch import torch
+from bridge.caffe2.operators.training import step_kernels
 from bridge.caffe2.operators.training.learning_rate_policies import POLICIES
 
 TYPE_CHECKING = False
@@ -14,9 +16,11 @@ if TYPE_CHECKING:
 
     from torch import Tensor
 
-    from bridge.caffe2.execution.declaration import Arguments, TargetDevice
+    from bridge.caffe2.execution.declaration import Arguments, Out, TargetDevice
 
 __all__: list[str] = []
+
+_rate = recordable(step_kernels.rate)
 
 
 class Policy:
@@ -26,7 +30,7 @@ class Policy:
     Raises EnforceNotMet: one of them is missing, or there is no such policy.
     """
 
-    __slots__ = ("_arguments", "_base", "_name")
+    __slots__ = ("_arguments", "_base", "_name", "is_fixed")
     takes = (
         "float base_lr, str policy, bool active_first, int active_period, "
         "int constant_warmup_num_iter, float end_multiplier, float gamma, "
@@ -39,9 +43,10 @@ class Policy:
     def __init__(self, arguments: Arguments) -> None:
         self._arguments = arguments
         require(arguments.has("base_lr"), "the argument base_lr is set")
-        self._base = arguments.single("base_lr", 0.0)
+        self._base: float = arguments.single("base_lr", 0.0)
         self._name = arguments.single("policy", "")
         self._check(self._name)
+        self.is_fixed = self._name == "fixed"  # the same rate at all iterations
         if self._name == "composite":
             counts = arguments.repeated("sub_policy_num_iters", [0])
             require(bool(counts) and min(counts) > 0, "sub_policy_num_iters are positive", counts)
@@ -61,12 +66,9 @@ class Policy:
 
     def rate(self, n: int) -> float:
         """Return the learning rate at iteration `n`."""
+        if self.is_fixed:
+            return self._base
         return float(self._base * self._factor(n))
-
-    @property
-    def is_fixed(self) -> bool:
-        """Whether the rate is the same at all iterations."""
-        return bool(self._name == "fixed")
 
     def _factor(self, n: int) -> float:
         if self._name != "composite":
@@ -96,12 +98,18 @@ class Policy:
     types=INT64,
     gradient="none",
     on_host=("iteration",),
-    effects=("values",),
+    effects=("errors",),
 )
-def learning_rate(iteration: Tensor, *, policy: Policy, device: TargetDevice = "cpu") -> Tensor:
+def learning_rate(
+    iteration: Tensor, *, policy: Policy, device: TargetDevice = "cpu", out: Out = None
+) -> Tensor:
     """The iteration (an int64) -> the learning rate, 0-d; see Policy.
 
     Follows LearningRateOp, caffe2/sgd/learning_rate_op.h, PyTorch 1.8.1.
     """
+    require(iteration.numel() > 0, "there is an iteration", iteration)
+    room = torch.empty((), dtype=torch.float32, device=device) if out is None else out
+    if takes_kernels(room) and takes_kernels(iteration, dtype=torch.int64):
+        return _rate(room, iteration, iteration.numel(), policy.rate)
     n = 0 if policy.is_fixed else int(iteration.view(-1)[0])
-    return torch.full((), policy.rate(n), dtype=torch.float32, device=device)
+    return room.fill_(policy.rate(n))

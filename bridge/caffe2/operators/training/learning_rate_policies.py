@@ -41,7 +41,8 @@ def slope(n: int, get: GetArgument) -> float:
     first, last = get("multiplier_1", 0.0), get("multiplier_2", 0.0)
     if n < start:
         return float(first)
-    return float(max(last, first + (n - start) * (last - first) / (end - start)))
+    reached = first + quotient((n - start) * (last - first), end - start)
+    return float(reached if last < reached else last)  # `last` where nothing is reached, NaN
 
 
 def power(base: float, exponent: float) -> float:
@@ -52,6 +53,18 @@ def power(base: float, exponent: float) -> float:
         return math.inf
     except ValueError:
         return math.inf if base == 0 else math.nan
+
+
+def quotient(a: float, b: float) -> float:
+    """Return C's a / b, which is infinite or NaN where Python's raises."""
+    if b:
+        return a / b
+    return math.copysign(math.inf, a) if a else math.nan
+
+
+def poly(n: int, get: GetArgument) -> float:
+    """(1 - n / max_iter)^power; Caffe2 has the default -1, as all negative ones, as 2^64 - 1."""
+    return power(1 - quotient(n, get("max_iter", -1) % 2**64), get("power", 0.0))
 
 
 def inverse(n: int, get: GetArgument) -> float:
@@ -125,7 +138,7 @@ POLICIES: dict[str, Callable[[int, GetArgument], float]] = {
         get("multiplier_2" if n >= get("num_iter", 0) else "multiplier_1", 1.0)
     ),
     "inv": inverse,
-    "poly": lambda n, get: power(1 - n / get("max_iter", -1), get("power", 0.0)),
+    "poly": poly,
     "linearWarmup": linear_warmup,
     "constantWarmup": lambda n, get: (
         1.0 if n >= get("num_iter", 0) else float(get("multiplier", 0.5))

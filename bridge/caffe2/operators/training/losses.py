@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from bridge.caffe2.execution.function_operator import operator
-from bridge.caffe2.operators.base.checks import FLOAT, INT32, gathered, require
+from bridge.caffe2.operators.base.checks import FLOAT, INT32, gathered, has_values, require
 from bridge.caffe2.operators.base.lazy_torch import torch
 from bridge.caffe2.operators.layers.matrix_products import as_matrix
 
@@ -72,6 +72,9 @@ def cross_entropy(x: Tensor, label: Tensor, *, out: Out = None) -> Tensor:
     require(x.shape == label.shape, "X and the labels have the same shape", x, label)
     rows = _rows(x)
     require(x.dim() > 1 or label.numel() == 1, "one dimension is one number", label)
+    if has_values(label):
+        inside = bool(((label >= 0) & (label <= 1)).all())
+        require(inside, "labels are probabilities, from 0 to 1", label.tolist())
     return torch.neg((_bounded(rows).log() * label.view(rows.shape)).sum(1), out=out)
 
 

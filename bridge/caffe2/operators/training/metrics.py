@@ -20,6 +20,7 @@ __all__: list[str] = []
 _FEW = 4096  # elements; for more, torch's wider vectors win
 
 _mean = recordable(distance_kernels.mean)
+_spread = recordable(distance_kernels.spread)
 
 
 @operator("AveragedLoss", gradient="AveragedLossGradient i0 g0 > 0")
@@ -38,7 +39,10 @@ def averaged_loss(x: Tensor, *, out: Out = None) -> Tensor:
 def averaged_loss_gradient(x: Tensor, dy: Tensor, *, out: Out = None) -> Tensor:
     """(X, dY: ()) -> dX."""
     require(dy.numel() == 1, "the gradient has one element", dy)
-    return torch.div(dy.view(()).expand(x.shape), max(x.numel(), 1), out=out)
+    n = x.numel()
+    if takes_kernels(x, dy) and 0 < n <= _FEW:
+        return _spread(x.new_empty(x.shape) if out is None else out, dy, n)
+    return torch.div(dy.view(()).expand(x.shape), max(n, 1), out=out)
 
 
 def _classified(x: Tensor, label: Tensor) -> None:

@@ -10,10 +10,20 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from torch import Tensor
 
+    from bridge.caffe2.execution.declaration import Out
+
     # Different rows, their positions in the indices, and their gradients.
     Round = tuple[Tensor, Tensor, Tensor]
 
-__all__ = ["rounds_of_rows", "row_width"]
+__all__ = ["rounds_of_rows", "row_width", "writable"]
+
+
+def writable(out: Out, o: int, x: Tensor) -> Tensor:
+    """Return the buffer of output `o`, which holds `x`, or a copy of `x`."""
+    if out is None:
+        return x.clone()
+    room: Tensor = out[o]
+    return room if room is x else room.copy_(x)
 
 
 def row_width(param: Tensor, indices: Tensor, grad: Tensor) -> int:

@@ -70,3 +70,13 @@ def storm(
     weight: float,
     beta: float,
 ) -> Tensor: ...
+def count(
+    last: Tensor,
+    counts: Tensor,
+    indices: Tensor,
+    iteration: Tensor,
+    n: int,
+    rows: int,
+    wide: bool,
+    halflife: int,
+) -> Tensor: ...

@@ -7,16 +7,12 @@ with `wide` int64, are checked before anything is written; a row that occurs twi
 The first operand is returned.
 """
 
-from libc.math cimport fabs, pow, sqrt
-from libc.stdint cimport int32_t, int64_t
+from libc.math cimport exp, fabs, log, pow, sqrt
+from libc.stdint cimport int64_t
 
 from bridge.caffe2.operators.base.kernel_memory cimport floats_of
 
 from bridge.c10.errors import EnforceNotMet
-
-
-cdef inline int64_t row_at(const void *indices, bint wide, int64_t i) noexcept nogil:
-    return (<const int64_t *>indices)[i] if wide else (<const int32_t *>indices)[i]
 
 
 cdef const void* rows_of(object indices, bint wide, int64_t n, int64_t rows) except? NULL:
@@ -161,3 +157,23 @@ def storm(
     if n:
         squares[0] = <float>grown
     return w
+
+
+def count(
+    last, counts, indices, iteration, int64_t n, int64_t rows, bint wide, int64_t halflife,
+):
+    """Set the `last` iteration of rows to `iteration`, and add to their decayed `counts`, doubles.
+
+    Nothing is counted unless `halflife` is positive.
+    """
+    cdef int64_t *before = <int64_t *>floats_of(last, rows)
+    cdef double *found = <double *>floats_of(counts, rows)
+    cdef const void *places = rows_of(indices, wide, n, rows)
+    cdef int64_t step = (<const int64_t *>floats_of(iteration, 1))[0], row
+    cdef double decay = log(2.0) / halflife if halflife > 0 else 0
+    cdef int64_t i
+    for i in range(n if halflife > 0 else 0):
+        row = row_at(places, wide, i)
+        found[row] = 1 + exp(-max(<int64_t>0, step - before[row]) * decay) * found[row]
+        before[row] = max(step, before[row])
+    return last

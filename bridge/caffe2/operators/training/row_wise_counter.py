@@ -8,6 +8,10 @@ import math
 from bridge import c10
 from bridge.caffe2.execution.function_operator import operator
 from bridge.caffe2.operators.base.checks import INT64, INTS, require, require_range
+from bridge.caffe2.operators.base.cpu_kernels import recordable, takes_kernels
+from bridge.caffe2.operators.base.lazy_torch import torch
+from bridge.caffe2.operators.training import row_step_kernels
+from bridge.caffe2.operators.training.row_rounds import writable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -16,6 +20,8 @@ if TYPE_CHECKING:
     from bridge.caffe2.execution.declaration import Out
 
 __all__: list[str] = []
+
+_count = recordable(row_step_kernels.count)
 
 
 @operator(
@@ -28,7 +34,7 @@ __all__: list[str] = []
         "iteration": INT64,
     },
     gradient="undefined",
-    effects=("values",),
+    effects=("errors",),
 )
 def row_wise_counter(
     prev_iter: Tensor,
@@ -48,14 +54,16 @@ def row_wise_counter(
     last, counts = prev_iter, update_counter
     require(last.numel() == counts.numel(), "there is one count per row", last, counts)
     require(iteration.numel() == 1, "the iteration has one element", iteration)
-    require_range("rows", indices, last.numel())
-    if out is None:
-        last, counts = last.clone(), counts.clone()
-    else:
-        last, counts = [
-            room if room is x else room.copy_(x)
-            for room, x in zip(out, (last, counts), strict=True)
-        ]
+    double, int64 = torch.float64, torch.int64
+    has_kernel = takes_kernels(counts, dtype=double) and takes_kernels(last, iteration, dtype=int64)
+    has_kernel = has_kernel and takes_kernels(indices, dtype=indices.dtype)
+    if not has_kernel:
+        require_range("rows", indices, last.numel())
+    last, counts = (writable(out, o, one) for o, one in enumerate((last, counts)))
+    if has_kernel:
+        sizes = (indices.numel(), last.numel(), indices.dtype is int64)
+        _count(last, counts, indices, iteration, *sizes, counter_halflife)
+        return last, counts
     flat = indices.reshape(-1).long()
     if counter_halflife <= 0 or not flat.numel():
         return last, counts

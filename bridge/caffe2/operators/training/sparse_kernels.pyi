@@ -1,34 +1,38 @@
 # SPDX-License-Identifier: Apache-2.0
+from collections.abc import Callable
+
+from torch import Tensor
+
 def adagrad(
-    param: int,
-    moment: int,
-    indices: int,
-    wide: bool,
-    grad: int,
-    lr: int,
+    param: Tensor,
+    moment: Tensor,
+    indices: Tensor,
+    grad: Tensor,
+    lr: Tensor,
     n: int,
     rows: int,
     width: int,
+    wide: bool,
     epsilon: float,
     weight_decay: float,
     by_row: bool,
-) -> bool: ...
+) -> Tensor: ...
 def adam(
-    param: int,
-    moment_1: int,
-    moment_2: int,
-    indices: int,
-    wide: bool,
-    grad: int,
-    lr: int,
-    steps: int,
+    param: Tensor,
+    moment_1: Tensor,
+    moment_2: Tensor,
+    indices: Tensor,
+    grad: Tensor,
+    lr: Tensor,
+    iteration: Tensor,
+    steps: Tensor | None,
     n: int,
     rows: int,
     width: int,
+    wide: bool,
     beta1: float,
     beta2: float,
     epsilon: float,
-    factor: float,
-    divides: bool,
+    scale: Callable[[int], tuple[float, bool]],
     by_row: bool,
-) -> bool: ...
+) -> Tensor: ...

@@ -2,14 +2,17 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
 """Steps of optimizers on some rows of float32 tables on the CPU, in one pass over these rows.
 
-Memory is given by address, contiguous. Rows that occur several times are updated in turn. Nothing
-is checked but the indices of the rows, all of them before anything is written.
+Operands are row-major torch tensors. Rows that occur several times are updated in turn. Nothing is
+checked but numbers of elements and the indices of the rows, all before anything is written. The
+first operand is returned.
 """
 
 from libc.math cimport sqrtf
-from libc.stdint cimport int32_t, int64_t
+from libc.stdint cimport int64_t
 
 from bridge.caffe2.operators.base.cloned cimport cloned_void, inlined_void
+from bridge.caffe2.operators.base.kernel_memory cimport floats_of
+from bridge.caffe2.operators.training.row_step_kernels cimport row_at, rows_of
 
 cdef extern from *:
     """
@@ -24,21 +27,6 @@ cdef extern from *:
 cdef enum:
     AHEAD = 8       # rows that are fetched before it is their turn
     LINE = 16       # elements in a line of the cache
-
-
-cdef inline int64_t row_at(const void *indices, bint wide, Py_ssize_t i) noexcept nogil:
-    return (<const int64_t *>indices)[i] if wide else (<const int32_t *>indices)[i]
-
-
-cdef bint are_rows(const void *indices, bint wide, Py_ssize_t n, Py_ssize_t rows) noexcept nogil:
-    """Return whether all indices are from 0 to below `rows`."""
-    cdef Py_ssize_t i
-    cdef int64_t row
-    for i in range(n):
-        row = row_at(indices, wide, i)
-        if row < 0 or row >= rows:
-            return False
-    return True
 
 
 cdef inline void fetch(const float *row, Py_ssize_t width) noexcept nogil:
@@ -143,57 +131,57 @@ cdef cloned_void adagrad_rows(
 
 
 def adagrad(
-    size_t param, size_t moment, size_t indices, bint wide, size_t grad, size_t lr,
-    Py_ssize_t n, Py_ssize_t rows, Py_ssize_t width, float epsilon, float weight_decay,
-    bint by_row,
+    param, moment, indices, grad, lr, int64_t n, int64_t rows, int64_t width, bint wide,
+    float epsilon, float weight_decay, bint by_row,
 ):
-    """Update `n` rows of parameters and moments; return False if an index is out of range.
+    """Update `n` rows of parameters and moments.
 
     param: (rows, width). moment: the same, or with `by_row` (rows). indices: (n), int64 if `wide`,
     else int32. grad: (n, width). lr: (1).
     """
-    cdef const void *at = <const void *>indices
-    cdef bint there
+    cdef float *w = floats_of(param, rows * width)
+    cdef float *h = floats_of(moment, rows if by_row else rows * width)
+    cdef const float *g = floats_of(grad, n * width)
+    cdef float rate = floats_of(lr, 1)[0]
+    cdef const void *at = rows_of(indices, wide, n, rows)
     with nogil:
-        there = are_rows(at, wide, n, rows)
-        if there:
-            adagrad_rows(
-                <float *>param, <float *>moment, at, wide, <const float *>grad,
-                (<const float *>lr)[0], n, width, epsilon, weight_decay, by_row)
-    return there
+        adagrad_rows(w, h, at, wide, g, rate, n, width, epsilon, weight_decay, by_row)
+    return param
 
 
 def adam(
-    size_t param, size_t moment_1, size_t moment_2, size_t indices, bint wide, size_t grad,
-    size_t lr, size_t steps, Py_ssize_t n, Py_ssize_t rows, Py_ssize_t width,
-    float beta1, float beta2, float epsilon, float factor, bint divides, bint by_row,
+    param, moment_1, moment_2, indices, grad, lr, iteration, steps, int64_t n, int64_t rows,
+    int64_t width, bint wide, float beta1, float beta2, float epsilon, scale, bint by_row,
 ):
-    """Update `n` rows of parameters and moments; return False if an index is out of range.
+    """Update `n` rows of parameters and moments.
 
     param, moment_1: (rows, width). moment_2: the same, or with `by_row` (rows). indices: (n), int64
-    if `wide`, else int32. grad: (n, width). lr: (1). steps: (n, width), set to the steps without
-    the rate, or 0. The steps are `factor` times the first moment, over the root of the second if
-    `divides`.
+    if `wide`, else int32. grad: (n, width). lr, iteration: (1). steps: (n, width), set to the steps
+    without the rate, or None. The steps are a factor times the first moment, and maybe over the
+    root of the second: `scale` returns both for the number of the step.
     """
+    cdef float *params = floats_of(param, rows * width)
+    cdef float *moments = floats_of(moment_1, rows * width)
+    cdef float *squares = floats_of(moment_2, rows if by_row else rows * width)
+    cdef float *s = NULL if steps is None else floats_of(steps, n * width)
+    cdef const float *g = floats_of(grad, n * width)
+    cdef const void *at = rows_of(indices, wide, n, rows)
+    cdef float rate = floats_of(lr, 1)[0], first, second, step, left1 = 1 - beta1
+    cdef float left2 = 1 - beta2, over = 1, factor
     cdef float *w
     cdef float *m
     cdef float *v
-    cdef float *s = <float *>steps
-    cdef const float *g = <const float *>grad
-    cdef float rate = (<const float *>lr)[0], first, second, step, left1 = 1 - beta1
-    cdef float left2 = 1 - beta2, over = 1
     cdef Py_ssize_t i, k
     cdef int64_t row
+    cdef bint divides
+    factor, divides = scale((<const int64_t *>floats_of(iteration, 1))[0] + 1)
     with nogil:
-        if not are_rows(<const void *>indices, wide, n, rows):
-            with gil:
-                return False
         for i in range(n):
-            row = row_at(<const void *>indices, wide, i)
-            w = <float *>param + row * width
-            m = <float *>moment_1 + row * width
+            row = row_at(at, wide, i)
+            w = params + row * width
+            m = moments + row * width
             if by_row:
-                v = <float *>moment_2 + row
+                v = squares + row
                 v[0] = v[0] * beta2 + mean_square(g, width) * left2
                 if divides:
                     over = sqrtf(v[0]) + epsilon
@@ -205,7 +193,7 @@ def adam(
                     if s != NULL:
                         s[k] = step
             else:
-                v = <float *>moment_2 + row * width
+                v = squares + row * width
                 for k in range(width):
                     first = m[k] * beta1 + g[k] * left1
                     second = v[k] * beta2 + g[k] * g[k] * left2
@@ -217,4 +205,4 @@ def adam(
             g += width
             if s != NULL:
                 s += width
-    return True
+    return param

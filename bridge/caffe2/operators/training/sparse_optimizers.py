@@ -17,10 +17,9 @@ from bridge.caffe2.operators.base.checks import (
     INT64,
     INTS,
     require,
-    require_range,
     single,
 )
-from bridge.caffe2.operators.base.cpu_kernels import address_of, recordable, takes_kernels
+from bridge.caffe2.operators.base.cpu_kernels import recordable, takes_kernels
 from bridge.caffe2.operators.base.lazy_torch import torch
 from bridge.caffe2.operators.training import row_step_kernels, sparse_kernels
 from bridge.caffe2.operators.training.ftrl import FtrlSettings, ftrl_step
@@ -30,7 +29,7 @@ from bridge.caffe2.operators.training.optimizers import (
     momentum_step,
     storm_rate,
 )
-from bridge.caffe2.operators.training.row_rounds import rounds_of_rows, row_width
+from bridge.caffe2.operators.training.row_rounds import rounds_of_rows, row_width, writable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -54,16 +53,8 @@ def _on_rows(
         types["iteration"] = INT64
         declared["on_host"] = ("iteration",)
     return operator(
-        name, inplace=inplace, types=types, effects=("values",), gradient="undefined", **declared
+        name, inplace=inplace, types=types, effects=("errors",), gradient="undefined", **declared
     )
-
-
-def _writable(out: Out, o: int, x: Tensor) -> Tensor:
-    """Return the buffer of output `o`, which holds `x`, or a copy of `x`."""
-    if out is None:
-        return x.clone()
-    room: Tensor = out[o]
-    return room if room is x else room.copy_(x)
 
 
 def _matrix(x: Tensor, rows: int) -> Tensor:
@@ -95,13 +86,13 @@ def sparse_momentum_sgd_update(
     rate = learning_rate_of(lr)
     sizes = _rows_for_kernel(param, indices, grad, lr, moment)
     if sizes is not None and moment.numel() == param.numel():
-        made = _writable(out, 2, param), _writable(out, 1, moment)
+        made = writable(out, 2, param), writable(out, 1, moment)
         room = None if out is None else out[0]
         steps = torch.empty_like(grad) if room is None else room
         _momentum(*made, steps, indices, grad, lr, *sizes, momentum, nesterov)
         return steps, made[1], made[0]
     rounds = rounds_of_rows(param, indices, grad)
-    new_param, new_moment = _writable(out, 2, param), _writable(out, 1, moment)
+    new_param, new_moment = writable(out, 2, param), writable(out, 1, moment)
     n = param.shape[0]
     params, moments = _matrix(new_param, n), _matrix(new_moment, n)
     steps = torch.empty_like(grad)
@@ -121,22 +112,19 @@ def _squares(g: Tensor, by_row: bool) -> Tensor:
     return (g * g).mean(1, keepdim=True) if by_row else g * g
 
 
-def _has_kernel(indices: Tensor, *tables: Tensor) -> bool:
-    """Return whether a kernel of `sparse_kernels` can update these tables."""
-    return takes_kernels(*tables) and indices.is_cpu and indices.is_contiguous()
-
-
 def _rows_for_kernel(
     param: Tensor, indices: Tensor, grad: Tensor, lr: Tensor | None, *tables: Tensor
 ) -> tuple[int, int, int, bool] | None:
     """Return what kernels of `row_step_kernels` take as sizes; None: they cannot be used."""
     width = row_width(param, indices, grad)
     given = (param, grad, *tables) if lr is None else (param, grad, lr, *tables)
-    if not _has_kernel(indices, *given):
+    if not takes_kernels(*given) or not indices.is_cpu or not indices.is_contiguous():
         return None
     return indices.numel(), param.shape[0], width, indices.dtype is torch.int64
 
 
+_adagrad = recordable(sparse_kernels.adagrad)
+_adam = recordable(sparse_kernels.adam)
 _momentum = recordable(row_step_kernels.momentum)
 _adadelta = recordable(row_step_kernels.adadelta)
 _ftrl = recordable(row_step_kernels.ftrl)
@@ -166,26 +154,6 @@ class AdagradRule:
         return cls(arguments)
 
 
-@recordable
-def _adagrad_by_kernel(
-    param: Tensor, moment: Tensor, indices: Tensor, grad: Tensor, lr: Tensor, rule: AdagradRule
-) -> tuple[Tensor, Tensor]:
-    rows, n = param.shape[0], indices.numel()
-    width = param.numel() // max(rows, 1)
-    done = sparse_kernels.adagrad(
-        address_of(param, rows * width),
-        address_of(moment, rows if rule.by_row else rows * width),
-        indices.data_ptr(),
-        indices.dtype is torch.int64,
-        address_of(grad, n * width),
-        lr.data_ptr(),
-        *(n, rows, width, rule.epsilon, rule.weight_decay, rule.by_row),
-    )
-    if not done:
-        require_range("rows", indices, rows)
-    return param, moment
-
-
 @_on_rows("SparseAdagrad", *_ADAGRAD, inplace="0>0!,1>1!")
 @_on_rows("RowWiseSparseAdagrad", *_ADAGRAD, inplace="0>0!,1>1!")
 def sparse_adagrad(
@@ -202,7 +170,7 @@ def sparse_adagrad(
 
     Follows SparseAdagradOp, caffe2/sgd/adagrad_op.h, PyTorch 1.8.1.
     """
-    row_width(param, indices, grad)
+    sizes = _rows_for_kernel(param, indices, grad, lr, moment)
     rate, by_row = learning_rate_of(lr), rule.by_row
     n = param.shape[0]
     require(
@@ -211,12 +179,12 @@ def sparse_adagrad(
         moment,
         param,
     )
-    if _has_kernel(indices, param, moment, grad, lr):
-        new = _writable(out, 0, param), _writable(out, 1, moment)
-        _adagrad_by_kernel(*new, indices, grad, lr, rule)
+    if sizes is not None:
+        new = writable(out, 0, param), writable(out, 1, moment)
+        _adagrad(*new, indices, grad, lr, *sizes, rule.epsilon, rule.weight_decay, by_row)
         return new
     rounds = rounds_of_rows(param, indices, grad)
-    new_param, new_moment = _writable(out, 0, param), _writable(out, 1, moment)
+    new_param, new_moment = writable(out, 0, param), writable(out, 1, moment)
     params, moments = _matrix(new_param, n), _matrix(new_moment, n)
     for rows, _, g in rounds:
         g = g + rule.weight_decay * params[rows] if rule.weight_decay else g
@@ -247,9 +215,8 @@ class AdamRule:
         """Return the rule that arguments describe."""
         return cls(arguments)
 
-    def scale(self, iteration: Tensor) -> tuple[float, bool]:
-        """Return the factor of the steps, and whether they are divided by the deviation (RAdam)."""
-        t = iteration.view(-1)[0].item() + 1
+    def scale(self, t: int) -> tuple[float, bool]:
+        """Return the factor of step `t`, and whether it is divided by the deviation (RAdam)."""
         beta1, beta2 = self.beta1, self.beta2
         correction = math.sqrt(1 - beta2**t) / (1 - beta1**t)
         if not self.rectified:
@@ -260,38 +227,6 @@ class AdamRule:
             return 1 / (1 - beta1**t), False
         ratio = (rho - 4) * (rho - 2) / rho * limit / ((limit - 4) * (limit - 2))
         return math.sqrt(ratio) * correction, True
-
-
-@recordable
-def _adam_by_kernel(
-    param: Tensor,
-    first: Tensor,
-    second: Tensor,
-    indices: Tensor,
-    grad: Tensor,
-    lr: Tensor,
-    iteration: Tensor,
-    steps: Tensor | None,
-    rule: AdamRule,
-) -> tuple[Tensor, Tensor, Tensor]:
-    rows, n = param.shape[0], indices.numel()
-    width = param.numel() // max(rows, 1)
-    done = sparse_kernels.adam(
-        address_of(param, rows * width),
-        address_of(first, rows * width),
-        address_of(second, rows if rule.by_row else rows * width),
-        indices.data_ptr(),
-        indices.dtype is torch.int64,
-        address_of(grad, n * width),
-        lr.data_ptr(),
-        0 if steps is None else address_of(steps, n * width),
-        *(n, rows, width, rule.beta1, rule.beta2, rule.epsilon),
-        *rule.scale(iteration),
-        rule.by_row,
-    )
-    if not done:
-        require_range("rows", indices, rows)
-    return param, first, second
 
 
 _ADAM = ("param", "moment_1", "moment_2", "grad", "lr")
@@ -316,7 +251,7 @@ def sparse_adam(
 
     An optional fourth output are the steps without the rate.
     """
-    row_width(param, indices, grad)
+    sizes = _rows_for_kernel(param, indices, grad, lr, moment_1, moment_2)
     rate, by_row, n = learning_rate_of(lr), rule.by_row, param.shape[0]
     require(
         moment_1.numel() == param.numel() and moment_2.numel() == (n if by_row else param.numel()),
@@ -324,14 +259,16 @@ def sparse_adam(
         *(moment_1, moment_2, param),
     )
     inputs = param, moment_1, moment_2
-    if _has_kernel(indices, *inputs, grad, lr):
-        made = [_writable(out, o, one) for o, one in enumerate(inputs)]
+    if sizes is not None and takes_kernels(iteration, dtype=torch.int64):
+        made = [writable(out, o, one) for o, one in enumerate(inputs)]
         steps = [torch.empty_like(grad)] if outputs == 4 else []
-        _adam_by_kernel(*made, indices, grad, lr, iteration, steps[0] if steps else None, rule)
+        numbers = (rule.beta1, rule.beta2, rule.epsilon, rule.scale, by_row)
+        given = (indices, grad, lr, iteration, steps[0] if steps else None)
+        _adam(*made, *given, *sizes, *numbers)
         return (*made, *steps)
-    factor, divides = rule.scale(iteration)
+    factor, divides = rule.scale(int(iteration.view(-1)[0]) + 1)
     rounds = rounds_of_rows(param, indices, grad)
-    made = [_writable(out, o, one) for o, one in enumerate(inputs)]
+    made = [writable(out, o, one) for o, one in enumerate(inputs)]
     params, first, second = (_matrix(one, n) for one in made)
     by_row_steps = torch.empty_like(grad)
     for rows, places, g in rounds:
@@ -366,7 +303,7 @@ def sparse_adadelta(
     require(0 < decay < 1, "decay is between 0 and 1", decay)
     rate = learning_rate_of(lr)
     sizes = _rows_for_kernel(param, indices, grad, lr, moment, moment_delta)
-    made = [_writable(out, o, one) for o, one in enumerate((param, moment, moment_delta))]
+    made = [writable(out, o, one) for o, one in enumerate((param, moment, moment_delta))]
     if sizes is not None and moment.numel() == moment_delta.numel() == param.numel():
         _adadelta(*made, indices, grad, lr, *sizes, epsilon, decay)
         return made[0], made[1], made[2]
@@ -393,7 +330,7 @@ def sparse_ftrl(
     """(parameters, pairs of n and z, rows, gradient, optionally alpha) -> parameters, pairs."""
     inverse = settings.inverse(alpha)  # raises before anything is written
     sizes = _rows_for_kernel(var, indices, grad, alpha, n_z)
-    new_var, new_pairs = _writable(out, 0, var), _writable(out, 1, n_z)
+    new_var, new_pairs = writable(out, 0, var), writable(out, 1, n_z)
     if sizes is not None and n_z.numel() == 2 * var.numel():
         numbers = (1.0 if alpha is not None else inverse, settings.beta)
         of_zero = (settings.lambda1, settings.lambda2)
@@ -423,7 +360,7 @@ def sparse_wngrad(
     """(parameters, b, rows, gradient, rate) -> parameters, b."""
     rate, scale = learning_rate_of(lr), moment.view(())
     sizes = _rows_for_kernel(param, indices, grad, lr, moment)
-    new_param, new_moment = _writable(out, 0, param), _writable(out, 1, moment)
+    new_param, new_moment = writable(out, 0, param), writable(out, 1, moment)
     if sizes is not None:
         _wngrad(new_param, new_moment, indices, grad, lr, *sizes, epsilon)
         return new_param, new_moment
@@ -458,7 +395,7 @@ def sparse_storm(
     """(parameters, moment, sum of squares, gradient, rows, rate) -> the first three."""
     rate = learning_rate_of(lr)
     sizes = _rows_for_kernel(param, indices, grad, lr, moment, grad_sq_sum)
-    made = [_writable(out, o, one) for o, one in enumerate((param, moment, grad_sq_sum))]
+    made = [writable(out, o, one) for o, one in enumerate((param, moment, grad_sq_sum))]
     if sizes is not None and moment.numel() == param.numel() and grad_sq_sum.numel() == 1:
         _storm(*made, indices, grad, lr, *sizes, momentum, beta)
         return made[0], made[1], made[2]

@@ -1,4 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
+from collections.abc import Callable
+
 from torch import Tensor
 
 def adam(
@@ -103,17 +105,34 @@ def ftrl(
     lambda1: float,
     lambda2: float,
 ) -> Tensor: ...
+def gftrl(
+    new_w: Tensor,
+    new_pairs: Tensor,
+    w: Tensor,
+    pairs: Tensor,
+    g: Tensor,
+    alpha: Tensor | None,
+    rows: int,
+    width: int,
+    inverse: float,
+    beta: float,
+    lambda1: float,
+    lambda2: float,
+) -> Tensor: ...
 def yellow_fin(
     new_w: Tensor,
     others: list[Tensor],
     w: Tensor,
     olds: list[Tensor],
     g: Tensor,
+    at: Tensor,
     n: int,
-    iteration: int,
+    room: int,
     width: int,
     beta: float,
     epsilon: float,
     nesterov: bool,
     zero_debias: bool,
 ) -> Tensor: ...
+def rate(y: Tensor, iteration: Tensor, n: int, policy: Callable[[int], float]) -> Tensor: ...
+def count(y: Tensor, largest: int) -> bool: ...

@@ -9,8 +9,11 @@ come first, and may be in place of the old. The first operand is set and returne
 
 from libc.math cimport cbrt, exp, fabs, log, pow, sqrt
 from libc.stdint cimport int64_t
+from libc.string cimport memmove
 
 from bridge.caffe2.operators.base.kernel_memory cimport floats_of
+
+from bridge.c10.errors import EnforceNotMet
 
 
 def adam(
@@ -198,22 +201,58 @@ def ftrl(
     return new_w
 
 
+def gftrl(
+    new_w, new_pairs, w, pairs, g, alpha, int64_t rows, int64_t width,
+    double inverse, double beta, double lambda1, double lambda2,
+):
+    """Make a step of Ftrl whose groups are the columns of a matrix; the rest is as in `ftrl`."""
+    cdef int64_t n = rows * width
+    cdef float *params = floats_of(new_w, n)
+    cdef float *both = floats_of(new_pairs, 2 * n)
+    cdef const float *old_w = floats_of(w, n)
+    cdef const float *old = floats_of(pairs, 2 * n)
+    cdef const float *grad = floats_of(g, n)
+    cdef double before, by, norm, least = lambda1 * sqrt(<double>rows)
+    cdef int64_t i, j
+    if alpha is not None:
+        inverse = 1 / <double>floats_of(alpha, 1)[0]
+    for i in range(n):
+        by = grad[i]
+        before = old[2 * i]
+        both[2 * i + 1] = <float>(
+            old[2 * i + 1] + by - (sqrt(before + by * by) - sqrt(before)) * inverse * old_w[i])
+        both[2 * i] = <float>(before + by * by)
+    for j in range(width):
+        norm = 0
+        for i in range(j, n, width):
+            norm += <double>both[2 * i + 1] * both[2 * i + 1]
+        norm = sqrt(norm)
+        for i in range(j, n, width):
+            params[i] = 0 if norm <= least else <float>(
+                both[2 * i + 1] * (least / norm - 1)
+                / ((beta + sqrt(<double>both[2 * i])) * inverse + lambda2))
+    return new_w
+
+
 cdef inline double averaged(double before, double value, double beta) noexcept nogil:
     return beta * before + (1 - beta) * value
 
 
 def yellow_fin(
-    new_w, list others, w, list olds, g, int64_t n, int64_t iteration, int64_t width,
+    new_w, list others, w, list olds, g, at, int64_t n, int64_t room, int64_t width,
     double beta, double epsilon, bint nesterov, bint zero_debias,
 ):
-    """Make a step of YellowFin.
+    """Make a step of YellowFin. Raises EnforceNotMet: the iteration, in `at`, is not positive.
 
-    others: new momentum, rate, its weight, window of `width`, averages of gradients and of their
-    squares, five numbers; `olds` has the old ones. The window has its old values already.
+    others: new momentum, rate, its weight, window of `width` in `room` elements, averages of
+    gradients and of their squares, five numbers; `olds` has the old ones.
     """
+    cdef int64_t iteration = (<const int64_t *>floats_of(at, 1))[0]
+    if iteration < 1:
+        raise EnforceNotMet(f"YellowFin requires that iterations begin at 1; got {iteration}.")
     cdef float *params = floats_of(new_w, n)
     cdef float *moments = floats_of(others[0], n)
-    cdef float *window = floats_of(others[3], others[3].numel())
+    cdef float *window = floats_of(others[3], room)
     cdef float *averages = floats_of(others[4], n)
     cdef float *squares = floats_of(others[5], n)
     cdef float *numbers = floats_of(others[6], 5)
@@ -239,6 +278,7 @@ def yellow_fin(
         squares[i] = <float>averaged(old_squares[i], by * by, beta)
         variance += (averages[i] * debias) * (averages[i] * debias)
     norm2 = max(norm2, epsilon)
+    memmove(window, floats_of(olds[3], room), room * sizeof(float))
     window[(iteration - 1) % width] = <float>log(norm2)
     low = high = window[0]
     for i in range(1, min(width, iteration)):
@@ -267,3 +307,20 @@ def yellow_fin(
         by = 1 - sqrt(by)
         floats_of(others[1], 1)[0] = <float>averaged(lr, by * by / least, beta)
     return new_w
+
+
+def rate(y, iteration, int64_t n, policy):
+    """Set the one element of `y` to what a function returns for the first of `n` integers."""
+    cdef float *target = floats_of(y, 1)
+    cdef const int64_t *at = <const int64_t *>floats_of(iteration, n)
+    target[0] = <float><double>policy(at[0])
+    return y
+
+
+def count(y, int64_t largest):
+    """Add one to the int64 in `y` and return True, unless it is negative or the largest."""
+    cdef int64_t *at = <int64_t *>floats_of(y, 1)
+    if at[0] < 0 or at[0] >= largest:
+        return False
+    at[0] += 1
+    return True

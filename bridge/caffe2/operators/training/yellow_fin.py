@@ -5,14 +5,16 @@ from __future__ import annotations
 
 from bridge.caffe2.execution.function_operator import operator
 from bridge.caffe2.operators.base.checks import FLOAT, INT64, require
-from bridge.caffe2.operators.base.cpu_kernels import recordable
+from bridge.caffe2.operators.base.cpu_kernels import recordable, takes_kernels
 from bridge.caffe2.operators.base.lazy_torch import torch
 from bridge.caffe2.operators.training import step_kernels
-from bridge.caffe2.operators.training.optimizers import alike, are_few
+from bridge.caffe2.operators.training.optimizers import alike, are_few, rooms, written
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from torch import Tensor
+
+    from bridge.caffe2.execution.declaration import Out
 
 __all__: list[str] = []
 
@@ -43,7 +45,7 @@ def _tuned(
     types=dict.fromkeys(_FLOATS, FLOAT) | {"iteration": INT64},
     on_host=("iteration",),
     gradient="undefined",
-    effects=("values",),
+    effects=("errors",),
 )
 def yellow_fin(
     param: Tensor,
@@ -62,6 +64,7 @@ def yellow_fin(
     epsilon: float = 1e-6,
     nesterov: bool = False,
     zero_debias: bool = True,
+    out: Out = None,
 ) -> tuple[Tensor, ...]:
     """(parameters, momentum, rate, its weight, window, averages ..., gradient, iteration).
 
@@ -73,15 +76,20 @@ def yellow_fin(
     w, m, g, average, squares = alike(param, moment, grad, g_avg, g2_avg)
     require(curv_win.numel() >= curv_win_width, "the window has its width", curv_win)
     require(scalars_memory.numel() == 5, "there are five numbers", scalars_memory)
+    require(iteration.numel() == 1, "the iteration has one element", iteration)
+    olds = [moment, lr_avg, mu_avg, curv_win, g_avg, g2_avg, scalars_memory]
+    if (
+        are_few(w, g, *olds)
+        and takes_kernels(iteration, dtype=torch.int64)
+        and lr_avg.numel() == mu_avg.numel() == 1
+    ):
+        made = rooms(out, param, *olds)
+        sizes = (w.numel(), curv_win.numel(), curv_win_width)
+        settings = (beta, epsilon, nesterov, zero_debias)
+        _yellow_fin(made[0], list(made[1:]), w, olds, g, iteration, *sizes, *settings)
+        return made
     n = int(iteration.view(-1)[0])
     require(n >= 1, "iterations begin at 1", n)
-    olds = [moment, lr_avg, mu_avg, curv_win, g_avg, g2_avg, scalars_memory]
-    if are_few(w, g, *olds) and lr_avg.numel() == mu_avg.numel() == 1:
-        others = list(map(torch.empty_like, olds))
-        others[3].copy_(curv_win)
-        settings = (n, curv_win_width, beta, epsilon, nesterov, zero_debias)
-        made = _yellow_fin(torch.empty_like(w), others, w, olds, g, w.numel(), *settings)
-        return made, *others
     debias = 1 / (1 - beta**n) if zero_debias else 1.0
     lr, mu = lr_avg.view(()), mu_avg.view(())
     new_moment = mu * m + lr * g
@@ -107,4 +115,5 @@ def yellow_fin(
         new_lr, new_mu = averaged(lr_avg, found[0]), averaged(mu_avg, found[1])
     scalars = torch.stack([norm, norms2, low, high, far])
     averages = new_average.view(g_avg.shape), new_squares.view(g2_avg.shape)
-    return w - step, new_moment.view(moment.shape), new_lr, new_mu, window, *averages, scalars
+    moments = new_moment.view(moment.shape)
+    return written(out, w - step, moments, new_lr, new_mu, window, *averages, scalars)

@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch.nn import functional
 
-from bridge.caffe2.operators.images.pool_kernels import average_pool, max_pool
+from bridge.caffe2.operators.images.pool_kernels import average_pool, max_pool, max_pool_gradient
 
 # Per dimension: size, kernel, stride, padding before and after.
 WINDOWS = [
@@ -49,6 +49,30 @@ def test_max(height, width) -> None:
     padded = functional.pad(x, pads, value=-np.inf)
     expected = functional.max_pool2d(padded, (height[1], width[1]), (height[2], width[2]))
     assert torch.equal(pooled(max_pool, x, dimensions), expected)
+
+
+@pytest.mark.parametrize(("height", "width"), WINDOWS)
+def test_gradient_of_max_is_whole_for_each_of_equal_maxima(height, width) -> None:
+    x, pads, dimensions = case(height, width)
+    x = x.round()  # which makes equal ones
+    y = pooled(max_pool, x, dimensions)
+    dy = torch.from_numpy(np.random.RandomState(1).randn(*y.shape)).float()
+    dx = torch.full_like(x, np.nan)
+    places = (one.data_ptr() for one in (x, y, dy, dx))
+    max_pool_gradient(*places, 6, *dimensions)
+
+    padded = functional.pad(x, pads, value=-np.inf).double()
+    expected = torch.zeros_like(padded)
+    for i in range(y.shape[2]):
+        for j in range(y.shape[3]):
+            rows = slice(i * height[2], i * height[2] + height[1])
+            columns = slice(j * width[2], j * width[2] + width[1])
+            chosen = padded[:, :, rows, columns] == y[:, :, i, j, None, None]
+            expected[:, :, rows, columns] += chosen * dy[:, :, i, j, None, None]
+    top, left = height[3], width[3]
+    expected = functional.pad(expected, (0, max(0, -pads[1]), 0, max(0, -pads[3])))
+    expected = expected[:, :, top : top + x.shape[2], left : left + x.shape[3]]
+    torch.testing.assert_close(dx, expected.float(), rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.parametrize("whole", [True, False])

@@ -1,0 +1,24 @@
+# SPDX-License-Identifier: Apache-2.0
+"""created_net: finds nets of the current workspace for `core.Net`, which is below workspaces."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+__all__ = ["created_net", "find_created_by"]
+
+_find: list[Callable[[str, str], Any]] = []
+
+
+def find_created_by(find: Callable[[str, str], Any]) -> None:
+    """Set the function that returns the created net of a name; the second argument is a caller."""
+    _find[:] = [find]
+
+
+def created_net(name: str, caller: str) -> Any:
+    """Return the net of that name in the current workspace; raise what its function raises."""
+    return _find[0](name, caller)

@@ -1,0 +1,195 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Observers of a net: what its runs and those of its operators take, and how many there are.
+
+Follows caffe2/core/observer.h and caffe2/observers/, PyTorch 1.8.1.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+import time
+from contextlib import nullcontext
+
+from bridge.c10.errors import EnforceNotMet
+from bridge.caffe2.execution.operator_core import run_one
+from bridge.caffe2.execution.parallel import OperatorFailed
+from bridge.caffe2.execution.torch_state import is_neutral_here, neutral
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from bridge.caffe2.execution.operator import Operator
+    from bridge.caffe2.execution.parallel import ParallelRun
+
+__all__ = ["KINDS", "ObservedRun", "Observer"]
+
+
+class Observer:
+    """What one kind of observer knows of a net; ``core.Net.AddObserver`` makes them."""
+
+    def __init__(self, operators: Sequence[Operator]) -> None:
+        self._count = len(operators)
+
+    def average_time(self) -> float:
+        """Return the mean time of a run of the net in milliseconds; NaN if there was none.
+
+        Raises EnforceNotMet: the observer takes no times.
+        """
+        raise self._refusal("average_time")
+
+    def average_time_children(self) -> float:
+        """Return the mean, over the operators, of the mean time of a run in milliseconds.
+
+        Raises EnforceNotMet: the observer takes no times.
+        """
+        raise self._refusal("average_time_children")
+
+    def debug_info(self) -> str:
+        """Return what the observer counted as text."""
+        return "Not implemented."
+
+    def _refusal(self, name: str) -> EnforceNotMet:
+        kind = type(self).__name__
+        return EnforceNotMet(
+            f"A {kind} does not implement this function; a TimeObserver does.",
+            f"Observer.{name}",
+            condition="cast_ob",
+        )
+
+    def _begin_net(self) -> None:
+        """Note that a run of the net begins."""
+
+    def _end_net(self, seconds: float) -> None:
+        """Note that it ended."""
+
+    def _begin_operator(self, position: int, operator: Operator) -> None:
+        """Note that an operator begins; several threads may call it."""
+
+    def _end_operator(self, position: int, operator: Operator, seconds: float) -> None:
+        """Note that it ended, or failed."""
+
+
+class TimeObserver(Observer):
+    """Takes the times of the net and of its operators."""
+
+    def __init__(self, operators: Sequence[Operator]) -> None:
+        super().__init__(operators)
+        self._runs, self._seconds = 0, 0.0
+        self._operator_runs = [0] * self._count
+        self._operator_seconds = [0.0] * self._count
+
+    def average_time(self) -> float:
+        return 1000 * _mean(self._seconds, self._runs)
+
+    def average_time_children(self) -> float:
+        means = map(_mean, self._operator_seconds, self._operator_runs)
+        return 1000 * _mean(sum(means), self._count)
+
+    def _begin_net(self) -> None:
+        self._runs += 1
+
+    def _end_net(self, seconds: float) -> None:
+        self._seconds += seconds
+
+    def _begin_operator(self, position: int, operator: Operator) -> None:
+        self._operator_runs[position] += 1
+
+    def _end_operator(self, position: int, operator: Operator, seconds: float) -> None:
+        self._operator_seconds[position] += seconds
+
+
+class RunCountObserver(Observer):
+    """Counts the runs of operators, also of those in the steps of recurrent networks."""
+
+    def __init__(self, operators: Sequence[Operator]) -> None:
+        super().__init__(operators)
+        self._runs = 0
+        self._inner = [operator._inner_runs for operator in operators]
+        self._lock = threading.Lock()
+
+    def debug_info(self) -> str:
+        return f"This operator runs {self._runs} times."
+
+    def _begin_operator(self, position: int, operator: Operator) -> None:
+        with self._lock:
+            self._runs += 1
+
+    def _end_operator(self, position: int, operator: Operator, seconds: float) -> None:
+        with self._lock:
+            self._runs += operator._inner_runs - self._inner[position]
+            self._inner[position] = operator._inner_runs
+
+
+class ProfileObserver(Observer):
+    """Logs the operators, their tensors and times, at level INFO, to the logger of this module."""
+
+    def _end_operator(self, position: int, operator: Operator, seconds: float) -> None:
+        import logging
+
+        log = logging.getLogger(__name__)
+        definition = operator._definition
+        log.info("--------- Starting operator %s op#%d ---------", definition.type, position)
+        for what, names, blobs in (
+            ("Input", definition.inputs, operator.Inputs()),
+            ("Output", definition.outputs, operator.Outputs()),
+        ):
+            for i, (name, blob) in enumerate(zip(names, blobs, strict=True)):
+                log.info("%s %d: %s", what, i, blob._describe(name))
+        milliseconds = 1000 * seconds
+        log.info("--------- Finished operator %s in %g ms ---------", definition.type, milliseconds)
+
+
+KINDS: dict[str, type[Observer]] = {
+    kind.__name__: kind for kind in (TimeObserver, RunCountObserver, ProfileObserver)
+}
+"""The kinds of observers by name."""
+
+
+def _mean(total: float, count: int) -> float:
+    return total / count if count else math.nan
+
+
+class ObservedRun:
+    """Runs the operators of a net one by one, with observers; takes the place of a ParallelRun.
+
+    parallel: what runs them in several threads, or None.
+    """
+
+    def __init__(self, operators: Sequence[Operator], parallel: ParallelRun | None) -> None:
+        self.observers: list[Observer] = []
+        self.parallel = parallel
+        self._operators = operators
+
+    def run(self) -> None:
+        """Run the operators. Raises OperatorFailed, from the error of the one that failed."""
+        observers = list(self.observers)
+
+        def run_at(position: int) -> None:
+            operator = self._operators[position]
+            for one in observers:
+                one._begin_operator(position, operator)
+            began = time.perf_counter()
+            try:
+                run_one(operator)
+            finally:
+                seconds = time.perf_counter() - began
+                for one in observers:
+                    one._end_operator(position, operator, seconds)
+
+        for one in observers:
+            one._begin_net()
+        began = time.perf_counter()
+        if self.parallel is not None:
+            self.parallel.run(run_at)
+        else:
+            with nullcontext() if is_neutral_here() else neutral():
+                for position in range(len(self._operators)):
+                    try:
+                        run_at(position)
+                    except BaseException as cause:
+                        raise OperatorFailed(position) from cause
+        seconds = time.perf_counter() - began
+        for one in observers:
+            one._end_net(seconds)
