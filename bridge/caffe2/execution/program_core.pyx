@@ -61,17 +61,21 @@ cdef class ProgramCore(OperatorCore):
         """Run a recorded program if one fits the blobs; return whether one did."""
         cdef Program program = self._program
         cdef list backups = None
+        cdef Operand operand
         cdef Tensor tensor
         cdef Py_ssize_t i, n
         if program is None:
             return False
         n = len(self._inputs)
         for i in range(len(program.operands)):
+            operand = <Operand>program.operands[i]
+            if operand is None:
+                continue
             tensor = tensor_of(<BlobCore>(
                 self._inputs[i] if i < n else self._outputs[i - n]))
             if tensor is None:
                 return False
-            if not (<Operand>program.operands[i]).holds(tensor.impl):
+            if not operand.holds(tensor.impl):
                 backups = []
                 program = self._chosen(backups)
                 if program is None:
