@@ -40,7 +40,8 @@ from bridge.exchange.import_tensor cimport tristate
 from bridge.exchange.numpy cimport export_array
 from bridge.exchange.torch_export cimport export_torch
 
-import bridge.libraries     # which says what they are called, and loads none
+# It says what they are called, and loads none.
+import bridge.libraries  # no-cython-lint
 from bridge.c10.errors import EnforceTypeError
 from bridge.c10.reports import ASKED as _ASKED
 from bridge.pickling import reduced
