@@ -26,9 +26,11 @@ Follows caffe2/python/pybind_state.cc and caffe2/core/db.h, PyTorch 1.8.1.
 
 from __future__ import annotations
 
+import atexit
 import os
 from collections.abc import Iterator
 from enum import Enum
+from weakref import WeakSet
 
 from bridge.c10.errors import EnforceNotMet, EnforceTypeError
 from bridge.caffe2.files.databases import (
@@ -70,6 +72,8 @@ class DB:
             self._writer = _continued(db_type, source)
         else:
             self._writer = open_writer(db_type, source)
+        if self._writer is not None:
+            _written.add(self)
 
     def new_transaction(self) -> Transaction:
         """Return a transaction to write records. Raises EnforceNotMet: not open for writing."""
@@ -94,6 +98,16 @@ class DB:
 
     def __del__(self) -> None:
         self.close()
+
+
+# Closed before the interpreter takes modules apart: after that nothing can be written.
+_written: WeakSet[DB] = WeakSet()
+
+
+@atexit.register
+def _close_all() -> None:
+    for db in list(_written):
+        db.close()
 
 
 def _continued(db_type: str, source: str) -> Writer:
