@@ -45,6 +45,7 @@ class BuildModules(build_ext):
 
     def build_extensions(self):
         """Do it; the modules that are up to date are left alone."""
+        self.parallel = self.parallel or True  # editable builds lose what setup() is told
         # Cython has settings that are global: processes can share the work, threads cannot.
         written = cythonize(
             self.extensions,
