@@ -12,8 +12,8 @@ from setuptools.command.build_ext import build_ext
 # `make sanitize` sets its own, and line numbers for the reports.
 SANITIZED = "-fsanitize" in os.environ.get("CFLAGS", "")
 OPTIMIZED = [] if SANITIZED else ["-O2", "-g0"]
-# -O3 is for loops: for the rest it takes a fifth longer to compile, and nothing is faster. A loop of
-# a few instructions takes up to twice as long when it crosses a line of the cache.
+# -O3 is for loops: the rest takes a fifth longer to compile with it and is no faster. A loop of a
+# few instructions takes up to twice as long when it crosses a line of the cache.
 LOOPS = [] if SANITIZED else ["-O3", "-falign-loops=64"]
 # Corrects a function of Cython's.
 FIRST_INCLUDED = "bridge/c10/list_append.h"

@@ -2,7 +2,7 @@
 from cpython.object cimport PyTypeObject
 from libc.stdint cimport uintptr_t
 
-from bridge.dlpack.abi cimport DLPackExchangeAPI
+from bridge.dlpack.abi cimport DLPackExchangeAPI, DLTensor
 from bridge.c10.slots cimport c_getter, c_method
 
 # What the bridge calls of torch without Python's method lookup. All fields are NULL until torch
@@ -26,6 +26,8 @@ cdef object torch                   # the module; None until it is loaded
 cdef bint torch_loaded() except -1
 cdef int load_torch() except -1
 cpdef bint is_torch_tensor(object x)
+cdef bint is_plain(object x) noexcept
+cdef bint described(object tensor, DLTensor* description) except -1
 cdef object untyped_storage(object tensor)
 cdef bint is_resizable(object untyped) except -1
 cdef uintptr_t address_of(object untyped) except? 1

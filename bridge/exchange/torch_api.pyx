@@ -8,7 +8,7 @@ from cpython.object cimport PyObject, PyTypeObject
 from cpython.pycapsule cimport PyCapsule_GetPointer, PyCapsule_IsValid
 from libc.stdint cimport uintptr_t
 
-from bridge.c10.python_api cimport Py_TYPE, owned
+from bridge.c10.python_api cimport Py_TYPE, owned, take_pending
 from bridge.dlpack.abi cimport DLPACK_MAJOR, DLPackExchangeAPI
 from bridge.c10.slots cimport getter_function, noargs_function
 
@@ -89,6 +89,22 @@ def on_torch_loaded(callback):
 cpdef bint is_torch_tensor(object x):
     """Return whether `x` is a torch.Tensor or of a subclass. Does not import torch."""
     return torch_loaded() and isinstance(x, <object>torch_c.tensor_type)
+
+
+cdef bint is_plain(object x) noexcept:
+    """Return whether `x` is a torch.Tensor or Parameter, and of no other subclass."""
+    return Py_TYPE(x) == torch_c.tensor_type or Py_TYPE(x) == torch_c.parameter_type
+
+
+cdef bint described(object tensor, DLTensor* description) except -1:
+    """Fill `description`, which borrows from a torch.Tensor; return False if it has no memory.
+
+    `torch_c.dlpack` must not be NULL.
+    """
+    if torch_c.dlpack.dltensor_from_py_object_no_sync(<PyObject*>tensor, description) == 0:
+        return True
+    take_pending()
+    return False
 
 
 cdef object untyped_storage(object tensor):

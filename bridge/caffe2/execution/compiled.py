@@ -27,11 +27,12 @@ from bridge.c10.errors import EnforceNotMet
 from bridge.caffe2.base.messages import caffe2_pb2
 from bridge.caffe2.blobs.blob import Blob
 from bridge.caffe2.execution.blob_table import BlobTable
+from bridge.caffe2.execution.calls import Call, Slot
 from bridge.caffe2.execution.definition import Definition
 from bridge.caffe2.execution.net_function import Step, names_of
 from bridge.caffe2.execution.operator import Operator, assign
 from bridge.caffe2.execution.operator_core import run_all, run_one
-from bridge.caffe2.execution.program import Call, Program, Slot
+from bridge.caffe2.execution.program import Program
 from bridge.caffe2.execution.program_core import ProgramCore
 from bridge.caffe2.execution.torch_io import operand
 

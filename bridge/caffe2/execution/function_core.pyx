@@ -26,13 +26,13 @@ from bridge.c10.storage cimport EXTERNAL, READONLY
 from bridge.c10.tensor_impl cimport CONTIGUOUS, TensorImpl, seen as seen_impl
 from bridge.c10.type_meta cimport undefined_type
 from bridge.caffe2.blobs.core cimport BlobCore, tensor_of
+from bridge.caffe2.execution.calls cimport make_calls
 from bridge.caffe2.execution.operator_core cimport OperatorCore, output_sized
 from bridge.caffe2.execution.program cimport (
     WORTH_ADOPTING,
     Layout,
     Program,
     has_layout,
-    make_calls,
     put_result,
 )
 from bridge.caffe2.execution.program_core cimport ProgramCore, Seen, seen_in

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-from bridge.caffe2.execution.program cimport Call, Layout
+from bridge.caffe2.execution.calls cimport Call
+from bridge.caffe2.execution.program cimport Layout
 
 # A tensor of the caller's that a program reads: an input or a parameter.
 cdef class Given:

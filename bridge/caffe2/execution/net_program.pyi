@@ -4,8 +4,8 @@ from typing import Any
 from typing_extensions import disjoint_base
 
 from bridge.caffe2.blobs.blob import Blob
+from bridge.caffe2.execution.calls import Call
 from bridge.caffe2.execution.operator import Operator
-from bridge.caffe2.execution.program import Call
 
 @disjoint_base
 class Given: ...

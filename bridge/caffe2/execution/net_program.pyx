@@ -16,29 +16,24 @@ from cpython.ref cimport Py_REFCNT
 from libc.stdint cimport int64_t
 from libc.string cimport memcmp
 
-from bridge.c10.python_api cimport FREE_THREADED, claim, let_go, owned, take_pending
+from bridge.c10.python_api cimport FREE_THREADED, claim, let_go, owned
 from bridge.c10.tensor_impl cimport CONTIGUOUS
 from bridge.caffe2.blobs.core cimport BlobCore, tensor_of
 from bridge.caffe2.execution.function_core cimport FunctionCore
-from bridge.caffe2.execution.program cimport (
-    Call,
-    Layout,
-    Operand,
-    Program,
-    Slot,
-    filled,
-    has_layout,
-    with_memory,
-)
+from bridge.caffe2.execution.calls cimport Call, Slot
+from bridge.caffe2.execution.program cimport Layout, Operand, Program, has_layout
 from bridge.caffe2.execution.program_core cimport Seen
 from bridge.caffe2.execution.torch_state cimport is_neutral, is_observed_now
 from bridge.caffe2.tensor.tensor cimport Tensor
 from bridge.dlpack.abi cimport DL_COMPLEX, DL_CPU, DLDataType, DLTensor
-from bridge.exchange.torch_api cimport address_of, torch_c, untyped_storage
+from bridge.exchange.torch_api cimport (
+    address_of,
+    described,
+    is_plain,
+    torch_c,
+    untyped_storage,
+)
 from bridge.exchange.torch_import cimport import_torch
-
-cdef extern from "Python.h":
-    object PyObject_Call(object function, object arguments, PyObject* keywords)
 
 cdef object _empty_like = None
 cdef object _is_grad_enabled = None
@@ -82,15 +77,7 @@ cdef class NetProgram:
         """Make the arguments of calls that depend on no result anew, and the views of operands."""
         cdef NetCall call
         for call in calls:
-            call.bound_arguments = <tuple>filled(call.arguments, self.values)
-            if call.is_kernel:
-                call.bound_arguments = <tuple>with_memory(call.bound_arguments)
-            if call.keywords is not None:
-                call.bound_keywords = <dict>filled(call.keywords, self.values)
-            if call.is_view:
-                _keep(self.values, call, PyObject_Call(
-                    call.function, call.bound_arguments, <PyObject*>call.bound_keywords
-                    if call.bound_keywords is not None else NULL))
+            call.bind(self.values)
         return 0
 
     cdef bint take(
@@ -103,11 +90,7 @@ cdef class NetProgram:
         cdef Layout layout = given.layout
         cdef int64_t step = 1
         cdef int i
-        if type(tensor) is not <object>torch_c.tensor_type \
-                and type(tensor) is not <object>torch_c.parameter_type:
-            return False
-        if torch_c.dlpack.dltensor_from_py_object_no_sync(<PyObject*>tensor, &now) != 0:
-            take_pending()
+        if not is_plain(tensor) or not described(tensor, &now):
             return False
         if now.ndim != layout.ndim or now.device.device_type != DL_CPU or now.data == NULL \
                 or memcmp(&now.dtype, &layout.dtype.c_dlpack, sizeof(DLDataType)) != 0:
@@ -161,27 +144,13 @@ cdef class NetProgram:
     cdef int run(self) except -1:
         """Make the calls."""
         cdef NetCall call
-        cdef object result, keywords, index
         cdef list values = self.values
         for call in self.calls:
-            if call.is_bound:
-                result = PyObject_Call(
-                    call.function, call.bound_arguments, <PyObject*>call.bound_keywords
-                    if call.bound_keywords is not None else NULL)
-            elif call.keywords is None:
-                result = PyObject_Call(call.function, <tuple>filled(call.arguments, values), NULL)
-            else:
-                keywords = filled(call.keywords, values)
-                result = PyObject_Call(
-                    call.function, <tuple>filled(call.arguments, values), <PyObject*>keywords)
-            if call.result is not None:
-                _keep(values, call, result)
-                if call.checked is not None:
-                    _check(values, call.checked)
+            call.make(values)
+            if call.checked is not None:
+                _check(values, call.checked)
             if call.last is not None:
-                result = None
-                for index in call.last:
-                    values[<Py_ssize_t>index] = None
+                call.forget(values)
         return 0
 
 
@@ -223,21 +192,7 @@ cdef object _outputs(
 cdef void* address(object tensor) except? NULL:
     """Return the address of the elements of a torch tensor."""
     cdef DLTensor now
-    if torch_c.dlpack.dltensor_from_py_object_no_sync(<PyObject*>tensor, &now) != 0:
-        take_pending()
-        return NULL
-    return now.data
-
-
-cdef int _keep(list values, NetCall call, object result) except -1:
-    cdef Py_ssize_t i
-    if type(call.result) is int:
-        values[<Py_ssize_t>call.result] = result
-    else:
-        for i, slot in enumerate(call.result):
-            if slot is not None:
-                values[<Py_ssize_t>slot] = result[i]
-    return 0
+    return now.data if described(tensor, &now) else NULL
 
 
 cdef int _check(list values, tuple checked) except -1:
@@ -416,7 +371,7 @@ cdef class _Merger:
         return 0
 
     cdef bint check_result(self, object slot, Layout layout) except -1:
-        """Have the call that makes an output check its layout."""
+        """Mark the call that makes an output: it checks the layout of what it returns."""
         cdef NetCall call
         if slot is None or self.roots[slot] is not None:
             return False

@@ -29,28 +29,6 @@ cdef class Operand:
     cdef bint holds(self, TensorImpl impl) except -1
     cdef object rebind(self, TensorImpl impl)
 
-# The place of a tensor in a call that was recorded.
-cdef class Slot:
-    cdef readonly int index
-
-# The elements of a tensor, for a kernel: what it asks a torch tensor for at each call.
-cdef class Memory:
-    cdef void* data
-    cdef int64_t numel
-    cdef object owner           # the torch tensor
-
-cdef class Call:
-    cdef object function
-    cdef bint is_kernel         # which takes Memory in the place of a tensor
-    cdef tuple arguments
-    cdef dict keywords
-    cdef object result          # a slot's number, a tuple of them, or None
-    cdef bint is_view           # of operands: computed when the program is bound
-    cdef bint is_bound          # its arguments are operands and constants
-    cdef tuple bound_arguments
-    cdef dict bound_keywords
-    cdef tuple last             # the slots that no later call reads
-
 cdef class Program:
     cdef list calls
     cdef list operands          # inputs, then outputs that are written
@@ -61,10 +39,6 @@ cdef class Program:
 
     cdef int bind(self) except -1
     cdef int run(self) except -1
-    cdef int _keep(self, Call call, object result) except -1
 
-cdef object filled(object template, list values)
-cdef object with_memory(object value)
 cdef bint has_layout(object tensor, Layout layout) except -1
-cdef int make_calls(list calls, list values) except -1
 cdef int put_result(object blob, object result, TensorImpl fresh) except -1

@@ -12,8 +12,6 @@ the program is bound.
 """
 
 from cpython.object cimport PyObject
-from cpython.ref cimport Py_INCREF
-from cpython.tuple cimport PyTuple_New, PyTuple_SET_ITEM
 from libc.stdint cimport int64_t
 from libc.string cimport memcmp, memcpy, memmove
 
@@ -28,15 +26,12 @@ from bridge.c10.tensor_impl cimport (
 )
 from bridge.caffe2.blobs.core cimport BlobCore, hold_tensor, tensor_of
 from bridge.caffe2.blobs.replace cimport become
+from bridge.caffe2.execution.calls cimport Call
 from bridge.caffe2.tensor.tensor cimport Tensor, wrap
-from bridge.c10.python_api cimport owned, take_pending
+from bridge.c10.python_api cimport owned
 from bridge.dlpack.abi cimport DL_CPU, DLDataType, DLTensor
-from bridge.exchange.torch_api cimport torch_c
+from bridge.exchange.torch_api cimport described, torch_c
 from bridge.exchange.torch_export cimport torch_operand
-
-cdef extern from "Python.h":
-    object PyObject_Call(object function, object arguments, PyObject* keywords)
-
 
 cdef class Layout:
     """The type and the sizes of a tensor, to be compared with those of another."""
@@ -76,8 +71,7 @@ cdef bint has_layout(object tensor, Layout layout) except -1:
     if torch_c.dlpack == NULL:      # before torch 2.10
         return tensor.is_contiguous() and tensor.dtype is layout.dtype.torch \
             and tuple(tensor.shape) == tuple([layout.sizes[i] for i in range(layout.ndim)])
-    if torch_c.dlpack.dltensor_from_py_object_no_sync(<PyObject*>tensor, &now) != 0:
-        take_pending()
+    if not described(tensor, &now):
         return False
     if now.ndim != layout.ndim \
             or memcmp(&now.dtype, &layout.dtype.c_dlpack, sizeof(DLDataType)) != 0:
@@ -129,61 +123,6 @@ cdef Operand new_operand(TensorImpl impl, bint written):
     return operand
 
 
-cdef class Slot:
-    """Stands for a tensor in the arguments of a recorded call."""
-
-    def __init__(self, int index):
-        self.index = index
-
-
-cdef class Memory:
-    """The address of the elements of a torch tensor, and their number; see `take_memory`."""
-
-
-cdef Memory memory_of(object tensor):
-    """Return the memory of a row-major tensor; None if torch does not say where it is."""
-    cdef Memory memory = Memory.__new__(Memory)
-    cdef DLTensor now
-    cdef int i
-    if torch_c.dlpack == NULL:      # before torch 2.10
-        return None
-    if torch_c.dlpack.dltensor_from_py_object_no_sync(<PyObject*>tensor, &now) != 0:
-        take_pending()
-        return None
-    memory.data = now.data
-    memory.numel = 1
-    for i in range(now.ndim):
-        memory.numel *= now.shape[i]
-    memory.owner = tensor
-    return memory
-
-
-cdef set _kernels = set()
-
-
-def take_memory(kernel):
-    """Make programs call `kernel` with a `Memory` in the place of each tensor that they know.
-
-    The kernel returns one of the tensors that it was given, which is not looked at.
-    """
-    _kernels.add(kernel)
-
-
-cdef class Call:
-    """A recorded call of a torch function; see `Program`."""
-
-    def __init__(self, function, tuple arguments, dict keywords, result, bint is_view,
-                 bint is_bound, tuple last):
-        self.function = function
-        self.is_kernel = function in _kernels
-        self.arguments = arguments
-        self.keywords = keywords or None
-        self.result = result
-        self.is_view = is_view
-        self.is_bound = is_bound
-        self.last = last
-
-
 cdef class Program:
     """Recorded calls on operands; see the module.
 
@@ -224,118 +163,19 @@ cdef class Program:
         """Make the calls that return views of operands, and the arguments that are constant."""
         cdef Call call
         for call in self.calls:
-            if not call.is_bound:
-                continue
-            call.bound_arguments = <tuple>filled(call.arguments, self.values)
-            if call.is_kernel:
-                call.bound_arguments = <tuple>with_memory(call.bound_arguments)
-            if call.keywords is not None:
-                call.bound_keywords = <dict>filled(call.keywords, self.values)
-            if call.is_view:
-                self._keep(call, PyObject_Call(
-                    call.function, call.bound_arguments, <PyObject*>call.bound_keywords
-                    if call.bound_keywords is not None else NULL))
+            if call.is_bound:
+                call.bind(self.values)
         return 0
 
     cdef int run(self) except -1:
         """Make the calls. The new tensors of `results` stay in `values` until they are taken."""
         cdef Call call
-        cdef object result, index
-        cdef PyObject* keywords
         for call in self.calls:
-            if call.is_view:
-                continue
-            if call.is_bound:
-                keywords = <PyObject*>call.bound_keywords \
-                    if call.bound_keywords is not None else NULL
-                result = PyObject_Call(call.function, call.bound_arguments, keywords)
-            elif call.keywords is None:
-                result = PyObject_Call(
-                    call.function, <tuple>filled(call.arguments, self.values), NULL)
-            else:
-                keywords_now = filled(call.keywords, self.values)
-                result = PyObject_Call(
-                    call.function, <tuple>filled(call.arguments, self.values),
-                    <PyObject*>keywords_now)
-            if call.result is not None:
-                self._keep(call, result)
-            if call.last is not None:
-                for index in call.last:
-                    self.values[<Py_ssize_t>index] = None
+            if not call.is_view:
+                call.make(self.values)
+                if call.last is not None:
+                    call.forget(self.values)
         return 0
-
-    cdef int _keep(self, Call call, object result) except -1:
-        cdef Py_ssize_t i
-        if type(call.result) is int:
-            self.values[<Py_ssize_t>call.result] = result
-        elif call.result is not None:
-            for i, slot in enumerate(call.result):
-                if slot is not None:
-                    self.values[<Py_ssize_t>slot] = result[i]
-        return 0
-
-
-cdef int make_calls(list calls, list values) except -1:
-    """Make recorded calls on tensors that no program is bound to; `values` has the operands first.
-
-    The results are put into `values`.
-    """
-    cdef Call call
-    cdef object result
-    cdef Py_ssize_t i
-    for call in calls:
-        arguments = <tuple>filled(call.arguments, values)
-        if call.keywords is None:
-            result = PyObject_Call(call.function, arguments, NULL)
-        else:
-            keywords = filled(call.keywords, values)
-            result = PyObject_Call(call.function, arguments, <PyObject*>keywords)
-        if type(call.result) is int:
-            values[<Py_ssize_t>call.result] = result
-        elif call.result is not None:
-            for i, slot in enumerate(call.result):
-                if slot is not None:
-                    values[<Py_ssize_t>slot] = result[i]
-    return 0
-
-
-cdef object filled(object template, list values):
-    """Return a copy of the arguments of a call, with the values of slots in their places."""
-    cdef type kind = type(template)
-    cdef object name, one
-    cdef dict found
-    cdef tuple copied
-    cdef Py_ssize_t i
-    if kind is Slot:
-        return values[(<Slot>template).index]
-    if kind is tuple:
-        copied = PyTuple_New(len(<tuple>template))
-        for i in range(len(<tuple>template)):
-            one = filled((<tuple>template)[i], values)
-            Py_INCREF(one)
-            PyTuple_SET_ITEM(copied, i, one)
-        return copied
-    if kind is list:
-        return [filled(one, values) for one in <list>template]
-    if kind is dict:
-        found = {}
-        for name, one in (<dict>template).items():
-            found[name] = filled(one, values)
-        return found
-    return template
-
-
-cdef object with_memory(object value):
-    """Return arguments of a kernel, with `Memory` in the places of tensors."""
-    cdef Memory memory
-    if type(value) is tuple:
-        return tuple([with_memory(one) for one in <tuple>value])
-    if type(value) is list:
-        return [with_memory(one) for one in <list>value]
-    if type(value) is <object>torch_c.tensor_type:
-        memory = memory_of(value)
-        return value if memory is None else memory
-    return value
 
 
 cdef int put_result(object blob, object result, TensorImpl fresh) except -1:

@@ -14,7 +14,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Sequence
 
-from bridge.caffe2.execution.program import Call, Slot
+from bridge.caffe2.execution.calls import Call, Slot
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

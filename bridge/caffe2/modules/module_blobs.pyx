@@ -6,13 +6,13 @@ from cpython.object cimport PyObject
 from libc.stdint cimport int64_t
 from libc.string cimport memcmp
 
-from bridge.c10.python_api cimport owned, take_pending
+from bridge.c10.python_api cimport owned
 from bridge.c10.storage cimport BORROWED, UNVERIFIED
 from bridge.c10.tensor_impl cimport CONTIGUOUS, TensorImpl
 from bridge.caffe2.blobs.core cimport BlobCore
 from bridge.caffe2.tensor.tensor cimport wrap
 from bridge.dlpack.abi cimport DL_COMPLEX, DL_CPU, DLDataType, DLTensor
-from bridge.exchange.torch_api cimport torch_c
+from bridge.exchange.torch_api cimport described, torch_c
 from bridge.exchange.torch_export cimport export_torch
 from bridge.exchange.torch_import cimport import_torch
 
@@ -104,8 +104,7 @@ cdef bint _has_memory_of(object tensor, TensorImpl impl, bint may_be_negated) ex
     cdef int i
     if not impl.flags & CONTIGUOUS:
         return False
-    if torch_c.dlpack.dltensor_from_py_object_no_sync(<PyObject*>tensor, &now) != 0:
-        take_pending()
+    if not described(tensor, &now):
         return False
     if <char*>now.data != impl.storage.data or now.ndim != impl.ndim \
             or now.device.device_type != DL_CPU \

@@ -3,7 +3,7 @@ from typing import Any
 
 from typing_extensions import disjoint_base
 
-from bridge.caffe2.execution.program import Call
+from bridge.caffe2.execution.calls import Call
 
 def gradient_signature(
     inputs: list[Any], keys: dict[str, str], parameters: dict[str, Any], buffers: dict[str, Any]

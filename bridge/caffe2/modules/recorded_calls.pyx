@@ -7,14 +7,11 @@ from cpython.mem cimport PyMem_Free, PyMem_Malloc
 from cpython.object cimport PyObject
 from libc.stdint cimport int64_t
 
-from bridge.c10.python_api cimport owned, take_pending
-from bridge.caffe2.execution.program cimport Call, filled
+from bridge.c10.python_api cimport owned
+from bridge.caffe2.execution.calls cimport Call
 from bridge.caffe2.execution.torch_state cimport is_neutral, is_observed_now
 from bridge.dlpack.abi cimport DL_COMPLEX, DLTensor
-from bridge.exchange.torch_api cimport torch_c
-
-cdef extern from "Python.h":
-    object PyObject_Call(object function, object arguments, PyObject* keywords)
+from bridge.exchange.torch_api cimport described, is_plain, torch_c
 
 cdef enum:
     MOST_DIMS = 8
@@ -71,11 +68,7 @@ cdef bint _describe(object tensor, int64_t* fields, bint* wants) except -1:
     cdef DLTensor now
     cdef bint requires_grad
     cdef int i
-    if type(tensor) is not <object>torch_c.tensor_type \
-            and type(tensor) is not <object>torch_c.parameter_type:
-        return False
-    if torch_c.dlpack.dltensor_from_py_object_no_sync(<PyObject*>tensor, &now) != 0:
-        take_pending()
+    if not is_plain(tensor) or not described(tensor, &now):
         return False
     if now.ndim > MOST_DIMS or now.dtype.code == DL_COMPLEX \
             or owned(torch_c.is_neg(<PyObject*>tensor, NULL)):
@@ -116,7 +109,7 @@ cdef class RecordedCalls:
         cdef list values = [None] * self.slots
         cdef Py_ssize_t i = 0
         cdef Call call
-        cdef object result, keywords, index
+        cdef object index
         for tensor in inputs:
             values[i] = tensor
             i += 1
@@ -124,20 +117,7 @@ cdef class RecordedCalls:
             values[i] = parameters[key] if key in parameters else buffers[key]
             i += 1
         for call in self.calls:
-            if call.keywords is None:
-                result = PyObject_Call(call.function, <tuple>filled(call.arguments, values), NULL)
-            else:
-                keywords = filled(call.keywords, values)
-                result = PyObject_Call(
-                    call.function, <tuple>filled(call.arguments, values), <PyObject*>keywords)
-            if type(call.result) is int:
-                values[<Py_ssize_t>call.result] = result
-            elif call.result is not None:
-                for i, slot in enumerate(call.result):
-                    if slot is not None:
-                        values[<Py_ssize_t>slot] = result[i]
+            call.make(values)
             if call.last is not None:
-                result = None
-                for index in call.last:
-                    values[<Py_ssize_t>index] = None
+                call.forget(values)
         return [values[<Py_ssize_t>index] for index in self.results]

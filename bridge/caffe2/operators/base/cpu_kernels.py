@@ -16,7 +16,7 @@ from collections.abc import Callable
 from types import FunctionType
 
 from bridge.c10.errors import EnforceNotMet
-from bridge.caffe2.execution.program import take_memory
+from bridge.caffe2.execution.calls import take_memory
 from bridge.caffe2.execution.torch_state import is_observed
 from bridge.caffe2.operators.base.lazy_torch import torch
 

@@ -1,0 +1,28 @@
+# SPDX-License-Identifier: Apache-2.0
+from collections.abc import Callable
+from typing import Any
+
+from typing_extensions import disjoint_base
+
+@disjoint_base
+class Slot:
+    index: int
+    def __init__(self, index: int) -> None: ...
+
+@disjoint_base
+class Memory: ...
+
+def take_memory(kernel: Callable[..., Any]) -> None: ...
+
+@disjoint_base
+class Call:
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        arguments: tuple[Any, ...],
+        keywords: dict[str, Any],
+        result: int | tuple[int | None, ...] | None,
+        is_view: bool,
+        is_bound: bool,
+        last: tuple[int, ...] | None,
+    ) -> None: ...

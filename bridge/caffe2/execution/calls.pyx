@@ -1,0 +1,157 @@
+# SPDX-License-Identifier: Apache-2.0
+# cython: language_level=3, boundscheck=False, wraparound=False
+"""Call: a recorded call of a torch function, with slots in the places of tensors."""
+
+from cpython.object cimport PyObject
+from cpython.ref cimport Py_INCREF
+from cpython.tuple cimport PyTuple_New, PyTuple_SET_ITEM
+
+from bridge.dlpack.abi cimport DLTensor
+from bridge.exchange.torch_api cimport described, torch_c
+
+cdef extern from "Python.h":
+    object PyObject_Call(object function, object arguments, PyObject* keywords)
+
+
+cdef class Slot:
+    """Stands for a tensor in the arguments of a recorded call."""
+
+    def __init__(self, int index):
+        self.index = index
+
+
+cdef class Memory:
+    """The address of the elements of a torch tensor, and their number; see `take_memory`."""
+
+
+cdef Memory memory_of(object tensor):
+    """Return the memory of a row-major tensor; None if torch does not say where it is."""
+    cdef Memory memory = Memory.__new__(Memory)
+    cdef DLTensor now
+    cdef int i
+    if torch_c.dlpack == NULL:      # before torch 2.10
+        return None
+    if not described(tensor, &now):
+        return None
+    memory.data = now.data
+    memory.numel = 1
+    for i in range(now.ndim):
+        memory.numel *= now.shape[i]
+    memory.owner = tensor
+    return memory
+
+
+cdef set _kernels = set()
+
+
+def take_memory(kernel):
+    """Make programs call `kernel` with a `Memory` in the place of each tensor that they know.
+
+    The kernel returns one of the tensors that it was given, which is not looked at.
+    """
+    _kernels.add(kernel)
+
+
+cdef class Call:
+    """A recorded call of a torch function; see `Program`."""
+
+    def __init__(self, function, tuple arguments, dict keywords, result, bint is_view,
+                 bint is_bound, tuple last):
+        self.function = function
+        self.is_kernel = function in _kernels
+        self.arguments = arguments
+        self.keywords = keywords or None
+        self.result = result
+        self.is_view = is_view
+        self.is_bound = is_bound
+        self.last = last
+
+    cdef int bind(self, list values) except -1:
+        """Make the arguments out of `values` for all later calls; keep the result of a view."""
+        self.bound_arguments = <tuple>filled(self.arguments, values)
+        if self.is_kernel:
+            self.bound_arguments = <tuple>with_memory(self.bound_arguments)
+        if self.keywords is not None:
+            self.bound_keywords = <dict>filled(self.keywords, values)
+        if self.is_view:
+            self.make(values)
+        return 0
+
+    cdef int make(self, list values) except -1:
+        """Call the function, with arguments out of `values`; put the result there."""
+        cdef object result, keywords
+        cdef Py_ssize_t i
+        if self.bound_arguments is not None:
+            result = PyObject_Call(
+                self.function, self.bound_arguments, <PyObject*>self.bound_keywords
+                if self.bound_keywords is not None else NULL)
+        elif self.keywords is None:
+            result = PyObject_Call(self.function, <tuple>filled(self.arguments, values), NULL)
+        else:
+            keywords = filled(self.keywords, values)
+            result = PyObject_Call(
+                self.function, <tuple>filled(self.arguments, values), <PyObject*>keywords)
+        if type(self.result) is int:
+            values[<Py_ssize_t>self.result] = result
+        elif self.result is not None:
+            for i, slot in enumerate(self.result):
+                if slot is not None:
+                    values[<Py_ssize_t>slot] = result[i]
+        return 0
+
+    cdef int forget(self, list values) except -1:
+        """Let go of the tensors that no later call reads."""
+        cdef object index
+        for index in self.last:
+            values[<Py_ssize_t>index] = None
+        return 0
+
+
+cdef int make_calls(list calls, list values) except -1:
+    """Make recorded calls on tensors that no program is bound to; `values` has the operands first.
+
+    The results are put into `values`.
+    """
+    cdef Call call
+    for call in calls:
+        call.make(values)
+    return 0
+
+
+cdef object filled(object template, list values):
+    """Return a copy of the arguments of a call, with the values of slots in their places."""
+    cdef type kind = type(template)
+    cdef object name, one
+    cdef dict found
+    cdef tuple copied
+    cdef Py_ssize_t i
+    if kind is Slot:
+        return values[(<Slot>template).index]
+    if kind is tuple:
+        copied = PyTuple_New(len(<tuple>template))
+        for i in range(len(<tuple>template)):
+            one = filled((<tuple>template)[i], values)
+            Py_INCREF(one)
+            PyTuple_SET_ITEM(copied, i, one)
+        return copied
+    if kind is list:
+        return [filled(one, values) for one in <list>template]
+    if kind is dict:
+        found = {}
+        for name, one in (<dict>template).items():
+            found[name] = filled(one, values)
+        return found
+    return template
+
+
+cdef object with_memory(object value):
+    """Return arguments of a kernel, with `Memory` in the places of tensors."""
+    cdef Memory memory
+    if type(value) is tuple:
+        return tuple([with_memory(one) for one in <tuple>value])
+    if type(value) is list:
+        return [with_memory(one) for one in <list>value]
+    if type(value) is <object>torch_c.tensor_type:
+        memory = memory_of(value)
+        return value if memory is None else memory
+    return value
