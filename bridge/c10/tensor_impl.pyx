@@ -74,6 +74,7 @@ from bridge.c10.storage cimport (
     Storage,
     add_users,
     allocate_buffer,
+    begin_of,
     install,
     new_storage,
 )
@@ -207,23 +208,22 @@ cdef class TensorImpl:
         Raises EnforceBufferError: undefined, no type, not allocated, borrowed memory that is gone,
         or a storage that another tensor has made too small or filled with another type.
         """
-        cdef Storage storage
-        if FREE_THREADED:
-            while True:
-                storage = storage_of(self)
-                if storage is None:
-                    self.require_defined(caller)
-                if storage.flags & BORROWED:
-                    storage.check()     # before the locks, as it may run Python
-                with cython.critical_section(self, storage):
-                    if self.storage is storage:
-                        return _checked_data(self, storage, caller)
-        storage = self.storage
+        cdef Storage storage = self.storage
+        cdef char* begin
+        cdef char* found
         if storage is None:
             self.require_defined(caller)
         if storage.flags & BORROWED:
             storage.check()
-        return _checked_data(self, storage, caller)
+        if FREE_THREADED:
+            # Another thread may install a buffer meanwhile, whose size it sets last. A lock would
+            # let go of those that the caller has: critical sections do, when one has to wait.
+            while True:
+                begin = begin_of(storage)
+                found = checked_data(self, storage, caller)
+                if begin_of(storage) == begin:
+                    return found
+        return checked_data(self, storage, caller)
 
     cdef int writable(self, str caller) except -1:
         """Raise EnforceNotMet if the memory is read-only."""
@@ -366,8 +366,8 @@ cdef void _keep_pair(PyObject* dying, PyObject* storage) noexcept:
     _n_pairs += 1
 
 
-cdef inline char* _checked_data(TensorImpl self, Storage storage, str caller) except? NULL:
-    """Return what `TensorImpl.data` returns; `storage` is that of `self`."""
+cdef char* checked_data(TensorImpl self, Storage storage, str caller) except? NULL:
+    """Return what `TensorImpl.data` returns; `storage` is that of `self`, checked if BORROWED."""
     cdef int64_t low, high, bytes_to_end
     if self.c_dtype is undefined_type:
         raise EnforceBufferError(
