@@ -16,12 +16,14 @@ import sys
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any
 
 __all__ = [
     "current_handle",
     "current_stream",
     "make_consumer_wait",
+    "on_current_streams",
     "synchronise_host",
     "wait_for_event",
     "wait_for_handle",
@@ -58,6 +60,32 @@ def _torch_in_use() -> Any:
 def current_stream(index: int, device_type: int = _CUDA) -> int:
     """Return torch's current stream as a consumer passes it to a producer."""
     return current_handle(index) or (0 if device_type == _ROCM else 1)
+
+
+def on_current_streams(work: Callable[[], None]) -> Callable[[], None]:
+    """Return `work` for another thread: it runs on this thread's current device and streams there.
+
+    A thread begins on device 0 and the default streams, and so would not wait for what is queued on
+    the streams of the thread that started it, nor be waited for there.
+    """
+    torch = _torch_in_use()
+    if torch is None:
+        return work
+    device = torch.cuda.current_device()
+    streams = [torch.cuda.current_stream(index) for index in range(torch.cuda.device_count())]
+    if not device and all(stream.cuda_stream == _LEGACY for stream in streams):
+        return work
+
+    def on_streams() -> None:
+        from contextlib import ExitStack
+
+        with ExitStack() as stack:
+            for stream in streams:
+                stack.enter_context(torch.cuda.stream(stream))
+            stack.enter_context(torch.cuda.device(device))
+            work()
+
+    return on_streams
 
 
 def make_consumer_wait(index: int, stream: Any, device_type: int = _CUDA) -> None:

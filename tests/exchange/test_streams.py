@@ -419,3 +419,20 @@ def test_a_device_array_is_ready(cuda: FakeCuda) -> None:
     found = arrow.ArrowDeviceArray.from_address(arrow.pointer(capsule, b"arrow_device_array"))
     assert (found.device_type, found.device_id, found.sync_event) == (abi.CUDA, 0, None)
     assert cuda.finished == [(0, SIDE)]
+
+
+def test_what_another_thread_does_is_on_our_streams(cuda: FakeCuda) -> None:
+    seen: list[list[int]] = []
+
+    def work() -> None:
+        seen.append([stream.cuda_stream for stream in cuda._inside])
+
+    assert streams.on_current_streams(work) is work  # where threads begin
+    cuda.current = [SIDE, THEIRS]
+    streams.on_current_streams(work)()
+    assert seen == [[SIDE, THEIRS]]
+    assert not cuda._inside
+    cuda.initialized = False
+    cuda.questions.clear()
+    assert streams.on_current_streams(work) is work
+    assert not cuda.questions
