@@ -41,12 +41,20 @@ def current_handle(index: int) -> int:
     """Return the handle of torch's current stream on device `index`; negative: current device.
 
     0, the legacy default stream, as long as torch has not initialised CUDA.
-    Raises RuntimeError, as torch does: the device does not exist.
+    Raises BufferError: the device does not exist, or this is a forked child, where CUDA does not
+    work.
     """
     torch = _torch_in_use()
     if torch is None:
         return _LEGACY
-    return int(torch.cuda.current_stream(index if index >= 0 else None).cuda_stream)
+    return int(_current(torch, index).cuda_stream)
+
+
+def _current(torch: Any, index: int) -> Any:
+    try:
+        return torch.cuda.current_stream(index if index >= 0 else None)
+    except RuntimeError as error:
+        raise BufferError(f"torch has no stream on CUDA device {index}: {error}") from error
 
 
 def _torch_in_use() -> Any:
@@ -117,7 +125,7 @@ def synchronise_host(index: int) -> None:
     torch = _torch_in_use()
     if torch is None:
         return
-    ours = torch.cuda.current_stream(index if index >= 0 else None)
+    ours = _current(torch, index)
     if _is_captured(torch, ours):
         raise BufferError(
             "The stream is being captured into a CUDA graph, so the host cannot wait for it, which "
@@ -160,7 +168,7 @@ def wait_for_event(index: int, event: int) -> None:
     if torch is None:
         status = _queue_event(_LEGACY, event)
     else:
-        ours = torch.cuda.current_stream(index)
+        ours = _current(torch, index)
         if _is_captured(torch, ours):
             raise BufferError(
                 "The stream is being captured into a CUDA graph, which an event of outside would "
