@@ -112,5 +112,7 @@ def test_a_call_that_finds_no_memory(name: str) -> None:
                 workspace.SwitchWorkspace("default")
             prepare()
 
-        wrong = check_call((nothing, lambda _: function()), start, blobs, makes_cells=name in MAKES_CELLS)
+        wrong = check_call(
+            (nothing, lambda _: function()), start, blobs, makes_cells=name in MAKES_CELLS
+        )
     assert not wrong, "\n".join(wrong)
