@@ -14,7 +14,7 @@ from libc.stdint cimport int64_t, uintptr_t
 
 from bridge.c10.dims cimport Dims, new_dims
 from bridge.c10.copy cimport reported_copy, requested_copy
-from bridge.c10.python_api cimport Py_TYPE, owned, take_pending
+from bridge.c10.python_api cimport FREE_THREADED, Py_TYPE, owned, take_pending
 from bridge.c10.storage cimport BORROWED, EXTERNAL, READONLY
 from bridge.c10.tensor_impl cimport OWN_ORIGIN, TensorImpl, origin_of, storage_of
 from bridge.c10.type_meta cimport TypeMeta, as_type
@@ -194,6 +194,8 @@ cdef object _cached(TensorImpl impl, object tensor, bint writable):
     # Memory of the bridge's own: this tensor stays here, and aliases of it go out, now and the
     # next time, so that a change of an alias's metadata concerns that alias only.
     with cython.critical_section(impl):
+        if FREE_THREADED and tensor.dtype is not impl.c_dtype.torch:
+            return tensor       # which another thread has changed meanwhile
         impl.flags |= OWN_ORIGIN
         impl.origin = tensor
     return _alias(tensor)

@@ -12,9 +12,10 @@ import contextlib
 import io
 import struct
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import numpy as np
 
@@ -144,10 +145,37 @@ def arrow_array(data: bytes) -> None:
 _ALIVE: list[Any] = []  # structures of ctypes, until the next are made
 
 
+class _LittleMemory(c10.Allocator):
+    """Refuses what the sizes in a few bytes may ask for: gigabytes, which take seconds to fill."""
+
+    most = 1 << 16
+
+    def raw_allocate(self, nbytes: int) -> int:
+        if nbytes > self.most:
+            raise MemoryError(f"{nbytes} bytes")
+        return super().raw_allocate(nbytes)
+
+
+@contextlib.contextmanager
+def _little_memory() -> Iterator[None]:
+    before = c10.GetAllocator("cpu")
+    c10.SetAllocator("cpu", _LITTLE)
+    try:
+        yield
+    finally:
+        c10.SetAllocator("cpu", before)
+
+
+_LITTLE = _LittleMemory()
+
+
+# strings are not in the allocator's memory
+@mock.patch("bridge.tf.read_tensor_proto.MAX_NBYTES", _LittleMemory.most)
 def tensor_proto(data: bytes) -> None:
     tf.from_tensor_proto(data).tolist()
 
 
+@_little_memory()
 def net(data: bytes) -> None:
     """Create a net's operators; nothing is run."""
     workspace.ResetWorkspace()
@@ -156,6 +184,7 @@ def net(data: bytes) -> None:
     workspace.CreateNet(data, overwrite=True)
 
 
+@_little_memory()
 def minidb(data: bytes) -> None:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "x.minidb"

@@ -54,16 +54,25 @@ Outcome = tuple[str, str]
 
 def isolated(test: Callable[..., None]) -> Callable[..., None]:
     """Run `test` in a child process; its arguments must be picklable, its module importable."""
+    return isolated_with()(test)
 
-    @functools.wraps(test)
-    def run(**arguments: Any) -> None:
-        outcome, text = _server().run((test.__module__, test.__qualname__, arguments))
-        if outcome == "skipped":
-            pytest.skip(text)
-        if outcome != "passed":
-            pytest.fail(text, pytrace=False)
 
-    return run
+def isolated_with(**environment: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Return a decorator as `isolated`, for a child whose environment has these variables, too."""
+
+    def decorate(test: Callable[..., None]) -> Callable[..., None]:
+        @functools.wraps(test)
+        def run(**arguments: Any) -> None:
+            server = _server(tuple(environment.items()))
+            outcome, text = server.run((test.__module__, test.__qualname__, arguments))
+            if outcome == "skipped":
+                pytest.skip(text)
+            if outcome != "passed":
+                pytest.fail(text, pytrace=False)
+
+        return run
+
+    return decorate
 
 
 def run_python(code: str, *arguments: str, options: Sequence[str] = ()) -> str:
@@ -96,12 +105,12 @@ def _environment() -> dict[str, str]:
 class _Server:
     """The parent's end of the server process: a request goes in, an outcome comes back."""
 
-    def __init__(self) -> None:
+    def __init__(self, environment: tuple[tuple[str, str], ...]) -> None:
         self.process = subprocess.Popen(
             [sys.executable, "-m", "tests.helpers.isolate"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            env=_environment(),
+            env={**_environment(), **dict(environment)},
             cwd=_ROOT,
         )
         atexit.register(self.close)
@@ -126,9 +135,9 @@ class _Server:
         self.process.wait()
 
 
-@functools.lru_cache(maxsize=1)
-def _server() -> _Server:
-    return _Server()
+@functools.cache
+def _server(environment: tuple[tuple[str, str], ...]) -> _Server:
+    return _Server(environment)
 
 
 def _serve(requests: BinaryIO, outcomes: BinaryIO) -> None:

@@ -25,6 +25,8 @@ from bridge.caffe2 import workspace
 Call = tuple[Callable[[], Any], Callable[[Any], object]]
 
 MOST = 3000  # allocations of one call; far more than any has
+ROUNDS = (3, 20, 20, 20, 20, 20)  # runs of all failures
+WARM_UP = 70  # calls: what is loaded and cached once, and objects that are kept for the next
 ENOUGH = 6  # runs without a failure, after which there is nothing left to fail
 
 
@@ -64,6 +66,31 @@ def require_lists(name: str, makes_lists: Collection[str]) -> None:
         pytest.skip("this CPython frees items twice when PyList_New finds no memory")
 
 
+# MAKE_CELL of CPython 3.11: where it finds no memory, the arguments of the call are not given back.
+_CELLS = """
+import _testcapi
+class Kept: alive = 0
+def make(kept):
+    return [kept for _ in "a"]
+kept = Kept()
+before = __import__("sys").getrefcount(kept)
+_testcapi.set_nomemory(0, 1)
+try:
+    make(kept)
+except MemoryError:
+    pass
+_testcapi.remove_mem_hooks()
+raise SystemExit(__import__("sys").getrefcount(kept) != before)
+"""
+
+
+@functools.cache
+def leaks_cells() -> bool:
+    """Return whether this Python keeps what a function was given that finds no memory at once."""
+    done = subprocess.run([sys.executable, "-c", _CELLS], capture_output=True, check=False)
+    return done.returncode != 0
+
+
 def state(value: Any) -> Any:
     """Return what a user can see of a tensor; of a list or tuple, of each of its items."""
     if value is None:
@@ -94,7 +121,8 @@ def blobs() -> Any:
     for name in workspace.Blobs():
         blob = workspace.FetchBlob(name)
         found.append((name, blob.tolist() if hasattr(blob, "tolist") else blob))
-    return workspace.CurrentWorkspace(), found, workspace.Nets()
+    immediate = workspace.IsImmediate(), workspace.root_folder()
+    return workspace.CurrentWorkspace(), workspace.Workspaces(), found, workspace.Nets(), immediate
 
 
 def nothing() -> None:
@@ -164,10 +192,11 @@ def _check(
     around: Callable[[], Any],
     fail_at: Callable[[int], None],
     stop: Callable[[], None],
+    counted: bool,
 ) -> list[str]:
     """Return what was wrong after any of the failures."""
     make, function = call
-    untouched, wrong = 0, []
+    untouched, wrong, failing = 0, [], []
     for n in range(MOST):
         prepare()
         value = make()
@@ -176,38 +205,79 @@ def _check(
         if verdict is None:
             untouched += 1
             if untouched == ENOUGH:
-                return wrong
+                break
             continue
         untouched = 0
+        failing.append(n)
         if verdict:
             wrong.append(f"allocation {n}: not a MemoryError: {verdict}")
         after = state(value), around()
         if after != before:
             wrong.append(f"allocation {n}: changed from {before} to {after}")
-    raise AssertionError(f"more than {MOST} allocations")
+    else:
+        raise AssertionError(f"more than {MOST} allocations")
+
+    def fail_at_all() -> None:
+        for n in failing:
+            prepare()
+            _attempt(function, make(), lambda n=n: fail_at(n), stop)  # type: ignore[misc]
+
+    return [*wrong, *(_left_behind(fail_at_all) if counted else [])]
+
+
+def _left_behind(run: Callable[[], None]) -> list[str]:
+    """Return what is wrong if each call of `run` adds a block of Python's memory, or more.
+
+    What is kept for later adds blocks, too, up to some hundred: the rounds are many calls.
+    """
+    grown = []
+    for calls in ROUNDS:
+        gc.collect()
+        blocks = sys.getallocatedblocks()
+        for _ in range(calls):
+            run()
+        gc.collect()
+        grown.append(sys.getallocatedblocks() - blocks)
+        if grown[-1] < calls:
+            return []
+    return [f"allocations leave memory behind: {ROUNDS} times all failures add {grown} blocks"]
 
 
 def check_call(
-    call: Call, prepare: Callable[[], object] = nothing, around: Callable[[], Any] = nothing
+    call: Call,
+    prepare: Callable[[], object] = nothing,
+    around: Callable[[], Any] = nothing,
+    *,
+    makes_cells: bool = False,
 ) -> list[str]:
     """Return what was wrong when allocations of the call failed; nothing, if all is as it should.
 
     `prepare` is run before `call[0]`, `around` returns the state that its result does not have.
+    makes_cells: it runs functions of Python's with variables that an inner one uses.
     """
     testcapi = require_failing_allocations()
-    prepare()
-    call[1](call[0]())  # what is loaded and cached once
+    for _ in range(WARM_UP):
+        prepare()
+        call[1](call[0]())
     gc.freeze()  # what is loaded now stays, and is not looked through again and again
+
+    counted = not (makes_cells and leaks_cells())
 
     def fail_python(n: int) -> None:
         testcapi.set_nomemory(n, n + 1)
 
-    found = _check(call, prepare, around, fail_python, testcapi.remove_mem_hooks)
+    found = _check(call, prepare, around, fail_python, testcapi.remove_mem_hooks, counted)
     wrong = [f"Python's {line}" for line in found]
     with _metered() as meter:
 
         def fail_elements(n: int) -> None:
             meter.left = n
 
-        found = _check(call, prepare, around, fail_elements, lambda: fail_elements(-1))
+        prepare()
+        held = len(meter.held)
+        found = _check(call, prepare, around, fail_elements, lambda: fail_elements(-1), counted)
+        prepare()
+        gc.collect()
+        if len(meter.held) > held:
+            found.append(f"memory is not given back, {len(meter.held) - held} times")
     return [*wrong, *(f"the elements' {line}" for line in found)]
