@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import math
 import struct
 import tempfile
 from collections.abc import Callable, Iterator
@@ -93,12 +94,17 @@ def capsule(data: bytes) -> None:
 def array_interface(data: bytes) -> None:
     words = _Words(data)
 
+    shape = words.sizes() if words.byte() < 240 else words.size()
+    typestr = words.text(("<f4", "<i8", "|u1", ">f4", "|b1", "<c8", "|V2", "<M8[s]"))
+    if typestr == ">f4" and (not isinstance(shape, tuple) or math.prod(shape) > 64):
+        typestr = "<f4"  # the other order of bytes is copied, and so read
+
     class Described:
         __array_interface__ = {  # noqa: RUF012  read only
-            "shape": words.sizes() if words.byte() < 240 else words.size(),
-            "typestr": words.text(("<f4", "<i8", "|u1", ">f4", "|b1", "<c8", "|V2", "<M8[s]")),
+            "shape": shape,
+            "typestr": typestr,
             "data": (_MEMORY.ctypes.data if words.byte() < 240 else 0, words.byte() < 40),
-            "strides": None if words.byte() < 128 else words.sizes(),
+            "strides": None if words.byte() < 128 or typestr == ">f4" else words.sizes(),
             "version": 3 if words.byte() < 240 else words.size(),
         }
         kept = _MEMORY

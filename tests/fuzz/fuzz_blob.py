@@ -55,7 +55,8 @@ def main() -> None:
         write_corpus(Path(first))
         found = [word for word in sys.argv[1:] if not word.startswith("-")]
         for folder in found:
-            Path(folder).mkdir(parents=True, exist_ok=True)
+            if not Path(folder).is_file():  # one input, to be run again
+                Path(folder).mkdir(parents=True, exist_ok=True)
         # libFuzzer writes what it finds into the first folder
         words = [*sys.argv, "-max_len=4096", first]
         atheris.Setup(words, one_input, internal_libfuzzer=True)

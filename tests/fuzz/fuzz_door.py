@@ -56,7 +56,8 @@ def guided() -> None:
             (Path(first) / str(index)).write_bytes(data)
         words = [sys.argv[0], *sys.argv[2:]]
         for folder in (word for word in words[1:] if not word.startswith("-")):
-            Path(folder).mkdir(parents=True, exist_ok=True)
+            if not Path(folder).is_file():  # one input, to be run again
+                Path(folder).mkdir(parents=True, exist_ok=True)
 
         def one_input(data: bytes) -> None:
             enter(name, data)

@@ -10,6 +10,7 @@ cdef class Current:
     cdef public dict workspaces         # by name
     cdef readonly object lock           # acquired to change the above
     cdef long* readers                  # see `find_blob_in`; NULL with the GIL
+    cdef int set_current(self, object workspace) except -1
 
 # Threads that feed blobs of their own share nothing that changes, not even a count of references:
 # without the GIL that would make two of them as slow as one. So `find_blob_in` and `find_ready`

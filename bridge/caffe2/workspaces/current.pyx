@@ -38,14 +38,20 @@ cdef class Current:
         """Set `workspace` as the workspace of that name and as the current one."""
         self.workspaces[name] = workspace
         self.name = name
-        self.enter(workspace)
+        self.set_current(workspace)
 
     def enter(self, workspace not None):
         """Set `workspace` as the current one; `name` and `workspaces` stay as they are."""
+        self.set_current(workspace)
+
+    cdef int set_current(self, object workspace) except -1:
+        """Do what `enter` does; allocates nothing."""
         cdef dict blobs = workspace._blobs
         cdef dict ready = workspace._ready
         # destroyed, if at all, after all fields have been set
-        _before = self.workspace, self.blobs, self.ready
+        _workspace = self.workspace
+        _blobs = self.blobs
+        _ready = self.ready
         with cython.critical_section(self):
             self.workspace = workspace
             self.blobs = blobs
@@ -53,7 +59,40 @@ cdef class Current:
         with nogil:
             while FREE_THREADED and is_read(self.readers):
                 usleep(10)
+        return 0
 
 
-current = Current()     # for good
+cdef Current _current = Current()   # for good
+current = _current
 make_immortal(current)
+
+
+cdef class Outside:
+    """Remembers the current workspace, and goes back to it: the base of what `WorkspaceGuard` is.
+
+    Going back allocates nothing, so that it cannot fail.
+    """
+    cdef tuple before   # the name, None if it has none; the workspace; the same of an outer one
+
+    def _remember(self):
+        """Remember the workspace that is the current one."""
+        workspace = _current.workspace
+        is_named = _current.workspaces.get(_current.name) is workspace
+        self.before = (_current.name if is_named else None, workspace, self.before)
+
+    def _forget(self):
+        """Forget what was remembered last."""
+        self.before = <tuple>self.before[2]
+
+    def __exit__(self, kind, error, traceback):
+        cdef tuple before = self.before
+        name, workspace = before[0], before[1]
+        self.before = <tuple>before[2]
+        _current.lock.acquire()
+        try:
+            if name is not None:
+                workspace = _current.workspaces[name]
+                _current.name = <str>name
+            _current.set_current(workspace)
+        finally:
+            _current.lock.release()

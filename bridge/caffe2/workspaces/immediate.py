@@ -67,31 +67,41 @@ def StartImmediate(i_know: bool = False) -> None:
     A mode that is on is restarted, with no blobs. Prints a warning unless `i_know`.
     """
     StopImmediate()
-    import tempfile  # takes a while to import, and few programs use this mode
-
-    folder = tempfile.mkdtemp()
-    with WorkspaceGuard(_WORKSPACE):
-        ResetWorkspace(folder)
-    _mode.folder = folder
-    observers.append(RunOperatorImmediate)
     if not i_know:
         print(
             "Immediate mode is on: each operator runs when it is created, in a workspace of its "
             "own, which StopImmediate() empties. It is slow, and meant for trying things out."
         )
+    import shutil
+    import tempfile  # these take a while to import, and few programs use this mode
+
+    folder = tempfile.mkdtemp()
+    try:
+        with WorkspaceGuard(_WORKSPACE):
+            ResetWorkspace(folder)
+        _mode.folder = folder
+        observers.append(RunOperatorImmediate)
+    except BaseException:
+        _mode.folder = None
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
 
 
 def StopImmediate() -> None:
     """End the mode, if it is on, and remove its blobs."""
-    if _mode.folder is None:
-        return
-    folder, _mode.folder = _mode.folder, None
-    observers.remove(RunOperatorImmediate)
-    with WorkspaceGuard(_WORKSPACE):
-        ResetWorkspace()
     import shutil
 
-    shutil.rmtree(folder, ignore_errors=True)  # a script may have removed it
+    folder = _mode.folder
+    if folder is None:
+        return
+    with WorkspaceGuard(_WORKSPACE):
+        ResetWorkspace()
+    _mode.folder = None
+    observers.remove(RunOperatorImmediate)
+    try:
+        shutil.rmtree(folder, ignore_errors=True)  # a script may have removed it
+    except MemoryError:
+        return  # the mode has ended, and an empty folder is not worth an error
 
 
 def ImmediateBlobs() -> list[str]:

@@ -38,13 +38,17 @@ def find_named(workspace: BlobTable, name: Any, caller: str) -> Blob:
     """Return the blob `name`. Raises EnforceNotMet, also a KeyError: there is no such blob."""
     text = name_of(name, caller)
     blob = find_blob(workspace, text)
-    if blob is not None:
-        return blob
+    if blob is None:
+        raise _missing(workspace, text, caller)
+    return blob
+
+
+def _missing(workspace: BlobTable, text: str, caller: str) -> EnforceKeyError:
     is_current = workspace is current.workspace
     here = f"workspace {current.name!r}" if is_current else "the workspace"
     others = [other for other, ws in list(current.workspaces.items()) if text in ws._blobs]
     hint = f" There is one in the workspace {listed(others)}: SwitchWorkspace." if others else ""
-    raise EnforceKeyError(
+    return EnforceKeyError(
         f"There is no blob {text!r} in {here}, which has {listed(workspace._blobs)}.{hint} Feed it "
         "first by FeedBlob(name, value), or create an empty one by CreateBlob(name).",
         caller,

@@ -59,9 +59,9 @@ def CreateNet(net: Any, overwrite: bool = False, input_blobs: Iterable[Any] | No
             raise
         raise wrap_error("input_blobs is not a sequence of names", caller, cause) from cause
     new = [name for name in names if find_blob(workspace, name) is None]
-    for name in new:
-        find_or_create(workspace, name)
     try:
+        for name in new:
+            find_or_create(workspace, name)
         create_net(workspace, as_message(net, "NetDef", caller), overwrite, caller)
     except BaseException:
         for name in new:

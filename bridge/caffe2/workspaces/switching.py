@@ -18,14 +18,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ContextDecorator
 
 from bridge.c10.errors import EnforceKeyError
 from bridge.caffe2.base.errors import wrap_error
 from bridge.caffe2.base.names import name_of
 from bridge.caffe2.base.text import listed
-from bridge.caffe2.workspaces.current import current
+from bridge.caffe2.workspaces.current import Outside, current
 from bridge.caffe2.workspaces.workspace import Workspace
 
 TYPE_CHECKING = False
@@ -85,19 +84,28 @@ def SwitchWorkspace(name: Any, create_if_missing: bool = False) -> None:
         current.put(text, workspace)
 
 
-@contextmanager
-def WorkspaceGuard(workspace_name: Any) -> Iterator[None]:
-    """Switch to a workspace, created if it does not exist; switch back at the end.
+class _Guard(Outside, ContextDecorator):
+    """What `WorkspaceGuard` returns; a generator would need memory to end."""
 
-    workspace_name: its name, or a `Workspace`. Raises EnforceNotMet: it is neither.
+    def __init__(self, inside: Any) -> None:
+        self._inside = inside
+
+    def __enter__(self) -> None:
+        self._remember()
+        try:
+            SwitchWorkspace(self._inside, True)
+        except BaseException:
+            self._forget()
+            raise
+
+
+def WorkspaceGuard(workspace_name: Any) -> _Guard:
+    """Return a context manager that switches to a workspace, and back at the end.
+
+    workspace_name: its name, or a `Workspace`; it is created if it does not exist. Entering raises
+    EnforceNotMet if it is neither.
     """
-    name, workspace = current.name, current.workspace
-    before = name if current.workspaces.get(name) is workspace else workspace
-    SwitchWorkspace(workspace_name, True)
-    try:
-        yield
-    finally:
-        SwitchWorkspace(before, True)
+    return _Guard(workspace_name)
 
 
 def ResetWorkspace(root_folder: str | os.PathLike[str] | None = None) -> bool:

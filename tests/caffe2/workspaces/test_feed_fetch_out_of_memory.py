@@ -1,18 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Each allocation of a call of the workspace may fail; its blobs and nets are then as before.
 
-Not here: calls that take a message. The protobuf library ends the process when it finds no memory;
-this alone does so, by a segmentation fault in its C core (7.36.2, CPython 3.11)::
-
-    import _testcapi
-    from google.protobuf.descriptor_pb2 import FileDescriptorProto
-
-    for n in range(60):
-        _testcapi.set_nomemory(n, n + 1)
-        try:
-            FileDescriptorProto.FromString(b"\\n\\x01x\\x22\\x03\\n\\x01m").message_type[0].name
-        except MemoryError:
-            pass
+Calls that take a message are in `test_nets_out_of_memory`.
 """
 
 from __future__ import annotations
@@ -24,7 +13,7 @@ import numpy as np
 import pytest
 import torch
 
-from bridge import at, caffe2
+from bridge import at, c10, caffe2
 from bridge.caffe2 import core, workspace
 from tests.helpers.isolate import isolated
 from tests.helpers.out_of_memory import (
@@ -45,6 +34,7 @@ def prepare() -> None:
     workspace.FeedBlob("y", np.arange(4.0, dtype=np.float32))
     workspace.FeedBlob("z", np.zeros(3, np.float32))
     workspace.FeedBlob("s", "text")
+    workspace.RunOperatorOnce(QUANTIZE)
     workspace.CreateNet(NET, overwrite=True)
 
 
@@ -60,6 +50,23 @@ COPY = core.CreateOperator("Copy", "x", "z")
 MESSAGE = filled(np.arange(3.0)).serialize("x")
 OBJECTS = np.array([b"a", "b"], dtype=object)
 CAFFE2 = caffe2.Tensor([2], [1.0, 2.0])
+
+QUANTIZE = core.CreateOperator("Int8Quantize", "x", "q", Y_scale=0.5, Y_zero_point=1)
+
+
+def in_another() -> None:
+    with workspace.WorkspaceGuard("another"):
+        pass
+
+
+def blobs_of_the_mode() -> Any:
+    return blobs(), workspace.ImmediateBlobs(), workspace.FetchImmediate("i").tolist()
+
+
+def immediate() -> None:
+    workspace.StartImmediate(i_know=True)
+    workspace.FeedImmediate("i", np.ones(3))
+
 
 CALLS: dict[str, Callable[[], object]] = {
     "FeedBlob": lambda: workspace.FeedBlob("x", np.ones((5, 5))),
@@ -83,6 +90,50 @@ CALLS: dict[str, Callable[[], object]] = {
     "RunNet": lambda: workspace.RunNet("net"),
     "RunOperatorOnce": lambda: workspace.RunOperatorOnce(COPY),
     "DeleteNet": lambda: workspace.DeleteNet("net"),
+    "CreateBlob": lambda: workspace.CreateBlob("new"),
+    "ResetBlob": lambda: workspace.ResetBlob("x"),
+    "FetchBlobs": lambda: workspace.FetchBlobs(["x", "y"]),
+    "FetchInt8Blob": lambda: workspace.FetchInt8Blob("q"),
+    "FetchInt8BlobRealVal": lambda: workspace.FetchInt8BlobRealVal("q"),
+    "GetBlobSizeBytes": lambda: (
+        workspace.GetBlobSizeBytes("x"),
+        workspace.GetBlobSizeBytes("s"),
+        workspace.GetBlobNUMANode("x"),
+    ),
+    "SerializeBlob": lambda: workspace.SerializeBlob("x"),
+    "SerializeBlob of text": lambda: workspace.SerializeBlob("s"),
+    "workspaces": lambda: (
+        workspace.CurrentWorkspace(),
+        workspace.Workspaces(),
+        workspace.RootFolder(),
+        workspace.IsImmediate(),
+        workspace.root_folder(),
+        workspace.GetStats(),
+        workspace.RegisteredOperators(),
+    ),
+    "WorkspaceGuard": lambda: in_another(),
+    "StartImmediate": lambda: workspace.StartImmediate(i_know=True),
+    "StopImmediate": lambda: workspace.StopImmediate(),
+    "FeedImmediate": lambda: workspace.FeedImmediate("x", np.ones(3)),
+    "FetchImmediate": lambda: (workspace.FetchImmediate("i"), workspace.ImmediateBlobs()),
+    "blobs": lambda: (workspace.blobs["x"], len(workspace.blobs), repr(workspace.blobs)),
+    "blobs, removed": lambda: workspace.blobs.__delitem__("x"),
+    "blobs, fed": lambda: workspace.blobs.update(new=np.ones(3)),
+    "Workspace": lambda: workspace.Workspace(workspace.Workspace.current),
+    "Workspace.create_blob": lambda: workspace.Workspace.current.create_blob("new"),
+    "Workspace.feed_blob": lambda: workspace.Workspace.current.feed_blob("new", np.ones(3)),
+    "Workspace.fetch_blob": lambda: workspace.Workspace.current.fetch_blob("x"),
+    "Workspace.fetch_int8_blob": lambda: workspace.Workspace.current.fetch_int8_blob("q"),
+    "Workspace.has_blob": lambda: workspace.Workspace.current.has_blob("x"),
+    "Workspace.remove_blob": lambda: workspace.Workspace.current.remove_blob("x"),
+    "Workspace.blobs": lambda: (
+        workspace.Workspace.current_blobs["x"],
+        workspace.Workspace.current.nets,
+        list(workspace.Workspace.current.blobs),
+    ),
+    "CallWithExceptionIntercept": lambda: workspace.CallWithExceptionIntercept(
+        workspace.HasBlob, nothing, "net", "x"
+    ),
 }
 # Of one blob, which is made first.
 OF_A_BLOB: dict[str, Call] = {
@@ -92,10 +143,20 @@ OF_A_BLOB: dict[str, Call] = {
     "Blob.deserialize": (lambda: filled(np.ones(5)), lambda b: b.deserialize(MESSAGE)),
     "Blob.tensor": (lambda: filled(np.ones(3)), lambda b: (b.tensor(), b.to_torch())),
     "Blob.swap": (lambda: [filled(np.ones(3)), filled("x")], lambda v: v[0].swap(v[1])),
+    "Blob.serialize": (
+        lambda: filled(np.ones(3)),
+        lambda b: (b.serialize("x"), b.is_tensor(), b.IsType(c10.tensor), repr(b)),
+    ),
+    "Blob.Get": (
+        lambda: filled(np.ones(3)),
+        lambda b: (b.Get(c10.tensor), b.GetMutable(c10.tensor), b.as_tensor()),
+    ),
+    "Blob.GetMutable": (caffe2.Blob, lambda b: b.GetMutable(c10.tensor)),
     "Blob.Reset": (lambda: filled(np.ones(3)), lambda b: b.Reset()),
 }
 MAKES_LISTS = {"FeedBlob of strings", "RunNet"}
-MAKES_CELLS = {"RunNet", "RunOperatorOnce"}
+MAKES_CELLS = {"RunNet", "RunOperatorOnce", "FetchBlobs", "StartImmediate", "StopImmediate"}
+OF_THE_MODE = {"StopImmediate", "FeedImmediate", "FetchImmediate"}
 
 
 @isolated
@@ -108,11 +169,17 @@ def test_a_call_that_finds_no_memory(name: str) -> None:
         function = CALLS[name]
 
         def start() -> None:
+            workspace.StopImmediate()
             if workspace.CurrentWorkspace() != "default":
                 workspace.SwitchWorkspace("default")
             prepare()
+            if name in OF_THE_MODE:
+                immediate()
 
         wrong = check_call(
-            (nothing, lambda _: function()), start, blobs, makes_cells=name in MAKES_CELLS
+            (nothing, lambda _: function()),
+            start,
+            blobs_of_the_mode if name in OF_THE_MODE else blobs,
+            makes_cells=name in MAKES_CELLS,
         )
     assert not wrong, "\n".join(wrong)
