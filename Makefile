@@ -8,6 +8,10 @@
 #   make fuzz            build the package with clang and fuzz the reader of blobs and the doors
 #   make sanitize        build the package with AddressSanitizer and UBSan, and run the tests of the
 #                        core, exchange and blobs on it; make sanitize-quick runs a selection
+#   make sanitize-threads
+#                        build CPython without the GIL and the package with ThreadSanitizer, and run
+#                        the tests of threads and a minute of stress on it; needs clang, and
+#                        PYTHON_SOURCE, an archive of CPython's sources, where python.org is far
 #   make stress          build the package and have eight threads do random things to shared objects
 #                        for ten minutes; a Python without the GIL (PYTHON=python3.14t) says most
 #   make matrix          build the package and run the core suite with each Python from 3.10 to 3.15
@@ -26,6 +30,8 @@
 #   FUZZ_SECONDS=3600 make fuzz     longer than a minute each; what is found stays in .venv-fuzz
 #   FUZZ_DOORS=minidb make fuzz     some of the doors of tests/fuzz/doors.py
 #   STRESS_SECONDS=60 make stress   another time
+#   CLANG=clang-19 make sanitize-threads
+#                                   another clang
 #   MATRIX='3.10 3.14t' make matrix
 #                                   only these
 
@@ -46,6 +52,13 @@ SANITIZED_TESTS ?= tests/dlpack tests/c10 tests/wire tests/exchange tests/at tes
 	tests/test_exchange_table_export.py tests/test_exchange_table_import.py
 # What is nearest to memory of what takes a minute: sizes, descriptors, storages, allocators.
 SANITIZED_QUICKLY ?= tests/c10
+THREADS_VENV ?= .venv-threads
+THREADS_SECONDS ?= 60
+THREADS_TESTS ?= tests/test_threads.py tests/caffe2/tensor/test_tensor_threads.py \
+	tests/caffe2/workspaces/test_feed_fetch_threads.py \
+	tests/caffe2/workspaces/test_workspace_threads.py tests/exchange/test_concurrent_routes.py
+CLANG ?= clang
+PYTHON_SOURCE ?= https://www.python.org/ftp/python/3.14.4/Python-3.14.4.tar.xz
 
 # Empty where $(PYTHON) does not run; the recipe below then says so.
 tag := $(shell $(PYTHON) -c 'import sys; print("%s-%d.%d.%d" % ((sys.implementation.name,) + sys.version_info[:3]))' 2>/dev/null)
@@ -80,7 +93,7 @@ define sanitize
 		"$(abspath $(run))" $(pytest) -s -p no:cacheprovider $(PYTEST_ARGS) $(5)
 endef
 
-.PHONY: demo test test-shuffled bench docs fuzz sanitize sanitize-quick stress matrix clean help
+.PHONY: demo test test-shuffled bench docs fuzz sanitize sanitize-quick sanitize-threads stress matrix clean help
 
 help:
 	@sed -n '3,/^$$/s/^# \{0,1\}//p' Makefile
@@ -121,6 +134,39 @@ sanitize: $(installed)
 sanitize-quick: $(installed)
 	$(call addresses,$(SANITIZED_QUICKLY),-O0)
 
+# Reads and writes that nothing orders are seen in instrumented code only, and what orders them, such
+# as the locks of Python's objects, must be instrumented too: hence a Python of its own. What is said
+# goes to files, as the tests look at standard error.
+threaded := $(abspath $(THREADS_VENV))
+threads_python := $(threaded)/venv/bin/python
+reports := $(threaded)/reports
+
+sanitize-threads: $(threads_python)
+	rm -rf "$(threaded)/tree" "$(reports)"
+	mkdir -p "$(threaded)/tree" "$(reports)"
+	tar -c --exclude='*.so' --exclude='*.c' --exclude=__pycache__ $(sources) | tar -x -C "$(threaded)/tree"
+	cd "$(threaded)/tree" && CC=$(CLANG) CFLAGS="-fsanitize=thread -O1 -g1" \
+		"$(threads_python)" setup.py -q build_ext --inplace 2>build.log || { tail build.log >&2; exit 1; }
+	cd "$(threaded)/tree" && export OMP_NUM_THREADS=1 PYTHONPATH=. \
+		TSAN_OPTIONS="suppressions=tests/helpers/thread_sanitizer.supp die_after_fork=0 log_path=$(reports)/of"; \
+		"$(threads_python)" -m pytest -p no:cacheprovider $(PYTEST_ARGS) $(THREADS_TESTS) && \
+		"$(threads_python)" -m tests.helpers.stress $(THREADS_SECONDS); \
+		code=$$?; cat "$(reports)"/* 2>/dev/null && exit 1; exit $$code
+
+# torch and NumPy are those of other Pythons: no instrumented ones are published.
+$(threads_python):
+	@command -v $(CLANG) >/dev/null || { echo "ThreadSanitizer needs clang: apt-get install clang, or CLANG=clang-19" >&2; exit 1; }
+	rm -rf "$(threaded)"
+	mkdir -p "$(threaded)/source"
+	$(if $(filter http%,$(PYTHON_SOURCE)),curl -fsSL,cat) "$(PYTHON_SOURCE)" >"$(threaded)/source.tar.xz"
+	tar -xf "$(threaded)/source.tar.xz" --strip-components 1 -C "$(threaded)/source"
+	cd "$(threaded)/source" && ./configure -q --disable-gil --with-thread-sanitizer \
+		--prefix="$(threaded)/python" CC=$(CLANG) CFLAGS=-O1 && \
+		$(MAKE) -s -j $$(nproc) && $(MAKE) -s install COMPILEALL_OPTS=--help >install.log
+	"$(threaded)"/python/bin/python3 -m venv "$(threaded)/venv"
+	"$@" -m pip install --disable-pip-version-check --only-binary=:all: \
+		numpy protobuf torch hypothesis ml_dtypes pytest setuptools Cython
+
 stress: $(installed)
 	OMP_NUM_THREADS=1 $(run) -m tests.helpers.stress $(STRESS_SECONDS)
 
@@ -129,7 +175,7 @@ matrix:
 	$(PYTHON) tools/matrix.py $(MATRIX)
 
 clean:
-	rm -rf $(VENV) $(FUZZ_VENV) build dist *.egg-info
+	rm -rf $(VENV) $(FUZZ_VENV) $(THREADS_VENV) build dist *.egg-info
 	find bridge \( -name '*.so' -o -name '*.c' \) -exec rm -f {} +
 
 # What a bare Debian or Ubuntu may lack is asked for by its package name before anything is made.

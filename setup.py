@@ -76,13 +76,15 @@ def module(name, sources):
     )
 
 
-setup(
-    cmdclass={"build_ext": BuildModules},
-    ext_modules=[
-        module(SHARED, []),
-        *(
-            module(".".join(path.with_suffix("").parts), [str(path)])
-            for path in sorted(Path("bridge").rglob("*.pyx"))
-        ),
-    ],
-)
+# Processes that write C code load this file too, where they are not forks: macOS, Python 3.14.
+if __name__ == "__main__":
+    setup(
+        cmdclass={"build_ext": BuildModules},
+        ext_modules=[
+            module(SHARED, []),
+            *(
+                module(".".join(path.with_suffix("").parts), [str(path)])
+                for path in sorted(Path("bridge").rglob("*.pyx"))
+            ),
+        ],
+    )

@@ -160,8 +160,8 @@ def tensor_of_numbers(x: Any, dtype: Any, device: Any) -> Tensor:
         raise ValueError(f"A value does not fit {meta}: {error}") from error
     except RuntimeError as error:
         raise BufferError(
-            f"The elements of this {type(x).__name__} cannot be read: {error}. For tensors that "
-            "require grad use tensor.detach()."
+            f"NumPy cannot read the elements of this {type(x).__name__}; of tensors that require "
+            f"grad give tensor.detach(). NumPy says: {error}"
         ) from error
     if array.dtype.kind not in "biufcV" or array.dtype.names is not None:
         raise TypeError(

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -50,6 +51,7 @@ def test_import_bridge_loads_no_framework() -> None:
 def test_import_bridge_leaves_its_parts_until_they_are_used() -> None:
     code = """
 import sys
+from pathlib import Path
 import bridge
 loaded = {name for name in sys.modules if name.startswith("bridge.")}
 assert not loaded & {"bridge.at", "bridge.c10", "bridge.caffe2", "bridge.front"}, loaded
@@ -81,6 +83,7 @@ def test_no_part_loads_torch(module: str) -> None:
 def test_messages_of_tensorflow_need_no_framework() -> None:
     code = """
 import sys
+from pathlib import Path
 sys.modules.update(tensorflow=None, torch=None, google=None)  # not to be imported
 import bridge
 shape = bridge.tf.TensorShape([2, None])
@@ -148,6 +151,7 @@ sys.meta_path.insert(0, Absent())
 # How tests and import hooks say that a module is not to be had.
 BLOCKED = """
 import sys
+from pathlib import Path
 sys.modules["torch"] = None
 """
 
@@ -182,3 +186,11 @@ tensor = torch.arange(3)
 assert bridge.from_dlpack(tensor).data_ptr() == tensor.data_ptr()
 """
     assert "torch" in loaded_after(code)
+
+
+def test_a_process_that_writes_c_code_loads_setup_and_builds_nothing() -> None:
+    """Where processes are not forks, they load the main file of the one that starts them."""
+    pytest.importorskip("Cython", reason="setup.py imports it")
+    setup = Path(__file__).parents[1] / "setup.py"
+    # Without a command, setup() would end the process.
+    loaded_after(f"import runpy; runpy.run_path({str(setup)!r}, run_name='__mp_main__')")

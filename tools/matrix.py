@@ -22,7 +22,7 @@ CORE = (
     *("tests/caffe2/blobs", "tests/caffe2/workspaces", "tests/caffe2/execution"),
     *("tests/test_wrapper.py", "tests/test_front.py", "tests/test_threads.py"),
 )
-# What the core suite needs besides the package; NumPy comes with it.
+# What the core suite needs besides the package, in the versions of constraints.txt.
 NEEDS = ("torch", "hypothesis", "ml_dtypes", "pytest", "pytest-randomly", "setuptools", "Cython")
 COPIED = ("bridge", "tests", "tools", "examples", "docs", "pyproject.toml", "setup.py", "README.md")
 ROOT = Path(__file__).parents[1]
@@ -77,13 +77,15 @@ def try_version(version: str, folder: Path, tests: list[str]) -> str:
     log.write_text(f"{python}\n")
     if not Path(own).exists() and not run([python, "-m", "venv", str(place / "venv")], log):
         return f"no virtual environment; see {log}"
-    install = [own, "-m", "pip", "install", "--only-binary=:all:", "numpy", "protobuf", *NEEDS]
+    install = [own, "-m", "pip", "install", "--only-binary=:all:"]
+    install += ["--constraint", str(ROOT / "constraints.txt"), "numpy", "protobuf", *NEEDS]
     if not run(install, log):
         return f"NumPy, torch or another package has no wheel; see {log}"
     for name in COPIED:
         source = ROOT / name
         if source.is_dir():
-            left_out = shutil.ignore_patterns("*.so", "*.c", "__pycache__")
+            # C files that are there are those of every Python.
+            left_out = shutil.ignore_patterns("*.so", "__pycache__")
             shutil.copytree(source, tree / name, ignore=left_out, dirs_exist_ok=True)
         else:
             shutil.copy2(source, tree / name)

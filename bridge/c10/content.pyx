@@ -19,6 +19,7 @@ from bridge.c10.allocation cimport (
 )
 from bridge.c10.copy cimport copy_elements
 from bridge.c10.device cimport host_accessible
+from bridge.c10.python_api cimport FREE_THREADED
 from bridge.c10.resizing cimport resize
 from bridge.c10.storage cimport EXTERNAL, Storage, install, new_storage
 from bridge.c10.tensor_impl cimport (
@@ -27,6 +28,7 @@ from bridge.c10.tensor_impl cimport (
     allocated,
     like,
     seen,
+    snapshot,
     storage_of,
 )
 from bridge.c10.type_meta cimport TypeMeta
@@ -139,8 +141,12 @@ cdef int copy_from(TensorImpl self, TensorImpl src, str caller) except -1:
         storage.check()
         if src.c_dtype.c_is_pod and host_accessible(storage.device_type) \
                 and host_accessible(src.storage.device_type):
+            target = self
+            if FREE_THREADED:       # where copy_elements allocates, unless it gets a snapshot
+                target = snapshot(self)
+                target.set_contiguous(src.c_sizes, src.ndim, src.c_numel)
             _set_sizes(self, src)
-            return copy_elements(self, src, caller)     # cannot fail here
+            return copy_elements(target, src, caller)   # cannot fail here
         # Copy into a temporary TensorImpl, since this may fail; the sizes are set afterwards.
         target = like(self)
         target.set_contiguous(src.c_sizes, src.ndim, src.c_numel)

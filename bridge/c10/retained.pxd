@@ -36,5 +36,6 @@ cdef inline object retained_owner(TensorImpl impl, char** data, str caller):
     while True:
         data[0] = retained_data(impl, caller)
         owner = owner_of(impl.storage)
-        if not FREE_THREADED or impl.data(caller) == data[0]:
+        if not FREE_THREADED or (
+                impl.data(caller) == data[0] and owner_of(impl.storage) is owner):
             return owner

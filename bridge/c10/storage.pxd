@@ -17,12 +17,20 @@ cdef extern from *:
     """
     #ifdef Py_GIL_DISABLED
     #define BRIDGE_ADD(number, n) __atomic_add_fetch(number, n, __ATOMIC_ACQ_REL)
+    #define BRIDGE_SET_SIZE(number, n) __atomic_store_n(number, n, __ATOMIC_SEQ_CST)
+    #define BRIDGE_BEGIN(storage) \
+        (__atomic_thread_fence(__ATOMIC_ACQUIRE), \
+         __atomic_load_n(&(storage)->data, __ATOMIC_ACQUIRE))
     #else
     #define BRIDGE_ADD(number, n) (*(number) += (n))
+    #define BRIDGE_SET_SIZE(number, n) ((void)(*(number) = (n)))
+    #define BRIDGE_BEGIN(storage) ((storage)->data)
     #endif
     """
     # Change Storage.users, which threads without a lock between them do at once.
     void add_users "BRIDGE_ADD"(int32_t* number, int32_t n) noexcept
+    # Set Storage.c_nbytes before, and after, anything that follows, or comes before, in the code.
+    void set_size "BRIDGE_SET_SIZE"(int64_t* number, int64_t n) noexcept
 
 # The Note "Who owns the memory" is in storage.pyx.
 cdef class Storage:
@@ -53,6 +61,8 @@ cdef extern from *:
     """
     #define BRIDGE_OWNER(storage) BRIDGE_LOAD(storage, ctx)
     """
+    # Return `storage.data`, read after what comes before and before what follows.
+    char* begin_of "BRIDGE_BEGIN"(Storage storage) noexcept
     # Return `storage.ctx`, which `install` and `retain` may replace in another thread.
     object owner_of "BRIDGE_OWNER"(Storage storage)
 

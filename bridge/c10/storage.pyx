@@ -378,11 +378,12 @@ cdef int install(
     # The old owner is released last: that may run Python, which must not see a half-set Storage.
     lock_object(storage)
     old = storage.ctx
+    set_size(&storage.c_nbytes, 0)      # until the rest is set; see TensorImpl.data
     storage.ctx = ctx
     storage.data = data
     storage.c_dtype = dtype
-    storage.c_nbytes = nbytes
     storage.flags = flags
+    set_size(&storage.c_nbytes, nbytes)
     unlock_object()
     del old
     return 0

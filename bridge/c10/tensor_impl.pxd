@@ -90,6 +90,7 @@ cdef TensorImpl new_impl(Storage storage, TypeMeta dtype)
 cdef TensorImpl new_pair(int32_t device_type, int32_t device_index, TypeMeta dtype)
 cdef TensorImpl like(TensorImpl source)
 cdef TensorImpl snapshot(TensorImpl source)
+cdef char* checked_data(TensorImpl self, Storage storage, str caller) except? NULL
 
 cdef inline TensorImpl seen(TensorImpl impl):
     """Return what an export reads: `impl`, or a copy of it where other threads may change it."""

@@ -52,7 +52,7 @@ from bridge.c10.layout cimport (
     extent,
     is_contiguous,
 )
-from bridge.c10.python_api cimport make_immortal
+from bridge.c10.python_api cimport FREE_THREADED, make_immortal
 from bridge.c10.slots cimport (
     MAX_CACHED,
     clear_weakrefs,
@@ -74,6 +74,7 @@ from bridge.c10.storage cimport (
     Storage,
     add_users,
     allocate_buffer,
+    begin_of,
     install,
     new_storage,
 )
@@ -208,50 +209,21 @@ cdef class TensorImpl:
         or a storage that another tensor has made too small or filled with another type.
         """
         cdef Storage storage = self.storage
-        cdef int64_t low, high, bytes_to_end
+        cdef char* begin
+        cdef char* found
         if storage is None:
             self.require_defined(caller)
         if storage.flags & BORROWED:
             storage.check()
-        if self.c_dtype is undefined_type:
-            raise EnforceBufferError(
-                "The tensor has no element type yet; call mutable_data(T) first.", caller,
-                condition="dtype_initialized()")
-        if self.c_numel == 0:
-            if storage.data == NULL:
-                return NULL
-            # unsigned: an offset may be anything where nothing is read
-            return <char*>(<uintptr_t>storage.data
-                           + <uintptr_t>self.offset * <uintptr_t>self.c_dtype.itemsize)
-        if storage.data == NULL:
-            raise EnforceBufferError(
-                "The tensor is not allocated: it was resized, freed, or never allocated. "
-                "Call mutable_data(T) first.", caller, condition="storage_initialized()")
-        if self.flags & CONTIGUOUS:
-            # The common case, without a function call; below 2**56 the product does not overflow.
-            if self.offset == 0 and self.c_dtype is storage.c_dtype \
-                    and self.c_numel < <int64_t>1 << 56 \
-                    and self.c_numel * self.c_dtype.itemsize <= storage.c_nbytes:
-                return storage.data
-            low = 0
-            high = self.c_numel - 1
-        elif extent(self.c_sizes, self.c_sizes + self.ndim, self.ndim, &low, &high) < 0:
-            low, high = 0, INT64_MAX - 1        # past the end of any storage
-        bytes_to_end = checked_mul(self.offset + high + 1, self.c_dtype.itemsize) \
-            if high < INT64_MAX - self.offset else -1
-        if self.offset + low < 0 or bytes_to_end < 0 or bytes_to_end > storage.c_nbytes:
-            raise EnforceBufferError(
-                f"The tensor reaches {bytes_to_end} bytes into a storage of "
-                f"{storage.c_nbytes}: another tensor that shares the storage has changed it. "
-                "Call Resize and mutable_data(T), or ShareData again.", caller,
-                condition="nbytes() <= storage().nbytes()")
-        if self.c_dtype is not storage.c_dtype and not (
-                self.c_dtype.c_is_pod and type(storage.ctx) is not Elements):
-            raise EnforceBufferError(
-                f"The tensor is of {self.c_dtype}, but another tensor that shares its storage "
-                f"has filled it with {storage.c_dtype}. Call mutable_data(T) first.", caller,
-                condition="dtype() == storage().dtype()")
-        return storage.data + self.offset * self.c_dtype.itemsize
+        if FREE_THREADED:
+            # Another thread may install a buffer meanwhile, whose size it sets last. A lock would
+            # let go of those that the caller has: critical sections do, when one has to wait.
+            while True:
+                begin = begin_of(storage)
+                found = checked_data(self, storage, caller)
+                if begin_of(storage) == begin:
+                    return found
+        return checked_data(self, storage, caller)
 
     cdef int writable(self, str caller) except -1:
         """Raise EnforceNotMet if the memory is read-only."""
@@ -392,6 +364,50 @@ cdef void _keep_pair(PyObject* dying, PyObject* storage) noexcept:
     (<TensorImpl>dying).flags = 0
     _pairs[_n_pairs] = dying
     _n_pairs += 1
+
+
+cdef char* checked_data(TensorImpl self, Storage storage, str caller) except? NULL:
+    """Return what `TensorImpl.data` returns; `storage` is that of `self`, checked if BORROWED."""
+    cdef int64_t low, high, bytes_to_end
+    if self.c_dtype is undefined_type:
+        raise EnforceBufferError(
+            "The tensor has no element type yet; call mutable_data(T) first.", caller,
+            condition="dtype_initialized()")
+    if self.c_numel == 0:
+        if storage.data == NULL:
+            return NULL
+        # unsigned: an offset may be anything where nothing is read
+        return <char*>(<uintptr_t>storage.data
+                       + <uintptr_t>self.offset * <uintptr_t>self.c_dtype.itemsize)
+    if storage.data == NULL:
+        raise EnforceBufferError(
+            "The tensor is not allocated: it was resized, freed, or never allocated. "
+            "Call mutable_data(T) first.", caller, condition="storage_initialized()")
+    if self.flags & CONTIGUOUS:
+        # The common case, without a function call; below 2**56 the product does not overflow.
+        if self.offset == 0 and self.c_dtype is storage.c_dtype \
+                and self.c_numel < <int64_t>1 << 56 \
+                and self.c_numel * self.c_dtype.itemsize <= storage.c_nbytes:
+            return storage.data
+        low = 0
+        high = self.c_numel - 1
+    elif extent(self.c_sizes, self.c_sizes + self.ndim, self.ndim, &low, &high) < 0:
+        low, high = 0, INT64_MAX - 1        # past the end of any storage
+    bytes_to_end = checked_mul(self.offset + high + 1, self.c_dtype.itemsize) \
+        if high < INT64_MAX - self.offset else -1
+    if self.offset + low < 0 or bytes_to_end < 0 or bytes_to_end > storage.c_nbytes:
+        raise EnforceBufferError(
+            f"The tensor reaches {bytes_to_end} bytes into a storage of "
+            f"{storage.c_nbytes}: another tensor that shares the storage has changed it. "
+            "Call Resize and mutable_data(T), or ShareData again.", caller,
+            condition="nbytes() <= storage().nbytes()")
+    if self.c_dtype is not storage.c_dtype and not (
+            self.c_dtype.c_is_pod and type(storage.ctx) is not Elements):
+        raise EnforceBufferError(
+            f"The tensor is of {self.c_dtype}, but another tensor that shares its storage "
+            f"has filled it with {storage.c_dtype}. Call mutable_data(T) first.", caller,
+            condition="dtype() == storage().dtype()")
+    return storage.data + self.offset * self.c_dtype.itemsize
 
 
 set_dealloc(TensorImpl, _dealloc)

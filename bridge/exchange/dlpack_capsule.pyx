@@ -4,7 +4,7 @@
 
 from bridge.c10.copy cimport requested_copy
 from bridge.c10.storage cimport READONLY, Storage
-from bridge.c10.tensor_impl cimport CONTIGUOUS, TensorImpl
+from bridge.c10.tensor_impl cimport CONTIGUOUS, TensorImpl, seen
 from bridge.dlpack.abi cimport (
     DL_CPU,
     DLPACK_IS_COPIED,
@@ -31,7 +31,7 @@ cdef object dlpack_capsule(
     TensorImpl impl, object stream, object max_version, object dl_device, object copy,
 ):
     """Return a DLPack capsule of `impl`; see Wrapper.__dlpack__."""
-    cdef TensorImpl source = impl
+    cdef TensorImpl source
     cdef int flags = 0
     cdef bint versioned = False
     global _known_version
@@ -46,6 +46,7 @@ cdef object dlpack_capsule(
         versioned = (<tuple>max_version)[0] >= DLPACK_MAJOR
         if versioned:
             _known_version = max_version
+    source = impl = seen(impl)
     if dl_device is not None:
         impl = _on_device(impl, dl_device, copy)
     if impl.storage is None:

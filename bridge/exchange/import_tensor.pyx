@@ -16,7 +16,7 @@ from bridge.c10.device cimport as_device
 from bridge.c10.handle cimport Handle
 from bridge.c10.python_api cimport Py_TYPE
 from bridge.c10.storage cimport EXTERNAL
-from bridge.c10.tensor_impl cimport OWN_ORIGIN, TensorImpl
+from bridge.c10.tensor_impl cimport OWN_ORIGIN, TensorImpl, seen
 from bridge.c10.views cimport alias
 from bridge.dlpack.capsule cimport consume_capsule
 from bridge.exchange.arrow_import cimport import_arrow
@@ -396,6 +396,7 @@ cdef int _find_protocol(object x, bint with_adapter, int after=UNKNOWN) except -
 cdef TensorImpl _alias_of(TensorImpl impl):
     """Return another TensorImpl over the same Storage, which must be allocated and POD."""
     cdef TensorImpl out
+    impl = seen(impl)
     if impl.storage is None:
         raise BufferError("The tensor is undefined, so it has no memory to exchange.")
     if not impl.c_dtype.c_is_pod:
@@ -407,8 +408,7 @@ cdef TensorImpl _alias_of(TensorImpl impl):
     impl.data("from_dlpack")
     out = alias(impl, "from_dlpack")
     if not impl.flags & OWN_ORIGIN:
-        with cython.critical_section(impl):
-            out.origin = None if impl.flags & OWN_ORIGIN else impl.origin
+        out.origin = impl.origin
     return out
 
 

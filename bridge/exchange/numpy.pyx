@@ -24,8 +24,15 @@ from bridge.c10.layout cimport extent
 from bridge.c10.python_api cimport RELEASE_GIL_NBYTES, owned, raise_pending
 from bridge.c10.reports cimport report_copy
 from bridge.c10.retained cimport retained_owner
-from bridge.c10.storage cimport BORROWED, EXTERNAL, READONLY, Storage, install, owner_of
-from bridge.c10.tensor_impl cimport TensorImpl, allocated, new_pair, seen
+from bridge.c10.storage cimport BORROWED, EXTERNAL, READONLY, Storage, install
+from bridge.c10.tensor_impl cimport (
+    TensorImpl,
+    allocated,
+    checked_data,
+    new_pair,
+    seen,
+    storage_of,
+)
 from bridge.c10.type_meta cimport TypeMeta, as_type
 from bridge.c10.wrapping cimport wrapped_mul
 from bridge.dlpack.abi cimport DL_CPU
@@ -307,23 +314,32 @@ cdef object copy_to_array(TensorImpl impl, str caller):
     Raises as export_array does. The tensor's memory is not exported, so it is not retained.
     """
     cdef object array
+    cdef Storage storage
     cdef char* data
     cdef char* copy
     cdef int64_t nbytes
-    _require_array(impl, caller)
-    with cython.critical_section(impl):     # so that one thread feeds it and another fetches it
-        data = impl.data(caller)
-        array = _new_array(impl, impl.ndim, <const Py_ssize_t*>impl.c_sizes, NULL, NULL, 0)
-        copy = (<bridge_array*><PyObject*>array).data
-        nbytes = impl.c_numel * impl.c_dtype.itemsize
-        # Another thread could free what a framework's tensor holds; `_keep` has other memory.
-        _keep = owner_of(impl.storage)
-        if nbytes > RELEASE_GIL_NBYTES and not impl.storage.flags & BORROWED:
-            with nogil:
+    while True:
+        _require_array(impl, caller)
+        storage = storage_of(impl)
+        if storage.flags & BORROWED:
+            storage.check()
+        # At once, so that one thread feeds it and another fetches it: a second section that has to
+        # wait lets go of the first.
+        with cython.critical_section(impl, storage):
+            if impl.storage is not storage or not impl.c_dtype.c_is_pod:
+                continue
+            data = checked_data(impl, storage, caller)
+            array = _new_array(impl, impl.ndim, <const Py_ssize_t*>impl.c_sizes, NULL, NULL, 0)
+            copy = (<bridge_array*><PyObject*>array).data
+            nbytes = impl.c_numel * impl.c_dtype.itemsize
+            # Another thread could free what a framework's tensor holds; `_keep` has other memory.
+            _keep = storage.ctx
+            if nbytes > RELEASE_GIL_NBYTES and not storage.flags & BORROWED:
+                with nogil:
+                    memcpy(copy, data, nbytes)
+            elif nbytes:
                 memcpy(copy, data, nbytes)
-        elif nbytes:
-            memcpy(copy, data, nbytes)
-    return array
+            return array
 
 
 cdef object flat_array(TensorImpl impl, bint writable, str caller):

@@ -22,6 +22,11 @@ _METHODS = (
     *("numpy", "to_numpy", "asnumpy", "to_ndarray", "toarray", "to_dense", "todense", "detach"),
     *("arrow", "collect", "compute", "result", "read"),
 )
+# What gives the elements where neither an attribute nor a method of a usual name does.
+_CALLS = {
+    ("SimpleITK", "Image"): "Use SimpleITK.GetArrayViewFromImage(x), which shares it read-only.",
+    ("cv2", "UMat"): "Use x.get(), a copy.",
+}
 
 
 def no_memory(x: Any, has_door: Callable[[Any], bool]) -> str:
@@ -43,11 +48,13 @@ def no_memory(x: Any, has_door: Callable[[Any], bool]) -> str:
             f"{subject} has no tensor's memory, but values. Use bridge.asarray, which copies them."
         )
     found = next(_ways_in(x, has_door), None)
-    advice = (
-        "bridge.asarray takes Python scalars, lists and strings."
-        if found is None
-        else f"Convert its {found}."
-    )
+    call = _CALLS.get((type(x).__module__.partition(".")[0], type(x).__qualname__))
+    if call is not None:
+        advice = call
+    elif found is not None:
+        advice = f"Convert its {found}."
+    else:
+        advice = "bridge.asarray takes Python scalars, lists and strings."
     return (
         f"{subject} has no tensor's memory: none of DLPack, a buffer, an array interface, Arrow's "
         f"C data interface and __array__, and no importer is registered for it. {advice}"

@@ -16,12 +16,14 @@ import sys
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any
 
 __all__ = [
     "current_handle",
     "current_stream",
     "make_consumer_wait",
+    "on_current_streams",
     "synchronise_host",
     "wait_for_event",
     "wait_for_handle",
@@ -39,12 +41,20 @@ def current_handle(index: int) -> int:
     """Return the handle of torch's current stream on device `index`; negative: current device.
 
     0, the legacy default stream, as long as torch has not initialised CUDA.
-    Raises RuntimeError, as torch does: the device does not exist.
+    Raises BufferError: the device does not exist, or this is a forked child, where CUDA does not
+    work.
     """
     torch = _torch_in_use()
     if torch is None:
         return _LEGACY
-    return int(torch.cuda.current_stream(index if index >= 0 else None).cuda_stream)
+    return int(_current(torch, index).cuda_stream)
+
+
+def _current(torch: Any, index: int) -> Any:
+    try:
+        return torch.cuda.current_stream(index if index >= 0 else None)
+    except RuntimeError as error:
+        raise BufferError(f"torch has no stream on CUDA device {index}: {error}") from error
 
 
 def _torch_in_use() -> Any:
@@ -58,6 +68,32 @@ def _torch_in_use() -> Any:
 def current_stream(index: int, device_type: int = _CUDA) -> int:
     """Return torch's current stream as a consumer passes it to a producer."""
     return current_handle(index) or (0 if device_type == _ROCM else 1)
+
+
+def on_current_streams(work: Callable[[], None]) -> Callable[[], None]:
+    """Return `work` for another thread: it runs on this thread's current device and streams there.
+
+    A thread begins on device 0 and the default streams, and so would not wait for what is queued on
+    the streams of the thread that started it, nor be waited for there.
+    """
+    torch = _torch_in_use()
+    if torch is None:
+        return work
+    device = torch.cuda.current_device()
+    streams = [torch.cuda.current_stream(index) for index in range(torch.cuda.device_count())]
+    if not device and all(stream.cuda_stream == _LEGACY for stream in streams):
+        return work
+
+    def on_streams() -> None:
+        from contextlib import ExitStack
+
+        with ExitStack() as stack:
+            for stream in streams:
+                stack.enter_context(torch.cuda.stream(stream))
+            stack.enter_context(torch.cuda.device(device))
+            work()
+
+    return on_streams
 
 
 def make_consumer_wait(index: int, stream: Any, device_type: int = _CUDA) -> None:
@@ -89,7 +125,7 @@ def synchronise_host(index: int) -> None:
     torch = _torch_in_use()
     if torch is None:
         return
-    ours = torch.cuda.current_stream(index if index >= 0 else None)
+    ours = _current(torch, index)
     if _is_captured(torch, ours):
         raise BufferError(
             "The stream is being captured into a CUDA graph, so the host cannot wait for it, which "
@@ -132,7 +168,7 @@ def wait_for_event(index: int, event: int) -> None:
     if torch is None:
         status = _queue_event(_LEGACY, event)
     else:
-        ours = torch.cuda.current_stream(index)
+        ours = _current(torch, index)
         if _is_captured(torch, ours):
             raise BufferError(
                 "The stream is being captured into a CUDA graph, which an event of outside would "

@@ -31,14 +31,12 @@ _MODULES = {
 def lacks_memory(error: BaseException) -> bool:
     """Return whether torch failed because there was not enough memory.
 
-    Only for memory of CUDA does it say so by the class of the error.
+    Only for memory of CUDA does it say so by the class of the error, too.
     """
-    import torch
-
     text = str(error)
     return (
-        isinstance(error, (MemoryError, torch.cuda.OutOfMemoryError))
-        or "out of memory" in text  # page-locked memory, and allocators that users plug in
+        isinstance(error, MemoryError)
+        or "out of memory" in text  # CUDA's, page-locked memory, and allocators that users plug in
         or "allocate memory" in text  # memory of the CPU
         or text.startswith("Failed to allocate")  # Python's objects
     )

@@ -119,7 +119,12 @@ cdef int retain_imported(Storage storage, object owner) except -1:
                 storage.ctx = untyped
                 storage.flags &= ~(BORROWED | UNVERIFIED)
         return 0
-    keeper = torch.empty(0, dtype=torch.uint8, device=untyped.device)
+    try:
+        keeper = torch.empty(0, dtype=torch.uint8, device=untyped.device)
+    except RuntimeError as error:       # CUDA in a forked child
+        raise EnforceBufferError(
+            f"torch does not let the memory on {untyped.device} be kept: {error}",
+            "Storage") from error
     keeper.set_(untyped, <uintptr_t>storage.data - <uintptr_t>untyped.data_ptr(),
                 (storage.c_nbytes,), (1,))
     with cython.critical_section(storage):

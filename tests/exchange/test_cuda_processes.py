@@ -56,12 +56,13 @@ FORKED = """
 there = at.ones(2, device="cuda")
 t = torch.ones(2, device="cuda")
 x = bridge.from_dlpack(t)
+workspace.FeedBlob("x", t)
 
 def refused(call):
     try:
         call()
     except (c10.EnforceNotMet, BufferError) as error:
-        assert not isinstance(error, MemoryError)
+        assert not isinstance(error, MemoryError), error
         assert "fork" in str(error), error
     else:
         raise AssertionError("CUDA works after a fork")
@@ -73,6 +74,26 @@ def of_no_use():
     refused(lambda: at.empty(2, device="cuda:0"))
     refused(lambda: host.cuda())
     refused(lambda: at.empty(2, c10.pinned_memory(True)))
+    refused(lambda: x.clone())
+    refused(lambda: caffe2.Tensor(x).Clone())
+    for one in (x, caffe2.Tensor(x)):
+        refused(lambda: one.__dlpack__())
+        refused(lambda: one.__dlpack__(stream=1, max_version=(1, 3)))
+        refused(lambda: one.__cuda_array_interface__)
+        refused(lambda: one.__arrow_c_device_array__())
+    for call in (x.tolist, x.cpu, x[0].item, lambda: workspace.FetchBlob("x"),
+                 lambda: workspace.SerializeBlob("x"), lambda: bridge.from_dlpack(t, device="cpu")):
+        try:
+            call()
+        except RuntimeError as error:
+            assert "initialization error" in str(error) or "fork" in str(error), error
+        else:
+            raise AssertionError("the values can be read after a fork")
+    # what needs no CUDA works
+    assert bridge.from_dlpack(t)[1:].sizes() == (1,)
+    assert x.to_torch() is t and workspace.FetchTorch("x") is t
+    assert "cuda:0" in repr(x) and "cuda:0" in str(bridge.explain(x))
+    assert bridge.shares_memory(x, t)
 in_child(of_no_use)
 assert (there + x.to_torch()).tolist() == [2, 2]    # and here it works as before
 """

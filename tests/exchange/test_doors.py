@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import UserList, deque
 from typing import Any
 
@@ -256,6 +257,16 @@ def test_numbers_that_describe_it_are_no_way_in() -> None:
     x = doors(shape=np.int64(3), nrows=np.int64(3), data=doors(values=ONE))
     with pytest.raises(TypeError, match=r"Convert its data\.values\."):
         bridge.from_dlpack(x)
+
+
+@pytest.mark.parametrize(
+    ("package", "name", "call"),
+    [("SimpleITK", "Image", "GetArrayViewFromImage(x)"), ("cv2", "UMat", "x.get()")],
+)
+def test_the_call_that_gives_the_elements_is_named(package: str, name: str, call: str) -> None:
+    made = getattr(pytest.importorskip(package), name)
+    with pytest.raises(TypeError, match=re.escape(call)):
+        bridge.from_dlpack(made(2, 2, 5) if name == "UMat" else made(2, 2, 1))
 
 
 def test_attributes_that_fail_are_no_way_in() -> None:

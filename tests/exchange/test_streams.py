@@ -67,7 +67,7 @@ def test_each_device_has_its_stream(cuda: FakeCuda, wrap: type) -> None:
     assert table.work_stream((abi.CUDA, 1)) is None
     assert table.work_stream((MANAGED, 0)) == SIDE
     assert table.work_stream((abi.CPU, 0)) is None
-    with pytest.raises(RuntimeError, match="out of index range"):
+    with pytest.raises(BufferError, match="out of index range"):
         table.work_stream((abi.CUDA, 2))
 
 
@@ -234,6 +234,16 @@ def test_what_torch_cannot_do_is_a_buffer_error(
     monkeypatch.setattr(torch.cuda, "ExternalStream", fails)
     with pytest.raises(BufferError, match="forked"):
         x.__dlpack__(stream=THEIRS)
+    monkeypatch.setattr(torch.cuda, "current_stream", fails)
+    for ask in (
+        lambda: x.__dlpack__(stream=1),
+        lambda: x.__cuda_array_interface__,
+        lambda: bridge.from_dlpack(StreamProducer(spec())),
+        lambda: ExchangeTable(at.Tensor).work_stream((abi.CUDA, 0)),
+        lambda: streams.synchronise_host(0),
+    ):
+        with pytest.raises(BufferError, match="forked"):
+            ask()
 
 
 class Described:
@@ -419,3 +429,20 @@ def test_a_device_array_is_ready(cuda: FakeCuda) -> None:
     found = arrow.ArrowDeviceArray.from_address(arrow.pointer(capsule, b"arrow_device_array"))
     assert (found.device_type, found.device_id, found.sync_event) == (abi.CUDA, 0, None)
     assert cuda.finished == [(0, SIDE)]
+
+
+def test_what_another_thread_does_is_on_our_streams(cuda: FakeCuda) -> None:
+    seen: list[list[int]] = []
+
+    def work() -> None:
+        seen.append([stream.cuda_stream for stream in cuda._inside])
+
+    assert streams.on_current_streams(work) is work  # where threads begin
+    cuda.current = [SIDE, THEIRS]
+    streams.on_current_streams(work)()
+    assert seen == [[SIDE, THEIRS]]
+    assert not cuda._inside
+    cuda.initialized = False
+    cuda.questions.clear()
+    assert streams.on_current_streams(work) is work
+    assert not cuda.questions

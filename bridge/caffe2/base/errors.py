@@ -11,6 +11,7 @@ from bridge.c10.errors import (
     EnforceTypeError,
     EnforceValueError,
 )
+from bridge.exchange.torch_devices import lacks_memory
 
 __all__ = [
     "EnforceAttributeError",
@@ -46,7 +47,8 @@ _KINDS: tuple[tuple[type[Exception], type[EnforceNotMet]], ...] = (
 def wrap_error(message: str, caller: str, cause: Exception) -> EnforceNotMet:
     """Return an EnforceNotMet that also has the built-in type of `cause`.
 
-    Its message is `message` and that of `cause`. To be raised ``from cause``.
+    It is a MemoryError where torch lacked memory, too. Its message is `message` and that of
+    `cause`. To be raised ``from cause``.
 
     >>> from bridge.caffe2.base.errors import wrap_error
     >>> error = wrap_error("Blob 'x' cannot be fed", "FeedBlob", TypeError("it is None"))
@@ -54,13 +56,15 @@ def wrap_error(message: str, caller: str, cause: Exception) -> EnforceNotMet:
     [enforce fail at FeedBlob] Blob 'x' cannot be fed: it is None True
     """
     kind = next((ours for theirs, ours in _KINDS if isinstance(cause, theirs)), EnforceNotMet)
+    if kind is EnforceNotMet and isinstance(cause, RuntimeError) and lacks_memory(cause):
+        kind = EnforceMemoryError
     if isinstance(cause, EnforceNotMet):
         return kind(f"{message}: {cause.message}", caller, condition=cause.condition)
     return kind(f"{message}: {str(cause) or type(cause).__name__}", caller)
 
 
-# For a class of exceptions, the class that is also an EnforceNotMet; None: it cannot exist.
-_mixed: dict[type[Exception], type[EnforceNotMet] | None] = {}
+# For an EnforceNotMet and a class of exceptions the class that is both; None: it cannot exist.
+_mixed: dict[tuple[type[EnforceNotMet], type[Exception]], type[EnforceNotMet] | None] = {}
 
 
 def also_as(error: EnforceNotMet, cause: Exception) -> EnforceNotMet:
@@ -77,12 +81,12 @@ def also_as(error: EnforceNotMet, cause: Exception) -> EnforceNotMet:
     >>> print(error, isinstance(error, NoData), isinstance(error, RuntimeError))
     [enforce fail at RunNet] The operator failed: file 3 True True
     """
-    kind = type(cause)
+    ours, kind = type(error), type(cause)
     if isinstance(error, kind) or isinstance(cause, (EnforceNotMet, *_OF_PYTHON)):
         return error
-    if kind not in _mixed:
-        _mixed[kind] = _both(kind)
-    cls = _mixed[kind]
+    if (ours, kind) not in _mixed:
+        _mixed[ours, kind] = _both(ours, kind)
+    cls = _mixed[ours, kind]
     if cls is None:
         return error
     mixed = cls.__new__(cls)
@@ -95,15 +99,15 @@ def also_as(error: EnforceNotMet, cause: Exception) -> EnforceNotMet:
 _OF_PYTHON = (StopIteration, StopAsyncIteration)
 
 
-def _both(kind: type[Exception]) -> type[EnforceNotMet] | None:
-    """Return a class that derives from EnforceNotMet and `kind`; None if Python refuses it."""
+def _both(ours: type[EnforceNotMet], kind: type[Exception]) -> type[EnforceNotMet] | None:
+    """Return a class that derives from `ours` and `kind`; None if Python refuses it."""
 
     def plain(error: EnforceNotMet) -> tuple[type[EnforceNotMet], tuple[str, str], dict[str, str]]:
-        return EnforceNotMet, (error.message, error.caller), {"condition": error.condition}
+        return ours, (error.message, error.caller), {"condition": error.condition}
 
     try:
         cls: type[EnforceNotMet] = type(
-            kind.__name__, (EnforceNotMet, kind), {"__reduce__": plain, "__module__": __name__}
+            kind.__name__, (ours, kind), {"__reduce__": plain, "__module__": __name__}
         )
         cls.__new__(cls)
     except TypeError:

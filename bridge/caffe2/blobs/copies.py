@@ -19,8 +19,8 @@ from bridge.c10 import string as string_type
 from bridge.c10.flags import FLAGS
 from bridge.c10.reports import report_copy
 from bridge.caffe2.blobs.replace import adopt, copy_array
-from bridge.caffe2.blobs.string_items import put_elements
-from bridge.caffe2.blobs.strings import STRING_KINDS, array_of_strings, encoded_elements
+from bridge.caffe2.blobs.string_items import array_of_strings, put_elements
+from bridge.caffe2.blobs.strings import STRING_KINDS, encoded_elements
 from bridge.caffe2.tensor.tensor import Tensor
 
 TYPE_CHECKING = False

@@ -8,6 +8,7 @@ is accessed once per copy.
 
 from cpython.buffer cimport PyBUF_ND, PyBUF_WRITABLE, PyBuffer_Release, PyObject_GetBuffer
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_CheckExact, PyBytes_FromStringAndSize
+from cpython.list cimport PyList_GET_SIZE
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_INCREF, Py_XDECREF
 from cpython.unicode cimport (
@@ -19,8 +20,9 @@ from cpython.unicode cimport (
 from libc.stdint cimport int64_t, uint32_t, uintptr_t
 
 from bridge.c10 cimport allocation
+from bridge.c10.python_api cimport lock_object, unlock_object
 from bridge.c10.storage cimport Elements, owner_of
-from bridge.c10.tensor_impl cimport TensorImpl
+from bridge.c10.tensor_impl cimport TensorImpl, seen
 from bridge.c10.type_meta cimport string_type
 from bridge.wrapper cimport Wrapper
 
@@ -105,17 +107,22 @@ cdef bytes _encoded(const uint32_t* at, Py_ssize_t n):
     return item
 
 
-cdef PyObject** _strings(TensorImpl impl) except NULL:
-    """Return the address of the pointers to the elements of a tensor of strings."""
-    cdef list items
+cdef list _strings(TensorImpl impl):
+    """Return the list that has the elements of a tensor of strings from `impl.offset` on."""
     if impl.c_dtype is not string_type:
         raise EnforceNotMet(
             f"The tensor holds {impl.c_dtype}, not strings.", "Tensor.data",
             condition="IsType(string)")
-    items = (<Elements?>owner_of(impl.storage)).items
-    if len(items) < impl.offset + impl.c_numel:
-        raise RuntimeError("The list of the tensor's elements was changed from outside.")
-    return (<ListFields*><PyObject*>items).ob_item + impl.offset
+    owner = owner_of(impl.storage)
+    if not isinstance(owner, Elements):     # in another thread the buffer was replaced
+        raise EnforceNotMet(
+            "The memory of the tensor was replaced while it was read.", "Tensor.data",
+            condition="storage() is kept")
+    return (<Elements>owner).items
+
+
+cdef int _changed() except -1:
+    raise RuntimeError("The list of the tensor's elements was changed from outside.")
 
 
 def put_elements(Wrapper tensor not None, list items not None):
@@ -127,41 +134,61 @@ def put_elements(Wrapper tensor not None, list items not None):
     cdef TensorImpl impl = tensor.impl
     cdef PyObject** ours
     cdef PyObject** theirs
+    cdef list held
+    cdef bint enough
     cdef int64_t i
     allocation.mutable_data(impl, string_type, "Tensor.mutable_data")
+    impl = seen(impl)
     if len(items) != impl.c_numel:
         raise ValueError(f"{len(items)} strings for {impl.c_numel} elements")
     if impl.c_numel == 0:
         return
-    ours = _strings(impl)
-    theirs = (<ListFields*><PyObject*>items).ob_item
-    for i in range(impl.c_numel):
-        ours[i], theirs[i] = theirs[i], ours[i]
+    held = _strings(impl)
+    lock_object(held)
+    enough = PyList_GET_SIZE(held) >= impl.offset + impl.c_numel
+    if enough:
+        ours = (<ListFields*><PyObject*>held).ob_item + impl.offset
+        theirs = (<ListFields*><PyObject*>items).ob_item
+        for i in range(impl.c_numel):
+            ours[i], theirs[i] = theirs[i], ours[i]
+    unlock_object()
+    if not enough:
+        _changed()
 
 
-def fill_objects(array, Wrapper tensor not None):
-    """Set the elements of a new contiguous object array to those of a tensor of strings.
+def array_of_strings(Wrapper tensor not None):
+    """Return the elements of a tensor of strings as a new object array of its shape.
 
-    Raises EnforceNotMet: nothing is allocated, or the elements are not strings. ValueError: the
-    array has another number of elements.
+    Raises EnforceNotMet: nothing is allocated, or the elements are not strings. MemoryError.
     """
-    cdef TensorImpl impl = tensor.impl
+    from numpy import empty
+
+    cdef TensorImpl impl = seen(tensor.impl)
     cdef Py_buffer view
     cdef PyObject** objects
-    cdef PyObject** items
+    cdef PyObject** ours
     cdef PyObject* old
+    cdef list held
+    cdef bint enough
     cdef int64_t i
     impl.data("Tensor.data")
-    if array.size != impl.c_numel:
-        raise ValueError(f"an array of {array.size} for {impl.c_numel} strings")
+    array = empty([impl.c_sizes[i] for i in range(impl.ndim)], object)
     if impl.c_numel == 0:
-        return
-    items = _strings(impl)
+        return array
+    held = _strings(impl)
     PyObject_GetBuffer(array, &view, PyBUF_ND | PyBUF_WRITABLE)
     objects = <PyObject**>view.buf
-    for i in range(impl.c_numel):
-        old = objects[i]
-        Py_INCREF(<object>items[i])
-        objects[i] = items[i]
-        Py_XDECREF(old)
+    lock_object(held)
+    enough = PyList_GET_SIZE(held) >= impl.offset + impl.c_numel
+    if enough:
+        ours = (<ListFields*><PyObject*>held).ob_item + impl.offset
+        for i in range(impl.c_numel):
+            old = objects[i]
+            Py_INCREF(<object>ours[i])
+            objects[i] = ours[i]
+            Py_XDECREF(old)
+    unlock_object()
     PyBuffer_Release(&view)
+    if not enough:
+        _changed()
+    return array

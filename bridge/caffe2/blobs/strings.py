@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from bridge.caffe2.base.text import shortened
-from bridge.caffe2.blobs.string_items import fill_objects, fixed_width_elements, plain_elements
+from bridge.caffe2.blobs.string_items import fixed_width_elements, plain_elements
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -13,9 +13,7 @@ if TYPE_CHECKING:
 
     import numpy as np
 
-    from bridge.caffe2.tensor.tensor import Tensor
-
-__all__ = ["STRING_KINDS", "Strings", "array_of_strings", "as_bytes", "encoded_elements"]
+__all__ = ["STRING_KINDS", "Strings", "as_bytes", "encoded_elements"]
 
 # The kinds of NumPy dtypes for strings: objects, bytes, text, variable-width text.
 STRING_KINDS = "OSUT"
@@ -77,12 +75,3 @@ def encoded_elements(array: np.ndarray[Any, Any]) -> list[bytes]:
                 "bytes or str"
             )
     return [as_bytes(item) for item in items]
-
-
-def array_of_strings(tensor: Tensor) -> np.ndarray[Any, Any]:
-    """Return the elements of a tensor of strings as a new object array of its shape."""
-    import numpy as np
-
-    flat = np.empty(tensor.numel(), dtype=object)
-    fill_objects(flat, tensor)
-    return flat.reshape(tensor.shape)

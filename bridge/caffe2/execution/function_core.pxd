@@ -45,6 +45,7 @@ cdef class FunctionCore(ProgramCore):
     cdef object _compute(self, bint may_record)
     cdef bint _are_plain(self, list impls) noexcept
     cdef Program _program_of(self, Recording recording, bint has_buffers)
+    cdef int _learn(self, Seen seen) except -1
     cdef int _repeat(self, Recording recording, list operands, list buffers) except -1
     cdef list _layouts_in_place(self, list impls)
     cdef list _buffers(self, list layouts, list impls, list operands)

@@ -20,7 +20,7 @@ run is recorded; see `program`.
 cimport cython
 
 from bridge.c10 cimport resizing
-from bridge.c10.python_api cimport FREE_THREADED
+from bridge.c10.python_api cimport FREE_THREADED, lock_object, unlock_object
 from bridge.c10.slots cimport new_instance
 from bridge.c10.storage cimport EXTERNAL, READONLY
 from bridge.c10.tensor_impl cimport CONTIGUOUS, TensorImpl, seen as seen_impl
@@ -171,7 +171,7 @@ cdef class FunctionCore(ProgramCore):
             self._repeat(recording, operands, buffers)
             if self._last is not None:      # of a net, whose operators run again
                 self.keep(self._program_of(recording, buffers is not None))
-            self._last = seen
+            self._learn(seen)
             return None
         if buffers is not None:
             arguments = dict(arguments)
@@ -191,7 +191,7 @@ cdef class FunctionCore(ProgramCore):
             elif calls is not None and outputs is not None:
                 bound.set_recording(recording_of(
                     seen, calls, operands, buffers or [], results, bound.in_place))
-            self._last = bound.latest()
+            self._learn(bound.latest())
         except MemoryError:
             pass        # the outputs are there, and the next run can learn as well
         return None
@@ -204,6 +204,14 @@ cdef class FunctionCore(ProgramCore):
                     or not self._is_on_device(impl):
                 return False
         return True
+
+    cdef int _learn(self, Seen seen) except -1:
+        """Set what the last run has seen."""
+        lock_object(self)
+        _before = self._last    # released on return
+        self._last = seen
+        unlock_object()
+        return 0
 
     cdef int _repeat(self, Recording recording, list operands, list buffers) except -1:
         """Make the recorded calls on these tensors."""

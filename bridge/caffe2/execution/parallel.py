@@ -4,7 +4,8 @@
 An operator waits for the last one that wrote a blob which it reads or writes, and for all that read
 a blob which it writes. So each reads what it would read in the order of the net. Operators with
 nets as arguments wait for all before them, and all after wait for them, since they may use any
-blob. Operators that draw random numbers keep their order, so that they draw the same numbers.
+blob. Operators that draw random numbers keep their order, so that they draw the same numbers. On a
+GPU all work on the streams that are current for the caller.
 
 Operators of which each is the only successor of the one before are run as one chain.
 Follows caffe2/core/net_async_scheduling.cc and net_async_tracing, PyTorch 1.8.1, in what runs when.
@@ -21,6 +22,7 @@ from contextlib import nullcontext
 from bridge.caffe2.execution.function_operator import FunctionOperator
 from bridge.caffe2.execution.operator_core import run_one
 from bridge.caffe2.execution.torch_state import is_neutral_here, neutral
+from bridge.exchange.streams import on_current_streams
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -122,7 +124,8 @@ class ParallelRun:
 
             self._pool = ThreadPoolExecutor(self._workers - 1, "caffe2-net")
         run = _Run(self._operators, self._chains, self._waits, run_at)
-        helpers = [self._pool.submit(run.work) for _ in range(self._workers - 1)]
+        work = on_current_streams(run.work)
+        helpers = [self._pool.submit(work) for _ in range(self._workers - 1)]
         with nullcontext() if is_neutral_here() else neutral():
             run.work()
         for helper in helpers:
@@ -223,7 +226,8 @@ def run_tasks(tasks: Sequence[Any], workers: int, cancel: Callable[[], None]) ->
                 errors.append(error)
                 cancel()
 
-    threads = [threading.Thread(target=work) for _ in range(min(workers, len(tasks)))]
+    target = on_current_streams(work)
+    threads = [threading.Thread(target=target) for _ in range(min(workers, len(tasks)))]
     for thread in threads:
         thread.start()
     for thread in threads:

@@ -2,6 +2,9 @@
 # cython: language_level=3, boundscheck=False, wraparound=False
 """ProgramCore: an operator that runs a recorded program, and the sizes that one fits."""
 
+cimport cython
+
+from bridge.c10.python_api cimport lock_object, unlock_object
 from bridge.c10.storage cimport READONLY, Storage
 from bridge.c10.tensor_impl cimport CONTIGUOUS, TensorImpl
 from bridge.caffe2.blobs.core cimport BlobCore, tensor_of
@@ -59,11 +62,14 @@ cdef class ProgramCore(OperatorCore):
 
     cdef bint repeat(self) except -1:
         """Run a recorded program if one fits the blobs; return whether one did."""
-        cdef Program program = self._program
+        cdef Program program
         cdef list backups = None
         cdef Operand operand
         cdef Tensor tensor
         cdef Py_ssize_t i, n
+        lock_object(self)       # against `keep` in another thread
+        program = self._program
+        unlock_object()
         if program is None:
             return False
         n = len(self._inputs)
@@ -114,6 +120,7 @@ cdef class ProgramCore(OperatorCore):
             resizes = True
         return program if self._bind(program, resizes, backups) else None
 
+    @cython.critical_section
     cdef int keep(self, Program program) except -1:
         """Set the program that repeats the operator; the one that it had stays for its sizes.
 

@@ -5,8 +5,9 @@
 from libc.stdint cimport int64_t, uintptr_t
 
 from bridge.c10 cimport allocation, views
+from bridge.c10.python_api cimport lock_object, unlock_object
 from bridge.c10.storage cimport Elements, Storage, install, owner_of
-from bridge.c10.tensor_impl cimport TensorImpl, seen
+from bridge.c10.tensor_impl cimport TensorImpl, origin_of, seen, storage_of
 from bridge.c10.type_meta cimport TypeMeta, as_type
 from bridge.dlpack.abi cimport DL_CPU
 from bridge.exchange.numpy cimport flat_array
@@ -41,16 +42,18 @@ cdef object mutable_view(TensorImpl impl, object T, bint as_address, str caller)
     """
     cdef TypeMeta wanted = impl.c_dtype if T is None else as_type(T)
     cdef TypeMeta dtype = impl.c_dtype
-    cdef Storage storage = impl.storage
+    cdef Storage storage = storage_of(impl)
     cdef TypeMeta storage_dtype
     cdef int64_t nbytes, offset
     cdef char* data
     cdef int flags
     if storage is None:
         impl.require_defined(caller)
+    lock_object(storage)
     ctx, data, storage_dtype = storage.ctx, storage.data, storage.c_dtype
     nbytes, flags = storage.c_nbytes, storage.flags
-    origin, offset = impl.origin, impl.offset
+    unlock_object()
+    origin, offset = origin_of(impl), impl.offset
     allocation.mutable_data(impl, wanted, caller)
     try:
         if as_address:

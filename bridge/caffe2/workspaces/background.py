@@ -16,12 +16,14 @@ True
 
 from __future__ import annotations
 
+import functools
 import threading
 
 from bridge.c10.errors import EnforceNotMet
 from bridge.caffe2.execution.blob_table import BlobTable
 from bridge.caffe2.execution.plans import plan_of, run_plan
 from bridge.caffe2.workspaces.current import current
+from bridge.exchange.streams import on_current_streams
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -35,7 +37,8 @@ class BackgroundPlan:
 
     def __init__(self, workspace: BlobTable, plan: Any) -> None:
         self._error: EnforceNotMet | None = None
-        self._thread = threading.Thread(target=self._run, args=(workspace, plan), daemon=True)
+        work = on_current_streams(functools.partial(self._run, workspace, plan))
+        self._thread = threading.Thread(target=work, daemon=True)
         self._thread.start()
 
     def _run(self, workspace: BlobTable, plan: Any) -> None:

@@ -59,3 +59,24 @@ def test_what_cannot_be_both_is_the_cause(error: Exception) -> None:
         workspace.RunNetOnce(failing(error))
     assert not isinstance(raised.value, type(error))
     assert raised.value.__cause__ is error
+
+
+class Full(RuntimeError):
+    """What torch.OutOfMemoryError is."""
+
+
+def test_where_torch_lacks_memory_it_is_a_memory_error() -> None:
+    fill = core.CreateOperator("ConstantFill", [], ["y"], shape=[1 << 50], value=1.0)
+    net = core.Net("net")
+    net.Proto().op.append(fill)
+    for run in (
+        lambda: workspace.RunOperatorOnce(fill),
+        lambda: workspace.RunNetOnce(net),
+        lambda: workspace.RunNetOnce(failing(Full("CUDA out of memory. Tried"))),
+    ):
+        with pytest.raises(MemoryError) as raised:
+            run()
+        for error in (raised.value, pickle.loads(pickle.dumps(raised.value))):
+            assert isinstance(error, EnforceNotMet)
+            assert isinstance(error, MemoryError)
+    assert isinstance(raised.value, Full)

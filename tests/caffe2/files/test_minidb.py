@@ -4,12 +4,14 @@
 from __future__ import annotations
 
 import errno
+import gc
 import os
 import random
 import resource
 import stat
 import struct
 import tracemalloc
+import warnings
 from pathlib import Path
 
 import pytest
@@ -228,3 +230,17 @@ def test_mutations_load_or_are_refused(tmp_path: Path) -> None:
     grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
     assert grown < 100_000, f"{grown} KiB for files of 10"
     assert min(outcomes.values()) > 100, outcomes
+
+
+def test_a_reader_that_nobody_closed_closes_itself(tmp_path: Path) -> None:
+    """Also in a cycle, whose objects Python finalises in any order."""
+    with MiniDBWriter(str(tmp_path / "x")) as db:
+        db.put(b"key", b"value")
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        for _ in range(20):
+            cycle: list[object] = [MiniDBReader(str(tmp_path / "x"))]
+            cycle.append(cycle)
+            del cycle
+        gc.collect()
+    assert [one for one in said if issubclass(one.category, ResourceWarning)] == []

@@ -146,7 +146,7 @@ def test_without_autograd(mode: Any) -> None:
     torch.testing.assert_close(module(batch(1)), by_hand(module, batch(1)))
 
 
-@pytest.mark.filterwarnings("ignore:`torch.jit.script` is deprecated:DeprecationWarning")
+@pytest.mark.filterwarnings("ignore:`torch.jit.script` is :DeprecationWarning")
 def test_transforms_and_modes_of_torch() -> None:
     module = affine()
     warm(module, batch(0))

@@ -134,6 +134,8 @@ def test_loads_beside_another_registration_of_the_same_names(
     order: str, implementation: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Another enum value makes it a different file, which one pool would refuse."""
+    if implementation == "upb":
+        pytest.importorskip("google._upb", reason="this protobuf has no compiled module")
     changed = descriptor_pb2.FileDescriptorProto()
     changed.CopyFrom(REAL)
     changed.enum_type[0].value.add(name="PROTO_MORE", number=11)

@@ -48,28 +48,30 @@ class FileReader(DBReader):
         self.db_type, self.path = db_type, path
         self._source = db_type, path, shards, shard
         self._lock = threading.Lock()
-        self._values = self._opened()
+        self._values = _values(*self._source)
         self._next: bytes | None = next(self._values, None)
         enforce(self._next is not None, f"{path!r} has no record for shard {shard} of {shards}.")
-
-    def _opened(self) -> Iterator[bytes]:
-        db_type, path, shards, shard = self._source
-        with open_reader(db_type, path) as db:
-            for i, record in enumerate(db.records()):
-                if i % shards == shard:
-                    yield record.read()
 
     def read(self) -> bytes:
         """Return the next value."""
         with self._lock:
             value = self._next
             if value is None:
-                self._values = self._opened()
+                self._values = _values(*self._source)
                 value = next(self._values, None)
             if value is None:
                 raise EnforceNotMet(f"{self._source[1]!r} no longer has records.")
             self._next = next(self._values, None)
         return value
+
+
+# No method: what it yields would keep the reader, and the reader keeps it, so that the file would
+# stay open until Python looks for cycles.
+def _values(db_type: str, path: str, shards: int, shard: int) -> Iterator[bytes]:
+    with open_reader(db_type, path) as db:
+        for i, record in enumerate(db.records()):
+            if i % shards == shard:
+                yield record.read()
 
 
 class QueueReader(DBReader):

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +14,7 @@ import pytest
 from bridge import c10
 from bridge.caffe2 import core, workspace
 from bridge.caffe2.files.databases import open_writer
+from bridge.caffe2.operators.datasets.db_readers import FileReader
 from bridge.caffe2.proto import caffe2_pb2
 from tests.helpers.operators import run_operator
 
@@ -64,6 +67,19 @@ def test_one_record_has_its_own_sizes(database: str) -> None:
     assert labels() == 0
     assert labels() == 1
     assert workspace.FetchBlob("picture").shape == (2, 3)
+
+
+def test_the_last_reference_closes_the_file(database: str) -> None:
+    """And not the search for cycles, which may be much later."""
+    gc.disable()
+    try:
+        reader = FileReader("minidb", database)
+        assert reader.read() == record(0)
+        kept = weakref.ref(reader)
+        del reader
+        assert kept() is None
+    finally:
+        gc.enable()
 
 
 def test_shards_share_the_records(database: str) -> None:
