@@ -84,8 +84,7 @@ def try_version(version: str, folder: Path, tests: list[str]) -> str:
     for name in COPIED:
         source = ROOT / name
         if source.is_dir():
-            # C files that are there are those of every Python.
-            left_out = shutil.ignore_patterns("*.so", "__pycache__")
+            left_out = shutil.ignore_patterns("*.so", "*.c", "__pycache__")
             shutil.copytree(source, tree / name, ignore=left_out, dirs_exist_ok=True)
         else:
             shutil.copy2(source, tree / name)

@@ -204,7 +204,8 @@ def test_numpy_reads_the_dtype() -> None:
         meta = getattr(c10, row.name)
         if row.numpy is not None:
             assert np.dtype(meta) == meta.dtype == meta.numpy == meta
-    with pytest.raises(TypeError, match="mutable_data"):
+    # NumPy 2.2, the last one for Python 3.10, drops the reason
+    with pytest.raises(TypeError, match="mutable_data|Cannot interpret"):
         np.dtype(caffe2.Tensor([2], "cpu").dtype)
 
 

@@ -45,6 +45,7 @@ _IMPORTED_ONCE = (
     "torch.testing._internal.two_tensor",
     "bridge.at",
     "bridge.caffe2",
+    "tests.conftest",  # which tells Hypothesis to repeat itself, and to take its time
 )
 
 Request = tuple[str, str, dict[str, Any]]

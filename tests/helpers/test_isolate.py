@@ -7,6 +7,7 @@ import threading
 import warnings
 
 import pytest
+from hypothesis import settings
 
 from tests.helpers.isolate import isolated, run_python
 
@@ -58,6 +59,15 @@ def starts_a_thread() -> None:
     thread.start()
     thread.join()
     assert seen == [1]
+
+
+@isolated
+def draws_as(derandomize: bool, deadline: None) -> None:
+    assert (settings().derandomize, settings().deadline) == (derandomize, deadline)
+
+
+def test_hypothesis_draws_as_it_does_outside() -> None:
+    draws_as(derandomize=settings().derandomize, deadline=settings().deadline)
 
 
 def test_ways_to_pass() -> None:
