@@ -8,5 +8,5 @@
 - python_values: test_front
 - typing: test_docstrings
 - *: test_architecture, test_caffe2_checkpoint, test_docstrings, test_errors, test_examples,
-  test_import, test_mirror, test_readme, test_readme_table, test_threads
+  test_import, test_mirror, test_out_of_memory, test_readme, test_readme_table, test_threads
 """

@@ -52,6 +52,16 @@ class ByArrow:
         return self.tensor.__arrow_c_array__()
 
 
+def audited(t: at.Tensor) -> None:
+    with bridge.audit():
+        t.numpy()
+
+
+def uncopied(t: at.Tensor) -> None:
+    with bridge.no_copy():
+        bridge.from_dlpack(t)
+
+
 MESSAGE = tf.make_tensor_proto(made())
 CALLS: dict[str, Call] = {
     "NumPy": (lambda: np.zeros((2, 3, 4)), bridge.from_dlpack),
@@ -79,6 +89,19 @@ CALLS: dict[str, Call] = {
     "to_torch": (made, bridge.to_torch),
     "to_torch of NumPy": (lambda: np.zeros((2, 3)), bridge.to_torch),
     "convert": (made, lambda t: (bridge.convert(t, "numpy"), bridge.convert(t, "caffe2"))),
+    "convert to wrappers": (
+        made,
+        lambda t: (
+            bridge.convert(t, "at"),
+            bridge.convert(t, "caffe2"),
+            bridge.convert(t, "torch"),
+        ),
+    ),
+    "explain": (made, lambda t: bridge.explain(t, caffe2.Tensor(t))),
+    "shares_memory": (made, lambda t: bridge.shares_memory(t, t.to_torch())),
+    "audit": (made, lambda t: audited(t)),
+    "no_copy": (made, lambda t: uncopied(t)),
+    "register": (nothing, lambda _: bridge.register("library", types=(ByMethod,))),
     "torch.from_dlpack": (made, torch.from_dlpack),
     "np.from_dlpack": (made, np.from_dlpack),
     "make_tensor_proto": (made, tf.make_tensor_proto),
@@ -102,11 +125,12 @@ def _allocate_and_free() -> None:
 
 
 MAKES_LISTS = {"make_tensor_proto"}
+MAKES_CELLS = {"explain", "shares_memory", "audit", "no_copy", "make_tensor_proto"}
 
 
 @isolated
 @pytest.mark.parametrize("name", CALLS)
 def test_a_call_that_finds_no_memory(name: str) -> None:
     require_lists(name, MAKES_LISTS)
-    wrong: list[Any] = check_call(CALLS[name])
+    wrong: list[Any] = check_call(CALLS[name], makes_cells=name in MAKES_CELLS)
     assert not wrong, "\n".join(wrong)

@@ -143,9 +143,10 @@ class _Context:
                 raise RuntimeError(
                     f"This {type(self).__name__} is entered already; create another one."
                 )
-            self._link = _Link(log, _chain.get())
+            link = _Link(log, _chain.get())
+            _chain.set(link)  # fails without memory: before the rest, which cannot
+            self._link = link
             reports.count(1)
-        _chain.set(self._link)
 
     def __exit__(
         self,
@@ -153,10 +154,13 @@ class _Context:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
+        link = self._link
+        if link is None:
+            return
+        link.alive = False  # needs no memory: whatever fails below, the context is closed
         with _counting:
             if self._link is None:
                 return
-            self._link.alive = False
             self._link = None
             reports.count(-1)
         innermost = _chain.get()

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ import numpy as np
 from bridge.c10 import EnforceNotMet
 from bridge.caffe2.blobs.blob import Blob
 
-_MOST_BYTES = 1 << 28
+_MOST = 1 << 26  # elements
 _HELD = np.arange(4, dtype=np.float32) + 0.5
 
 
@@ -35,7 +36,7 @@ class Checker:
             assert held.tobytes() == _HELD.tobytes()
             return
         self.read += 1
-        if self.blob.is_tensor() and self.blob.as_tensor().nbytes() > _MOST_BYTES:
+        if self.blob.is_tensor() and math.prod(self.blob.as_tensor().shape) > _MOST:
             # a chunk of a larger tensor than one message may hold
             self.blob = Blob()
             self.blob.feed(_HELD)

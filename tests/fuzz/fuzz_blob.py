@@ -5,7 +5,8 @@
 
 Needs atheris. Where the package was built by clang with coverage, as `make
 fuzz` does, the compiled modules report what they cover to the libFuzzer within atheris; else only
-the Python part does. A first corpus is made of the real Caffe2's blobs and the crafted ones.
+the Python part does. It begins with the real Caffe2's blobs, the crafted ones, and what `corpus.py`
+keeps.
 """
 
 import os
@@ -29,7 +30,8 @@ sys.setdlopenflags(_usual)
 with atheris.instrument_imports(include=["bridge.caffe2", "bridge.c10"]):
     from tests.fuzz.check import Checker
 
-from tests.golden.blob_messages import crafted  # noqa: E402  after the path above
+from tests.fuzz.corpus import kept  # noqa: E402  after the path above
+from tests.golden.blob_messages import crafted  # noqa: E402
 
 _checker = Checker()
 
@@ -47,6 +49,8 @@ def write_corpus(folder: Path) -> None:
     for index, (_, data) in enumerate(crafted()):
         if len(data) < 4096:
             (folder / f"crafted{index}").write_bytes(data)
+    for index, data in enumerate(kept("blob")):
+        (folder / f"kept{index}").write_bytes(data)
 
 
 def main() -> None:

@@ -6,7 +6,7 @@
 
 The first needs atheris, and is guided by the coverage of the Python part; of the compiled modules,
 too, where the package was built by clang with coverage. The second mutates the first inputs, and
-needs nothing.
+needs nothing. Both begin with what `corpus.py` keeps.
 """
 
 import os
@@ -22,11 +22,13 @@ sys.path.append(str(Path(__file__).resolve().parents[2]))
 
 def by_chance(name: str, seconds: float) -> None:
     """Mutate inputs until the time is over; end with the input and its error if there is one."""
+    from tests.fuzz.corpus import kept
     from tests.fuzz.doors import DOORS, enter
     from tests.golden.blob_messages import mutated
 
     seed = int(time.time())
-    rng, seeds, end, count = random.Random(seed), DOORS[name][1](), time.monotonic() + seconds, 0
+    rng, seeds = random.Random(seed), DOORS[name][1]() + kept(name)
+    end, count = time.monotonic() + seconds, 0
     while time.monotonic() < end:
         data = mutated(rng, seeds) if rng.random() < 0.5 else rng.randbytes(rng.randrange(96))
         count += 1
@@ -49,10 +51,11 @@ def guided() -> None:
     sys.setdlopenflags(usual)
     with atheris.instrument_imports(include=["bridge"]):
         from tests.fuzz.doors import DOORS, enter
+    from tests.fuzz.corpus import kept
 
     name = sys.argv[1]
     with tempfile.TemporaryDirectory() as first:
-        for index, data in enumerate(DOORS[name][1]()):
+        for index, data in enumerate(DOORS[name][1]() + kept(name)):
             (Path(first) / str(index)).write_bytes(data)
         words = [sys.argv[0], *sys.argv[2:]]
         for folder in (word for word in words[1:] if not word.startswith("-")):

@@ -1,33 +1,71 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Some hundred inputs by chance for each door, the same ones each time: taken or refused."""
+"""Each door takes or refuses what is kept of its inputs, and mutations of it, always the same."""
 
 from __future__ import annotations
 
 import random
+from collections.abc import Iterator
 
 import pytest
 
+from tests.fuzz.check import Checker
+from tests.fuzz.corpus import MOST, MOST_BYTES, kept
 from tests.fuzz.doors import DOORS, enter
 from tests.golden.blob_messages import mutated
 from tests.helpers.isolate import isolated
 
-INPUTS = {"net": 100, "shell": 100, "minidb": 150}
+# As many as take about twenty seconds, or as are enough where that would be a million.
+MUTATIONS = {
+    "capsule": 24_000,
+    "array_interface": 30_000,
+    "buffer": 30_000,
+    "arrow_array": 30_000,
+    "tensor_proto": 100_000,
+    "net": 40_000,
+    "minidb": 6_000,
+    "pickled": 200_000,
+    "shell": 3_000,
+    "blob": 60_000,
+}
+
+
+def inputs(name: str, first: list[bytes]) -> Iterator[bytes]:
+    """Yield what is kept for a door, and mutations; some by chance, where bytes are numbers."""
+    yield from first
+    rng = random.Random(name)
+    by_chance = name in ("capsule", "array_interface", "buffer", "arrow_array", "pickled")
+    for index in range(MUTATIONS[name]):
+        yield rng.randbytes(64) if by_chance and index % 3 == 0 else mutated(rng, first)
 
 
 @isolated
 @pytest.mark.parametrize("name", DOORS)
 def test_a_door_takes_or_refuses(name: str) -> None:
-    rng, taken = random.Random(name), 0
-    seeds = DOORS[name][1]()
-    count = INPUTS.get(name, 400)
-    for data in seeds:
-        enter(name, data)
-    for _ in range(count):
-        data = mutated(rng, seeds)
-        if name in ("capsule", "array_interface", "buffer", "arrow_array", "pickled"):
-            data = rng.randbytes(64)
+    taken = count = 0
+    for data in inputs(name, DOORS[name][1]() + kept(name)):
+        count += 1
         try:
             taken += enter(name, data)
         except BaseException as error:
             raise AssertionError(f"{name} of {data!r}") from error
     assert 0 < taken < count or name == "shell"
+
+
+@isolated
+def test_the_reader_of_blobs() -> None:
+    checker = Checker()
+    for data in inputs("blob", kept("blob")):
+        try:
+            checker.check(data)
+        except BaseException as error:
+            raise AssertionError(repr(data)) from error
+    assert checker.read
+    assert checker.refused
+
+
+@pytest.mark.parametrize("name", MUTATIONS)
+def test_what_is_kept_is_small(name: str) -> None:
+    found = kept(name)
+    assert 0 < len(found) <= MOST
+    assert sum(map(len, found)) <= MOST_BYTES
+    assert len(set(found)) == len(found)

@@ -199,7 +199,8 @@ class ExchangeTable:
             ctypes.addressof(prototype),
             ctypes.addressof(out),
             None,
-            ctypes.cast(set_error, ctypes.c_void_p),
+            # (no ctypes.cast: without the GIL, CPython 3.13 and 3.14 lose an object at each)
+            ctypes.c_void_p.from_buffer(set_error),
         )
         if status != 0:
             assert len(reported) == 1, "a failed allocation reports once"

@@ -16,6 +16,17 @@ from bridge.c10.python_api cimport FREE_THREADED, make_immortal
 cdef extern from "<unistd.h>" nogil:
     int usleep(unsigned int)
 
+cdef extern from *:
+    """
+    #ifdef Py_GIL_DISABLED
+    #define BRIDGE_PUBLISH() __atomic_thread_fence(__ATOMIC_RELEASE)
+    #else
+    #define BRIDGE_PUBLISH() ((void)0)
+    #endif
+    """
+    # Let other threads see what was written before when they see what is written after.
+    void publish "BRIDGE_PUBLISH"() noexcept
+
 
 cdef class Current:
     """The process-wide state of workspaces; `current` is the only instance.
@@ -52,6 +63,7 @@ cdef class Current:
         _workspace = self.workspace
         _blobs = self.blobs
         _ready = self.ready
+        publish()       # the dicts: look-ups take no lock and no reference
         with cython.critical_section(self):
             self.workspace = workspace
             self.blobs = blobs

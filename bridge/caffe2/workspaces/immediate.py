@@ -94,10 +94,12 @@ def StopImmediate() -> None:
     folder = _mode.folder
     if folder is None:
         return
+    place = observers.index(RunOperatorImmediate)
     with WorkspaceGuard(_WORKSPACE):
         ResetWorkspace()
+    # what needs no memory
     _mode.folder = None
-    observers.remove(RunOperatorImmediate)
+    del observers[place]
     try:
         shutil.rmtree(folder, ignore_errors=True)  # a script may have removed it
     except MemoryError:
