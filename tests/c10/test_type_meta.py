@@ -205,7 +205,7 @@ def test_numpy_reads_the_dtype() -> None:
         if row.numpy is not None:
             assert np.dtype(meta) == meta.dtype == meta.numpy == meta
     # NumPy 2.2, the last one for Python 3.10, drops the reason
-    with pytest.raises(TypeError, match="mutable_data|Cannot interpret"):
+    with pytest.raises(TypeError, match=r"mutable_data|Cannot interpret"):
         np.dtype(caffe2.Tensor([2], "cpu").dtype)
 
 

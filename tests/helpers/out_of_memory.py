@@ -27,7 +27,7 @@ from bridge.caffe2 import workspace
 Call = tuple[Callable[[], Any], Callable[[Any], object]]
 
 MOST = 10000  # allocations of one call; far more than any has
-ROUNDS = (3, 20, 60, 60, 60)  # runs of all failures
+ROUNDS = (3, 20, 60, 200, 600)  # runs of all failures
 WARM_UP = 70  # calls: what is loaded and cached once, and objects that are kept for the next
 SHOWN = 4  # of the failures that are wrong
 ENOUGH = 6  # runs without a failure, after which there is nothing left to fail
@@ -191,7 +191,11 @@ def _is_for_memory(error: BaseException | None) -> bool:
         said = str(error)
         if isinstance(error, (MemoryError, SystemError)) or "Failed to allocate" in said:
             return True
-        if said == "can't allocate lock" or said.startswith("Defining your mode's"):  # torch's
+        if (  # torch's, which also takes the missing name of a type for a broken assertion
+            said == "can't allocate lock"
+            or said.startswith("Defining your mode's")
+            or ("INTERNAL ASSERT FAILED" in said and "python_arg_parser.cpp" in said)
+        ):
             return True
         error = error.__cause__ or error.__context__
     return False
