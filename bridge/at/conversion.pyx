@@ -101,7 +101,8 @@ cdef TensorImpl convert_to(
     if len(flags) > 2:
         raise EnforceTypeError(
             "to() takes at most two flags, non_blocking and copy.", "Tensor.to")
-    for one in (*args, other):
+    # (*args, other) would leak where memory ends: Cython does not let go of its second part.
+    for one in args + (other,):
         if one is not None and not isinstance(one, bool):
             dtype, device = _specified(one, dtype, device)
     out = impl
