@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import ctypes
+from collections import deque
 from collections.abc import Iterable
 from typing import Any
 
@@ -80,6 +81,10 @@ ArrowArrayStream._fields_ = [
 ]
 
 
+# Structures that live on when a test has ended: a tensor that dies after them releases them still.
+_latest: deque[Struct] = deque(maxlen=1000)
+
+
 class Struct:
     """A structure whose releases are counted, and what its pointers point to.
 
@@ -95,6 +100,7 @@ class Struct:
             self.set(name, value)
         if release:
             self.value.release = self.keep(_Release(lambda _: self._release()))
+            _latest.append(self)
 
     def keep(self, value: Any) -> Any:
         self._kept.append(value)
