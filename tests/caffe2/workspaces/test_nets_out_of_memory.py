@@ -112,7 +112,7 @@ CALLS: dict[str, Callable[[], object]] = {
 
 
 # Several runs, the first of which have had their effect when a later one fails.
-RUNS_OFTEN = {"RunOperatorMultiple", "BenchmarkNet", "ApplyTransformIfFaster"}
+RUNS_OFTEN = {"RunOperatorMultiple", "BenchmarkNet", "BenchmarkNetOnce", "ApplyTransformIfFaster"}
 
 
 def names() -> Any:
