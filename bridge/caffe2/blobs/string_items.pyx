@@ -92,13 +92,13 @@ cdef bytes _trimmed(const char* at, Py_ssize_t n):
 cdef bytes _encoded(const uint32_t* at, Py_ssize_t n):
     cdef bytes item
     cdef char* to
-    cdef uint32_t seen = 0
+    cdef uint32_t bits = 0
     cdef Py_ssize_t i
     while n and at[n - 1] == 0:
         n -= 1
     for i in range(n):
-        seen |= at[i]
-    if seen >= 0x80:
+        bits |= at[i]
+    if bits >= 0x80:
         return PyUnicode_AsUTF8String(PyUnicode_FromKindAndData(PyUnicode_4BYTE_KIND, at, n))
     item = PyBytes_FromStringAndSize(NULL, n)
     to = PyBytes_AS_STRING(item)
