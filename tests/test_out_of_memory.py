@@ -17,6 +17,7 @@ import pytest
 import bridge
 from bridge import at, c10, caffe2
 from bridge.caffe2 import workspace
+from bridge.caffe2.base import hardware
 from tests import test_front_out_of_memory as front
 from tests.at import test_tensor_out_of_memory as at_tensor
 from tests.c10 import test_storage_out_of_memory as storage
@@ -35,27 +36,13 @@ EXEMPT = {
     **dict.fromkeys(("to_jax", "to_tensorflow"), OF_LIBRARY),
     **dict.fromkeys(("Tensor", "core", "C", "scope", "utils", "caffe2_pb2"), NO_CALL),
     **dict.fromkeys(("FLAGS", "Operator", "Int8Tensor"), NO_CALL),
-    **dict.fromkeys(("Int8TensorCPU", "GpuDeviceType", "is_asan", "operator_tracebacks"), NO_CALL),
-    **dict.fromkeys(("has_cuda_support", "has_gpu_support", "has_hip_support"), NO_CALL),
+    **dict.fromkeys(("Int8TensorCPU", "GpuDeviceType", "operator_tracebacks"), NO_CALL),
+    **dict.fromkeys(hardware.__all__, "what torch says of the machine; changes nothing"),
     **dict.fromkeys(("install", "operator", "register_operator", "to_module"), BUILDS),
     **dict.fromkeys(("load_checkpoint", "save_checkpoint"), "files: tests/test_caffe2_checkpoint"),
     "ClearGlobalNetObserver": "does nothing",
     "GlobalInit": "sets flags of the process, once",
     "RunPlanInBackground": "runs in another thread, whose allocations no test can count",
-    **dict.fromkeys(
-        (
-            "GetCUDAVersion",
-            "GetCuDNNVersion",
-            "GetDeviceProperties",
-            "GetGPUMemoryInfo",
-            "GetGpuPeerAccessPattern",
-            "GetNumNUMANodes",
-            "IsNUMAEnabled",
-            "NumCudaDevices",
-            "NumGpuDevices",
-        ),
-        "asks torch what the machine has, and changes nothing",
-    ),
 }
 
 
