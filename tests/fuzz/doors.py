@@ -25,6 +25,7 @@ import bridge
 from bridge import at, c10, caffe2, tf
 from bridge.caffe2 import core, workspace
 from bridge.pickling import _buffer, _items, _sized
+from bridge.shell.errors import CommandError
 from bridge.shell.main import main
 from tests.helpers import arrow_producer as arrow
 from tests.helpers.dlpack_producer import Producer, TensorSpec
@@ -265,12 +266,16 @@ def shell(data: bytes) -> None:
         given += [words.text(_WORDS) for _ in range(words.byte() % 5)]
         there = [str(path) if word == "FILE" else word for word in [*given, "FILE"]]
         there = [str(Path(folder) / word) if word == "out.svg" else word for word in there]
+        there += ["--debug"] * (words.byte() % 2)  # which lets errors through
         said = io.StringIO()
         with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
             try:
                 status = main(there)
             except SystemExit as error:
                 status = int(error.code or 0)
+            except (CommandError, OSError):
+                assert "--debug" in there
+                status = 1
         assert status in (0, 1, 2), status
         assert "--debug" in there or "Traceback" not in said.getvalue(), said.getvalue()
 
