@@ -84,7 +84,7 @@ def _itemsize(name: str, interface: dict[str, Any]) -> int:
         raise BufferError(f"{name} has no element type (typestr).")
     try:
         return int(numpy.dtype(interface["typestr"]).itemsize)
-    except (KeyError, TypeError) as error:
+    except (KeyError, TypeError, ValueError, SyntaxError) as error:  # as NumPy reads "07,f4"
         raise BufferError(f"{name} has no element type (typestr): {error}") from error
 
 

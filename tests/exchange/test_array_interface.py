@@ -98,6 +98,8 @@ BROKEN: dict[str, dict[str, Any]] = {
     "overflowing strides": {"strides": (2**63 - 8, 4)},
     "too few strides": {"strides": (4,)},
     "unknown type": {"typestr": "<q9"},
+    "a repetition that is no number": {"typestr": "07,f4"},
+    "a repetition below zero": {"typestr": ("f4", -1)},
     "no type": {"typestr": None},
     "objects": {"typestr": "|O8"},
     "strings": {"typestr": "|S4"},

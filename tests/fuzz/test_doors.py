@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 from collections.abc import Iterator
 
@@ -14,7 +15,9 @@ from tests.fuzz.doors import DOORS, enter
 from tests.golden.blob_messages import mutated
 from tests.helpers.isolate import isolated
 
-# As many as take about twenty seconds, or as are enough where that would be a million.
+# How many times as many mutations: `.ci/run` asks for about a minute of each door.
+TIMES = int(os.environ.get("FUZZ_TIMES", "1"))
+# As many as take about fifteen seconds, or as are enough where that would be a million.
 MUTATIONS = {
     "capsule": 24_000,
     "array_interface": 30_000,
@@ -34,7 +37,7 @@ def inputs(name: str, first: list[bytes]) -> Iterator[bytes]:
     yield from first
     rng = random.Random(name)
     by_chance = name in ("capsule", "array_interface", "buffer", "arrow_array", "pickled")
-    for index in range(MUTATIONS[name]):
+    for index in range(TIMES * MUTATIONS[name]):
         yield rng.randbytes(64) if by_chance and index % 3 == 0 else mutated(rng, first)
 
 

@@ -205,6 +205,8 @@ def _attempt(request: Request) -> Outcome:
         sys.unraisablehook = remember
         with warnings.catch_warnings():
             warnings.simplefilter("error")
+            # As in pyproject.toml: Hypothesis does not find what frozen objects hold.
+            warnings.filterwarnings("ignore", "It looks like `register_random` was passed")
             _unwrapped(test)(**arguments)
     except pytest.skip.Exception as skipped:
         return "skipped", str(skipped)
