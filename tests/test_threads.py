@@ -25,7 +25,8 @@ FREE = bool(sysconfig.get_config_var("Py_GIL_DISABLED"))
         "numpy, torch, bridge, bridge.caffe2.operators",
     ],
 )
-def test_no_import_brings_the_lock_back(modules: str) -> None:
+def test_no_import_brings_the_lock_back(modules: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("PYTHON_GIL", raising=False)  # which would keep it off
     run_python(
         "import sys, warnings\n"
         "warnings.simplefilter('ignore')\n"  # of the frameworks; Python's own warns of the lock
