@@ -93,7 +93,7 @@ def try_version(version: str, folder: Path, tests: list[str]) -> str:
         return f"does not build; see {log}"
     environment = {**os.environ, "PYTHONPATH": str(tree), "OMP_NUM_THREADS": "1"}
     if version.endswith("t"):
-        # torch imports triton, which has not declared that it needs no lock. `tests/test_threads.py`
+        # torch imports triton, which does not declare that it needs no lock. tests/test_threads.py
         # checks without this that the package itself leaves the lock off.
         environment["PYTHON_GIL"] = "0"
     passed = run([own, "-m", "pytest", "-q", *tests], log, cwd=tree, env=environment)

@@ -61,7 +61,8 @@ def run_plan(table: BlobTable, plan: Any, caller: str) -> None:
         if net.name in nets:
             raise EnforceValueError(f"The plan has two nets named {net.name!r}.", caller)
         nets[net.name] = net
-    for step in plan.execution_step:
+    # As a list: the end of a repeated field takes memory, and the last step has then been run.
+    for step in [*plan.execution_step]:
         _Step(step, table, nets, {}, caller).run()
 
 
@@ -158,8 +159,9 @@ class _Step:
 
     def run(self) -> None:
         """Run the nets and substeps until the iterations or the stop blob end it; then report."""
+        reports = iter(self.reports)  # before the run, as it takes memory
         self._run_all()
-        for substep in self.reports:
+        for substep in reports:
             self._run_substep(substep)
         if self.report is not None:
             self.report._run(self.caller)
