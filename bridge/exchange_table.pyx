@@ -14,7 +14,7 @@ from libc.stdint cimport int32_t, int64_t, uintptr_t
 from bridge.c10.device cimport device_of
 from bridge.c10.reports cimport observed, outermost, report_shared, run_observed, unlikely
 from bridge.c10.storage cimport READONLY
-from bridge.c10.tensor_impl cimport TensorImpl, allocated
+from bridge.c10.tensor_impl cimport TensorImpl, allocated, is_undefined, storage_flags
 from bridge.c10.type_meta cimport TypeMeta, from_dlpack_type
 from bridge.dlpack.abi cimport (
     DLPACK_IS_COPIED,
@@ -40,7 +40,7 @@ cdef int _from_object(void* obj, DLManagedTensorVersioned** out) noexcept:
     cdef TensorImpl impl
     try:
         impl = (<Wrapper?><object>obj).impl
-        if impl.storage is not None and impl.storage.flags & READONLY and is_tvm_ffi(caller):
+        if not is_undefined(impl) and storage_flags(impl) & READONLY and is_tvm_ffi(caller):
             if unlikely(observed) and outermost():
                 impl = run_observed(
                     "exchange table", <object>obj, "DLPack tensor", _copied, (impl,))

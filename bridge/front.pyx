@@ -8,7 +8,7 @@ from bridge.c10.copy cimport reported_copy
 from bridge.c10.python_api cimport Py_TYPE
 from bridge.c10.python_api cimport make_immortal
 from bridge.c10.reports cimport observed, outermost, report_copy, run_observed, unlikely
-from bridge.c10.tensor_impl cimport CONTIGUOUS, TensorImpl
+from bridge.c10.tensor_impl cimport CONTIGUOUS, TensorImpl, is_undefined
 from bridge.exchange.import_tensor cimport import_tensor, tristate
 from bridge.exchange.conversion cimport remaining_copy, export_source
 from bridge.exchange.numpy cimport export_array, numpy_loaded, numpy_array_type
@@ -293,7 +293,7 @@ def _wrapped(x, caffe2, copy):
     cdef TensorImpl impl
     if isinstance(x, Wrapper):
         impl = (<Wrapper>x).impl
-        if copy is not True and (not caffe2 or impl.storage is None or impl.flags & CONTIGUOUS):
+        if copy is not True and (not caffe2 or is_undefined(impl) or impl.flags & CONTIGUOUS):
             cls = Caffe2Tensor if caffe2 else AtTensor
             return x if isinstance(x, cls) else cls(x)
         if copy is True and caffe2 and not impl.c_dtype.c_is_pod:

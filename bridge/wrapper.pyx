@@ -25,6 +25,7 @@ from bridge.c10.storage cimport Storage
 from bridge.c10.tensor_impl cimport (
     FEW_DIMS,
     TensorImpl,
+    is_undefined,
     read_sizes,
     sizes_ref_of,
     storage_of,
@@ -62,7 +63,7 @@ cdef class Wrapper(Handle):
 
     def defined(self):
         """Return whether there is a tensor; ``caffe2.Tensor()`` is undefined."""
-        return self.impl.storage is not None
+        return not is_undefined(self.impl)
 
     def unsafeGetTensorImpl(self):
         """Return the TensorImpl, shared."""
@@ -104,7 +105,7 @@ cdef class Wrapper(Handle):
         cdef int64_t[FEW_DIMS] room
         cdef int64_t* sizes
         cdef int i, ndim
-        if impl.storage is None:
+        if is_undefined(impl):
             impl.require_defined("Tensor.shape")
         shape = PyTuple_New(impl.ndim)
         read_sizes(impl, room, &sizes, &ndim)

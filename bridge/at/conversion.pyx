@@ -4,7 +4,15 @@
 
 from bridge.c10.copy cimport requested_copy
 from bridge.c10.reports cimport observed, report_copy, unlikely
-from bridge.c10.tensor_impl cimport TensorImpl, allocatable, allocated, seen
+from bridge.c10.tensor_impl cimport (
+    TensorImpl,
+    allocatable,
+    allocated,
+    device_index_of,
+    device_type_of,
+    is_undefined,
+    seen,
+)
 from bridge.c10.type_meta cimport TypeMeta, as_type
 from bridge.exchange.import_tensor cimport import_tensor
 from bridge.exchange.numpy cimport export_array
@@ -24,7 +32,7 @@ cdef int require_pod(TensorImpl impl, str caller) except -1:
 
     Such at.Tensors, of strings, come from bridge.asarray only; their elements can only be read.
     """
-    if not impl.c_dtype.c_is_pod and impl.storage is not None:
+    if not impl.c_dtype.c_is_pod and not is_undefined(impl):
         raise EnforceNotMet(
             f"{caller.rpartition('.')[2]} requires plain memory, and the elements are of "
             f"{impl.c_dtype}. Use tolist(), or caffe2.Tensor.", caller, condition="dtype().is_pod")
@@ -61,8 +69,8 @@ cdef TensorImpl converted(TensorImpl src, TypeMeta dtype, str caller):
     target = dtype.torch
     src = seen(src)
     if target is not None and src.c_dtype.torch is not None:
-        out = allocated(src.c_sizes, src.ndim, dtype, allocatable(src.storage.device_type),
-                        src.storage.device_index, caller)
+        out = allocated(src.c_sizes, src.ndim, dtype, allocatable(device_type_of(src)),
+                        device_index_of(src), caller)
         try:
             export_torch(out).copy_(torch_operand(src))
             return out

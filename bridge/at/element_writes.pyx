@@ -8,7 +8,14 @@ from bridge.at.conversion cimport as_source, converted, require_pod, scalar
 from bridge.c10.copy cimport copy_elements
 from bridge.c10.device cimport host_accessible
 from bridge.c10.storage cimport owner_of
-from bridge.c10.tensor_impl cimport CONTIGUOUS, TensorImpl, allocated, seen
+from bridge.c10.tensor_impl cimport (
+    CONTIGUOUS,
+    TensorImpl,
+    allocated,
+    device_type_of,
+    is_undefined,
+    seen,
+)
 from bridge.c10 cimport views
 from bridge.dlpack.abi cimport DL_CPU
 from bridge.exchange.import_tensor cimport import_tensor
@@ -32,13 +39,13 @@ cdef int _copy_elements(TensorImpl dst, TensorImpl src, str caller) except -1:
     src.data(caller)
     if src.c_dtype is not dst.c_dtype:
         src = converted(src, dst.c_dtype, caller)
-    if src.ndim == 0 and not host_accessible(dst.storage.device_type) \
-            and host_accessible(src.storage.device_type) and dst.c_dtype.torch is not None:
+    if src.ndim == 0 and not host_accessible(device_type_of(dst)) \
+            and host_accessible(device_type_of(src)) and dst.c_dtype.torch is not None:
         # Passed by value: the host would wait for a copy to the device.
         if dst.c_numel:
             forward_operand(dst).fill_(torch_operand(src))
         return 0
-    if src.storage.device_type != dst.storage.device_type and src.c_numel != dst.c_numel:
+    if device_type_of(src) != device_type_of(dst) and src.c_numel != dst.c_numel:
         src = <TensorImpl>to_device(src, dst.device())
     # Extra leading dimensions of size one are allowed, as in assignments of NumPy.
     while src.ndim > dst.ndim and src.c_sizes[0] == 1:
@@ -83,17 +90,17 @@ cdef int zero(TensorImpl dst) except -1:
     cdef char* to
     cdef TensorImpl src
     dst = seen(dst)
-    _keep = owner_of(dst.storage) if dst.storage is not None else None
+    _keep = owner_of(dst.storage) if not is_undefined(dst) else None
     to = dst.data("Tensor.zero_")
     require_pod(dst, "Tensor.zero_")
     dst.writable("Tensor.zero_")
     if dst.c_numel == 0:
         return 0
-    if host_accessible(dst.storage.device_type) and dst.flags & CONTIGUOUS:
+    if host_accessible(device_type_of(dst)) and dst.flags & CONTIGUOUS:
         # In every POD type, zero has all bits clear.
         memset(to, 0, dst.c_numel * dst.c_dtype.itemsize)
         return 0
-    if not host_accessible(dst.storage.device_type):
+    if not host_accessible(device_type_of(dst)):
         forward_operand(dst).zero_()
         return 0
     src = allocated(dst.c_sizes, 0, dst.c_dtype, DL_CPU, 0, "Tensor.zero_")

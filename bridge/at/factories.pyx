@@ -11,7 +11,16 @@ from bridge.c10.dims cimport Dims, parse_dims, require_numel
 from bridge.c10.device cimport Device, device_of, host_accessible
 from bridge.c10.layout cimport checked_mul, contiguous_strides, extent
 from bridge.c10.storage cimport EXTERNAL, READONLY, Storage, external_ptr, install
-from bridge.c10.tensor_impl cimport CONTIGUOUS, TensorImpl, allocatable, allocated, new_pair
+from bridge.c10.tensor_impl cimport (
+    CONTIGUOUS,
+    TensorImpl,
+    allocatable,
+    allocated,
+    device_index_of,
+    device_type_of,
+    new_pair,
+    storage_flags,
+)
 from bridge.c10.type_meta cimport TypeMeta, float32_type
 from bridge.dlpack.abi cimport DL_CPU, DL_CUDA_HOST
 from bridge.exchange.import_tensor cimport import_tensor
@@ -56,8 +65,8 @@ cdef _Where _where(object options, object dtype, object device, bint pinned, Ten
         where.device_index = current_index(found)
         where.placed = True
     elif like is not None:
-        where.device_type = allocatable(like.storage.device_type)
-        where.device_index = like.storage.device_index
+        where.device_type = allocatable(device_type_of(like))
+        where.device_index = device_index_of(like)
     else:
         where.device_type = DL_CPU
     if pinned or options.pinned_memory():
@@ -354,7 +363,7 @@ def from_blob(source, sizes, strides=None, options=None, deleter=None, *, dtype=
                 f"The buffer has {lender.c_numel * lender.c_dtype.itemsize} bytes, but sizes "
                 f"{[dims.data[i] for i in range(dims.n)]} of {where.dtype} take {nbytes}.", caller,
                 condition="nbytes <= len(buffer)")
-        flags |= lender.storage.flags & READONLY
+        flags |= storage_flags(lender) & READONLY
         keep = lender.storage.ctx
     if address % <uintptr_t>min(where.dtype.itemsize, 8) != 0:
         raise EnforceValueError(

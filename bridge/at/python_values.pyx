@@ -17,7 +17,14 @@ from bridge.at.conversion cimport as_source, require_pod
 from bridge.c10.copy cimport contiguous_copy
 from bridge.c10.device cimport host_accessible
 from bridge.c10.storage cimport BORROWED, Elements, owner_of
-from bridge.c10.tensor_impl cimport CONTIGUOUS, TensorImpl, seen
+from bridge.c10.tensor_impl cimport (
+    CONTIGUOUS,
+    TensorImpl,
+    device_type_of,
+    is_undefined,
+    seen,
+    storage_flags,
+)
 from bridge.c10.type_meta cimport TypeMeta
 from bridge.dlpack.abi cimport DL_BOOL, DL_FLOAT, DL_INT, DL_UINT
 from bridge.exchange.numpy cimport export_array
@@ -46,7 +53,7 @@ def item(TensorImpl impl):
         raise EnforceValueError(
             f"item() requires exactly one element, and there are {impl.c_numel}. "
             "Use tolist().", "Tensor.item", condition="numel() == 1")
-    if dtype.c_is_pod and host_accessible(impl.storage.device_type) and dtype.c_dlpack.lanes == 1:
+    if dtype.c_is_pod and host_accessible(device_type_of(impl)) and dtype.c_dlpack.lanes == 1:
         code, bits = dtype.c_dlpack.code, dtype.c_dlpack.bits
         if code == DL_FLOAT and bits == 64:
             return (<double*>at)[0]
@@ -100,7 +107,7 @@ cdef object _listed(TensorImpl impl, str caller):
             require_pod(impl, caller)
         items = (<Elements?>owner_of(impl.storage)).items if impl.c_numel else []
         return _nested(items[impl.offset:impl.offset + impl.c_numel], impl.c_sizes, impl.ndim)
-    if not host_accessible(impl.storage.device_type):
+    if not host_accessible(device_type_of(impl)):
         impl = <TensorImpl>to_device(impl, Device("cpu"))
     if dtype.name == "complex32" or dtype.name.endswith("_x2") or impl.ndim > NUMPY_NDIM:
         try:
@@ -109,7 +116,7 @@ cdef object _listed(TensorImpl impl, str caller):
             raise EnforceBufferError(
                 f"torch gives no numbers of {dtype}: {reason_of(error)}. Look at the bytes: "
                 "x.view('uint8').", caller) from error
-    if impl.storage.flags & BORROWED:
+    if storage_flags(impl) & BORROWED:
         # A copy: the export of an array would retain the storage.
         impl = contiguous_copy(impl, caller)
     array = export_array(impl, caller)
@@ -151,7 +158,7 @@ cdef bint _equal_in_numpy(TensorImpl a, TensorImpl b) except -1:
 
 def to_repr(TensorImpl impl):
     """Return the repr of an at.Tensor: its elements as nested lists, type and device."""
-    if impl.storage is None:
+    if is_undefined(impl):
         return "at.Tensor()"
     try:
         impl.data("Tensor.__repr__")

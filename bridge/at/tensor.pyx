@@ -33,7 +33,7 @@ from bridge.c10.slots cimport (
     untrack,
 )
 from bridge.c10.storage cimport READONLY
-from bridge.c10.tensor_impl cimport CONTIGUOUS, TensorImpl, seen
+from bridge.c10.tensor_impl cimport CONTIGUOUS, TensorImpl, is_undefined, seen, storage_flags
 from bridge.c10 cimport views
 from bridge.dlpack.abi cimport DLManagedTensorVersioned, DLPackExchangeAPI
 from bridge.exchange_table cimport exchange_table, import_object
@@ -223,7 +223,7 @@ cdef class Tensor(Wrapper):
     @property
     def readonly(self):
         """Whether the memory is read-only; False for an undefined tensor."""
-        return self.impl.storage is not None and (self.impl.storage.flags & READONLY) != 0
+        return not is_undefined(self.impl) and (storage_flags(self.impl) & READONLY) != 0
 
     # Views: all share the memory and are writable if it is.
 
@@ -653,7 +653,7 @@ cdef class Tensor(Wrapper):
         return wrap(views.alias(self.impl, "Tensor.__copy__"))
 
     def __deepcopy__(self, memo):
-        if self.impl.storage is None:
+        if is_undefined(self.impl):
             return wrap(self.impl)
         return wrap(contiguous_copy(self.impl, "Tensor.__deepcopy__"))
 
@@ -862,7 +862,7 @@ cdef TensorImpl _impl_for_at(object source):
             f"{type(source).__name__}. bridge.from_dlpack(x) takes tensors of any framework, "
             "at.tensor(data) takes numbers.", "at.Tensor")
     impl = (<Wrapper>source).impl
-    if impl.storage is None or (
+    if is_undefined(impl) or (
             impl.c_dtype.c_is_pod and (impl.storage.data != NULL or impl.c_numel == 0)):
         if unlikely(observed):
             report_shared("at.Tensor", source, "at.Tensor", impl.c_numel * impl.c_dtype.itemsize)

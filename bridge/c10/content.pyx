@@ -26,6 +26,7 @@ from bridge.c10.tensor_impl cimport (
     CONTIGUOUS,
     TensorImpl,
     allocated,
+    device_type_of,
     like,
     seen,
     snapshot,
@@ -140,7 +141,7 @@ cdef int copy_from(TensorImpl self, TensorImpl src, str caller) except -1:
     if same_type and keeps_buffer(self, src.c_numel):
         storage.check()
         if src.c_dtype.c_is_pod and host_accessible(storage.device_type) \
-                and host_accessible(src.storage.device_type):
+                and host_accessible(device_type_of(src)):
             target = self
             if FREE_THREADED:       # where copy_elements allocates, unless it gets a snapshot
                 target = snapshot(self)

@@ -28,7 +28,7 @@ from bridge.c10.storage cimport (
     new_storage,
     owner_of,
 )
-from bridge.c10.tensor_impl cimport CONTIGUOUS, TensorImpl, new_impl, seen
+from bridge.c10.tensor_impl cimport CONTIGUOUS, TensorImpl, new_impl, seen, storage_flags
 from bridge.c10.type_meta cimport TypeMeta, undefined_type
 from bridge.dlpack.abi cimport DL_CPU
 
@@ -74,7 +74,7 @@ def byte_view(TensorImpl impl):
         impl = contiguous_copy(impl, "byte_view")
     view.ctx = retained_owner(impl, &view.data, "byte_view")
     view.nbytes = impl.c_numel * impl.c_dtype.itemsize
-    view.readonly = impl.storage.flags & READONLY
+    view.readonly = storage_flags(impl) & READONLY
     return view
 
 

@@ -34,7 +34,15 @@ from bridge.c10.storage cimport (
     new_storage,
     owner_of,
 )
-from bridge.c10.tensor_impl cimport CONTIGUOUS, RESERVED, TensorImpl, allocated
+from bridge.c10.tensor_impl cimport (
+    CONTIGUOUS,
+    RESERVED,
+    TensorImpl,
+    allocated,
+    device_index_of,
+    device_type_of,
+    is_undefined,
+)
 from bridge.c10.type_meta cimport TypeMeta
 
 from bridge.c10.errors import EnforceNotMet, EnforceValueError
@@ -84,8 +92,8 @@ def resize_allocated(TensorImpl self, sizes, caller):
         resize(self, dims.data, dims.n, caller)
         mutable_data(self, self.c_dtype, caller)
         return
-    target = allocated(dims.data, dims.n, self.c_dtype, self.storage.device_type,
-                       self.storage.device_index, caller)
+    target = allocated(dims.data, dims.n, self.c_dtype, device_type_of(self),
+                       device_index_of(self), caller)
     with cython.critical_section(self):
         _resize(self, dims.data, dims.n, caller)
         self.offset = 0
@@ -154,7 +162,7 @@ cdef inline bint _extend_in_place(TensorImpl self, int64_t num) noexcept:
     cdef int64_t row = 1
     cdef int64_t numel
     cdef int i
-    if (self.storage is None or not self.flags & CONTIGUOUS or self.ndim < 1
+    if (is_undefined(self) or not self.flags & CONTIGUOUS or self.ndim < 1
             or (self.c_numel == 0 and self.ndim > 1)
             or <uint64_t>(num | self.c_numel | self.offset) >> SMALL_BITS):
         return False

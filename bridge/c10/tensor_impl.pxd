@@ -4,7 +4,7 @@ from libc.stdint cimport int32_t, int64_t, uint8_t
 cimport bridge.c10.python_api   # BRIDGE_LOAD
 
 from bridge.c10.array_ref cimport ArrayRef
-from bridge.c10.python_api cimport FREE_THREADED
+from bridge.c10.python_api cimport FREE_THREADED, lock_object, unlock_object
 from bridge.c10.storage cimport Storage
 from bridge.c10.type_meta cimport TypeMeta
 from bridge.dlpack.abi cimport DL_CUDA, DL_CUDA_MANAGED
@@ -58,6 +58,9 @@ cdef extern from *:
     #define BRIDGE_STORAGE(impl) BRIDGE_LOAD(impl, storage)
     #define BRIDGE_SIZES_REF(impl) BRIDGE_LOAD(impl, sizes_ref)
     #ifdef Py_GIL_DISABLED
+    #define BRIDGE_IS_UNDEFINED(impl) \
+        (__atomic_load_n((PyObject **)&(impl)->storage, __ATOMIC_RELAXED) == Py_None)
+    #define BRIDGE_SET_FIELD(field, object) __atomic_exchange_n(field, object, __ATOMIC_ACQ_REL)
     #define BRIDGE_READ_SIZES(impl, room, sizes, n) do { \
         PyCriticalSection section; \
         PyCriticalSection_Begin(&section, (PyObject *)(impl)); \
@@ -70,14 +73,27 @@ cdef extern from *:
         PyCriticalSection_End(&section); \
     } while (0)
     #else
+    #define BRIDGE_IS_UNDEFINED(impl) ((PyObject *)(impl)->storage == Py_None)
+    static CYTHON_INLINE PyObject *bridge_set_field(PyObject **field, PyObject *object) {
+        PyObject *old = *field;
+        *field = object;
+        return old;
+    }
+    #define BRIDGE_SET_FIELD(field, object) bridge_set_field(field, object)
     #define BRIDGE_READ_SIZES(impl, room, sizes, n) \
         ((void)(room), *(n) = (impl)->ndim, *(sizes) = (impl)->c_sizes)
     #endif
+    #define BRIDGE_EXCHANGE_STORAGE(impl, fresh) \
+        BRIDGE_SET_FIELD((PyObject **)&(impl)->storage, Py_NewRef((PyObject *)(fresh)))
     """
     # Return `impl.origin`, which an export in another thread may set.
     object origin_of "BRIDGE_ORIGIN"(TensorImpl impl)
     # Return `impl.storage`, which another thread may replace.
     Storage storage_of "BRIDGE_STORAGE"(TensorImpl impl)
+    # Set `impl.storage` and return the former one; for `TensorImpl.set_storage` only.
+    Storage exchange_storage "BRIDGE_EXCHANGE_STORAGE"(TensorImpl impl, Storage storage)
+    # Return whether `impl.storage` is None.
+    bint is_undefined "BRIDGE_IS_UNDEFINED"(TensorImpl impl) noexcept
     # Return `impl.sizes_ref`; None if the sizes were not asked for.
     ArrayRef sizes_ref_of "BRIDGE_SIZES_REF"(TensorImpl impl)
     # Set `sizes` to the sizes and `ndim` to their number; NULL if there are more than FEW_DIMS.
@@ -95,6 +111,25 @@ cdef char* checked_data(TensorImpl self, Storage storage, str caller) except? NU
 cdef inline TensorImpl seen(TensorImpl impl):
     """Return what an export reads: `impl`, or a copy of it where other threads may change it."""
     return snapshot(impl) if FREE_THREADED and not impl.flags & SNAPSHOT else impl
+
+# Fields of `impl.storage`, which another thread may replace; the tensor is defined.
+cdef inline int32_t device_type_of(TensorImpl impl) noexcept:
+    lock_object(impl)
+    cdef int32_t found = impl.storage.device_type
+    unlock_object()
+    return found
+
+cdef inline int32_t device_index_of(TensorImpl impl) noexcept:
+    lock_object(impl)
+    cdef int32_t found = impl.storage.device_index
+    unlock_object()
+    return found
+
+cdef inline uint8_t storage_flags(TensorImpl impl) noexcept:
+    lock_object(impl)
+    cdef uint8_t found = impl.storage.flags
+    unlock_object()
+    return found
 
 cdef inline int32_t allocatable(int32_t device_type) noexcept nogil:
     """Return the type of the memory for a copy of memory of this type on the same device.

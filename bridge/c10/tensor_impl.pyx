@@ -180,9 +180,9 @@ cdef class TensorImpl:
 
     cdef int set_storage(self, Storage storage) except -1:
         """Share `storage` instead of the present one; the caller sets the offset."""
-        cdef Storage old = self.storage
+        cdef Storage old
         add_users(&storage.users, 1)
-        self.storage = storage
+        old = exchange_storage(self, storage)
         self.origin = None
         if old is not None:
             add_users(&old.users, -1)
@@ -190,7 +190,7 @@ cdef class TensorImpl:
 
     cdef int require_defined(self, str caller) except -1:
         """Raise EnforceBufferError if the tensor is undefined."""
-        if self.storage is None:
+        if is_undefined(self):
             raise EnforceBufferError(
                 "The tensor is undefined. Create it with a device, as in caffe2.Tensor('cpu'), "
                 "or with caffe2.ReinitializeTensor.", caller, condition="defined()")
@@ -198,7 +198,10 @@ cdef class TensorImpl:
 
     cdef bint storage_initialized(self) noexcept:
         """Return whether there is memory for the elements, or none is needed."""
-        return self.c_numel == 0 or self.storage.data != NULL
+        lock_object(self)
+        cdef bint found = self.c_numel == 0 or self.storage.data != NULL
+        unlock_object()
+        return found
 
     cdef char* data(self, str caller) except? NULL:
         """Return the address of the first element after checking that all elements can be read.
@@ -227,7 +230,7 @@ cdef class TensorImpl:
 
     cdef int writable(self, str caller) except -1:
         """Raise EnforceNotMet if the memory is read-only."""
-        if self.storage is not None and self.storage.flags & READONLY:
+        if not is_undefined(self) and storage_flags(self) & READONLY:
             raise EnforceNotMet(
                 "The memory is read-only. Write to a copy: clone().", caller, condition="!readonly")
         return 0
@@ -246,7 +249,7 @@ cdef class TensorImpl:
 
     def defined(self):
         """Return whether there is a storage; False for UndefinedTensorImpl.singleton()."""
-        return self.storage is not None
+        return not is_undefined(self)
 
     def dim(self):
         """Return the number of dimensions."""
@@ -300,7 +303,7 @@ cdef class TensorImpl:
         return storage is not None and storage.data != NULL and not storage.flags & EXTERNAL
 
     def __repr__(self):
-        if self.storage is None:
+        if is_undefined(self):
             return "UndefinedTensorImpl"
         return (f"TensorImpl(sizes={self.sizes().vec()}, dtype={self.c_dtype}, "
                 f"device='{self.device()}')")

@@ -9,7 +9,7 @@ from weakref import WeakKeyDictionary
 from bridge.c10.device cimport host_accessible
 from bridge.c10.retained cimport retained_owner
 from bridge.c10.storage cimport READONLY
-from bridge.c10.tensor_impl cimport CONTIGUOUS, TensorImpl, seen
+from bridge.c10.tensor_impl cimport CONTIGUOUS, TensorImpl, device_type_of, seen, storage_flags
 
 from bridge.c10.errors import EnforceNotMet
 
@@ -34,7 +34,7 @@ cdef dict export_array_interface(TensorImpl impl):
             raise AttributeError(
                 f"__array_interface__ has no name for elements of {impl.c_dtype}; numpy() and "
                 "__dlpack__ have.")
-        if not host_accessible(impl.storage.device_type):
+        if not host_accessible(device_type_of(impl)):
             raise AttributeError(
                 f"__array_interface__ is for host memory, and this tensor is on {impl.device()}.")
         owner = retained_owner(impl, &data, "__array_interface__")
@@ -46,7 +46,7 @@ cdef dict export_array_interface(TensorImpl impl):
     return {
         "shape": tuple(impl.sizes()),
         "typestr": dtype.str,
-        "data": (<uintptr_t>data, bool(impl.storage.flags & READONLY)),
+        "data": (<uintptr_t>data, bool(storage_flags(impl) & READONLY)),
         "strides": None if impl.flags & CONTIGUOUS else tuple(
             stride * itemsize for stride in impl.strides()),
         "version": 3,

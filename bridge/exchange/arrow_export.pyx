@@ -18,7 +18,14 @@ from bridge.c10.device cimport host_accessible
 from bridge.c10.layout cimport checked_numel
 from bridge.c10.reports cimport report_copy
 from bridge.c10.retained cimport retained_owner
-from bridge.c10.tensor_impl cimport CONTIGUOUS, TensorImpl, allocated, seen
+from bridge.c10.tensor_impl cimport (
+    CONTIGUOUS,
+    TensorImpl,
+    allocated,
+    device_index_of,
+    device_type_of,
+    seen,
+)
 from bridge.c10.type_meta cimport uint8_type
 from bridge.dlpack.abi cimport DL_CPU, has_streams
 from bridge.exchange.arrow_abi cimport (
@@ -221,7 +228,7 @@ cdef TensorImpl _with_bits(TensorImpl impl):
     cdef int64_t i, size = (impl.c_numel + 7) // 8
     cdef const uint8_t* source
     cdef uint8_t* to
-    if not host_accessible(impl.storage.device_type):
+    if not host_accessible(device_type_of(impl)):
         raise EnforceBufferError(
             "Arrow packs booleans into bits, which is done in host memory only. Use to('uint8').",
             "__arrow_c_device_array__")
@@ -251,7 +258,7 @@ cdef TensorImpl _as_requested(TensorImpl impl, object requested, str caller):
     Raises BufferError: not a type of numbers, or one that cannot hold the values.
     """
     cdef Field field
-    if requested is None or not host_accessible(impl.storage.device_type):
+    if requested is None or not host_accessible(device_type_of(impl)):
         return impl
     field = read_field(schema_of(requested, type(requested)), type(requested))
     if field.all_null or field.bool8 or field.dtype is impl.c_dtype:
@@ -281,7 +288,7 @@ cdef tuple arrow_array(TensorImpl impl, object requested):
         _require(impl, "__arrow_c_array__")
         impl = _as_requested(impl, requested, "__arrow_c_array__")
     schema = arrow_schema(impl)
-    if not host_accessible(impl.storage.device_type):
+    if not host_accessible(device_type_of(impl)):
         raise EnforceBufferError(
             f"The memory is on {impl.device()}, which __arrow_c_array__ cannot say. Use cpu(), or "
             "__arrow_c_device_array__.", "__arrow_c_array__")
@@ -305,7 +312,7 @@ cdef tuple arrow_device_array(TensorImpl impl, object requested):
         _require(impl, "__arrow_c_device_array__")
         impl = _as_requested(impl, requested, "__arrow_c_device_array__")
     schema = arrow_schema(impl)
-    kind, index = impl.storage.device_type, impl.storage.device_index
+    kind, index = device_type_of(impl), device_index_of(impl)
     if has_streams(kind):
         from bridge.exchange.streams import synchronise_host
         synchronise_host(index)

@@ -9,7 +9,7 @@ imported read-only.
 
 from bridge.c10.copy cimport requested_copy
 from bridge.c10.storage cimport EXTERNAL
-from bridge.c10.tensor_impl cimport TensorImpl
+from bridge.c10.tensor_impl cimport TensorImpl, storage_flags
 from bridge.dlpack.abi cimport DL_CPU, DLDevice, has_streams
 from bridge.exchange.arrow_abi cimport ArrowDeviceArray, ArrowSchema
 from bridge.exchange.arrow_capsules cimport (
@@ -78,9 +78,9 @@ cpdef TensorImpl import_arrow(object x, object copy=None):
     if name is None:
         raise TypeError(f"{type(x).__name__} has none of {', '.join(_METHODS)}.")
     impl = _by_method(x, name, None if copy is True else copy)
-    if impl.storage.flags & EXTERNAL and must_prove(copy) and _is_fresh(x, name, impl):
+    if storage_flags(impl) & EXTERNAL and must_prove(copy) and _is_fresh(x, name, impl):
         return as_copy(impl, x, copy)
-    if copy is True and impl.storage.flags & EXTERNAL:
+    if copy is True and storage_flags(impl) & EXTERNAL:
         return requested_copy(impl, "from_dlpack")
     return impl
 

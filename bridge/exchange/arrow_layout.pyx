@@ -11,7 +11,7 @@ from bridge.c10.dims cimport Dims, parse_dims
 from bridge.c10.layout cimport checked_mul, checked_numel
 from bridge.c10.reports cimport report_copy
 from bridge.c10.storage cimport READONLY
-from bridge.c10.tensor_impl cimport TensorImpl, allocated
+from bridge.c10.tensor_impl cimport TensorImpl, allocated, device_index_of, device_type_of
 from bridge.c10.type_meta cimport TypeMeta, as_type, uint8_type
 from bridge.c10.views cimport permute, select, unsqueeze
 from bridge.dlpack.abi cimport DL_CPU, DLDevice, DLTensor
@@ -108,7 +108,7 @@ cdef TensorImpl _joined(list parts, int64_t rows):
         raise BufferError(f"A table of {rows} rows has more bytes than an int64 counts.")
     if rows:
         report_copy(rows * sizes[1] * dtype.itemsize, "its columns are separate blocks of memory")
-    out = allocated(sizes, 2, dtype, first.storage.device_type, first.storage.device_index,
+    out = allocated(sizes, 2, dtype, device_type_of(first), device_index_of(first),
                     "from_dlpack")
     for i in range(sizes[1]):
         copy_elements(select(out, 1, i, "from_dlpack"), <TensorImpl>parts[i], "from_dlpack")
@@ -322,7 +322,7 @@ cdef bint _are_zero_or_one(TensorImpl impl) except -1:
     cdef const uint8_t* data = <const uint8_t*>impl.data("from_dlpack")
     cdef int64_t i
     cdef uint8_t seen = 0
-    if not host_accessible(impl.storage.device_type):
+    if not host_accessible(device_type_of(impl)):
         raise BufferError("Booleans of a byte each are taken in host memory only.")
     for i in range(impl.c_numel):
         seen |= data[i]

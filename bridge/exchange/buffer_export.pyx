@@ -18,7 +18,7 @@ from libc.stdlib cimport free, malloc
 from bridge.c10.device cimport host_accessible
 from bridge.c10.retained cimport retained_owner
 from bridge.c10.storage cimport READONLY, Storage
-from bridge.c10.tensor_impl cimport CONTIGUOUS, TensorImpl, seen
+from bridge.c10.tensor_impl cimport CONTIGUOUS, TensorImpl, device_type_of, seen, storage_flags
 from bridge.c10.wrapping cimport wrapped_mul
 from bridge.exchange.dlpack_export cimport refuse_non_pod
 
@@ -34,7 +34,7 @@ cdef int _require_buffer(TensorImpl impl, int flags) except -1:
         raise EnforceBufferError(
             f"The buffer protocol has no format for {impl.c_dtype}. Use numpy(), or view the "
             "bytes.", "memoryview")
-    if not host_accessible(impl.storage.device_type):
+    if not host_accessible(device_type_of(impl)):
         raise EnforceBufferError(
             f"The memory is on {impl.device()}, where the buffer protocol does not reach. "
             "Use cpu().", "memoryview")
@@ -42,7 +42,7 @@ cdef int _require_buffer(TensorImpl impl, int flags) except -1:
         raise EnforceBufferError(
             f"A buffer has at most 64 dimensions, and the tensor has {impl.ndim}.",
             "memoryview")
-    if flags & PyBUF_WRITABLE and impl.storage.flags & READONLY:
+    if flags & PyBUF_WRITABLE and storage_flags(impl) & READONLY:
         raise EnforceBufferError("The memory is read-only.", "memoryview", condition="!readonly")
     if impl.flags & CONTIGUOUS:
         if flags & PyBUF_F_CONTIGUOUS == PyBUF_F_CONTIGUOUS and not _column_major(impl):

@@ -24,7 +24,7 @@ from sys import modules as _modules
 from cpython.object cimport PyObject
 
 from bridge.c10.storage cimport READONLY
-from bridge.c10.tensor_impl cimport TensorImpl
+from bridge.c10.tensor_impl cimport TensorImpl, device_index_of, device_type_of, storage_flags
 from bridge.dlpack.abi cimport DL_CPU, DL_CUDA, DL_CUDA_HOST, DL_CUDA_MANAGED
 from bridge.exchange.device_memory cimport as_cpu_memory, as_cuda_memory
 from bridge.exchange.torch_export cimport fit_for_torch, has_negative_strides
@@ -62,14 +62,14 @@ cdef TensorImpl fit_for_consumer(TensorImpl impl, object copy):
 
     Raises BufferError: the caller needs a copy and `copy` is False, or lacks the device.
     """
-    cdef int device_type = impl.storage.device_type
-    if device_type == DL_CPU and not impl.storage.flags & READONLY \
+    cdef int device_type = device_type_of(impl)
+    if device_type == DL_CPU and not storage_flags(impl) & READONLY \
             and not has_negative_strides(impl):
         return impl
     library = _LIBRARIES.get(_calling_module())
     if library is None:
         return impl
-    _require_device(library, device_type, impl.storage.device_index)
+    _require_device(library, device_type, device_index_of(impl))
     impl = fit_for_torch(impl, copy, False, library)
     if device_type == DL_CUDA_HOST:
         return as_cpu_memory(impl)

@@ -6,7 +6,7 @@ from libc.stdint cimport int64_t, uintptr_t
 
 from bridge.c10.copy cimport reported_copy, requested_copy
 from bridge.c10.handle cimport Handle
-from bridge.c10.tensor_impl cimport CONTIGUOUS, TensorImpl
+from bridge.c10.tensor_impl cimport CONTIGUOUS, TensorImpl, device_type_of
 from bridge.dlpack.abi cimport DL_CUDA_HOST
 from bridge.exchange.device_memory cimport as_cpu_memory
 from bridge.exchange.import_tensor cimport import_tensor, is_new
@@ -27,7 +27,7 @@ cpdef TensorImpl export_source(object x, object copy):
         impl.require_defined("convert")
     else:
         impl = import_tensor(x, None, False if copy is False else None)
-    return as_cpu_memory(impl) if impl.storage.device_type == DL_CUDA_HOST else impl
+    return as_cpu_memory(impl) if device_type_of(impl) == DL_CUDA_HOST else impl
 
 
 cpdef object remaining_copy(object x, TensorImpl impl, object copy):

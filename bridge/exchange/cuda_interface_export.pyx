@@ -6,7 +6,15 @@ from libc.stdint cimport int64_t, uintptr_t
 
 from bridge.c10.retained cimport retained_data
 from bridge.c10.storage cimport READONLY
-from bridge.c10.tensor_impl cimport CONTIGUOUS, TensorImpl, seen
+from bridge.c10.tensor_impl cimport (
+    CONTIGUOUS,
+    TensorImpl,
+    device_index_of,
+    device_type_of,
+    is_undefined,
+    seen,
+    storage_flags,
+)
 from bridge.dlpack.abi cimport DL_CUDA, DL_CUDA_MANAGED
 
 
@@ -17,8 +25,8 @@ cdef dict export_cuda_interface(TensorImpl impl):
     cdef int64_t itemsize
     impl = seen(impl)
     itemsize = impl.c_dtype.itemsize
-    if impl.storage is None or impl.storage.device_type not in (DL_CUDA, DL_CUDA_MANAGED):
-        where = "undefined" if impl.storage is None else f"on {impl.device()}"
+    if is_undefined(impl) or device_type_of(impl) not in (DL_CUDA, DL_CUDA_MANAGED):
+        where = "undefined" if is_undefined(impl) else f"on {impl.device()}"
         raise AttributeError(
             f"__cuda_array_interface__ is for CUDA memory, and this tensor is {where}.")
     if not impl.c_dtype.c_is_pod:
@@ -36,9 +44,9 @@ cdef dict export_cuda_interface(TensorImpl impl):
         "shape": tuple(impl.sizes()),
         "typestr": dtype.str,
         # the address of no elements is 0 (version 3)
-        "data": (<uintptr_t>data if impl.c_numel else 0, bool(impl.storage.flags & READONLY)),
+        "data": (<uintptr_t>data if impl.c_numel else 0, bool(storage_flags(impl) & READONLY)),
         "strides": None if impl.flags & CONTIGUOUS else tuple(
             stride * itemsize for stride in impl.strides()),
         "version": 3,
-        "stream": current_stream(impl.storage.device_index),
+        "stream": current_stream(device_index_of(impl)),
     }

@@ -5,7 +5,7 @@
 
 from bridge.c10.copy cimport copy_elements
 from bridge.c10.storage cimport install
-from bridge.c10.tensor_impl cimport TensorImpl, allocated, new_pair
+from bridge.c10.tensor_impl cimport TensorImpl, allocated, device_index_of, new_pair
 from bridge.dlpack.abi cimport DL_CPU, DL_CUDA
 
 from bridge.c10.allocator import Allocator, GetAllocator, register_default_allocator
@@ -52,7 +52,7 @@ cpdef TensorImpl as_cpu_memory(TensorImpl impl):
 
 cdef TensorImpl as_cuda_memory(TensorImpl impl):
     """Return a TensorImpl of the same managed memory as memory of its CUDA device."""
-    return _on_device(impl, DL_CUDA, impl.storage.device_index)
+    return _on_device(impl, DL_CUDA, device_index_of(impl))
 
 
 cdef TensorImpl _on_device(TensorImpl impl, int device_type, int index):

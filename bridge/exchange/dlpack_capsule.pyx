@@ -4,7 +4,15 @@
 
 from bridge.c10.copy cimport requested_copy
 from bridge.c10.storage cimport READONLY, Storage
-from bridge.c10.tensor_impl cimport CONTIGUOUS, TensorImpl, seen
+from bridge.c10.tensor_impl cimport (
+    CONTIGUOUS,
+    TensorImpl,
+    device_index_of,
+    device_type_of,
+    is_undefined,
+    seen,
+    storage_flags,
+)
 from bridge.dlpack.abi cimport (
     DL_CPU,
     DLPACK_IS_COPIED,
@@ -49,16 +57,16 @@ cdef object dlpack_capsule(
     source = impl = seen(impl)
     if dl_device is not None:
         impl = _on_device(impl, dl_device, copy)
-    if impl.storage is None:
+    if is_undefined(impl):
         impl.require_defined("__dlpack__")
     if copy is True and impl.storage.ctx is source.storage.ctx:
         impl = requested_copy(impl, "__dlpack__")
-    if impl.storage.flags & READONLY or not impl.flags & CONTIGUOUS \
-            or impl.storage.device_type != DL_CPU:
+    if storage_flags(impl) & READONLY or not impl.flags & CONTIGUOUS \
+            or device_type_of(impl) != DL_CPU:
         impl = fit_for_consumer(impl, copy)
     if impl is not source and impl.storage.ctx is not source.storage.ctx:
         flags = DLPACK_IS_COPIED
-    if stream is not None or impl.storage.device_type != DL_CPU:
+    if stream is not None or device_type_of(impl) != DL_CPU:
         _synchronise(impl.storage, stream)
     if versioned:
         return new_capsule(export_versioned(impl, flags, IN_CAPSULE), True)
@@ -97,7 +105,7 @@ cdef object immutable_capsule(TensorImpl impl, object stream):
 
     `stream`: as in `__dlpack__` of the array API standard.
     """
-    if has_streams(impl.storage.device_type):
+    if has_streams(device_type_of(impl)):
         _synchronise(impl.storage, stream)
     return new_capsule(export_legacy(impl, True), False)
 
@@ -124,4 +132,4 @@ cdef class DLPackProducer:
 
     def __dlpack_device__(self):
         """Return DLPack's (device type, index) of the memory."""
-        return self.impl.storage.device_type, max(self.impl.storage.device_index, 0)
+        return device_type_of(self.impl), max(device_index_of(self.impl), 0)

@@ -11,7 +11,7 @@ from libc.string cimport memcpy
 
 from bridge.c10.retained cimport retained_owner
 from bridge.c10.storage cimport READONLY, Storage
-from bridge.c10.tensor_impl cimport CONTIGUOUS, TensorImpl, seen
+from bridge.c10.tensor_impl cimport CONTIGUOUS, TensorImpl, is_undefined, seen, storage_flags
 from bridge.c10.type_meta cimport TypeMeta
 from bridge.dlpack.abi cimport (
     DLPACK_MAJOR,
@@ -94,7 +94,7 @@ cdef DLManagedTensorVersioned* export_versioned(
     managed.version.major = DLPACK_MAJOR
     managed.version.minor = DLPACK_MINOR
     managed.flags = flags
-    if impl.storage.flags & READONLY:
+    if storage_flags(impl) & READONLY:
         managed.flags |= DLPACK_READ_ONLY
     if _padded(impl.c_dtype):
         managed.flags |= DLPACK_SUBBYTE_PADDED
@@ -110,7 +110,7 @@ cdef DLManagedTensor* export_legacy(TensorImpl impl, bint immutable=False) excep
     cdef DLManagedTensor* managed
     cdef char* data
     impl = seen(impl)
-    if impl.storage is not None and impl.storage.flags & READONLY and not immutable:
+    if not is_undefined(impl) and storage_flags(impl) & READONLY and not immutable:
         raise EnforceBufferError(
             "The memory is read-only, which a legacy DLPack capsule cannot express. Ask for "
             "max_version=(1, 0) or later, or for a copy.", "__dlpack__", condition="!readonly")

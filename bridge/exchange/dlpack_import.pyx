@@ -17,7 +17,14 @@ from bridge.c10.layout cimport (
 )
 from bridge.c10.reports cimport report_copy
 from bridge.c10.storage cimport EXTERNAL, READONLY, Storage, install
-from bridge.c10.tensor_impl cimport CONTIGUOUS, TensorImpl, allocated, new_pair
+from bridge.c10.tensor_impl cimport (
+    CONTIGUOUS,
+    TensorImpl,
+    allocated,
+    device_index_of,
+    device_type_of,
+    new_pair,
+)
 from bridge.c10.type_meta cimport TypeMeta, from_dlpack_type
 from bridge.dlpack.abi cimport DL_COMPLEX, DL_CPU, DL_CUDA, DLDataType, DLTensor
 from bridge.dlpack.capsule cimport ManagedTensor
@@ -152,7 +159,7 @@ cdef TensorImpl _realigned(
         raise BufferError(
             f"The data at {begin:#x} is not aligned for {impl.c_dtype}, so it cannot be shared. "
             "Allow a copy with copy=None.")
-    if not host_accessible(impl.storage.device_type):
+    if not host_accessible(device_type_of(impl)):
         raise BufferError(
             f"The data at {begin:#x} on {impl.device()} is not aligned for {impl.c_dtype}.")
     report_copy(impl.c_numel * impl.c_dtype.itemsize, "its elements are not aligned")
@@ -175,7 +182,7 @@ cdef TensorImpl _unpacked(TensorImpl impl, uintptr_t first, object ctx, object c
     if numel > INT64_MAX // 8 or numel * bits % 8 != 0:
         raise BufferError(
             f"{numel} packed elements of {dtype} do not fill whole bytes.")
-    if not impl.flags & CONTIGUOUS or not host_accessible(impl.storage.device_type):
+    if not impl.flags & CONTIGUOUS or not host_accessible(device_type_of(impl)):
         raise BufferError(
             f"Packed elements of {dtype} are exchanged contiguous and in host memory only.")
     if copy is False:
@@ -183,8 +190,8 @@ cdef TensorImpl _unpacked(TensorImpl impl, uintptr_t first, object ctx, object c
             f"The elements of {dtype} are packed, and here each takes a byte, so they cannot be "
             "shared. Allow a copy with copy=None.")
     report_copy(numel, "its elements are packed, and here each takes a byte")
-    out = allocated(impl.c_sizes, impl.ndim, dtype, impl.storage.device_type,
-                    impl.storage.device_index, "from_dlpack")
+    out = allocated(impl.c_sizes, impl.ndim, dtype, device_type_of(impl),
+                    device_index_of(impl), "from_dlpack")
     to = <uint8_t*>out.data("from_dlpack")
     for i in range(numel):
         at = i * bits

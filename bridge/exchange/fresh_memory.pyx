@@ -22,7 +22,7 @@ from bridge.c10.storage cimport (
     install,
     new_storage,
 )
-from bridge.c10.tensor_impl cimport TensorImpl, new_impl
+from bridge.c10.tensor_impl cimport TensorImpl, new_impl, storage_flags
 
 
 class FreshMemoryError(BufferError):
@@ -52,7 +52,7 @@ cpdef bint is_same(TensorImpl first, TensorImpl second) except -1:
 
 cpdef bint was_copied(TensorImpl impl) except -1:
     """Return whether an import copied the memory, so that it is the bridge's own."""
-    return not impl.storage.flags & EXTERNAL
+    return not storage_flags(impl) & EXTERNAL
 
 
 cpdef TensorImpl as_copy(TensorImpl impl, object x, object copy, str reason=""):

@@ -16,7 +16,7 @@ from bridge.c10.device cimport as_device
 from bridge.c10.handle cimport Handle
 from bridge.c10.python_api cimport Py_TYPE
 from bridge.c10.storage cimport EXTERNAL
-from bridge.c10.tensor_impl cimport OWN_ORIGIN, TensorImpl, seen
+from bridge.c10.tensor_impl cimport OWN_ORIGIN, TensorImpl, is_undefined, seen, storage_flags
 from bridge.c10.views cimport alias
 from bridge.dlpack.capsule cimport consume_capsule
 from bridge.exchange.arrow_import cimport import_arrow
@@ -127,7 +127,7 @@ cpdef TensorImpl import_tensor(object x, object device=None, object copy=None):
 
 cdef bint is_new(object x, TensorImpl impl) except -1:
     """Return whether importing `x` as `impl` copied it, so that nobody else has the memory."""
-    return not isinstance(x, Handle) and not impl.storage.flags & EXTERNAL
+    return not isinstance(x, Handle) and not storage_flags(impl) & EXTERNAL
 
 
 cdef TensorImpl _import(object x, object copy):
@@ -397,7 +397,7 @@ cdef TensorImpl _alias_of(TensorImpl impl):
     """Return another TensorImpl over the same Storage, which must be allocated and POD."""
     cdef TensorImpl out
     impl = seen(impl)
-    if impl.storage is None:
+    if is_undefined(impl):
         raise BufferError("The tensor is undefined, so it has no memory to exchange.")
     if not impl.c_dtype.c_is_pod:
         what = f"elements of the non-POD type {impl.c_dtype}" if impl.c_dtype else \

@@ -29,6 +29,7 @@ from bridge.c10.tensor_impl cimport (
     TensorImpl,
     allocated,
     checked_data,
+    device_type_of,
     new_pair,
     seen,
     storage_of,
@@ -268,7 +269,7 @@ cdef int _require_array(TensorImpl impl, str caller) except -1:
     impl.require_defined(caller)
     if not impl.c_dtype.c_is_pod:
         refuse_non_pod(impl, caller)
-    if not host_accessible(impl.storage.device_type):
+    if not host_accessible(device_type_of(impl)):
         raise EnforceBufferError(
             f"The memory is on {impl.device()}, which NumPy cannot reach. Copy it with cpu().",
             caller)

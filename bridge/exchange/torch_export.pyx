@@ -16,7 +16,14 @@ from bridge.c10.dims cimport Dims, new_dims
 from bridge.c10.copy cimport reported_copy, requested_copy
 from bridge.c10.python_api cimport Py_TYPE, owned, take_pending
 from bridge.c10.storage cimport BORROWED, EXTERNAL, READONLY
-from bridge.c10.tensor_impl cimport OWN_ORIGIN, TensorImpl, origin_of, storage_of
+from bridge.c10.tensor_impl cimport (
+    OWN_ORIGIN,
+    TensorImpl,
+    device_index_of,
+    device_type_of,
+    origin_of,
+    storage_of,
+)
 from bridge.c10.type_meta cimport TypeMeta, as_type
 from bridge.c10.views cimport alias
 from bridge.dlpack.abi cimport (
@@ -136,7 +143,7 @@ cdef object _new_tensor(TensorImpl impl, object copy, bint writable):
         tensor = _of_torch_storage(impl)
         if tensor is not None:
             return _cached(impl, tensor, writable)
-        require_torch_device(impl.storage.device_type, impl.storage.device_index)
+        require_torch_device(device_type_of(impl), device_index_of(impl))
     if torch_c.dlpack == NULL:
         # Before torch 2.10. Read-only memory gets here only if the caller said writable=True.
         return torch.utils.dlpack.from_dlpack(new_capsule(export_legacy(impl, True), False))

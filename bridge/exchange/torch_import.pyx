@@ -18,7 +18,7 @@ from bridge.c10.layout cimport extent
 from bridge.c10.python_api cimport drop_reference, raise_pending, take_pending
 from bridge.c10.reports cimport report_copy
 from bridge.c10.storage cimport BORROWED, EXTERNAL, UNVERIFIED, Storage, set_borrow_hooks
-from bridge.c10.tensor_impl cimport CONTIGUOUS, TensorImpl, new_pair
+from bridge.c10.tensor_impl cimport CONTIGUOUS, TensorImpl, new_pair, storage_flags
 from bridge.c10.type_meta cimport TypeMeta, as_type, from_dlpack_type
 from bridge.dlpack.abi cimport DL_BOOL, DL_COMPLEX, DL_INT, DL_UINT, DLDataType, DLTensor
 from bridge.dlpack.capsule cimport consume_capsule
@@ -159,7 +159,7 @@ cpdef TensorImpl import_any_torch(object tensor, object copy=None):
         if tensor.is_conj() or tensor.is_neg():
             return _resolved(tensor, copy)
         impl = _described(tensor, False if copy is False else None)
-    if impl.storage.flags & UNVERIFIED:
+    if storage_flags(impl) & UNVERIFIED:
         impl.storage.check()
     if copy is True:
         return requested_copy(impl, "from_dlpack")

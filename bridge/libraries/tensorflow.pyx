@@ -22,7 +22,13 @@ from bridge.c10.python_api cimport owned
 from bridge.c10.reports cimport report_copy
 from bridge.c10.retained cimport retained_data
 from bridge.c10.storage cimport BORROWED, READONLY
-from bridge.c10.tensor_impl cimport CONTIGUOUS, TensorImpl
+from bridge.c10.tensor_impl cimport (
+    CONTIGUOUS,
+    TensorImpl,
+    device_index_of,
+    device_type_of,
+    storage_flags,
+)
 from bridge.dlpack.abi cimport DL_CPU, DL_CUDA, DL_ROCM, has_streams
 from bridge.dlpack.capsule cimport ManagedTensor, consume_capsule
 from bridge.exchange.conversion cimport export_source, remaining_copy, row_major
@@ -214,18 +220,18 @@ def export(x, copy):
             f"TensorFlow's tensors have at most {MAX_NDIM} dimensions, and this has {impl.ndim}.")
     if impl.c_dtype.name in _BY_NUMPY:
         return _copied(impl, copy)
-    if impl.storage.device_type != DL_CPU:
+    if device_type_of(impl) != DL_CPU:
         _require_device(impl)
-    if copy is not True and impl.storage.flags & BORROWED and _fits(impl):
+    if copy is not True and storage_flags(impl) & BORROWED and _fits(impl):
         # at first, since every access before it is checked
         if impl.storage.ctx is x and impl.storage.c_nbytes:
             retain_imported(impl.storage, x)
         else:
             retained_data(impl, "to_tensorflow")
     impl = row_major(impl, remaining_copy(x, impl, copy), ALIGNMENT)
-    if has_streams(impl.storage.device_type):
-        synchronise_host(impl.storage.device_index)     # TensorFlow works on a stream of its own
-    capsule = immutable_capsule(impl, None if impl.storage.device_type == DL_CPU else -1)
+    if has_streams(device_type_of(impl)):
+        synchronise_host(device_index_of(impl))     # TensorFlow works on a stream of its own
+    capsule = immutable_capsule(impl, None if device_type_of(impl) == DL_CPU else -1)
     try:
         return _from_capsule_in_context(capsule)
     except Exception as error:
@@ -239,9 +245,9 @@ def export(x, copy):
 cdef int _require_device(TensorImpl impl) except -1:
     """Raise BufferError unless TensorFlow has the device; it would abort (TensorFlow 2.21)."""
     count = 0
-    if impl.storage.device_type == DL_CUDA or impl.storage.device_type == DL_ROCM:
+    if device_type_of(impl) == DL_CUDA or device_type_of(impl) == DL_ROCM:
         count = len(tf.config.list_physical_devices("GPU"))
-    if impl.storage.device_index >= count:
+    if device_index_of(impl) >= count:
         raise BufferError(
             f"TensorFlow has no such device here: {impl.device()} (it sees {count} GPUs). Copy the "
             "tensor to the host first, as with bridge.from_dlpack(x, device='cpu').")

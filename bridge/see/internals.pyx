@@ -8,7 +8,7 @@ from libc.stdint cimport uintptr_t
 from bridge.c10.allocator cimport DataPtr
 from bridge.c10.python_api cimport Py_TYPE
 from bridge.c10.storage cimport BORROWED, RETAINED, READONLY, Elements, ExternalPtr, Storage
-from bridge.c10.tensor_impl cimport OWN_ORIGIN, TensorImpl
+from bridge.c10.tensor_impl cimport OWN_ORIGIN, TensorImpl, is_undefined
 from bridge.dlpack.capsule cimport ManagedTensor
 from bridge.exchange.arrow_capsules cimport ArrowOwner
 from bridge.exchange.fresh_memory cimport KeptMemory
@@ -108,7 +108,7 @@ def hidden_tensors(TensorImpl impl):
 
 def caches_torch_tensor(TensorImpl impl):
     """Return whether a torch tensor over the bridge's buffer is cached, to export aliases of it."""
-    owner = impl.storage.ctx if impl.storage is not None else None
+    owner = impl.storage.ctx if not is_undefined(impl) else None
     if type(owner) is DataPtr and (<DataPtr>owner).memory is not None:
         return False            # the tensor refers to the framework's own storage
     return (impl.flags & OWN_ORIGIN) != 0

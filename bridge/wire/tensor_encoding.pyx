@@ -14,7 +14,7 @@ from libc.string cimport memcpy
 from bridge.c10.madvise cimport advise_huge_pages
 from bridge.c10.python_api cimport RELEASE_GIL_NBYTES, PyList_GET_ITEM
 from bridge.c10.storage cimport BORROWED, Elements, owner_of
-from bridge.c10.tensor_impl cimport TensorImpl
+from bridge.c10.tensor_impl cimport TensorImpl, storage_flags
 from bridge.wire.tensor_decoding cimport (
     FIXED,
     STRING,
@@ -49,7 +49,7 @@ def packed_nbytes(TensorImpl impl not None, int64_t begin, int64_t n):
     if coding == STRING:
         return _strings_nbytes((<Elements?>owner_of(impl.storage)).items, impl.offset + begin, n)
     _keep = owner_of(impl.storage)
-    if n < RELEASE_GIL_NBYTES or impl.storage.flags & BORROWED:
+    if n < RELEASE_GIL_NBYTES or storage_flags(impl) & BORROWED:
         return packed_size(kind, data, n)
     with nogil:
         nbytes = packed_size(kind, data, n)
@@ -79,7 +79,7 @@ def joined(
     if coding == STRING:
         fits = not n or _write_strings(
             (<Elements?>owner_of(impl.storage)).items, impl.offset + begin, n, out + before, nbytes)
-    elif nbytes < RELEASE_GIL_NBYTES or impl.storage.flags & BORROWED:
+    elif nbytes < RELEASE_GIL_NBYTES or storage_flags(impl) & BORROWED:
         fits = _write(coding, kind, data, n, n * impl.c_dtype.itemsize, out + before, nbytes)
     else:
         in_memory = n * impl.c_dtype.itemsize

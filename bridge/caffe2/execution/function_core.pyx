@@ -23,7 +23,15 @@ from bridge.c10 cimport resizing
 from bridge.c10.python_api cimport FREE_THREADED, lock_object, unlock_object
 from bridge.c10.slots cimport new_instance
 from bridge.c10.storage cimport EXTERNAL, READONLY
-from bridge.c10.tensor_impl cimport CONTIGUOUS, TensorImpl, seen as seen_impl
+from bridge.c10.tensor_impl cimport (
+    CONTIGUOUS,
+    TensorImpl,
+    device_index_of,
+    device_type_of,
+    is_undefined,
+    seen as seen_impl,
+    storage_flags,
+)
 from bridge.c10.type_meta cimport undefined_type
 from bridge.caffe2.blobs.core cimport BlobCore, tensor_of
 from bridge.caffe2.execution.calls cimport make_calls
@@ -200,7 +208,7 @@ cdef class FunctionCore(ProgramCore):
         """Return whether the inputs are row-major and allocated, as a recording takes them."""
         cdef TensorImpl impl
         for impl in impls:
-            if impl.storage is None or impl.storage.data == NULL or not impl.flags & CONTIGUOUS \
+            if is_undefined(impl) or impl.storage.data == NULL or not impl.flags & CONTIGUOUS \
                     or not self._is_on_device(impl):
                 return False
         return True
@@ -292,7 +300,7 @@ cdef class FunctionCore(ProgramCore):
             if impl.c_dtype is not None and not impl.c_dtype.c_is_pod \
                     and impl.c_dtype is not undefined_type:
                 has_objects = True
-            if impl.storage is not None and not self._is_on_device(impl) \
+            if not is_undefined(impl) and not self._is_on_device(impl) \
                     and i not in self._bound.on_host:
                 self._refuse_device(i)
             impls.append(impl)
@@ -414,7 +422,7 @@ cdef class FunctionCore(ProgramCore):
                 found.append(None)
                 continue
             tensor = tensor_of(<BlobCore>self._outputs[o])
-            if tensor is None or tensor.impl.storage is None \
+            if tensor is None or is_undefined(tensor.impl) \
                     or not tensor.impl.c_dtype.c_is_pod:    # torch cannot write there
                 return None
             found.append(tensor.impl)
@@ -425,11 +433,11 @@ cdef class FunctionCore(ProgramCore):
         cdef Tensor tensor = tensor_of(blob)
         cdef TensorImpl impl
         cdef object place = self._bound.in_place.get(o)
-        if tensor is not None and tensor.impl.storage is not None \
+        if tensor is not None and not is_undefined(tensor.impl) \
                 and tensor.impl.storage.data != NULL \
-                and not tensor.impl.storage.flags & READONLY \
-                and tensor.impl.storage.device_type == fresh.storage.device_type \
-                and tensor.impl.storage.device_index == fresh.storage.device_index \
+                and not storage_flags(tensor.impl) & READONLY \
+                and device_type_of(tensor.impl) == device_type_of(fresh) \
+                and device_index_of(tensor.impl) == device_index_of(fresh) \
                 and tensor.impl.c_dtype is fresh.c_dtype and tensor.impl.flags & CONTIGUOUS:
             impl = tensor.impl
             if place is not None and impl.c_numel == fresh.c_numel:
@@ -446,9 +454,9 @@ cdef class FunctionCore(ProgramCore):
 
 cdef bint _is_little(Tensor tensor, int unwanted) noexcept:
     """Return whether a tensor has little memory, which has none of the `unwanted` flags."""
-    return tensor is not None and tensor.impl.storage is not None \
+    return tensor is not None and not is_undefined(tensor.impl) \
         and tensor.impl.storage.c_nbytes <= WORTH_ADOPTING \
-        and not tensor.impl.storage.flags & unwanted
+        and not storage_flags(tensor.impl) & unwanted
 
 
 cdef object _own_operand(TensorImpl impl):
@@ -525,7 +533,7 @@ cdef bint _same_start(TensorImpl fresh, TensorImpl impl) noexcept:
 
 cdef bint _overlap(TensorImpl a, TensorImpl b) noexcept:
     return a.c_numel != 0 and b.c_numel != 0 \
-        and a.storage.device_type == b.storage.device_type \
+        and device_type_of(a) == device_type_of(b) \
         and a.storage.data < b.storage.data + b.storage.c_nbytes \
         and b.storage.data < a.storage.data + a.storage.c_nbytes
 
@@ -534,7 +542,7 @@ cdef TensorImpl _sharing(TensorImpl fresh, list impls, list earlier):
     """Return the input, or the earlier result, whose memory `fresh` shares, or None."""
     cdef TensorImpl impl
     for impl in impls:
-        if impl.storage is not None and _overlap(fresh, impl):
+        if not is_undefined(impl) and _overlap(fresh, impl):
             return impl
     for one in earlier:
         if one is not None and one[1] is not None and _overlap(fresh, <TensorImpl>one[1]):

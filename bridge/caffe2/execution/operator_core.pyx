@@ -9,7 +9,15 @@ from bridge.c10.dims cimport Dims, parse_dims
 from bridge.c10.device cimport Device, as_device
 from bridge.c10.python_api cimport claim, find_in, let_go, lock_object, unlock_object
 from bridge.c10.storage cimport READONLY, new_storage
-from bridge.c10.tensor_impl cimport TensorImpl, allocated, new_impl
+from bridge.c10.tensor_impl cimport (
+    TensorImpl,
+    allocated,
+    device_index_of,
+    device_type_of,
+    is_undefined,
+    new_impl,
+    storage_flags,
+)
 from bridge.c10.type_meta cimport TypeMeta, undefined_type
 from bridge.caffe2.blobs.core cimport BlobCore, hold_tensor, tensor_of
 from bridge.caffe2.execution.output_backup cimport back_up, restore_all
@@ -388,13 +396,13 @@ cdef int _run_each(list operators, list position) except -1:
 cdef Tensor _plain(OperatorCore operator, BlobCore blob):
     """Return the tensor of the blob, or an empty one on the operator's device."""
     cdef Tensor tensor = tensor_of(blob)
-    if tensor is None or tensor.impl.storage is None \
-            or tensor.impl.storage.device_type != operator._definition.device_type:
+    if tensor is None or is_undefined(tensor.impl) \
+            or device_type_of(tensor.impl) != operator._definition.device_type:
         if tensor is not None and tensor.impl.storage_initialized():
             _refuse_input_elsewhere(operator, blob)
         tensor = _empty(operator._definition.device_type, operator._definition.device_index)
         _set(blob, tensor)
-    elif tensor.impl.storage.flags & READONLY:
+    elif storage_flags(tensor.impl) & READONLY:
         tensor = _empty(operator._definition.device_type, operator._definition.device_index)
         tensor.Resize(tensor_of(blob).sizes())
         _set(blob, tensor)
@@ -461,9 +469,9 @@ cdef Tensor _allocated(
     cdef TensorImpl impl
     if tensor is not None:
         impl = tensor.impl
-        if impl.storage is not None and impl.storage.device_type == device_type \
-                and impl.storage.device_index == device_index \
-                and not impl.storage.flags & READONLY:
+        if not is_undefined(impl) and device_type_of(impl) == device_type \
+                and device_index_of(impl) == device_index \
+                and not storage_flags(impl) & READONLY:
             if impl.ndim != ndim or memcmp(
                     impl.c_sizes, sizes, ndim * sizeof(int64_t)) != 0:
                 resizing.resize(impl, sizes, ndim, caller)

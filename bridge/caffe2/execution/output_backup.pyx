@@ -16,7 +16,7 @@ from bridge.c10 cimport content
 from bridge.c10.dims cimport Dims, parse_dims
 from bridge.c10.python_api cimport add_to
 from bridge.c10.storage cimport READONLY, Elements, Storage, install
-from bridge.c10.tensor_impl cimport SNAPSHOT, TensorImpl, seen
+from bridge.c10.tensor_impl cimport SNAPSHOT, TensorImpl, is_undefined, seen
 from bridge.c10.type_meta cimport undefined_type
 from bridge.caffe2.blobs.core cimport BlobCore, tensor_of
 from bridge.caffe2.tensor.tensor cimport Tensor
@@ -89,7 +89,7 @@ cdef OutputBackup back_up(BlobCore blob, bint writes_last):
         backup.own = blob._own
         backup.object = blob._object
         backup.meta = blob._meta
-    if tensor is None or tensor.impl.storage is None:
+    if tensor is None or is_undefined(tensor.impl):
         return backup
     backup.impl = tensor.impl
     impl = seen(tensor.impl)

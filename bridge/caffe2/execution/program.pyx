@@ -20,8 +20,12 @@ from bridge.c10.tensor_impl cimport (
     CONTIGUOUS,
     FEW_DIMS,
     TensorImpl,
+    device_index_of,
+    device_type_of,
+    is_undefined,
     read_sizes,
     seen,
+    storage_flags,
     storage_of,
 )
 from bridge.caffe2.blobs.core cimport BlobCore, hold_tensor, tensor_of
@@ -192,13 +196,13 @@ cdef int put_result(object blob, object result, TensorImpl fresh) except -1:
     # torch must not give it other memory, as it does with an out= of other sizes: another thread
     # may be using the address.
     fresh.storage.retain()
-    if tensor is None or tensor.impl.storage is None or tensor.impl.storage.flags & READONLY \
-            or tensor.impl.storage.device_type != fresh.storage.device_type \
-            or tensor.impl.storage.device_index != fresh.storage.device_index:
+    if tensor is None or is_undefined(tensor.impl) or storage_flags(tensor.impl) & READONLY \
+            or device_type_of(tensor.impl) != device_type_of(fresh) \
+            or device_index_of(tensor.impl) != device_index_of(fresh):
         hold_tensor(target, wrap(fresh), True)
         return 0
     impl = tensor.impl
-    if nbytes <= WORTH_ADOPTING and impl.storage.device_type == DL_CPU \
+    if nbytes <= WORTH_ADOPTING and device_type_of(impl) == DL_CPU \
             and impl.c_dtype is fresh.c_dtype and impl.ndim == fresh.ndim \
             and impl.storage.data != NULL and impl.flags & CONTIGUOUS \
             and memcmp(impl.c_sizes, fresh.c_sizes, fresh.ndim * sizeof(int64_t)) == 0:

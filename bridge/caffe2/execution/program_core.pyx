@@ -6,7 +6,14 @@ cimport cython
 
 from bridge.c10.python_api cimport lock_object, unlock_object
 from bridge.c10.storage cimport READONLY, Storage
-from bridge.c10.tensor_impl cimport CONTIGUOUS, TensorImpl
+from bridge.c10.tensor_impl cimport (
+    CONTIGUOUS,
+    TensorImpl,
+    device_index_of,
+    device_type_of,
+    is_undefined,
+    storage_flags,
+)
 from bridge.caffe2.blobs.core cimport BlobCore, tensor_of
 from bridge.caffe2.execution.operator_core cimport OperatorCore, output_sized
 from bridge.caffe2.execution.output_backup cimport back_up, restore_all
@@ -192,10 +199,10 @@ cdef class ProgramCore(OperatorCore):
         return True
 
     cdef bint _can_rebind(self, Operand operand, TensorImpl impl) except -1:
-        return impl.storage is not None and operand.layout.fits(impl) \
+        return not is_undefined(impl) and operand.layout.fits(impl) \
             and impl.flags & CONTIGUOUS and impl.storage.data != NULL \
             and self._is_on_device(impl) \
-            and not (operand.written and impl.storage.flags & READONLY)
+            and not (operand.written and storage_flags(impl) & READONLY)
 
     cdef int _put_results(self, Program program) except -1:
         cdef Py_ssize_t o, slot
@@ -216,9 +223,9 @@ cdef class ProgramCore(OperatorCore):
         return put_result(self._outputs[o], result, fresh)
 
     cdef bint _is_on_device(self, TensorImpl impl) noexcept:
-        return impl.storage.device_type == self._definition.device_type and (
-            impl.storage.device_type == DL_CPU
-            or impl.storage.device_index == self._definition.device_index)
+        return device_type_of(impl) == self._definition.device_type and (
+            device_type_of(impl) == DL_CPU
+            or device_index_of(impl) == self._definition.device_index)
 
     def _remember_sizes(self):
         """Remember the types and sizes of the inputs; return whether that is possible."""

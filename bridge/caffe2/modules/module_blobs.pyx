@@ -8,7 +8,7 @@ from libc.string cimport memcmp
 
 from bridge.c10.python_api cimport owned
 from bridge.c10.storage cimport BORROWED, UNVERIFIED
-from bridge.c10.tensor_impl cimport CONTIGUOUS, TensorImpl
+from bridge.c10.tensor_impl cimport CONTIGUOUS, TensorImpl, device_type_of
 from bridge.caffe2.blobs.core cimport BlobCore
 from bridge.caffe2.tensor.tensor cimport wrap
 from bridge.dlpack.abi cimport DL_COMPLEX, DL_CPU, DLDataType, DLTensor
@@ -125,7 +125,7 @@ cdef bint _share(BlobCore blob, object tensor, bint checks) except -1:
     # Another tensor of the same memory: what happens to the caller's does not concern the blob.
     alias = owned(torch_c.data(<PyObject*>tensor, torch_c.data_closure))
     cdef TensorImpl impl = import_torch(alias, None)
-    if impl.storage.device_type != DL_CPU or impl.origin is not alias \
+    if device_type_of(impl) != DL_CPU or impl.origin is not alias \
             or impl.c_dtype.c_dlpack.code == DL_COMPLEX:
         return False
     if checks:

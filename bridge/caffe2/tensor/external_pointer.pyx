@@ -7,7 +7,7 @@ from libc.stdint cimport INT64_MAX, int64_t, uintptr_t
 
 from bridge.c10 cimport content
 from bridge.c10.storage cimport READONLY, external_ptr
-from bridge.c10.tensor_impl cimport CONTIGUOUS, TensorImpl
+from bridge.c10.tensor_impl cimport CONTIGUOUS, TensorImpl, device_type_of, storage_flags
 from bridge.c10.type_meta cimport TypeMeta, as_type
 from bridge.exchange.import_tensor cimport import_tensor
 
@@ -43,14 +43,14 @@ def share_external_pointer(TensorImpl impl not None, src, T, nbytes, deleter):
         except (BufferError, TypeError) as error:
             raise EnforceTypeError(
                 f"{type(src).__name__} does not share memory: {error}", caller) from error
-        if lender.storage.flags & READONLY:
+        if storage_flags(lender) & READONLY:
             raise EnforceBufferError(
                 "The buffer is read-only, and a caffe2.Tensor is written to. Copy it with "
                 "CopyFrom.", caller, condition="!readonly")
         if not lender.flags & CONTIGUOUS:
             raise EnforceBufferError(
                 "The buffer is not contiguous.", caller, condition="is_contiguous()")
-        if lender.storage.device_type != impl.storage.device_type:
+        if device_type_of(lender) != device_type_of(impl):
             raise EnforceBufferError(
                 f"The memory is on {lender.device()} and the tensor on {impl.device()}.",
                 caller)

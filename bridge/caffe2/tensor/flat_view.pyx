@@ -7,7 +7,7 @@ from libc.stdint cimport int64_t, uintptr_t
 from bridge.c10 cimport allocation, views
 from bridge.c10.python_api cimport lock_object, unlock_object
 from bridge.c10.storage cimport Elements, Storage, install, owner_of
-from bridge.c10.tensor_impl cimport TensorImpl, origin_of, seen, storage_of
+from bridge.c10.tensor_impl cimport TensorImpl, device_type_of, origin_of, seen, storage_of
 from bridge.c10.type_meta cimport TypeMeta, as_type
 from bridge.dlpack.abi cimport DL_CPU
 from bridge.exchange.numpy cimport flat_array
@@ -29,7 +29,7 @@ cdef object flat_view(TensorImpl impl, bint writable, str caller):
         if n == 0:
             return ElementView([], impl.c_dtype, 0, 0)
         return ElementView((<Elements?>owner_of(impl.storage)).items, impl.c_dtype, impl.offset, n)
-    if impl.storage.device_type == DL_CPU and impl.c_dtype.numpy is not None:
+    if device_type_of(impl) == DL_CPU and impl.c_dtype.numpy is not None:
         return flat_array(impl, writable, caller)
     # Detached: a Storage of its own, which does not count as sharing the tensor's.
     return AtTensor._wrap(detached(views.view(impl, &n, 1, caller)))

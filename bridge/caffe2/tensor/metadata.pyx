@@ -8,7 +8,7 @@ import warnings
 from libc.stdint cimport int64_t
 
 from bridge.c10.integers cimport to_int64
-from bridge.c10.tensor_impl cimport CONTIGUOUS, TensorImpl, seen
+from bridge.c10.tensor_impl cimport CONTIGUOUS, TensorImpl, is_undefined, seen
 from bridge.c10.type_meta cimport as_type, undefined_type
 from bridge.wrapper cimport Wrapper
 
@@ -167,11 +167,11 @@ cdef class TensorMetadata(Wrapper):
         return self.dtype()
 
     def __bool__(self):
-        return self.impl.storage is not None
+        return not is_undefined(self.impl)
 
     def __repr__(self):
         impl = self.impl
-        if impl.storage is None:
+        if is_undefined(impl):
             return "caffe2.Tensor()"
         state = "" if impl.storage_initialized() else ", not allocated"
         dtype = impl.c_dtype if impl.c_dtype else "no type yet"

@@ -20,7 +20,9 @@ from bridge.c10.tensor_impl cimport (
     CONTIGUOUS,
     TensorImpl,
     allocatable,
+    is_undefined,
     seen,
+    storage_flags,
     storage_of,
     undefined_impl,
 )
@@ -153,7 +155,7 @@ cdef class Tensor(TensorMetadata):
     @staticmethod
     def _wrap(TensorImpl impl not None):
         """Return a caffe2.Tensor of `impl`, shared, which must be contiguous."""
-        if impl.storage is not None and not impl.flags & CONTIGUOUS:
+        if not is_undefined(impl) and not impl.flags & CONTIGUOUS:
             _refuse_strided(impl)
         return wrap(impl)
 
@@ -377,7 +379,7 @@ cdef class Tensor(TensorMetadata):
             raise EnforceNotMet(
                 f"The tensor holds {impl.c_dtype} and not {as_type(T)}. mutable_data(T) changes "
                 "the type.", "Tensor.data", condition="IsType(T)")
-        return flat_view(impl, not impl.storage.flags & READONLY, "Tensor.data")
+        return flat_view(impl, not storage_flags(impl) & READONLY, "Tensor.data")
 
     def raw_mutable_data(self, T=None):
         """Return the address of the first element, allocated as by `mutable_data`; 0 if empty.
@@ -400,7 +402,7 @@ cdef class Tensor(TensorMetadata):
         raise EnforceTypeError(_NO_COPY, "copy.copy")
 
     def __deepcopy__(self, memo):
-        if self.impl.storage is None:
+        if is_undefined(self.impl):
             return wrap(undefined_impl)
         return self.Clone()
 
@@ -430,7 +432,7 @@ cdef TensorImpl _impl_for_caffe2(object source):
         if isinstance(source, Tensor):
             raise EnforceTypeError(_NO_COPY, "caffe2.Tensor")
         impl = (<Wrapper>source).impl
-        if not impl.flags & CONTIGUOUS and impl.storage is not None:
+        if not impl.flags & CONTIGUOUS and not is_undefined(impl):
             _refuse_strided(impl)
         if unlikely(observed):
             report_shared("caffe2.Tensor", source, "caffe2.Tensor",
