@@ -10,7 +10,14 @@ from bridge.at.tensor cimport wrap
 from bridge.c10.dims cimport Dims, parse_dims, require_numel
 from bridge.c10.device cimport Device, device_of, host_accessible
 from bridge.c10.layout cimport checked_mul, contiguous_strides, extent
-from bridge.c10.storage cimport EXTERNAL, READONLY, Storage, external_ptr, install
+from bridge.c10.storage cimport (
+    EXTERNAL,
+    READONLY,
+    Storage,
+    external_ptr,
+    install,
+    owner_of,
+)
 from bridge.c10.tensor_impl cimport (
     CONTIGUOUS,
     TensorImpl,
@@ -20,6 +27,7 @@ from bridge.c10.tensor_impl cimport (
     device_type_of,
     new_pair,
     storage_flags,
+    storage_of,
 )
 from bridge.c10.type_meta cimport TypeMeta, float32_type
 from bridge.dlpack.abi cimport DL_CPU, DL_CUDA_HOST
@@ -319,6 +327,7 @@ def from_blob(source, sizes, strides=None, options=None, deleter=None, *, dtype=
     cdef int64_t numel, nbytes, low = 0, high = -1
     cdef uintptr_t address = 0
     cdef TensorImpl impl, lender = None
+    cdef Storage lent
     cdef int flags = EXTERNAL, i
     caller = "at.from_blob"
     if strides is not None and not isinstance(strides, (tuple, list)) \
@@ -355,16 +364,17 @@ def from_blob(source, sizes, strides=None, options=None, deleter=None, *, dtype=
         keep = None
     else:
         lender = _lender(source, caller)
-        _settle(where, lender.storage, caller)
+        lent = storage_of(lender)
+        _settle(where, lent, caller)
         address = <uintptr_t>lender.data(caller)
-        lender.storage.retain()
+        lent.retain()
         if lender.c_numel * lender.c_dtype.itemsize < nbytes:
             raise EnforceValueError(
                 f"The buffer has {lender.c_numel * lender.c_dtype.itemsize} bytes, but sizes "
                 f"{[dims.data[i] for i in range(dims.n)]} of {where.dtype} take {nbytes}.", caller,
                 condition="nbytes <= len(buffer)")
         flags |= storage_flags(lender) & READONLY
-        keep = lender.storage.ctx
+        keep = owner_of(lent)
     if address % <uintptr_t>min(where.dtype.itemsize, 8) != 0:
         raise EnforceValueError(
             f"The address {address:#x} is not aligned for {where.dtype}.", caller)

@@ -863,7 +863,7 @@ cdef TensorImpl _impl_for_at(object source):
             "at.tensor(data) takes numbers.", "at.Tensor")
     impl = (<Wrapper>source).impl
     if is_undefined(impl) or (
-            impl.c_dtype.c_is_pod and (impl.storage.data != NULL or impl.c_numel == 0)):
+            impl.c_dtype.c_is_pod and impl.storage_initialized()):
         if unlikely(observed):
             report_shared("at.Tensor", source, "at.Tensor", impl.c_numel * impl.c_dtype.itemsize)
         return impl

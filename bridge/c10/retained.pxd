@@ -4,7 +4,7 @@
 from bridge.c10.allocator cimport DataPtr
 from bridge.c10.python_api cimport FREE_THREADED
 from bridge.c10.storage cimport BORROWED, RETAINED, Storage, owner_of
-from bridge.c10.tensor_impl cimport TensorImpl
+from bridge.c10.tensor_impl cimport TensorImpl, storage_of
 
 
 cdef inline char* retained_data(TensorImpl impl, str caller) except? NULL:
@@ -13,12 +13,12 @@ cdef inline char* retained_data(TensorImpl impl, str caller) except? NULL:
     # The framework that lends borrowed memory is asked to keep it in place, which runs Python.
     # Meanwhile another thread may give the tensor another storage, so the storage is read again
     # until it needs no asking: it is RETAINED, or a buffer of the bridge that a framework manages.
-    cdef Storage storage = impl.storage
+    cdef Storage storage = storage_of(impl)
     cdef char* data
     while storage is not None and storage.flags & (BORROWED | RETAINED) == BORROWED \
             and storage.c_nbytes and type(storage.ctx) is not DataPtr:
         storage.retain()
-        storage = impl.storage
+        storage = storage_of(impl)
     data = impl.data(caller)
     if not impl.c_dtype.c_is_pod:
         # The caller has checked the type before; another thread changed it since then.
@@ -35,7 +35,7 @@ cdef inline object retained_owner(TensorImpl impl, char** data, str caller):
     # Where another thread may replace the buffer between the two, they are read until they agree.
     while True:
         data[0] = retained_data(impl, caller)
-        owner = owner_of(impl.storage)
+        owner = owner_of(storage_of(impl))
         if not FREE_THREADED or (
-                impl.data(caller) == data[0] and owner_of(impl.storage) is owner):
+                impl.data(caller) == data[0] and owner_of(storage_of(impl)) is owner):
             return owner

@@ -15,7 +15,7 @@ from libc.stdint cimport int64_t, uintptr_t
 from bridge.c10.dims cimport Dims, new_dims
 from bridge.c10.copy cimport reported_copy, requested_copy
 from bridge.c10.python_api cimport Py_TYPE, owned, take_pending
-from bridge.c10.storage cimport BORROWED, EXTERNAL, READONLY
+from bridge.c10.storage cimport BORROWED, EXTERNAL, READONLY, Storage
 from bridge.c10.tensor_impl cimport (
     OWN_ORIGIN,
     TensorImpl,
@@ -176,7 +176,8 @@ cdef object _of_torch_storage(TensorImpl impl):
     """Return a tensor of the torch storage that has the memory; None if there is none."""
     cdef uintptr_t begin
     cdef uintptr_t first = <uintptr_t>impl.data("to_torch")
-    owner, dtype = torch_owner(impl.storage), impl.c_dtype.torch
+    cdef Storage storage = storage_of(impl)
+    owner, dtype = torch_owner(storage), impl.c_dtype.torch
     if owner is None or dtype is None or impl.c_numel == 0:
         return None
     untyped = untyped_storage(owner)
@@ -187,8 +188,8 @@ cdef object _of_torch_storage(TensorImpl impl):
     tensor.set_(untyped, (first - begin) // <uintptr_t>impl.c_dtype.itemsize,
                 tuple(impl.sizes()), tuple(impl.strides()))
     if untyped.resizable():
-        with cython.critical_section(impl.storage):
-            impl.storage.flags |= BORROWED      # the receiver can resize it from now on
+        with cython.critical_section(storage):
+            storage.flags |= BORROWED      # the receiver can resize it from now on
     return tensor
 
 

@@ -7,8 +7,16 @@ from libc.stdint cimport uintptr_t
 
 from bridge.c10.allocator cimport DataPtr
 from bridge.c10.python_api cimport Py_TYPE
-from bridge.c10.storage cimport BORROWED, RETAINED, READONLY, Elements, ExternalPtr, Storage
-from bridge.c10.tensor_impl cimport OWN_ORIGIN, TensorImpl, is_undefined
+from bridge.c10.storage cimport (
+    BORROWED,
+    READONLY,
+    RETAINED,
+    Elements,
+    ExternalPtr,
+    Storage,
+    owner_of,
+)
+from bridge.c10.tensor_impl cimport OWN_ORIGIN, TensorImpl, storage_of
 from bridge.dlpack.capsule cimport ManagedTensor
 from bridge.exchange.arrow_capsules cimport ArrowOwner
 from bridge.exchange.fresh_memory cimport KeptMemory
@@ -97,7 +105,7 @@ def _named(allocator):
 
 def hidden_tensors(TensorImpl impl):
     """Return the ids of torch tensors that the bridge created for its own use behind `impl`."""
-    cdef Storage storage = impl.storage
+    cdef Storage storage = storage_of(impl)
     found = set()
     if impl.flags & OWN_ORIGIN:
         found.add(id(impl.origin))
@@ -108,7 +116,8 @@ def hidden_tensors(TensorImpl impl):
 
 def caches_torch_tensor(TensorImpl impl):
     """Return whether a torch tensor over the bridge's buffer is cached, to export aliases of it."""
-    owner = impl.storage.ctx if not is_undefined(impl) else None
+    cdef Storage storage = storage_of(impl)
+    owner = None if storage is None else owner_of(storage)
     if type(owner) is DataPtr and (<DataPtr>owner).memory is not None:
         return False            # the tensor refers to the framework's own storage
     return (impl.flags & OWN_ORIGIN) != 0

@@ -14,7 +14,7 @@ from libc.string cimport memcpy
 from bridge.c10.madvise cimport advise_huge_pages
 from bridge.c10.python_api cimport RELEASE_GIL_NBYTES, PyList_GET_ITEM
 from bridge.c10.storage cimport BORROWED, Elements, owner_of
-from bridge.c10.tensor_impl cimport TensorImpl, storage_flags
+from bridge.c10.tensor_impl cimport TensorImpl, storage_flags, storage_of
 from bridge.wire.tensor_decoding cimport (
     FIXED,
     STRING,
@@ -46,9 +46,9 @@ def packed_nbytes(TensorImpl impl not None, int64_t begin, int64_t n):
     cdef int64_t nbytes
     if coding == FIXED or not n:
         return n * impl.c_dtype.itemsize
+    _keep = owner_of(storage_of(impl))
     if coding == STRING:
-        return _strings_nbytes((<Elements?>owner_of(impl.storage)).items, impl.offset + begin, n)
-    _keep = owner_of(impl.storage)
+        return _strings_nbytes((<Elements?>_keep).items, impl.offset + begin, n)
     if n < RELEASE_GIL_NBYTES or storage_flags(impl) & BORROWED:
         return packed_size(kind, data, n)
     with nogil:
@@ -72,13 +72,13 @@ def joined(
     cdef uint8_t* out = <uint8_t*>PyBytes_AS_STRING(made)
     cdef int64_t in_memory
     cdef bint fits
-    _keep = owner_of(impl.storage)
+    _keep = owner_of(storage_of(impl))
     advise_huge_pages(out, before + nbytes)
     memcpy(out, PyBytes_AS_STRING(head), before)
     memcpy(out + before + nbytes, PyBytes_AS_STRING(tail), len(tail))
     if coding == STRING:
         fits = not n or _write_strings(
-            (<Elements?>owner_of(impl.storage)).items, impl.offset + begin, n, out + before, nbytes)
+            (<Elements?>_keep).items, impl.offset + begin, n, out + before, nbytes)
     elif nbytes < RELEASE_GIL_NBYTES or storage_flags(impl) & BORROWED:
         fits = _write(coding, kind, data, n, n * impl.c_dtype.itemsize, out + before, nbytes)
     else:

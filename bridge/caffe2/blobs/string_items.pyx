@@ -22,7 +22,7 @@ from libc.stdint cimport int64_t, uint32_t, uintptr_t
 from bridge.c10 cimport allocation
 from bridge.c10.python_api cimport lock_object, unlock_object
 from bridge.c10.storage cimport Elements, owner_of
-from bridge.c10.tensor_impl cimport TensorImpl, seen
+from bridge.c10.tensor_impl cimport TensorImpl, seen, storage_of
 from bridge.c10.type_meta cimport string_type
 from bridge.wrapper cimport Wrapper
 
@@ -113,7 +113,7 @@ cdef list _strings(TensorImpl impl):
         raise EnforceNotMet(
             f"The tensor holds {impl.c_dtype}, not strings.", "Tensor.data",
             condition="IsType(string)")
-    owner = owner_of(impl.storage)
+    owner = owner_of(storage_of(impl))
     if not isinstance(owner, Elements):     # in another thread the buffer was replaced
         raise EnforceNotMet(
             "The memory of the tensor was replaced while it was read.", "Tensor.data",

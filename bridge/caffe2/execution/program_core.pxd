@@ -21,7 +21,11 @@ cdef class ProgramCore(OperatorCore):
 
     cdef int keep(self, Program program) except -1
     cdef bint _takes(self, Program program)
-    cdef Program _chosen(self, list backups)
+    cdef Program _chosen(self, Program program, list backups)
+    cdef list _all_others(self)
+    cdef int _prefer(self, Program program) except -1
+    cdef int _forget_others(self) except -1
+    cdef int _forget(self) except -1
     cdef bint _bind(self, Program program, bint resizes, list backups) except -1
     cdef list _impls_now(self)
     cdef bint _can_rebind(self, Operand operand, TensorImpl impl) except -1

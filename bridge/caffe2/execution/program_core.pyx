@@ -90,7 +90,7 @@ cdef class ProgramCore(OperatorCore):
                 return False
             if not operand.holds(tensor.impl):
                 backups = []
-                program = self._chosen(backups)
+                program = self._chosen(program, backups)
                 if program is None:
                     return False
                 break
@@ -106,26 +106,49 @@ cdef class ProgramCore(OperatorCore):
             self._put_results(program)
         return True
 
-    cdef Program _chosen(self, list backups):
+    cdef Program _chosen(self, Program program, list backups):
         """Return a program that fits the inputs, bound to the blobs as they are now, or None.
 
-        Backups of outputs that get other sizes are added to the list.
+        `program` is the one that does not fit the blobs as they are. Backups of outputs that get
+        other sizes are added to the list.
         """
-        cdef Program program = self._program
-        cdef Py_ssize_t i
+        cdef list others
         cdef bint resizes = False
         if not self._takes(program):
-            if self._others is None:
+            others = self._all_others()
+            if others is None:
                 return None
-            for i in range(len(self._others)):
-                program = <Program>self._others[i]
-                if self._takes(program):
-                    self._others[i], self._program = self._program, program
+            for other in others:
+                if self._takes(<Program>other):
+                    program = <Program>other
                     break
             else:
                 return None
+            self._prefer(program)
             resizes = True
         return program if self._bind(program, resizes, backups) else None
+
+    @cython.critical_section
+    cdef list _all_others(self):
+        return None if self._others is None else self._others[:]
+
+    @cython.critical_section
+    cdef int _prefer(self, Program program) except -1:
+        """Try this one of the other programs first from now on."""
+        if self._program is not None and self._others is not None and program in self._others:
+            self._others[self._others.index(program)] = self._program
+            self._program = program
+        return 0
+
+    @cython.critical_section
+    cdef int _forget_others(self) except -1:
+        self._others = None
+        return 0
+
+    @cython.critical_section
+    cdef int _forget(self) except -1:
+        self._program = None
+        return 0
 
     @cython.critical_section
     cdef int keep(self, Program program) except -1:
@@ -186,11 +209,11 @@ cdef class ProgramCore(OperatorCore):
                 restore_all(backups)
                 return False
             if operand.storage.c_nbytes > WORTH_ADOPTING:
-                self._others = None     # which hold that memory too
+                self._forget_others()   # which hold that memory too
             value = operand.rebind(tensor.impl)
             if value is None:
                 restore_all(backups)
-                self._program = None
+                self._forget()
                 return False
             program.values[i] = value
             is_bound = False

@@ -6,8 +6,14 @@
 from libc.stdint cimport INT64_MAX, int64_t, uintptr_t
 
 from bridge.c10 cimport content
-from bridge.c10.storage cimport READONLY, external_ptr
-from bridge.c10.tensor_impl cimport CONTIGUOUS, TensorImpl, device_type_of, storage_flags
+from bridge.c10.storage cimport READONLY, Storage, external_ptr, owner_of
+from bridge.c10.tensor_impl cimport (
+    CONTIGUOUS,
+    TensorImpl,
+    device_type_of,
+    storage_flags,
+    storage_of,
+)
 from bridge.c10.type_meta cimport TypeMeta, as_type
 from bridge.exchange.import_tensor cimport import_tensor
 
@@ -25,6 +31,7 @@ def share_external_pointer(TensorImpl impl not None, src, T, nbytes, deleter):
     caller = "Tensor.ShareExternalPointer"
     cdef TypeMeta dtype = None if T is None else as_type(T)
     cdef TensorImpl lender
+    cdef Storage storage
     cdef int64_t capacity, available = INT64_MAX
     cdef uintptr_t address
     impl.require_defined(caller)
@@ -58,8 +65,9 @@ def share_external_pointer(TensorImpl impl not None, src, T, nbytes, deleter):
             dtype = lender.c_dtype
         available = lender.c_numel * lender.c_dtype.itemsize
         address = <uintptr_t>lender.data(caller)
-        lender.storage.retain()
-        keep = lender.storage.ctx
+        storage = storage_of(lender)
+        storage.retain()
+        keep = owner_of(storage)
     if not dtype.c_is_pod:
         raise EnforceNotMet(
             f"Memory from outside has POD elements, not {dtype}.", caller, condition="T.is_pod")

@@ -28,7 +28,8 @@ cdef object flat_view(TensorImpl impl, bint writable, str caller):
         impl.data(caller)
         if n == 0:
             return ElementView([], impl.c_dtype, 0, 0)
-        return ElementView((<Elements?>owner_of(impl.storage)).items, impl.c_dtype, impl.offset, n)
+        items = (<Elements?>owner_of(storage_of(impl))).items
+        return ElementView(items, impl.c_dtype, impl.offset, n)
     if device_type_of(impl) == DL_CPU and impl.c_dtype.numpy is not None:
         return flat_array(impl, writable, caller)
     # Detached: a Storage of its own, which does not count as sharing the tensor's.

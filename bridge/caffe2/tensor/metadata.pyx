@@ -8,7 +8,7 @@ import warnings
 from libc.stdint cimport int64_t
 
 from bridge.c10.integers cimport to_int64
-from bridge.c10.tensor_impl cimport CONTIGUOUS, TensorImpl, is_undefined, seen
+from bridge.c10.tensor_impl cimport CONTIGUOUS, TensorImpl, is_undefined, seen, storage_of
 from bridge.c10.type_meta cimport as_type, undefined_type
 from bridge.wrapper cimport Wrapper
 
@@ -59,7 +59,7 @@ cdef class TensorMetadata(Wrapper):
     def capacity_nbytes(self):
         """Return the size of the storage in bytes, which may be more than ``nbytes()``."""
         self.impl.require_defined("Tensor.capacity_nbytes")
-        return self.impl.storage.c_nbytes
+        return storage_of(self.impl).c_nbytes
 
     def is_contiguous(self):
         """Return whether the elements are in row-major order without gaps."""
