@@ -11,7 +11,7 @@ from bridge.c10.tensor_impl cimport (
     device_index_of,
     device_type_of,
     is_undefined,
-    seen,
+    snapshot,
 )
 from bridge.c10.type_meta cimport TypeMeta, as_type
 from bridge.exchange.import_tensor cimport import_tensor
@@ -67,11 +67,14 @@ cdef TensorImpl converted(TensorImpl src, TypeMeta dtype, str caller):
         raise EnforceNotMet(
             f"Plain memory cannot be converted to {dtype}.", caller, condition="T.is_pod")
     target = dtype.torch
-    src = seen(src)
     if target is not None and src.c_dtype.torch is not None:
-        out = allocated(src.c_sizes, src.ndim, dtype, allocatable(device_type_of(src)),
-                        device_index_of(src), caller)
         try:
+            if src.origin is None:
+                torch_operand(src)      # which a snapshot would not keep for the next time
+            # torch runs Python, and meanwhile other threads: they may give `src` other sizes.
+            src = snapshot(src)
+            out = allocated(src.c_sizes, src.ndim, dtype, allocatable(device_type_of(src)),
+                            device_index_of(src), caller)
             export_torch(out).copy_(torch_operand(src))
             return out
         except (NotImplementedError, BufferError):

@@ -32,7 +32,7 @@ cdef int copy_into(TensorImpl dst, object value, str caller) except -1:
 
 
 cdef int _copy_elements(TensorImpl dst, TensorImpl src, str caller) except -1:
-    dst = seen(dst)
+    dst, src = seen(dst), seen(src)
     require_pod(dst, caller)
     require_pod(src, caller)
     dst.writable(caller)

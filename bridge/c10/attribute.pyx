@@ -6,7 +6,7 @@ from cpython.object cimport PyObject, PyTypeObject
 
 from bridge.c10.python_api cimport Py_TYPE
 from bridge.c10.reports cimport unlikely
-from bridge.c10.slots cimport PyVectorcall_NARGS, make_method_descriptor
+from bridge.c10.slots cimport PyVectorcall_NARGS, forbid_calling, make_method_descriptor
 
 
 cdef class CallableAttribute:
@@ -65,3 +65,4 @@ cdef CallableAttribute callable_attribute(object owner, str name, str doc, attri
 cdef CallableAttribute _layout = CallableAttribute.__new__(CallableAttribute)
 make_method_descriptor(
     CallableAttribute, <char*>&_layout.vectorcall - <char*><PyObject*>_layout)
+forbid_calling(CallableAttribute)

@@ -11,7 +11,13 @@ import pytest
 
 from bridge import at, c10, caffe2
 
-SEALED = [c10.TensorImpl, c10.UndefinedTensorImpl, c10.Storage, c10.TypeMeta]
+SEALED = [
+    c10.TensorImpl,
+    c10.UndefinedTensorImpl,
+    c10.Storage,
+    c10.TypeMeta,
+    type(at.Tensor.__dict__["dtype"]),
+]
 every_sealed = pytest.mark.parametrize("cls", SEALED, ids=lambda cls: cls.__name__)
 every_wrapper = pytest.mark.parametrize("cls", [at.Tensor, caffe2.Tensor])
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import faulthandler
 import gc
+import pickle
 import random
 import sys
 import threading
@@ -92,6 +93,13 @@ def tensors() -> list[Step]:
         lambda r: repr(r.choice(wrappers).sizes()),
         lambda r: r.choice(wrappers).view(-1)[1:].count_nonzero(),
         lambda r: r.choice(wrappers).clone().tolist(),
+        lambda r: (any_of(r).defined(), any_of(r).storage_initialized(), repr(any_of(r))),
+        lambda r: (r.choice(wrappers).is_contiguous(), repr(r.choice(wrappers))),
+        lambda r: r.choice(wrappers).to("float64").tolist(),
+        lambda r: r.choice(wrappers)[0].fill_(1),
+        lambda r: r.choice(wrappers).copy_(r.choice(wrappers)),
+        lambda r: at.zeros_like(r.choice(wrappers)),
+        lambda r: pickle.loads(pickle.dumps(any_of(r))),
         lambda r: bridge.from_dlpack(any_of(r)),
         lambda r: any_of(r).Resize(r.choice([1, 2, 4, 2000])),
         lambda r: any_of(r).Resize(*[1] * r.choice([1, 3, 5, 20])),
