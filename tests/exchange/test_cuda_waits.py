@@ -18,6 +18,7 @@ from bridge import at, c10, caffe2
 from bridge.caffe2 import workspace
 from bridge.exchange.streams import synchronise_host
 from tests.helpers import dlpack_structs as abi
+from tests.helpers.cuda_producers import AskedOnStream, DescribedOnStream
 from tests.helpers.dlpack_consumer import ExchangeTable
 from tests.helpers.dlpack_producer import Producer, TensorSpec
 from tests.helpers.dlpack_table import Table, producer_type
@@ -42,16 +43,6 @@ def busy(t: torch.Tensor) -> None:
     t.fill_(1)
 
 
-class Interface:
-    def __init__(self, t: torch.Tensor, stream: int) -> None:
-        self.t = t
-        self.__cuda_array_interface__ = {
-            **t.__cuda_array_interface__,
-            "version": 3,
-            "stream": stream,
-        }
-
-
 class NoStream:
     """A producer of before streams: its work is on the default stream, and it takes no argument."""
 
@@ -65,23 +56,9 @@ class NoStream:
         return self.t.__dlpack_device__()
 
 
-class Asked:
-    """A producer that does as the array API says: the consumer's stream waits for its own."""
-
-    def __init__(self, t: torch.Tensor, stream: torch.cuda.Stream) -> None:
-        self.t, self.stream = t, stream
-
-    def __dlpack__(self, *, stream: Any = None, **asked: Any) -> Any:
-        with torch.cuda.stream(self.stream):
-            return self.t.__dlpack__(stream=stream, **asked)
-
-    def __dlpack_device__(self) -> Any:
-        return self.t.__dlpack_device__()
-
-
 IMPORTS: dict[str, Callable[[torch.Tensor, torch.cuda.Stream], Any]] = {
-    "interface": lambda t, stream: Interface(t, stream.cuda_stream or 1),
-    "method": Asked,
+    "interface": DescribedOnStream,
+    "method": AskedOnStream,
 }
 
 

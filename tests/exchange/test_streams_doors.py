@@ -19,6 +19,7 @@ import bridge
 from bridge import at, caffe2
 from bridge.caffe2 import workspace
 from tests.helpers import dlpack_structs as abi
+from tests.helpers.cuda_producers import AskedOnStream, DescribedOnStream
 from tests.helpers.dlpack_consumer import take
 from tests.helpers.dlpack_producer import TensorSpec
 from tests.helpers.dlpack_table import Table, producer_type
@@ -35,25 +36,6 @@ def late(stream: torch.cuda.Stream) -> torch.Tensor:
         torch.cuda._sleep(100_000_000)
         t.fill_(1)
     return t
-
-
-class Described:
-    def __init__(self, t: torch.Tensor, stream: torch.cuda.Stream) -> None:
-        self.t = t
-        stream_field = {"version": 3, "stream": stream.cuda_stream}
-        self.__cuda_array_interface__ = {**t.__cuda_array_interface__, **stream_field}
-
-
-class Asked:
-    def __init__(self, t: torch.Tensor, stream: torch.cuda.Stream) -> None:
-        self.t, self.stream = t, stream
-
-    def __dlpack__(self, *, stream: Any = None, **asked: Any) -> Any:
-        with torch.cuda.stream(self.stream):
-            return self.t.__dlpack__(stream=stream, **asked)
-
-    def __dlpack_device__(self) -> Any:
-        return self.t.__dlpack_device__()
 
 
 def with_table(t: torch.Tensor, stream: torch.cuda.Stream) -> Any:
@@ -76,8 +58,8 @@ def on_the_second(x: Any) -> Any:
 
 
 PRODUCERS: dict[str, Callable[[torch.Tensor, torch.cuda.Stream], Any]] = {
-    "interface": Described,
-    "method": Asked,
+    "interface": DescribedOnStream,
+    "method": AskedOnStream,
     "table": with_table,
 }
 DOORS: dict[str, Callable[[Any], Any]] = {
