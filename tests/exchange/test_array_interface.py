@@ -162,6 +162,13 @@ def test_broken_cuda_interfaces(fields: dict[str, Any]) -> None:
         bridge.from_dlpack(CudaInterface(**fields))
 
 
+@pytest.mark.parametrize("typestr", ["<f16", "<c32", ">f4", "<M8[s]", "|S2", "|V4"])
+@isolated
+def test_cuda_interfaces_of_other_elements(typestr: str) -> None:
+    with pytest.raises(BufferError, match="not a native numeric type"):
+        bridge.from_dlpack(CudaInterface(typestr=typestr))
+
+
 @pytest.mark.parametrize("name", ["__array_interface__", "__cuda_array_interface__"])
 @pytest.mark.parametrize("error", [RuntimeError, KeyError, OSError, ValueError])
 def test_interfaces_that_raise(name: str, error: type[Exception]) -> None:
