@@ -146,7 +146,7 @@ def _array(words: Words, schema: arrow.Struct | None, rows: int, depth: int = 0)
 
 
 def _children(schema: arrow.Struct) -> list[arrow.Struct | None]:
-    return list(schema.given.get("children", ()))
+    return list(schema.given.get("children") or ())
 
 
 def arrow_structures(data: bytes) -> bool:

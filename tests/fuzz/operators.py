@@ -14,6 +14,8 @@ import numpy as np
 
 from bridge.c10 import EnforceNotMet
 from bridge.caffe2 import core, workspace
+from bridge.caffe2.blobs.message import BlobMessage
+from bridge.caffe2.blobs.read_tensor import TENSOR_TYPES
 from tests.conformance.operators.case import Case, cases, groups
 from tests.fuzz.memory import little_memory
 from tests.fuzz.words import MEMORY, Words
@@ -108,13 +110,14 @@ def _definition(step: list[Any]) -> Any:
 
 
 def _blobs(names: Any) -> dict[str, bytes | None]:
-    """Return what blobs hold, as messages; None for what has none."""
+    """Return the tensors that blobs hold, as messages; None for others, whose state may change."""
     found: dict[str, bytes | None] = {}
     for name in names:
-        try:
-            found[name] = workspace.SerializeBlob(name)
-        except EnforceNotMet:
-            found[name] = None
+        found[name] = None
+        with contextlib.suppress(EnforceNotMet):
+            message = workspace.SerializeBlob(name)
+            if BlobMessage(message).type in TENSOR_TYPES:
+                found[name] = message
     return found
 
 

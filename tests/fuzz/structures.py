@@ -97,7 +97,9 @@ def _expected(spec: TensorSpec, padded: bool) -> bytes | None:
     offset = spec.address - _BASE + spec.byte_offset
     if offset >= 2**62:
         return None
-    if spec.bits % 8 and not padded:
+    if spec.bits == 0 or (spec.bits > 8 and spec.bits % 8):
+        return None
+    if spec.bits < 8 and not padded:
         numel = math.prod(shape)
         packed = elements_at(offset, (-(-numel * spec.bits // 8),), None, 1)
         if packed is None:

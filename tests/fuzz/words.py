@@ -82,6 +82,8 @@ def elements_at(
         low, high = sum(min(span, 0) for span in spans), sum(max(span, 0) for span in spans)
         if offset + low < 0 or offset + high + itemsize > NBYTES:
             return None
+        # of one element, any: it may be more than NumPy takes
+        strides = [0 if size == 1 else step for size, step in zip(shape, strides, strict=True)]
     elif offset < 0 or offset + math.prod(shape) * itemsize > NBYTES:
         return None
     kind = np.dtype((np.void, itemsize))
@@ -91,17 +93,17 @@ def elements_at(
     return found.tobytes()
 
 
-# What `from_dlpack` is documented to raise.
-EXCHANGE_REFUSALS = (BufferError, TypeError, MemoryError, DeprecationWarning)
-
-
 def refused(action: Callable[[], None]) -> bool:
-    """Return whether an import is refused as documented; nothing keeps its frames then."""
+    """Return whether an import is refused as `from_dlpack` is documented to refuse.
+
+    Nothing keeps the frames of the action afterwards.
+    """
     try:
         action()
-    except EXCHANGE_REFUSALS as error:
-        if type(error) is TypeError or not isinstance(error, c10.EnforceNotMet):
-            return True
-        raise
+    except (BufferError, MemoryError, DeprecationWarning):  # the last is NumPy's, of old names
+        return True
+    except TypeError as error:
+        if isinstance(error, c10.EnforceNotMet):
+            raise
         return True
     return False
