@@ -20,7 +20,7 @@ import bridge
 from bridge import tf
 from bridge.caffe2.blobs.blob import Blob
 from bridge.caffe2.blobs.serialize import serialize_chunks
-from tests.fuzz import arrow, buffers, files, operators, structures
+from tests.fuzz import arrow, buffers, files, operators, producers, structures
 from tests.fuzz.words import REFUSALS
 
 _GOLDEN = Path(__file__).parents[1] / "golden"
@@ -73,6 +73,7 @@ DOORS: dict[str, tuple[Callable[[bytes], Any], Callable[[], list[bytes]]]] = {
     "array_interface": (structures.array_interface, lambda: _random_like(1)),
     "array_struct": (structures.array_struct, lambda: _random_like(8)),
     "cuda_interface": (structures.cuda_interface, lambda: _random_like(9)),
+    "producer": (producers.producer, lambda: _random_like(11)),
     "buffer": (buffers.buffer, lambda: _random_like(2)),
     "arrow_array": (arrow.arrow_structures, lambda: _random_like(3)),
     "tensor_proto": (files.tensor_proto, _protos),

@@ -44,7 +44,7 @@ def look(x: Any) -> None:
         wrappers.append(caffe2.Tensor(x))
     for wrapper in wrappers:
         wrapper.sizes(), wrapper.strides(), wrapper.dtype(), wrapper.device(), wrapper.numel()
-    if next(_looked) % 500 == 0:  # it looks through all objects of the process
+    if next(_looked) % 20_000 == 0:  # it looks through all objects of the process
         bridge.explain(x).to_dict()
 
 
