@@ -27,7 +27,7 @@ _JUNK: tuple[Callable[[], Any], ...] = (
     lambda: (1, 0),
     lambda: (1, 0, 0),
     lambda: (2**70, 0),
-    lambda: {},
+    dict,
     lambda: object(),
     lambda: _ARRAY,
     lambda: np.ma.masked_array(_ARRAY, _ARRAY > 0),
@@ -102,6 +102,6 @@ def _attribute(words: Words, name: str) -> Any:
     def old(self: Any = None) -> Any:  # without the arguments of today
         return method()
 
-    if name in _VALUES or name in _WRONG and words.byte() % 2:
+    if name in _VALUES or (name in _WRONG and words.byte() % 2):
         return property(method)
     return old if kind == 3 else method
