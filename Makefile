@@ -41,7 +41,8 @@ PYTEST_ARGS ?=
 WORKERS ?= auto
 FUZZ_VENV ?= .venv-fuzz
 FUZZ_SECONDS ?= 60
-FUZZ_DOORS ?= capsule array_interface buffer arrow_array tensor_proto net minidb pickled shell
+FUZZ_DOORS ?= capsule table exchange_table array_interface array_struct cuda_interface producer \
+	buffer arrow_array tensor_proto net operators minidb predictor chunks convert pickled shell
 STRESS_SECONDS ?= 600
 MATRIX ?=
 SANITIZED ?= $(VENV)/sanitized
@@ -207,5 +208,5 @@ $(fuzzed): Makefile constraints.txt $(native) $(shell find bridge -name '*.py')
 	find "$(FUZZ_VENV)/src" \( -name '*.so' -o -name '*.c' \) -exec rm -f {} +
 	CC=$(CLANG) CFLAGS="$(coverage)" $(FUZZ_VENV)/bin/python -m pip install \
 		--disable-pip-version-check --force-reinstall --constraint constraints.txt \
-		atheris ml_dtypes "$(FUZZ_VENV)/src"
+		atheris ml_dtypes pytest torch "$(FUZZ_VENV)/src"
 	@touch $@
