@@ -40,6 +40,7 @@ cdef tuple _STREAMED = (DL_CUDA, DL_ROCM, DL_CUDA_MANAGED)   # device types, see
 cdef TensorImpl import_by_table(object x, object copy):
     """Return the TensorImpl of what the C exchange table of the class of `x` exports."""
     cdef DLPackExchangeAPI* api
+    cdef DLPackExchangeAPI* older
     cdef DLManagedTensorVersioned* managed = NULL
     cdef ManagedTensor owner
     capsule = type(x).__dlpack_c_exchange_api__
@@ -49,13 +50,15 @@ cdef TensorImpl import_by_table(object x, object copy):
             "'dlpack_exchange_api'.")
     api = <DLPackExchangeAPI*>PyCapsule_GetPointer(capsule, "dlpack_exchange_api")
     while api.header.version.major != DLPACK_MAJOR:
-        if api.header.version.major < DLPACK_MAJOR or api.header.prev_api == NULL:
+        older = <DLPackExchangeAPI*>api.header.prev_api
+        # (a table that is not older would go round in a circle)
+        if api.header.version.major < DLPACK_MAJOR or older == NULL or not _is_older(older, api):
             if hasattr(x, "__dlpack__"):
                 return import_by_method(x, copy)
             raise BufferError(
                 f"The DLPack exchange table of {type(x).__name__} is of major version "
                 f"{api.header.version.major}; {DLPACK_MAJOR} is understood.")
-        api = <DLPackExchangeAPI*>api.header.prev_api
+        api = older
     if api.managed_tensor_from_py_object_no_sync == NULL:
         raise BufferError(
             f"The DLPack exchange table of {type(x).__name__} is broken: a function that must "
@@ -75,6 +78,12 @@ cdef TensorImpl import_by_table(object x, object copy):
     if has_streams(owner.tensor().device.device_type):
         _wait_for_table(api, owner.tensor(), x)
     return adopt_managed(owner, 0, copy)
+
+
+cdef bint _is_older(const DLPackExchangeAPI* a, const DLPackExchangeAPI* b) noexcept:
+    return a.header.version.major < b.header.version.major or (
+        a.header.version.major == b.header.version.major
+        and a.header.version.minor < b.header.version.minor)
 
 
 cdef int _wait_for_table(DLPackExchangeAPI* api, DLTensor* tensor, object x) except -1:

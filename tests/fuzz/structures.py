@@ -194,6 +194,7 @@ def table(data: bytes) -> bool:
     _TABLE.struct.version.major = words.byte() % 4 if words.rarely(40) else 1
     _TABLE.struct.prev_api = None if words.byte() % 2 else ctypes.addressof(_OLDER.struct)
     _OLDER.struct.version.major = words.byte() % 4
+    _OLDER.struct.prev_api = ctypes.addressof(_TABLE.struct) if words.byte() % 2 else None
     producer = _OF_TABLE(spec)
 
     def take() -> None:
