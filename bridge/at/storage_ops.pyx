@@ -130,6 +130,7 @@ cdef TensorImpl _source(object source, TypeMeta dtype):
 cdef TensorImpl _strided(TensorImpl src, Dims sizes, int64_t offset, object stride):
     """Return a view of the storage of `src`; row-major if `stride` is None."""
     cdef Dims strides
+    require_numel(sizes.data, sizes.n, "Tensor.set_")
     if stride is None:
         strides = parse_dims((0,) * sizes.n, "Tensor.set_")
         contiguous_strides(sizes.data, strides.data, sizes.n)

@@ -23,7 +23,9 @@ As in c10/core/TensorImpl.h, PyTorch 1.8.1, a tensor may lack a type or memory:
 Note: Invariants
 ----------------
 - Sizes are not negative and their product fits an int64: `require_numel` checks every size that
-  comes from outside, and no function sets sizes otherwise.
+  comes from outside, and no function sets sizes otherwise. With a type, the bytes fit one, too:
+  where elements may be more than the memory, as with strides of zero, `require_nbytes` checks.
+- The offset is not negative, and its bytes fit an int64 (`MAX_OFFSET`), also where no element is.
 - There are `ndim` sizes and `ndim` strides in `c_sizes`, `c_numel` is the product of the sizes, and
   CONTIGUOUS is set if and only if the elements lie row-major without gaps.
 - `storage.users` is the number of TensorImpls that share the Storage.

@@ -14,13 +14,13 @@ cimport cython
 from cpython.object cimport PyObject, PyTypeObject
 from cpython.pycapsule cimport PyCapsule_GetPointer
 from cpython.ref cimport Py_INCREF
-from libc.stdint cimport int64_t
+from libc.stdint cimport int64_t, uintptr_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy
 
 from bridge.c10.copy cimport requested_copy
 from bridge.c10.device cimport host_accessible
-from bridge.c10.layout cimport extent
+from bridge.c10.layout cimport block, checked_mul
 from bridge.c10.python_api cimport RELEASE_GIL_NBYTES, owned, raise_pending
 from bridge.c10.reports cimport report_copy
 from bridge.c10.retained cimport retained_owner
@@ -178,7 +178,7 @@ cpdef TensorImpl import_array(object array, object copy):
     cdef bridge_array* a = <bridge_array*><PyObject*>array
     cdef TypeMeta dtype
     cdef TensorImpl impl
-    cdef int64_t itemsize, numel = 1, low = 0, high = 0, stride
+    cdef int64_t itemsize, numel = 1, nbytes = 0, low = 0, stride
     cdef int64_t* strides
     cdef int i
     cdef bint whole = True
@@ -211,12 +211,11 @@ cpdef TensorImpl import_array(object array, object copy):
         return _copied(array, copy, "its strides are not a whole number of elements")
     impl.finish()
     if numel:
-        if extent(impl.c_sizes, strides, a.nd, &low, &high) != 0:
-            raise BufferError("The strides of the array overflow.")
-    else:
-        high = -1
+        nbytes = block(<uintptr_t>a.data, impl.c_sizes, strides, a.nd, itemsize, &low)
+        if nbytes < 0:
+            raise BufferError("The strides of the array reach out of the address space.")
     impl.offset = -low
-    install(impl.storage, array, a.data + low * itemsize, dtype, (high - low + 1) * itemsize,
+    install(impl.storage, array, a.data + low * itemsize, dtype, nbytes,
             EXTERNAL if a.flags & ARRAY_WRITEABLE else EXTERNAL | READONLY)
     if copy is True:
         return requested_copy(impl, "from_dlpack")
@@ -279,7 +278,21 @@ cdef int _require_array(TensorImpl impl, str caller) except -1:
         raise EnforceBufferError(
             f"NumPy arrays have at most {_max_ndim} dimensions, and the tensor has "
             f"{impl.ndim}. Use view() or to_torch().", caller)
+    if impl.c_numel == 0 and not _counts(impl):
+        raise EnforceBufferError(
+            f"The sizes {impl.sizes().vec()} are too large for NumPy, also of an array without "
+            "elements. Use to_torch().", caller)
     return 0
+
+
+cdef bint _counts(TensorImpl impl) noexcept:
+    """Return whether an int64 counts the bytes if sizes of zero are left out, as NumPy does."""
+    cdef int64_t nbytes = impl.c_dtype.itemsize
+    cdef int i
+    for i in range(impl.ndim):
+        if impl.c_sizes[i]:
+            nbytes = checked_mul(nbytes, impl.c_sizes[i])
+    return nbytes >= 0
 
 
 cpdef object export_array(TensorImpl impl, str caller):

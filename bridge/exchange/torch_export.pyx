@@ -254,7 +254,7 @@ cdef object forward_operand(TensorImpl impl):
     strides = new_dims(impl.ndim)
     for i in range(impl.ndim):
         strides.data[i] = impl.c_strides()[i]
-        if strides.data[i] < 0:
+        if strides.data[i] < 0 and impl.c_sizes[i] > 1:
             offset += (impl.c_sizes[i] - 1) * strides.data[i]
             strides.data[i] = -strides.data[i]
     forward = alias(impl, "to_torch")

@@ -14,7 +14,7 @@ from libc.stdint cimport int64_t, uintptr_t
 from libc.string cimport memcmp
 
 from bridge.c10.copy cimport requested_copy
-from bridge.c10.layout cimport extent
+from bridge.c10.layout cimport MAX_BYTES, extent
 from bridge.c10.python_api cimport drop_reference, raise_pending, take_pending
 from bridge.c10.reports cimport report_copy
 from bridge.c10.storage cimport BORROWED, EXTERNAL, UNVERIFIED, Storage, set_borrow_hooks
@@ -95,8 +95,12 @@ cdef TensorImpl import_torch(object tensor, object copy):
     storage = impl.storage
     impl.set_described(described.shape, described.strides, described.ndim)
     high = impl.c_numel - 1
-    if not impl.flags & CONTIGUOUS:
-        extent(impl.c_sizes, impl.c_strides(), impl.ndim, &low, &high)
+    if not impl.flags & CONTIGUOUS and (
+            impl.c_numel > MAX_BYTES
+            or extent(impl.c_sizes, impl.c_strides(), impl.ndim, &low, &high) != 0
+            or high > MAX_BYTES):
+        # elements that are repeated may be more than any memory
+        return _adopted(&described, tensor, copy)
     impl.origin = tensor
     storage.ctx = tensor
     storage.data = <char*>described.data
