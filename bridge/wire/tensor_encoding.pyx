@@ -98,7 +98,8 @@ cdef bint _write(
         return encode(kind, data, n, out, nbytes)
     if in_memory != nbytes:
         return False
-    memcpy(out, data, nbytes)
+    if nbytes:                  # without elements there may be no memory, and memcpy takes no NULL
+        memcpy(out, data, nbytes)
     return True
 
 
