@@ -28,6 +28,25 @@ def test_a_copy_with_very_many_dimensions() -> None:
     assert copied.view(2).tolist() == [0, 2]
 
 
+@isolated
+def test_a_list_of_very_many_dimensions() -> None:
+    """Lists are nested without taking stack, and compared without torch, which counts to 64."""
+    many = (1,) * 100_000
+    x = at.arange(4).as_strided((2, *many, 2), (1, *many, 1))
+    first = second = x.tolist()
+    for _ in many:
+        assert len(first) == (2 if first is second else 1)
+        first, second = first[0], second[-1]
+    assert (first[0], second[-1]) == ([0, 1], [1, 2])
+    assert x.equal(x.clone())
+    assert not x.equal(x + 1)
+    assert at.zeros(*many, 0, 2**40).view(1, 0, 5).tolist() == [[]]
+    empty = at.zeros(2, 0, 2**40, dtype="int8")
+    assert empty.tolist() == [[], []]
+    with pytest.raises(BufferError, match="too large for NumPy"):
+        at.zeros(2**40, 0, 2**22).numpy()
+
+
 def test_an_empty_view_may_have_any_strides() -> None:
     x = at.zeros(4).as_strided((2, 0, 3), (2**62, 2**62, -(2**62)))
     for view in (x, x[1], x.transpose(0, 2), x[::-1], x.unsqueeze(1), x.flatten(), x.diagonal()):
