@@ -63,9 +63,12 @@ cdef union Number:
 
 def item(TensorImpl impl):
     """Return the only element as a Python number; see at.Tensor.item."""
-    cdef char* at = impl.data("Tensor.item")
+    cdef char* at
     cdef Number number
-    cdef TypeMeta dtype = impl.c_dtype
+    cdef TypeMeta dtype
+    impl = seen(impl)
+    _keep = impl.held(&at, "Tensor.item")
+    dtype = impl.c_dtype
     if impl.c_numel != 1:
         raise EnforceValueError(
             f"item() requires exactly one element, and there are {impl.c_numel}. "
@@ -140,8 +143,9 @@ cdef TensorImpl _flat(TensorImpl impl, str caller):
 
 
 cdef object _listed(TensorImpl impl, str caller):
-    cdef TypeMeta dtype = impl.c_dtype
+    cdef TypeMeta dtype
     impl = seen(impl)
+    dtype = impl.c_dtype
     if not dtype.c_is_pod:
         if not impl.flags & CONTIGUOUS:
             require_pod(impl, caller)
@@ -175,6 +179,7 @@ def equal(TensorImpl a, other):
     """Return whether `other` has the same sizes and elements; see at.Tensor.equal."""
     cdef TensorImpl b = as_source(other, a, "Tensor.equal")
     cdef int i
+    a, b = seen(a), seen(b)
     a.data("Tensor.equal")
     b.data("Tensor.equal")
     if not a.c_dtype.c_is_pod or not b.c_dtype.c_is_pod:
@@ -218,6 +223,7 @@ def to_repr(TensorImpl impl):
     """Return the repr of an at.Tensor: its elements as nested lists, type and device."""
     if is_undefined(impl):
         return "at.Tensor()"
+    impl = seen(impl)
     try:
         impl.data("Tensor.__repr__")
     except EnforceNotMet as error:
