@@ -44,7 +44,8 @@ def _parts(tensor: Any, protocol: int) -> tuple[Any, ...]:
     if not dtype.is_pod:
         return _items, (cls, sizes, dtype, items_of(impl))
     if str(device) not in ("cpu", "cuda_host"):
-        return _moved, (cls, bytes(byte_view(_on_host(impl))), sizes, dtype, str(device))
+        # (not bytes: torch.load takes no pickle of empty ones under its safe default)
+        return _moved, (cls, bytearray(byte_view(_on_host(impl))), sizes, dtype, str(device))
     buffer = byte_view(impl)
     if protocol >= 5:
         import pickle

@@ -24,7 +24,7 @@ from bridge.c10.type_meta cimport TypeMeta, as_type
 from bridge.exchange.import_tensor cimport import_tensor
 from bridge.exchange.numpy cimport export_array
 from bridge.exchange.torch_api cimport is_torch_tensor
-from bridge.exchange.torch_export cimport export_torch, torch_operand
+from bridge.exchange.torch_export cimport export_torch, torch_computes, torch_operand
 from bridge.wrapper cimport Wrapper
 
 from bridge.c10.device import as_device
@@ -74,8 +74,7 @@ cdef TensorImpl converted(TensorImpl src, TypeMeta dtype, str caller):
     if not dtype.c_is_pod:
         raise EnforceNotMet(
             f"Plain memory cannot be converted to {dtype}.", caller, condition="T.is_pod")
-    target = dtype.torch
-    if target is not None and src.c_dtype.torch is not None:
+    if torch_computes(dtype) and torch_computes(src.c_dtype):
         try:
             if not has_origin(given):
                 torch_operand(given)    # which a snapshot would not keep for the next time

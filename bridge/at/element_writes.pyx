@@ -21,7 +21,12 @@ from bridge.c10.type_meta cimport TypeMeta
 from bridge.c10 cimport views
 from bridge.dlpack.abi cimport DL_CPU
 from bridge.exchange.import_tensor cimport import_tensor
-from bridge.exchange.torch_export cimport forward_operand, torch_operand
+from bridge.exchange.torch_export cimport (
+    as_bits,
+    forward_operand,
+    torch_computes,
+    torch_operand,
+)
 
 from bridge.c10.errors import EnforceValueError
 from bridge.exchange.to_device import to_device
@@ -42,7 +47,7 @@ cdef int _copy_elements(TensorImpl dst, TensorImpl src, str caller) except -1:
     if src.c_dtype is not dst.c_dtype:
         src = converted(src, dst.c_dtype, caller)
     if src.ndim == 0 and not host_accessible(device_type_of(dst)) \
-            and host_accessible(device_type_of(src)) and dst.c_dtype.torch is not None:
+            and host_accessible(device_type_of(src)) and torch_computes(dst.c_dtype):
         # Passed by value: the host would wait for a copy to the device.
         if dst.c_numel:
             forward_operand(dst).fill_(torch_operand(src))
@@ -102,7 +107,7 @@ cdef int zero(TensorImpl dst) except -1:
         memset(to, 0, dst.c_numel * dst.c_dtype.itemsize)
         return 0
     if not host_accessible(device_type_of(dst)):
-        forward_operand(dst).zero_()
+        forward_operand(dst if torch_computes(dst.c_dtype) else as_bits(dst)).zero_()
         return 0
     src = allocated(dst.c_sizes, 0, dst.c_dtype, DL_CPU, 0, "Tensor.zero_")
     memset(src.data("Tensor.zero_"), 0, dst.c_dtype.itemsize)

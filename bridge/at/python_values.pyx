@@ -30,7 +30,7 @@ from bridge.c10.type_meta cimport TypeMeta
 from bridge.c10 cimport views
 from bridge.dlpack.abi cimport DL_BOOL, DL_FLOAT, DL_INT, DL_UINT
 from bridge.exchange.numpy cimport export_array
-from bridge.exchange.torch_export cimport torch_operand
+from bridge.exchange.torch_export cimport torch_computes, torch_operand
 
 from bridge.c10.device import Device
 from bridge.c10.errors import EnforceBufferError, EnforceNotMet, EnforceValueError
@@ -192,15 +192,32 @@ def equal(TensorImpl a, other):
             return False
     if a.c_numel == 0:
         return True
+    b = _where(b, a, other)
     if a.ndim > NUMPY_NDIM:     # of which torch compares up to 64
         a, b = _flat(a, "Tensor.equal"), _flat(b, "Tensor.equal")
-    if a.c_dtype.torch is None or b.c_dtype.torch is None:
+    if not torch_computes(a.c_dtype) or not torch_computes(b.c_dtype):
         return _equal_in_numpy(a, b)
     try:
         mine, theirs = torch_operand(a), torch_operand(b)
     except BufferError:             # torch names the type but has no tensors of it
         return _equal_in_numpy(a, b)
     return bool((mine == theirs).all())
+
+
+cdef TensorImpl _where(TensorImpl b, TensorImpl a, object other):
+    """Return `b`, what `other` was imported as, where it can be compared with `a`.
+
+    Numbers and lists are copied to the device of `a`. Raises EnforceNotMet: a tensor on another.
+    """
+    cdef bint here = host_accessible(device_type_of(b))
+    if here and host_accessible(device_type_of(a)) or b.device() == a.device():
+        return b
+    if here and isinstance(other, (bool, int, float, complex, list, tuple)):
+        return <TensorImpl>to_device(b, a.device())
+    raise EnforceNotMet(
+        f"The tensors are on {a.device()} and {b.device()}. Copy one to the other's device first, "
+        f"as with x.to({str(a.device())!r}).", "Tensor.equal",
+        condition="device() == other.device()")
 
 
 cdef bint _equal_in_numpy(TensorImpl a, TensorImpl b) except -1:

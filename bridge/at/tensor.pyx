@@ -51,6 +51,7 @@ from bridge.wrapper cimport Wrapper, inherit_metadata
 from bridge.at import python_values
 from bridge.at.rounding import rounded
 from bridge.at.torch_call import TorchRunner
+from bridge.c10.device import DeviceType, as_device
 from bridge.c10.errors import (
     EnforceBufferError,
     EnforceNotMet,
@@ -573,9 +574,19 @@ cdef class Tensor(Wrapper):
     def cuda(self, device=None):
         """Return a copy on a CUDA device, by default the current one; this tensor if it is there.
 
-        Raises EnforceNotMet: the device is not available.
+        `device`: a CUDA device or its number. Raises EnforceNotMet: the device is not available.
+        Also a ValueError: it is not a CUDA device.
         """
-        return self.to("cuda" if device is None else device)
+        if device is None:
+            return self.to("cuda")
+        if isinstance(device, int) and not isinstance(device, (bool, DeviceType)):
+            device = f"cuda:{device}"
+        place = as_device(device)
+        if place.type != DeviceType.CUDA:
+            raise EnforceValueError(
+                f"cuda() takes a CUDA device, and not {place}. Use to().", "Tensor.cuda",
+                condition="device.type() == CUDA")
+        return self.to(place)
 
     def pin_memory(self):
         """Return a copy in page-locked host memory; this tensor if it is there already.

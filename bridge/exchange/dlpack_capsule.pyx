@@ -83,7 +83,7 @@ cdef object dlpack_capsule(
     if impl is not source and owner_of(impl.storage) is not owner_of(source.storage):
         flags = DLPACK_IS_COPIED
     if stream is not None or device_type_of(impl) != DL_CPU:
-        _synchronise(impl.storage, stream)
+        _synchronise(impl.storage, source.storage, stream)
     if versioned:
         return new_capsule(export_versioned(impl, flags, IN_CAPSULE), True)
     return new_capsule(export_legacy(impl), False)
@@ -104,10 +104,17 @@ cdef TensorImpl _on_device(TensorImpl impl, object dl_device, object copy):
         raise BufferError(f"The tensor cannot be moved to {device}: {error}") from error
 
 
-cdef int _synchronise(Storage storage, object stream) except -1:
-    """Make the consumer's stream wait for the work on ours (array API standard, __dlpack__)."""
+cdef int _synchronise(Storage storage, Storage source, object stream) except -1:
+    """Make the consumer's stream wait for the work on ours (array API standard, __dlpack__).
+
+    A copy of `source` in host memory is complete, so a stream of the device of `source`, which the
+    consumer may name, need not wait.
+    """
     if not has_streams(storage.device_type):
-        if stream is not None and stream != -1:
+        if has_streams(source.device_type):
+            from bridge.exchange.streams import check_stream
+            check_stream(stream, source.device_type)
+        elif stream is not None and stream != -1:
             raise BufferError(
                 f"There are no streams on {storage.device()}; stream must be None, not {stream!r}.")
         return 0
@@ -122,7 +129,7 @@ cdef object immutable_capsule(TensorImpl impl, object stream):
     `stream`: as in `__dlpack__` of the array API standard.
     """
     if has_streams(device_type_of(impl)):
-        _synchronise(impl.storage, stream)
+        _synchronise(impl.storage, impl.storage, stream)
     return new_capsule(export_legacy(impl, True), False)
 
 

@@ -284,7 +284,15 @@ cdef dict _BITS = {
         (1, "uint8"), (2, "int16"), (4, "int32"), (8, "int64"), (16, "complex128"))}
 
 
-cdef TensorImpl _as_bits(TensorImpl impl):
+cdef bint torch_computes(TypeMeta dtype) except -1:
+    """Return whether torch converts and fills elements of the type.
+
+    It names types of fewer than eight bits, and moves none of their elements.
+    """
+    return dtype.torch is not None and dtype.c_dlpack.bits >= 8
+
+
+cdef TensorImpl as_bits(TensorImpl impl):
     """Return a TensorImpl of the same memory whose elements torch moves whatever they mean."""
     cdef TypeMeta bits = _BITS.get((<TypeMeta>dtype_of(impl)).itemsize)
     cdef TensorImpl out
@@ -309,8 +317,8 @@ def copy_between_devices(TensorImpl dst, TensorImpl src):
         reversed_dims = [
             i for i in range(src.ndim)
             if src.c_sizes[i] > 1 and (src.c_strides()[i] < 0) != (dst.c_strides()[i] < 0)]
-        if reversed_dims or src.c_dtype.torch is None or src.c_dtype.c_dlpack.bits < 8:
-            dst, src = _as_bits(dst), _as_bits(src)
+        if reversed_dims or not torch_computes(src.c_dtype):
+            dst, src = as_bits(dst), as_bits(src)
         target, source = forward_operand(dst), forward_operand(src)
         target.copy_(source.flip(reversed_dims) if reversed_dims else source)
     except (BufferError, MemoryError):

@@ -240,6 +240,62 @@ def test_moves_to_cuda_and_back() -> None:
     assert tensor.pin_memory().to_torch().is_pinned()
 
 
+@pytest.mark.cuda
+def test_cuda_takes_the_number_of_a_device() -> None:
+    tensor, last = at.ones(2), torch.cuda.device_count() - 1
+    for place in (last, f"cuda:{last}", torch.device("cuda", last)):
+        assert tensor.cuda(place).device() == f"cuda:{last}"
+    for place in ("cpu", c10.CPU, last + 1):
+        with pytest.raises(c10.EnforceNotMet):
+            tensor.cuda(place)
+
+
+@pytest.mark.cuda
+@pytest.mark.parametrize(
+    "name", ["int4", "uint4", "float4_e2m1fn", "float8_e4m3", "float8_e4m3fn", "complex64"]
+)
+def test_every_type_is_filled_on_a_device(name: str) -> None:
+    for make in (
+        lambda: at.ones(3, dtype=name, device="cuda"),
+        lambda: at.full((3,), 1, dtype=name, device="cuda"),
+        lambda: at.zeros(3, dtype=name, device="cuda").fill_(1),
+        lambda: at.zeros(3, dtype=name, device="cuda")[::-1].fill_(1),
+    ):
+        assert make().tolist() == [1, 1, 1]
+    x = at.ones(3, dtype=name, device="cuda")
+    x[0] = 0
+    assert x.tolist() == [0, 1, 1]
+    x[::2].zero_()
+    assert x.tolist() == [0, 1, 0]
+
+
+@pytest.mark.cuda
+@pytest.mark.parametrize("name", ["int4", "uint4", "float4_e2m1fn", "float8_e4m3"])
+def test_what_torch_cannot_convert_is_refused_on_a_device(name: str) -> None:
+    x = at.ones(3, dtype=name, device="cuda")
+    for call in (
+        lambda: x.to("float32"),
+        lambda: at.ones(3, device="cuda").to(name),
+        lambda: x.equal(x.clone()),
+        lambda: x.copy_(at.ones(3, device="cuda")),
+    ):
+        with pytest.raises(BufferError, match=r"cpu\(\)"):
+            call()
+    assert x.cpu().to("float32").tolist() == [1, 1, 1]
+
+
+@pytest.mark.cuda
+def test_equal_on_a_device() -> None:
+    x = at.tensor([1, 2]).cuda()
+    assert x.equal(x.clone())
+    assert x.equal([1, 2])
+    assert not x.equal([1, 3])
+    assert x[0].equal(1)
+    for a, b in ((x, x.cpu()), (x.cpu(), x)):
+        with pytest.raises(c10.EnforceNotMet, match="Copy one"):
+            a.equal(b)
+
+
 def test_resize() -> None:
     tensor = at.arange(6, dtype="float32").view(2, 3)
     assert tensor.resize_(3, 2) is tensor

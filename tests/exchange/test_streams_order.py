@@ -16,7 +16,7 @@ import bridge
 from bridge import at, caffe2
 from tests.helpers import arrow_producer as arrow
 from tests.helpers import dlpack_structs as abi
-from tests.helpers.dlpack_consumer import ExchangeTable
+from tests.helpers.dlpack_consumer import ExchangeTable, take
 from tests.helpers.dlpack_producer import Producer, TensorSpec
 from tests.helpers.dlpack_table import Table, producer_type
 from tests.helpers.host_waits import no_host_waits, no_orders
@@ -147,6 +147,26 @@ def test_the_default_stream_of_the_tensors_device_waits(
     with torch.cuda.stream(side), torch.cuda.device(0), no_host_waits():
         x.__dlpack__(stream=stream, max_version=(1, 3))
     assert total(t, torch.cuda.default_stream(device)) == N
+
+
+@both_wrappers
+def test_a_copy_in_host_memory_is_complete_for_any_stream(wrap: type) -> None:
+    """A consumer may name a stream of the device that the memory is copied from."""
+    ours, theirs = torch.cuda.Stream(), torch.cuda.Stream()
+    t = zeros(0)
+    x = wrap(bridge.from_dlpack(t))
+    fill_late(t, ours)
+    with torch.cuda.stream(ours), no_orders():
+        for stream in (None, -1, 1, 2, theirs.cuda_stream):
+            taken = take(x, dl_device=(abi.CPU, 0), stream=stream)
+            assert taken.device == (abi.CPU, 0)
+            assert taken.data()[:4] == taken.data()[-4:] == b"\0\0\x80?"
+            taken.release()
+    for stream in (0, 3):
+        with pytest.raises(BufferError, match="stream="):
+            x.__dlpack__(dl_device=(abi.CPU, 0), stream=stream)
+    with pytest.raises(BufferError, match="no streams"):
+        wrap(at.ones(2)).__dlpack__(dl_device=(abi.CPU, 0), stream=1)
 
 
 @devices

@@ -311,7 +311,9 @@ cdef class FunctionCore(ProgramCore):
             if not is_pod_now(impl) and dtype_of(impl) != <PyObject*>undefined_type:
                 has_objects = True
             if not is_undefined(impl) and not self._is_on_device(impl) \
-                    and i not in self._bound.on_host:
+                    and i not in self._bound.on_host \
+                    and not (i in self._bound.across
+                             and device_type_of(impl) == self._definition.device_type):
                 self._refuse_device(i)
             impls.append(impl)
         return None if has_objects else impls

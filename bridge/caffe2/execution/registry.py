@@ -169,16 +169,20 @@ def _looked_up(definition: Definition, caller: str) -> type[Operator]:
             f"{kind}.",
             caller,
         )
-    if kind == "cuda" and not _has_cuda():
-        raise EnforceValueError(
-            f"Operator {definition.type!r} is to run on {definition.device}, and torch sees no "
-            "CUDA device here. Leave the device option out to run it on the CPU.",
-            caller,
-        )
+    if kind == "cuda":
+        _require_gpu(definition, caller)
     return cls
 
 
-def _has_cuda() -> bool:
+def _require_gpu(definition: Definition, caller: str) -> None:
+    """Raise EnforceNotMet, also a ValueError, unless the GPU of a definition is there."""
     from bridge.caffe2.base.hardware import NumCudaDevices  # imports torch
 
-    return NumCudaDevices() > 0
+    count = NumCudaDevices()
+    if definition.device.index >= count:
+        found = f"{count} CUDA devices, numbered from 0" if count else "no CUDA device here"
+        raise EnforceValueError(
+            f"Operator {definition.type!r} is to run on {definition.device}, and torch sees "
+            f"{found}. Leave the device option out to run it on the CPU.",
+            caller,
+        )

@@ -45,6 +45,7 @@ cdef object flat_view(TensorImpl impl, bint writable, str caller):
         return ElementView(items, impl.c_dtype, impl.offset, n)
     if device_type_of(impl) == DL_CPU and impl.c_dtype.numpy is not None:
         return flat_array(impl, writable, caller)
+    impl.data(caller)
     # Detached: a Storage of its own, which does not count as sharing the tensor's.
     return AtTensor._wrap(detached(views.view(impl, &n, 1, caller)))
 
