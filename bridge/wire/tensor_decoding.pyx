@@ -242,6 +242,8 @@ def copy_raw(
         for i in range(nbytes):
             data[begin + i] = at[i] != 0
         return
+    if nbytes == 0:             # and maybe no memory: memcpy takes no NULL
+        return
     with nogil:
         memcpy(data + begin * itemsize, at, nbytes)
 
