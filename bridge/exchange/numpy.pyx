@@ -244,6 +244,7 @@ cpdef TensorImpl import_array(object array, object copy):
 cdef TensorImpl _copied(object array, object copy, str why):
     cdef bridge_array* a = <bridge_array*><PyObject*>array
     cdef TensorImpl out
+    cdef int64_t none = 0
     if copy is False:
         raise BufferError(
             f"The array cannot be shared, since {why}. Allow a copy with copy=None, or make one "
@@ -253,7 +254,8 @@ cdef TensorImpl _copied(object array, object copy, str why):
     # into memory of our own, which is aligned for every framework; a subclass is not asked, since
     # it may not let go of what it adds, such as a unit
     out = allocated(
-        <const int64_t*>a.dimensions, a.nd, _type_of(array, a.descr), DL_CPU, 0, "from_dlpack")
+        <const int64_t*>a.dimensions if a.nd else &none,    # NumPy's are NULL where there are none
+        a.nd, _type_of(array, a.descr), DL_CPU, 0, "from_dlpack")
     numpy.copyto(export_array(out, "from_dlpack"), numpy.ndarray.view(array, numpy.ndarray))
     return out
 

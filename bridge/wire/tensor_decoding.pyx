@@ -259,6 +259,8 @@ def copy_raw(
     if offset < 0 or nbytes % itemsize or nbytes > source.end - at:
         raise EnforceNotMet(
             f"{nbytes} bytes are not a number of elements of {impl.c_dtype}.", "Blob")
+    if nbytes == 0:             # and maybe no memory: memcpy takes no NULL
+        return
     data += begin * itemsize
     if nbytes > RELEASE_GIL_NBYTES and impl.c_dtype.name != "bool":
         with nogil:

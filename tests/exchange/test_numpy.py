@@ -199,6 +199,16 @@ def test_odd_strides_nobody_steps_along() -> None:
     check_tensor(x, (1, 4), BY_NAME["int32"], strides=(4, 1), address=array.ctypes.data)
 
 
+@pytest.mark.parametrize("shape", [(), (0,), (0, 3)], ids=str)
+def test_what_is_copied_may_have_no_dimensions_or_elements(shape: tuple[int, ...]) -> None:
+    """UBSan finds what is read of the sizes that NumPy does not have then."""
+    x = bridge.from_dlpack(np.ones(shape, ">f8"))
+    assert x.sizes() == shape
+    assert x.tolist() == np.ones(shape).tolist()
+    odd = np.frombuffer(bytearray(9), np.uint8)[1:].view(np.float64)[:1].reshape(())
+    assert bridge.from_dlpack(odd).tolist() == 0
+
+
 @pytest.mark.parametrize("describe", [lambda array: array, memoryview], ids=["array", "buffer"])
 @pytest.mark.parametrize(
     "strides",
