@@ -26,6 +26,7 @@ from bridge.c10.tensor_impl cimport (
     device_index_of,
     device_type_of,
     new_pair,
+    seen,
     storage_flags,
     storage_of,
 )
@@ -213,6 +214,7 @@ cdef TensorImpl _like(object source, object options, object dtype, object device
     cdef _Where where
     impl = (<Wrapper>source).impl if isinstance(source, Wrapper) else import_tensor(source)
     impl.require_defined(caller)
+    impl = seen(impl)
     where = _where(options, dtype, device, False, impl)
     return allocated(impl.c_sizes, impl.ndim, where.dtype, where.device_type,
                      where.device_index, caller)

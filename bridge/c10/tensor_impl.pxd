@@ -93,7 +93,6 @@ cdef extern from *:
     #define BRIDGE_READ_SIZES(impl, room, sizes, n) \
         ((void)(room), *(n) = (impl)->ndim, *(sizes) = (impl)->c_sizes)
     #endif
-    #define BRIDGE_HAS_ORIGIN(impl) (BRIDGE_WORD((PyObject **)&(impl)->origin) != Py_None)
     #define BRIDGE_IS_STORAGE(impl, one) \
         (BRIDGE_WORD((PyObject **)&(impl)->storage) == (PyObject *)(one))
     #define BRIDGE_NUMEL(impl) BRIDGE_WORD(&(impl)->c_numel)
@@ -118,8 +117,6 @@ cdef extern from *:
     bint is_undefined "BRIDGE_IS_UNDEFINED"(TensorImpl impl) noexcept
     # Return whether `impl.storage` is this one, which the caller keeps.
     bint is_storage "BRIDGE_IS_STORAGE"(TensorImpl impl, Storage storage) noexcept
-    # Return whether `impl.origin` is not None.
-    bint has_origin "BRIDGE_HAS_ORIGIN"(TensorImpl impl) noexcept
     # One number of a tensor that another thread may be changing. What needs two that belong
     # together reads them in a critical section, or in a snapshot. Changes are made in a section.
     int64_t numel_of "BRIDGE_NUMEL"(TensorImpl impl) noexcept
@@ -156,6 +153,13 @@ cdef inline object former(TensorImpl impl):
     complete. With the GIL nothing is returned.
     """
     return (impl.storage, impl.origin, impl.sizes_ref) if FREE_THREADED else None
+
+cdef inline bint has_origin(TensorImpl impl) noexcept:
+    """Return whether `impl.origin` is not None."""
+    lock_object(impl)
+    cdef bint found = impl.origin is not None
+    unlock_object()
+    return found
 
 cdef inline bint is_contiguous_now(TensorImpl impl) noexcept:
     return (impl_flags(impl) & CONTIGUOUS) != 0
