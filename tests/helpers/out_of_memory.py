@@ -45,8 +45,8 @@ def require_failing_allocations() -> Any:
     return testcapi
 
 
-# dict.setdefault of CPython 3.13.0 returns the value that it has no memory to insert, with the error
-# still set: whatever is called next fails. 3.13.15 does not.
+# dict.setdefault of CPython 3.13.0 returns the value that it has no memory to insert, and the error
+# stays set: whatever is called next fails. That of 3.13.15 raises.
 _SET_DEFAULT = """
 import _testcapi
 class Value: pass
