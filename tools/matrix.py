@@ -26,7 +26,7 @@ CORE = (
 NEEDS = ("torch", "hypothesis", "ml_dtypes", "pytest", "pytest-randomly", "setuptools", "Cython")
 # What constraints.txt cannot say, as its conditions do not know Pythons without the GIL: the last
 # releases with a wheel for one.
-LAST = {"3.13t": {"torch": "2.12.0", "ml_dtypes": "0.5.4"}}
+LAST = {"3.13t": {"torch": "2.12.0", "ml_dtypes": "0.5.4", "hypothesis": "6.155.7"}}
 COPIED = (
     *("bridge", "tests", "tools", "examples", "docs"),
     *("pyproject.toml", "setup.py", "README.md", "LICENSE"),
