@@ -139,12 +139,13 @@ sanitize-quick: $(installed)
 # goes to files, as the tests look at standard error.
 threaded := $(abspath $(THREADS_VENV))
 threads_python := $(threaded)/venv/bin/python
+threads_made := $(threaded)/made-python
 reports := $(threaded)/reports
 
-sanitize-threads: $(threads_python)
+sanitize-threads: $(threads_made)
 	rm -rf "$(threaded)/tree" "$(reports)"
 	mkdir -p "$(threaded)/tree" "$(reports)"
-	tar -c --exclude='*.so' --exclude='*.c' --exclude=__pycache__ $(sources) | tar -x -C "$(threaded)/tree"
+	tar -c --exclude='*.so' --exclude=__pycache__ $(sources) | tar -x -C "$(threaded)/tree"
 	cd "$(threaded)/tree" && CC=$(CLANG) CFLAGS="-fsanitize=thread -O1 -g1" \
 		"$(threads_python)" setup.py -q build_ext --inplace 2>build.log || { tail build.log >&2; exit 1; }
 	cd "$(threaded)/tree" && export OMP_NUM_THREADS=1 PYTHONPATH=. \
@@ -154,7 +155,7 @@ sanitize-threads: $(threads_python)
 		code=$$?; cat "$(reports)"/* 2>/dev/null && exit 1; exit $$code
 
 # torch and NumPy are those of other Pythons: no instrumented ones are published.
-$(threads_python):
+$(threads_made):
 	@command -v $(CLANG) >/dev/null || { echo "ThreadSanitizer needs clang: apt-get install clang, or CLANG=clang-19" >&2; exit 1; }
 	rm -rf "$(threaded)"
 	mkdir -p "$(threaded)/source"
@@ -164,8 +165,9 @@ $(threads_python):
 		--prefix="$(threaded)/python" CC=$(CLANG) CFLAGS=-O1 && \
 		$(MAKE) -s -j $$(nproc) && $(MAKE) -s install COMPILEALL_OPTS=--help >install.log
 	"$(threaded)"/python/bin/python3 -m venv "$(threaded)/venv"
-	"$@" -m pip install --disable-pip-version-check --only-binary=:all: \
+	"$(threads_python)" -m pip install --disable-pip-version-check --only-binary=:all: \
 		numpy protobuf torch hypothesis ml_dtypes pytest setuptools Cython
+	@touch $@
 
 stress: $(installed)
 	OMP_NUM_THREADS=1 $(run) -m tests.helpers.stress $(STRESS_SECONDS)

@@ -86,6 +86,15 @@ def test_an_older_table_of_ours_is_found_in_the_chain() -> None:
 
 
 @isolated
+def test_a_chain_without_an_end() -> None:
+    first, second = Table(version=(3, 0)), Table(version=(2, 0))
+    first.struct.prev_api = ctypes.addressof(second.struct)
+    second.struct.prev_api = ctypes.addressof(first.struct)
+    with pytest.raises(BufferError, match="broken"):
+        bridge.from_dlpack(producer_type(first)(spec()))
+
+
+@isolated
 def test_a_future_table_is_left_alone() -> None:
     table = Table(version=(2, 0))
     producer = producer_type(table)(spec())

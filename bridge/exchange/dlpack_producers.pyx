@@ -40,6 +40,7 @@ cdef tuple _STREAMED = (DL_CUDA, DL_ROCM, DL_CUDA_MANAGED)   # device types, see
 cdef TensorImpl import_by_table(object x, object copy):
     """Return the TensorImpl of what the C exchange table of the class of `x` exports."""
     cdef DLPackExchangeAPI* api
+    cdef DLPackExchangeAPI* older
     cdef DLManagedTensorVersioned* managed = NULL
     cdef ManagedTensor owner
     capsule = type(x).__dlpack_c_exchange_api__
@@ -55,7 +56,15 @@ cdef TensorImpl import_by_table(object x, object copy):
             raise BufferError(
                 f"The DLPack exchange table of {type(x).__name__} is of major version "
                 f"{api.header.version.major}; {DLPACK_MAJOR} is understood.")
-        api = <DLPackExchangeAPI*>api.header.prev_api
+        older = <DLPackExchangeAPI*>api.header.prev_api
+        if (older.header.version.major, older.header.version.minor) \
+                >= (api.header.version.major, api.header.version.minor):
+            raise BufferError(
+                f"The DLPack exchange table of {type(x).__name__} is broken: the older table that "
+                f"it refers to has version {older.header.version.major}."
+                f"{older.header.version.minor}, and it has {api.header.version.major}."
+                f"{api.header.version.minor} itself.")
+        api = older
     if api.managed_tensor_from_py_object_no_sync == NULL:
         raise BufferError(
             f"The DLPack exchange table of {type(x).__name__} is broken: a function that must "

@@ -119,6 +119,16 @@ def test_fill_with_what_is_no_number(value: Any) -> None:
     assert tensor.tolist() == [3.0, 3.0]
 
 
+@pytest.mark.parametrize("name", ["float32", "float64", "int16", "int32", "uint64", "complex64"])
+def test_item_at_an_odd_address(name: str) -> None:
+    """Without the sanitizers it is right on most machines, whatever reads it."""
+    number = np.ones(1, name)
+    shifted = bridge.from_dlpack(bytearray(b"x" + number.tobytes()))[1:]
+    odd = at.from_blob(shifted, (number.nbytes,), dtype="uint8").view(name)
+    assert odd.data_ptr() % 2 == 1
+    assert odd.item() == 1
+
+
 @pytest.mark.parametrize(
     ("dtype", "value", "kind"),
     [

@@ -199,6 +199,29 @@ def test_odd_strides_nobody_steps_along() -> None:
     check_tensor(x, (1, 4), BY_NAME["int32"], strides=(4, 1), address=array.ctypes.data)
 
 
+@pytest.mark.parametrize("describe", [lambda array: array, memoryview], ids=["array", "buffer"])
+@pytest.mark.parametrize(
+    "strides",
+    [
+        (2**62, 2**62),
+        (-(2**62), 2**62),
+        (-(2**62), 8),
+        (2**60, 8),
+        (-(2**58), 8),
+    ],
+    ids=repr,
+)
+def test_strides_that_lead_out_of_the_address_space(
+    strides: tuple[int, int], describe: Callable[[Any], Any]
+) -> None:
+    array = np.lib.stride_tricks.as_strided(np.zeros(1), (2, 2), strides)
+    for copy in (None, False, True):
+        with pytest.raises(BufferError, match="out of the address space"):
+            bridge.from_dlpack(describe(array), copy=copy)
+    nowhere = np.lib.stride_tricks.as_strided(np.zeros(1), (1, 1), strides)
+    assert bridge.from_dlpack(describe(nowhere)).tolist() == [[0]]
+
+
 UNFIT: dict[str, Callable[[], Any]] = {
     "object": lambda: np.array([1, None], object),
     "empty object": lambda: np.empty(0, object),

@@ -69,7 +69,7 @@ def read_tensor(blob: BlobCore, message: BlobMessage, device: Device | None) -> 
         _require_memory(math.prod(dims), meta)
     present = blob._tensor
     if device.type == DeviceType.CPU:
-        target = _target(present, blob._own, dims, meta, n)
+        target = _target(present, present is blob._own_tensor(), dims, meta, n)
         if target is present:
             target.Resize(dims)
         content.copy_to(target, content.begin)

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from _thread import RLock
 from collections.abc import Callable
 
 from bridge.c10 import Device, DeviceType
@@ -27,6 +28,7 @@ class _Registry:
 
 
 registry = _Registry()
+_registering = RLock()  # held from looking for a class to adding one
 
 
 class _Preferred:
@@ -88,20 +90,21 @@ def register_operator(
         given: Any = cls
         if not (isinstance(given, type) and issubclass(given, Operator)):
             raise EnforceTypeError(f"{cls!r} is not a class derived from caffe2.Operator.", caller)
-        known = classes.setdefault(key, {})
-        free = []
-        for kind in kinds:
-            other = known.get(kind)
-            if other is None or _is_again(cls, other):
-                free.append(kind)
-            elif _is_built_in(other) or not _is_built_in(cls):
-                raise EnforceValueError(
-                    f"Operator {key!r} is already registered for {kind} by {other.__module__}."
-                    f"{other.__qualname__}; use another name.",
-                    caller,
-                )
-        known.update(dict.fromkeys(free, cls))
-        registry.generation += 1
+        with _registering:
+            known = classes.setdefault(key, {})
+            free = []
+            for kind in kinds:
+                other = known.get(kind)
+                if other is None or _is_again(cls, other):
+                    free.append(kind)
+                elif _is_built_in(other) or not _is_built_in(cls):
+                    raise EnforceValueError(
+                        f"Operator {key!r} is already registered for {kind} by {other.__module__}."
+                        f"{other.__qualname__}; use another name.",
+                        caller,
+                    )
+            known.update(dict.fromkeys(free, cls))
+            registry.generation += 1
         return cls
 
     return register
