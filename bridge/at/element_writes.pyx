@@ -23,6 +23,7 @@ from bridge.dlpack.abi cimport DL_CPU
 from bridge.exchange.import_tensor cimport import_tensor
 from bridge.exchange.torch_export cimport (
     as_bits,
+    each_once,
     forward_operand,
     torch_computes,
     torch_operand,
@@ -50,7 +51,7 @@ cdef int _copy_elements(TensorImpl dst, TensorImpl src, str caller) except -1:
             and host_accessible(device_type_of(src)) and torch_computes(dst.c_dtype):
         # Passed by value: the host would wait for a copy to the device.
         if dst.c_numel:
-            forward_operand(dst).fill_(torch_operand(src))
+            forward_operand(each_once(dst)).fill_(torch_operand(src))
         return 0
     if device_type_of(src) != device_type_of(dst) and src.c_numel != dst.c_numel:
         src = <TensorImpl>to_device(src, dst.device())
@@ -107,6 +108,7 @@ cdef int zero(TensorImpl dst) except -1:
         memset(to, 0, dst.c_numel * dst.c_dtype.itemsize)
         return 0
     if not host_accessible(device_type_of(dst)):
+        dst = each_once(dst)
         forward_operand(dst if torch_computes(dst.c_dtype) else as_bits(dst)).zero_()
         return 0
     src = allocated(dst.c_sizes, 0, dst.c_dtype, DL_CPU, 0, "Tensor.zero_")

@@ -117,6 +117,19 @@ cpdef object torch_operand(TensorImpl impl):
     return _new_tensor(impl, None, (storage_flags(impl) & READONLY) != 0)
 
 
+cpdef object resized_operand(TensorImpl impl):
+    """Do as `torch_operand`, for an operation that gives other sizes to what does not fit.
+
+    Memory of the bridge's own on a device is a torch storage, which torch would give other memory
+    and leave the tensor with none. So it goes out as memory from outside, which torch cannot grow.
+    """
+    if torch_c.dlpack == NULL or device_type_of(impl) == DL_CPU \
+            or storage_flags(impl) & (EXTERNAL | READONLY) or impl.c_numel == 0 \
+            or has_negative_strides(impl):
+        return torch_operand(impl)
+    return _taken_by_torch(impl)
+
+
 @cython.critical_section
 cdef bint _is_unchanged(TensorImpl impl, object origin) except -1:
     """Return whether torch.Tensor `origin` still has the metadata and memory of `impl`."""
@@ -139,10 +152,7 @@ cdef bint _is_unchanged(TensorImpl impl, object origin) except -1:
 
 cdef object _new_tensor(TensorImpl impl, object copy, bint writable):
     """Return a new torch.Tensor of the memory of `impl`, or of a copy of it."""
-    cdef DLManagedTensorVersioned* managed
     cdef TensorImpl fitting
-    cdef bint accepted
-    cdef void* out = NULL
     if torch_type() == NULL:
         load_torch()
     impl.require_defined("to_torch")
@@ -159,6 +169,14 @@ cdef object _new_tensor(TensorImpl impl, object copy, bint writable):
     if torch_c.dlpack == NULL:
         # Before torch 2.10. Read-only memory gets here only if the caller said writable=True.
         return torch.utils.dlpack.from_dlpack(new_capsule(export_legacy(impl, True), False))
+    return _cached(impl, _taken_by_torch(impl), writable)
+
+
+cdef object _taken_by_torch(TensorImpl impl):
+    """Return a new torch.Tensor of the memory of `impl`, by torch's exchange table."""
+    cdef DLManagedTensorVersioned* managed
+    cdef bint accepted
+    cdef void* out = NULL
     managed = export_versioned(impl, 0, HELD)
     managed.dl_tensor.device.device_type = _torch_device_type(
         managed.dl_tensor.device.device_type)
@@ -174,7 +192,7 @@ cdef object _new_tensor(TensorImpl impl, object copy, bint writable):
         raise BufferError(
             f"torch does not take a tensor of {impl.dtype()} on {impl.device()}: {reason}. "
             "Convert it first, as with bridge.asarray(x, dtype='float32').") from error
-    return _cached(impl, owned(<PyObject*>out), writable)
+    return owned(<PyObject*>out)
 
 
 cdef int _torch_device_type(int device_type) noexcept:
@@ -305,6 +323,35 @@ cdef TensorImpl as_bits(TensorImpl impl):
     return out
 
 
+cdef list _repeated(TensorImpl impl):
+    """Return the dimensions whose elements all are one, which torch refuses to write."""
+    return [i for i in range(impl.ndim) if impl.c_strides()[i] == 0 and impl.c_sizes[i] > 1]
+
+
+cdef TensorImpl _at_the_last(TensorImpl impl, list dims):
+    """Return a view with one element in each of `dims`, the last, which stays when all are written.
+    """
+    cdef TensorImpl out = alias(impl, "to_torch")
+    cdef Dims sizes = new_dims(impl.ndim)
+    cdef int64_t numel = 1, offset = impl.offset
+    cdef int i
+    for i in range(impl.ndim):
+        sizes.data[i] = impl.c_sizes[i]
+        if i in dims:
+            offset += (impl.c_sizes[i] - 1) * impl.c_strides()[i]
+            sizes.data[i] = 1
+        numel *= sizes.data[i]
+    out.set_strided(sizes.data, impl.c_strides(), impl.ndim, numel)
+    out.offset = offset
+    return out
+
+
+cdef TensorImpl each_once(TensorImpl impl):
+    """Return a view of `impl` to write one value to all elements."""
+    repeated = _repeated(impl)
+    return _at_the_last(impl, repeated) if repeated and impl.c_numel else impl
+
+
 def copy_between_devices(TensorImpl dst, TensorImpl src):
     """Copy elements to or from memory that the CPU cannot access, on torch's current stream.
 
@@ -314,6 +361,9 @@ def copy_between_devices(TensorImpl dst, TensorImpl src):
     load_torch()
     src, dst = seen(src), seen(dst)
     try:
+        repeated = _repeated(dst)
+        if repeated:
+            dst, src = _at_the_last(dst, repeated), _at_the_last(src, repeated)
         reversed_dims = [
             i for i in range(src.ndim)
             if src.c_sizes[i] > 1 and (src.c_strides()[i] < 0) != (dst.c_strides()[i] < 0)]

@@ -285,6 +285,22 @@ def test_what_torch_cannot_convert_is_refused_on_a_device(name: str) -> None:
 
 
 @pytest.mark.cuda
+@pytest.mark.parametrize("device", ["cpu", "cuda"])
+def test_elements_that_are_one_in_memory_are_written_on_a_device(device: str) -> None:
+    """The last write stays, as in host memory."""
+    x = at.zeros(1, 2, device=device)
+    assert x.expand(3, 2).fill_(7).tolist() == [[7, 7]] * 3
+    x.expand(2, 3, 2).zero_()
+    assert x.tolist() == [[0, 0]]
+    rows = at.arange(6, dtype="float32").view(3, 2)
+    for source in (rows, rows.to(device), rows.to("int64").to(device)):
+        x.expand(3, 2).copy_(source)
+        assert x.tolist() == [[4, 5]]
+        x.expand(3, 2)[::-1] = source
+        assert x.tolist() == [[4, 5]]
+
+
+@pytest.mark.cuda
 def test_equal_on_a_device() -> None:
     x = at.tensor([1, 2]).cuda()
     assert x.equal(x.clone())

@@ -189,6 +189,11 @@ def test_nobody_waits_who_need_not(wrap: type) -> None:
     table = ExchangeTable(wrap)
     described = type("Described", (), {"__cuda_array_interface__": t.__cuda_array_interface__})()
     bridge.from_dlpack(described)
+    unsynchronised = type(
+        "Unsynchronised",
+        (),
+        {"__cuda_array_interface__": {**t.__cuda_array_interface__, "version": 3, "stream": -1}},
+    )()
     spec = TensorSpec(t.data_ptr(), (N,), (1,), device=(abi.CUDA, 0), owner=t)
     alike = producer_type(Table(work_stream=side.cuda_stream))(spec)
     with torch.cuda.stream(side), no_host_waits(), no_orders():
@@ -199,6 +204,7 @@ def test_nobody_waits_who_need_not(wrap: type) -> None:
         table.take(x).release()
         bridge.to_torch(x)
         bridge.from_dlpack(described)  # names no stream
+        bridge.from_dlpack(unsynchronised)
     with no_host_waits(), no_orders():
         x.__dlpack__(stream=1, max_version=(1, 3))
         x.__dlpack__(stream=None, max_version=(1, 3))
